@@ -1,0 +1,83 @@
+# make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
+# Targets: all (default), test, demo, install, clean. See README.md.
+MAKEFLAGS += -r
+ifeq ($(origin CC),default)
+CC := cc
+endif
+MODE   := release
+ARCH   := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
+SUFFIX := $(if $(filter 1,$(PORTABLE)),-portable)$(if $(filter 0,$(BLAS)),-noblas)
+BUILD  := build/$(ARCH)-$(MODE)$(SUFFIX)
+PREFIX := /usr/local
+
+CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. -g -MMD -MP -ffp-contract=off -fno-math-errno \
+              -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
+              -Wpointer-arith -Wconversion -Wdouble-promotion -Werror $(CFLAGS)
+flags.release := -O2
+flags.debug   := -O0
+flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+flags.tsan    := -O1 -fsanitize=thread
+
+# One object for each instruction set, each with its own flags; no other object gets any.
+isa.x86_64  := avx2 avx512vnni
+isa.aarch64 := neon dotprod
+isa.arm64   := neon dotprod
+isa.all     := avx2 avx512vnni neon dotprod blas
+flags.kernels/avx2       := -mavx2 -mfma -mf16c
+flags.kernels/avx512vnni := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c
+flags.kernels/dotprod    := -march=armv8.2-a+dotprod
+ifeq ($(PORTABLE),1)
+flags.kernels/os := -DPORTABLE
+endif
+
+LIB_SRC := $(filter-out $(isa.all:%=kernels/%.c),$(wildcard kernels/*.c)) \
+           $(patsubst %,kernels/%.c,$(isa.$(ARCH))) \
+           $(wildcard weights/*.c model/*.c net/*.c router/*.c)
+LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
+
+# OpenBLAS is optional: BLAS=0 builds without it, and so does its absence.
+ifneq ($(BLAS),0)
+BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
+ifeq ($(BLAS_FOUND),1)
+LIB_SRC += kernels/blas.c
+LIBS    := -lopenblas $(LIBS)
+flags.kernels/kernels := -DHAVE_BLAS
+flags.kernels/cpu     := -DHAVE_BLAS
+endif
+endif
+
+LIB    := $(BUILD)/lib.a
+TOOLS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/*.c))
+TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture)
+TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
+WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+
+all: $(BUILD)/mizzle
+	@mkdir -p build && ln -sfn $(patsubst build/%,%,$(BUILD))/mizzle build/mizzle
+
+test: all $(TESTS)
+	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(notdir $(TESTS))
+
+demo: all
+	@sh tools/demo.sh build/mizzle
+
+$(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
+	@rm -f $@ && ar rcs $@ $^
+
+$(BUILD)/mizzle: $(TOOLS) $(LIB)
+	$(CC) $(flags.$(MODE)) $(LDFLAGS) $^ $(LIBS) -o $@
+
+# Tests may use everything but main().
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(filter-out $(BUILD)/tools/main.o,$(TOOLS)) $(LIB)
+	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $^ $(LIBS) -o $@
+
+$(BUILD)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
+
+clean:
+	rm -rf build
+
+.PHONY: all test demo install clean
+.SECONDARY:
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

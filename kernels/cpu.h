@@ -1,0 +1,21 @@
+/* cpu.h - what this processor can do. */
+#ifndef KERNELS_CPU_H
+#define KERNELS_CPU_H
+
+#include <stddef.h>
+
+enum {
+    CPU_AVX2 = 1u << 0,       /* AVX2, FMA, F16C */
+    CPU_AVX512VNNI = 1u << 1, /* AVX-512 F, BW, VL, DQ, VNNI */
+    CPU_NEON = 1u << 2,       /* aarch64 baseline */
+    CPU_DOTPROD = 1u << 3,    /* ARMv8.2 FEAT_DotProd */
+    CPU_BLAS = 1u << 4,       /* OpenBLAS was linked in */
+};
+
+/* The bits of this machine, asked once from the processor and the operating system. */
+unsigned cpu_detect(void);
+
+/* The processor's own name, e.g. "Intel(R) Xeon(R) Processor"; never NULL, static storage. */
+const char *cpu_name(void);
+
+#endif

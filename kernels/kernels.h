@@ -1,0 +1,141 @@
+/* kernels.h - every numeric kernel, as one struct of function pointers.
+ *
+ * An instruction set is one file that fills one `struct kernels`; members it leaves NULL are
+ * inherited from the next slower set (kernels_pick). scalar.c fills all of them and is the
+ * definition of what each operation means: every other set gives the same bits, NaN payloads
+ * excepted. Only the opt-in set `blas` is exempt (matmul_f32, by tolerance).
+ *
+ * Contract of every kernel: no allocation, no threads, no globals, no errno; never reads or writes
+ * a byte outside the ranges stated; any alignment of the element type is allowed, except that
+ * panels are 64-byte aligned; outputs never overlap inputs unless said so.
+ *
+ * "Virtual vector": sums along a row use 16 lanes; element i goes to lane i % 16 in ascending
+ * order, each lane by fmaf (or +, where said) from +0; n is rounded up to a multiple of 16 with
+ * zeros. Then the tree a[l] + a[l+8], a[l] + a[l+4], a[l] + a[l+2], a[0] + a[1]. */
+#ifndef KERNELS_KERNELS_H
+#define KERNELS_KERNELS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/panels.h"
+
+struct err;
+
+/* Activations of n tokens in int8, groups of 32 columns: value = q * scale. Views. */
+struct qact {
+    int8_t *q;    /* [n][cols], in [-127, 127] */
+    float *scale; /* [n][cols / 32] */
+    int32_t *sum; /* [n][cols / 32], sum of the group's q */
+    size_t cols;  /* a multiple of 32 */
+};
+
+enum { ATTN_BLOCK = 64 }; /* absolute positions of a key block */
+
+/* Partial attention of one key block for nq query rows. */
+struct attn_part {
+    float *max; /* [nq] largest score */
+    float *sum; /* [nq] sum of exp(score - max) */
+    float *out; /* [nq][hd16] sum of exp(score - max) * v */
+};
+
+struct kernels {
+    const char *isa; /* "scalar", "avx2", ... */
+    unsigned needs;  /* CPU_* bits, all required */
+
+    /* y[t * ldy + r] = dot(row r of w, x[t]) for t < n and 16 * p0 <= r < 16 * p1. Whole panels
+     * are written, so a y row has room for rows rounded up to 16; padding rows give 0 for finite x.
+     * x[t * ldx + k], k < cols. acc = fmaf(w[k], x[k], acc), k ascending from 0. */
+    void (*matmul_f32)(float *y, size_t ldy, const struct panels *w, const float *x, size_t ldx,
+                       size_t n, size_t p0, size_t p1);
+    void (*matmul_bf16)(float *y, size_t ldy, const struct panels *w, const float *x, size_t ldx,
+                        size_t n, size_t p0, size_t p1);
+    /* The same with quantised activations. Per group: exact int32 sum of products, then
+     * acc = fmaf((float)sum, scale_w * scale_x, acc), groups ascending from 0. */
+    void (*matmul_q8)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
+                      size_t p0, size_t p1);
+    void (*matmul_q4)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
+                      size_t p0, size_t p1);
+
+    /* q, scale and sum of row t of y from x[cols]. Per group: amax = largest |x| (NaN ignored);
+     * amax not above 2^-100 gives scale 0 and q 0; else scale = amax / 127, and q = x * (127 /
+     * amax) clamped to
+     * [-127, 127] (NaN to -127), rounded to nearest even. */
+    void (*quantize_q8)(const struct qact *y, size_t t, const float *x);
+
+    /* y[i] = x[i] * inv * w[i], inv = 1 / sqrt(sum(x^2) / n + eps), in that order; the sum is a
+     * virtual vector of fmaf(x, x, lane). y may be x. */
+    void (*rmsnorm_f32)(float *y, const float *x, const float *w, size_t n, float eps);
+
+    /* Half-split rotation of x[2 * half] in place: a = x[i], b = x[i + half];
+     * x[i] = fmaf(a, cos[i], -(b * sin[i])), x[i + half] = fmaf(b, cos[i], a * sin[i]). */
+    void (*rope_f32)(float *x, const float *cos, const float *sin, size_t half);
+
+    /* y[i] += x[i]. */
+    void (*add_f32)(float *y, const float *x, size_t n);
+
+    /* y[i] = (g[i] / (1 + exp_f32(-g[i]))) * u[i]. y may be g or u. */
+    void (*swiglu_f32)(float *y, const float *g, const float *u, size_t n);
+
+    /* One block of nk <= 64 keys, nq query rows of hd16 floats (head size rounded up to 16, padding
+     * zero). q[i * hd16], k[j * hd16], v[j * hd16]. Row i sees the first
+     * seen(i) = min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot
+     * as virtual vector; max = running s > max ? s : max from -inf; p = exp_f32(s - max); sum =
+     * virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending from 0. */
+    void (*attn_f32)(const struct attn_part *y, const float *q, const float *k, const float *v,
+                     size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
+    /* The same with keys and values in half precision, widened to f32. */
+    void (*attn_f16)(const struct attn_part *y, const float *q, const uint16_t *k,
+                     const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk, size_t hd16,
+                     float scale);
+
+    /* Merge one later block into one row: m = max(a, b) (b > a ? b : a); ea = exp_f32(max_a - m),
+     * eb = exp_f32(max_b - m); sum_a = fmaf(sum_b, eb, sum_a * ea); out_a[d] = fmaf(out_b[d], eb,
+     * out_a[d] * ea). */
+    void (*attn_merge)(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
+                       const float *out_b, size_t hd16);
+
+    /* Index of the largest x, the lowest of equals; NaN never wins; 0 if nothing is above -inf. */
+    size_t (*argmax_f32)(const float *x, size_t n);
+
+    /* out[0] = sum of e, out[1] = sum of e * d, where d = max(x[i] - max, -88), e = exp_f32(d) (d
+     * is -88 for NaN). Virtual vectors of + and of fmaf(e, d, lane). Softmax, entropy and max-prob
+     * come from it. */
+    void (*expsum_f32)(float out[2], const float *x, size_t n, float max);
+};
+
+/* The one list of operations. Adding a member above without a line here, or without check_<op> in
+ * tests/, does not compile. */
+#define KERNEL_OPS(X) \
+    X(matmul_f32)     \
+    X(matmul_bf16)    \
+    X(matmul_q8)      \
+    X(matmul_q4)      \
+    X(quantize_q8)    \
+    X(rmsnorm_f32)    \
+    X(rope_f32)       \
+    X(add_f32)        \
+    X(swiglu_f32)     \
+    X(attn_f32)       \
+    X(attn_f16)       \
+    X(attn_merge)     \
+    X(argmax_f32)     \
+    X(expsum_f32)
+
+/* The table each instruction-set file exports; only some exist on one architecture. */
+extern const struct kernels kernels_scalar, kernels_avx2, kernels_avx512vnni, kernels_neon,
+    kernels_dotprod, kernels_blas;
+
+/* All sets compiled into this binary, slowest first; [0] is scalar. */
+extern const struct kernels *const kernels_sets[];
+extern const size_t kernels_nsets;
+
+/* True where this set runs on a processor with these CPU_* bits. */
+bool kernels_runs(const struct kernels *set, unsigned cpu);
+
+/* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top
+ * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). ERR_ARG, naming the sets
+ * that would run here, if the name is unknown or the CPU lacks it. */
+int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* os.h - the operating system beyond POSIX: sleeping on a word, big pages, core counts.
+ *
+ * os.c has one fast path (Linux) and one portable path (pthreads and posix_memalign only), which
+ * macOS takes and `make PORTABLE=1` builds on Linux. Same contract for both. */
+#ifndef KERNELS_OS_H
+#define KERNELS_OS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Sleep while *word == seen; may return early for any reason, so the caller looks again. */
+void os_wait(_Atomic uint32_t *word, uint32_t seen);
+/* Wake every thread that sleeps on word. Call after changing it. */
+void os_wake(_Atomic uint32_t *word);
+
+/* Processors that this process may run on; at least 1. */
+size_t os_cpus(void);
+
+/* Zeroed memory, aligned to 64 bytes, in big pages where it is large and the system has them.
+ * NULL when there is none. Free with the same size. */
+void *os_alloc(size_t size);
+void os_free(void *p, size_t size);
+
+/* Tell the system that a mapped file's range has been read and will not be needed soon. */
+void os_dontneed(const void *p, size_t size);
+
+/* Monotonic clock, nanoseconds. */
+uint64_t os_now_ns(void);
+
+/* Peak resident memory of this process so far, in bytes; 0 if unknown. */
+size_t os_peak_memory(void);
+
+#endif

@@ -1,0 +1,67 @@
+/* decode.h - the loop: the small model writes, the router decides, the cloud is asked.
+ *
+ * In step: each routed token is asked for and waited for. */
+#ifndef ROUTER_DECODE_H
+#define ROUTER_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/session.h"
+#include "router/policy.h"
+
+struct cloud;
+struct err;
+struct router;
+struct sampler;
+struct tokenizer;
+
+enum source { SOURCE_EDGE, SOURCE_CLOUD, SOURCE_FALLBACK };
+enum finish { FINISH_EOS, FINISH_LENGTH, FINISH_STOP, FINISH_ERROR };
+
+const char *source_name(enum source s); /* "edge", "cloud", "fallback" */
+const char *finish_name(enum finish f); /* "eos", "length", "stop", "error" */
+
+struct decode_token {
+    size_t pos; /* 0 for the first token of the answer */
+    uint32_t id;
+    enum source source;
+    float score;   /* raw, 0..1 */
+    bool has_edge; /* the head was read */
+    uint32_t edge_id;
+    double ms;         /* since the token before (the first: since the start) */
+    bool eog;          /* ends the text; no bytes to show */
+    const char *fault; /* fallback: why, one line; else NULL */
+};
+
+struct decode_options {
+    enum policy policy;
+    float threshold;
+    bool cloud_required; /* a fault ends the run with its error */
+    size_t max_tokens;
+    uint64_t seed;            /* of the random policy */
+    const char *const *stops; /* stop strings, NULL-ended, or NULL */
+    const _Atomic int *stop; /* interrupted by the user, or NULL */
+    /* Called for each token in order; false ends the text (finish "stop"). May be NULL. */
+    bool (*emit)(void *arg, const struct decode_token *t);
+    void *arg;
+};
+
+struct decode_stats {
+    size_t tokens, cloud, fallback, prompt_tokens;
+    double ttft_ms, total_ms, router_ms, edge_ms, cloud_ms;
+    uint64_t bytes_up, bytes_down;
+    enum finish finish;
+};
+
+/* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
+ * NULL unless the policy is mlp; cloud may be NULL: a token that should be asked for then stays the
+ * edge's, marked fallback, unless the policy is never. ERR_REMOTE from the cloud switches it off
+ * for the rest of this run. Returns OK, ERR_STOP (interrupted), ERR_NET/ERR_REMOTE (only if
+ * required), ERR_ARG (prompt too long). stats are filled in any case. */
+int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
+               struct sampler *sampler, const struct router *router, struct cloud *cloud,
+               const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);
+
+#endif

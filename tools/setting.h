@@ -1,0 +1,54 @@
+/* setting.h - what most subcommands need, opened from the shared options in one call. */
+#ifndef TOOLS_SETTING_H
+#define TOOLS_SETTING_H
+
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "model/tokenizer.h"
+#include "net/cloud.h"
+#include "router/policy.h"
+#include "router/router.h"
+
+struct stand_in;
+
+/* The demo pair: found at $MIZZLE_DEMO, beside the program's sources (build/../weights/milli), or
+ * installed (PREFIX/share/mizzle/milli). */
+const char *
+demo_path(const char *file); /* e.g. "edge-0.5.gguf"; static storage; NULL if not found */
+
+/* Set by SIGINT once setting_catch_interrupts was called; a second SIGINT ends the process at once.
+ */
+extern _Atomic int interrupted;
+void setting_catch_interrupts(void);
+
+struct engine {
+    struct kernels kernels;
+    struct pool *pool;
+    struct model *model;
+    struct tokenizer *tokenizer; /* NULL if the file has none */
+};
+
+/* Kernels, pool, model and tokenizer as engine_opts ask. path NULL: engine_opts.model, else the
+ * demo's edge model. Returns OK or an error code. Where the load takes long, progress is shown on a
+ * terminal. */
+int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
+void engine_close(struct engine *e);
+
+/* The router, policy, threshold and cloud as route_opts and cloud_opts ask, for an open engine;
+ * starts the stand-in cloud for the demo pair where no URL is given. Says once on stderr what is
+ * off. */
+struct routing {
+    struct router *router; /* NULL unless found */
+    enum policy policy;
+    float threshold;
+    struct cloud *cloud; /* NULL: off */
+    bool required;
+    struct stand_in *server; /* the one this process started, or NULL */
+};
+int routing_open(struct routing *r, const struct engine *e, struct err *err);
+void routing_close(struct routing *r);
+
+#endif

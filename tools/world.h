@@ -1,0 +1,37 @@
+/* world.h - the invented world of the demo pair: things with names, kinds and places, from a seed.
+ *
+ * Every thing is of one kind, every kind is found in one place. Questions ask where a thing is
+ * found, with five choices; an answer is one sentence of reason and the letter.
+ * weights/milli/README.md tells what it is for. */
+#ifndef TOOLS_WORLD_H
+#define TOOLS_WORLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct world;
+
+struct world_question {
+    char prompt[640]; /* from "Question:" to "Answer:" */
+    char answer[256]; /* the reference answer, with its leading blank, without end-of-text */
+    char letter;      /* 'A' to 'E' */
+    size_t thing, kind, place;
+};
+
+int world_open(struct world **out, uint64_t seed, struct err *err);
+void world_close(struct world *w);
+size_t world_things(const struct world *w);
+
+/* Question number i of a stream (`stream` is a seed: training uses small even numbers, tests any
+ * other). */
+void world_question(struct world_question *out, const struct world *w, uint64_t stream, uint64_t i);
+
+/* Training text number i of a stream: a fact sentence, or a question with its answer; things are
+ * met with Zipf frequencies. Returns the length; at most cap - 1 bytes are written, terminated. */
+size_t world_text(char *out, size_t cap, const struct world *w, uint64_t stream, uint64_t i);
+
+/* The letter an answer names ("The answer is (C)."), or 0. */
+char world_extract(const char *answer);
+
+#endif

@@ -1,0 +1,36 @@
+/* gguf_write.h - write a GGUF v3 file that llama.cpp reads.
+ *
+ * Order of calls: open, any keys, all tensor headers, then the data of each tensor in the same
+ * order, close. The file appears under its name only when close succeeds (written beside it, then
+ * renamed). */
+#ifndef WEIGHTS_GGUF_WRITE_H
+#define WEIGHTS_GGUF_WRITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "weights/weights.h"
+
+struct ggufw;
+
+int ggufw_open(struct ggufw **out, const char *path, struct err *err);
+/* Keys; memory is copied. Errors are kept and returned by ggufw_close. */
+void ggufw_u32(struct ggufw *g, const char *key, uint32_t v);
+void ggufw_f32(struct ggufw *g, const char *key, float v);
+void ggufw_bool(struct ggufw *g, const char *key, bool v);
+void ggufw_str(struct ggufw *g, const char *key, const char *v);
+void ggufw_strs(struct ggufw *g, const char *key, const struct str *v, size_t n);
+void ggufw_i32s(struct ggufw *g, const char *key, const int32_t *v, size_t n);
+void ggufw_kv(struct ggufw *g, const struct kv *kv); /* copy a key from another file */
+/* Add the key "mizzle.crc32" (zlib's crc32 of the whole file with the value's four bytes zero),
+ * which weights_open verifies: for small files whose every bit counts. */
+void ggufw_checksum(struct ggufw *g);
+/* shape: slowest first. */
+void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, const size_t *shape);
+/* The next bytes of the current tensor; moves on when it is full. */
+void ggufw_data(struct ggufw *g, const void *data, size_t bytes);
+/* Finish and free. commit false: throw the unfinished file away. Returns the first error. */
+int ggufw_close(struct ggufw *g, bool commit, struct err *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* weights.h - named, typed, shaped views into the files of a model.
+ *
+ * One form for all sources: a GGUF v2/v3 file, a safetensors file, or a Hugging Face folder
+ * (config.json + *.safetensors, with or without model.safetensors.index.json). A folder's Qwen2
+ * tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" ->
+ * "blk.0.attn_q.weight") and its config.json is presented as GGUF's keys ("qwen2.block_count",
+ * ...), so that model/ knows one form only.
+ *
+ * Files are mapped; every count, offset and size is checked at open, and nothing outside is read
+ * later. Immutable once open: threads may share it. */
+#ifndef WEIGHTS_WEIGHTS_H
+#define WEIGHTS_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct weights;
+
+/* ggml's own numbers, so that a GGUF type needs no table; names are llama.cpp's. Types that only
+ * safetensors has begin at 1000. Known here: every type ggml knows, for `info`; the engine computes
+ * with the first row only. */
+enum wtype {
+    W_F32 = 0,
+    W_F16 = 1,
+    W_Q4_0 = 2,
+    W_Q8_0 = 8,
+    W_BF16 = 30,
+    W_I8 = 24,
+    W_I16 = 25,
+    W_I32 = 26,
+    W_I64 = 27,
+    W_F64 = 28,
+    W_U8 = 1000,
+    W_U16,
+    W_U32,
+    W_U64,
+    W_BOOL,
+    W_F8_E4M3,
+    W_F8_E5M2,
+};
+
+/* "F32", "Q8_0", ...; NULL where the number is no type. */
+const char *wtype_name(int type);
+/* The other way, any case; false if there is none of that name. */
+bool wtype_parse(int *type, const char *name);
+/* Values in one block and bytes of one block; false if unknown. */
+bool wtype_block(int type, size_t *values, size_t *bytes);
+
+struct tensor {
+    const char *name;
+    int type;         /* enum wtype */
+    unsigned ndim;    /* 0 to 8; GGUF has at most 4 */
+    size_t shape[8];  /* slowest first: a matrix is [rows][cols], as in safetensors */
+    const void *data; /* borrowed from the mapping, any alignment */
+    size_t bytes;
+};
+
+/* path: a file or a folder. On error *out is NULL: ERR_IO (cannot be read), ERR_FORMAT (says file,
+ * field, expected, found), ERR_NOMEM. A file with the key "mizzle.crc32" is verified against it. */
+int weights_open(struct weights **out, const char *path, struct err *err);
+void weights_close(struct weights *w); /* NULL is fine */
+
+const char *weights_path(const struct weights *w);   /* as given to weights_open */
+const char *weights_format(const struct weights *w); /* "gguf", "safetensors", "folder" */
+
+size_t weights_ntensors(const struct weights *w);
+const struct tensor *weights_tensor(const struct weights *w, size_t i);       /* file order */
+const struct tensor *weights_find(const struct weights *w, const char *name); /* or NULL */
+
+/* Like weights_find, but must exist with ndim and this shape; otherwise NULL and err says
+ * "path: tensor NAME: expected [a,b], found [c,d]". cols 0: one-dimensional [rows]. */
+const struct tensor *weights_want(const struct weights *w, const char *name, size_t rows,
+                                  size_t cols, struct err *err);
+
+/* Metadata. Types are GGUF's. */
+enum kvtype {
+    KV_U8,
+    KV_I8,
+    KV_U16,
+    KV_I16,
+    KV_U32,
+    KV_I32,
+    KV_F32,
+    KV_BOOL,
+    KV_STR,
+    KV_ARR,
+    KV_U64,
+    KV_I64,
+    KV_F64
+};
+
+struct str {
+    const char *p; /* not terminated, may hold any byte */
+    size_t n;
+};
+
+struct kv {
+    struct str key; /* p is terminated as well */
+    enum kvtype type;
+    enum kvtype elem;       /* of an array */
+    size_t count;           /* of an array, else 1 */
+    const void *data;       /* numbers: raw little-endian, any alignment; not for strings */
+    const struct str *strs; /* [count] where type or elem is KV_STR, else NULL */
+};
+
+size_t weights_nkv(const struct weights *w);
+const struct kv *weights_kv(const struct weights *w, size_t i);
+const struct kv *weights_key(const struct weights *w, const char *key); /* or NULL */
+
+/* Typed getters: true and *out set where the key exists and is an integer that fits / a number /
+ * a bool / a string. */
+bool weights_u64(const struct weights *w, const char *key, uint64_t *out);
+bool weights_f64(const struct weights *w, const char *key, double *out);
+bool weights_bool(const struct weights *w, const char *key, bool *out);
+bool weights_str(const struct weights *w, const char *key, struct str *out);
+
+/* Values of t as floats from value first, count of them, for F32, F16, BF16, F64, Q8_0, Q4_0
+ * (quantised: first and count multiples of 32). ERR_FORMAT names the tensor for other types. */
+int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err);
+
+#endif
