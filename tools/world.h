@@ -22,16 +22,27 @@ struct world_question {
 int world_open(struct world **out, uint64_t seed, struct err *err);
 void world_close(struct world *w);
 size_t world_things(const struct world *w);
+const char *world_name(const struct world *w, size_t thing);
+const char *world_kind(const struct world *w, size_t thing);
+const char *world_place(const struct world *w, size_t thing);
 
-/* Question number i of a stream (`stream` is a seed: training uses small even numbers, tests any
- * other). */
+/* Everything is drawn from (seed of the world, stream, i): any item can be made on its own. Even
+ * streams are for training, odd ones for tests: a test question's wording is a combination that no
+ * even stream ever shows. */
+static inline uint64_t world_test_stream(uint64_t seed)
+{
+    return 2 * seed + 1;
+}
+
+/* Question number i of a stream. */
 void world_question(struct world_question *out, const struct world *w, uint64_t stream, uint64_t i);
 
 /* Training text number i of a stream: a fact sentence, or a question with its answer; things are
- * met with Zipf frequencies. Returns the length; at most cap - 1 bytes are written, terminated. */
+ * met with Zipf frequencies, in questions too (world_question draws them by its own rule). Returns
+ * the length; at most cap - 1 bytes are written, terminated; cap >= 1. */
 size_t world_text(char *out, size_t cap, const struct world *w, uint64_t stream, uint64_t i);
 
-/* The letter an answer names ("The answer is (C)."), or 0. */
+/* The letter an answer names ("The answer is (C)."; the last one, if there are several), or 0. */
 char world_extract(const char *answer);
 
 #endif
