@@ -19,9 +19,9 @@ flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno
 flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
-isa.x86_64  := avx2 avx512vnni
-isa.aarch64 := neon dotprod
-isa.arm64   := neon dotprod
+isa.x86_64  :=
+isa.aarch64 :=
+isa.arm64   :=
 isa.all     := avx2 avx512vnni neon dotprod blas
 flags.kernels/avx2       := -mavx2 -mfma -mf16c
 flags.kernels/avx512vnni := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c
@@ -38,7 +38,7 @@ LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
 # OpenBLAS is optional: BLAS=0 builds without it, and so does its absence.
 ifneq ($(BLAS),0)
 BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
-ifeq ($(BLAS_FOUND),1)
+ifeq ($(BLAS_FOUND)$(wildcard kernels/blas.c),1kernels/blas.c)
 LIB_SRC += kernels/blas.c
 LIBS    := -lopenblas $(LIBS)
 flags.kernels/kernels := -DHAVE_BLAS

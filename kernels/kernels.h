@@ -80,8 +80,9 @@ struct kernels {
     /* One block of nk <= 64 keys, nq query rows of hd16 floats (head size rounded up to 16, padding
      * zero). q[i * hd16], k[j * hd16], v[j * hd16]. Row i sees the first
      * seen(i) = min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot
-     * as virtual vector; max = running s > max ? s : max from -inf; p = exp_f32(s - max); sum =
-     * virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending from 0. */
+     * as virtual vector; max = running s > max ? s : max from -inf, +0 for -0; p = exp_f32(s -
+     * max); sum = virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending
+     * from 0. */
     void (*attn_f32)(const struct attn_part *y, const float *q, const float *k, const float *v,
                      size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
     /* The same with keys and values in half precision, widened to f32. */

@@ -6,6 +6,7 @@
 #define KERNELS_OS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,9 @@ void os_wake(_Atomic uint32_t *word);
 
 /* Processors that this process may run on; at least 1. */
 size_t os_cpus(void);
+
+/* True on an aarch64 processor with FEAT_DotProd; user code cannot ask it directly. */
+bool os_has_dotprod(void);
 
 /* Zeroed memory, aligned to 64 bytes, in big pages where it is large and the system has them.
  * NULL when there is none. Free with the same size. */

@@ -44,8 +44,8 @@ bool panels_bytes(size_t *panel_bytes, size_t *total, enum ptype type, size_t ro
 
 /* Fill panel p (panel_bytes of dst, anything before) from a row-major source of the same values:
  * F32 from f32 or f16, BF16 from bf16, Q8 from GGUF Q8_0 blocks, Q4 from GGUF Q4_0 blocks. src is
- * the whole matrix, row_bytes the distance between rows; src need not be aligned. Exact. Rows are
- * limited by p: callers may pack panels of one matrix from several threads. */
+ * the whole matrix, its rows one after the other; it need not be aligned. Exact. Only the rows of
+ * panel p are read: callers may pack panels of one matrix from several threads. */
 void panels_pack_f32(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p);
 void panels_pack_f16(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p);
 void panels_pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p);

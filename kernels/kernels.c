@@ -1,0 +1,72 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/cpu.h"
+#include "kernels/kernels.h"
+
+const struct kernels *const kernels_sets[] = {
+    &kernels_scalar,
+#if defined(HAVE_BLAS)
+    &kernels_blas,
+#endif
+};
+const size_t kernels_nsets = sizeof(kernels_sets) / sizeof(kernels_sets[0]);
+
+/* A member of struct kernels that KERNEL_OPS does not list would never be dispatched. */
+#define X(op) +1
+_Static_assert(sizeof(struct kernels) == offsetof(struct kernels, matmul_f32) +
+                                             (0 KERNEL_OPS(X)) * sizeof(void (*)(void)),
+               "KERNEL_OPS lists every member of struct kernels");
+#undef X
+
+bool kernels_runs(const struct kernels *set, unsigned cpu)
+{
+    return (set->needs & cpu) == set->needs;
+}
+
+/* Put what set has on top of out. */
+static void lay(struct kernels *out, const struct kernels *set)
+{
+    out->isa = set->isa;
+    out->needs |= set->needs;
+#define X(op)    \
+    if (set->op) \
+        out->op = set->op;
+    KERNEL_OPS(X)
+#undef X
+}
+
+static bool exact(const struct kernels *set)
+{
+    return !(set->needs & CPU_BLAS);
+}
+
+static int refuse(const char *isa, unsigned cpu, struct err *err)
+{
+    char names[128] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < kernels_nsets; i++)
+        if (kernels_runs(kernels_sets[i], cpu) && at < sizeof(names))
+            at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
+                                   kernels_sets[i]->isa);
+    return err_set(err, ERR_ARG, "isa '%s': not on this machine, which runs: %s", isa, names);
+}
+
+int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err)
+{
+    const struct kernels *last = NULL;
+    for (size_t i = 0; i < kernels_nsets; i++) {
+        const struct kernels *set = kernels_sets[i];
+        if (kernels_runs(set, cpu) && (isa ? !strcmp(isa, set->isa) : exact(set)))
+            last = set;
+    }
+    if (!last)
+        return refuse(isa, cpu, err);
+    *out = kernels_scalar;
+    for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
+        if (kernels_runs(kernels_sets[i], cpu) &&
+            (exact(kernels_sets[i]) || kernels_sets[i] == last))
+            lay(out, kernels_sets[i]);
+    return OK;
+}

@@ -1,0 +1,181 @@
+/* os.c - feature macros first: this file alone asks for more than POSIX. */
+#define _GNU_SOURCE
+#define _DARWIN_C_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/os.h"
+
+enum { ALIGN = 64 };
+
+#if defined(__linux__) && !defined(PORTABLE)
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+/* Larger requests get pages of their own, aligned so that the kernel can use big ones. */
+#define BIG_PAGE ((size_t)2 << 20)
+
+void os_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+void os_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+size_t os_cpus(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        return (size_t)CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (size_t)n : 1;
+}
+
+static void *alloc_pages(size_t size)
+{
+    size_t slack = BIG_PAGE;
+    char *p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    size_t before = (BIG_PAGE - (uintptr_t)p % BIG_PAGE) % BIG_PAGE;
+    if (before)
+        munmap(p, before);
+    if (slack > before)
+        munmap(p + before + size, slack - before);
+    madvise(p + before, size, MADV_HUGEPAGE);
+    return p + before;
+}
+
+static size_t page_round(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+void *os_alloc(size_t size)
+{
+    void *p;
+    if (size >= BIG_PAGE)
+        return size <= SIZE_MAX / 2 ? alloc_pages(page_round(size)) : NULL;
+    if (posix_memalign(&p, ALIGN, size ? size : 1))
+        return NULL;
+    return memset(p, 0, size);
+}
+
+void os_free(void *p, size_t size)
+{
+    if (!p)
+        return;
+    if (size >= BIG_PAGE)
+        munmap(p, page_round(size));
+    else
+        free(p);
+}
+
+void os_dontneed(const void *p, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (page - (uintptr_t)p % page) % page;
+    if (size > skip && size - skip >= page)
+        madvise((char *)(uintptr_t)p + skip, (size - skip) / page * page, MADV_DONTNEED);
+}
+
+bool os_has_dotprod(void)
+{
+#if defined(__aarch64__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#else
+    return false;
+#endif
+}
+
+#else /* the portable path */
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* One condition for all words: a wake may disturb others, which os_wait allows. */
+void os_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    pthread_mutex_lock(&lock);
+    if (atomic_load(word) == seen)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+void os_wake(_Atomic uint32_t *word)
+{
+    (void)word;
+    pthread_mutex_lock(&lock);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+size_t os_cpus(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (size_t)n : 1;
+}
+
+void *os_alloc(size_t size)
+{
+    void *p;
+    if (posix_memalign(&p, ALIGN, size ? size : 1))
+        return NULL;
+    return memset(p, 0, size);
+}
+
+void os_free(void *p, size_t size)
+{
+    (void)size;
+    free(p);
+}
+
+void os_dontneed(const void *p, size_t size)
+{
+    (void)p;
+    (void)size;
+}
+
+bool os_has_dotprod(void)
+{
+#if defined(__APPLE__) && defined(__aarch64__)
+    return true; /* every Apple processor since A12, M1 */
+#else
+    return false;
+#endif
+}
+
+#endif
+
+uint64_t os_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+size_t os_peak_memory(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) || u.ru_maxrss < 0)
+        return 0;
+#if defined(__APPLE__)
+    return (size_t)u.ru_maxrss; /* bytes there, KiB elsewhere */
+#else
+    return (size_t)u.ru_maxrss * 1024;
+#endif
+}

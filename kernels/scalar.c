@@ -1,0 +1,281 @@
+/* scalar.c - the definition of every operation, in plain C. Written to be read and compared with;
+ * the other sets are faster ways to the same bits. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+
+enum { LANES = 16, SCALES = 64 };
+
+/* The fixed tree that ends every virtual vector. */
+static float tree_sum(float lane[LANES])
+{
+    for (size_t half = LANES / 2; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++)
+            lane[l] += lane[l + half];
+    return lane[0];
+}
+
+static float dot(const float *a, const float *b, size_t n)
+{
+    float lane[LANES] = { 0 };
+    for (size_t i = 0; i < n; i++)
+        lane[i % LANES] = fmaf(a[i], b[i], lane[i % LANES]);
+    return tree_sum(lane);
+}
+
+static uint16_t load_u16(const unsigned char *p)
+{
+    uint16_t v;
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+static void matmul_f32_scalar(float *y, size_t ldy, const struct panels *w, const float *x,
+                              size_t ldx, size_t n, size_t p0, size_t p1)
+{
+    for (size_t t = 0; t < n; t++)
+        for (size_t r = p0 * PANEL; r < p1 * PANEL; r++) {
+            const unsigned char *panel = w->data + r / PANEL * w->panel_bytes;
+            const float *wr = (const float *)(const void *)panel + r % PANEL;
+            float acc = 0;
+            for (size_t k = 0; k < w->cols; k++)
+                acc = fmaf(wr[k * PANEL], x[t * ldx + k], acc);
+            y[t * ldy + r] = acc;
+        }
+}
+
+static void matmul_bf16_scalar(float *y, size_t ldy, const struct panels *w, const float *x,
+                               size_t ldx, size_t n, size_t p0, size_t p1)
+{
+    for (size_t t = 0; t < n; t++)
+        for (size_t r = p0 * PANEL; r < p1 * PANEL; r++) {
+            const unsigned char *wr = w->data + r / PANEL * w->panel_bytes + r % PANEL * 4;
+            float acc = 0;
+            for (size_t k = 0; k < w->cols; k++) {
+                float wk = f32_from_bf16(load_u16(wr + k / 2 * 64 + k % 2 * 2));
+                acc = fmaf(wk, x[t * ldx + k], acc);
+            }
+            y[t * ldy + r] = acc;
+        }
+}
+
+/* q: [8][16][4] bytes of a group, from one row's first byte on. */
+static int32_t dot_q8(const unsigned char *q, const int8_t *x)
+{
+    int32_t sum = 0;
+    for (size_t k = 0; k < GROUP; k++)
+        sum += (q[k / 4 * 64 + k % 4] - 128) * x[k];
+    return sum;
+}
+
+/* q: [4][16][4] bytes of a group, from one row's first byte on. */
+static int32_t dot_q4(const unsigned char *q, const int8_t *x)
+{
+    int32_t sum = 0;
+    for (size_t k = 0; k < GROUP / 2; k++) {
+        int pair = q[k / 4 * 64 + k % 4];
+        sum += ((pair & 15) - 8) * x[k] + ((pair >> 4) - 8) * x[k + GROUP / 2];
+    }
+    return sum;
+}
+
+/* Both quantised types differ in the bytes of a group's values and in the sum alone. */
+static void matmul_groups(float *y, size_t ldy, const struct panels *w, const struct qact *x,
+                          size_t n, size_t p0, size_t p1, size_t group_bytes,
+                          int32_t (*dot_group)(const unsigned char *q, const int8_t *x))
+{
+    size_t groups = w->cols / GROUP, block_bytes = SCALES + 2 * group_bytes;
+    for (size_t t = 0; t < n; t++)
+        for (size_t r = p0 * PANEL; r < p1 * PANEL; r++) {
+            const unsigned char *panel = w->data + r / PANEL * w->panel_bytes;
+            float acc = 0;
+            for (size_t g = 0; g < groups; g++) {
+                const unsigned char *b = panel + g / 2 * block_bytes;
+                const unsigned char *q = b + SCALES + g % 2 * group_bytes + r % PANEL * 4;
+                float ws = f32_from_f16(load_u16(b + (g % 2 * PANEL + r % PANEL) * 2));
+                int32_t sum = dot_group(q, x->q + t * x->cols + g * GROUP);
+                acc = fmaf((float)sum, ws * x->scale[t * groups + g], acc);
+            }
+            y[t * ldy + r] = acc;
+        }
+}
+
+static void matmul_q8_scalar(float *y, size_t ldy, const struct panels *w, const struct qact *x,
+                             size_t n, size_t p0, size_t p1)
+{
+    matmul_groups(y, ldy, w, x, n, p0, p1, PANEL * GROUP, dot_q8);
+}
+
+static void matmul_q4_scalar(float *y, size_t ldy, const struct panels *w, const struct qact *x,
+                             size_t n, size_t p0, size_t p1)
+{
+    matmul_groups(y, ldy, w, x, n, p0, p1, PANEL * GROUP / 2, dot_q4);
+}
+
+static void quantize_q8_scalar(const struct qact *y, size_t t, const float *x)
+{
+    size_t groups = y->cols / GROUP;
+    for (size_t g = 0; g < groups; g++) {
+        const float *xg = x + g * GROUP;
+        int8_t *q = y->q + t * y->cols + g * GROUP;
+        float amax = 0;
+        for (size_t k = 0; k < GROUP; k++)
+            amax = fabsf(xg[k]) > amax ? fabsf(xg[k]) : amax;
+        bool live = amax > 0x1p-100f;
+        float inv = live ? 127.0f / amax : 0.0f;
+        int32_t sum = 0;
+        for (size_t k = 0; k < GROUP; k++) {
+            float v = xg[k] * inv;
+            v = v > -127.0f ? v : -127.0f;
+            v = v < 127.0f ? v : 127.0f;
+            q[k] = live ? (int8_t)rintf(v) : 0;
+            sum += q[k];
+        }
+        y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
+        y->sum[t * groups + g] = sum;
+    }
+}
+
+static void rmsnorm_f32_scalar(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    float inv = 1.0f / sqrtf(dot(x, x, n) / (float)n + eps);
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * inv * w[i];
+}
+
+static void rope_f32_scalar(float *x, const float *cos, const float *sin, size_t half)
+{
+    for (size_t i = 0; i < half; i++) {
+        float a = x[i], b = x[i + half];
+        x[i] = fmaf(a, cos[i], -(b * sin[i]));
+        x[i + half] = fmaf(b, cos[i], a * sin[i]);
+    }
+}
+
+static void add_f32_scalar(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+static void swiglu_f32_scalar(float *y, const float *g, const float *u, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = g[i] / (1.0f + exp_f32(-g[i])) * u[i];
+}
+
+static size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
+{
+    return first + i / per < nk ? first + i / per : nk;
+}
+
+/* Scores to weights, in place; returns their sum. */
+static float soften(float *s, size_t n, float *max)
+{
+    float m = -INFINITY, lane[LANES] = { 0 };
+    for (size_t j = 0; j < n; j++)
+        m = s[j] > m ? s[j] : m;
+    *max = m + 0.0f;
+    for (size_t j = 0; j < n; j++) {
+        s[j] = exp_f32(s[j] - *max);
+        lane[j % LANES] += s[j];
+    }
+    return tree_sum(lane);
+}
+
+static void attn_f32_scalar(const struct attn_part *y, const float *q, const float *k,
+                            const float *v, size_t nq, size_t per, size_t first, size_t nk,
+                            size_t hd16, float scale)
+{
+    for (size_t i = 0; i < nq; i++) {
+        float s[ATTN_BLOCK], *out = y->out + i * hd16;
+        size_t seen = seen_keys(i, per, first, nk);
+        for (size_t j = 0; j < seen; j++)
+            s[j] = dot(q + i * hd16, k + j * hd16, hd16) * scale;
+        y->sum[i] = soften(s, seen, &y->max[i]);
+        memset(out, 0, hd16 * sizeof(*out));
+        for (size_t j = 0; j < seen; j++)
+            for (size_t d = 0; d < hd16; d++)
+                out[d] = fmaf(s[j], v[j * hd16 + d], out[d]);
+    }
+}
+
+static void attn_f16_scalar(const struct attn_part *y, const float *q, const uint16_t *k,
+                            const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk,
+                            size_t hd16, float scale)
+{
+    for (size_t i = 0; i < nq; i++) {
+        float s[ATTN_BLOCK], *out = y->out + i * hd16;
+        size_t seen = seen_keys(i, per, first, nk);
+        for (size_t j = 0; j < seen; j++) {
+            float lane[LANES] = { 0 };
+            for (size_t d = 0; d < hd16; d++)
+                lane[d % LANES] =
+                    fmaf(q[i * hd16 + d], f32_from_f16(k[j * hd16 + d]), lane[d % LANES]);
+            s[j] = tree_sum(lane) * scale;
+        }
+        y->sum[i] = soften(s, seen, &y->max[i]);
+        memset(out, 0, hd16 * sizeof(*out));
+        for (size_t j = 0; j < seen; j++)
+            for (size_t d = 0; d < hd16; d++)
+                out[d] = fmaf(s[j], f32_from_f16(v[j * hd16 + d]), out[d]);
+    }
+}
+
+static void attn_merge_scalar(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
+                              const float *out_b, size_t hd16)
+{
+    float m = max_b > *max_a ? max_b : *max_a;
+    float ea = exp_f32(*max_a - m), eb = exp_f32(max_b - m);
+    *max_a = m;
+    *sum_a = fmaf(sum_b, eb, *sum_a * ea);
+    for (size_t d = 0; d < hd16; d++)
+        out_a[d] = fmaf(out_b[d], eb, out_a[d] * ea);
+}
+
+static size_t argmax_f32_scalar(const float *x, size_t n)
+{
+    float best = -INFINITY;
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] > best) {
+            best = x[i];
+            at = i;
+        }
+    return at;
+}
+
+static void expsum_f32_scalar(float out[2], const float *x, size_t n, float max)
+{
+    float sum[LANES] = { 0 }, moment[LANES] = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        float d = x[i] - max;
+        d = d > -88.0f ? d : -88.0f;
+        float e = exp_f32(d);
+        sum[i % LANES] += e;
+        moment[i % LANES] = fmaf(e, d, moment[i % LANES]);
+    }
+    out[0] = tree_sum(sum);
+    out[1] = tree_sum(moment);
+}
+
+const struct kernels kernels_scalar = {
+    .isa = "scalar",
+    .needs = 0,
+    .matmul_f32 = matmul_f32_scalar,
+    .matmul_bf16 = matmul_bf16_scalar,
+    .matmul_q8 = matmul_q8_scalar,
+    .matmul_q4 = matmul_q4_scalar,
+    .quantize_q8 = quantize_q8_scalar,
+    .rmsnorm_f32 = rmsnorm_f32_scalar,
+    .rope_f32 = rope_f32_scalar,
+    .add_f32 = add_f32_scalar,
+    .swiglu_f32 = swiglu_f32_scalar,
+    .attn_f32 = attn_f32_scalar,
+    .attn_f16 = attn_f16_scalar,
+    .attn_merge = attn_merge_scalar,
+    .argmax_f32 = argmax_f32_scalar,
+    .expsum_f32 = expsum_f32_scalar,
+};
