@@ -48,7 +48,7 @@ endif
 
 LIB    := $(BUILD)/lib.a
 TOOLS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/*.c))
-TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude)
+TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude tiny)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
 
