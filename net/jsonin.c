@@ -34,6 +34,8 @@ int jsonin_parse(json_t **out, const char *p, size_t n, struct err *err)
     *out = NULL;
     if (!n)
         return err_set(err, ERR_FORMAT, "not JSON: empty");
+    if (memchr(p, 0, n)) /* jansson takes one at the end for the end */
+        return err_set(err, ERR_FORMAT, "not JSON: a byte 0");
     if (!shallow(p, n))
         return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSONIN_DEPTH);
     *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
