@@ -7,6 +7,9 @@
 
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar,
+#if defined(__x86_64__)
+    &kernels_avx512vnni,
+#endif
 #if defined(HAVE_BLAS)
     &kernels_blas,
 #endif

@@ -1,0 +1,474 @@
+/* tests/kernels.c - every kernel of every set against scalar.c, bit by bit.
+ *
+ *   kernels [--seed N] [--rounds N] [--only OP] [--isa SET]
+ *
+ * Shapes are random, buffers end (or begin) on guard pages and have odd alignments; a crash is
+ * reported as a failure with the operation, the set and the seed of its round. Driven by KERNEL_OPS
+ * and kernels_sets: a new operation without check_<op> does not compile, a new set
+ * needs no line. KERNELS_ROUNDS in the environment is the same as --rounds: emulators are slow. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/os.h"
+#include "tests/guard.h"
+
+enum { ROUNDS = 150, MARK = 0x5a };
+
+static uint64_t seed_now, drawn;
+static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
+static sigjmp_buf crash;
+
+/* What a round is about; drawn by begin_round. */
+static int high, wild; /* which end has the guard page; NaN, inf and denormals among the inputs */
+static bool exact;     /* false: the set is compared by tolerance */
+
+static size_t rnd(size_t below)
+{
+    return (size_t)rand_below(seed_now, drawn++, below);
+}
+
+static void begin_round(uint64_t seed)
+{
+    seed_now = round_seed = seed;
+    drawn = 0;
+    high = (int)rnd(2);
+    wild = rnd(4) == 0 && exact;
+}
+
+/* Mostly small ones and a few odd ones: 1..most. */
+static size_t rnd_size(size_t most)
+{
+    return 1 + rnd(rnd(2) ? most : most < 20 ? most : 20);
+}
+
+static float rnd_f32(void)
+{
+    static const float odd[] = { NAN,   -NAN,       INFINITY, -INFINITY, 0x1p-140f, -0x1p-149f,
+                                 -0.0f, 0x1.fp127f, 88.5f,    -87.3f,    -88.0f,    0.0f };
+    if (wild && rnd(16) == 0)
+        return odd[rnd(sizeof(odd) / sizeof(odd[0]))];
+    float f = (float)(rand_unit(seed_now, drawn++) * 4 - 2);
+    return rnd(8) == 0 ? f * 40 : f;
+}
+
+static void fill_f32(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = rnd_f32();
+}
+
+static float *buf_f32(size_t n)
+{
+    float *p = guard_alloc(n * sizeof(*p), high);
+    fill_f32(p, n);
+    return p;
+}
+
+static float *buf_out(size_t n)
+{
+    return memset(guard_alloc(n * sizeof(float), high), MARK, n * sizeof(float));
+}
+
+/* Equal bits, or both NaN: payloads are not part of the contract. */
+static bool same(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(a + i, b + i, sizeof(*a)) && !(a[i] != a[i] && b[i] != b[i]))
+            return false;
+    return true;
+}
+
+/* A matrix with its own bytes. Odd scales, -128 among the values. */
+static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
+{
+    struct panels w = { .type = type, .rows = rows, .cols = cols };
+    size_t total;
+    if (!panels_bytes(&w.panel_bytes, &total, type, rows, cols))
+        abort();
+    /* Panels are whole cache lines, so that either end may touch the guard page. */
+    unsigned char *d = guard_alloc(total, high);
+    for (size_t i = 0; i < total; i++)
+        d[i] = (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256));
+    if (type == P_F32)
+        fill_f32((float *)(void *)d, total / sizeof(float));
+    for (size_t i = 0; type == P_BF16 && i < total; i += 2) {
+        uint16_t h = bf16_from_f32(rnd_f32());
+        memcpy(d + i, &h, sizeof(h));
+    }
+    size_t block = type == P_Q8 ? 1088 : 576;
+    for (size_t i = 0; (type == P_Q8 || type == P_Q4) && i < total; i += block)
+        for (size_t s = 0; s < 32; s++) {
+            uint16_t h = f16_from_f32(rnd_f32() * 0.01f);
+            memcpy(d + i + s * 2, &h, sizeof(h));
+        }
+    w.data = d;
+    return w;
+}
+
+static struct qact rnd_qact(size_t n, size_t cols)
+{
+    size_t groups = cols / GROUP;
+    struct qact x = { .cols = cols };
+    x.q = guard_alloc(n * cols, high);
+    x.scale = buf_f32(n * groups);
+    x.sum = guard_alloc(n * groups * sizeof(*x.sum), high);
+    int extreme = rnd(4) == 0;
+    for (size_t g = 0; g < n * groups; g++) {
+        x.sum[g] = 0;
+        for (size_t k = 0; k < GROUP; k++) {
+            x.q[g * GROUP + k] = (int8_t)(extreme ? (rnd(2) ? 127 : -127) : (int)rnd(255) - 127);
+            x.sum[g] += x.q[g * GROUP + k];
+        }
+    }
+    return x;
+}
+
+/* Where a product is checked: panels [p0, p1) of w, n tokens, y rows ldy apart. */
+struct product {
+    struct panels w;
+    size_t n, ldy, p0, p1;
+    float *want, *got;
+};
+
+static struct product rnd_product(enum ptype type, size_t cols)
+{
+    size_t rows = rnd_size(200), panels = panels_count(rows);
+    struct product c = { .w = rnd_panels(type, rows, cols), .n = rnd_size(40) };
+    c.p0 = rnd(panels);
+    c.p1 = c.p0 + 1 + rnd(panels - c.p0);
+    c.ldy = panels * PANEL + rnd(3);
+    c.want = buf_out((c.n - 1) * c.ldy + panels * PANEL);
+    c.got = buf_out((c.n - 1) * c.ldy + panels * PANEL);
+    return c;
+}
+
+static size_t product_size(const struct product *c)
+{
+    return (c->n - 1) * c->ldy + panels_count(c->w.rows) * PANEL;
+}
+
+/* Largest difference allowed of a sum of products, for the sets that are compared by tolerance. */
+static bool near(const struct product *c, const float *x, size_t ldx)
+{
+    float *row = guard_alloc(c->w.cols * sizeof(*row), high);
+    for (size_t r = c->p0 * PANEL; r < c->p1 * PANEL && r < c->w.rows; r++) {
+        panels_row(row, &c->w, r);
+        for (size_t t = 0; t < c->n; t++) {
+            float bound = 1e-30f;
+            for (size_t k = 0; k < c->w.cols; k++)
+                bound += 1e-5f * fabsf(row[k] * x[t * ldx + k]);
+            if (!(fabsf(c->want[t * c->ldy + r] - c->got[t * c->ldy + r]) <= bound))
+                return false;
+        }
+    }
+    return true;
+}
+
+static const char *check_matmul_float(const struct kernels *ref, const struct kernels *k,
+                                      enum ptype type)
+{
+    struct product c = rnd_product(type, rnd_size(300));
+    size_t cols = c.w.cols, ldx = cols + rnd(3);
+    float *x = buf_f32((c.n - 1) * ldx + cols);
+    const struct kernels *set[] = { ref, k };
+    for (int i = 0; i < 2; i++)
+        (type == P_F32 ? set[i]->matmul_f32 : set[i]->matmul_bf16)(i ? c.got : c.want, c.ldy, &c.w,
+                                                                   x, ldx, c.n, c.p0, c.p1);
+    if (!exact)
+        return near(&c, x, ldx) ? NULL : "beyond tolerance";
+    return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+}
+
+static const char *check_matmul_f32(const struct kernels *ref, const struct kernels *k)
+{
+    return check_matmul_float(ref, k, P_F32);
+}
+
+static const char *check_matmul_bf16(const struct kernels *ref, const struct kernels *k)
+{
+    return check_matmul_float(ref, k, P_BF16);
+}
+
+static const char *check_matmul_q8(const struct kernels *ref, const struct kernels *k)
+{
+    struct product c = rnd_product(P_Q8, rnd_size(9) * GROUP);
+    struct qact x = rnd_qact(c.n, c.w.cols);
+    ref->matmul_q8(c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
+    k->matmul_q8(c.got, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
+    return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+}
+
+static const char *check_matmul_q4(const struct kernels *ref, const struct kernels *k)
+{
+    struct product c = rnd_product(P_Q4, rnd_size(9) * GROUP);
+    struct qact x = rnd_qact(c.n, c.w.cols);
+    ref->matmul_q4(c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
+    k->matmul_q4(c.got, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
+    return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+}
+
+static const char *check_quantize_q8(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(3), cols = rnd_size(9) * GROUP, t = rnd(n);
+    float *x = buf_f32(cols);
+    if (rnd(3) == 0) /* some groups around the smallest live amax */
+        for (size_t i = 0; i < GROUP; i++)
+            x[i] *= rnd(2) ? 0x1p-101f : 0x1p-98f;
+    if (rnd(3) == 0) /* exact halves: amax 127 makes the scale 1 */
+        for (size_t i = 0; i < GROUP; i++)
+            x[i] = i ? (float)rnd(254) - 126.5f : 127.0f;
+    struct qact want = rnd_qact(n, cols), got = rnd_qact(n, cols);
+    memcpy(got.q, want.q, n * cols);
+    memcpy(got.scale, want.scale, n * cols / GROUP * sizeof(float));
+    memcpy(got.sum, want.sum, n * cols / GROUP * sizeof(int32_t));
+    ref->quantize_q8(&want, t, x);
+    k->quantize_q8(&got, t, x);
+    if (memcmp(want.q, got.q, n * cols))
+        return "values";
+    if (memcmp(want.sum, got.sum, n * cols / GROUP * sizeof(int32_t)))
+        return "sums";
+    return same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
+}
+
+static const char *check_rmsnorm_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(1000);
+    float *x = buf_f32(n), *w = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
+    ref->rmsnorm_f32(want, x, w, n, 1e-6f);
+    k->rmsnorm_f32(got, x, w, n, 1e-6f);
+    if (!same(want, got, n))
+        return "bits";
+    k->rmsnorm_f32(x, x, w, n, 1e-6f);
+    return same(want, x, n) ? NULL : "in place";
+}
+
+static const char *check_rope_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t half = rnd_size(70);
+    float *want = buf_f32(2 * half), *got = buf_out(2 * half);
+    float *c = buf_f32(half), *s = buf_f32(half);
+    memcpy(got, want, 2 * half * sizeof(*got));
+    ref->rope_f32(want, c, s, half);
+    k->rope_f32(got, c, s, half);
+    return same(want, got, 2 * half) ? NULL : "bits";
+}
+
+static const char *check_add_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500);
+    float *want = buf_f32(n), *got = buf_out(n), *x = buf_f32(n);
+    memcpy(got, want, n * sizeof(*got));
+    ref->add_f32(want, x, n);
+    k->add_f32(got, x, n);
+    return same(want, got, n) ? NULL : "bits";
+}
+
+static const char *check_swiglu_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500);
+    float *g = buf_f32(n), *u = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
+    ref->swiglu_f32(want, g, u, n);
+    k->swiglu_f32(got, g, u, n);
+    if (!same(want, got, n))
+        return "bits";
+    memcpy(got, g, n * sizeof(*g));
+    k->swiglu_f32(got, got, u, n);
+    if (!same(want, got, n))
+        return "y is g";
+    k->swiglu_f32(u, g, u, n);
+    return same(want, u, n) ? NULL : "y is u";
+}
+
+static struct attn_part part_out(size_t nq, size_t hd16)
+{
+    return (struct attn_part){ buf_out(nq), buf_out(nq), buf_out(nq * hd16) };
+}
+
+static const char *check_attn(const struct kernels *ref, const struct kernels *k, bool half)
+{
+    size_t nq = rnd_size(12), per = rnd_size(8), hd16 = 16 * rnd_size(9);
+    size_t nk = 1 + rnd(ATTN_BLOCK), first = 1 + rnd(ATTN_BLOCK + 9), n = nk * hd16;
+    float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *kv[2];
+    struct attn_part part[] = { part_out(nq, hd16), part_out(nq, hd16) };
+    for (int i = 0; i < 2; i++) {
+        kv[i] = guard_alloc(n * (half ? 2 : 4), high);
+        for (size_t j = 0; half && j < n; j++) {
+            uint16_t h = f16_from_f32(rnd_f32());
+            memcpy((unsigned char *)kv[i] + j * 2, &h, 2);
+        }
+        if (!half)
+            fill_f32(kv[i], n);
+    }
+    const void *key = kv[0], *val = kv[1];
+    for (int i = 0; i < 2; i++) {
+        const struct kernels *set = i ? k : ref;
+        if (half)
+            set->attn_f16(&part[i], q, key, val, nq, per, first, nk, hd16, scale);
+        else
+            set->attn_f32(&part[i], q, key, val, nq, per, first, nk, hd16, scale);
+    }
+    if (!same(part[0].max, part[1].max, nq))
+        return "max";
+    if (!same(part[0].sum, part[1].sum, nq))
+        return "sum";
+    return same(part[0].out, part[1].out, nq * hd16) ? NULL : "out";
+}
+
+static const char *check_attn_f32(const struct kernels *ref, const struct kernels *k)
+{
+    return check_attn(ref, k, false);
+}
+
+static const char *check_attn_f16(const struct kernels *ref, const struct kernels *k)
+{
+    return check_attn(ref, k, true);
+}
+
+static const char *check_attn_merge(const struct kernels *ref, const struct kernels *k)
+{
+    size_t hd16 = 16 * rnd_size(9);
+    float *want = buf_f32(hd16 + 2), *got = buf_out(hd16 + 2), *b = buf_f32(hd16 + 2);
+    memcpy(got, want, (hd16 + 2) * sizeof(*got));
+    ref->attn_merge(want, want + 1, want + 2, b[0], b[1], b + 2, hd16);
+    k->attn_merge(got, got + 1, got + 2, b[0], b[1], b + 2, hd16);
+    return same(want, got, hd16 + 2) ? NULL : "bits";
+}
+
+static const char *check_argmax_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500), kind = rnd(4);
+    float *x = buf_f32(n);
+    for (size_t i = 0; kind < 2 && i < n; i++) /* many equals; zeros of both signs; nothing */
+        x[i] = kind ? (rnd(2) ? 0.0f : -0.0f) : (float)rnd(3);
+    for (size_t i = 0; kind == 2 && wild && i < n; i++)
+        x[i] = rnd(2) ? NAN : -INFINITY;
+    return ref->argmax_f32(x, n) == k->argmax_f32(x, n) ? NULL : "index";
+}
+
+static const char *check_expsum_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500);
+    float *x = buf_f32(n), max = rnd_f32(), want[2], got[2];
+    ref->expsum_f32(want, x, n, max);
+    k->expsum_f32(got, x, n, max);
+    return same(want, got, 2) ? NULL : "bits";
+}
+
+static const struct op {
+    const char *name;
+    const char *(*check)(const struct kernels *ref, const struct kernels *k);
+} ops[] = {
+#define X(op) { #op, check_##op },
+    KERNEL_OPS(X)
+#undef X
+};
+
+static bool op_in_set(size_t op, const struct kernels *set)
+{
+    size_t i = 0;
+#define X(o)       \
+    if (i++ == op) \
+        return set->o != NULL;
+    KERNEL_OPS(X)
+#undef X
+    return false;
+}
+
+static void on_crash(int sig)
+{
+    siglongjmp(crash, sig); /* SIGSEGV: guard page. SIGILL: wrong needs or wrong flags. */
+}
+
+/* True where every round agrees with scalar. */
+static bool check(const struct op *op, const struct kernels *k, uint64_t seed, uint64_t rounds)
+{
+    const char *volatile why = NULL;
+    if (sigsetjmp(crash, 1))
+        why = "crashed";
+    for (uint64_t i = 0; !why && i < rounds; i++) {
+        begin_round(seed + i);
+        why = op->check(&kernels_scalar, k);
+        guard_reset();
+    }
+    if (!why)
+        return true;
+    guard_reset();
+    printf("FAIL %s of %s: %s; reproduce with --only %s --isa %s --rounds 1 --seed %llu\n",
+           op->name, k->isa, why, op->name, k->isa, (unsigned long long)round_seed);
+    return false;
+}
+
+struct options {
+    uint64_t seed, rounds;
+    const char *only, *isa;
+};
+
+static struct options parse(int argc, char **argv)
+{
+    struct options o = { .seed = 1, .rounds = ROUNDS };
+    const char *env = getenv("KERNELS_ROUNDS");
+    if (env)
+        o.rounds = strtoull(env, NULL, 10);
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--seed"))
+            o.seed = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--rounds"))
+            o.rounds = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--only"))
+            o.only = argv[i + 1];
+        else if (!strcmp(argv[i], "--isa"))
+            o.isa = argv[i + 1];
+    }
+    if (!o.rounds)
+        o.rounds = 1;
+    return o;
+}
+
+/* Everything in one set; the number of failures. scalar is run against itself: it must be
+ * deterministic and stay inside its buffers. */
+static int check_set(const struct kernels *set, const struct options *o, int *ran)
+{
+    int failed = 0, checked = 0;
+    exact = !(set->needs & CPU_BLAS);
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        if (!op_in_set(i, set) || (o->only && strcmp(o->only, ops[i].name)))
+            continue;
+        checked++;
+        failed += !check(&ops[i], set, o->seed, o->rounds);
+    }
+    printf("%-12s %2d operations, %d failed\n", set->isa, checked, failed);
+    *ran += checked;
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse(argc, argv);
+    int failed = 0, ran = 0;
+    struct sigaction sa = { .sa_handler = on_crash };
+    sigaction(SIGSEGV, &sa, NULL);
+    sigaction(SIGBUS, &sa, NULL);
+    sigaction(SIGILL, &sa, NULL);
+
+    unsigned cpu = cpu_detect();
+    for (size_t s = 0; s < kernels_nsets; s++) {
+        const struct kernels *set = kernels_sets[s];
+        if (o.isa && strcmp(o.isa, set->isa))
+            continue;
+        if (kernels_runs(set, cpu))
+            failed += check_set(set, &o, &ran);
+        else
+            printf("%-12s SKIP: not on this CPU\n", set->isa);
+    }
+    printf("kernels: %d checked, %d failed, seed %llu, %llu rounds each\n", ran, failed,
+           (unsigned long long)o.seed, (unsigned long long)o.rounds);
+    return failed || !ran;
+}
