@@ -42,7 +42,7 @@ struct decode_options {
     size_t max_tokens;
     uint64_t seed;            /* of the random policy */
     const char *const *stops; /* stop strings, NULL-ended, or NULL */
-    const _Atomic int *stop; /* interrupted by the user, or NULL */
+    const _Atomic int *stop;  /* interrupted by the user, or NULL */
     /* Called for each token in order; false ends the text (finish "stop"). May be NULL. */
     bool (*emit)(void *arg, const struct decode_token *t);
     void *arg;

@@ -25,7 +25,7 @@ const char *policy_name(enum policy p);
 bool policy_parse(enum policy *out, const char *name);
 /* True where the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
-/* Score of a logits policy over logits[size]. */
+/* Score of a logits policy over logits[size], size >= 1; 0 where the largest is not finite. */
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);
 /* Score of the random policy at this position of the text. */
 float policy_score_random(uint64_t seed, size_t position);

@@ -15,19 +15,45 @@ struct err;
 struct kernels;
 struct router; /* immutable once open: threads may share it */
 
+enum { ROUTER_MAX = 65536 }; /* dim and width are at most this */
+
+/* The numbers of a router, row-major: what a file holds and what training makes. */
+struct router_form {
+    size_t dim, width;
+    float *w1; /* [width][dim] */
+    float *b1; /* [width] */
+    float *w2; /* [width] */
+    float b2;
+    enum tap tap;
+    bool has_threshold;
+    float threshold; /* calibrated, 0..1 */
+};
+
+/* Zeroed arrays of these sizes (1 to ROUTER_MAX). On error everything is NULL. */
+int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err);
+void router_form_close(struct router_form *f);
+/* Write a form as the safetensors file that router_open reads; all values must be finite. */
+int router_form_save(const char *path, const struct router_form *f, struct err *err);
+
 /* A safetensors file: "router.w1" [width][dim], "router.b1" [width], "router.w2" [1][width],
  * "router.b2" [1], f32; its metadata may hold "tap" (final | post_attn) and "threshold". A .pth
- * file of CITER is imported on the fly. */
+ * file of CITER is imported on the fly. Values that are not finite are refused. ERR_FORMAT names
+ * file, tensor, expected and found. k is borrowed. */
 int router_open(struct router **out, const char *path, const struct kernels *k, struct err *err);
-void router_close(struct router *r);
+/* The same from a form, which is copied; name stands for the file in errors. */
+int router_make(struct router **out, const struct router_form *f, const char *name,
+                const struct kernels *k, struct err *err);
+void router_close(struct router *r); /* NULL is fine */
 
 size_t router_dim(const struct router *r);
 enum tap router_tap(const struct router *r);
+const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
 /* The calibrated threshold; false if the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
 
-/* Probability, 0 to 1, that the small model's next token is good enough. hidden: [dim] f32.
- * scratch: [router_scratch] floats. Cannot fail. */
+/* Probability, 0 to 1, that the small model's next token is good enough: sigmoid(w2 . relu(w1 . x +
+ * b1) + b2). hidden: [dim] f32. scratch: [router_scratch] floats. Cannot fail: where a hidden state
+ * overflows so that the sum is no number, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *hidden, float *scratch);
 

@@ -1,0 +1,67 @@
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "router/policy.h"
+
+static const char *const names[] = {
+    [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
+    [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
+    [POLICY_NEVER] = "never",
+};
+
+const char *policy_name(enum policy p)
+{
+    return names[p];
+}
+
+bool policy_parse(enum policy *out, const char *name)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (!strcmp(name, names[i])) {
+            *out = (enum policy)i;
+            return true;
+        }
+    return false;
+}
+
+bool policy_reads_logits(enum policy p)
+{
+    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN;
+}
+
+static float largest_but(const float *x, size_t n, size_t but)
+{
+    float second = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        if (i != but && x[i] > second)
+            second = x[i];
+    return second;
+}
+
+float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k)
+{
+    float sum[2], score;
+    size_t best = k->argmax_f32(logits, size);
+    float max = logits[best];
+    if (!isfinite(max)) /* nothing to be sure of */
+        return 0;
+    k->expsum_f32(sum, logits, size, max);
+    if (p == POLICY_MAX_PROB) {
+        score = 1 / sum[0];
+    } else if (p == POLICY_MARGIN) {
+        score = (1 - exp_f32(largest_but(logits, size, best) - max)) / sum[0];
+    } else {
+        /* H = -sum p ln p with p = e^d / S: ln S - (sum e^d d) / S */
+        double h = log_f64((double)sum[0]) - (double)sum[1] / (double)sum[0];
+        score = size > 1 ? (float)(1 - h / log_f64((double)size)) : 1;
+    }
+    return score > 1 ? 1 : score > 0 ? score : 0;
+}
+
+float policy_score_random(uint64_t seed, size_t position)
+{
+    /* Another key than the sampler's, which draws from (seed, position) as well. */
+    return (float)rand_unit(rand_u64(seed, 0x706f6c696379), position);
+}
