@@ -331,6 +331,50 @@ static void test_request(void)
     cloud_close(c);
 }
 
+/* CLOUD_AUTO: what the server says about itself decides; one that answers nothing useful is taken
+ * for openai, one that refuses is not used. */
+static void test_probe(void)
+{
+#define MODELS(owner) UNTIL_END "{\"data\":[{\"id\":\"m1\",\"owned_by\":\"" owner "\"}]}"
+    static const struct {
+        const char *bytes;
+        int code;
+        enum cloud_api api;
+        const char *model;
+    } cases[] = {
+        { MODELS("llamacpp"), OK, CLOUD_LLAMACPP, "m1" },
+        { MODELS("vllm"), OK, CLOUD_OPENAI, "m1" },
+        { MODELS("somebody"), OK, CLOUD_OPENAI, "m1" },
+        { UNTIL_END "{\"default_generation_settings\":{}}", OK, CLOUD_LLAMACPP, NULL },
+        { STATUS("404 Not Found"), OK, CLOUD_OPENAI, NULL },
+        { MODELS("sglang"), ERR_REMOTE, CLOUD_AUTO, NULL },
+        { STATUS("401 Unauthorized"), ERR_REMOTE, CLOUD_AUTO, NULL },
+        { STATUS("503 Unavailable"), ERR_NET, CLOUD_AUTO, NULL },
+        { UNTIL_END "<html>", ERR_NET, CLOUD_AUTO, NULL },
+    };
+    char url[64];
+    snprintf(url, sizeof(url), url_form, rude_port(server));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct cloud_options o = { .url = url, .key = KEY, .vocab = 1000 };
+        struct err err = { "" };
+        struct cloud *c;
+        rude_play(server, &(struct rude_part){ .mode = RUDE_CLOSE, .bytes = cases[i].bytes });
+        int rc = cloud_open(&c, &o, &err);
+        if (rc != cases[i].code)
+            fprintf(stderr, "probe %zu: %d %s\n", i, rc, err.msg);
+        CHECK(rc == cases[i].code && (rc == OK) == (c != NULL));
+        if (rc) {
+            check_line("probe", &err, "cloud http://127.0.0.1:");
+            continue;
+        }
+        const char *model = cloud_model(c);
+        CHECK(cloud_dialect(c) == cases[i].api && !model == !cases[i].model);
+        CHECK(!model || strcmp(model, cases[i].model) == 0);
+        cloud_close(c);
+    }
+#undef MODELS
+}
+
 static void test_torture(void)
 {
     long n = 1;
@@ -369,6 +413,7 @@ int main(void)
     test_interrupted();
     test_deep();
     test_request();
+    test_probe();
     test_torture();
     rude_close(server);
     return 0;
