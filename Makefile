@@ -26,6 +26,12 @@ isa.all     := avx2 avx512vnni neon dotprod blas
 flags.kernels/avx2       := -mavx2 -mfma -mf16c
 flags.kernels/avx512vnni := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c
 flags.kernels/dotprod    := -march=armv8.2-a+dotprod
+# Plain loops that only pay as vectors; the bits stay.
+ifeq ($(MODE),release)
+flags.model/train_pass := -O3
+flags.model/train_attn := -O3
+flags.model/train_step := -O3
+endif
 ifeq ($(PORTABLE),1)
 flags.kernels/os := -DPORTABLE
 endif

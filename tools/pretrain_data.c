@@ -1,0 +1,170 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "model/tokenizer.h"
+#include "tools/pretrain_data.h"
+#include "tools/world.h"
+
+enum { TRAIN_STREAM = 0, TEXT_MAX = 1024 };
+
+int pretrain_data_open(struct pretrain_data *d, const struct world *world,
+                       const struct tokenizer *tokenizer, size_t tokens, struct err *err)
+{
+    *d = (struct pretrain_data){ .world = world, .tokenizer = tokenizer, .tokens = tokens };
+    if (!tokenizer_special(tokenizer, "<|endoftext|>", &d->eot))
+        return err_set(err, ERR_FORMAT, "pretrain: the vocabulary has no <|endoftext|>");
+    d->ids = calloc(tokens, sizeof(*d->ids));
+    d->target = calloc(tokens, sizeof(*d->target));
+    d->ends = calloc(tokens, sizeof(*d->ends));
+    if (!d->ids || !d->target || !d->ends)
+        return err_set(err, ERR_NOMEM, "pretrain: out of memory");
+    return OK;
+}
+
+void pretrain_data_close(struct pretrain_data *d)
+{
+    free(d->ids);
+    free(d->target);
+    free(d->ends);
+}
+
+/* Begin a batch anew. */
+static void restart(struct pretrain_data *d)
+{
+    d->batch = (struct train_batch){ d->ids, d->target, d->ends, 0 };
+}
+
+static size_t batch_tokens(const struct pretrain_data *d)
+{
+    return d->batch.docs ? d->ends[d->batch.docs - 1] : 0;
+}
+
+/* Append text and end-of-text as a document whose targets are what follows its first `skip` bytes.
+ * *fits false, and nothing done, where the batch has no room. */
+static int append(struct pretrain_data *d, bool *fits, const char *text, size_t skip,
+                  struct err *err)
+{
+    uint32_t *ids;
+    size_t n, at = batch_tokens(d), bytes = 0;
+    int rc = tokenizer_encode(d->tokenizer, &ids, &n, text, strlen(text), false, err);
+    if (rc)
+        return rc;
+    *fits = at + n + 1 <= d->tokens;
+    if (n + 1 > PRETRAIN_DOC)
+        rc = err_set(err, ERR_ARG, "pretrain: a text has %zu tokens, more than %d", n + 1,
+                     PRETRAIN_DOC);
+    for (size_t i = 0; !rc && *fits && i < n; i++) {
+        size_t len;
+        if (!tokenizer_bytes(d->tokenizer, ids[i], &len))
+            len = 0;
+        bytes += len;
+        d->ids[at + i] = ids[i];
+        uint32_t next = i + 1 < n ? ids[i + 1] : d->eot;
+        d->target[at + i] = bytes >= skip ? next : TRAIN_NO_TARGET;
+    }
+    if (!rc && *fits) {
+        d->ids[at + n] = d->eot;
+        d->target[at + n] = TRAIN_NO_TARGET;
+        d->ends[d->batch.docs++] = at + n + 1;
+    }
+    free(ids);
+    return rc;
+}
+
+/* Bytes of a text that are given rather than asked: a question up to "Answer:", a fact up to its
+ * verb, so that names, which nobody can guess, cost nothing. */
+static size_t given(const char *text)
+{
+    static const char *const marks[] = { "Answer:", " is ", " are ", " any " };
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        const char *p = strstr(text, marks[i]);
+        if (p)
+            return (size_t)(p - text) + (i ? 0 : strlen(marks[i]));
+    }
+    return 0;
+}
+
+int pretrain_data_next(struct pretrain_data *d, struct err *err)
+{
+    bool fits = true;
+    restart(d);
+    for (;;) {
+        char text[TEXT_MAX];
+        world_text(text, sizeof(text), d->world, TRAIN_STREAM, d->next);
+        int rc = append(d, &fits, text, given(text), err);
+        if (rc)
+            return rc;
+        if (!fits)
+            break;
+        d->next++;
+    }
+    d->read += batch_tokens(d);
+    return OK;
+}
+
+/* Token of the answer in which byte `at` of the document lies. */
+static size_t token_at(const struct pretrain_data *d, size_t first, size_t end, size_t at)
+{
+    for (size_t i = first, bytes = 0; i < end; i++) {
+        size_t len;
+        if (!tokenizer_bytes(d->tokenizer, d->ids[i], &len))
+            len = 0;
+        bytes += len;
+        if (bytes > at)
+            return i;
+    }
+    return end;
+}
+
+/* Whether the token that holds the byte where `mark` ends was foreseen. */
+static bool foreseen(const struct pretrain_data *d, const uint32_t *best, size_t doc,
+                     const struct world_question *q, const char *mark)
+{
+    const char *p = strstr(q->answer, mark);
+    if (!p)
+        return false;
+    size_t first = doc ? d->ends[doc - 1] : 0;
+    size_t at = strlen(q->prompt) + (size_t)(p - q->answer) + strlen(mark);
+    size_t i = token_at(d, first, d->ends[doc], at);
+    return i > first && i < d->ends[doc] && best[i - 1] == d->ids[i];
+}
+
+int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct train *t,
+                     uint64_t stream, size_t questions, struct err *err)
+{
+    uint32_t *best = calloc(d->tokens, sizeof(*best));
+    size_t kind = 0, place = 0, letter = 0, batches = 0;
+    double sum = 0;
+    int rc = best ? OK : err_set(err, ERR_NOMEM, "pretrain: out of memory");
+    for (size_t done = 0; !rc && done < questions;) {
+        struct world_question q;
+        bool fits = true;
+        double loss;
+        restart(d);
+        for (size_t i = done; !rc && fits && i < questions; i++) {
+            char text[TEXT_MAX];
+            world_question(&q, d->world, stream, i);
+            size_t n = strlen(q.prompt);
+            memcpy(text, q.prompt, n);
+            memcpy(text + n, q.answer, strlen(q.answer) + 1);
+            rc = append(d, &fits, text, n, err);
+        }
+        if (rc || (rc = train_predict(&loss, best, NULL, t, &d->batch, err)))
+            break;
+        for (size_t i = 0; i < d->batch.docs; i++) {
+            world_question(&q, d->world, stream, done + i);
+            kind += foreseen(d, best, i, &q, " kind of");
+            place += foreseen(d, best, i, &q, " in the");
+            letter += foreseen(d, best, i, &q, "answer is (");
+        }
+        done += d->batch.docs;
+        sum += loss;
+        batches++;
+    }
+    free(best);
+    double n = (double)questions;
+    *out = (struct pretrain_score){ (double)kind / n, (double)place / n, (double)letter / n,
+                                    batches ? sum / (double)batches : 0 };
+    return rc;
+}

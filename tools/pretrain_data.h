@@ -1,0 +1,47 @@
+/* pretrain_data.h - world text as batches of token ids, and a quick examination. */
+#ifndef TOOLS_PRETRAIN_DATA_H
+#define TOOLS_PRETRAIN_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/train.h"
+
+struct err;
+struct tokenizer;
+struct world;
+
+enum { PRETRAIN_DOC = 128 }; /* the longest document in tokens; the world's are below 110 */
+
+struct pretrain_data {
+    const struct world *world;
+    const struct tokenizer *tokenizer;
+    uint32_t eot;
+    size_t tokens;      /* of a batch, at most */
+    uint64_t next;      /* number of the next text of the training stream */
+    uint64_t read;      /* tokens given out so far */
+    uint32_t *ids, *target;
+    size_t *ends;
+    struct train_batch batch; /* the latest */
+};
+
+int pretrain_data_open(struct pretrain_data *d, const struct world *world,
+                       const struct tokenizer *tokenizer, size_t tokens, struct err *err);
+void pretrain_data_close(struct pretrain_data *d);
+
+/* Fill d->batch with the next texts of the training stream. Targets: everything of a fact after
+ * the name, only the answer of a question. */
+int pretrain_data_next(struct pretrain_data *d, struct err *err);
+
+/* Shares of right answers at the critical tokens, the reference answer read so far: the first
+ * token of the kind and of the place, and the letter. */
+struct pretrain_score {
+    double kind, place, letter;
+    double loss; /* of the answers */
+};
+
+/* On `questions` of a test stream. Uses and overwrites d->batch. */
+int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct train *t,
+                     uint64_t stream, size_t questions, struct err *err);
+
+#endif
