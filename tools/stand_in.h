@@ -12,6 +12,7 @@ struct stand_in;
 struct stand_in_options {
     const char *model; /* path; NULL: the demo pair's cloud model */
     const char *isa;   /* as --isa */
+    const char *kv;    /* "f32" or "f16"; NULL: f32 */
     const char *host;  /* address to listen on; NULL: 127.0.0.1 */
     const char *key;   /* asked of every request but /health; NULL: none */
     size_t threads;    /* of the engine; 0: all processors */

@@ -13,9 +13,11 @@ struct err;
 struct stand_in_engine;
 struct tokenizer;
 
-/* isa, threads, context: as in stand_in_options. ERR_FORMAT where the model has no tokenizer. */
-int stand_in_engine_open(struct stand_in_engine **out, const char *path, const char *isa,
-                         size_t threads, size_t context, struct err *err);
+struct stand_in_options;
+
+/* o: its isa, kv, threads and context count here. ERR_FORMAT where the model has no tokenizer. */
+int stand_in_engine_open(struct stand_in_engine **out, const char *path,
+                         const struct stand_in_options *o, struct err *err);
 void stand_in_engine_close(struct stand_in_engine *e);
 
 size_t stand_in_engine_vocab(const struct stand_in_engine *e);
