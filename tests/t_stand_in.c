@@ -27,7 +27,8 @@ static uint32_t truth(const uint32_t *ids, size_t n)
     struct stand_in_engine *e;
     struct stand_in_text t;
     struct err err = { "" };
-    int rc = stand_in_engine_open(&e, model, NULL, 1, 0, &err);
+    const struct stand_in_options o = { .threads = 1 };
+    int rc = stand_in_engine_open(&e, model, &o, &err);
     if (rc)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);

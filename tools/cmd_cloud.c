@@ -130,6 +130,7 @@ static int run(int argc, char **argv)
         return cmd_fail("cloud", rc, &err);
     const struct stand_in_options o = { .model = engine_opts.model,
                                         .isa = engine_opts.isa,
+                                        .kv = engine_opts.kv,
                                         .threads = engine_opts.threads,
                                         .host = host,
                                         .key = key,

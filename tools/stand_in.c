@@ -238,7 +238,7 @@ static int start(struct stand_in *s, const struct stand_in_options *o, const cha
 {
     int rc = listen_on(s, o->host ? o->host : "127.0.0.1", o->port, err);
     if (rc == OK)
-        rc = stand_in_engine_open(&s->api.engine, path, o->isa, o->threads, o->context, err);
+        rc = stand_in_engine_open(&s->api.engine, path, o, err);
     if (rc)
         return rc;
     s->api.delay = stand_in_delay_open(o->latency_ms, o->jitter_ms, o->seed);

@@ -1,6 +1,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/base.h"
 #include "kernels/cpu.h"
@@ -10,6 +11,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "model/tokenizer.h"
+#include "tools/stand_in.h"
 #include "tools/stand_in_engine.h"
 #include "weights/weights.h"
 
@@ -25,6 +27,7 @@ struct stand_in_engine {
     struct pool *pool;
     struct model *model;
     struct tokenizer *tokenizer;
+    enum kvcache kv;
     size_t context;
     size_t size; /* ids that may be picked */
     pthread_mutex_t lock;
@@ -33,28 +36,33 @@ struct stand_in_engine {
     _Atomic int stop;
 };
 
-static int open_parts(struct stand_in_engine *e, const struct weights *w, const char *isa,
-                      size_t threads, size_t context, struct err *err)
+static int open_parts(struct stand_in_engine *e, const struct weights *w,
+                      const struct stand_in_options *o, struct err *err)
 {
-    int rc = kernels_pick(&e->kernels, isa, cpu_detect(), err);
+    if (o->kv && strcmp(o->kv, "f32") != 0 && strcmp(o->kv, "f16") != 0)
+        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", o->kv);
+    e->kv = o->kv && strcmp(o->kv, "f16") == 0 ? KVCACHE_F16 : KVCACHE_F32;
+    int rc = kernels_pick(&e->kernels, o->isa, cpu_detect(), err);
     if (rc == OK)
         rc = tokenizer_open(&e->tokenizer, w, err);
     if (rc == OK)
-        rc = pool_open(&e->pool, threads, err);
+        rc = pool_open(&e->pool, o->threads, err);
     if (rc == OK)
         rc = model_open(&e->model, w, &e->kernels, e->pool, err);
     if (rc)
         return rc;
     const struct model_config *c = model_config(e->model);
-    e->context = context ? context : c->context < 4096 ? c->context : (size_t)CONTEXT_MAX;
+    e->context = c->context < CONTEXT_MAX ? c->context : (size_t)CONTEXT_MAX;
+    if (o->context)
+        e->context = o->context;
     e->size = tokenizer_size(e->tokenizer);
     if (e->size > c->vocab)
         e->size = c->vocab;
-    return session_open(&e->slots[0].session, e->model, e->pool, e->context, KVCACHE_F32, err);
+    return session_open(&e->slots[0].session, e->model, e->pool, e->context, e->kv, err);
 }
 
-int stand_in_engine_open(struct stand_in_engine **out, const char *path, const char *isa,
-                         size_t threads, size_t context, struct err *err)
+int stand_in_engine_open(struct stand_in_engine **out, const char *path,
+                         const struct stand_in_options *o, struct err *err)
 {
     struct weights *w;
     *out = NULL;
@@ -64,7 +72,7 @@ int stand_in_engine_open(struct stand_in_engine **out, const char *path, const c
     pthread_mutex_init(&e->lock, NULL);
     int rc = weights_open(&w, path, err);
     if (rc == OK)
-        rc = open_parts(e, w, isa, threads, context, err);
+        rc = open_parts(e, w, o, err);
     weights_close(w);
     if (rc) {
         stand_in_engine_close(e);
@@ -142,7 +150,7 @@ static struct slot *choose(struct stand_in_engine *e, const uint32_t *ids, size_
     }
     struct slot *s = best ? best : oldest;
     /* Where memory is short, fewer slots do as well. */
-    if (!s->session && session_open(&s->session, e->model, e->pool, e->context, KVCACHE_F32, NULL))
+    if (!s->session && session_open(&s->session, e->model, e->pool, e->context, e->kv, NULL))
         s = &e->slots[0];
     s->used = ++e->clock;
     return s;
