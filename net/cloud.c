@@ -233,8 +233,7 @@ static int settle(struct cloud *c, uint64_t deadline, struct err *err)
     if (rc == OK && json_string_length(id) && !c->model)
         rc = set_model(c, json_string_value(id), json_string_length(id), err);
     bool llamacpp = owner && strcmp(owner, "llamacpp") == 0;
-    bool told =
-        llamacpp || (owner && (strcmp(owner, "vllm") == 0 || strcmp(owner, "mizzle") == 0));
+    bool told = llamacpp || (owner && (strcmp(owner, "vllm") == 0 || strcmp(owner, "mizzle") == 0));
     json_decref(root);
     if (rc)
         return rc;

@@ -22,6 +22,7 @@
 static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n" BODY;
 static char dir[] = "build/tls-XXXXXX", cert[64], private_key[64], other[64], other_key[64];
 static unsigned port;
+static pid_t running; /* the server, 0: none */
 
 static bool make_certificate(const char *crt, const char *key)
 {
@@ -52,6 +53,13 @@ struct server {
     int in, out; /* what we write goes to the client; what the client sent is read here */
 };
 
+/* Also where a CHECK ends the program: no server is left behind. */
+static void end_server(void)
+{
+    if (running)
+        kill(running, SIGKILL);
+}
+
 static void start(struct server *s)
 {
     int to[2], from[2];
@@ -71,6 +79,7 @@ static void start(struct server *s)
                private_key, (char *)NULL);
         _exit(127);
     }
+    running = s->pid;
     close(to[0]);
     close(from[1]);
     s->in = to[1];
@@ -80,8 +89,9 @@ static void start(struct server *s)
 static void stop(struct server *s)
 {
     int status;
-    kill(s->pid, SIGKILL);
+    end_server();
     waitpid(s->pid, &status, 0);
+    running = 0;
     close(s->in);
     close(s->out);
 }
@@ -161,7 +171,7 @@ static void nothing_leaked(const struct server *s)
 int main(void)
 {
     struct server s;
-    CHECK(mkdtemp(dir));
+    CHECK(mkdtemp(dir) && atexit(end_server) == 0);
     snprintf(cert, sizeof(cert), "%s/a.crt", dir);
     snprintf(private_key, sizeof(private_key), "%s/a.key", dir);
     snprintf(other, sizeof(other), "%s/b.crt", dir);
