@@ -56,7 +56,7 @@ LIB    := $(BUILD)/lib.a
 TOOLS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/*.c))
 TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude tiny)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
-WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 
 all: $(BUILD)/mizzle
 	@mkdir -p build && ln -sfn $(patsubst build/%,%,$(BUILD))/mizzle build/mizzle
