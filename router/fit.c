@@ -7,7 +7,7 @@
 #include "kernels/math.h"
 #include "kernels/os.h"
 #include "kernels/pool.h"
-#include "router/train.h"
+#include "router/fit.h"
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, ADAM_EPS = 1e-8f;
 
@@ -20,9 +20,9 @@ struct params {
     float *w1, *b1, *w2, *b2;
 };
 
-struct trainer {
+struct fit {
     const struct samples *s;
-    const struct train_options *o;
+    const struct fit_options *o;
     const struct kernels *k;
     struct pool *pool;
     size_t dim, width, room, npanels, nparams;
@@ -45,27 +45,26 @@ struct trainer {
     const size_t *index; /* [n] their numbers */
 };
 
-void train_defaults(struct train_options *o)
+void fit_defaults(struct fit_options *o)
 {
-    *o = (struct train_options){
-        .epochs = 40, .patience = 5, .batch = 256, .rate = 1e-3f, .seed = 1
-    };
+    *o =
+        (struct fit_options){ .epochs = 40, .patience = 5, .batch = 256, .rate = 1e-3f, .seed = 1 };
 }
 
-bool train_holds_out(uint64_t seed, uint32_t group)
+bool fit_holds_out(uint64_t seed, uint32_t group)
 {
     return rand_below(rand_u64(seed, KEY_SPLIT), group, SPLIT) == 0;
 }
 
 /* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
-static float *take(struct trainer *t, size_t *at, size_t count)
+static float *take(struct fit *t, size_t *at, size_t count)
 {
     float *p = t->arena ? t->arena + *at : NULL;
     *at += (count + 15) / 16 * 16;
     return p;
 }
 
-static void take_params(struct trainer *t, size_t *at, struct params *p)
+static void take_params(struct fit *t, size_t *at, struct params *p)
 {
     p->w1 = take(t, at, t->nparams);
     p->b1 = p->w1 + t->room * t->dim;
@@ -73,7 +72,7 @@ static void take_params(struct trainer *t, size_t *at, struct params *p)
     p->b2 = p->w2 + t->room;
 }
 
-static size_t carve(struct trainer *t)
+static size_t carve(struct fit *t)
 {
     size_t at = 0, batch = t->o->batch;
     t->mean = take(t, &at, t->dim);
@@ -95,7 +94,7 @@ static size_t carve(struct trainer *t)
 }
 
 /* Deal the samples out by text; both parts need both kinds of tokens. */
-static int split(struct trainer *t, struct err *err)
+static int split(struct fit *t, struct err *err)
 {
     const struct samples *s = t->s;
     size_t count[2][2] = { { 0 } };
@@ -104,7 +103,7 @@ static int split(struct trainer *t, struct err *err)
     if (!t->train || !t->held)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; i < s->n; i++) {
-        bool held = train_holds_out(t->o->seed, s->group[i]);
+        bool held = fit_holds_out(t->o->seed, s->group[i]);
         count[held][s->right[i]]++;
         if (held)
             t->held[t->nheld++] = i;
@@ -120,7 +119,7 @@ static int split(struct trainer *t, struct err *err)
     return OK;
 }
 
-static void standardise(struct trainer *t)
+static void standardise(struct fit *t)
 {
     for (size_t k = 0; k < t->dim; k++) {
         double sum = 0, squares = 0;
@@ -139,7 +138,7 @@ static void standardise(struct trainer *t)
 }
 
 /* Uniform in +-1 / sqrt(fan-in), biases 0. */
-static void init(struct trainer *t)
+static void init(struct fit *t)
 {
     uint64_t key = rand_u64(t->o->seed, KEY_INIT);
     double a1 = 1 / sqrt((double)t->dim), a2 = 1 / sqrt((double)t->width);
@@ -154,7 +153,7 @@ static void init(struct trainer *t)
 
 static void gather(void *arg, size_t thread, size_t first, size_t last)
 {
-    struct trainer *t = arg;
+    struct fit *t = arg;
     (void)thread;
     for (size_t b = first; b < last; b++) {
         const float *x = t->s->x + t->index[b] * t->dim;
@@ -168,7 +167,7 @@ static void gather(void *arg, size_t thread, size_t first, size_t last)
 
 static void forward(void *arg, size_t thread, size_t first, size_t last)
 {
-    struct trainer *t = arg;
+    struct fit *t = arg;
     (void)thread;
     struct panels w1 = { P_F32, t->width, t->dim, t->dim * PANEL * sizeof(float),
                          (const unsigned char *)t->now.w1 };
@@ -181,7 +180,7 @@ static void forward(void *arg, size_t thread, size_t first, size_t last)
 /* Second layer, loss and its gradient, sample by sample. */
 static void judge(void *arg, size_t thread, size_t first, size_t last)
 {
-    struct trainer *t = arg;
+    struct fit *t = arg;
     (void)thread;
     for (size_t b = first; b < last; b++) {
         const float *h = t->h + b * t->room;
@@ -207,13 +206,13 @@ static inline float adam(float w, float *m, float *v, float g, const struct adam
     return w - a->rate * (*m * a->scale1) / (sqrtf(*v * a->scale2) + ADAM_EPS);
 }
 
-static struct adam adam_now(const struct trainer *t)
+static struct adam adam_now(const struct fit *t)
 {
     return (struct adam){ t->o->rate, (float)(1 / (1 - t->decay1)), (float)(1 / (1 - t->decay2)) };
 }
 
 /* Gradients of one panel's rows and their step. */
-static void backward_panel(struct trainer *t, size_t p, const struct adam *a)
+static void backward_panel(struct fit *t, size_t p, const struct adam *a)
 {
     float *dh = t->dh + p * t->o->batch * PANEL;
     for (size_t r = 0; r < PANEL; r++) {
@@ -243,7 +242,7 @@ static void backward_panel(struct trainer *t, size_t p, const struct adam *a)
 
 static void backward(void *arg, size_t thread, size_t first, size_t last)
 {
-    struct trainer *t = arg;
+    struct fit *t = arg;
     (void)thread;
     struct adam a = adam_now(t);
     for (size_t p = first; p < last; p++)
@@ -251,7 +250,7 @@ static void backward(void *arg, size_t thread, size_t first, size_t last)
 }
 
 /* Forward over index[n]; adds the batch's loss. */
-static double run_batch(struct trainer *t, const size_t *index, size_t n)
+static double run_batch(struct fit *t, const size_t *index, size_t n)
 {
     double loss = 0;
     t->index = index;
@@ -264,7 +263,7 @@ static double run_batch(struct trainer *t, const size_t *index, size_t n)
     return loss;
 }
 
-static void learn(struct trainer *t)
+static void learn(struct fit *t)
 {
     float gb = 0;
     for (size_t b = 0; b < t->n; b++)
@@ -277,7 +276,7 @@ static void learn(struct trainer *t)
 }
 
 /* One pass over a part; learning in an order of its own for each epoch. Returns ERR_STOP or OK. */
-static int pass(double *loss, struct trainer *t, size_t *index, size_t n, bool learns, size_t epoch)
+static int pass(double *loss, struct fit *t, size_t *index, size_t n, bool learns, size_t epoch)
 {
     uint64_t key = rand_u64(rand_u64(t->o->seed, KEY_ORDER), epoch);
     for (size_t i = n; learns && i > 1; i--) {
@@ -297,11 +296,11 @@ static int pass(double *loss, struct trainer *t, size_t *index, size_t n, bool l
     return OK;
 }
 
-static int run_epochs(struct trainer *t, struct train_report *report, struct err *err)
+static int run_epochs(struct fit *t, struct fit_report *report, struct err *err)
 {
     for (size_t epoch = 1; epoch <= t->o->epochs && epoch <= report->best + t->o->patience;
          epoch++) {
-        struct train_epoch e = { .epoch = epoch };
+        struct fit_epoch e = { .epoch = epoch };
         if (pass(&e.loss, t, t->train, t->ntrain, true, epoch) != OK ||
             pass(&e.held_loss, t, t->held, t->nheld, false, epoch) != OK)
             return err_set(err, ERR_STOP, "router training: interrupted");
@@ -319,7 +318,7 @@ static int run_epochs(struct trainer *t, struct train_report *report, struct err
 }
 
 /* w x' = w (x - mean) inv: inv goes into the weights, the mean into the bias. */
-static void fold(struct router_form *f, const struct trainer *t)
+static void fold(struct router_form *f, const struct fit *t)
 {
     for (size_t i = 0; i < t->width; i++) {
         double bias = (double)t->best.b1[i];
@@ -336,8 +335,7 @@ static void fold(struct router_form *f, const struct trainer *t)
 }
 
 /* AUC of the finished router on the held-out part. */
-static int held_auc(double *auc, const struct trainer *t, const struct router_form *f,
-                    struct err *err)
+static int held_auc(double *auc, const struct fit *t, const struct router_form *f, struct err *err)
 {
     struct router *r;
     int rc = router_make(&r, f, "trained router", t->k, err);
@@ -360,7 +358,7 @@ static int held_auc(double *auc, const struct trainer *t, const struct router_fo
     return rc;
 }
 
-static int check_options(const struct trainer *t, struct err *err)
+static int check_options(const struct fit *t, struct err *err)
 {
     if (t->o->batch < 1 || t->o->batch > MAX_BATCH || t->o->epochs < 1 || t->o->patience < 1)
         return err_set(err, ERR_ARG,
@@ -378,17 +376,17 @@ static int check_options(const struct trainer *t, struct err *err)
     return OK;
 }
 
-int train_router(struct router_form *out, struct train_report *report, const struct samples *s,
-                 const struct train_options *o, const struct kernels *k, struct pool *pool,
-                 struct err *err)
+int fit_router(struct router_form *out, struct fit_report *report, const struct samples *s,
+               const struct fit_options *o, const struct kernels *k, struct pool *pool,
+               struct err *err)
 {
-    struct trainer t = { .s = s, .o = o, .k = k, .pool = pool, .dim = s->dim };
+    struct fit t = { .s = s, .o = o, .k = k, .pool = pool, .dim = s->dim };
     t.width = o->width ? o->width : 2 * s->dim;
     t.npanels = panels_count(t.width);
     t.room = t.npanels * PANEL;
     t.nparams = t.room * t.dim + 2 * t.room + 1;
     *out = (struct router_form){ 0 };
-    *report = (struct train_report){ 0 };
+    *report = (struct fit_report){ 0 };
     int rc = check_options(&t, err);
     if (rc == OK)
         rc = split(&t, err);

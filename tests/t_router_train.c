@@ -8,7 +8,7 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/pool.h"
-#include "router/train.h"
+#include "router/fit.h"
 #include "tests/test.h"
 #include "tests/torture.h"
 
@@ -51,7 +51,7 @@ static void same_bits(const struct router_form *a, const struct router_form *b)
 /* The file scores as the form does; its held-out loss is the one reported, of the best epoch and
  * not of the last one. */
 static void check_saved(const struct samples *s, const struct router_form *f,
-                        const struct train_report *report, const struct train_options *o,
+                        const struct fit_report *report, const struct fit_options *o,
                         const struct kernels *k)
 {
     char path[64];
@@ -68,11 +68,11 @@ static void check_saved(const struct samples *s, const struct router_form *f,
     CHECK(samples_score(b, s, opened, &err) == OK && !memcmp(a, b, s->n * sizeof(*a)));
     double loss = 0, rights = 0, n = 0;
     for (size_t i = 0; i < s->n; i++)
-        if (!train_holds_out(o->seed, s->group[i]))
+        if (!fit_holds_out(o->seed, s->group[i]))
             n++, rights += s->right[i];
     double weight = sqrt(rights / (n - rights));
     for (size_t i = 0; i < s->n; i++)
-        if (train_holds_out(o->seed, s->group[i]))
+        if (fit_holds_out(o->seed, s->group[i]))
             loss -= s->right[i] ? log((double)a[i]) : weight * log(1 - (double)a[i]);
     CHECK(fabs(loss / (double)report->held - report->held_loss) < 1e-3 * report->held_loss);
     free(a);
@@ -84,36 +84,36 @@ static void check_saved(const struct samples *s, const struct router_form *f,
 static void check_learns(const struct kernels *k, struct pool *pool)
 {
     struct samples s;
-    struct train_options o;
-    struct train_report report, other;
+    struct fit_options o;
+    struct fit_report report, other;
     struct router_form f, again;
     struct err err = { "" };
     struct kernels scalar;
     CHECK(kernels_pick(&scalar, "scalar", cpu_detect(), NULL) == OK);
-    train_defaults(&o);
+    fit_defaults(&o);
     o.width = 40;
     o.batch = 100; /* the last batch of a part is a short one */
     o.rate = 3e-3f;
     make(&s, 5, false);
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == OK);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == OK);
     CHECK(report.trained + report.held == s.n && report.held % PER_TEXT == 0);
     CHECK(report.held > s.n / 8 && report.held < s.n / 3);
     printf("separable: AUC %.4f after %zu epochs\n", report.held_auc, report.best);
     CHECK(report.held_auc > 0.99);
     check_saved(&s, &f, &report, &o, k);
 
-    CHECK(train_router(&again, &other, &s, &o, &scalar, pool, &err) == OK);
+    CHECK(fit_router(&again, &other, &s, &o, &scalar, pool, &err) == OK);
     same_bits(&f, &again);
     router_form_close(&again);
     o.seed = 2;
-    CHECK(train_router(&again, &other, &s, &o, k, NULL, &err) == OK);
+    CHECK(fit_router(&again, &other, &s, &o, k, NULL, &err) == OK);
     CHECK(memcmp(f.w1, again.w1, f.dim * f.width * sizeof(*f.w1)) != 0);
     router_form_close(&again);
     router_form_close(&f);
 
     samples_close(&s);
     make(&s, 6, true);
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == OK);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == OK);
     printf("noise: AUC %.4f, best of %zu epochs is %zu\n", report.held_auc, report.epochs,
            report.best);
     CHECK(report.held_auc > 0.4 && report.held_auc < 0.6);
@@ -123,31 +123,31 @@ static void check_learns(const struct kernels *k, struct pool *pool)
 
     for (size_t i = 0; i < s.n; i++)
         s.right[i] = 1;
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
     s.right[0] = 0;
     s.x[5] = NAN;
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
     samples_close(&s);
 }
 
 static void check_fails(const struct kernels *k)
 {
     struct samples s;
-    struct train_options o;
-    struct train_report report;
+    struct fit_options o;
+    struct fit_report report;
     struct router_form f;
     struct err err = { "" };
     _Atomic int stop = 1;
     make(&s, 5, false);
-    train_defaults(&o);
+    fit_defaults(&o);
     o.stop = &stop;
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == ERR_STOP && !f.w1);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_STOP && !f.w1);
     o.stop = NULL;
     o.epochs = 1;
     o.width = 8;
     for (long n = 1;; n++) {
         torture_begin(n);
-        int rc = train_router(&f, &report, &s, &o, k, NULL, &err);
+        int rc = fit_router(&f, &report, &s, &o, k, NULL, &err);
         CHECK(rc == OK || (rc == ERR_NOMEM && !f.w1));
         router_form_close(&f);
         int reached = torture_end();
@@ -158,10 +158,10 @@ static void check_fails(const struct kernels *k)
         }
     }
     o.batch = 0;
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG);
     o.batch = 16;
     o.width = ROUTER_MAX + 1;
-    CHECK(train_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG);
+    CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG);
     samples_close(&s);
 }
 
