@@ -19,7 +19,7 @@ flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno
 flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
-isa.x86_64  := avx512vnni
+isa.x86_64  := avx2 avx512vnni
 isa.aarch64 :=
 isa.arm64   :=
 isa.all     := avx2 avx512vnni neon dotprod blas

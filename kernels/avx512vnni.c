@@ -1,60 +1,27 @@
 /* avx512vnni.c - AVX-512 with VNNI: one vector is a panel's 16 rows, or one virtual vector.
- *
- * Matrix products work on tiles of panels x tokens whose sums stay in registers: each weight
- * vector is loaded once a tile, each activation broadcast once and used for every panel. */
+ */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu.h"
-#include "kernels/kernels.h"
+#include "kernels/tiles.h"
 
-#define INLINE static inline __attribute__((always_inline))
-/* A loop of a constant number of turns, unrolled so that its arrays become registers. */
-#define REPEAT(i, n) _Pragma("GCC unroll 32") for (size_t i = 0; i < (n); i++)
-
-enum { SCALES = 64, Q8_BLOCK = 1088, Q4_BLOCK = 576 };
-
-/* Panels in steps of np, each over the tokens [t, end) in steps of nt, both constants. */
-#define SPAN(np, nt, tile, ...)                        \
-    for (; p + (np) <= p1; p += (np))                  \
-        for (size_t u = t; u + (nt) <= end; u += (nt)) \
-            tile(np, nt, p, u, __VA_ARGS__);
-
-/* All tokens: eights first, then what is left as a four, a two and a one. np8 to np1 are the most
- * panels of each tile: enough sums to hide the latency, few enough for the registers. */
-#define SWEEP(np8, np4, np2, np1, tile, ...)   \
-    do {                                       \
-        size_t t = 0, end = n - n % 8, p = p0; \
-        SPAN(np8, 8, tile, __VA_ARGS__)        \
-        SPAN(1, 8, tile, __VA_ARGS__)          \
-        if (n % 8 >= 4) {                      \
-            t = end, end += 4, p = p0;         \
-            SPAN(np4, 4, tile, __VA_ARGS__)    \
-            SPAN(1, 4, tile, __VA_ARGS__)      \
-        }                                      \
-        if (n % 4 >= 2) {                      \
-            t = end, end += 2, p = p0;         \
-            SPAN(np2, 2, tile, __VA_ARGS__)    \
-            SPAN(1, 2, tile, __VA_ARGS__)      \
-        }                                      \
-        if (n % 2) {                           \
-            t = end, end += 1, p = p0;         \
-            SPAN(np1, 1, tile, __VA_ARGS__)    \
-            SPAN(1, 1, tile, __VA_ARGS__)      \
-        }                                      \
-    } while (0)
+/* y: of the tile's first row and token. */
+INLINE void store_tile(float *y, size_t ldy, const __m512 *acc, size_t np, size_t nt)
+{
+    REPEAT (j, nt)
+        REPEAT (i, np)
+            _mm512_storeu_ps(y + j * ldy + i * PANEL, acc[i * nt + j]);
+}
 
 INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                      const struct panels *w, const float *x, size_t ldx)
 {
     const unsigned char *wp = w->data + p * w->panel_bytes;
     size_t cols = w->cols, bytes = w->panel_bytes;
-    __m512 acc[24];
-    y += t * ldy + p * PANEL;
+    __m512 acc[24] = { _mm512_setzero_ps() };
     x += t * ldx;
-    REPEAT (i, 24)
-        acc[i] = _mm512_setzero_ps();
     for (size_t k = 0; k < cols; k++) {
         __m512 wk[8];
         REPEAT (i, np)
@@ -65,16 +32,17 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
                 acc[i * nt + j] = _mm512_fmadd_ps(wk[i], xk, acc[i * nt + j]);
         }
     }
-    REPEAT (j, nt) {
-        REPEAT (i, np)
-            _mm512_storeu_ps(y + j * ldy + i * PANEL, acc[i * nt + j]);
-    }
+    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
 }
 
 static void matmul_f32_avx512vnni(float *y, size_t ldy, const struct panels *w, const float *x,
                                   size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    SWEEP(3, 4, 4, 8, tile_f32, y, ldy, w, x, ldx);
+    size_t t = 0;
+    TOKENS(8, 3, tile_f32, y, ldy, w, x, ldx);
+    TOKENS(4, 4, tile_f32, y, ldy, w, x, ldx);
+    TOKENS(2, 4, tile_f32, y, ldy, w, x, ldx);
+    TOKENS(1, 8, tile_f32, y, ldy, w, x, ldx);
 }
 
 /* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
@@ -85,11 +53,8 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
     const unsigned char *wp = w->data + p * w->panel_bytes;
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
     size_t cols = w->cols, bytes = w->panel_bytes;
-    __m512 acc[24];
-    y += t * ldy + p * PANEL;
+    __m512 acc[24] = { _mm512_setzero_ps() };
     x += t * ldx;
-    REPEAT (i, 24)
-        acc[i] = _mm512_setzero_ps();
     for (size_t k = 0; k < cols; k += 2) {
         __m512i pair[8];
         REPEAT (i, np)
@@ -109,21 +74,17 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
                     _mm512_castsi512_ps(_mm512_and_si512(pair[i], high)), xk, acc[i * nt + j]);
         }
     }
-    REPEAT (j, nt) {
-        REPEAT (i, np)
-            _mm512_storeu_ps(y + j * ldy + i * PANEL, acc[i * nt + j]);
-    }
+    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
 }
 
 static void matmul_bf16_avx512vnni(float *y, size_t ldy, const struct panels *w, const float *x,
                                    size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    SWEEP(3, 4, 4, 8, tile_bf16, y, ldy, w, x, ldx);
-}
-
-INLINE __m512 load_scales(const unsigned char *p)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    size_t t = 0;
+    TOKENS(8, 3, tile_bf16, y, ldy, w, x, ldx);
+    TOKENS(4, 4, tile_bf16, y, ldy, w, x, ldx);
+    TOKENS(2, 4, tile_bf16, y, ldy, w, x, ldx);
+    TOKENS(1, 8, tile_bf16, y, ldy, w, x, ldx);
 }
 
 /* Four activations for all rows. */
@@ -134,15 +95,27 @@ INLINE __m512i bcast4(const int8_t *x)
     return _mm512_set1_epi32(v);
 }
 
+/* acc = fmaf((float)sum, scale_w * scale_x, acc) for one group. scale: of the first panel. */
+INLINE void add_group(__m512 *acc, const __m512i *sum, size_t np, size_t nt,
+                      const unsigned char *scale, size_t panel_bytes, const float *xs, size_t ldxs)
+{
+    REPEAT (i, np) {
+        const void *s = scale + i * panel_bytes;
+        __m512 ws = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)s));
+        REPEAT (j, nt)
+            acc[i * nt + j] =
+                _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i * nt + j]),
+                                _mm512_mul_ps(ws, _mm512_set1_ps(xs[j * ldxs])), acc[i * nt + j]);
+    }
+}
+
 /* Weights are stored as value + 128, the unsigned side of the dot product; -128 * sum(x) as first
  * value of the sum takes the 128 off again. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
     size_t cols = w->cols, groups = cols / GROUP;
-    __m512 acc[8];
-    REPEAT (i, 8)
-        acc[i] = _mm512_setzero_ps();
+    __m512 acc[8] = { _mm512_setzero_ps() };
     for (size_t g = 0; g < groups; g++) {
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 512;
@@ -158,23 +131,20 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
                 sum[i] =
                     _mm512_dpbusd_epi32(sum[i], wq[i / nt], bcast4(xq + i % nt * cols + c * 4));
         }
-        REPEAT (i, np) {
-            __m512 ws = load_scales(b + i * w->panel_bytes + g % 2 * 32);
-            REPEAT (j, nt)
-                acc[i * nt + j] = _mm512_fmadd_ps(
-                    _mm512_cvtepi32_ps(sum[i * nt + j]),
-                    _mm512_mul_ps(ws, _mm512_set1_ps(x->scale[(t + j) * groups + g])),
-                    acc[i * nt + j]);
-        }
+        add_group(acc, sum, np, nt, b + g % 2 * 32, w->panel_bytes, x->scale + t * groups + g,
+                  groups);
     }
-    REPEAT (i, np * nt)
-        _mm512_storeu_ps(y + (t + i % nt) * ldy + (p + i / nt) * PANEL, acc[i]);
+    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
 }
 
 static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                                  size_t n, size_t p0, size_t p1)
 {
-    SWEEP(1, 2, 4, 4, tile_q8, y, ldy, w, x);
+    size_t t = 0;
+    TOKENS(8, 1, tile_q8, y, ldy, w, x);
+    TOKENS(4, 2, tile_q8, y, ldy, w, x);
+    TOKENS(2, 4, tile_q8, y, ldy, w, x);
+    TOKENS(1, 4, tile_q8, y, ldy, w, x);
 }
 
 /* As Q8, with value + 8 in a nibble: low ones are columns 0..15 of a group, high ones 16..31. */
@@ -183,9 +153,7 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 {
     const __m512i nibble = _mm512_set1_epi8(15);
     size_t cols = w->cols, groups = cols / GROUP;
-    __m512 acc[8];
-    REPEAT (i, 8)
-        acc[i] = _mm512_setzero_ps();
+    __m512 acc[8] = { _mm512_setzero_ps() };
     for (size_t g = 0; g < groups; g++) {
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 256;
@@ -206,23 +174,20 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
                 sum[i] = _mm512_dpbusd_epi32(sum[i], hi[i / nt], bcast4(xc + 16));
             }
         }
-        REPEAT (i, np) {
-            __m512 ws = load_scales(b + i * w->panel_bytes + g % 2 * 32);
-            REPEAT (j, nt)
-                acc[i * nt + j] = _mm512_fmadd_ps(
-                    _mm512_cvtepi32_ps(sum[i * nt + j]),
-                    _mm512_mul_ps(ws, _mm512_set1_ps(x->scale[(t + j) * groups + g])),
-                    acc[i * nt + j]);
-        }
+        add_group(acc, sum, np, nt, b + g % 2 * 32, w->panel_bytes, x->scale + t * groups + g,
+                  groups);
     }
-    REPEAT (i, np * nt)
-        _mm512_storeu_ps(y + (t + i % nt) * ldy + (p + i / nt) * PANEL, acc[i]);
+    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
 }
 
 static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                                  size_t n, size_t p0, size_t p1)
 {
-    SWEEP(1, 2, 4, 4, tile_q4, y, ldy, w, x);
+    size_t t = 0;
+    TOKENS(8, 1, tile_q4, y, ldy, w, x);
+    TOKENS(4, 2, tile_q4, y, ldy, w, x);
+    TOKENS(2, 4, tile_q4, y, ldy, w, x);
+    TOKENS(1, 4, tile_q4, y, ldy, w, x);
 }
 
 /* The first n lanes, all of them from 16 on. */
@@ -380,9 +345,7 @@ INLINE __m512 scores16(const float *q, const void *k, size_t j, size_t seen, siz
 INLINE void mix_values(float *out, const float *p, const void *v, size_t seen, size_t hd16,
                        size_t d, size_t nv, int half)
 {
-    __m512 acc[8];
-    REPEAT (i, nv)
-        acc[i] = _mm512_setzero_ps();
+    __m512 acc[8] = { _mm512_setzero_ps() };
     for (size_t j = 0; j < seen; j++) {
         __m512 pj = _mm512_set1_ps(p[j]);
         REPEAT (i, nv)
@@ -400,7 +363,7 @@ INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const 
     size_t nv = (seen + 15) / 16, d = 0;
     for (size_t b = 0; b < nv; b++) {
         s[b] = _mm512_mul_ps(scores16(q, k, b * 16, seen, hd16, half), _mm512_set1_ps(scale));
-        max = _mm512_mask_max_ps(max, lanes(seen - b * 16), s[b], max); /* NaN: keeps max */
+        max = _mm512_max_ps(s[b], max); /* NaN: keeps max */
     }
     y->max[i] = _mm512_reduce_max_ps(max) + 0.0f; /* + 0: never -0 */
     max = _mm512_set1_ps(y->max[i]);
@@ -420,20 +383,16 @@ static void attn_f32_avx512vnni(const struct attn_part *y, const float *q, const
                                 const float *v, size_t nq, size_t per, size_t first, size_t nk,
                                 size_t hd16, float scale)
 {
-    for (size_t i = 0; i < nq; i++) {
-        size_t seen = first + i / per < nk ? first + i / per : nk;
-        attn_row(y, i, q + i * hd16, k, v, seen, hd16, scale, 0);
-    }
+    for (size_t i = 0; i < nq; i++)
+        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 0);
 }
 
 static void attn_f16_avx512vnni(const struct attn_part *y, const float *q, const uint16_t *k,
                                 const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk,
                                 size_t hd16, float scale)
 {
-    for (size_t i = 0; i < nq; i++) {
-        size_t seen = first + i / per < nk ? first + i / per : nk;
-        attn_row(y, i, q + i * hd16, k, v, seen, hd16, scale, 1);
-    }
+    for (size_t i = 0; i < nq; i++)
+        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 1);
 }
 
 static void attn_merge_avx512vnni(float *max_a, float *sum_a, float *out_a, float max_b,

@@ -8,6 +8,7 @@
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar,
 #if defined(__x86_64__)
+    &kernels_avx2,
     &kernels_avx512vnni,
 #endif
 #if defined(HAVE_BLAS)

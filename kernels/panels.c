@@ -3,11 +3,9 @@
 #include "kernels/base.h"
 #include "kernels/math.h"
 #include "kernels/panels.h"
+#include "kernels/tiles.h"
 
 enum {
-    Q8_BLOCK = 1088, /* two groups of a panel */
-    Q4_BLOCK = 576,
-    SCALES = 64,    /* bytes of f16 scale[2][16] at the head of a block */
     GGUF_Q8_0 = 34, /* f16 scale, i8[32] */
     GGUF_Q4_0 = 18, /* f16 scale, u8[16]: low nibbles are columns 0..15 */
 };

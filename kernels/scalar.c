@@ -5,8 +5,9 @@
 
 #include "kernels/kernels.h"
 #include "kernels/math.h"
+#include "kernels/tiles.h"
 
-enum { LANES = 16, SCALES = 64 };
+enum { LANES = 16 };
 
 /* The fixed tree that ends every virtual vector. */
 static float tree_sum(float lane[LANES])
@@ -164,11 +165,6 @@ static void swiglu_f32_scalar(float *y, const float *g, const float *u, size_t n
 {
     for (size_t i = 0; i < n; i++)
         y[i] = g[i] / (1.0f + exp_f32(-g[i])) * u[i];
-}
-
-static size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
-{
-    return first + i / per < nk ? first + i / per : nk;
 }
 
 /* Scores to weights, in place; returns their sum. */
