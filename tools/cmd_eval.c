@@ -1,0 +1,86 @@
+/* cmd_eval.c - `mizzle eval`: how good the answers are, and what they cost. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "tools/cmd.h"
+#include "tools/eval.h"
+#include "tools/setting.h"
+#include "tools/world.h"
+
+static const char *task = "milli";
+static struct eval_options options = {
+    .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN
+};
+
+static const struct opt_group task_opts = {
+    "Task",
+    (const struct opt[]){
+        { "--task", NULL, OPT_STR, &task, "NAME",
+          "milli: the demo world's questions; ppl: perplexity (default: milli)" },
+        { "--questions", NULL, OPT_SIZE, &options.questions, "N",
+          "how many (default: 1000; ppl: 200)" },
+        { "--seed", "-s", OPT_U64, &options.seed, "N",
+          "of the questions, which training never sees, and of policy random (default: 1)" },
+        { "--share", NULL, OPT_FLOAT, &options.share, "X",
+          "policy random: share of tokens to route (default: what mlp before it routed)" },
+        { "--n-predict", "-n", OPT_SIZE, &options.max_tokens, "N",
+          "longest answer in tokens (default: 64)" },
+        { "--file", "-f", OPT_STR, &options.file, "FILE",
+          "ppl: a text (default: answers of the demo world)" },
+        { "--context", "-c", OPT_SIZE, &options.context, "N",
+          "ppl: window in tokens (default: 512, at most the model's)" },
+        { "--world", NULL, OPT_U64, &options.world, "N",
+          "seed of the world, for models trained on another (default: 1)" },
+        { "--json", NULL, OPT_FLAG, &options.json, NULL, "one JSON object a line, no table" },
+        { "--quiet", "-q", OPT_FLAG, &options.quiet, NULL, "no progress on the terminal" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group *const groups[] = { &task_opts, &opt_engine, &opt_route, &opt_cloud,
+                                                  NULL };
+
+static int run(int argc, char **argv)
+{
+    struct err err = { "" };
+    int nargs = 0, status = opt_parse(&cmd_eval, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    int rc;
+    setting_catch_interrupts();
+    options.policies = route_opts.policy;
+    if (nargs)
+        rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
+    else if (!isnan(options.share) && !(options.share >= 0 && options.share <= 1))
+        rc = err_set(&err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)options.share);
+    else if (!options.max_tokens)
+        rc = err_set(&err, ERR_ARG, "-n: expected at least 1");
+    else if (!strcmp(task, "milli"))
+        rc = eval_milli(&options, &err);
+    else if (!strcmp(task, "ppl"))
+        rc = eval_ppl(&options, &err);
+    else
+        rc = err_set(&err, ERR_ARG, "--task: expected milli or ppl, found %s", task);
+    return rc == OK ? EXIT_FINE : cmd_fail("eval", rc, &err);
+}
+
+const struct command cmd_eval = {
+    .name = "eval",
+    .summary = "accuracy and share of routed tokens on test questions, or perplexity",
+    .args = "",
+    .description =
+        "milli asks the demo world's test questions over the real path: the small model writes, "
+        "the policy decides, the cloud is asked over HTTP (without -m and a URL: the demo pair and "
+        "its stand-in cloud). Printed are accuracy with its 95 % interval (Wilson), the share of "
+        "generated tokens that came from the cloud, and speed. --policy never is the small model "
+        "alone, always the cloud alone; several names with commas between run one after the "
+        "other, on the same questions.\n"
+        "ppl gives the perplexity of a text: windows of -c tokens that overlap by half, each token "
+        "scored once; without -f, of the answers to test questions.\n\n"
+        "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
+        "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
+    .groups = groups,
+    .run = run,
+};

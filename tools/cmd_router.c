@@ -1,0 +1,202 @@
+/* cmd_router.c - `mizzle router`: import, score, train. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/cpu.h"
+#include "tools/cmd.h"
+#include "tools/setting.h"
+#include "tools/teach.h"
+
+static const char *router_path, *hidden_path, *out_path, *cloud_path, *tap_name = "final";
+static size_t questions, calibration, width;
+static uint64_t seed = 1;
+static float most = 0.055f, cover = 0.995f;
+
+static const struct opt_group file_opts = {
+    "Files",
+    (const struct opt[]){
+        { "--router", NULL, OPT_STR, &router_path, "FILE", "score: the router" },
+        { "--hidden", NULL, OPT_STR, &hidden_path, "FILE",
+          "score: hidden states, raw little-endian f32 [n][dim]" },
+        { "--output", "-o", OPT_STR, &out_path, "FILE",
+          "score: raw f32 [n]; train: the router as safetensors" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group train_opts = {
+    "Training",
+    (const struct opt[]){
+        { "--cloud-model", NULL, OPT_STR, &cloud_path, "FILE",
+          "reference texts are what this model writes (default: the world's answers)" },
+        { "--questions", NULL, OPT_SIZE, &questions, "N",
+          "to train on, a fifth of them held out (default: 3000)" },
+        { "--calibration", NULL, OPT_SIZE, &calibration, "N",
+          "other questions, to set the threshold with (default: 1000)" },
+        { "--share", NULL, OPT_FLOAT, &most, "X",
+          "route at most this share of the tokens (default: 0.055)" },
+        { "--cover", NULL, OPT_FLOAT, &cover, "X",
+          "route no more than catches this share of the errors (default: 0.995)" },
+        { "--width", NULL, OPT_SIZE, &width, "N", "of the MLP (default: twice the hidden size)" },
+        { "--tap", NULL, OPT_STR, &tap_name, "NAME",
+          "hidden state to read: final or post_attn (default: final)" },
+        { "--seed", "-s", OPT_U64, &seed, "N", "of split, start and order (default: 1)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group *const groups[] = { &file_opts, &train_opts, &opt_engine, NULL };
+
+static int usage(const char *what)
+{
+    struct err err;
+    return cmd_fail("router", err_set(&err, ERR_ARG, "%s; see mizzle router --help", what), &err);
+}
+
+static int import(int nargs, char **args)
+{
+    struct err err = { "" };
+    if (nargs != 2)
+        return usage("import: expected IN.pth and OUT.safetensors");
+    int rc = router_import(args[0], args[1], &err);
+    return rc == OK ? EXIT_FINE : cmd_fail("router", rc, &err);
+}
+
+/* Score the rows of one open file into another. */
+static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *err)
+{
+    size_t dim = router_dim(r), n = 0;
+    float *x = malloc(dim * sizeof(*x)), *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    int rc = x && scratch ? OK : err_set(err, ERR_NOMEM, "out of memory");
+    while (rc == OK && (n = fread(x, 1, dim * sizeof(*x), from)) == dim * sizeof(*x)) {
+        float y = router_score(r, x, scratch);
+        if (fwrite(&y, sizeof(y), 1, to) != 1)
+            rc = err_set(err, ERR_IO, "%s: cannot be written", out_path);
+    }
+    if (rc == OK && ferror(from))
+        rc = err_set(err, ERR_IO, "%s: cannot be read", hidden_path);
+    else if (rc == OK && n)
+        rc = err_set(err, ERR_FORMAT, "%s: expected rows of %zu f32 values, found %zu bytes over",
+                     hidden_path, dim, n);
+    free(x);
+    free(scratch);
+    return rc;
+}
+
+static int score(int nargs)
+{
+    struct err err = { "" };
+    struct kernels k;
+    struct router *r = NULL;
+    if (nargs || !router_path || !hidden_path || !out_path)
+        return usage("score: expected --router, --hidden and -o");
+    int rc = kernels_pick(&k, engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA"),
+                          cpu_detect(), &err);
+    if (rc == OK)
+        rc = router_open(&r, router_path, &k, &err);
+    if (rc != OK)
+        return cmd_fail("router", rc, &err);
+    FILE *from = fopen(hidden_path, "rb"), *to = from ? fopen(out_path, "wb") : NULL;
+    rc = to ? score_rows(to, from, r, &err)
+            : err_set(&err, ERR_IO, "%s: cannot be opened", from ? out_path : hidden_path);
+    if (to && fclose(to) != 0 && rc == OK)
+        rc = err_set(&err, ERR_IO, "%s: cannot be written", out_path);
+    if (from)
+        fclose(from);
+    router_close(r);
+    return rc == OK ? EXIT_FINE : cmd_fail("router", rc, &err);
+}
+
+static void print_report(const struct teach_report *r)
+{
+    printf("trained on      %zu tokens, %zu held out; best of %zu epochs: %zu\n", r->fit.trained,
+           r->fit.held, r->fit.epochs, r->fit.best);
+    printf("held-out AUC    %.4f\n", r->fit.held_auc);
+    printf("calibrated on   %zu tokens, %zu wrong at the edge; AUC %.4f\n", r->tokens, r->wrong,
+           r->auc);
+    printf("threshold       %.6f\n", (double)r->cut.threshold);
+    printf("routed          %.2f %% of the tokens\n", 100 * r->cut.routed);
+    printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
+}
+
+static int teach(struct teach_options *o)
+{
+    struct err err = { "" };
+    struct engine edge, cloud;
+    struct router_form form = { 0 };
+    struct teach_report report;
+    int rc = engine_open(&edge, NULL, true, &err);
+    if (rc != OK)
+        return cmd_fail("router", rc, &err);
+    rc = cloud_path ? engine_open(&cloud, cloud_path, true, &err) : OK;
+    if (rc == OK) {
+        rc = teach_router(&form, &report, &edge, cloud_path ? &cloud : NULL, o, &err);
+        if (cloud_path)
+            engine_close(&cloud);
+    }
+    if (rc == OK)
+        rc = router_form_save(out_path, &form, &err);
+    router_form_close(&form);
+    engine_close(&edge);
+    if (rc != OK)
+        return cmd_fail("router", rc, &err);
+    print_report(&report);
+    return EXIT_FINE;
+}
+
+static int train(int nargs)
+{
+    struct teach_options o;
+    if (nargs || !out_path)
+        return usage("train: expected -o");
+    teach_defaults(&o);
+    if (!strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
+        o.tap = TAP_POST_ATTN;
+    else if (strcmp(tap_name, router_tap_name(TAP_FINAL)) != 0)
+        return usage("--tap: expected final or post_attn");
+    if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
+        return usage("--share, --cover: expected 0 to 1");
+    o.questions = questions ? questions : o.questions;
+    o.calibration = calibration ? calibration : o.calibration;
+    o.width = width;
+    o.most = (double)most;
+    o.cover = (double)cover;
+    o.seed = seed;
+    setting_catch_interrupts();
+    return teach(&o);
+}
+
+static int run(int argc, char **argv)
+{
+    int nargs = 0, status = opt_parse(&cmd_router, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    if (nargs && !strcmp(argv[1], "import"))
+        return import(nargs - 1, argv + 2);
+    if (nargs && !strcmp(argv[1], "score"))
+        return score(nargs - 1);
+    if (nargs && !strcmp(argv[1], "train"))
+        return train(nargs - 1);
+    return usage("expected import, score or train");
+}
+
+const struct command cmd_router = {
+    .name = "router",
+    .summary = "import, apply or train the router that decides token by token",
+    .args = "import IN.pth OUT.safetensors | score | train",
+    .description =
+        "import reads CITER's PyTorch checkpoint without running anything in it, folds its layers "
+        "and writes safetensors.\n"
+        "score applies a router (safetensors or .pth) to rows of hidden states, as mizzle logits "
+        "--hidden writes them.\n"
+        "train collects hidden states of the small model over answers of the demo world's training "
+        "streams, learns where its own token would be wrong, sets the threshold on other "
+        "questions, and prints what that gives. Without -m it is the demo's small model.\n\n"
+        "  mizzle router import router.pth router.safetensors\n"
+        "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32\n"
+        "  mizzle router train -m edge.gguf -o edge.router.safetensors",
+    .groups = groups,
+    .run = run,
+};

@@ -1,0 +1,265 @@
+/* eval_milli.c - the demo world's questions, over the real path: router, HTTP, cloud. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/base.h"
+#include "kernels/math.h"
+#include "model/sample.h"
+#include "router/decode.h"
+#include "tools/eval.h"
+#include "tools/opt.h"
+#include "tools/setting.h"
+#include "tools/world.h"
+
+enum { DEFAULT_QUESTIONS = 1000, CONTEXT = 1024 };
+
+int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err)
+{
+    *n = 0;
+    for (const char *p = list;; p++) {
+        char name[16];
+        size_t len = strcspn(p, ",");
+        if (len < sizeof(name)) {
+            memcpy(name, p, len);
+            name[len] = 0;
+        }
+        if (len >= sizeof(name) || !policy_parse(&out[*n], name))
+            return err_set(err, ERR_ARG,
+                           "--policy: expected mlp, entropy, max-prob, margin, random, always or "
+                           "never, found \"%.*s\"",
+                           len < 64 ? (int)len : 64, p);
+        ++*n;
+        p += len;
+        if (!*p)
+            return OK;
+        if (*n == EVAL_POLICIES)
+            return err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
+    }
+}
+
+void eval_interval(double *low, double *high, size_t hits, size_t n)
+{
+    const double z = 1.959963984540054; /* 97.5 % of the normal distribution */
+    double m = (double)n, p = (double)hits / m, z2 = z * z;
+    double middle = (p + z2 / (2 * m)) / (1 + z2 / m);
+    double half = z * sqrt(p * (1 - p) / m + z2 / (4 * m * m)) / (1 + z2 / m);
+    *low = middle > half ? middle - half : 0;
+    *high = middle + half < 1 ? middle + half : 1;
+}
+
+/* Everything that all policies of one run share. */
+struct milli {
+    const struct eval_options *o;
+    struct engine engine;
+    struct routing routing;
+    struct world *world;
+    struct session *session;
+    struct sampler *sampler;
+    size_t questions;
+};
+
+/* The text of one answer, as it is written. */
+struct answer {
+    const struct tokenizer *tokenizer;
+    char text[1024];
+    size_t n;
+};
+
+static bool take_token(void *arg, const struct decode_token *t)
+{
+    struct answer *a = arg;
+    size_t n;
+    const char *bytes = t->eog ? NULL : tokenizer_bytes(a->tokenizer, t->id, &n);
+    if (bytes && n < sizeof(a->text) - a->n) {
+        memcpy(a->text + a->n, bytes, n);
+        a->n += n;
+    }
+    return true;
+}
+
+static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err)
+{
+    struct world_question q;
+    uint32_t *ids;
+    size_t n;
+    const struct tokenizer *tok = m->engine.tokenizer;
+    struct answer answer = { .tokenizer = tok };
+    struct decode_stats stats = { 0 };
+    const struct decode_options o = { .policy = r->policy,
+                                      .threshold = r->threshold,
+                                      .cloud_required = m->routing.required,
+                                      .max_tokens = m->o->max_tokens,
+                                      .seed = rand_u64(m->o->seed, i),
+                                      .stop = &interrupted,
+                                      .emit = take_token,
+                                      .arg = &answer };
+    world_question(&q, m->world, world_test_stream(m->o->seed), i);
+    int rc = tokenizer_encode(tok, &ids, &n, q.prompt, strlen(q.prompt), false, err);
+    if (rc != OK)
+        return rc;
+    rc = decode_run(&stats, m->session, tok, m->sampler, m->routing.router, m->routing.cloud, ids,
+                    n, &o, err);
+    free(ids);
+    if (rc != OK)
+        return rc;
+    r->questions++;
+    r->right += world_extract(answer.text) == q.letter;
+    r->tokens += stats.tokens;
+    r->cloud += stats.cloud;
+    r->fallback += stats.fallback;
+    r->ms += stats.total_ms;
+    r->bytes_up += stats.bytes_up;
+    r->bytes_down += stats.bytes_down;
+    return OK;
+}
+
+static double share(size_t part, size_t all)
+{
+    return all ? (double)part / (double)all : 0;
+}
+
+static int run_policy(struct eval_result *r, struct milli *m, struct err *err)
+{
+    bool shows = !m->o->quiet && isatty(STDERR_FILENO);
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < m->questions; i++) {
+        rc = ask(r, m, i, err);
+        if (shows && rc == OK && (i % 10 == 9 || i + 1 == m->questions))
+            fprintf(stderr, "\r%s: %zu of %zu, right %.1f %%, routed %.2f %%  ",
+                    policy_name(r->policy), i + 1, m->questions,
+                    100 * share(r->right, r->questions), 100 * share(r->cloud, r->tokens));
+    }
+    if (shows)
+        fprintf(stderr, "\n");
+    return rc;
+}
+
+static void print_json(const struct milli *m, const struct eval_result *r)
+{
+    double low, high;
+    eval_interval(&low, &high, r->right, r->questions);
+    char threshold[32] = "null"; /* JSON has no NaN */
+    if (!isnan(r->threshold))
+        snprintf(threshold, sizeof(threshold), "%.9g", (double)r->threshold);
+    printf("{\"task\":\"milli\",\"policy\":\"%s\",\"threshold\":%s,\"seed\":%llu,"
+           "\"questions\":%zu,\"right\":%zu,\"accuracy\":%.6f,\"accuracy_low\":%.6f,"
+           "\"accuracy_high\":%.6f,\"routed\":%.6f,\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
+           "\"tok_s\":%.3f,\"bytes_up\":%llu,\"bytes_down\":%llu,\"isa\":\"%s\"}\n",
+           policy_name(r->policy), threshold, (unsigned long long)m->o->seed, r->questions,
+           r->right, share(r->right, r->questions), low, high, share(r->cloud, r->tokens),
+           r->tokens, r->cloud, r->fallback, r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0,
+           (unsigned long long)r->bytes_up, (unsigned long long)r->bytes_down,
+           m->engine.kernels.isa);
+    fflush(stdout);
+}
+
+static void print_table(const struct eval_result *r, size_t n)
+{
+    printf("policy    threshold  questions  accuracy   95 %% interval   routed  fallback   "
+           "tokens/s\n");
+    for (; n; n--, r++) {
+        double low, high;
+        eval_interval(&low, &high, r->right, r->questions);
+        printf("%-8s  %9.4f  %9zu  %6.1f %%  %5.1f - %5.1f %%  %5.2f %%  %8zu  %9.1f\n",
+               policy_name(r->policy), (double)r->threshold, r->questions,
+               100 * share(r->right, r->questions), 100 * low, 100 * high,
+               100 * share(r->cloud, r->tokens), r->fallback,
+               r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0);
+    }
+}
+
+/* Of the policies asked for, the one that needs most to be open. */
+static const char *most_needing(const enum policy *list, size_t n)
+{
+    enum policy most = list[0];
+    for (size_t i = 1; i < n; i++)
+        if (list[i] == POLICY_MLP || (most != POLICY_MLP && list[i] == POLICY_ALWAYS) ||
+            most == POLICY_NEVER)
+            most = list[i];
+    return policy_name(most);
+}
+
+/* The threshold of a policy: the router's is for mlp alone, random's is the share. */
+static int set_threshold(struct eval_result *r, const struct milli *m, float mlp_share,
+                         struct err *err)
+{
+    r->threshold = m->routing.threshold;
+    if (r->policy == POLICY_RANDOM)
+        r->threshold = !isnan(m->o->share) ? m->o->share
+                       : !isnan(mlp_share) ? mlp_share
+                                           : route_opts.threshold;
+    else if (policy_reads_logits(r->policy))
+        r->threshold = route_opts.threshold;
+    if (r->policy == POLICY_RANDOM && isnan(r->threshold))
+        return err_set(err, ERR_ARG,
+                       "policy random: give --share, or mlp before it, whose share it takes");
+    if (isnan(r->threshold) && policy_reads_logits(r->policy))
+        return err_set(err, ERR_ARG, "policy %s: give --threshold", policy_name(r->policy));
+    return OK;
+}
+
+static int run_all(struct milli *m, const enum policy *list, size_t n, struct err *err)
+{
+    struct eval_result results[EVAL_POLICIES];
+    float mlp_share = NAN;
+    for (size_t i = 0; i < n; i++) {
+        struct eval_result *r = &results[i];
+        *r = (struct eval_result){ .policy = list[i] };
+        int rc = set_threshold(r, m, mlp_share, err);
+        if (rc == OK)
+            rc = run_policy(r, m, err);
+        if (rc != OK)
+            return rc;
+        if (r->policy == POLICY_MLP)
+            mlp_share = (float)share(r->cloud, r->tokens);
+        if (m->o->json)
+            print_json(m, r);
+    }
+    if (!m->o->json)
+        print_table(results, n);
+    return OK;
+}
+
+static int open_text(struct milli *m, struct err *err)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    size_t context = model_config(m->engine.model)->context;
+    int rc = world_open(&m->world, m->o->world, err);
+    if (rc == OK)
+        rc = session_open(&m->session, m->engine.model, m->engine.pool,
+                          context < CONTEXT ? context : CONTEXT, KVCACHE_F32, err);
+    if (rc == OK)
+        rc = sampler_open(&m->sampler, &greedy, tokenizer_size(m->engine.tokenizer),
+                          &m->engine.kernels, err);
+    return rc;
+}
+
+int eval_milli(const struct eval_options *o, struct err *err)
+{
+    struct milli m = { .o = o, .questions = o->questions ? o->questions : DEFAULT_QUESTIONS };
+    enum policy list[EVAL_POLICIES];
+    size_t n = 0;
+    int rc = o->policies ? eval_policies(list, &n, o->policies, err) : OK;
+    if (rc == OK)
+        rc = engine_open(&m.engine, NULL, true, err);
+    if (rc != OK)
+        return rc;
+    route_opts.policy = n ? most_needing(list, n) : NULL;
+    rc = routing_open(&m.routing, &m.engine, err);
+    if (rc == OK) {
+        if (!n)
+            list[n++] = m.routing.policy;
+        rc = open_text(&m, err);
+        if (rc == OK)
+            rc = run_all(&m, list, n, err);
+        sampler_close(m.sampler);
+        session_close(m.session);
+        world_close(m.world);
+        routing_close(&m.routing);
+    }
+    engine_close(&m.engine);
+    return rc;
+}

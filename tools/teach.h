@@ -1,0 +1,39 @@
+/* teach.h - make a router for a small model from the demo world's training streams. */
+#ifndef TOOLS_TEACH_H
+#define TOOLS_TEACH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "router/fit.h"
+#include "tools/setting.h"
+
+struct teach_options {
+    uint64_t world;     /* seed of the world */
+    size_t questions;   /* to train on and to hold out */
+    size_t calibration; /* other questions, to set the threshold with */
+    size_t width;       /* 0: twice the hidden size */
+    enum tap tap;
+    double most, cover; /* of samples_calibrate */
+    uint64_t seed;
+    bool quiet; /* no progress on stderr */
+};
+
+struct teach_report {
+    struct fit_report fit;
+    size_t tokens, wrong;   /* of the calibration questions */
+    double auc;             /* on them */
+    struct samples_cut cut; /* of the chosen threshold on them */
+};
+
+/* world WORLD_SEED, 3,000 questions, 1,000 for calibration, tap final, most 0.055, cover 0.995. */
+void teach_defaults(struct teach_options *o);
+
+/* Reference texts are the world's own answers, or, where cloud is not NULL, what that model writes
+ * greedily. The router has tap and threshold. Test streams are never read. *out is the caller's
+ * to close. ERR_ARG, ERR_NOMEM, ERR_STOP (setting.h's `interrupted`). */
+int teach_router(struct router_form *out, struct teach_report *report, const struct engine *edge,
+                 const struct engine *cloud, const struct teach_options *o, struct err *err);
+
+#endif
