@@ -1,0 +1,88 @@
+#!/bin/sh
+# mizzle eval on the demo pair: the real path with few questions, both tasks, faults, interrupts.
+set -u
+mizzle=${MIZZLE:-build/mizzle}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+if [ ! -f weights/milli/edge-0.5.gguf ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+unset MIZZLE_CLOUD_URL
+
+fail() {
+    echo "t_eval: $*" >&2
+    exit 1
+}
+
+# run STATUS ARGS...: the exit status; the last line of stdout is left in $last.
+run() {
+    want=$1
+    shift
+    ${RUN:-} "$mizzle" eval "$@" >"$tmp/out" 2>"$tmp/err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "eval $*: status $got, expected $want: $(cat "$tmp/err")"
+    last=$(tail -n 1 "$tmp/out")
+}
+
+field() {
+    printf '%s\n' "$last" | sed -n "s/.*\"$1\":\\([-0-9.e]*\\).*/\\1/p"
+}
+
+is() {
+    awk "BEGIN { exit !($*) }" || fail "expected $*, in $last"
+}
+
+run 0 --task milli --questions 12 --policy never --json -q
+case $last in
+'{'*'"accuracy":'*'}') ;;
+*) fail "no object: $last" ;;
+esac
+[ "$(wc -l <"$tmp/out")" -eq 1 ] || fail "more than one line"
+is "$(field questions) == 12 && $(field routed) == 0 && $(field cloud) == 0 && $(field fallback) == 0"
+is "$(field tokens) >= 12 * 10 && $(field seed) == 1"
+is "$(field accuracy_low) <= $(field accuracy) && $(field accuracy) <= $(field accuracy_high)"
+is "$(field right) / 12 - $(field accuracy) < 0.0001"
+edge=$(field right)/$(field tokens)
+
+run 0 --questions 12 --policy never --json -q -t 1 --isa scalar
+[ "$(field right)/$(field tokens)" = "$edge" ] || fail "threads or instruction set change answers"
+
+run 0 --questions 8 --policy always --json -q
+is "$(field routed) == 1 && $(field fallback) == 0 && $(field bytes_up) > 0"
+
+run 0 --questions 12 --policy never,mlp,random --share 0.5 --json -q --seed 9
+[ "$(wc -l <"$tmp/out")" -eq 3 ] || fail "expected three lines"
+is "$(field routed) > 0.2 && $(field routed) < 0.8 && $(field seed) == 9"
+last=$(sed -n 2p "$tmp/out")
+is "$(field routed) > 0 && $(field routed) < 0.2 && $(field threshold) > 0"
+run 0 --questions 3 --policy max-prob --threshold 0.9
+grep -q '^max-prob' "$tmp/out" || fail "no table"
+
+run 0 --task ppl --questions 10 --json -q
+is "$(field ppl) >= 1 && $(field tokens) > 100"
+printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$tmp/text"
+run 0 --task ppl -f "$tmp/text" --json -q -c 64
+is "$(field ppl) >= 1 && $(field context) == 64"
+all=$(field tokens)
+run 0 --task ppl -f "$tmp/text" --json -q -c 32
+is "$(field tokens) == $all" # windows score every token once, whatever their size
+: >"$tmp/empty"
+run 3 --task ppl -f "$tmp/empty"
+run 2 --task ppl -c 1
+
+run 2 --task chess
+run 2 --policy mlp,nobody
+run 2 --policy ''
+run 2 --policy random
+run 2 --share 1.5
+run 2 extra
+run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
+
+"$mizzle" eval --questions 1000000 --policy never -q >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$tmp/err")"
+exit 0
