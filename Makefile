@@ -1,5 +1,5 @@
 # make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), test, demo, install, clean. See README.md.
+# Targets: all (default), test, kernels-test, demo, install, clean. See README.md.
 MAKEFLAGS += -r
 ifeq ($(origin CC),default)
 CC := cc
@@ -14,7 +14,7 @@ CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. -g -MMD -MP -ffp-contract=o
               -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
               -Wpointer-arith -Wconversion -Wdouble-promotion -Werror $(CFLAGS)
 flags.release := -O2
-flags.debug   := -O0
+flags.debug   := -Og
 flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 flags.tsan    := -O1 -fsanitize=thread
 
@@ -77,6 +77,17 @@ $(BUILD)/mizzle: $(TOOLS) $(LIB)
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(filter-out $(BUILD)/tools/main.o,$(TOOLS)) $(LIB)
 	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $^ $(LIBS) -o $@
 
+# kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
+#   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
+KTESTS := $(patsubst %,$(BUILD)/tests/alone/%,kernels t_base t_math t_pool)
+KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) tests/guard.c tests/torture.c)
+$(KTESTS): $(BUILD)/tests/alone/%: $(BUILD)/tests/%.o $(KOBJ)
+	@mkdir -p $(@D)
+	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $^ $(filter -lopenblas -lpthread -lm,$(LIBS)) -o $@
+
+kernels-test: $(KTESTS)
+	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
+
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
@@ -84,6 +95,6 @@ $(BUILD)/%.o: %.c Makefile
 clean:
 	rm -rf build
 
-.PHONY: all test demo install clean
+.PHONY: all test kernels-test demo install clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

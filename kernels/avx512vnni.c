@@ -193,7 +193,7 @@ static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, c
 /* The first n lanes, all of them from 16 on. */
 INLINE __mmask16 lanes(size_t n)
 {
-    return n < 16 ? (__mmask16)((1u << n) - 1) : (__mmask16)0xffff;
+    return (__mmask16)(0xffffu >> (n < 16 ? 16 - n : 0));
 }
 
 /* a[l] + a[l + 8], a[l] + a[l + 4], ... */

@@ -133,7 +133,7 @@ size_t os_cpus(void)
 void *os_alloc(size_t size)
 {
     void *p;
-    if (posix_memalign(&p, ALIGN, size ? size : 1))
+    if (size > SIZE_MAX / 2 || posix_memalign(&p, ALIGN, size ? size : 1))
         return NULL;
     return memset(p, 0, size);
 }

@@ -1,0 +1,148 @@
+/* Every index once, whoever takes it; more threads than processors; memory that runs out. */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/os.h"
+#include "kernels/pool.h"
+#include "tests/test.h"
+#include "tests/torture.h"
+
+enum { MOST = 5000 };
+
+struct job {
+    unsigned char hit[MOST];
+    size_t grain, n, threads;
+    _Atomic size_t calls;
+};
+
+static void count(void *arg, size_t thread, size_t first, size_t last)
+{
+    struct job *j = arg;
+    CHECK(thread < j->threads && first < last && last <= j->n);
+    CHECK(last == j->n || (last - first) % j->grain == 0);
+    for (size_t i = first; i < last; i++)
+        j->hit[i]++;
+    atomic_fetch_add(&j->calls, 1);
+}
+
+static void covers(struct pool *p, size_t n, size_t grain)
+{
+    static struct job j;
+    memset(j.hit, 0, sizeof(j.hit));
+    j.n = n;
+    j.grain = grain ? grain : 1;
+    j.threads = pool_threads(p);
+    atomic_store(&j.calls, 0);
+    pool_for(p, n, grain, count, &j);
+    for (size_t i = 0; i < MOST; i++)
+        CHECK(j.hit[i] == (i < n));
+    CHECK(n ? j.calls > 0 : j.calls == 0);
+    if (n && n <= j.grain)
+        CHECK(j.calls == 1);
+}
+
+static void sizes(size_t threads)
+{
+    struct pool *p = NULL;
+    struct err err;
+    CHECK(pool_open(&p, threads, &err) == OK);
+    CHECK(pool_threads(p) == threads);
+    for (size_t n = 0; n < 70; n++)
+        covers(p, n, n % 9);
+    covers(p, MOST, 1);
+    covers(p, MOST, 7);
+    covers(p, MOST, SIZE_MAX);
+    pool_close(p);
+}
+
+/* Many short jobs one after the other, some after a pause in which the workers fall asleep. What
+ * one job wrote, the next one reads. */
+static uint32_t cells[64];
+
+static void step(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)arg, (void)thread;
+    for (size_t i = first; i < last; i++)
+        cells[i] += cells[(i + 32) % 64] & 1;
+}
+
+static void half_step(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)arg, (void)thread;
+    for (size_t i = first; i < last; i++)
+        cells[i]++;
+}
+
+static void jobs_in_a_row(size_t threads, size_t rounds)
+{
+    struct pool *p = NULL;
+    struct err err;
+    CHECK(pool_open(&p, threads, &err) == OK);
+    memset(cells, 0, sizeof(cells));
+    for (size_t i = 0; i < rounds; i++) {
+        pool_for(p, 32, 1, half_step, NULL); /* the lower half */
+        pool_for(p, 32, 3, step, NULL);      /* reads the upper half, which nobody writes */
+        if (i % (rounds / 4) == 0)
+            for (uint64_t t = os_now_ns(); os_now_ns() - t < 300000;)
+                continue;
+    }
+    for (size_t i = 0; i < 64; i++)
+        CHECK(cells[i] == (i < 32 ? rounds : 0));
+    pool_close(p);
+}
+
+static void memory_runs_out(void)
+{
+    struct pool *p;
+    struct err err;
+    for (long n = 1;; n++) {
+        torture_begin(n);
+        int rc = pool_open(&p, 2, &err);
+        if (!torture_end()) {
+            CHECK(rc == OK);
+            pool_close(p);
+            break;
+        }
+        CHECK(rc == ERR_NOMEM && !p && torture_live() == 0);
+        CHECK(n < 100);
+    }
+}
+
+static void os_memory(void)
+{
+    static const size_t size[] = { 1, 64, 4096, 100000, ((size_t)2 << 20) - 1, (size_t)5 << 20 };
+    for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+        unsigned char *p = os_alloc(size[i]);
+        CHECK(p && (uintptr_t)p % 64 == 0);
+        for (size_t k = 0; k < size[i]; k += 61)
+            CHECK(p[k] == 0);
+        CHECK(p[size[i] - 1] == 0);
+        memset(p, 0xff, size[i]);
+        os_free(p, size[i]);
+    }
+    CHECK(!os_alloc(SIZE_MAX) && !os_alloc(SIZE_MAX / 2 + 1) && !os_alloc(SIZE_MAX - 4096));
+    os_free(NULL, 100);
+    CHECK(os_cpus() >= 1 && os_peak_memory() > (size_t)1 << 20);
+}
+
+int main(void)
+{
+    memory_runs_out();
+    os_memory();
+    covers(NULL, 100, 3);
+    for (size_t threads = 1; threads <= 8; threads++)
+        sizes(threads);
+    jobs_in_a_row(2, 3000);
+    jobs_in_a_row(8, 1000); /* more than this machine may have */
+    struct pool *p;
+    struct err err;
+    CHECK(pool_open(&p, 1000, &err) == OK && pool_threads(p) == POOL_MAX);
+    covers(p, MOST, 1);
+    pool_close(p);
+    CHECK(pool_open(&p, 0, &err) == OK && pool_threads(p) >= 1);
+    pool_close(p);
+    pool_close(NULL);
+    return 0;
+}
