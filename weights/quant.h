@@ -5,6 +5,7 @@
 #ifndef WEIGHTS_QUANT_H
 #define WEIGHTS_QUANT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct err;
@@ -14,5 +15,8 @@ struct err;
 void quant_encode(void *out, int type, const float *x, size_t n);
 /* Decode; the same types and F64. */
 void quant_decode(float *out, int type, const void *in, size_t n);
+
+/* True for the types that quant_decode knows. */
+bool quant_known(int type);
 
 #endif

@@ -53,13 +53,16 @@ struct tensor {
     int type;         /* enum wtype */
     unsigned ndim;    /* 0 to 8; GGUF has at most 4 */
     size_t shape[8];  /* slowest first: a matrix is [rows][cols], as in safetensors */
-    const void *data; /* borrowed from the mapping, any alignment */
+    const void *data; /* borrowed from the mapping, any alignment; NULL if bytes is 0 */
     size_t bytes;
 };
 
 /* path: a file or a folder. On error *out is NULL: ERR_IO (cannot be read), ERR_FORMAT (says file,
  * field, expected, found), ERR_NOMEM. A file with the key "mizzle.crc32" is verified against it. */
 int weights_open(struct weights **out, const char *path, struct err *err);
+/* Like weights_open, but a GGUF file may end where its data should begin, as one does whose header
+ * alone was fetched: every tensor's data is NULL then. For `info`. */
+int weights_open_header(struct weights **out, const char *path, struct err *err);
 void weights_close(struct weights *w); /* NULL is fine */
 
 const char *weights_path(const struct weights *w);   /* as given to weights_open */

@@ -1,0 +1,300 @@
+/* gguf.c - GGUF v2 and v3, little-endian: header, keys, tensor table, aligned data.
+ * Source: the GGUF specification in ggml's docs/gguf.md; the checks are those of ggml's reader. */
+#include <stdio.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "kernels/base.h"
+#include "weights/table.h"
+
+enum { NAME_MAX_BYTES = 63, DIMS_MAX = 4, ALIGN_DEFAULT = 32, KEY_MIN_BYTES = 13, INFO_MIN = 24 };
+
+struct reader {
+    struct weights *w;
+    const unsigned char *p; /* the whole file */
+    size_t n, at;
+    struct err *err;
+};
+
+static int bad(struct reader *r, const char *what)
+{
+    return err_set(r->err, ERR_FORMAT, "%s: %s at byte %zu of %zu", r->w->path, what, r->at, r->n);
+}
+
+static int no_memory(struct reader *r)
+{
+    return err_set(r->err, ERR_NOMEM, "%s: out of memory", r->w->path);
+}
+
+/* The next n bytes, or NULL at the end of the file. */
+static const unsigned char *take(struct reader *r, size_t n)
+{
+    if (!size_within(r->at, n, r->n))
+        return NULL;
+    const unsigned char *p = r->p + r->at;
+    r->at += n;
+    return p;
+}
+
+static bool take_u32(struct reader *r, uint32_t *out)
+{
+    const unsigned char *p = take(r, 4);
+    if (!p)
+        return false;
+    *out = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    return true;
+}
+
+static bool take_u64(struct reader *r, uint64_t *out)
+{
+    uint32_t lo, hi;
+    if (!take_u32(r, &lo) || !take_u32(r, &hi))
+        return false;
+    *out = lo | (uint64_t)hi << 32;
+    return true;
+}
+
+static bool take_str(struct reader *r, struct str *out)
+{
+    uint64_t n;
+    if (!take_u64(r, &n) || n > r->n - r->at)
+        return false;
+    out->n = (size_t)n;
+    out->p = (const char *)take(r, out->n);
+    return true;
+}
+
+/* Names become C strings, so a zero byte inside has no place. */
+static int take_name(struct reader *r, struct str *out, const char *what)
+{
+    if (!take_str(r, out))
+        return bad(r, what);
+    if (out->n && memchr(out->p, 0, out->n))
+        return bad(r, "a name with a zero byte");
+    out->p = table_copy(r->w, out->p, out->n);
+    return out->p ? OK : no_memory(r);
+}
+
+/* kv->count strings. Each takes at least its eight bytes of length, which bounds the memory by the
+ * size of the file. */
+static int read_strings(struct reader *r, struct kv *kv)
+{
+    if (kv->count > (r->n - r->at) / 8)
+        return bad(r, "an array of strings longer than the file");
+    struct str *s = table_alloc(r->w, kv->count * sizeof(*s));
+    if (!s)
+        return no_memory(r);
+    for (size_t i = 0; i < kv->count; i++)
+        if (!take_str(r, &s[i]))
+            return bad(r, "a string longer than the file");
+    kv->strs = s;
+    return OK;
+}
+
+static int read_numbers(struct reader *r, struct kv *kv)
+{
+    size_t bytes;
+    if (!size_mul(&bytes, kv->count, kvtype_size(kv->elem)) || !(kv->data = take(r, bytes)))
+        return bad(r, "a value longer than the file");
+    return OK;
+}
+
+/* zlib counts in 32 bits. */
+static uint32_t checksum(uint32_t crc, const unsigned char *p, size_t n)
+{
+    for (; n; p += n < 1u << 30 ? n : 1u << 30, n -= n < 1u << 30 ? n : 1u << 30)
+        crc = (uint32_t)crc32(crc, p, n < 1u << 30 ? (uInt)n : 1u << 30);
+    return crc;
+}
+
+static int verify(struct reader *r, const struct kv *kv)
+{
+    static const unsigned char zeros[4];
+    if (kv->type != KV_U32)
+        return bad(r, "mizzle.crc32 is no U32");
+    size_t at = r->at - 4;
+    uint32_t crc = checksum(0, r->p, at), stored;
+    crc = checksum(crc, zeros, 4);
+    crc = checksum(crc, r->p + r->at, r->n - r->at);
+    r->at = at;
+    take_u32(r, &stored);
+    if (crc == stored)
+        return OK;
+    return err_set(r->err, ERR_FORMAT,
+                   "%s: mizzle.crc32: expected %08x, found %08x: the file is damaged", r->w->path,
+                   (unsigned)stored, (unsigned)crc);
+}
+
+static int read_key(struct reader *r)
+{
+    struct kv kv = { .count = 1 };
+    uint32_t type;
+    int code = take_name(r, &kv.key, "a key longer than the file");
+    if (code != OK)
+        return code;
+    if (!kv.key.n)
+        return bad(r, "a key without a name");
+    if (!take_u32(r, &type))
+        return bad(r, "the end of the file inside a key");
+    if (type > KV_F64)
+        return err_set(r->err, ERR_FORMAT, "%s: key %s: expected a type from 0 to 12, found %u",
+                       r->w->path, kv.key.p, (unsigned)type);
+    kv.type = kv.elem = (enum kvtype)type;
+    if (kv.type == KV_ARR) {
+        uint64_t count;
+        if (!take_u32(r, &type) || !take_u64(r, &count))
+            return bad(r, "the end of the file inside a key");
+        if (type > KV_F64 || type == KV_ARR)
+            return err_set(r->err, ERR_FORMAT, "%s: key %s: found an array of type %u", r->w->path,
+                           kv.key.p, (unsigned)type);
+        if (count > r->n - r->at)
+            return err_set(r->err, ERR_FORMAT, "%s: key %s: %llu values do not fit in the file",
+                           r->w->path, kv.key.p, (unsigned long long)count);
+        kv.elem = (enum kvtype)type;
+        kv.count = (size_t)count;
+    }
+    code = kv.elem == KV_STR ? read_strings(r, &kv) : read_numbers(r, &kv);
+    if (code == OK && strcmp(kv.key.p, "mizzle.crc32") == 0)
+        code = verify(r, &kv);
+    if (code != OK)
+        return code;
+    struct kv *row = table_kv(r->w);
+    if (!row)
+        return no_memory(r);
+    *row = kv;
+    return OK;
+}
+
+static int read_alignment(struct reader *r, size_t *align)
+{
+    *align = ALIGN_DEFAULT;
+    for (size_t i = 0; i < r->w->nkvs; i++) {
+        const struct kv *kv = &r->w->kvs[i];
+        if (strcmp(kv->key.p, "general.alignment") != 0)
+            continue;
+        uint32_t v = 0;
+        if (kv->type == KV_U32)
+            memcpy(&v, kv->data, sizeof(v));
+        if (!v || (v & (v - 1)))
+            return err_set(r->err, ERR_FORMAT,
+                           "%s: general.alignment: expected a U32 that is a power of two, found "
+                           "type %d, %u",
+                           r->w->path, (int)kv->type, (unsigned)v);
+        *align = v;
+    }
+    return OK;
+}
+
+/* One row of the tensor table; *offset is where it says its data is. */
+static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
+{
+    struct str name;
+    uint32_t type;
+    int code = take_name(r, &name, "a tensor name longer than the file");
+    if (code != OK)
+        return code;
+    t->name = name.p;
+    if (name.n > NAME_MAX_BYTES)
+        return err_set(r->err, ERR_FORMAT,
+                       "%s: tensor %.80s: expected a name of at most 63 bytes, found %zu",
+                       r->w->path, name.p, name.n);
+    if (!take_u32(r, &type))
+        return bad(r, "the end of the file inside a tensor's description");
+    if (type > DIMS_MAX)
+        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected at most 4 dimensions, found %u",
+                       r->w->path, name.p, (unsigned)type);
+    t->ndim = type;
+    for (unsigned i = 0; i < t->ndim; i++) {
+        uint64_t v;
+        if (!take_u64(r, &v))
+            return bad(r, "the end of the file inside a tensor's shape");
+        if (v > INT64_MAX || v > SIZE_MAX)
+            return err_set(r->err, ERR_FORMAT, "%s: tensor %s: found a dimension of %llu",
+                           r->w->path, name.p, (unsigned long long)v);
+        t->shape[t->ndim - 1 - i] = (size_t)v; /* the file has the fastest first */
+    }
+    if (!take_u32(r, &type) || !take_u64(r, offset))
+        return bad(r, "the end of the file inside a tensor's description");
+    if (type >= W_U8 || !wtype_name((int)type))
+        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: type %u is not known", r->w->path,
+                       name.p, (unsigned)type);
+    t->type = (int)type;
+    return OK;
+}
+
+/* ggml wants each dimension's product to fit a signed 64-bit number, whole blocks in a row, and
+ * offsets that follow each other without holes. */
+static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t align, size_t *end)
+{
+    char shape[128];
+    tensor_shape(shape, sizeof(shape), t->ndim, t->shape);
+    if (!table_size(t) || t->bytes > INT64_MAX)
+        return err_set(r->err, ERR_FORMAT,
+                       "%s: tensor %s: the shape %s is too large or no whole number of %s blocks",
+                       r->w->path, t->name, shape, wtype_name(t->type));
+    if (offset != *end)
+        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected its data at %zu, found %llu",
+                       r->w->path, t->name, *end, (unsigned long long)offset);
+    size_t padded;
+    if (!size_align(&padded, t->bytes, align) || !size_add(end, *end, padded))
+        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: the data's size %s overflows",
+                       r->w->path, t->name, shape);
+    return OK;
+}
+
+static int read_tensors(struct reader *r, size_t n, size_t align, bool header_only)
+{
+    size_t end = 0, start;
+    for (size_t i = 0; i < n; i++) {
+        struct tensor *t = table_tensor(r->w);
+        if (!t)
+            return no_memory(r);
+        uint64_t offset;
+        int code = read_info(r, t, &offset);
+        if (code == OK)
+            code = place(r, t, offset, align, &end);
+        if (code != OK)
+            return code;
+    }
+    bool there = size_align(&start, r->at, align) && size_within(start, end, r->n);
+    if (!there && !(header_only && (start == r->n || r->at == r->n)))
+        return err_set(r->err, ERR_FORMAT,
+                       "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->w->path,
+                       end, start, r->n > start ? r->n - start : 0);
+    for (size_t i = 0, at = start; there && i < n; i++) {
+        struct tensor *t = &r->w->tensors[i];
+        size_t padded = t->bytes;
+        if (t->bytes)
+            t->data = r->p + at;
+        size_align(&padded, padded, align);
+        at += padded;
+    }
+    return OK;
+}
+
+int gguf_read(struct weights *w, const struct mapping *m, bool header_only, struct err *err)
+{
+    struct reader r = { w, m->p, m->n, 0, err };
+    uint32_t version;
+    uint64_t ntensors, nkvs;
+    size_t align;
+    const unsigned char *magic = take(&r, 4);
+    if (!magic || memcmp(magic, "GGUF", 4) != 0)
+        return err_set(err, ERR_FORMAT, "%s: expected the magic \"GGUF\", found other bytes",
+                       w->path);
+    if (!take_u32(&r, &version) || !take_u64(&r, &ntensors) || !take_u64(&r, &nkvs))
+        return bad(&r, "the end of the file inside the header");
+    if (version != 2 && version != 3)
+        return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", w->path,
+                       (unsigned)version, version & 0xffff ? "" : " (a big-endian file?)");
+    /* Each row of either table takes some bytes, which bounds the loops and the memory. */
+    if (nkvs > (r.n - r.at) / KEY_MIN_BYTES || ntensors > (r.n - r.at) / INFO_MIN)
+        return err_set(err, ERR_FORMAT, "%s: %llu keys and %llu tensors do not fit in %zu bytes",
+                       w->path, (unsigned long long)nkvs, (unsigned long long)ntensors, r.n);
+    int code = OK;
+    for (uint64_t i = 0; i < nkvs && code == OK; i++)
+        code = read_key(&r);
+    if (code == OK)
+        code = read_alignment(&r, &align);
+    return code == OK ? read_tensors(&r, (size_t)ntensors, align, header_only) : code;
+}

@@ -1,0 +1,248 @@
+/* hf.c - a Hugging Face folder: config.json as GGUF keys, tensors under GGUF names.
+ * Source: transformers' Qwen2Config and the names of Qwen2ForCausalLM's state dict. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "weights/hf.h"
+#include "weights/table.h"
+
+static const struct name_row {
+    const char *hf, *gguf;
+} in_layer[] = {
+    { "input_layernorm.weight", "attn_norm.weight" },
+    { "self_attn.q_proj.weight", "attn_q.weight" },
+    { "self_attn.q_proj.bias", "attn_q.bias" },
+    { "self_attn.k_proj.weight", "attn_k.weight" },
+    { "self_attn.k_proj.bias", "attn_k.bias" },
+    { "self_attn.v_proj.weight", "attn_v.weight" },
+    { "self_attn.v_proj.bias", "attn_v.bias" },
+    { "self_attn.o_proj.weight", "attn_output.weight" },
+    { "post_attention_layernorm.weight", "ffn_norm.weight" },
+    { "mlp.gate_proj.weight", "ffn_gate.weight" },
+    { "mlp.up_proj.weight", "ffn_up.weight" },
+    { "mlp.down_proj.weight", "ffn_down.weight" },
+}, outside[] = {
+    { "model.embed_tokens.weight", "token_embd.weight" },
+    { "model.norm.weight", "output_norm.weight" },
+    { "lm_head.weight", "output.weight" },
+};
+
+enum { NLAYER = sizeof(in_layer) / sizeof(*in_layer), NOUTSIDE = 3, NAME_ROOM = 64 };
+
+/* The GGUF name of a Qwen2 tensor; false for a name that Qwen2 has not, or a layer beyond the
+ * last. */
+static bool rename_to(char out[NAME_ROOM], const char *name, uint32_t layers)
+{
+    static const char prefix[] = "model.layers.";
+    for (size_t i = 0; i < NOUTSIDE; i++)
+        if (strcmp(name, outside[i].hf) == 0)
+            return snprintf(out, NAME_ROOM, "%s", outside[i].gguf) > 0;
+    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return false;
+    const char *p = name + sizeof(prefix) - 1, *digits = p;
+    uint32_t layer = 0;
+    while (*p >= '0' && *p <= '9' && p - digits < 7)
+        layer = layer * 10 + (uint32_t)(*p++ - '0');
+    if (p == digits || (*digits == '0' && p - digits > 1) || *p++ != '.' || layer >= layers)
+        return false;
+    for (size_t i = 0; i < NLAYER; i++)
+        if (strcmp(p, in_layer[i].hf) == 0)
+            return snprintf(out, NAME_ROOM, "blk.%u.%s", (unsigned)layer, in_layer[i].gguf) > 0;
+    return false;
+}
+
+/* Rename all tensors; leave out what Hugging Face leaves out: the head of a tied model, and the
+ * rotary tables that old versions stored. */
+static int rename_all(struct weights *w, const struct hf_config *c, struct err *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < w->ntensors; i++) {
+        struct tensor t = w->tensors[i];
+        char name[NAME_ROOM];
+        size_t n = strlen(t.name);
+        if (n > 20 && strcmp(t.name + n - 20, ".rotary_emb.inv_freq") == 0)
+            continue;
+        if (!rename_to(name, t.name, c->layers))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %.120s: not part of a Qwen2 model of %u layers", w->path,
+                           t.name, (unsigned)c->layers);
+        if (c->tied && strcmp(name, "output.weight") == 0)
+            continue;
+        t.name = table_copy(w, name, strlen(name));
+        if (!t.name)
+            return err_set(err, ERR_NOMEM, "%s: out of memory", w->path);
+        w->tensors[kept++] = t;
+    }
+    w->ntensors = kept;
+    return OK;
+}
+
+/* Names are distinct and all known, so the count tells whether one is missing. */
+static int check_complete(const struct weights *w, const struct hf_config *c, struct err *err)
+{
+    uint64_t want = (uint64_t)c->layers * NLAYER + (c->tied ? 2 : 3);
+    if (w->ntensors == want)
+        return OK;
+    for (size_t i = 0; i < (c->tied ? 2 : 3); i++)
+        if (!weights_find(w, outside[i].gguf))
+            return err_set(err, ERR_FORMAT, "%s: tensor %s is missing", w->path, outside[i].hf);
+    for (uint32_t layer = 0; layer < c->layers; layer++)
+        for (size_t i = 0; i < NLAYER; i++) {
+            char name[NAME_ROOM];
+            snprintf(name, sizeof(name), "blk.%u.%s", (unsigned)layer, in_layer[i].gguf);
+            if (!weights_find(w, name))
+                return err_set(err, ERR_FORMAT, "%s: tensor model.layers.%u.%s is missing", w->path,
+                               (unsigned)layer, in_layer[i].hf);
+        }
+    return err_set(err, ERR_FORMAT, "%s: expected %llu tensors, found %zu", w->path,
+                   (unsigned long long)want, w->ntensors);
+}
+
+/* folder/file in memory of w, or NULL. */
+static char *join(struct weights *w, const char *folder, const char *file)
+{
+    size_t a = strlen(folder), b = strlen(file);
+    char *s = table_alloc(w, a + b + 2);
+    if (s)
+        snprintf(s, a + b + 2, "%s/%s", folder, file);
+    return s;
+}
+
+int hf_json(struct weights *w, json_t **out, const char *folder, const char *file, struct err *err)
+{
+    *out = NULL;
+    char *path = join(w, folder, file);
+    if (!path)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
+    struct mapping m;
+    int code = table_map(w, &m, path, err);
+    if (code != OK)
+        return code;
+    if (m.n > HF_JSON_MAX)
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d bytes, found %zu", path,
+                       HF_JSON_MAX, m.n);
+    json_error_t e;
+    *out = json_loadb(m.n ? (const char *)m.p : "", m.n, JSON_REJECT_DUPLICATES, &e);
+    if (!*out)
+        return err_set(err, ERR_FORMAT, "%s: line %d: %s", path, e.line, e.text);
+    if (json_is_object(*out))
+        return OK;
+    json_decref(*out);
+    *out = NULL;
+    return err_set(err, ERR_FORMAT, "%s: expected a JSON object", path);
+}
+
+static int read_shard(struct weights *w, const char *folder, const char *file, struct err *err)
+{
+    char *path = join(w, folder, file);
+    struct mapping m;
+    if (!path)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
+    int code = table_map(w, &m, path, err);
+    return code == OK ? safetensors_read(w, &m, path, err) : code;
+}
+
+/* A shard is a file of the folder itself. */
+static bool plain_name(const char *s)
+{
+    size_t n = strlen(s);
+    return n > 12 && n < 200 && s[0] != '.' && !strchr(s, '/') &&
+           strcmp(s + n - 12, ".safetensors") == 0;
+}
+
+/* Tensors read from shard file that the index places elsewhere are not ours; those that it places
+ * here must be here. */
+static int keep_mapped(struct weights *w, size_t first, json_t *map, const char *file,
+                       struct err *err)
+{
+    size_t kept = first, want = 0;
+    const char *name;
+    json_t *v;
+    for (size_t i = first; i < w->ntensors; i++) {
+        const char *where = json_string_value(json_object_get(map, w->tensors[i].name));
+        if (where && strcmp(where, file) == 0)
+            w->tensors[kept++] = w->tensors[i];
+    }
+    w->ntensors = kept;
+    json_object_foreach(map, name, v) want += strcmp(json_string_value(v), file) == 0;
+    if (want == kept - first)
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: %s: the index expects %zu tensors here, found %zu",
+                   w->path, file, want, kept - first);
+}
+
+static int read_sharded(struct weights *w, const char *folder, struct err *err)
+{
+    json_t *index, *done = json_object(), *v;
+    const char *name;
+    int code = hf_json(w, &index, folder, "model.safetensors.index.json", err);
+    json_t *map = json_object_get(index, "weight_map");
+    if (code == OK && (!json_is_object(map) || !done))
+        code = err_set(err, ERR_FORMAT, "%s: model.safetensors.index.json: weight_map is missing",
+                       folder);
+    if (code == OK)
+        json_object_foreach(map, name, v) /* all names before any file is touched */
+            if (code == OK && (!json_is_string(v) || !plain_name(json_string_value(v)))) code =
+                err_set(err, ERR_FORMAT,
+                        "%s: model.safetensors.index.json: weight_map: expected the name "
+                        "of a .safetensors file in the folder, found \"%.80s\"",
+                        folder, json_is_string(v) ? json_string_value(v) : "no string");
+    if (code == OK)
+        json_object_foreach(map, name, v)
+        {
+            const char *file = json_string_value(v);
+            if (json_object_get(done, file))
+                continue;
+            if (json_object_size(done) >= HF_SHARDS_MAX) {
+                code = err_set(err, ERR_FORMAT, "%s: expected at most %d shards", folder,
+                               HF_SHARDS_MAX);
+                break;
+            }
+            json_object_set_new(done, file, json_true());
+            size_t first = w->ntensors;
+            code = read_shard(w, folder, file, err);
+            if (code == OK)
+                code = keep_mapped(w, first, map, file, err);
+            if (code != OK)
+                break;
+        }
+    json_decref(done);
+    json_decref(index);
+    return code;
+}
+
+static bool exists(struct weights *w, const char *folder, const char *file)
+{
+    char *path = join(w, folder, file);
+    FILE *f = path ? fopen(path, "rbe") : NULL;
+    if (f)
+        fclose(f);
+    return f != NULL;
+}
+
+int hf_read(struct weights *w, const char *folder, struct err *err)
+{
+    struct hf_config c;
+    int code = hf_config_read(w, &c, folder, err);
+    if (code != OK)
+        return code;
+    size_t keys = w->nkvs;
+    if (exists(w, folder, "model.safetensors"))
+        code = read_shard(w, folder, "model.safetensors", err);
+    else if (exists(w, folder, "model.safetensors.index.json"))
+        code = read_sharded(w, folder, err);
+    else
+        code = err_set(err, ERR_FORMAT,
+                       "%s: expected model.safetensors or model.safetensors.index.json, found "
+                       "neither",
+                       folder);
+    w->nkvs = keys; /* the shards' own metadata is not the model's */
+    if (code == OK)
+        code = rename_all(w, &c, err);
+    if (code == OK)
+        code = table_index(w, err);
+    return code == OK ? check_complete(w, &c, err) : code;
+}

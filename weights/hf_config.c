@@ -1,0 +1,205 @@
+#include <string.h>
+
+#include "kernels/base.h"
+#include "weights/hf.h"
+#include "weights/table.h"
+
+struct config {
+    struct weights *w;
+    json_t *root;
+    const char *folder;
+    struct err *err;
+    int code; /* the first error */
+};
+
+static void refuse(struct config *c, const char *key, const char *expected, json_t *found)
+{
+    if (c->code != OK)
+        return;
+    char *text = found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    c->code = err_set(c->err, ERR_FORMAT, "%s/config.json: %s: expected %s, found %.100s",
+                      c->folder, key, expected, text ? text : "nothing");
+    /* jansson's default allocator: its strings are freed by its own free */
+    json_malloc_t get;
+    json_free_t put;
+    json_get_alloc_funcs(&get, &put);
+    if (text)
+        put(text);
+}
+
+static bool is_null(json_t *v)
+{
+    return !v || json_is_null(v);
+}
+
+static uint32_t whole(struct config *c, const char *key, uint32_t least)
+{
+    json_t *v = json_object_get(c->root, key);
+    if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)least ||
+        json_integer_value(v) > INT32_MAX) {
+        refuse(c, key, least ? "a positive whole number" : "a whole number", v);
+        return 0;
+    }
+    return (uint32_t)json_integer_value(v);
+}
+
+static bool flag(struct config *c, const char *key, bool missing)
+{
+    json_t *v = json_object_get(c->root, key);
+    if (is_null(v))
+        return missing;
+    if (!json_is_boolean(v))
+        refuse(c, key, "true or false", v);
+    return json_is_true(v);
+}
+
+static float positive(struct config *c, json_t *object, const char *key)
+{
+    json_t *v = json_object_get(object, key);
+    double d = json_number_value(v);
+    if (!json_is_number(v) || !(d > 0 && d < 1e30)) {
+        refuse(c, key, "a positive number", v);
+        return 0;
+    }
+    return (float)d;
+}
+
+static void must_be(struct config *c, const char *key, const char *want)
+{
+    json_t *v = json_object_get(c->root, key);
+    const char *s = json_string_value(v);
+    if (!s || strcmp(s, want) != 0)
+        refuse(c, key, want, v);
+}
+
+static void check_kind(struct config *c)
+{
+    json_t *list = json_object_get(c->root, "architectures");
+    const char *first = json_string_value(json_array_get(list, 0));
+    must_be(c, "model_type", "qwen2");
+    if (json_array_size(list) != 1 || !first || strcmp(first, "Qwen2ForCausalLM") != 0)
+        refuse(c, "architectures", "[\"Qwen2ForCausalLM\"]", list);
+    if (!is_null(json_object_get(c->root, "hidden_act")))
+        must_be(c, "hidden_act", "silu");
+    json_t *quantised = json_object_get(c->root, "quantization_config");
+    if (!is_null(quantised))
+        refuse(c, "quantization_config", "plain weights", quantised);
+}
+
+/* RoPE's base; every kind of scaling is refused. Newer files keep both in rope_parameters. */
+static float rope(struct config *c)
+{
+    static const char *const keys[] = { "rope_scaling", "rope_parameters" };
+    json_t *base = c->root;
+    for (size_t i = 0; i < 2; i++) {
+        json_t *v = json_object_get(c->root, keys[i]);
+        if (is_null(v))
+            continue;
+        json_t *kind = json_object_get(v, "rope_type");
+        if (!kind)
+            kind = json_object_get(v, "type");
+        if (!json_is_string(kind) || strcmp(json_string_value(kind), "default") != 0)
+            refuse(c, keys[i], "null", v);
+        if (json_object_get(v, "rope_theta"))
+            base = v;
+    }
+    json_t *partial = json_object_get(c->root, "partial_rotary_factor");
+    if (!is_null(partial) && !(json_number_value(partial) == 1.0))
+        refuse(c, "partial_rotary_factor", "1", partial);
+    return positive(c, base, "rope_theta");
+}
+
+/* A window is harmless where no layer uses it or it is no shorter than the context. The defaults
+ * are Qwen2Config's. */
+static void check_window(struct config *c, uint32_t layers, uint32_t context)
+{
+    json_t *size = json_object_get(c->root, "sliding_window");
+    json_t *from = json_object_get(c->root, "max_window_layers");
+    json_t *types = json_object_get(c->root, "layer_types"), *v;
+    json_int_t window = json_is_integer(size) ? json_integer_value(size) : 4096;
+    json_int_t first = json_is_integer(from) ? json_integer_value(from) : 28;
+    size_t i;
+    bool longer = (size && json_is_null(size)) || window >= (json_int_t)context;
+    if (flag(c, "use_sliding_window", false) && first < (json_int_t)layers && !longer)
+        refuse(c, "use_sliding_window", "false", json_true());
+    json_array_foreach(types, i, v) if (!json_is_string(v) ||
+                                        strcmp(json_string_value(v), "full_attention") != 0)
+        refuse(c, "layer_types", "\"full_attention\"", v);
+}
+
+/* "/models/Qwen2.5-0.5B/" -> "Qwen2.5-0.5B" */
+static bool add_name(struct weights *w, const char *folder)
+{
+    size_t end = strlen(folder);
+    while (end && folder[end - 1] == '/')
+        end--;
+    size_t start = end;
+    while (start && folder[start - 1] != '/')
+        start--;
+    const char *name = table_copy(w, folder + start, end - start);
+    if (name && (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0))
+        name = "qwen2";
+    return name && table_add_str(w, "general.name", name);
+}
+
+static void token_id(struct config *c, const char *key, const char *gguf)
+{
+    json_t *v = json_object_get(c->root, key);
+    if (json_is_array(v))
+        v = json_array_get(v, 0);
+    uint32_t id = json_is_integer(v) ? (uint32_t)json_integer_value(v) : 0;
+    if (json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) <= INT32_MAX &&
+        !table_add_num(c->w, gguf, KV_U32, &id))
+        c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->folder);
+}
+
+static void read_all(struct config *c, struct hf_config *out)
+{
+    check_kind(c);
+    const struct {
+        const char *key;
+        uint32_t v;
+    } counts[] = {
+        { "qwen2.block_count", whole(c, "num_hidden_layers", 1) },
+        { "qwen2.context_length", whole(c, "max_position_embeddings", 1) },
+        { "qwen2.embedding_length", whole(c, "hidden_size", 1) },
+        { "qwen2.feed_forward_length", whole(c, "intermediate_size", 1) },
+        { "qwen2.attention.head_count", whole(c, "num_attention_heads", 1) },
+        { "qwen2.attention.head_count_kv", whole(c, "num_key_value_heads", 1) },
+        { "qwen2.vocab_size", whole(c, "vocab_size", 1) },
+    };
+    float theta = rope(c), eps = positive(c, c->root, "rms_norm_eps");
+    uint32_t head = is_null(json_object_get(c->root, "head_dim")) ? 0 : whole(c, "head_dim", 1);
+    check_window(c, counts[0].v, counts[1].v);
+    out->layers = counts[0].v;
+    out->tied = flag(c, "tie_word_embeddings", false);
+    if (c->code != OK)
+        return;
+    struct weights *w = c->w;
+    bool fine = table_add_str(w, "general.architecture", "qwen2") &&
+                table_add_str(w, "general.type", "model") && add_name(w, c->folder);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+        fine = fine && table_add_num(w, counts[i].key, KV_U32, &counts[i].v);
+    fine = fine && table_add_num(w, "qwen2.rope.freq_base", KV_F32, &theta) &&
+           table_add_num(w, "qwen2.attention.layer_norm_rms_epsilon", KV_F32, &eps);
+    if (head)
+        fine = fine && table_add_num(w, "qwen2.attention.key_length", KV_U32, &head) &&
+               table_add_num(w, "qwen2.attention.value_length", KV_U32, &head);
+    if (!fine)
+        c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->folder);
+    else {
+        token_id(c, "bos_token_id", "tokenizer.ggml.bos_token_id");
+        token_id(c, "eos_token_id", "tokenizer.ggml.eos_token_id");
+    }
+}
+
+int hf_config_read(struct weights *w, struct hf_config *out, const char *folder, struct err *err)
+{
+    struct config c = { w, NULL, folder, err, OK };
+    int code = hf_json(w, &c.root, folder, "config.json", err);
+    if (code != OK)
+        return code;
+    read_all(&c, out);
+    json_decref(c.root);
+    return c.code;
+}

@@ -1,0 +1,366 @@
+/* safetensors.c - the header is JSON of one fixed form, so it is read by a scanner for that form:
+ * memory grows with the tensors alone, whatever the header holds.
+ * Source: the format's README and the checks of the safetensors crate. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "weights/table.h"
+
+enum { HEADER_MAX = 100 * 1000 * 1000, PREFIX = 8, DIMS_MAX = 8 };
+
+struct scan {
+    struct weights *w;
+    const char *name; /* of the file */
+    const unsigned char *p;
+    size_t n, at;
+    struct err *err;
+};
+
+struct span { /* where a tensor says its bytes are */
+    size_t tensor, first, end;
+};
+
+static int bad(struct scan *s, const char *what)
+{
+    return err_set(s->err, ERR_FORMAT, "%s: header: expected %s at byte %zu", s->name, what,
+                   PREFIX + s->at);
+}
+
+static int no_memory(struct scan *s)
+{
+    return err_set(s->err, ERR_NOMEM, "%s: out of memory", s->name);
+}
+
+static int peek(struct scan *s)
+{
+    while (s->at < s->n && (s->p[s->at] == ' ' || s->p[s->at] == '\t' || s->p[s->at] == '\n' ||
+                            s->p[s->at] == '\r'))
+        s->at++;
+    return s->at < s->n ? s->p[s->at] : -1;
+}
+
+static bool eat(struct scan *s, char c)
+{
+    if (peek(s) != c)
+        return false;
+    s->at++;
+    return true;
+}
+
+static int hex4(struct scan *s)
+{
+    int v = 0;
+    if (!size_within(s->at, 4, s->n))
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        int c = s->p[s->at++], d = c | 0x20;
+        if (c >= '0' && c <= '9')
+            v = v * 16 + c - '0';
+        else if (d >= 'a' && d <= 'f')
+            v = v * 16 + d - 'a' + 10;
+        else
+            return -1;
+    }
+    return v;
+}
+
+static char *put_utf8(char *out, int c)
+{
+    if (c < 0x80) {
+        *out++ = (char)c;
+        return out;
+    }
+    if (c < 0x800) {
+        *out++ = (char)(0xc0 | c >> 6);
+    } else {
+        if (c < 0x10000) {
+            *out++ = (char)(0xe0 | c >> 12);
+        } else {
+            *out++ = (char)(0xf0 | c >> 18);
+            *out++ = (char)(0x80 | (c >> 12 & 63));
+        }
+        *out++ = (char)(0x80 | (c >> 6 & 63));
+    }
+    *out++ = (char)(0x80 | (c & 63));
+    return out;
+}
+
+/* What follows a backslash, as UTF-8; NULL if it is nothing JSON knows. */
+static char *escape(struct scan *s, char *out)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    int c = s->at < s->n ? s->p[s->at++] : 0;
+    const char *at = c ? strchr(from, c) : NULL;
+    if (at) {
+        *out++ = to[at - from];
+        return out;
+    }
+    if (c != 'u' || (c = hex4(s)) < 1) /* a zero byte has no place in a name */
+        return NULL;
+    if (c >= 0xd800 && c < 0xdc00) {
+        if (!size_within(s->at, 2, s->n) || s->p[s->at] != '\\' || s->p[s->at + 1] != 'u')
+            return NULL;
+        s->at += 2;
+        int low = hex4(s);
+        if (low < 0xdc00 || low > 0xdfff)
+            return NULL;
+        c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+    } else if (c >= 0xdc00 && c < 0xe000) {
+        return NULL;
+    }
+    return put_utf8(out, c);
+}
+
+/* A string into memory of w, terminated. An escape is never shorter than what it stands for. */
+static int string(struct scan *s, struct str *out)
+{
+    if (!eat(s, '"'))
+        return bad(s, "a string");
+    size_t end = s->at;
+    while (end < s->n && s->p[end] != '"')
+        end += s->p[end] == '\\' ? 2 : 1;
+    if (end >= s->n)
+        return bad(s, "the end of a string");
+    char *copy = table_alloc(s->w, end - s->at + 1), *to = copy;
+    if (!copy)
+        return no_memory(s);
+    while (s->at < end) {
+        int c = s->p[s->at++];
+        if (c == '\\')
+            to = escape(s, to);
+        else if (c < 0x20)
+            to = NULL;
+        else
+            *to++ = (char)c;
+        if (!to)
+            return bad(s, "a plain character or a known escape");
+    }
+    s->at = end + 1;
+    *out = (struct str){ copy, (size_t)(to - copy) };
+    return OK;
+}
+
+static int number(struct scan *s, size_t *out)
+{
+    int c = peek(s);
+    size_t v = 0, start = s->at;
+    for (; c >= '0' && c <= '9'; c = s->at < s->n ? s->p[s->at] : -1) {
+        if (!size_mul(&v, v, 10) || !size_add(&v, v, (size_t)(c - '0')))
+            return bad(s, "a number that fits");
+        s->at++;
+    }
+    if (s->at == start || (s->p[start] == '0' && s->at > start + 1) || c == '.' || c == 'e' ||
+        c == 'E')
+        return bad(s, "a whole number");
+    *out = v;
+    return OK;
+}
+
+/* [a, b, ...], at most max of them. */
+static int numbers(struct scan *s, size_t *out, unsigned *count, unsigned max)
+{
+    *count = 0;
+    if (!eat(s, '['))
+        return bad(s, "[");
+    if (eat(s, ']'))
+        return OK;
+    do {
+        if (*count == max)
+            return bad(s, "fewer numbers");
+        int code = number(s, &out[(*count)++]);
+        if (code != OK)
+            return code;
+    } while (eat(s, ','));
+    return eat(s, ']') ? OK : bad(s, "]");
+}
+
+static int dtype(struct scan *s, const char *tensor, int *type)
+{
+    struct str name;
+    int code = string(s, &name);
+    if (code != OK)
+        return code;
+    size_t values, bytes;
+    if (!wtype_parse(type, name.p) || strlen(name.p) != name.n ||
+        !wtype_block(*type, &values, &bytes) || values != 1)
+        return err_set(s->err, ERR_FORMAT, "%s: tensor %s: dtype %.40s is not known", s->name,
+                       tensor, name.p);
+    return OK;
+}
+
+/* {"dtype": .., "shape": [..], "data_offsets": [a, b]} in any order. */
+static int tensor(struct scan *s, struct tensor *t, struct span *span)
+{
+    enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
+    unsigned seen = 0, count;
+    size_t offsets[2];
+    if (!eat(s, '{'))
+        return bad(s, "{");
+    do {
+        struct str key;
+        int code = string(s, &key);
+        if (code != OK)
+            return code;
+        unsigned bit = strcmp(key.p, "dtype") == 0          ? DTYPE
+                       : strcmp(key.p, "shape") == 0        ? SHAPE
+                       : strcmp(key.p, "data_offsets") == 0 ? OFFSETS
+                                                            : 0;
+        if (!bit || (seen & bit) || !eat(s, ':'))
+            return err_set(
+                s->err, ERR_FORMAT,
+                "%s: tensor %s: expected dtype, shape and data_offsets once, found %.40s", s->name,
+                t->name, key.p);
+        seen |= bit;
+        if (bit == DTYPE)
+            code = dtype(s, t->name, &t->type);
+        else if (bit == SHAPE)
+            code = numbers(s, t->shape, &t->ndim, DIMS_MAX);
+        else if ((code = numbers(s, offsets, &count, 2)) == OK && count != 2)
+            code = bad(s, "two offsets");
+        if (code != OK)
+            return code;
+    } while (eat(s, ','));
+    if (!eat(s, '}'))
+        return bad(s, "}");
+    if (seen != ALL)
+        return err_set(s->err, ERR_FORMAT,
+                       "%s: tensor %s: expected dtype, shape and data_offsets, found fewer",
+                       s->name, t->name);
+    span->first = offsets[0];
+    span->end = offsets[1];
+    return OK;
+}
+
+/* {"key": "value", ..}: kept as keys. */
+static int metadata(struct scan *s)
+{
+    if (!eat(s, '{'))
+        return bad(s, "{");
+    if (eat(s, '}'))
+        return OK;
+    do {
+        struct str key, *value = table_alloc(s->w, sizeof(*value));
+        if (!value)
+            return no_memory(s);
+        int code = string(s, &key);
+        if (code == OK && !eat(s, ':'))
+            code = bad(s, ":");
+        if (code == OK)
+            code = string(s, value);
+        if (code != OK)
+            return code;
+        struct kv *kv = table_kv(s->w);
+        if (!kv)
+            return no_memory(s);
+        *kv = (struct kv){ .key = key, .type = KV_STR, .elem = KV_STR, .count = 1, .strs = value };
+    } while (eat(s, ','));
+    return eat(s, '}') ? OK : bad(s, "}");
+}
+
+static int add_span(struct scan *s, struct span **spans, size_t n, size_t *cap)
+{
+    if (n < *cap)
+        return OK;
+    size_t want = *cap ? *cap * 2 : 64, bytes;
+    struct span *p = size_mul(&bytes, want, sizeof(*p)) ? realloc(*spans, bytes) : NULL;
+    if (!p)
+        return no_memory(s);
+    *spans = p;
+    *cap = want;
+    return OK;
+}
+
+static int header(struct scan *s, struct span **spans, size_t *n)
+{
+    size_t cap = 0;
+    bool meta = false;
+    if (!eat(s, '{'))
+        return bad(s, "{");
+    if (!eat(s, '}')) {
+        do {
+            struct str key;
+            int code = string(s, &key);
+            if (code == OK && !eat(s, ':'))
+                code = bad(s, ":");
+            if (code != OK)
+                return code;
+            if (strcmp(key.p, "__metadata__") == 0) {
+                code = meta ? bad(s, "__metadata__ once") : metadata(s);
+                meta = true;
+            } else if ((code = add_span(s, spans, *n, &cap)) == OK) {
+                struct tensor *t = table_tensor(s->w);
+                if (!t)
+                    return no_memory(s);
+                t->name = key.p;
+                (*spans)[*n].tensor = s->w->ntensors - 1;
+                code = tensor(s, t, &(*spans)[(*n)++]);
+            }
+            if (code != OK)
+                return code;
+        } while (eat(s, ','));
+        if (!eat(s, '}'))
+            return bad(s, "}");
+    }
+    return peek(s) < 0 ? OK : bad(s, "the end");
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* Every byte behind the header belongs to exactly one tensor. */
+static int place(struct scan *s, struct span *spans, size_t n, const struct mapping *m)
+{
+    const unsigned char *data = s->p + s->n;
+    size_t room = m->n - PREFIX - s->n, at = 0;
+    if (n)
+        qsort(spans, n, sizeof(*spans), by_place);
+    for (size_t i = 0; i < n; i++) {
+        struct tensor *t = &s->w->tensors[spans[i].tensor];
+        if (!table_size(t))
+            return err_set(s->err, ERR_FORMAT, "%s: tensor %s: the shape overflows", s->name,
+                           t->name);
+        if (spans[i].first != at || spans[i].end < at || spans[i].end - at != t->bytes)
+            return err_set(s->err, ERR_FORMAT,
+                           "%s: tensor %s: expected data_offsets [%zu,%zu], found [%zu,%zu]",
+                           s->name, t->name, at, at + t->bytes, spans[i].first, spans[i].end);
+        if (!size_within(at, t->bytes, room))
+            break;
+        t->data = t->bytes ? data + at : NULL;
+        at += t->bytes;
+    }
+    if (at != room || (n && spans[n - 1].end != room))
+        return err_set(s->err, ERR_FORMAT, "%s: expected %zu bytes of data, found %zu", s->name,
+                       n ? spans[n - 1].end : 0, room);
+    return OK;
+}
+
+int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err)
+{
+    uint64_t n = 0;
+    if (m->n < PREFIX)
+        return err_set(err, ERR_FORMAT, "%s: expected a header length of 8 bytes, found %zu bytes",
+                       name, m->n);
+    for (int i = PREFIX - 1; i >= 0; i--)
+        n = n << 8 | m->p[i];
+    if (n > HEADER_MAX || n > m->n - PREFIX)
+        return err_set(err, ERR_FORMAT,
+                       "%s: expected a header of at most %zu bytes, found a length of %llu", name,
+                       m->n - PREFIX < HEADER_MAX ? m->n - PREFIX : (size_t)HEADER_MAX,
+                       (unsigned long long)n);
+    struct scan s = { w, name, m->p + PREFIX, (size_t)n, 0, err };
+    if (!table_utf8(s.p, s.n))
+        return err_set(err, ERR_FORMAT, "%s: header: expected UTF-8, found other bytes", name);
+    struct span *spans = NULL;
+    size_t count = 0;
+    int code = header(&s, &spans, &count);
+    if (code == OK)
+        code = place(&s, spans, count, m);
+    free(spans);
+    return code;
+}

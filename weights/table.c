@@ -1,0 +1,236 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/base.h"
+#include "weights/table.h"
+
+struct arena_block {
+    struct arena_block *next;
+    size_t used, size;
+    _Alignas(16) unsigned char bytes[];
+};
+
+void *table_alloc(struct weights *w, size_t n)
+{
+    size_t need;
+    if (!size_align(&need, n, 16))
+        return NULL;
+    struct arena_block *b = w->blocks;
+    if (!b || b->size - b->used < need) {
+        size_t size = b ? b->size * 2 : 4096;
+        if (size > 1u << 20)
+            size = 1u << 20;
+        if (size < need)
+            size = need;
+        size_t total;
+        if (!size_add(&total, size, sizeof(*b)))
+            return NULL;
+        b = calloc(1, total);
+        if (!b)
+            return NULL;
+        b->size = size;
+        b->next = w->blocks;
+        w->blocks = b;
+    }
+    void *p = b->bytes + b->used;
+    b->used += need;
+    return p;
+}
+
+void table_free(struct weights *w)
+{
+    while (w->blocks) {
+        struct arena_block *next = w->blocks->next;
+        free(w->blocks);
+        w->blocks = next;
+    }
+}
+
+char *table_copy(struct weights *w, const void *p, size_t n)
+{
+    size_t total;
+    char *s = size_add(&total, n, 1) ? table_alloc(w, total) : NULL;
+    if (s && n)
+        memcpy(s, p, n);
+    return s;
+}
+
+/* Room for element n of an array: doubles. */
+static void *grow(void *array, size_t *cap, size_t n, size_t each)
+{
+    if (n < *cap)
+        return array;
+    size_t want = *cap ? *cap * 2 : 16, bytes;
+    if (!size_mul(&bytes, want, each))
+        return NULL;
+    void *p = realloc(array, bytes);
+    if (p)
+        *cap = want;
+    return p;
+}
+
+struct tensor *table_tensor(struct weights *w)
+{
+    struct tensor *p = grow(w->tensors, &w->ctensors, w->ntensors, sizeof(*p));
+    if (!p)
+        return NULL;
+    w->tensors = p;
+    p += w->ntensors++;
+    memset(p, 0, sizeof(*p));
+    return p;
+}
+
+struct kv *table_kv(struct weights *w)
+{
+    struct kv *p = grow(w->kvs, &w->ckvs, w->nkvs, sizeof(*p));
+    if (!p)
+        return NULL;
+    w->kvs = p;
+    p += w->nkvs++;
+    memset(p, 0, sizeof(*p));
+    return p;
+}
+
+int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err)
+{
+    struct mapping *maps = grow(w->maps, &w->cmaps, w->nmaps, sizeof(*maps));
+    if (!maps)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    w->maps = maps;
+    /* O_NONBLOCK: a FIFO must not hold the open up. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    struct stat st;
+    int code = OK;
+    *out = (struct mapping){ NULL, 0 };
+    if (fstat(fd, &st) != 0)
+        code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(st.st_mode))
+        code = err_set(err, ERR_FORMAT, "%s: expected a regular file", path);
+    else if ((uintmax_t)st.st_size > SIZE_MAX)
+        code = err_set(err, ERR_FORMAT, "%s: too large for this machine", path);
+    else if (st.st_size > 0) {
+        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (p == MAP_FAILED)
+            code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+        else
+            *out = (struct mapping){ p, (size_t)st.st_size };
+    }
+    close(fd);
+    if (code == OK)
+        w->maps[w->nmaps++] = *out;
+    return code;
+}
+
+static struct kv *add_key(struct weights *w, const char *key, enum kvtype type)
+{
+    const char *copy = table_copy(w, key, strlen(key));
+    struct kv *kv = copy ? table_kv(w) : NULL;
+    if (kv) {
+        kv->key = (struct str){ copy, strlen(key) };
+        kv->type = kv->elem = type;
+        kv->count = 1;
+    }
+    return kv;
+}
+
+bool table_add_str(struct weights *w, const char *key, const char *value)
+{
+    struct str *s = table_alloc(w, sizeof(*s));
+    const char *copy = table_copy(w, value, strlen(value));
+    struct kv *kv = s && copy ? add_key(w, key, KV_STR) : NULL;
+    if (!kv)
+        return false;
+    *s = (struct str){ copy, strlen(value) };
+    kv->strs = s;
+    return true;
+}
+
+bool table_add_num(struct weights *w, const char *key, enum kvtype type, const void *value)
+{
+    const void *copy = table_copy(w, value, kvtype_size(type));
+    struct kv *kv = copy ? add_key(w, key, type) : NULL;
+    if (kv)
+        kv->data = copy;
+    return kv != NULL;
+}
+
+static int compare_tensors(const void *a, const void *b)
+{
+    const struct tensor *const *x = a, *const *y = b;
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static int compare_kvs(const void *a, const void *b)
+{
+    const struct kv *const *x = a, *const *y = b;
+    return strcmp((*x)->key.p, (*y)->key.p);
+}
+
+int table_index(struct weights *w, struct err *err)
+{
+    w->by_name = calloc(w->ntensors + 1, sizeof(struct tensor *));
+    w->by_key = calloc(w->nkvs + 1, sizeof(struct kv *));
+    if (!w->by_name || !w->by_key)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", w->path);
+    for (size_t i = 0; i < w->ntensors; i++)
+        w->by_name[i] = &w->tensors[i];
+    for (size_t i = 0; i < w->nkvs; i++)
+        w->by_key[i] = &w->kvs[i];
+    qsort(w->by_name, w->ntensors, sizeof(struct tensor *), compare_tensors);
+    qsort(w->by_key, w->nkvs, sizeof(struct kv *), compare_kvs);
+    for (size_t i = 1; i < w->ntensors; i++)
+        if (compare_tensors(&w->by_name[i - 1], &w->by_name[i]) == 0)
+            return err_set(err, ERR_FORMAT, "%s: two tensors are named %s", w->path,
+                           w->by_name[i]->name);
+    for (size_t i = 1; i < w->nkvs; i++)
+        if (compare_kvs(&w->by_key[i - 1], &w->by_key[i]) == 0)
+            return err_set(err, ERR_FORMAT, "%s: two keys are named %s", w->path,
+                           w->by_key[i]->key.p);
+    return OK;
+}
+
+size_t kvtype_size(enum kvtype type)
+{
+    static const unsigned char size[] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+    return (unsigned)type < sizeof(size) ? size[type] : 0;
+}
+
+bool table_size(struct tensor *t)
+{
+    size_t values, bytes, n = 1;
+    if (!wtype_block(t->type, &values, &bytes))
+        return false;
+    for (unsigned i = 0; i < t->ndim; i++)
+        if (!size_mul(&n, n, t->shape[i]))
+            return false;
+    if (values > 1 && (!t->ndim || t->shape[t->ndim - 1] % values))
+        return false;
+    return size_mul(&t->bytes, n / values, bytes);
+}
+
+bool table_utf8(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        unsigned c = p[i], more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+        if (c >= 0x80 && (c < 0xc2 || c > 0xf4))
+            return false;
+        if (more >= n - i)
+            return false;
+        for (unsigned k = 1; k <= more; k++)
+            if ((p[i + k] & 0xc0) != 0x80)
+                return false;
+        unsigned d = more ? p[i + 1] : 0;
+        if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) ||
+            (c == 0xf4 && d > 0x8f))
+            return false;
+        i += more + 1;
+    }
+    return true;
+}

@@ -1,0 +1,263 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "kernels/base.h"
+#include "weights/quant.h"
+#include "weights/table.h"
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t a = strlen(s), b = strlen(end);
+    return a >= b && strcmp(s + a - b, end) == 0;
+}
+
+static int read_any(struct weights *w, bool header_only, struct err *err)
+{
+    struct stat st;
+    if (stat(w->path, &st) != 0)
+        return err_set(err, ERR_IO, "%s: %s", w->path, strerror(errno));
+    if (S_ISDIR(st.st_mode)) {
+        w->format = "folder";
+        return hf_read(w, w->path, err);
+    }
+    struct mapping m;
+    int code = table_map(w, &m, w->path, err);
+    if (code != OK)
+        return code;
+    if ((m.n >= 4 && memcmp(m.p, "GGUF", 4) == 0) || ends_with(w->path, ".gguf")) {
+        w->format = "gguf";
+        code = gguf_read(w, &m, header_only, err);
+        return code == OK ? table_index(w, err) : code;
+    }
+    if (ends_with(w->path, ".safetensors") || (m.n > 8 && m.p[8] == '{')) {
+        w->format = "safetensors";
+        code = safetensors_read(w, &m, w->path, err);
+        return code == OK ? table_index(w, err) : code;
+    }
+    return err_set(err, ERR_FORMAT, "%s: expected a GGUF or safetensors file or a model folder",
+                   w->path);
+}
+
+static int open_any(struct weights **out, const char *path, bool header_only, struct err *err)
+{
+    *out = NULL;
+    struct weights *w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    w->path = table_copy(w, path, strlen(path));
+    int code = w->path ? read_any(w, header_only, err)
+                       : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (code != OK) {
+        weights_close(w);
+        return code;
+    }
+    *out = w;
+    return OK;
+}
+
+int weights_open(struct weights **out, const char *path, struct err *err)
+{
+    return open_any(out, path, false, err);
+}
+
+int weights_open_header(struct weights **out, const char *path, struct err *err)
+{
+    return open_any(out, path, true, err);
+}
+
+void weights_close(struct weights *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->nmaps; i++)
+        if (w->maps[i].n)
+            munmap((void *)(uintptr_t)w->maps[i].p, w->maps[i].n);
+    free(w->maps);
+    free(w->tensors);
+    free(w->kvs);
+    free(w->by_name);
+    free(w->by_key);
+    table_free(w);
+    free(w);
+}
+
+const char *weights_path(const struct weights *w)
+{
+    return w->path;
+}
+
+const char *weights_format(const struct weights *w)
+{
+    return w->format;
+}
+
+size_t weights_ntensors(const struct weights *w)
+{
+    return w->ntensors;
+}
+
+const struct tensor *weights_tensor(const struct weights *w, size_t i)
+{
+    return &w->tensors[i];
+}
+
+const struct tensor *weights_find(const struct weights *w, const char *name)
+{
+    size_t lo = 0, hi = w->ntensors;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(name, w->by_name[mid]->name);
+        if (c == 0)
+            return w->by_name[mid];
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return NULL;
+}
+
+void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape)
+{
+    size_t at = 0;
+    for (unsigned i = 0; i < ndim && at + 24 < cap; i++)
+        at += (size_t)snprintf(out + at, cap - at, "%c%zu", i ? ',' : '[', shape[i]);
+    snprintf(out + at, cap - at, ndim ? "]" : "[]");
+}
+
+const struct tensor *weights_want(const struct weights *w, const char *name, size_t rows,
+                                  size_t cols, struct err *err)
+{
+    size_t want[2] = { rows, cols };
+    unsigned ndim = cols ? 2 : 1;
+    char expected[64], found[224];
+    tensor_shape(expected, sizeof(expected), ndim, want);
+    const struct tensor *t = weights_find(w, name);
+    if (!t) {
+        err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found none", w->path, name, expected);
+        return NULL;
+    }
+    if (t->ndim != ndim || t->shape[0] != rows || (cols && t->shape[1] != cols)) {
+        tensor_shape(found, sizeof(found), t->ndim, t->shape);
+        err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found %s", w->path, name, expected,
+                found);
+        return NULL;
+    }
+    return t;
+}
+
+size_t weights_nkv(const struct weights *w)
+{
+    return w->nkvs;
+}
+
+const struct kv *weights_kv(const struct weights *w, size_t i)
+{
+    return &w->kvs[i];
+}
+
+const struct kv *weights_key(const struct weights *w, const char *key)
+{
+    size_t lo = 0, hi = w->nkvs;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(key, w->by_key[mid]->key.p);
+        if (c == 0)
+            return w->by_key[mid];
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return NULL;
+}
+
+/* A stored integer as 64 bits and its sign; false for other types. */
+static bool integer(const struct kv *kv, uint64_t *bits, bool *negative)
+{
+    static const bool is_signed[] = {
+        [KV_I8] = true, [KV_I16] = true, [KV_I32] = true, [KV_I64] = true
+    };
+    if (!kv || kv->type == KV_F32 || kv->type == KV_F64 || kv->type == KV_BOOL)
+        return false;
+    size_t n = kvtype_size(kv->type);
+    if (!n)
+        return false;
+    const unsigned char *p = kv->data;
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++)
+        v |= (uint64_t)p[i] << (8 * i);
+    *negative = kv->type < sizeof(is_signed) && is_signed[kv->type] && (p[n - 1] & 0x80);
+    if (*negative && n < 8)
+        v |= UINT64_MAX << (8 * n);
+    *bits = v;
+    return true;
+}
+
+bool weights_u64(const struct weights *w, const char *key, uint64_t *out)
+{
+    uint64_t v;
+    bool negative;
+    if (!integer(weights_key(w, key), &v, &negative) || negative)
+        return false;
+    *out = v;
+    return true;
+}
+
+bool weights_f64(const struct weights *w, const char *key, double *out)
+{
+    const struct kv *kv = weights_key(w, key);
+    uint64_t v;
+    bool negative;
+    float f;
+    if (integer(kv, &v, &negative))
+        *out = negative ? -(double)(~v + 1) : (double)v;
+    else if (kv && kv->type == KV_F32) {
+        memcpy(&f, kv->data, sizeof(f));
+        *out = (double)f;
+    } else if (kv && kv->type == KV_F64)
+        memcpy(out, kv->data, sizeof(*out));
+    else
+        return false;
+    return true;
+}
+
+bool weights_bool(const struct weights *w, const char *key, bool *out)
+{
+    const struct kv *kv = weights_key(w, key);
+    if (!kv || kv->type != KV_BOOL)
+        return false;
+    *out = *(const unsigned char *)kv->data != 0;
+    return true;
+}
+
+bool weights_str(const struct weights *w, const char *key, struct str *out)
+{
+    const struct kv *kv = weights_key(w, key);
+    if (!kv || kv->type != KV_STR)
+        return false;
+    *out = kv->strs[0];
+    return true;
+}
+
+int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err)
+{
+    size_t values, bytes;
+    if (!quant_known(t->type) || !wtype_block(t->type, &values, &bytes)) {
+        const char *name = wtype_name(t->type);
+        return err_set(err, ERR_FORMAT,
+                       "tensor %s: expected F32, F16, BF16, F64, Q8_0 or Q4_0, found %s", t->name,
+                       name ? name : "an unknown type");
+    }
+    if (first % values || count % values || !size_within(first, count, t->bytes / bytes * values))
+        return err_set(err, ERR_FORMAT, "tensor %s: values %zu to %zu are not inside it", t->name,
+                       first, first + count);
+    if (count && !t->data)
+        return err_set(err, ERR_FORMAT, "tensor %s: its data is not in the file", t->name);
+    quant_decode(out, t->type, (const unsigned char *)t->data + first / values * bytes, count);
+    return OK;
+}
