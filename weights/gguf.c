@@ -286,7 +286,8 @@ int gguf_read(struct weights *w, const struct mapping *m, bool header_only, stru
         return bad(&r, "the end of the file inside the header");
     if (version != 2 && version != 3)
         return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", w->path,
-                       (unsigned)version, version & 0xffff ? "" : " (a big-endian file?)");
+                       (unsigned)version,
+                       version && !(version & 0xffff) ? " (a big-endian file?)" : "");
     /* Each row of either table takes some bytes, which bounds the loops and the memory. */
     if (nkvs > (r.n - r.at) / KEY_MIN_BYTES || ntensors > (r.n - r.at) / INFO_MIN)
         return err_set(err, ERR_FORMAT, "%s: %llu keys and %llu tensors do not fit in %zu bytes",
