@@ -1,0 +1,346 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "kernels/base.h"
+#include "weights/gguf_write.h"
+#include "weights/table.h"
+
+enum { ALIGN = 32, NAME_BYTES = 63, DIMS_MAX = 4 };
+
+static const char crc_key[] = "mizzle.crc32";
+
+struct bytes {
+    unsigned char *p;
+    size_t n, cap;
+};
+
+struct ggufw {
+    char *path, *part; /* the final name and the one while writing */
+    FILE *f;
+    struct bytes keys, infos;
+    size_t *sizes; /* of each tensor's data */
+    size_t ntensors, ctensors, nkeys;
+    size_t current, done; /* the tensor whose data comes next, and how much of it is there */
+    size_t offset;        /* end of the data announced so far */
+    bool begun, checksum;
+    uint32_t crc;
+    struct err err;
+    int code; /* the first error, kept until close */
+};
+
+static void fail(struct ggufw *g, int code, const char *what)
+{
+    if (g->code == OK)
+        g->code = err_set(&g->err, code, "%s: %s", g->path, what);
+}
+
+static void append(struct ggufw *g, struct bytes *b, const void *p, size_t n)
+{
+    if (g->code != OK || !n)
+        return;
+    size_t need, cap = b->cap ? b->cap : 1024;
+    if (!size_add(&need, b->n, n)) {
+        fail(g, ERR_NOMEM, "out of memory");
+        return;
+    }
+    while (cap < need)
+        if (!size_mul(&cap, cap, 2)) {
+            fail(g, ERR_NOMEM, "out of memory");
+            return;
+        }
+    unsigned char *q = cap > b->cap ? realloc(b->p, cap) : b->p;
+    if (!q) {
+        fail(g, ERR_NOMEM, "out of memory");
+        return;
+    }
+    b->p = q;
+    b->cap = cap;
+    memcpy(b->p + b->n, p, n);
+    b->n = need;
+}
+
+static void append_u32(struct ggufw *g, struct bytes *b, uint32_t v)
+{
+    unsigned char p[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
+                           (unsigned char)(v >> 24) };
+    append(g, b, p, sizeof(p));
+}
+
+static void append_u64(struct ggufw *g, struct bytes *b, uint64_t v)
+{
+    append_u32(g, b, (uint32_t)v);
+    append_u32(g, b, (uint32_t)(v >> 32));
+}
+
+static void append_str(struct ggufw *g, struct bytes *b, const char *p, size_t n)
+{
+    append_u64(g, b, n);
+    append(g, b, p, n);
+}
+
+/* Write beside the final name; the process id keeps two writers apart. */
+static int open_part(struct ggufw *g, struct err *err)
+{
+    size_t room = strlen(g->path) + 32;
+    g->part = malloc(room);
+    if (!g->part)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", g->path);
+    int fd = -1;
+    for (unsigned i = 0; i < 100 && fd < 0; i++) {
+        snprintf(g->part, room, "%s.%ld.%u.part", g->path, (long)getpid(), i);
+        fd = open(g->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    if (fd >= 0 && (g->f = fdopen(fd, "wb")))
+        return OK;
+    int code = err_set(err, ERR_IO, "%s: %s", g->part, strerror(errno));
+    if (fd >= 0) {
+        close(fd);
+        unlink(g->part);
+    }
+    return code;
+}
+
+int ggufw_open(struct ggufw **out, const char *path, struct err *err)
+{
+    *out = NULL;
+    struct ggufw *g = calloc(1, sizeof(*g));
+    if (!g)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    g->path = malloc(strlen(path) + 1);
+    if (g->path)
+        memcpy(g->path, path, strlen(path) + 1);
+    int code = g->path ? open_part(g, err) : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (code != OK) {
+        free(g->path);
+        free(g->part);
+        free(g);
+        return code;
+    }
+    *out = g;
+    return OK;
+}
+
+static void begin_key(struct ggufw *g, const char *key, enum kvtype type)
+{
+    append_str(g, &g->keys, key, strlen(key));
+    append_u32(g, &g->keys, (uint32_t)type);
+    g->nkeys++;
+}
+
+static void begin_array(struct ggufw *g, const char *key, enum kvtype elem, size_t n)
+{
+    begin_key(g, key, KV_ARR);
+    append_u32(g, &g->keys, (uint32_t)elem);
+    append_u64(g, &g->keys, n);
+}
+
+void ggufw_u32(struct ggufw *g, const char *key, uint32_t v)
+{
+    begin_key(g, key, KV_U32);
+    append_u32(g, &g->keys, v);
+}
+
+void ggufw_f32(struct ggufw *g, const char *key, float v)
+{
+    uint32_t bits;
+    memcpy(&bits, &v, sizeof(bits));
+    begin_key(g, key, KV_F32);
+    append_u32(g, &g->keys, bits);
+}
+
+void ggufw_bool(struct ggufw *g, const char *key, bool v)
+{
+    begin_key(g, key, KV_BOOL);
+    append(g, &g->keys, &(unsigned char){ v }, 1);
+}
+
+void ggufw_str(struct ggufw *g, const char *key, const char *v)
+{
+    begin_key(g, key, KV_STR);
+    append_str(g, &g->keys, v, strlen(v));
+}
+
+void ggufw_strs(struct ggufw *g, const char *key, const struct str *v, size_t n)
+{
+    begin_array(g, key, KV_STR, n);
+    for (size_t i = 0; i < n; i++)
+        append_str(g, &g->keys, v[i].p, v[i].n);
+}
+
+void ggufw_i32s(struct ggufw *g, const char *key, const int32_t *v, size_t n)
+{
+    begin_array(g, key, KV_I32, n);
+    for (size_t i = 0; i < n; i++)
+        append_u32(g, &g->keys, (uint32_t)v[i]);
+}
+
+void ggufw_kv(struct ggufw *g, const struct kv *kv)
+{
+    if (kv->type == KV_ARR)
+        begin_array(g, kv->key.p, kv->elem, kv->count);
+    else
+        begin_key(g, kv->key.p, kv->type);
+    if (kv->strs)
+        for (size_t i = 0; i < kv->count; i++)
+            append_str(g, &g->keys, kv->strs[i].p, kv->strs[i].n);
+    else
+        append(g, &g->keys, kv->data, kv->count * kvtype_size(kv->elem));
+}
+
+void ggufw_checksum(struct ggufw *g)
+{
+    g->checksum = true;
+}
+
+void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, const size_t *shape)
+{
+    struct tensor t = { .name = name, .type = type, .ndim = ndim };
+    size_t n = strlen(name), padded;
+    if (g->begun || ndim > DIMS_MAX || n > NAME_BYTES || type >= W_U8) {
+        fail(g, ERR_ARG, "a tensor that GGUF cannot hold, or that came after the data");
+        return;
+    }
+    for (unsigned i = 0; i < ndim; i++)
+        t.shape[i] = shape[i];
+    if (!table_size(&t)) {
+        fail(g, ERR_ARG, "a tensor whose shape does not suit its type");
+        return;
+    }
+    if (g->ntensors == g->ctensors) {
+        size_t cap = g->ctensors ? g->ctensors * 2 : 64, *p = NULL, bytes;
+        if (size_mul(&bytes, cap, sizeof(*p)))
+            p = realloc(g->sizes, bytes);
+        if (!p) {
+            fail(g, ERR_NOMEM, "out of memory");
+            return;
+        }
+        g->sizes = p;
+        g->ctensors = cap;
+    }
+    append_str(g, &g->infos, name, n);
+    append_u32(g, &g->infos, ndim);
+    for (unsigned i = ndim; i-- > 0;) /* the file has the fastest first */
+        append_u64(g, &g->infos, shape[i]);
+    append_u32(g, &g->infos, (uint32_t)type);
+    append_u64(g, &g->infos, g->offset);
+    g->sizes[g->ntensors++] = t.bytes;
+    if (!size_align(&padded, t.bytes, ALIGN) || !size_add(&g->offset, g->offset, padded))
+        fail(g, ERR_ARG, "tensors that do not fit in a file");
+}
+
+static void write_out(struct ggufw *g, const void *p, size_t n)
+{
+    if (g->code != OK || !n)
+        return;
+    if (fwrite(p, 1, n, g->f) != n)
+        fail(g, ERR_IO, strerror(errno));
+    for (const unsigned char *q = p; g->checksum && n;) {
+        size_t step = n < 1u << 30 ? n : 1u << 30; /* zlib counts in 32 bits */
+        g->crc = (uint32_t)crc32(g->crc, q, (uInt)step);
+        q += step;
+        n -= step;
+    }
+}
+
+/* Zeros up to the next multiple of ALIGN after n bytes. */
+static void write_padding(struct ggufw *g, size_t n)
+{
+    static const unsigned char zeros[ALIGN];
+    write_out(g, zeros, (ALIGN - n % ALIGN) % ALIGN);
+}
+
+/* Where the checksum's value is: it is the first key, so that all other bytes are covered before
+ * a reader trusts any of them. */
+enum { HEADER_BYTES = 24, CRC_AT = HEADER_BYTES + 8 + (int)sizeof(crc_key) - 1 + 4 };
+
+static void begin_data(struct ggufw *g)
+{
+    if (g->begun)
+        return;
+    g->begun = true;
+    struct bytes head = { NULL, 0, 0 };
+    append(g, &head, "GGUF", 4);
+    append_u32(g, &head, 3);
+    append_u64(g, &head, g->ntensors);
+    append_u64(g, &head, g->nkeys + g->checksum);
+    if (g->checksum) {
+        append_str(g, &head, crc_key, sizeof(crc_key) - 1);
+        append_u32(g, &head, KV_U32);
+        append_u32(g, &head, 0);
+    }
+    write_out(g, head.p, head.n);
+    write_out(g, g->keys.p, g->keys.n);
+    write_out(g, g->infos.p, g->infos.n);
+    write_padding(g, head.n + g->keys.n + g->infos.n);
+    free(head.p);
+}
+
+/* Close tensors that are full, empty ones among them. */
+static void move_on(struct ggufw *g)
+{
+    while (g->current < g->ntensors && g->done == g->sizes[g->current]) {
+        write_padding(g, g->done);
+        g->current++;
+        g->done = 0;
+    }
+}
+
+void ggufw_data(struct ggufw *g, const void *data, size_t bytes)
+{
+    begin_data(g);
+    move_on(g);
+    if (g->code == OK && bytes &&
+        (g->current == g->ntensors || bytes > g->sizes[g->current] - g->done))
+        fail(g, ERR_ARG, "more data than a tensor holds");
+    write_out(g, data, bytes);
+    g->done += bytes;
+    if (g->code == OK)
+        move_on(g);
+}
+
+static void finish(struct ggufw *g)
+{
+    begin_data(g);
+    if (g->code == OK)
+        move_on(g);
+    if (g->code == OK && g->current != g->ntensors)
+        fail(g, ERR_ARG, "less data than the tensors hold");
+    if (g->code == OK && g->checksum) {
+        unsigned char p[4];
+        for (size_t i = 0; i < 4; i++)
+            p[i] = (unsigned char)(g->crc >> (8 * i));
+        if (fseek(g->f, CRC_AT, SEEK_SET) != 0 || fwrite(p, 1, 4, g->f) != 4)
+            fail(g, ERR_IO, strerror(errno));
+    }
+    if (g->code == OK && (fflush(g->f) != 0 || fsync(fileno(g->f)) != 0))
+        fail(g, ERR_IO, strerror(errno));
+}
+
+int ggufw_close(struct ggufw *g, bool commit, struct err *err)
+{
+    if (!g)
+        return OK;
+    if (commit)
+        finish(g);
+    if (fclose(g->f) != 0 && commit)
+        fail(g, ERR_IO, strerror(errno));
+    if (commit && g->code == OK && rename(g->part, g->path) != 0)
+        fail(g, ERR_IO, strerror(errno));
+    if (!commit || g->code != OK)
+        unlink(g->part);
+    int code = g->code == OK ? OK : err_set(err, g->code, "%s", g->err.msg);
+    free(g->keys.p);
+    free(g->infos.p);
+    free(g->sizes);
+    free(g->path);
+    free(g->part);
+    free(g);
+    return code;
+}

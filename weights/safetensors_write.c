@@ -1,0 +1,90 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/base.h"
+#include "weights/safetensors_write.h"
+#include "weights/table.h"
+
+/* {"dtype": .., "shape": [..], "data_offsets": [at, at + bytes]} */
+static json_t *describe(const struct tensor *t, size_t at)
+{
+    json_t *shape = json_array();
+    for (unsigned i = 0; i < t->ndim; i++)
+        json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", wtype_name(t->type), "shape", shape,
+                     "data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes));
+}
+
+static char *make_header(const struct tensor *tensors, size_t n, const char *const *meta)
+{
+    json_t *root = json_object(), *m = json_object();
+    bool fine = root && m;
+    for (size_t i = 0; meta && meta[i]; i += 2)
+        fine = json_object_set_new(m, meta[i], json_string(meta[i + 1])) == 0 && fine;
+    if (meta && meta[0])
+        fine = json_object_set(root, "__metadata__", m) == 0 && fine;
+    for (size_t i = 0, at = 0; i < n; at += tensors[i++].bytes)
+        fine = json_object_set_new(root, tensors[i].name, describe(&tensors[i], at)) == 0 && fine;
+    /* jansson may have an allocator of its own: hand out memory of ours */
+    size_t size = fine ? json_dumpb(root, NULL, 0, JSON_COMPACT) : 0;
+    char *text = size ? malloc(size + 1) : NULL;
+    if (text) {
+        json_dumpb(root, text, size, JSON_COMPACT);
+        text[size] = 0;
+    }
+    json_decref(m);
+    json_decref(root);
+    return text;
+}
+
+static bool write_all(FILE *f, const char *header, const struct tensor *tensors, size_t n)
+{
+    size_t length = strlen(header), padded = (length + 7) / 8 * 8; /* data begins aligned */
+    unsigned char prefix[8];
+    for (size_t i = 0; i < 8; i++)
+        prefix[i] = (unsigned char)((uint64_t)padded >> (8 * i));
+    bool fine = fwrite(prefix, 1, 8, f) == 8 && fwrite(header, 1, length, f) == length &&
+                fwrite("       ", 1, padded - length, f) == padded - length;
+    for (size_t i = 0; fine && i < n; i++)
+        fine = !tensors[i].bytes ||
+               fwrite(tensors[i].data, 1, tensors[i].bytes, f) == tensors[i].bytes;
+    return fine && fflush(f) == 0 && fsync(fileno(f)) == 0;
+}
+
+int safetensors_write(const char *path, const struct tensor *tensors, size_t n,
+                      const char *const *meta, struct err *err)
+{
+    size_t room = strlen(path) + 32;
+    char *header = make_header(tensors, n, meta), *part = malloc(room);
+    int code = OK, fd = -1;
+    FILE *f = NULL;
+    if (!header || !part) {
+        code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+        goto end;
+    }
+    snprintf(part, room, "%s.%ld.part", path, (long)getpid());
+    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || !(f = fdopen(fd, "wb"))) {
+        code = err_set(err, ERR_IO, "%s: %s", part, strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+            unlink(part);
+        }
+        goto end;
+    }
+    bool fine = write_all(f, header, tensors, n);
+    fine = fclose(f) == 0 && fine;
+    if (!fine || rename(part, path) != 0) {
+        code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+        unlink(part);
+    }
+end:
+    free(header);
+    free(part);
+    return code;
+}
