@@ -249,7 +249,7 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
         struct tensor *t = table_tensor(r->w);
         if (!t)
             return no_memory(r);
-        uint64_t offset;
+        uint64_t offset = 0;
         int code = read_info(r, t, &offset);
         if (code == OK)
             code = place(r, t, offset, align, &end);
