@@ -1,8 +1,11 @@
 # make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), test, kernels-test, demo, install, clean. See README.md.
+# Targets: all (default), test, kernels-test, demo, install, uninstall (PREFIX=, DESTDIR=), clean.
 MAKEFLAGS += -r
 ifeq ($(origin CC),default)
 CC := cc
+endif
+ifeq ($(origin AR),default)
+AR := ar
 endif
 MODE   := release
 ARCH   := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
@@ -52,8 +55,10 @@ flags.kernels/cpu     := -DHAVE_BLAS
 endif
 endif
 
+# Archives, so that a test program is linked with what it uses and no more.
 LIB    := $(BUILD)/lib.a
-TOOLS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/*.c))
+TOOLS  := $(BUILD)/tools.a
+SHARE  := $(DESTDIR)$(PREFIX)/share
 TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude tiny)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
@@ -68,14 +73,16 @@ demo: all
 	@sh tools/demo.sh build/mizzle
 
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
-	@rm -f $@ && ar rcs $@ $^
+$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(wildcard tools/*.c)))
+$(LIB) $(TOOLS):
+	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
-$(BUILD)/mizzle: $(TOOLS) $(LIB)
-	$(CC) $(flags.$(MODE)) $(LDFLAGS) $^ $(LIBS) -o $@
+$(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
+	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags,$^) $(LIBS) -o $@
 
 # Tests may use everything but main().
-$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(filter-out $(BUILD)/tools/main.o,$(TOOLS)) $(LIB)
-	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $^ $(LIBS) -o $@
+$(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
+	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
 
 # kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
@@ -83,18 +90,37 @@ KTESTS := $(patsubst %,$(BUILD)/tests/alone/%,kernels t_base t_math t_pool)
 KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) tests/guard.c tests/torture.c)
 $(KTESTS): $(BUILD)/tests/alone/%: $(BUILD)/tests/%.o $(KOBJ)
 	@mkdir -p $(@D)
-	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $^ $(filter -lopenblas -lpthread -lm,$(LIBS)) -o $@
+	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lopenblas -lpthread -lm,$(LIBS)) -o $@
 
 kernels-test: $(KTESTS)
 	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
 
-$(BUILD)/%.o: %.c Makefile
+$(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
+
+# What everything was built with: changes, and so rebuilds, where compiler, flags or sources differ.
+$(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(KTESTS): $(BUILD)/flags
+BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(wildcard tools/*.c)
+$(BUILD)/flags: Makefile always
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH))' >$@.new
+	@if [ Makefile -nt $@ ] || ! cmp -s $@.new $@; then mv $@.new $@; else rm $@.new; fi
+
+install: all
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli'
+	install -m 755 $(BUILD)/mizzle '$(DESTDIR)$(PREFIX)/bin/mizzle'
+	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
+	install -m 644 $(BUILD)/mizzle.1 '$(SHARE)/man/man1/mizzle.1'
+	for f in weights/milli/*; do install -m 644 "$$f" '$(SHARE)/mizzle/milli/'; done
+
+uninstall:
+	rm -f '$(DESTDIR)$(PREFIX)/bin/mizzle' '$(SHARE)/man/man1/mizzle.1'
+	rm -rf '$(SHARE)/mizzle'
 
 clean:
 	rm -rf build
 
-.PHONY: all test kernels-test demo install clean
+.PHONY: all test kernels-test demo install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

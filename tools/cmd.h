@@ -1,7 +1,7 @@
 /* cmd.h - the subcommands of the one binary; each is a main() of its own, one file cmd_NAME.c.
  *
- * Each exports its row for the table in main.c, from which --help, the man page and the dispatch
- * are made. */
+ * Each exports its row for the table in commands.c, from which --help, the man page and the
+ * dispatch are made. */
 #ifndef TOOLS_CMD_H
 #define TOOLS_CMD_H
 
@@ -17,6 +17,8 @@ enum {
     EXIT_INTERRUPTED = 130
 };
 
+#define MIZZLE_VERSION "0.1.0"
+
 struct command {
     const char *name;
     const char *summary; /* one line, no full stop */
@@ -31,10 +33,11 @@ struct command {
 extern const struct command cmd_run, cmd_cloud, cmd_eval, cmd_router, cmd_pretrain, cmd_convert,
     cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_man;
 
-/* All of them, NULL-ended, in the order of the help. */
+/* All of them, NULL-ended, in the order of the help (commands.c). */
 extern const struct command *const commands[];
 
-/* The status for an error code of the libraries; prints "mizzle NAME: msg" to stderr. */
+/* The status for an error code of the libraries; prints "mizzle NAME: msg" to stderr (for ERR_STOP
+ * nothing). A file that cannot be read or written is a bad file too. */
 int cmd_fail(const char *name, int code, const struct err *err);
 
 #endif

@@ -15,13 +15,19 @@
 
 struct command;
 
-enum opt_type { OPT_FLAG, OPT_STR, OPT_SIZE, OPT_U64, OPT_FLOAT };
+enum opt_type { OPT_FLAG, OPT_STR, OPT_SIZE, OPT_U64, OPT_FLOAT, OPT_LIST };
+
+/* What an option that may be given several times points to: its values in order, NULL-ended. */
+struct opt_list {
+    const char *at[17];
+    size_t n;
+};
 
 struct opt {
     const char *name; /* "--threads" */
     const char *alt;  /* "-t" or NULL */
     enum opt_type type;
-    void *to;         /* bool, const char *, size_t, uint64_t, float */
+    void *to;         /* bool, const char *, size_t, uint64_t, float, struct opt_list */
     const char *arg;  /* "N", for the help; NULL for a flag */
     const char *help; /* one line; defaults are named here */
 };
@@ -37,6 +43,13 @@ struct opt_group {
 int opt_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 
 void opt_help(FILE *to, const struct command *cmd); /* what --help prints */
+
+/* Print text in lines of at most 80 columns, indented; a line that begins with two blanks is kept
+ * as it is, an empty line ends a paragraph. */
+void opt_wrap(FILE *to, const char *text, int indent);
+
+/* Letters to insert, delete or replace to make b of a: for "did you mean". */
+size_t opt_distance(const char *a, const char *b);
 
 /* Options that mean the same everywhere; see opt.c for the rows. */
 extern const struct opt_group opt_engine; /* -m --isa -t --kv */

@@ -19,6 +19,9 @@ struct stand_in;
 const char *
 demo_path(const char *file); /* e.g. "edge-0.5.gguf"; static storage; NULL if not found */
 
+/* argv[0], set by main: where the system does not tell the program's own path. */
+extern const char *setting_program;
+
 /* Set by SIGINT once setting_catch_interrupts was called; a second SIGINT ends the process at once.
  */
 extern _Atomic int interrupted;

@@ -1,0 +1,24 @@
+/* commands.c - the one table of subcommands; a test program may have it, too, without main(). */
+#include <stdio.h>
+
+#include "tools/cmd.h"
+
+const struct command *const commands[] = {
+    &cmd_man,
+    NULL,
+};
+
+int cmd_fail(const char *name, int code, const struct err *err)
+{
+    static const int status[] = {
+        [-ERR_NOMEM] = EXIT_FAILED,     [-ERR_IO] = EXIT_BAD_FILE,  [-ERR_FORMAT] = EXIT_BAD_FILE,
+        [-ERR_ARG] = EXIT_USAGE,        [-ERR_NET] = EXIT_NO_CLOUD, [-ERR_REMOTE] = EXIT_NO_CLOUD,
+        [-ERR_STOP] = EXIT_INTERRUPTED,
+    };
+    if (code == OK)
+        return EXIT_FINE;
+    if (code != ERR_STOP)
+        fprintf(stderr, "mizzle %s: %s\n", name, err->msg);
+    return -code > 0 && -code < (int)(sizeof(status) / sizeof(*status)) ? status[-code]
+                                                                        : EXIT_FAILED;
+}

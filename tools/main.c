@@ -1,0 +1,87 @@
+/* main.c - picks the subcommand. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cmd.h"
+#include "tools/setting.h"
+
+static const struct command *command_find(const char *name)
+{
+    for (size_t i = 0; commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    return NULL;
+}
+
+static void overview(FILE *to)
+{
+    fprintf(to, "Mizzle runs a small language model here and asks a large one, in the cloud, for "
+                "the few\ntokens that the small one would get wrong.\n\n"
+                "Usage: mizzle COMMAND [options]\n\n");
+    for (size_t i = 0; commands[i]; i++)
+        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(to, "\nmizzle help COMMAND, mizzle COMMAND --help: its options\n"
+                "mizzle --version: the version\n\n"
+                "Try: mizzle run -p \"Question: ...\" (with no -m, a small demo pair is used)\n"
+                "Exit status: 0 fine, 1 failed, 2 wrong usage, 3 bad file, 4 cloud required and "
+                "not\navailable, 130 interrupted.\n");
+}
+
+static int unknown(const char *name)
+{
+    const char *near = NULL;
+    size_t least = 3;
+    for (size_t i = 0; commands[i]; i++)
+        if (opt_distance(name, commands[i]->name) < least) {
+            least = opt_distance(name, commands[i]->name);
+            near = commands[i]->name;
+        }
+    struct err err;
+    err_set(&err, ERR_ARG, "unknown command %s", name);
+    fprintf(stderr, "mizzle: %s%s%s%s; see mizzle --help\n", err.msg, near ? " (did you mean " : "",
+            near ? near : "", near ? "?)" : "");
+    return EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        overview(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0) {
+        puts("mizzle " MIZZLE_VERSION);
+        return EXIT_FINE;
+    }
+    bool help = strcmp(name, "help") == 0;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || (help && argc == 2)) {
+        overview(stdout);
+        return EXIT_FINE;
+    }
+    const struct command *cmd = command_find(help ? argv[2] : name);
+    if (!cmd)
+        return unknown(help ? argv[2] : name);
+    if (help) {
+        opt_help(stdout, cmd);
+        return EXIT_FINE;
+    }
+    return cmd->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+    /* A server that goes away while we write to it, or a closed pipe, is an error to handle. */
+    signal(SIGPIPE, SIG_IGN);
+    if (argc > 0)
+        setting_program = argv[0];
+    int status = dispatch(argc, argv);
+    if ((fflush(stdout) || ferror(stdout)) && status == EXIT_FINE) {
+        if (errno != EPIPE)
+            fprintf(stderr, "mizzle: cannot write to standard output: %s\n", strerror(errno));
+        status = EXIT_FAILED;
+    }
+    return status;
+}

@@ -1,0 +1,213 @@
+#include "tools/setting.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/cpu.h"
+#include "kernels/pool.h"
+#include "tools/opt.h"
+#include "tools/progress.h"
+#include "tools/stand_in.h"
+#include "weights/weights.h"
+
+enum { PATH_SIZE = 4096 };
+
+_Atomic int interrupted;
+
+static void on_interrupt(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+void setting_catch_interrupts(void)
+{
+    /* Not restarted, so that a wait for input ends; reset, so that the second one kills. */
+    struct sigaction act = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &act, NULL);
+}
+
+static int engine_load(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
+{
+    struct weights *w = NULL;
+    struct progress *progress = progress_begin(path);
+    int rc = weights_open(&w, path, err);
+    if (rc == OK && tokenizer_open(&e->tokenizer, w, err) != OK) {
+        e->tokenizer = NULL;
+        if (need_tokenizer)
+            rc = ERR_FORMAT;
+    }
+    if (rc == OK)
+        rc = model_open(&e->model, w, &e->kernels, e->pool, err);
+    weights_close(w);
+    progress_end(progress);
+    if (rc == OK && e->tokenizer && tokenizer_size(e->tokenizer) > model_config(e->model)->vocab)
+        rc = err_set(err, ERR_FORMAT, "%s: vocabulary: expected at most %zu ids, found %zu", path,
+                     model_config(e->model)->vocab, tokenizer_size(e->tokenizer));
+    return rc;
+}
+
+int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
+{
+    memset(e, 0, sizeof(*e));
+    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
+    if (!path)
+        path = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
+    if (!path)
+        return err_set(err, ERR_IO,
+                       "the demo pair is not there (weights/milli): name a model with -m");
+    int rc = kernels_pick(&e->kernels, isa && *isa ? isa : NULL, cpu_detect(), err);
+    if (rc == OK)
+        rc = pool_open(&e->pool, engine_opts.threads, err);
+    if (rc == OK)
+        rc = engine_load(e, path, need_tokenizer, err);
+    if (rc != OK)
+        engine_close(e);
+    return rc;
+}
+
+void engine_close(struct engine *e)
+{
+    if (e->tokenizer)
+        tokenizer_close(e->tokenizer);
+    model_close(e->model);
+    pool_close(e->pool);
+    memset(e, 0, sizeof(*e));
+}
+
+/* FILE.gguf has FILE.router.safetensors beside it, a folder router.safetensors in it. */
+static bool router_beside(char out[PATH_SIZE], const char *model)
+{
+    struct stat st;
+    size_t n = strlen(model);
+    int len;
+    if (stat(model, &st) == 0 && S_ISDIR(st.st_mode)) {
+        len = snprintf(out, PATH_SIZE, "%s/router.safetensors", model);
+    } else {
+        if (n > 5 && strcmp(model + n - 5, ".gguf") == 0)
+            n -= 5;
+        len = snprintf(out, PATH_SIZE, "%.*s.router.safetensors", (int)n, model);
+    }
+    return len > 0 && len < PATH_SIZE && access(out, F_OK) == 0;
+}
+
+/* The router, the policy and its threshold. */
+static int open_policy(struct routing *r, const struct engine *e, const char *model,
+                       struct err *err)
+{
+    char beside[PATH_SIZE];
+    const char *path = route_opts.router;
+    bool named = route_opts.policy != NULL;
+    if (named && !policy_parse(&r->policy, route_opts.policy))
+        return err_set(err, ERR_ARG,
+                       "--policy: expected mlp, entropy, max-prob, margin, random, always or "
+                       "never, found %s",
+                       route_opts.policy);
+    if (!isnan(route_opts.threshold) && (route_opts.threshold < 0 || route_opts.threshold > 1))
+        return err_set(err, ERR_ARG, "--threshold: expected 0 to 1, found %g",
+                       (double)route_opts.threshold);
+    if (!path && router_beside(beside, model))
+        path = beside;
+    if (path && (!named || r->policy == POLICY_MLP)) {
+        int rc = router_open(&r->router, path, &e->kernels, err);
+        if (rc != OK)
+            return rc;
+        if (router_dim(r->router) != model_config(e->model)->hidden)
+            return err_set(err, ERR_FORMAT,
+                           "%s: hidden size: expected %zu, as the model has, "
+                           "found %zu",
+                           path, model_config(e->model)->hidden, router_dim(r->router));
+    }
+    if (!named)
+        r->policy = r->router ? POLICY_MLP : POLICY_NEVER;
+    if (r->policy == POLICY_MLP && !r->router)
+        return err_set(err, ERR_ARG, "policy mlp: no router beside %s: name one with --router",
+                       model);
+    r->threshold = route_opts.threshold;
+    if (isnan(r->threshold) &&
+        !(r->policy == POLICY_MLP && router_threshold(r->router, &r->threshold)))
+        r->threshold = 0.5f;
+    return OK;
+}
+
+static int connect_cloud(struct routing *r, const struct engine *e, const char *url,
+                         struct err *err)
+{
+    char *key = NULL;
+    struct cloud_options o = {
+        .url = url,
+        .model = cloud_opts.model,
+        .ca = cloud_opts.ca,
+        .timeout_ms = cloud_opts.timeout_ms < 86400000 ? (unsigned)cloud_opts.timeout_ms : 86400000,
+        .vocab = tokenizer_size(e->tokenizer),
+        .stop = &interrupted,
+    };
+    if (!cloud_api_parse(&o.api, cloud_opts.api))
+        return err_set(err, ERR_ARG, "--cloud-api: expected auto, openai or llamacpp, found %s",
+                       cloud_opts.api);
+    /* The key is for the server that the user named, not for our own. */
+    int rc = r->server ? OK : cloud_key(&key, cloud_opts.key_file, err);
+    o.key = key;
+    if (rc == OK)
+        rc = cloud_open(&r->cloud, &o, err);
+    free(key);
+    if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
+        return rc;
+    fprintf(stderr, "mizzle: cloud off: %s\n", err->msg);
+    return OK;
+}
+
+static int open_cloud(struct routing *r, const struct engine *e, struct err *err)
+{
+    const char *url = cloud_opts.url ? cloud_opts.url : getenv("MIZZLE_CLOUD_URL");
+    bool off = strcmp(cloud_opts.mode, "off") == 0;
+    r->required = strcmp(cloud_opts.mode, "required") == 0;
+    if (!off && !r->required && strcmp(cloud_opts.mode, "auto") != 0)
+        return err_set(err, ERR_ARG, "--cloud: expected auto, off or required, found %s",
+                       cloud_opts.mode);
+    if (off || (r->policy == POLICY_NEVER && !r->required)) {
+        if (off && r->policy == POLICY_ALWAYS)
+            return err_set(err, ERR_NET, "policy always: the cloud is off");
+        return OK;
+    }
+    if (url && *url)
+        return connect_cloud(r, e, url, err);
+    if (engine_opts.model) {
+        if (r->required || r->policy == POLICY_ALWAYS)
+            return err_set(err, ERR_NET, "there is no cloud: name one with --cloud-url");
+        fprintf(stderr, "mizzle: cloud off: no --cloud-url\n");
+        return OK;
+    }
+    const struct stand_in_options o = { .isa = engine_opts.isa, .threads = engine_opts.threads };
+    int rc = stand_in_open(&r->server, &o, err);
+    return rc == OK ? connect_cloud(r, e, stand_in_url(r->server), err) : rc;
+}
+
+int routing_open(struct routing *r, const struct engine *e, struct err *err)
+{
+    memset(r, 0, sizeof(*r));
+    const char *model = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
+    int rc = open_policy(r, e, model ? model : "the model", err);
+    if (rc == OK)
+        rc = open_cloud(r, e, err);
+    if (rc == OK && !r->cloud && engine_opts.model && !route_opts.policy && !r->router &&
+        (cloud_opts.url || getenv("MIZZLE_CLOUD_URL")) && strcmp(cloud_opts.mode, "auto") == 0)
+        fprintf(stderr, "mizzle: cloud off: no router beside %s, and no --policy\n", model);
+    if (rc != OK)
+        routing_close(r);
+    return rc;
+}
+
+void routing_close(struct routing *r)
+{
+    if (r->cloud)
+        cloud_close(r->cloud);
+    stand_in_close(r->server);
+    router_close(r->router);
+    memset(r, 0, sizeof(*r));
+}
