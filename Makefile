@@ -23,8 +23,8 @@ flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
 isa.x86_64  := avx2 avx512vnni
-isa.aarch64 :=
-isa.arm64   :=
+isa.aarch64 := neon dotprod
+isa.arm64   := neon dotprod
 isa.all     := avx2 avx512vnni neon dotprod blas
 flags.kernels/avx2       := -mavx2 -mfma -mf16c
 flags.kernels/avx512vnni := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c

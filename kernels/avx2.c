@@ -189,28 +189,23 @@ static void matmul_q4_avx2(float *y, size_t ldy, const struct panels *w, const s
     TOKENS(1, 2, tile_q4, y, ldy, w, x);
 }
 
-/* The first n of 8 lanes, all of them from 8 on. */
-INLINE __m256i lanes(size_t n)
-{
-    static const int32_t edge[16] = { -1, -1, -1, -1, -1, -1, -1, -1 };
-    return _mm256_loadu_si256((const __m256i *)(const void *)(edge + 8 - (n < 8 ? n : 8)));
-}
-
 /* x[0] to x[n - 1], then lanes of rest. */
 INLINE __m256 load8(const float *x, size_t n, __m256 rest)
 {
     if (n >= 8)
         return _mm256_loadu_ps(x);
-    __m256i m = lanes(n);
-    return _mm256_blendv_ps(rest, _mm256_maskload_ps(x, m), _mm256_castsi256_ps(m));
+    float v[8];
+    _mm256_storeu_ps(v, rest);
+    memcpy(v, x, n * sizeof(*x));
+    return _mm256_loadu_ps(v);
 }
 
-INLINE void store8(float *y, size_t n, __m256 v)
+INLINE void store8(float *y, size_t n, __m256 a)
 {
-    if (n >= 8)
-        _mm256_storeu_ps(y, v);
-    else
-        _mm256_maskstore_ps(y, lanes(n), v);
+    float v[8];
+    _mm256_storeu_ps(n >= 8 ? y : v, a);
+    if (n < 8)
+        memcpy(y, v, n * sizeof(*y));
 }
 
 /* Elements left from i on; none rather than a wrapped number. */
@@ -461,20 +456,19 @@ static size_t argmax_f32_avx2(const float *x, size_t n)
     return 0;
 }
 
+/* -inf beyond the end weighs nothing, whatever max is. */
 static void expsum_f32_avx2(float out[2], const float *x, size_t n, float max)
 {
-    __m256 zero = _mm256_setzero_ps(), sum[2] = { zero, zero }, moment[2] = { zero, zero };
-    for (size_t i = 0; i < n; i += 16) {
+    const __m256 none = _mm256_set1_ps(-INFINITY);
+    __m256 sum[2] = { _mm256_setzero_ps() }, moment[2] = { _mm256_setzero_ps() };
+    for (size_t i = 0; i < n; i += 16)
         REPEAT (h, 2) {
-            size_t m = left(n, i + 8 * h);
-            __m256 d = _mm256_sub_ps(load8(x + i + 8 * h, m, zero), _mm256_set1_ps(max));
-            d = _mm256_max_ps(d, _mm256_set1_ps(-88.0f));
-            d = _mm256_and_ps(d, _mm256_castsi256_ps(lanes(m)));
-            __m256 e = _mm256_and_ps(exp_256(d), _mm256_castsi256_ps(lanes(m)));
+            __m256 d = load8(x + i + 8 * h, left(n, i + 8 * h), none);
+            d = _mm256_max_ps(_mm256_sub_ps(d, _mm256_set1_ps(max)), _mm256_set1_ps(-88.0f));
+            __m256 e = exp_256(d);
             sum[h] = _mm256_add_ps(sum[h], e);
             moment[h] = _mm256_fmadd_ps(e, d, moment[h]);
         }
-    }
     out[0] = tree_sum(sum[0], sum[1]);
     out[1] = tree_sum(moment[0], moment[1]);
 }

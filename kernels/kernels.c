@@ -10,6 +10,9 @@ const struct kernels *const kernels_sets[] = {
 #if defined(__x86_64__)
     &kernels_avx2,
     &kernels_avx512vnni,
+#elif defined(__aarch64__)
+    &kernels_neon,
+    &kernels_dotprod,
 #endif
 #if defined(HAVE_BLAS)
     &kernels_blas,
