@@ -92,8 +92,8 @@ static int score(int nargs)
     struct router *r = NULL;
     if (nargs || !router_path || !hidden_path || !out_path)
         return usage("score: expected --router, --hidden and -o");
-    int rc = kernels_pick(&k, engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA"),
-                          cpu_detect(), &err);
+    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
+    int rc = kernels_pick(&k, isa && *isa ? isa : NULL, cpu_detect(), &err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
     if (rc != OK)

@@ -4,6 +4,8 @@
 #include "tools/cmd.h"
 
 const struct command *const commands[] = {
+    &cmd_eval,
+    &cmd_router,
     &cmd_man,
     NULL,
 };

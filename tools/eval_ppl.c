@@ -171,6 +171,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     int rc = engine_open(&p.engine, NULL, true, err);
     if (rc != OK)
         return rc;
+    enum kvcache kv;
     size_t most = model_config(p.engine.model)->context;
     if (!o->context && most < p.context)
         p.context = most;
@@ -179,7 +180,9 @@ int eval_ppl(const struct eval_options *o, struct err *err)
         rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,
                      p.context);
     if (rc == OK)
-        rc = session_open(&p.session, p.engine.model, p.engine.pool, p.context, KVCACHE_F32, err);
+        rc = eval_kv(&kv, err);
+    if (rc == OK)
+        rc = session_open(&p.session, p.engine.model, p.engine.pool, p.context, kv, err);
     if (rc == OK)
         rc = o->file ? score_file(&p, err) : score_world(&p, err);
     if (rc == OK && !isfinite(p.sum))
