@@ -35,6 +35,7 @@ int session_eval(struct session *s, const uint32_t *ids, size_t n, const _Atomic
 /* Forget everything from position n on (n <= session_length). Exact. */
 void session_rewind(struct session *s, size_t n);
 
+const struct model *session_model(const struct session *s);
 size_t session_length(const struct session *s);
 size_t session_context(const struct session *s);
 const uint32_t *session_ids(const struct session *s); /* [session_length] */
