@@ -2,7 +2,6 @@
  * Source: the GGUF specification in ggml's docs/gguf.md; the checks are those of ggml's reader. */
 #include <stdio.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "kernels/base.h"
 #include "weights/table.h"
@@ -99,23 +98,15 @@ static int read_numbers(struct reader *r, struct kv *kv)
     return OK;
 }
 
-/* zlib counts in 32 bits. */
-static uint32_t checksum(uint32_t crc, const unsigned char *p, size_t n)
-{
-    for (; n; p += n < 1u << 30 ? n : 1u << 30, n -= n < 1u << 30 ? n : 1u << 30)
-        crc = (uint32_t)crc32(crc, p, n < 1u << 30 ? (uInt)n : 1u << 30);
-    return crc;
-}
-
 static int verify(struct reader *r, const struct kv *kv)
 {
     static const unsigned char zeros[4];
     if (kv->type != KV_U32)
         return bad(r, "mizzle.crc32 is no U32");
     size_t at = r->at - 4;
-    uint32_t crc = checksum(0, r->p, at), stored;
-    crc = checksum(crc, zeros, 4);
-    crc = checksum(crc, r->p + r->at, r->n - r->at);
+    uint32_t crc = table_crc(0, r->p, at), stored;
+    crc = table_crc(crc, zeros, 4);
+    crc = table_crc(crc, r->p + r->at, r->n - r->at);
     r->at = at;
     take_u32(r, &stored);
     if (crc == stored)

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "kernels/base.h"
 #include "weights/gguf_write.h"
@@ -241,12 +240,8 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
         return;
     if (fwrite(p, 1, n, g->f) != n)
         fail(g, ERR_IO, strerror(errno));
-    for (const unsigned char *q = p; g->checksum && n;) {
-        size_t step = n < 1u << 30 ? n : 1u << 30; /* zlib counts in 32 bits */
-        g->crc = (uint32_t)crc32(g->crc, q, (uInt)step);
-        q += step;
-        n -= step;
-    }
+    if (g->checksum)
+        g->crc = table_crc(g->crc, p, n);
 }
 
 /* Zeros up to the next multiple of ALIGN after n bytes. */

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "kernels/base.h"
 #include "weights/table.h"
@@ -40,6 +41,19 @@ void *table_alloc(struct weights *w, size_t n)
     void *p = b->bytes + b->used;
     b->used += need;
     return p;
+}
+
+struct weights *table_new(const char *path, const char *format)
+{
+    struct weights *w = calloc(1, sizeof(*w));
+    if (!w)
+        return NULL;
+    w->format = format;
+    w->path = table_copy(w, path, strlen(path));
+    if (w->path)
+        return w;
+    free(w);
+    return NULL;
 }
 
 void table_free(struct weights *w)
@@ -233,4 +247,15 @@ bool table_utf8(const unsigned char *p, size_t n)
         i += more + 1;
     }
     return true;
+}
+
+uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n)
+{
+    while (n) {
+        size_t step = n < 1u << 30 ? n : 1u << 30; /* zlib counts in 32 bits */
+        crc = (uint32_t)crc32(crc, p, (uInt)step);
+        p += step;
+        n -= step;
+    }
+    return crc;
 }

@@ -28,6 +28,9 @@ struct weights {
     struct arena_block *blocks;
 };
 
+/* An empty table; weights_close frees it. NULL when there is no memory. */
+struct weights *table_new(const char *path, const char *format);
+
 /* Memory that lives as long as w, zeroed, aligned for any type; NULL when there is none. */
 void *table_alloc(struct weights *w, size_t n);
 /* A terminated copy. */
@@ -58,6 +61,9 @@ bool table_size(struct tensor *t);
 
 /* "[2,3]" */
 void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape);
+
+/* zlib's crc32 of any length; crc is 0 or what the bytes before gave. */
+uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n);
 
 /* One valid UTF-8 text? (No overlong forms, surrogates or values above U+10FFFF.) */
 bool table_utf8(const unsigned char *p, size_t n);

@@ -45,12 +45,10 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
 static int open_any(struct weights **out, const char *path, bool header_only, struct err *err)
 {
     *out = NULL;
-    struct weights *w = calloc(1, sizeof(*w));
+    struct weights *w = table_new(path, "");
     if (!w)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    w->path = table_copy(w, path, strlen(path));
-    int code = w->path ? read_any(w, header_only, err)
-                       : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int code = read_any(w, header_only, err);
     if (code != OK) {
         weights_close(w);
         return code;
