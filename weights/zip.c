@@ -101,6 +101,24 @@ static int by_name(const void *a, const void *b)
     return c ? c : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
+/* Where the member's bytes begin; false where the directory points to nowhere. */
+static bool locate(const struct zip *z, const struct zip_entry *e, size_t *at)
+{
+    const struct mapping *m = &z->file;
+    if (e->at > m->n || m->n - e->at < LOCAL_BYTES || memcmp(m->p + e->at, "PK\3\4", 4) != 0)
+        return false;
+    const unsigned char *p = m->p + e->at;
+    *at = (size_t)e->at + LOCAL_BYTES + (size_t)get(p + 26, 2) + (size_t)get(p + 28, 2);
+    return *at <= m->n && e->packed <= m->n - *at;
+}
+
+static void show_name(char *out, size_t cap, const struct zip_entry *e)
+{
+    size_t n = e->name.n < cap - 1 ? e->name.n : cap - 1;
+    memcpy(out, e->name.p, n);
+    out[n] = 0;
+}
+
 static int read_entries(struct zip *z, const unsigned char *p, size_t left, struct err *err)
 {
     for (size_t i = 0; i < z->n; i++) {
@@ -121,6 +139,12 @@ static int read_entries(struct zip *z, const unsigned char *p, size_t left, stru
             return bad(z, err, "a member is encrypted");
         if (!read_extra(e, p + ENTRY_BYTES + name, extra))
             return bad(z, err, "the central directory is damaged");
+        size_t at;
+        char shown[80];
+        show_name(shown, sizeof(shown), e);
+        if (!locate(z, e, &at))
+            return err_set(err, ERR_FORMAT, "%s: %s: expected a member at byte %llu of %zu",
+                           z->mem->path, shown, (unsigned long long)e->at, z->file.n);
         p += total;
         left -= total;
     }
@@ -170,21 +194,13 @@ static bool inflate_all(unsigned char *out, size_t n, const unsigned char *in, s
 int zip_read(struct zip *z, const struct zip_entry *e, const unsigned char **out, size_t *n,
              size_t limit, struct err *err)
 {
-    const struct mapping *m = &z->file;
     char name[80];
-    size_t shown = e->name.n < sizeof(name) - 1 ? e->name.n : sizeof(name) - 1;
-    memcpy(name, e->name.p, shown);
-    name[shown] = 0;
-    if (e->at > m->n || m->n - e->at < LOCAL_BYTES || memcmp(m->p + e->at, "PK\3\4", 4) != 0)
-        return err_set(err, ERR_FORMAT, "%s: %s: no member where the directory says", z->mem->path,
-                       name);
-    const unsigned char *local = m->p + e->at;
-    size_t at =
-        (size_t)e->at + LOCAL_BYTES + (size_t)get(local + 26, 2) + (size_t)get(local + 28, 2);
-    if (at > m->n || e->packed > m->n - at || e->size > limit)
+    size_t at = 0;
+    show_name(name, sizeof(name), e);
+    if (!locate(z, e, &at) || e->size > limit)
         return err_set(err, ERR_FORMAT, "%s: %s: %llu bytes are more than expected", z->mem->path,
                        name, (unsigned long long)e->size);
-    *out = m->p + at;
+    *out = z->file.p + at;
     *n = (size_t)e->size;
     if (e->method == DEFLATED && e->packed < UINT32_MAX && *n < inflated_max - z->inflated) {
         unsigned char *to = table_alloc(z->mem, *n ? *n : 1);
