@@ -47,11 +47,12 @@ LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
 # OpenBLAS is optional: BLAS=0 builds without it, and so does its absence.
 ifneq ($(BLAS),0)
 BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
-ifeq ($(BLAS_FOUND)$(wildcard kernels/blas.c),1kernels/blas.c)
+ifeq ($(BLAS_FOUND),1)
 LIB_SRC += kernels/blas.c
 LIBS    := -lopenblas $(LIBS)
-flags.kernels/kernels := -DHAVE_BLAS
-flags.kernels/cpu     := -DHAVE_BLAS
+flags.kernels/kernels  := -DHAVE_BLAS
+flags.kernels/cpu      := -DHAVE_BLAS
+flags.kernels/openblas := -DHAVE_BLAS
 endif
 endif
 

@@ -37,7 +37,7 @@ static unsigned saved_state(void)
     return low;
 }
 
-unsigned cpu_detect(void)
+static unsigned detect(void)
 {
     enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 }; /* leaf 1 ecx */
     enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
@@ -71,7 +71,7 @@ const char *cpu_name(void)
 
 #elif defined(__aarch64__)
 
-unsigned cpu_detect(void)
+static unsigned detect(void)
 {
     return LINKED | CPU_NEON | (os_has_dotprod() ? CPU_DOTPROD : 0);
 }
@@ -83,7 +83,7 @@ const char *cpu_name(void)
 
 #else
 
-unsigned cpu_detect(void)
+static unsigned detect(void)
 {
     return LINKED;
 }
@@ -94,3 +94,15 @@ const char *cpu_name(void)
 }
 
 #endif
+
+/* Asked once: in a virtual machine each question costs a trap. The answer never changes, so threads
+ * that ask together may both ask the processor. */
+unsigned cpu_detect(void)
+{
+    static _Atomic unsigned known;
+    const unsigned asked = 1u << 31;
+    unsigned bits = known;
+    if (!bits)
+        known = bits = detect() | asked;
+    return bits & ~asked;
+}

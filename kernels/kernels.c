@@ -4,6 +4,7 @@
 #include "kernels/base.h"
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
+#include "kernels/openblas.h"
 
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar,
@@ -70,6 +71,8 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     }
     if (!last)
         return refuse(isa, cpu, err);
+    if (!exact(last))
+        openblas_alone();
     *out = kernels_scalar;
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&

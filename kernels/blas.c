@@ -1,0 +1,50 @@
+/* blas.c - f32 products of many tokens through OpenBLAS. Opt-in: its sums have an order of their
+ * own, so results are equal within rounding only. */
+#include <cblas.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/tiles.h"
+
+/* The unpacked piece of the weights: 128 KiB on the stack, which half a megabyte (the least a
+ * thread gets on macOS) holds. Below FEWEST tokens unpacking costs more than sgemm gains. */
+enum { DEPTH = 128, PANELS = 16, WIDTH = PANELS * PANEL, FEWEST = 16 };
+
+/* Columns [k0, k0 + nk) of np panels from p on, as [nk][np * 16]. */
+static void unpack(float *dst, const struct panels *w, size_t p, size_t np, size_t k0, size_t nk)
+{
+    for (size_t i = 0; i < np; i++) {
+        const unsigned char *src = w->data + (p + i) * w->panel_bytes + k0 * PANEL * sizeof(*dst);
+        for (size_t k = 0; k < nk; k++)
+            memcpy(dst + (k * np + i) * PANEL, src + k * PANEL * sizeof(*dst),
+                   PANEL * sizeof(*dst));
+    }
+}
+
+static void matmul_f32_blas(float *y, size_t ldy, const struct panels *w, const float *x,
+                            size_t ldx, size_t n, size_t p0, size_t p1)
+{
+    float piece[DEPTH * WIDTH];
+    if (n < FEWEST || n > INT32_MAX || ldx > INT32_MAX || ldy > INT32_MAX) {
+        struct kernels own;
+        kernels_pick(&own, NULL, cpu_detect(), NULL);
+        own.matmul_f32(y, ldy, w, x, ldx, n, p0, p1);
+        return;
+    }
+    for (size_t p = p0; p < p1; p += PANELS) {
+        size_t np = p1 - p < PANELS ? p1 - p : PANELS;
+        for (size_t k = 0; k < w->cols; k += DEPTH) {
+            size_t nk = w->cols - k < DEPTH ? w->cols - k : DEPTH;
+            unpack(piece, w, p, np, k, nk);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)(np * PANEL),
+                        (int)nk, 1, x + k, (int)ldx, piece, (int)(np * PANEL), k ? 1 : 0,
+                        y + p * PANEL, (int)ldy);
+        }
+    }
+}
+
+const struct kernels kernels_blas = {
+    .isa = "blas",
+    .needs = CPU_BLAS,
+    .matmul_f32 = matmul_f32_blas,
+};
