@@ -12,6 +12,9 @@ ARCH   := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 SUFFIX := $(if $(filter 1,$(PORTABLE)),-portable)$(if $(filter 0,$(BLAS)),-noblas)
 BUILD  := build/$(ARCH)-$(MODE)$(SUFFIX)
 PREFIX := /usr/local
+# V=1 shows whole commands.
+Q      := $(if $(filter 1,$(V)),,@)
+SAY     = $(if $(Q),@echo "$(1) $(2)")
 
 CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. -g -MMD -MP -ffp-contract=off -fno-math-errno \
               -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
@@ -79,11 +82,13 @@ $(LIB) $(TOOLS):
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
 $(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
-	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags,$^) $(LIBS) -o $@
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags,$^) $(LIBS) -o $@
 
 # Tests may use everything but main().
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
-	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
 
 # kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
@@ -91,14 +96,16 @@ KTESTS := $(patsubst %,$(BUILD)/tests/alone/%,kernels t_base t_math t_pool)
 KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) tests/guard.c tests/torture.c)
 $(KTESTS): $(BUILD)/tests/alone/%: $(BUILD)/tests/%.o $(KOBJ)
 	@mkdir -p $(@D)
-	$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lopenblas -lpthread -lm,$(LIBS)) -o $@
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lopenblas -lpthread -lm,$(LIBS)) -o $@
 
 kernels-test: $(KTESTS)
 	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
 # What everything was built with: changes, and so rebuilds, where compiler, flags or sources differ.
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(KTESTS): $(BUILD)/flags

@@ -1,0 +1,357 @@
+/* cmd_run.c - `mizzle run`: one prompt, or a conversation, routed token by token. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/base.h"
+#include "model/chat.h"
+#include "model/sample.h"
+#include "router/decode.h"
+#include "tools/cmd.h"
+#include "tools/run_json.h"
+#include "tools/run_text.h"
+#include "tools/setting.h"
+#include "tools/show.h"
+#include "tools/world.h"
+
+enum { CONTEXT = 4096 };
+
+static struct {
+    const char *prompt, *file, *system;
+    struct opt_list stops;
+    size_t max_tokens, context, question;
+    bool chat, json, plain, quiet;
+    struct sample_params sample;
+} options = { .max_tokens = 256,
+              .question = SIZE_MAX,
+              .sample = { .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 } };
+
+static const struct opt_group text_opts = {
+    "Text",
+    (const struct opt[]){
+        { "--prompt", "-p", OPT_STR, &options.prompt, "TEXT", "what to continue, or to ask" },
+        { "--file", "-f", OPT_STR, &options.file, "FILE",
+          "the prompt from a file, - for standard input" },
+        { "--question", NULL, OPT_SIZE, &options.question, "N",
+          "ask test question N of the demo world (drawn with --seed) and show its answer" },
+        { "--chat", NULL, OPT_FLAG, &options.chat, NULL,
+          "ChatML; without a prompt a conversation, line by line (/quit, /clear, Ctrl-D)" },
+        { "--system", NULL, OPT_STR, &options.system, "TEXT",
+          "system message of --chat (default: Qwen2.5's own)" },
+        { "--n-predict", "-n", OPT_SIZE, &options.max_tokens, "N",
+          "longest answer in tokens (default: 256)" },
+        { "--context", "-c", OPT_SIZE, &options.context, "N",
+          "room for prompt and answer in tokens (default: 4096, at most the model's)" },
+        { "--stop", NULL, OPT_LIST, &options.stops, "TEXT",
+          "end the answer where this text would appear; may be given several times" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group sample_opts = {
+    "Sampling of the small model's tokens (the cloud is always greedy)",
+    (const struct opt[]){
+        { "--temp", NULL, OPT_FLOAT, &options.sample.temp, "T",
+          "temperature; 0 takes the likeliest token (default: 0)" },
+        { "--top-k", NULL, OPT_SIZE, &options.sample.top_k, "K",
+          "of the K likeliest; 0: off (default: 40)" },
+        { "--top-p", NULL, OPT_FLOAT, &options.sample.top_p, "P",
+          "of the likeliest that make up P; 1: off (default: 0.95)" },
+        { "--min-p", NULL, OPT_FLOAT, &options.sample.min_p, "P",
+          "at least P of the likeliest; 0: off (default: 0.05)" },
+        { "--repeat-penalty", NULL, OPT_FLOAT, &options.sample.repeat_penalty, "X",
+          "penalty of tokens that were there; 1: off (default: 1)" },
+        { "--seed", "-s", OPT_U64, &options.sample.seed, "N",
+          "of sampling, of policy random and of --question (default: 0)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group output_opts = {
+    "Output",
+    (const struct opt[]){
+        { "--json", NULL, OPT_FLAG, &options.json, NULL,
+          "one JSON object a token, and a summary as the last line" },
+        { "--plain", NULL, OPT_FLAG, &options.plain, NULL,
+          "the text alone, without showing who wrote what" },
+        { "--quiet", "-q", OPT_FLAG, &options.quiet, NULL, "no summary on stderr" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group *const groups[] = { &text_opts,  &sample_opts, &output_opts,
+                                                  &opt_engine, &opt_route,   &opt_cloud,
+                                                  NULL };
+
+struct run {
+    struct engine engine;
+    struct routing routing;
+    struct session *session;
+    struct sampler *sampler;
+    struct show show;
+    struct run_json json;
+    char *answer; /* of the conversation, [answer_n] */
+    size_t answer_n, answer_cap;
+    struct err fault; /* the first one */
+};
+
+/* Keep the answer's text for the conversation. */
+static bool keep(struct run *r, const struct decode_token *t)
+{
+    size_t n = 0, cap = r->answer_cap;
+    const char *bytes = tokenizer_is_control(r->engine.tokenizer, t->id)
+                            ? NULL
+                            : tokenizer_bytes(r->engine.tokenizer, t->id, &n);
+    if (!bytes)
+        return true;
+    while (n > cap - r->answer_n)
+        cap = cap ? cap * 2 : 1024;
+    char *more = cap > r->answer_cap ? realloc(r->answer, cap) : r->answer;
+    if (!more)
+        return false;
+    r->answer = more;
+    r->answer_cap = cap;
+    memcpy(r->answer + r->answer_n, bytes, n);
+    r->answer_n += n;
+    return true;
+}
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    struct run *r = arg;
+    if (t->fault && !r->fault.msg[0])
+        err_set(&r->fault, OK, "%s", t->fault);
+    if (options.chat && !keep(r, t))
+        return false;
+    return options.json ? run_json_token(&r->json, t) : show_token(&r->show, t);
+}
+
+static void summary(const struct run *r, const struct decode_stats *s)
+{
+    if (r->fault.msg[0])
+        fprintf(stderr, "mizzle: kept %zu tokens of the small model: %s\n", s->fallback,
+                r->fault.msg);
+    fprintf(stderr, "%zu tokens, %zu from the cloud (%.1f %%)", s->tokens, s->cloud,
+            s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
+    if (s->fallback)
+        fprintf(stderr, ", %zu fallback", s->fallback);
+    fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", run_speed(s), s->ttft_ms);
+    if (s->cloud)
+        fprintf(stderr, ", %.1f ms a cloud token, %.1f KB up, %.1f KB down",
+                s->cloud_ms / (double)s->cloud, (double)s->bytes_up / 1e3,
+                (double)s->bytes_down / 1e3);
+    fprintf(stderr, "\n");
+}
+
+/* Answer one prompt. special: parse added tokens, as ChatML needs. */
+static int answer(struct run *r, const char *text, size_t n, struct err *err)
+{
+    uint32_t *ids;
+    size_t count;
+    struct decode_stats stats = { .finish = FINISH_ERROR };
+    const char *const *stops = options.stops.n ? options.stops.at : NULL;
+    const struct decode_options o = { .policy = r->routing.policy,
+                                      .threshold = r->routing.threshold,
+                                      .cloud_required = r->routing.required,
+                                      .max_tokens = options.max_tokens,
+                                      .seed = options.sample.seed,
+                                      .stops = stops,
+                                      .stop = &interrupted,
+                                      .emit = on_token,
+                                      .arg = r };
+    int rc = tokenizer_encode(r->engine.tokenizer, &ids, &count, text, n, true, err);
+    if (rc != OK)
+        return rc;
+    show_begin(&r->show, stdout, options.plain ? SHOW_PLAIN : show_style(stdout),
+               r->engine.tokenizer, stops);
+    r->json = (struct run_json){ .tok = r->engine.tokenizer };
+    r->fault.msg[0] = '\0';
+    r->answer_n = 0;
+    rc = decode_run(&stats, r->session, r->engine.tokenizer, r->sampler, r->routing.router,
+                    r->routing.cloud, ids, count, &o, err);
+    free(ids);
+    if (options.json)
+        run_json_done(&stats);
+    else
+        show_end(&r->show);
+    if (!options.quiet && !options.json && (rc == OK || stats.tokens))
+        summary(r, &stats);
+    return rc;
+}
+
+static int answer_chat(struct run *r, struct conversation *c, const char *text, size_t n,
+                       struct err *err)
+{
+    char *form;
+    int rc = conversation_add(c, "user", text, n, err);
+    if (rc == OK)
+        rc = chat_render(&form, c->messages, c->n, err);
+    if (rc != OK)
+        return rc;
+    rc = answer(r, form, strlen(form), err);
+    free(form);
+    return rc == OK ? conversation_add(c, "assistant", r->answer ? r->answer : "", r->answer_n, err)
+                    : rc;
+}
+
+/* Line by line; the session keeps what the conversation shares with what was evaluated before. */
+static int converse(struct run *r, struct conversation *c, struct err *err)
+{
+    char *line = NULL;
+    size_t cap = 0, first = c->n;
+    int rc = OK;
+    bool asks = isatty(STDIN_FILENO);
+    if (asks)
+        fprintf(stderr, "/quit or Ctrl-D ends, /clear begins anew\n");
+    while (rc == OK) {
+        if (asks)
+            fprintf(stderr, "> ");
+        ssize_t n = getline(&line, &cap, stdin);
+        if (n < 0) {
+            if (asks)
+                fprintf(stderr, "\n");
+            rc = interrupted ? ERR_STOP : OK;
+            break;
+        }
+        while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
+            line[--n] = '\0';
+        if (strcmp(line, "/quit") == 0)
+            break;
+        if (strcmp(line, "/clear") == 0)
+            conversation_cut(c, first);
+        if (!n || strcmp(line, "/clear") == 0)
+            continue;
+        size_t before = c->n;
+        rc = answer_chat(r, c, line, (size_t)n, err);
+        if (rc == ERR_ARG && asks) { /* too long: the person may go on with less */
+            fprintf(stderr, "mizzle run: %s (/clear begins anew)\n", err->msg);
+            conversation_cut(c, before);
+            rc = OK;
+        }
+    }
+    free(line);
+    return rc;
+}
+
+static int ask_world(struct run *r, struct err *err)
+{
+    struct world *w;
+    struct world_question q;
+    int rc = world_open(&w, WORLD_SEED, err);
+    if (rc != OK)
+        return rc;
+    world_question(&q, w, world_test_stream(options.sample.seed), options.question);
+    world_close(w);
+    if (!options.quiet)
+        fprintf(stderr, "%s\n", q.prompt);
+    rc = answer(r, q.prompt, strlen(q.prompt), err);
+    if (rc == OK && !options.quiet)
+        fprintf(stderr, "reference:%s\n", q.answer);
+    return rc;
+}
+
+static int answer_all(struct run *r, struct err *err)
+{
+    struct conversation c = { 0 };
+    char *text = NULL;
+    size_t n = 0;
+    int rc = OK;
+    bool converses = options.chat && !options.prompt && !options.file;
+    if (options.question != SIZE_MAX)
+        return ask_world(r, err);
+    if (!converses && !options.prompt)
+        rc = run_text_read(&text, &n, options.file ? options.file : "-", err);
+    const char *prompt = options.prompt ? options.prompt : text;
+    if (options.prompt)
+        n = strlen(options.prompt);
+    if (rc == OK && options.chat && options.system)
+        rc = conversation_add(&c, "system", options.system, strlen(options.system), err);
+    if (rc == OK)
+        rc = converses      ? converse(r, &c, err)
+             : options.chat ? answer_chat(r, &c, prompt, n, err)
+                            : answer(r, prompt, n, err);
+    conversation_cut(&c, 0);
+    free(text);
+    return rc;
+}
+
+static int check(int nargs, char **argv, struct err *err)
+{
+    int sources =
+        (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
+    const char *kv = engine_opts.kv;
+    if (nargs)
+        return err_set(err, ERR_ARG, "unexpected argument %s (a prompt is given with -p)", argv[1]);
+    if (sources > 1)
+        return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
+    if (options.chat && options.question != SIZE_MAX)
+        return err_set(err, ERR_ARG, "--question is no conversation: leave --chat out");
+    if (!sources && !options.chat && isatty(STDIN_FILENO))
+        return err_set(err, ERR_ARG, "no prompt: give -p TEXT, -f FILE or --chat");
+    if (kv && strcmp(kv, "f32") != 0 && strcmp(kv, "f16") != 0)
+        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
+    return OK;
+}
+
+static int open_session(struct run *r, struct err *err)
+{
+    size_t most = model_config(r->engine.model)->context;
+    size_t context = options.context ? options.context : most < CONTEXT ? most : CONTEXT;
+    bool f16 = engine_opts.kv && strcmp(engine_opts.kv, "f16") == 0;
+    if (context > most)
+        return err_set(err, ERR_ARG,
+                       "--context: expected at most %zu, as the model was made for, "
+                       "found %zu",
+                       most, context);
+    int rc = session_open(&r->session, r->engine.model, r->engine.pool, context,
+                          f16 ? KVCACHE_F16 : KVCACHE_F32, err);
+    return rc == OK ? sampler_open(&r->sampler, &options.sample,
+                                   tokenizer_size(r->engine.tokenizer), &r->engine.kernels, err)
+                    : rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct err err = { "" };
+    struct run r = { 0 };
+    int nargs = 0, status = opt_parse(&cmd_run, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    setting_catch_interrupts();
+    int rc = check(nargs, argv, &err);
+    if (rc == OK)
+        rc = engine_open(&r.engine, NULL, true, &err);
+    if (rc != OK)
+        return cmd_fail("run", rc, &err);
+    rc = routing_open(&r.routing, &r.engine, &err);
+    if (rc == OK) {
+        rc = open_session(&r, &err);
+        if (rc == OK)
+            rc = answer_all(&r, &err);
+        sampler_close(r.sampler);
+        session_close(r.session);
+        routing_close(&r.routing);
+    }
+    engine_close(&r.engine);
+    free(r.answer);
+    return rc == OK ? EXIT_FINE : cmd_fail("run", rc, &err);
+}
+
+const struct command cmd_run = {
+    .name = "run",
+    .summary = "continue a prompt or converse, token by token here or in the cloud",
+    .args = "",
+    .description =
+        "Writes the answer to stdout as it comes. On a terminal a token from the cloud is "
+        "underlined and coloured, one that the cloud should have written but could not is shown "
+        "in reverse; elsewhere, and with NO_COLOR or TERM=dumb, they stand as [cloud: word] and "
+        "[fallback: word]. The summary goes to stderr. With neither -p nor -f the prompt is read "
+        "from standard input.\n\n"
+        "  mizzle run --question 1\n"
+        "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
+        "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
+    .groups = groups,
+    .run = run,
+};

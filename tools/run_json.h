@@ -1,0 +1,28 @@
+/* run_json.h - the events of `mizzle run --json`, one object a line. */
+#ifndef TOOLS_RUN_JSON_H
+#define TOOLS_RUN_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "router/decode.h"
+
+struct tokenizer;
+
+/* The bytes of a character whose other bytes are in a token to come. */
+struct run_json {
+    const struct tokenizer *tok;
+    char cut[4];
+    size_t n;
+};
+
+/* {"event":"token",...}: the text is what this token completes; ASCII but for harmless characters.
+ * False when stdout can no longer be written. */
+bool run_json_token(struct run_json *j, const struct decode_token *t);
+/* {"event":"done",...} */
+void run_json_done(const struct decode_stats *s);
+
+/* Tokens per second after the first one. */
+double run_speed(const struct decode_stats *s);
+
+#endif

@@ -1,0 +1,81 @@
+#include "tools/run_text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+
+enum { TEXT_MAX = 64 << 20 };
+
+static int read_all(char **out, size_t *n, FILE *f, const char *path, struct err *err)
+{
+    size_t cap = 4096;
+    char *text = malloc(cap);
+    *n = 0;
+    while (text) {
+        size_t got = fread(text + *n, 1, cap - 1 - *n, f);
+        *n += got;
+        if (got == 0)
+            break;
+        if (*n < cap - 1)
+            continue;
+        cap *= 2;
+        char *more = cap <= TEXT_MAX ? realloc(text, cap) : NULL;
+        if (!more) {
+            free(text);
+            return cap > TEXT_MAX ? err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path,
+                                            TEXT_MAX / 2 - 1)
+                                  : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+        }
+        text = more;
+    }
+    if (!text)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (ferror(f)) {
+        free(text);
+        return errno == EINTR ? err_set(err, ERR_STOP, "interrupted")
+                              : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    text[*n] = '\0';
+    *out = text;
+    return OK;
+}
+
+int run_text_read(char **out, size_t *n, const char *path, struct err *err)
+{
+    if (strcmp(path, "-") == 0)
+        return read_all(out, n, stdin, "standard input", err);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int rc = read_all(out, n, f, path, err);
+    fclose(f);
+    return rc;
+}
+
+int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,
+                     struct err *err)
+{
+    struct chat_message *more = realloc(c->messages, (c->n + 1) * sizeof(*more));
+    char *copy = more ? malloc(n + 1) : NULL;
+    if (more)
+        c->messages = more;
+    if (!copy)
+        return err_set(err, ERR_NOMEM, "conversation: out of memory");
+    memcpy(copy, text, n);
+    copy[n] = '\0';
+    c->messages[c->n++] = (struct chat_message){ .role = role, .text = copy };
+    return OK;
+}
+
+void conversation_cut(struct conversation *c, size_t n)
+{
+    while (c->n > n)
+        free((char *)c->messages[--c->n].text);
+    if (n == 0) {
+        free(c->messages);
+        c->messages = NULL;
+    }
+}

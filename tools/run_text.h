@@ -1,0 +1,26 @@
+/* run_text.h - what is asked: a prompt from the command line or a file, or a conversation. */
+#ifndef TOOLS_RUN_TEXT_H
+#define TOOLS_RUN_TEXT_H
+
+#include <stddef.h>
+
+#include "model/chat.h"
+
+struct err;
+
+/* The whole of a file, "-" for standard input, terminated; at most 64 MiB. Free it. ERR_IO,
+ * ERR_FORMAT (too long), ERR_NOMEM. */
+int run_text_read(char **out, size_t *n, const char *path, struct err *err);
+
+struct conversation {
+    struct chat_message *messages; /* texts are owned */
+    size_t n;
+};
+
+/* role is borrowed, text[n] copied (up to a zero byte). */
+int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,
+                     struct err *err);
+/* Forget the messages from number n on; 0 frees everything. */
+void conversation_cut(struct conversation *c, size_t n);
+
+#endif
