@@ -6,6 +6,8 @@
 const struct command *const commands[] = {
     &cmd_eval,
     &cmd_router,
+    &cmd_convert,
+    &cmd_info,
     &cmd_man,
     NULL,
 };

@@ -1,0 +1,302 @@
+/* cmd_convert.c - `mizzle convert IN OUT --type T`: any model we read, as GGUF of another type. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/os.h"
+#include "kernels/pool.h"
+#include "tools/cmd.h"
+#include "tools/convert_vocab.h"
+#include "tools/setting.h"
+#include "weights/gguf_write.h"
+#include "weights/quant.h"
+#include "weights/weights.h"
+
+/* Values that a thread decodes at once, and that are written at once: 4 MB of f32. */
+enum { CHUNK = 4096, BATCH = 256 * CHUNK, GROUP_VALUES = 32 };
+
+static const char *type_name;
+static size_t threads;
+static bool pure;
+
+static const struct opt_group own = {
+    "Conversion",
+    (const struct opt[]){
+        { "--type", NULL, OPT_STR, &type_name, "TYPE", "f32, f16, bf16, q8_0 or q4_0" },
+        { "--pure", NULL, OPT_FLAG, &pure, NULL,
+          "q4_0: the output head too (default: q8_0 for the head, as llama-quantize does)" },
+        { "--threads", "-t", OPT_SIZE, &threads, "N",
+          "threads to compute with (default: all processors)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+struct job {
+    const struct weights *w;
+    struct pool *pool;
+    struct ggufw *g;
+    int type;
+    int *types;          /* of each tensor of w, as written */
+    float *floats;       /* [threads][CHUNK] */
+    unsigned char *out;  /* one batch, encoded */
+    uint64_t begun;      /* for the progress line */
+    size_t bytes, total; /* of the source, read so far and altogether */
+    bool shown;
+};
+
+/* general.file_type, llama.cpp's llama_ftype. */
+static uint32_t file_type(int type)
+{
+    return type == W_F32 ? 0 : type == W_F16 ? 1 : type == W_Q4_0 ? 2 : type == W_Q8_0 ? 7 : 32;
+}
+
+static bool quantised(int type)
+{
+    return type == W_Q8_0 || type == W_Q4_0;
+}
+
+/* Matrices take the type asked for; norms and biases stay F32, as in llama.cpp. */
+static int type_for(const struct job *job, const struct tensor *t, bool *fell_back)
+{
+    bool head =
+        strcmp(t->name, "output.weight") == 0 ||
+        (strcmp(t->name, "token_embd.weight") == 0 && !weights_find(job->w, "output.weight"));
+    if (t->ndim < 2 || strstr(t->name, "_norm.weight"))
+        return W_F32;
+    if (!quantised(job->type))
+        return job->type;
+    if (t->shape[t->ndim - 1] % GROUP_VALUES) {
+        *fell_back = true;
+        return W_F16;
+    }
+    return head && job->type == W_Q4_0 && !pure ? W_Q8_0 : job->type;
+}
+
+static int plan(struct job *job, struct err *err)
+{
+    const struct tensor *first = NULL;
+    size_t n = weights_ntensors(job->w), count = 0;
+    job->types = calloc(n ? n : 1, sizeof(*job->types));
+    if (!job->types)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const struct tensor *t = weights_tensor(job->w, i);
+        bool fell_back = false;
+        if (!quant_known(t->type) || t->ndim > 4)
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %s: expected F32, F16, BF16, F64, Q8_0 or Q4_0, found %s",
+                           weights_path(job->w), t->name, wtype_name(t->type));
+        job->types[i] = type_for(job, t, &fell_back);
+        job->total += t->bytes;
+        count += fell_back;
+        if (fell_back && !first)
+            first = t;
+    }
+    if (first) {
+        struct err name;
+        err_set(&name, OK, "%s", first->name);
+        fprintf(stderr,
+                "mizzle convert: %zu tensors have rows that are no multiple of 32 and become F16 "
+                "(the first: %s)\n",
+                count, name.msg);
+    }
+    return OK;
+}
+
+static bool starts(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static int write_keys(struct job *job, struct err *err)
+{
+    const struct weights *w = job->w;
+    bool folder = strcmp(weights_format(w), "folder") == 0;
+    uint64_t parts;
+    if (weights_u64(w, "split.count", &parts) && parts > 1)
+        return err_set(err, ERR_FORMAT, "%s: split.count: expected a whole model, found 1 of %llu",
+                       weights_path(w), (unsigned long long)parts);
+    for (size_t i = 0; i < weights_nkv(w); i++) {
+        const struct kv *kv = weights_kv(w, i);
+        if (strcmp(kv->key.p, "mizzle.crc32") == 0)
+            ggufw_checksum(job->g);
+        else if (strcmp(kv->key.p, "general.file_type") != 0 &&
+                 strcmp(kv->key.p, "general.quantization_version") != 0 &&
+                 strcmp(kv->key.p, "general.alignment") != 0 &&
+                 !(folder && starts(kv->key.p, "tokenizer.")))
+            ggufw_kv(job->g, kv);
+    }
+    ggufw_u32(job->g, "general.file_type", file_type(job->type));
+    if (quantised(job->type))
+        ggufw_u32(job->g, "general.quantization_version", 2);
+    const struct tensor *embedding = weights_find(w, "token_embd.weight");
+    if (!folder)
+        return OK;
+    return convert_vocab(job->g, w, embedding->shape[0], err);
+}
+
+static void progress(struct job *job, bool last)
+{
+    static const uint64_t second = 1000000000;
+    uint64_t now = os_now_ns();
+    if (!isatty(STDERR_FILENO) || (!job->shown && now - job->begun < 2 * second))
+        return;
+    job->shown = true;
+    if (last)
+        fprintf(stderr, "\r%40s\r", "");
+    else
+        fprintf(stderr, "\rconverting, %zu %%", job->total ? job->bytes * 100 / job->total : 0);
+}
+
+struct batch {
+    const struct job *job;
+    const struct tensor *t;
+    int type;
+    size_t first, count;              /* values */
+    size_t block_values, block_bytes; /* of type */
+};
+
+static void encode(void *arg, size_t thread, size_t from, size_t to)
+{
+    const struct batch *b = arg;
+    float *x = b->job->floats + thread * CHUNK;
+    for (size_t c = from; c < to; c++) {
+        size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
+        weights_floats(x, b->t, b->first + at, n, NULL); /* the type was checked in plan */
+        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, n);
+    }
+}
+
+/* One tensor, in batches, so that memory does not depend on its size. */
+static int write_tensor(struct job *job, const struct tensor *t, int type)
+{
+    struct batch b = { .job = job, .t = t, .type = type };
+    size_t values, bytes, n;
+    wtype_block(t->type, &values, &bytes);
+    wtype_block(type, &b.block_values, &b.block_bytes);
+    n = t->bytes / bytes * values;
+    for (b.first = 0; b.first < n; b.first += b.count) {
+        b.count = n - b.first < BATCH ? n - b.first : BATCH;
+        const unsigned char *src = (const unsigned char *)t->data + b.first / values * bytes;
+        if (interrupted)
+            return ERR_STOP;
+        if (t->type == type) {
+            ggufw_data(job->g, src, b.count / values * bytes);
+        } else {
+            pool_for(job->pool, (b.count + CHUNK - 1) / CHUNK, 1, encode, &b);
+            ggufw_data(job->g, job->out, b.count / b.block_values * b.block_bytes);
+        }
+        os_dontneed(src, b.count / values * bytes);
+        job->bytes += b.count / values * bytes;
+        progress(job, false);
+    }
+    return OK;
+}
+
+static int write_all(struct job *job, struct err *err)
+{
+    int code = write_keys(job, err);
+    size_t n = weights_ntensors(job->w);
+    for (size_t i = 0; code == OK && i < n; i++) {
+        const struct tensor *t = weights_tensor(job->w, i);
+        ggufw_tensor(job->g, t->name, job->types[i], t->ndim, t->shape);
+    }
+    for (size_t i = 0; code == OK && i < n; i++)
+        code = write_tensor(job, weights_tensor(job->w, i), job->types[i]);
+    progress(job, true);
+    return code;
+}
+
+/* Writing onto a file that is still mapped would be safe, for the new one is renamed over it, but
+ * nobody means it. */
+static int check_paths(const char *in, const char *out, struct err *err)
+{
+    struct stat a, b;
+    if (stat(out, &b) != 0)
+        return OK;
+    if (S_ISDIR(b.st_mode))
+        return err_set(err, ERR_ARG, "%s: expected a file to write, found a folder", out);
+    if (stat(in, &a) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return err_set(err, ERR_ARG, "%s: input and output are the same file", out);
+    return OK;
+}
+
+static int convert(struct job *job, const char *in, const char *out, struct err *err)
+{
+    struct weights *w;
+    int code = weights_open(&w, in, err);
+    if (code != OK)
+        return code;
+    job->w = w;
+    job->begun = os_now_ns();
+    if (strcmp(weights_format(w), "safetensors") == 0)
+        code = err_set(err, ERR_FORMAT, "%s: expected a model folder or a GGUF file, found %s", in,
+                       "a safetensors file alone: its folder has the config.json");
+    if (code == OK)
+        code = plan(job, err);
+    if (code == OK)
+        code = pool_open(&job->pool, threads, err);
+    if (code == OK) {
+        job->floats = calloc(pool_threads(job->pool) * CHUNK, sizeof(float));
+        job->out = malloc((size_t)BATCH * sizeof(float));
+        if (!job->floats || !job->out)
+            code = err_set(err, ERR_NOMEM, "%s: out of memory", in);
+    }
+    if (code == OK)
+        code = ggufw_open(&job->g, out, err);
+    if (code == OK) {
+        struct err late;
+        code = write_all(job, err);
+        int closed = ggufw_close(job->g, code == OK, &late);
+        if (code == OK && closed != OK)
+            code = err_set(err, closed == ERR_ARG ? ERR_FORMAT : closed, "%s", late.msg);
+    }
+    pool_close(job->pool);
+    free(job->floats);
+    free(job->out);
+    free(job->types);
+    weights_close(w);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    static const int allowed[] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0 };
+    struct job job = { 0 };
+    struct err err;
+    int nargs, status = opt_parse(&cmd_convert, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    if (nargs != 2 || !type_name) {
+        fprintf(stderr, "mizzle convert: expected IN OUT --type TYPE; see mizzle convert --help\n");
+        return EXIT_USAGE;
+    }
+    bool known = false;
+    for (size_t i = 0; wtype_parse(&job.type, type_name) && i < sizeof(allowed) / sizeof(int); i++)
+        known = known || allowed[i] == job.type;
+    int code = known
+                   ? check_paths(argv[1], argv[2], &err)
+                   : err_set(&err, ERR_ARG,
+                             "--type: expected f32, f16, bf16, q8_0 or q4_0, found %s", type_name);
+    setting_catch_interrupts();
+    if (code == OK)
+        code = convert(&job, argv[1], argv[2], &err);
+    return cmd_fail("convert", code, &err);
+}
+
+const struct command cmd_convert = {
+    "convert",
+    "rewrite a model as GGUF of another type",
+    "IN OUT --type TYPE",
+    "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp reads. "
+    "Matrices take the type asked for, norms and biases stay F32, and matrices whose rows do not "
+    "suit a quantised type become F16. A folder's tokenizer is written into the file. OUT appears "
+    "when it is complete, and replaces a file of that name.\n\n"
+    "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
+    "  mizzle convert qwen.gguf small.gguf --type q4_0 --pure\n",
+    (const struct opt_group *const[]){ &own, NULL },
+    run,
+};

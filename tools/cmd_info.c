@@ -1,0 +1,440 @@
+/* cmd_info.c - `mizzle info`: what a file holds; what this processor would run. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cpu.h"
+#include "kernels/kernels.h"
+#include "tools/cmd.h"
+#include "weights/pth.h"
+#include "weights/weights.h"
+
+static bool json, tensors, ops;
+
+static const struct opt_group own = {
+    "Report",
+    (const struct opt[]){
+        { "--json", NULL, OPT_FLAG, &json, NULL, "one JSON object on stdout" },
+        { "--tensors", NULL, OPT_FLAG, &tensors, NULL, "list every tensor of the file" },
+        { "--ops", NULL, OPT_FLAG, &ops, NULL,
+          "without FILE: the operations that each kernel set brings" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+/* Length of the UTF-8 character at p that a terminal may show, or 0. */
+static size_t printable(const unsigned char *p, size_t n)
+{
+    unsigned c = p[0];
+    size_t len = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : 4;
+    if (c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xc2) || c > 0xf4 || len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    bool c1 = c == 0xc2 && p[1] < 0xa0, overlong = c == 0xe0 && p[1] < 0xa0;
+    bool surrogate = c == 0xed && p[1] > 0x9f;
+    bool range = (c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f);
+    /* U+200E..F, U+2028..E, U+2066..9 change the direction or the line of what follows */
+    bool bidi =
+        c == 0xe2 &&
+        ((p[1] == 0x80 && ((p[2] >= 0x8e && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
+         (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+    return c1 || overlong || surrogate || range || bidi ? 0 : len;
+}
+
+/* A string from a file in memory of ours, with \xNN for what a terminal must not get. */
+static char *escaped(const char *s, size_t n)
+{
+    enum { MOST = 400 };
+    const unsigned char *p = (const unsigned char *)s;
+    bool cut = n > MOST;
+    n = cut ? MOST : n;
+    char *out = calloc(4 * n + 4, 1), *to = out;
+    for (size_t i = 0; out && i < n;) {
+        size_t len = printable(p + i, n - i);
+        if (len) {
+            memcpy(to, p + i, len);
+            to += len;
+            i += len;
+        } else {
+            to += snprintf(to, 5, "\\x%02x", p[i++]);
+        }
+    }
+    if (out && cut)
+        memcpy(to, "...", 3);
+    return out;
+}
+
+static void put(const char *s, size_t n)
+{
+    char *text = escaped(s, n);
+    fputs(text ? text : "?", stdout);
+    free(text);
+}
+
+static json_t *json_text(const char *s, size_t n)
+{
+    json_t *v = json_stringn(s, n);
+    if (v)
+        return v;
+    char *text = escaped(s, n); /* no UTF-8 */
+    v = json_string(text ? text : "");
+    free(text);
+    return v;
+}
+
+/* ---- this machine ---- */
+
+static void print_ops(const struct kernels *set)
+{
+    printf("  %-12s", set->isa);
+#define X(op)    \
+    if (set->op) \
+        printf(" %s", #op);
+    KERNEL_OPS(X)
+#undef X
+    putchar('\n');
+}
+
+static int machine(struct err *err)
+{
+    struct kernels chosen;
+    unsigned cpu = cpu_detect();
+    const char *isa = getenv("MIZZLE_ISA");
+    int code = kernels_pick(&chosen, isa && *isa ? isa : NULL, cpu, err);
+    if (code != OK)
+        return code;
+    json_t *sets = json_array();
+    for (size_t i = 0; i < kernels_nsets; i++)
+        if (kernels_runs(kernels_sets[i], cpu))
+            json_array_append_new(sets, json_string(kernels_sets[i]->isa));
+    if (json) {
+        json_t *root =
+            json_pack("{s:o, s:o, s:s}", "cpu", json_text(cpu_name(), strlen(cpu_name())), "sets",
+                      sets, "chosen", chosen.isa);
+        json_dumpf(root, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(root);
+        return OK;
+    }
+    fputs("cpu     ", stdout);
+    put(cpu_name(), strlen(cpu_name()));
+    fputs("\nsets   ", stdout);
+    for (size_t i = 0; i < json_array_size(sets); i++)
+        printf(" %s", json_string_value(json_array_get(sets, i)));
+    printf("\nchosen  %s\n", chosen.isa);
+    json_decref(sets);
+    if (ops) {
+        puts("\noperations of each set; what is missing comes from the set before");
+        for (size_t i = 0; i < kernels_nsets; i++)
+            if (kernels_runs(kernels_sets[i], cpu))
+                print_ops(kernels_sets[i]);
+    }
+    return OK;
+}
+
+/* ---- a file ---- */
+
+struct source {
+    struct weights *w; /* one of the two */
+    struct pth *p;
+    const char *path;
+};
+
+static size_t count(const struct source *s)
+{
+    return s->w ? weights_ntensors(s->w) : pth_ntensors(s->p);
+}
+
+static const struct tensor *at(const struct source *s, size_t i)
+{
+    return s->w ? weights_tensor(s->w, i) : pth_tensor(s->p, i);
+}
+
+static size_t values_of(const struct tensor *t)
+{
+    size_t values, bytes;
+    return wtype_block(t->type, &values, &bytes) ? t->bytes / bytes * values : 0;
+}
+
+/* Tensors, bytes and values of one type (of all: -1). Doubles, for a header may state any size. */
+struct sum {
+    size_t tensors;
+    double bytes, values;
+};
+
+static struct sum sum_type(const struct source *s, int type)
+{
+    struct sum sum = { 0, 0, 0 };
+    for (size_t i = 0; i < count(s); i++) {
+        const struct tensor *t = at(s, i);
+        if (type >= 0 && t->type != type)
+            continue;
+        sum.tensors++;
+        sum.bytes += (double)t->bytes;
+        sum.values += (double)values_of(t);
+    }
+    return sum;
+}
+
+/* Types in the order of ggml's numbers, then those of safetensors. */
+enum { FIRST_OWN = W_U8, TYPES_GGML = 64, TYPES_ALL = TYPES_GGML + 16 };
+
+static int type_at(int i)
+{
+    return i < TYPES_GGML ? i : FIRST_OWN + i - TYPES_GGML;
+}
+
+/* "qwen2.block_count" -> "block_count" where arch is "qwen2". */
+static const char *shape_key(const struct kv *kv, struct str arch)
+{
+    if (!arch.n || kv->key.n < arch.n + 2 || memcmp(kv->key.p, arch.p, arch.n) != 0 ||
+        kv->key.p[arch.n] != '.' || kv->type == KV_ARR || kv->type == KV_STR)
+        return NULL;
+    return kv->key.p + arch.n + 1;
+}
+
+static const char *format(const struct source *s)
+{
+    return s->w ? weights_format(s->w) : "pth";
+}
+
+static struct str text_key(const struct source *s, const char *key)
+{
+    struct str v = { "", 0 };
+    if (s->w)
+        weights_str(s->w, key, &v);
+    return v;
+}
+
+static size_t token_count(const struct source *s)
+{
+    const struct kv *kv = s->w ? weights_key(s->w, "tokenizer.ggml.tokens") : NULL;
+    return kv ? kv->count : 0;
+}
+
+/* A header alone: some tensor should have bytes and has none. */
+static bool without_data(const struct source *s)
+{
+    for (size_t i = 0; i < count(s); i++)
+        if (at(s, i)->bytes && !at(s, i)->data)
+            return true;
+    return false;
+}
+
+static json_t *json_size(double v)
+{
+    return v < 9e15 ? json_integer((json_int_t)v) : json_real(v);
+}
+
+static json_t *json_tensors(const struct source *s)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < count(s); i++) {
+        const struct tensor *t = at(s, i);
+        json_t *shape = json_array();
+        for (unsigned k = 0; k < t->ndim; k++)
+            json_array_append_new(shape, json_size((double)t->shape[k]));
+        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:o}", "name",
+                                              json_text(t->name, strlen(t->name)), "type",
+                                              wtype_name(t->type), "shape", shape, "bytes",
+                                              json_size((double)t->bytes)));
+    }
+    return list;
+}
+
+static json_t *json_shape(const struct source *s, struct str arch)
+{
+    json_t *shape = json_object();
+    for (size_t i = 0; s->w && i < weights_nkv(s->w); i++) {
+        const struct kv *kv = weights_kv(s->w, i);
+        const char *key = shape_key(kv, arch);
+        double number;
+        bool flag;
+        json_t *v = NULL;
+        if (!key)
+            continue;
+        if (weights_bool(s->w, kv->key.p, &flag))
+            v = json_boolean(flag);
+        else if (weights_f64(s->w, kv->key.p, &number))
+            v = kv->type == KV_F32 || kv->type == KV_F64 ? json_real(number) : json_size(number);
+        char *name = escaped(key, strlen(key));
+        json_object_set_new(shape, name ? name : "", v ? v : json_null());
+        free(name);
+    }
+    return shape;
+}
+
+static void report_json(const struct source *s)
+{
+    struct str arch = text_key(s, "general.architecture"), name = text_key(s, "general.name");
+    struct str vocab = text_key(s, "tokenizer.ggml.model");
+    struct sum all = sum_type(s, -1);
+    json_t *types = json_object(), *root = json_object();
+    for (int i = 0; i < TYPES_ALL; i++) {
+        struct sum sum = sum_type(s, type_at(i));
+        if (sum.tensors)
+            json_object_set_new(types, wtype_name(type_at(i)),
+                                json_pack("{s:I, s:o}", "tensors", (json_int_t)sum.tensors, "bytes",
+                                          json_size(sum.bytes)));
+    }
+    json_object_set_new(root, "file", json_text(s->path, strlen(s->path)));
+    json_object_set_new(root, "format", json_string(format(s)));
+    json_object_set_new(root, "architecture", arch.n ? json_text(arch.p, arch.n) : json_null());
+    json_object_set_new(root, "name", name.n ? json_text(name.p, name.n) : json_null());
+    json_object_set_new(root, "parameters", json_size(all.values));
+    json_object_set_new(root, "bytes", json_size(all.bytes));
+    json_object_set_new(root, "tensors", json_integer((json_int_t)all.tensors));
+    json_object_set_new(root, "keys",
+                        json_integer(s->w ? (json_int_t)weights_nkv(s->w) : (json_int_t)0));
+    json_object_set_new(root, "types", types);
+    json_object_set_new(root, "shape", json_shape(s, arch));
+    json_object_set_new(root, "tokenizer", vocab.n ? json_text(vocab.p, vocab.n) : json_null());
+    json_object_set_new(root, "tokens", json_integer((json_int_t)token_count(s)));
+    json_object_set_new(root, "has_data", json_boolean(!without_data(s)));
+    if (tensors)
+        json_object_set_new(root, "tensor_list", json_tensors(s));
+    json_dumpf(root, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(root);
+}
+
+static void print_bytes(double n)
+{
+    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+    int u = 0;
+    for (; n >= 1024 && u < 4; u++)
+        n /= 1024;
+    printf(u ? "%.1f %s" : "%.0f %s", n, units[u]);
+}
+
+static void print_text(const char *label, struct str v)
+{
+    if (!v.n)
+        return;
+    printf("%-14s", label);
+    put(v.p, v.n);
+    putchar('\n');
+}
+
+static void print_shape(const struct source *s, struct str arch)
+{
+    for (size_t i = 0; s->w && i < weights_nkv(s->w); i++) {
+        const struct kv *kv = weights_kv(s->w, i);
+        const char *key = shape_key(kv, arch);
+        double v;
+        bool flag;
+        if (!key)
+            continue;
+        fputs("  ", stdout);
+        put(key, strlen(key));
+        if (weights_bool(s->w, kv->key.p, &flag))
+            printf(" = %s\n", flag ? "true" : "false");
+        else if (weights_f64(s->w, kv->key.p, &v))
+            printf(" = %.9g\n", v);
+    }
+}
+
+static void print_tensors(const struct source *s)
+{
+    for (size_t i = 0; i < count(s); i++) {
+        const struct tensor *t = at(s, i);
+        printf("  %-8s [", wtype_name(t->type));
+        for (unsigned k = 0; k < t->ndim; k++)
+            printf("%s%zu", k ? "," : "", t->shape[k]);
+        fputs("]  ", stdout);
+        put(t->name, strlen(t->name));
+        putchar('\n');
+    }
+}
+
+static void report(const struct source *s)
+{
+    struct str arch = text_key(s, "general.architecture");
+    struct sum all = sum_type(s, -1);
+    print_text("file", (struct str){ s->path, strlen(s->path) });
+    printf("%-14s%s, %zu tensors", "format", format(s), all.tensors);
+    if (s->w)
+        printf(", %zu keys", weights_nkv(s->w));
+    putchar('\n');
+    print_text("name", text_key(s, "general.name"));
+    print_text("architecture", arch);
+    print_shape(s, arch);
+    printf("%-14s%.0f\n%-14s", "parameters", all.values, "bytes");
+    print_bytes(all.bytes);
+    puts(without_data(s) ? ", and the data is not in the file" : "");
+    for (int i = 0; i < TYPES_ALL; i++) {
+        struct sum sum = sum_type(s, type_at(i));
+        if (!sum.tensors)
+            continue;
+        printf("  %-8s ", wtype_name(type_at(i)));
+        print_bytes(sum.bytes);
+        printf(" in %zu tensors\n", sum.tensors);
+    }
+    print_text("tokenizer", text_key(s, "tokenizer.ggml.model"));
+    if (token_count(s))
+        printf("%-14s%zu\n", "tokens", token_count(s));
+    if (tensors)
+        print_tensors(s);
+}
+
+/* PyTorch's files begin with a zip header or a pickle's protocol. */
+static bool is_pth(const char *path)
+{
+    unsigned char head[4] = { 0, 0, 0, 0 };
+    size_t n = strlen(path);
+    FILE *f = fopen(path, "rb");
+    if (f) {
+        if (fread(head, 1, sizeof(head), f) < sizeof(head))
+            memset(head, 0, sizeof(head));
+        fclose(f);
+    }
+    return memcmp(head, "PK\3\4", 4) == 0 || (head[0] == 0x80 && head[1] == 2) ||
+           (n > 4 && strcmp(path + n - 4, ".pth") == 0) ||
+           (n > 3 && strcmp(path + n - 3, ".pt") == 0);
+}
+
+static int file(const char *path, struct err *err)
+{
+    struct source s = { NULL, NULL, path };
+    int code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
+    if (code == OK && json)
+        report_json(&s);
+    else if (code == OK)
+        report(&s);
+    weights_close(s.w);
+    pth_close(s.p);
+    return code;
+}
+
+static int run(int argc, char **argv)
+{
+    struct err err;
+    int nargs, status = opt_parse(&cmd_info, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    if (nargs > 1) {
+        fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
+        return EXIT_USAGE;
+    }
+    return cmd_fail("info", nargs ? file(argv[1], &err) : machine(&err), &err);
+}
+
+const struct command cmd_info = {
+    "info",
+    "what a file holds; what this processor would run",
+    "[FILE]",
+    "FILE is a GGUF, safetensors or PyTorch file or a Hugging Face folder, of any architecture: "
+    "its "
+    "format, shape, types and size. Without FILE: the processor, the kernel sets that run on it "
+    "and "
+    "the one that would be chosen.\n\n"
+    "  mizzle info\n"
+    "  mizzle info qwen.gguf --tensors\n"
+    "  mizzle info Qwen2.5-0.5B --json\n",
+    (const struct opt_group *const[]){ &own, NULL },
+    run,
+};
