@@ -55,7 +55,7 @@ static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err
     struct answer answer = { .tokenizer = tok };
     struct decode_stats stats = { 0 };
     const struct decode_options o = { .policy = r->policy,
-                                      .threshold = r->threshold,
+                                      .threshold = isnan(r->threshold) ? 0.5f : r->threshold,
                                       .cloud_required = m->routing.required,
                                       .max_tokens = m->o->max_tokens,
                                       .seed = rand_u64(m->o->seed, i),
@@ -128,11 +128,13 @@ static void print_table(const struct eval_result *r, size_t n)
            "tokens/s\n");
     for (; n; n--, r++) {
         double low, high;
+        char threshold[32] = "-";
+        if (!isnan(r->threshold))
+            snprintf(threshold, sizeof(threshold), "%.4f", (double)r->threshold);
         eval_interval(&low, &high, r->right, r->questions);
-        printf("%-8s  %9.4f  %9zu  %6.1f %%  %5.1f - %5.1f %%  %5.2f %%  %8zu  %9.1f\n",
-               policy_name(r->policy), (double)r->threshold, r->questions,
-               100 * share(r->right, r->questions), 100 * low, 100 * high,
-               100 * share(r->cloud, r->tokens), r->fallback,
+        printf("%-8s  %9s  %9zu  %6.1f %%  %5.1f - %5.1f %%  %5.2f %%  %8zu  %9.1f\n",
+               policy_name(r->policy), threshold, r->questions, 100 * share(r->right, r->questions),
+               100 * low, 100 * high, 100 * share(r->cloud, r->tokens), r->fallback,
                r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0);
     }
 }
@@ -153,7 +155,9 @@ static int set_threshold(struct eval_result *r, const struct milli *m, float mlp
                          struct err *err)
 {
     r->threshold = m->routing.threshold;
-    if (r->policy == POLICY_RANDOM)
+    if (r->policy == POLICY_NEVER || r->policy == POLICY_ALWAYS)
+        r->threshold = NAN; /* they have none */
+    else if (r->policy == POLICY_RANDOM)
         r->threshold = !isnan(m->o->share) ? m->o->share
                        : !isnan(mlp_share) ? mlp_share
                                            : route_opts.threshold;
