@@ -1,0 +1,61 @@
+#!/bin/sh
+# The rules of the house that need nothing but a shell: who may include whom, how long a file may
+# be, functions that are not used, words that mean unfinished work, what the top level holds.
+set -u
+bad=0
+sources=$(find kernels weights model net router tools tests -name '*.[ch]')
+
+# shellcheck disable=SC2086
+awk '
+    BEGIN {
+        may["kernels"] = "kernels"
+        may["weights"] = "kernels weights"
+        may["model"]   = "kernels weights model"
+        may["net"]     = "kernels net"
+        may["router"]  = "kernels weights model net router"
+        may["tools"]   = "kernels weights model net router tools"
+        may["tests"]   = may["tools"] " tests"
+    }
+    /^#include "/ {
+        split(FILENAME, at, "/"); split($2, inc, "\""); split(inc[2], to, "/"); ok = 0
+        n = split(may[at[1]], m, " ")
+        for (i = 1; i <= n; i++) ok += m[i] == to[1]
+        if (!ok) { printf "%s:%d: %s may not include %s\n", FILENAME, FNR, at[1], inc[2]; bad = 1 }
+    }
+    END { exit bad }' $sources || bad=1
+
+# Generated tables may be as long as they must.
+for f in $sources; do
+    case $f in
+    model/unicode_*_table.c) continue ;;
+    esac
+    lines=$(wc -l <"$f")
+    [ "$lines" -le 500 ] || { echo "$f: $lines lines, at most 500" && bad=1; }
+done
+
+libraries=$(echo "$sources" | grep -v '^tests/')
+# shellcheck disable=SC2086
+if grep -nwE '(sprintf|strcpy|strcat|strtok|gets|atoi|atof|alloca)[[:space:]]*\(' $libraries; then
+    echo "banned functions" && bad=1
+fi
+# shellcheck disable=SC2086
+if grep -nE '(^|[^f_a-z])(printf|puts|putchar|exit|abort|perror)[[:space:]]*\(' \
+    $(echo "$libraries" | grep -v '^tools/'); then
+    echo "a library prints or exits" && bad=1
+fi
+# shellcheck disable=SC2086
+if grep -nE '(^|[^a-z0-9_.>])(exp|expf|log|logf|pow|powf|sin|sinf|cos|cosf|tanh|tanhf|exp2f?|log2f?) ?\(' \
+    $(echo "$libraries" | grep -v '^tools/') | grep -vE ':[0-9]+:[[:space:]]*(/?\*|//)|/\*.*(exp|log|pow|sin|cos)'; then
+    echo "mathematics from libm: other bits on other machines (kernels/math.h has its own)" && bad=1
+fi
+words='\b(TO''DO|FIX''ME|X''XX|not impl''emented|st''ub|place''holder)\b'
+if grep -rnIiE "$words" kernels weights model net router tools tests Makefile README.md .ci; then
+    echo "words of unfinished work" && bad=1
+fi
+for f in * .ci .clang-format .gitignore; do
+    case $f in
+    Makefile | README.md | LICENSE | .clang-format | .gitignore | .ci | build | kernels | weights | model | net | router | tools | tests) ;;
+    *) echo "$f: the top level does not hold that" && bad=1 ;;
+    esac
+done
+exit $bad

@@ -1,0 +1,122 @@
+#!/bin/sh
+# Install what building and testing Mizzle needs, and only what is missing; silent where all is
+# there.
+#
+#   sh tools/setup.sh          compiler, make and libraries: `make`, `make test`, `make demo`
+#   sh tools/setup.sh dev      also what the gates of .ci/run use
+#   sh tools/setup.sh cross    also the arm64 libraries: `make CC=aarch64-linux-gnu-gcc`
+#
+# Debian and Ubuntu: apt-get, as root or through sudo. macOS: Homebrew. Elsewhere, or without the
+# right to install, the line to type is printed and the status is 1.
+set -eu
+
+build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev
+ libopenblas-dev ca-certificates"
+dev="git clang clang-format libclang-rt-dev universal-ctags qemu-user gcc-aarch64-linux-gnu
+ libc6-dev-arm64-cross python3-numpy python3-regex groff-base"
+cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcurl4-openssl-dev:arm64
+ libjansson-dev:arm64 libmicrohttpd-dev:arm64 zlib1g-dev:arm64"
+
+case ${1:-} in
+'') wanted=$build ;;
+dev) wanted="$build $dev" ;;
+cross) wanted="$build $cross" ;;
+*)
+    echo "usage: sh tools/setup.sh [dev | cross]" >&2
+    exit 2
+    ;;
+esac
+
+installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+debian() {
+    missing=
+    for package in $wanted; do
+        installed "$package" || missing="$missing $package"
+    done
+    [ -n "$missing" ] || exit 0
+    line="apt-get install -y --no-install-recommends$missing"
+    foreign=
+    case " $missing" in
+    *:arm64*) [ "$(dpkg --print-architecture)" = arm64 ] ||
+        dpkg --print-foreign-architectures | grep -qx arm64 || foreign=yes ;;
+    esac
+    if [ "$(id -u)" -eq 0 ]; then
+        as=
+    elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+        as=sudo
+    else
+        echo "Mizzle needs packages, and this is neither root nor sudo. As root, type:" >&2
+        [ -z "$foreign" ] || echo "dpkg --add-architecture arm64" >&2
+        echo "apt-get update && $line" >&2
+        exit 1
+    fi
+    echo "installing:$missing"
+    [ -z "$foreign" ] || $as dpkg --add-architecture arm64
+    # A package source that is of no use here may fail without harm; the install tells.
+    $as env DEBIAN_FRONTEND=noninteractive apt-get -qq update || true
+    # shellcheck disable=SC2086
+    $as env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install -y \
+        --no-install-recommends $missing
+}
+
+macos() {
+    if ! xcode-select -p >/dev/null 2>&1; then
+        echo "Apple's compiler is missing; type: xcode-select --install" >&2
+        exit 1
+    fi
+    missing=
+    formulas="jansson libmicrohttpd openblas"
+    [ "${1:-}" != dev ] || formulas="$formulas clang-format universal-ctags"
+    if ! command -v brew >/dev/null; then
+        echo "Homebrew is missing (https://brew.sh); then type: brew install $formulas" >&2
+        exit 1
+    fi
+    for formula in $formulas; do
+        brew list --versions "$formula" >/dev/null 2>&1 || missing="$missing $formula"
+    done
+    # shellcheck disable=SC2086
+    [ -z "$missing" ] || brew install $missing
+}
+
+# True where a C program with all the libraries can be built.
+builds() {
+    command -v make >/dev/null && command -v cc >/dev/null &&
+        printf '%s\n' '#include <curl/curl.h>' '#include <jansson.h>' '#include <microhttpd.h>' \
+            '#include <zlib.h>' 'int main(void) { return 0; }' |
+        cc -x c - -lcurl -ljansson -lmicrohttpd -lz -o /dev/null 2>/dev/null
+}
+
+other() {
+    if builds && [ -z "${1:-}" ]; then
+        exit 0
+    fi
+    if command -v dnf >/dev/null; then
+        line="dnf install gcc make libcurl-devel jansson-devel libmicrohttpd-devel zlib-devel \
+openblas-devel"
+    elif command -v pacman >/dev/null; then
+        line="pacman -S --needed gcc make curl jansson libmicrohttpd zlib openblas"
+    elif command -v zypper >/dev/null; then
+        line="zypper install gcc make libcurl-devel libjansson-devel libmicrohttpd-devel \
+zlib-devel openblas-devel"
+    elif command -v apk >/dev/null; then
+        line="apk add gcc make musl-dev curl-dev jansson-dev libmicrohttpd-dev zlib-dev \
+openblas-dev"
+    else
+        line="the packages of your system for: a C compiler, make, and the development files of \
+libcurl, jansson, libmicrohttpd, zlib and (optional) OpenBLAS"
+    fi
+    echo "Mizzle needs packages that this script cannot install here. As root, type:" >&2
+    echo "$line" >&2
+    exit 1
+}
+
+if [ "$(uname)" = Darwin ]; then
+    macos "$@"
+elif command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+    debian
+else
+    other "$@"
+fi
