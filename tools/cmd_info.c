@@ -334,7 +334,7 @@ static void print_shape(const struct source *s, struct str arch)
         if (weights_bool(s->w, kv->key.p, &flag))
             printf(" = %s\n", flag ? "true" : "false");
         else if (weights_f64(s->w, kv->key.p, &v))
-            printf(" = %.9g\n", v);
+            printf(" = %.7g\n", v);
     }
 }
 
