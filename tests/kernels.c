@@ -51,8 +51,9 @@ static size_t rnd_size(size_t most)
 
 static float rnd_f32(void)
 {
-    static const float odd[] = { NAN,   -NAN,       INFINITY, -INFINITY, 0x1p-140f, -0x1p-149f,
-                                 -0.0f, 0x1.fp127f, 88.5f,    -87.3f,    -88.0f,    0.0f };
+    static const float odd[] = { NAN,        -NAN,   INFINITY,   -INFINITY, 0x1p-140f,
+                                 -0x1p-149f, -0.0f,  0x1.fp127f, 88.5f,     87.0f,
+                                 -87.0f,     -87.3f, -88.0f,     0.0f };
     if (wild && rnd(16) == 0)
         return odd[rnd(sizeof(odd) / sizeof(odd[0]))];
     float f = (float)(rand_unit(seed_now, drawn++) * 4 - 2);
@@ -219,9 +220,11 @@ static const char *check_quantize_q8(const struct kernels *ref, const struct ker
 {
     size_t n = rnd_size(3), cols = rnd_size(9) * GROUP, t = rnd(n);
     float *x = buf_f32(cols);
-    if (rnd(3) == 0) /* some groups around the smallest live amax */
+    if (rnd(3) == 0) { /* a group around the smallest live amax, 2^-100, or on it */
+        float most = ldexpf(1, -98 - (int)rnd(4));
         for (size_t i = 0; i < GROUP; i++)
-            x[i] *= rnd(2) ? 0x1p-101f : 0x1p-98f;
+            x[i] = i || rnd(2) ? (float)(rand_unit(seed_now, drawn++) * 2 - 1) * most : most;
+    }
     if (rnd(3) == 0) /* exact halves: amax 127 makes the scale 1 */
         for (size_t i = 0; i < GROUP; i++)
             x[i] = i ? (float)rnd(254) - 126.5f : 127.0f;
@@ -336,6 +339,11 @@ static const char *check_attn_merge(const struct kernels *ref, const struct kern
 {
     size_t hd16 = 16 * rnd_size(9);
     float *want = buf_f32(hd16 + 2), *got = buf_out(hd16 + 2), *b = buf_f32(hd16 + 2);
+    if (rnd(4) == 0) { /* the last x that exp_f32 does not call 0 */
+        bool first = rnd(2);
+        want[0] = first ? 0.0f : -87.0f;
+        b[0] = first ? -87.0f : 0.0f;
+    }
     memcpy(got, want, (hd16 + 2) * sizeof(*got));
     ref->attn_merge(want, want + 1, want + 2, b[0], b[1], b + 2, hd16);
     k->attn_merge(got, got + 1, got + 2, b[0], b[1], b + 2, hd16);
