@@ -1,6 +1,6 @@
 # make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
 # Targets: all (default), test, kernels-test, demo, install, uninstall (PREFIX=, DESTDIR=), clean.
-MAKEFLAGS += -r
+MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
 endif

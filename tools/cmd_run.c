@@ -176,7 +176,7 @@ static int answer(struct run *r, const char *text, size_t n, struct err *err)
         run_json_done(&stats);
     else
         show_end(&r->show);
-    if (!options.quiet && !options.json && (rc == OK || stats.tokens))
+    if (!options.quiet && !options.json && stats.tokens)
         summary(r, &stats);
     return rc;
 }

@@ -1,0 +1,58 @@
+#!/bin/sh
+# The program itself: overview, help of every command, unknown names, the manual page.
+MIZZLE=${MIZZLE:-build/mizzle}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() {
+    echo "t_cli: $*" >&2
+    exit 1
+}
+# expect STATUS ARGS: runs mizzle; its output is in $dir/out and $dir/err.
+expect() {
+    want=$1
+    shift
+    "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    status=$?
+    [ $status -eq "$want" ] || fail "mizzle $*: status $status, not $want: $(cat "$dir/err")"
+}
+
+expect 2
+[ ! -s "$dir/out" ] && grep -q 'Usage: mizzle COMMAND' "$dir/err" || fail "no arguments"
+expect 0 --help
+[ ! -s "$dir/err" ] || fail "--help writes to stderr"
+grep -q '^  run  ' "$dir/out" || fail "--help does not name run"
+commands=$(sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p' "$dir/out")
+expect 0 --version
+grep -Eqx 'mizzle [0-9]+\.[0-9]+\.[0-9]+' "$dir/out" || fail "--version"
+expect 2 evla
+grep -q 'did you mean eval' "$dir/err" || fail "no nearest name: $(cat "$dir/err")"
+expect 2 "$(printf 'a\033[31m')"
+LC_ALL=C grep -q "$(printf '\033')" "$dir/err" && fail "an escape character reaches the terminal"
+expect 2 help evla
+
+"$MIZZLE" man >"$dir/mizzle.1" || fail man
+for c in $commands; do
+    expect 0 "$c" --help
+    [ ! -s "$dir/err" ] || fail "$c --help writes to stderr"
+    grep -q "^Usage: mizzle $c " "$dir/out" || fail "$c --help has no usage"
+    awk -v c="$c" 'length > 80 { print c ": " $0; bad = 1 } END { exit bad }' "$dir/out" ||
+        fail "lines of more than 80 columns"
+    cp "$dir/out" "$dir/help"
+    expect 0 help "$c"
+    cmp -s "$dir/out" "$dir/help" || fail "help $c differs from $c --help"
+    expect 2 "$c" --no-such-option
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$c: more than one line for an unknown option"
+    grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
+done
+if command -v groff >/dev/null; then
+    groff -man -Tascii -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
+    [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"
+    grep -q 'EXIT STATUS' "$dir/page" || fail "the page is cut"
+else
+    echo "SKIP: manual page not formatted: no groff"
+fi
+if [ -e /dev/full ]; then
+    "$MIZZLE" --help >/dev/full 2>"$dir/err"
+    [ $? -eq 1 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"
+fi
+exit 0

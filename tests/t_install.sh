@@ -1,0 +1,31 @@
+#!/bin/sh
+# make install and uninstall into a folder of its own; what is installed finds the demo pair.
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() {
+    echo "t_install: $*" >&2
+    cat "$dir/log" >&2
+    exit 1
+}
+case ${BUILD:-build} in
+build/*-release) ;;
+*)
+    echo "SKIP: make install is tried with the release build"
+    exit 77
+    ;;
+esac
+unset MIZZLE_DEMO
+make install PREFIX=/usr DESTDIR="$dir/a b" >"$dir/log" 2>&1 || fail "make install"
+bin="$dir/a b/usr/bin/mizzle"
+"$bin" --version >"$dir/log" 2>&1 || fail "the installed program does not run"
+[ -s "$dir/a b/usr/share/man/man1/mizzle.1" ] || fail "no manual page"
+if [ -e weights/milli/edge-0.5.gguf ]; then
+    ln -s "$bin" "$dir/link"
+    for program in "$bin" "$dir/link"; do
+        (cd / && "$program" run -q --policy never -n 1 -p x) >"$dir/log" 2>&1 ||
+            fail "$program does not find the demo pair"
+    done
+fi
+make uninstall PREFIX=/usr DESTDIR="$dir/a b" >"$dir/log" 2>&1 || fail "make uninstall"
+[ -z "$(find "$dir/a b" ! -type d)" ] || fail "uninstall leaves $(find "$dir/a b" ! -type d)"
+exit 0

@@ -1,0 +1,55 @@
+#!/bin/sh
+# The whole system on the demo pair, on this machine: a small model that answers on its own, the
+# same one with a router that asks a large model (behind HTTP) for a few tokens, and a table of what
+# that brings. Usage: sh tools/demo.sh [path of mizzle]. $QUESTIONS (default 200) are counted in the
+# table.
+set -eu
+mizzle=${1:-build/mizzle}
+questions=${QUESTIONS:-200}
+dir=$(mktemp -d)
+pid=
+stop() {
+    [ -z "$pid" ] || kill "$pid" 2>/dev/null || true
+    [ -z "$pid" ] || wait "$pid" 2>/dev/null || true
+    rm -rf "$dir"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+"$mizzle" cloud --port 0 2>"$dir/cloud" &
+pid=$!
+tries=0
+url=
+while [ -z "$url" ]; do
+    url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
+    tries=$((tries + 1))
+    if ! kill -0 "$pid" 2>/dev/null || [ "$tries" -gt 300 ]; then
+        cat "$dir/cloud" >&2
+        echo "demo: the stand-in cloud did not start" >&2
+        exit 1
+    fi
+    [ -n "$url" ] || sleep 0.1
+done
+MIZZLE_CLOUD_URL=$url
+export MIZZLE_CLOUD_URL
+echo "The stand-in cloud serves the large model at $url."
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+    echo "Tokens that it wrote are underlined and coloured."
+else
+    echo "Tokens that it wrote stand as [cloud:...]."
+fi
+
+for n in ${DEMO:-1 2 3}; do
+    echo
+    "$mizzle" run --question "$n" -n 0 --policy never 2>&1
+    printf 'small model alone:'
+    "$mizzle" run --question "$n" --policy never --quiet
+    printf 'with the router:  '
+    "$mizzle" run --question "$n" --quiet
+done
+
+echo
+echo "$questions other questions: never is the small model alone, mlp asks the cloud where the router"
+echo "doubts, always is the cloud alone."
+"$mizzle" eval --questions "$questions" --seed 2 --policy never,mlp,always
