@@ -55,11 +55,17 @@ debian() {
     fi
     echo "installing:$missing"
     [ -z "$foreign" ] || $as dpkg --add-architecture arm64
+    log=$(mktemp)
     # A package source that is of no use here may fail without harm; the install tells.
-    $as env DEBIAN_FRONTEND=noninteractive apt-get -qq update || true
+    $as env DEBIAN_FRONTEND=noninteractive apt-get -qq update >"$log" 2>&1 || true
     # shellcheck disable=SC2086
-    $as env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install -y \
-        --no-install-recommends $missing
+    if ! $as env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install -y \
+        --no-install-recommends $missing >>"$log" 2>&1 </dev/null; then
+        cat "$log" >&2
+        rm -f "$log"
+        exit 1
+    fi
+    rm -f "$log"
 }
 
 macos() {

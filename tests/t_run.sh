@@ -1,0 +1,171 @@
+#!/bin/sh
+# mizzle run on the command line, with the demo pair: out of the box, JSON, faults of the cloud,
+# interrupts, conversation, what a terminal gets to see.
+MIZZLE=${MIZZLE:-build/mizzle}
+edge=weights/milli/edge-0.5.gguf
+if [ ! -e $edge ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+dir=$(mktemp -d) || exit 1
+cloud=
+cleanup() {
+    [ -z "$cloud" ] || kill -9 "$cloud" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
+escape=$(printf '\033')
+fail() {
+    echo "t_run: $*" >&2
+    tail -n 5 "$dir/out" "$dir/err" >&2
+    exit 1
+}
+# expect STATUS ARGS: mizzle run; its output is in $dir/out and $dir/err.
+expect() {
+    want=$1
+    shift
+    "$MIZZLE" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    status=$?
+    [ $status -eq "$want" ] || fail "run $*: status $status, not $want"
+}
+# field NAME: of the last line of $dir/out.
+field() {
+    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
+}
+start_cloud() {
+    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" &
+    cloud=$!
+    url=
+    tries=0
+    while [ -z "$url" ]; do
+        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "the cloud is not ready in time"
+        sleep 0.1
+    done
+}
+stop_cloud() {
+    kill -9 "$cloud"
+    wait "$cloud" 2>/dev/null
+    cloud=
+}
+
+# Out of the box: the demo pair, its router, the stand-in cloud.
+expect 0 --question 1
+grep -q '^Question:' "$dir/err" && grep -q '^reference:' "$dir/err" || fail "no question"
+grep -q ' tokens/s' "$dir/err" || fail "no summary"
+expect 0 --question 1 --policy always --json
+[ "$(field event)" = done ] && [ "$(field cloud)" -eq "$(field tokens)" ] || fail "always"
+[ "$(field reason)" = eos ] || fail "the answer does not end"
+[ "$(grep -c '"event":"token"' "$dir/out")" -eq "$(field tokens)" ] || fail "events and tokens"
+[ "$(grep -c '"source":"cloud".*"edge_id":null' "$dir/out")" -eq "$(field tokens)" ] ||
+    fail "the head was read for tokens of the cloud"
+[ ! -s "$dir/err" ] || fail "--json writes to stderr"
+keys='"event":"done","tokens":.*,"cloud":.*,"fallback":.*,"prompt_tokens":.*,"ttft_ms":.*'
+keys="$keys,\"tok_s\":.*,\"bytes_up\":.*,\"bytes_down\":.*,\"router_ms\":.*,\"edge_ms\":.*"
+tail -n 1 "$dir/out" | grep -q "^{$keys,\"cloud_ms\":.*,\"reason\":\"eos\"}\$" || fail "done: keys"
+grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":[0-9.e+-]+,"edge_id":(null|[0-9]+),"ms":[0-9.]+\}$|"done")' \
+    "$dir/out" && fail "token: keys"
+
+# What the cloud is for, and without it.
+expect 0 -m $edge -p 'Question: Where' -n 4
+[ "$(grep -c 'cloud off' "$dir/err")" -eq 1 ] || fail "that the cloud is off is not said once"
+expect 4 -m $edge -p x --policy always
+[ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than one line"
+expect 4 -m $edge -p x --cloud required
+expect 4 -p x --cloud required --cloud-url http://127.0.0.1:1
+expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --json
+[ "$(field fallback)" -eq 3 ] || fail "no fallback without a server"
+expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
+[ "$(grep -o '\[fallback:' "$dir/out" | wc -l)" -gt 0 ] || fail "fallback is not marked"
+expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
+grep -q 'fallback' "$dir/out" && fail "--plain has marks"
+
+# The cloud dies in the middle of an answer.
+for mode in auto required; do
+    start_cloud --latency 60
+    "$MIZZLE" run --question 1 --policy always --cloud $mode --cloud-url "$url" --json \
+        >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    tries=0
+    while [ "$(grep -c token "$dir/out")" -lt 3 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "no tokens in time"
+        sleep 0.05
+    done
+    stop_cloud
+    wait $pid
+    status=$?
+    [ "$(field event)" = done ] && [ "$(field cloud)" -ge 3 ] || fail "killed cloud, $mode"
+    if [ $mode = auto ]; then
+        [ $status -eq 0 ] && [ "$(field fallback)" -gt 0 ] || fail "killed cloud: status $status"
+        case $(field reason) in
+        eos | length) ;;
+        *) fail "killed cloud: the text ends with $(field reason)" ;;
+        esac
+    else
+        [ $status -eq 4 ] && [ "$(field reason)" = error ] || fail "killed cloud: status $status"
+    fi
+done
+
+# Ctrl-C, while waiting for a slow cloud.
+start_cloud --latency 3000
+"$MIZZLE" run --question 1 --policy always --cloud-url "$url" >"$dir/out" 2>"$dir/err" &
+pid=$!
+sleep 1
+kill -INT $pid
+begin=$(date +%s)
+wait $pid
+status=$?
+[ $status -eq 130 ] || fail "SIGINT: status $status, not 130"
+[ $(($(date +%s) - begin)) -le 2 ] || fail "SIGINT: not at once"
+stop_cloud
+
+# Sampling, stop strings, conversation.
+expect 0 --question 2 --policy never --temp 1.5 --seed 5 -q
+cp "$dir/out" "$dir/first"
+expect 0 --question 2 --policy never --temp 1.5 --seed 5 -q -t 1
+cmp -s "$dir/out" "$dir/first" || fail "the same seed gives another text"
+expect 0 --question 2 --policy never -q
+grep -q 'answer is' "$dir/out" || fail "no answer"
+expect 0 --question 2 --policy never -q --stop nothing --stop 'answer is'
+grep -q answer "$dir/out" && fail "a stop string, or what begins it, is shown"
+[ -s "$dir/out" ] || fail "nothing before the stop string"
+expect 0 --question 2 --policy never --json --stop 'answer is'
+[ "$(field reason)" = stop ] || fail "reason is not stop"
+printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
+    >"$dir/out" 2>"$dir/err" || fail "conversation"
+[ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
+printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err" ||
+    fail "prompt from standard input"
+
+# What is refused.
+for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
+    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x'; do
+    # shellcheck disable=SC2086
+    expect 2 --cloud off $args
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$args: not one line"
+    [ ! -s "$dir/out" ] || fail "$args: writes to stdout"
+done
+expect 3 -m "$dir/none.gguf" -p x
+head -c 5000 $edge >"$dir/cut.gguf"
+expect 3 -m "$dir/cut.gguf" -p x
+expect 3 -m $edge --router "$dir/cut.gguf" -p x
+expect 3 -f "$dir/none.txt"
+
+# A terminal: colour and underline, or marks where colour is not wanted.
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
+    line="$MIZZLE run --question 1 --policy always -q"
+    TERM=xterm script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
+    LC_ALL=C grep -q "$escape\[4;36m" "$dir/out" || fail "no colour and underline on a terminal"
+    grep -q '\[cloud:' "$dir/out" && fail "marks beside colour"
+    for way in NO_COLOR=1 TERM=dumb; do
+        env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
+        LC_ALL=C grep -q "$escape\[" "$dir/out" && fail "$way: colour"
+        grep -q '\[cloud:' "$dir/out" || fail "$way: no marks"
+    done
+else
+    echo "SKIP: no script(1), no terminal tried"
+fi
+exit 0
