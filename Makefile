@@ -16,7 +16,14 @@ PREFIX := /usr/local
 Q      := $(if $(filter 1,$(V)),,@)
 SAY     = $(if $(Q),@echo "$(1) $(2)")
 
-CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. -g -MMD -MP -ffp-contract=off -fno-math-errno \
+# Homebrew keeps its libraries apart from the system's.
+ifeq ($(shell uname),Darwin)
+BREW     := $(shell brew --prefix 2>/dev/null || echo /opt/homebrew)
+CPPFLAGS += -I$(BREW)/include -I$(BREW)/opt/openblas/include
+LDFLAGS  += -L$(BREW)/lib -L$(BREW)/opt/openblas/lib
+endif
+
+CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. $(CPPFLAGS) -g -MMD -MP -ffp-contract=off -fno-math-errno \
               -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
               -Wpointer-arith -Wconversion -Wdouble-promotion -Werror $(CFLAGS)
 flags.release := -O2
@@ -49,7 +56,7 @@ LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
 
 # OpenBLAS is optional: BLAS=0 builds without it, and so does its absence.
 ifneq ($(BLAS),0)
-BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
+BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) $(LDFLAGS) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
 ifeq ($(BLAS_FOUND),1)
 LIB_SRC += kernels/blas.c
 LIBS    := -lopenblas $(LIBS)

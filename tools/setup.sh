@@ -27,8 +27,13 @@ cross) wanted="$build $cross" ;;
     ;;
 esac
 
-installed() {
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+installed() { # of a package there may be one for each architecture
+    case $1 in
+    *:*) arch=${1##*:} ;;
+    *) arch=$(dpkg --print-architecture) ;;
+    esac
+    dpkg-query -W -f '${Architecture} ${db:Status-Status}\n' "${1%%:*}" 2>/dev/null |
+        grep -Eqx "($arch|all) installed"
 }
 
 debian() {
