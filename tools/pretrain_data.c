@@ -40,9 +40,10 @@ static size_t batch_tokens(const struct pretrain_data *d)
     return d->batch.docs ? d->ends[d->batch.docs - 1] : 0;
 }
 
-/* Append text and end-of-text as a document whose targets are what follows its first `skip` bytes.
- * *fits false, and nothing done, where the batch has no room. */
-static int append(struct pretrain_data *d, bool *fits, const char *text, size_t skip,
+/* Append text and end-of-text as a document. Targets are the tokens whose last byte is to be
+ * learnt; end-of-text is one where the byte before it is. *fits false, and nothing done, where the
+ * batch has no room. */
+static int append(struct pretrain_data *d, bool *fits, const char *text, const bool *learn,
                   struct err *err)
 {
     uint32_t *ids;
@@ -60,10 +61,11 @@ static int append(struct pretrain_data *d, bool *fits, const char *text, size_t 
             len = 0;
         bytes += len;
         d->ids[at + i] = ids[i];
-        uint32_t next = i + 1 < n ? ids[i + 1] : d->eot;
-        d->target[at + i] = bytes >= skip ? next : TRAIN_NO_TARGET;
+        if (i)
+            d->target[at + i - 1] = learn[bytes - 1] ? ids[i] : TRAIN_NO_TARGET;
     }
     if (!rc && *fits) {
+        d->target[at + n - 1] = learn[bytes - 1] ? d->eot : TRAIN_NO_TARGET;
         d->ids[at + n] = d->eot;
         d->target[at + n] = TRAIN_NO_TARGET;
         d->ends[d->batch.docs++] = at + n + 1;
@@ -72,27 +74,15 @@ static int append(struct pretrain_data *d, bool *fits, const char *text, size_t 
     return rc;
 }
 
-/* Bytes of a text that are given rather than asked: a question up to "Answer:", a fact up to its
- * verb, so that names, which nobody can guess, cost nothing. */
-static size_t given(const char *text)
-{
-    static const char *const marks[] = { "Answer:", " is ", " are ", " any " };
-    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        const char *p = strstr(text, marks[i]);
-        if (p)
-            return (size_t)(p - text) + (i ? 0 : strlen(marks[i]));
-    }
-    return 0;
-}
-
 int pretrain_data_next(struct pretrain_data *d, struct err *err)
 {
     bool fits = true;
     restart(d);
     for (;;) {
         char text[TEXT_MAX];
-        world_text(text, sizeof(text), d->world, TRAIN_STREAM, d->next);
-        int rc = append(d, &fits, text, given(text), err);
+        bool learn[TEXT_MAX];
+        world_text(text, learn, sizeof(text), d->world, TRAIN_STREAM, d->next);
+        int rc = append(d, &fits, text, learn, err);
         if (rc)
             return rc;
         if (!fits)
@@ -144,11 +134,14 @@ int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct
         restart(d);
         for (size_t i = done; !rc && fits && i < questions; i++) {
             char text[TEXT_MAX];
+            bool learn[TEXT_MAX];
             world_question(&q, d->world, stream, i);
             size_t n = strlen(q.prompt);
             memcpy(text, q.prompt, n);
             memcpy(text + n, q.answer, strlen(q.answer) + 1);
-            rc = append(d, &fits, text, n, err);
+            for (size_t j = 0; j < sizeof(learn); j++)
+                learn[j] = j >= n;
+            rc = append(d, &fits, text, learn, err);
         }
         if (rc || (rc = train_predict(&loss, best, NULL, t, &d->batch, err)))
             break;

@@ -9,15 +9,16 @@
 /* What the world is like. Changing any of these makes another world: the demo pair has to be
  * trained again. */
 enum { THINGS = 1000 };
-enum { KINDS = 32, CHOICES = 5, MIN_PIECES = 3, MAX_PIECES = 4 };
+enum { KINDS = 32, CHOICES = 5, LETTERS = 8, MIN_PIECES = 3, MAX_PIECES = 4 };
 
 /* Frequency of the thing of rank r (from 0) is 1 / (r + ZIPF_SHIFT) ^ exponent; 0 is uniform.
  * READ: what training texts speak of; ASKED: what the questions of world_question ask for. */
 static const double ZIPF_READ = 1.0, ZIPF_ASKED = 0.0, ZIPF_SHIFT = 10;
 
-/* Of the training texts: this share are questions with answers, this share say where a kind is
- * found, the others are plain facts about a thing. */
-static const double SHARE_QUESTIONS = 0.3, SHARE_KIND_FACTS = 0.05;
+/* Of the training texts: this share are questions with answers, this share only practise finding
+ * letters (all five choices of a list are asked), this share say where a kind is found, the others
+ * are plain facts about a thing. */
+static const double SHARE_QUESTIONS = 0.3, SHARE_LETTERS = 0.15, SHARE_KIND_FACTS = 0.05;
 
 /* A lead and a verb of a question go together in training unless (lead + verb) % HELD_OUT is 0:
  * those pairs are the tests'. */
@@ -75,19 +76,27 @@ static const char *const verbs[] = {
 static const char *const articles[] = { "a", "the", "any" };
 static const char *const tails[] = { "?", " today?", " most likely?", " in this world?" };
 
-/* %n is the thing, %k its kind, %s the plural of the kind, %p the place. */
+/* %n is the thing, %k its kind, %s the plural of the kind, %p the place, %c the letter; what is
+ * in brackets is to be learnt, the rest is given. */
 static const char *const thing_facts[] = {
-    "A %n is a kind of %k.",    "The %n is a kind of %k.", "Every %n is a kind of %k.",
-    "The %n is one of the %s.", "A %n is a %k.",           "Any %n is a %k.",
+    "A %n[ is a kind of %k.]",    "The %n[ is a kind of %k.]", "Every %n[ is a kind of %k.]",
+    "The %n[ is one of the %s.]", "A %n[ is a %k.]",           "Any %n[ is a %k.]",
 };
 static const char *const kind_facts[] = {
-    "Every %k is found in the %p.",
-    "All %s are found in the %p.",
-    "You find any %k in the %p.",
-    "A %k is found in the %p.",
+    "Every %k[ is found in the %p.]",
+    "All %s[ are found in the %p.]",
+    "You find any %k[ in the %p.]",
+    "A %k[ is found in the %p.]",
 };
 static const char answer_form[] =
-    " A %n is a kind of %k, and every %k is found in the %p. The answer is (%c).";
+    "[ A %n is a kind of %k, and every %k is found in the %p. The answer is (%c).]";
+/* From the easiest to the one that answers end with. */
+static const char *const letter_forms[] = {
+    " %p[%c]",
+    " %p ([%c]).",
+    " The %p is ([%c]).",
+    " Found in the %p. The answer is ([%c]).",
+};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -215,6 +224,8 @@ const char *world_place(const struct world *w, size_t thing)
 struct text {
     char *p;
     size_t n, cap;
+    bool *learn; /* of each byte; or NULL */
+    bool learning;
 };
 
 static void put(struct text *t, const char *s)
@@ -223,14 +234,20 @@ static void put(struct text *t, const char *s)
     if (n >= t->cap - t->n)
         n = t->cap - t->n - 1;
     memcpy(t->p + t->n, s, n);
+    for (size_t i = 0; t->learn && i < n; i++)
+        t->learn[t->n + i] = t->learning;
     t->n += n;
     t->p[t->n] = 0;
 }
 
-/* Write a form with its %n, %k, %s, %p and %c filled in. */
+/* Write a form filled in. */
 static void put_form(struct text *t, const char *form, const char *name, size_t kind, char letter)
 {
     for (; *form; form++) {
+        if (*form == '[' || *form == ']') {
+            t->learning = *form == '[';
+            continue;
+        }
         char c[2] = { *form, 0 };
         const char *s = c;
         if (*form == '%') {
@@ -264,36 +281,61 @@ static void put_line(struct text *t, struct draw *d, const char *name, bool test
     put(t, tails[draw_below(d, COUNT(tails))]);
 }
 
+/* The first CHOICES of a shuffle of all places, `place` swapped in at a random spot, which is
+ * returned. */
+static size_t draw_choices(size_t choice[KINDS], struct draw *d, size_t place)
+{
+    size_t right = draw_below(d, CHOICES);
+    for (size_t i = 0; i < KINDS; i++)
+        choice[i] = i;
+    choice[place] = choice[0];
+    choice[0] = place;
+    for (size_t i = 1; i < CHOICES; i++) {
+        size_t j = i + draw_below(d, KINDS - i), other = choice[j];
+        choice[j] = choice[i];
+        choice[i] = other;
+    }
+    choice[0] = choice[right];
+    choice[right] = place;
+    return right;
+}
+
+static void put_choices(struct text *t, const size_t choice[], size_t n)
+{
+    put(t, "Choices:\n");
+    for (size_t i = 0; i < n; i++) {
+        put(t, (char[]){ (char)('A' + i), '.', ' ', 0 });
+        put(t, kinds[choice[i]].place);
+        put(t, "\n");
+    }
+    put(t, "Answer:");
+}
+
+/* A list, and some of its choices in any order with their letters. */
+static void put_letters(struct text *t, struct draw *d)
+{
+    size_t choice[KINDS], n = 2 + draw_below(d, CHOICES - 1);
+    const char *form = letter_forms[draw_below(d, COUNT(letter_forms))];
+    draw_choices(choice, d, draw_below(d, KINDS));
+    put_choices(t, choice, n);
+    for (size_t i = 0; i < LETTERS; i++) {
+        size_t right = draw_below(d, n);
+        put_form(t, form, "", choice[right], (char)('A' + right));
+    }
+}
+
 static void make_question(struct world_question *q, const struct world *w, struct draw *d,
                           size_t thing, bool test)
 {
+    size_t choice[KINDS];
     q->thing = thing;
     q->kind = q->place = w->kind[thing];
-    /* The first CHOICES of a shuffle of all places, the right one swapped in at a random spot. */
-    size_t place[KINDS], right = draw_below(d, CHOICES);
-    for (size_t i = 0; i < KINDS; i++)
-        place[i] = i;
-    place[q->place] = place[0];
-    place[0] = q->place;
-    for (size_t i = 1; i < CHOICES; i++) {
-        size_t j = i + draw_below(d, KINDS - i), other = place[j];
-        place[j] = place[i];
-        place[i] = other;
-    }
-    place[0] = place[right];
-    place[right] = q->place;
-    q->letter = (char)('A' + right);
-
-    struct text t = { q->prompt, 0, sizeof(q->prompt) };
+    q->letter = (char)('A' + draw_choices(choice, d, q->place));
+    struct text t = { q->prompt, 0, sizeof(q->prompt), NULL, false };
     put_line(&t, d, w->name[thing], test);
-    put(&t, "\nChoices:\n");
-    for (size_t i = 0; i < CHOICES; i++) {
-        put(&t, (char[]){ (char)('A' + i), '.', ' ', 0 });
-        put(&t, kinds[place[i]].place);
-        put(&t, "\n");
-    }
-    put(&t, "Answer:");
-    t = (struct text){ q->answer, 0, sizeof(q->answer) };
+    put(&t, "\n");
+    put_choices(&t, choice, CHOICES);
+    t = (struct text){ q->answer, 0, sizeof(q->answer), NULL, false };
     put_form(&t, answer_form, w->name[thing], q->kind, q->letter);
 }
 
@@ -304,18 +346,22 @@ void world_question(struct world_question *out, const struct world *w, uint64_t 
     make_question(out, w, &d, thing, stream & 1);
 }
 
-size_t world_text(char *out, size_t cap, const struct world *w, uint64_t stream, uint64_t i)
+size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uint64_t stream,
+                  uint64_t i)
 {
     struct draw d = draw_open(w->seed, TAG_TEXT, stream, i);
-    struct text t = { out, 0, cap };
+    struct text t = { out, 0, cap, learn, false };
     double what = rand_unit(d.key, d.n++);
     size_t thing = draw_rank(&d, w->read);
     if (what < SHARE_QUESTIONS) {
         struct world_question q;
         make_question(&q, w, &d, thing, stream & 1);
         put(&t, q.prompt);
+        t.learning = true;
         put(&t, q.answer);
-    } else if (what < SHARE_QUESTIONS + SHARE_KIND_FACTS) {
+    } else if (what < SHARE_QUESTIONS + SHARE_LETTERS) {
+        put_letters(&t, &d);
+    } else if (what < SHARE_QUESTIONS + SHARE_LETTERS + SHARE_KIND_FACTS) {
         put_form(&t, kind_facts[draw_below(&d, COUNT(kind_facts))], "", draw_below(&d, KINDS), 0);
     } else {
         const char *form = thing_facts[draw_below(&d, COUNT(thing_facts))];

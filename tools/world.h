@@ -6,6 +6,7 @@
 #ifndef TOOLS_WORLD_H
 #define TOOLS_WORLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,8 +42,10 @@ void world_question(struct world_question *out, const struct world *w, uint64_t 
 
 /* Training text number i of a stream: a fact sentence, or a question with its answer; things are
  * met with Zipf frequencies, in questions too (world_question draws them by its own rule). Returns
- * the length; at most cap - 1 bytes are written, terminated; cap >= 1. */
-size_t world_text(char *out, size_t cap, const struct world *w, uint64_t stream, uint64_t i);
+ * the length; at most cap - 1 bytes are written, terminated; cap >= 1. learn (or NULL): [cap], true
+ * for the bytes that a reader should learn to foresee; the others (a question, a name) are given. */
+size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uint64_t stream,
+                  uint64_t i);
 
 /* The letter an answer names ("The answer is (C)."; the last one, if there are several), or 0. */
 char world_extract(const char *answer);
