@@ -16,9 +16,9 @@ struct word { /* one distinct pre-token */
 struct trainer {
     struct word *words;
     size_t nwords;
-    int32_t *symbols; /* of all words; a merged-away place holds NONE at the word's end */
-    size_t *counts;   /* [pieces][pieces] */
-    size_t pieces;    /* rows of counts */
+    int32_t *symbols;   /* of all words; a merged-away place holds NONE at the word's end */
+    size_t *counts;     /* [pieces][pieces] */
+    size_t pieces;      /* rows of counts */
     int32_t (*pair)[2]; /* of each piece above the bytes */
 };
 

@@ -2,7 +2,8 @@
  *
  * Source: Sennrich et al. (arXiv 1508.07909), on bytes as in GPT-2: the text is cut by Qwen2's
  * pre-tokenizer, then the most frequent pair of neighbours becomes a piece, again and again. Of
- * equally frequent pairs the one with the lower ids wins, so the result depends on the text alone. */
+ * equally frequent pairs the one with the lower ids wins, so the result depends on the text alone.
+ */
 #ifndef MODEL_BPE_TRAIN_H
 #define MODEL_BPE_TRAIN_H
 
@@ -19,7 +20,7 @@ struct bpe_vocab {
     struct str *pieces, *merges;
     int32_t *types;
     size_t npieces, nmerges;
-    uint32_t eot; /* id of <|endoftext|> */
+    uint32_t eot;  /* id of <|endoftext|> */
     char *letters; /* what the strings point into */
 };
 

@@ -7,7 +7,7 @@
 #include "kernels/os.h"
 #include "model/train_parts.h"
 
-enum { LAYER_TENSORS = 12, ALIGN = 16 };
+enum { LAYER_TENSORS = 12, ALIGN = 16, EMBEDDING_GAIN = 3 };
 
 static size_t most(size_t a, size_t b)
 {
@@ -192,6 +192,8 @@ static void fill_weights(struct train *t, uint64_t seed)
         double deviation = pow_f64((double)x->cols, -0.5);
         if (sums)
             deviation *= pow_f64(2 * (double)t->c.layers, -0.5);
+        if (i == 0)
+            deviation *= EMBEDDING_GAIN;
         if (x->rows > 1)
             fill_normal(x->value, n, deviation, rand_u64(seed, i));
         else

@@ -45,9 +45,10 @@ struct train_rate {
 };
 
 /* Random weights from a seed: normal, deviation 1/sqrt(columns), smaller where they add to the
- * residual stream; biases 0, norms 1. Needs a tied head and head_dim, hidden, ffn and vocab that
- * are multiples of 16 (ERR_ARG). tokens: the largest batch; doc: its longest document. k and pool
- * are borrowed; pool may be NULL. On error *out is NULL. */
+ * residual stream, three times that in the embedding (with less, attention to equal tokens takes
+ * much longer to form); biases 0, norms 1. Needs a tied head and head_dim, hidden, ffn and vocab
+ * that are multiples of 16 (ERR_ARG). tokens: the largest batch; doc: its longest document. k and
+ * pool are borrowed; pool may be NULL. On error *out is NULL. */
 int train_open(struct train **out, const struct model_config *c, const struct kernels *k,
                struct pool *pool, size_t tokens, size_t doc, uint64_t seed, struct err *err);
 void train_close(struct train *t); /* NULL is fine */

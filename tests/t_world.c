@@ -111,9 +111,14 @@ static void check_texts(const struct world *w)
     size_t questions = 0, n = 4000, frequent = 0, rare = 0;
     for (uint64_t i = 0; i < n; i++) {
         char text[1024], cut[9];
-        size_t len = world_text(text, sizeof(text), w, 0, i);
+        bool learn[1024];
+        size_t len = world_text(text, learn, sizeof(text), w, 0, i);
         CHECK(len == strlen(text) && len > 10 && text[len - 1] == '.');
-        CHECK(world_text(cut, sizeof(cut), w, 0, i) == 8 && !strncmp(cut, text, 8) && !cut[8]);
+        CHECK(!learn[0] && learn[len - 1]); /* something is given, and the end is to be learnt */
+        const char *asked = strstr(text, "Answer:");
+        CHECK(!asked || (!learn[asked + 6 - text] && learn[asked + 7 - text]));
+        CHECK(world_text(cut, NULL, sizeof(cut), w, 0, i) == 8 && !strncmp(cut, text, 8) &&
+              !cut[8]);
         questions += !strncmp(text, "Question: ", 10);
         CHECK(!strchr(text, '%'));
         for (size_t t = 0; t < 20; t++) {
@@ -123,6 +128,35 @@ static void check_texts(const struct world *w)
     }
     CHECK(questions > n / 20 && questions < n * 19 / 20);
     CHECK(frequent > 3 * rare && frequent > 0);
+}
+
+/* Each letter to be learnt is the one that the list gives for the place before it. */
+static void check_practice(const struct world *w)
+{
+    for (uint64_t i = 0; i < 400; i++) {
+        char text[1024];
+        bool learn[1024];
+        size_t n = world_practice(text, learn, sizeof(text), w, i % 2, 0, i), letters = 0;
+        CHECK(n == strlen(text));
+        for (size_t at = 0; at < n; at++) {
+            if (!learn[at])
+                continue;
+            char line[32] = { text[at], '.', ' ' };
+            CHECK(text[at] >= 'A' && text[at] <= 'E');
+            const char *listed = strstr(text, line);
+            CHECK(listed && listed < strstr(text, "Answer:"));
+            size_t len = strcspn(listed + 3, "\n");
+            memcpy(line, listed + 3, len);
+            line[len] = 0;
+            const char *last = NULL;
+            for (const char *p = text; (p = strstr(p, line)) && p < text + at; p++)
+                last = p;
+            CHECK(last && last > strstr(text, "Answer:"));
+            CHECK(i % 2 == 0 || last + len == text + at);
+            letters++;
+        }
+        CHECK(letters == 8);
+    }
 }
 
 int main(void)
@@ -135,6 +169,7 @@ int main(void)
     check_streams(w, same);
     check_wording(w);
     check_texts(w);
+    check_practice(w);
     world_close(w);
     world_close(same);
     world_close(other);

@@ -2,11 +2,12 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/math.h"
 #include "model/tokenizer.h"
 #include "tools/pretrain_data.h"
 #include "tools/world.h"
 
-enum { TRAIN_STREAM = 0, TEXT_MAX = 1024 };
+enum { TRAIN_STREAM = 0, PRACTICE_KEY = 77, TEXT_MAX = 1024 };
 
 int pretrain_data_open(struct pretrain_data *d, const struct world *world,
                        const struct tokenizer *tokenizer, size_t tokens, struct err *err)
@@ -81,7 +82,10 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
     for (;;) {
         char text[TEXT_MAX];
         bool learn[TEXT_MAX];
-        world_text(text, learn, sizeof(text), d->world, TRAIN_STREAM, d->next);
+        if (rand_unit(PRACTICE_KEY, d->next) < d->practice)
+            world_practice(text, learn, sizeof(text), d->world, d->easy, TRAIN_STREAM, d->next);
+        else
+            world_text(text, learn, sizeof(text), d->world, TRAIN_STREAM, d->next);
         int rc = append(d, &fits, text, learn, err);
         if (rc)
             return rc;

@@ -2,6 +2,7 @@
 #ifndef TOOLS_PRETRAIN_DATA_H
 #define TOOLS_PRETRAIN_DATA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,9 +18,11 @@ struct pretrain_data {
     const struct world *world;
     const struct tokenizer *tokenizer;
     uint32_t eot;
-    size_t tokens;      /* of a batch, at most */
-    uint64_t next;      /* number of the next text of the training stream */
-    uint64_t read;      /* tokens given out so far */
+    size_t tokens;   /* of a batch, at most */
+    double practice; /* share of the texts that only practise finding letters; to be set */
+    bool easy;       /* these in their easiest form; to be set */
+    uint64_t next;   /* number of the next text of the training stream */
+    uint64_t read;   /* tokens given out so far */
     uint32_t *ids, *target;
     size_t *ends;
     struct train_batch batch; /* the latest */
@@ -29,8 +32,7 @@ int pretrain_data_open(struct pretrain_data *d, const struct world *world,
                        const struct tokenizer *tokenizer, size_t tokens, struct err *err);
 void pretrain_data_close(struct pretrain_data *d);
 
-/* Fill d->batch with the next texts of the training stream. Targets: everything of a fact after
- * the name, only the answer of a question. */
+/* Fill d->batch with the next texts of the training stream. Targets are what they give to learn. */
 int pretrain_data_next(struct pretrain_data *d, struct err *err);
 
 /* Shares of right answers at the critical tokens, the reference answer read so far: the first

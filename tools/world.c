@@ -15,10 +15,9 @@ enum { KINDS = 32, CHOICES = 5, LETTERS = 8, MIN_PIECES = 3, MAX_PIECES = 4 };
  * READ: what training texts speak of; ASKED: what the questions of world_question ask for. */
 static const double ZIPF_READ = 1.0, ZIPF_ASKED = 0.0, ZIPF_SHIFT = 10;
 
-/* Of the training texts: this share are questions with answers, this share only practise finding
- * letters (all five choices of a list are asked), this share say where a kind is found, the others
- * are plain facts about a thing. */
-static const double SHARE_QUESTIONS = 0.3, SHARE_LETTERS = 0.15, SHARE_KIND_FACTS = 0.05;
+/* Of the training texts: this share are questions with answers, this share say where a kind is
+ * found, the others are plain facts about a thing. */
+static const double SHARE_QUESTIONS = 0.3, SHARE_KIND_FACTS = 0.05;
 
 /* A lead and a verb of a question go together in training unless (lead + verb) % HELD_OUT is 0:
  * those pairs are the tests'. */
@@ -107,7 +106,7 @@ struct world {
     double read[THINGS], asked[THINGS]; /* cumulative frequencies, the last is 1 */
 };
 
-enum { TAG_NAMES = 1, TAG_KINDS, TAG_QUESTION, TAG_TEXT };
+enum { TAG_NAMES = 1, TAG_KINDS, TAG_QUESTION, TAG_TEXT, TAG_PRACTICE };
 
 /* A sequence of random numbers of its own for each (seed, tag, stream, i). */
 struct draw {
@@ -311,19 +310,6 @@ static void put_choices(struct text *t, const size_t choice[], size_t n)
     put(t, "Answer:");
 }
 
-/* A list, and some of its choices in any order with their letters. */
-static void put_letters(struct text *t, struct draw *d)
-{
-    size_t choice[KINDS], n = 2 + draw_below(d, CHOICES - 1);
-    const char *form = letter_forms[draw_below(d, COUNT(letter_forms))];
-    draw_choices(choice, d, draw_below(d, KINDS));
-    put_choices(t, choice, n);
-    for (size_t i = 0; i < LETTERS; i++) {
-        size_t right = draw_below(d, n);
-        put_form(t, form, "", choice[right], (char)('A' + right));
-    }
-}
-
 static void make_question(struct world_question *q, const struct world *w, struct draw *d,
                           size_t thing, bool test)
 {
@@ -359,13 +345,27 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uin
         put(&t, q.prompt);
         t.learning = true;
         put(&t, q.answer);
-    } else if (what < SHARE_QUESTIONS + SHARE_LETTERS) {
-        put_letters(&t, &d);
-    } else if (what < SHARE_QUESTIONS + SHARE_LETTERS + SHARE_KIND_FACTS) {
+    } else if (what < SHARE_QUESTIONS + SHARE_KIND_FACTS) {
         put_form(&t, kind_facts[draw_below(&d, COUNT(kind_facts))], "", draw_below(&d, KINDS), 0);
     } else {
         const char *form = thing_facts[draw_below(&d, COUNT(thing_facts))];
         put_form(&t, form, w->name[thing], w->kind[thing], 0);
+    }
+    return t.n;
+}
+
+size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
+                      uint64_t stream, uint64_t i)
+{
+    struct draw d = draw_open(w->seed, TAG_PRACTICE, stream, i);
+    struct text t = { out, 0, cap, learn, false };
+    size_t choice[KINDS], n = 2 + draw_below(&d, CHOICES - 1);
+    const char *form = letter_forms[easy ? 0 : draw_below(&d, COUNT(letter_forms))];
+    draw_choices(choice, &d, draw_below(&d, KINDS));
+    put_choices(&t, choice, n);
+    for (size_t j = 0; j < LETTERS; j++) {
+        size_t right = draw_below(&d, n);
+        put_form(&t, form, "", choice[right], (char)('A' + right));
     }
     return t.n;
 }

@@ -43,9 +43,17 @@ void world_question(struct world_question *out, const struct world *w, uint64_t 
 /* Training text number i of a stream: a fact sentence, or a question with its answer; things are
  * met with Zipf frequencies, in questions too (world_question draws them by its own rule). Returns
  * the length; at most cap - 1 bytes are written, terminated; cap >= 1. learn (or NULL): [cap], true
- * for the bytes that a reader should learn to foresee; the others (a question, a name) are given. */
+ * for the bytes that a reader should learn to foresee; the others (a question, a name) are given.
+ */
 size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uint64_t stream,
                   uint64_t i);
+
+/* Practice number i of a stream: a list of two to five choices, and some of them in any order with
+ * their letters, which are all there is to learn. easy: the letter follows the choice at once; else
+ * sometimes after a few words, as in an answer. Small models that begin with these find the trick
+ * of looking back at the list within minutes; from questions alone they hardly do. */
+size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
+                      uint64_t stream, uint64_t i);
 
 /* The letter an answer names ("The answer is (C)."; the last one, if there are several), or 0. */
 char world_extract(const char *answer);

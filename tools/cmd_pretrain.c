@@ -1,0 +1,199 @@
+/* cmd_pretrain.c - `mizzle pretrain`: the demo models, from nothing but a seed. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/base.h"
+#include "kernels/cpu.h"
+#include "kernels/pool.h"
+#include "model/bpe_train.h"
+#include "model/tokenizer.h"
+#include "tools/cmd.h"
+#include "tools/pretrain_run.h"
+#include "tools/setting.h"
+#include "tools/teach.h"
+#include "tools/world.h"
+
+static const char *size, *out;
+static bool all, resume, quiet;
+static size_t steps, save_every = 200;
+static uint64_t seed = WORLD_SEED;
+
+static const struct opt_group pretrain_opts = {
+    "Pretraining",
+    (const struct opt[]){
+        { "--out", "-o", OPT_STR, &out, "DIR", "folder for the files; made if it is not there" },
+        { "--all", NULL, OPT_FLAG, &all, NULL,
+          "everything: vocabulary, all four models, a router for each edge model" },
+        { "--size", NULL, OPT_STR, &size, "NAME",
+          "one model alone: 0.1, 0.5, 1 or cloud (vocabulary included)" },
+        { "--steps", NULL, OPT_SIZE, &steps, "N",
+          "instead of the size's own number of steps (a different model comes out)" },
+        { "--seed", "-s", OPT_U64, &seed, "N",
+          "of the world, the weights and the texts (default: 1)" },
+        { "--resume", NULL, OPT_FLAG, &resume, NULL,
+          "go on from the checkpoints in DIR, to the same bits; finished models are kept" },
+        { "--save-every", NULL, OPT_SIZE, &save_every, "N",
+          "steps between checkpoints (default: 200)" },
+        { "--quiet", "-q", OPT_FLAG, &quiet, NULL, "no progress on the terminal" },
+        { "--threads", "-t", OPT_SIZE, &engine_opts.threads, "N",
+          "threads to compute with (default: all processors)" },
+        { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
+          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group *const groups[] = { &pretrain_opts, NULL };
+
+static void print_result(const char *name, const struct pretrain_result *r)
+{
+    if (r->skipped)
+        printf("%-9s finished before\n", name);
+    else
+        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f\n", name, r->params,
+               r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.kind,
+               100 * r->score.place, 100 * r->score.letter);
+    fflush(stdout);
+}
+
+static int train_models(const struct pretrain_job *job, struct err *err)
+{
+    printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s\n", "model", "parameters", "steps", "tokens",
+           "loss", "minutes", "kind%", "place%", "letter%");
+    for (size_t i = 0; i < PRETRAIN_SIZES; i++) {
+        struct pretrain_plan plan = pretrain_plans[i];
+        struct pretrain_result r;
+        if (size && strcmp(size, plan.size) != 0 && strcmp(size, plan.name) != 0)
+            continue;
+        if (steps)
+            plan.steps = steps;
+        int rc = pretrain_run(&r, job, &plan, i, err);
+        if (rc)
+            return rc;
+        print_result(plan.name, &r);
+    }
+    return OK;
+}
+
+/* The router of one edge model, beside it. */
+static int train_router(const char *name, struct err *err)
+{
+    char model[PRETRAIN_PATH], router[PRETRAIN_PATH];
+    struct engine edge;
+    struct router_form form = { 0 };
+    struct teach_options o;
+    struct teach_report report;
+    int rc = pretrain_path(model, out, name, ".gguf", err);
+    if (rc == OK)
+        rc = pretrain_path(router, out, name, ".router.safetensors", err);
+    if (rc == OK)
+        rc = engine_open(&edge, model, true, err);
+    if (rc)
+        return rc;
+    teach_defaults(&o);
+    o.world = seed;
+    o.seed = seed;
+    o.quiet = quiet;
+    rc = teach_router(&form, &report, &edge, NULL, &o, err);
+    if (rc == OK)
+        rc = router_form_save(router, &form, err);
+    router_form_close(&form);
+    engine_close(&edge);
+    if (rc == OK)
+        printf("%-9s router: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
+               (double)report.cut.threshold, 100 * report.cut.routed, 100 * report.cut.caught);
+    return rc;
+}
+
+static int train_all(struct pretrain_job *job, struct err *err)
+{
+    struct bpe_vocab *vocab = NULL;
+    struct tokenizer *tokenizer = NULL;
+    struct world *world = NULL;
+    int rc = world_open(&world, seed, err);
+    if (rc == OK)
+        rc = pretrain_vocab(&vocab, &tokenizer, world, out, err);
+    job->world = world;
+    job->vocab = vocab;
+    job->tokenizer = tokenizer;
+    if (rc == OK)
+        rc = train_models(job, err);
+    for (size_t i = 0; all && rc == OK && i < PRETRAIN_SIZES; i++)
+        if (!strncmp(pretrain_plans[i].name, "edge", 4))
+            rc = train_router(pretrain_plans[i].name, err);
+    tokenizer_close(tokenizer);
+    bpe_vocab_free(vocab);
+    world_close(world);
+    return rc;
+}
+
+static int check(int nargs, char **argv, struct err *err)
+{
+    if (nargs)
+        return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
+    if (!out)
+        return err_set(err, ERR_ARG, "--out: expected a folder");
+    if (all == (size != NULL))
+        return err_set(err, ERR_ARG, "expected either --all or --size");
+    if (size && !pretrain_plan_find(size))
+        return err_set(err, ERR_ARG, "--size: expected 0.1, 0.5, 1 or cloud, found %s", size);
+    if (steps > 1000000 || !save_every)
+        return err_set(err, ERR_ARG, "%s",
+                       steps ? "--steps: at most 1000000" : "--save-every: expected at least 1");
+    if (mkdir(out, 0777) && errno != EEXIST)
+        return err_set(err, ERR_IO, "%s: %s", out, strerror(errno));
+    return OK;
+}
+
+static int run(int argc, char **argv)
+{
+    struct err err = { "" };
+    struct kernels kernels;
+    struct pretrain_job job = { .kernels = &kernels, .out = NULL };
+    int nargs = 0, status = opt_parse(&cmd_pretrain, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    setting_catch_interrupts();
+    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
+    int rc = check(nargs, argv, &err);
+    if (rc == OK)
+        rc = kernels_pick(&kernels, isa && *isa ? isa : NULL, cpu_detect(), &err);
+    if (rc == OK)
+        rc = pool_open(&job.pool, engine_opts.threads, &err);
+    if (rc == OK) {
+        job.out = out;
+        job.seed = seed;
+        job.resume = resume;
+        job.quiet = quiet;
+        job.save_every = save_every;
+        rc = train_all(&job, &err);
+    }
+    pool_close(job.pool);
+    if (rc == ERR_STOP)
+        fprintf(stderr, "mizzle pretrain: interrupted; --resume goes on from here\n");
+    return rc == OK ? EXIT_FINE : cmd_fail("pretrain", rc, &err);
+}
+
+const struct command cmd_pretrain = {
+    .name = "pretrain",
+    .summary = "train the small demo models from scratch",
+    .args = "",
+    .description =
+        "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
+        "about an invented world: facts about things, and questions with answers. The small models "
+        "(edge) read little and know the frequent things; the large one (cloud) reads more. First "
+        "they practise finding a place in a list of choices.\n"
+        "The same seed gives the same bits on every machine, kernel set and number of threads, "
+        "interrupted or not. Ctrl-C saves a checkpoint and ends with status 130; --resume goes on "
+        "from it.\n"
+        "For each model a line tells its parameters, steps, tokens read, last loss, minutes, and "
+        "how often on test questions, with the reference answer read so far, it foresees the "
+        "kind, the place and the letter. `mizzle eval` asks for whole answers.\n"
+        "  mizzle pretrain --all --out demo\n"
+        "  mizzle pretrain --size 0.1 --steps 200 --out demo",
+    .groups = groups,
+    .run = run,
+};
