@@ -247,7 +247,7 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
         if (code != OK)
             return code;
     }
-    bool there = size_align(&start, r->at, align) && size_within(start, end, r->n);
+    bool there = size_align(&start, r->at, align) && (!end || size_within(start, end, r->n));
     if (!there && !(header_only && (start == r->n || r->at == r->n)))
         return err_set(r->err, ERR_FORMAT,
                        "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->w->path,
