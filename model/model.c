@@ -1,0 +1,424 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/os.h"
+#include "kernels/pool.h"
+#include "model/model.h"
+#include "weights/weights.h"
+
+struct model {
+    struct model_config config;
+    const struct kernels *k;
+    struct model_layer *layers;
+    struct panels embedding, head;
+    const float *final_norm;
+    unsigned char *arena;
+    size_t bytes, params;
+};
+
+/* While a model is made: where each part comes from and where it goes. */
+struct matrix {
+    struct panels *to;
+    const struct tensor *from; /* NULL: random */
+    size_t at;
+};
+
+struct vector {
+    const float **to;
+    const struct tensor *from; /* NULL: one, or zero for a bias */
+    size_t n, at;
+    float fill;
+};
+
+struct builder {
+    struct model *m;
+    const struct weights *w;
+    struct matrix *mats;
+    struct vector *vecs;
+    size_t nmats, nvecs, total;
+    enum ptype type; /* of random matrices */
+    uint64_t seed;
+    struct err *err;
+};
+
+static int place(struct builder *b, size_t *at, size_t bytes)
+{
+    *at = b->total;
+    if (!size_add(&b->total, b->total, bytes) || !size_align(&b->total, b->total, 64))
+        return err_set(b->err, ERR_FORMAT, "%s: the model does not fit in memory",
+                       b->w ? weights_path(b->w) : "model");
+    return OK;
+}
+
+static bool ptype_of(enum ptype *out, int type)
+{
+    switch (type) {
+    case W_F32:
+    case W_F16:
+        *out = P_F32;
+        return true;
+    case W_BF16:
+        *out = P_BF16;
+        return true;
+    case W_Q8_0:
+        *out = P_Q8;
+        return true;
+    case W_Q4_0:
+        *out = P_Q4;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int add_matrix(struct builder *b, struct panels *to, const char *name, size_t rows,
+                      size_t cols)
+{
+    const struct tensor *t = NULL;
+    enum ptype type = b->type;
+    if (b->w && !(t = weights_want(b->w, name, rows, cols, b->err)))
+        return ERR_FORMAT;
+    if (t && !ptype_of(&type, t->type))
+        return err_set(b->err, ERR_FORMAT,
+                       "%s: tensor %s: type expected F32, F16, BF16, Q8_0 or Q4_0, found %s",
+                       weights_path(b->w), name, wtype_name(t->type));
+    size_t panel, total, at;
+    if (!panels_bytes(&panel, &total, type, rows, cols))
+        return err_set(b->err, ERR_FORMAT, "%s: tensor %s: %zu columns do not suit %s",
+                       b->w ? weights_path(b->w) : "model", name, cols, panels_type_name(type));
+    int rc = place(b, &at, total);
+    if (rc)
+        return rc;
+    *to = (struct panels){ .type = type, .rows = rows, .cols = cols, .panel_bytes = panel };
+    b->mats[b->nmats++] = (struct matrix){ to, t, at };
+    b->m->params += rows * cols;
+    return OK;
+}
+
+static int add_vector(struct builder *b, const float **to, const char *name, size_t n, float fill)
+{
+    const struct tensor *t = NULL;
+    if (b->w && !(t = weights_want(b->w, name, n, 0, b->err)))
+        return ERR_FORMAT;
+    struct vector v = { to, t, n, 0, fill };
+    int rc = place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
+    if (rc)
+        return rc;
+    b->vecs[b->nvecs++] = v;
+    b->m->params += n;
+    return OK;
+}
+
+/* Biases: all three of a layer, or none in the whole file (then zero). */
+static int add_bias(struct builder *b, const float **to, const char *name, size_t n)
+{
+    if (b->w && !weights_find(b->w, "blk.0.attn_q.bias") && !weights_find(b->w, name)) {
+        struct vector v = { to, NULL, n, 0, 0.0f };
+        int rc = place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
+        b->vecs[b->nvecs++] = v;
+        return rc;
+    }
+    return add_vector(b, to, name, n, 0.0f);
+}
+
+static int bind_layer(struct builder *b, size_t i)
+{
+    const struct model_config *c = &b->m->config;
+    struct model_layer *l = &b->m->layers[i];
+    size_t h = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    const struct {
+        struct panels *to;
+        const char *name;
+        size_t rows, cols;
+    } mats[] = {
+        { &l->q, "attn_q", q, h },           { &l->k, "attn_k", kv, h },
+        { &l->v, "attn_v", kv, h },          { &l->o, "attn_output", h, q },
+        { &l->gate, "ffn_gate", c->ffn, h }, { &l->up, "ffn_up", c->ffn, h },
+        { &l->down, "ffn_down", h, c->ffn },
+    };
+    const struct {
+        const float **to;
+        const char *name;
+        size_t n;
+        bool bias;
+    } vecs[] = {
+        { &l->attn_norm, "attn_norm.weight", h, false },
+        { &l->ffn_norm, "ffn_norm.weight", h, false },
+        { &l->bq, "attn_q.bias", q, true },
+        { &l->bk, "attn_k.bias", kv, true },
+        { &l->bv, "attn_v.bias", kv, true },
+    };
+    char name[64];
+    int rc = OK;
+    for (size_t j = 0; !rc && j < sizeof(mats) / sizeof(mats[0]); j++) {
+        snprintf(name, sizeof(name), "blk.%zu.%s.weight", i, mats[j].name);
+        rc = add_matrix(b, mats[j].to, name, mats[j].rows, mats[j].cols);
+    }
+    for (size_t j = 0; !rc && j < sizeof(vecs) / sizeof(vecs[0]); j++) {
+        snprintf(name, sizeof(name), "blk.%zu.%s", i, vecs[j].name);
+        rc = vecs[j].bias ? add_bias(b, vecs[j].to, name, vecs[j].n)
+                          : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
+    }
+    return rc;
+}
+
+static int bind_all(struct builder *b)
+{
+    struct model *m = b->m;
+    const struct model_config *c = &m->config;
+    b->mats = calloc(c->layers * 7 + 2, sizeof(*b->mats));
+    b->vecs = calloc(c->layers * 5 + 1, sizeof(*b->vecs));
+    m->layers = calloc(c->layers, sizeof(*m->layers));
+    if (!b->mats || !b->vecs || !m->layers)
+        return err_set(b->err, ERR_NOMEM, "model: out of memory");
+    int rc = add_matrix(b, &m->embedding, "token_embd.weight", c->vocab, c->hidden);
+    for (size_t i = 0; !rc && i < c->layers; i++)
+        rc = bind_layer(b, i);
+    if (!rc)
+        rc = add_vector(b, &m->final_norm, "output_norm.weight", c->hidden, 1.0f);
+    if (!rc && !c->tied)
+        rc = add_matrix(b, &m->head, "output.weight", c->vocab, c->hidden);
+    return rc;
+}
+
+/* One matrix on its way into the arena; panels may be packed by several threads. */
+struct packing {
+    const struct builder *b;
+    const struct matrix *mat;
+    unsigned char *dst;
+    _Atomic int failed;
+};
+
+static void pack_panel(const struct packing *k, size_t p)
+{
+    const struct panels *w = k->mat->to;
+    const struct tensor *t = k->mat->from;
+    unsigned char *dst = k->dst + p * w->panel_bytes;
+    switch (t->type) {
+    case W_F32:
+        panels_pack_f32(dst, t->data, w->rows, w->cols, p);
+        break;
+    case W_F16:
+        panels_pack_f16(dst, t->data, w->rows, w->cols, p);
+        break;
+    case W_BF16:
+        panels_pack_bf16(dst, t->data, w->rows, w->cols, p);
+        break;
+    case W_Q8_0:
+        panels_pack_q8_0(dst, t->data, w->rows, w->cols, p);
+        break;
+    default:
+        panels_pack_q4_0(dst, t->data, w->rows, w->cols, p);
+        break;
+    }
+}
+
+enum { RAW_Q8 = 34, RAW_Q4 = 18 }; /* bytes of a GGUF block of 32 */
+
+static size_t raw_bytes(enum ptype type, size_t cols)
+{
+    return type == P_F32    ? cols * sizeof(float)
+           : type == P_BF16 ? cols * sizeof(uint16_t)
+           : type == P_Q8   ? cols / GROUP * RAW_Q8
+                            : cols / GROUP * RAW_Q4;
+}
+
+/* One row of uniform weights with about the spread of a trained matrix, as a file would hold it:
+ * values in [-s, s), s = 1.7 / sqrt(cols). */
+static void random_row(unsigned char *out, const struct panels *w, uint64_t seed, size_t row)
+{
+    float s = 1.7f / sqrtf((float)w->cols);
+    size_t bytes = raw_bytes(w->type, w->cols), words = bytes / 8 + 1;
+    if (w->type == P_F32 || w->type == P_BF16) {
+        for (size_t i = 0; i < w->cols; i++) {
+            float v = (float)(rand_unit(seed, row * w->cols + i) * 2 - 1) * s;
+            uint16_t h = bf16_from_f32(v);
+            memcpy(out + i * (w->type == P_F32 ? 4 : 2), w->type == P_F32 ? (void *)&v : &h,
+                   w->type == P_F32 ? 4 : 2);
+        }
+        return;
+    }
+    for (size_t i = 0; i < words; i++) {
+        uint64_t r = rand_u64(seed, row * words + i);
+        memcpy(out + i * 8, &r, bytes - i * 8 < 8 ? bytes - i * 8 : 8);
+    }
+    size_t block = w->type == P_Q8 ? RAW_Q8 : RAW_Q4;
+    uint16_t scale = f16_from_f32(s / (w->type == P_Q8 ? 128.0f : 8.0f));
+    for (size_t i = 0; i < bytes; i += block)
+        memcpy(out + i, &scale, sizeof(scale));
+}
+
+static void random_panel(struct packing *k, unsigned char *rows, size_t p)
+{
+    const struct panels *w = k->mat->to;
+    size_t row_bytes = raw_bytes(w->type, w->cols), n = w->rows - p * PANEL;
+    uint64_t seed = k->b->seed ^ rand_u64(k->mat->at, 1);
+    n = n < PANEL ? n : PANEL;
+    for (size_t r = 0; r < n; r++)
+        random_row(rows + r * row_bytes, w, seed, p * PANEL + r);
+    unsigned char *dst = k->dst + p * w->panel_bytes;
+    if (w->type == P_F32)
+        panels_pack_f32(dst, rows, n, w->cols, 0);
+    else if (w->type == P_BF16)
+        panels_pack_bf16(dst, rows, n, w->cols, 0);
+    else if (w->type == P_Q8)
+        panels_pack_q8_0(dst, rows, n, w->cols, 0);
+    else
+        panels_pack_q4_0(dst, rows, n, w->cols, 0);
+}
+
+static void pack_chunk(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)thread;
+    struct packing *k = arg;
+    const struct panels *w = k->mat->to;
+    unsigned char *rows = NULL;
+    if (!k->mat->from && !(rows = malloc(PANEL * raw_bytes(w->type, w->cols)))) {
+        k->failed = 1;
+        return;
+    }
+    for (size_t p = first; p < last; p++)
+        if (rows)
+            random_panel(k, rows, p);
+        else
+            pack_panel(k, p);
+    free(rows);
+}
+
+static int fill_vector(const struct builder *b, const struct vector *v)
+{
+    float *out = (float *)(void *)(b->m->arena + v->at);
+    *v->to = out;
+    for (size_t i = 0; i < v->n; i++)
+        out[i] = v->fill;
+    return v->from ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
+}
+
+static int pack_all(const struct builder *b, struct pool *pool)
+{
+    struct model *m = b->m;
+    m->bytes = b->total;
+    m->arena = os_alloc(b->total);
+    if (!m->arena)
+        return err_set(b->err, ERR_NOMEM, "model: no memory for %zu bytes of weights", b->total);
+    for (size_t i = 0; i < b->nvecs; i++) {
+        int rc = fill_vector(b, &b->vecs[i]);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < b->nmats; i++) {
+        struct packing k = { .b = b, .mat = &b->mats[i], .dst = m->arena + b->mats[i].at };
+        k.mat->to->data = k.dst;
+        pool_for(pool, panels_count(k.mat->to->rows), 4, pack_chunk, &k);
+        if (k.failed)
+            return err_set(b->err, ERR_NOMEM, "model: out of memory");
+        if (k.mat->from)
+            os_dontneed(k.mat->from->data, k.mat->from->bytes);
+    }
+    if (m->config.tied)
+        m->head = m->embedding;
+    return OK;
+}
+
+static int build(struct model **out, struct builder *b, const struct model_config *config,
+                 const struct kernels *k, struct pool *pool)
+{
+    *out = NULL;
+    b->m = calloc(1, sizeof(*b->m));
+    int rc = ERR_NOMEM;
+    if (b->m) {
+        b->m->config = *config;
+        b->m->k = k;
+        rc = bind_all(b);
+        if (!rc)
+            rc = pack_all(b, pool);
+    } else {
+        err_set(b->err, ERR_NOMEM, "model: out of memory");
+    }
+    free(b->mats);
+    free(b->vecs);
+    if (rc)
+        model_close(b->m);
+    else
+        *out = b->m;
+    return rc;
+}
+
+int model_open(struct model **out, const struct weights *w, const struct kernels *k,
+               struct pool *pool, struct err *err)
+{
+    struct model_config config;
+    *out = NULL;
+    int rc = model_config_read(&config, w, err);
+    if (rc)
+        return rc;
+    struct builder b = { .w = w, .err = err };
+    return build(out, &b, &config, k, pool);
+}
+
+int model_random(struct model **out, const struct model_config *config, enum ptype type,
+                 const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
+{
+    struct builder b = { .type = type, .seed = seed, .err = err };
+    return build(out, &b, config, k, pool);
+}
+
+void model_close(struct model *m)
+{
+    if (!m)
+        return;
+    if (m->arena)
+        os_free(m->arena, m->bytes);
+    free(m->layers);
+    free(m);
+}
+
+const struct model_config *model_config(const struct model *m)
+{
+    return &m->config;
+}
+
+const struct kernels *model_kernels(const struct model *m)
+{
+    return m->k;
+}
+
+const struct model_layer *model_layer(const struct model *m, size_t i)
+{
+    return &m->layers[i];
+}
+
+const struct panels *model_embedding(const struct model *m)
+{
+    return &m->embedding;
+}
+
+const struct panels *model_head(const struct model *m)
+{
+    return &m->head;
+}
+
+const float *model_final_norm(const struct model *m)
+{
+    return m->final_norm;
+}
+
+size_t model_bytes(const struct model *m)
+{
+    return m->bytes;
+}
+
+size_t model_params(const struct model *m)
+{
+    return m->params;
+}
+
+const char *model_type_name(const struct model *m)
+{
+    return panels_type_name(m->layers[0].down.type);
+}

@@ -1,0 +1,203 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/math.h"
+#include "kernels/os.h"
+#include "kernels/pool.h"
+#include "model/session_parts.h"
+
+static size_t round16(size_t n)
+{
+    return (n + PANEL - 1) / PANEL * PANEL;
+}
+
+/* Lays the arena out: called once to count (base NULL), once to place. */
+struct layout {
+    unsigned char *base;
+    size_t at;
+    bool overflow;
+};
+
+static void *take(struct layout *l, size_t n, size_t each)
+{
+    size_t bytes, at = l->at;
+    if (!size_mul(&bytes, n, each) || !size_add(&l->at, l->at, bytes) ||
+        !size_align(&l->at, l->at, 64))
+        l->overflow = true;
+    return l->base && !l->overflow ? l->base + at : NULL;
+}
+
+static void lay_out(struct session *s, struct layout *l)
+{
+    const struct model_config *c = model_config(s->m);
+    size_t n = SESSION_CHUNK, threads = pool_threads(s->pool), f = sizeof(float);
+    size_t half = c->head_dim / 2, blocks = s->context / ATTN_BLOCK + 1;
+    size_t wide = c->ffn > s->ld_q ? c->ffn : s->ld_q;
+    wide = wide > s->ld_h ? wide : s->ld_h;
+    s->ids = take(l, s->context, sizeof(*s->ids));
+    s->inv_freq = take(l, half, sizeof(*s->inv_freq));
+    s->cos = take(l, n * half, f);
+    s->sin = take(l, n * half, f);
+    s->x = take(l, n * s->ld_h, f);
+    s->xn = take(l, n * s->ld_h, f);
+    s->q = take(l, n * s->ld_q, f);
+    s->k = take(l, n * s->ld_kv, f);
+    s->v = take(l, n * s->ld_kv, f);
+    s->heads = take(l, c->heads * n * s->hd16, f);
+    s->att = take(l, n * s->ld_q, f);
+    s->gate = take(l, n * s->ld_f, f);
+    s->up = take(l, n * s->ld_f, f);
+    s->out = take(l, n * s->ld_h, f);
+    s->final = take(l, n * s->ld_h, f);
+    s->post = take(l, n * s->ld_h, f);
+    s->logits = take(l, round16(c->vocab), f);
+    s->act.q = take(l, n * wide, 1);
+    s->act.scale = take(l, n * (wide / GROUP + 1), f);
+    s->act.sum = take(l, n * (wide / GROUP + 1), sizeof(int32_t));
+    /* Tiles: two parts a thread. One token split by block: a part for each KV head and block. */
+    size_t tiles = 2 * threads * TILE * s->per, split = c->heads * blocks;
+    s->part_rows = TILE * s->per;
+    size_t rows = tiles > split ? tiles : split;
+    s->part_max = take(l, rows, f);
+    s->part_sum = take(l, rows, f);
+    s->part_out = take(l, rows * s->hd16, f);
+    size_t each = s->hd16 * (s->kv == KVCACHE_F32 ? sizeof(float) : sizeof(uint16_t)), half_cache;
+    if (!size_mul(&half_cache, c->layers * c->kv_heads * each, s->context))
+        l->overflow = true;
+    s->cache_half = l->overflow ? 0 : half_cache;
+    s->cache = take(l, 2, s->cache_half);
+}
+
+int session_open(struct session **out, const struct model *m, struct pool *pool, size_t context,
+                 enum kvcache kv, struct err *err)
+{
+    const struct model_config *c = model_config(m);
+    *out = NULL;
+    if (context == 0 || context > UINT32_MAX)
+        return err_set(err, ERR_ARG, "context: expected at least 1 position, found %zu", context);
+    struct session *s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "session: out of memory");
+    s->m = m;
+    s->pool = pool;
+    s->context = context;
+    s->kv = kv;
+    s->hd16 = round16(c->head_dim);
+    s->per = c->heads / c->kv_heads;
+    s->ld_h = round16(c->hidden);
+    s->ld_q = round16(c->heads * c->head_dim);
+    s->ld_kv = round16(c->kv_heads * c->head_dim);
+    s->ld_f = round16(c->ffn);
+    s->logits_of = SIZE_MAX;
+    struct layout count = { 0 };
+    lay_out(s, &count);
+    if (!count.overflow)
+        s->arena = os_alloc(count.at);
+    if (!s->arena) {
+        free(s);
+        return err_set(err, ERR_NOMEM, "session: no memory for a context of %zu positions",
+                       context);
+    }
+    s->bytes = count.at;
+    struct layout place = { .base = s->arena };
+    lay_out(s, &place);
+    double log_theta = log_f64((double)c->rope_theta);
+    for (size_t i = 0; i < c->head_dim / 2; i++)
+        s->inv_freq[i] = exp_f64(-(double)(2 * i) / (double)c->head_dim * log_theta);
+    *out = s;
+    return OK;
+}
+
+void session_close(struct session *s)
+{
+    if (!s)
+        return;
+    os_free(s->arena, s->bytes);
+    free(s);
+}
+
+int session_eval(struct session *s, const uint32_t *ids, size_t n, const _Atomic int *stop,
+                 struct err *err)
+{
+    size_t vocab = model_config(s->m)->vocab, start = s->length;
+    if (n == 0 || n > s->context - s->length)
+        return err_set(err, ERR_ARG, "context: %zu tokens after %zu do not fit in %zu positions", n,
+                       s->length, s->context);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= vocab)
+            return err_set(err, ERR_ARG, "token id %lu: expected below %zu", (unsigned long)ids[i],
+                           vocab);
+    s->logits_of = SIZE_MAX;
+    s->kept = 0;
+    /* The short chunk comes first, so that the last one keeps SESSION_CHUNK hidden states. */
+    size_t first = n % SESSION_CHUNK ? n % SESSION_CHUNK : SESSION_CHUNK;
+    for (size_t done = 0, size = first; done < n; done += size, size = SESSION_CHUNK) {
+        size = done ? SESSION_CHUNK : first;
+        if (forward_chunk(s, ids + done, size, stop)) {
+            s->length = start;
+            return err_set(err, ERR_STOP, "interrupted");
+        }
+        memcpy(s->ids + s->length, ids + done, size * sizeof(*ids));
+        s->length += size;
+        s->kept = size;
+    }
+    return OK;
+}
+
+void session_rewind(struct session *s, size_t n)
+{
+    if (n >= s->length)
+        return;
+    s->length = n;
+    s->kept = 0;
+    s->logits_of = SIZE_MAX;
+}
+
+const struct model *session_model(const struct session *s)
+{
+    return s->m;
+}
+
+size_t session_length(const struct session *s)
+{
+    return s->length;
+}
+
+size_t session_context(const struct session *s)
+{
+    return s->context;
+}
+
+const uint32_t *session_ids(const struct session *s)
+{
+    return s->ids;
+}
+
+size_t session_bytes(const struct session *s)
+{
+    return s->bytes;
+}
+
+const float *session_hidden(const struct session *s, enum tap tap, size_t back)
+{
+    if (back >= s->kept)
+        return NULL;
+    return (tap == TAP_FINAL ? s->final : s->post) + (s->kept - 1 - back) * s->ld_h;
+}
+
+const float *session_logits(struct session *s, size_t back)
+{
+    if (back >= s->kept)
+        return NULL;
+    if (s->logits_of != back) {
+        forward_head(s, s->kept - 1 - back);
+        s->logits_of = back;
+    }
+    return s->logits;
+}
+
+int session_has_logits(const struct session *s)
+{
+    return s->logits_of == 0;
+}
