@@ -129,13 +129,12 @@ static int write_keys(struct job *job, struct err *err)
                  !(folder && starts(kv->key.p, "tokenizer.")))
             ggufw_kv(job->g, kv);
     }
-    ggufw_u32(job->g, "general.file_type", file_type(job->type));
+    const struct tensor *embedding = weights_find(w, "token_embd.weight");
+    int code = folder ? convert_vocab(job->g, w, embedding->shape[0], err) : OK;
+    ggufw_u32(job->g, "general.file_type", file_type(job->type)); /* last, in either case */
     if (quantised(job->type))
         ggufw_u32(job->g, "general.quantization_version", 2);
-    const struct tensor *embedding = weights_find(w, "token_embd.weight");
-    if (!folder)
-        return OK;
-    return convert_vocab(job->g, w, embedding->shape[0], err);
+    return code;
 }
 
 static void progress(struct job *job, bool last)

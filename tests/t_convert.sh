@@ -1,0 +1,130 @@
+#!/bin/sh
+# mizzle convert: types, round trips, refusals, what is left behind; with a tokenizer, where there is one.
+set -u
+mizzle=${MIZZLE:-build/mizzle}
+data=${MIZZLE_TESTDATA:-../shared/data}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+skipped=
+
+fail() {
+    echo "t_convert: $*" >&2
+    exit 1
+}
+
+# expect STATUS ARGS...: nothing on stdout; one line on stderr where it fails.
+expect() {
+    want=$1
+    shift
+    ${RUN:-} "$mizzle" convert "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    got=$?
+    [ "$got" -eq "$want" ] || fail "$*: status $got, expected $want: $(cat "$tmp/err")"
+    [ ! -s "$tmp/out" ] || fail "$*: wrote to stdout"
+    [ "$want" -eq 0 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "$*: not one line: $(cat "$tmp/err")"
+    # nothing unfinished stays behind
+    ls "$tmp" | grep -q '\.part$' && fail "$*: left a .part file"
+}
+
+# has FILE TEXT: info's JSON of the file holds that text.
+has() {
+    ${RUN:-} "$mizzle" info "$1" --json --tensors >"$tmp/json" || fail "info $1"
+    grep -qF "$2" "$tmp/json" || fail "$1: expected $2 in $(cut -c1-2000 "$tmp/json")"
+}
+
+same() {
+    cmp "$1" "$2" >"$tmp/out" 2>&1 || fail "$1 and $2 differ: $(cat "$tmp/out")"
+}
+
+expect 2
+expect 2 one --type f32
+expect 2 one two
+expect 2 one two three --type f32
+expect 2 one two --type q4_k
+expect 2 one two --type i8
+expect 3 "$tmp/none" "$tmp/a.gguf" --type f32
+[ ! -e "$tmp/a.gguf" ] || fail "a refused input left an output"
+
+src=$data/weights/stories260K_qwen2
+[ -r "$src/config.json" ] || {
+    echo "SKIP: $src is not there"
+    exit 77
+}
+rows='rows that are no multiple of 32'
+for type in f32 F16 bf16 Q8_0 q4_0; do
+    expect 0 "$src" "$tmp/$type.gguf" --type $type
+done
+grep -q "5 tensors have $rows.*blk.0.ffn_down.weight" "$tmp/err" || fail "said nothing about fallbacks"
+has "$tmp/f32.gguf" '"types":{"F32":{"tensors":62,'
+has "$tmp/F16.gguf" '"types":{"F32":{"tensors":26,"bytes":5376},"F16":{"tensors":36,'
+has "$tmp/bf16.gguf" '"BF16":{"tensors":36,'
+has "$tmp/Q8_0.gguf" '"F16":{"tensors":5,"bytes":110080},"Q8_0":{"tensors":31,'
+has "$tmp/q4_0.gguf" '"Q4_0":{"tensors":30,'
+has "$tmp/q4_0.gguf" '{"name":"token_embd.weight","type":"Q8_0"'
+has "$tmp/q4_0.gguf" '"tokenizer":"no_vocab"'
+has "$tmp/q4_0.gguf" '"architecture":"qwen2"'
+expect 0 "$src" "$tmp/pure.gguf" --type q4_0 --pure
+has "$tmp/pure.gguf" '"Q4_0":{"tensors":31,'
+
+# A type written again is the same file; exact types survive the way there and back.
+for type in f32 F16 bf16 Q8_0; do
+    expect 0 "$tmp/$type.gguf" "$tmp/again.gguf" --type $type
+    same "$tmp/$type.gguf" "$tmp/again.gguf"
+done
+for type in F16 bf16; do
+    expect 0 "$tmp/$type.gguf" "$tmp/wide.gguf" --type f32
+    expect 0 "$tmp/wide.gguf" "$tmp/again.gguf" --type $type
+    same "$tmp/$type.gguf" "$tmp/again.gguf"
+done
+# one thread or several: the same bytes; an existing file is replaced
+expect 0 "$src" "$tmp/again.gguf" --type q4_0 -t 1
+same "$tmp/q4_0.gguf" "$tmp/again.gguf"
+
+# the folder's engine and the file's give the same logits
+${RUN:-} "$mizzle" logits -m "$src" --ids 1,2,3 -o "$tmp/a.f32" >"$tmp/out" 2>&1 || fail "logits: $(cat "$tmp/out")"
+${RUN:-} "$mizzle" logits -m "$tmp/f32.gguf" --ids 1,2,3 -o "$tmp/b.f32" >"$tmp/out" 2>&1 || fail "logits: $(cat "$tmp/out")"
+same "$tmp/a.f32" "$tmp/b.f32"
+
+# refusals
+expect 2 "$tmp/f32.gguf" "$tmp/f32.gguf" --type f32
+ln "$tmp/f32.gguf" "$tmp/link.gguf"
+expect 2 "$tmp/f32.gguf" "$tmp/link.gguf" --type f32
+expect 2 "$tmp/f32.gguf" "$tmp" --type f32
+expect 3 "$tmp/f32.gguf" "$tmp/no/such.gguf" --type f32
+expect 3 "$src/model.safetensors" "$tmp/x.gguf" --type f32
+grep -q 'config.json' "$tmp/err" || fail "a lone safetensors file: $(cat "$tmp/err")"
+head -c 900000 "$tmp/f32.gguf" >"$tmp/cut.gguf"
+expect 3 "$tmp/cut.gguf" "$tmp/x.gguf" --type f32
+[ ! -e "$tmp/x.gguf" ] || fail "a refused input left an output"
+
+# another architecture is only rewritten, its keys and vocabulary kept
+if [ -r "$data/weights/stories260K/stories260K.gguf" ]; then
+    expect 0 "$data/weights/stories260K/stories260K.gguf" "$tmp/llama.gguf" --type q8_0
+    has "$tmp/llama.gguf" '"architecture":"llama"'
+    has "$tmp/llama.gguf" '"tokenizer":"llama","tokens":512'
+fi
+
+# a real vocabulary, on a random model with rows for it and some more
+real=$data/tokenizer/qwen2.5-0.5b-instruct
+random=$data/../oracle/make_random_qwen2.py
+if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$tmp/out"; then
+    /usr/bin/python3 "$random" "$tmp/model" --vocab 151936 --hidden 32 --heads 2 --kv 1 --ffn 64 --layers 1 ||
+        fail "make_random_qwen2.py"
+    cp "$real/vocab.json" "$real/merges.txt" "$real/tokenizer_config.json" "$tmp/model"
+    expect 0 "$tmp/model" "$tmp/real.gguf" --type q8_0
+    has "$tmp/real.gguf" '"tokenizer":"gpt2","tokens":151936'
+    printf 'Hello, w\303\266rld! <|im_start|>user\n 12345\n' >"$tmp/text"
+    for special in "" --special; do
+        ${RUN:-} "$mizzle" tokenize -m "$real" $special <"$tmp/text" >"$tmp/a" || fail "tokenize $real"
+        ${RUN:-} "$mizzle" tokenize -m "$tmp/real.gguf" $special <"$tmp/text" >"$tmp/b" || fail "tokenize real.gguf"
+        same "$tmp/a" "$tmp/b"
+    done
+    grep -aq '\[PAD151665\]' "$tmp/real.gguf" || fail "rows beyond the vocabulary are not padded"
+    grep -aq '\[PAD151664\]' "$tmp/real.gguf" && fail "a used token was padded"
+    grep -aq 'tokenizer.chat_template' "$tmp/real.gguf" || fail "the chat template is missing"
+else
+    skipped="SKIP: no test data or no numpy: a real vocabulary was not converted"
+fi
+[ -z "$skipped" ] || {
+    echo "$skipped"
+    exit 77
+}
