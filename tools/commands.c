@@ -4,7 +4,7 @@
 #include "tools/cmd.h"
 
 const struct command *const commands[] = {
-    &cmd_eval, &cmd_router, &cmd_convert, &cmd_info, &cmd_man, NULL,
+    &cmd_eval, &cmd_cloud, &cmd_router, &cmd_convert, &cmd_info, &cmd_logits, &cmd_man, NULL,
 };
 
 int cmd_fail(const char *name, int code, const struct err *err)

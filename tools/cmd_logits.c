@@ -1,0 +1,177 @@
+/* cmd_logits.c - `mizzle logits`: raw logits and hidden states, to compare with other engines. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "model/session.h"
+#include "tools/cmd.h"
+#include "tools/setting.h"
+
+static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
+
+static const struct opt_group own = {
+    "Logits",
+    (const struct opt[]){
+        { "--ids", NULL, OPT_STR, &ids_text, "IDS", "token ids, separated by commas or blanks" },
+        { "--ids-file", NULL, OPT_STR, &ids_file, "FILE", "the same from a file" },
+        { "--output", "-o", OPT_STR, &out_path, "FILE",
+          "raw little-endian f32 logits [ids][vocab]; - for stdout" },
+        { "--hidden", NULL, OPT_STR, &hidden_path, "FILE",
+          "raw little-endian f32 hidden states [ids][hidden]; - for stdout" },
+        { "--tap", NULL, OPT_STR, &tap_name, "NAME", "final or post_attn (default: final)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group *const groups[] = { &own, &opt_engine, NULL };
+
+static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *err)
+{
+    uint32_t *ids = calloc(strlen(text) / 2 + 1, sizeof(*ids));
+    *n = 0;
+    if (!ids)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    while (*(text += strspn(text, ", \t\r\n"))) {
+        char *end;
+        errno = 0;
+        unsigned long long id = strtoull(text, &end, 10);
+        if (end == text || *text == '-' || *text == '+' || errno || id > UINT32_MAX ||
+            !strchr(", \t\r\n", *end)) {
+            free(ids);
+            return err_set(err, ERR_ARG, "ids: expected numbers, found %.20s", text);
+        }
+        ids[(*n)++] = (uint32_t)id;
+        text = end;
+    }
+    *out = ids;
+    if (*n)
+        return OK;
+    free(ids);
+    return err_set(err, ERR_ARG, "ids: expected at least one (--ids or --ids-file)");
+}
+
+static int read_ids(uint32_t **ids, size_t *n, struct err *err)
+{
+    enum { MOST = 1 << 22 };
+    if (!ids_file)
+        return parse_ids(ids, n, ids_text ? ids_text : "", err);
+    FILE *f = fopen(ids_file, "rb");
+    char *text = f ? calloc(1, MOST + 1) : NULL;
+    size_t got = text ? fread(text, 1, MOST, f) : 0;
+    int rc;
+    if (!f)
+        rc = err_set(err, ERR_IO, "%s: %s", ids_file, strerror(errno));
+    else if (!text)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    else if (ferror(f) || got == MOST || strlen(text) != got)
+        rc = err_set(err, ERR_FORMAT, "%s: expected a text of ids below 4 MiB", ids_file);
+    else
+        rc = parse_ids(ids, n, text, err);
+    free(text);
+    if (f)
+        fclose(f);
+    return rc;
+}
+
+static int open_out(FILE **f, const char *path, struct err *err)
+{
+    *f = NULL;
+    if (!path)
+        return OK;
+    *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
+    return *f ? OK : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+static int close_out(FILE *f, const char *path, struct err *err)
+{
+    if (!f || !(f == stdout ? fflush(f) : fclose(f)))
+        return OK;
+    return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+}
+
+/* Teacher-forced, as many tokens at a time as keep their hidden states. */
+static int write_all(struct session *s, const uint32_t *ids, size_t n, enum tap tap, FILE *logits,
+                     FILE *hidden, struct err *err)
+{
+    const struct model_config *c = model_config(session_model(s));
+    for (size_t at = 0; at < n;) {
+        size_t some = n - at < SESSION_CHUNK ? n - at : SESSION_CHUNK;
+        int rc = session_eval(s, ids + at, some, &interrupted, err);
+        if (rc)
+            return rc;
+        for (size_t back = some; back-- > 0;) {
+            if (logits &&
+                fwrite(session_logits(s, back), sizeof(float), c->vocab, logits) != c->vocab)
+                return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
+            if (hidden &&
+                fwrite(session_hidden(s, tap, back), sizeof(float), c->hidden, hidden) != c->hidden)
+                return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
+            if (interrupted)
+                return err_set(err, ERR_STOP, "interrupted");
+        }
+        at += some;
+    }
+    return OK;
+}
+
+static int logits(const uint32_t *ids, size_t n, struct err *err)
+{
+    enum tap tap = strcmp(tap_name, "post_attn") ? TAP_FINAL : TAP_POST_ATTN;
+    if (tap == TAP_FINAL && strcmp(tap_name, "final"))
+        return err_set(err, ERR_ARG, "--tap: expected final or post_attn, found %s", tap_name);
+    if (!out_path && !hidden_path)
+        return err_set(err, ERR_ARG, "nothing to write: expected -o FILE or --hidden FILE");
+    enum kvcache kv = engine_opts.kv && !strcmp(engine_opts.kv, "f16") ? KVCACHE_F16 : KVCACHE_F32;
+    if (engine_opts.kv && kv == KVCACHE_F32 && strcmp(engine_opts.kv, "f32"))
+        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", engine_opts.kv);
+    struct engine e;
+    struct session *s = NULL;
+    FILE *to = NULL, *hidden = NULL;
+    int rc = engine_open(&e, NULL, false, err);
+    if (rc)
+        return rc;
+    rc = session_open(&s, e.model, e.pool, n, kv, err);
+    if (!rc)
+        rc = open_out(&to, out_path, err);
+    if (!rc)
+        rc = open_out(&hidden, hidden_path, err);
+    if (!rc)
+        rc = write_all(s, ids, n, tap, to, hidden, err);
+    int closed = close_out(to, out_path, rc ? NULL : err);
+    int closed2 = close_out(hidden, hidden_path, rc || closed ? NULL : err);
+    session_close(s);
+    engine_close(&e);
+    return rc ? rc : closed ? closed : closed2;
+}
+
+static int run(int argc, char **argv)
+{
+    struct err err = { "" };
+    int nargs = 0, status = opt_parse(&cmd_logits, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    uint32_t *ids = NULL;
+    size_t n = 0;
+    setting_catch_interrupts();
+    int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1])
+                   : read_ids(&ids, &n, &err);
+    if (!rc)
+        rc = logits(ids, n, &err);
+    free(ids);
+    return cmd_fail("logits", rc, &err);
+}
+
+const struct command cmd_logits = {
+    .name = "logits",
+    .summary = "token ids to raw logits and hidden states",
+    .args = "",
+    .description =
+        "Runs the given ids through the model, teacher-forced, and writes the logits after each of "
+        "them, padded rows unmasked, and on request the hidden states, as raw little-endian f32. "
+        "Keys and values are kept in f32 unless --kv says otherwise.\n\n"
+        "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32",
+    .groups = groups,
+    .run = run,
+};
