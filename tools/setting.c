@@ -170,19 +170,23 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
     if (!off && !r->required && strcmp(cloud_opts.mode, "auto") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected auto, off or required, found %s",
                        cloud_opts.mode);
-    if (off || (r->policy == POLICY_NEVER && !r->required)) {
-        if (off && r->policy == POLICY_ALWAYS)
-            return err_set(err, ERR_NET, "policy always: the cloud is off");
-        return OK;
-    }
-    if (url && *url)
-        return connect_cloud(r, e, url, err);
-    if (engine_opts.model) {
-        if (r->required || r->policy == POLICY_ALWAYS)
+    bool always = r->policy == POLICY_ALWAYS, has_url = url && *url;
+    if (off)
+        return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
+    if (!has_url && engine_opts.model) {
+        if (r->required || always)
             return err_set(err, ERR_NET, "there is no cloud: name one with --cloud-url");
-        fprintf(stderr, "mizzle: cloud off: no --cloud-url\n");
+        if (r->policy != POLICY_NEVER || !route_opts.policy)
+            fprintf(stderr, "mizzle: cloud off: no --cloud-url\n");
         return OK;
     }
+    if (r->policy == POLICY_NEVER && !r->required) {
+        if (!route_opts.policy)
+            fprintf(stderr, "mizzle: cloud off: no router beside the model, and no --policy\n");
+        return OK;
+    }
+    if (has_url)
+        return connect_cloud(r, e, url, err);
     const struct stand_in_options o = { .isa = engine_opts.isa, .threads = engine_opts.threads };
     int rc = stand_in_open(&r->server, &o, err);
     return rc == OK ? connect_cloud(r, e, stand_in_url(r->server), err) : rc;
@@ -195,9 +199,6 @@ int routing_open(struct routing *r, const struct engine *e, struct err *err)
     int rc = open_policy(r, e, model ? model : "the model", err);
     if (rc == OK)
         rc = open_cloud(r, e, err);
-    if (rc == OK && !r->cloud && engine_opts.model && !route_opts.policy && !r->router &&
-        (cloud_opts.url || getenv("MIZZLE_CLOUD_URL")) && strcmp(cloud_opts.mode, "auto") == 0)
-        fprintf(stderr, "mizzle: cloud off: no router beside %s, and no --policy\n", model);
     if (rc != OK)
         routing_close(r);
     return rc;
