@@ -3,9 +3,19 @@
 
 #include "tools/cmd.h"
 
+/* clang-format off: one a line */
 const struct command *const commands[] = {
-    &cmd_eval, &cmd_cloud, &cmd_router, &cmd_convert, &cmd_info, &cmd_logits, &cmd_man, NULL,
+    &cmd_run,
+    &cmd_eval,
+    &cmd_cloud,
+    &cmd_router,
+    &cmd_convert,
+    &cmd_info,
+    &cmd_logits,
+    &cmd_man,
+    NULL,
 };
+/* clang-format on */
 
 int cmd_fail(const char *name, int code, const struct err *err)
 {

@@ -1,0 +1,92 @@
+#include "tools/run_json.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/tokenizer.h"
+#include "model/unicode.h"
+#include "tools/show.h"
+
+static void put_char(uint32_t c, const char *bytes, size_t n)
+{
+    if (c == '"' || c == '\\')
+        printf("\\%c", (int)c);
+    else if (c == '\n' || c == '\t')
+        fputs(c == '\n' ? "\\n" : "\\t", stdout);
+    else if (show_harmless(c))
+        fwrite(bytes, 1, n, stdout);
+    else
+        printf("\\u%04x", (unsigned)c);
+}
+
+/* Put the characters of text[n]; returns how many bytes at the end begin one that is cut. */
+static size_t put_text(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        uint32_t c;
+        bool ok;
+        size_t len = unicode_decode(&c, text + i, n - i, &ok);
+        unsigned char lead = (unsigned char)text[i];
+        if (!ok && i + len == n && lead >= 0xc2 && lead <= 0xf4)
+            return len;
+        put_char(c, ok ? text + i : "\xef\xbf\xbd", ok ? len : 3);
+        i += len;
+    }
+    return 0;
+}
+
+/* The text that this token completes. A cut character is glued together byte by byte. */
+static void put_token_text(struct run_json *j, uint32_t id)
+{
+    size_t n = 0, i = 0;
+    const char *bytes = tokenizer_is_control(j->tok, id) ? NULL : tokenizer_bytes(j->tok, id, &n);
+    if (!bytes)
+        return;
+    while (j->n && i < n) {
+        char glued[4];
+        size_t len = j->n;
+        memcpy(glued, j->cut, len);
+        glued[len++] = bytes[i++];
+        j->n = put_text(glued, len);
+        memmove(j->cut, glued + len - j->n, j->n);
+    }
+    if (i < n) {
+        j->n = put_text(bytes + i, n - i);
+        memcpy(j->cut, bytes + n - j->n, j->n);
+    }
+}
+
+bool run_json_token(struct run_json *j, const struct decode_token *t)
+{
+    printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
+    if (!t->eog)
+        put_token_text(j, t->id);
+    printf("\",\"source\":\"%s\",\"score\":%.9g,\"edge_id\":", source_name(t->source),
+           (double)t->score);
+    if (t->has_edge)
+        printf("%" PRIu32, t->edge_id);
+    else
+        fputs("null", stdout);
+    printf(",\"ms\":%.3f}\n", t->ms);
+    return fflush(stdout) == 0;
+}
+
+double run_speed(const struct decode_stats *s)
+{
+    double ms = s->total_ms - s->ttft_ms;
+    return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
+}
+
+void run_json_done(const struct decode_stats *s)
+{
+    printf("{\"event\":\"done\",\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
+           "\"prompt_tokens\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,\"bytes_up\":%" PRIu64
+           ",\"bytes_down\":%" PRIu64 ",\"router_ms\":%.3f,\"edge_ms\":%.3f,\"cloud_ms\":%.3f,"
+           "\"reason\":\"%s\"}\n",
+           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->ttft_ms, run_speed(s),
+           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms,
+           finish_name(s->finish));
+    fflush(stdout);
+}
