@@ -127,7 +127,7 @@ install: all
 	install -m 755 $(BUILD)/mizzle '$(DESTDIR)$(PREFIX)/bin/mizzle'
 	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
 	install -m 644 $(BUILD)/mizzle.1 '$(SHARE)/man/man1/mizzle.1'
-	for f in weights/milli/*; do install -m 644 "$$f" '$(SHARE)/mizzle/milli/'; done
+	for f in weights/milli/*; do [ ! -f "$$f" ] || install -m 644 "$$f" '$(SHARE)/mizzle/milli/'; done
 
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/mizzle' '$(SHARE)/man/man1/mizzle.1'

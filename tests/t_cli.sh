@@ -45,7 +45,7 @@ for c in $commands; do
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
 done
 if command -v groff >/dev/null; then
-    groff -man -Tascii -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
+    groff -man -Tascii -P-cbou -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
     [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"
     grep -q 'EXIT STATUS' "$dir/page" || fail "the page is cut"
 else

@@ -26,7 +26,8 @@ static struct {
     struct sample_params sample;
 } options = { .max_tokens = 256,
               .question = SIZE_MAX,
-              .sample = { .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1 } };
+              .sample = {
+                  .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .seed = 1 } };
 
 static const struct opt_group text_opts = {
     "Text",
@@ -64,7 +65,7 @@ static const struct opt_group sample_opts = {
         { "--repeat-penalty", NULL, OPT_FLOAT, &options.sample.repeat_penalty, "X",
           "penalty of tokens that were there; 1: off (default: 1)" },
         { "--seed", "-s", OPT_U64, &options.sample.seed, "N",
-          "of sampling, of policy random and of --question (default: 0)" },
+          "of sampling, of policy random and of --question (default: 1)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };

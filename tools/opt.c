@@ -258,14 +258,16 @@ void opt_wrap(FILE *to, const char *text, int indent)
 
 void opt_help(FILE *to, const struct command *cmd)
 {
-    fprintf(to, "mizzle %s: %s\n\nUsage: mizzle %s [options]%s%s\n\n", cmd->name, cmd->summary,
-            cmd->name, *cmd->args ? " " : "", cmd->args);
+    int at = fprintf(to, "mizzle %s:", cmd->name);
+    wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
+    fprintf(to, "\nUsage: mizzle %s [options]%s%s\n\n", cmd->name, *cmd->args ? " " : "",
+            cmd->args);
     opt_wrap(to, cmd->description, 0);
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
         fprintf(to, "\n%s:\n", cmd->groups[g]->title);
         for (const struct opt *o = cmd->groups[g]->opts; o->name; o++) {
-            int at = fprintf(to, "  %s%s%s%s%s", o->alt ? o->alt : "", o->alt ? ", " : "    ",
-                             o->name, o->arg ? " " : "", o->arg ? o->arg : "");
+            at = fprintf(to, "  %s%s%s%s%s", o->alt ? o->alt : "", o->alt ? ", " : "    ", o->name,
+                         o->arg ? " " : "", o->arg ? o->arg : "");
             if (at >= HELP_COLUMN) {
                 fputc('\n', to);
                 at = 0;
