@@ -1,0 +1,19 @@
+#!/bin/sh
+# tokenize: ids and back, special tokens, what is refused.
+set -eu
+MIZZLE=${MIZZLE:-build/mizzle}
+data=${MIZZLE_TESTDATA:-../shared/data}/tokenizer/qwen2.5-0.5b-instruct
+[ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }
+[ "$(printf 'Hello world\n' | "$MIZZLE" tokenize -m "$data")" = "9707 1879 198" ]
+[ "$(echo 9707 1879 | "$MIZZLE" tokenize -m "$data" --decode)" = "Hello world" ]
+[ "$("$MIZZLE" tokenize -m "$data" --special -p '<|im_end|>')" = 151645 ]
+[ "$("$MIZZLE" tokenize -m "$data" -p '<|im_end|>' | wc -w)" -gt 1 ]
+"$MIZZLE" tokenize -m "$data" --show -p 'a b' | grep -q '" b"'
+for ids in 151665 99999999999999999999 -1 x; do
+    status=0
+    message=$(echo $ids | "$MIZZLE" tokenize -m "$data" --decode 2>&1) || status=$?
+    [ "$status" -eq 2 ] && [ "$(echo "$message" | wc -l)" -eq 1 ]
+done
+status=0
+message=$("$MIZZLE" tokenize -m tests -p x 2>&1) || status=$?
+[ "$status" -eq 3 ] && echo "$message" | grep -q vocab.json
