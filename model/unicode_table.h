@@ -25,7 +25,8 @@ extern const struct unicode_range unicode_letters[], unicode_numbers[];
 extern const size_t unicode_letters_n, unicode_numbers_n;
 extern const struct unicode_mark unicode_marks[];
 extern const size_t unicode_marks_n;
-/* Text without any of these is NFC already: combining class not 0, or NFC_Quick_Check No or Maybe. */
+/* Text without any of these is NFC already: combining class not 0, or NFC_Quick_Check No or Maybe.
+ */
 extern const struct unicode_range unicode_unsure[];
 extern const size_t unicode_unsure_n;
 extern const struct unicode_single unicode_singles[];

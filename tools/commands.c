@@ -5,18 +5,8 @@
 
 /* clang-format off: one a line */
 const struct command *const commands[] = {
-    &cmd_run,
-    &cmd_eval,
-    &cmd_cloud,
-    &cmd_router,
-    &cmd_pretrain,
-    &cmd_convert,
-    &cmd_info,
-    &cmd_tokenize,
-    &cmd_logits,
-    &cmd_bench,
-    &cmd_man,
-    NULL,
+    &cmd_run,  &cmd_eval,     &cmd_cloud,  &cmd_router, &cmd_pretrain, &cmd_convert,
+    &cmd_info, &cmd_tokenize, &cmd_logits, &cmd_bench,  &cmd_man,      NULL,
 };
 /* clang-format on */
 
