@@ -167,85 +167,89 @@ static int run(const void *text, size_t n)
 
 #define RUN(text) run(text, sizeof(text) - 1)
 
+static const struct {
+    const char *text;
+    size_t n;
+} bad_pickles[] = {
+#define BAD(text)              \
+    {                          \
+        text, sizeof(text) - 1 \
+    }
+    BAD(""),
+    BAD("."),
+    BAD("N"),
+    BAD("NN."),
+    BAD("(."),
+    BAD("a."),
+    BAD("Na."),
+    BAD("]a."),
+    BAD("NNa."),
+    BAD("e."),
+    BAD("](Ns."),
+    BAD("}(Nu."),
+    BAD("}Ns."),
+    BAD("NNNs."),
+    BAD("t."),
+    BAD("\x85."),
+    BAD("N\x87."),
+    BAD("(\x85."),
+    BAD("q\0."),
+    BAD("h\0."),
+    BAD("j\0\0\0\1"),
+    BAD("Nr\0\0\0\1h\0."),
+    BAD("Nr\xff\xff\xff\xff."),
+    BAD("Nq"),
+    BAD("X\1\0\0\0"),
+    BAD("X\xff\xff\xff\xff"
+        "a."),
+    BAD("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
+        "a."),
+    BAD("\x8a\xff."),
+    BAD("\x8a"),
+    BAD("K"),
+    BAD("M\0"),
+    BAD("J\0\0\0"),
+    BAD("0."),
+    BAD("1."),
+    BAD("2."),
+    BAD("(0."),
+    BAD("Q."),
+    BAD("NQ."),
+    BAD(")Q."),
+    BAD("NNR."),
+    BAD("N)R."),
+    BAD("R."),
+    BAD("NNb."),
+    BAD("]Nb."),
+    BAD("c"),
+    BAD("ca\n"),
+    BAD("\x93."),
+    BAD("NN\x93."),
+    BAD("\x80\x09N."),
+    BAD("i"),
+    BAD("o"),
+    BAD("\x81"),
+    BAD("\x92"),
+    BAD("\x82\1"),
+    BAD("P0\n."),
+    BAD("\xff"),
+    BAD("(K\1d."),
+    BAD("ctorch\nFloatStorage\n)R."),
+    BAD("ctorch\nSize\n)R."),
+    BAD("ctorch._utils\n_rebuild_parameter\n)R."),
+    BAD("ctorch._utils\n_rebuild_tensor_v2\n)R."),
+    BAD("ccollections\nOrderedDict\nN\x85R."),
+#undef BAD
+};
+
 static void test_machine(void)
 {
     CHECK(RUN("N.") == OK && RUN("(K\1K\2l.") == OK && RUN("]q\0h\0a.") == OK);
     CHECK(RUN("]q\0(h\0h\0e.") == OK); /* a list that holds itself is not followed */
     CHECK(RUN("\x80\x04\x95\0\0\0\0\0\0\0\0\x8c\1a\x94\x8c\1b\x94\x86\x94.") == OK);
     CHECK(RUN("\x8a\1\xff.") == OK && RUN("G\0\0\0\0\0\0\0\0.") == OK && RUN("NN0.") == OK);
-    static const struct {
-        const char *text;
-        size_t n;
-    } bad[] = {
-#define BAD(text) { text, sizeof(text) - 1 }
-        BAD(""),
-        BAD("."),
-        BAD("N"),
-        BAD("NN."),
-        BAD("(."),
-        BAD("a."),
-        BAD("Na."),
-        BAD("]a."),
-        BAD("NNa."),
-        BAD("e."),
-        BAD("](Ns."),
-        BAD("}(Nu."),
-        BAD("}Ns."),
-        BAD("NNNs."),
-        BAD("t."),
-        BAD("\x85."),
-        BAD("N\x87."),
-        BAD("(\x85."),
-        BAD("q\0."),
-        BAD("h\0."),
-        BAD("j\0\0\0\1"),
-        BAD("Nr\0\0\0\1h\0."),
-        BAD("Nr\xff\xff\xff\xff."),
-        BAD("Nq"),
-        BAD("X\1\0\0\0"),
-        BAD("X\xff\xff\xff\xff"
-            "a."),
-        BAD("\x8d\xff\xff\xff\xff\xff\xff\xff\xff"
-            "a."),
-        BAD("\x8a\xff."),
-        BAD("\x8a"),
-        BAD("K"),
-        BAD("M\0"),
-        BAD("J\0\0\0"),
-        BAD("0."),
-        BAD("1."),
-        BAD("2."),
-        BAD("(0."),
-        BAD("Q."),
-        BAD("NQ."),
-        BAD(")Q."),
-        BAD("NNR."),
-        BAD("N)R."),
-        BAD("R."),
-        BAD("NNb."),
-        BAD("]Nb."),
-        BAD("c"),
-        BAD("ca\n"),
-        BAD("\x93."),
-        BAD("NN\x93."),
-        BAD("\x80\x09N."),
-        BAD("i"),
-        BAD("o"),
-        BAD("\x81"),
-        BAD("\x92"),
-        BAD("\x82\1"),
-        BAD("P0\n."),
-        BAD("\xff"),
-        BAD("(K\1d."),
-        BAD("ctorch\nFloatStorage\n)R."),
-        BAD("ctorch\nSize\n)R."),
-        BAD("ctorch._utils\n_rebuild_parameter\n)R."),
-        BAD("ctorch._utils\n_rebuild_tensor_v2\n)R."),
-        BAD("ccollections\nOrderedDict\nN\x85R."),
-#undef BAD
-    };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        CHECK(run(bad[i].text, bad[i].n) == ERR_FORMAT);
+    for (size_t i = 0; i < sizeof(bad_pickles) / sizeof(*bad_pickles); i++)
+        CHECK(run(bad_pickles[i].text, bad_pickles[i].n) == ERR_FORMAT);
     static const char *const evil[] = { "os\nsystem\n",
                                         "posix\nsystem\n",
                                         "builtins\neval\n",

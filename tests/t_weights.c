@@ -133,43 +133,43 @@ static void change(const char *from, const char *to)
     write_text("config.json", text);
 }
 
+static const struct {
+    const char *from, *to, *says;
+} bad_configs[] = {
+    { "\"qwen2\"", "\"llama\"", "model_type" },
+    { "[\"Qwen2ForCausalLM\"]", "[\"Qwen2ForSequenceClassification\"]", "architectures" },
+    { "[\"Qwen2ForCausalLM\"]", "[]", "architectures" },
+    { "\"silu\"", "\"gelu\"", "hidden_act" },
+    { "\"hidden_size\":64,", "", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":0", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":-64", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":64.5", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":\"64\"", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":64,\"hidden_size\":64", "config.json" },
+    { "\"hidden_size\":64", "\"hidden_size\":99999999999999999999", "config.json" },
+    { "\"hidden_size\":64", "\"hidden_size\":4294967360", "hidden_size" },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":3", "model.layers.2." },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":1", "not part of a Qwen2 model" },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":2000000000", "model.layers.2." },
+    { "1e-06", "0", "rms_norm_eps" },
+    { "1e-06", "\"1e-06\"", "rms_norm_eps" },
+    { "1000000.0", "-1", "rope_theta" },
+    { "true", "1", "tie_word_embeddings" },
+    { "true", "false", "lm_head.weight is missing" },
+    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4},", "rope_scaling" },
+    { "true,", "true,\"rope_scaling\":4,", "rope_scaling" },
+    { "true,", "true,\"partial_rotary_factor\":0.5,", "partial_rotary_factor" },
+    { "true,", "true,\"quantization_config\":{\"quant_method\":\"gptq\"},", "quantization" },
+    { "true,",
+      "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
+      "\"sliding_window\":512,",
+      "use_sliding_window" },
+    { "true,", "true,\"layer_types\":[\"full_attention\",\"sliding_attention\"],", "layer_types" },
+    { "{\"arch", "[\"arch", "config.json" },
+};
+
 static void test_config(void)
 {
-    static const struct {
-        const char *from, *to, *says;
-    } bad[] = {
-        { "\"qwen2\"", "\"llama\"", "model_type" },
-        { "[\"Qwen2ForCausalLM\"]", "[\"Qwen2ForSequenceClassification\"]", "architectures" },
-        { "[\"Qwen2ForCausalLM\"]", "[]", "architectures" },
-        { "\"silu\"", "\"gelu\"", "hidden_act" },
-        { "\"hidden_size\":64,", "", "hidden_size" },
-        { "\"hidden_size\":64", "\"hidden_size\":0", "hidden_size" },
-        { "\"hidden_size\":64", "\"hidden_size\":-64", "hidden_size" },
-        { "\"hidden_size\":64", "\"hidden_size\":64.5", "hidden_size" },
-        { "\"hidden_size\":64", "\"hidden_size\":\"64\"", "hidden_size" },
-        { "\"hidden_size\":64", "\"hidden_size\":64,\"hidden_size\":64", "config.json" },
-        { "\"hidden_size\":64", "\"hidden_size\":99999999999999999999", "config.json" },
-        { "\"hidden_size\":64", "\"hidden_size\":4294967360", "hidden_size" },
-        { "\"num_hidden_layers\":2", "\"num_hidden_layers\":3", "model.layers.2." },
-        { "\"num_hidden_layers\":2", "\"num_hidden_layers\":1", "not part of a Qwen2 model" },
-        { "\"num_hidden_layers\":2", "\"num_hidden_layers\":2000000000", "model.layers.2." },
-        { "1e-06", "0", "rms_norm_eps" },
-        { "1e-06", "\"1e-06\"", "rms_norm_eps" },
-        { "1000000.0", "-1", "rope_theta" },
-        { "true", "1", "tie_word_embeddings" },
-        { "true", "false", "lm_head.weight is missing" },
-        { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4},", "rope_scaling" },
-        { "true,", "true,\"rope_scaling\":4,", "rope_scaling" },
-        { "true,", "true,\"partial_rotary_factor\":0.5,", "partial_rotary_factor" },
-        { "true,", "true,\"quantization_config\":{\"quant_method\":\"gptq\"},", "quantization" },
-        { "true,",
-          "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
-          "\"sliding_window\":512,",
-          "use_sliding_window" },
-        { "true,", "true,\"layer_types\":[\"full_attention\",\"sliding_attention\"],",
-          "layer_types" },
-        { "{\"arch", "[\"arch", "config.json" },
-    };
     static const char *const good[][2] = {
         { "true,", "true,\"rope_scaling\":null," },
         { "true,", "true,\"rope_scaling\":{\"rope_type\":\"default\"}," },
@@ -182,9 +182,9 @@ static void test_config(void)
                    "\"sliding_window\":5," },
     };
     write_tensors("model.safetensors", 0, ALL - 1, NULL);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        change(bad[i].from, bad[i].to);
-        refused(bad[i].says);
+    for (size_t i = 0; i < sizeof(bad_configs) / sizeof(*bad_configs); i++) {
+        change(bad_configs[i].from, bad_configs[i].to);
+        refused(bad_configs[i].says);
     }
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
         struct weights *w;
