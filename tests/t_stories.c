@@ -67,8 +67,11 @@ int main(void)
     for (size_t i = 0; i < IDS; i++) {
         CHECK(session_eval(s, &ids[i], 1, NULL, &err) == OK);
         const float *got = session_logits(s, 0);
-        for (size_t j = 0; j < VOCAB; j++)
-            worst = fmax(worst, fabs((double)got[j] - (double)want[i][j]));
+        for (size_t j = 0; j < VOCAB; j++) {
+            double difference = fabs((double)got[j] - (double)want[i][j]);
+            if (!(difference <= worst)) /* NaN is the worst */
+                worst = difference;
+        }
         same += argmax(got) == argmax(want[i]);
         greedy += i + 1 < IDS && argmax(got) == ids[i + 1];
     }
