@@ -130,33 +130,45 @@ static void check_texts(const struct world *w)
     CHECK(frequent > 3 * rare && frequent > 0);
 }
 
-/* Each letter to be learnt is the one that the list gives for the place before it. */
+/* The letter at text[at] is the one that the list gives for the place before it. */
+static void check_letter(const char *text, size_t at, bool easy)
+{
+    char line[32] = { text[at], '.', ' ' };
+    const char *end = strstr(text, "Answer:"), *listed = strstr(text, line), *last = NULL;
+    CHECK(text[at] >= 'A' && text[at] <= 'E' && listed && end && listed < end);
+    size_t len = strcspn(listed + 3, "\n");
+    memcpy(line, listed + 3, len);
+    line[len] = 0;
+    for (const char *p = end; (p = strstr(p, line)) && p < text + at; p++)
+        last = p;
+    CHECK(last && (!easy || last + len == text + at));
+}
+
 static void check_practice(const struct world *w)
 {
+    size_t copies = 0;
     for (uint64_t i = 0; i < 400; i++) {
-        char text[1024];
-        bool learn[1024];
-        size_t n = world_practice(text, learn, sizeof(text), w, i % 2, 0, i), letters = 0;
+        char text[1024], learnt[64] = "";
+        bool learn[1024], easy = i % 2;
+        size_t n = world_practice(text, learn, sizeof(text), w, easy, 0, i), k = 0;
         CHECK(n == strlen(text));
-        for (size_t at = 0; at < n; at++) {
-            if (!learn[at])
-                continue;
-            char line[32] = { text[at], '.', ' ' };
-            CHECK(text[at] >= 'A' && text[at] <= 'E');
-            const char *listed = strstr(text, line);
-            CHECK(listed && listed < strstr(text, "Answer:"));
-            size_t len = strcspn(listed + 3, "\n");
-            memcpy(line, listed + 3, len);
-            line[len] = 0;
-            const char *last = NULL;
-            for (const char *p = text; (p = strstr(p, line)) && p < text + at; p++)
-                last = p;
-            CHECK(last && last > strstr(text, "Answer:"));
-            CHECK(i % 2 == 0 || last + len == text + at);
-            letters++;
+        for (size_t at = 0; at < n; at++)
+            if (learn[at]) {
+                CHECK(k < sizeof(learnt) - 1);
+                learnt[k++] = text[at];
+                if (text[0] == 'C')
+                    check_letter(text, at, easy);
+            }
+        if (text[0] == 'C') {
+            CHECK(k == 6);
+            continue;
         }
-        CHECK(letters == 8);
+        copies++; /* " NAME is", and the name stands in the question */
+        CHECK(!easy && k > 4 && !strcmp(learnt + k - 3, " is"));
+        learnt[k - 3] = 0;
+        CHECK(strstr(text, learnt) < strstr(text, "Choices"));
     }
+    CHECK(copies > 50);
 }
 
 int main(void)

@@ -53,16 +53,16 @@ static void print_result(const char *name, const struct pretrain_result *r)
     if (r->skipped)
         printf("%-9s finished before\n", name);
     else
-        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f\n", name, r->params,
+        printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f %6.1f\n", name, r->params,
                r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.kind,
-               100 * r->score.place, 100 * r->score.letter);
+               100 * r->score.place, 100 * r->score.letter, 100 * r->score.other);
     fflush(stdout);
 }
 
 static int train_models(const struct pretrain_job *job, struct err *err)
 {
-    printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s\n", "model", "parameters", "steps", "tokens",
-           "loss", "minutes", "kind%", "place%", "letter%");
+    printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
+           "tokens", "loss", "minutes", "kind%", "place%", "letter%", "other%");
     for (size_t i = 0; i < PRETRAIN_SIZES; i++) {
         struct pretrain_plan plan = pretrain_plans[i];
         struct pretrain_result r;

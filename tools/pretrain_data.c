@@ -124,44 +124,70 @@ static bool foreseen(const struct pretrain_data *d, const uint32_t *best, size_t
     return i > first && i < d->ends[doc] && best[i - 1] == d->ids[i];
 }
 
+struct tally {
+    size_t kind, place, letter, tokens, right;
+};
+
+/* Add the documents of the batch, which are questions from number `first` on. */
+static void count(struct tally *n, const struct pretrain_data *d, const uint32_t *best,
+                  uint64_t stream, uint64_t first)
+{
+    struct world_question q;
+    for (size_t i = 0; i < batch_tokens(d); i++)
+        if (d->target[i] != TRAIN_NO_TARGET) {
+            n->tokens++;
+            n->right += best[i] == d->target[i];
+        }
+    for (size_t i = 0; i < d->batch.docs; i++) {
+        world_question(&q, d->world, stream, first + i);
+        n->kind += foreseen(d, best, i, &q, " kind of");
+        n->place += foreseen(d, best, i, &q, " in the");
+        n->letter += foreseen(d, best, i, &q, "answer is (");
+    }
+}
+
+/* Questions from number `first` on, as many as the batch holds, up to `end`. */
+static int fill_questions(struct pretrain_data *d, uint64_t stream, uint64_t first, uint64_t end,
+                          struct err *err)
+{
+    bool fits = true;
+    int rc = OK;
+    restart(d);
+    for (uint64_t i = first; rc == OK && fits && i < end; i++) {
+        struct world_question q;
+        char text[TEXT_MAX];
+        bool learn[TEXT_MAX];
+        world_question(&q, d->world, stream, i);
+        size_t n = strlen(q.prompt);
+        memcpy(text, q.prompt, n);
+        memcpy(text + n, q.answer, strlen(q.answer) + 1);
+        for (size_t j = 0; j < sizeof(learn); j++)
+            learn[j] = j >= n;
+        rc = append(d, &fits, text, learn, err);
+    }
+    return rc;
+}
+
 int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct train *t,
                      uint64_t stream, size_t questions, struct err *err)
 {
+    struct tally n = { 0 };
     uint32_t *best = calloc(d->tokens, sizeof(*best));
-    size_t kind = 0, place = 0, letter = 0, batches = 0;
-    double sum = 0;
     int rc = best ? OK : err_set(err, ERR_NOMEM, "pretrain: out of memory");
-    for (size_t done = 0; !rc && done < questions;) {
-        struct world_question q;
-        bool fits = true;
+    for (size_t done = 0; rc == OK && done < questions; done += d->batch.docs) {
         double loss;
-        restart(d);
-        for (size_t i = done; !rc && fits && i < questions; i++) {
-            char text[TEXT_MAX];
-            bool learn[TEXT_MAX];
-            world_question(&q, d->world, stream, i);
-            size_t n = strlen(q.prompt);
-            memcpy(text, q.prompt, n);
-            memcpy(text + n, q.answer, strlen(q.answer) + 1);
-            for (size_t j = 0; j < sizeof(learn); j++)
-                learn[j] = j >= n;
-            rc = append(d, &fits, text, learn, err);
-        }
-        if (rc || (rc = train_predict(&loss, best, NULL, t, &d->batch, err)))
-            break;
-        for (size_t i = 0; i < d->batch.docs; i++) {
-            world_question(&q, d->world, stream, done + i);
-            kind += foreseen(d, best, i, &q, " kind of");
-            place += foreseen(d, best, i, &q, " in the");
-            letter += foreseen(d, best, i, &q, "answer is (");
-        }
-        done += d->batch.docs;
-        sum += loss;
-        batches++;
+        rc = fill_questions(d, stream, done, questions, err);
+        if (rc == OK)
+            rc = train_predict(&loss, best, NULL, t, &d->batch, err);
+        if (rc == OK)
+            count(&n, d, best, stream, done);
     }
     free(best);
-    double n = (double)questions;
-    *out = (struct pretrain_score){ (double)kind / n, (double)place / n, (double)letter / n,
-                                    batches ? sum / (double)batches : 0 };
+    double all = (double)questions;
+    size_t critical = n.kind + n.place + n.letter;
+    *out = (struct pretrain_score){
+        (double)n.kind / all, (double)n.place / all, (double)n.letter / all,
+        rc == OK ? (double)(n.right - critical) / (double)(n.tokens - 3 * questions) : 0
+    };
     return rc;
 }

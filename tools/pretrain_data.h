@@ -35,11 +35,10 @@ void pretrain_data_close(struct pretrain_data *d);
 /* Fill d->batch with the next texts of the training stream. Targets are what they give to learn. */
 int pretrain_data_next(struct pretrain_data *d, struct err *err);
 
-/* Shares of right answers at the critical tokens, the reference answer read so far: the first
- * token of the kind and of the place, and the letter. */
+/* Shares of answers in which a token is foreseen, the reference answer read so far: the first token
+ * of the kind and of the place, and the letter; and the share of all other tokens that are. */
 struct pretrain_score {
-    double kind, place, letter;
-    double loss; /* of the answers */
+    double kind, place, letter, other;
 };
 
 /* On `questions` of a test stream. Uses and overwrites d->batch. */

@@ -6,10 +6,10 @@
 enum { WARMUP = 100, CONTEXT = 1024 };
 
 const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES] = {
-    { "0.1", "edge-0.1", 2, 64, 4, 4, 128, 2000, 300, 700, 2e-3f },
-    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 2000, 450, 900, 1e-3f },
-    { "1", "edge-1", 4, 160, 10, 5, 320, 2200, 500, 1000, 1e-3f },
-    { "cloud", "cloud", 4, 224, 14, 7, 448, 4000, 500, 1000, 1e-3f },
+    { "0.1", "edge-0.1", 3, 64, 4, 2, 64, 1100, 350, 700, 2e-3f },
+    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 1050, 300, 600, 1e-3f },
+    { "1", "edge-1", 4, 160, 10, 5, 320, 1050, 300, 600, 1e-3f },
+    { "cloud", "cloud", 4, 224, 14, 7, 448, 2400, 300, 600, 1e-3f },
 };
 
 const struct pretrain_plan *pretrain_plan_find(const char *name)

@@ -46,7 +46,8 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
     if (!text)
         return err_set(err, ERR_NOMEM, "pretrain: out of memory");
     for (uint64_t i = 0; i < VOCAB_TEXTS; i++) {
-        n += world_text(text + n, NULL, TEXT_MAX, w, VOCAB_STREAM, i);
+        n += i % 10 ? world_text(text + n, NULL, TEXT_MAX, w, VOCAB_STREAM, i)
+                    : world_practice(text + n, NULL, TEXT_MAX, w, false, VOCAB_STREAM, i);
         text[n++] = '\n';
     }
     int rc = bpe_train(vocab, text, n, PRETRAIN_PIECES, err);

@@ -9,7 +9,14 @@
 /* What the world is like. Changing any of these makes another world: the demo pair has to be
  * trained again. */
 enum { THINGS = 1000 };
-enum { KINDS = 32, CHOICES = 5, LETTERS = 8, MIN_PIECES = 3, MAX_PIECES = 4 };
+enum {
+    KINDS = 32,
+    CHOICES = 5,
+    LETTERS = 6,
+    MIN_PIECES = 3,
+    MAX_PIECES = 4,
+    NAME_MAX_BYTES = 2 * MAX_PIECES + 1
+};
 
 /* Frequency of the thing of rank r (from 0) is 1 / (r + ZIPF_SHIFT) ^ exponent; 0 is uniform.
  * READ: what training texts speak of; ASKED: what the questions of world_question ask for. */
@@ -90,6 +97,7 @@ static const char *const kind_facts[] = {
 static const char answer_form[] =
     "[ A %n is a kind of %k, and every %k is found in the %p. The answer is (%c).]";
 /* From the easiest to the one that answers end with. */
+static const char copy_form[] = " A[ %n is] a";
 static const char *const letter_forms[] = {
     " %p[%c]",
     " %p ([%c]).",
@@ -101,7 +109,7 @@ static const char *const letter_forms[] = {
 
 struct world {
     uint64_t seed;
-    char name[THINGS][2 * MAX_PIECES + 1];
+    char name[THINGS][NAME_MAX_BYTES];
     unsigned char kind[THINGS];
     double read[THINGS], asked[THINGS]; /* cumulative frequencies, the last is 1 */
 };
@@ -159,19 +167,24 @@ static bool name_is_free(const struct world *w, size_t thing, const char *name)
     return true;
 }
 
+static void draw_name(char name[NAME_MAX_BYTES], struct draw *d)
+{
+    size_t pieces = MIN_PIECES + draw_below(d, MAX_PIECES - MIN_PIECES + 1);
+    for (size_t p = 0; p < pieces; p++) {
+        name[2 * p] = consonants[draw_below(d, sizeof(consonants) - 1)];
+        name[2 * p + 1] = vowels[draw_below(d, sizeof(vowels) - 1)];
+    }
+    name[2 * pieces] = 0;
+}
+
 static void make_names(struct world *w)
 {
     struct draw d = draw_open(w->seed, TAG_NAMES, 0, 0);
     for (size_t i = 0; i < THINGS; i++) {
         char *name = w->name[i];
-        do {
-            size_t pieces = MIN_PIECES + draw_below(&d, MAX_PIECES - MIN_PIECES + 1);
-            for (size_t p = 0; p < pieces; p++) {
-                name[2 * p] = consonants[draw_below(&d, sizeof(consonants) - 1)];
-                name[2 * p + 1] = vowels[draw_below(&d, sizeof(vowels) - 1)];
-            }
-            name[2 * pieces] = 0;
-        } while (!name_is_free(w, i, name));
+        do
+            draw_name(name, &d);
+        while (!name_is_free(w, i, name));
     }
 }
 
@@ -354,19 +367,41 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uin
     return t.n;
 }
 
+/* Some choices of a list, each with its letter. */
+static void put_letters(struct text *t, struct draw *d, bool easy)
+{
+    size_t choice[KINDS], n = 2 + draw_below(d, CHOICES - 1);
+    const char *form = letter_forms[easy ? 0 : draw_below(d, COUNT(letter_forms))];
+    draw_choices(choice, d, draw_below(d, KINDS));
+    put_choices(t, choice, n);
+    for (size_t j = 0; j < LETTERS; j++) {
+        size_t right = draw_below(d, n);
+        put_form(t, form, "", choice[right], (char)('A' + right));
+    }
+}
+
+/* A question about something that nobody knows, and its name again. */
+static void put_copy(struct text *t, struct draw *d)
+{
+    size_t choice[KINDS];
+    char name[NAME_MAX_BYTES];
+    draw_name(name, d);
+    put_line(t, d, name, false);
+    put(t, "\n");
+    draw_choices(choice, d, draw_below(d, KINDS));
+    put_choices(t, choice, CHOICES);
+    put_form(t, copy_form, name, 0, 0);
+}
+
 size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
                       uint64_t stream, uint64_t i)
 {
     struct draw d = draw_open(w->seed, TAG_PRACTICE, stream, i);
     struct text t = { out, 0, cap, learn, false };
-    size_t choice[KINDS], n = 2 + draw_below(&d, CHOICES - 1);
-    const char *form = letter_forms[easy ? 0 : draw_below(&d, COUNT(letter_forms))];
-    draw_choices(choice, &d, draw_below(&d, KINDS));
-    put_choices(&t, choice, n);
-    for (size_t j = 0; j < LETTERS; j++) {
-        size_t right = draw_below(&d, n);
-        put_form(&t, form, "", choice[right], (char)('A' + right));
-    }
+    if (easy || draw_below(&d, 4))
+        put_letters(&t, &d, easy);
+    else
+        put_copy(&t, &d);
     return t.n;
 }
 

@@ -48,10 +48,11 @@ void world_question(struct world_question *out, const struct world *w, uint64_t 
 size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uint64_t stream,
                   uint64_t i);
 
-/* Practice number i of a stream: a list of two to five choices, and some of them in any order with
- * their letters, which are all there is to learn. easy: the letter follows the choice at once; else
- * sometimes after a few words, as in an answer. Small models that begin with these find the trick
- * of looking back at the list within minutes; from questions alone they hardly do. */
+/* Practice number i of a stream: a list of two to five choices and some of them in any order, whose
+ * letters are to be learnt; easy: each letter follows its choice at once; else perhaps after a few
+ * words as in an answer, or the practice is to begin the answer about an unknown thing by copying
+ * its name. Small models that begin with these find the trick of looking back within minutes; from
+ * questions alone they hardly do. */
 size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
                       uint64_t stream, uint64_t i);
 
