@@ -6,10 +6,10 @@
 enum { WARMUP = 100, CONTEXT = 1024 };
 
 const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES] = {
-    { "0.1", "edge-0.1", 3, 64, 4, 2, 64, 1100, 350, 700, 2e-3f },
-    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 1050, 300, 600, 1e-3f },
-    { "1", "edge-1", 4, 160, 10, 5, 320, 1050, 300, 600, 1e-3f },
-    { "cloud", "cloud", 4, 224, 14, 7, 448, 2400, 300, 600, 1e-3f },
+    { "0.1", "edge-0.1", 3, 64, 4, 2, 64, 1700, 300, 1000, 2e-3f },
+    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 1700, 250, 900, 1e-3f },
+    { "1", "edge-1", 4, 160, 10, 5, 320, 1500, 250, 800, 1e-3f },
+    { "cloud", "cloud", 4, 224, 14, 7, 448, 3000, 250, 800, 1e-3f },
 };
 
 const struct pretrain_plan *pretrain_plan_find(const char *name)
@@ -50,5 +50,5 @@ void pretrain_plan_rate(struct train_rate *out, const struct pretrain_plan *p, s
 double pretrain_plan_practice(bool *easy, const struct pretrain_plan *p, size_t step)
 {
     *easy = step < p->easy;
-    return step < p->easy ? 1 : step < p->mixed ? 0.85 : 0;
+    return step < p->easy ? 1 : step < p->mixed ? 0.9 : 0.1;
 }
