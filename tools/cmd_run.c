@@ -77,7 +77,7 @@ static const struct opt_group output_opts = {
           "one JSON object a token, and a summary as the last line" },
         { "--plain", NULL, OPT_FLAG, &options.plain, NULL,
           "the text alone, without showing who wrote what" },
-        { "--quiet", "-q", OPT_FLAG, &options.quiet, NULL, "no summary on stderr" },
+        { "--quiet", "-q", OPT_FLAG, &options.quiet, NULL, "nothing on stderr but errors" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
@@ -245,10 +245,11 @@ static int ask_world(struct run *r, struct err *err)
         return rc;
     world_question(&q, w, world_test_stream(options.sample.seed), options.question);
     world_close(w);
-    if (!options.quiet)
+    bool says = !options.quiet && !options.json;
+    if (says)
         fprintf(stderr, "%s\n", q.prompt);
     rc = answer(r, q.prompt, strlen(q.prompt), err);
-    if (rc == OK && !options.quiet)
+    if (rc == OK && says)
         fprintf(stderr, "reference:%s\n", q.answer);
     return rc;
 }
