@@ -5,6 +5,7 @@
 
 #include "kernels/base.h"
 #include "model/tokenizer.h"
+#include "model/unicode.h"
 #include "net/buf.h"
 #include "net/jsonin.h"
 #include "tools/stand_in_api.h"
@@ -44,26 +45,12 @@ static struct stand_in_answer fault(const char *path, int rc, const struct err *
     return stand_in_api_error(path, 500, "server_error", err->msg);
 }
 
-/* Length of the UTF-8 character at p, or 0 where the bytes are none. */
-static size_t character(const unsigned char *p, size_t n)
-{
-    if (p[0] < 0x80)
-        return 1;
-    size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    unsigned char least = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned char most = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || n < len || p[1] < least || p[1] > most)
-        return 0;
-    for (size_t i = 2; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    return len;
-}
-
 /* The text of ids as a JSON string; bytes that are no UTF-8 become U+FFFD. NULL: no memory. */
 static json_t *text_of(const struct tokenizer *t, const uint32_t *ids, size_t n, bool control)
 {
-    struct buf raw = { 0 }, clean = { 0 };
+    struct buf raw = { 0 };
+    char *clean = NULL;
+    size_t length = 0;
     bool fine = true;
     for (size_t i = 0; i < n && fine; i++) {
         size_t len = 0;
@@ -71,14 +58,10 @@ static json_t *text_of(const struct tokenizer *t, const uint32_t *ids, size_t n,
         if (p && (control || !tokenizer_is_control(t, ids[i])))
             fine = buf_add(&raw, p, len);
     }
-    for (size_t i = 0; i < raw.n && fine;) {
-        size_t len = character((const unsigned char *)raw.p + i, raw.n - i);
-        fine = len ? buf_add(&clean, raw.p + i, len) : buf_str(&clean, "\xef\xbf\xbd");
-        i += len ? len : 1;
-    }
-    json_t *text = fine ? json_stringn(clean.p ? clean.p : "", clean.n) : NULL;
+    fine = fine && unicode_repair(&clean, &length, raw.p ? raw.p : "", raw.n, NULL) == OK;
+    json_t *text = fine ? json_stringn(clean, length) : NULL;
     buf_free(&raw);
-    buf_free(&clean);
+    free(clean);
     return text;
 }
 
