@@ -54,9 +54,9 @@ static void check_saved(const struct samples *s, const struct router_form *f,
                         const struct fit_report *report, const struct fit_options *o,
                         const struct kernels *k)
 {
-    char path[64];
+    char path[256];
     const char *build = getenv("BUILD");
-    snprintf(path, sizeof(path), "%.32s/t_router_train.%ld", build ? build : ".", (long)getpid());
+    snprintf(path, sizeof(path), "%.200s/t_router_train.%ld", build ? build : ".", (long)getpid());
     struct router *made, *opened;
     struct err err = { "" };
     CHECK(router_make(&made, f, "form", k, &err) == OK);
