@@ -16,6 +16,7 @@ fail() {
 
 # start ARGS: runs the server in the background; sets pid and url.
 start() {
+    : >"$dir/err" # not the address of the one before
     "$MIZZLE" cloud --port 0 "$@" >"$dir/out" 2>"$dir/err" &
     pid=$!
     url=

@@ -34,6 +34,7 @@ field() {
     tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
 }
 start_cloud() {
+    : >"$dir/cloud" # not the address of the one before
     "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" &
     cloud=$!
     url=

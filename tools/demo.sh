@@ -17,6 +17,7 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+: >"$dir/cloud"
 "$mizzle" cloud --port 0 2>"$dir/cloud" &
 pid=$!
 tries=0
