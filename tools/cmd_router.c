@@ -12,7 +12,7 @@
 static const char *router_path, *hidden_path, *out_path, *cloud_path, *tap_name = "final";
 static size_t questions, calibration, width;
 static uint64_t seed = 1;
-static float most = 0.055f, cover = 0.995f;
+static float most = TEACH_MOST, cover = TEACH_COVER;
 
 static const struct opt_group file_opts = {
     "Files",
@@ -36,7 +36,7 @@ static const struct opt_group train_opts = {
         { "--calibration", NULL, OPT_SIZE, &calibration, "N",
           "other questions, to set the threshold with (default: 1000)" },
         { "--share", NULL, OPT_FLOAT, &most, "X",
-          "route at most this share of the tokens (default: 0.055)" },
+          "route at most this share of the tokens (default: 0.05)" },
         { "--cover", NULL, OPT_FLOAT, &cover, "X",
           "route no more than catches this share of the errors (default: 0.995)" },
         { "--width", NULL, OPT_SIZE, &width, "N", "of the MLP (default: twice the hidden size)" },

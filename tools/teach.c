@@ -16,8 +16,8 @@ void teach_defaults(struct teach_options *o)
                                  .questions = 3000,
                                  .calibration = 1000,
                                  .tap = TAP_FINAL,
-                                 .most = 0.055,
-                                 .cover = 0.995,
+                                 .most = (double)TEACH_MOST,
+                                 .cover = (double)TEACH_COVER,
                                  .seed = 1 };
 }
 

@@ -1,0 +1,71 @@
+#!/bin/sh
+# The demo pair itself: the files as trained, what they must show, damage to them.
+set -u
+mizzle=${MIZZLE:-build/mizzle}
+milli=weights/milli
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+if [ ! -f $milli/edge-0.5.gguf ]; then
+    echo "SKIP: no demo pair in $milli"
+    exit 77
+fi
+unset MIZZLE_CLOUD_URL
+fail() {
+    echo "t_milli: $*" >&2
+    exit 1
+}
+
+(cd $milli && sha256sum -c SHA256SUMS >/dev/null 2>"$tmp/err") ||
+    fail "files are not those of SHA256SUMS: $(cat "$tmp/err")"
+[ "$(cat $milli/* | wc -c)" -le $((25 * 1024 * 1024)) ] || fail "more than 25 MB"
+
+# The paper's headline, on questions of a seed given by nobody: never, mlp, random, always.
+seed=$(($(date +%s) % 1000003))
+${RUN:-} "$mizzle" eval --questions 200 --seed $seed --policy never,mlp,random,always --json -q \
+    >"$tmp/out" || fail "eval, seed $seed"
+awk -v seed=$seed '
+    function field(name) {
+        if (!match($0, "\"" name "\":[-0-9.e]+")) exit 1
+        return substr($0, RSTART + length(name) + 3, RLENGTH - length(name) - 3) + 0
+    }
+    { accuracy[NR] = field("accuracy"); routed[NR] = field("routed") }
+    END {
+        edge = accuracy[1]; gain = accuracy[2] - edge
+        ok = NR == 4 && edge > 0.2 && edge <= 0.5 && accuracy[4] >= 0.9 && routed[2] <= 0.07 &&
+            accuracy[2] >= 1.6 * edge && accuracy[3] - edge < gain / 3
+        if (!ok) print "seed " seed ": edge " edge ", routed " accuracy[2] " at " routed[2] \
+            ", random " accuracy[3] ", cloud " accuracy[4]
+        exit !ok
+    }' "$tmp/out" || fail "the pair does not show what it must"
+
+# The sizes are of one vocabulary and each has its router.
+for size in 0.1 1; do
+    "$mizzle" eval -m $milli/edge-$size.gguf --questions 5 --policy never --json -q \
+        >"$tmp/out" || fail "edge-$size"
+    "$mizzle" run -m $milli/edge-$size.gguf --question 1 --policy mlp --cloud off -q \
+        >"$tmp/out" 2>&1 || fail "edge-$size: router: $(cat "$tmp/out")"
+done
+
+# A byte changed or a file cut anywhere is noticed. (But for the name of the key that holds the
+# checksum: without it nothing is wrong with the rest.)
+size=$(wc -c <$milli/edge-0.1.gguf)
+damaged() { # what
+    ${RUN:-} "$mizzle" run -m "$tmp/bad.gguf" --policy never --cloud off -p x -n 1 -q \
+        >"$tmp/out" 2>"$tmp/err"
+    status=$?
+    [ $status -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] ||
+        fail "$1: status $status: $(cat "$tmp/err")"
+}
+for at in 0 4 8 16 24 49 100 1000 5000 17000 19000 30000 60000 100000 140000 $((size - 1)); do
+    cp $milli/edge-0.1.gguf "$tmp/bad.gguf"
+    byte=$(od -An -tu1 -j $at -N 1 "$tmp/bad.gguf")
+    # shellcheck disable=SC2059
+    printf "\\$(printf %o $((byte ^ 64)))" |
+        dd of="$tmp/bad.gguf" bs=1 seek=$at conv=notrunc 2>/dev/null
+    damaged "byte $at changed"
+done
+for bytes in 0 3 24 1000 18000 100000 $((size - 1)); do
+    head -c $bytes $milli/edge-0.1.gguf >"$tmp/bad.gguf"
+    damaged "cut to $bytes bytes"
+done
+exit 0
