@@ -161,6 +161,9 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     TERM=xterm script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
     LC_ALL=C grep -q "$escape\[4;36m" "$dir/out" || fail "no colour and underline on a terminal"
     grep -q '\[cloud:' "$dir/out" && fail "marks beside colour"
+    printf 'Question: Where\\\nAnswer:\n/quit\n' |
+        TERM=xterm script -qec "$MIZZLE run --policy never -n 3" /dev/null >"$dir/out" 2>&1
+    [ "$(grep -c ' tokens/s' "$dir/out")" -eq 1 ] || fail "line by line: expected one answer"
     for way in NO_COLOR=1 TERM=dumb; do
         env TERM=xterm $way script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null
         LC_ALL=C grep -q "$escape\[" "$dir/out" && fail "$way: colour"

@@ -197,27 +197,24 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
                     : rc;
 }
 
+static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
+                       struct err *err)
+{
+    return options.chat ? answer_chat(r, c, line, n, err) : answer(r, line, n, err);
+}
+
 /* Line by line; the session keeps what the conversation shares with what was evaluated before. */
 static int converse(struct run *r, struct conversation *c, struct err *err)
 {
     char *line = NULL;
-    size_t cap = 0, first = c->n;
+    size_t n, first = c->n;
     int rc = OK;
-    bool asks = isatty(STDIN_FILENO);
+    bool person = isatty(STDIN_FILENO), asks = person && !options.quiet;
     if (asks)
-        fprintf(stderr, "/quit or Ctrl-D ends, /clear begins anew\n");
-    while (rc == OK) {
-        if (asks)
-            fprintf(stderr, "> ");
-        ssize_t n = getline(&line, &cap, stdin);
-        if (n < 0) {
-            if (asks)
-                fprintf(stderr, "\n");
-            rc = interrupted ? ERR_STOP : OK;
-            break;
-        }
-        while (n && (line[n - 1] == '\n' || line[n - 1] == '\r'))
-            line[--n] = '\0';
+        fprintf(stderr, "%s; /quit or Ctrl-D ends%s\n",
+                options.chat ? "Say something" : "Begin a text; a line that ends in \\ goes on",
+                options.chat ? ", /clear begins anew" : "");
+    while (rc == OK && run_text_line(&line, &n, asks, &rc, err)) {
         if (strcmp(line, "/quit") == 0)
             break;
         if (strcmp(line, "/clear") == 0)
@@ -225,9 +222,10 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
         if (!n || strcmp(line, "/clear") == 0)
             continue;
         size_t before = c->n;
-        rc = answer_chat(r, c, line, (size_t)n, err);
-        if (rc == ERR_ARG && asks) { /* too long: the person may go on with less */
-            fprintf(stderr, "mizzle run: %s (/clear begins anew)\n", err->msg);
+        rc = answer_line(r, c, line, n, err);
+        if (rc == ERR_ARG && person) { /* too long: the person may go on with less */
+            fprintf(stderr, "mizzle run: %s%s\n", err->msg,
+                    options.chat ? " (/clear begins anew)" : "");
             conversation_cut(c, before);
             rc = OK;
         }
@@ -260,7 +258,7 @@ static int answer_all(struct run *r, struct err *err)
     char *text = NULL;
     size_t n = 0;
     int rc = OK;
-    bool converses = options.chat && !options.prompt && !options.file;
+    bool converses = !options.prompt && !options.file && (options.chat || isatty(STDIN_FILENO));
     if (options.question != SIZE_MAX)
         return ask_world(r, err);
     if (!converses && !options.prompt)
@@ -290,8 +288,6 @@ static int check(int nargs, char **argv, struct err *err)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question is no conversation: leave --chat out");
-    if (!sources && !options.chat && isatty(STDIN_FILENO))
-        return err_set(err, ERR_ARG, "no prompt: give -p TEXT, -f FILE or --chat");
     if (kv && strcmp(kv, "f32") != 0 && strcmp(kv, "f16") != 0)
         return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
     return OK;
@@ -350,7 +346,7 @@ const struct command cmd_run = {
         "underlined and coloured, one that the cloud should have written but could not is shown "
         "in reverse; elsewhere, and with NO_COLOR or TERM=dumb, they stand as [cloud: word] and "
         "[fallback: word]. The summary goes to stderr. With neither -p nor -f the prompt is read "
-        "from standard input.\n\n"
+        "from standard input; on a terminal line by line, each begins a text of its own.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

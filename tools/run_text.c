@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "tools/setting.h"
 
 enum { TEXT_MAX = 64 << 20 };
 
@@ -53,6 +54,51 @@ int run_text_read(char **out, size_t *n, const char *path, struct err *err)
     int rc = read_all(out, n, f, path, err);
     fclose(f);
     return rc;
+}
+
+/* Append one line as typed; false at the end of the input. */
+static bool append_line(char **out, size_t *n, int *rc, struct err *err)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    errno = 0;
+    ssize_t got = getline(&line, &cap, stdin);
+    if (got < 0 && errno == ENOMEM)
+        *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
+    while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
+        got--;
+    char *more = got < 0 ? NULL : realloc(*out, *n + (size_t)got + 1);
+    if (more) {
+        memcpy(more + *n, line, (size_t)got);
+        *n += (size_t)got;
+        more[*n] = '\0';
+        *out = more;
+    } else if (got >= 0) {
+        *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
+    }
+    free(line);
+    return more;
+}
+
+bool run_text_line(char **out, size_t *n, bool asks, int *rc, struct err *err)
+{
+    const char *sign = "> ";
+    *n = 0;
+    for (;;) {
+        if (asks)
+            fputs(sign, stderr);
+        if (!append_line(out, n, rc, err)) {
+            if (asks)
+                fputs("\n", stderr);
+            if (*rc == OK && interrupted)
+                *rc = ERR_STOP;
+            return false;
+        }
+        if (!*n || (*out)[*n - 1] != '\\')
+            return true;
+        (*out)[*n - 1] = '\n';
+        sign = ". ";
+    }
 }
 
 int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,

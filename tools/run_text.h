@@ -2,6 +2,7 @@
 #ifndef TOOLS_RUN_TEXT_H
 #define TOOLS_RUN_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "model/chat.h"
@@ -11,6 +12,11 @@ struct err;
 /* The whole of a file, "-" for standard input, terminated; at most 64 MiB. Free it. ERR_IO,
  * ERR_FORMAT (too long), ERR_NOMEM. */
 int run_text_read(char **out, size_t *n, const char *path, struct err *err);
+
+/* The next line of standard input without its end, terminated; one that ends in a backslash goes on
+ * in the next line. asks: show "> " on stderr. *out (NULL at first) is used again from call to
+ * call; free it. False at the end of the input. ERR_NOMEM and ERR_STOP (interrupted) in *rc. */
+bool run_text_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
 
 struct conversation {
     struct chat_message *messages; /* texts are owned */
