@@ -90,6 +90,15 @@ ln "$tmp/f32.gguf" "$tmp/link.gguf"
 expect 2 "$tmp/f32.gguf" "$tmp/link.gguf" --type f32
 expect 2 "$tmp/f32.gguf" "$tmp" --type f32
 expect 3 "$tmp/f32.gguf" "$tmp/no/such.gguf" --type f32
+mkfifo "$tmp/pipe"
+expect 3 "$tmp/f32.gguf" "$tmp/pipe" --type f32 # only a regular file is ever replaced
+[ -p "$tmp/pipe" ] || fail "the pipe was replaced"
+(
+    ulimit -f 20
+    expect 3 "$tmp/f32.gguf" "$tmp/full.gguf" --type f32
+    exit 0
+) || exit 1
+[ ! -e "$tmp/full.gguf" ] || fail "a file cut short stays"
 expect 3 "$src/model.safetensors" "$tmp/x.gguf" --type f32
 grep -q 'config.json' "$tmp/err" || fail "a lone safetensors file: $(cat "$tmp/err")"
 head -c 900000 "$tmp/f32.gguf" >"$tmp/cut.gguf"

@@ -76,6 +76,7 @@ run 2 --policy mlp,nobody
 run 2 --policy ''
 run 2 --policy random
 run 2 --share 1.5
+run 2 --questions 0
 run 2 extra
 run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
 

@@ -37,6 +37,7 @@ expect 2 score --router r
 expect 2 train
 expect 2 train -o "$tmp/r" --tap middle
 expect 2 train -o "$tmp/r" --share 2
+expect 2 train -o "$tmp/r" --questions 0
 
 skipped=
 if [ -f "$data/router_zip.pth" ]; then

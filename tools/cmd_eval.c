@@ -10,6 +10,7 @@
 #include "tools/world.h"
 
 static const char *task = "milli";
+static size_t questions = SIZE_MAX; /* not given */
 static struct eval_options options = {
     .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN
 };
@@ -19,8 +20,7 @@ static const struct opt_group task_opts = {
     (const struct opt[]){
         { "--task", NULL, OPT_STR, &task, "NAME",
           "milli: the demo world's questions; ppl: perplexity (default: milli)" },
-        { "--questions", NULL, OPT_SIZE, &options.questions, "N",
-          "how many (default: 1000; ppl: 200)" },
+        { "--questions", NULL, OPT_SIZE, &questions, "N", "how many (default: 1000; ppl: 200)" },
         { "--seed", "-s", OPT_U64, &options.seed, "N",
           "of the questions, which training never sees, and of policy random (default: 1)" },
         { "--share", NULL, OPT_FLOAT, &options.share, "X",
@@ -51,10 +51,13 @@ static int run(int argc, char **argv)
     int rc;
     setting_catch_interrupts();
     options.policies = route_opts.policy;
+    options.questions = questions == SIZE_MAX ? 0 : questions;
     if (nargs)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
     else if (!isnan(options.share) && !(options.share >= 0 && options.share <= 1))
         rc = err_set(&err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)options.share);
+    else if (!questions)
+        rc = err_set(&err, ERR_ARG, "--questions: expected at least 1");
     else if (!options.max_tokens)
         rc = err_set(&err, ERR_ARG, "-n: expected at least 1");
     else if (!strcmp(task, "milli"))

@@ -10,7 +10,7 @@
 #include "tools/teach.h"
 
 static const char *router_path, *hidden_path, *out_path, *cloud_path, *tap_name = "final";
-static size_t questions, calibration, width;
+static size_t questions = SIZE_MAX, calibration = SIZE_MAX, width; /* SIZE_MAX: not given */
 static uint64_t seed = 1;
 static float most = TEACH_MOST, cover = TEACH_COVER;
 
@@ -158,8 +158,8 @@ static int train(int nargs)
         return usage("--tap: expected final or post_attn");
     if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
         return usage("--share, --cover: expected 0 to 1");
-    o.questions = questions ? questions : o.questions;
-    o.calibration = calibration ? calibration : o.calibration;
+    o.questions = questions != SIZE_MAX ? questions : o.questions;
+    o.calibration = calibration != SIZE_MAX ? calibration : o.calibration;
     o.width = width;
     o.most = (double)most;
     o.cover = (double)cover;

@@ -73,8 +73,10 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A server that goes away while we write to it, or a closed pipe, is an error to handle. */
+    /* A server that goes away while we write to it, a closed pipe, or a file beyond its limit is an
+     * error to handle. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     if (argc > 0)
         setting_program = argv[0];
     int status = dispatch(argc, argv);

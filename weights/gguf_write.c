@@ -1,12 +1,11 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/base.h"
 #include "weights/gguf_write.h"
+#include "weights/part.h"
 #include "weights/table.h"
 
 enum { ALIGN = 32, NAME_BYTES = 63, DIMS_MAX = 4 };
@@ -19,8 +18,7 @@ struct bytes {
 };
 
 struct ggufw {
-    char *path, *part; /* the final name and the one while writing */
-    FILE *f;
+    struct part part;
     struct bytes keys, infos;
     size_t *sizes; /* of each tensor's data */
     size_t ntensors, ctensors, nkeys;
@@ -35,7 +33,7 @@ struct ggufw {
 static void fail(struct ggufw *g, int code, const char *what)
 {
     if (g->code == OK)
-        g->code = err_set(&g->err, code, "%s: %s", g->path, what);
+        g->code = err_set(&g->err, code, "%s: %s", g->part.path, what);
 }
 
 static void append(struct ggufw *g, struct bytes *b, const void *p, size_t n)
@@ -82,43 +80,14 @@ static void append_str(struct ggufw *g, struct bytes *b, const char *p, size_t n
     append(g, b, p, n);
 }
 
-/* Write beside the final name; the process id keeps two writers apart. */
-static int open_part(struct ggufw *g, struct err *err)
-{
-    size_t room = strlen(g->path) + 32;
-    g->part = malloc(room);
-    if (!g->part)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", g->path);
-    int fd = -1;
-    for (unsigned i = 0; i < 100 && fd < 0; i++) {
-        snprintf(g->part, room, "%s.%ld.%u.part", g->path, (long)getpid(), i);
-        fd = open(g->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            break;
-    }
-    if (fd >= 0 && (g->f = fdopen(fd, "wb")))
-        return OK;
-    int code = err_set(err, ERR_IO, "%s: %s", g->part, strerror(errno));
-    if (fd >= 0) {
-        close(fd);
-        unlink(g->part);
-    }
-    return code;
-}
-
 int ggufw_open(struct ggufw **out, const char *path, struct err *err)
 {
     *out = NULL;
     struct ggufw *g = calloc(1, sizeof(*g));
     if (!g)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    g->path = malloc(strlen(path) + 1);
-    if (g->path)
-        memcpy(g->path, path, strlen(path) + 1);
-    int code = g->path ? open_part(g, err) : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int code = part_open(&g->part, path, err);
     if (code != OK) {
-        free(g->path);
-        free(g->part);
         free(g);
         return code;
     }
@@ -238,7 +207,7 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
 {
     if (g->code != OK || !n)
         return;
-    if (fwrite(p, 1, n, g->f) != n)
+    if (fwrite(p, 1, n, g->part.f) != n)
         fail(g, ERR_IO, strerror(errno));
     if (g->checksum)
         g->crc = table_crc(g->crc, p, n);
@@ -311,11 +280,9 @@ static void finish(struct ggufw *g)
         unsigned char p[4];
         for (size_t i = 0; i < 4; i++)
             p[i] = (unsigned char)(g->crc >> (8 * i));
-        if (fseek(g->f, CRC_AT, SEEK_SET) != 0 || fwrite(p, 1, 4, g->f) != 4)
+        if (fseek(g->part.f, CRC_AT, SEEK_SET) != 0 || fwrite(p, 1, 4, g->part.f) != 4)
             fail(g, ERR_IO, strerror(errno));
     }
-    if (g->code == OK && (fflush(g->f) != 0 || fsync(fileno(g->f)) != 0))
-        fail(g, ERR_IO, strerror(errno));
 }
 
 int ggufw_close(struct ggufw *g, bool commit, struct err *err)
@@ -324,18 +291,14 @@ int ggufw_close(struct ggufw *g, bool commit, struct err *err)
         return OK;
     if (commit)
         finish(g);
-    if (fclose(g->f) != 0 && commit)
-        fail(g, ERR_IO, strerror(errno));
-    if (commit && g->code == OK && rename(g->part, g->path) != 0)
-        fail(g, ERR_IO, strerror(errno));
-    if (!commit || g->code != OK)
-        unlink(g->part);
+    if (g->code == OK)
+        g->code = part_close(&g->part, commit, &g->err);
+    else
+        part_close(&g->part, false, &g->err);
     int code = g->code == OK ? OK : err_set(err, g->code, "%s", g->err.msg);
     free(g->keys.p);
     free(g->infos.p);
     free(g->sizes);
-    free(g->path);
-    free(g->part);
     free(g);
     return code;
 }

@@ -1,12 +1,11 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/base.h"
+#include "weights/part.h"
 #include "weights/safetensors_write.h"
 #include "weights/table.h"
 
@@ -53,38 +52,24 @@ static bool write_all(FILE *f, const char *header, const struct tensor *tensors,
     for (size_t i = 0; fine && i < n; i++)
         fine = !tensors[i].bytes ||
                fwrite(tensors[i].data, 1, tensors[i].bytes, f) == tensors[i].bytes;
-    return fine && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    return fine;
 }
 
 int safetensors_write(const char *path, const struct tensor *tensors, size_t n,
                       const char *const *meta, struct err *err)
 {
-    size_t room = strlen(path) + 32;
-    char *header = make_header(tensors, n, meta), *part = malloc(room);
-    int code = OK, fd = -1;
-    FILE *f = NULL;
-    if (!header || !part) {
-        code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
-        goto end;
+    struct part part;
+    char *header = make_header(tensors, n, meta);
+    if (!header)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int code = part_open(&part, path, err);
+    if (code == OK) {
+        bool fine = write_all(part.f, header, tensors, n);
+        code = fine ? OK : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+        struct err second;
+        int closed = part_close(&part, fine, fine ? err : &second);
+        code = code == OK ? closed : code;
     }
-    snprintf(part, room, "%s.%ld.part", path, (long)getpid());
-    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0 || !(f = fdopen(fd, "wb"))) {
-        code = err_set(err, ERR_IO, "%s: %s", part, strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-            unlink(part);
-        }
-        goto end;
-    }
-    bool fine = write_all(f, header, tensors, n);
-    fine = fclose(f) == 0 && fine;
-    if (!fine || rename(part, path) != 0) {
-        code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-        unlink(part);
-    }
-end:
     free(header);
-    free(part);
     return code;
 }
