@@ -120,6 +120,12 @@ int model_config_read(struct model_config *out, const struct weights *w, struct 
                        "%s: tensor token_embd.weight: expected [vocab,%zu], found %s",
                        weights_path(w), c.hidden, t ? "another shape" : "none");
     c.vocab = t->shape[0];
+    uint64_t named;
+    if (weights_u64(w, "qwen2.vocab_size", &named) && named != c.vocab)
+        return err_set(err, ERR_FORMAT,
+                       "%s: key qwen2.vocab_size: expected %zu as token_embd.weight has rows, "
+                       "found %llu",
+                       weights_path(w), c.vocab, (unsigned long long)named);
     c.tied = !weights_find(w, "output.weight");
     *out = c;
     return OK;

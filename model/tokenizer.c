@@ -103,6 +103,8 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
             continue;
         t->size = i + 1;
         p->bytes = (struct str){ *at, 0 };
+        if (p->type != PIECE_NORMAL && !s.n)
+            return err_set(err, ERR_FORMAT, "%s: piece %zu: an added token is empty", v->path, i);
         if (p->type != PIECE_NORMAL) {
             p->bytes = keep(at, s.p, s.n);
             continue;

@@ -200,6 +200,9 @@ static int from_tokenizer_json(struct folder *f, struct err *err)
     if (json_is_string(type) && strcmp(json_string_value(type), "BPE"))
         return err_set(err, ERR_FORMAT, "%s/tokenizer.json: model.type: expected BPE, found %.40s",
                        f->path, json_string_value(type));
+    if (!json_is_array(merges))
+        return err_set(err, ERR_FORMAT, "%s/tokenizer.json: model.merges: expected a list",
+                       f->path);
     int rc = put_vocab(f, json_object_get(model, "vocab"), json_array_size(added), err);
     if (rc)
         return rc;

@@ -1,0 +1,85 @@
+#!/bin/sh
+# Models whose configuration and tensors do not go together, or that are no Qwen2: refused with
+# status 3 and one line that names the folder and what is wrong.
+set -u
+mizzle=${MIZZLE:-build/mizzle}
+src=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
+if [ ! -r "$src/config.json" ]; then
+    echo "SKIP: no $src"
+    exit 77
+fi
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/m"
+cp "$src/model.safetensors" "$tmp/m"
+fail() {
+    echo "t_shapes: $*" >&2
+    exit 1
+}
+evaluate() {
+    ${RUN:-} "$mizzle" logits -m "$tmp/m" --ids 1,2,3 -o "$tmp/l" >"$tmp/out" 2>"$tmp/err"
+}
+
+cp "$src/config.json" "$tmp/m/config.json"
+evaluate || fail "the model itself: $(cat "$tmp/err")"
+
+# bad WORD SED-EXPRESSION: config.json changed so.
+bad() {
+    rm -f "$tmp/l"
+    sed "$2" "$src/config.json" >"$tmp/m/config.json"
+    cmp -s "$src/config.json" "$tmp/m/config.json" && fail "$2 changes nothing"
+    evaluate
+    status=$?
+    [ $status -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -e "$tmp/l" ] ||
+        fail "$2: status $status: $(head -c 300 "$tmp/err")"
+    grep -q "$tmp/m" "$tmp/err" && grep -Eq -e "$1" "$tmp/err" || fail "$2: says $(cat "$tmp/err")"
+}
+# value KEY: a sed expression that gives the key of config.json another value.
+value() {
+    printf 's/"%s": *[^,}]*/"%s": %s/' "$1" "$1" "$2"
+}
+bad 'head_count|attention_heads' "$(value num_attention_heads 3)"
+bad 'head_count|attention_heads' "$(value num_attention_heads 0)"
+bad 'head_count|attention_heads' "$(value num_attention_heads -8)"
+bad 'head_count|attention_heads' "$(value num_attention_heads '"8"')"
+bad 'key_value_heads|head_count_kv' "$(value num_key_value_heads 3)"
+bad 'expected \[' "$(value num_key_value_heads 8)"
+bad 'expected \[' "$(value hidden_size 128)"
+bad 'embedding_length|hidden_size' "$(value hidden_size 1e9)"
+bad 'too big' "$(value hidden_size 99999999999999999999)"
+bad 'expected \[' "$(value intermediate_size 171)"
+bad 'feed_forward|intermediate_size' "$(value intermediate_size null)"
+bad 'tensor' "$(value num_hidden_layers 4)"
+bad tensor "$(value num_hidden_layers 6)"
+bad 'block_count|hidden_layers' "$(value num_hidden_layers 0)"
+bad 'block_count|hidden_layers' "$(value num_hidden_layers 4000000000)"
+bad 'context_length|max_position' "$(value max_position_embeddings 0)"
+bad eps "$(value rms_norm_eps -1)"
+bad eps "$(value rms_norm_eps '"x"')"
+bad 'freq_base|rope_theta' "$(value rope_theta 0)"
+bad qwen2 "$(value model_type '"llama"')"
+bad qwen2 "$(value model_type 7)"
+bad line "$(value hidden_act '"silu')"
+bad hidden_act "$(value hidden_act '"gelu"')"
+bad vocab "$(value vocab_size 9)"
+bad rope_scaling 's/^{/{"rope_scaling": {"type": "yarn", "factor": 4},/'
+bad sliding_window "$(value use_sliding_window true);$(value sliding_window 8);$(value max_window_layers 0)"
+
+# Tensors cut off, renamed, of another type.
+cp "$src/config.json" "$tmp/m/config.json"
+size=$(wc -c <"$src/model.safetensors")
+for bytes in 0 7 8 1000 $((size - 1)); do
+    head -c $bytes "$src/model.safetensors" >"$tmp/m/model.safetensors"
+    evaluate && fail "cut to $bytes bytes: accepted"
+    [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "cut to $bytes bytes: not one line"
+done
+for change in 's/layers.0.self_attn.q_proj.weight/layers.0.self_attn.x_proj.weight/' \
+    's/model.norm.weight/model.morn.weight/' 's/"dtype":"F32"/"dtype":"I32"/' \
+    's/"dtype": "F32"/"dtype": "I32"/g'; do
+    LC_ALL=C sed "$change" "$src/model.safetensors" >"$tmp/m/model.safetensors"
+    cmp -s "$src/model.safetensors" "$tmp/m/model.safetensors" && continue
+    evaluate
+    status=$?
+    [ $status -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "$change: status $status"
+done
+exit 0
