@@ -14,6 +14,14 @@ INLINE void store_tile(float *y, size_t ldy, const __m256 *acc, size_t nv, size_
             _mm256_storeu_ps(y + j * ldy + i * 8, acc[i * nt + j]);
 }
 
+/* One half of a line of weights. */
+INLINE __m256i load_weights(const unsigned char *line, size_t half, size_t nt)
+{
+    if (nt == 1 && half == 0)
+        ask_ahead(line);
+    return _mm256_load_si256((const __m256i *)(const void *)(line + half * 32));
+}
+
 INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                      const struct panels *w, const float *x, size_t ldx)
 {
@@ -24,8 +32,7 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
     for (size_t k = 0; k < cols; k++) {
         __m256 wk[8];
         REPEAT (i, nv)
-            wk[i] = _mm256_load_ps((const float *)(const void *)(wp + i / 2 * bytes) + k * PANEL +
-                                   i % 2 * 8);
+            wk[i] = _mm256_castsi256_ps(load_weights(wp + i / 2 * bytes + k * 64, i % 2, nt));
         REPEAT (j, nt) {
             __m256 xk = _mm256_set1_ps(x[j * ldx + k]);
             REPEAT (i, nv)
@@ -60,8 +67,7 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
             if (k + h == cols)
                 break;
             REPEAT (i, nv) {
-                const void *at = wp + i / 2 * bytes + k * 32 + i % 2 * 32;
-                __m256i pair = _mm256_load_si256((const __m256i *)at);
+                __m256i pair = load_weights(wp + i / 2 * bytes + k * 32, i % 2, nt);
                 wk[i] = _mm256_castsi256_ps(h ? _mm256_and_si256(pair, high)
                                               : _mm256_slli_epi32(pair, 16));
             }
@@ -121,8 +127,8 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         __m256i sum[8] = { _mm256_setzero_si256() };
         REPEAT (c, 8) {
             REPEAT (i, nv) {
-                const void *at = q + i / 2 * w->panel_bytes + c * 64 + i % 2 * 32;
-                __m256i wq = _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)at), flip);
+                const unsigned char *at = q + i / 2 * w->panel_bytes + c * 64;
+                __m256i wq = _mm256_xor_si256(load_weights(at, i % 2, nt), flip);
                 __m256i mag = _mm256_abs_epi8(wq);
                 REPEAT (j, nt) {
                     __m256i xc = _mm256_sign_epi8(bcast4(xq + j * cols + c * 4), wq);
@@ -160,8 +166,8 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         __m256i sum[8] = { _mm256_setzero_si256() };
         REPEAT (c, 4) {
             REPEAT (i, nv) {
-                const void *at = q + i / 2 * w->panel_bytes + c * 64 + i % 2 * 32;
-                __m256i pair = _mm256_loadu_si256((const __m256i *)at);
+                const unsigned char *at = q + i / 2 * w->panel_bytes + c * 64;
+                __m256i pair = load_weights(at, i % 2, nt);
                 __m256i lo = _mm256_and_si256(pair, nibble);
                 __m256i hi = _mm256_and_si256(_mm256_srli_epi16(pair, 4), nibble);
                 REPEAT (j, nt) {

@@ -24,8 +24,11 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
     x += t * ldx;
     for (size_t k = 0; k < cols; k++) {
         __m512 wk[8];
-        REPEAT (i, np)
+        REPEAT (i, np) {
             wk[i] = _mm512_load_ps(wp + i * bytes + k * 64);
+            if (nt == 1)
+                ask_ahead(wp + i * bytes + k * 64);
+        }
         REPEAT (j, nt) {
             __m512 xk = _mm512_set1_ps(x[j * ldx + k]);
             REPEAT (i, np)
@@ -42,7 +45,7 @@ static void matmul_f32_avx512vnni(float *y, size_t ldy, const struct panels *w, 
     TOKENS(8, 3, tile_f32, y, ldy, w, x, ldx);
     TOKENS(4, 4, tile_f32, y, ldy, w, x, ldx);
     TOKENS(2, 4, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(1, 8, tile_f32, y, ldy, w, x, ldx);
+    TOKENS(1, 4, tile_f32, y, ldy, w, x, ldx);
 }
 
 /* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
@@ -57,8 +60,11 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
     x += t * ldx;
     for (size_t k = 0; k < cols; k += 2) {
         __m512i pair[8];
-        REPEAT (i, np)
+        REPEAT (i, np) {
             pair[i] = _mm512_load_si512(wp + i * bytes + k * 32);
+            if (nt == 1)
+                ask_ahead(wp + i * bytes + k * 32);
+        }
         REPEAT (j, nt) {
             __m512 xk = _mm512_set1_ps(x[j * ldx + k]);
             REPEAT (i, np)
@@ -84,7 +90,7 @@ static void matmul_bf16_avx512vnni(float *y, size_t ldy, const struct panels *w,
     TOKENS(8, 3, tile_bf16, y, ldy, w, x, ldx);
     TOKENS(4, 4, tile_bf16, y, ldy, w, x, ldx);
     TOKENS(2, 4, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(1, 8, tile_bf16, y, ldy, w, x, ldx);
+    TOKENS(1, 4, tile_bf16, y, ldy, w, x, ldx);
 }
 
 /* Four activations for all rows. */
@@ -125,8 +131,11 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
             sum[i] = _mm512_set1_epi32(-128 * x->sum[(t + i % nt) * groups + g]);
         REPEAT (c, 8) {
             __m512i wq[4];
-            REPEAT (i, np)
+            REPEAT (i, np) {
                 wq[i] = _mm512_loadu_si512(q + i * w->panel_bytes + c * 64);
+                if (nt == 1)
+                    ask_ahead(q + i * w->panel_bytes + c * 64);
+            }
             REPEAT (i, np * nt)
                 sum[i] =
                     _mm512_dpbusd_epi32(sum[i], wq[i / nt], bcast4(xq + i % nt * cols + c * 4));
@@ -165,6 +174,8 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
             __m512i lo[4], hi[4];
             REPEAT (i, np) {
                 __m512i pair = _mm512_loadu_si512(q + i * w->panel_bytes + c * 64);
+                if (nt == 1)
+                    ask_ahead(q + i * w->panel_bytes + c * 64);
                 lo[i] = _mm512_and_si512(pair, nibble);
                 hi[i] = _mm512_and_si512(_mm512_srli_epi16(pair, 4), nibble);
             }

@@ -1,5 +1,5 @@
-/* cmd_bench.c - `mizzle bench model`: tokens a second of a file or of a shape with random weights.
- */
+/* cmd_bench.c - `mizzle bench`: model: tokens a second of a file or of a shape with random weights;
+ * limits: what the machine can do at most. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,10 +14,11 @@
 #include "kernels/pool.h"
 #include "model/model.h"
 #include "model/session.h"
+#include "tools/bench.h"
 #include "tools/cmd.h"
 #include "tools/setting.h"
 
-enum { MAX_REPEAT = 1000, PROBE_BYTES = 256 << 20 };
+enum { MAX_REPEAT = 1000 };
 
 static size_t n_prompt = 512, n_gen = 128, n_depth, repeat = 5;
 static const char *format = "md", *shape, *type_name = "q8_0";
@@ -46,39 +47,6 @@ struct test {
     double probe; /* GB/s read from memory right before the first sample */
 };
 
-struct probe {
-    const uint64_t *data;
-    _Atomic uint64_t sum; /* so that the reads are not left out */
-};
-
-static void probe_chunk(void *arg, size_t thread, size_t first, size_t last)
-{
-    (void)thread;
-    struct probe *p = arg;
-    uint64_t s[4] = { 0 };
-    for (size_t i = first * 512; i < last * 512; i += 4)
-        for (size_t j = 0; j < 4; j++)
-            s[j] += p->data[i + j];
-    p->sum += s[0] + s[1] + s[2] + s[3];
-}
-
-/* Best of three passes over memory that no cache holds, on all threads of the pool. */
-static double read_bandwidth(struct pool *pool)
-{
-    struct probe p = { .data = os_alloc(PROBE_BYTES) };
-    double best = 0;
-    if (!p.data)
-        return 0;
-    memset((void *)(uintptr_t)p.data, 1, PROBE_BYTES);
-    for (int i = 0; i < 3; i++) {
-        uint64_t begin = os_now_ns();
-        pool_for(pool, PROBE_BYTES / 4096, 64, probe_chunk, &p);
-        best = fmax(best, (double)PROBE_BYTES / (double)(os_now_ns() - begin));
-    }
-    os_free((void *)(uintptr_t)p.data, PROBE_BYTES);
-    return best;
-}
-
 static int eval(struct session *s, size_t n, size_t one_at_a_time, struct err *err)
 {
     uint32_t ids[SESSION_CHUNK];
@@ -105,7 +73,7 @@ static int run_test(struct test *t, struct session *s, struct pool *pool, struct
     int rc = n_depth ? eval(s, n_depth, 0, err) : OK;
     if (!rc)
         rc = eval(s, t->prompt ? n : 1, t->gen, err); /* warm */
-    t->probe = read_bandwidth(pool);
+    t->probe = bench_probe(pool);
     for (size_t r = 0; !rc && r < repeat; r++) {
         session_rewind(s, n_depth);
         uint64_t begin = os_now_ns();
@@ -219,15 +187,10 @@ static int bench(struct err *err)
     size_t n = 0, most = n_prompt > n_gen ? n_prompt : n_gen;
     struct engine e = { .model = NULL };
     struct session *s = NULL;
-    if (repeat < 1 || repeat > MAX_REPEAT)
-        return err_set(err, ERR_ARG, "-r: expected 1 to %d, found %zu", MAX_REPEAT, repeat);
     if (!most || most > 1 << 20 || n_depth > 1 << 20)
         return err_set(err, ERR_ARG, "-p, -n, -d: expected at most 1048576, and -p or -n above 0");
     if (strcmp(kv, "f16") && strcmp(kv, "f32"))
         return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
-    if (strcmp(format, "md") && strcmp(format, "csv") && strcmp(format, "json") &&
-        strcmp(format, "jsonl"))
-        return err_set(err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
     int rc = shape ? open_shape(&e, err) : engine_open(&e, NULL, false, err);
     if (!rc)
         rc = session_open(&s, e.model, e.pool, most + n_depth,
@@ -255,23 +218,37 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setting_catch_interrupts();
-    int rc = nargs == 1 && !strcmp(argv[1], "model")
-                 ? bench(&err)
-                 : err_set(&err, ERR_ARG, "expected \"bench model\", found %s",
-                           nargs ? argv[1] : "nothing");
+    const struct bench_options o = { format, repeat };
+    const char *subject = nargs == 1 ? argv[1] : "";
+    int rc;
+    if (repeat < 1 || repeat > MAX_REPEAT)
+        rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", MAX_REPEAT, repeat);
+    else if (strcmp(format, "md") && strcmp(format, "csv") && strcmp(format, "json") &&
+             strcmp(format, "jsonl"))
+        rc = err_set(&err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
+    else if (!strcmp(subject, "model"))
+        rc = bench(&err);
+    else if (!strcmp(subject, "limits"))
+        rc = bench_limits(&o, engine_opts.threads, &err);
+    else
+        rc = err_set(&err, ERR_ARG, "expected \"bench model\" or \"bench limits\", found %s",
+                     nargs ? argv[1] : "nothing");
     return cmd_fail("bench", rc, &err);
 }
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "tokens a second of a model or a shape",
-    .args = "model",
+    .summary = "tokens a second of a model or a shape; limits of the machine",
+    .args = "model | limits",
     .description =
-        "Evaluates a prompt of -p tokens at once, then -n tokens one at a time with the output "
+        "model evaluates a prompt of -p tokens at once, then -n tokens one at a time with the "
+        "output "
         "head, and prints tokens a second. Before each test the read bandwidth of the memory is "
-        "probed on the same threads: one token reads all weights, so that is its limit.\n\n"
+        "probed on the same threads: one token reads all weights, so that is its limit. limits "
+        "shows what reading and each kind of arithmetic reach at most, kernels aside.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
-        "  mizzle bench model -m model.gguf -p 512 -n 128 -o json",
+        "  mizzle bench model -m model.gguf -p 512 -n 128 -o json\n"
+        "  mizzle bench limits",
     .groups = groups,
     .run = run,
 };
