@@ -179,8 +179,8 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
             }
         }
         REPEAT (i, nv * nt)
-            sum[i] = _mm256_sub_epi32(_mm256_madd_epi16(sum[i], ones),
-                                      _mm256_set1_epi32(8 * x->sum[(t + i % nt) * groups + g]));
+            sum[i] = _mm256_add_epi32(_mm256_madd_epi16(sum[i], ones),
+                                      _mm256_set1_epi32(x->bias[(t + i % nt) * groups + g] / 16));
         add_group(acc, sum, nv, nt, b + g % 2 * 32, w->panel_bytes, x->scale + t * groups + g,
                   groups);
     }
@@ -285,7 +285,7 @@ static void quantize_q8_avx2(const struct qact *y, size_t t, const float *x)
         b = _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256((__m256i *)(void *)(y->q + t * y->cols + g * GROUP), b);
         y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->sum[t * groups + g] = _mm_cvtsi128_si32(s4);
+        y->bias[t * groups + g] = -128 * _mm_cvtsi128_si32(s4);
     }
 }
 

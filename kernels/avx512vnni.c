@@ -7,7 +7,14 @@
 #include "kernels/cpu.h"
 #include "kernels/tiles.h"
 
-/* y: of the tile's first row and token. */
+/* y: of the tile's first row and token. k0: where the columns of this turn begin. */
+INLINE void load_tile(__m512 *acc, const float *y, size_t ldy, size_t np, size_t nt, size_t k0)
+{
+    REPEAT (j, nt)
+        REPEAT (i, np)
+            acc[i * nt + j] = k0 ? _mm512_loadu_ps(y + j * ldy + i * PANEL) : _mm512_setzero_ps();
+}
+
 INLINE void store_tile(float *y, size_t ldy, const __m512 *acc, size_t np, size_t nt)
 {
     REPEAT (j, nt)
@@ -15,14 +22,16 @@ INLINE void store_tile(float *y, size_t ldy, const __m512 *acc, size_t np, size_
             _mm512_storeu_ps(y + j * ldy + i * PANEL, acc[i * nt + j]);
 }
 
-INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
-                     const struct panels *w, const float *x, size_t ldx)
+INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
+                     size_t ldy, const struct panels *w, const float *x, size_t ldx)
 {
     const unsigned char *wp = w->data + p * w->panel_bytes;
-    size_t cols = w->cols, bytes = w->panel_bytes;
-    __m512 acc[24] = { _mm512_setzero_ps() };
+    size_t bytes = w->panel_bytes;
+    __m512 acc[24];
     x += t * ldx;
-    for (size_t k = 0; k < cols; k++) {
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, k0);
+    for (size_t k = k0; k < k1; k++) {
         __m512 wk[8];
         REPEAT (i, np) {
             wk[i] = _mm512_load_ps(wp + i * bytes + k * 64);
@@ -35,30 +44,32 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
                 acc[i * nt + j] = _mm512_fmadd_ps(wk[i], xk, acc[i * nt + j]);
         }
     }
-    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
+    store_tile(y, ldy, acc, np, nt);
 }
 
 static void matmul_f32_avx512vnni(float *y, size_t ldy, const struct panels *w, const float *x,
                                   size_t ldx, size_t n, size_t p0, size_t p1)
 {
     size_t t = 0;
-    TOKENS(8, 3, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(4, 4, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(2, 4, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(1, 4, tile_f32, y, ldy, w, x, ldx);
+    TURNS(8, 3, tile_f32, y, ldy, w, x, ldx);
+    TURNS(4, 4, tile_f32, y, ldy, w, x, ldx);
+    TURNS(2, 4, tile_f32, y, ldy, w, x, ldx);
+    TURNS(1, 4, tile_f32, y, ldy, w, x, ldx);
 }
 
 /* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
  * first after a shift, the second after a mask. */
-INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
-                      const struct panels *w, const float *x, size_t ldx)
+INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
+                      size_t ldy, const struct panels *w, const float *x, size_t ldx)
 {
     const unsigned char *wp = w->data + p * w->panel_bytes;
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    size_t cols = w->cols, bytes = w->panel_bytes;
-    __m512 acc[24] = { _mm512_setzero_ps() };
+    size_t bytes = w->panel_bytes;
+    __m512 acc[24];
     x += t * ldx;
-    for (size_t k = 0; k < cols; k += 2) {
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, k0);
+    for (size_t k = k0; k < k1; k += 2) {
         __m512i pair[8];
         REPEAT (i, np) {
             pair[i] = _mm512_load_si512(wp + i * bytes + k * 32);
@@ -71,7 +82,7 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
                 acc[i * nt + j] = _mm512_fmadd_ps(
                     _mm512_castsi512_ps(_mm512_slli_epi32(pair[i], 16)), xk, acc[i * nt + j]);
         }
-        if (k + 1 == cols)
+        if (k + 1 == k1)
             break;
         REPEAT (j, nt) {
             __m512 xk = _mm512_set1_ps(x[j * ldx + k + 1]);
@@ -80,17 +91,17 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
                     _mm512_castsi512_ps(_mm512_and_si512(pair[i], high)), xk, acc[i * nt + j]);
         }
     }
-    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
+    store_tile(y, ldy, acc, np, nt);
 }
 
 static void matmul_bf16_avx512vnni(float *y, size_t ldy, const struct panels *w, const float *x,
                                    size_t ldx, size_t n, size_t p0, size_t p1)
 {
     size_t t = 0;
-    TOKENS(8, 3, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(4, 4, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(2, 4, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(1, 4, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(8, 3, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(4, 4, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(2, 4, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(1, 4, tile_bf16, y, ldy, w, x, ldx);
 }
 
 /* Four activations for all rows. */
@@ -117,18 +128,20 @@ INLINE void add_group(__m512 *acc, const __m512i *sum, size_t np, size_t nt,
 
 /* Weights are stored as value + 128, the unsigned side of the dot product; -128 * sum(x) as first
  * value of the sum takes the 128 off again. */
-INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
-                    const struct panels *w, const struct qact *x)
+INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
+                    size_t ldy, const struct panels *w, const struct qact *x)
 {
     size_t cols = w->cols, groups = cols / GROUP;
-    __m512 acc[8] = { _mm512_setzero_ps() };
-    for (size_t g = 0; g < groups; g++) {
+    __m512 acc[12];
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, k0);
+    for (size_t g = k0 / GROUP; g < k1 / GROUP; g++) {
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 512;
         const int8_t *xq = x->q + t * cols + g * GROUP;
-        __m512i sum[8];
+        __m512i sum[12];
         REPEAT (i, np * nt)
-            sum[i] = _mm512_set1_epi32(-128 * x->sum[(t + i % nt) * groups + g]);
+            sum[i] = _mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]);
         REPEAT (c, 8) {
             __m512i wq[4];
             REPEAT (i, np) {
@@ -143,33 +156,34 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         add_group(acc, sum, np, nt, b + g % 2 * 32, w->panel_bytes, x->scale + t * groups + g,
                   groups);
     }
-    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
+    store_tile(y, ldy, acc, np, nt);
 }
 
 static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                                  size_t n, size_t p0, size_t p1)
 {
     size_t t = 0;
-    TOKENS(8, 1, tile_q8, y, ldy, w, x);
-    TOKENS(4, 2, tile_q8, y, ldy, w, x);
-    TOKENS(2, 4, tile_q8, y, ldy, w, x);
-    TOKENS(1, 4, tile_q8, y, ldy, w, x);
+    TURNS(4, 3, tile_q8, y, ldy, w, x);
+    TURNS(2, 4, tile_q8, y, ldy, w, x);
+    TURNS(1, 4, tile_q8, y, ldy, w, x);
 }
 
 /* As Q8, with value + 8 in a nibble: low ones are columns 0..15 of a group, high ones 16..31. */
-INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
-                    const struct panels *w, const struct qact *x)
+INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
+                    size_t ldy, const struct panels *w, const struct qact *x)
 {
     const __m512i nibble = _mm512_set1_epi8(15);
     size_t cols = w->cols, groups = cols / GROUP;
-    __m512 acc[8] = { _mm512_setzero_ps() };
-    for (size_t g = 0; g < groups; g++) {
+    __m512 acc[12];
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, k0);
+    for (size_t g = k0 / GROUP; g < k1 / GROUP; g++) {
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 256;
         const int8_t *xq = x->q + t * cols + g * GROUP;
-        __m512i sum[8];
+        __m512i sum[12];
         REPEAT (i, np * nt)
-            sum[i] = _mm512_set1_epi32(-8 * x->sum[(t + i % nt) * groups + g]);
+            sum[i] = _mm512_srai_epi32(_mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]), 4);
         REPEAT (c, 4) {
             __m512i lo[4], hi[4];
             REPEAT (i, np) {
@@ -188,17 +202,16 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         add_group(acc, sum, np, nt, b + g % 2 * 32, w->panel_bytes, x->scale + t * groups + g,
                   groups);
     }
-    store_tile(y + t * ldy + p * PANEL, ldy, acc, np, nt);
+    store_tile(y, ldy, acc, np, nt);
 }
 
 static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                                  size_t n, size_t p0, size_t p1)
 {
     size_t t = 0;
-    TOKENS(8, 1, tile_q4, y, ldy, w, x);
-    TOKENS(4, 2, tile_q4, y, ldy, w, x);
-    TOKENS(2, 4, tile_q4, y, ldy, w, x);
-    TOKENS(1, 4, tile_q4, y, ldy, w, x);
+    TURNS(4, 3, tile_q4, y, ldy, w, x);
+    TURNS(2, 4, tile_q4, y, ldy, w, x);
+    TURNS(1, 4, tile_q4, y, ldy, w, x);
 }
 
 /* The first n lanes, all of them from 16 on. */
@@ -255,7 +268,7 @@ static void quantize_q8_avx512vnni(const struct qact *y, size_t t, const float *
         _mm_storeu_si128((__m128i *)(void *)q, _mm512_cvtepi32_epi8(qa));
         _mm_storeu_si128((__m128i *)(void *)(q + 16), _mm512_cvtepi32_epi8(qb));
         y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->sum[t * groups + g] = _mm512_reduce_add_epi32(_mm512_add_epi32(qa, qb));
+        y->bias[t * groups + g] = -128 * _mm512_reduce_add_epi32(_mm512_add_epi32(qa, qb));
     }
 }
 

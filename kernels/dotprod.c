@@ -80,7 +80,7 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         const int8_t *xq = x->q + t * cols + g * GROUP;
         int32x4_t sum[16];
         REPEAT (i, 4 * np * nt)
-            sum[i] = vdupq_n_s32(-8 * x->sum[(t + i % nt) * groups + g]);
+            sum[i] = vdupq_n_s32(x->bias[(t + i % nt) * groups + g] / 16);
         REPEAT (c, 4) {
             int8x16_t lo[8], hi[8];
             REPEAT (i, 4 * np) {

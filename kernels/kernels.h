@@ -26,7 +26,7 @@ struct err;
 struct qact {
     int8_t *q;    /* [n][cols], in [-127, 127] */
     float *scale; /* [n][cols / 32] */
-    int32_t *sum; /* [n][cols / 32], sum of the group's q */
+    int32_t *bias; /* [n][cols / 32], -128 times the sum of the group's q */
     size_t cols;  /* a multiple of 32 */
 };
 
@@ -57,7 +57,7 @@ struct kernels {
     void (*matmul_q4)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
                       size_t p0, size_t p1);
 
-    /* q, scale and sum of row t of y from x[cols]. Per group: amax = largest |x| (NaN ignored);
+    /* q, scale and bias of row t of y from x[cols]. Per group: amax = largest |x| (NaN ignored);
      * amax not above 2^-100 gives scale 0 and q 0; else scale = amax / 127, and q = x * (127 /
      * amax) clamped to
      * [-127, 127] (NaN to -127), rounded to nearest even. */

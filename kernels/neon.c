@@ -180,8 +180,8 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
                 }
             }
         REPEAT (i, 4 * np * nt)
-            sum[i] = vsubq_s32(vpaddq_s32(vpaddlq_s16(lo[i]), vpaddlq_s16(hi[i])),
-                               vdupq_n_s32(8 * x->sum[(t + i % nt) * groups + g]));
+            sum[i] = vaddq_s32(vpaddq_s32(vpaddlq_s16(lo[i]), vpaddlq_s16(hi[i])),
+                               vdupq_n_s32(x->bias[(t + i % nt) * groups + g] / 16));
         add_group(acc, sum, nt, b + g % 2 * 32, x->scale + t * groups + g, groups);
     }
     store_tile(y + t * ldy + p * PANEL, ldy, acc, 4, nt);
@@ -285,7 +285,7 @@ static void quantize_q8_neon(const struct qact *y, size_t t, const float *x)
             vst1_s8(y->q + t * y->cols + g * GROUP + i * 8,
                     vmovn_s16(vcombine_s16(vmovn_s32(q[2 * i]), vmovn_s32(q[2 * i + 1]))));
         y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->sum[t * groups + g] = vaddvq_s32(sum);
+        y->bias[t * groups + g] = -128 * vaddvq_s32(sum);
     }
 }
 

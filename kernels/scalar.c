@@ -135,7 +135,7 @@ static void quantize_q8_scalar(const struct qact *y, size_t t, const float *x)
             sum += q[k];
         }
         y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->sum[t * groups + g] = sum;
+        y->bias[t * groups + g] = -128 * sum;
     }
 }
 

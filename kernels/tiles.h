@@ -49,6 +49,50 @@ INLINE void ask_ahead(const unsigned char *p)
         t = end;                                        \
     } while (0)
 
+/* The same with the columns cut into turns, so that the weights of a turn stay in the first cache
+ * while all tokens pass: tile(np, nt, p, t, k0, k1, ...) goes on with the sums that are in y where
+ * k0 is not 0. Uses w of the calling kernel, too. */
+#define TURNS(nt, np, tile, ...)                        \
+    do {                                                \
+        size_t end = t + (n - t) / (nt) * (nt), p = p0; \
+        if (end > t) {                                  \
+            TURN(np, nt, tile, __VA_ARGS__)             \
+            if ((np) > 1)                               \
+                TURN(1, nt, tile, __VA_ARGS__)          \
+        }                                               \
+        t = end;                                        \
+    } while (0)
+#define TURN(np, nt, tile, ...)                                                       \
+    for (size_t step = turn_columns(w, np, nt); p + (np) <= p1; p += (np))            \
+        for (size_t k0 = 0, k1; k0 < w->cols; k0 = k1) {                              \
+            k1 = w->cols - k0 > step ? k0 + step : w->cols;                           \
+            for (size_t u = t; u + (nt) <= end; u += (nt)) {                          \
+                if ((nt) > 2)                                                         \
+                    fetch_turn(w, np, p, k1, step, (u - t) / (nt), (end - t) / (nt)); \
+                tile(np, nt, p, u, k0, k1, __VA_ARGS__);                              \
+            }                                                                         \
+        }
+
+/* Ask for one of `parts` of the weights that the turn after this one needs; it ends at column k. */
+INLINE void fetch_turn(const struct panels *w, size_t np, size_t p, size_t k, size_t step,
+                       size_t part, size_t parts)
+{
+    size_t each = w->panel_bytes / ((w->cols + 63) / 64), lines = step / 64 * each / 64 + 1;
+    const unsigned char *next =
+        w->data + (k < w->cols ? p * w->panel_bytes + k / 64 * each : (p + np) * w->panel_bytes);
+    for (size_t l = part * lines / parts; l < (part + 1) * lines / parts; l++)
+        for (size_t i = 0; i < np; i++)
+            __builtin_prefetch(next + i * w->panel_bytes + l * 64, 0, 2);
+}
+
+/* A multiple of 64; with few tokens there is nothing to stay for. */
+INLINE size_t turn_columns(const struct panels *w, size_t np, size_t nt)
+{
+    enum { BYTES = 24 << 10 };
+    size_t each = w->panel_bytes / ((w->cols + 63) / 64) * np;
+    return nt < 3 ? w->cols : each < BYTES ? BYTES / each * 64 : 64;
+}
+
 /* Keys that query row i of a block sees: attn_f32 in kernels.h. */
 INLINE size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
 {

@@ -68,11 +68,12 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* How many panels of `cols` columns are worth a hand-over. */
+/* How many panels of `cols` columns are worth a hand-over: with many tokens in multiples of what
+ * the kernels take at once. */
 static size_t grain(size_t cols, size_t n)
 {
-    size_t work = PANEL * cols * n;
-    return work >= CHUNK_WORK ? 1 : CHUNK_WORK / work;
+    size_t work = PANEL * cols * n, most = work >= CHUNK_WORK ? 1 : CHUNK_WORK / work;
+    return n >= 4 ? (most + 5) / 6 * 6 : most;
 }
 
 struct rows {
@@ -332,7 +333,8 @@ static void forward_layer(struct session *s, size_t i, size_t n)
     if (i + 1 == c->layers)
         memcpy(s->post, s->xn, n * s->ld_h * sizeof(*s->post));
     struct ffn f = { s, l, n };
-    pool_for(s->pool, panels_count(c->ffn), 1 + grain(c->hidden, n) / 2, ffn_chunk, &f);
+    pool_for(s->pool, panels_count(c->ffn),
+             n >= 4 ? grain(c->hidden, n) : 1 + grain(c->hidden, n) / 2, ffn_chunk, &f);
     prepare(s, s->gate, NULL, NULL, s->ld_f, c->ffn, n, quantised(&l->down));
     const struct product down = { s->out, s->ld_h, &l->down, NULL };
     run_products(s, &down, 1, s->gate, s->ld_f, n);

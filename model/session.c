@@ -54,7 +54,7 @@ static void lay_out(struct session *s, struct layout *l)
     s->logits = take(l, round16(c->vocab), f);
     s->act.q = take(l, n * wide, 1);
     s->act.scale = take(l, n * (wide / GROUP + 1), f);
-    s->act.sum = take(l, n * (wide / GROUP + 1), sizeof(int32_t));
+    s->act.bias = take(l, n * (wide / GROUP + 1), sizeof(int32_t));
     /* Tiles: two parts a thread. One token split by block: a part for each KV head and block. */
     size_t tiles = 2 * threads * TILE * s->per, split = c->heads * blocks;
     s->part_rows = TILE * s->per;

@@ -120,13 +120,13 @@ static struct qact rnd_qact(size_t n, size_t cols)
     struct qact x = { .cols = cols };
     x.q = guard_alloc(n * cols, high);
     x.scale = buf_f32(n * groups);
-    x.sum = guard_alloc(n * groups * sizeof(*x.sum), high);
+    x.bias = guard_alloc(n * groups * sizeof(*x.bias), high);
     int extreme = rnd(4) == 0;
     for (size_t g = 0; g < n * groups; g++) {
-        x.sum[g] = 0;
+        x.bias[g] = 0;
         for (size_t k = 0; k < GROUP; k++) {
             x.q[g * GROUP + k] = (int8_t)(extreme ? (rnd(2) ? 127 : -127) : (int)rnd(255) - 127);
-            x.sum[g] += x.q[g * GROUP + k];
+            x.bias[g] -= 128 * x.q[g * GROUP + k];
         }
     }
     return x;
@@ -231,12 +231,12 @@ static const char *check_quantize_q8(const struct kernels *ref, const struct ker
     struct qact want = rnd_qact(n, cols), got = rnd_qact(n, cols);
     memcpy(got.q, want.q, n * cols);
     memcpy(got.scale, want.scale, n * cols / GROUP * sizeof(float));
-    memcpy(got.sum, want.sum, n * cols / GROUP * sizeof(int32_t));
+    memcpy(got.bias, want.bias, n * cols / GROUP * sizeof(int32_t));
     ref->quantize_q8(&want, t, x);
     k->quantize_q8(&got, t, x);
     if (memcmp(want.q, got.q, n * cols))
         return "values";
-    if (memcmp(want.sum, got.sum, n * cols / GROUP * sizeof(int32_t)))
+    if (memcmp(want.bias, got.bias, n * cols / GROUP * sizeof(int32_t)))
         return "sums";
     return same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
 }
