@@ -32,12 +32,14 @@ flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno
 flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
-isa.x86_64  := avx2 avx512vnni
+isa.x86_64  := avx2 avxvnni avx512 avx512vnni
 isa.aarch64 := neon dotprod
 isa.arm64   := neon dotprod
-isa.all     := avx2 avx512vnni neon dotprod blas
+isa.all     := avx2 avxvnni avx512 avx512vnni neon dotprod blas
 flags.kernels/avx2       := -mavx2 -mfma -mf16c
-flags.kernels/avx512vnni := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c
+flags.kernels/avxvnni    := $(flags.kernels/avx2) -mavxvnni
+flags.kernels/avx512     := $(flags.kernels/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
+flags.kernels/avx512vnni := $(flags.kernels/avx512) -mavx512vnni
 flags.kernels/dotprod    := -march=armv8.2-a+dotprod
 # Plain loops that only pay as vectors; the bits stay.
 ifeq ($(MODE),release)

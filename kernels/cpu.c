@@ -17,10 +17,10 @@ struct regs {
     unsigned a, b, c, d;
 };
 
-static struct regs cpuid(unsigned leaf)
+static struct regs cpuid(unsigned leaf, unsigned sub)
 {
     struct regs r = { 0, 0, 0, 0 };
-    __get_cpuid_count(leaf, 0, &r.a, &r.b, &r.c, &r.d);
+    __get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d);
     return r;
 }
 
@@ -41,16 +41,18 @@ static unsigned detect(void)
 {
     enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 }; /* leaf 1 ecx */
     enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
+    enum { AVXVNNI = 1 << 4 };                                 /* leaf 7.1 eax */
     const unsigned avx512vl = 1u << 31, avx512vnni = 1u << 11; /* leaf 7 ebx, ecx */
     const unsigned ymm = 0x06, zmm = 0xe6;
-    struct regs l1 = cpuid(1), l7 = cpuid(7);
+    struct regs l1 = cpuid(1, 0), l7 = cpuid(7, 0), l71 = cpuid(7, 1);
     unsigned bits = LINKED;
     if (!has(l1.c, FMA | OSXSAVE | AVX | F16C) || !has(l7.b, AVX2) || !has(saved_state(), ymm))
         return bits;
     bits |= CPU_AVX2;
-    if (has(l7.b, AVX512F | AVX512DQ | AVX512BW | avx512vl) && has(l7.c, avx512vnni) &&
-        has(saved_state(), zmm))
-        bits |= CPU_AVX512VNNI;
+    if (l7.a >= 1 && has(l71.a, AVXVNNI))
+        bits |= CPU_AVXVNNI;
+    if (has(l7.b, AVX512F | AVX512DQ | AVX512BW | avx512vl) && has(saved_state(), zmm))
+        bits |= CPU_AVX512 | (has(l7.c, avx512vnni) ? CPU_AVX512VNNI : 0);
     return bits;
 }
 
@@ -59,7 +61,7 @@ const char *cpu_name(void)
 {
     static _Thread_local char name[49];
     for (unsigned i = 0; i < 3; i++) {
-        struct regs r = cpuid(0x80000002 + i);
+        struct regs r = cpuid(0x80000002 + i, 0);
         memcpy(name + 16 * i, &r, sizeof(r));
     }
     size_t len = strlen(name);

@@ -6,10 +6,12 @@
 
 enum {
     CPU_AVX2 = 1u << 0,       /* AVX2, FMA, F16C */
-    CPU_AVX512VNNI = 1u << 1, /* AVX-512 F, BW, VL, DQ, VNNI */
-    CPU_NEON = 1u << 2,       /* aarch64 baseline */
-    CPU_DOTPROD = 1u << 3,    /* ARMv8.2 FEAT_DotProd */
-    CPU_BLAS = 1u << 4,       /* OpenBLAS was linked in */
+    CPU_AVXVNNI = 1u << 1,    /* AVX-VNNI: dot products of bytes in 256 bits, VEX encoded */
+    CPU_AVX512 = 1u << 2,     /* AVX-512 F, BW, VL, DQ */
+    CPU_AVX512VNNI = 1u << 3, /* AVX-512 VNNI */
+    CPU_NEON = 1u << 4,       /* aarch64 baseline */
+    CPU_DOTPROD = 1u << 5,    /* ARMv8.2 FEAT_DotProd */
+    CPU_BLAS = 1u << 6,       /* OpenBLAS was linked in */
 };
 
 /* The bits of this machine, asked once from the processor and the operating system. */

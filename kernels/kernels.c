@@ -9,8 +9,7 @@
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar,
 #if defined(__x86_64__)
-    &kernels_avx2,
-    &kernels_avx512vnni,
+    &kernels_avx2,   &kernels_avxvnni, &kernels_avx512, &kernels_avx512vnni,
 #elif defined(__aarch64__)
     &kernels_neon,
     &kernels_dotprod,

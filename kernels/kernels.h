@@ -24,10 +24,10 @@ struct err;
 
 /* Activations of n tokens in int8, groups of 32 columns: value = q * scale. Views. */
 struct qact {
-    int8_t *q;    /* [n][cols], in [-127, 127] */
-    float *scale; /* [n][cols / 32] */
+    int8_t *q;     /* [n][cols], in [-127, 127] */
+    float *scale;  /* [n][cols / 32] */
     int32_t *bias; /* [n][cols / 32], -128 times the sum of the group's q */
-    size_t cols;  /* a multiple of 32 */
+    size_t cols;   /* a multiple of 32 */
 };
 
 enum { ATTN_BLOCK = 64 }; /* absolute positions of a key block */
@@ -124,8 +124,8 @@ struct kernels {
     X(expsum_f32)
 
 /* The table each instruction-set file exports; only some exist on one architecture. */
-extern const struct kernels kernels_scalar, kernels_avx2, kernels_avx512vnni, kernels_neon,
-    kernels_dotprod, kernels_blas;
+extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
+    kernels_avx512vnni, kernels_neon, kernels_dotprod, kernels_blas;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];

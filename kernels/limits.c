@@ -28,6 +28,7 @@ enum { UNROLL = 12, STREAMS = 4, AHEAD = 4096 }; /* AHEAD: as in tiles.h */
 #define FMA_YMM(r) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" r "\n\t"
 #define FMA_ZMM(r) "vfmadd231ps %%zmm14, %%zmm15, %%zmm" r "\n\t"
 #define DOT_ZMM(r) "vpdpbusd %%zmm14, %%zmm15, %%zmm" r "\n\t"
+#define DOT_YMM(r) "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" r "\n\t"
 #define MADD_YMM(r)                                                                  \
     "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\n\tvpmaddwd %%ymm12, %%ymm15, %%ymm13\n\t" \
     "vpaddd %%ymm13, %%ymm" r ", %%ymm" r "\n\t"
@@ -35,11 +36,13 @@ LOOP(fma_ymm, FMA_YMM)
 LOOP(fma_zmm, FMA_ZMM)
 LOOP(dot_zmm, DOT_ZMM)
 LOOP(madd_ymm, MADD_YMM)
+LOOP(dot_ymm, DOT_YMM)
 
 const struct limit limits[] = {
     { "f32 ymm (vfmadd231ps)", "f32", CPU_AVX2, UNROLL * 16, fma_ymm },
-    { "f32 zmm (vfmadd231ps)", "f32", CPU_AVX512VNNI, UNROLL * 32, fma_zmm },
+    { "f32 zmm (vfmadd231ps)", "f32", CPU_AVX512, UNROLL * 32, fma_zmm },
     { "int8 ymm (vpmaddubsw, vpmaddwd, vpaddd)", "int8", CPU_AVX2, UNROLL * 64, madd_ymm },
+    { "int8 ymm (vpdpbusd)", "int8", CPU_AVXVNNI, UNROLL * 64, dot_ymm },
     { "int8 zmm (vpdpbusd)", "int8", CPU_AVX512VNNI, UNROLL * 128, dot_zmm },
 };
 
@@ -139,7 +142,7 @@ uint64_t limits_read(const uint64_t *p, size_t n, unsigned cpu)
         sum ^= p[i];
     (void)cpu;
 #if defined(__x86_64__)
-    if (cpu & CPU_AVX512VNNI)
+    if (cpu & CPU_AVX512)
         return sum ^ read_zmm(p, quarter);
     if (cpu & CPU_AVX2)
         return sum ^ read_ymm(p, quarter);

@@ -20,7 +20,7 @@ const char *openblas_hint(unsigned cpu)
     for (size_t i = 0; i < sizeof(avx512) / sizeof(avx512[0]); i++)
         if (!strcasecmp(core, avx512[i]))
             return NULL;
-    if (cpu & CPU_AVX512VNNI)
+    if (cpu & CPU_AVX512)
         return avx512[0];
     for (size_t i = 0; i < sizeof(avx2) / sizeof(avx2[0]); i++)
         if (!strcasecmp(core, avx2[i]))

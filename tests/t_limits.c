@@ -10,7 +10,7 @@ enum { WORDS = 8 * 40 + 5 };
 
 int main(void)
 {
-    static const unsigned sets[] = { 0, CPU_AVX2, CPU_AVX2 | CPU_AVX512VNNI };
+    static const unsigned sets[] = { 0, CPU_AVX2, CPU_AVX2 | CPU_AVX512 };
     uint64_t *p = os_alloc(WORDS * sizeof(*p));
     CHECK(p);
     for (size_t n = 0; n <= WORDS; n++) {
