@@ -88,43 +88,6 @@ static void matmul_bf16_avx512(float *y, size_t ldy, const struct panels *w, con
     TURNS(1, 4, tile_bf16, y, ldy, w, x, ldx);
 }
 
-/* The first n lanes, all of them from 16 on. */
-INLINE __mmask16 lanes(size_t n)
-{
-    return (__mmask16)(0xffffu >> (n < 16 ? 16 - n : 0));
-}
-
-/* a[l] + a[l + 8], a[l] + a[l + 4], ... */
-INLINE float tree_sum(__m512 a)
-{
-    __m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
-    __m128 c = _mm_add_ps(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));
-    c = _mm_add_ps(c, _mm_movehl_ps(c, c));
-    return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
-}
-
-/* kernels/math.c, exp_f32, lane by lane; min and max return their second operand for NaN. */
-INLINE __m512 exp_512(__m512 x)
-{
-    __m512 c = _mm512_min_ps(x, _mm512_set1_ps(88.0f));
-    c = _mm512_max_ps(c, _mm512_set1_ps(-87.0f));
-    __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(c, _mm512_set1_ps(0x1.715476p+0f)),
-                                    _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0x1.62e43p-1f), c);
-    r = _mm512_fmadd_ps(n, _mm512_set1_ps(0x1.05c61p-29f), r);
-    __m512 p = _mm512_set1_ps(0x1.6a21acp-10f);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.123b6ap-7f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.5558fap-5f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.55549p-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0x1.fffffcp-2f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    __m512i e =
-        _mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127)), 23);
-    __mmask16 live = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.0f), _CMP_GE_OQ);
-    return _mm512_maskz_mul_ps(live, p, _mm512_castsi512_ps(e));
-}
-
 static void quantize_q8_avx512(const struct qact *y, size_t t, const float *x)
 {
     size_t groups = y->cols / GROUP;
@@ -253,16 +216,14 @@ INLINE void mix_values(float *out, const float *p, const void *v, size_t seen, s
         _mm512_storeu_ps(out + d + i * 16, acc[i]);
 }
 
-INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const void *k,
-                     const void *v, size_t seen, size_t hd16, float scale, int half)
+/* Softmax of one row from its scores s (those beyond `seen` do not count): max, sum, and p. */
+INLINE void softmax_row(const struct attn_part *y, size_t i, const __m512 s[4], float *p,
+                        size_t seen)
 {
-    float p[ATTN_BLOCK], *out = y->out + i * hd16;
-    __m512 s[4], max = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-    size_t nv = (seen + 15) / 16, d = 0;
-    for (size_t b = 0; b < nv; b++) {
-        s[b] = _mm512_mul_ps(scores16(q, k, b * 16, seen, hd16, half), _mm512_set1_ps(scale));
-        max = _mm512_max_ps(s[b], max); /* NaN: keeps max */
-    }
+    __m512 max = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
+    size_t nv = (seen + 15) / 16;
+    for (size_t b = 0; b < nv; b++) /* NaN: keeps max */
+        max = _mm512_mask_max_ps(max, lanes(seen - b * 16), s[b], max);
     y->max[i] = _mm512_reduce_max_ps(max) + 0.0f; /* + 0: never -0 */
     max = _mm512_set1_ps(y->max[i]);
     for (size_t b = 0; b < nv; b++) {
@@ -271,26 +232,181 @@ INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const 
         _mm512_storeu_ps(p + b * 16, e);
     }
     y->sum[i] = tree_sum(sum);
+}
+
+INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const void *k,
+                     const void *v, size_t seen, size_t hd16, float scale, int half)
+{
+    float p[ATTN_BLOCK], *out = y->out + i * hd16;
+    __m512 s[4];
+    size_t d = 0;
+    for (size_t b = 0; b * 16 < seen; b++)
+        s[b] = _mm512_mul_ps(scores16(q, k, b * 16, seen, hd16, half), _mm512_set1_ps(scale));
+    softmax_row(y, i, s, p, seen);
     for (; d + 64 <= hd16; d += 64)
         mix_values(out, p, v, seen, hd16, d, 4, half);
     for (; d < hd16; d += 16)
         mix_values(out, p, v, seen, hd16, d, 1, half);
 }
 
+/* Many rows: the block's keys are turned once, so that lanes are keys and the 16 lanes of the
+ * virtual vector are 16 sums, added up by the same tree without a shuffle. */
+enum { TURNED_MOST = 128, TURNED_ROWS = 4 }; /* largest hd16; fewest rows that pay */
+
+/* kt[(j * hd16 + d) * 16 + l]: column d of key 16 * j + l, zero beyond nk. */
+INLINE void turn_keys(float *kt, const void *k, size_t nk, size_t hd16, int half)
+{
+    for (size_t j = 0; j < nk; j += 16)
+        for (size_t d = 0; d < hd16; d += 16) {
+            __m512 a[16], b[16];
+            REPEAT (i, 16)
+                a[i] = j + i < nk ? load_kv(k, (j + i) * hd16 + d, half) : _mm512_setzero_ps();
+            REPEAT (i, 8) { /* pairs of rows, 1, 2, 4 and 8 apart */
+                b[2 * i] = _mm512_unpacklo_ps(a[2 * i], a[2 * i + 1]);
+                b[2 * i + 1] = _mm512_unpackhi_ps(a[2 * i], a[2 * i + 1]);
+            }
+            REPEAT (i, 4)
+                REPEAT (h, 2) {
+                    a[4 * i + 2 * h] = _mm512_shuffle_ps(b[4 * i + h], b[4 * i + 2 + h], 0x44);
+                    a[4 * i + 2 * h + 1] = _mm512_shuffle_ps(b[4 * i + h], b[4 * i + 2 + h], 0xee);
+                }
+            REPEAT (i, 2)
+                REPEAT (h, 4) {
+                    b[8 * i + h] = _mm512_shuffle_f32x4(a[8 * i + h], a[8 * i + 4 + h], 0x88);
+                    b[8 * i + 4 + h] = _mm512_shuffle_f32x4(a[8 * i + h], a[8 * i + 4 + h], 0xdd);
+                }
+            REPEAT (h, 8) {
+                float *to = kt + (j * hd16) + (d + h % 4 + h / 4 * 4) * 16;
+                _mm512_storeu_ps(to, _mm512_shuffle_f32x4(b[h], b[8 + h], 0x88));
+                _mm512_storeu_ps(to + 8 * 16, _mm512_shuffle_f32x4(b[h], b[8 + h], 0xdd));
+            }
+        }
+}
+
+/* What a tile of nr query rows and ng groups of 16 turned keys is made of. */
+struct turned {
+    const float *q, *kt;
+    size_t hd16, nr, ng;
+};
+
+/* Lane l of the virtual vectors: o[r * ng + g]. */
+INLINE void lane_0(__m512 *o, const struct turned *t, size_t l)
+{
+    REPEAT (i, t->nr * t->ng)
+        o[i] = _mm512_setzero_ps();
+    for (size_t d = l; d < t->hd16; d += 16)
+        REPEAT (r, t->nr) {
+            __m512 q = _mm512_set1_ps(t->q[r * t->hd16 + d]);
+            REPEAT (g, t->ng)
+                o[r * t->ng + g] = _mm512_fmadd_ps(
+                    q, _mm512_loadu_ps(t->kt + (g * t->hd16 + d) * 16), o[r * t->ng + g]);
+        }
+}
+
+/* The tree, depth first: lanes l and l + 8, then + 4, + 2, + 1. */
+#define LANE(name, below, apart)                                  \
+    INLINE void name(__m512 *o, const struct turned *t, size_t l) \
+    {                                                             \
+        __m512 more[4];                                           \
+        below(o, t, l);                                           \
+        below(more, t, l + (apart));                              \
+        REPEAT (i, t->nr * t->ng)                                 \
+            o[i] = _mm512_add_ps(o[i], more[i]);                  \
+    }
+LANE(lane_8, lane_0, 8)
+LANE(lane_4, lane_8, 4)
+LANE(lane_2, lane_4, 2)
+LANE(lane_1, lane_2, 1)
+
+/* out[r] for nr rows over the keys that all of them see, then over those that some see. */
+INLINE void mix_rows(float *out, const float p[][ATTN_BLOCK], const float *v, const size_t *seen,
+                     size_t hd16, size_t d, size_t nr)
+{
+    __m512 acc[2][4];
+    REPEAT (r, nr)
+        REPEAT (i, 4)
+            acc[r][i] = _mm512_setzero_ps();
+    for (size_t j = 0; j < seen[0]; j++)
+        REPEAT (i, 4) {
+            __m512 x = _mm512_loadu_ps(v + j * hd16 + d + i * 16);
+            REPEAT (r, nr)
+                acc[r][i] = _mm512_fmadd_ps(_mm512_set1_ps(p[r][j]), x, acc[r][i]);
+        }
+    for (size_t j = seen[0]; j < seen[nr - 1]; j++)
+        REPEAT (i, 4)
+            acc[nr - 1][i] =
+                _mm512_fmadd_ps(_mm512_set1_ps(p[nr - 1][j]),
+                                _mm512_loadu_ps(v + j * hd16 + d + i * 16), acc[nr - 1][i]);
+    REPEAT (r, nr)
+        REPEAT (i, 4)
+            _mm512_storeu_ps(out + r * hd16 + d + i * 16, acc[r][i]);
+}
+
+/* Rows i and, with nr 2, i + 1, which sees at least as much. */
+INLINE void attn_rows(const struct attn_part *y, size_t i, const float *q, const float *kt,
+                      const float *v, const size_t *seen, size_t hd16, size_t nr, float scale)
+{
+    float p[2][ATTN_BLOCK];
+    __m512 s[2][4], o[4];
+    for (size_t b = 0; b * 16 < seen[nr - 1]; b += 2) { /* turned keys are there for whole pairs */
+        struct turned t = { q + i * hd16, kt + b * 16 * hd16, hd16, nr, 2 };
+        lane_1(o, &t, 0);
+        REPEAT (r, nr)
+            REPEAT (g, 2)
+                s[r][b + g] = _mm512_mul_ps(o[r * 2 + g], _mm512_set1_ps(scale));
+    }
+    REPEAT (r, nr)
+        softmax_row(y, i + r, s[r], p[r], seen[r]);
+    for (size_t d = 0; d < hd16; d += 64)
+        mix_rows(y->out + i * hd16, (const float(*)[ATTN_BLOCK])p, v, seen, hd16, d, nr);
+}
+
+INLINE void attn_turned(const struct attn_part *y, const float *q, const void *k, const void *v,
+                        size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale,
+                        int half)
+{
+    float kt[ATTN_BLOCK * TURNED_MOST], wide[ATTN_BLOCK * TURNED_MOST];
+    const float *values = half ? wide : v;
+    size_t i = 0;
+    turn_keys(kt, k, nk, hd16, half);
+    if ((nk - 1) / 16 % 2 == 0) /* the other group of the last pair */
+        memset(kt + (nk + 15) / 16 * 16 * hd16, 0, 16 * hd16 * sizeof(*kt));
+    for (size_t j = 0; half && j < nk * hd16; j += 16)
+        _mm512_storeu_ps(wide + j, load_kv(v, j, 1));
+    for (; i + 2 <= nq; i += 2) {
+        size_t seen[2] = { seen_keys(i, per, first, nk), seen_keys(i + 1, per, first, nk) };
+        attn_rows(y, i, q, kt, values, seen, hd16, 2, scale);
+    }
+    if (i < nq) {
+        size_t seen = seen_keys(i, per, first, nk);
+        attn_rows(y, i, q, kt, values, &seen, hd16, 1, scale);
+    }
+}
+
+INLINE void attn(const struct attn_part *y, const float *q, const void *k, const void *v, size_t nq,
+                 size_t per, size_t first, size_t nk, size_t hd16, float scale, int half)
+{
+    if (nq >= TURNED_ROWS && hd16 == 64)
+        attn_turned(y, q, k, v, nq, per, first, nk, 64, scale, half);
+    else if (nq >= TURNED_ROWS && hd16 == 128)
+        attn_turned(y, q, k, v, nq, per, first, nk, 128, scale, half);
+    else
+        for (size_t i = 0; i < nq; i++)
+            attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, half);
+}
+
 static void attn_f32_avx512(const struct attn_part *y, const float *q, const float *k,
                             const float *v, size_t nq, size_t per, size_t first, size_t nk,
                             size_t hd16, float scale)
 {
-    for (size_t i = 0; i < nq; i++)
-        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 0);
+    attn(y, q, k, v, nq, per, first, nk, hd16, scale, 0);
 }
 
 static void attn_f16_avx512(const struct attn_part *y, const float *q, const uint16_t *k,
                             const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk,
                             size_t hd16, float scale)
 {
-    for (size_t i = 0; i < nq; i++)
-        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 1);
+    attn(y, q, k, v, nq, per, first, nk, hd16, scale, 1);
 }
 
 static void attn_merge_avx512(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,

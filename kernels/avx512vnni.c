@@ -66,7 +66,7 @@ static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, c
     size_t t = 0;
     TURNS(4, 3, tile_q8, y, ldy, w, x);
     TURNS(2, 4, tile_q8, y, ldy, w, x);
-    TURNS(1, 4, tile_q8, y, ldy, w, x);
+    TURNS(1, 2, tile_q8, y, ldy, w, x);
 }
 
 /* As Q8, with value + 8 in a nibble: low ones are columns 0..15 of a group, high ones 16..31. */
@@ -112,7 +112,7 @@ static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, c
     size_t t = 0;
     TURNS(4, 3, tile_q4, y, ldy, w, x);
     TURNS(2, 4, tile_q4, y, ldy, w, x);
-    TURNS(1, 4, tile_q4, y, ldy, w, x);
+    TURNS(1, 2, tile_q4, y, ldy, w, x);
 }
 
 const struct kernels kernels_avx512vnni = {

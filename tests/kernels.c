@@ -297,7 +297,8 @@ static struct attn_part part_out(size_t nq, size_t hd16)
 
 static const char *check_attn(const struct kernels *ref, const struct kernels *k, bool half)
 {
-    size_t nq = rnd_size(12), per = rnd_size(8), hd16 = 16 * rnd_size(9);
+    size_t nq = rnd_size(12), per = rnd_size(8),
+           hd16 = rnd(2) ? 64 + 64 * rnd(2) : 16 * rnd_size(9);
     size_t nk = 1 + rnd(ATTN_BLOCK), first = 1 + rnd(ATTN_BLOCK + 9), n = nk * hd16;
     float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *kv[2];
     struct attn_part part[] = { part_out(nq, hd16), part_out(nq, hd16) };
