@@ -40,6 +40,9 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 512;
         const int8_t *xq = x->q + t * cols + g * GROUP;
+        REPEAT (j, nt)
+            if (nt > 2)
+                __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* of the next tile */
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]);
@@ -64,7 +67,7 @@ static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, c
                                  size_t n, size_t p0, size_t p1)
 {
     size_t t = 0;
-    TURNS(4, 3, tile_q8, y, ldy, w, x);
+    TURNS(6, 2, tile_q8, y, ldy, w, x);
     TURNS(2, 4, tile_q8, y, ldy, w, x);
     TURNS(1, 2, tile_q8, y, ldy, w, x);
 }
@@ -82,6 +85,9 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 256;
         const int8_t *xq = x->q + t * cols + g * GROUP;
+        REPEAT (j, nt)
+            if (nt > 2)
+                __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* of the next tile */
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_srai_epi32(_mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]), 4);
@@ -110,7 +116,7 @@ static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, c
                                  size_t n, size_t p0, size_t p1)
 {
     size_t t = 0;
-    TURNS(4, 3, tile_q4, y, ldy, w, x);
+    TURNS(6, 2, tile_q4, y, ldy, w, x);
     TURNS(2, 4, tile_q4, y, ldy, w, x);
     TURNS(1, 2, tile_q4, y, ldy, w, x);
 }

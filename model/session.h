@@ -18,7 +18,7 @@ struct session;
 enum kvcache { KVCACHE_F32, KVCACHE_F16 };
 enum tap { TAP_FINAL, TAP_POST_ATTN };
 
-enum { SESSION_CHUNK = 128 }; /* tokens whose hidden states are kept after an eval */
+enum { SESSION_CHUNK = 192 }; /* tokens whose hidden states are kept after an eval */
 
 /* context: positions to make room for; at most what fits in memory. The session borrows model and
  * pool (NULL: one thread). On error *out is NULL. */
