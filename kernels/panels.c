@@ -46,6 +46,18 @@ static uint16_t load_u16(const unsigned char *p)
     return v;
 }
 
+static uint32_t load_u32(const unsigned char *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+static void store_u32(unsigned char *p, uint32_t v)
+{
+    memcpy(p, &v, sizeof(v));
+}
+
 /* Rows of panel p that the matrix has. */
 static size_t rows_in(size_t rows, size_t p)
 {
@@ -81,9 +93,11 @@ void panels_pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t c
     size_t have = rows_in(rows, p);
     const unsigned char *s = (const unsigned char *)src + p * PANEL * cols * 2;
     memset(dst, 0, (cols + cols % 2) * PANEL * 2);
-    for (size_t r = 0; r < have; r++)
-        for (size_t k = 0; k < cols; k++)
-            memcpy(dst + ((k / 2 * PANEL + r) * 2 + k % 2) * 2, s + (r * cols + k) * 2, 2);
+    for (size_t k = 0; k + 1 < cols; k += 2) /* two columns of a row at a time */
+        for (size_t r = 0; r < have; r++)
+            store_u32(dst + (k / 2 * PANEL + r) * 4, load_u32(s + (r * cols + k) * 2));
+    for (size_t r = 0; cols % 2 && r < have; r++)
+        memcpy(dst + (cols / 2 * PANEL + r) * 4, s + (r * cols + cols - 1) * 2, 2);
 }
 
 /* Groups of 32 columns are the unit of both quantised types. */
@@ -101,8 +115,8 @@ void panels_pack_q8_0(unsigned char *dst, const void *src, size_t rows, size_t c
         for (size_t r = 0; r < have; r++) {
             const unsigned char *b = s + (r * groups + g) * GGUF_Q8_0;
             memcpy(scale + r * 2, b, 2);
-            for (size_t k = 0; k < GROUP; k++)
-                q[k / 4 * 64 + r * 4 + k % 4] = b[2 + k] ^ 0x80;
+            for (size_t c = 0; c < GROUP / 4; c++)
+                store_u32(q + c * 64 + r * 4, load_u32(b + 2 + c * 4) ^ 0x80808080u);
         }
     }
 }
@@ -121,8 +135,8 @@ void panels_pack_q4_0(unsigned char *dst, const void *src, size_t rows, size_t c
         for (size_t r = 0; r < have; r++) {
             const unsigned char *b = s + (r * groups + g) * GGUF_Q4_0;
             memcpy(scale + r * 2, b, 2);
-            for (size_t k = 0; k < GROUP / 2; k++)
-                q[k / 4 * 64 + r * 4 + k % 4] = b[2 + k];
+            for (size_t c = 0; c < GROUP / 8; c++)
+                store_u32(q + c * 64 + r * 4, load_u32(b + 2 + c * 4));
         }
     }
 }
