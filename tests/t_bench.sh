@@ -1,8 +1,21 @@
 #!/bin/sh
-# bench model: llama-bench-like rows, every sample kept, no file needed.
+# bench: llama-bench-like rows with every sample, no file needed; kernels, limits, the picture.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$MIZZLE" bench kernels --only add_f32 -r 1 -o jsonl --plot "$tmp/roof.svg" >"$tmp/out"
+[ "$(grep -c '"op": "add_f32".*"times_scalar"' "$tmp/out")" -ge 1 ]
+grep -q '^<svg' "$tmp/roof.svg" && grep -q '</svg>' "$tmp/roof.svg"
+"$MIZZLE" bench kernels --only attn_f16 -r 1 | grep -q '^| attn_f16 | scalar | 7 rows'
+"$MIZZLE" bench limits -t 1 -o csv | grep -q '^"read from memory",GB/s,1,'
+for wrong in 'kernels --only nothing' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
+    status=0
+    # shellcheck disable=SC2086
+    "$MIZZLE" bench $wrong >"$tmp/out" 2>&1 || status=$?
+    [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
+done
 [ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }
 out=$("$MIZZLE" bench model -m "$data" -p 8 -n 4 -r 2 -t 1 -o json)
 for key in n_prompt n_gen n_threads type isa avg_ts samples_ts model_n_params; do
@@ -13,7 +26,4 @@ done
 "$MIZZLE" bench model -m "$data" -p 0 -n 3 -d 5 -r 1 -o csv | grep -q ',3,5,'
 status=0
 "$MIZZLE" bench model --shape nothing 2>/dev/null || status=$?
-[ "$status" -eq 2 ]
-status=0
-"$MIZZLE" bench kernels 2>/dev/null || status=$?
 [ "$status" -eq 2 ]

@@ -12,6 +12,16 @@ struct pool;
 struct bench_options {
     const char *format;
     size_t repeat;
+    const char *only; /* an operation, or NULL for all */
+    const char *plot; /* file for the picture, or NULL */
+};
+
+/* One measured kernel: a call's bytes, operations and nanoseconds; peak: GOP/s that its set's
+ * instructions reach at most, 0 where there is no such limit. Names are borrowed. */
+enum { BENCH_POINTS = 256 };
+struct bench_point {
+    const char *op, *isa, *shape;
+    double bytes, ops, ns, peak;
 };
 
 /* Middle of the n samples, which are sorted by it. */
@@ -20,6 +30,17 @@ double bench_median(double *samples, size_t n);
 /* GB/s that the threads of the pool read from memory no cache holds; 0 without memory. It takes
  * some 50 ms. The limit of decoding, measured right beside it. */
 double bench_probe(struct pool *pool);
+
+/* GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8") among those that
+ * these CPU_* bits allow; 0 if there is none. Measured once for each. */
+double bench_peak(const char *what, unsigned cpu, struct pool *pool);
+
+/* Write a roofline as SVG: the points below the roof of reading and of each set's peak. ERR_IO. */
+int bench_plot(const char *path, const struct bench_point *points, size_t n, double read,
+               struct err *err);
+
+/* `mizzle bench kernels`. */
+int bench_kernels(const struct bench_options *o, struct err *err);
 
 /* `mizzle bench limits`. */
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err);

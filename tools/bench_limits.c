@@ -91,22 +91,37 @@ static void turn(void *arg, size_t thread, size_t first, size_t last)
         t->limit->run(t->turns);
 }
 
-/* Thousand millions of operations a second. */
+/* Thousand millions of operations a second: the best pass, for it is a limit. */
 static double arithmetic(const struct limit *limit, struct pool *pool)
 {
     enum { PIECES = 16 };
     struct turning t = { limit, 20000 };
     size_t n = PIECES * pool_threads(pool);
-    double sample[PASSES];
-    for (size_t i = 0; i < PASSES; i++) {
+    double best = 0;
+    for (size_t i = 0; i < 2 * PASSES; i++) {
         uint64_t begin = os_now_ns();
         pool_for(pool, n, 1, turn, &t);
-        sample[i] = limit->ops * (double)(n * t.turns) / (double)(os_now_ns() - begin);
+        double now = limit->ops * (double)(n * t.turns) / (double)(os_now_ns() - begin);
+        best = now > best ? now : best;
     }
-    return bench_median(sample, PASSES);
+    return best;
 }
 
 enum { MOST = 16 };
+
+double bench_peak(const char *what, unsigned cpu, struct pool *pool)
+{
+    static double known[MOST];
+    double best = 0;
+    for (size_t i = 0; i < limits_count && i < MOST; i++) {
+        if (strcmp(limits[i].what, what) != 0 || (limits[i].needs & cpu) != limits[i].needs)
+            continue;
+        if (known[i] <= 0)
+            known[i] = arithmetic(&limits[i], pool);
+        best = known[i] > best ? known[i] : best;
+    }
+    return best;
+}
 
 struct row {
     const char *name, *unit;
