@@ -1,5 +1,5 @@
 # make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), test, kernels-test, demo, install, uninstall (PREFIX=, DESTDIR=), clean.
+# Targets: all (default), test, kernels-test, demo, perf, install, uninstall (PREFIX=, DESTDIR=), clean.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -85,6 +85,10 @@ test: all $(TESTS)
 demo: all
 	@sh tools/demo.sh build/mizzle
 
+# Where the time goes, by symbol.
+perf: all
+	@sh tools/perf.sh build/mizzle
+
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
 $(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(wildcard tools/*.c)))
 $(LIB) $(TOOLS):
@@ -138,6 +142,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all test kernels-test demo install uninstall clean always
+.PHONY: all test kernels-test demo perf install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
