@@ -33,14 +33,15 @@ flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
 isa.x86_64  := avx2 avxvnni avx512 avx512vnni
-isa.aarch64 := neon dotprod
-isa.arm64   := neon dotprod
-isa.all     := avx2 avxvnni avx512 avx512vnni neon dotprod blas
+isa.aarch64 := neon dotprod i8mm
+isa.arm64   := neon dotprod i8mm
+isa.all     := avx2 avxvnni avx512 avx512vnni neon dotprod i8mm blas
 flags.kernels/avx2       := -mavx2 -mfma -mf16c
 flags.kernels/avxvnni    := $(flags.kernels/avx2) -mavxvnni
 flags.kernels/avx512     := $(flags.kernels/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
 flags.kernels/avx512vnni := $(flags.kernels/avx512) -mavx512vnni
 flags.kernels/dotprod    := -march=armv8.2-a+dotprod
+flags.kernels/i8mm       := -march=armv8.2-a+dotprod+i8mm
 # Plain loops that only pay as vectors; the bits stay.
 ifeq ($(MODE),release)
 flags.model/train_pass := -O3

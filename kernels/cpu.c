@@ -75,7 +75,8 @@ const char *cpu_name(void)
 
 static unsigned detect(void)
 {
-    return LINKED | CPU_NEON | (os_has_dotprod() ? CPU_DOTPROD : 0);
+    return LINKED | CPU_NEON | (os_has_dotprod() ? CPU_DOTPROD : 0) |
+           (os_has_i8mm() ? CPU_I8MM : 0);
 }
 
 const char *cpu_name(void)

@@ -11,7 +11,8 @@ enum {
     CPU_AVX512VNNI = 1u << 3, /* AVX-512 VNNI */
     CPU_NEON = 1u << 4,       /* aarch64 baseline */
     CPU_DOTPROD = 1u << 5,    /* ARMv8.2 FEAT_DotProd */
-    CPU_BLAS = 1u << 6,       /* OpenBLAS was linked in */
+    CPU_I8MM = 1u << 6,       /* ARMv8.6 FEAT_I8MM */
+    CPU_BLAS = 1u << 7,       /* OpenBLAS was linked in */
 };
 
 /* The bits of this machine, asked once from the processor and the operating system. */

@@ -13,6 +13,7 @@ const struct kernels *const kernels_sets[] = {
 #elif defined(__aarch64__)
     &kernels_neon,
     &kernels_dotprod,
+    &kernels_i8mm,
 #endif
 #if defined(HAVE_BLAS)
     &kernels_blas,

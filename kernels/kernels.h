@@ -125,7 +125,7 @@ struct kernels {
 
 /* The table each instruction-set file exports; only some exist on one architecture. */
 extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
-    kernels_avx512vnni, kernels_neon, kernels_dotprod, kernels_blas;
+    kernels_avx512vnni, kernels_neon, kernels_dotprod, kernels_i8mm, kernels_blas;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];

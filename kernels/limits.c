@@ -89,7 +89,7 @@ __attribute__((target("avx2"))) static uint64_t read_ymm(const uint64_t *p, size
 #define LOOP(name, one)                                                                   \
     static void name(size_t turns)                                                        \
     {                                                                                     \
-        __asm__ volatile(".arch armv8.2-a+dotprod\n\t" TWELVE(ZERO) ZERO("30")            \
+        __asm__ volatile(".arch armv8.2-a+dotprod+i8mm\n\t" TWELVE(ZERO) ZERO("30")       \
                              ZERO("31") "1:\n\t" TWELVE(one) "subs %0, %0, #1\n\tb.ne 1b" \
                          : "+r"(turns)                                                    \
                          :                                                                \
@@ -98,15 +98,18 @@ __attribute__((target("avx2"))) static uint64_t read_ymm(const uint64_t *p, size
 
 #define FMLA(r)  "fmla v" r ".4s, v30.4s, v31.4s\n\t"
 #define SDOT(r)  "sdot v" r ".4s, v30.16b, v31.16b\n\t"
+#define SMMLA(r) "smmla v" r ".4s, v30.16b, v31.16b\n\t"
 #define SMLAL(r) "smull v30.8h, v31.8b, v31.8b\n\tsadalp v" r ".4s, v30.8h\n\t"
 LOOP(fmla, FMLA)
 LOOP(sdot, SDOT)
+LOOP(smmla, SMMLA)
 LOOP(smull, SMLAL)
 
 const struct limit limits[] = {
     { "f32 (fmla)", "f32", CPU_NEON, UNROLL * 8, fmla },
     { "int8 (smull, sadalp)", "int8", CPU_NEON, UNROLL * 16, smull },
     { "int8 (sdot)", "int8", CPU_DOTPROD, UNROLL * 32, sdot },
+    { "int8 (smmla)", "int8", CPU_I8MM, UNROLL * 64, smmla },
 };
 
 #else

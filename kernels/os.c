@@ -101,6 +101,16 @@ bool os_has_dotprod(void)
 #endif
 }
 
+bool os_has_i8mm(void)
+{
+#if defined(__aarch64__)
+    const unsigned long i8mm = 1ul << 13; /* HWCAP2_I8MM, which older headers lack */
+    return getauxval(AT_HWCAP2) & i8mm;
+#else
+    return false;
+#endif
+}
+
 #else /* the portable path */
 #include <pthread.h>
 
@@ -157,6 +167,11 @@ bool os_has_dotprod(void)
 #else
     return false;
 #endif
+}
+
+bool os_has_i8mm(void)
+{
+    return false; /* M1 has none; later ones take dotprod here */
 }
 
 #endif

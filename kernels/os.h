@@ -20,6 +20,8 @@ size_t os_cpus(void);
 
 /* True on an aarch64 processor with FEAT_DotProd; user code cannot ask it directly. */
 bool os_has_dotprod(void);
+/* The same of FEAT_I8MM. */
+bool os_has_i8mm(void);
 
 /* Zeroed memory, aligned to 64 bytes, in big pages where it is large and the system has them.
  * NULL when there is none. Free with the same size. */
