@@ -96,8 +96,10 @@ static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
         abort();
     /* Panels are whole cache lines, so that either end may touch the guard page. */
     unsigned char *d = guard_alloc(total, high);
+    size_t kind = rnd(4); /* 0: the ends of the range alone, as packed: -128, -127, 127 */
+    static const unsigned char ends[] = { 0x00, 0x01, 0xff, 0x80 };
     for (size_t i = 0; i < total; i++)
-        d[i] = (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256));
+        d[i] = kind ? (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256)) : ends[rnd(4)];
     if (type == P_F32)
         fill_f32((float *)(void *)d, total / sizeof(float));
     for (size_t i = 0; type == P_BF16 && i < total; i += 2) {
@@ -141,8 +143,9 @@ struct product {
 
 static struct product rnd_product(enum ptype type, size_t cols)
 {
-    size_t rows = rnd_size(200), panels = panels_count(rows);
-    struct product c = { .w = rnd_panels(type, rows, cols), .n = rnd_size(40) };
+    /* Now and then as many tokens as a session gives, or more rows than a tile takes. */
+    size_t far = rnd(8), rows = rnd_size(far == 1 ? 700 : 200), panels = panels_count(rows);
+    struct product c = { .w = rnd_panels(type, rows, cols), .n = rnd_size(far ? 40 : 260) };
     c.p0 = rnd(panels);
     c.p1 = c.p0 + 1 + rnd(panels - c.p0);
     c.ldy = panels * PANEL + rnd(3);
@@ -176,7 +179,7 @@ static bool near(const struct product *c, const float *x, size_t ldx)
 static const char *check_matmul_float(const struct kernels *ref, const struct kernels *k,
                                       enum ptype type)
 {
-    struct product c = rnd_product(type, rnd_size(300));
+    struct product c = rnd_product(type, rnd_size(rnd(8) ? 300 : 1200));
     size_t cols = c.w.cols, ldx = cols + rnd(3);
     float *x = buf_f32((c.n - 1) * ldx + cols);
     const struct kernels *set[] = { ref, k };
@@ -200,7 +203,7 @@ static const char *check_matmul_bf16(const struct kernels *ref, const struct ker
 
 static const char *check_matmul_q8(const struct kernels *ref, const struct kernels *k)
 {
-    struct product c = rnd_product(P_Q8, rnd_size(9) * GROUP);
+    struct product c = rnd_product(P_Q8, rnd_size(rnd(8) ? 9 : 40) * GROUP);
     struct qact x = rnd_qact(c.n, c.w.cols);
     ref->matmul_q8(c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
     k->matmul_q8(c.got, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
@@ -209,7 +212,7 @@ static const char *check_matmul_q8(const struct kernels *ref, const struct kerne
 
 static const char *check_matmul_q4(const struct kernels *ref, const struct kernels *k)
 {
-    struct product c = rnd_product(P_Q4, rnd_size(9) * GROUP);
+    struct product c = rnd_product(P_Q4, rnd_size(rnd(8) ? 9 : 40) * GROUP);
     struct qact x = rnd_qact(c.n, c.w.cols);
     ref->matmul_q4(c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
     k->matmul_q4(c.got, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
@@ -297,7 +300,7 @@ static struct attn_part part_out(size_t nq, size_t hd16)
 
 static const char *check_attn(const struct kernels *ref, const struct kernels *k, bool half)
 {
-    size_t nq = rnd_size(12), per = rnd_size(8),
+    size_t nq = rnd_size(rnd(4) ? 12 : 112), per = rnd_size(8),
            hd16 = rnd(2) ? 64 + 64 * rnd(2) : 16 * rnd_size(9);
     size_t nk = 1 + rnd(ATTN_BLOCK), first = 1 + rnd(ATTN_BLOCK + 9), n = nk * hd16;
     float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *kv[2];
@@ -338,7 +341,7 @@ static const char *check_attn_f16(const struct kernels *ref, const struct kernel
 
 static const char *check_attn_merge(const struct kernels *ref, const struct kernels *k)
 {
-    size_t hd16 = 16 * rnd_size(9);
+    size_t hd16 = 16 * rnd_size(16);
     float *want = buf_f32(hd16 + 2), *got = buf_out(hd16 + 2), *b = buf_f32(hd16 + 2);
     if (rnd(4) == 0) { /* the last x that exp_f32 does not call 0 */
         bool first = rnd(2);

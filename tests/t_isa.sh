@@ -1,0 +1,30 @@
+#!/bin/sh
+# Every name in `info --json`'s sets is accepted by --isa and MIZZLE_ISA; all exact ones give the
+# same logits and hidden states of a prompt, with any number of threads and either KV cache.
+set -eu
+mizzle=${MIZZLE:-build/mizzle}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+ids=$(awk 'BEGIN { for (i = 0; i < 200; i++) printf "%s%d", i ? "," : "", (i * 37 + 5) % 250 }')
+sets=$("$mizzle" info --json | sed 's/.*"sets": *\[//; s/\].*//; s/[",]/ /g')
+case $sets in *scalar*) ;; *) echo "no sets: $sets"; exit 1 ;; esac
+logits() { # FILE ARGUMENTS...
+    out=$1
+    shift
+    "$mizzle" logits --ids "$ids" --hidden "$tmp/h" -o "$out" "$@"
+    cat "$tmp/h" >>"$out"
+}
+for kv in f32 f16; do
+    logits "$tmp/whole" --kv $kv -t 1
+    threads=1
+    for isa in $sets; do
+        threads=$((threads % 8 + 1))
+        logits "$tmp/part" --kv $kv -t $threads --isa "$isa"
+        [ "$isa" = blas ] || cmp "$tmp/whole" "$tmp/part"
+        (export MIZZLE_ISA="$isa" && logits "$tmp/other" --kv $kv -t $threads)
+        cmp "$tmp/part" "$tmp/other"
+    done
+done
+status=0
+MIZZLE_ISA=z80 "$mizzle" logits --ids 1 -o "$tmp/part" 2>"$tmp/err" || status=$?
+[ "$status" -eq 2 ] && grep -q 'z80.*scalar' "$tmp/err"
