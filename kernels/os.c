@@ -1,6 +1,7 @@
 /* os.c - feature macros first: this file alone asks for more than POSIX. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,8 +14,11 @@
 enum { ALIGN = 64 };
 
 #if defined(__linux__) && !defined(PORTABLE)
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #if defined(__aarch64__)
@@ -111,6 +115,79 @@ bool os_has_i8mm(void)
 #endif
 }
 
+enum { READ_MISSES = PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 };
+
+/* By their places in enum os_event. */
+static const struct {
+    uint32_t type, event;
+} events[OS_EVENTS] = {
+    { PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+    { PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_L1D | READ_MISSES },
+    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_LL | READ_MISSES },
+    { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK },
+    { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
+};
+
+static void explain(char why[OS_WHY], int error)
+{
+    char level[16] = "unknown";
+    int fd;
+    if (error == EACCES || error == EPERM) {
+        fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, level, sizeof(level) - 1) : -1;
+        if (n > 0)
+            level[level[n - 1] == '\n' ? n - 1 : n] = 0;
+        if (fd >= 0)
+            close(fd);
+        snprintf(why, OS_WHY, "not permitted (kernel.perf_event_paranoid is %s, needed: 2 or less)",
+                 level);
+    } else if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP) {
+        snprintf(why, OS_WHY, "the processor offers none, as in most virtual machines");
+    } else {
+        snprintf(why, OS_WHY, "perf_event_open: %s", strerror(error));
+    }
+}
+
+void os_counters_open(struct os_counters *c, char why[OS_WHY])
+{
+    why[0] = 0;
+    for (size_t i = 0; i < OS_EVENTS; i++) {
+        struct perf_event_attr a = {
+            .type = events[i].type,
+            .size = sizeof(a),
+            .config = events[i].event,
+            .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+            .exclude_kernel = 1,
+            .exclude_hv = 1,
+        };
+        c->fd[i] = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        if (c->fd[i] < 0 && i == OS_CYCLES)
+            explain(why, errno);
+    }
+}
+
+void os_counters_read(const struct os_counters *c, double count[OS_EVENTS])
+{
+    for (size_t i = 0; i < OS_EVENTS; i++) {
+        uint64_t now[3]; /* count, time enabled, time running */
+        count[i] = -1;
+        if (c->fd[i] < 0 || read(c->fd[i], now, sizeof(now)) != sizeof(now))
+            continue;
+        if (now[2])
+            count[i] = (double)now[0] * ((double)now[1] / (double)now[2]);
+    }
+}
+
+void os_counters_close(struct os_counters *c)
+{
+    for (size_t i = 0; i < OS_EVENTS; i++) {
+        if (c->fd[i] >= 0)
+            close(c->fd[i]);
+        c->fd[i] = -1;
+    }
+}
+
 #else /* the portable path */
 #include <pthread.h>
 
@@ -172,6 +249,25 @@ bool os_has_dotprod(void)
 bool os_has_i8mm(void)
 {
     return false; /* M1 has none; later ones take dotprod here */
+}
+
+void os_counters_open(struct os_counters *c, char why[OS_WHY])
+{
+    snprintf(why, OS_WHY, "only Linux is asked for them");
+    os_counters_close(c);
+}
+
+void os_counters_read(const struct os_counters *c, double count[OS_EVENTS])
+{
+    (void)c;
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        count[i] = -1;
+}
+
+void os_counters_close(struct os_counters *c)
+{
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        c->fd[i] = -1;
 }
 
 #endif

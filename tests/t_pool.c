@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "kernels/base.h"
 #include "kernels/os.h"
@@ -129,10 +130,52 @@ static void os_memory(void)
     CHECK(os_cpus() >= 1 && os_peak_memory() > (size_t)1 << 20);
 }
 
+/* Some work is counted as some work; what cannot be counted is said, and nothing fails. */
+static void os_counting(void)
+{
+    struct os_counters c;
+    char why[OS_WHY];
+    double before[OS_EVENTS], after[OS_EVENTS];
+    os_counters_open(&c, why);
+    uint64_t begin = os_now_ns();
+    os_counters_read(&c, before);
+    volatile uint32_t x = 0;
+    for (uint32_t i = 0; i < 3000000; i++)
+        x = x + i;
+    size_t size = (size_t)1 << 20;
+    unsigned char *pages = os_alloc(size);
+    CHECK(pages);
+    os_free(pages, size);
+    os_counters_read(&c, after);
+    double wall = (double)(os_now_ns() - begin);
+    CHECK(!why[0] == (c.fd[OS_CYCLES] >= 0) && strlen(why) < OS_WHY);
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        CHECK(c.fd[i] < 0 ? after[i] < 0 : after[i] < 0 || after[i] >= before[i]);
+    if (after[OS_CPU_NS] >= 0 && before[OS_CPU_NS] >= 0)
+        CHECK(after[OS_CPU_NS] > before[OS_CPU_NS] &&
+              after[OS_CPU_NS] - before[OS_CPU_NS] <= wall * 1.01 + 1e6);
+    if (after[OS_INSTRUCTIONS] >= 0 && before[OS_INSTRUCTIONS] >= 0)
+        CHECK(after[OS_INSTRUCTIONS] - before[OS_INSTRUCTIONS] > 3000000);
+    os_counters_close(&c);
+    os_counters_close(&c);
+    os_counters_read(&c, after);
+    CHECK(after[OS_CYCLES] < 0 && after[OS_CPU_NS] < 0);
+
+    struct rlimit most, none = { 0, 0 };
+    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    none.rlim_max = most.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    os_counters_open(&c, why); /* no descriptor is left */
+    CHECK(why[0] && c.fd[OS_CYCLES] < 0 && c.fd[OS_FAULTS] < 0);
+    os_counters_close(&c);
+    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+}
+
 int main(void)
 {
     memory_runs_out();
     os_memory();
+    os_counting();
     covers(NULL, 100, 3);
     for (size_t threads = 1; threads <= 8; threads++)
         sizes(threads);

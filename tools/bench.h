@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "kernels/os.h"
+
 struct err;
 struct pool;
 
@@ -17,12 +19,27 @@ struct bench_options {
 };
 
 /* One measured kernel: a call's bytes, operations and nanoseconds; peak: GOP/s that its set's
- * instructions reach at most, 0 where there is no such limit. Names are borrowed. */
+ * instructions reach at most, 0 where there is no such limit; count: what a call takes of each
+ * event, -1 where that cannot be counted; on_cpu: share of the time that the thread ran, or -1.
+ * Names are borrowed. */
 enum { BENCH_POINTS = 256 };
 struct bench_point {
     const char *op, *isa, *shape;
-    double bytes, ops, ns, peak;
+    double bytes, ops, ns, peak, count[OS_EVENTS], on_cpu;
 };
+
+/* The table of `bench kernels` on stdout: a row for each point, with columns for the events that
+ * can be counted here. times: speed in those of scalar. */
+struct bench_table {
+    const char *format;     /* as above; borrowed */
+    bool counts[OS_EVENTS]; /* which events there are columns for */
+    double read;            /* GB/s */
+    size_t rows;            /* printed so far */
+    bool closed;            /* nobody reads any more */
+};
+void bench_print_head(const struct bench_table *b);
+void bench_print_row(struct bench_table *b, const struct bench_point *p, double times);
+void bench_print_end(const struct bench_table *b);
 
 /* Middle of the n samples, which are sorted by it. */
 double bench_median(double *samples, size_t n);

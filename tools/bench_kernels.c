@@ -1,6 +1,5 @@
 /* bench_kernels.c - every operation of every set at the shapes of Qwen2.5-0.5B, on one thread,
  * beside the limits measured in the same run. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,12 +226,15 @@ static bool kit_open(struct kit *kit)
     return true;
 }
 
-/* Nanoseconds of a call: the middle one of the samples, each long enough for the clock. */
-static double time_call(size_t op, const struct kernels *k, const struct kit *kit,
-                        const struct call *c, size_t samples)
+/* Nanoseconds of a call: the middle one of the samples, each long enough for the clock. Counts: of
+ * all of them. */
+static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
+                      const struct kit *kit, const struct call *c, size_t samples,
+                      const struct os_counters *counters)
 {
     static double ns[MAX_SAMPLES];
-    size_t turns = 1;
+    double before[OS_EVENTS], after[OS_EVENTS];
+    size_t turns = 1, done = 0;
     for (double spent = 0; spent < SAMPLE_NS;) { /* warm up, and find out how often */
         uint64_t begin = os_now_ns();
         for (size_t i = 0; i < turns; i++)
@@ -241,63 +243,40 @@ static double time_call(size_t op, const struct kernels *k, const struct kit *ki
         if (spent < SAMPLE_NS)
             turns *= 2;
     }
-    for (size_t s = 0; s < samples && !interrupted; s++) {
+    os_counters_read(counters, before);
+    uint64_t all = os_now_ns();
+    while (done == 0 || (done < samples && !interrupted)) {
         uint64_t begin = os_now_ns();
         for (size_t i = 0; i < turns; i++)
             ops[op].run(k, kit, c);
-        ns[s] = (double)(os_now_ns() - begin) / (double)turns;
+        ns[done++] = (double)(os_now_ns() - begin) / (double)turns;
     }
-    return bench_median(ns, samples);
+    double wall = (double)(os_now_ns() - all);
+    os_counters_read(counters, after);
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        p->count[i] = before[i] < 0 || after[i] < before[i]
+                          ? -1
+                          : (after[i] - before[i]) / (double)(done * turns);
+    p->on_cpu = p->count[OS_CPU_NS] < 0 ? -1 : p->count[OS_CPU_NS] * (double)(done * turns) / wall;
+    p->ns = bench_median(ns, done);
 }
 
 struct bench_kernels {
     struct kit kit;
     const struct bench_options *o;
     struct pool *one;
-    double read;
+    struct os_counters counters;
+    struct bench_table table;
     struct bench_point points[BENCH_POINTS];
-    size_t npoints, rows;
-    bool closed; /* nobody reads any more */
-    bool shows;  /* progress on the terminal */
+    size_t npoints;
+    bool shows; /* progress on the terminal */
 };
-
-static void print_row(struct bench_kernels *b, const struct bench_point *p, double times)
-{
-    const char *f = b->o->format;
-    double gb = p->bytes / p->ns, gop = p->ops / p->ns;
-    if (*f == 'j') {
-        json_t *o = json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:f}", "op", p->op, "isa", p->isa,
-                              "shape", p->shape, "ns", p->ns, "gb_s", gb, "read_gb_s", b->read,
-                              "gop_s", gop, "peak_gop_s", p->peak, "times_scalar", times);
-        char *text = o ? json_dumps(o, 0) : NULL;
-        printf("%s%s\n", !strcmp(f, "json") && b->rows ? "," : "", text ? text : "{}");
-        free(text);
-        json_decref(o);
-    } else if (*f == 'c') {
-        printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f,%.2f,%.2f\n", p->op, p->isa, p->shape, p->ns, gb,
-               b->read, gop, p->peak, times);
-    } else {
-        printf("| %s | %s | %s | %.0f | %.1f | %.0f %% |", p->op, p->isa, p->shape, p->ns, gb,
-               100 * gb / b->read);
-        if (p->ops > 0)
-            printf(" %.1f |", gop);
-        else
-            printf(" |");
-        if (p->peak > 0)
-            printf(" %.0f %% |", 100 * gop / p->peak);
-        else
-            printf(" |");
-        printf(" %.1f |\n", times);
-    }
-    b->rows++;
-    b->closed = fflush(stdout) != 0;
-}
 
 /* One call on every set that has an operation of its own for it. */
 static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
 {
     double scalar = 0;
-    for (size_t i = 0; i < kernels_nsets && !interrupted && !b->closed; i++) {
+    for (size_t i = 0; i < kernels_nsets && !interrupted && !b->table.closed; i++) {
         const struct kernels *set = kernels_sets[i];
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
@@ -310,23 +289,57 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         }
         if (b->shows)
             fprintf(stderr, "\r%s %s %s\033[K", ops[op].name, set->isa, c->shape);
-        struct bench_point p = { ops[op].name, set->isa, c->shape, mine.bytes, mine.ops, 0, 0 };
-        p.ns = time_call(op, set, &b->kit, &mine, i ? b->o->repeat : 1);
+        struct bench_point p = { .op = ops[op].name,
+                                 .isa = set->isa,
+                                 .shape = c->shape,
+                                 .bytes = mine.bytes,
+                                 .ops = mine.ops };
+        time_call(&p, op, set, &b->kit, &mine, i ? b->o->repeat : 1, &b->counters);
         if (c->what && i)
             p.peak = bench_peak(c->what, set->needs & cpu_detect(), b->one);
         double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
         if (i == 0)
             scalar = work;
-        print_row(b, &p, work / scalar);
+        bench_print_row(&b->table, &p, work / scalar);
         if (b->npoints < BENCH_POINTS && c->what)
             b->points[b->npoints++] = p;
     }
 }
 
+/* Which events are there; on stderr, in one line, why cycles are not. */
+static void counters_open(struct bench_kernels *b)
+{
+    char why[OS_WHY];
+    os_counters_open(&b->counters, why);
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        b->table.counts[i] = b->counters.fd[i] >= 0;
+    if (why[0])
+        fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
+}
+
+static int bench_all(struct bench_kernels *b, struct err *err)
+{
+    b->table.read = bench_probe(b->one);
+    bench_print_head(&b->table);
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
+        struct call calls[SHAPES];
+        size_t n =
+            !b->o->only || !strcmp(b->o->only, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
+        for (size_t j = 0; j < n; j++)
+            bench_call(b, i, &calls[j]);
+    }
+    bench_print_end(&b->table);
+    if (b->shows)
+        fprintf(stderr, "\r\033[K");
+    return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
+}
+
 int bench_kernels(const struct bench_options *o, struct err *err)
 {
     static struct bench_kernels b;
-    b = (struct bench_kernels){ .o = o, .shows = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) };
+    b = (struct bench_kernels){ .o = o,
+                                .table.format = o->format,
+                                .shows = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) };
     size_t found = 0;
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
         found += !o->only || !strcmp(o->only, ops[i].name);
@@ -336,28 +349,12 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         return err_set(err, ERR_NOMEM, "bench: out of memory");
     int rc = pool_open(&b.one, 1, err);
     if (rc == OK) {
-        b.read = bench_probe(b.one);
-        if (*o->format == 'c')
-            puts("op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar");
-        else if (*o->format == 'm')
-            puts("| operation | set | shape | ns | GB/s | of reading | GOP/s | of the set's peak | "
-                 "x scalar |\n|---|---|---|---|---|---|---|---|---|");
-        else if (!strcmp(o->format, "json"))
-            puts("[");
-        for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b.closed; i++) {
-            struct call calls[SHAPES];
-            size_t n = !o->only || !strcmp(o->only, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
-            for (size_t j = 0; j < n && !interrupted && !b.closed; j++)
-                bench_call(&b, i, &calls[j]);
-        }
-        if (!strcmp(o->format, "json"))
-            puts("]");
-        if (b.shows)
-            fprintf(stderr, "\r\033[K");
-        rc = interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
+        counters_open(&b);
+        rc = bench_all(&b, err);
+        os_counters_close(&b.counters);
     }
     if (rc == OK && o->plot)
-        rc = bench_plot(o->plot, b.points, b.npoints, b.read, err);
+        rc = bench_plot(o->plot, b.points, b.npoints, b.table.read, err);
     pool_close(b.one);
     os_free(b.kit.weights, b.kit.weight_bytes + 7 * b.kit.row_bytes);
     return rc;
