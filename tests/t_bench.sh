@@ -25,14 +25,43 @@ for wrong in 'kernels --only nothing' 'nothing' 'kernels --plot /nonexistent/roo
     "$MIZZLE" bench $wrong >"$tmp/out" 2>&1 || status=$?
     [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
 done
-[ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }
-out=$("$MIZZLE" bench model -m "$data" -p 8 -n 4 -r 2 -t 1 -o json)
-for key in n_prompt n_gen n_threads type isa avg_ts samples_ts model_n_params; do
-    echo "$out" | grep -q "\"$key\":" || { echo "no $key in $out"; exit 1; }
+# model: llama-bench's columns, lists, every sample in all forms but md, the router's cost and saving.
+"$MIZZLE" bench --help >"$tmp/out"
+for option in -p -n -d -r -t -o --shape --type --plot; do
+    grep -q -e "$option" "$tmp/out"
 done
-[ "$(echo "$out" | grep -c '"n_prompt"')" -eq 2 ]
-"$MIZZLE" bench model -m "$data" -p 8 -n 0 -r 1 -o md | grep -q '| pp8 |'
-"$MIZZLE" bench model -m "$data" -p 0 -n 3 -d 5 -r 1 -o csv | grep -q ',3,5,'
-status=0
-"$MIZZLE" bench model --shape nothing 2>/dev/null || status=$?
-[ "$status" -eq 2 ]
+"$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$tmp/jsonl"
+for form in json csv md; do
+    "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$tmp/$form"
+done
+for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
+    type_v n_prompt n_gen n_depth test_time avg_ns stddev_ns avg_ts stddev_ts samples_ns samples_ts \
+    probe_gb_s router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
+    samples_score_ns samples_edge_ns samples_routed_ns; do
+    [ "$(grep -c "\"$key\": " "$tmp/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
+    [ "$(grep -c "\"$key\": " "$tmp/json")" -eq 4 ]
+    head -n 1 "$tmp/csv" | tr , '\n' | grep -qx "$key"
+done
+[ "$(grep -c '"samples_ts": \[[0-9.]*, [0-9.]*, [0-9.]*\], ' "$tmp/jsonl")" -eq 8 ]
+[ "$(grep -c '"n_gen": 3, .*"router_score_ns": [0-9]' "$tmp/jsonl")" -eq 2 ]
+[ "$(grep -c '"n_prompt": 16, .*"n_depth": 70, .*"router_share": null' "$tmp/jsonl")" -eq 1 ]
+[ "$(head -n 1 "$tmp/json")" = '[' ] && [ "$(tail -n 1 "$tmp/json")" = ']' ]
+[ "$(wc -l <"$tmp/jsonl")" -eq 8 ] && [ "$(wc -l <"$tmp/csv")" -eq 5 ]
+[ "$(awk -F'","' 'NR > 1 { print NF }' "$tmp/csv" | sort -u)" -eq "$(awk -F, 'NR == 1 { print NF }' "$tmp/csv")" ]
+[ "$(grep -c '^| .* | [12] | f16 | [pt][pg][0-9]* @ d70 | .*|$' "$tmp/md")" -eq 4 ]
+[ "$(grep -c '^Router .*threads: [12], depth: 70): a score takes .* % of a decode step of .* less.$' "$tmp/md")" -eq 2 ]
+"$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q '"0","3","5",'
+"$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
+grep -q '| f32 | pp8 |' "$tmp/out"
+for wrong in '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
+    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
+    status=0
+    # shellcheck disable=SC2086
+    "$MIZZLE" bench model $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" -eq 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ]
+done
+# No file; 4 bits in every matrix, the head too: 18 bytes for 32 weights, and little else.
+"$MIZZLE" bench model --shape qwen2.5-0.5b --type q4_0 -p 0 -n 1 -r 1 -o jsonl >"$tmp/out"
+grep -q '"model_type": "q4_0", "model_size": 278[0-9]*, "model_n_params": 494032768, ' "$tmp/out"
+[ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }
+"$MIZZLE" bench model -m "$data" -p 8 -n 4 -r 2 -t 1 -o json | grep -q '"n_prompt": 8'

@@ -11,6 +11,7 @@ struct err;
 struct pool;
 
 /* "md", "csv", "json", "jsonl"; -r. Set from the command line. */
+enum { BENCH_REPEAT = 1000 };
 struct bench_options {
     const char *format;
     size_t repeat;
@@ -40,6 +41,13 @@ struct bench_table {
 void bench_print_head(const struct bench_table *b);
 void bench_print_row(struct bench_table *b, const struct bench_point *p, double times);
 void bench_print_end(const struct bench_table *b);
+
+/* Numbers of an option, "128,512". ERR_ARG names the option. */
+enum { BENCH_LIST = 16 };
+struct bench_list {
+    size_t at[BENCH_LIST], n;
+};
+int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err);
 
 /* Middle of the n samples, which are sorted by it. */
 double bench_median(double *samples, size_t n);

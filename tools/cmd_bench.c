@@ -1,217 +1,60 @@
 /* cmd_bench.c - `mizzle bench`: model: tokens a second of a file or of a shape with random weights;
  * kernels: each operation alone; limits: what the machine can do at most. */
-#include <jansson.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "kernels/base.h"
-#include "kernels/cpu.h"
-#include "kernels/math.h"
-#include "kernels/os.h"
-#include "kernels/pool.h"
-#include "model/model.h"
-#include "model/session.h"
 #include "tools/bench.h"
+#include "tools/bench_model.h"
 #include "tools/cmd.h"
 #include "tools/setting.h"
 
-enum { MAX_REPEAT = 1000 };
-
-static size_t n_prompt = 512, n_gen = 128, n_depth, repeat = 5;
-static const char *format = "md", *shape, *type_name = "q8_0", *only, *plot;
+static struct bench_options bench_opts = { .format = "md", .repeat = 5 };
+static struct bench_model_options model_opts = {
+    .prompt = "512", .gen = "128", .depth = "0", .type = "q8_0"
+};
+static const char *threads;
 
 static const struct opt_group own = {
     "Bench",
     (const struct opt[]){
-        { "--n-prompt", "-p", OPT_SIZE, &n_prompt, "N", "tokens of the prompt (default: 512)" },
-        { "--n-gen", "-n", OPT_SIZE, &n_gen, "N", "tokens one at a time (default: 128)" },
-        { "--n-depth", "-d", OPT_SIZE, &n_depth, "N", "tokens there before (default: 0)" },
-        { "--repeat", "-r", OPT_SIZE, &repeat, "N", "samples of each test (default: 5)" },
-        { "--output", "-o", OPT_STR, &format, "FORM", "md, csv, json or jsonl (default: md)" },
-        { "--shape", NULL, OPT_STR, &shape, "NAME",
+        { "--n-prompt", "-p", OPT_STR, &model_opts.prompt, "N[,N...]",
+          "tokens of the prompt (default: 512)" },
+        { "--n-gen", "-n", OPT_STR, &model_opts.gen, "N[,N...]",
+          "tokens one at a time (default: 128)" },
+        { "--n-depth", "-d", OPT_STR, &model_opts.depth, "N[,N...]",
+          "tokens there before (default: 0)" },
+        { "--repeat", "-r", OPT_SIZE, &bench_opts.repeat, "N",
+          "samples of each test (default: 5)" },
+        { "--output", "-o", OPT_STR, &bench_opts.format, "FORM",
+          "md, csv, json or jsonl (default: md)" },
+        { "--shape", NULL, OPT_STR, &model_opts.shape, "NAME",
           "qwen2.5-0.5b, -1.5b, -3b, -7b; needs no file" },
-        { "--type", NULL, OPT_STR, &type_name, "TYPE",
-          "of --shape: f32, bf16, q8_0, q4_0 (default: q8_0)" },
-        { "--only", NULL, OPT_STR, &only, "OP", "kernels: this operation alone" },
-        { "--plot", NULL, OPT_STR, &plot, "FILE", "kernels: a roofline as SVG" },
+        { "--type", NULL, OPT_STR, &model_opts.type, "TYPE",
+          "of --shape, every matrix: f32, bf16, q8_0, q4_0 (default: q8_0)" },
+        { "--only", NULL, OPT_STR, &bench_opts.only, "OP", "kernels: this operation alone" },
+        { "--plot", NULL, OPT_STR, &bench_opts.plot, "FILE", "kernels: a roofline as SVG" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &own, &opt_engine, NULL };
-
-struct test {
-    size_t prompt, gen;
-    double samples[MAX_REPEAT], mean, deviation; /* tokens a second */
-    double probe; /* GB/s read from memory right before the first sample */
+/* As opt_engine has them, but for the list of threads. */
+static const struct opt_group machine = {
+    "Model and machine",
+    (const struct opt[]){
+        { "--model", "-m", OPT_STR, &engine_opts.model, "PATH",
+          "GGUF file or Hugging Face folder (default: the demo pair)" },
+        { "--threads", "-t", OPT_STR, &threads, "N[,N...]",
+          "threads to compute with (default: all processors)" },
+        { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
+          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
+        { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE",
+          "keys and values in f32 or f16 (default: f16)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
 };
 
-static int eval(struct session *s, size_t n, size_t one_at_a_time, struct err *err)
-{
-    uint32_t ids[SESSION_CHUNK];
-    size_t vocab = model_config(session_model(s))->vocab;
-    while (n) {
-        size_t some = one_at_a_time ? 1 : n < SESSION_CHUNK ? n : SESSION_CHUNK;
-        for (size_t i = 0; i < some; i++)
-            ids[i] = (uint32_t)rand_below(3, session_length(s) + i, vocab);
-        int rc = session_eval(s, ids, some, &interrupted, err);
-        if (rc)
-            return rc;
-        if (one_at_a_time)
-            session_logits(s, 0);
-        n -= some;
-    }
-    session_logits(s, 0);
-    return OK;
-}
-
-static int run_test(struct test *t, struct session *s, struct pool *pool, struct err *err)
-{
-    size_t n = t->prompt + t->gen;
-    session_rewind(s, 0);
-    int rc = n_depth ? eval(s, n_depth, 0, err) : OK;
-    if (!rc)
-        rc = eval(s, t->prompt ? n : 1, t->gen, err); /* warm */
-    t->probe = bench_probe(pool);
-    for (size_t r = 0; !rc && r < repeat; r++) {
-        session_rewind(s, n_depth);
-        uint64_t begin = os_now_ns();
-        rc = eval(s, n, t->gen, err);
-        t->samples[r] = (double)n / ((double)(os_now_ns() - begin) / 1e9);
-        t->mean += t->samples[r] / (double)repeat;
-    }
-    for (size_t r = 0; r < repeat; r++)
-        t->deviation += (t->samples[r] - t->mean) * (t->samples[r] - t->mean);
-    t->deviation = repeat > 1 ? sqrt(t->deviation / (double)(repeat - 1)) : 0;
-    return rc;
-}
-
-static json_t *row(const struct test *t, const struct engine *e, const char *kv)
-{
-    json_t *samples = json_array(), *o = json_object();
-    for (size_t r = 0; r < repeat; r++)
-        json_array_append_new(samples, json_real(t->samples[r]));
-    const char *model = shape ? shape : engine_opts.model ? engine_opts.model : "demo";
-    json_object_set_new(o, "cpu", json_string(cpu_name()));
-    json_object_set_new(o, "model", json_string(model));
-    json_object_set_new(o, "type", json_string(model_type_name(e->model)));
-    json_object_set_new(o, "model_size", json_integer((json_int_t)model_bytes(e->model)));
-    json_object_set_new(o, "model_n_params", json_integer((json_int_t)model_params(e->model)));
-    json_object_set_new(o, "isa", json_string(e->kernels.isa));
-    json_object_set_new(o, "n_threads", json_integer((json_int_t)pool_threads(e->pool)));
-    json_object_set_new(o, "kv", json_string(kv));
-    json_object_set_new(o, "n_prompt", json_integer((json_int_t)t->prompt));
-    json_object_set_new(o, "n_gen", json_integer((json_int_t)t->gen));
-    json_object_set_new(o, "n_depth", json_integer((json_int_t)n_depth));
-    json_object_set_new(o, "avg_ts", json_real(t->mean));
-    json_object_set_new(o, "stddev_ts", json_real(t->deviation));
-    json_object_set_new(o, "samples_ts", samples);
-    json_object_set_new(o, "probe_gb_s", json_real(t->probe));
-    return o;
-}
-
-static void print_rows(const struct test *tests, size_t n, const struct engine *e, const char *kv)
-{
-    bool json = !strcmp(format, "json"), lines = !strcmp(format, "jsonl"), csv = *format == 'c';
-    if (json)
-        puts("[");
-    else if (csv)
-        puts("type,isa,n_threads,kv,n_prompt,n_gen,n_depth,avg_ts,stddev_ts,probe_gb_s");
-    else if (!lines)
-        puts("| type | isa | threads | test | tokens/s | read GB/s | probe GB/s |\n"
-             "|---|---|---|---|---|---|---|");
-    for (size_t i = 0; i < n; i++) {
-        const struct test *t = &tests[i];
-        const char *type = model_type_name(e->model);
-        size_t threads = pool_threads(e->pool);
-        if (json || lines) {
-            json_t *o = row(t, e, kv);
-            char *text = json_dumps(o, 0);
-            printf("%s%s\n", text ? text : "{}", json && i + 1 < n ? "," : "");
-            free(text);
-            json_decref(o);
-        } else if (csv) {
-            printf("%s,%s,%zu,%s,%zu,%zu,%zu,%.3f,%.3f,%.1f\n", type, e->kernels.isa, threads, kv,
-                   t->prompt, t->gen, n_depth, t->mean, t->deviation, t->probe);
-        } else {
-            printf("| %s | %s | %zu | %s%zu", type, e->kernels.isa, threads, t->gen ? "tg" : "pp",
-                   t->gen ? t->gen : t->prompt);
-            if (n_depth)
-                printf(" @ %zu", n_depth);
-            printf(" | %.2f +- %.2f | ", t->mean, t->deviation);
-            if (t->gen)
-                printf("%.1f", t->mean * (double)model_bytes(e->model) / 1e9);
-            printf(" | %.1f |\n", t->probe);
-        }
-    }
-    if (json)
-        puts("]");
-}
-
-static bool parse_type(enum ptype *out)
-{
-    for (enum ptype p = P_F32; p <= P_Q4; p++)
-        if (!strcasecmp(type_name, panels_type_name(p))) {
-            *out = p;
-            return true;
-        }
-    return false;
-}
-
-/* A shape with random weights in place of a file. */
-static int open_shape(struct engine *e, struct err *err)
-{
-    struct model_config c;
-    enum ptype type;
-    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
-    *e = (struct engine){ .model = NULL };
-    if (!model_shape(&c, shape))
-        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
-                       shape);
-    if (!parse_type(&type))
-        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s",
-                       type_name);
-    int rc = kernels_pick(&e->kernels, isa, cpu_detect(), err);
-    if (!rc)
-        rc = pool_open(&e->pool, engine_opts.threads, err);
-    if (!rc)
-        rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
-    return rc;
-}
-
-static int bench(struct err *err)
-{
-    static struct test tests[2];
-    const char *kv = engine_opts.kv ? engine_opts.kv : "f16";
-    size_t n = 0, most = n_prompt > n_gen ? n_prompt : n_gen;
-    struct engine e = { .model = NULL };
-    struct session *s = NULL;
-    if (!most || most > 1 << 20 || n_depth > 1 << 20)
-        return err_set(err, ERR_ARG, "-p, -n, -d: expected at most 1048576, and -p or -n above 0");
-    if (strcmp(kv, "f16") && strcmp(kv, "f32"))
-        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
-    int rc = shape ? open_shape(&e, err) : engine_open(&e, NULL, false, err);
-    if (!rc)
-        rc = session_open(&s, e.model, e.pool, most + n_depth,
-                          strcmp(kv, "f16") ? KVCACHE_F32 : KVCACHE_F16, err);
-    if (!rc && n_prompt) {
-        tests[n].prompt = n_prompt;
-        rc = run_test(&tests[n++], s, e.pool, err);
-    }
-    if (!rc && n_gen) {
-        tests[n].gen = n_gen;
-        rc = run_test(&tests[n++], s, e.pool, err);
-    }
-    if (!rc)
-        print_rows(tests, n, &e, kv);
-    session_close(s);
-    if (e.model || e.pool)
-        engine_close(&e);
-    return rc;
-}
+static const struct opt_group *const groups[] = { &own, &machine, NULL };
 
 static int run(int argc, char **argv)
 {
@@ -220,20 +63,23 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setting_catch_interrupts();
-    const struct bench_options o = { format, repeat, only, plot };
+    const struct bench_options *o = &bench_opts;
+    const char *format = o->format;
     const char *subject = nargs == 1 ? argv[1] : "";
     int rc;
-    if (repeat < 1 || repeat > MAX_REPEAT)
-        rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", MAX_REPEAT, repeat);
+    if (o->repeat < 1 || o->repeat > BENCH_REPEAT)
+        rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, o->repeat);
     else if (strcmp(format, "md") && strcmp(format, "csv") && strcmp(format, "json") &&
              strcmp(format, "jsonl"))
         rc = err_set(&err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
+    else if (threads && (rc = bench_list(&model_opts.threads, "-t", threads, &err)) != OK)
+        return cmd_fail("bench", rc, &err);
     else if (!strcmp(subject, "model"))
-        rc = bench(&err);
+        rc = bench_model(o, &model_opts, &err);
     else if (!strcmp(subject, "kernels"))
-        rc = bench_kernels(&o, &err);
+        rc = bench_kernels(o, &err);
     else if (!strcmp(subject, "limits"))
-        rc = bench_limits(&o, engine_opts.threads, &err);
+        rc = bench_limits(o, model_opts.threads.at[0], &err);
     else
         rc = err_set(&err, ERR_ARG, "expected bench model, kernels or limits, found %s",
                      nargs ? argv[1] : "nothing");
@@ -246,15 +92,19 @@ const struct command cmd_bench = {
     .args = "model | kernels | limits",
     .description =
         "model evaluates a prompt of -p tokens at once, then -n tokens one at a time with the "
-        "output "
-        "head, and prints tokens a second. Before each test the read bandwidth of the memory is "
-        "probed on the same threads: one token reads all weights, so that is its limit. kernels "
+        "output head, and prints tokens a second, in llama-bench's columns; a list gives a row for "
+        "each number. Before each test the read bandwidth of the memory is probed on the same "
+        "threads: one token reads all weights, so that is its limit. With the largest -n, a router "
+        "with "
+        "random weights (an MLP with twice the hidden size, once) shows what a score costs and "
+        "what a routed token saves, whose head is not read. csv, json and jsonl hold every sample. "
+        "kernels "
         "times every operation of every set at the shapes of Qwen2.5-0.5B on one thread, beside "
         "what reading and the set's own instructions reach at most; scalar, which is slow, with 6 "
         "tokens where the others have 192. limits shows what reading and each kind of arithmetic "
         "reach at most, kernels aside.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
-        "  mizzle bench model -m model.gguf -p 512 -n 128 -o json\n"
+        "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
         "  mizzle bench limits",
     .groups = groups,
