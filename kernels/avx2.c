@@ -334,67 +334,56 @@ static void swiglu_f32_avx2(float *y, const float *g, const float *u, size_t n)
     }
 }
 
-/* 8 elements from index i of keys or values, which are f32 or (half) f16. */
-INLINE __m256 load_kv(const void *base, size_t i, int half)
+#define vec         __m256
+#define vec_zero    _mm256_setzero_ps
+#define vec_set1    _mm256_set1_ps
+#define vec_store   _mm256_storeu_ps
+#define vec_add     _mm256_add_ps
+#define vec_mul     _mm256_mul_ps
+#define vec_fma     _mm256_fmadd_ps
+#define vec_keep(x) __asm__("" : "+x"(x))
+enum { VEC = 8, ROWS = 2, KEY_GROUPS = 1, VALUES = 4, FEW_VALUES = 2 };
+
+/* 8 signed bytes, or halves, as floats. */
+INLINE __m256 bytes_8(const unsigned char *p)
 {
-    if (half)
-        return _mm256_cvtph_ps(
-            _mm_loadu_si128((const __m128i *)(const void *)((const uint16_t *)base + i)));
-    return _mm256_loadu_ps((const float *)base + i);
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
 }
 
-/* Scores of four keys from j on, before scaling; a key past the last seen one is read as that one.
- * The four trees go together: each step adds halves of two vectors and packs the results. */
-INLINE __m128 scores4(const float *q, const void *k, size_t j, size_t seen, size_t hd16, int half)
+INLINE __m256 halves_8(const unsigned char *p)
 {
-    static const unsigned char order[4] = { 0, 2, 1, 3 };
-    __m256 lo[4], hi[4];
-    size_t at[4];
-    REPEAT (i, 4) {
-        size_t key = j + order[i];
-        at[i] = (key < seen ? key : seen - 1) * hd16;
-        lo[i] = hi[i] = _mm256_setzero_ps();
-    }
-    for (size_t d = 0; d < hd16; d += 16) {
-        __m256 q0 = _mm256_loadu_ps(q + d), q1 = _mm256_loadu_ps(q + d + 8);
-        REPEAT (i, 4) {
-            lo[i] = _mm256_fmadd_ps(q0, load_kv(k, at[i] + d, half), lo[i]);
-            hi[i] = _mm256_fmadd_ps(q1, load_kv(k, at[i] + d + 8, half), hi[i]);
-        }
-    }
-    REPEAT (i, 4)
-        lo[i] = _mm256_add_ps(lo[i], hi[i]);
-    REPEAT (i, 2)
-        lo[2 * i] = _mm256_add_ps(_mm256_permute2f128_ps(lo[2 * i], lo[2 * i + 1], 0x20),
-                                  _mm256_permute2f128_ps(lo[2 * i], lo[2 * i + 1], 0x31));
-    __m256 u =
-        _mm256_add_ps(_mm256_shuffle_ps(lo[0], lo[2], 0x44), _mm256_shuffle_ps(lo[0], lo[2], 0xee));
-    __m128 a = _mm256_castps256_ps128(u), b = _mm256_extractf128_ps(u, 1);
-    return _mm_add_ps(_mm_shuffle_ps(a, b, 0x88), _mm_shuffle_ps(a, b, 0xdd));
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
-/* out[d] for nv vectors of 8 from d on. */
-INLINE void mix_values(float *out, const float *p, const void *v, size_t seen, size_t hd16,
-                       size_t d, size_t nv, int half)
+INLINE __m256 load_keys(enum kvcache type, const unsigned char *group, size_t d, size_t part,
+                        size_t hd16)
 {
-    __m256 acc[8] = { _mm256_setzero_ps() };
-    for (size_t j = 0; j < seen; j++) {
-        __m256 pj = _mm256_set1_ps(p[j]);
-        REPEAT (i, nv)
-            acc[i] = _mm256_fmadd_ps(pj, load_kv(v, j * hd16 + d + i * 8, half), acc[i]);
-    }
-    REPEAT (i, nv)
-        _mm256_storeu_ps(out + d + i * 8, acc[i]);
+    const float *f = (const float *)(const void *)group;
+    size_t i = d * 16 + part * 8;
+    if (type == KVCACHE_F16)
+        return halves_8(group + i * 2);
+    if (type == KVCACHE_Q8)
+        return _mm256_mul_ps(bytes_8(group + kv_scales(type, 16, hd16) + i),
+                             _mm256_loadu_ps(f + d / GROUP * 16 + part * 8));
+    return _mm256_loadu_ps(f + i);
 }
 
-INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const void *k,
-                     const void *v, size_t seen, size_t hd16, float scale, int half)
+INLINE __m256 load_value(enum kvcache type, const unsigned char *row, size_t d, size_t hd16)
 {
-    float p[ATTN_BLOCK], *out = y->out + i * hd16;
+    const float *f = (const float *)(const void *)row;
+    if (type == KVCACHE_F16)
+        return halves_8(row + d * 2);
+    if (type == KVCACHE_Q8)
+        return _mm256_mul_ps(bytes_8(row + kv_scales(type, 1, hd16) + d),
+                             _mm256_set1_ps(f[d / GROUP]));
+    return _mm256_loadu_ps(f + d);
+}
+
+INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
+{
     __m256 max = _mm256_set1_ps(-INFINITY), lo = _mm256_setzero_ps(), hi = lo;
-    size_t n16 = (seen + 15) / 16 * 16, d = 0;
-    for (size_t j = 0; j < seen; j += 4)
-        _mm_storeu_ps(p + j, _mm_mul_ps(scores4(q, k, j, seen, hd16, half), _mm_set1_ps(scale)));
+    size_t n16 = (seen + 15) / 16 * 16;
     for (size_t j = seen; j < n16; j++)
         p[j] = -INFINITY; /* weight 0 */
     for (size_t j = 0; j < n16; j += 8)
@@ -410,26 +399,13 @@ INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const 
         _mm256_storeu_ps(p + j + 8, b);
     }
     y->sum[i] = tree_sum(lo, hi);
-    for (; d + 64 <= hd16; d += 64)
-        mix_values(out, p, v, seen, hd16, d, 8, half);
-    for (; d < hd16; d += 16)
-        mix_values(out, p, v, seen, hd16, d, 2, half);
 }
 
-static void attn_f32_avx2(const struct attn_part *y, const float *q, const float *k, const float *v,
-                          size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale)
-{
-    for (size_t i = 0; i < nq; i++)
-        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 0);
-}
+#include "kernels/attn.h"
 
-static void attn_f16_avx2(const struct attn_part *y, const float *q, const uint16_t *k,
-                          const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk,
-                          size_t hd16, float scale)
-{
-    for (size_t i = 0; i < nq; i++)
-        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 1);
-}
+ATTN(attn_f32_avx2, KVCACHE_F32)
+ATTN(attn_f16_avx2, KVCACHE_F16)
+ATTN(attn_q8_avx2, KVCACHE_Q8)
 
 static void attn_merge_avx2(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
                             const float *out_b, size_t hd16)
@@ -493,6 +469,7 @@ const struct kernels kernels_avx2 = {
     .swiglu_f32 = swiglu_f32_avx2,
     .attn_f32 = attn_f32_avx2,
     .attn_f16 = attn_f16_avx2,
+    .attn_q8 = attn_q8_avx2,
     .attn_merge = attn_merge_avx2,
     .argmax_f32 = argmax_f32_avx2,
     .expsum_f32 = expsum_f32_avx2,

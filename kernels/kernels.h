@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/kv.h"
 #include "kernels/panels.h"
 
 struct err;
@@ -78,17 +79,19 @@ struct kernels {
     void (*swiglu_f32)(float *y, const float *g, const float *u, size_t n);
 
     /* One block of nk <= 64 keys, nq query rows of hd16 floats (head size rounded up to 16, padding
-     * zero). q[i * hd16], k[j * hd16], v[j * hd16]. Row i sees the first
+     * zero). q[i * hd16]. k and v in the form of kv.h, type F32: key j is lane j % 16 of group
+     * j / 16, whose other lanes may hold anything. Row i sees the first
      * seen(i) = min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot
      * as virtual vector; max = running s > max ? s : max from -inf, +0 for -0; p = exp_f32(s -
      * max); sum = virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending
      * from 0. */
-    void (*attn_f32)(const struct attn_part *y, const float *q, const float *k, const float *v,
+    void (*attn_f32)(const struct attn_part *y, const float *q, const void *k, const void *v,
                      size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
-    /* The same with keys and values in half precision, widened to f32. */
-    void (*attn_f16)(const struct attn_part *y, const float *q, const uint16_t *k,
-                     const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk, size_t hd16,
-                     float scale);
+    /* The same with types F16 and Q8, widened to f32. */
+    void (*attn_f16)(const struct attn_part *y, const float *q, const void *k, const void *v,
+                     size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
+    void (*attn_q8)(const struct attn_part *y, const float *q, const void *k, const void *v,
+                    size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
 
     /* Merge one later block into one row: m = max(a, b) (b > a ? b : a); ea = exp_f32(max_a - m),
      * eb = exp_f32(max_b - m); sum_a = fmaf(sum_b, eb, sum_a * ea); out_a[d] = fmaf(out_b[d], eb,
@@ -119,6 +122,7 @@ struct kernels {
     X(swiglu_f32)     \
     X(attn_f32)       \
     X(attn_f16)       \
+    X(attn_q8)        \
     X(attn_merge)     \
     X(argmax_f32)     \
     X(expsum_f32)

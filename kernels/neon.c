@@ -330,57 +330,57 @@ static void swiglu_f32_neon(float *y, const float *g, const float *u, size_t n)
     }
 }
 
-/* 4 elements from index i of keys or values, which are f32 or (half) f16. */
-INLINE float32x4_t load_kv(const void *base, size_t i, int half)
+#define vec              float32x4_t
+#define vec_zero()       vdupq_n_f32(0)
+#define vec_set1         vdupq_n_f32
+#define vec_store        vst1q_f32
+#define vec_add          vaddq_f32
+#define vec_mul          vmulq_f32
+#define vec_fma(a, b, c) vfmaq_f32(c, a, b)
+#define vec_keep(x)      __asm__("" : "+w"(x))
+enum { VEC = 4, ROWS = 2, KEY_GROUPS = 1, VALUES = 8, FEW_VALUES = 4 };
+
+/* 4 signed bytes, or halves, as floats. */
+INLINE float32x4_t bytes_4(const unsigned char *p)
 {
-    return half ? load_half((const uint16_t *)base + i) : vld1q_f32((const float *)base + i);
+    int32_t four;
+    memcpy(&four, p, sizeof(four));
+    int8x8_t b = vreinterpret_s8_s32(vdup_n_s32(four));
+    return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(b))));
 }
 
-/* Scores of four keys from j on, before scaling; a key past the last seen one is read as that one.
- * The four trees go together: each step adds halves of two vectors and packs the results. */
-INLINE float32x4_t scores4(const float *q, const void *k, size_t j, size_t seen, size_t hd16,
-                           int half)
+INLINE float32x4_t halves_4(const unsigned char *p)
 {
-    float32x4_t a[16] = { vdupq_n_f32(0) }, c[4], d[2];
-    size_t at[4];
-    REPEAT (i, 4)
-        at[i] = (j + i < seen ? j + i : seen - 1) * hd16;
-    for (size_t e = 0; e < hd16; e += 16)
-        REPEAT (h, 4) {
-            float32x4_t qe = vld1q_f32(q + e + h * 4);
-            REPEAT (i, 4)
-                a[i * 4 + h] = vfmaq_f32(a[i * 4 + h], qe, load_kv(k, at[i] + e + h * 4, half));
-        }
-    REPEAT (i, 4)
-        c[i] = vaddq_f32(vaddq_f32(a[i * 4], a[i * 4 + 2]), vaddq_f32(a[i * 4 + 1], a[i * 4 + 3]));
-    REPEAT (i, 2)
-        d[i] = vaddq_f32(vcombine_f32(vget_low_f32(c[2 * i]), vget_low_f32(c[2 * i + 1])),
-                         vcombine_f32(vget_high_f32(c[2 * i]), vget_high_f32(c[2 * i + 1])));
-    return vpaddq_f32(d[0], d[1]);
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)(const void *)p)));
 }
 
-/* out[d] for nv vectors of 4 from d on. */
-INLINE void mix_values(float *out, const float *p, const void *v, size_t seen, size_t hd16,
-                       size_t d, size_t nv, int half)
+INLINE float32x4_t load_keys(enum kvcache type, const unsigned char *group, size_t d, size_t part,
+                             size_t hd16)
 {
-    float32x4_t acc[16] = { vdupq_n_f32(0) };
-    for (size_t j = 0; j < seen; j++) {
-        float32x4_t pj = vdupq_n_f32(p[j]);
-        REPEAT (i, nv)
-            acc[i] = vfmaq_f32(acc[i], pj, load_kv(v, j * hd16 + d + i * 4, half));
-    }
-    REPEAT (i, nv)
-        vst1q_f32(out + d + i * 4, acc[i]);
+    const float *f = (const float *)(const void *)group;
+    size_t i = d * 16 + part * 4;
+    if (type == KVCACHE_F16)
+        return halves_4(group + i * 2);
+    if (type == KVCACHE_Q8)
+        return vmulq_f32(bytes_4(group + kv_scales(type, 16, hd16) + i),
+                         vld1q_f32(f + d / GROUP * 16 + part * 4));
+    return vld1q_f32(f + i);
 }
 
-INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const void *k,
-                     const void *v, size_t seen, size_t hd16, float scale, int half)
+INLINE float32x4_t load_value(enum kvcache type, const unsigned char *row, size_t d, size_t hd16)
 {
-    float p[ATTN_BLOCK], *out = y->out + i * hd16;
+    const float *f = (const float *)(const void *)row;
+    if (type == KVCACHE_F16)
+        return halves_4(row + d * 2);
+    if (type == KVCACHE_Q8)
+        return vmulq_f32(bytes_4(row + kv_scales(type, 1, hd16) + d), vdupq_n_f32(f[d / GROUP]));
+    return vld1q_f32(f + d);
+}
+
+INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
+{
     float32x4_t max = vdupq_n_f32(-INFINITY), sum[4] = { vdupq_n_f32(0) };
-    size_t n16 = (seen + 15) / 16 * 16, d = 0;
-    for (size_t j = 0; j < seen; j += 4)
-        vst1q_f32(p + j, vmulq_f32(scores4(q, k, j, seen, hd16, half), vdupq_n_f32(scale)));
+    size_t n16 = (seen + 15) / 16 * 16;
     for (size_t j = seen; j < n16; j++)
         p[j] = -INFINITY; /* weight 0 */
     for (size_t j = 0; j < n16; j += 4)
@@ -393,26 +393,13 @@ INLINE void attn_row(const struct attn_part *y, size_t i, const float *q, const 
             vst1q_f32(p + j + h * 4, e);
         }
     y->sum[i] = tree_sum(sum);
-    for (; d + 64 <= hd16; d += 64)
-        mix_values(out, p, v, seen, hd16, d, 16, half);
-    for (; d < hd16; d += 16)
-        mix_values(out, p, v, seen, hd16, d, 4, half);
 }
 
-static void attn_f32_neon(const struct attn_part *y, const float *q, const float *k, const float *v,
-                          size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale)
-{
-    for (size_t i = 0; i < nq; i++)
-        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 0);
-}
+#include "kernels/attn.h"
 
-static void attn_f16_neon(const struct attn_part *y, const float *q, const uint16_t *k,
-                          const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk,
-                          size_t hd16, float scale)
-{
-    for (size_t i = 0; i < nq; i++)
-        attn_row(y, i, q + i * hd16, k, v, seen_keys(i, per, first, nk), hd16, scale, 1);
-}
+ATTN(attn_f32_neon, KVCACHE_F32)
+ATTN(attn_f16_neon, KVCACHE_F16)
+ATTN(attn_q8_neon, KVCACHE_Q8)
 
 static void attn_merge_neon(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
                             const float *out_b, size_t hd16)
@@ -475,6 +462,7 @@ const struct kernels kernels_neon = {
     .swiglu_f32 = swiglu_f32_neon,
     .attn_f32 = attn_f32_neon,
     .attn_f16 = attn_f16_neon,
+    .attn_q8 = attn_q8_neon,
     .attn_merge = attn_merge_neon,
     .argmax_f32 = argmax_f32_neon,
     .expsum_f32 = expsum_f32_neon,

@@ -181,44 +181,47 @@ static float soften(float *s, size_t n, float *max)
     return tree_sum(lane);
 }
 
-static void attn_f32_scalar(const struct attn_part *y, const float *q, const float *k,
-                            const float *v, size_t nq, size_t per, size_t first, size_t nk,
-                            size_t hd16, float scale)
+/* Element d of key or value `at` of its group (lane of 16, or the only one of 1). */
+static float kv_at(enum kvcache type, const void *group, size_t lanes, size_t at, size_t d,
+                   size_t hd16)
 {
-    for (size_t i = 0; i < nq; i++) {
-        float s[ATTN_BLOCK], *out = y->out + i * hd16;
-        size_t seen = seen_keys(i, per, first, nk);
-        for (size_t j = 0; j < seen; j++)
-            s[j] = dot(q + i * hd16, k + j * hd16, hd16) * scale;
-        y->sum[i] = soften(s, seen, &y->max[i]);
-        memset(out, 0, hd16 * sizeof(*out));
-        for (size_t j = 0; j < seen; j++)
-            for (size_t d = 0; d < hd16; d++)
-                out[d] = fmaf(s[j], v[j * hd16 + d], out[d]);
-    }
+    const float *f = group;
+    const uint16_t *h = group;
+    if (type == KVCACHE_F32)
+        return f[d * lanes + at];
+    if (type == KVCACHE_F16)
+        return f32_from_f16(h[d * lanes + at]);
+    const int8_t *q = (const int8_t *)(f + (hd16 + GROUP - 1) / GROUP * lanes);
+    return (float)q[d * lanes + at] * f[d / GROUP * lanes + at];
 }
 
-static void attn_f16_scalar(const struct attn_part *y, const float *q, const uint16_t *k,
-                            const uint16_t *v, size_t nq, size_t per, size_t first, size_t nk,
-                            size_t hd16, float scale)
+static void attn(enum kvcache type, const struct attn_part *y, const float *q,
+                 const unsigned char *k, const unsigned char *v, size_t nq, size_t per,
+                 size_t first, size_t nk, size_t hd16, float scale)
 {
+    size_t keys = kvcache_keys_bytes(type, hd16), value = kvcache_value_bytes(type, hd16);
     for (size_t i = 0; i < nq; i++) {
         float s[ATTN_BLOCK], *out = y->out + i * hd16;
         size_t seen = seen_keys(i, per, first, nk);
         for (size_t j = 0; j < seen; j++) {
             float lane[LANES] = { 0 };
             for (size_t d = 0; d < hd16; d++)
-                lane[d % LANES] =
-                    fmaf(q[i * hd16 + d], f32_from_f16(k[j * hd16 + d]), lane[d % LANES]);
+                lane[d % LANES] = fmaf(q[i * hd16 + d],
+                                       kv_at(type, k + j / PANEL * keys, PANEL, j % PANEL, d, hd16),
+                                       lane[d % LANES]);
             s[j] = tree_sum(lane) * scale;
         }
         y->sum[i] = soften(s, seen, &y->max[i]);
         memset(out, 0, hd16 * sizeof(*out));
         for (size_t j = 0; j < seen; j++)
             for (size_t d = 0; d < hd16; d++)
-                out[d] = fmaf(s[j], f32_from_f16(v[j * hd16 + d]), out[d]);
+                out[d] = fmaf(s[j], kv_at(type, v + j * value, 1, 0, d, hd16), out[d]);
     }
 }
+
+ATTN(attn_f32_scalar, KVCACHE_F32)
+ATTN(attn_f16_scalar, KVCACHE_F16)
+ATTN(attn_q8_scalar, KVCACHE_Q8)
 
 static void attn_merge_scalar(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
                               const float *out_b, size_t hd16)
@@ -271,6 +274,7 @@ const struct kernels kernels_scalar = {
     .swiglu_f32 = swiglu_f32_scalar,
     .attn_f32 = attn_f32_scalar,
     .attn_f16 = attn_f16_scalar,
+    .attn_q8 = attn_q8_scalar,
     .attn_merge = attn_merge_scalar,
     .argmax_f32 = argmax_f32_scalar,
     .expsum_f32 = expsum_f32_scalar,

@@ -99,4 +99,18 @@ INLINE size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
     return first + i / per < nk ? first + i / per : nk;
 }
 
+/* The three types of attention from one inline attn(type, ...). */
+#define ATTN(name, type)                                                                       \
+    static void name(const struct attn_part *y, const float *q, const void *k, const void *v,  \
+                     size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale) \
+    {                                                                                          \
+        attn(type, y, q, k, v, nq, per, first, nk, hd16, scale);                               \
+    }
+
+/* Bytes of scales at the head of 16 keys (lanes 16) or of one value (lanes 1). */
+INLINE size_t kv_scales(enum kvcache type, size_t lanes, size_t hd16)
+{
+    return type == KVCACHE_Q8 ? (hd16 + GROUP - 1) / GROUP * lanes * sizeof(float) : 0;
+}
+
 #endif

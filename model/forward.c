@@ -78,7 +78,8 @@ static size_t grain(size_t cols, size_t n)
 
 struct rows {
     struct session *s;
-    const float *x, *w; /* w: norm weights, or NULL to quantise alone */
+    float *x;             /* gets `add` first, where that is not NULL */
+    const float *add, *w; /* w: norm weights, or NULL to quantise alone */
     float *y;
     size_t ld, cols;
     bool quantise;
@@ -90,6 +91,8 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
     const struct rows *r = arg;
     const struct kernels *k = model_kernels(r->s->m);
     for (size_t t = first; t < last; t++) {
+        if (r->add)
+            k->add_f32(r->x + t * r->ld, r->add + t * r->ld, r->cols);
         if (r->w)
             k->rmsnorm_f32(r->y + t * r->ld, r->x + t * r->ld, r->w, r->cols,
                            model_config(r->s->m)->eps);
@@ -98,15 +101,22 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* Norm each row (w not NULL) from x into y, and quantise y where a product needs it. */
-static void prepare(struct session *s, float *y, const float *x, const float *w, size_t ld,
-                    size_t cols, size_t n, bool quantise)
+/* x += add where add is not NULL; y = x normed by w; and quantised where a product needs it. */
+static void norm(struct session *s, float *y, const float *add, const float *w, size_t n,
+                 bool quantise)
 {
-    if (!w && !quantise)
-        return;
-    struct rows r = { s, x, w, y, ld, cols, quantise };
+    size_t cols = model_config(s->m)->hidden;
+    struct rows r = { s, s->x, add, w, y, s->ld_h, cols, quantise };
     if (quantise)
         s->act.cols = cols;
+    pool_for(s->pool, n, 1 + 32768 / cols, rows_chunk, &r);
+}
+
+/* Quantise n rows of y. */
+static void quantise(struct session *s, float *y, size_t ld, size_t cols, size_t n)
+{
+    struct rows r = { s, NULL, NULL, NULL, y, ld, cols, true };
+    s->act.cols = cols;
     pool_for(s->pool, n, 1 + 32768 / cols, rows_chunk, &r);
 }
 
@@ -132,35 +142,36 @@ static void rope_tables(struct session *s, size_t n)
         }
 }
 
-/* Row `pos` of the keys (or values) of one KV head. */
-static void *cache_row(const struct session *s, bool value, size_t layer, size_t g, size_t pos)
+/* The group of 16 keys that holds `pos`, and the value at `pos`, of one KV head. */
+static void *cache_keys(const struct session *s, size_t layer, size_t g, size_t pos)
 {
-    size_t each = s->hd16 * (s->kv == KVCACHE_F32 ? sizeof(float) : sizeof(uint16_t));
-    size_t row = (layer * model_config(s->m)->kv_heads + g) * s->context + pos;
-    return s->cache + (value ? s->cache_half : 0) + row * each;
+    size_t head = layer * model_config(s->m)->kv_heads + g;
+    return s->cache + (head * s->context16 + pos) / PANEL * s->keys_bytes;
 }
 
-static void cache_store(const struct session *s, void *to, const float *x)
+static void *cache_value(const struct session *s, size_t layer, size_t g, size_t pos)
 {
-    if (s->kv == KVCACHE_F32) {
-        memcpy(to, x, s->hd16 * sizeof(float));
-        return;
-    }
-    uint16_t *h = to;
-    for (size_t d = 0; d < s->hd16; d++)
-        h[d] = f16_from_f32(x[d]);
+    size_t head = layer * model_config(s->m)->kv_heads + g;
+    return s->cache + s->cache_half + (head * s->context16 + pos) * s->value_bytes;
 }
 
-/* Queries and keys are rotated; all go to rows of hd16 floats, padding zero. */
-static void spread_heads(struct session *s, size_t layer, size_t n)
+struct spread {
+    struct session *s;
+    size_t layer;
+};
+
+/* Queries and keys of some tokens are rotated; all go to rows of hd16 floats, padding zero. */
+static void spread_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
+    const struct spread *a = arg;
+    const struct session *s = a->s;
     const struct model_config *c = model_config(s->m);
     const struct kernels *k = model_kernels(s->m);
     size_t hd = c->head_dim, half = hd / 2;
-    float *row = s->out; /* free until the next product; at least hd16 long */
-    memset(row, 0, s->hd16 * sizeof(*row));
-    for (size_t t = 0; t < n; t++) {
+    float *row = s->row + thread * s->hd16; /* its end stays zero */
+    for (size_t t = first; t < last; t++) {
         const float *cosine = s->cos + t * half, *sine = s->sin + t * half;
+        size_t pos = s->length + t;
         for (size_t h = 0; h < c->heads; h++) {
             size_t g = h / s->per, i = t * s->per + h % s->per;
             float *q = s->heads + (g * SESSION_CHUNK * s->per + i) * s->hd16;
@@ -171,9 +182,9 @@ static void spread_heads(struct session *s, size_t layer, size_t n)
         for (size_t g = 0; g < c->kv_heads; g++) {
             memcpy(row, s->k + t * s->ld_kv + g * hd, hd * sizeof(*row));
             k->rope_f32(row, cosine, sine, half);
-            cache_store(s, cache_row(s, false, layer, g, s->length + t), row);
+            kvcache_put_key(s->kv, cache_keys(s, a->layer, g, pos), pos % PANEL, row, s->hd16);
             memcpy(row, s->v + t * s->ld_kv + g * hd, hd * sizeof(*row));
-            cache_store(s, cache_row(s, true, layer, g, s->length + t), row);
+            kvcache_put_value(s->kv, cache_value(s, a->layer, g, pos), row, s->hd16);
         }
     }
 }
@@ -198,14 +209,21 @@ static void attend(const struct attention *a, const struct attn_part *y, size_t 
     size_t from = b * ATTN_BLOCK, nk = s->length + t1 - from;
     size_t first = s->length + t0 + 1 - from, nq = (t1 - t0) * s->per;
     const float *q = s->heads + (g * SESSION_CHUNK + t0) * s->per * s->hd16;
-    const void *key = cache_row(s, false, a->layer, g, from);
-    const void *value = cache_row(s, true, a->layer, g, from);
+    const void *key = cache_keys(s, a->layer, g, from);
+    const void *value = cache_value(s, a->layer, g, from);
     float scale = 1.0f / sqrtf((float)model_config(s->m)->head_dim);
     nk = nk < ATTN_BLOCK ? nk : ATTN_BLOCK;
-    if (s->kv == KVCACHE_F32)
+    switch (s->kv) {
+    case KVCACHE_F32:
         k->attn_f32(y, q, key, value, nq, s->per, first, nk, s->hd16, scale);
-    else
+        break;
+    case KVCACHE_F16:
         k->attn_f16(y, q, key, value, nq, s->per, first, nk, s->hd16, scale);
+        break;
+    case KVCACHE_Q8:
+        k->attn_q8(y, q, key, value, nq, s->per, first, nk, s->hd16, scale);
+        break;
+    }
 }
 
 static void merge(const struct session *s, const struct attn_part *a, size_t i,
@@ -304,41 +322,35 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-static void add_out(struct session *s, size_t n)
-{
-    size_t hidden = model_config(s->m)->hidden;
-    for (size_t t = 0; t < n; t++)
-        model_kernels(s->m)->add_f32(s->x + t * s->ld_h, s->out + t * s->ld_h, hidden);
-}
-
+/* From s->x, to which the layer before has still to add s->out, to s->x and s->out. */
 static void forward_layer(struct session *s, size_t i, size_t n)
 {
     const struct model_config *c = model_config(s->m);
     const struct model_layer *l = model_layer(s->m, i);
-    prepare(s, s->xn, s->x, l->attn_norm, s->ld_h, c->hidden, n,
-            quantised(&l->q) || quantised(&l->k) || quantised(&l->v));
+    norm(s, s->xn, i ? s->out : NULL, l->attn_norm, n,
+         quantised(&l->q) || quantised(&l->k) || quantised(&l->v));
     const struct product qkv[] = { { s->q, s->ld_q, &l->q, l->bq },
                                    { s->k, s->ld_kv, &l->k, l->bk },
                                    { s->v, s->ld_kv, &l->v, l->bv } };
     run_products(s, qkv, 3, s->xn, s->ld_h, n);
-    spread_heads(s, i, n);
+    struct spread spread = { s, i };
+    pool_for(s->pool, n, 4, spread_chunk, &spread);
     attention(s, i, n);
-    prepare(s, s->att, NULL, NULL, s->ld_q, c->heads * c->head_dim, n, quantised(&l->o));
+    if (quantised(&l->o))
+        quantise(s, s->att, s->ld_q, c->heads * c->head_dim, n);
     const struct product o = { s->out, s->ld_h, &l->o, NULL };
     run_products(s, &o, 1, s->att, s->ld_q, n);
-    add_out(s, n);
 
-    prepare(s, s->xn, s->x, l->ffn_norm, s->ld_h, c->hidden, n,
-            quantised(&l->gate) || quantised(&l->up));
+    norm(s, s->xn, s->out, l->ffn_norm, n, quantised(&l->gate) || quantised(&l->up));
     if (i + 1 == c->layers)
         memcpy(s->post, s->xn, n * s->ld_h * sizeof(*s->post));
     struct ffn f = { s, l, n };
     pool_for(s->pool, panels_count(c->ffn),
              n >= 4 ? grain(c->hidden, n) : 1 + grain(c->hidden, n) / 2, ffn_chunk, &f);
-    prepare(s, s->gate, NULL, NULL, s->ld_f, c->ffn, n, quantised(&l->down));
+    if (quantised(&l->down))
+        quantise(s, s->gate, s->ld_f, c->ffn, n);
     const struct product down = { s->out, s->ld_h, &l->down, NULL };
     run_products(s, &down, 1, s->gate, s->ld_f, n);
-    add_out(s, n);
 }
 
 int forward_chunk(struct session *s, const uint32_t *ids, size_t n, const _Atomic int *stop)
@@ -352,7 +364,7 @@ int forward_chunk(struct session *s, const uint32_t *ids, size_t n, const _Atomi
             return ERR_STOP;
         forward_layer(s, i, n);
     }
-    prepare(s, s->final, s->x, model_final_norm(s->m), s->ld_h, c->hidden, n, false);
+    norm(s, s->final, s->out, model_final_norm(s->m), n, false);
     return OK;
 }
 
@@ -361,7 +373,8 @@ void forward_head(struct session *s, size_t row)
     const struct model_config *c = model_config(s->m);
     const struct panels *w = model_head(s->m);
     float *x = s->final + row * s->ld_h;
-    prepare(s, x, NULL, NULL, s->ld_h, c->hidden, 1, quantised(w));
+    if (quantised(w))
+        quantise(s, x, s->ld_h, c->hidden, 1);
     const struct product head = { s->logits, (w->rows + PANEL - 1) / PANEL * PANEL, w, NULL };
     run_products(s, &head, 1, x, s->ld_h, 1);
 }

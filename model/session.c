@@ -62,8 +62,9 @@ static void lay_out(struct session *s, struct layout *l)
     s->part_max = take(l, rows, f);
     s->part_sum = take(l, rows, f);
     s->part_out = take(l, rows * s->hd16, f);
-    size_t each = s->hd16 * (s->kv == KVCACHE_F32 ? sizeof(float) : sizeof(uint16_t)), half_cache;
-    if (!size_mul(&half_cache, c->layers * c->kv_heads * each, s->context))
+    s->row = take(l, threads * s->hd16, f);
+    size_t heads = c->layers * c->kv_heads, half_cache;
+    if (!size_mul(&half_cache, heads * s->value_bytes, s->context16))
         l->overflow = true;
     s->cache_half = l->overflow ? 0 : half_cache;
     s->cache = take(l, 2, s->cache_half);
@@ -84,6 +85,9 @@ int session_open(struct session **out, const struct model *m, struct pool *pool,
     s->context = context;
     s->kv = kv;
     s->hd16 = round16(c->head_dim);
+    s->context16 = round16(context);
+    s->keys_bytes = kvcache_keys_bytes(kv, s->hd16);
+    s->value_bytes = kvcache_value_bytes(kv, s->hd16);
     s->per = c->heads / c->kv_heads;
     s->ld_h = round16(c->hidden);
     s->ld_q = round16(c->heads * c->head_dim);

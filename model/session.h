@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/kv.h"
+
 struct err;
 struct model;
 struct pool;
 struct session;
 
-enum kvcache { KVCACHE_F32, KVCACHE_F16 };
 enum tap { TAP_FINAL, TAP_POST_ATTN };
 
 enum { SESSION_CHUNK = 192 }; /* tokens whose hidden states are kept after an eval */

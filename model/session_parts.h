@@ -34,8 +34,11 @@ struct session {
     float *logits;        /* [vocab rounded up to 16] */
     size_t logits_of;     /* the `back` they belong to; SIZE_MAX: none */
     struct qact act;      /* quantised input, wide enough for every product */
-    unsigned char *cache; /* keys, then values: [layers][kv_heads][context][hd16] each */
+    unsigned char *cache; /* keys, then values: [layers][kv_heads][context16] each, see kv.h */
     size_t cache_half;    /* bytes of the keys */
+    size_t context16;     /* context rounded up to 16 */
+    size_t keys_bytes, value_bytes;        /* of 16 keys, of one value */
+    float *row;                            /* [threads][hd16], the end of each row zero */
     float *part_max, *part_sum, *part_out; /* partial attention, see forward.c */
     size_t part_rows;                      /* rows of it for each thread */
 };

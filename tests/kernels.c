@@ -298,29 +298,33 @@ static struct attn_part part_out(size_t nq, size_t hd16)
     return (struct attn_part){ buf_out(nq), buf_out(nq), buf_out(nq * hd16) };
 }
 
-static const char *check_attn(const struct kernels *ref, const struct kernels *k, bool half)
+/* Keys as they are put and, in lanes that nobody sees, whatever was there. */
+static const char *check_attn(enum kvcache type, const struct kernels *ref, const struct kernels *k)
 {
     size_t nq = rnd_size(rnd(4) ? 12 : 112), per = rnd_size(8),
            hd16 = rnd(2) ? 64 + 64 * rnd(2) : 16 * rnd_size(9);
-    size_t nk = 1 + rnd(ATTN_BLOCK), first = 1 + rnd(ATTN_BLOCK + 9), n = nk * hd16;
-    float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *kv[2];
+    size_t nk = 1 + rnd(ATTN_BLOCK), first = 1 + rnd(ATTN_BLOCK + 9);
+    size_t group = kvcache_keys_bytes(type, hd16), row = kvcache_value_bytes(type, hd16);
+    float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *x = buf_f32(hd16);
     struct attn_part part[] = { part_out(nq, hd16), part_out(nq, hd16) };
-    for (int i = 0; i < 2; i++) {
-        kv[i] = guard_alloc(n * (half ? 2 : 4), high);
-        for (size_t j = 0; half && j < n; j++) {
-            uint16_t h = f16_from_f32(rnd_f32());
-            memcpy((unsigned char *)kv[i] + j * 2, &h, 2);
-        }
-        if (!half)
-            fill_f32(kv[i], n);
+    unsigned char *keys = guard_alloc((nk + 15) / 16 * group, high);
+    unsigned char *values = guard_alloc(nk * row, high);
+    for (size_t i = 0; i < (nk + 15) / 16 * group; i++)
+        keys[i] = (unsigned char)rnd(256);
+    for (size_t j = 0; j < nk; j++) {
+        fill_f32(x, hd16);
+        kvcache_put_key(type, keys + j / 16 * group, j % 16, x, hd16);
+        fill_f32(x, hd16);
+        kvcache_put_value(type, values + j * row, x, hd16);
     }
-    const void *key = kv[0], *val = kv[1];
     for (int i = 0; i < 2; i++) {
         const struct kernels *set = i ? k : ref;
-        if (half)
-            set->attn_f16(&part[i], q, key, val, nq, per, first, nk, hd16, scale);
+        if (type == KVCACHE_F32)
+            set->attn_f32(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
+        else if (type == KVCACHE_F16)
+            set->attn_f16(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
         else
-            set->attn_f32(&part[i], q, key, val, nq, per, first, nk, hd16, scale);
+            set->attn_q8(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
     }
     if (!same(part[0].max, part[1].max, nq))
         return "max";
@@ -331,12 +335,17 @@ static const char *check_attn(const struct kernels *ref, const struct kernels *k
 
 static const char *check_attn_f32(const struct kernels *ref, const struct kernels *k)
 {
-    return check_attn(ref, k, false);
+    return check_attn(KVCACHE_F32, ref, k);
 }
 
 static const char *check_attn_f16(const struct kernels *ref, const struct kernels *k)
 {
-    return check_attn(ref, k, true);
+    return check_attn(KVCACHE_F16, ref, k);
+}
+
+static const char *check_attn_q8(const struct kernels *ref, const struct kernels *k)
+{
+    return check_attn(KVCACHE_Q8, ref, k);
 }
 
 static const char *check_attn_merge(const struct kernels *ref, const struct kernels *k)

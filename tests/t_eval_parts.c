@@ -6,6 +6,7 @@
 #include "tests/test.h"
 #include "tools/eval.h"
 #include "tools/opt.h"
+#include "tools/setting.h"
 
 int main(void)
 {
@@ -32,10 +33,10 @@ int main(void)
     CHECK(fabs(low - 0.722467) < 1e-5 && fabs(high - 1) < 1e-12);
 
     enum kvcache kv;
-    CHECK(eval_kv(&kv, &err) == OK && kv == KVCACHE_F32);
-    engine_opts.kv = "f16";
-    CHECK(eval_kv(&kv, &err) == OK && kv == KVCACHE_F16);
+    CHECK(engine_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
+    engine_opts.kv = "q8";
+    CHECK(engine_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
     engine_opts.kv = "f8";
-    CHECK(eval_kv(&kv, &err) == ERR_ARG);
+    CHECK(engine_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
     return 0;
 }

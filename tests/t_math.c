@@ -223,16 +223,18 @@ static void product_by_hand(void)
 static void attention_merges(void)
 {
     enum { HD = 16, NK = 80 };
-    static float q[HD], k[NK * HD], v[NK * HD];
+    static float q[HD], k[NK * HD], turned[NK * HD], v[NK * HD];
     float max[2], sum[2], out[2][HD];
     for (size_t i = 0; i < NK * HD; i++) {
         k[i] = (float)(rand_unit(8, i) * 4 - 2);
         v[i] = (float)(rand_unit(9, i) * 2 - 1);
         q[i % HD] = (float)(rand_unit(10, i % HD) * 4 - 2);
     }
+    for (size_t j = 0; j < NK; j++)
+        kvcache_put_key(KVCACHE_F32, turned + j / 16 * 16 * HD, j % 16, k + j * HD, HD);
     for (size_t b = 0; b < 2; b++) {
         struct attn_part part = { &max[b], &sum[b], out[b] };
-        kernels_scalar.attn_f32(&part, q, k + b * 64 * HD, v + b * 64 * HD, 1, 1, b ? 16 : 64,
+        kernels_scalar.attn_f32(&part, q, turned + b * 64 * HD, v + b * 64 * HD, 1, 1, b ? 16 : 64,
                                 b ? 16 : 64, HD, 0.25f);
     }
     kernels_scalar.attn_merge(&max[0], &sum[0], out[0], max[1], sum[1], out[1], HD);

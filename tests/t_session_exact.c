@@ -29,19 +29,19 @@
 #define SANITIZED 0
 #endif
 
-enum { TYPES = 6, SHAPES = 8, KVS = 2, MIXED = 5, MOST = 270, THREADS = 8, CHUNKS = 16, SETS = 16 };
+enum { TYPES = 6, SHAPES = 8, KVS = 3, MIXED = 5, MOST = 270, THREADS = 8, CHUNKS = 16, SETS = 16 };
 
-static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16 };
-static const char *const kv_names[KVS] = { "f32", "f16" };
+static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
+static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
 
 /* mixed: each matrix another one, as in a file of K-quants. */
 static const int types[TYPES] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0, -1 };
 
 /* Logits and both hidden states of all tokens of all shapes. The same on every machine. */
 static const uint64_t expected[TYPES][KVS] = {
-    { 0x4b5f79248f4bc44fu, 0x1f258933eda535c7u }, { 0xfd6e884fa1ecae53u, 0xfb05bbcd00fa1746u },
-    { 0xd1f2eb3ce29f2e2du, 0xcbb17a0a06d028ffu }, { 0x1184c37a370792e3u, 0x2cf077fee0cd6397u },
-    { 0x8af5ed818b5d5143u, 0xec6736bdcb7652f9u }, { 0x78119b55a8388ca5u, 0xa544e012b88bfc36u },
+    { 0x4b5f79248f4bc44fu, 0x1f258933eda535c7u, 0 }, { 0xfd6e884fa1ecae53u, 0xfb05bbcd00fa1746u, 0 },
+    { 0xd1f2eb3ce29f2e2du, 0xcbb17a0a06d028ffu, 0 }, { 0x1184c37a370792e3u, 0x2cf077fee0cd6397u, 0 },
+    { 0x8af5ed818b5d5143u, 0xec6736bdcb7652f9u, 0 }, { 0x78119b55a8388ca5u, 0xa544e012b88bfc36u, 0 },
 };
 
 /* Head sizes 32, 64, 80, 128; then odd ones, whose rows end inside a vector and a panel; last one

@@ -111,8 +111,13 @@ static void do_attn_f32(const struct kernels *k, const struct kit *kit, const st
 static void do_attn_f16(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
     struct attn_part y = part(kit, c);
-    const void *key = kit->b, *value = kit->c;
-    k->attn_f16(&y, kit->a, key, value, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
+    k->attn_f16(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
+}
+
+static void do_attn_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct attn_part y = part(kit, c);
+    k->attn_q8(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
 }
 
 static void do_attn_merge(const struct kernels *k, const struct kit *kit, const struct call *c)
@@ -182,8 +187,10 @@ static size_t calls_of(struct call out[SHAPES], const char *op)
     for (size_t i = 0; i < MATMULS; i++)
         if (!strcmp(op, matmuls[i].op))
             return matmul_calls(out, matmuls[i].unit, matmuls[i].what);
-    if (!strcmp(op, "attn_f32") || !strcmp(op, "attn_f16"))
-        return attn_calls(out, strcmp(op, "attn_f32") ? 2 : 4);
+    if (!strcmp(op, "attn_f32") || !strcmp(op, "attn_f16") || !strcmp(op, "attn_q8"))
+        return attn_calls(out, !strcmp(op, "attn_q8")    ? 36.0 / 32
+                               : !strcmp(op, "attn_f16") ? 2
+                                                         : 4);
     if (!strcmp(op, "quantize_q8"))
         return plain_call(out, "4864", FFN, 5, 2);
     if (!strcmp(op, "swiglu_f32"))

@@ -178,8 +178,7 @@ static size_t largest(const struct bench_list *l)
     return most;
 }
 
-static int make_plan(struct plan *p, const struct bench_model_options *m, const char *kv,
-                     struct err *err)
+static int make_plan(struct plan *p, const struct bench_model_options *m, struct err *err)
 {
     int rc = bench_list(&p->prompt, "-p", m->prompt, err);
     if (!rc)
@@ -194,10 +193,7 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, const 
     p->context = largest(&p->depth) + (prompt > gen ? prompt : gen);
     if (!prompt && !gen)
         return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
-    if (strcmp(kv, "f16") && strcmp(kv, "f32"))
-        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
-    p->kv = strcmp(kv, "f16") ? KVCACHE_F32 : KVCACHE_F16;
-    return OK;
+    return engine_kv(&p->kv, KVCACHE_F16, err);
 }
 
 /* All tests with one number of threads. */
@@ -249,9 +245,8 @@ static int run_all(struct bench_run *b, const struct plan *p, struct bench_repor
 int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
 {
     struct plan p;
-    const char *kv = engine_opts.kv ? engine_opts.kv : "f16";
     struct engine e = { .model = NULL };
-    int rc = make_plan(&p, m, kv, err);
+    int rc = make_plan(&p, m, err);
     if (rc)
         return rc;
     engine_opts.threads = largest(&p.threads);
@@ -260,7 +255,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         const char *model = m->shape ? m->shape : engine_opts.model ? engine_opts.model : "demo";
         struct bench_run b = { .o = o, .engine = &e };
         struct bench_report report = {
-            .format = o->format, .model = model, .kv = kv, .engine = &e
+            .format = o->format, .model = model, .kv = kvcache_name(p.kv), .engine = &e
         };
         rc = run_all(&b, &p, &report, err);
     }

@@ -123,13 +123,13 @@ static int logits(const uint32_t *ids, size_t n, struct err *err)
         return err_set(err, ERR_ARG, "--tap: expected final or post_attn, found %s", tap_name);
     if (!out_path && !hidden_path)
         return err_set(err, ERR_ARG, "nothing to write: expected -o FILE or --hidden FILE");
-    enum kvcache kv = engine_opts.kv && !strcmp(engine_opts.kv, "f16") ? KVCACHE_F16 : KVCACHE_F32;
-    if (engine_opts.kv && kv == KVCACHE_F32 && strcmp(engine_opts.kv, "f32"))
-        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", engine_opts.kv);
+    enum kvcache kv;
     struct engine e;
     struct session *s = NULL;
     FILE *to = NULL, *hidden = NULL;
-    int rc = engine_open(&e, NULL, false, err);
+    int rc = engine_kv(&kv, KVCACHE_F32, err);
+    if (!rc)
+        rc = engine_open(&e, NULL, false, err);
     if (rc)
         return rc;
     rc = session_open(&s, e.model, e.pool, n, kv, err);

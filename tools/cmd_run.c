@@ -281,30 +281,30 @@ static int check(int nargs, char **argv, struct err *err)
 {
     int sources =
         (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
-    const char *kv = engine_opts.kv;
+    enum kvcache kv;
     if (nargs)
         return err_set(err, ERR_ARG, "unexpected argument %s (a prompt is given with -p)", argv[1]);
     if (sources > 1)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question is no conversation: leave --chat out");
-    if (kv && strcmp(kv, "f32") != 0 && strcmp(kv, "f16") != 0)
-        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
-    return OK;
+    return engine_kv(&kv, KVCACHE_F32, err);
 }
 
 static int open_session(struct run *r, struct err *err)
 {
     size_t most = model_config(r->engine.model)->context;
     size_t context = options.context ? options.context : most < CONTEXT ? most : CONTEXT;
-    bool f16 = engine_opts.kv && strcmp(engine_opts.kv, "f16") == 0;
+    bool plain = model_layer(r->engine.model, 0)->down.type == P_F32;
+    enum kvcache kv;
     if (context > most)
         return err_set(err, ERR_ARG,
                        "--context: expected at most %zu, as the model was made for, "
                        "found %zu",
                        most, context);
-    int rc = session_open(&r->session, r->engine.model, r->engine.pool, context,
-                          f16 ? KVCACHE_F16 : KVCACHE_F32, err);
+    int rc = engine_kv(&kv, plain ? KVCACHE_F32 : KVCACHE_F16, err);
+    if (rc == OK)
+        rc = session_open(&r->session, r->engine.model, r->engine.pool, context, kv, err);
     return rc == OK ? sampler_open(&r->sampler, &options.sample,
                                    tokenizer_size(r->engine.tokenizer), &r->engine.kernels, err)
                     : rc;

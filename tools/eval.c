@@ -38,12 +38,3 @@ void eval_interval(double *low, double *high, size_t hits, size_t n)
     *low = middle > half ? middle - half : 0;
     *high = middle + half < 1 ? middle + half : 1;
 }
-
-int eval_kv(enum kvcache *out, struct err *err)
-{
-    const char *name = engine_opts.kv ? engine_opts.kv : "f32";
-    *out = !strcmp(name, "f16") ? KVCACHE_F16 : KVCACHE_F32;
-    return *out == KVCACHE_F16 || !strcmp(name, "f32")
-               ? OK
-               : err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", name);
-}

@@ -37,9 +37,6 @@ struct eval_result {
 /* Policies out of a list; ERR_ARG names what is not one. */
 int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err);
 
-/* The cache type of --kv: f32 unless it says f16. */
-int eval_kv(enum kvcache *out, struct err *err);
-
 /* 95 % confidence interval of a share (Wilson 1927). n >= 1. */
 void eval_interval(double *low, double *high, size_t hits, size_t n);
 

@@ -200,7 +200,7 @@ static int open_text(struct milli *m, struct err *err)
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     size_t context = model_config(m->engine.model)->context;
     enum kvcache kv;
-    int rc = eval_kv(&kv, err);
+    int rc = engine_kv(&kv, KVCACHE_F32, err);
     if (rc == OK)
         rc = world_open(&m->world, m->o->world, err);
     if (rc == OK)

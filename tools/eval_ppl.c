@@ -180,7 +180,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
         rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,
                      p.context);
     if (rc == OK)
-        rc = eval_kv(&kv, err);
+        rc = engine_kv(&kv, KVCACHE_F32, err);
     if (rc == OK)
         rc = session_open(&p.session, p.engine.model, p.engine.pool, p.context, kv, err);
     if (rc == OK)

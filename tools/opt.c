@@ -21,7 +21,7 @@ const struct opt_group opt_engine = {
           "threads to compute with (default: all processors)" },
         { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
           "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
-        { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE", "keys and values in f32 or f16" },
+        { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE", "keys and values in f32, f16 or q8" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };

@@ -71,6 +71,14 @@ int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct 
     return rc;
 }
 
+int engine_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
+{
+    *out = otherwise;
+    if (engine_opts.kv && !kvcache_parse(out, engine_opts.kv))
+        return err_set(err, ERR_ARG, "--kv: expected f32, f16 or q8, found %s", engine_opts.kv);
+    return OK;
+}
+
 void engine_close(struct engine *e)
 {
     if (e->tokenizer)

@@ -39,6 +39,8 @@ struct engine {
  * terminal. */
 int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
 void engine_close(struct engine *e);
+/* The type that --kv names, else `otherwise`. ERR_ARG. */
+int engine_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 
 /* The router, policy, threshold and cloud as route_opts and cloud_opts ask, for an open engine;
  * starts the stand-in cloud for the demo pair where no URL is given. Says once on stderr what is

@@ -39,9 +39,9 @@ struct stand_in_engine {
 static int open_parts(struct stand_in_engine *e, const struct weights *w,
                       const struct stand_in_options *o, struct err *err)
 {
-    if (o->kv && strcmp(o->kv, "f32") != 0 && strcmp(o->kv, "f16") != 0)
-        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", o->kv);
-    e->kv = o->kv && strcmp(o->kv, "f16") == 0 ? KVCACHE_F16 : KVCACHE_F32;
+    e->kv = KVCACHE_F32;
+    if (o->kv && !kvcache_parse(&e->kv, o->kv))
+        return err_set(err, ERR_ARG, "--kv: expected f32, f16 or q8, found %s", o->kv);
     int rc = kernels_pick(&e->kernels, o->isa, cpu_detect(), err);
     if (rc == OK)
         rc = tokenizer_open(&e->tokenizer, w, err);

@@ -1,0 +1,215 @@
+/* attn.h - attention of one key block, written once for all vector lengths.
+ *
+ * Included by an instruction set after it has defined: vec, a vector of VEC floats (4, 8 or 16);
+ * vec_zero, vec_set1, vec_store, vec_add, vec_mul; vec_fma(a, b, c) = a * b + c; vec_keep(x), which
+ * holds x in a register; load_keys(type, group, d, part, hd16): column d of keys part * VEC to part
+ * * VEC + VEC - 1 of a group of 16; load_value(type, row, d, hd16): columns d to d + VEC - 1 of a
+ * value; softmax_row(y, i, p, seen): scores p[0..seen) to weights in place, with max and sum of row
+ * i. With many query rows ROWS, KEY_GROUPS groups of keys and VALUES vectors of a value go at once;
+ * with 7 (the query heads of a KV head in Qwen2.5 0.5B and 7B) these 7, one group and FEW_VALUES.
+ *
+ * Lanes are keys, so each lane of the virtual vector is a sum of its own, and the tree at its end
+ * adds vectors: no sum goes across lanes. Rows that go at once share what is loaded. */
+#ifndef KERNELS_ATTN_H
+#define KERNELS_ATTN_H
+
+#include "kernels/tiles.h"
+
+enum {
+    PARTS = 16 / VEC,
+    FEW = 8,         /* rows whose weights are kept at a time */
+    WIDE_MOST = 128, /* head size up to which a block is widened to f32 for more rows than that */
+    SUMS = (ROWS * KEY_GROUPS > 7 ? ROWS * KEY_GROUPS : 7) * PARTS,
+};
+
+/* nr query rows; ng groups of keys from k on; all values from v on. */
+struct attn_rows {
+    enum kvcache type;
+    const float *q;
+    const unsigned char *k, *v;
+    size_t keys_bytes, value_bytes, hd16, nr, ng;
+};
+
+/* Lane l of the virtual vectors: o[(r * ng + g) * PARTS + part]. */
+INLINE void lane_0(vec *o, const struct attn_rows *t, size_t l)
+{
+    size_t nk = t->ng * PARTS;
+    REPEAT (i, t->nr * nk)
+        o[i] = vec_zero();
+    for (size_t d = l; d < t->hd16; d += 16)
+        REPEAT (i, nk) {
+            vec k = load_keys(t->type, t->k + i / PARTS * t->keys_bytes, d, i % PARTS, t->hd16);
+            vec_keep(k);
+            REPEAT (r, t->nr)
+                o[r * nk + i] = vec_fma(vec_set1(t->q[r * t->hd16 + d]), k, o[r * nk + i]);
+        }
+}
+
+/* The tree, depth first: lanes l and l + 8, then + 4. */
+#define ATTN_LANE(name, below, apart)                             \
+    INLINE void name(vec *o, const struct attn_rows *t, size_t l) \
+    {                                                             \
+        vec more[SUMS];                                           \
+        below(o, t, l);                                           \
+        below(more, t, l + (apart));                              \
+        REPEAT (i, t->nr * t->ng * PARTS)                         \
+            o[i] = vec_add(o[i], more[i]);                        \
+    }
+ATTN_LANE(lane_8, lane_0, 8)
+ATTN_LANE(lane_4, lane_8, 4)
+
+/* Scores of ng groups from group g on; the last two steps of the tree are here. */
+INLINE void attn_scores(float p[][ATTN_BLOCK], struct attn_rows t, size_t g, size_t ng, float scale)
+{
+    vec part[4][SUMS];
+    t.k += g * t.keys_bytes;
+    t.ng = ng;
+    for (size_t l = 0; l < 4; l++) {
+        vec o[SUMS];
+        lane_4(o, &t, l);
+        REPEAT (i, t.nr * ng * PARTS)
+            part[l][i] = o[i];
+    }
+    REPEAT (i, t.nr * ng * PARTS) {
+        vec o = vec_add(vec_add(part[0][i], part[2][i]), vec_add(part[1][i], part[3][i]));
+        vec_store(p[i / (ng * PARTS)] + g * 16 + i % (ng * PARTS) * VEC,
+                  vec_mul(o, vec_set1(scale)));
+    }
+}
+
+INLINE void attn_scores_of(float p[][ATTN_BLOCK], struct attn_rows t, size_t r, size_t nr,
+                           size_t ng, size_t seen, float scale)
+{
+    size_t groups = (seen + 15) / 16, g = 0;
+    t.q += r * t.hd16;
+    t.nr = nr;
+    for (; g + ng <= groups; g += ng)
+        attn_scores(p, t, g, ng, scale);
+    for (; g < groups; g++)
+        attn_scores(p, t, g, 1, scale);
+}
+
+/* out[r] for nv vectors from d on, over the keys that all rows see, then over those that later rows
+ * see. */
+INLINE void attn_mix(float *out, const float p[][ATTN_BLOCK], const struct attn_rows *t,
+                     const size_t *seen, size_t d, size_t nv)
+{
+    vec acc[FEW][VALUES];
+    REPEAT (r, t->nr)
+        REPEAT (i, nv)
+            acc[r][i] = vec_zero();
+    for (size_t j = 0; j < seen[0]; j++)
+        REPEAT (i, nv) {
+            vec x = load_value(t->type, t->v + j * t->value_bytes, d + i * VEC, t->hd16);
+            vec_keep(x);
+            REPEAT (r, t->nr)
+                acc[r][i] = vec_fma(vec_set1(p[r][j]), x, acc[r][i]);
+        }
+    REPEAT (r, t->nr)
+        for (size_t j = seen[0]; j < seen[r]; j++)
+            REPEAT (i, nv) {
+                vec x = load_value(t->type, t->v + j * t->value_bytes, d + i * VEC, t->hd16);
+                acc[r][i] = vec_fma(vec_set1(p[r][j]), x, acc[r][i]);
+            }
+    REPEAT (r, t->nr)
+        REPEAT (i, nv)
+            vec_store(out + r * t->hd16 + d + i * VEC, acc[r][i]);
+}
+
+INLINE void attn_mix_of(float *out, const float p[][ATTN_BLOCK], struct attn_rows t, size_t nr,
+                        size_t nv, const size_t *seen)
+{
+    size_t d = 0;
+    t.nr = nr;
+    for (; d + nv * VEC <= t.hd16; d += nv * VEC)
+        attn_mix(out, p, &t, seen, d, nv);
+    for (; d < t.hd16; d += 16)
+        attn_mix(out, p, &t, seen, d, PARTS);
+}
+
+/* Rows [i, i + n), nr at once: first all scores, then all weights, so that the long chains of
+ * softmax overlap, then all sums of values. Later rows see at least as much. */
+INLINE void attn_some(const struct attn_part *y, size_t i, size_t n, struct attn_rows t, size_t nr,
+                      size_t ng, size_t nv, const size_t *seen, float scale)
+{
+    float p[FEW][ATTN_BLOCK], *out = y->out + i * t.hd16;
+    size_t r = 0;
+    t.q += i * t.hd16;
+    for (; r + nr <= n; r += nr)
+        attn_scores_of(p + r, t, r, nr, ng, seen[r + nr - 1], scale);
+    for (; r < n; r++)
+        attn_scores_of(p + r, t, r, 1, ng, seen[r], scale);
+    for (r = 0; r < n; r++)
+        softmax_row(y, i + r, p[r], seen[r]);
+    for (r = 0; r + nr <= n; r += nr)
+        attn_mix_of(out + r * t.hd16, (const float(*)[ATTN_BLOCK])(p + r), t, nr, nv, seen + r);
+    for (; r < n; r++)
+        attn_mix_of(out + r * t.hd16, (const float(*)[ATTN_BLOCK])(p + r), t, 1, nv, seen + r);
+}
+
+/* All rows, nr at once. */
+INLINE void attn_all(const struct attn_part *y, const struct attn_rows *t, size_t nq, size_t per,
+                     size_t first, size_t nk, size_t nr, size_t ng, size_t nv, float scale)
+{
+    for (size_t i = 0; i < nq; i += FEW) {
+        size_t seen[FEW], n = nq - i < FEW ? nq - i : FEW;
+        for (size_t r = 0; r < n; r++)
+            seen[r] = seen_keys(i + r, per, first, nk);
+        attn_some(y, i, n, *t, nr, ng, nv, seen, scale);
+    }
+}
+
+/* Many rows of f32, one piece of code for all types. */
+static __attribute__((noinline)) void attn_wide(const struct attn_part *y,
+                                                const struct attn_rows *t, size_t nq, size_t per,
+                                                size_t first, size_t nk, float scale)
+{
+    struct attn_rows wide = *t;
+    wide.type = KVCACHE_F32;
+    attn_all(y, &wide, nq, per, first, nk, ROWS, KEY_GROUPS, VALUES, scale);
+}
+
+/* Also asks for what lies behind the block: the next one. */
+INLINE void attn_widen(float *keys, float *values, const struct attn_rows *t, size_t nk)
+{
+    size_t ahead = ATTN_BLOCK / 16 * t->keys_bytes;
+    for (size_t j = 0; j < nk; j += 16) {
+        const unsigned char *group = t->k + j / 16 * t->keys_bytes;
+        for (size_t i = 0; i < t->keys_bytes; i += 64)
+            __builtin_prefetch(group + ahead + i, 0, 2);
+        for (size_t i = 0; i < t->hd16 * PARTS; i++)
+            vec_store(keys + j * t->hd16 + i * VEC,
+                      load_keys(t->type, group, i / PARTS, i % PARTS, t->hd16));
+    }
+    for (size_t j = 0; j < nk; j++) {
+        const unsigned char *row = t->v + j * t->value_bytes;
+        for (size_t i = 0; i < t->value_bytes; i += 64)
+            __builtin_prefetch(row + ahead + i, 0, 2);
+        for (size_t d = 0; d < t->hd16; d += VEC)
+            vec_store(values + j * t->hd16 + d, load_value(t->type, row, d, t->hd16));
+    }
+}
+
+INLINE void attn(enum kvcache type, const struct attn_part *y, const float *q, const void *k,
+                 const void *v, size_t nq, size_t per, size_t first, size_t nk, size_t hd16,
+                 float scale)
+{
+    float keys[ATTN_BLOCK * WIDE_MOST], values[ATTN_BLOCK * WIDE_MOST];
+    size_t keys_bytes = kvcache_keys_bytes(type, hd16), each = kvcache_value_bytes(type, hd16);
+    const struct attn_rows t = { type, q, k, v, keys_bytes, each, hd16, 0, 0 };
+    const struct attn_rows wide = {
+        KVCACHE_F32, q, (const void *)keys, (const void *)values, 64 * hd16, 4 * hd16, hd16, 0, 0
+    };
+    if (nq == 7) {
+        attn_all(y, &t, nq, per, first, nk, 7, 1, FEW_VALUES, scale);
+    } else if (nq > FEW && type == KVCACHE_F32) {
+        attn_wide(y, &t, nq, per, first, nk, scale);
+    } else if (nq > FEW && hd16 <= WIDE_MOST) {
+        attn_widen(keys, values, &t, nk);
+        attn_wide(y, &wide, nq, per, first, nk, scale);
+    } else {
+        attn_all(y, &t, nq, per, first, nk, 2, 1, FEW_VALUES, scale);
+    }
+}
+
+#endif
