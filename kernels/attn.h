@@ -28,7 +28,15 @@ struct attn_rows {
     const float *q;
     const unsigned char *k, *v;
     size_t keys_bytes, value_bytes, hd16, nr, ng;
+    size_t ahead; /* what lies so far behind is asked for meanwhile: the next block; or 0 */
 };
+
+/* Ask for n bytes of the next block, where this one has them at p. */
+INLINE void ask_next(const struct attn_rows *t, const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; t->ahead && i < n; i += 64)
+        __builtin_prefetch(p + t->ahead + i, 0, 2);
+}
 
 /* Lane l of the virtual vectors: o[(r * ng + g) * PARTS + part]. */
 INLINE void lane_0(vec *o, const struct attn_rows *t, size_t l)
@@ -66,6 +74,8 @@ INLINE void attn_scores(float p[][ATTN_BLOCK], struct attn_rows t, size_t g, siz
     t.ng = ng;
     for (size_t l = 0; l < 4; l++) {
         vec o[SUMS];
+        for (size_t i = 0; i < ng; i++)
+            ask_next(&t, t.k + i * t.keys_bytes + l * (t.keys_bytes / 4), t.keys_bytes / 4);
         lane_4(o, &t, l);
         REPEAT (i, t.nr * ng * PARTS)
             part[l][i] = o[i];
@@ -98,13 +108,16 @@ INLINE void attn_mix(float *out, const float p[][ATTN_BLOCK], const struct attn_
     REPEAT (r, t->nr)
         REPEAT (i, nv)
             acc[r][i] = vec_zero();
-    for (size_t j = 0; j < seen[0]; j++)
+    for (size_t j = 0; j < seen[0]; j++) {
+        if (d == 0)
+            ask_next(t, t->v + j * t->value_bytes, t->value_bytes);
         REPEAT (i, nv) {
             vec x = load_value(t->type, t->v + j * t->value_bytes, d + i * VEC, t->hd16);
             vec_keep(x);
             REPEAT (r, t->nr)
                 acc[r][i] = vec_fma(vec_set1(p[r][j]), x, acc[r][i]);
         }
+    }
     REPEAT (r, t->nr)
         for (size_t j = seen[0]; j < seen[r]; j++)
             REPEAT (i, nv) {
@@ -196,10 +209,11 @@ INLINE void attn(enum kvcache type, const struct attn_part *y, const float *q, c
 {
     float keys[ATTN_BLOCK * WIDE_MOST], values[ATTN_BLOCK * WIDE_MOST];
     size_t keys_bytes = kvcache_keys_bytes(type, hd16), each = kvcache_value_bytes(type, hd16);
-    const struct attn_rows t = { type, q, k, v, keys_bytes, each, hd16, 0, 0 };
+    struct attn_rows t = { type, q, k, v, keys_bytes, each, hd16, 0, 0, 0 };
     const struct attn_rows wide = {
-        KVCACHE_F32, q, (const void *)keys, (const void *)values, 64 * hd16, 4 * hd16, hd16, 0, 0
+        KVCACHE_F32, q, (const void *)keys, (const void *)values, 64 * hd16, 4 * hd16, hd16, 0, 0, 0
     };
+    t.ahead = nq > FEW ? 0 : ATTN_BLOCK / 16 * keys_bytes;
     if (nq == 7) {
         attn_all(y, &t, nq, per, first, nk, 7, 1, FEW_VALUES, scale);
     } else if (nq > FEW && type == KVCACHE_F32) {

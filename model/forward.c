@@ -289,7 +289,8 @@ static void attention(struct session *s, size_t layer, size_t n)
                  tile_chunk, &a);
         return;
     }
-    pool_for(s->pool, c->kv_heads * blocks, 2, block_chunk, &a);
+    size_t units = c->kv_heads * blocks, each = units / (8 * pool_threads(s->pool)) + 1;
+    pool_for(s->pool, units, each, block_chunk, &a);
     for (size_t g = 0; g < c->kv_heads; g++) {
         struct attn_part sum = part_at(s, g * blocks * s->per);
         for (size_t b = 1; b < blocks; b++) {
