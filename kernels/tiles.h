@@ -49,40 +49,71 @@ INLINE void ask_ahead(const unsigned char *p)
         t = end;                                        \
     } while (0)
 
-/* The same with the columns cut into turns, so that the weights of a turn stay in the first cache
- * while all tokens pass: tile(np, nt, p, t, k0, k1, ...) goes on with the sums that are in y where
- * k0 is not 0. Uses w of the calling kernel, too. */
-#define TURNS(nt, np, tile, ...)                        \
-    do {                                                \
-        size_t end = t + (n - t) / (nt) * (nt), p = p0; \
-        if (end > t) {                                  \
-            TURN(np, nt, tile, __VA_ARGS__)             \
-            if ((np) > 1)                               \
-                TURN(1, nt, tile, __VA_ARGS__)          \
-        }                                               \
-        t = end;                                        \
+/* The same with the columns cut twice. Into stretches, [from, to), so that the activations of one
+ * stay in the second cache while all panels pass; and these into turns, so that the weights of a
+ * turn stay in the first cache while all tokens pass: tile(np, nt, p, t, k0, k1, ...) goes on with
+ * the sums that are in y where k0 is not 0. Uses w of the calling kernel, too. */
+#define TURNS(nt, np, tile, ...) \
+    STRETCHES(nt, TURN(np, nt, tile, __VA_ARGS__) if ((np) > 1) TURN(1, nt, tile, __VA_ARGS__))
+#define STRETCHES(nt, turns)                                              \
+    do {                                                                  \
+        size_t end = t + (n - t) / (nt) * (nt);                           \
+        for (size_t from = 0, to; end > t && from < w->cols; from = to) { \
+            size_t p = p0;                                                \
+            to = stretch_end(w, nt, end - t, from);                       \
+            turns                                                         \
+        }                                                                 \
+        t = end;                                                          \
     } while (0)
-#define TURN(np, nt, tile, ...)                                                       \
-    for (size_t step = turn_columns(w, np, nt); p + (np) <= p1; p += (np))            \
-        for (size_t k0 = 0, k1; k0 < w->cols; k0 = k1) {                              \
-            k1 = w->cols - k0 > step ? k0 + step : w->cols;                           \
-            for (size_t u = t; u + (nt) <= end; u += (nt)) {                          \
-                if ((nt) > 2)                                                         \
-                    fetch_turn(w, np, p, k1, step, (u - t) / (nt), (end - t) / (nt)); \
-                tile(np, nt, p, u, k0, k1, __VA_ARGS__);                              \
-            }                                                                         \
+#define TURN(np, nt, tile, ...)                                                          \
+    for (size_t step = turn_columns(w, np, nt); p + (np) <= p1; p += (np))               \
+        for (size_t k0 = from, k1; k0 < to; k0 = k1) {                                   \
+            k1 = to - k0 > step ? k0 + step : to;                                        \
+            for (size_t u = t; u + (nt) <= end; u += (nt)) {                             \
+                if ((nt) > 2)                                                            \
+                    fetch_turn(w, k1 < to ? p : p + (np), k1 < to ? k1 : from, np, step, \
+                               (u - t) / (nt), (end - t) / (nt));                        \
+                tile(np, nt, p, u, k0, k1, __VA_ARGS__);                                 \
+            }                                                                            \
         }
 
-/* Ask for one of `parts` of the weights that the turn after this one needs; it ends at column k. */
-INLINE void fetch_turn(const struct panels *w, size_t np, size_t p, size_t k, size_t step,
+/* As TURNS, for weights that have to be unpacked: unpack(np, to, w, p, k0, k1) writes a turn of
+ * them to `unpacked`, once for all tokens; the tile reads them there. columns: what fits of one
+ * panel. */
+enum { UNPACKED = 24 << 10 };
+#define UNPACKED_TURNS(nt, np, unpack, columns, tile, ...)                                \
+    STRETCHES(nt, UNPACKED_TURN(np, nt, unpack, columns, tile, __VA_ARGS__) if ((np) > 1) \
+                      UNPACKED_TURN(1, nt, unpack, columns, tile, __VA_ARGS__))
+#define UNPACKED_TURN(np, nt, unpack, columns, tile, ...)                            \
+    for (size_t step = (columns) / (np); p + (np) <= p1; p += (np))                  \
+        for (size_t k0 = from, k1; k0 < to; k0 = k1) {                               \
+            k1 = to - k0 > step ? k0 + step : to;                                    \
+            unpack(np, unpacked, w, p, k0, k1);                                      \
+            for (size_t u = t; u + (nt) <= end; u += (nt)) {                         \
+                fetch_turn(w, k1 < to ? p : p + (np), k1 < to ? k1 : from, np, step, \
+                           (u - t) / (nt), (end - t) / (nt));                        \
+                tile(np, nt, p, u, k0, k1, unpacked, __VA_ARGS__);                   \
+            }                                                                        \
+        }
+
+/* Ask for one of `parts` of the weights of a turn that begins at panel p, column k. */
+INLINE void fetch_turn(const struct panels *w, size_t p, size_t k, size_t np, size_t step,
                        size_t part, size_t parts)
 {
     size_t each = w->panel_bytes / ((w->cols + 63) / 64), lines = step / 64 * each / 64 + 1;
-    const unsigned char *next =
-        w->data + (k < w->cols ? p * w->panel_bytes + k / 64 * each : (p + np) * w->panel_bytes);
+    const unsigned char *next = w->data + p * w->panel_bytes + k / 64 * each;
     for (size_t l = part * lines / parts; l < (part + 1) * lines / parts; l++)
         for (size_t i = 0; i < np; i++)
             __builtin_prefetch(next + i * w->panel_bytes + l * 64, 0, 2);
+}
+
+/* Where the stretch that begins at column `from` ends: 1 MiB of n tokens' activations further. */
+INLINE size_t stretch_end(const struct panels *w, size_t nt, size_t n, size_t from)
+{
+    enum { BYTES = 1 << 20 };
+    size_t element = w->type == P_F32 || w->type == P_BF16 ? sizeof(float) : 1;
+    size_t columns = (BYTES / (n * element) + 63) / 64 * 64;
+    return nt < 3 || w->cols - from <= columns ? w->cols : from + columns;
 }
 
 /* A multiple of 64; with few tokens there is nothing to stay for. */
