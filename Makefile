@@ -21,6 +21,7 @@ ifeq ($(shell uname),Darwin)
 BREW     := $(shell brew --prefix 2>/dev/null || echo /opt/homebrew)
 CPPFLAGS += -I$(BREW)/include -I$(BREW)/opt/openblas/include
 LDFLAGS  += -L$(BREW)/lib -L$(BREW)/opt/openblas/lib
+OPENBLAS := $(BREW)/opt/openblas/lib/libopenblas.dylib
 endif
 
 CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. $(CPPFLAGS) -g -MMD -MP -ffp-contract=off -fno-math-errno \
@@ -32,14 +33,15 @@ flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno
 flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
-isa.x86_64  := avx2 avxvnni avx512 avx512vnni
+isa.x86_64  := avx2 avxvnni avx512 avx512vnni avx512bf16
 isa.aarch64 := neon dotprod i8mm
 isa.arm64   := neon dotprod i8mm
-isa.all     := avx2 avxvnni avx512 avx512vnni neon dotprod i8mm blas
+isa.all     := avx2 avxvnni avx512 avx512vnni avx512bf16 neon dotprod i8mm blas
 flags.kernels/avx2       := -mavx2 -mfma -mf16c
 flags.kernels/avxvnni    := $(flags.kernels/avx2) -mavxvnni
 flags.kernels/avx512     := $(flags.kernels/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
 flags.kernels/avx512vnni := $(flags.kernels/avx512) -mavx512vnni
+flags.kernels/avx512bf16 := $(flags.kernels/avx512) -mavx512bf16
 flags.kernels/dotprod    := -march=armv8.2-a+dotprod
 flags.kernels/i8mm       := -march=armv8.2-a+dotprod+i8mm
 # Plain loops that only pay as vectors; the bits stay.
@@ -57,15 +59,17 @@ LIB_SRC := $(filter-out $(isa.all:%=kernels/%.c),$(wildcard kernels/*.c)) \
            $(wildcard weights/*.c model/*.c net/*.c router/*.c)
 LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
 
-# OpenBLAS is optional: BLAS=0 builds without it, and so does its absence.
+# OpenBLAS is optional: BLAS=0 builds without it, and so does its absence. It is loaded at run time,
+# by the name here or one of those in kernels/openblas.c.
+OPENBLAS ?= libopenblas.so.0
 ifneq ($(BLAS),0)
 BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) $(LDFLAGS) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
 ifeq ($(BLAS_FOUND),1)
 LIB_SRC += kernels/blas.c
-LIBS    := -lopenblas $(LIBS)
+LIBS    += $(if $(filter Linux,$(shell uname)),-ldl)
 flags.kernels/kernels  := -DHAVE_BLAS
 flags.kernels/cpu      := -DHAVE_BLAS
-flags.kernels/openblas := -DHAVE_BLAS
+flags.kernels/openblas := -DHAVE_BLAS -DOPENBLAS='"$(OPENBLAS)"'
 endif
 endif
 
@@ -111,7 +115,7 @@ KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) tests/guard
 $(KTESTS): $(BUILD)/tests/alone/%: $(BUILD)/tests/%.o $(KOBJ)
 	@mkdir -p $(@D)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lopenblas -lpthread -lm,$(LIBS)) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
 kernels-test: $(KTESTS)
 	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done

@@ -1,9 +1,9 @@
 /* blas.c - f32 products of many tokens through OpenBLAS. Opt-in: its sums have an order of their
  * own, so results are equal within rounding only. */
-#include <cblas.h>
 #include <string.h>
 
 #include "kernels/cpu.h"
+#include "kernels/openblas.h"
 #include "kernels/tiles.h"
 
 /* The unpacked piece of the weights: 128 KiB on the stack, which half a megabyte (the least a
@@ -25,7 +25,7 @@ static void matmul_f32_blas(float *y, size_t ldy, const struct panels *w, const 
                             size_t ldx, size_t n, size_t p0, size_t p1)
 {
     float piece[DEPTH * WIDTH];
-    if (n < FEWEST || n > INT32_MAX || ldx > INT32_MAX || ldy > INT32_MAX) {
+    if (n < FEWEST || !openblas_load(NULL) || n > INT32_MAX || ldx > INT32_MAX || ldy > INT32_MAX) {
         struct kernels own;
         kernels_pick(&own, NULL, cpu_detect(), NULL);
         own.matmul_f32(y, ldy, w, x, ldx, n, p0, p1);
@@ -36,9 +36,8 @@ static void matmul_f32_blas(float *y, size_t ldy, const struct panels *w, const 
         for (size_t k = 0; k < w->cols; k += DEPTH) {
             size_t nk = w->cols - k < DEPTH ? w->cols - k : DEPTH;
             unpack(piece, w, p, np, k, nk);
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)(np * PANEL),
-                        (int)nk, 1, x + k, (int)ldx, piece, (int)(np * PANEL), k ? 1 : 0,
-                        y + p * PANEL, (int)ldy);
+            openblas_sgemm((int)n, (int)(np * PANEL), (int)nk, x + k, (int)ldx, piece,
+                           (int)(np * PANEL), k > 0, y + p * PANEL, (int)ldy);
         }
     }
 }

@@ -41,7 +41,7 @@ static unsigned detect(void)
 {
     enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 }; /* leaf 1 ecx */
     enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
-    enum { AVXVNNI = 1 << 4 };                                 /* leaf 7.1 eax */
+    enum { AVXVNNI = 1 << 4, AVX512BF16 = 1 << 5 };            /* leaf 7.1 eax */
     const unsigned avx512vl = 1u << 31, avx512vnni = 1u << 11; /* leaf 7 ebx, ecx */
     const unsigned ymm = 0x06, zmm = 0xe6;
     struct regs l1 = cpuid(1, 0), l7 = cpuid(7, 0), l71 = cpuid(7, 1);
@@ -52,7 +52,8 @@ static unsigned detect(void)
     if (l7.a >= 1 && has(l71.a, AVXVNNI))
         bits |= CPU_AVXVNNI;
     if (has(l7.b, AVX512F | AVX512DQ | AVX512BW | avx512vl) && has(saved_state(), zmm))
-        bits |= CPU_AVX512 | (has(l7.c, avx512vnni) ? CPU_AVX512VNNI : 0);
+        bits |= CPU_AVX512 | (has(l7.c, avx512vnni) ? CPU_AVX512VNNI : 0) |
+                (l7.a >= 1 && has(l71.a, AVX512BF16) ? CPU_AVX512BF16 : 0);
     return bits;
 }
 

@@ -12,7 +12,9 @@ enum {
     CPU_NEON = 1u << 4,       /* aarch64 baseline */
     CPU_DOTPROD = 1u << 5,    /* ARMv8.2 FEAT_DotProd */
     CPU_I8MM = 1u << 6,       /* ARMv8.6 FEAT_I8MM */
-    CPU_BLAS = 1u << 7,       /* OpenBLAS was linked in */
+    CPU_BLAS = 1u << 7,       /* built with OpenBLAS */
+    CPU_AVX512BF16 = 1u << 8, /* AVX-512 BF16 */
+    CPU_INEXACT = CPU_BLAS | CPU_AVX512BF16, /* needs of the sets that are compared by tolerance */
 };
 
 /* The bits of this machine, asked once from the processor and the operating system. */

@@ -9,7 +9,7 @@
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar,
 #if defined(__x86_64__)
-    &kernels_avx2,   &kernels_avxvnni, &kernels_avx512, &kernels_avx512vnni,
+    &kernels_avx2,   &kernels_avxvnni, &kernels_avx512, &kernels_avx512vnni, &kernels_avx512bf16,
 #elif defined(__aarch64__)
     &kernels_neon,
     &kernels_dotprod,
@@ -47,7 +47,7 @@ static void lay(struct kernels *out, const struct kernels *set)
 
 static bool exact(const struct kernels *set)
 {
-    return !(set->needs & CPU_BLAS);
+    return !(set->needs & CPU_INEXACT);
 }
 
 static int refuse(const char *isa, unsigned cpu, struct err *err)
@@ -71,8 +71,12 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     }
     if (!last)
         return refuse(isa, cpu, err);
-    if (!exact(last))
+    const char *why;
+    if (last->needs & CPU_BLAS) {
+        if (!openblas_load(&why))
+            return err_set(err, ERR_ARG, "isa '%s': %s", isa, why);
         openblas_alone();
+    }
     *out = kernels_scalar;
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&

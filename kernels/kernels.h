@@ -3,7 +3,8 @@
  * An instruction set is one file that fills one `struct kernels`; members it leaves NULL are
  * inherited from the next slower set (kernels_pick). scalar.c fills all of them and is the
  * definition of what each operation means: every other set gives the same bits, NaN payloads
- * excepted. Only the opt-in set `blas` is exempt (matmul_f32, by tolerance).
+ * excepted. Only the opt-in sets `blas` (matmul_f32) and `avx512bf16` (matmul_bf16) are exempt, by
+ * tolerance.
  *
  * Contract of every kernel: no allocation, no threads, no globals, no errno; never reads or writes
  * a byte outside the ranges stated; any alignment of the element type is allowed, except that
@@ -129,7 +130,8 @@ struct kernels {
 
 /* The table each instruction-set file exports; only some exist on one architecture. */
 extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
-    kernels_avx512vnni, kernels_neon, kernels_dotprod, kernels_i8mm, kernels_blas;
+    kernels_avx512vnni, kernels_avx512bf16, kernels_neon, kernels_dotprod, kernels_i8mm,
+    kernels_blas;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];

@@ -1,22 +1,78 @@
+#include "kernels/openblas.h"
+
 #include <stddef.h>
 #include <strings.h>
 
 #include "kernels/cpu.h"
-#include "kernels/openblas.h"
 
 #if defined(HAVE_BLAS)
-#include <cblas.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Of cblas.h. */
+enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111 };
+
+static struct {
+    void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
+                  const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+    void (*set_num_threads)(int n);
+    char *(*get_corename)(void);
+    const char *why; /* NULL: it is there */
+} lib;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool find(void *library, void *pointer, const char *name)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(pointer, &symbol, sizeof(symbol)); /* an object pointer to one of a function */
+    return symbol != NULL;
+}
+
+static void load(void)
+{
+    static const char *const names[] = { OPENBLAS, "libopenblas.so.0", "libopenblas.so",
+                                         "libopenblas.dylib" };
+    void *library = NULL;
+    for (size_t i = 0; !library && i < sizeof(names) / sizeof(names[0]); i++)
+        library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        lib.why = "libopenblas is not installed";
+    else if (!find(library, &lib.sgemm, "cblas_sgemm") ||
+             !find(library, &lib.set_num_threads, "openblas_set_num_threads") ||
+             !find(library, &lib.get_corename, "openblas_get_corename"))
+        lib.why = "libopenblas lacks functions that are needed";
+}
+
+bool openblas_load(const char **why)
+{
+    pthread_once(&once, load);
+    if (why)
+        *why = lib.why;
+    return !lib.why;
+}
 
 void openblas_alone(void)
 {
-    openblas_set_num_threads(1);
+    if (openblas_load(NULL))
+        lib.set_num_threads(1);
+}
+
+void openblas_sgemm(int m, int n, int k, const float *a, int lda, const float *b, int ldb, bool add,
+                    float *c, int ldc)
+{
+    lib.sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, n, k, 1, a, lda, b, ldb, add ? 1 : 0, c,
+              ldc);
 }
 
 const char *openblas_hint(unsigned cpu)
 {
     static const char *const avx512[] = { "SkylakeX", "Cooperlake", "SapphireRapids" };
     static const char *const avx2[] = { "Haswell", "Zen", "Excavator" };
-    const char *core = openblas_get_corename();
+    if (!openblas_load(NULL))
+        return NULL;
+    const char *core = lib.get_corename();
     for (size_t i = 0; i < sizeof(avx512) / sizeof(avx512[0]); i++)
         if (!strcasecmp(core, avx512[i]))
             return NULL;
@@ -29,6 +85,13 @@ const char *openblas_hint(unsigned cpu)
 }
 
 #else
+
+bool openblas_load(const char **why)
+{
+    if (why)
+        *why = "built without OpenBLAS";
+    return false;
+}
 
 void openblas_alone(void)
 {
