@@ -24,7 +24,7 @@ check() { # name, tap, options of the generator
         cmp "$dir/first" "$dir/l"
     done
     for isa in $("$MIZZLE" info --json | sed 's/.*"sets": *\[//; s/\].*//; s/[",]/ /g'); do
-        [ "$isa" = blas ] && continue
+        case $isa in blas | avx512bf16) continue ;; esac
         "$MIZZLE" logits -m "$dir/$name" --ids "$ids" -o "$dir/l" --isa "$isa"
         cmp "$dir/first" "$dir/l"
     done
