@@ -28,7 +28,17 @@ struct cloud {
     struct cloud_ledger ledger;
 };
 
-static const char *const api_names[] = { "auto", "openai", "llamacpp" };
+struct cloud_call {
+    struct cloud *cloud;
+    uint32_t *ids;
+    size_t n, bytes;
+    bool done;
+    int rc;
+    uint32_t id;
+    struct err err;
+};
+
+static const char *const api_names[] = { "auto", "openai", "llamacpp", "sglang" };
 
 bool cloud_api_parse(enum cloud_api *out, const char *name)
 {
@@ -329,7 +339,7 @@ const char *cloud_model(const struct cloud *c)
     return c->model;
 }
 
-const struct cloud_ledger *cloud_ledger(const struct cloud *c)
+const struct cloud_ledger *cloud_ledger(struct cloud *c)
 {
     return &c->ledger;
 }
@@ -360,7 +370,8 @@ static int ask(struct cloud *c, const struct ask *a, uint64_t deadline, uint32_t
     return rc;
 }
 
-int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err)
+/* An id that is no token of the vocabulary must not go up. */
+static int check_ids(const struct cloud *c, const uint32_t *ids, size_t n, struct err *err)
 {
     if (!n)
         return err_set(err, ERR_ARG, "cloud: no tokens to continue");
@@ -368,16 +379,102 @@ int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, st
         if (ids[i] >= c->vocab)
             return err_set(err, ERR_ARG, "cloud: token %zu: expected an id below %zu, found %u", i,
                            c->vocab, (unsigned)ids[i]);
+    return OK;
+}
+
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
+              struct err *err)
+{
+    size_t size;
+    *out = NULL;
+    int rc = check_ids(c, ids, n, err);
+    if (rc)
+        return rc;
     if (c->stop && atomic_load(c->stop))
         return err_set(err, ERR_STOP, "cloud: interrupted");
-    uint64_t start = os_now_ns(), deadline = deadline_of(c);
-    int rc = c->settled ? OK : settle(c, deadline, err);
-    const struct ask a = { c->model_json, ids, n, c->vocab };
-    if (rc == OK)
-        rc = ask(c, &a, deadline, out, err);
-    c->ledger.ns += os_now_ns() - start;
+    struct cloud_call *call = calloc(1, sizeof(*call));
+    if (call && size_mul(&size, n, sizeof(*ids)))
+        call->ids = malloc(size);
+    if (!call || !call->ids) {
+        free(call);
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    }
+    memcpy(call->ids, ids, n * sizeof(*ids));
+    call->cloud = c;
+    call->n = n;
     c->ledger.calls++;
-    c->ledger.tokens += rc == OK;
-    c->ledger.faults += rc != OK && rc != ERR_STOP;
+    *out = call;
+    return OK;
+}
+
+bool cloud_done(const struct cloud_call *call)
+{
+    return call->done;
+}
+
+static void answer(struct cloud_call *call)
+{
+    struct cloud *c = call->cloud;
+    uint64_t start = os_now_ns(), deadline = deadline_of(c);
+    call->rc = c->settled ? OK : settle(c, deadline, &call->err);
+    const struct ask a = { c->model_json, call->ids, call->n, c->vocab };
+    if (call->rc == OK)
+        call->rc = ask(c, &a, deadline, &call->id, &call->err);
+    call->done = true;
+    call->bytes = c->body.n;
+    c->ledger.ns += os_now_ns() - start;
+    c->ledger.tokens += call->rc == OK;
+    c->ledger.faults += call->rc != OK && call->rc != ERR_STOP;
+}
+
+int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
+{
+    if (!call->done)
+        answer(call);
+    if (call->rc)
+        return err_set(err, call->rc, "%s", call->err.msg);
+    *id = call->id;
+    return OK;
+}
+
+static void call_free(struct cloud_call *call)
+{
+    free(call->ids);
+    free(call);
+}
+
+void cloud_commit(struct cloud_call *call)
+{
+    uint32_t id;
+    call->cloud->ledger.committed += cloud_take(call, &id, NULL) == OK;
+    call_free(call);
+}
+
+void cloud_drop(struct cloud_call *call)
+{
+    call->cloud->ledger.wasted++;
+    call_free(call);
+}
+
+size_t cloud_call_bytes(const struct cloud_call *call)
+{
+    return call->bytes;
+}
+
+bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
+                 enum cloud_from *from)
+{
+    (void)c, (void)ids, (void)n, (void)id, (void)from;
+    return false; /* nothing is remembered */
+}
+
+int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err)
+{
+    struct cloud_call *call;
+    int rc = cloud_ask(c, ids, n, &call, err);
+    if (rc)
+        return rc;
+    rc = cloud_take(call, out, err);
+    cloud_commit(call);
     return rc;
 }

@@ -1,9 +1,14 @@
 /* cloud.h - the next token from a large model behind HTTP. Knows tokens and bytes, no model.
  *
- * Dialects: "openai" (/v1/completions with vLLM's return_token_ids) and "llamacpp" (/completion
- * with return_tokens). Greedy always: temperature 0, top_p 1, top_k, min_p, repetition_penalty are
- * sent explicitly. Token ids up, token ids down. One kept-alive connection, TCP_NODELAY, TLS
- * verified, no redirects, the reply capped while it arrives, one deadline for the whole call. */
+ * Dialects: "openai" (/v1/completions with vLLM's return_token_ids), "sglang" (/generate with
+ * input_ids) and "llamacpp" (/completion with return_tokens). Greedy always: temperature 0, top_p
+ * 1, top_k 1, min_p 0 and repetition penalty 1 are sent explicitly. Token ids up, token ids down.
+ *
+ * Asynchronous: cloud_ask hands a request to one network thread and returns; cloud_done looks,
+ * cloud_take waits; then the call is committed (its answer is used) or dropped. Any number of calls
+ * may be out. Connections are kept alive, HTTP/2 is used where TLS offers it, TLS is verified,
+ * redirects are not followed, replies are capped while they arrive, and each call has one deadline
+ * for everything, its one retry included. */
 #ifndef NET_CLOUD_H
 #define NET_CLOUD_H
 
@@ -12,9 +17,13 @@
 #include <stdint.h>
 
 struct err;
-struct cloud; /* one thread at a time */
+struct cloud;      /* one thread at a time; not usable in a forked child, which may close it */
+struct cloud_call; /* one token asked for after one prefix; its cloud's thread */
 
-enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP };
+enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
+enum cloud_from { CLOUD_FROM_MEMO, CLOUD_FROM_STORE }; /* where a known token was known from */
+
+enum { CLOUD_MAX_TOKENS = 64 }; /* of one reply */
 
 struct cloud_options {
     const char *url;         /* http[s]://host[:port][/base]; a /v1 at the end is left out */
@@ -26,15 +35,22 @@ struct cloud_options {
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* not zero: give up with ERR_STOP; may be NULL */
+    size_t tokens;           /* asked for in one call; 0: 1; more are streamed into the memo */
+    unsigned hedge_ms;       /* the same request once more after this long; 0: never */
+    bool compress;           /* gzip the request's body, where the server takes it */
 };
 
-struct cloud_ledger { /* of the whole life of the client */
-    uint64_t calls, faults, tokens;
-    uint64_t bytes_up, bytes_down; /* bodies and headers */
-    uint64_t ns;                   /* time spent waiting */
+struct cloud_ledger {               /* of the whole life of the client */
+    uint64_t calls, faults, tokens; /* asked; those that failed; ids received */
+    uint64_t committed, wasted;     /* calls committed with an answer; calls dropped */
+    uint64_t retries, hedges;       /* requests sent once more: after a fault; for being late */
+    uint64_t memo_hits, store_hits;
+    uint64_t bytes_up, bytes_down;               /* bodies and headers, compressed where they are */
+    uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
+    uint64_t ns;                                 /* time spent waiting in cloud_open and _take */
 };
 
-/* "openai", "llamacpp", "auto". */
+/* "openai", "llamacpp", "sglang", "auto". */
 bool cloud_api_parse(enum cloud_api *out, const char *name);
 const char *cloud_api_name(enum cloud_api api);
 
@@ -46,18 +62,41 @@ int cloud_key(char **key, const char *file, struct err *err);
  * say is taken for openai). Options are copied, but *stop is borrowed. ERR_ARG, ERR_NOMEM, ERR_NET,
  * ERR_REMOTE, ERR_STOP. */
 int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *err);
+/* Calls still out are dropped; their handles are gone with it. */
 void cloud_close(struct cloud *c);
 enum cloud_api cloud_dialect(const struct cloud *c);
 /* The model's name as the server is asked for it, or NULL where none is named. */
 const char *cloud_model(const struct cloud *c);
 
-/* The next token after ids[n], greedily. *out is set only with OK. ERR_NET: try again or stay local
- * (refused, timed out, cut, not understood, 5xx, 408, 429). ERR_REMOTE: will not work in this run
- * (401, 403, 404, other 4xx, 301, 308; a server that gives text without ids). ERR_STOP:
- * interrupted. ERR_ARG: n is 0 or an id is not below vocab. An error is never a token: an empty or
+/* Ask for the token after ids[n], greedily; returns at once. ids are copied. ERR_ARG: n is 0 or an
+ * id is not below vocab; ERR_NOMEM; ERR_STOP: interrupted. */
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
+              struct err *err);
+/* True where cloud_take would not wait. */
+bool cloud_done(const struct cloud_call *call);
+/* Wait for the token; may be called again, with the same answer. *id is set only with OK. ERR_NET:
+ * try again or stay local (refused, timed out, cut, not understood, 5xx, 408, 425, 429).
+ * ERR_REMOTE: will not work in this run (401, 403, 404, other 4xx, 301, 308; a server that gives
+ * text without ids). ERR_STOP: interrupted. ERR_NOMEM. An error is never a token: an empty or
  * malformed reply is ERR_NET, and end-of-text is an id like any other. err never holds the key. */
+int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
+/* The answer is used: waits for it like cloud_take, then a token enters memo and store. Frees. */
+void cloud_commit(struct cloud_call *call);
+/* Not wanted any more: counted as wasted, forgotten, never in memo or store. Never waits. Frees. */
+void cloud_drop(struct cloud_call *call);
+/* Bytes of one request's body: a function of the prefix and the options, not of what happened. */
+size_t cloud_call_bytes(const struct cloud_call *call);
+
+/* The token after exactly ids[n], where memo or store have it; counted as a hit. Makes no call, but
+ * waits where the rest of a committed call's reply may still bring it, so that what is asked for
+ * never depends on timing. */
+bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
+                 enum cloud_from *from);
+
+/* cloud_ask, cloud_take and cloud_commit in one; their errors. */
 int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err);
 
-const struct cloud_ledger *cloud_ledger(const struct cloud *c);
+/* A copy as of now; until the next call of this function. */
+const struct cloud_ledger *cloud_ledger(struct cloud *c);
 
 #endif

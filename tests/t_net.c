@@ -147,7 +147,7 @@ static void test_urls(void)
     CHECK(cloud_open(&c, &o, &err) == ERR_ARG);
     enum cloud_api api;
     CHECK(cloud_api_parse(&api, "llamacpp") && api == CLOUD_LLAMACPP);
-    CHECK(!cloud_api_parse(&api, "sglang") && strcmp(cloud_api_name(CLOUD_OPENAI), "openai") == 0);
+    CHECK(!cloud_api_parse(&api, "chat") && strcmp(cloud_api_name(CLOUD_OPENAI), "openai") == 0);
 }
 
 static int key_from(const char *text, size_t n, char **key)
