@@ -461,6 +461,13 @@ size_t cloud_call_bytes(const struct cloud_call *call)
     return call->bytes;
 }
 
+size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n)
+{
+    const struct ask a = { c->model_json, ids, n, c->vocab };
+    c->body.n = 0;
+    return c->dialect && c->dialect->request(&c->body, &a) ? c->body.n : 0;
+}
+
 bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
                  enum cloud_from *from)
 {

@@ -86,6 +86,8 @@ void cloud_commit(struct cloud_call *call);
 void cloud_drop(struct cloud_call *call);
 /* Bytes of one request's body: a function of the prefix and the options, not of what happened. */
 size_t cloud_call_bytes(const struct cloud_call *call);
+/* The same of a call that was not made yet: what a limit on bytes must know before. */
+size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n);
 
 /* The token after exactly ids[n], where memo or store have it; counted as a hit. Makes no call, but
  * waits where the rest of a committed call's reply may still bring it, so that what is asked for
