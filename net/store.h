@@ -29,7 +29,7 @@
 struct err;
 struct store;
 
-enum { STORE_HEADER = 32, STORE_RECORD = 24, STORE_LEAST = 4096, STORE_LIMIT = 64 << 20 };
+enum { STORE_HEADER = 32, STORE_RECORD = 24, STORE_LEAST = 65536, STORE_LIMIT = 64 << 20 };
 
 /* Opens path, or makes it (for its owner alone). limit: bytes of the file, 0: STORE_LIMIT. Without
  * permission to write it answers and keeps nothing. ERR_FORMAT: a file that is no store, which is
