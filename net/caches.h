@@ -18,8 +18,9 @@ struct caches_options {
     const char *store;    /* file, or NULL: none */
     uint64_t store_limit; /* bytes; 0: 64 MiB */
     const char *record;   /* file to append to, or NULL */
-    const char *replay;   /* file to answer from, without a network, or NULL; not with record */
+    const char *replay;   /* file to answer from, without a network, or NULL; then no other */
     uint64_t tokenizer;   /* its fingerprint */
+    size_t vocab;         /* ids from a file must be below this, or are no answers */
 };
 
 /* Opens the files. ERR_ARG, ERR_IO, ERR_FORMAT, ERR_NOMEM. */

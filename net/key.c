@@ -1,6 +1,9 @@
 #include "net/key.h"
 
 #include <string.h>
+#include <unistd.h>
+
+#include "kernels/os.h"
 
 struct sip {
     uint64_t v[4];
@@ -81,6 +84,22 @@ struct key key_prefix(const struct key *print, const uint32_t *ids, size_t n)
     for (size_t i = 0; i + 1 < n; i += 2)
         word(&s, ids[i] | (uint64_t)ids[i + 1] << 32);
     return end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* of which 8 bits are used */
+}
+
+struct key key_seed(void)
+{
+    struct key seed = { os_now_ns(), (uint64_t)getpid() };
+    seed.lo ^= (uint64_t)(uintptr_t)&seed << 32;
+    return seed;
+}
+
+uint64_t key_mix(const struct key *seed, const struct key *k)
+{
+    struct sip s;
+    begin(&s, seed);
+    word(&s, k->lo);
+    word(&s, k->hi);
+    return end(&s, 0, sizeof(*k)).lo;
 }
 
 bool key_same(const struct key *a, const struct key *b)

@@ -22,6 +22,11 @@ struct key key_print(const char *model, uint64_t tokenizer);
 /* Of ids[n] under a fingerprint. n may be 0. */
 struct key key_prefix(const struct key *print, const uint32_t *ids, size_t n);
 
+/* A number for a hash table of keys that come from a file: with a seed that its author cannot know,
+ * keys cannot be chosen so that they collide. */
+struct key key_seed(void);
+uint64_t key_mix(const struct key *seed, const struct key *k);
+
 bool key_same(const struct key *a, const struct key *b);
 void key_text(char out[KEY_TEXT], const struct key *k);
 /* False unless text[n] is 32 digits as key_text writes them. */

@@ -6,7 +6,8 @@
  * n is the length of the prefix, hash its key (key.h), last its last ids (at most 8), from who had
  * the answer: "call", or "memo" and "store", which were no calls. A fault has "fault":"net" or
  * "remote" and "message" in place of id: the replay has the same faults. A later line for the same
- * prefix replaces an earlier one. "crc" is the CRC-32 (8 hex digits) of the line's bytes before
+ * prefix replaces an earlier one, but a fault never replaces an answer. "crc" is the CRC-32 (8 hex
+ * digits) of the line's bytes before
  * ,"crc" and is the last member. The API key never comes here.
  *
  * Each line is written whole, with one write(2): after a crash at most the last line is torn, which
@@ -39,9 +40,10 @@ struct record_answer {
  * record_server. One process at a time: ERR_IO where another one records there. ERR_FORMAT, ERR_IO,
  * ERR_ARG (no regular file), ERR_NOMEM. */
 int record_create(struct record **out, const char *path, struct err *err);
-/* Of which server the answers are: once, before the first record_put. ERR_FORMAT where the file is
+/* Of which server the answers are: before the first record_put. name: the
+ * model's. ERR_FORMAT where the file is
  * of another model or tokenizer. */
-int record_server(struct record *r, const char *model, const char *api, uint64_t tokenizer,
+int record_server(struct record *r, const char *name, const char *api, uint64_t tokenizer,
                   struct err *err);
 /* To read. ERR_FORMAT also where the tokenizer is not this one. */
 int record_open(struct record **out, const char *path, uint64_t tokenizer, struct err *err);
@@ -57,8 +59,8 @@ bool record_note(struct record *r, struct err *note);
 
 /* The answer after ids[n], or false. */
 bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_answer *out);
-/* Append, unless the file has just this answer. ERR_IO, ERR_NOMEM: the recording is incomplete from
- * here on, nothing more is written. */
+/* Append, unless the file has this answer, or any where *a is a fault. ERR_IO, ERR_NOMEM: the
+ * recording is incomplete from here on, nothing more is written. */
 int record_put(struct record *r, const uint32_t *ids, size_t n, const struct record_answer *a,
                struct err *err);
 /* The line for a prefix without answer: its length, its hash, its last ids. Returns ERR_NET. */

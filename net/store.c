@@ -3,10 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/base.h"
-#include "kernels/os.h"
 #include "net/store_file.h"
 
 enum { WAITING = STORE_FILE_BATCH, PATIENCE_MS = 50, CLOSING_MS = 1000, FIRST_SLOTS = 1024 };
@@ -56,9 +54,7 @@ static void trouble(struct store *s, const struct err *why)
 
 static uint32_t tag_of(const struct store *s, const struct key *k)
 {
-    const uint32_t words[] = { (uint32_t)k->lo, (uint32_t)(k->lo >> 32), (uint32_t)k->hi,
-                               (uint32_t)(k->hi >> 32) };
-    return (uint32_t)key_prefix(&s->seed, words, 4).lo;
+    return (uint32_t)key_mix(&s->seed, k);
 }
 
 static bool record_at(const struct store *s, uint64_t number, struct store_record *r)
@@ -288,7 +284,7 @@ static int open_index(struct store *s, const char *path, uint64_t limit, struct 
         return err_set(
             err, ERR_ARG, "%s: limit: expected %d bytes to %u records of %d, found %llu bytes",
             path, STORE_LEAST, UINT32_MAX - WAITING, STORE_RECORD, (unsigned long long)s->limit);
-    s->seed = (struct key){ os_now_ns() ^ (uintptr_t)s, (uint64_t)getpid() };
+    s->seed = key_seed();
     if (!grow(s))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     int rc = store_file_open(&s->file, path, &s->torn, err);
