@@ -38,6 +38,27 @@ struct cloud_options {
     size_t tokens;           /* asked for in one call; 0: 1; more are streamed into the memo */
     unsigned hedge_ms;       /* the same request once more after this long; 0: never */
     bool compress;           /* gzip the request's body, where the server takes it */
+    size_t slot;             /* llamacpp: 1 + id_slot; 0: the server's choice */
+    bool background;         /* cloud_open asks the server from a thread of its own, and returns */
+    /* Cut text[n] into token ids, malloc'ed, as the model here does; called from any thread. With
+     * it the server's tokenizer is compared at the start, and a server that gives text alone can be
+     * used. NULL: neither. */
+    int (*encode)(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
+                  struct err *err);
+    void *encode_arg; /* borrowed */
+};
+
+struct cloud_info {
+    enum cloud_api api;
+    const char *model;     /* as asked for, or NULL; the cloud's */
+    char server[32];       /* who the server says it is, or "" */
+    char version[64];      /* or "" */
+    size_t context;        /* longest text in tokens; 0: it does not say */
+    const char *tokenizer; /* the path that has shown it to be the same; NULL: not compared */
+    bool ids;              /* replies hold token ids; else text, which is cut here */
+    bool gzip;             /* it takes compressed requests, and gets them */
+    bool http2;            /* its latest reply came over HTTP/2 */
+    bool healthy;          /* GET /health is 200 */
 };
 
 struct cloud_ledger {               /* of the whole life of the client */
@@ -58,15 +79,26 @@ const char *cloud_api_name(enum cloud_api api);
  * malloc'ed. ERR_IO, ERR_ARG (empty, or not one word of printable ASCII), ERR_NOMEM. */
 int cloud_key(char **key, const char *file, struct err *err);
 
-/* Checks the URL and options and, for CLOUD_AUTO, asks the server what it speaks (one that does not
- * say is taken for openai). Options are copied, but *stop is borrowed. ERR_ARG, ERR_NOMEM, ERR_NET,
- * ERR_REMOTE, ERR_STOP. */
+/* Checks the URL and options. What must be known of the server (for CLOUD_AUTO what it speaks, one
+ * that does not say is taken for openai; the model's name; whether its tokenizer is ours, with
+ * encode; whether it takes gzip, with compress) is asked here for CLOUD_AUTO, with background by a
+ * thread meanwhile, and else at the first call; so the connection is there before it is needed.
+ * Options are copied, but *stop is borrowed. ERR_ARG, ERR_NOMEM, ERR_NET, ERR_STOP; ERR_REMOTE also
+ * where the tokenizer is another one. */
 int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *err);
 /* Calls still out are dropped; their handles are gone with it. */
 void cloud_close(struct cloud *c);
-enum cloud_api cloud_dialect(const struct cloud *c);
+/* Wait until all that is known; cloud_open's errors. After ERR_NET, the next call asks again. */
+int cloud_ready(struct cloud *c, struct err *err);
+/* These wait, too. CLOUD_AUTO where it is not known. */
+enum cloud_api cloud_dialect(struct cloud *c);
 /* The model's name as the server is asked for it, or NULL where none is named. */
-const char *cloud_model(const struct cloud *c);
+const char *cloud_model(struct cloud *c);
+/* What a person should know and was not told yet (the server gives text alone, it does not take
+ * gzip): one line, or false. */
+bool cloud_note(struct cloud *c, struct err *note);
+/* All there is to know, for a person; asks for health and version as well. cloud_ready's errors. */
+int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* Ask for the token after ids[n], greedily; returns at once. ids are copied. ERR_ARG: n is 0 or an
  * id is not below vocab; ERR_NOMEM; ERR_STOP: interrupted. */
@@ -84,7 +116,9 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
 void cloud_commit(struct cloud_call *call);
 /* Not wanted any more: counted as wasted, forgotten, never in memo or store. Never waits. Frees. */
 void cloud_drop(struct cloud_call *call);
-/* Bytes of one request's body: a function of the prefix and the options, not of what happened. */
+/* Bytes of one request's body: a function of the prefix, the options and the server, not of what
+ * happened. 0 where no body can be written (the server was never reached). Waits for cloud_ready.
+ */
 size_t cloud_call_bytes(const struct cloud_call *call);
 /* The same of a call that was not made yet: what a limit on bytes must know before. */
 size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n);

@@ -69,16 +69,21 @@ static void test_dialects(void)
 static json_t *call(const char *key, const char *path, const char *body, size_t n, long *status)
 {
     struct http *h;
-    struct http_reply r;
+    struct http_try *t, *ended = NULL;
     struct err err = { "" };
     char url[128];
     json_t *root;
     const struct http_options o = { .key = key, .max_reply = 1 << 20 };
     snprintf(url, sizeof(url), "%s%s", stand_in_url(server), path);
     CHECK(http_open(&h, &o, &err) == OK);
-    CHECK(http_request(h, url, body, n, os_now_ns() + UINT64_C(30000000000), &r, &err) == OK);
-    *status = r.status;
-    CHECK(jsonin_parse(&root, r.body, r.n, &err) == OK);
+    const struct http_request r = { .url = url, .body = body, .n = n };
+    CHECK(http_start(h, &t, &r, NULL, NULL, &err) == OK);
+    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
+        http_wait(h, 1000);
+    CHECK(ended == t && t->rc == OK);
+    *status = t->status;
+    CHECK(jsonin_parse(&root, t->body.p, t->body.n, &err) == OK);
+    http_release(h, t);
     http_close(h);
     return root;
 }

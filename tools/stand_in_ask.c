@@ -23,10 +23,13 @@ static const struct {
 
 /* Fields that must be left out, null, false or empty. */
 static const char *const unserved[] = {
-    "stream",          "echo",        "logprobs",           "prompt_logprobs",
-    "logit_bias",      "stop",        "stop_token_ids",     "suffix",
-    "grammar",         "json_schema", "bad_words",          "allowed_token_ids",
-    "response_fields", "samplers",    "structured_outputs",
+    "stream",          "echo",
+    "logprobs",        "prompt_logprobs",
+    "logit_bias",      "stop",
+    "stop_token_ids",  "suffix",
+    "grammar",         "json_schema",
+    "bad_words",       "allowed_token_ids",
+    "response_fields", "structured_outputs",
 };
 
 /* Cut down a distribution; with temperature 0 they change nothing, but must be numbers. */
