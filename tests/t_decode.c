@@ -13,6 +13,7 @@
 #include "net/cloud.h"
 #include "router/router.h"
 #include "router/stops.h"
+#include "router/teller.h"
 #include "tests/rude.h"
 #include "tests/test.h"
 #include "tests/tiny.h"
@@ -68,8 +69,11 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     seen.n = 0;
     seen.stop = 0;
     seen.fault[0] = '\0';
-    int rc =
-        decode_run(&seen.stats, session, engine.tokenizer, sampler, router, cloud, ids, n, &o, err);
+    struct teller teller;
+    if (cloud)
+        teller_cloud(&teller, cloud);
+    int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler, router,
+                        cloud ? &teller : NULL, ids, n, &o, err);
     size_t sources[3] = { 0 };
     for (size_t i = 0; i < seen.n; i++)
         sources[seen.at[i].source]++;

@@ -56,18 +56,42 @@ stop_cloud() {
 expect 0 --question 1
 grep -q '^Question:' "$dir/err" && grep -q '^reference:' "$dir/err" || fail "no question"
 grep -q ' tokens/s' "$dir/err" || fail "no summary"
-expect 0 --question 1 --policy always --json
+expect 0 --question 1 --policy always --json --ahead 0
 [ "$(field event)" = done ] && [ "$(field cloud)" -eq "$(field tokens)" ] || fail "always"
 [ "$(field reason)" = eos ] || fail "the answer does not end"
 [ "$(grep -c '"event":"token"' "$dir/out")" -eq "$(field tokens)" ] || fail "events and tokens"
 [ "$(grep -c '"source":"cloud".*"edge_id":null' "$dir/out")" -eq "$(field tokens)" ] ||
     fail "the head was read for tokens of the cloud"
 [ ! -s "$dir/err" ] || fail "--json writes to stderr"
+[ "$(field calls)" -eq "$(field tokens)" ] && [ "$(field wasted)" -eq 0 ] || fail "in step: calls"
 keys='"event":"done","tokens":.*,"cloud":.*,"fallback":.*,"prompt_tokens":.*,"ttft_ms":.*'
 keys="$keys,\"tok_s\":.*,\"bytes_up\":.*,\"bytes_down\":.*,\"router_ms\":.*,\"edge_ms\":.*"
-tail -n 1 "$dir/out" | grep -q "^{$keys,\"cloud_ms\":.*,\"reason\":\"eos\"}\$" || fail "done: keys"
+keys="$keys,\"cloud_ms\":.*,\"ledger\":{\"calls\":.*,\"committed\":.*,\"wasted\":.*"
+keys="$keys,\"memo_hits\":.*,\"store_hits\":.*,\"retries\":.*,\"held\":{.*}}"
+tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: keys"
 grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":[0-9.e+-]+,"edge_id":(null|[0-9]+),"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"
+
+# Ahead of the cloud: the same text, and with one request out the same calls.
+tokens() { sed -n 's/"edge_id":.*//; /"event":"token"/p' "$dir/out"; }
+for policy in always max-prob random; do
+    for seed in 1 2; do
+        line="--question 4 --policy $policy --threshold 0.9 --temp 0.7 --seed $seed --json"
+        # shellcheck disable=SC2086
+        expect 0 $line --ahead 0
+        tokens >"$dir/first"
+        calls=$(field calls)
+        for ahead in 1 2 8; do
+            # shellcheck disable=SC2086
+            expect 0 $line --ahead $ahead
+            tokens | cmp -s - "$dir/first" || fail "$line: another text with --ahead $ahead"
+            [ "$(field committed)" -eq "$calls" ] || fail "$line --ahead $ahead: committed calls"
+            [ $ahead -gt 1 ] || [ "$(field calls)" -eq "$calls" ] || fail "$line: calls"
+        done
+    done
+done
+expect 0 --question 4 --policy always --json --ahead 8 --max-wasted-calls 1
+[ "$(field wasted)" -le 1 ] || fail "--max-wasted-calls 1: $(field wasted) were"
 
 # What the cloud is for, and without it.
 expect 0 -m $edge -p 'Question: Where' -n 4
@@ -144,7 +168,7 @@ printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err
 
 # What is refused.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
-    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x'; do
+    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' '--ahead 65 -p x' '--ahead -1 -p x'; do
     # shellcheck disable=SC2086
     expect 2 --cloud off $args
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$args: not one line"

@@ -10,7 +10,7 @@ enum { WIDTH = 80, HELP_COLUMN = 28 };
 
 struct opt_engine_values engine_opts;
 struct opt_cloud_values cloud_opts = { .mode = "auto", .api = "auto" };
-struct opt_route_values route_opts = { .threshold = NAN };
+struct opt_route_values route_opts = { .threshold = NAN, .ahead = 1 };
 
 const struct opt_group opt_engine = {
     "Model and machine",
@@ -60,6 +60,12 @@ const struct opt_group opt_route = {
           "router, else never)" },
         { "--threshold", NULL, OPT_FLOAT, &route_opts.threshold, "T",
           "a score below T, 0 to 1, goes to the cloud (default: the router's own, else 0.5)" },
+        { "--ahead", NULL, OPT_SIZE, &route_opts.ahead, "W",
+          "go on behind the small model's guess while the cloud is asked, with up to W requests "
+          "out, 0 to 64; 0: wait each time. The text is the same; above 1 some calls are made in "
+          "vain (default: 1)" },
+        { "--max-wasted-calls", NULL, OPT_SIZE, &route_opts.max_wasted, "N",
+          "after N calls in vain go on as with --ahead 1, which makes none (default: no limit)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };

@@ -55,7 +55,8 @@ size_t opt_distance(const char *a, const char *b);
 extern const struct opt_group opt_engine; /* -m --isa -t --kv */
 extern const struct opt_group opt_cloud;  /* --cloud-url --cloud --cloud-api --cloud-key-file
                                              --cloud-ca --cloud-model --cloud-timeout */
-extern const struct opt_group opt_route;  /* --router --policy --threshold */
+extern const struct opt_group opt_route;  /* --router --policy --threshold --ahead
+                                             --max-wasted-calls */
 
 extern struct opt_engine_values {
     const char *model; /* NULL: the demo pair */
@@ -76,6 +77,8 @@ extern struct opt_route_values {
     const char *router; /* NULL: beside the model */
     const char *policy; /* NULL: mlp where there is a router */
     float threshold;    /* NaN: the router's own */
+    size_t ahead;       /* requests out at once */
+    size_t max_wasted;  /* calls made ahead in vain; 0: no limit */
 } route_opts;
 
 #endif

@@ -15,7 +15,7 @@
 #include "tools/stand_in.h"
 #include "weights/weights.h"
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, MAX_AHEAD = 64 };
 
 _Atomic int interrupted;
 
@@ -128,6 +128,11 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
     if (r->policy == POLICY_MLP && !r->router)
         return err_set(err, ERR_ARG, "policy mlp: no router beside %s: name one with --router",
                        model);
+    if (route_opts.ahead > MAX_AHEAD)
+        return err_set(err, ERR_ARG, "--ahead: expected 0 to %d, found %zu", MAX_AHEAD,
+                       route_opts.ahead);
+    r->ahead = route_opts.ahead;
+    r->gate.max_wasted = route_opts.max_wasted;
     r->threshold = route_opts.threshold;
     if (isnan(r->threshold) &&
         !(r->policy == POLICY_MLP && router_threshold(r->router, &r->threshold)))
@@ -156,6 +161,8 @@ static int connect_cloud(struct routing *r, const struct engine *e, const char *
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
     free(key);
+    if (rc == OK)
+        teller_cloud(&r->teller, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
         return rc;
     fprintf(stderr, "mizzle: cloud off: %s\n", err->msg);
@@ -202,6 +209,11 @@ int routing_open(struct routing *r, const struct engine *e, struct err *err)
     if (rc != OK)
         routing_close(r);
     return rc;
+}
+
+const struct teller *routing_teller(const struct routing *r)
+{
+    return r->cloud ? &r->teller : NULL;
 }
 
 void routing_close(struct routing *r)

@@ -9,8 +9,10 @@
 #include "model/session.h"
 #include "model/tokenizer.h"
 #include "net/cloud.h"
+#include "router/gate.h"
 #include "router/policy.h"
 #include "router/router.h"
+#include "router/teller.h"
 
 struct stand_in;
 
@@ -47,11 +49,16 @@ struct routing {
     struct router *router; /* NULL unless found */
     enum policy policy;
     float threshold;
-    struct cloud *cloud; /* NULL: off */
+    struct cloud *cloud;  /* NULL: off */
+    struct teller teller; /* of cloud */
+    struct gate gate;     /* limits and breaker, over all answers */
+    size_t ahead;         /* requests out at once */
     bool required;
     struct stand_in *server; /* the one this process started, or NULL */
 };
 int routing_open(struct routing *r, const struct engine *e, struct err *err);
 void routing_close(struct routing *r);
+/* What decode_run asks: r's teller, or NULL where the cloud is off. */
+const struct teller *routing_teller(const struct routing *r);
 
 #endif
