@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct caches;
 struct err;
 struct cloud;      /* one thread at a time; not usable in a forked child, which may close it */
 struct cloud_call; /* one token asked for after one prefix; its cloud's thread */
@@ -35,7 +36,9 @@ struct cloud_options {
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* not zero: give up with ERR_STOP; may be NULL */
-    size_t tokens;           /* asked for in one call; 0: 1; more are streamed into the memo */
+    struct caches *caches;   /* borrowed; NULL: nothing is kept. With a replay there is no network,
+                                and url may be NULL */
+    size_t tokens;           /* asked for in one call; 0: 1; more are streamed into caches */
     unsigned hedge_ms;       /* the same request once more after this long; 0: never */
     bool compress;           /* gzip the request's body, where the server takes it */
     size_t slot;             /* llamacpp: 1 + id_slot; 0: the server's choice */

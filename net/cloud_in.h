@@ -1,4 +1,4 @@
-/* cloud_in.h - struct cloud, for cloud.c, cloud_url.c and probe.c alone. */
+/* cloud_in.h - struct cloud, for cloud*.c and probe.c alone. */
 #ifndef NET_CLOUD_IN_H
 #define NET_CLOUD_IN_H
 
@@ -15,11 +15,23 @@ enum cloud_state {
     CLOUD_REFUSED, /* this server cannot be used: refused says why */
 };
 
+struct cloud_call {
+    struct cloud *cloud;
+    struct cloud_call *next, **link;
+    struct wire_call *wire;
+    bool parked;    /* waits for the prober */
+    bool sent;      /* the network thread has it, or has had it */
+    bool committed; /* the handle is given back; more tokens may come */
+    size_t kept;    /* of these tokens, how many the memo has */
+    size_t bytes;
+};
+
 struct cloud {
     struct cloud_options o; /* strings are copies; key is not kept here */
     struct wire *wire;
     char *base; /* URL without a slash at its end */
     uint64_t timeout_ns;
+    bool replay; /* everything comes from o.caches */
     /* Written by the prober (or in cloud_open); read once the state is READY. */
     const struct dialect *dialect;
     char *model, *model_json; /* NULL: not named */
@@ -46,6 +58,16 @@ int cloud_url_check(char **base, const char *url, struct err *err);
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
 /* Keep a line for cloud_note. */
 void cloud_say(struct cloud *c, size_t slot, const char *text);
+
+int cloud_no_memory(struct err *err);
+int cloud_forked(struct err *err);
+/* With the lock held: */
+bool cloud_wake_prober(struct cloud *c); /* from ASLEEP to PROBING; false: no thread */
+int cloud_wait_ready(struct cloud *c, struct err *err);
+/* What has been asked meanwhile goes out, or is told why not. */
+void cloud_unpark(struct cloud *c, int rc, const struct err *why);
+/* The handle alone. */
+void cloud_free_handle(struct cloud_call *call);
 
 /* True where probe_run has something to ask. */
 bool probe_needed(const struct cloud *c);

@@ -336,6 +336,8 @@ int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
                                             { "/props", "build_info" },
                                             { "/server_info", "version" } };
     int rc = cloud_ready(c, err);
+    if (rc == OK && c->replay)
+        rc = err_set(err, ERR_ARG, "cloud: a replay has no server to look at");
     if (rc)
         return rc;
     struct probe p = { .c = c, .deadline = os_now_ns() + c->timeout_ns };
