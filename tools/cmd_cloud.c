@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "kernels/base.h"
-#include "kernels/os.h"
 #include "net/cloud.h"
+#include "tools/cloud_check.h"
 #include "tools/cmd.h"
 #include "tools/opt.h"
 #include "tools/setting.h"
@@ -48,7 +48,9 @@ static const struct opt_group server_opts = {
         { "--tls-cert", NULL, OPT_STR, &tls_cert, "FILE", "serve https with this PEM certificate" },
         { "--tls-key", NULL, OPT_STR, &tls_key, "FILE", "its private key, PEM" },
         { "--check", NULL, OPT_STR, &check_url, "URL",
-          "serve nothing: ask the server at URL for one token and say what it speaks" },
+          "serve nothing: ask the server at URL for one token and say what it speaks; with -m, "
+          "whether "
+          "its tokenizer is that model's" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
@@ -82,42 +84,6 @@ static void on_term(int sig)
 {
     (void)sig;
     atomic_store(&terminated, 1);
-}
-
-static int check(void)
-{
-    struct err err = { "" };
-    char *key = NULL;
-    struct cloud_options o = { .url = check_url,
-                               .model = cloud_opts.model,
-                               .ca = cloud_opts.ca,
-                               .timeout_ms = (unsigned)cloud_opts.timeout_ms,
-                               .vocab = UINT32_MAX,
-                               .stop = &interrupted };
-    struct cloud *c = NULL;
-    uint32_t id = 0;
-    uint64_t best = UINT64_MAX;
-    if (!cloud_api_parse(&o.api, cloud_opts.api))
-        return cmd_fail(
-            "cloud", err_set(&err, ERR_ARG, "--cloud-api: unknown name %s", cloud_opts.api), &err);
-    int rc = cloud_key(&key, cloud_opts.key_file, &err);
-    o.key = key;
-    if (rc == OK)
-        rc = cloud_open(&c, &o, &err);
-    /* The same prefix three times: the best is the round trip with everything warm. */
-    for (int i = 0; i < 3 && rc == OK; i++) {
-        uint64_t start = os_now_ns();
-        rc = cloud_next(c, (const uint32_t[]){ 1, 2, 3 }, 3, &id, &err);
-        if (os_now_ns() - start < best)
-            best = os_now_ns() - start;
-    }
-    if (rc == OK)
-        printf("%s: dialect %s, model %s, token ids yes, round trip %.1f ms\n", check_url,
-               cloud_api_name(cloud_dialect(c)), cloud_model(c) ? cloud_model(c) : "not named",
-               (double)best / 1e6);
-    cloud_close(c);
-    free(key);
-    return rc ? cmd_fail("cloud", rc, &err) : EXIT_FINE;
 }
 
 static int serve(const struct stand_in_options *o)
@@ -240,7 +206,7 @@ static int run(int argc, char **argv)
     if (rc)
         return cmd_fail("cloud", rc, &err);
     if (check_url)
-        return check();
+        return cloud_check(check_url);
     char *key;
     rc = read_key(&key, &err);
     if (rc)

@@ -9,7 +9,9 @@
 enum { WIDTH = 80, HELP_COLUMN = 28 };
 
 struct opt_engine_values engine_opts;
-struct opt_cloud_values cloud_opts = { .mode = "auto", .api = "auto" };
+struct opt_cloud_values cloud_opts = {
+    .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
+};
 struct opt_route_values route_opts = { .threshold = NAN, .ahead = 1 };
 
 const struct opt_group opt_engine = {
@@ -36,7 +38,7 @@ const struct opt_group opt_cloud = {
           "auto: a fault keeps the small model's token; off; required: a fault ends the run with "
           "status 4 (default: auto)" },
         { "--cloud-api", NULL, OPT_STR, &cloud_opts.api, "NAME",
-          "openai, llamacpp, or auto to ask the server (default: auto)" },
+          "openai, sglang, llamacpp, or auto to ask the server (default: auto)" },
         { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
           "model to ask for (default: the first one the server lists)" },
         { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
@@ -45,6 +47,15 @@ const struct opt_group opt_cloud = {
           "PEM file of a private certificate authority" },
         { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",
           "deadline of one call in milliseconds (default: 10000)" },
+        { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
+          "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
+          "it is wanted (default: 1)" },
+        { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
+          "send a call once more when there is no answer after this long (default: never)" },
+        { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
+          "gzip the requests, where the server takes it" },
+        { "--cloud-slot", NULL, OPT_SIZE, &cloud_opts.slot, "N",
+          "llamacpp: the server's slot to use, from 0 (default: the server chooses)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };

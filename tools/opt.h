@@ -54,7 +54,8 @@ size_t opt_distance(const char *a, const char *b);
 /* Options that mean the same everywhere; see opt.c for the rows. */
 extern const struct opt_group opt_engine; /* -m --isa -t --kv */
 extern const struct opt_group opt_cloud;  /* --cloud-url --cloud --cloud-api --cloud-key-file
-                                             --cloud-ca --cloud-model --cloud-timeout */
+                                             --cloud-ca --cloud-model --cloud-timeout
+                                             --cloud-tokens --hedge-ms --compress --cloud-slot */
 extern const struct opt_group opt_route;  /* --router --policy --threshold --ahead
                                              --max-wasted-calls */
 
@@ -68,9 +69,11 @@ extern struct opt_engine_values {
 extern struct opt_cloud_values {
     const char *url;  /* NULL: MIZZLE_CLOUD_URL */
     const char *mode; /* "auto", "off", "required" */
-    const char *api;  /* "auto", "openai", "llamacpp" */
+    const char *api;  /* "auto", "openai", "sglang", "llamacpp" */
     const char *key_file, *ca, *model;
-    size_t timeout_ms;
+    size_t timeout_ms, tokens, hedge_ms;
+    size_t slot; /* SIZE_MAX: none */
+    bool compress;
 } cloud_opts;
 
 extern struct opt_route_values {

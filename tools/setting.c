@@ -10,6 +10,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/pool.h"
+#include "tools/cloud_link.h"
 #include "tools/opt.h"
 #include "tools/progress.h"
 #include "tools/stand_in.h"
@@ -143,24 +144,17 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
 static int connect_cloud(struct routing *r, const struct engine *e, const char *url,
                          struct err *err)
 {
-    char *key = NULL;
-    struct cloud_options o = {
-        .url = url,
-        .model = cloud_opts.model,
-        .ca = cloud_opts.ca,
-        .timeout_ms = cloud_opts.timeout_ms < 86400000 ? (unsigned)cloud_opts.timeout_ms : 86400000,
-        .vocab = tokenizer_size(e->tokenizer),
-        .stop = &interrupted,
-    };
-    if (!cloud_api_parse(&o.api, cloud_opts.api))
-        return err_set(err, ERR_ARG, "--cloud-api: expected auto, openai or llamacpp, found %s",
-                       cloud_opts.api);
-    /* The key is for the server that the user named, not for our own. */
-    int rc = r->server ? OK : cloud_key(&key, cloud_opts.key_file, err);
-    o.key = key;
+    char *key;
+    struct cloud_options o;
+    int rc = cloud_link_options(&o, &key, e->tokenizer, r->server != NULL, err);
+    o.url = url;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
+    if (rc == OK && r->required)
+        rc = cloud_ready(r->cloud, err);
     free(key);
+    if (rc == OK)
+        cloud_link_notes(r->cloud);
     if (rc == OK)
         teller_cloud(&r->teller, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
@@ -219,7 +213,8 @@ const struct teller *routing_teller(const struct routing *r)
 void routing_close(struct routing *r)
 {
     if (r->cloud)
-        cloud_close(r->cloud);
+        cloud_link_notes(r->cloud); /* what came up in the background */
+    cloud_close(r->cloud);
     stand_in_close(r->server);
     router_close(r->router);
     memset(r, 0, sizeof(*r));
