@@ -8,6 +8,7 @@
 #include "model/sample.h"
 #include "model/tokenizer.h"
 #include "router/ahead.h"
+#include "router/private.h"
 #include "router/router.h"
 #include "router/stops.h"
 #include "router/teller.h"
@@ -297,6 +298,7 @@ static void think(struct decode *d)
     e->routed = wants_cloud(d, &e->t);
     if (e->routed && d->cloud) {
         const uint32_t *ids = session_ids(d->session);
+        e->held = private_holds(d->gate->spans, ids, e->at);
         if (gate_counts_bytes(d->gate))
             e->bytes = d->cloud->bytes(d->cloud->arg, ids, e->at);
     }
@@ -412,6 +414,8 @@ static int run(struct decode *d, const uint32_t *prompt)
     rc = read_prompt(d, prompt, d->n);
     if (rc != OK)
         return rc;
+    if (d->gate->caps)
+        caps_text(d->gate->caps, prompt, d->n);
     return write_answer(d);
 }
 

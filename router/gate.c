@@ -1,5 +1,7 @@
 #include "router/gate.h"
 
+#include "router/caps.h"
+
 const char *gate_name(enum gate_reason r)
 {
     static const char *const names[] = { "open",   "no-cloud", "refused", "private",
@@ -9,8 +11,7 @@ const char *gate_name(enum gate_reason r)
 
 bool gate_counts_bytes(const struct gate *g)
 {
-    (void)g;
-    return false;
+    return g->caps && g->caps->limits.upload != UINT64_MAX;
 }
 
 enum gate_reason gate_decide(const struct gate *g, size_t n, size_t bytes, bool held,
@@ -24,7 +25,11 @@ enum gate_reason gate_decide(const struct gate *g, size_t n, size_t bytes, bool 
         err_set(why, OK, "the text holds a private span");
         return GATE_PRIVATE;
     }
-    (void)n, (void)bytes;
+    const char *cap = g->caps ? caps_refuse(&g->caps->limits, &g->caps->count, n, bytes) : NULL;
+    if (cap) {
+        err_set(why, OK, "%s", cap);
+        return GATE_CAPPED;
+    }
     if (breaker_allows(&g->breaker))
         return GATE_OPEN;
     err_set(why, ERR_NET, "not asked after %d faults in a row: %s", BREAKER_FAULTS, g->fault.msg);
@@ -40,7 +45,8 @@ void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids, size_t n
     if (!asked)
         return;
     breaker_result(&g->breaker, r == GATE_OPEN);
-    (void)ids, (void)n, (void)bytes;
+    if (g->caps)
+        caps_commit(g->caps, ids, n, bytes, r == GATE_OPEN);
     if (r != GATE_OPEN)
         g->fault = *why;
     g->refused = r == GATE_REFUSED;
@@ -52,18 +58,19 @@ bool gate_expects(const struct gate *g, size_t n, size_t bytes, bool held,
     const struct breaker *b = &g->breaker;
     if (g->refused || held || (b->pause && b->held != a->routed))
         return false;
-    (void)n, (void)bytes;
-    return true;
+    return !g->caps || !caps_refuse(&g->caps->limits, &a->count, n, bytes);
 }
 
 void gate_ahead_begin(struct gate_ahead *a, const struct gate *g)
 {
     *a = (struct gate_ahead){ 0 };
-    (void)g;
+    if (g->caps)
+        a->count = g->caps->count;
 }
 
 void gate_ahead_add(struct gate_ahead *a, const struct gate *g, size_t n, size_t bytes, bool asked)
 {
     a->routed++;
-    (void)g, (void)n, (void)bytes, (void)asked;
+    if (g->caps && asked)
+        caps_add(&g->caps->limits, &a->count, n, bytes, true);
 }

@@ -18,7 +18,7 @@
 #include "tools/opt.h"
 #include "tools/setting.h"
 
-enum { CASES = 600, WINDOWS = 5, TEXTS = 2, MOST = 48, SCORES = 40 };
+enum { CASES = 400, WINDOWS = 5, TEXTS = 2, MOST = 48, SCORES = 40 };
 
 static const size_t windows[WINDOWS] = { 0, 1, 2, 4, 8 };
 static struct engine engine;
@@ -95,13 +95,17 @@ static void run_window(struct result *r, const struct setup *c, size_t window, u
 {
     struct err err;
     struct sampler *mine, *its;
+    struct private *spans = NULL;
     struct teller teller;
     size_t size = tokenizer_size(engine.tokenizer);
+    const struct private_options po = { .from = "Q" };
     memset(r, 0, sizeof(*r));
     CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
+    CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.odd &&
-                c->limits.tokens == UINT64_MAX && c->limits.upload == UINT64_MAX;
+                c->limits.tokens == UINT64_MAX && c->limits.upload == UINT64_MAX &&
+                c->limits.budget == UINT64_MAX;
     r->sim = (struct sim){ .truth = c->truth,
                            .trace = trace,
                            .delay = c->delay,
@@ -112,7 +116,8 @@ static void run_window(struct result *r, const struct setup *c, size_t window, u
                            .sampler = its,
                            .size = size };
     sim_teller(&teller, &r->sim);
-    r->gate = (struct gate){ .max_wasted = c->max_wasted };
+    caps_begin(&r->caps, &c->limits);
+    r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,
@@ -135,6 +140,8 @@ static void run_window(struct result *r, const struct setup *c, size_t window, u
         x->reach = r->sim.reach;
         check_ledger(r, x);
     }
+    caps_end(&r->caps);
+    private_close(spans);
     sampler_close(mine);
     sampler_close(its);
 }
@@ -206,11 +213,15 @@ static void make_case(struct setup *c)
     c->seed = pick(100);
     c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
     c->max_wasted = pick(4) == 0 ? 1 + pick(6) : 0;
-    c->limits.tokens = c->limits.upload = UINT64_MAX;
+    c->limits = caps_none;
     if (pick(4) == 0)
         c->limits.tokens = pick(20);
     if (pick(4) == 0)
         c->limits.upload = pick(8000);
+    if (pick(4) == 0) {
+        c->limits.budget = pick(3000);
+        c->limits.price = (struct caps_price){ 3, 1, 10 };
+    }
     c->private = pick(5) == 0;
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
@@ -276,7 +287,8 @@ static void test_cases(void)
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
-    CHECK(met.reason[GATE_REFUSED] > 50 && met.reason[GATE_BREAKER] > 50);
+    for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
+        CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)
         CHECK(met.finish[k] > 5);
 }
@@ -288,7 +300,7 @@ static void plain_case(struct setup *c)
     c->truth = (struct sim_truth){ .seed = 5, .agree = 60, .tokens = 1, .room = SIM_MEMO };
     c->sample = (struct sample_params){ .top_p = 1, .repeat_penalty = 1 };
     c->policy = POLICY_ALWAYS;
-    c->limits.tokens = c->limits.upload = UINT64_MAX;
+    c->limits = caps_none;
     c->max_tokens = MOST;
     c->delay = 100;
     for (size_t i = 0; i < TEXTS; i++)

@@ -194,6 +194,32 @@ static void test_policies(const struct router *router)
     cloud_close(c);
 }
 
+/* With requests out ahead: the same tokens from the same sources, over real connections. */
+static void test_ahead(const struct router *router)
+{
+    static struct seen step;
+    struct cloud *c = client(stand_in_url(stand_in));
+    for (int p = POLICY_MLP; p <= POLICY_ALWAYS; p++) {
+        float threshold = p == POLICY_ALWAYS ? 0 : middle((enum policy)p, router);
+        struct decode_options o = {
+            .policy = (enum policy)p, .threshold = threshold, .max_tokens = LENGTH, .seed = 4
+        };
+        CHECK(run(&o, router, c) == OK);
+        step = seen;
+        for (o.ahead = 1; o.ahead <= 8; o.ahead *= 2) {
+            CHECK(run(&o, router, c) == OK && seen.n == step.n && same_text());
+            for (size_t i = 0; i < seen.n; i++)
+                CHECK(seen.at[i].source == step.at[i].source);
+            CHECK(seen.stats.committed == step.stats.calls);
+            CHECK(seen.stats.calls == seen.stats.committed + seen.stats.wasted);
+            CHECK(o.ahead > 1 || seen.stats.wasted == 0);
+            CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.fallback == 0);
+            CHECK(session_length(session) == PROMPT + LENGTH - 1);
+        }
+    }
+    cloud_close(c);
+}
+
 static void test_threshold(void)
 {
     struct cloud *c = client(stand_in_url(stand_in));
@@ -231,7 +257,25 @@ static void test_faults(void)
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(rude_requests(rude) == before + 1 && strstr(seen.fault, "401"));
 
+    /* A gate that outlives the text keeps the refusal. */
+    struct gate gate = { 0 };
+    o.gate = &gate;
+    for (o.ahead = 1; o.ahead <= 4; o.ahead *= 4) {
+        gate = (struct gate){ 0 };
+        CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+        CHECK(seen.stats.reasons[GATE_REFUSED] == 6 && seen.stats.committed == 1);
+        CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 0 && strstr(seen.fault, "401"));
+    }
+    o.gate = NULL;
+    o.ahead = 0;
+    play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
+    CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 3); /* then the breaker is open */
+    CHECK(seen.stats.reasons[GATE_FAULT] == 3 && seen.stats.reasons[GATE_BREAKER] == 3);
+
+    play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
     o.cloud_required = true;
+    CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
+    o.ahead = 4;
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
     play(RUDE_CLOSE, "");
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_NET && seen.n == 0);
@@ -323,7 +367,7 @@ static void test_stops(void)
 
 static void test_no_memory(const struct router *router)
 {
-    const struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4 };
+    const struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4, .ahead = 2 };
     struct err err;
     int rc = ERR_NOMEM;
     for (long n = 1; rc == ERR_NOMEM; n++) {
@@ -364,6 +408,7 @@ int main(void)
     test_stops();
     test_edge();
     test_policies(router);
+    test_ahead(router);
     test_threshold();
     test_faults();
     test_cloud_tokens();
