@@ -347,6 +347,39 @@ static void test_extremes(void)
     compare_text(&results[0].text[0], &results[1].text[0]);
 }
 
+/* By hand: a dead server. Three faults, 4 held, a probe, 8 held, a probe, 16 held. */
+static void test_limits(void)
+{
+    static struct setup c;
+    static const size_t asked[] = { 0, 1, 2, 7, 16, 33 };
+    plain_case(&c);
+    c.truth.fault = 100;
+    c.max_tokens = 40;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        const struct text *x = &results[w].text[0];
+        size_t k = 0;
+        for (size_t i = 0; i < 40; i++) {
+            bool fault = k < 6 && i == asked[k];
+            k += fault;
+            CHECK(fault == !strncmp(x->fault[i], "fault", 5));
+            CHECK(fault || strstr(x->fault[i], "3 faults in a row"));
+        }
+        CHECK(x->n == 40 && k == 6 && x->stats.committed == 6 && x->stats.cloud == 0);
+        CHECK(x->stats.wasted <= 2 * windows[w]); /* none behind a probe */
+    }
+    c.truth.fault = 0; /* a limit of 5 tokens */
+    c.limits.tokens = 5;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        const struct text *x = &results[w].text[0];
+        for (size_t i = 0; i < x->n; i++)
+            CHECK(x->at[i].source == (i < 5 ? SOURCE_CLOUD : SOURCE_FALLBACK));
+        CHECK(x->stats.reasons[GATE_CAPPED] == x->n - 5 && strstr(x->fault[5], "cloud-tokens"));
+        CHECK(results[w].text[1].stats.calls == 0); /* a limit of the process, not of the text */
+    }
+}
+
 /* Nothing is asked for behind what would be the end of the text, were the guesses right: a stop
  * string half of which the cloud put right. */
 static void test_stop_ahead(void)
@@ -424,6 +457,7 @@ int main(void)
     test_cases();
     test_interrupt();
     test_extremes();
+    test_limits();
     test_stop_ahead();
 
     router_close(router);
