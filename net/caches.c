@@ -21,7 +21,6 @@ struct caches {
     size_t vocab;
     char *model, *api; /* NULL: not told yet; nothing is found or kept */
     struct key print;
-    struct err trouble; /* the recording's, not told yet */
 };
 
 static int open_parts(struct caches *c, const struct caches_options *o, struct err *err)
@@ -138,9 +137,8 @@ const char *caches_api(const struct caches *c)
 
 static void record(struct caches *c, const uint32_t *ids, size_t n, const struct record_answer *a)
 {
-    struct err err;
-    if (c->record && record_put(c->record, ids, n, a, &err) != OK)
-        c->trouble = err;
+    if (c->record) /* which keeps in mind what fails, for its end */
+        record_put(c->record, ids, n, a, NULL);
 }
 
 static enum caches_from get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
@@ -236,11 +234,6 @@ bool caches_note(struct caches *c, struct err *note)
     bool told = (c->store && store_note(c->store, note)) ||
                 (c->record && record_note(c->record, note)) ||
                 (c->replay && record_note(c->replay, note));
-    if (!told && c->trouble.msg[0]) {
-        *note = c->trouble;
-        c->trouble.msg[0] = 0;
-        told = true;
-    }
     pthread_mutex_unlock(&c->mutex);
     return told;
 }

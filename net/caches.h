@@ -55,8 +55,8 @@ void caches_extra(struct caches *c, const uint32_t *ids, size_t n, uint32_t id);
  * recording. Other codes are not kept. */
 void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, const char *why);
 
-/* What a person should know and was not told yet (a torn tail was cut, the disk is full, the
- * recording is incomplete): one line, or false. */
+/* What a person should know and was not told yet (a torn tail was cut, the store's disk is full):
+ * one line, or false. */
 bool caches_note(struct caches *c, struct err *note);
 
 #endif

@@ -103,6 +103,11 @@ int record_name(struct record *r, const char *model, const char *api, uint64_t t
     return OK;
 }
 
+static int no_memory(const struct record *r, struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "%s: out of memory: the recording is incomplete", r->path);
+}
+
 /* r->line gets its checksum and goes to the file whole, or not at all. */
 static int append_line(struct record *r, struct err *err)
 {
@@ -110,7 +115,7 @@ static int append_line(struct record *r, struct err *err)
     ssize_t k;
     record_crc(crc, r->line.p, r->line.n);
     if (!buf_str(&r->line, ",\"crc\":\"") || !buf_str(&r->line, crc) || !buf_str(&r->line, "\"}\n"))
-        return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);
+        return no_memory(r, err);
     off_t size = lseek(r->fd, 0, SEEK_END);
     do
         k = write(r->fd, r->line.p, r->line.n);
@@ -180,7 +185,6 @@ static int open_record(struct record **out, const char *path, bool writes, struc
     r->seed = key_seed();
     int rc = open_file(r, path, writes, err);
     if (rc != OK) {
-        r->broken = false;
         record_close(r, NULL);
         return rc;
     }
@@ -207,6 +211,13 @@ static int check_server(const struct record *r, const char *model, const char *a
     return OK;
 }
 
+/* After a failure, which is in r->why, nothing more is written. */
+static int broken(struct record *r, int rc, struct err *err)
+{
+    r->broken = rc != OK;
+    return rc == OK ? OK : err_set(err, rc, "%s", r->why.msg);
+}
+
 int record_server(struct record *r, const char *name, const char *api, uint64_t tokenizer,
                   struct err *err)
 {
@@ -223,10 +234,7 @@ int record_server(struct record *r, const char *name, const char *api, uint64_t 
         !buf_add(&r->line, hex + 16, 16) || !buf_str(&r->line, "\""))
         return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);
     int rc = record_name(r, model, api, tokenizer, err);
-    if (rc == OK)
-        rc = append_line(r, err);
-    r->broken = rc != OK;
-    return rc;
+    return rc == OK ? broken(r, append_line(r, &r->why), err) : rc;
 }
 
 int record_open(struct record **out, const char *path, uint64_t tokenizer, struct err *err)
@@ -251,7 +259,7 @@ int record_close(struct record *r, struct err *err)
     if (!r)
         return OK;
     if (r->broken)
-        rc = err_set(err, ERR_IO, "%s: the recording is incomplete", r->path);
+        rc = err_set(err, ERR_IO, "%s", r->why.msg);
     else if (r->fd >= 0 && r->model && (fsync(r->fd)) && errno != EINVAL)
         rc = err_set(err, ERR_IO, "%s: %s", r->path, strerror(errno));
     if (r->fd >= 0)
@@ -338,15 +346,14 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
     }
     int rc = OK;
     if ((a->fault && !e.message) || !write_line(&r->line, &e, ids, n))
-        rc = err_set(err, ERR_NOMEM, "%s: out of memory: the recording is incomplete", r->path);
+        rc = no_memory(r, &r->why);
     if (rc == OK)
-        rc = append_line(r, err);
+        rc = append_line(r, &r->why);
     if (rc == OK && !record_keep(r, &e))
-        rc = err_set(err, ERR_NOMEM, "%s: out of memory: the recording is incomplete", r->path);
+        rc = no_memory(r, &r->why);
     if (rc != OK)
         free(e.message);
-    r->broken = rc != OK;
-    return rc;
+    return broken(r, rc, err);
 }
 
 int record_miss(const struct record *r, const uint32_t *ids, size_t n, struct err *err)

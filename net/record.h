@@ -47,7 +47,7 @@ int record_server(struct record *r, const char *name, const char *api, uint64_t 
                   struct err *err);
 /* To read. ERR_FORMAT also where the tokenizer is not this one. */
 int record_open(struct record **out, const char *path, uint64_t tokenizer, struct err *err);
-/* ERR_IO where not everything could be written (said by the first record_put that failed, too).
+/* ERR_IO where not everything could be written: why, as the first record_put that failed has said.
  * NULL is fine. */
 int record_close(struct record *r, struct err *err);
 

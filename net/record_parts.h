@@ -2,6 +2,7 @@
 #ifndef NET_RECORD_PARTS_H
 #define NET_RECORD_PARTS_H
 
+#include "kernels/base.h"
 #include "net/buf.h"
 #include "net/record.h"
 
@@ -22,7 +23,8 @@ struct record_entry {
 struct record {
     char *path;
     int fd;      /* -1: to read only */
-    bool broken; /* a write failed */
+    bool broken; /* a write failed, and why says how */
+    struct err why;
     struct key print;
     char *model, *api; /* NULL: not known yet */
     uint64_t tokenizer;

@@ -112,6 +112,15 @@ bool caps_decimal(uint64_t *out, const char *text, size_t n, unsigned places)
     return digits > 0;
 }
 
+void caps_amount(char out[CAPS_AMOUNT], uint64_t pico)
+{
+    const uint64_t whole = UINT64_C(1000000000000);
+    int n = snprintf(out, CAPS_AMOUNT, "%llu.%012llu", (unsigned long long)(pico / whole),
+                     (unsigned long long)(pico % whole));
+    while (out[n - 1] == '0' && out[n - 2] != '.')
+        out[--n] = 0;
+}
+
 /* Three numbers with `between` in between: a comma, or NULL for blanks. */
 static bool three(struct caps_price *out, const char *p, const char *between)
 {
@@ -177,20 +186,17 @@ static int read_prices(FILE *f, struct caps_price *out, const char *path, const 
     return OK;
 }
 
-int caps_price(struct caps_price *out, const char *text, const char *model, struct err *err)
+bool caps_price(struct caps_price *out, const char *text)
 {
-    if (three(out, text, ","))
-        return OK;
-    FILE *f = fopen(text, "rb");
-    if (!f && errno == ENOENT)
-        return err_set(
-            err, ERR_ARG,
-            "--cloud-price: expected UP,CACHED,DOWN per million tokens, or a file, found "
-            "%s",
-            text);
+    return three(out, text, ",");
+}
+
+int caps_price_file(struct caps_price *out, const char *path, const char *model, struct err *err)
+{
+    FILE *f = fopen(path, "rb");
     if (!f)
-        return err_set(err, ERR_IO, "%s: %s", text, strerror(errno));
-    int rc = read_prices(f, out, text, model, err);
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int rc = read_prices(f, out, path, model, err);
     fclose(f);
     return rc;
 }

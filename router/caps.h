@@ -61,9 +61,15 @@ void caps_end(struct caps *c);
 /* "1.50" -> 1500000000000 with 12 places: digits, at most places of them behind the point, times
  * 10^places. False where it is anything else or too large. */
 bool caps_decimal(uint64_t *out, const char *text, size_t n, unsigned places);
-/* "UP,CACHED,DOWN" per million tokens, or a file of lines "MODEL UP CACHED DOWN" (# begins a
- * comment, MODEL * stands for any other): the line of model. ERR_ARG, ERR_IO, ERR_FORMAT (with the
- * line's number). */
-int caps_price(struct caps_price *out, const char *text, const char *model, struct err *err);
+enum { CAPS_AMOUNT = 24 };
+/* Pico as an amount of the currency: "0.0125". */
+void caps_amount(char out[CAPS_AMOUNT], uint64_t pico);
+
+/* "UP,CACHED,DOWN" per million tokens; false where it is anything else. */
+bool caps_price(struct caps_price *out, const char *text);
+/* From a file of lines "MODEL UP CACHED DOWN" (# begins a comment, MODEL * stands for any other):
+ * the line of model, which may be NULL. ERR_IO, ERR_FORMAT (with the line's number), ERR_ARG (no
+ * line for this model). */
+int caps_price_file(struct caps_price *out, const char *path, const char *model, struct err *err);
 
 #endif

@@ -443,7 +443,9 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
     struct teller_ledger before = { 0 }, after = { 0 };
     if (cloud)
         cloud->ledger(cloud->arg, &before);
+    uint64_t cost = d.gate->caps ? d.gate->caps->count.cost : 0;
     int rc = run(&d, prompt);
+    stats->cost = d.gate->caps ? d.gate->caps->count.cost - cost : 0;
     if (rc != OK)
         stats->finish = FINISH_ERROR;
     ahead_close(&d.ahead);

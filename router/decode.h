@@ -64,6 +64,7 @@ struct decode_stats {
     size_t calls, committed, wasted, memo_hits, store_hits;
     size_t reasons[GATE_REASONS]; /* of fallback */
     uint64_t retries, bytes_up, bytes_down;
+    uint64_t cost; /* of the committed calls, as caps.h counts it */
     enum finish finish;
 };
 

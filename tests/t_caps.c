@@ -39,6 +39,19 @@ static void test_decimal(void)
                                        "18446744073709551616" };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK(!decimal(&v, bad[i], 6));
+    static const struct {
+        uint64_t pico;
+        const char *text;
+    } amounts[] = { { 0, "0.0" },
+                    { 1, "0.000000000001" },
+                    { UINT64_C(12500000000), "0.0125" },
+                    { UINT64_C(3000000000000), "3.0" },
+                    { UINT64_MAX, "18446744.073709551615" } };
+    for (size_t i = 0; i < sizeof(amounts) / sizeof(amounts[0]); i++) {
+        char text[CAPS_AMOUNT];
+        caps_amount(text, amounts[i].pico);
+        CHECK(strcmp(text, amounts[i].text) == 0);
+    }
     CHECK(!decimal(&v, "0.0000001", 6) && !decimal(&v, "1.0", 0));
     CHECK(!decimal(&v, "18446744.073709551616", 12) && !decimal(&v, "99999999999999999999", 0));
 }
@@ -49,7 +62,7 @@ static void test_by_hand(void)
     /* Per million tokens: up 2, cached 0.5, down 8. */
     struct caps_limits l = { .tokens = 3, .upload = 1000, .budget = UINT64_MAX };
     struct caps c;
-    CHECK(caps_price(&l.price, "2,0.5,8", NULL, &err) == OK);
+    CHECK(caps_price(&l.price, "2,0.5,8"));
     CHECK(l.price.up == 2000000 && l.price.cached == 500000 && l.price.down == 8000000);
     caps_begin(&c, &l);
     caps_text(&c, ids, 4);
@@ -74,7 +87,7 @@ static void test_by_hand(void)
 
     /* Exactly the budget is allowed, a millionth of a millionth less is not. */
     l = caps_none;
-    CHECK(caps_price(&l.price, "2,0.5,8", NULL, &err) == OK);
+    CHECK(caps_price(&l.price, "2,0.5,8"));
     l.budget = 16000000;
     struct caps_count none = { 0 };
     CHECK(!caps_refuse(&l, &none, 4, 1));
@@ -142,7 +155,7 @@ static int price(struct caps_price *p, const char *text, const char *model)
     FILE *f = fopen(path, "wb");
     CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
     err.msg[0] = 0;
-    int rc = caps_price(p, path, model, &err);
+    int rc = caps_price_file(p, path, model, &err);
     CHECK(unlink(path) == 0);
     CHECK((rc == OK) == !err.msg[0] && !strchr(err.msg, '\n'));
     return rc;
@@ -169,8 +182,9 @@ static void test_prices(void)
     CHECK(price(&p, big, "a") == ERR_FORMAT);
     static const char *const flags[] = { "1,2", "1,2,3,4", "1,2,x", "", "1,,3", "1,2,3," };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        CHECK(caps_price(&p, flags[i], NULL, &err) == ERR_ARG && strstr(err.msg, "--cloud-price"));
-    CHECK(caps_price(&p, "build", NULL, &err) == ERR_IO);
+        CHECK(!caps_price(&p, flags[i]));
+    CHECK(caps_price_file(&p, "build", NULL, &err) == ERR_IO);
+    CHECK(caps_price_file(&p, "build/no-such-file", NULL, &err) == ERR_IO);
 }
 
 /* Without memory for the last prefix the next text counts as new: more, never less. */

@@ -67,7 +67,7 @@ expect 0 --question 1 --policy always --json --ahead 0
 keys='"event":"done","tokens":.*,"cloud":.*,"fallback":.*,"prompt_tokens":.*,"ttft_ms":.*'
 keys="$keys,\"tok_s\":.*,\"bytes_up\":.*,\"bytes_down\":.*,\"router_ms\":.*,\"edge_ms\":.*"
 keys="$keys,\"cloud_ms\":.*,\"ledger\":{\"calls\":.*,\"committed\":.*,\"wasted\":.*"
-keys="$keys,\"memo_hits\":.*,\"store_hits\":.*,\"retries\":.*,\"held\":{.*}}"
+keys="$keys,\"memo_hits\":.*,\"store_hits\":.*,\"retries\":.*,\"cost\":.*,\"held\":{.*}}"
 tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: keys"
 grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":[0-9.e+-]+,"edge_id":(null|[0-9]+),"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"

@@ -85,7 +85,7 @@ static const struct opt_group output_opts = {
 
 static const struct opt_group *const groups[] = { &text_opts,  &sample_opts, &output_opts,
                                                   &opt_engine, &opt_route,   &opt_cloud,
-                                                  NULL };
+                                                  &opt_keep,   NULL };
 
 struct run {
     struct engine engine;
@@ -133,8 +133,12 @@ static bool on_token(void *arg, const struct decode_token *t)
 /* What was asked for, and what came of it. */
 static void ledger(const struct decode_stats *s)
 {
+    char cost[CAPS_AMOUNT];
+    caps_amount(cost, s->cost);
     fprintf(stderr, "cloud: %zu calls, %zu committed, %zu wasted, %" PRIu64 " retries", s->calls,
             s->committed, s->wasted, s->retries);
+    if (s->cost)
+        fprintf(stderr, ", cost %s", cost);
     fprintf(stderr, ", known without a call: %zu memo, %zu store", s->memo_hits, s->store_hits);
     for (int r = GATE_OPEN + 1; r < GATE_REASONS; r++)
         if (s->reasons[r])
@@ -347,7 +351,8 @@ static int run(int argc, char **argv)
             rc = answer_all(&r, &err);
         sampler_close(r.sampler);
         session_close(r.session);
-        routing_close(&r.routing);
+        int end = routing_close(&r.routing, rc == OK ? &err : NULL);
+        rc = rc == OK ? end : rc;
     }
     engine_close(&r.engine);
     free(r.answer);

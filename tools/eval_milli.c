@@ -235,7 +235,8 @@ int eval_milli(const struct eval_options *o, struct err *err)
         sampler_close(m.sampler);
         session_close(m.session);
         world_close(m.world);
-        routing_close(&m.routing);
+        int end = routing_close(&m.routing, rc == OK ? err : NULL);
+        rc = rc == OK ? end : rc;
     }
     engine_close(&m.engine);
     return rc;

@@ -19,7 +19,8 @@ struct run_json {
 /* {"event":"token",...}: the text is what this token completes; ASCII but for harmless characters.
  * False when stdout can no longer be written. */
 bool run_json_token(struct run_json *j, const struct decode_token *t);
-/* {"event":"done",...}. Its ledger: calls = committed + wasted; held counts the fallback tokens by
+/* {"event":"done",...}. Its ledger: calls = committed + wasted; cost in the
+ * currency of --cloud-price; held counts the fallback tokens by
  * reason (gate_name). */
 void run_json_done(const struct decode_stats *s);
 

@@ -141,25 +141,31 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
     return OK;
 }
 
+/* url NULL: a replay. */
 static int connect_cloud(struct routing *r, const struct engine *e, const char *url,
                          struct err *err)
 {
     char *key;
     struct cloud_options o;
-    int rc = cloud_link_options(&o, &key, e->tokenizer, r->server != NULL, err);
+    int rc = cloud_link_options(&o, &key, e->tokenizer, r->server || !url, err);
     o.url = url;
+    o.caches = r->keep.caches;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
-    if (rc == OK && r->required)
+    if (rc == OK && (r->required || keep_wants_model(&r->keep)))
         rc = cloud_ready(r->cloud, err);
     free(key);
     if (rc == OK)
         cloud_link_notes(r->cloud);
+    if (rc == OK && keep_wants_model(&r->keep))
+        rc = keep_price(&r->keep, cloud_model(r->cloud), err);
     if (rc == OK)
         teller_cloud(&r->teller, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
         return rc;
     fprintf(stderr, "mizzle: cloud off: %s\n", err->msg);
+    cloud_close(r->cloud);
+    r->cloud = NULL;
     return OK;
 }
 
@@ -171,7 +177,7 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
     if (!off && !r->required && strcmp(cloud_opts.mode, "auto") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected auto, off or required, found %s",
                        cloud_opts.mode);
-    bool always = r->policy == POLICY_ALWAYS, has_url = url && *url;
+    bool always = r->policy == POLICY_ALWAYS, has_url = keep_replays(&r->keep) || (url && *url);
     if (off)
         return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
     if (!has_url && engine_opts.model) {
@@ -187,7 +193,7 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
         return OK;
     }
     if (has_url)
-        return connect_cloud(r, e, url, err);
+        return connect_cloud(r, e, keep_replays(&r->keep) ? NULL : url, err);
     const struct stand_in_options o = { .isa = engine_opts.isa, .threads = engine_opts.threads };
     int rc = stand_in_open(&r->server, &o, err);
     return rc == OK ? connect_cloud(r, e, stand_in_url(r->server), err) : rc;
@@ -199,9 +205,13 @@ int routing_open(struct routing *r, const struct engine *e, struct err *err)
     const char *model = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
     int rc = open_policy(r, e, model ? model : "the model", err);
     if (rc == OK)
+        rc = keep_open(&r->keep, e->tokenizer, err);
+    r->gate.caps = &r->keep.caps;
+    r->gate.spans = r->keep.spans;
+    if (rc == OK)
         rc = open_cloud(r, e, err);
     if (rc != OK)
-        routing_close(r);
+        routing_close(r, NULL);
     return rc;
 }
 
@@ -210,12 +220,14 @@ const struct teller *routing_teller(const struct routing *r)
     return r->cloud ? &r->teller : NULL;
 }
 
-void routing_close(struct routing *r)
+int routing_close(struct routing *r, struct err *err)
 {
     if (r->cloud)
         cloud_link_notes(r->cloud); /* what came up in the background */
     cloud_close(r->cloud);
+    int rc = keep_close(&r->keep, err);
     stand_in_close(r->server);
     router_close(r->router);
     memset(r, 0, sizeof(*r));
+    return rc;
 }
