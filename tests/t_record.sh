@@ -46,21 +46,29 @@ tokens() {
 one_line() {
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line"
 }
+start_cloud() {
+    : >"$dir/cloud"
+    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" &
+    cloud=$!
+    url=
+    tries=0
+    while [ -z "$url" ]; do
+        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "the cloud is not ready in time"
+        sleep 0.1
+    done
+}
+stop_cloud() {
+    kill -9 "$cloud"
+    wait "$cloud" 2>/dev/null
+    cloud=
+}
 ask="run --question 1 --policy always --json"
 
 # Recorded with a server, replayed without one: the same tokens, the same calls.
-: >"$dir/cloud"
 echo sesame-1234 >"$dir/key"
-"$MIZZLE" cloud --port 0 --api-key-file "$dir/key" 2>"$dir/cloud" &
-cloud=$!
-url=
-tries=0
-while [ -z "$url" ]; do
-    url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
-    tries=$((tries + 1))
-    [ $tries -lt 300 ] || fail "the cloud is not ready in time"
-    sleep 0.1
-done
+start_cloud --api-key-file "$dir/key"
 expect 0 $ask --cloud-url "$url" --cloud-key-file "$dir/key" --record "$dir/rec"
 tokens "$dir/first"
 [ "$(wc -l <"$dir/rec")" -eq $(($(field committed) + 1)) ] || fail "not a line a call"
@@ -70,9 +78,7 @@ grep -qv '^{"n":[0-9]*,"hash":"[0-9a-f]\{32\}","last":\[[0-9,]*\],"from":"call",
 cp "$dir/rec" "$dir/whole"
 expect 0 $ask --cloud-url "$url" --cloud-key-file "$dir/key" --record "$dir/rec"
 cmp -s "$dir/rec" "$dir/whole" || fail "the same answers are recorded again"
-kill -9 "$cloud"
-wait "$cloud" 2>/dev/null
-cloud=
+stop_cloud
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     before="strace -f -o $dir/calls -e trace=socket,connect" # (libcurl wakes its thread over a socketpair)
     $before "$MIZZLE" run --question 1 -n 1 >/dev/null 2>&1
@@ -114,6 +120,26 @@ expect 2 $ask --cloud-store "$dir/x" --replay "$dir/whole"
 ) || exit 1
 says 'the recording is incomplete'
 expect 0 $ask --replay "$dir/full"
+
+# Faults, what the breaker held, and further tokens of a reply: all as it was.
+start_cloud --fault 500:0.6 --seed 3
+for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 0'; do
+    rm -f "$dir/rec"
+    # shellcheck disable=SC2086
+    expect 0 $ask --cloud-url "$url" --record "$dir/rec" $args
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":[0-9]*//' \
+        "$dir/out" >"$dir/first"
+    # shellcheck disable=SC2086
+    expect 0 $ask --replay "$dir/rec" $args
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":[0-9]*//' \
+        "$dir/out" >"$dir/second"
+    cmp -s "$dir/first" "$dir/second" || fail "faults, $args: the replay differs"
+    grep -q '"held":{"' "$dir/first" || fail "faults, $args: none"
+    grep -q '"from":"call","fault":"net","message":"cloud http://.*status 500' "$dir/rec" ||
+        fail "faults, $args: not recorded"
+done
+grep -q '"from":"memo"' "$dir/rec" || fail "no further token of a reply was used"
+stop_cloud
 
 # Eval, with two policies over the same prefixes.
 expect 0 eval --questions 5 --policy mlp,always --json -q --record "$dir/eval"
