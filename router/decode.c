@@ -137,9 +137,11 @@ static int ask(struct decode *d, struct ahead_token *e, struct err *err)
 static int meet(struct decode *d, struct ahead_token *e)
 {
     enum teller_from from;
+    uint64_t clock = os_now_ns();
     e->met = true;
-    if (known(d, e->at, &e->answer, &from)) {
-        e->answered = true;
+    e->answered = known(d, e->at, &e->answer, &from);
+    d->stats->cloud_ms += lap(&clock); /* a reply that is under way may bring it */
+    if (e->answered) {
         d->stats->memo_hits += from == TELLER_MEMO;
         d->stats->store_hits += from == TELLER_STORE;
     } else if (!d->cloud) {

@@ -10,6 +10,7 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/tokenizer.h"
+#include "net/caches.h"
 #include "net/cloud.h"
 #include "router/router.h"
 #include "router/stops.h"
@@ -220,6 +221,42 @@ static void test_ahead(const struct router *router)
     cloud_close(c);
 }
 
+/* Replies of several tokens: what they bring beyond the first is asked for no more, the same with
+ * every window. */
+static void test_ahead_memo(const struct router *router)
+{
+    static struct seen step;
+    const struct decode_options given = {
+        .policy = POLICY_RANDOM, .threshold = 0.7f, .max_tokens = LENGTH, .seed = 4
+    };
+    for (size_t ahead = 0; ahead <= 8; ahead = ahead ? ahead * 2 : 1) {
+        const struct caches_options memo = { 0 };
+        struct caches *caches;
+        struct cloud *c;
+        struct err err = { "" };
+        struct decode_options o = given;
+        o.ahead = ahead;
+        CHECK(caches_open(&caches, &memo, &err) == OK);
+        const struct cloud_options co = { .url = stand_in_url(stand_in),
+                                          .api = CLOUD_OPENAI,
+                                          .model = "m",
+                                          .vocab = TINY_VOCAB,
+                                          .tokens = 4,
+                                          .caches = caches };
+        CHECK(cloud_open(&c, &co, &err) == OK);
+        CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
+        if (!ahead)
+            step = seen;
+        for (size_t i = 0; i < seen.n; i++)
+            CHECK(seen.at[i].source == step.at[i].source);
+        CHECK(seen.stats.memo_hits == step.stats.memo_hits && step.stats.memo_hits > 3);
+        CHECK(seen.stats.committed == step.stats.committed);
+        CHECK(ahead > 1 || seen.stats.calls == step.stats.calls);
+        cloud_close(c);
+        CHECK(caches_close(caches, &err) == OK);
+    }
+}
+
 static void test_threshold(void)
 {
     struct cloud *c = client(stand_in_url(stand_in));
@@ -409,6 +446,7 @@ int main(void)
     test_edge();
     test_policies(router);
     test_ahead(router);
+    test_ahead_memo(router);
     test_threshold();
     test_faults();
     test_cloud_tokens();

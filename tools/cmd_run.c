@@ -134,15 +134,21 @@ static bool on_token(void *arg, const struct decode_token *t)
 static void ledger(const struct decode_stats *s)
 {
     char cost[CAPS_AMOUNT];
+    const char *sep = "; fallback: ";
     caps_amount(cost, s->cost);
-    fprintf(stderr, "cloud: %zu calls, %zu committed, %zu wasted, %" PRIu64 " retries", s->calls,
-            s->committed, s->wasted, s->retries);
+    fprintf(stderr,
+            "cloud: %zu calls, %zu committed, %zu wasted, %" PRIu64
+            " retries, %.1f KB up, %.1f KB down",
+            s->calls, s->committed, s->wasted, s->retries, (double)s->bytes_up / 1e3,
+            (double)s->bytes_down / 1e3);
     if (s->cost)
         fprintf(stderr, ", cost %s", cost);
-    fprintf(stderr, ", known without a call: %zu memo, %zu store", s->memo_hits, s->store_hits);
+    fprintf(stderr, "; known without a call: %zu memo, %zu store", s->memo_hits, s->store_hits);
     for (int r = GATE_OPEN + 1; r < GATE_REASONS; r++)
-        if (s->reasons[r])
-            fprintf(stderr, ", %s: %zu", gate_name((enum gate_reason)r), s->reasons[r]);
+        if (s->reasons[r]) {
+            fprintf(stderr, "%s%zu %s", sep, s->reasons[r], gate_name((enum gate_reason)r));
+            sep = ", ";
+        }
     fprintf(stderr, "\n");
 }
 
@@ -157,9 +163,7 @@ static void summary(const struct run *r, const struct decode_stats *s)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", run_speed(s), s->ttft_ms);
     if (s->cloud)
-        fprintf(stderr, ", %.1f ms waited a cloud token, %.1f KB up, %.1f KB down",
-                s->cloud_ms / (double)s->cloud, (double)s->bytes_up / 1e3,
-                (double)s->bytes_down / 1e3);
+        fprintf(stderr, ", %.1f ms waited for each of the cloud", s->cloud_ms / (double)s->cloud);
     fprintf(stderr, "\n");
     if (s->calls + s->memo_hits + s->store_hits + s->fallback)
         ledger(s);
