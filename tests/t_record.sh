@@ -196,7 +196,7 @@ printf '# prices\ncloud-9 100 100 100\n* 1 0.5 4\n' >"$dir/prices"
 expect 0 $ask --cloud-price "$dir/prices" --cloud-budget 0.0002
 awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"
 expect 0 run --question 1 --policy always --cloud-price 1,1,1
-says 'retries, cost 0.00'
+says 'KB down, cost 0.00'
 for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-cloud-tokens x' \
     '--private-to x' '--private-from='; do
     # shellcheck disable=SC2086
