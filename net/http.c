@@ -167,7 +167,6 @@ static bool configure(struct http_hold *h, const char *ca)
     SET(CURLOPT_DEBUGDATA, h);
     SET(CURLOPT_VERBOSE, 1L);
     SET(CURLOPT_PRIVATE, h);
-    SET(CURLOPT_PIPEWAIT, 1L); /* a connection being made may turn out to carry many */
 #if LIBCURL_VERSION_NUM >= 0x075700
     SET(CURLOPT_QUICK_EXIT, 1L); /* a hanging name look-up must not outlive the deadline */
 #endif
@@ -250,7 +249,10 @@ static bool prepare(const struct http *h, const struct http_hold *t, const struc
 {
     CURL *e = t->easy;
     struct curl_slist *headers = h->headers[r->body ? r->gzip ? 2 : 1 : 0];
+    /* With TLS, a connection that is being made may turn out to carry many. */
+    bool may_carry = strncmp(r->url, "https:", 6) == 0;
     if (curl_easy_setopt(e, CURLOPT_URL, r->url) ||
+        curl_easy_setopt(e, CURLOPT_PIPEWAIT, may_carry ? 1L : 0L) ||
         curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers) ||
         curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, r->fresh ? 1L : 0L))
         return false;

@@ -69,7 +69,7 @@ static int look(const char *url, const struct tokenizer *tokenizer, struct err *
     struct cloud_options o;
     struct cloud *c = NULL;
     struct cloud_info info;
-    struct trip t;
+    struct trip t = { 0 };
     int rc = cloud_link_options(&o, &key, tokenizer, false, err);
     o.url = url;
     if (rc == OK)
