@@ -7,9 +7,9 @@
 #include <stddef.h>
 
 struct plain_reply {
-    int status;      /* 0: nothing came */
-    char head[4096]; /* status line and headers, cut where they are longer */
-    char *body;      /* [n], terminated; chunks joined; plain_free frees it */
+    int status;           /* 0: nothing came */
+    char head[112 << 10]; /* status line and headers, cut where they are longer */
+    char *body;           /* [n], terminated; chunks joined; plain_free frees it */
     size_t n, chunks;
     bool whole; /* as long as the reply said, or with its last chunk */
 };

@@ -34,8 +34,8 @@ struct stand_in_job {
     long wanted;
     bool go_on;
     struct stand_in_slot *slot;
-    size_t fed;       /* tokens of prompt and text that the session has */
-    _Atomic int stop; /* looked at between layers */
+    size_t cached, fed; /* tokens of prompt and text that the session has */
+    _Atomic int stop;   /* looked at between layers */
     pthread_cond_t news;
     struct stand_in_text text;
     uint64_t *at;
@@ -136,7 +136,7 @@ static bool step(struct stand_in_job *j, uint32_t *id, int *rc)
     struct session *s = j->slot->session;
     size_t have = j->n + j->text.n; /* changed by this thread alone while the job runs */
     if (!j->fed && !j->text.n)
-        j->text.cached = j->fed = stand_in_slots_enter(j->slot, j->ids, j->n);
+        j->cached = j->fed = stand_in_slots_enter(j->slot, j->ids, j->n);
     size_t more = have - j->fed < SESSION_CHUNK ? have - j->fed : (size_t)SESSION_CHUNK;
     *rc = more ? session_eval(s, j->ids + j->fed, more, &j->stop, NULL) : OK;
     if (*rc)
@@ -150,6 +150,7 @@ static bool step(struct stand_in_job *j, uint32_t *id, int *rc)
 
 static void settle(struct stand_in_job *j, bool told, uint32_t id, int rc, double ms)
 {
+    j->text.cached = j->cached;
     *(j->text.n ? &j->text.text_ms : &j->text.prompt_ms) += ms;
     if (told) {
         j->ids[j->n + j->text.n] = id;
