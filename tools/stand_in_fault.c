@@ -59,7 +59,7 @@ const struct stand_in_fault stand_in_fault_table[] = {
       .body = "{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"model\":\"m\",\"choices\":["
               "{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"finish_"
               "reason\":\"stop\"}]}" },
-    { "gzip-bomb", "200 and 64 MB of zeros, compressed", .status = 200, "Content-Encoding", "gzip",
+    { "gzip-bomb", "200 and 16 MB of zeros, compressed", .status = 200, "Content-Encoding", "gzip",
       .body = "", .text = stand_in_edit_bomb },
     { "huge-header", "200 and a header of 100 KB", .status = 200, "X-Filler", NULL, .body = "" },
     /* The answer, edited. */
