@@ -233,8 +233,9 @@ static size_t test_random(uint64_t seed)
 {
     struct text text[2] = { { .end = { 0 } } };
     char pieces[5][16], file[1000] = "";
-    const char *patterns[4] = { NULL };
+    const char *patterns[5] = { NULL };
     size_t npatterns = 0, held = 0;
+    char filler[100] = ""; /* so that the others lie anywhere in the automaton's words */
     draw(&text[0], seed, 3 + seed % 20, 0);
     text[1] = text[0]; /* they part in the middle */
     draw(&text[1], seed ^ 1, 3 + seed % 20, TOKENS / 2);
@@ -246,6 +247,13 @@ static size_t test_random(uint64_t seed)
             size_t used = strlen(file);
             snprintf(file + used, sizeof(file) - used, "%s\n", pieces[i]);
         }
+    }
+    if (npatterns && seed % 5) {
+        memset(filler, '~', 40 + seed % 59);
+        patterns[npatterns++] = filler;
+        memmove(file + strlen(filler) + 1, file, strlen(file) + 1);
+        memcpy(file, filler, strlen(filler));
+        file[strlen(filler)] = '\n';
     }
     const char *from = NULL, *to = NULL;
     if (seed % 4 && text[0].end[TOKENS] > 40) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "tests/store_help.h"
 
@@ -74,7 +75,49 @@ static void test_killed(void)
         store_close(s);
         CHECK(size_of() <= STORE_LEAST);
     }
+    unlink(made); /* one may have been killed while it compacted */
     CHECK(unlink(path) == 0);
+}
+
+/* While one process waits for the lock, the one that has it puts another file in the store's place:
+ * the answer goes to that one. */
+static void test_replaced(void)
+{
+    for (uint32_t round = 0; round < 5; round++) {
+        struct store *s = must_open();
+        int pipes[2];
+        char c;
+        put(s, 1);
+        CHECK(pipe(pipes) == 0);
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (!pid) {
+            struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+            const struct timespec nap = { .tv_nsec = 10000000 };
+            unsigned char bytes[STORE_HEADER + STORE_RECORD];
+            int fd = open(path, O_RDWR), new = open(made, O_RDWR | O_CREAT | O_TRUNC, 0600);
+            if (fd < 0 || fcntl(fd, F_SETLKW, &l) || write(pipes[1], "x", 1) != 1)
+                _exit(1);
+            nanosleep(&nap, NULL);
+            if (pread(fd, bytes, sizeof(bytes), 0) != sizeof(bytes) ||
+                write(new, bytes, sizeof(bytes)) != sizeof(bytes) || rename(made, path))
+                _exit(1);
+            _exit(0);
+        }
+        CHECK(read(pipes[0], &c, 1) == 1);
+        put(s, 2);
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        put(s, 3);
+        CHECK(has(s, 1) && has(s, 2) && has(s, 3));
+        store_close(s);
+        close(pipes[0]);
+        close(pipes[1]);
+        s = must_open();
+        CHECK(has(s, 1) && has(s, 2) && has(s, 3) && store_size(s) == 3);
+        store_close(s);
+        CHECK(unlink(path) == 0);
+    }
 }
 
 /* Another process holds the lock and does not let go. */
@@ -145,6 +188,7 @@ int main(void)
     test_processes(3000, false);
     test_killed();
     test_held();
+    test_replaced();
     test_threads();
     CHECK(rmdir(folder) == 0);
     return 0;
