@@ -6,8 +6,9 @@
 
 #include "net/buf.h"
 
-/* windowBits 15, and 16 for gzip's frame in place of zlib's. Level 6 costs some 50 us for the ids
- * of 500 tokens and is 1 to 2 % from the best. */
+/* windowBits 15, and 16 for gzip's frame in place of zlib's. Level 6 and Z_FILTERED, measured on 16
+ * prefixes of 500 ids each of GSM8K: 780 bytes; level 1: 866, level 9: 780, without matches: 1079.
+ */
 enum { LEVEL = 6, WINDOW = 15 + 16, MEMORY = 8 };
 
 bool gzip_add(struct buf *out, const char *p, size_t n)
@@ -16,7 +17,7 @@ bool gzip_add(struct buf *out, const char *p, size_t n)
     char block[4096];
     int rc = Z_OK;
     memset(&z, 0, sizeof(z));
-    if (n > UINT_MAX || deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW, MEMORY, Z_DEFAULT_STRATEGY))
+    if (n > UINT_MAX || deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW, MEMORY, Z_FILTERED))
         return false;
     z.next_in = (unsigned char *)(size_t)p; /* zlib reads it only */
     z.avail_in = (unsigned)n;
