@@ -7,7 +7,13 @@
 #include "kernels/base.h"
 #include "net/store_file.h"
 
-enum { WAITING = STORE_FILE_BATCH, PATIENCE_MS = 50, CLOSING_MS = 1000, FIRST_SLOTS = 1024 };
+enum {
+    WAITING = STORE_FILE_BATCH,
+    PATIENCE_MS = 50,
+    CLOSING_MS = 1000,
+    OFTEN = 64,
+    FIRST_SLOTS = 1024
+};
 
 /* Where a record is: a hash of its key, and its number from base on, plus 1; 0: free. */
 struct slot {
@@ -350,7 +356,8 @@ void store_put(struct store *s, const struct key *k, uint32_t id)
             s->waiting[s->nwaiting++] = (struct store_record){ *k, id };
         else
             s->lost++;
-        flush(s, s->patient ? PATIENCE_MS : 0);
+        /* After a wait in vain only now and then again. */
+        flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
     }
     unlock(s);
 }

@@ -12,6 +12,7 @@
 #include "kernels/base.h"
 #include "net/caches.h"
 #include "net/record.h"
+#include "net/record_parts.h"
 #include "tests/test.h"
 #include "tests/torture.h"
 
@@ -192,6 +193,62 @@ static void test_hostile(void)
     CHECK(unlink(path) == 0);
 }
 
+static size_t add_line(char *to, const char *body)
+{
+    char crc[9];
+    record_crc(crc, body, strlen(body));
+    return (size_t)snprintf(to, 500, "%s,\"crc\":\"%s\"}\n", body, crc);
+}
+
+/* Lines whose checksum is right and whose fields are not. */
+static void test_fields(void)
+{
+    static const char good[] = "{\"mizzle_record\":1,\"model\":\"m\",\"api\":\"openai\","
+                               "\"tokenizer\":\"0000000000001234\"";
+    static const char hash[] = "\"hash\":\"0123456789abcdef0123456789abcdef\"";
+    static const struct {
+        const char *first, *begin, *rest, *names;
+    } bad[] = {
+        { "{\"mizzle_record\":2,\"model\":\"m\"", "", "", "mizzle_record" },
+        { "{\"mizzle_record\":\"1\"", "", "", "mizzle_record" },
+        { "{\"mizzle_record\":1,\"model\":5,\"api\":\"a\"", "", "", "model" },
+        { "{\"mizzle_record\":1,\"model\":\"a\\u0000b\",\"api\":\"a\"", "", "", "model" },
+        { "{\"mizzle_record\":1,\"model\":\"m\",\"api\":null", "", "", "api" },
+        { "{\"mizzle_record\":1,\"model\":\"m\",\"api\":\"a\",\"tokenizer\":\"12\"", "", "",
+          "tokenizer" },
+        { "{\"mizzle_record\":[[[", "", "", "not JSON" },
+        { good, "{\"n\":1", "", "hash" },
+        { good, "{\"hash\":\"0123456789abcdef0123456789abcdeF\"", "", "hash" },
+        { good, "{", ",\"id\":1", "from" },
+        { good, "{", ",\"from\":\"god\",\"id\":1", "from" },
+        { good, "{", ",\"from\":\"call\"", "id" },
+        { good, "{", ",\"from\":\"call\",\"id\":-1", "id" },
+        { good, "{", ",\"from\":\"call\",\"id\":4294967296", "id" },
+        { good, "{", ",\"from\":\"call\",\"id\":1.5", "id" },
+        { good, "{", ",\"from\":\"call\",\"id\":1e999", "line 2" },
+        { good, "{", ",\"from\":\"call\",\"fault\":\"bad\",\"message\":\"\"", "fault" },
+        { good, "{", ",\"from\":\"call\",\"fault\":\"net\",\"message\":7", "message" },
+        { good, "\"a\"", "", "line 2" },
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct record *r;
+        char text[1000], body[500];
+        size_t n = add_line(text, bad[i].first);
+        bool whole = strlen(bad[i].begin) > 1;
+        if (*bad[i].begin) {
+            snprintf(body, sizeof(body), "%s%s%s", bad[i].begin, whole ? "" : hash, bad[i].rest);
+            n += add_line(text + n, body);
+        }
+        spill(text, n);
+        CHECK(record_open(&r, path, 0x1234, &err) == ERR_FORMAT && !r);
+        if (!strstr(err.msg, bad[i].names))
+            fprintf(stderr, "expected %s, found %s\n", bad[i].names, err.msg);
+        CHECK(strstr(err.msg, bad[i].names) && strstr(err.msg, ": line "));
+        CHECK(record_create(&r, path, &err) == ERR_FORMAT && !r);
+    }
+    CHECK(unlink(path) == 0);
+}
+
 /* A disk that is full at every byte: whole lines before it, an error that says so. */
 static void test_full_disk(void)
 {
@@ -339,6 +396,7 @@ int main(void)
     test_text();
     test_torn();
     test_hostile();
+    test_fields();
     test_full_disk();
     test_caches();
     test_memory();
