@@ -87,7 +87,7 @@ static int set_server(struct caches *c, const char *model, const char *api, stru
 {
     const char *had = c->replay ? record_model(c->replay) : c->model;
     if (had && model && strcmp(had, model) != 0)
-        return err_set(err, c->replay ? ERR_FORMAT : ERR_ARG,
+        return err_set(err, c->replay ? ERR_FORMAT : ERR_REMOTE,
                        "answers are kept of the model %s, found %s", had, model);
     if (c->model)
         return OK;

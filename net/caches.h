@@ -32,7 +32,7 @@ int caches_close(struct caches *c, struct err *err);
  * dialect. Before this, nothing is found and nothing kept. A replay knows both from its file: there
  * model NULL takes the file's, another name is ERR_FORMAT. ERR_FORMAT also where a recording that
  * is continued is of another model; ERR_IO, ERR_NOMEM. Once; a second call with the same model does
- * nothing, with another one is ERR_ARG. */
+ * nothing, with another one (the server was changed meanwhile) is ERR_REMOTE. */
 int caches_server(struct caches *c, const char *model, const char *api, struct err *err);
 
 /* True with --replay: no network at all. */

@@ -302,7 +302,7 @@ static void test_caches(void)
     caches_put(c, ids, 3, 4); /* of nobody */
     CHECK(caches_server(c, "big", "openai", &err) == OK);
     CHECK(caches_server(c, "big", "openai", &err) == OK);
-    CHECK(caches_server(c, "small", "openai", &err) == ERR_ARG);
+    CHECK(caches_server(c, "small", "openai", &err) == ERR_REMOTE);
     CHECK(caches_get(c, ids, 3, &id) == CACHES_NONE);
     CHECK(caches_call(c, ids, 3, &id, &err) == ERR_ARG);
     caches_put(c, ids, 3, 30);
