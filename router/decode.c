@@ -457,6 +457,9 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
     stats->wasted = (size_t)d.ahead.wasted;
     d.gate->wasted += d.ahead.wasted;
     stats->retries = after.retries - before.retries;
+    stats->hedges = after.hedges - before.hedges;
+    stats->header_bytes_up = after.header_bytes_up - before.header_bytes_up;
+    stats->header_bytes_down = after.header_bytes_down - before.header_bytes_down;
     stats->bytes_up = after.bytes_up - before.bytes_up;
     stats->bytes_down = after.bytes_down - before.bytes_down;
     stats->total_ms = lap(&clock);

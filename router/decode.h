@@ -62,8 +62,10 @@ struct decode_stats {
     double cloud_ms; /* spent waiting */
     /* The ledger: calls = committed (the text goes on with their answer or fault) + wasted. */
     size_t calls, committed, wasted, memo_hits, store_hits;
-    size_t reasons[GATE_REASONS]; /* of fallback */
-    uint64_t retries, bytes_up, bytes_down;
+    size_t reasons[GATE_REASONS];  /* of fallback */
+    uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
+    uint64_t bytes_up, bytes_down; /* bodies and headers, of wasted calls too */
+    uint64_t header_bytes_up, header_bytes_down;
     uint64_t cost; /* of the committed calls, as caps.h counts it */
     enum finish finish;
 };

@@ -48,7 +48,12 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n)
 static void ledger(void *arg, struct teller_ledger *out)
 {
     const struct cloud_ledger *l = cloud_ledger(arg);
-    *out = (struct teller_ledger){ l->retries, l->bytes_up, l->bytes_down };
+    *out = (struct teller_ledger){ .retries = l->retries,
+                                   .hedges = l->hedges,
+                                   .bytes_up = l->bytes_up,
+                                   .bytes_down = l->bytes_down,
+                                   .header_bytes_up = l->header_bytes_up,
+                                   .header_bytes_down = l->header_bytes_down };
 }
 
 void teller_cloud(struct teller *out, struct cloud *c)

@@ -14,8 +14,10 @@ struct err;
 
 enum teller_from { TELLER_MEMO, TELLER_STORE };
 
-struct teller_ledger { /* since the beginning; differences are what counts */
-    uint64_t retries, bytes_up, bytes_down;
+struct teller_ledger {             /* since the beginning; differences are what counts */
+    uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
+    uint64_t bytes_up, bytes_down; /* bodies and headers */
+    uint64_t header_bytes_up, header_bytes_down;
 };
 
 struct teller {

@@ -240,7 +240,7 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n)
 static void ledger(void *arg, struct teller_ledger *out)
 {
     const struct sim *s = arg;
-    *out = (struct teller_ledger){ s->retries, 0, 0 };
+    *out = (struct teller_ledger){ .retries = s->retries };
 }
 
 void sim_teller(struct teller *out, struct sim *s)

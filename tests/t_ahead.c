@@ -88,6 +88,7 @@ static void check_ledger(const struct result *r, const struct text *x)
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
+    CHECK(s->retries <= r->sim.retries && (s->calls || !s->retries));
     CHECK(r->sim.live == 0); /* no call is left behind */
 }
 
