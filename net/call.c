@@ -64,6 +64,8 @@ void call_finish(struct wire *w, struct wire_call *call, int code, const struct 
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
+    else
+        w->active_end = call->link;
     w->lingering -= call->linger != 0;
     wire_lock(w);
     count_wire(w);
@@ -146,11 +148,10 @@ static void send(struct wire *w, struct wire_call *call, bool fresh)
 
 void call_begin(struct wire *w, struct wire_call *call, uint64_t now)
 {
-    call->next = w->active;
-    call->link = &w->active;
-    if (call->next)
-        call->next->link = &call->next;
-    w->active = call;
+    call->next = NULL;
+    call->link = w->active_end;
+    *w->active_end = call;
+    w->active_end = &call->next;
     call->wire = w;
     call->hedge_at = call->hedge_ns ? now + call->hedge_ns : 0;
     send(w, call, false);

@@ -23,7 +23,7 @@ struct wire {
     struct cloud_ledger ledger;
     bool multiplexes; /* as http_multiplexes */
     /* The network thread's. */
-    struct wire_call *active;
+    struct wire_call *active, **active_end; /* oldest first: it may be making the connection */
     size_t lingering;
 };
 

@@ -145,6 +145,7 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     w->queue_end = &w->queue;
+    w->active_end = &w->active;
     w->owner = getpid();
     w->stop = o->stop;
     w->max_reply = o->http.max_reply;
