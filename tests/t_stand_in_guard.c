@@ -150,8 +150,7 @@ static void test_rude(void)
         "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}",
         "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"prompt\":[1",
         "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
-        "chunked\r\n\r\nffffffffffff\r\n",
+        "POST /completion HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffff\r\n",
         "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
         "GET /health HTTP/1.1\r\nHost: x\r\nA: ",
     };

@@ -145,7 +145,8 @@ static void test_usage(void)
 /* The reader's end-of-text is reached by some prefix: its form. */
 static void test_end(void)
 {
-    for (int first = 0; first < 256; first++) {
+    for (int first = 0;; first++) {
+        CHECK(first < 256);
         struct plain_reply r;
         char body[256];
         snprintf(body, sizeof(body),
@@ -167,7 +168,6 @@ static void test_end(void)
         plain_free(&r);
         return;
     }
-    CHECK(!"no prefix ends");
 }
 
 /* What each server is told apart by. */
