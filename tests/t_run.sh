@@ -90,6 +90,19 @@ for policy in always max-prob random; do
         done
     done
 done
+for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
+    for ahead in 0 8; do # a server for each: its faults depend on how often a prefix came
+        start_cloud --fault 500:0.5 --latency 3 --jitter 3 --seed 4
+        # shellcheck disable=SC2086
+        expect 0 --question 4 --policy always -n 16 --json --cloud-url "$url" $limit \
+            --ahead $ahead
+        stop_cloud
+        tokens >"$dir/ahead$ahead"
+        echo "$(field held) $(field committed)" >>"$dir/ahead$ahead"
+        cmp -s "$dir/ahead0" "$dir/ahead$ahead" || fail "faults, $limit: --ahead $ahead differs"
+        [ "$(field cloud)" -gt 0 ] && [ "$(field fallback)" -gt 0 ] || fail "faults: $limit: none"
+    done
+done
 expect 0 --question 4 --policy always --json --ahead 8 --max-wasted-calls 1
 [ "$(field wasted)" -le 1 ] || fail "--max-wasted-calls 1: $(field wasted) were"
 
