@@ -24,7 +24,7 @@ static struct {
     pthread_t acceptor, threads[MAX_CONNECTIONS];
     int fds[MAX_CONNECTIONS];
     pthread_mutex_t lock;
-    unsigned connections, requests, seen[MAX_LAST];
+    unsigned connections, seen[MAX_LAST];
     size_t started;
     atomic_int stop;
 } the;
@@ -137,7 +137,6 @@ static bool get(struct crowd_request *r, char *text)
     r->last = last_id(r->body, r->n);
     pthread_mutex_lock(&the.lock);
     r->seen = the.seen[r->last]++;
-    the.requests++;
     pthread_mutex_unlock(&the.lock);
     return true;
 }
@@ -216,15 +215,15 @@ unsigned crowd_connections(void)
     return locked(&the.connections);
 }
 
-unsigned crowd_requests(void)
+unsigned crowd_seen(unsigned last)
 {
-    return locked(&the.requests);
+    return locked(&the.seen[last]);
 }
 
 void crowd_forget(void)
 {
     pthread_mutex_lock(&the.lock);
-    the.connections = the.requests = 0;
+    the.connections = 0;
     memset(the.seen, 0, sizeof(the.seen));
     pthread_mutex_unlock(&the.lock);
 }

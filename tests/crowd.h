@@ -21,9 +21,9 @@ struct crowd_request {
 void crowd_open(bool (*serve)(const struct crowd_request *r));
 void crowd_close(void);
 unsigned crowd_port(void);
-unsigned crowd_connections(void); /* accepted since crowd_open */
-unsigned crowd_requests(void);
-void crowd_forget(void); /* seen and the counters begin again */
+unsigned crowd_connections(void);   /* accepted since crowd_open */
+unsigned crowd_seen(unsigned last); /* requests with this last id */
+void crowd_forget(void);            /* all counts begin again */
 
 /* False: the client or the test has gone. */
 bool crowd_send(const struct crowd_request *r, const char *bytes, size_t n);

@@ -182,10 +182,10 @@ static void test_retry(void)
         double s = seconds_since(start);
         bool fine = rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
                     s <= cases[i].most && cloud_ledger(c)->retries == cases[i].retries &&
-                    crowd_requests() == cases[i].requests;
+                    crowd_seen(cases[i].last) == cases[i].requests;
         if (!fine)
             fprintf(stderr, "retry %zu: %d, id %u, %.3f s, %u requests: %s\n", i, rc, id, s,
-                    crowd_requests(), err.msg);
+                    crowd_seen(cases[i].last), err.msg);
         CHECK(fine && cloud_ledger(c)->faults == (rc != OK) && cloud_ledger(c)->calls == 1);
         cloud_close(c);
     }
@@ -200,7 +200,7 @@ static void test_hedge(void)
     uint64_t start = os_now_ns();
     CHECK(next(c, LATE, &id, &err) == OK && id == 45);
     CHECK(seconds_since(start) > 0.04 && seconds_since(start) < 3);
-    CHECK(cloud_ledger(c)->hedges == 1 && cloud_ledger(c)->retries == 0 && crowd_requests() == 2);
+    CHECK(cloud_ledger(c)->hedges == 1 && cloud_ledger(c)->retries == 0 && crowd_seen(LATE) == 2);
     CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->hedges == 1);
     CHECK(next(c, BAD, &id, &err) == ERR_REMOTE && cloud_ledger(c)->hedges == 1);
     cloud_close(c);
@@ -281,7 +281,7 @@ static void test_stream(void)
     CHECK(cloud_known(c, ids, 4, &id, &from) && id == 202);
     ids[3] = 7;
     CHECK(!cloud_known(c, ids, 4, &id, &from) && !cloud_known(c, ids, 7, &id, &from));
-    CHECK(crowd_requests() == 1 && cloud_ledger(c)->memo_hits == 3);
+    CHECK(crowd_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
     /* Cut after two: the call is fine, the third is just not there. */
     ids[2] = STREAM_CUT;
