@@ -25,11 +25,10 @@ void stand_in_hold_enter(struct stand_in_hold *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-void stand_in_hold_leave(struct stand_in_hold *h, size_t bytes)
+void stand_in_hold_leave(struct stand_in_hold *h)
 {
     pthread_mutex_lock(&h->lock);
     h->busy--;
-    h->bytes -= bytes;
     pthread_cond_broadcast(&h->change);
     pthread_mutex_unlock(&h->lock);
 }
@@ -42,6 +41,13 @@ bool stand_in_hold_claim(struct stand_in_hold *h, size_t bytes, size_t most)
         h->bytes += bytes;
     pthread_mutex_unlock(&h->lock);
     return fits;
+}
+
+void stand_in_hold_release(struct stand_in_hold *h, size_t bytes)
+{
+    pthread_mutex_lock(&h->lock);
+    h->bytes -= bytes;
+    pthread_mutex_unlock(&h->lock);
 }
 
 /* The end of what the client sends, or a TLS record as short as an alert: nothing else is expected

@@ -22,10 +22,10 @@ void stand_in_hold_open(struct stand_in_hold *h);
 void stand_in_hold_close(struct stand_in_hold *h);
 
 void stand_in_hold_enter(struct stand_in_hold *h);
-/* bytes: what the request had claimed. */
-void stand_in_hold_leave(struct stand_in_hold *h, size_t bytes);
+void stand_in_hold_leave(struct stand_in_hold *h);
 /* False where all bodies together would be more than most. */
 bool stand_in_hold_claim(struct stand_in_hold *h, size_t bytes, size_t most);
+void stand_in_hold_release(struct stand_in_hold *h, size_t bytes);
 
 /* Until os_now_ns() is `until`, or the server closes. False: the client behind fd has gone. */
 bool stand_in_hold_until(struct stand_in_hold *h, int fd, uint64_t until);

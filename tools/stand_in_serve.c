@@ -13,10 +13,12 @@
 #include "tools/stand_in_say.h"
 #include "tools/stand_in_send.h"
 
+#define TOO_MANY "too many bytes of requests at a time"
+
 enum {
     MAX_BODY = 4 << 20,
-    MAX_BODIES = 64 << 20, /* all requests together */
-    MAX_WASTE = 64 << 20,  /* of a body that is too large and read all the same */
+    MAX_BODIES = 128 << 20, /* all requests together */
+    MAX_WASTE = 64 << 20,   /* of a body that is too large and read all the same */
     LARGE_BODY = 64 << 10,
     HUGE_HEADER = 100 << 10,
     SECONDS = 60, /* for a body to arrive */
@@ -353,23 +355,37 @@ static void parse_body(struct exchange *x, const struct stand_in_route *r, json_
     json_decref(in);
 }
 
+/* deflate makes at most 1,032 bytes of one. */
+static bool claim_unpacked(struct exchange *x)
+{
+    size_t most = x->body.n < MAX_BODY / 1032 ? x->body.n * 1032 : (size_t)MAX_BODY;
+    if (!stand_in_hold_claim(&x->s->hold, most, MAX_BODIES))
+        return false;
+    x->claimed += most;
+    return true;
+}
+
 static void read_body(struct exchange *x, const struct stand_in_route *r, json_t **reply,
                       struct stand_in_no *no)
 {
     const char *encoding = MHD_lookup_connection_value(x->c, MHD_HEADER_KIND, "Content-Encoding");
-    bool large = encoding || x->body.n > LARGE_BODY;
-    if (wrong_media(x)) {
+    if (wrong_media(x))
         stand_in_error_set(no, WRONG_TYPE,
                            "Unsupported Media Type: Only 'application/json' is allowed");
-        return;
-    }
+    else if (encoding && !claim_unpacked(x))
+        stand_in_error_set(no, WRONG_BUSY, TOO_MANY);
+    else
+        stand_in_body_unpack(&x->body, encoding, no);
+    bool large = x->body.n > LARGE_BODY;
     if (large)
         pthread_mutex_lock(&x->s->parser);
-    if (!stand_in_body_unpack(&x->body, encoding, no))
+    if (!no->what)
         parse_body(x, r, reply, no);
-    buf_free(&x->body);
     if (large)
         pthread_mutex_unlock(&x->s->parser);
+    buf_free(&x->body);
+    stand_in_hold_release(&x->s->hold, x->claimed);
+    x->claimed = 0;
 }
 
 static enum MHD_Result respond(struct exchange *x, const char *method)
@@ -413,7 +429,7 @@ static bool receive(struct exchange *x, const char *data, size_t n)
     if (x->no.what)
         return true;
     if (!stand_in_hold_claim(&s->hold, n, MAX_BODIES)) {
-        stand_in_error_set(&x->no, WRONG_BUSY, "too many bytes of requests at a time");
+        stand_in_error_set(&x->no, WRONG_BUSY, TOO_MANY);
     } else {
         x->claimed += n;
         if (!buf_add(&x->body, data, n))
@@ -476,7 +492,7 @@ void stand_in_serve_done(void *arg, struct MHD_Connection *c, void **state,
     buf_free(&x->send.bytes);
     buf_free(&x->body);
     free(x->ask.ids);
-    size_t claimed = x->claimed;
+    stand_in_hold_release(&s->hold, x->claimed);
     free(x);
-    stand_in_hold_leave(&s->hold, claimed);
+    stand_in_hold_leave(&s->hold);
 }
