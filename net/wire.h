@@ -60,9 +60,9 @@ struct wire_call {
     struct wire_attempt *winner;  /* whose tokens are the answer */
     uint64_t retry_at, hedge_at;  /* 0: not */
     bool retried, resent, linger; /* linger: dropped, and left to end by itself */
-    /* Under wire_lock. */
-    bool dropped; /* freed by the network thread */
+    /* Under wire_lock; apart from the flags above, which are read in one word. */
     struct wire_answer answer;
+    bool dropped; /* freed by the network thread */
 };
 
 struct wire_options {
