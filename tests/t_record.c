@@ -145,6 +145,8 @@ static void test_torn(void)
             CHECK(!torn || strstr(err.msg, "torn line"));
             record_close(r, NULL);
         }
+        if (torn > 1 && cut % 16) /* each end is synced to the disk, which takes its time */
+            continue;
         CHECK(record_create(&r, path, &err) == OK);
         CHECK(record_note(r, &err) == (torn > 0));
         CHECK(record_server(r, "Qwen \"x\"\n\x1b[2J", "openai", 0x1234, &err) == OK);
@@ -257,7 +259,7 @@ static void test_full_disk(void)
     make_one();
     size_t n = slurp(text, sizeof(text));
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
-    for (size_t most = 0; most < n; most += 7) {
+    for (size_t most = 0; most < n; most += 37) {
         struct record *r;
         int rc = OK;
         unlink(path);
