@@ -33,8 +33,11 @@ static int probed(struct cloud *c, int rc, struct err *why)
     wire_lock(c->wire);
     c->failed = rc;
     c->why = *why;
-    c->state = rc == OK ? CLOUD_READY : passing ? CLOUD_ASLEEP : CLOUD_REFUSED;
-    cloud_unpark(c, rc, why);
+    c->state = rc == OK ? CLOUD_READY : passing ? CLOUD_FAILED : CLOUD_REFUSED;
+    if (c->state == CLOUD_FAILED)
+        cloud_charge(c);
+    else
+        cloud_unpark(c, rc, why);
     wire_tell(c->wire);
     wire_unlock(c->wire);
     return rc;
@@ -192,6 +195,8 @@ int cloud_ready(struct cloud *c, struct err *err)
         return cloud_forked(err);
     wire_lock(c->wire);
     int rc = cloud_wait_ready(c, err);
+    if (c->state == CLOUD_FAILED && !c->failing)
+        c->state = CLOUD_ASLEEP; /* the caller has been told */
     wire_unlock(c->wire);
     return rc;
 }

@@ -91,7 +91,9 @@ int cloud_key(char **key, const char *file, struct err *err);
 int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *err);
 /* Calls still out are dropped; their handles are gone with it. */
 void cloud_close(struct cloud *c);
-/* Wait until all that is known; cloud_open's errors. After ERR_NET, the next call asks again. */
+/* Wait until all that is known; cloud_open's errors. After ERR_NET, the next call asks again. Where
+ * calls wait for this, too, one fails with it, the oldest, and it is asked again once that one is
+ * ended: the same calls fail whether they are made one after the other or together. */
 int cloud_ready(struct cloud *c, struct err *err);
 /* These wait, too. CLOUD_AUTO where it is not known. */
 enum cloud_api cloud_dialect(struct cloud *c);

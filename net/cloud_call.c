@@ -77,17 +77,61 @@ static void launch(struct cloud *c, struct cloud_call *call)
     wire_submit(c->wire, w);
 }
 
+/* The list has the newest first. */
+static struct cloud_call *oldest_parked(const struct cloud *c)
+{
+    struct cloud_call *oldest = NULL;
+    for (struct cloud_call *call = c->calls; call; call = call->next)
+        if (call->parked)
+            oldest = call;
+    return oldest;
+}
+
 void cloud_unpark(struct cloud *c, int rc, const struct err *why)
 {
-    for (struct cloud_call *call = c->calls; call; call = call->next) {
-        if (!call->parked)
-            continue;
+    for (struct cloud_call *call; (call = oldest_parked(c));) {
         call->parked = false;
         if (rc)
             settle(call, rc, why);
         else
             launch(c, call);
     }
+}
+
+/* From ASLEEP, with calls parked: each has its whole time from here, as it would have in step. */
+static void probe_again(struct cloud *c)
+{
+    uint64_t deadline = os_now_ns() + c->timeout_ns;
+    for (struct cloud_call *call = c->calls; call; call = call->next)
+        if (call->parked)
+            call->wire->deadline = deadline;
+    if (!cloud_wake_prober(c))
+        cloud_unpark(c, ERR_NOMEM, &(struct err){ "cloud: no thread can be started" });
+}
+
+void cloud_charge(struct cloud *c)
+{
+    struct cloud_call *call = oldest_parked(c);
+    c->failing = call;
+    if (!call)
+        return;
+    call->parked = false;
+    settle(call, c->failed, &c->why);
+}
+
+void cloud_charged(struct cloud_call *call, bool committed)
+{
+    struct cloud *c = call->cloud;
+    if (c->failing != call)
+        return;
+    c->failing = NULL;
+    if (!committed) {
+        cloud_charge(c);
+        return;
+    }
+    c->state = CLOUD_ASLEEP;
+    if (oldest_parked(c))
+        probe_again(c);
 }
 
 void cloud_free_handle(struct cloud_call *call)
@@ -186,8 +230,10 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call 
             settle(call, c->failed, &c->why);
         } else {
             call->parked = true;
-            if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c))
-                cloud_unpark(c, ERR_NOMEM, &(struct err){ "cloud: no thread can be started" });
+            if (c->state == CLOUD_ASLEEP)
+                probe_again(c);
+            else if (c->state == CLOUD_FAILED && !c->failing)
+                cloud_charge(c);
         }
     }
     wire_unlock(c->wire);
@@ -195,10 +241,17 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call 
     return call ? OK : cloud_no_memory(err);
 }
 
+/* It waits for a probe that will not be made before an older call is ended. Who wants its answer
+ * now shares the older one's. Under the lock. */
+static bool given_up(const struct cloud_call *call)
+{
+    return call->parked && call->cloud->state == CLOUD_FAILED;
+}
+
 bool cloud_done(const struct cloud_call *call)
 {
     wire_lock(call->cloud->wire);
-    bool done = call->wire->answer.done;
+    bool done = call->wire->answer.done || given_up(call);
     wire_unlock(call->cloud->wire);
     return done;
 }
@@ -212,9 +265,13 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     wire_lock(c->wire);
     if (!answer->done) {
         uint64_t start = os_now_ns();
-        while (!answer->done)
+        while (!answer->done && !given_up(call))
             wire_wait(c->wire);
         c->ns += os_now_ns() - start;
+    }
+    if (!answer->done) {
+        call->parked = false;
+        settle(call, c->failed, &c->why);
     }
     int rc = answer->rc;
     if (rc)
@@ -229,7 +286,7 @@ size_t cloud_call_bytes(const struct cloud_call *call)
 {
     struct cloud *c = call->cloud;
     wire_lock(c->wire);
-    while (call->parked)
+    while (call->parked && !given_up(call))
         wire_wait(c->wire);
     wire_unlock(c->wire);
     return call->bytes;

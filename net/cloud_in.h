@@ -12,7 +12,8 @@ enum cloud_state {
     CLOUD_ASLEEP,  /* something must be asked from the server first; nobody does */
     CLOUD_PROBING, /* the prober does */
     CLOUD_READY,   /* calls can be written */
-    CLOUD_REFUSED, /* this server cannot be used: refused says why */
+    CLOUD_FAILED,  /* it could not, which is the answer to one call: failing, or the next one */
+    CLOUD_REFUSED, /* this server cannot be used: why says why */
 };
 
 struct cloud_call {
@@ -41,7 +42,8 @@ struct cloud {
     enum cloud_state state;
     int failed; /* how the latest probe ended */
     struct err why;
-    struct err notes[2]; /* empty: told */
+    struct cloud_call *failing; /* in FAILED: the call that is told so, until it ends; or NULL */
+    struct err notes[2];        /* empty: told */
     struct cloud_call *calls;
     uint64_t ns;
     /* The thread that decodes, or in PROBING the prober. */
@@ -64,8 +66,13 @@ int cloud_forked(struct err *err);
 /* With the lock held: */
 bool cloud_wake_prober(struct cloud *c); /* from ASLEEP to PROBING; false: no thread */
 int cloud_wait_ready(struct cloud *c, struct err *err);
-/* What has been asked meanwhile goes out, or is told why not. */
+/* What has been asked meanwhile goes out, the oldest first, or is told why not. */
 void cloud_unpark(struct cloud *c, int rc, const struct err *why);
+/* A probe that fails is the answer to one call, as it is in step: in FAILED, the oldest one that
+ * waits is told. The next probe is for the next call, when this one is committed; where it is
+ * dropped, the next one is told. */
+void cloud_charge(struct cloud *c);
+void cloud_charged(struct cloud_call *call, bool committed);
 /* The handle alone. */
 void cloud_free_handle(struct cloud_call *call);
 

@@ -9,6 +9,7 @@
 /* The handle goes; what the network thread still has, it frees. Under the lock. */
 static void let_go(struct cloud_call *call)
 {
+    cloud_charged(call, call->committed);
     if (call->sent && !call->wire->answer.ended)
         wire_drop(call->cloud->wire, call->wire);
     else

@@ -139,6 +139,8 @@ static int meet(struct decode *d, struct ahead_token *e)
     enum teller_from from;
     uint64_t clock = os_now_ns();
     e->met = true;
+    if (!e->bytes && d->cloud && gate_counts_bytes(d->gate)) /* the server was not known then */
+        e->bytes = d->cloud->bytes(d->cloud->arg, session_ids(d->session), e->at);
     e->answered = known(d, e->at, &e->answer, &from);
     d->stats->cloud_ms += lap(&clock); /* a reply that is under way may bring it */
     if (e->answered) {

@@ -10,6 +10,7 @@
 
 /* The server's ways, set by the test. */
 static _Atomic int tokenize, text_only, takes_gzip, sglang, slow, down, shift;
+static _Atomic int down_for, probes; /* so many requests more are refused; seen of /v1/models */
 
 /* Our tokenizer: a byte is a token, 'x' is 7. */
 static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
@@ -62,7 +63,8 @@ static bool serve(const struct crowd_request *r)
     char json[4096], ids[3000];
     if (slow && !crowd_pause(r, 150))
         return false;
-    if (down)
+    probes += strcmp(r->path, "/v1/models") == 0;
+    if (down || (down_for && down_for--))
         return crowd_json(r, "503 Down", "{}");
     if (strcmp(r->path, "/v1/models") == 0)
         return crowd_json(r, "200 OK",
@@ -210,6 +212,61 @@ static void test_background(void)
     cloud_close(c);
 }
 
+/* Five calls made at once while the server fails three times: what each gets, in the order in which
+ * they end. What '-' says is dropped before it ends. */
+static void together(const char *ends, size_t ahead)
+{
+    struct cloud *c;
+    struct cloud_call *calls[5] = { NULL };
+    struct err err = { "" };
+    const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
+    size_t n = strlen(ends), asked = 0;
+    down_for = 3 * 2; /* each is tried twice */
+    probes = 0;
+    CHECK(begin(&c, o, &err) == OK);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = 77;
+        for (; asked < n && asked <= i + ahead; asked++)
+            CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, &calls[asked], &err) == OK);
+        if (ends[i] == '-') {
+            cloud_drop(calls[i]);
+            continue;
+        }
+        int rc = cloud_take(calls[i], &id, &err);
+        CHECK(cloud_done(calls[i]) && rc == (ends[i] == 'x' ? ERR_NET : OK) && (rc || id == 7));
+        CHECK(rc == OK || strstr(err.msg, "503"));
+        cloud_commit(calls[i]);
+    }
+    CHECK(down_for == 0 && probes == 3 * 2 + 1);
+    cloud_close(c);
+}
+
+/* A probe that fails is one call's fault, however many wait for it. */
+static void test_one_at_a_time(void)
+{
+    for (size_t ahead = 0; ahead < 5; ahead++)
+        together("xxx77", ahead);
+    together("xxx77", 5);
+    together("-xxx7", 4); /* the one dropped may have been told */
+    struct cloud *c;
+    struct cloud_call *calls[3];
+    struct err err = { "" };
+    uint32_t id = 77;
+    down_for = 2;
+    CHECK(begin(&c, (struct cloud_options){ .api = CLOUD_OPENAI, .background = true }, &err) == OK);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, &calls[i], &err) == OK);
+    CHECK(cloud_take(calls[0], &id, &err) == ERR_NET);
+    CHECK(cloud_call_bytes(calls[1]) == 0 && cloud_bytes(c, (const uint32_t[]){ 5 }, 1) == 0);
+    CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET); /* before its turn */
+    cloud_drop(calls[0]); /* so the next one is told */
+    CHECK(cloud_take(calls[2], &id, &err) == ERR_NET && id == 77);
+    cloud_commit(calls[1]);
+    cloud_commit(calls[2]);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
+    cloud_close(c);
+}
+
 int main(void)
 {
     crowd_open(serve);
@@ -217,6 +274,7 @@ int main(void)
     test_text();
     test_gzip();
     test_background();
+    test_one_at_a_time();
     crowd_close();
     return 0;
 }

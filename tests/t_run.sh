@@ -103,6 +103,17 @@ for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
         [ "$(field cloud)" -gt 0 ] && [ "$(field fallback)" -gt 0 ] || fail "faults: $limit: none"
     done
 done
+for seed in 2 5; do # a server that is asked in the background who it is, and fails at that, too
+    for ahead in 0 1 8; do
+        start_cloud --fault 500:0.8 --latency 3 --jitter 3 --seed $seed
+        expect 0 --question 4 --policy always -n 24 --json --cloud-url "$url" --cloud-api openai \
+            --ahead $ahead
+        stop_cloud
+        tokens >"$dir/ahead$ahead"
+        echo "$(field held) $(field committed)" >>"$dir/ahead$ahead"
+        cmp -s "$dir/ahead0" "$dir/ahead$ahead" || fail "probe fails, seed $seed: $ahead differs"
+    done
+done
 expect 0 --question 4 --policy always --json --ahead 8 --max-wasted-calls 1
 [ "$(field wasted)" -le 1 ] || fail "--max-wasted-calls 1: $(field wasted) were"
 
