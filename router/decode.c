@@ -1,6 +1,7 @@
 #include "router/decode.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/base.h"
 #include "kernels/os.h"
@@ -95,10 +96,22 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     return t->score < o->threshold;
 }
 
+/* Sleep until then, or a signal. */
+static void rest(uint64_t until)
+{
+    uint64_t now = os_now_ns();
+    uint64_t ns = until > now ? until - now : 0;
+    const struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+    if (ns)
+        nanosleep(&t, NULL);
+}
+
 static int evaluate(struct decode *d, const uint32_t *ids, size_t n)
 {
     uint64_t clock = os_now_ns();
     int rc = session_eval(d->session, ids, n, d->o->stop, d->err);
+    if (d->o->step_ns)
+        rest(clock + d->o->step_ns);
     d->stats->edge_ms += lap(&clock);
     return rc;
 }

@@ -49,6 +49,8 @@ struct decode_options {
     bool cloud_required; /* a fault ends the run with its error; limits do not */
     size_t max_tokens;
     uint64_t seed;            /* of the random policy */
+    uint64_t step_ns;         /* an evaluation lasts at least this long: a slower machine, for
+                                 experiments; 0: as long as it takes */
     const char *const *stops; /* stop strings, NULL-ended, or NULL */
     const _Atomic int *stop;  /* interrupted by the user, or NULL */
     /* Called for each token in order; false ends the text (finish "stop"). May be NULL. */

@@ -15,6 +15,7 @@
 #include "tools/setting.h"
 #include "tools/stand_in.h"
 #include "tools/stand_in_engine.h"
+#include "tools/stand_in_send.h"
 #include "tools/stand_in_serve.h"
 
 enum {
@@ -160,9 +161,10 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
     s->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, stand_in_serve_request, &s->serve, MHD_OPTION_EXTERNAL_LOGGER, quiet,
         NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
-        stand_in_serve_done, &s->serve, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        stand_in_serve_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION, stand_in_send_connection,
+        NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)(needs_headers(&o->faults) ? MORE_HEADERS : HEADERS), MHD_OPTION_ARRAY,
         s->tls_cert ? tls : tls + 2, MHD_OPTION_END);
     if (s->daemon)
@@ -200,14 +202,17 @@ static int start(struct stand_in *s, const struct stand_in_options *o, const cha
                                         .jitter_ms = o->jitter_ms,
                                         .up = o->up,
                                         .down = o->down,
-                                        .loss = o->loss };
+                                        .loss = o->loss,
+                                        .trips = o->trips };
     return start_daemon(s, o, err);
 }
 
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err)
 {
     *out = NULL;
-    const char *path = o->model ? o->model : demo_path("cloud.gguf");
+    const char *path = o->model || o->oracle ? o->model : demo_path("cloud.gguf");
+    if (o->oracle && !path)
+        path = "oracle";
     if (!path)
         return err_set(err, ERR_IO, "the demo pair's cloud model is not found; name one with -m");
     struct stand_in *s = calloc(1, sizeof(*s));

@@ -11,13 +11,23 @@
 
 struct err;
 struct stand_in;
+struct tokenizer;
+
+/* Answers in place of a model: the next token is a function of the prefix, which any thread may
+ * call, and which may take its time. */
+struct stand_in_oracle {
+    uint32_t (*next)(void *arg, const uint32_t *ids, size_t n);
+    void *arg;
+    const struct tokenizer *tokenizer; /* for text; its size is the vocabulary; borrowed */
+};
 
 struct stand_in_options {
-    const char *model; /* path; NULL: the demo pair's cloud model */
-    const char *isa;   /* as --isa */
-    const char *kv;    /* "f32" or "f16"; NULL: f32 */
-    const char *host;  /* address to listen on; NULL: 127.0.0.1 */
-    const char *key;   /* asked of every request but /health and the like; NULL: none */
+    const char *model;                    /* path; NULL: the demo pair's cloud model */
+    const struct stand_in_oracle *oracle; /* or NULL; copied; then model is its name alone */
+    const char *isa;                      /* as --isa */
+    const char *kv;                       /* "f32" or "f16"; NULL: f32 */
+    const char *host;                     /* address to listen on; NULL: 127.0.0.1 */
+    const char *key; /* asked of every request but /health and the like; NULL: none */
     const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
     enum stand_in_server server;    /* which one is played */
     size_t threads;                 /* of the engine; 0: all processors */
@@ -29,9 +39,10 @@ struct stand_in_options {
     unsigned latency_ms, jitter_ms; /* as in struct stand_in_net (stand_in_draw.h) */
     uint64_t up, down;              /* bytes a second of a connection; 0: no limit */
     double loss;                    /* share of packets, 0 to 1 */
-    struct stand_in_faults faults;  /* what happens to completions besides */
-    uint64_t seed;                  /* of all that is drawn */
-    size_t context;                 /* 0: the model's, at most 4,096 */
+    unsigned trips; /* round trips that a new connection costs before its first completion */
+    struct stand_in_faults faults; /* what happens to completions besides */
+    uint64_t seed;                 /* of all that is drawn */
+    size_t context;                /* 0: the model's, at most 4,096 */
 };
 
 /* Listens and answers from its own threads until closed. ERR_NET: port in use, or the certificate

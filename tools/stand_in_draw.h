@@ -22,6 +22,7 @@ struct stand_in_net {
     unsigned latency_ms, jitter_ms; /* of a round trip */
     uint64_t up, down;              /* bytes a second of one connection; 0: no limit */
     double loss;                    /* share of packets lost */
+    unsigned trips;                 /* round trips of a new connection */
 };
 
 /* Nanoseconds that a question of up bytes and its answer of down bytes spend on their way, beside

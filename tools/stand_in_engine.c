@@ -50,8 +50,10 @@ struct stand_in_engine {
     struct kernels kernels;
     struct pool *pool;
     struct model *model;
-    struct tokenizer *tokenizer;
-    size_t size; /* ids that may be picked */
+    struct tokenizer *own; /* the model's, or NULL */
+    const struct tokenizer *tokenizer;
+    struct stand_in_oracle oracle; /* next NULL: there is a model */
+    size_t size, vocab, trained;   /* size: ids that may be picked */
     size_t limit, waiting;
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -135,6 +137,11 @@ static bool step(struct stand_in_job *j, uint32_t *id, int *rc)
     struct stand_in_engine *e = j->engine;
     struct session *s = j->slot->session;
     size_t have = j->n + j->text.n; /* changed by this thread alone while the job runs */
+    if (e->oracle.next) {
+        *rc = atomic_load(&j->stop) ? ERR_STOP : OK;
+        *id = *rc ? 0 : e->oracle.next(e->oracle.arg, j->ids, have);
+        return !*rc;
+    }
     if (!j->fed && !j->text.n)
         j->cached = j->fed = stand_in_slots_enter(j->slot, j->ids, j->n);
     size_t more = have - j->fed < SESSION_CHUNK ? have - j->fed : (size_t)SESSION_CHUNK;
@@ -215,7 +222,7 @@ static int open_parts(struct stand_in_engine *e, const struct weights *w,
     e->limit = o->queue ? o->queue : (size_t)QUEUE;
     int rc = kernels_pick(&e->kernels, o->isa, cpu_detect(), err);
     if (rc == OK)
-        rc = tokenizer_open(&e->tokenizer, w, err);
+        rc = tokenizer_open(&e->own, w, err);
     if (rc == OK)
         rc = pool_open(&e->pool, o->threads, err);
     if (rc == OK)
@@ -223,6 +230,9 @@ static int open_parts(struct stand_in_engine *e, const struct weights *w,
     if (rc)
         return rc;
     const struct model_config *c = model_config(e->model);
+    e->tokenizer = e->own;
+    e->vocab = c->vocab;
+    e->trained = c->context;
     e->size = tokenizer_size(e->tokenizer);
     if (e->size > c->vocab)
         e->size = c->vocab;
@@ -244,6 +254,17 @@ static int open_parts(struct stand_in_engine *e, const struct weights *w,
     return rc ? rc : start_workers(e, workers, err);
 }
 
+static int open_oracle(struct stand_in_engine *e, const struct stand_in_options *o, struct err *err)
+{
+    e->oracle = *o->oracle;
+    e->tokenizer = e->oracle.tokenizer;
+    e->size = e->vocab = tokenizer_size(e->tokenizer);
+    e->limit = o->queue ? o->queue : (size_t)QUEUE;
+    e->trained = e->slots.context = o->context ? o->context : (size_t)CONTEXT_MAX;
+    int rc = stand_in_slots_open(&e->slots, o->slots, err);
+    return rc ? rc : start_workers(e, WORKERS_MAX, err);
+}
+
 int stand_in_engine_open(struct stand_in_engine **out, const char *path,
                          const struct stand_in_options *o, struct err *err)
 {
@@ -256,10 +277,15 @@ int stand_in_engine_open(struct stand_in_engine **out, const char *path,
     pthread_cond_init(&e->work, NULL);
     e->queue.end = &e->queue.first;
     e->ready.end = &e->ready.first;
-    int rc = weights_open(&w, path, err);
-    if (rc == OK)
-        rc = open_parts(e, w, o, err);
-    weights_close(w);
+    int rc = OK;
+    if (o->oracle) {
+        rc = open_oracle(e, o, err);
+    } else {
+        rc = weights_open(&w, path, err);
+        if (rc == OK)
+            rc = open_parts(e, w, o, err);
+        weights_close(w);
+    }
     if (rc) {
         stand_in_engine_close(e);
         return rc;
@@ -280,8 +306,7 @@ void stand_in_engine_close(struct stand_in_engine *e)
         pthread_join(e->workers[i], NULL);
     stand_in_slots_close(&e->slots);
     model_close(e->model);
-    if (e->tokenizer)
-        tokenizer_close(e->tokenizer);
+    tokenizer_close(e->own);
     pool_close(e->pool);
     pthread_cond_destroy(&e->work);
     pthread_mutex_destroy(&e->lock);
@@ -290,7 +315,7 @@ void stand_in_engine_close(struct stand_in_engine *e)
 
 size_t stand_in_engine_vocab(const struct stand_in_engine *e)
 {
-    return model_config(e->model)->vocab;
+    return e->vocab;
 }
 
 size_t stand_in_engine_context(const struct stand_in_engine *e)
@@ -300,7 +325,7 @@ size_t stand_in_engine_context(const struct stand_in_engine *e)
 
 size_t stand_in_engine_trained(const struct stand_in_engine *e)
 {
-    return model_config(e->model)->context;
+    return e->trained;
 }
 
 size_t stand_in_engine_slots(struct stand_in_engine *e)

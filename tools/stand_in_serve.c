@@ -39,9 +39,9 @@ struct exchange {
     struct stand_in_say say;
     struct stand_in_send send;
     const struct stand_in_fault *fault;
-    uint64_t key, way; /* way: nanoseconds */
-    size_t next;       /* event */
-    bool broken;       /* an error event has been sent */
+    uint64_t key, way, trips; /* nanoseconds; trips: of a new connection */
+    size_t next;              /* event */
+    bool broken;              /* an error event has been sent */
 };
 
 /* Queues what x->send holds. header, value: one more, or NULL. */
@@ -249,7 +249,7 @@ static enum MHD_Result whole(struct exchange *x, struct stand_in_text *t)
     }
     if (!print(out, json) || (f && f->text && !f->text(out)))
         return MHD_NO;
-    x->way = stand_in_draw_way(&x->s->net, x->key, x->received, out->n);
+    x->way = x->trips + stand_in_draw_way(&x->s->net, x->key, x->received, out->n);
     if (!due(x, t, t->n - 1))
         return MHD_NO;
     return queue(x, 200, f && f->type ? f->type : media(x), !(f && f->no_length),
@@ -282,7 +282,7 @@ static enum MHD_Result complete(struct exchange *x)
     enum MHD_Result rc;
     x->key = stand_in_draw_key(s->draw, x->ask.ids, x->ask.n);
     x->fault = stand_in_fault_draw(&s->faults, x->key);
-    x->way = stand_in_draw_way(&s->net, x->key, x->received, 0);
+    x->way = x->trips + stand_in_draw_way(&s->net, x->key, x->received, 0);
     x->send.way = x->fault ? x->fault->way : WAY_WHOLE;
     if (failed(x, &rc))
         return rc;
@@ -457,6 +457,8 @@ static struct exchange *begin(struct stand_in_serve *s, struct MHD_Connection *c
     x->start = os_now_ns();
     if (s->net.up && header)
         x->due = x->start + header->header_size * UINT64_C(1000000000) / s->net.up;
+    if (stand_in_send_first(c))
+        x->trips = s->net.trips * (uint64_t)s->net.latency_ms * 1000000;
     stand_in_hold_enter(&s->hold);
     return x;
 }

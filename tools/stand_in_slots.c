@@ -12,10 +12,11 @@ static const size_t budget = (size_t)512 << 20;
 
 int stand_in_slots_open(struct stand_in_slots *s, size_t n, struct err *err)
 {
-    int rc = session_open(&s->slot[0].session, s->model, s->pool, s->context, s->kv, err);
+    int rc = s->model ? session_open(&s->slot[0].session, s->model, s->pool, s->context, s->kv, err)
+                      : OK;
     if (rc)
         return rc;
-    size_t fit = budget / session_bytes(s->slot[0].session);
+    size_t fit = s->model ? budget / session_bytes(s->slot[0].session) : (size_t)SLOTS_MAX;
     if (!n)
         n = fit < SLOTS_MIN ? (size_t)SLOTS_MIN : fit;
     s->n = n < SLOTS_MAX ? n : (size_t)SLOTS_MAX;
@@ -61,7 +62,7 @@ static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, 
 /* Where memory is short, fewer slots do as well. */
 static struct stand_in_slot *ready(struct stand_in_slots *s, struct stand_in_slot *slot)
 {
-    if (slot->session ||
+    if (slot->session || !s->model ||
         session_open(&slot->session, s->model, s->pool, s->context, s->kv, NULL) == OK) {
         slot->used = ++s->clock;
         return slot;

@@ -23,7 +23,7 @@ struct stand_in_slot {
 };
 
 struct stand_in_slots {
-    const struct model *model;
+    const struct model *model; /* NULL: no sessions, nothing is kept */
     struct pool *pool;
     size_t context, n; /* n: how many there may be */
     enum kvcache kv;
