@@ -1,285 +1,126 @@
-#include <curl/curl.h>
+#include "net/cloud.h"
+
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/base.h"
 #include "kernels/os.h"
-#include "net/buf.h"
-#include "net/cloud.h"
-#include "net/dialect.h"
-#include "net/http.h"
-#include "net/jsonin.h"
+#include "net/caches.h"
+#include "net/cloud_in.h"
 
-enum { TIMEOUT_MS = 10000, MAX_REPLY = 1 << 20, MAX_NAME = 512, MESSAGE = 200 };
+enum { TIMEOUT_MS = 10000, MAX_REPLY = 1 << 20 };
 
-struct cloud {
-    struct http *http;
-    const struct dialect *dialect;
-    char *base; /* URL without a slash at its end */
-    char *key;
-    char *model, *model_json; /* NULL: not named */
-    bool settled;             /* the model's name is known, or known to be none */
-    struct buf url, body;
-    uint64_t timeout_ns;
-    size_t vocab;
-    const _Atomic int *stop;
-    struct cloud_ledger ledger;
-};
-
-static const char *const api_names[] = { "auto", "openai", "llamacpp" };
-
-bool cloud_api_parse(enum cloud_api *out, const char *name)
+int cloud_no_memory(struct err *err)
 {
-    for (size_t i = 0; i < sizeof(api_names) / sizeof(api_names[0]); i++)
-        if (strcmp(name, api_names[i]) == 0) {
-            *out = (enum cloud_api)i;
-            return true;
-        }
-    return false;
+    return err_set(err, ERR_NOMEM, "cloud: out of memory");
 }
 
-const char *cloud_api_name(enum cloud_api api)
+/* What is kept is kept for this server. */
+static int name_caches(struct cloud *c, struct err *err)
 {
-    return api_names[api];
+    if (!c->o.caches)
+        return OK;
+    return caches_server(c->o.caches, c->model ? c->model : c->base,
+                         cloud_api_name(c->dialect->api), err);
 }
 
-/* One part of a parsed URL, compared with nothing: is it there? */
-static bool has_part(CURLU *u, CURLUPart part)
+static int probed(struct cloud *c, int rc, struct err *why)
 {
-    char *text = NULL;
-    bool there = curl_url_get(u, part, &text, 0) == CURLUE_OK;
-    curl_free(text);
-    return there;
+    if (rc == OK)
+        rc = name_caches(c, why);
+    bool passing = rc == ERR_NET || rc == ERR_STOP || rc == ERR_NOMEM;
+    wire_lock(c->wire);
+    c->failed = rc;
+    c->why = *why;
+    c->state = rc == OK ? CLOUD_READY : passing ? CLOUD_FAILED : CLOUD_REFUSED;
+    if (c->state == CLOUD_FAILED)
+        cloud_charge(c);
+    else
+        cloud_unpark(c, rc, why);
+    wire_tell(c->wire);
+    wire_unlock(c->wire);
+    return rc;
 }
 
-static const char *url_fault(CURLU *u, const char *url)
+static void *prober(void *arg)
 {
-    for (const char *c = url; *c; c++)
-        if (*c <= 0x20 || *c > 0x7e)
-            return "holds blanks or characters that are not ASCII";
-    if (strlen(url) > 2000)
-        return "is too long";
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return "must begin with http:// or https://";
-    if (curl_url_set(u, CURLUPART_URL, url, 0))
-        return "is not a URL";
-    if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
-        return "must not hold a name or password (an API key is read from a file or the "
-               "environment)";
-    if (has_part(u, CURLUPART_QUERY) || has_part(u, CURLUPART_FRAGMENT))
-        return "must end before ? or #";
+    struct cloud *c = arg;
+    struct err why = { "" };
+    probed(c, probe_run(c, &why), &why);
     return NULL;
 }
 
-/* *base: url without "/" and "/v1" at its end. */
-static int check_url(char **base, const char *url, struct err *err)
+bool cloud_wake_prober(struct cloud *c)
 {
-    if (!url || !*url)
-        return err_set(err, ERR_ARG, "cloud: no URL");
-    CURLU *u = curl_url();
-    if (!u)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    const char *fault = url_fault(u, url);
-    curl_url_cleanup(u);
-    /* What is before an @ may be a secret: it is not repeated. */
-    if (fault)
-        return err_set(err, ERR_ARG, "cloud: the URL %s%s%s", strchr(url, '@') ? "" : url,
-                       strchr(url, '@') ? "" : " ", fault);
-    size_t n = strlen(url);
-    while (n && url[n - 1] == '/')
-        n--;
-    if (n > 3 && memcmp(url + n - 3, "/v1", 3) == 0)
-        n -= 3;
-    *base = malloc(n + 1);
-    if (!*base)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    memcpy(*base, url, n);
-    (*base)[n] = 0;
-    return OK;
+    if (c->prober_runs)
+        pthread_join(c->prober, NULL); /* it has ended, or is about to */
+    c->state = CLOUD_PROBING;
+    c->prober_runs = pthread_create(&c->prober, NULL, prober, c) == 0;
+    if (!c->prober_runs)
+        c->state = CLOUD_ASLEEP;
+    return c->prober_runs;
 }
 
-/* The server's words as one short line; where it repeats the key, that is blotted out. */
-static void server_line(const struct cloud *c, char *out, size_t cap, const char *text, size_t n)
+/* Everything comes from a file: what was the server, too, so that calls are as large as then. */
+static int open_replay(struct cloud *c, struct err *err)
 {
-    struct buf clean = { 0 };
-    size_t k = c->key ? strlen(c->key) : 0;
-    for (size_t i = 0; i < n && clean.n < 4 * cap;) {
-        bool secret = k && n - i >= k && memcmp(text + i, c->key, k) == 0;
-        if (!buf_add(&clean, secret ? "***" : text + i, secret ? 3 : 1))
-            break;
-        i += secret ? k : 1;
-    }
-    jsonin_line(out, cap, clean.p ? clean.p : "", clean.n);
-    buf_free(&clean);
-}
-
-/* A reply with a status other than 200: which kind of failure, with the server's own words. */
-static int status_error(const struct cloud *c, const char *url, const struct http_reply *r,
-                        struct err *err)
-{
-    char line[MESSAGE] = "";
-    long s = r->status;
-    bool passing = s < 300 || s >= 500 || s == 408 || s == 425 || s == 429 || s == 302 ||
-                   s == 303 || s == 307 || s == 304;
-    int code = passing ? ERR_NET : ERR_REMOTE;
-    if (s >= 300 && s < 400) {
-        if (r->location)
-            server_line(c, line, sizeof(line), r->location, strlen(r->location));
-        return err_set(err, code, "cloud %s: status %ld: redirects are not followed (to %s)", url,
-                       s, *line ? line : "nowhere");
-    }
-    json_t *root;
-    struct err ignored;
-    if (jsonin_parse(&root, r->body, r->n, &ignored) == OK) {
-        const char *text = dialect_message(root);
-        if (text)
-            server_line(c, line, sizeof(line), text, strlen(text));
-    }
-    json_decref(root);
-    return err_set(err, code, "cloud %s: status %ld%s%s", url, s, *line ? ": " : "", line);
-}
-
-/* Put what and the URL in front of a message of a lower layer, without the key. */
-static int prefixed(const struct cloud *c, struct err *err, int code, const char *url,
-                    const struct err *low)
-{
-    char line[MESSAGE];
-    server_line(c, line, sizeof(line), low->msg, strlen(low->msg));
-    return err_set(err, code, "cloud %s: %s", url, line);
-}
-
-/* One exchange; OK with *root for status 200 and JSON, else an error that names the URL. *status
- * is 0 where no reply came. */
-static int exchange(struct cloud *c, const char *path, const struct buf *body, uint64_t deadline,
-                    json_t **root, long *status, struct err *err)
-{
-    struct http_reply r;
-    struct err low = { "" };
-    *root = NULL;
-    *status = 0;
-    c->url.n = 0;
-    if (!buf_str(&c->url, c->base) || !buf_str(&c->url, path) || !buf_add(&c->url, "", 1))
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    const char *url = c->url.p;
-    int rc =
-        http_request(c->http, url, body ? body->p : NULL, body ? body->n : 0, deadline, &r, &low);
-    c->ledger.bytes_up = http_bytes_up(c->http);
-    c->ledger.bytes_down = http_bytes_down(c->http);
-    if (rc)
-        return prefixed(c, err, rc, url, &low);
-    *status = r.status;
-    if (r.status != 200)
-        return status_error(c, url, &r, err);
-    if (jsonin_parse(root, r.body, r.n, &low) == OK)
-        return OK;
-    char begin[48];
-    server_line(c, begin, sizeof(begin), r.body ? r.body : "", r.n);
-    return err_set(err, ERR_NET, "cloud %s: the reply is %s (it begins: %s)", url, low.msg,
-                   *begin ? begin : "with nothing");
-}
-
-static int set_model(struct cloud *c, const char *name, size_t n, struct err *err)
-{
-    json_t *s = n && n <= MAX_NAME ? json_stringn(name, n) : NULL;
-    if (!s)
-        return err_set(err, ERR_ARG, "cloud: a model's name must be 1 to %d bytes of UTF-8",
-                       MAX_NAME);
-    size_t quoted = json_dumpb(s, NULL, 0, JSON_ENCODE_ANY);
-    char *model = malloc(n + 1), *text = malloc(quoted + 1);
-    if (!model || !text || json_dumpb(s, text, quoted, JSON_ENCODE_ANY) != quoted) {
-        json_decref(s);
-        free(model);
-        free(text);
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    }
-    json_decref(s);
-    memcpy(model, name, n);
-    model[n] = text[quoted] = 0;
-    c->model = model;
-    c->model_json = text;
-    c->settled = true;
-    return OK;
-}
-
-/* Does the server offer llama.cpp's /props? */
-static int ask_props(struct cloud *c, bool *llamacpp, uint64_t deadline, struct err *err)
-{
-    json_t *root;
-    long status;
-    int rc = exchange(c, "/props", NULL, deadline, &root, &status, err);
-    *llamacpp = rc == OK && json_is_object(json_object_get(root, "default_generation_settings"));
-    json_decref(root);
-    /* A server that answers anything at all has told that this is not its path. */
-    return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
-}
-
-/* Learn the model's name from /v1/models and, where it is still open, the dialect. */
-static int settle(struct cloud *c, uint64_t deadline, struct err *err)
-{
-    json_t *root;
-    long status;
-    int rc = exchange(c, "/v1/models", NULL, deadline, &root, &status, err);
-    const json_t *first = json_array_get(json_object_get(root, "data"), 0);
-    const json_t *id = json_object_get(first, "id");
-    const char *owner = json_string_value(json_object_get(first, "owned_by"));
-    bool unknown_path = status == 404 || status == 405 || status == 501;
-    if (rc == OK && owner && strcmp(owner, "sglang") == 0)
-        rc = err_set(err, ERR_REMOTE,
-                     "cloud %s: this is SGLang, whose completions hold no token ids", c->base);
-    else if (rc && unknown_path)
-        rc = OK;
-    if (rc == OK && json_string_length(id) && !c->model)
-        rc = set_model(c, json_string_value(id), json_string_length(id), err);
-    bool llamacpp = owner && strcmp(owner, "llamacpp") == 0;
-    bool told = llamacpp || (owner && (strcmp(owner, "vllm") == 0 || strcmp(owner, "mizzle") == 0));
-    json_decref(root);
+    const char *model = caches_model(c->o.caches), *api = caches_api(c->o.caches);
+    enum cloud_api of;
+    int rc = caches_server(c->o.caches, c->model, NULL, err);
     if (rc)
         return rc;
-    if (!c->dialect) {
-        if (!told && (rc = ask_props(c, &llamacpp, deadline, err)) != OK)
-            return rc;
-        c->dialect = llamacpp ? &dialect_llamacpp : &dialect_openai;
-    }
-    c->settled = true;
-    return OK;
-}
-
-static uint64_t deadline_of(const struct cloud *c)
-{
-    return os_now_ns() + c->timeout_ns;
+    if (!model || !api || !cloud_api_parse(&of, api) || of == CLOUD_AUTO)
+        return err_set(err, ERR_FORMAT, "replay: dialect: expected one that is known, found %s",
+                       api ? api : "none");
+    bool named = strncmp(model, "http://", 7) != 0 && strncmp(model, "https://", 8) != 0;
+    if (named && !c->model)
+        rc = cloud_set_model(c, model, strlen(model), err);
+    c->dialect = dialect_of(of);
+    c->gzip = c->o.compress;
+    c->info = (struct cloud_info){ .api = of, .model = c->model, .ids = true };
+    c->state = CLOUD_READY;
+    return rc;
 }
 
 static int open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
 {
-    int rc = check_url(&c->base, o->url, err);
+    int rc = c->replay ? OK : cloud_url_check(&c->base, o->url, err);
     if (rc)
         return rc;
-    if (o->key) {
-        c->key = malloc(strlen(o->key) + 1);
-        if (!c->key)
-            return err_set(err, ERR_NOMEM, "cloud: out of memory");
-        memcpy(c->key, o->key, strlen(o->key) + 1);
-    }
-    const struct http_options http = { .key = o->key,
-                                       .ca = o->ca,
-                                       .max_reply = o->max_reply ? o->max_reply : MAX_REPLY,
-                                       .stop = o->stop };
-    rc = http_open(&c->http, &http, err);
+    const struct wire_options w = {
+        .http = { .key = o->key,
+                  .ca = o->ca,
+                  .max_reply = o->max_reply ? o->max_reply : MAX_REPLY },
+        .stop = o->stop,
+    };
+    rc = wire_open(&c->wire, &w, err);
     if (rc == OK && o->model)
-        rc = set_model(c, o->model, strlen(o->model), err);
+        rc = cloud_set_model(c, o->model, strlen(o->model), err);
     if (rc)
         return rc;
-    if (o->api != CLOUD_AUTO) {
+    if (c->replay)
+        return open_replay(c, err);
+    if (o->api != CLOUD_AUTO)
         c->dialect = dialect_of(o->api);
-        c->settled = c->settled || o->api == CLOUD_LLAMACPP; /* which serves one model, unnamed */
-        return OK;
+    if (!probe_needed(c)) {
+        c->info = (struct cloud_info){ .api = o->api, .ids = true };
+        c->state = CLOUD_READY;
+        return name_caches(c, err);
     }
+    if (o->background) {
+        wire_lock(c->wire);
+        bool runs = cloud_wake_prober(c);
+        wire_unlock(c->wire);
+        return runs ? OK : cloud_no_memory(err);
+    }
+    if (o->api != CLOUD_AUTO)
+        return OK;
     uint64_t start = os_now_ns();
-    rc = settle(c, deadline_of(c), err);
-    c->ledger.ns += os_now_ns() - start;
-    return rc;
+    struct err why = { "" };
+    rc = probed(c, probe_run(c, &why), &why);
+    c->ns += os_now_ns() - start;
+    return rc ? err_set(err, rc, "%s", why.msg) : OK;
 }
 
 int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *err)
@@ -288,12 +129,17 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     for (const char *k = o->key ? o->key : ""; *k; k++)
         if (*k <= 0x20 || *k > 0x7e)
             return err_set(err, ERR_ARG, "cloud: the API key must be one word of printable ASCII");
+    if (o->tokens > CLOUD_MAX_TOKENS)
+        return err_set(err, ERR_ARG, "cloud: tokens of one call: expected 1 to %d, found %zu",
+                       CLOUD_MAX_TOKENS, o->tokens);
     struct cloud *c = calloc(1, sizeof(*c));
     if (!c)
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+        return cloud_no_memory(err);
+    c->o = *o;
+    c->o.url = c->o.key = c->o.ca = c->o.model = NULL;
+    c->o.tokens = o->tokens ? o->tokens : 1;
+    c->replay = o->caches && caches_replays(o->caches);
     c->timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * UINT64_C(1000000);
-    c->vocab = o->vocab;
-    c->stop = o->stop;
     int rc = open_parts(c, o, err);
     if (rc) {
         cloud_close(c);
@@ -307,77 +153,96 @@ void cloud_close(struct cloud *c)
 {
     if (!c)
         return;
-    http_close(c->http);
-    buf_free(&c->url);
-    buf_free(&c->body);
-    if (c->key)
-        memset(c->key, 0, strlen(c->key));
-    free(c->key);
+    bool child = c->wire && wire_forked(c->wire);
+    wire_stop(c->wire);
+    if (c->prober_runs && !child)
+        pthread_join(c->prober, NULL);
+    while (c->calls) {
+        if (!child)
+            wire_free(c->calls->wire);
+        cloud_free_handle(c->calls);
+    }
+    wire_close(c->wire);
+    idtext_free(&c->list);
+    buf_free(&c->plain);
+    buf_free(&c->spare);
+    buf_free(&c->packed);
     free(c->base);
     free(c->model);
     free(c->model_json);
     free(c);
 }
 
-enum cloud_api cloud_dialect(const struct cloud *c)
+int cloud_wait_ready(struct cloud *c, struct err *err)
 {
-    return c->dialect->api;
+    if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c))
+        return cloud_no_memory(err);
+    uint64_t start = os_now_ns();
+    while (c->state == CLOUD_PROBING)
+        wire_wait(c->wire);
+    c->ns += os_now_ns() - start;
+    return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
 }
 
-const char *cloud_model(const struct cloud *c)
+int cloud_forked(struct err *err)
 {
-    return c->model;
+    return err_set(err, ERR_ARG, "cloud: the connection belongs to the parent process");
 }
 
-const struct cloud_ledger *cloud_ledger(const struct cloud *c)
+int cloud_ready(struct cloud *c, struct err *err)
 {
-    return &c->ledger;
-}
-
-static int ask(struct cloud *c, const struct ask *a, uint64_t deadline, uint32_t *out,
-               struct err *err)
-{
-    json_t *root;
-    long status;
-    struct err low = { "" };
-    c->body.n = 0;
-    if (!c->dialect->request(&c->body, a))
-        return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    int rc = exchange(c, c->dialect->path, &c->body, deadline, &root, &status, err);
-    if (rc)
-        return rc;
-    const char *words = dialect_message(root);
-    uint32_t id = 0;
-    if (words && json_object_get(root, "error")) /* an error dressed as success */
-        rc = err_set(&low, ERR_NET, "the server says: %s", words);
-    else
-        rc = c->dialect->reply(&id, root, a, &low);
-    if (rc)
-        rc = prefixed(c, err, rc, c->url.p, &low);
-    else
-        *out = id;
-    json_decref(root);
+    if (wire_forked(c->wire))
+        return cloud_forked(err);
+    wire_lock(c->wire);
+    int rc = cloud_wait_ready(c, err);
+    if (c->state == CLOUD_FAILED && !c->failing)
+        c->state = CLOUD_ASLEEP; /* the caller has been told */
+    wire_unlock(c->wire);
     return rc;
 }
 
-int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err)
+enum cloud_api cloud_dialect(struct cloud *c)
 {
-    if (!n)
-        return err_set(err, ERR_ARG, "cloud: no tokens to continue");
-    for (size_t i = 0; i < n; i++)
-        if (ids[i] >= c->vocab)
-            return err_set(err, ERR_ARG, "cloud: token %zu: expected an id below %zu, found %u", i,
-                           c->vocab, (unsigned)ids[i]);
-    if (c->stop && atomic_load(c->stop))
-        return err_set(err, ERR_STOP, "cloud: interrupted");
-    uint64_t start = os_now_ns(), deadline = deadline_of(c);
-    int rc = c->settled ? OK : settle(c, deadline, err);
-    const struct ask a = { c->model_json, ids, n, c->vocab };
-    if (rc == OK)
-        rc = ask(c, &a, deadline, out, err);
-    c->ledger.ns += os_now_ns() - start;
-    c->ledger.calls++;
-    c->ledger.tokens += rc == OK;
-    c->ledger.faults += rc != OK && rc != ERR_STOP;
-    return rc;
+    if (c->o.api != CLOUD_AUTO && !c->replay)
+        return c->o.api;
+    return cloud_ready(c, NULL) == OK ? c->dialect->api : CLOUD_AUTO;
+}
+
+const char *cloud_model(struct cloud *c)
+{
+    return cloud_ready(c, NULL) == OK ? c->model : NULL;
+}
+
+const struct cloud_ledger *cloud_ledger(struct cloud *c)
+{
+    if (wire_forked(c->wire))
+        return &c->shown;
+    wire_lock(c->wire);
+    c->shown = *wire_ledger(c->wire);
+    c->shown.ns = c->ns;
+    wire_unlock(c->wire);
+    return &c->shown;
+}
+
+void cloud_say(struct cloud *c, size_t slot, const char *text)
+{
+    wire_lock(c->wire);
+    err_set(&c->notes[slot], OK, "cloud %s: %s", c->base, text);
+    wire_unlock(c->wire);
+}
+
+bool cloud_note(struct cloud *c, struct err *note)
+{
+    bool some = false;
+    if (wire_forked(c->wire))
+        return false;
+    wire_lock(c->wire);
+    for (size_t i = 0; i < sizeof(c->notes) / sizeof(c->notes[0]) && !some; i++) {
+        some = c->notes[i].msg[0];
+        if (some)
+            *note = c->notes[i];
+        c->notes[i].msg[0] = 0;
+    }
+    wire_unlock(c->wire);
+    return some;
 }

@@ -1,35 +1,37 @@
 #include <curl/curl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "kernels/base.h"
-#include "kernels/os.h"
-#include "net/buf.h"
 #include "net/http.h"
 
 enum {
     MAX_HEADERS = 64 << 10, /* of one reply, informational ones included */
-    STOP_SLICE_MS = 20,     /* how often an interruption is looked for */
     CONNECT_MS = 60 * 1000,
+    KEPT = 64, /* idle connections at most */
+};
+
+struct http_hold { /* one curl handle, used again and again */
+    struct http_try try;
+    struct http *http;
+    CURL *easy;
+    size_t header_bytes, total;
+    bool running;
+    bool too_long, no_memory, refused; /* why our own callbacks ended it */
+    struct http_hold *next;
+    char why[CURL_ERROR_SIZE];
 };
 
 struct http {
     CURLM *multi;
-    CURL *easy;
-    struct curl_slist *get_headers, *post_headers;
-    const _Atomic int *stop;
-    struct buf body;
-    size_t header_bytes;
-    bool too_long, no_memory, answered; /* of the request in flight */
-    uint64_t up, down;
-    pid_t owner;
-    char why[CURL_ERROR_SIZE];
+    struct http_hold *all; /* every handle there is */
+    /* get, post, post with gzip */
+    struct curl_slist *headers[3];
+    char *ca;
+    size_t max_reply;
+    bool multiplexes;
+    struct http_bytes bytes;
 };
 
 static pthread_once_t global_once = PTHREAD_ONCE_INIT;
@@ -42,18 +44,33 @@ static void global_init(void)
 
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
-    struct http *h = arg;
+    struct http_hold *h = arg;
+    struct http_try *t = &h->try;
     (void)size; /* always 1 */
-    if (buf_add(&h->body, p, n))
+    if (n > h->http->max_reply - h->total) {
+        h->too_long = true;
+        return 0;
+    }
+    h->total += n;
+    if (!buf_add(&t->body, p, n)) {
+        h->no_memory = true;
+        return 0;
+    }
+    if (!t->status) {
+        const char *type = NULL;
+        curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &t->status);
+        curl_easy_getinfo(h->easy, CURLINFO_CONTENT_TYPE, &type);
+        t->stream = type && strncmp(type, "text/event-stream", 17) == 0;
+    }
+    if (!t->data || t->data(t))
         return n;
-    h->too_long = h->body.n + n > h->body.max;
-    h->no_memory = !h->too_long;
+    h->refused = true;
     return 0;
 }
 
 static size_t on_header(char *p, size_t size, size_t n, void *arg)
 {
-    struct http *h = arg;
+    struct http_hold *h = arg;
     (void)p, (void)size;
     h->header_bytes += n;
     if (h->header_bytes <= MAX_HEADERS)
@@ -62,17 +79,21 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     return 0;
 }
 
-/* curl's trace is its only exact account of bytes (retries and HTTP/2 included); counted, not kept.
- */
+/* curl's trace is its only exact account of bytes (HTTP/2 included); counted, not kept. */
 static int on_trace(CURL *easy, curl_infotype type, char *p, size_t n, void *arg)
 {
-    struct http *h = arg;
+    struct http_hold *h = arg;
+    struct http_bytes *b = &h->http->bytes;
+    bool header = type == CURLINFO_HEADER_OUT || type == CURLINFO_HEADER_IN;
     (void)easy, (void)p;
-    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT)
-        h->up += n;
+    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT) {
+        b->up += n;
+        b->header_up += header ? n : 0;
+    }
     if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN) {
-        h->down += n;
-        h->answered = true;
+        b->down += n;
+        b->header_down += header ? n : 0;
+        h->try.answered = true;
     }
     return 0;
 }
@@ -87,18 +108,23 @@ static bool add_header(struct curl_slist **list, const char *line)
 
 static bool make_headers(struct http *h, const char *key)
 {
-    bool fine = add_header(&h->get_headers, "Accept: application/json") &&
-                add_header(&h->post_headers, "Accept: application/json") &&
-                add_header(&h->post_headers, "Content-Type: application/json") &&
-                add_header(&h->post_headers, "Expect:"); /* no 100-continue round trip */
-    if (!key || !fine)
-        return fine;
-    size_t size = strlen(key) + sizeof("Authorization: Bearer ");
+    size_t size = key ? strlen(key) + sizeof("Authorization: Bearer ") : 1;
     char *line = malloc(size);
     if (!line)
         return false;
-    snprintf(line, size, "Authorization: Bearer %s", key);
-    fine = add_header(&h->get_headers, line) && add_header(&h->post_headers, line);
+    if (key)
+        snprintf(line, size, "Authorization: Bearer %s", key);
+    bool fine = true;
+    for (size_t i = 0; i < 3; i++) {
+        struct curl_slist **list = &h->headers[i];
+        fine = fine && add_header(list, "Accept: application/json, text/event-stream");
+        if (i)
+            fine = fine && add_header(list, "Content-Type: application/json") &&
+                   add_header(list, "Expect:"); /* no 100-continue round trip */
+        if (i == 2)
+            fine = fine && add_header(list, "Content-Encoding: gzip");
+        fine = fine && (!key || add_header(list, line));
+    }
     memset(line, 0, size);
     free(line);
     return fine;
@@ -113,7 +139,7 @@ static bool limit_protocols(CURL *e)
 #endif
 }
 
-static bool configure(struct http *h, const char *ca)
+static bool configure(struct http_hold *h, const char *ca)
 {
     CURL *e = h->easy;
     bool fine = limit_protocols(e);
@@ -140,6 +166,7 @@ static bool configure(struct http *h, const char *ca)
     SET(CURLOPT_DEBUGFUNCTION, on_trace);
     SET(CURLOPT_DEBUGDATA, h);
     SET(CURLOPT_VERBOSE, 1L);
+    SET(CURLOPT_PRIVATE, h);
 #if LIBCURL_VERSION_NUM >= 0x075700
     SET(CURLOPT_QUICK_EXIT, 1L); /* a hanging name look-up must not outlive the deadline */
 #endif
@@ -149,6 +176,24 @@ static bool configure(struct http *h, const char *ca)
     }
 #undef SET
     return fine;
+}
+
+static struct http_hold *hold_open(struct http *h)
+{
+    struct http_hold *new = calloc(1, sizeof(*new));
+    if (!new)
+        return NULL;
+    new->http = h;
+    new->easy = curl_easy_init();
+    if (!new->easy || !configure(new, h->ca)) {
+        if (new->easy)
+            curl_easy_cleanup(new->easy);
+        free(new);
+        return NULL;
+    }
+    new->next = h->all;
+    h->all = new;
+    return new;
 }
 
 int http_open(struct http **out, const struct http_options *o, struct err *err)
@@ -167,12 +212,14 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     struct http *h = calloc(1, sizeof(*h));
     if (!h)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
-    h->body.max = o->max_reply;
-    h->stop = o->stop;
-    h->owner = getpid();
+    size_t ca_size = o->ca ? strlen(o->ca) + 1 : 1;
+    h->max_reply = o->max_reply;
     h->multi = curl_multi_init();
-    h->easy = curl_easy_init();
-    if (h->multi && h->easy && make_headers(h, o->key) && configure(h, o->ca)) {
+    h->ca = o->ca ? malloc(ca_size) : NULL;
+    if (h->ca)
+        memcpy(h->ca, o->ca, ca_size);
+    if (h->multi && (h->ca || !o->ca) && make_headers(h, o->key) &&
+        !curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT) && hold_open(h)) {
         *out = h;
         return OK;
     }
@@ -180,163 +227,155 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     return err_set(err, ERR_NOMEM, "cloud: out of memory");
 }
 
-/* curl leaves SIGPIPE to us (CURLOPT_NOSIGNAL), and OpenSSL writes with write(): hold the signal
- * back in this thread alone, and drop the one that came from here. */
-struct pipe_hold {
-    sigset_t old;
-    bool pending;
-};
-
-static void pipe_begin(struct pipe_hold *hold)
-{
-    sigset_t set, now;
-    sigpending(&now);
-    hold->pending = sigismember(&now, SIGPIPE) == 1;
-    sigemptyset(&set);
-    sigaddset(&set, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &set, &hold->old);
-}
-
-static void pipe_end(const struct pipe_hold *hold)
-{
-    sigset_t set, now;
-    int sig;
-    sigpending(&now);
-    if (!hold->pending && sigismember(&now, SIGPIPE) == 1) {
-        sigemptyset(&set);
-        sigaddset(&set, SIGPIPE);
-        sigwait(&set, &sig);
-    }
-    pthread_sigmask(SIG_SETMASK, &hold->old, NULL);
-}
-
 void http_close(struct http *h)
 {
     if (!h)
         return;
-    /* A forked child's copy of the connection is the parent's: closing it would say goodbye in the
-     * parent's name. */
-    if (h->owner == getpid()) {
-        struct pipe_hold hold;
-        pipe_begin(&hold);
-        if (h->easy)
-            curl_easy_cleanup(h->easy);
-        if (h->multi)
-            curl_multi_cleanup(h->multi);
-        pipe_end(&hold);
+    for (struct http_hold *t = h->all, *next; t; t = next) {
+        next = t->next;
+        curl_easy_cleanup(t->easy);
+        buf_free(&t->try.body);
+        free(t);
     }
-    curl_slist_free_all(h->get_headers);
-    curl_slist_free_all(h->post_headers);
-    buf_free(&h->body);
+    if (h->multi)
+        curl_multi_cleanup(h->multi);
+    for (size_t i = 0; i < 3; i++)
+        curl_slist_free_all(h->headers[i]);
+    free(h->ca);
     free(h);
 }
 
-static int failed(const struct http *h, CURLcode code, struct err *err)
+static bool prepare(const struct http *h, const struct http_hold *t, const struct http_request *r)
+{
+    CURL *e = t->easy;
+    struct curl_slist *headers = h->headers[r->body ? r->gzip ? 2 : 1 : 0];
+    /* With TLS, a connection that is being made may turn out to carry many. */
+    bool may_carry = strncmp(r->url, "https:", 6) == 0;
+    if (curl_easy_setopt(e, CURLOPT_URL, r->url) ||
+        curl_easy_setopt(e, CURLOPT_PIPEWAIT, may_carry ? 1L : 0L) ||
+        curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers) ||
+        curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, r->fresh ? 1L : 0L))
+        return false;
+    if (!r->body)
+        return !curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+    return !curl_easy_setopt(e, CURLOPT_POST, 1L) &&
+           !curl_easy_setopt(e, CURLOPT_POSTFIELDS, r->body) &&
+           !curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->n);
+}
+
+int http_start(struct http *h, struct http_try **out, const struct http_request *r, void *arg,
+               bool (*data)(struct http_try *t), struct err *err)
+{
+    struct http_hold *hold = h->all;
+    *out = NULL;
+    while (hold && hold->running)
+        hold = hold->next;
+    if (!hold)
+        hold = hold_open(h);
+    if (!hold || !prepare(h, hold, r))
+        return err_set(err, ERR_NOMEM, "out of memory");
+    struct buf body = hold->try.body;
+    body.n = 0;
+    hold->try = (struct http_try){ .arg = arg, .data = data, .body = body, .hold = hold };
+    hold->header_bytes = hold->total = 0;
+    hold->too_long = hold->no_memory = hold->refused = false;
+    hold->why[0] = 0;
+    if (curl_multi_add_handle(h->multi, hold->easy))
+        return err_set(err, ERR_NOMEM, "out of memory");
+    hold->running = true;
+    *out = &hold->try;
+    return OK;
+}
+
+void http_release(struct http *h, struct http_try *t)
+{
+    if (!t)
+        return;
+    /* Removing an unfinished transfer closes its connection, or its stream of one. */
+    curl_multi_remove_handle(h->multi, t->hold->easy);
+    t->hold->running = false;
+}
+
+static int failed(const struct http_hold *h, CURLcode code, struct err *err)
 {
     if (h->no_memory || code == CURLE_OUT_OF_MEMORY)
         return err_set(err, ERR_NOMEM, "out of memory");
     if (h->too_long && h->header_bytes > MAX_HEADERS)
         return err_set(err, ERR_NET, "the reply's headers are longer than %d bytes", MAX_HEADERS);
     if (h->too_long)
-        return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->body.max);
+        return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->http->max_reply);
     return err_set(err, ERR_NET, "%s", h->why[0] ? h->why : curl_easy_strerror(code));
 }
 
-/* Drive the transfer that was added to multi until it is done. */
-static int drive(struct http *h, uint64_t deadline, CURLcode *code, struct err *err)
+/* Faults of the connection, which another one may not have. */
+static bool is_broken(CURLcode code)
 {
-    for (;;) {
-        int running = 0, left = 0;
-        CURLMcode m = curl_multi_perform(h->multi, &running);
-        if (m)
-            return err_set(err, m == CURLM_OUT_OF_MEMORY ? ERR_NOMEM : ERR_NET, "%s",
-                           curl_multi_strerror(m));
-        CURLMsg *msg = curl_multi_info_read(h->multi, &left);
-        if (msg && msg->msg == CURLMSG_DONE) {
-            *code = msg->data.result;
-            return OK;
-        }
-        uint64_t now = os_now_ns();
-        if (h->stop && atomic_load(h->stop))
-            return err_set(err, ERR_STOP, "interrupted");
-        if (now >= deadline)
-            return err_set(err, ERR_NET, "no answer in time (%s)",
-                           h->answered ? "it had begun" : "nothing came");
-        uint64_t wait = (deadline - now) / 1000000 + 1;
-        if (h->stop && wait > STOP_SLICE_MS)
-            wait = STOP_SLICE_MS;
-        m = curl_multi_poll(h->multi, NULL, 0, wait > 60000 ? 60000 : (int)wait, NULL);
-        if (m)
-            return err_set(err, ERR_NET, "%s", curl_multi_strerror(m));
-    }
+    return code == CURLE_COULDNT_CONNECT || code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
+           code == CURLE_GOT_NOTHING || code == CURLE_PARTIAL_FILE || code == CURLE_HTTP2 ||
+           code == CURLE_HTTP2_STREAM;
 }
 
-static int attempt(struct http *h, uint64_t deadline, bool *kept, struct err *err)
+static void finish(struct http *h, struct http_hold *hold, CURLcode code)
 {
-    CURLcode code = CURLE_OK;
-    long opened = 0;
-    h->body.n = h->header_bytes = 0;
-    h->too_long = h->no_memory = h->answered = false;
-    h->why[0] = 0;
-    if (curl_multi_add_handle(h->multi, h->easy))
-        return err_set(err, ERR_NOMEM, "out of memory");
-    int rc = drive(h, deadline, &code, err);
-    /* Removing an unfinished transfer closes its connection. */
-    curl_multi_remove_handle(h->multi, h->easy);
-    curl_easy_getinfo(h->easy, CURLINFO_NUM_CONNECTS, &opened);
-    *kept = rc == OK && code != CURLE_OK && opened == 0 && !h->answered;
-    return rc ? rc : code ? failed(h, code, err) : OK;
-}
-
-static bool prepare(struct http *h, const char *url, const char *body, size_t n)
-{
-    CURL *e = h->easy;
-    if (curl_easy_setopt(e, CURLOPT_URL, url))
-        return false;
-    if (!body)
-        return !curl_easy_setopt(e, CURLOPT_HTTPGET, 1L) &&
-               !curl_easy_setopt(e, CURLOPT_HTTPHEADER, h->get_headers);
-    return !curl_easy_setopt(e, CURLOPT_POST, 1L) &&
-           !curl_easy_setopt(e, CURLOPT_POSTFIELDS, body) &&
-           !curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)n) &&
-           !curl_easy_setopt(e, CURLOPT_HTTPHEADER, h->post_headers);
-}
-
-int http_request(struct http *h, const char *url, const char *body, size_t n, uint64_t deadline,
-                 struct http_reply *reply, struct err *err)
-{
-    *reply = (struct http_reply){ 0 };
-    if (h->owner != getpid())
-        return err_set(err, ERR_ARG, "the connection belongs to the parent process");
-    if (!prepare(h, url, body, n))
-        return err_set(err, ERR_NOMEM, "out of memory");
-    struct pipe_hold hold;
-    bool kept = false;
-    pipe_begin(&hold);
-    int rc = attempt(h, deadline, &kept, err);
-    if (rc == ERR_NET && kept) {
-        curl_easy_setopt(h->easy, CURLOPT_FRESH_CONNECT, 1L);
-        rc = attempt(h, deadline, &kept, err);
-        curl_easy_setopt(h->easy, CURLOPT_FRESH_CONNECT, 0L);
-    }
-    pipe_end(&hold);
-    if (rc)
-        return rc;
+    struct http_try *t = &hold->try;
+    long opened = 0, version = 0;
+    curl_off_t seconds = 0;
     char *location = NULL;
-    curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &reply->status);
-    curl_easy_getinfo(h->easy, CURLINFO_REDIRECT_URL, &location);
-    reply->location = location;
-    reply->body = h->body.p;
-    reply->n = h->body.n;
+    curl_easy_getinfo(hold->easy, CURLINFO_RESPONSE_CODE, &t->status);
+    curl_easy_getinfo(hold->easy, CURLINFO_NUM_CONNECTS, &opened);
+    curl_easy_getinfo(hold->easy, CURLINFO_RETRY_AFTER, &seconds);
+    curl_easy_getinfo(hold->easy, CURLINFO_REDIRECT_URL, &location);
+    curl_easy_getinfo(hold->easy, CURLINFO_HTTP_VERSION, &version);
+    if (version)
+        h->multiplexes = version == CURL_HTTP_VERSION_2_0;
+    t->location = location;
+    t->retry_ms = seconds > 0 ? (uint64_t)seconds * 1000 : 0;
+    t->rc = code ? failed(hold, code, &t->err) : OK;
+    t->broken = code && !hold->no_memory && !hold->too_long && is_broken(code);
+    t->stale = t->broken && opened == 0 && !t->answered;
+}
+
+int http_perform(struct http *h, struct err *err)
+{
+    int running = 0;
+    CURLMcode m = curl_multi_perform(h->multi, &running);
+    if (m)
+        return err_set(err, m == CURLM_OUT_OF_MEMORY ? ERR_NOMEM : ERR_NET, "%s",
+                       curl_multi_strerror(m));
     return OK;
 }
 
-uint64_t http_bytes_up(const struct http *h)
+struct http_try *http_ended(struct http *h)
 {
-    return h->up;
+    int left = 0;
+    for (CURLMsg *msg; (msg = curl_multi_info_read(h->multi, &left));) {
+        char *hold = NULL;
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        CURLcode code = msg->data.result;
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &hold);
+        finish(h, (struct http_hold *)(void *)hold, code);
+        return &((struct http_hold *)(void *)hold)->try;
+    }
+    return NULL;
 }
 
-uint64_t http_bytes_down(const struct http *h)
+void http_wait(struct http *h, int ms)
 {
-    return h->down;
+    curl_multi_poll(h->multi, NULL, 0, ms, NULL);
+}
+
+void http_wake(struct http *h)
+{
+    curl_multi_wakeup(h->multi);
+}
+
+bool http_multiplexes(const struct http *h)
+{
+    return h->multiplexes;
+}
+
+struct http_bytes http_bytes(const struct http *h)
+{
+    return h->bytes;
 }

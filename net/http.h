@@ -1,44 +1,77 @@
-/* http.h - the transport: one kept-alive connection, one request at a time, everything bounded.
+/* http.h - the transport: transfers over kept-alive connections, everything bounded.
  *
- * libcurl's multi interface drives it, so that a deadline and an interruption hold in every phase
- * (name look-up, connect, TLS, waiting, reading). Only http and https; TLS is always verified;
- * redirects, proxies, cookies, .netrc and compression are off. Knows no dialect. */
+ * libcurl's multi interface; one thread drives it and is the only one that touches it, but for
+ * http_wake. Only http and https; HTTP/2 where TLS offers it; TLS is always verified; redirects,
+ * proxies, cookies, .netrc and compressed replies are off. Knows no dialect and no clock: who
+ * drives it aborts what takes too long. The thread must have SIGPIPE blocked. */
 #ifndef NET_HTTP_H
 #define NET_HTTP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct err;
-struct http; /* one thread at a time; not usable in a forked child */
+#include "kernels/base.h"
+#include "net/buf.h"
+
+struct http;
 
 struct http_options {
     const char *key;  /* sent as "Authorization: Bearer KEY", or NULL; copied */
     const char *ca;   /* PEM file: the only authorities then trusted; NULL: the system's */
     size_t max_reply; /* bytes of a body */
-    const _Atomic int *stop;
 };
 
-struct http_reply {
-    long status;
-    const char *body; /* [n], not terminated; until the next request */
+struct http_bytes { /* since http_open, both ways */
+    uint64_t up, down, header_up, header_down;
+};
+
+struct http_try { /* one transfer */
+    void *arg;    /* the caller's */
+    /* Called after each piece of a body, which it may take away (body.n = 0). False: abort. */
+    bool (*data)(struct http_try *t);
+    long status; /* 0: no reply yet */
+    bool stream; /* the reply says it is text/event-stream */
+    struct buf body;
+    /* Once ended: */
+    int rc;                 /* OK: a whole reply, whatever its status; ERR_NET, ERR_NOMEM */
+    struct err err;         /* without URL and key */
+    bool broken;            /* the connection failed: may be tried again */
+    bool stale;             /* it was a kept one, and failed before any byte of an answer */
+    bool answered;          /* at least one byte came */
+    uint64_t retry_ms;      /* Retry-After, 0: none */
+    const char *location;   /* of a redirect, or NULL; until http_release */
+    struct http_hold *hold; /* http.c's own */
+};
+
+struct http_request {
+    const char *url;
+    const char *body; /* [n] JSON to POST, borrowed until the end; NULL: GET */
     size_t n;
-    const char *location; /* of a redirect, or NULL; until the next request */
+    bool gzip;  /* body is compressed */
+    bool fresh; /* on a connection of its own */
 };
 
 /* ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used. */
 int http_open(struct http **out, const struct http_options *o, struct err *err);
+/* No transfers may be out. Not in a forked child: its connections are the parent's. NULL is fine.
+ */
 void http_close(struct http *h);
 
-/* body NULL: GET, else POST of n bytes of JSON. deadline: os_now_ns() at which to give up. Any
- * status is OK here. ERR_NET: no whole reply (err says why, without URL and key); ERR_STOP;
- * ERR_NOMEM. A request that failed on a connection kept from an earlier call, before any byte of
- * an answer, is sent once more on a new one: asking for a greedy token twice changes nothing. */
-int http_request(struct http *h, const char *url, const char *body, size_t n, uint64_t deadline,
-                 struct http_reply *reply, struct err *err);
+/* Starts a transfer; arg and data as in struct http_try. ERR_NOMEM. */
+int http_start(struct http *h, struct http_try **out, const struct http_request *r, void *arg,
+               bool (*data)(struct http_try *t), struct err *err);
+/* Ends a transfer, finished or not (HTTP/1.1 then loses its connection), and takes t back. */
+void http_release(struct http *h, struct http_try *t);
+/* Let all transfers go on as far as they can without waiting. */
+int http_perform(struct http *h, struct err *err);
+/* The next transfer that has ended since, or NULL. */
+struct http_try *http_ended(struct http *h);
+/* Wait until something happens, http_wake or ms. */
+void http_wait(struct http *h, int ms);
+void http_wake(struct http *h); /* any thread */
 
-/* Bytes of headers and bodies so far, both ways. */
-uint64_t http_bytes_up(const struct http *h);
-uint64_t http_bytes_down(const struct http *h);
+bool http_multiplexes(const struct http *h); /* the latest reply came over HTTP/2 */
+struct http_bytes http_bytes(const struct http *h);
 
 #endif

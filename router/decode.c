@@ -1,15 +1,18 @@
 #include "router/decode.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/base.h"
 #include "kernels/os.h"
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/tokenizer.h"
-#include "net/cloud.h"
+#include "router/ahead.h"
+#include "router/private.h"
 #include "router/router.h"
 #include "router/stops.h"
+#include "router/teller.h"
 
 struct decode {
     struct decode_stats *stats;
@@ -17,14 +20,24 @@ struct decode {
     const struct tokenizer *tok;
     struct sampler *sampler;
     const struct router *router;
-    struct cloud *cloud; /* NULL: none, or switched off by a refusal */
+    const struct teller *cloud; /* or NULL */
+    struct gate *gate;
     const struct kernels *kernels;
     const struct decode_options *o;
     struct err *err;
     size_t size;    /* ids in use */
+    size_t n;       /* of the prompt */
     float *scratch; /* the router's */
-    struct stops stops;
-    struct err fault; /* why the cloud did not answer */
+    struct ahead ahead;
+    struct ahead_token next;  /* the token after all that is written, while it is thought about */
+    bool scored;              /* next has its score */
+    bool halted;              /* what is written ahead ends with end-of-text or a stop string */
+    uint32_t last;            /* the newest token written */
+    struct stops stops, tail; /* of the decided text; of all that is written */
+    struct err fault;         /* why the cloud did not answer */
+    uint64_t clock;           /* when the token before was decided */
+    bool ended;
+    size_t end; /* length of the prefix of the last token */
 };
 
 const char *source_name(enum source s)
@@ -83,94 +96,279 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     return t->score < o->threshold;
 }
 
-/* Ask the cloud. OK with t->id set, or why not: ERR_NET and ERR_REMOTE with d->fault. */
-static int cloud_pick(struct decode *d, struct decode_token *t)
+/* Sleep until then, or a signal. */
+static void rest(uint64_t until)
 {
-    uint64_t clock = os_now_ns();
-    if (!d->cloud) {
-        if (!d->fault.msg[0])
-            err_set(&d->fault, ERR_NET, "there is no cloud");
-        return ERR_NET;
-    }
-    int rc = cloud_next(d->cloud, session_ids(d->session), session_length(d->session), &t->id,
-                        &d->fault);
-    d->stats->cloud_ms += lap(&clock);
-    if (rc == OK && t->id >= d->size)
-        rc = err_set(&d->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", d->size,
-                     (unsigned)t->id);
-    if (rc == ERR_REMOTE)
-        d->cloud = NULL;
-    return rc;
-}
-
-/* Who writes the next token, and what it is. */
-static int choose(struct decode *d, struct decode_token *t)
-{
-    if (wants_cloud(d, t)) {
-        int rc = cloud_pick(d, t);
-        if (rc == OK) {
-            t->source = SOURCE_CLOUD;
-            d->stats->cloud++;
-            return OK;
-        }
-        if ((rc != ERR_NET && rc != ERR_REMOTE) || d->o->cloud_required)
-            return err_set(d->err, rc, "%s", d->fault.msg);
-        t->source = SOURCE_FALLBACK;
-        t->fault = d->fault.msg;
-        d->stats->fallback++;
-    }
-    if (!t->has_edge)
-        edge_pick(d, t);
-    t->id = t->edge_id;
-    return OK;
-}
-
-/* True where the text now ends with a stop string. */
-static bool stopped(struct decode *d, uint32_t id)
-{
-    size_t n, at, length;
-    const char *bytes = tokenizer_bytes(d->tok, id, &n);
-    return bytes && !tokenizer_is_control(d->tok, id) &&
-           stops_feed(&d->stops, bytes, n, &at, &length);
+    uint64_t now = os_now_ns();
+    uint64_t ns = until > now ? until - now : 0;
+    const struct timespec t = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+    if (ns)
+        nanosleep(&t, NULL);
 }
 
 static int evaluate(struct decode *d, const uint32_t *ids, size_t n)
 {
     uint64_t clock = os_now_ns();
     int rc = session_eval(d->session, ids, n, d->o->stop, d->err);
+    if (d->o->step_ns)
+        rest(clock + d->o->step_ns);
     d->stats->edge_ms += lap(&clock);
     return rc;
 }
 
-/* The tokens of the answer, after the prompt has been evaluated. */
-static int write_answer(struct decode *d, uint64_t start)
+/* Add the token's bytes; true where the text now ends with a stop string. */
+static bool stopped(const struct decode *d, struct stops *stops, uint32_t id)
 {
-    struct decode_stats *stats = d->stats;
-    const struct decode_options *o = d->o;
-    uint64_t last = start;
-    while (stats->tokens < o->max_tokens) {
-        struct decode_token t = { .pos = stats->tokens, .source = SOURCE_EDGE };
-        if (o->stop && *o->stop)
-            return err_set(d->err, ERR_STOP, "interrupted");
-        int rc = choose(d, &t);
-        if (rc != OK)
-            return rc;
-        t.eog = tokenizer_is_eog(d->tok, t.id);
-        t.ms = lap(&last);
-        if (stats->tokens++ == 0)
-            stats->ttft_ms = t.ms;
-        bool goes_on = !o->emit || o->emit(o->arg, &t);
-        stats->finish = t.eog ? FINISH_EOS : FINISH_STOP;
-        if (t.eog || stopped(d, t.id) || !goes_on)
-            return OK;
-        stats->finish = FINISH_LENGTH;
-        if (session_length(d->session) == session_context(d->session))
-            return OK;
-        rc = stats->tokens < o->max_tokens ? evaluate(d, &t.id, 1) : OK;
+    size_t n, at, length;
+    const char *bytes = tokenizer_bytes(d->tok, id, &n);
+    return bytes && !tokenizer_is_control(d->tok, id) && stops_feed(stops, bytes, n, &at, &length);
+}
+
+/* The text may go on behind this token, the newest. */
+static void written(struct decode *d, struct ahead_token *e, uint32_t id)
+{
+    e->t.id = d->last = id;
+    e->written = true;
+    d->halted = tokenizer_is_eog(d->tok, id) || stopped(d, &d->tail, id);
+}
+
+static bool known(const struct decode *d, size_t n, uint32_t *id, enum teller_from *from)
+{
+    const struct teller *c = d->cloud;
+    return c && c->known(c->arg, session_ids(d->session), n, id, from) && *id < d->size;
+}
+
+static int ask(struct decode *d, struct ahead_token *e, struct err *err)
+{
+    int rc = d->cloud->ask(d->cloud->arg, session_ids(d->session), e->at, &e->call, err);
+    d->stats->calls += rc == OK;
+    d->ahead.out += rc == OK;
+    return rc;
+}
+
+/* The turn of a routed token: all before it is decided. */
+static int meet(struct decode *d, struct ahead_token *e)
+{
+    enum teller_from from;
+    uint64_t clock = os_now_ns();
+    e->met = true;
+    if (!e->bytes && d->cloud && gate_counts_bytes(d->gate)) /* the server was not known then */
+        e->bytes = d->cloud->bytes(d->cloud->arg, session_ids(d->session), e->at);
+    e->answered = known(d, e->at, &e->answer, &from);
+    d->stats->cloud_ms += lap(&clock); /* a reply that is under way may bring it */
+    if (e->answered) {
+        d->stats->memo_hits += from == TELLER_MEMO;
+        d->stats->store_hits += from == TELLER_STORE;
+    } else if (!d->cloud) {
+        e->gate = GATE_NO_CLOUD;
+        err_set(&d->fault, ERR_NET, "there is no cloud");
+    } else {
+        e->gate = gate_decide(d->gate, e->at, e->bytes, e->held, &d->fault);
+        if (e->gate == GATE_OPEN)
+            return e->call ? OK : ask(d, e, d->err);
+        gate_done(d->gate, e->gate, session_ids(d->session), e->at, e->bytes, &d->fault);
+    }
+    ahead_drop(&d->ahead, e);
+    return OK;
+}
+
+/* Wait for the answer to a token whose turn it is. */
+static int hear(struct decode *d, struct ahead_token *e)
+{
+    uint64_t clock = os_now_ns();
+    int rc = d->cloud->take(e->call, &e->answer, &d->fault);
+    d->stats->cloud_ms += lap(&clock);
+    if (rc == OK && e->answer >= d->size) {
+        rc = err_set(&d->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", d->size,
+                     (unsigned)e->answer);
+        ahead_drop(&d->ahead, e); /* nobody shall remember it */
+    }
+    if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE)
+        return err_set(d->err, rc, "%s", d->fault.msg);
+    e->answered = rc == OK;
+    e->gate = rc == OK ? GATE_OPEN : rc == ERR_REMOTE ? GATE_REFUSED : GATE_FAULT;
+    gate_done(d->gate, e->gate, session_ids(d->session), e->at, e->bytes, &d->fault);
+    d->stats->committed += e->call != NULL;
+    ahead_commit(&d->ahead, e);
+    return OK;
+}
+
+/* No answer: the edge's own token stands. */
+static int fall_back(struct decode *d, struct ahead_token *e)
+{
+    bool limit = e->gate == GATE_PRIVATE || e->gate == GATE_CAPPED;
+    if (d->o->cloud_required && !limit)
+        return err_set(d->err, e->gate == GATE_REFUSED ? ERR_REMOTE : ERR_NET, "%s", d->fault.msg);
+    if (!e->t.has_edge && session_length(d->session) > e->at) {
+        /* It was known, and the text went on behind it; now it is not known any more. */
+        uint32_t before = session_ids(d->session)[e->at - 1];
+        ahead_cut(&d->ahead, 1);
+        e->written = false;
+        session_rewind(d->session, e->at - 1);
+        int rc = evaluate(d, &before, 1);
         if (rc != OK)
             return rc;
     }
+    if (!e->t.has_edge)
+        edge_pick(d, &e->t);
+    e->t.source = SOURCE_FALLBACK;
+    e->t.fault = d->fault.msg;
+    d->stats->fallback++;
+    d->stats->reasons[e->gate]++;
+    return OK;
+}
+
+/* Show the token, and see whether the text ends with it. */
+static void show(struct decode *d, struct decode_token *t, size_t at)
+{
+    struct decode_stats *stats = d->stats;
+    const struct decode_options *o = d->o;
+    t->pos = stats->tokens;
+    t->eog = tokenizer_is_eog(d->tok, t->id);
+    t->ms = lap(&d->clock);
+    if (stats->tokens++ == 0)
+        stats->ttft_ms = t->ms;
+    stats->cloud += t->source == SOURCE_CLOUD;
+    bool goes_on = !o->emit || o->emit(o->arg, t);
+    d->end = at;
+    d->ended = true;
+    stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
+    if (t->eog || stopped(d, &d->stops, t->id) || !goes_on)
+        return;
     stats->finish = FINISH_LENGTH;
+    d->ended = stats->tokens >= o->max_tokens || at == session_context(d->session);
+}
+
+/* The oldest token becomes part of the text; where it is not what the tokens behind it stand on,
+ * they go. */
+static int decide(struct decode *d, struct ahead_token *e)
+{
+    int rc = e->routed && !e->answered ? fall_back(d, e) : OK;
+    if (rc != OK)
+        return rc;
+    struct decode_token t = e->t;
+    if (e->answered)
+        t.source = SOURCE_CLOUD;
+    if (e->routed)
+        t.id = e->answered ? e->answer : t.edge_id;
+    bool back = !e->written || t.id != e->t.id;
+    if (back) {
+        ahead_cut(&d->ahead, 1);
+        session_rewind(d->session, e->at);
+        d->scored = false;
+        d->last = t.id;
+    }
+    size_t at = e->at;
+    ahead_pop(&d->ahead);
+    show(d, &t, at);
+    if (back)
+        d->tail = d->stops;
+    return OK;
+}
+
+/* Decide what can be decided, oldest first. wait: for the oldest one's answer. */
+static int settle(struct decode *d, bool wait)
+{
+    while (d->ahead.n && !d->ended) {
+        struct ahead_token *e = ahead_at(&d->ahead, 0);
+        int rc = e->routed && !e->met ? meet(d, e) : OK;
+        if (rc == OK && e->call) {
+            if (!wait && !d->cloud->done(e->call))
+                return OK;
+            wait = false;
+            rc = hear(d, e);
+        }
+        if (rc == OK)
+            rc = decide(d, e);
+        if (rc != OK)
+            return rc;
+    }
+    return OK;
+}
+
+/* May one more call be out, behind the oldest one? Each of these may be in vain. */
+static bool has_room(const struct decode *d)
+{
+    const struct gate *g = d->gate;
+    return d->ahead.out < d->o->ahead &&
+           (!g->max_wasted || g->wasted + d->ahead.wasted + d->ahead.out <= g->max_wasted);
+}
+
+/* Is a routed token behind undecided ones worth a call? */
+static bool expects(const struct decode *d, const struct ahead_token *e)
+{
+    struct gate_ahead a;
+    gate_ahead_begin(&a, d->gate);
+    for (size_t i = 0; i < d->ahead.n; i++) {
+        const struct ahead_token *b = ahead_at(&d->ahead, i);
+        if (b->routed && !b->known)
+            gate_ahead_add(&a, d->gate, b->at, b->bytes, b->call != NULL);
+    }
+    return gate_expects(d->gate, e->at, e->bytes, e->held, &a);
+}
+
+/* Score the next token; a routed one is looked at as its request would be. */
+static void think(struct decode *d)
+{
+    struct ahead_token *e = &d->next;
+    *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = session_length(d->session) };
+    e->routed = wants_cloud(d, &e->t);
+    if (e->routed && d->cloud) {
+        const uint32_t *ids = session_ids(d->session);
+        e->held = private_holds(d->gate->spans, ids, e->at);
+        if (gate_counts_bytes(d->gate))
+            e->bytes = d->cloud->bytes(d->cloud->arg, ids, e->at);
+    }
+    d->scored = true;
+}
+
+/* Put the next token behind the others. One that is routed while others are undecided is asked for
+ * ahead of its turn. */
+static int place(struct decode *d)
+{
+    struct ahead_token *e = &d->next;
+    enum teller_from from;
+    uint32_t id = 0;
+    e->known = e->routed && d->ahead.n && known(d, e->at, &id, &from);
+    if (e->routed && d->ahead.n && !e->known && d->cloud && expects(d, e)) {
+        if (!has_room(d))
+            return settle(d, true);
+        if (ask(d, e, NULL) != OK)
+            e->call = NULL; /* its turn will come, and tell why */
+    }
+    if (!e->routed) {
+        if (!e->t.has_edge)
+            edge_pick(d, &e->t);
+        id = e->t.edge_id;
+    }
+    ahead_push(&d->ahead, e);
+    if (!e->routed || e->known)
+        written(d, ahead_last(&d->ahead), id);
+    d->scored = false;
+    return OK;
+}
+
+/* One step of work ahead of what is decided; where there is none, wait. */
+static int go_on(struct decode *d)
+{
+    struct ahead_token *last = ahead_last(&d->ahead);
+    size_t all = d->stats->tokens + d->ahead.n;
+    if (d->o->stop && *d->o->stop)
+        return err_set(d->err, ERR_STOP, "interrupted");
+    if (last && !last->written && d->o->ahead) {
+        if (!last->t.has_edge)
+            edge_pick(d, &last->t);
+        written(d, last, last->t.edge_id);
+        return OK;
+    }
+    if (last && (!last->written || d->halted || all >= d->o->max_tokens ||
+                 last->at == session_context(d->session)))
+        return settle(d, true);
+    if (session_length(d->session) < d->n + all)
+        return evaluate(d, &d->last, 1);
+    if (d->scored)
+        return place(d);
+    think(d);
     return OK;
 }
 
@@ -190,44 +388,95 @@ static int read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
     return evaluate(d, prompt + shared, n - shared);
 }
 
+/* The tokens of the answer, after the prompt has been evaluated. */
+static int write_answer(struct decode *d)
+{
+    int rc = OK;
+    d->ended = d->o->max_tokens == 0;
+    d->end = d->n;
+    d->stats->finish = FINISH_LENGTH;
+    while (rc == OK && !d->ended) {
+        rc = go_on(d);
+        if (rc == OK)
+            rc = settle(d, false);
+    }
+    return rc;
+}
+
+/* As many tokens as can be undecided: in step one. */
+static size_t most_ahead(const struct decode *d)
+{
+    size_t context = session_context(d->session), most = d->o->max_tokens;
+    if (!d->o->ahead || d->n > context)
+        return 1;
+    most = most < context - d->n + 1 ? most : context - d->n + 1;
+    return most ? most : 1;
+}
+
+static int run(struct decode *d, const uint32_t *prompt)
+{
+    const struct decode_options *o = d->o;
+    int rc = stops_begin(&d->stops, o->stops, d->err);
+    if (rc == OK && o->policy == POLICY_MLP) {
+        d->scratch = malloc(router_scratch(d->router) * sizeof(float));
+        if (!d->scratch)
+            rc = err_set(d->err, ERR_NOMEM, "decode: out of memory");
+    }
+    if (rc == OK)
+        rc = ahead_open(&d->ahead, d->cloud, most_ahead(d), d->err);
+    if (rc != OK)
+        return rc;
+    d->tail = d->stops;
+    d->clock = os_now_ns();
+    rc = read_prompt(d, prompt, d->n);
+    if (rc != OK)
+        return rc;
+    if (d->gate->caps)
+        caps_text(d->gate->caps, prompt, d->n);
+    return write_answer(d);
+}
+
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
-               struct sampler *sampler, const struct router *router, struct cloud *cloud,
+               struct sampler *sampler, const struct router *router, const struct teller *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err)
 {
     *stats = (struct decode_stats){ .prompt_tokens = n, .finish = FINISH_ERROR };
     if (o->policy == POLICY_MLP && !router)
         return err_set(err, ERR_ARG, "policy mlp needs a router");
+    struct gate own = { 0 };
     struct decode d = { .stats = stats,
                         .session = s,
                         .tok = tok,
                         .sampler = sampler,
                         .router = router,
                         .cloud = cloud,
+                        .gate = o->gate ? o->gate : &own,
                         .kernels = model_kernels(session_model(s)),
                         .o = o,
                         .err = err,
-                        .size = tokenizer_size(tok) };
-    int rc = stops_begin(&d.stops, o->stops, err);
-    if (rc != OK)
-        return rc;
-    if (o->policy == POLICY_MLP) {
-        d.scratch = malloc(router_scratch(router) * sizeof(float));
-        if (!d.scratch)
-            return err_set(err, ERR_NOMEM, "decode: out of memory");
-    }
-    uint64_t start = os_now_ns(), clock = start;
-    struct cloud_ledger before = { 0 };
+                        .size = tokenizer_size(tok),
+                        .n = n };
+    uint64_t clock = os_now_ns();
+    struct teller_ledger before = { 0 }, after = { 0 };
     if (cloud)
-        before = *cloud_ledger(cloud);
-    rc = read_prompt(&d, prompt, n);
-    if (rc == OK)
-        rc = write_answer(&d, start);
+        cloud->ledger(cloud->arg, &before);
+    uint64_t cost = d.gate->caps ? d.gate->caps->count.cost : 0;
+    int rc = run(&d, prompt);
+    stats->cost = d.gate->caps ? d.gate->caps->count.cost - cost : 0;
     if (rc != OK)
         stats->finish = FINISH_ERROR;
-    if (cloud) {
-        stats->bytes_up = cloud_ledger(cloud)->bytes_up - before.bytes_up;
-        stats->bytes_down = cloud_ledger(cloud)->bytes_down - before.bytes_down;
-    }
+    ahead_close(&d.ahead);
+    session_rewind(s, d.ended ? d.end : n + stats->tokens);
+    if (cloud)
+        cloud->ledger(cloud->arg, &after);
+    stats->wasted = (size_t)d.ahead.wasted;
+    d.gate->wasted += d.ahead.wasted;
+    stats->retries = after.retries - before.retries;
+    stats->hedges = after.hedges - before.hedges;
+    stats->header_bytes_up = after.header_bytes_up - before.header_bytes_up;
+    stats->header_bytes_down = after.header_bytes_down - before.header_bytes_down;
+    stats->bytes_up = after.bytes_up - before.bytes_up;
+    stats->bytes_down = after.bytes_down - before.bytes_down;
     stats->total_ms = lap(&clock);
     free(d.scratch);
     return rc;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# mizzle cloud on the command line: the ready line, both dialects, the port in use, how it stops.
+# mizzle cloud on the command line: the ready line, each server it plays, the port in use, faults, keys,
+# TLS, and how it stops.
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
 pid=
@@ -22,7 +23,7 @@ start() {
     url=
     tries=0
     while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/err")
+        url=$(sed -n 's/^listening on \(https*:.*\)$/\1/p' "$dir/err")
         kill -0 "$pid" 2>/dev/null || return 1
         tries=$((tries + 1))
         [ $tries -lt 300 ] || fail "not ready in time"
@@ -55,6 +56,13 @@ grep -q -e --latency "$dir/help" || fail "--help does not name --latency"
 one_line 2 "$MIZZLE" cloud --port 65536
 one_line 2 "$MIZZLE" cloud --jitter 600001
 one_line 2 "$MIZZLE" cloud extra
+for bad in "--fault nope" "--fault 500:2" "--loss 1" "--loss -1" "--bandwidth x" "--bandwidth 1," \
+    "--bandwidth 1,2,3" "--api vllm" "--tls-cert $dir/none" "--api-key sesame"; do
+    # shellcheck disable=SC2086
+    one_line 2 "$MIZZLE" cloud --port 0 $bad
+done
+"$MIZZLE" cloud --fault help >"$dir/faults" || fail "--fault help"
+[ "$(wc -l <"$dir/faults")" -ge 60 ] || fail "--fault help lists $(wc -l <"$dir/faults")"
 one_line 3 "$MIZZLE" cloud --port 0 -m "$dir/none.gguf"
 one_line 4 "$MIZZLE" cloud --check http://127.0.0.1:1
 one_line 2 "$MIZZLE" cloud --check ftp://127.0.0.1
@@ -72,6 +80,48 @@ for api in auto openai llamacpp; do
 done
 stop TERM 0
 [ ! -s "$dir/out" ] || fail "the server wrote to stdout"
+
+for api in openai sglang llamacpp; do
+    start --api $api --bandwidth 1000000,2000000 --loss 0.001 || fail "no start as $api"
+    "$MIZZLE" cloud --check "$url" >"$dir/check" || fail "--check of $api"
+    grep -q "dialect $api" "$dir/check" || fail "--api $api is taken for $(cat "$dir/check")"
+    stop TERM 0
+done
+
+# A request in progress does not hold up the end.
+start --latency 60000 || fail "no start with a latency"
+"$MIZZLE" cloud --check "$url" --cloud-timeout 50000 >"$dir/check" 2>&1 &
+asker=$!
+sleep 1
+begin=$(date +%s)
+stop TERM 0
+[ $(($(date +%s) - begin)) -le 3 ] || fail "SIGTERM took $(($(date +%s) - begin)) s"
+wait $asker || true
+
+start --fault 403 || fail "no start with a fault"
+one_line 4 "$MIZZLE" cloud --check "$url"
+grep -q 403 "$dir/err1" || fail "--fault 403: $(cat "$dir/err1")"
+stop TERM 0
+
+MIZZLE_SERVER_KEY=sesame-5678
+export MIZZLE_SERVER_KEY
+start || fail "no start with a key of the environment"
+unset MIZZLE_SERVER_KEY
+one_line 4 "$MIZZLE" cloud --check "$url"
+echo "sesame-5678" >"$dir/key"
+"$MIZZLE" cloud --check "$url" --cloud-key-file "$dir/key" >"$dir/check" || fail "--check with key"
+stop TERM 0
+
+if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+    -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
+    -out "$dir/tls.crt" >/dev/null 2>&1; then
+    one_line 3 "$MIZZLE" cloud --port 0 --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.crt"
+    start --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key" || fail "no start with TLS"
+    case $url in https://*) ;; *) fail "not https: $url" ;; esac
+    one_line 4 "$MIZZLE" cloud --check "$url"
+    "$MIZZLE" cloud --check "$url" --cloud-ca "$dir/tls.crt" >"$dir/check" || fail "--check of https"
+    stop TERM 0
+fi
 
 echo "sesame-1234" >"$dir/key"
 start --api-key-file "$dir/key" --latency 20 --jitter 10 --seed 3 || fail "no start with a key"

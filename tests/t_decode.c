@@ -10,9 +10,11 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/tokenizer.h"
+#include "net/caches.h"
 #include "net/cloud.h"
 #include "router/router.h"
 #include "router/stops.h"
+#include "router/teller.h"
 #include "tests/rude.h"
 #include "tests/test.h"
 #include "tests/tiny.h"
@@ -68,8 +70,11 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     seen.n = 0;
     seen.stop = 0;
     seen.fault[0] = '\0';
-    int rc =
-        decode_run(&seen.stats, session, engine.tokenizer, sampler, router, cloud, ids, n, &o, err);
+    struct teller teller;
+    if (cloud)
+        teller_cloud(&teller, cloud);
+    int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler, router,
+                        cloud ? &teller : NULL, ids, n, &o, err);
     size_t sources[3] = { 0 };
     for (size_t i = 0; i < seen.n; i++)
         sources[seen.at[i].source]++;
@@ -190,6 +195,68 @@ static void test_policies(const struct router *router)
     cloud_close(c);
 }
 
+/* With requests out ahead: the same tokens from the same sources, over real connections. */
+static void test_ahead(const struct router *router)
+{
+    static struct seen step;
+    struct cloud *c = client(stand_in_url(stand_in));
+    for (int p = POLICY_MLP; p <= POLICY_ALWAYS; p++) {
+        float threshold = p == POLICY_ALWAYS ? 0 : middle((enum policy)p, router);
+        struct decode_options o = {
+            .policy = (enum policy)p, .threshold = threshold, .max_tokens = LENGTH, .seed = 4
+        };
+        CHECK(run(&o, router, c) == OK);
+        step = seen;
+        for (o.ahead = 1; o.ahead <= 8; o.ahead *= 2) {
+            CHECK(run(&o, router, c) == OK && seen.n == step.n && same_text());
+            for (size_t i = 0; i < seen.n; i++)
+                CHECK(seen.at[i].source == step.at[i].source);
+            CHECK(seen.stats.committed == step.stats.calls);
+            CHECK(seen.stats.calls == seen.stats.committed + seen.stats.wasted);
+            CHECK(o.ahead > 1 || seen.stats.wasted == 0);
+            CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.fallback == 0);
+            CHECK(session_length(session) == PROMPT + LENGTH - 1);
+        }
+    }
+    cloud_close(c);
+}
+
+/* Replies of several tokens: what they bring beyond the first is asked for no more, the same with
+ * every window. */
+static void test_ahead_memo(const struct router *router)
+{
+    static struct seen step;
+    const struct decode_options given = {
+        .policy = POLICY_RANDOM, .threshold = 0.7f, .max_tokens = LENGTH, .seed = 4
+    };
+    for (size_t ahead = 0; ahead <= 8; ahead = ahead ? ahead * 2 : 1) {
+        const struct caches_options memo = { 0 };
+        struct caches *caches;
+        struct cloud *c;
+        struct err err = { "" };
+        struct decode_options o = given;
+        o.ahead = ahead;
+        CHECK(caches_open(&caches, &memo, &err) == OK);
+        const struct cloud_options co = { .url = stand_in_url(stand_in),
+                                          .api = CLOUD_OPENAI,
+                                          .model = "m",
+                                          .vocab = TINY_VOCAB,
+                                          .tokens = 4,
+                                          .caches = caches };
+        CHECK(cloud_open(&c, &co, &err) == OK);
+        CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
+        if (!ahead)
+            step = seen;
+        for (size_t i = 0; i < seen.n; i++)
+            CHECK(seen.at[i].source == step.at[i].source);
+        CHECK(seen.stats.memo_hits == step.stats.memo_hits && step.stats.memo_hits > 3);
+        CHECK(seen.stats.committed == step.stats.committed);
+        CHECK(ahead > 1 || seen.stats.calls == step.stats.calls);
+        cloud_close(c);
+        CHECK(caches_close(caches, &err) == OK);
+    }
+}
+
 static void test_threshold(void)
 {
     struct cloud *c = client(stand_in_url(stand_in));
@@ -227,7 +294,25 @@ static void test_faults(void)
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(rude_requests(rude) == before + 1 && strstr(seen.fault, "401"));
 
+    /* A gate that outlives the text keeps the refusal. */
+    struct gate gate = { 0 };
+    o.gate = &gate;
+    for (o.ahead = 1; o.ahead <= 4; o.ahead *= 4) {
+        gate = (struct gate){ 0 };
+        CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+        CHECK(seen.stats.reasons[GATE_REFUSED] == 6 && seen.stats.committed == 1);
+        CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 0 && strstr(seen.fault, "401"));
+    }
+    o.gate = NULL;
+    o.ahead = 0;
+    play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
+    CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 3); /* then the breaker is open */
+    CHECK(seen.stats.reasons[GATE_FAULT] == 3 && seen.stats.reasons[GATE_BREAKER] == 3);
+
+    play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
     o.cloud_required = true;
+    CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
+    o.ahead = 4;
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
     play(RUDE_CLOSE, "");
     CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_NET && seen.n == 0);
@@ -319,7 +404,7 @@ static void test_stops(void)
 
 static void test_no_memory(const struct router *router)
 {
-    const struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4 };
+    const struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4, .ahead = 2 };
     struct err err;
     int rc = ERR_NOMEM;
     for (long n = 1; rc == ERR_NOMEM; n++) {
@@ -360,6 +445,8 @@ int main(void)
     test_stops();
     test_edge();
     test_policies(router);
+    test_ahead(router);
+    test_ahead_memo(router);
     test_threshold();
     test_faults();
     test_cloud_tokens();

@@ -56,18 +56,66 @@ stop_cloud() {
 expect 0 --question 1
 grep -q '^Question:' "$dir/err" && grep -q '^reference:' "$dir/err" || fail "no question"
 grep -q ' tokens/s' "$dir/err" || fail "no summary"
-expect 0 --question 1 --policy always --json
+expect 0 --question 1 --policy always --json --ahead 0
 [ "$(field event)" = done ] && [ "$(field cloud)" -eq "$(field tokens)" ] || fail "always"
 [ "$(field reason)" = eos ] || fail "the answer does not end"
 [ "$(grep -c '"event":"token"' "$dir/out")" -eq "$(field tokens)" ] || fail "events and tokens"
 [ "$(grep -c '"source":"cloud".*"edge_id":null' "$dir/out")" -eq "$(field tokens)" ] ||
     fail "the head was read for tokens of the cloud"
 [ ! -s "$dir/err" ] || fail "--json writes to stderr"
+[ "$(field calls)" -eq "$(field tokens)" ] && [ "$(field wasted)" -eq 0 ] || fail "in step: calls"
 keys='"event":"done","tokens":.*,"cloud":.*,"fallback":.*,"prompt_tokens":.*,"ttft_ms":.*'
 keys="$keys,\"tok_s\":.*,\"bytes_up\":.*,\"bytes_down\":.*,\"router_ms\":.*,\"edge_ms\":.*"
-tail -n 1 "$dir/out" | grep -q "^{$keys,\"cloud_ms\":.*,\"reason\":\"eos\"}\$" || fail "done: keys"
+keys="$keys,\"cloud_ms\":.*,\"ledger\":{\"calls\":.*,\"committed\":.*,\"wasted\":.*"
+keys="$keys,\"memo_hits\":.*,\"store_hits\":.*,\"retries\":.*,\"cost\":.*,\"held\":{.*}}"
+tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: keys"
 grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":[0-9.e+-]+,"edge_id":(null|[0-9]+),"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"
+
+# Ahead of the cloud: the same text, and with one request out the same calls.
+tokens() { sed -n 's/"edge_id":.*//; /"event":"token"/p' "$dir/out"; }
+for policy in always max-prob random; do
+    for seed in 1 2; do
+        line="--question 4 --policy $policy --threshold 0.9 --temp 0.7 --seed $seed --json"
+        # shellcheck disable=SC2086
+        expect 0 $line --ahead 0
+        tokens >"$dir/first"
+        calls=$(field calls)
+        for ahead in 1 2 8; do
+            # shellcheck disable=SC2086
+            expect 0 $line --ahead $ahead
+            tokens | cmp -s - "$dir/first" || fail "$line: another text with --ahead $ahead"
+            [ "$(field committed)" -eq "$calls" ] || fail "$line --ahead $ahead: committed calls"
+            [ $ahead -gt 1 ] || [ "$(field calls)" -eq "$calls" ] || fail "$line: calls"
+        done
+    done
+done
+for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
+    for ahead in 0 8; do # a server for each: its faults depend on how often a prefix came
+        start_cloud --fault 500:0.5 --latency 3 --jitter 3 --seed 4
+        # shellcheck disable=SC2086
+        expect 0 --question 4 --policy always -n 16 --json --cloud-url "$url" $limit \
+            --ahead $ahead
+        stop_cloud
+        tokens >"$dir/ahead$ahead"
+        echo "$(field held) $(field committed)" >>"$dir/ahead$ahead"
+        cmp -s "$dir/ahead0" "$dir/ahead$ahead" || fail "faults, $limit: --ahead $ahead differs"
+        [ "$(field cloud)" -gt 0 ] && [ "$(field fallback)" -gt 0 ] || fail "faults: $limit: none"
+    done
+done
+for seed in 2 5; do # a server that is asked in the background who it is, and fails at that, too
+    for ahead in 0 1 8; do
+        start_cloud --fault 500:0.8 --latency 3 --jitter 3 --seed $seed
+        expect 0 --question 4 --policy always -n 24 --json --cloud-url "$url" --cloud-api openai \
+            --ahead $ahead
+        stop_cloud
+        tokens >"$dir/ahead$ahead"
+        echo "$(field held) $(field committed)" >>"$dir/ahead$ahead"
+        cmp -s "$dir/ahead0" "$dir/ahead$ahead" || fail "probe fails, seed $seed: $ahead differs"
+    done
+done
+expect 0 --question 4 --policy always --json --ahead 8 --max-wasted-calls 1
+[ "$(field wasted)" -le 1 ] || fail "--max-wasted-calls 1: $(field wasted) were"
 
 # What the cloud is for, and without it.
 expect 0 -m $edge -p 'Question: Where' -n 4
@@ -144,7 +192,7 @@ printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err
 
 # What is refused.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
-    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x'; do
+    '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' '--ahead 65 -p x' '--ahead -1 -p x'; do
     # shellcheck disable=SC2086
     expect 2 --cloud off $args
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$args: not one line"

@@ -6,6 +6,7 @@
 #include "kernels/base.h"
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
+#include "kernels/math.h"
 #include "model/chat.h"
 #include "model/sample.h"
 #include "tests/test.h"
@@ -91,6 +92,33 @@ static void check_greedy(void)
     CHECK(pick(&p, below, 2, prefix, 4) == 0); /* -2 * 2 */
 }
 
+/* A pick depends on the prefix alone: backwards, as after a rewind, and from a fresh sampler too.
+ */
+static void check_prefix_alone(void)
+{
+    struct err err;
+    struct sampler *a, *b;
+    struct sample_params p = plain;
+    uint32_t prefix[60], first[60];
+    float x[60][8];
+    p.repeat_penalty = 1.5f;
+    p.top_p = 0.9f;
+    CHECK(sampler_open(&a, &p, 8, &kernels, &err) == OK);
+    CHECK(sampler_open(&b, &p, 8, &kernels, &err) == OK);
+    for (size_t i = 0; i < 60; i++) {
+        prefix[i] = (uint32_t)rand_below(3, i, 8);
+        for (size_t k = 0; k < 8; k++)
+            x[i][k] = (float)rand_unit(4, i * 8 + k) * 3 - 1;
+    }
+    for (size_t i = 1; i < 60; i++)
+        first[i] = sampler_pick(a, x[i], prefix, i);
+    for (size_t i = 59; i > 0; i--)
+        CHECK(sampler_pick(a, x[i], prefix, i) == first[i] &&
+              sampler_pick(b, x[i], prefix, i) == first[i]);
+    sampler_close(a);
+    sampler_close(b);
+}
+
 static void check_errors(void)
 {
     struct err err;
@@ -136,6 +164,7 @@ int main(void)
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
     check_filters();
     check_greedy();
+    check_prefix_alone();
     check_errors();
     check_chat();
     return 0;

@@ -12,8 +12,8 @@
 #include "net/jsonin.h"
 #include "tests/test.h"
 #include "tests/tiny.h"
+#include "tests/plain.h"
 #include "tools/stand_in.h"
-#include "tools/stand_in_delay.h"
 #include "tools/stand_in_engine.h"
 
 enum { CLIENTS = 6, STEPS = 12 };
@@ -26,15 +26,19 @@ static uint32_t truth(const uint32_t *ids, size_t n)
 {
     struct stand_in_engine *e;
     struct stand_in_text t;
+    struct stand_in_job *j;
     struct err err = { "" };
     const struct stand_in_options o = { .threads = 1 };
     int rc = stand_in_engine_open(&e, model, &o, &err);
     if (rc)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
-    CHECK(stand_in_engine_generate(e, &t, ids, n, 1, false, &err) == OK && t.n == 1);
+    const struct stand_in_wish wish = { .prompt = ids, .n = n, .max = 1, .slot = -1 };
+    CHECK(stand_in_engine_ask(e, &j, &wish, &err) == OK);
+    t = stand_in_engine_wait(j, SIZE_MAX, 60000);
+    CHECK(t.finished && t.rc == OK && t.n == 1);
     uint32_t id = t.ids[0];
-    free(t.ids);
+    stand_in_engine_drop(j);
     stand_in_engine_close(e);
     return id;
 }
@@ -69,16 +73,21 @@ static void test_dialects(void)
 static json_t *call(const char *key, const char *path, const char *body, size_t n, long *status)
 {
     struct http *h;
-    struct http_reply r;
+    struct http_try *t, *ended = NULL;
     struct err err = { "" };
     char url[128];
     json_t *root;
     const struct http_options o = { .key = key, .max_reply = 1 << 20 };
     snprintf(url, sizeof(url), "%s%s", stand_in_url(server), path);
     CHECK(http_open(&h, &o, &err) == OK);
-    CHECK(http_request(h, url, body, n, os_now_ns() + UINT64_C(30000000000), &r, &err) == OK);
-    *status = r.status;
-    CHECK(jsonin_parse(&root, r.body, r.n, &err) == OK);
+    const struct http_request r = { .url = url, .body = body, .n = n };
+    CHECK(http_start(h, &t, &r, NULL, NULL, &err) == OK);
+    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
+        http_wait(h, 1000);
+    CHECK(ended == t && t->rc == OK);
+    *status = t->status;
+    CHECK(jsonin_parse(&root, t->body.p, t->body.n, &err) == OK);
+    http_release(h, t);
     http_close(h);
     return root;
 }
@@ -155,63 +164,125 @@ static void test_prefixes(void)
 }
 
 struct bad {
-    const char *path, *body; /* body NULL: GET */
-    long status;
-    const char *says;
+    enum stand_in_server server;
+    const char *method, *path, *body;
+    int status;
+    const char *says; /* in the body */
 };
 
+#define ALL  STAND_IN_ALL
+#define VLLM STAND_IN_OPENAI
+#define SGL  STAND_IN_SGLANG
+#define LCPP STAND_IN_LLAMACPP
+
+#define C "POST", "/completion"
+#define V "POST", "/v1/completions"
+#define G "POST", "/generate"
+
 static const struct bad bads[] = {
-    { "/nope", NULL, 404, "File Not Found" },
-    { "/nope", "{}", 404, "File Not Found" },
-    { "/v1/completions", NULL, 405, "Method Not Allowed" },
-    { "/health", "{}", 405, "Method Not Allowed" },
-    { "/completion", "{\"prompt\": [1,2,", 400, "not JSON" },
-    { "/completion", "", 400, "not JSON" },
-    { "/completion", "[]", 400, "an object" },
-    { "/completion", "{}", 400, "'prompt' not found" },
-    { "/completion", "{\"prompt\":[]}", 400, "must not be empty" },
-    { "/completion", "{\"prompt\":\"\"}", 400, "must not be empty" },
-    { "/completion", "{\"prompt\":{\"a\":1}}", 400, "found an object" },
-    { "/completion", "{\"prompt\":[1,-5]}", 400, "out of vocabulary" },
-    { "/completion", "{\"prompt\":[1,272]}", 400, "out of vocabulary" },
-    { "/completion", "{\"prompt\":[1,2.5]}", 400, "found a number" },
-    { "/completion", "{\"prompt\":[1,\"x\"]}", 400, "found a string" },
-    { "/completion", "{\"prompt\":[1],\"temperature\":\"hot\"}", 400, "temperature" },
-    { "/completion", "{\"prompt\":[1],\"n_probs\":3}", 400, "n_probs" },
-    { "/completion", "{\"prompt\":[1],\"stream\":true}", 400, "stream" },
-    { "/v1/completions", "{\"prompt\":[1],\"temperature\":0.7}", 400, "greedy" },
-    { "/v1/completions", "{\"prompt\":[1],\"n\":2}", 400, "n: " },
-    { "/v1/completions", "{\"prompt\":[1],\"max_tokens\":0}", 400, "max_tokens" },
-    { "/v1/completions", "{\"prompt\":[1],\"max_tokens\":256}", 400, "context" },
-    { "/v1/completions", "{\"prompt\":[1],\"max_tokens\":9223372036854775807}", 400, "context" },
-    { "/v1/completions", "{\"prompt\":[1],\"max_tokens\":\"1\"}", 400, "max_tokens" },
-    { "/v1/completions", "{\"prompt\":[1],\"return_token_ids\":\"yes\"}", 400, "return_token_ids" },
-    { "/v1/completions", "{\"prompt\":[[1],[2]]}", 400, "one prompt" },
-    { "/tokenize", "{\"content\":7}", 400, "content" },
-    { "/detokenize", "{\"tokens\":[99999]}", 400, "vocabulary" },
+    { ALL, "GET", "/nope", NULL, 404, "{\"error\":{\"code\":404,\"message\":\"File Not Found\"" },
+    { VLLM, "GET", "/nope", NULL, 404, "{\"detail\":\"Not Found\"}" },
+    { SGL, "POST", "/generatee", "{}", 404, "{\"detail\":\"Not Found\"}" },
+    { LCPP, "POST", "/generate", "{}", 404, "File Not Found" },
+    { SGL, "POST", "/completion", "{}", 404, "Not Found" },
+    { VLLM, "GET", "/props", NULL, 404, "Not Found" },
+    { ALL, "GET", "/v1/completions", NULL, 405, "{\"detail\":\"Method Not Allowed\"}" },
+    { SGL, "GET", "/generate", NULL, 405, "{\"detail\":\"Method Not Allowed\"}" },
+    { SGL, "DELETE", "/generate", NULL, 405, "Method Not Allowed" },
+    { LCPP, "GET", "/completion", NULL, 404, "not_found_error" },
+    { ALL, "POST", "/health", "{}", 404, "File Not Found" },
+    { ALL, C, "{\"prompt\": [1,2,", 500, "\"server_error\"" },
+    { ALL, C, "", 500, "json.exception.parse_error.101" },
+    { ALL, C, "[]", 400, "type must be object, but is list" },
+    { ALL, C, "{}", 400, "[json.exception.out_of_range.403] key 'prompt' not found" },
+    { ALL, C, "{\"prompt\":[]}", 400, "\\\"prompt\\\" must not be empty" },
+    { ALL, C, "{\"prompt\":\"\"}", 400, "must not be empty" },
+    { ALL, C, "{\"prompt\":{\"a\":1}}", 400, "elements must be a string" },
+    { ALL, C, "{\"prompt\":[1,-5]}", 400, "Prompt contains invalid tokens" },
+    { ALL, C, "{\"prompt\":[1,272]}", 400, "Prompt contains invalid tokens" },
+    { ALL, C, "{\"prompt\":[1,2.5]}", 400, "type must be integer, but is number" },
+    { ALL, C, "{\"prompt\":[1,\"x\"]}", 400, "but is string" },
+    { ALL, C, "{\"prompt\":[1],\"temperature\":\"hot\"}", 400,
+      "{\"error\":{\"code\":400,\"message\":\"Field 'temperature': "
+      "[json.exception.type_error.302] type must be number, but is string\",\"type\":"
+      "\"invalid_request_error\"}}" },
+    { ALL, C, "{\"prompt\":[1],\"n_probs\":3}", 400, "n_probs" },
+    { ALL, C, "{\"prompt\":[1],\"stream\":3}", 400, "stream" },
+    { ALL, C, "{\"prompt\":[1],\"stop\":[\"a\"]}", 400, "stop: not served" },
+    { VLLM, V, "{\"prompt\": [1,2,", 400, "\"type\":\"Bad Request\"" },
+    { ALL, V, "{\"prompt\":[1],\"temperature\":0.7}", 400, "greedy" },
+    { ALL, V, "{\"prompt\":[1],\"n\":2}", 400, "n: " },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":0}", 400, "max_tokens" },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":256}", 400, "maximum context length is 256" },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":9223372036854775807}", 400, "context" },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":\"1\"}", 400, "'loc': ('body', 'max_tokens')" },
+    { ALL, V, "{\"prompt\":[1],\"return_token_ids\":\"yes\"}", 400, "return_token_ids" },
+    { ALL, V, "{\"prompt\":[[1],[2]]}", 400, "one prompt" },
+    { ALL, V, "{\"prompt\":[999]}", 400, "Token id 999 is out of vocabulary" },
+    { VLLM, V, "{\"model\":\"x\\u001b\",\"prompt\":[1]}", 404,
+      "{\"error\":{\"message\":\"The model `x ` does not exist.\",\"type\":\"NotFoundError\","
+      "\"param\":\"model\",\"code\":404}}" },
+    { SGL, V, "{\"prompt\":[1],\"temperature\":0.7}", 400, "\"type\":\"BadRequestError\"" },
+    { SGL, G, "{\"input_ids\":[1,2", 400, "\"type\":\"Bad Request\",\"param\":null,\"code\":400}" },
+    { SGL, G, "{\"input_ids\":\"abc\"}", 400, "body -> input_ids" },
+    { ALL, G, "{\"input_ids\":[]}", 400,
+      "{\"error\":{\"message\":\"input_ids cannot be empty.\"}}" },
+    { ALL, G, "{\"sampling_params\":{}}", 400,
+      "{\"error\":{\"message\":\"Either text, input_ids or input_embeds should be provided.\"}}" },
+    { ALL, G, "{\"input_ids\":[272]}", 400,
+      "{\"error\":{\"message\":\"The input_ids [272] contains values greater than the vocab size "
+      "(272).\"}}" },
+    { ALL, G, "{\"input_ids\":[272],\"stream\":true}", 200,
+      "data: {\"error\":{\"message\":\"The input_ids [272] contains values greater than the vocab "
+      "size (272).\"}}\n\ndata: [DONE]\n\n" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":{\"bogus\":1}}", 500,
+      "Internal Server Error" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":{\"temperature\":1}}", 400, "greedy" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":{\"max_new_tokens\":256}}", 400,
+      "Requested token count exceeds the model's maximum context length" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":7}", 400, "sampling_params" },
+    { ALL, G, "{\"input_ids\":[1],\"return_logprob\":true}", 400, "return_logprob" },
+    { ALL, "POST", "/tokenize", "{\"content\":7}", 400, "content" },
+    { VLLM, "POST", "/tokenize", "{\"content\":\"a\"}", 400, "prompt" },
+    { ALL, "POST", "/detokenize", "{\"tokens\":[99999]}", 400, "invalid tokens" },
+    { ALL, "POST", "/detokenize", "{\"tokens\":7}", 400, "tokens" },
 };
 
 static void test_errors(void)
 {
-    long status;
+    struct stand_in *servers[4] = { server };
+    struct err err = { "" };
+    for (unsigned i = 1; i < 4; i++) {
+        const struct stand_in_options o = { .model = model,
+                                            .threads = 1,
+                                            .server = (enum stand_in_server)i };
+        CHECK(stand_in_open(&servers[i], &o, &err) == OK);
+    }
     for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
         const struct bad *b = &bads[i];
-        json_t *r = call(NULL, b->path, b->body, b->body ? strlen(b->body) : 0, &status);
-        const json_t *error = json_object_get(r, "error");
-        const char *says = json_string_value(json_object_get(error, "message"));
-        if (status != b->status || !says || !strstr(says, b->says))
-            fprintf(stderr, "%s %s: %ld %s\n", b->path, b->body ? b->body : "", status,
-                    says ? says : "nothing");
-        CHECK(status == b->status && says && strstr(says, b->says));
-        CHECK(number(error, "code", NULL) == b->status && json_object_get(error, "type"));
-        json_decref(r);
+        struct plain_reply r;
+        plain_ask(stand_in_port(servers[b->server]), &r, b->method, b->path, NULL, b->body);
+        if (r.status != b->status || !strstr(r.body, b->says))
+            fprintf(stderr, "%d %s %s: %d %s\n", (int)b->server, b->path, b->body ? b->body : "",
+                    r.status, r.body);
+        CHECK(r.status == b->status && r.whole && strstr(r.body, b->says));
+        CHECK(strstr(r.head, "Accept-Encoding: gzip, deflate"));
+        CHECK(b->status != 405 || strstr(r.head, "Allow: POST"));
+        plain_free(&r);
     }
+    for (unsigned i = 1; i < 4; i++)
+        stand_in_close(servers[i]);
+}
+
+static void test_large(void)
+{
+    long status;
     size_t n = 5 << 20;
     char *big = malloc(n);
     CHECK(big);
     memset(big, '[', n);
     json_decref(call(NULL, "/completion", big, 1 << 20, &status));
-    CHECK(status == 400); /* deep */
+    CHECK(status == 500); /* deep */
     json_decref(call(NULL, "/completion", big, n, &status));
     CHECK(status == 413);
     memset(big, ' ', n);
@@ -257,29 +328,6 @@ static void test_many(void)
         for (size_t n = 4; n < 4 + STEPS; n += 5)
             CHECK(workers[i].ids[n] == truth(workers[i].ids, n));
     }
-}
-
-/* The same delay for the same question, in whatever order questions come. */
-static void test_delay(void)
-{
-    const uint32_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
-    struct stand_in_delay *d = stand_in_delay_open(100, 30, 7);
-    CHECK(d);
-    uint64_t a1 = stand_in_delay_draw(d, a, 3), a2 = stand_in_delay_draw(d, a, 3);
-    uint64_t b1 = stand_in_delay_draw(d, b, 3);
-    stand_in_delay_close(d);
-    d = stand_in_delay_open(100, 30, 7);
-    CHECK(d && stand_in_delay_draw(d, b, 3) == b1 && stand_in_delay_draw(d, a, 3) == a1 &&
-          stand_in_delay_draw(d, a, 3) == a2);
-    stand_in_delay_close(d);
-    CHECK(a1 != a2 && a1 != b1 && a1 >= 70000 && a1 <= 130000 && b1 >= 70000 && b1 <= 130000);
-    d = stand_in_delay_open(100, 30, 8);
-    CHECK(d && stand_in_delay_draw(d, a, 3) != a1);
-    stand_in_delay_close(d);
-    d = stand_in_delay_open(0, 30, 8);
-    for (int i = 0; i < 100; i++)
-        CHECK(stand_in_delay_draw(d, a, 3) <= 30000);
-    stand_in_delay_close(d);
 }
 
 static void *late(void *arg)
@@ -350,9 +398,9 @@ int main(void)
     test_dialects();
     test_forms();
     test_errors();
+    test_large();
     test_many();
     stand_in_close(server);
-    test_delay();
     test_close();
     test_key_and_port();
     tiny_remove();

@@ -4,20 +4,25 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/base.h"
-#include "kernels/os.h"
 #include "net/cloud.h"
+#include "tools/cloud_check.h"
 #include "tools/cmd.h"
 #include "tools/opt.h"
 #include "tools/setting.h"
 #include "tools/stand_in.h"
+#include "tools/stand_in_api.h"
 
 enum { MAX_DELAY_MS = 600000 };
 
-static const char *host = "127.0.0.1", *key_file, *check_url;
-static size_t port = 8080, latency, jitter, context;
+static const char *host = "127.0.0.1", *key_file, *check_url, *api = "all", *bandwidth;
+static const char *tls_cert, *tls_key;
+static size_t port = 8080, latency, jitter, context, workers, slots, queue;
 static uint64_t seed;
+static float loss;
+static struct opt_list fault_list;
 
 static const struct opt_group server_opts = {
     "Server",
@@ -25,21 +30,53 @@ static const struct opt_group server_opts = {
         { "--port", NULL, OPT_SIZE, &port, "N",
           "port to listen on; 0: a free one (default: 8080)" },
         { "--host", NULL, OPT_STR, &host, "ADDR", "address to listen on (default: 127.0.0.1)" },
+        { "--api", NULL, OPT_STR, &api, "NAME",
+          "server to play: openai (vLLM), sglang, llamacpp, or all, where the path decides "
+          "(default: all)" },
         { "--context", "-c", OPT_SIZE, &context, "N",
           "longest text in tokens (default: the model's, at most 4096)" },
+        { "--slots", NULL, OPT_SIZE, &slots, "N",
+          "texts in progress or remembered, at most 64 (default: what fits into 512 MB, at least "
+          "4)" },
+        { "--workers", NULL, OPT_SIZE, &workers, "N",
+          "requests computed at a time, by one thread each; 1: one by all threads (default: 1 for "
+          "a model of more than 64 MB, else one a thread)" },
+        { "--queue", NULL, OPT_SIZE, &queue, "N",
+          "requests that may wait for a slot; one more gets status 503 (default: 256)" },
         { "--api-key-file", NULL, OPT_STR, &key_file, "FILE",
-          "ask for the key in this file (default: none)" },
-        { "--latency", NULL, OPT_SIZE, &latency, "MS", "hold each answer back (default: 0)" },
-        { "--jitter", NULL, OPT_SIZE, &jitter, "MS",
-          "vary the latency by up to this, both ways (default: 0)" },
-        { "--seed", "-s", OPT_U64, &seed, "N", "of the jitter (default: 0)" },
+          "ask for the key in this file (default: the one in MIZZLE_SERVER_KEY, else none)" },
+        { "--tls-cert", NULL, OPT_STR, &tls_cert, "FILE", "serve https with this PEM certificate" },
+        { "--tls-key", NULL, OPT_STR, &tls_key, "FILE", "its private key, PEM" },
         { "--check", NULL, OPT_STR, &check_url, "URL",
-          "serve nothing: ask the server at URL for one token and say what it speaks" },
+          "serve nothing: ask the server at URL for one token and say what it speaks; with -m, "
+          "whether "
+          "its tokenizer is that model's" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &server_opts, &opt_engine, &opt_cloud, NULL };
+static const struct opt_group network_opts = {
+    "Network and faults",
+    (const struct opt[]){
+        { "--latency", NULL, OPT_SIZE, &latency, "MS",
+          "a round trip: each answer comes so much later (default: 0)" },
+        { "--jitter", NULL, OPT_SIZE, &jitter, "MS",
+          "vary the latency by up to this, both ways (default: 0)" },
+        { "--bandwidth", NULL, OPT_STR, &bandwidth, "N[,N]",
+          "bytes a second of each connection, or UP,DOWN; 0: no limit (default: 0)" },
+        { "--loss", NULL, OPT_FLOAT, &loss, "RATE",
+          "share of packets lost; each costs a retransmission timeout of 200 ms and the latency, "
+          "doubled if it is lost again (default: 0)" },
+        { "--fault", NULL, OPT_LIST, &fault_list, "NAME[:RATE]",
+          "do this to completions, or to that share of them; may be given 16 times, the first that "
+          "is drawn counts; `--fault help` lists the names" },
+        { "--seed", "-s", OPT_U64, &seed, "N", "of jitter, loss and faults (default: 0)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct opt_group *const groups[] = { &server_opts, &network_opts, &opt_engine,
+                                                  &opt_cloud, NULL };
 
 static _Atomic int terminated;
 
@@ -47,42 +84,6 @@ static void on_term(int sig)
 {
     (void)sig;
     atomic_store(&terminated, 1);
-}
-
-static int check(void)
-{
-    struct err err = { "" };
-    char *key = NULL;
-    struct cloud_options o = { .url = check_url,
-                               .model = cloud_opts.model,
-                               .ca = cloud_opts.ca,
-                               .timeout_ms = (unsigned)cloud_opts.timeout_ms,
-                               .vocab = UINT32_MAX,
-                               .stop = &interrupted };
-    struct cloud *c = NULL;
-    uint32_t id = 0;
-    uint64_t best = UINT64_MAX;
-    if (!cloud_api_parse(&o.api, cloud_opts.api))
-        return cmd_fail(
-            "cloud", err_set(&err, ERR_ARG, "--cloud-api: unknown name %s", cloud_opts.api), &err);
-    int rc = cloud_key(&key, cloud_opts.key_file, &err);
-    o.key = key;
-    if (rc == OK)
-        rc = cloud_open(&c, &o, &err);
-    /* The same prefix three times: the best is the round trip with everything warm. */
-    for (int i = 0; i < 3 && rc == OK; i++) {
-        uint64_t start = os_now_ns();
-        rc = cloud_next(c, (const uint32_t[]){ 1, 2, 3 }, 3, &id, &err);
-        if (os_now_ns() - start < best)
-            best = os_now_ns() - start;
-    }
-    if (rc == OK)
-        printf("%s: dialect %s, model %s, token ids yes, round trip %.1f ms\n", check_url,
-               cloud_api_name(cloud_dialect(c)), cloud_model(c) ? cloud_model(c) : "not named",
-               (double)best / 1e6);
-    cloud_close(c);
-    free(key);
-    return rc ? cmd_fail("cloud", rc, &err) : EXIT_FINE;
 }
 
 static int serve(const struct stand_in_options *o)
@@ -107,6 +108,71 @@ static int serve(const struct stand_in_options *o)
     return atomic_load(&interrupted) ? EXIT_INTERRUPTED : EXIT_FINE;
 }
 
+/* "1000" or "1000,2000". */
+static int read_bandwidth(struct stand_in_options *o, struct err *err)
+{
+    uint64_t n[2] = { 0, 0 };
+    const char *p = bandwidth;
+    for (size_t i = 0; i < 2; i++, p++) {
+        size_t digits = strspn(p, "0123456789");
+        for (; digits && n[i] < UINT64_C(1000000000000); digits--)
+            n[i] = n[i] * 10 + (uint64_t)(*p++ - '0');
+        if (p == bandwidth || p[-1] == ',' || digits || (*p && (*p != ',' || i)))
+            return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", bandwidth);
+        if (!*p) {
+            n[1] = i ? n[1] : n[0];
+            break;
+        }
+    }
+    o->up = n[0];
+    o->down = n[1];
+    return OK;
+}
+
+/* What the options say beyond their types. */
+static int read_options(struct stand_in_options *o, struct err *err)
+{
+    if (port > 65535)
+        return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
+    if (latency > MAX_DELAY_MS || jitter > MAX_DELAY_MS)
+        return err_set(err, ERR_ARG, "--latency, --jitter: expected 0 to %d", MAX_DELAY_MS);
+    if (!(loss >= 0 && loss < 1))
+        return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1");
+    if (!stand_in_api_parse(&o->server, api))
+        return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
+                       api);
+    int rc = bandwidth ? read_bandwidth(o, err) : OK;
+    for (size_t i = 0; i < fault_list.n && rc == OK; i++)
+        rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
+    return rc;
+}
+
+static bool asks_for_faults(void)
+{
+    for (size_t i = 0; i < fault_list.n; i++)
+        if (strcmp(fault_list.at[i], "help") == 0)
+            return true;
+    return false;
+}
+
+/* The key that clients must send; NULL: none. Not a client's MIZZLE_API_KEY: a server in the same
+ * shell would hand it to whoever knows it. */
+static int read_key(char **key, struct err *err)
+{
+    const char *env = getenv("MIZZLE_SERVER_KEY");
+    *key = NULL;
+    if (key_file)
+        return cloud_key(key, key_file, err);
+    if (!env || !*env)
+        return OK;
+    size_t n = strlen(env);
+    *key = malloc(n + 1);
+    if (!*key)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    memcpy(*key, env, n + 1);
+    return OK;
+}
+
 static int run(int argc, char **argv)
 {
     struct err err = { "" };
@@ -115,30 +181,37 @@ static int run(int argc, char **argv)
         return status;
     if (nargs)
         return cmd_fail("cloud", err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]), &err);
-    if (port > 65535)
-        return cmd_fail(
-            "cloud", err_set(&err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port), &err);
-    if (latency > MAX_DELAY_MS || jitter > MAX_DELAY_MS)
-        return cmd_fail(
-            "cloud", err_set(&err, ERR_ARG, "--latency, --jitter: expected 0 to %d", MAX_DELAY_MS),
-            &err);
-    if (check_url)
-        return check();
-    char *key = NULL;
-    int rc = key_file ? cloud_key(&key, key_file, &err) : OK;
+    if (asks_for_faults()) {
+        for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
+            printf("%-16s %s\n", f->name, f->help);
+        return EXIT_FINE;
+    }
+    struct stand_in_options o = { .model = engine_opts.model,
+                                  .isa = engine_opts.isa,
+                                  .kv = engine_opts.kv,
+                                  .threads = engine_opts.threads,
+                                  .workers = workers,
+                                  .slots = slots,
+                                  .queue = queue,
+                                  .host = host,
+                                  .tls_cert = tls_cert,
+                                  .tls_key = tls_key,
+                                  .port = (unsigned)port,
+                                  .latency_ms = (unsigned)latency,
+                                  .jitter_ms = (unsigned)jitter,
+                                  .loss = (double)loss,
+                                  .seed = seed,
+                                  .context = context };
+    int rc = read_options(&o, &err);
     if (rc)
         return cmd_fail("cloud", rc, &err);
-    const struct stand_in_options o = { .model = engine_opts.model,
-                                        .isa = engine_opts.isa,
-                                        .kv = engine_opts.kv,
-                                        .threads = engine_opts.threads,
-                                        .host = host,
-                                        .key = key,
-                                        .port = (unsigned)port,
-                                        .latency_ms = (unsigned)latency,
-                                        .jitter_ms = (unsigned)jitter,
-                                        .seed = seed,
-                                        .context = context };
+    if (check_url)
+        return cloud_check(check_url);
+    char *key;
+    rc = read_key(&key, &err);
+    if (rc)
+        return cmd_fail("cloud", rc, &err);
+    o.key = key;
     status = serve(&o);
     free(key);
     return status;
@@ -149,18 +222,30 @@ const struct command cmd_cloud = {
     .summary = "serve a local model as the cloud, or look at a real server",
     .args = "",
     .description =
-        "A stand-in for the large model's server: any local model behind the forms of vLLM (POST\n"
-        "/v1/completions with return_token_ids) and of llama.cpp (POST /completion with\n"
-        "return_tokens), greedy only. It remembers the last few prefixes, so a growing one costs "
-        "its\n"
-        "new tokens. --latency and --jitter make a network of the loopback; the jitter of an "
-        "answer\n"
-        "depends on the seed, the prefix and how often it was asked for, not on the order of "
-        "calls.\n"
-        "It prints one line when it is ready and stops on SIGTERM (status 0) or SIGINT (130).\n"
+        "A stand-in for the large model's server: any local model in the words of vLLM (POST\n"
+        "/v1/completions with return_token_ids), SGLang (POST /generate) and llama.cpp (POST\n"
+        "/completion), whole or streamed, with their errors, their /health, model lists and\n"
+        "tokenizers. Greedy only; settings that are left out are taken as greedy. Many clients "
+        "may\n"
+        "ask at once: a growing prefix costs its new tokens only, long answers take turns, and\n"
+        "each answer is the same whatever else is asked.\n"
         "\n"
-        "  mizzle cloud --port 8080 --latency 100 --jitter 30\n"
+        "The network options make a network of the loopback. What happens to a request depends on\n"
+        "the seed, its prefix and how often that prefix was asked for, not on the order in which\n"
+        "requests arrive.\n"
+        "\n"
+        "The key comes from a file or the environment and there is no option for the key itself:\n"
+        "every user of the machine can read the arguments of a running program. Request bodies "
+        "may\n"
+        "be compressed (Content-Encoding: gzip or deflate), at most 4 MB unpacked; replies say so\n"
+        "in Accept-Encoding.\n"
+        "\n"
+        "It prints one line when it is ready and stops on SIGTERM (status 0) or SIGINT (130);\n"
+        "requests in progress have two seconds to finish.\n"
+        "\n"
+        "  mizzle cloud --port 8080 --latency 100 --jitter 30 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
+        "  mizzle cloud --api sglang --tls-cert server.pem --tls-key server.key\n"
         "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
     .groups = groups,
     .run = run,

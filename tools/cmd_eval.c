@@ -6,6 +6,7 @@
 #include "kernels/base.h"
 #include "tools/cmd.h"
 #include "tools/eval.h"
+#include "tools/keep.h"
 #include "tools/setting.h"
 #include "tools/world.h"
 
@@ -39,8 +40,8 @@ static const struct opt_group task_opts = {
     },
 };
 
-static const struct opt_group *const groups[] = { &task_opts, &opt_engine, &opt_route, &opt_cloud,
-                                                  NULL };
+static const struct opt_group *const groups[] = { &task_opts, &opt_engine, &opt_route,
+                                                  &opt_cloud, &opt_keep,   NULL };
 
 static int run(int argc, char **argv)
 {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tools/cmd.h"
+#include "tools/keep.h"
 
 /* Text for roff: backslashes and leading dots and quotes are escaped, "-" stays a plain minus. */
 static void put(const char *s, size_t n, bool line_start)
@@ -77,7 +78,7 @@ static void put_options(const struct opt_group *group)
 
 static bool is_shared(const struct opt_group *g)
 {
-    return g == &opt_engine || g == &opt_cloud || g == &opt_route;
+    return g == &opt_engine || g == &opt_cloud || g == &opt_keep || g == &opt_route;
 }
 
 static void put_command(const struct command *cmd)
@@ -123,6 +124,7 @@ static int run(int argc, char **argv)
     put_options(&opt_engine);
     put_options(&opt_route);
     put_options(&opt_cloud);
+    put_options(&opt_keep);
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nserver of the large model\n.TP\n"
          "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nits API key, the first that is set\n"
          ".TP\n\\fBMIZZLE_ISA\\fR\nkernel set to use\n.TP\n\\fBMIZZLE_DEMO\\fR\n"

@@ -1,5 +1,6 @@
 /* cmd_run.c - `mizzle run`: one prompt, or a conversation, routed token by token. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,7 @@ static const struct opt_group output_opts = {
 
 static const struct opt_group *const groups[] = { &text_opts,  &sample_opts, &output_opts,
                                                   &opt_engine, &opt_route,   &opt_cloud,
-                                                  NULL };
+                                                  &opt_keep,   NULL };
 
 struct run {
     struct engine engine;
@@ -129,6 +130,28 @@ static bool on_token(void *arg, const struct decode_token *t)
     return options.json ? run_json_token(&r->json, t) : show_token(&r->show, t);
 }
 
+/* What was asked for, and what came of it. */
+static void ledger(const struct decode_stats *s)
+{
+    char cost[CAPS_AMOUNT];
+    const char *sep = "; fallback: ";
+    caps_amount(cost, s->cost);
+    fprintf(stderr,
+            "cloud: %zu calls, %zu committed, %zu wasted, %" PRIu64
+            " retries, %.1f KB up, %.1f KB down",
+            s->calls, s->committed, s->wasted, s->retries, (double)s->bytes_up / 1e3,
+            (double)s->bytes_down / 1e3);
+    if (s->cost)
+        fprintf(stderr, ", cost %s", cost);
+    fprintf(stderr, "; known without a call: %zu memo, %zu store", s->memo_hits, s->store_hits);
+    for (int r = GATE_OPEN + 1; r < GATE_REASONS; r++)
+        if (s->reasons[r]) {
+            fprintf(stderr, "%s%zu %s", sep, s->reasons[r], gate_name((enum gate_reason)r));
+            sep = ", ";
+        }
+    fprintf(stderr, "\n");
+}
+
 static void summary(const struct run *r, const struct decode_stats *s)
 {
     if (r->fault.msg[0])
@@ -140,10 +163,10 @@ static void summary(const struct run *r, const struct decode_stats *s)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", run_speed(s), s->ttft_ms);
     if (s->cloud)
-        fprintf(stderr, ", %.1f ms a cloud token, %.1f KB up, %.1f KB down",
-                s->cloud_ms / (double)s->cloud, (double)s->bytes_up / 1e3,
-                (double)s->bytes_down / 1e3);
+        fprintf(stderr, ", %.1f ms waited for each of the cloud", s->cloud_ms / (double)s->cloud);
     fprintf(stderr, "\n");
+    if (s->calls + s->memo_hits + s->store_hits + s->fallback)
+        ledger(s);
 }
 
 /* Answer one prompt. special: parse added tokens, as ChatML needs. */
@@ -155,6 +178,8 @@ static int answer(struct run *r, const char *text, size_t n, struct err *err)
     const char *const *stops = options.stops.n ? options.stops.at : NULL;
     const struct decode_options o = { .policy = r->routing.policy,
                                       .threshold = r->routing.threshold,
+                                      .ahead = r->routing.ahead,
+                                      .gate = &r->routing.gate,
                                       .cloud_required = r->routing.required,
                                       .max_tokens = options.max_tokens,
                                       .seed = options.sample.seed,
@@ -171,7 +196,7 @@ static int answer(struct run *r, const char *text, size_t n, struct err *err)
     r->fault.msg[0] = '\0';
     r->answer_n = 0;
     rc = decode_run(&stats, r->session, r->engine.tokenizer, r->sampler, r->routing.router,
-                    r->routing.cloud, ids, count, &o, err);
+                    routing_teller(&r->routing), ids, count, &o, err);
     free(ids);
     if (options.json)
         run_json_done(&stats);
@@ -330,7 +355,8 @@ static int run(int argc, char **argv)
             rc = answer_all(&r, &err);
         sampler_close(r.sampler);
         session_close(r.session);
-        routing_close(&r.routing);
+        int end = routing_close(&r.routing, rc == OK ? &err : NULL);
+        rc = rc == OK ? end : rc;
     }
     engine_close(&r.engine);
     free(r.answer);

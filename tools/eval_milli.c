@@ -56,6 +56,8 @@ static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err
     struct decode_stats stats = { 0 };
     const struct decode_options o = { .policy = r->policy,
                                       .threshold = isnan(r->threshold) ? 0.5f : r->threshold,
+                                      .ahead = m->routing.ahead,
+                                      .gate = &m->routing.gate,
                                       .cloud_required = m->routing.required,
                                       .max_tokens = m->o->max_tokens,
                                       .seed = rand_u64(m->o->seed, i),
@@ -66,8 +68,8 @@ static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err
     int rc = tokenizer_encode(tok, &ids, &n, q.prompt, strlen(q.prompt), false, err);
     if (rc != OK)
         return rc;
-    rc = decode_run(&stats, m->session, tok, m->sampler, m->routing.router, m->routing.cloud, ids,
-                    n, &o, err);
+    rc = decode_run(&stats, m->session, tok, m->sampler, m->routing.router,
+                    routing_teller(&m->routing), ids, n, &o, err);
     free(ids);
     if (rc != OK)
         return rc;
@@ -233,7 +235,8 @@ int eval_milli(const struct eval_options *o, struct err *err)
         sampler_close(m.sampler);
         session_close(m.session);
         world_close(m.world);
-        routing_close(&m.routing);
+        int end = routing_close(&m.routing, rc == OK ? err : NULL);
+        rc = rc == OK ? end : rc;
     }
     engine_close(&m.engine);
     return rc;

@@ -9,8 +9,10 @@
 enum { WIDTH = 80, HELP_COLUMN = 28 };
 
 struct opt_engine_values engine_opts;
-struct opt_cloud_values cloud_opts = { .mode = "auto", .api = "auto" };
-struct opt_route_values route_opts = { .threshold = NAN };
+struct opt_cloud_values cloud_opts = {
+    .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
+};
+struct opt_route_values route_opts = { .threshold = NAN, .ahead = 1 };
 
 const struct opt_group opt_engine = {
     "Model and machine",
@@ -36,7 +38,7 @@ const struct opt_group opt_cloud = {
           "auto: a fault keeps the small model's token; off; required: a fault ends the run with "
           "status 4 (default: auto)" },
         { "--cloud-api", NULL, OPT_STR, &cloud_opts.api, "NAME",
-          "openai, llamacpp, or auto to ask the server (default: auto)" },
+          "openai, sglang, llamacpp, or auto to ask the server (default: auto)" },
         { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
           "model to ask for (default: the first one the server lists)" },
         { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
@@ -45,6 +47,15 @@ const struct opt_group opt_cloud = {
           "PEM file of a private certificate authority" },
         { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",
           "deadline of one call in milliseconds (default: 10000)" },
+        { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
+          "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
+          "it is wanted (default: 1)" },
+        { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
+          "send a call once more when there is no answer after this long (default: never)" },
+        { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
+          "gzip the requests, where the server takes it" },
+        { "--cloud-slot", NULL, OPT_SIZE, &cloud_opts.slot, "N",
+          "llamacpp: the server's slot to use, from 0 (default: the server chooses)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
@@ -60,6 +71,12 @@ const struct opt_group opt_route = {
           "router, else never)" },
         { "--threshold", NULL, OPT_FLOAT, &route_opts.threshold, "T",
           "a score below T, 0 to 1, goes to the cloud (default: the router's own, else 0.5)" },
+        { "--ahead", NULL, OPT_SIZE, &route_opts.ahead, "W",
+          "go on behind the small model's guess while the cloud is asked, with up to W requests "
+          "out, 0 to 64; 0: wait each time. The text is the same; above 1 some calls are made in "
+          "vain (default: 1)" },
+        { "--max-wasted-calls", NULL, OPT_SIZE, &route_opts.max_wasted, "N",
+          "after N calls in vain go on as with --ahead 1, which makes none (default: no limit)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };

@@ -54,8 +54,10 @@ size_t opt_distance(const char *a, const char *b);
 /* Options that mean the same everywhere; see opt.c for the rows. */
 extern const struct opt_group opt_engine; /* -m --isa -t --kv */
 extern const struct opt_group opt_cloud;  /* --cloud-url --cloud --cloud-api --cloud-key-file
-                                             --cloud-ca --cloud-model --cloud-timeout */
-extern const struct opt_group opt_route;  /* --router --policy --threshold */
+                                             --cloud-ca --cloud-model --cloud-timeout
+                                             --cloud-tokens --hedge-ms --compress --cloud-slot */
+extern const struct opt_group opt_route;  /* --router --policy --threshold --ahead
+                                             --max-wasted-calls */
 
 extern struct opt_engine_values {
     const char *model; /* NULL: the demo pair */
@@ -67,15 +69,19 @@ extern struct opt_engine_values {
 extern struct opt_cloud_values {
     const char *url;  /* NULL: MIZZLE_CLOUD_URL */
     const char *mode; /* "auto", "off", "required" */
-    const char *api;  /* "auto", "openai", "llamacpp" */
+    const char *api;  /* "auto", "openai", "sglang", "llamacpp" */
     const char *key_file, *ca, *model;
-    size_t timeout_ms;
+    size_t timeout_ms, tokens, hedge_ms;
+    size_t slot; /* SIZE_MAX: none */
+    bool compress;
 } cloud_opts;
 
 extern struct opt_route_values {
     const char *router; /* NULL: beside the model */
     const char *policy; /* NULL: mlp where there is a router */
     float threshold;    /* NaN: the router's own */
+    size_t ahead;       /* requests out at once */
+    size_t max_wasted;  /* calls made ahead in vain; 0: no limit */
 } route_opts;
 
 #endif

@@ -79,14 +79,33 @@ double run_speed(const struct decode_stats *s)
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
 }
 
+/* The names and counts of the reasons that there were. */
+static void put_reasons(const struct decode_stats *s)
+{
+    const char *comma = "";
+    for (int r = GATE_OPEN + 1; r < GATE_REASONS; r++)
+        if (s->reasons[r]) {
+            printf("%s\"%s\":%zu", comma, gate_name((enum gate_reason)r), s->reasons[r]);
+            comma = ",";
+        }
+}
+
 void run_json_done(const struct decode_stats *s)
 {
+    char cost[CAPS_AMOUNT];
+    caps_amount(cost, s->cost);
     printf("{\"event\":\"done\",\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
            "\"prompt_tokens\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,\"bytes_up\":%" PRIu64
            ",\"bytes_down\":%" PRIu64 ",\"router_ms\":%.3f,\"edge_ms\":%.3f,\"cloud_ms\":%.3f,"
-           "\"reason\":\"%s\"}\n",
+           "\"ledger\":{\"calls\":%zu,\"committed\":%zu,\"wasted\":%zu,\"memo_hits\":%zu,"
+           "\"store_hits\":%zu,\"retries\":%" PRIu64 ",\"hedges\":%" PRIu64
+           ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
+           ",\"cost\":%s,\"held\":{",
            s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->ttft_ms, run_speed(s),
-           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms,
-           finish_name(s->finish));
+           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->calls,
+           s->committed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->hedges,
+           s->header_bytes_up, s->header_bytes_down, cost);
+    put_reasons(s);
+    printf("}},\"reason\":\"%s\"}\n", finish_name(s->finish));
     fflush(stdout);
 }

@@ -19,7 +19,9 @@ struct run_json {
 /* {"event":"token",...}: the text is what this token completes; ASCII but for harmless characters.
  * False when stdout can no longer be written. */
 bool run_json_token(struct run_json *j, const struct decode_token *t);
-/* {"event":"done",...} */
+/* {"event":"done",...}. Its ledger: calls = committed + wasted; cost in the
+ * currency of --cloud-price; held counts the fallback tokens by
+ * reason (gate_name). */
 void run_json_done(const struct decode_stats *s);
 
 /* Tokens per second after the first one. */

@@ -10,12 +10,13 @@
 
 #include "kernels/cpu.h"
 #include "kernels/pool.h"
+#include "tools/cloud_link.h"
 #include "tools/opt.h"
 #include "tools/progress.h"
 #include "tools/stand_in.h"
 #include "weights/weights.h"
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = 4096, MAX_AHEAD = 64 };
 
 _Atomic int interrupted;
 
@@ -136,6 +137,11 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
     if (r->policy == POLICY_MLP && !r->router)
         return err_set(err, ERR_ARG, "policy mlp: no router beside %s: name one with --router",
                        model);
+    if (route_opts.ahead > MAX_AHEAD)
+        return err_set(err, ERR_ARG, "--ahead: expected 0 to %d, found %zu", MAX_AHEAD,
+                       route_opts.ahead);
+    r->ahead = route_opts.ahead;
+    r->gate.max_wasted = route_opts.max_wasted;
     r->threshold = route_opts.threshold;
     if (isnan(r->threshold) &&
         !(r->policy == POLICY_MLP && router_threshold(r->router, &r->threshold)))
@@ -143,30 +149,31 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
     return OK;
 }
 
+/* url NULL: a replay. */
 static int connect_cloud(struct routing *r, const struct engine *e, const char *url,
                          struct err *err)
 {
-    char *key = NULL;
-    struct cloud_options o = {
-        .url = url,
-        .model = cloud_opts.model,
-        .ca = cloud_opts.ca,
-        .timeout_ms = cloud_opts.timeout_ms < 86400000 ? (unsigned)cloud_opts.timeout_ms : 86400000,
-        .vocab = tokenizer_size(e->tokenizer),
-        .stop = &interrupted,
-    };
-    if (!cloud_api_parse(&o.api, cloud_opts.api))
-        return err_set(err, ERR_ARG, "--cloud-api: expected auto, openai or llamacpp, found %s",
-                       cloud_opts.api);
-    /* The key is for the server that the user named, not for our own. */
-    int rc = r->server ? OK : cloud_key(&key, cloud_opts.key_file, err);
-    o.key = key;
+    char *key;
+    struct cloud_options o;
+    int rc = cloud_link_options(&o, &key, e->tokenizer, r->server || !url, err);
+    o.url = url;
+    o.caches = r->keep.caches;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
+    if (rc == OK && (r->required || keep_wants_model(&r->keep)))
+        rc = cloud_ready(r->cloud, err);
     free(key);
+    if (rc == OK)
+        cloud_link_notes(r->cloud);
+    if (rc == OK && keep_wants_model(&r->keep))
+        rc = keep_price(&r->keep, cloud_model(r->cloud), err);
+    if (rc == OK)
+        teller_cloud(&r->teller, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
         return rc;
     fprintf(stderr, "mizzle: cloud off: %s\n", err->msg);
+    cloud_close(r->cloud);
+    r->cloud = NULL;
     return OK;
 }
 
@@ -178,7 +185,7 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
     if (!off && !r->required && strcmp(cloud_opts.mode, "auto") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected auto, off or required, found %s",
                        cloud_opts.mode);
-    bool always = r->policy == POLICY_ALWAYS, has_url = url && *url;
+    bool always = r->policy == POLICY_ALWAYS, has_url = keep_replays(&r->keep) || (url && *url);
     if (off)
         return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
     if (!has_url && engine_opts.model) {
@@ -194,8 +201,11 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
         return OK;
     }
     if (has_url)
-        return connect_cloud(r, e, url, err);
-    const struct stand_in_options o = { .isa = engine_opts.isa, .threads = engine_opts.threads };
+        return connect_cloud(r, e, keep_replays(&r->keep) ? NULL : url, err);
+    /* One client, with a few prefixes at a time. */
+    const struct stand_in_options o = { .isa = engine_opts.isa,
+                                        .threads = engine_opts.threads,
+                                        .slots = 8 };
     int rc = stand_in_open(&r->server, &o, err);
     return rc == OK ? connect_cloud(r, e, stand_in_url(r->server), err) : rc;
 }
@@ -206,17 +216,29 @@ int routing_open(struct routing *r, const struct engine *e, struct err *err)
     const char *model = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
     int rc = open_policy(r, e, model ? model : "the model", err);
     if (rc == OK)
+        rc = keep_open(&r->keep, e->tokenizer, err);
+    r->gate.caps = &r->keep.caps;
+    r->gate.spans = r->keep.spans;
+    if (rc == OK)
         rc = open_cloud(r, e, err);
     if (rc != OK)
-        routing_close(r);
+        routing_close(r, NULL);
     return rc;
 }
 
-void routing_close(struct routing *r)
+const struct teller *routing_teller(const struct routing *r)
+{
+    return r->cloud ? &r->teller : NULL;
+}
+
+int routing_close(struct routing *r, struct err *err)
 {
     if (r->cloud)
-        cloud_close(r->cloud);
+        cloud_link_notes(r->cloud); /* what came up in the background */
+    cloud_close(r->cloud);
+    int rc = keep_close(&r->keep, err);
     stand_in_close(r->server);
     router_close(r->router);
     memset(r, 0, sizeof(*r));
+    return rc;
 }

@@ -9,8 +9,11 @@
 #include "model/session.h"
 #include "model/tokenizer.h"
 #include "net/cloud.h"
+#include "router/gate.h"
 #include "router/policy.h"
 #include "router/router.h"
+#include "tools/keep.h"
+#include "router/teller.h"
 
 struct stand_in;
 
@@ -49,11 +52,19 @@ struct routing {
     struct router *router; /* NULL unless found */
     enum policy policy;
     float threshold;
-    struct cloud *cloud; /* NULL: off */
+    struct cloud *cloud;  /* NULL: off */
+    struct teller teller; /* of cloud */
+    struct gate gate;     /* limits and breaker, over all answers */
+    size_t ahead;         /* requests out at once */
+    struct keep keep;     /* caches, caps, private spans */
     bool required;
     struct stand_in *server; /* the one this process started, or NULL */
 };
+/* r must stay where it is. */
 int routing_open(struct routing *r, const struct engine *e, struct err *err);
-void routing_close(struct routing *r);
+/* ERR_IO where --record could not write all. */
+int routing_close(struct routing *r, struct err *err);
+/* What decode_run asks: r's teller, or NULL where the cloud is off. */
+const struct teller *routing_teller(const struct routing *r);
 
 #endif

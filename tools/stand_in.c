@@ -3,7 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,161 +12,31 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
-#include "net/buf.h"
 #include "tools/setting.h"
 #include "tools/stand_in.h"
-#include "tools/stand_in_api.h"
-#include "tools/stand_in_delay.h"
 #include "tools/stand_in_engine.h"
+#include "tools/stand_in_send.h"
+#include "tools/stand_in_serve.h"
 
-enum { MAX_BODY = 4 << 20, CONNECTIONS = 256, IDLE_SECONDS = 60, GRACE_MS = 2000 };
+enum {
+    CONNECTIONS = 512,
+    IDLE_SECONDS = 60,
+    GRACE_MS = 2000,
+    STACK = 512 << 10,
+    PEM_MAX = 256 << 10,
+    HEADERS = 32 << 10,      /* of requests and replies, each */
+    MORE_HEADERS = 256 << 10 /* where a fault may need it */
+};
 
 struct stand_in {
-    struct stand_in_api api;
+    struct stand_in_serve serve;
     struct MHD_Daemon *daemon;
     int listener; /* -1: none */
     unsigned port;
     char url[300];
     char name[128];
-    char *key;
-    pthread_mutex_t lock;
-    pthread_cond_t change; /* of busy or closing */
-    size_t busy;           /* requests between first byte and last */
-    bool closing;
+    char *tls_cert, *tls_key; /* PEM */
 };
-
-/* One request while it is read and answered. */
-struct exchange {
-    struct buf body;
-    bool too_long;
-};
-
-static void enter(struct stand_in *s, int step)
-{
-    pthread_mutex_lock(&s->lock);
-    s->busy += (size_t)step;
-    pthread_cond_broadcast(&s->change);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static struct timespec after_us(uint64_t us)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    uint64_t ns = (uint64_t)t.tv_nsec + us % 1000000 * 1000;
-    t.tv_sec += (time_t)(us / 1000000 + ns / 1000000000);
-    t.tv_nsec = (long)(ns % 1000000000);
-    return t;
-}
-
-/* The network's share of the time; ends early when the server closes. */
-static void hold_back(struct stand_in *s, uint64_t us)
-{
-    if (!us)
-        return;
-    struct timespec until = after_us(us);
-    pthread_mutex_lock(&s->lock);
-    while (!s->closing && pthread_cond_timedwait(&s->change, &s->lock, &until) == 0)
-        ;
-    pthread_mutex_unlock(&s->lock);
-}
-
-static enum MHD_Result reply(struct MHD_Connection *c, const struct stand_in_answer *a)
-{
-    size_t n = a->json ? json_dumpb(a->json, NULL, 0, JSON_COMPACT) : 0;
-    char *text = n ? malloc(n) : NULL;
-    if (!text)
-        return MHD_NO; /* out of memory: the connection is closed */
-    json_dumpb(a->json, text, n, JSON_COMPACT);
-    struct MHD_Response *r = MHD_create_response_from_buffer(n, text, MHD_RESPMEM_MUST_COPY);
-    free(text);
-    if (!r)
-        return MHD_NO;
-    MHD_add_response_header(r, "Content-Type", "application/json; charset=utf-8");
-    MHD_add_response_header(r, "Server", "mizzle");
-    enum MHD_Result rc = MHD_queue_response(c, a->status, r);
-    MHD_destroy_response(r);
-    return rc;
-}
-
-/* Compares all of it whatever differs, so that time tells nothing. */
-static bool same_key(const char *sent, const char *key)
-{
-    size_t n = strlen(sent), k = strlen(key), differ = n ^ k;
-    for (size_t i = 0; i < n; i++)
-        differ |= (unsigned char)sent[i] ^ (unsigned char)key[k ? i % k : 0];
-    return differ == 0;
-}
-
-static bool allowed_in(const struct stand_in *s, struct MHD_Connection *c, const char *path)
-{
-    if (!s->key || strcmp(path, "/health") == 0)
-        return true;
-    const char *sent = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
-    return sent && strncmp(sent, "Bearer ", 7) == 0 && same_key(sent + 7, s->key);
-}
-
-static struct stand_in_answer answer(struct stand_in *s, struct MHD_Connection *c,
-                                     const char *method, const char *path, const struct exchange *x)
-{
-    bool allowed;
-    if (!allowed_in(s, c, path))
-        return stand_in_api_error(path, 401, "authentication_error", "Invalid API Key");
-    if (!stand_in_api_route(method, path, &allowed))
-        return stand_in_api_error(path, 404, "not_found_error", "File Not Found");
-    if (!allowed)
-        return stand_in_api_error(path, 405, "invalid_request_error", "Method Not Allowed");
-    if (x->too_long)
-        return stand_in_api_error(path, 413, "invalid_request_error", "the request is too large");
-    struct stand_in_answer a = stand_in_api_answer(&s->api, path, x->body.p, x->body.n);
-    hold_back(s, a.delay_us);
-    return a;
-}
-
-static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *path,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *n, void **state)
-{
-    struct stand_in *s = arg;
-    struct exchange *x = *state;
-    (void)version;
-    if (!x) { /* the headers are there, the body is not */
-        x = calloc(1, sizeof(*x));
-        if (!x)
-            return MHD_NO;
-        x->body.max = MAX_BODY;
-        *state = x;
-        enter(s, 1);
-        return MHD_YES;
-    }
-    if (*n) {
-        if (!x->too_long && !buf_add(&x->body, data, *n)) {
-            x->too_long = true;
-            buf_free(&x->body);
-        }
-        *n = 0;
-        return MHD_YES;
-    }
-    struct stand_in_answer a = answer(s, c, method, path, x);
-    if (!a.json)
-        a = stand_in_api_error(path, 500, "server_error", "out of memory");
-    enum MHD_Result rc = reply(c, &a);
-    json_decref(a.json);
-    return rc;
-}
-
-static void on_done(void *arg, struct MHD_Connection *c, void **state,
-                    enum MHD_RequestTerminationCode why)
-{
-    struct exchange *x = *state;
-    (void)c, (void)why;
-    if (!x)
-        return;
-    buf_free(&x->body);
-    free(x);
-    *state = NULL;
-    enter(arg, -1);
-}
 
 static int try_listen(const struct addrinfo *a)
 {
@@ -174,7 +44,7 @@ static int try_listen(const struct addrinfo *a)
     if (fd < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 64) == 0)
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 256) == 0)
         return fd;
     int why = errno;
     close(fd);
@@ -209,7 +79,8 @@ static int listen_on(struct stand_in *s, const char *host, unsigned port, struct
     const char *shown = strcmp(host, "0.0.0.0") == 0 ? "127.0.0.1"
                         : strcmp(host, "::") == 0    ? "::1"
                                                      : host;
-    snprintf(s->url, sizeof(s->url), six ? "http://[%s]:%u" : "http://%s:%u", shown, s->port);
+    snprintf(s->url, sizeof(s->url), six ? "%s://[%s]:%u" : "%s://%s:%u",
+             s->tls_cert ? "https" : "http", shown, s->port);
     return OK;
 }
 
@@ -233,52 +104,124 @@ static void set_name(struct stand_in *s, const char *path)
             s->name[i] = '_';
 }
 
+/* The text of a PEM file, malloc'ed. */
+static int read_pem(char **out, const char *path, struct err *err)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    char *text = calloc(1, PEM_MAX + 1);
+    size_t n = text ? fread(text, 1, PEM_MAX, f) : 0;
+    bool bad = ferror(f) != 0, more = !feof(f);
+    fclose(f);
+    *out = text;
+    if (!text)
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    if (bad || more || !n || !strstr(text, "-----BEGIN "))
+        return err_set(err, ERR_FORMAT, "%s: expected a PEM file of at most %d bytes", path,
+                       PEM_MAX);
+    return OK;
+}
+
+static int read_tls(struct stand_in *s, const struct stand_in_options *o, struct err *err)
+{
+    if (!o->tls_cert && !o->tls_key)
+        return OK;
+    if (!o->tls_cert || !o->tls_key)
+        return err_set(err, ERR_ARG, "--tls-cert and --tls-key: expected both");
+    if (MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+        return err_set(err, ERR_ARG, "--tls-cert: this libmicrohttpd was built without TLS");
+    int rc = read_pem(&s->tls_cert, o->tls_cert, err);
+    if (rc == OK)
+        rc = read_pem(&s->tls_key, o->tls_key, err);
+    return rc;
+}
+
+static bool needs_headers(const struct stand_in_faults *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (f->at[i].fault->header && !f->at[i].fault->value)
+            return true;
+    return false;
+}
+
+/* libmicrohttpd writes to stderr what a bad certificate makes GnuTLS say; here the caller does. */
+static void quiet(void *arg, const char *format, va_list args)
+{
+    (void)arg, (void)format, (void)args;
+}
+
+static int start_daemon(struct stand_in *s, const struct stand_in_options *o, struct err *err)
+{
+    struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
+                                    { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls_key },
+                                    { MHD_OPTION_END, 0, NULL } };
+    unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC |
+                     MHD_USE_POLL | MHD_USE_ERROR_LOG | (s->tls_cert ? (unsigned)MHD_USE_TLS : 0u);
+    s->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, stand_in_serve_request, &s->serve, MHD_OPTION_EXTERNAL_LOGGER, quiet,
+        NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
+        stand_in_serve_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION, stand_in_send_connection,
+        NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)(needs_headers(&o->faults) ? MORE_HEADERS : HEADERS), MHD_OPTION_ARRAY,
+        s->tls_cert ? tls : tls + 2, MHD_OPTION_END);
+    if (s->daemon)
+        return OK;
+    if (s->tls_cert)
+        return err_set(err, ERR_FORMAT, "%s, %s: not a certificate and its key", o->tls_cert,
+                       o->tls_key);
+    return err_set(err, ERR_NET, "the HTTP server does not start on port %u", s->port);
+}
+
 static int start(struct stand_in *s, const struct stand_in_options *o, const char *path,
                  struct err *err)
 {
-    int rc = listen_on(s, o->host ? o->host : "127.0.0.1", o->port, err);
+    struct stand_in_serve *serve = &s->serve;
+    int rc = read_tls(s, o, err);
     if (rc == OK)
-        rc = stand_in_engine_open(&s->api.engine, path, o, err);
+        rc = listen_on(s, o->host ? o->host : "127.0.0.1", o->port, err);
+    if (rc == OK)
+        rc = stand_in_engine_open(&serve->api.engine, path, o, err);
     if (rc)
         return rc;
-    s->api.delay = stand_in_delay_open(o->latency_ms, o->jitter_ms, o->seed);
-    if (!s->api.delay)
+    serve->draw = stand_in_draw_open(o->seed);
+    if (o->key)
+        serve->key = malloc(strlen(o->key) + 1);
+    if (!serve->draw || (o->key && !serve->key))
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    if (o->key)
+        memcpy(serve->key, o->key, strlen(o->key) + 1);
     set_name(s, path);
-    s->api.name = s->name;
-    s->api.created = time(NULL);
-    s->daemon = MHD_start_daemon(
-        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC, 0, NULL,
-        NULL, on_request, s, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
-        on_done, s, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_END);
-    if (!s->daemon)
-        return err_set(err, ERR_NET, "the HTTP server does not start on port %u", s->port);
-    return OK;
+    serve->api.name = s->name;
+    serve->api.server = o->server;
+    serve->api.created = time(NULL);
+    serve->faults = o->faults;
+    serve->net = (struct stand_in_net){ .latency_ms = o->latency_ms,
+                                        .jitter_ms = o->jitter_ms,
+                                        .up = o->up,
+                                        .down = o->down,
+                                        .loss = o->loss,
+                                        .trips = o->trips };
+    return start_daemon(s, o, err);
 }
 
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err)
 {
     *out = NULL;
-    const char *path = o->model ? o->model : demo_path("cloud.gguf");
+    const char *path = o->model || o->oracle ? o->model : demo_path("cloud.gguf");
+    if (o->oracle && !path)
+        path = "oracle";
     if (!path)
         return err_set(err, ERR_IO, "the demo pair's cloud model is not found; name one with -m");
     struct stand_in *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     s->listener = -1;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->change, NULL);
-    int rc = OK;
-    if (o->key) {
-        s->key = malloc(strlen(o->key) + 1);
-        if (s->key)
-            memcpy(s->key, o->key, strlen(o->key) + 1);
-        else
-            rc = err_set(err, ERR_NOMEM, "cloud: out of memory");
-    }
-    if (rc == OK)
-        rc = start(s, o, path, err);
+    stand_in_hold_open(&s->serve.hold);
+    pthread_mutex_init(&s->serve.parser, NULL);
+    int rc = start(s, o, path, err);
     if (rc) {
         stand_in_close(s);
         return rc;
@@ -290,19 +233,21 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
 /* No new connections; replies in progress get GRACE_MS, then the engine is told to give up. */
 static void drain(struct stand_in *s)
 {
-    struct timespec until = after_us(GRACE_MS * 1000);
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);
     if (fd != MHD_INVALID_SOCKET)
         close(fd);
     s->listener = -1;
-    pthread_mutex_lock(&s->lock);
-    s->closing = true;
-    pthread_cond_broadcast(&s->change);
-    while (s->busy && pthread_cond_timedwait(&s->change, &s->lock, &until) == 0)
-        ;
-    pthread_mutex_unlock(&s->lock);
-    stand_in_engine_stop(s->api.engine);
+    stand_in_hold_drain(&s->serve.hold, GRACE_MS);
+    stand_in_engine_stop(s->serve.api.engine);
     MHD_stop_daemon(s->daemon);
+}
+
+/* Frees a secret. */
+static void wipe(char *text)
+{
+    if (text)
+        memset(text, 0, strlen(text));
+    free(text);
 }
 
 void stand_in_close(struct stand_in *s)
@@ -313,13 +258,13 @@ void stand_in_close(struct stand_in *s)
         drain(s);
     if (s->listener >= 0)
         close(s->listener);
-    stand_in_engine_close(s->api.engine);
-    stand_in_delay_close(s->api.delay);
-    pthread_cond_destroy(&s->change);
-    pthread_mutex_destroy(&s->lock);
-    if (s->key)
-        memset(s->key, 0, strlen(s->key));
-    free(s->key);
+    stand_in_engine_close(s->serve.api.engine);
+    stand_in_draw_close(s->serve.draw);
+    stand_in_hold_close(&s->serve.hold);
+    pthread_mutex_destroy(&s->serve.parser);
+    wipe(s->serve.key);
+    wipe(s->tls_key);
+    free(s->tls_cert);
     free(s);
 }
 

@@ -1,5 +1,5 @@
-/* stand_in_api.h - the stand-in's two dialects: a request's path and body in, status and JSON out.
- * Knows no sockets. Any thread. */
+/* stand_in_api.h - which paths the server that is played has, and its answers to all but
+ * completions. Knows no sockets. Any thread. */
 #ifndef TOOLS_STAND_IN_API_H
 #define TOOLS_STAND_IN_API_H
 
@@ -8,29 +8,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct stand_in_delay;
+#include "tools/stand_in_ask.h"
+#include "tools/stand_in_error.h"
+
 struct stand_in_engine;
 
 struct stand_in_api {
     struct stand_in_engine *engine;
-    struct stand_in_delay *delay;
+    enum stand_in_server server;
     const char *name; /* of the model */
     int64_t created;  /* seconds, in replies */
 };
 
-struct stand_in_answer {
-    unsigned status;
-    json_t *json;      /* the caller drops it; NULL: no memory */
-    uint64_t delay_us; /* to be slept before it is sent */
+struct stand_in_route {
+    const char *methods, *path; /* "GET", "PUT, POST" */
+    unsigned servers;           /* bit 1 << enum stand_in_server */
+    enum stand_in_server as;    /* whose forms where all are played */
+    bool open;                  /* without a key */
+    /* *out: the reply. NULL: a completion of this form, or without form an empty reply. */
+    enum stand_in_wrong (*answer)(const struct stand_in_api *a, const json_t *in, json_t **out,
+                                  struct stand_in_no *no);
+    bool completion;
+    enum stand_in_form form;
 };
 
-/* "openai" error forms under /v1, llama.cpp's elsewhere. code: HTTP status. */
-struct stand_in_answer stand_in_api_error(const char *path, unsigned status, const char *type,
-                                          const char *message);
-/* True where the path exists; *allowed: for this method. */
-bool stand_in_api_route(const char *method, const char *path, bool *allowed);
-/* path and method as stand_in_api_route allowed them. body[n]: of a POST. */
-struct stand_in_answer stand_in_api_answer(const struct stand_in_api *a, const char *path,
-                                           const char *body, size_t n);
+/* The route, or NULL with no->what WRONG_PATH or WRONG_METHOD (then no->why is what is allowed).
+ * *server: whose forms to use in any case. */
+const struct stand_in_route *stand_in_api_find(const struct stand_in_api *a, const char *method,
+                                               const char *path, enum stand_in_server *server,
+                                               struct stand_in_no *no);
+
+/* "openai", "sglang", "llamacpp", "all". */
+bool stand_in_api_parse(enum stand_in_server *out, const char *name);
 
 #endif

@@ -1,0 +1,104 @@
+#include <curl/curl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "net/cloud_in.h"
+
+enum { MAX_NAME = 512 };
+
+static const char *const api_names[] = { "auto", "openai", "llamacpp", "sglang" };
+
+bool cloud_api_parse(enum cloud_api *out, const char *name)
+{
+    for (size_t i = 0; i < sizeof(api_names) / sizeof(api_names[0]); i++)
+        if (strcmp(name, api_names[i]) == 0) {
+            *out = (enum cloud_api)i;
+            return true;
+        }
+    return false;
+}
+
+const char *cloud_api_name(enum cloud_api api)
+{
+    return api_names[api];
+}
+
+/* One part of a parsed URL, compared with nothing: is it there? */
+static bool has_part(CURLU *u, CURLUPart part)
+{
+    char *text = NULL;
+    bool there = curl_url_get(u, part, &text, 0) == CURLUE_OK;
+    curl_free(text);
+    return there;
+}
+
+static const char *url_fault(CURLU *u, const char *url)
+{
+    for (const char *c = url; *c; c++)
+        if (*c <= 0x20 || *c > 0x7e)
+            return "holds blanks or characters that are not ASCII";
+    if (strlen(url) > 2000)
+        return "is too long";
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return "must begin with http:// or https://";
+    if (curl_url_set(u, CURLUPART_URL, url, 0))
+        return "is not a URL";
+    if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
+        return "must not hold a name or password (an API key is read from a file or the "
+               "environment)";
+    if (has_part(u, CURLUPART_QUERY) || has_part(u, CURLUPART_FRAGMENT))
+        return "must end before ? or #";
+    return NULL;
+}
+
+int cloud_url_check(char **base, const char *url, struct err *err)
+{
+    if (!url || !*url)
+        return err_set(err, ERR_ARG, "cloud: no URL");
+    CURLU *u = curl_url();
+    if (!u)
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    const char *fault = url_fault(u, url);
+    curl_url_cleanup(u);
+    /* What is before an @ may be a secret: it is not repeated. */
+    if (fault)
+        return err_set(err, ERR_ARG, "cloud: the URL %s%s%s", strchr(url, '@') ? "" : url,
+                       strchr(url, '@') ? "" : " ", fault);
+    size_t n = strlen(url);
+    while (n && url[n - 1] == '/')
+        n--;
+    if (n > 3 && memcmp(url + n - 3, "/v1", 3) == 0)
+        n -= 3;
+    *base = malloc(n + 1);
+    if (!*base)
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    memcpy(*base, url, n);
+    (*base)[n] = 0;
+    return OK;
+}
+
+int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err)
+{
+    json_t *s = n && n <= MAX_NAME ? json_stringn(name, n) : NULL;
+    if (!s)
+        return err_set(err, ERR_ARG, "cloud: a model's name must be 1 to %d bytes of UTF-8",
+                       MAX_NAME);
+    size_t quoted = json_dumpb(s, NULL, 0, JSON_ENCODE_ANY);
+    char *model = malloc(n + 1), *text = malloc(quoted + 1);
+    if (!model || !text || json_dumpb(s, text, quoted, JSON_ENCODE_ANY) != quoted) {
+        json_decref(s);
+        free(model);
+        free(text);
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    }
+    json_decref(s);
+    free(c->model);
+    free(c->model_json);
+    memcpy(model, name, n);
+    model[n] = text[quoted] = 0;
+    c->model = model;
+    c->model_json = text;
+    return OK;
+}

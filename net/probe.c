@@ -1,0 +1,358 @@
+/* probe.c - what is asked from a server before the first call, and for `--check`. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "kernels/os.h"
+#include "net/cloud_in.h"
+#include "net/gzip.h"
+#include "net/jsonin.h"
+
+/* Merges, digits, blanks, accents, other scripts and an emoji: tokenizers that are not the same
+ * cut something in it differently. Plain enough that no server's template touches it. */
+static const char sample[] = "The caf\xc3\xa9 isn't 1,234.50 \xe2\x82\xac:\n\tif (x != 42) { "
+                             "return na\xc3\xafvely;  }\n\xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80";
+
+struct probe {
+    struct cloud *c;
+    uint64_t deadline;
+    uint32_t *ids; /* sample, as we cut it */
+    size_t n;
+};
+
+/* The server was there, and does not offer the path in this form. */
+static bool not_offered(long status)
+{
+    return status == 400 || status == 404 || status == 405 || status == 422 || status == 500 ||
+           status == 501;
+}
+
+static int get(const struct probe *p, const char *path, json_t **root, long *status,
+               struct err *err)
+{
+    return wire_fetch(p->c->wire, p->c->base, path, NULL, false, p->deadline, root, status, err);
+}
+
+/* POST what json_pack made; takes body. */
+static int post(const struct probe *p, const char *path, json_t *body, json_t **root, long *status,
+                struct err *err)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    struct buf b = { .p = text, .n = text ? strlen(text) : 0 };
+    *root = NULL;
+    *status = 0;
+    int rc =
+        text ? wire_fetch(p->c->wire, p->c->base, path, &b, false, p->deadline, root, status, err)
+             : err_set(err, ERR_NOMEM, "cloud: out of memory");
+    free(text);
+    json_decref(body);
+    return rc;
+}
+
+/* Does the server offer llama.cpp's /props? */
+static int ask_props(const struct probe *p, bool *llamacpp, struct err *err)
+{
+    json_t *root;
+    long status;
+    int rc = get(p, "/props", &root, &status, err);
+    *llamacpp = rc == OK && json_is_object(json_object_get(root, "default_generation_settings"));
+    json_decref(root);
+    /* A server that answers anything at all has told that this is not its path. */
+    return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
+}
+
+static size_t number(const json_t *v)
+{
+    json_int_t n = json_integer_value(v);
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* What the first entry of /v1/models tells. */
+static void read_model(struct cloud *c, const json_t *first)
+{
+    const char *owner = json_string_value(json_object_get(first, "owned_by"));
+    const json_t *meta = json_object_get(first, "meta");
+    jsonin_line(c->info.server, sizeof(c->info.server), owner ? owner : "",
+                owner ? strlen(owner) : 0);
+    c->info.context = number(json_object_get(first, "max_model_len"));
+    if (!c->info.context)
+        c->info.context = number(json_object_get(meta, "n_ctx"));
+}
+
+static const struct dialect *dialect_of_owner(const char *owner)
+{
+    static const struct {
+        const char *owner;
+        const struct dialect *dialect;
+    } known[] = { { "llamacpp", &dialect_llamacpp },
+                  { "sglang", &dialect_sglang },
+                  { "vllm", &dialect_openai },
+                  { "mizzle", &dialect_openai } };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(owner, known[i].owner) == 0)
+            return known[i].dialect;
+    return NULL;
+}
+
+/* Learn the model's name from /v1/models and, where it is still open, the dialect. */
+static int ask_models(const struct probe *p, struct err *err)
+{
+    struct cloud *c = p->c;
+    json_t *root;
+    long status;
+    bool llamacpp = false;
+    int rc = get(p, "/v1/models", &root, &status, err);
+    const json_t *first = json_array_get(json_object_get(root, "data"), 0);
+    const json_t *id = json_object_get(first, "id");
+    if (rc && (status == 404 || status == 405 || status == 501))
+        rc = OK;
+    if (rc == OK)
+        read_model(c, first);
+    if (rc == OK && json_string_length(id) && !c->model)
+        rc = cloud_set_model(c, json_string_value(id), json_string_length(id), err);
+    json_decref(root);
+    if (rc || c->dialect)
+        return rc;
+    const struct dialect *d = dialect_of_owner(c->info.server);
+    if (!d && (rc = ask_props(p, &llamacpp, err)) != OK)
+        return rc;
+    c->dialect = d ? d : llamacpp ? &dialect_llamacpp : &dialect_openai;
+    return OK;
+}
+
+/* The connection is made; what is answered does not matter. */
+static int knock(const struct probe *p, struct err *err)
+{
+    json_t *root;
+    long status;
+    int rc = get(p, "/health", &root, &status, err);
+    json_decref(root);
+    return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
+}
+
+/* ids[n] from the server, as got[i] gives them, against ours. One id in front (begin-of-text) is
+ * the server's own addition. */
+static int compare(const struct probe *p, const uint32_t *got, size_t n, const char *path,
+                   struct err *err)
+{
+    size_t skip = n == p->n + 1 ? 1 : 0, i = 0;
+    while (i < p->n && i + skip < n && got[i + skip] == p->ids[i])
+        i++;
+    if (i == p->n && n == p->n + skip) {
+        p->c->info.tokenizer = path;
+        return OK;
+    }
+    if (i < p->n && i + skip < n)
+        return err_set(err, ERR_REMOTE,
+                       "cloud %s: another tokenizer than this model's: token %zu of the test text: "
+                       "expected %u, found %u",
+                       p->c->base, i, (unsigned)p->ids[i], (unsigned)got[i + skip]);
+    return err_set(err, ERR_REMOTE,
+                   "cloud %s: another tokenizer than this model's: the test text: expected %zu "
+                   "tokens, found %zu",
+                   p->c->base, p->n, n);
+}
+
+/* A list of ids, or of [logprob, id, text]; other things in it are another tokenizer's. */
+static int compare_list(const struct probe *p, const json_t *list, const char *path,
+                        struct err *err)
+{
+    size_t n = json_array_size(list), size;
+    if (!n || !size_mul(&size, n, sizeof(uint32_t)))
+        return OK; /* says nothing */
+    uint32_t *got = malloc(size);
+    if (!got)
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *v = json_array_get(list, i);
+        if (!jsonin_id(&got[i], json_is_array(v) ? json_array_get(v, 1) : v, UINT32_MAX))
+            got[i] = UINT32_MAX;
+    }
+    int rc = compare(p, got, n, path, err);
+    free(got);
+    return rc;
+}
+
+/* POST /tokenize, in the forms of vLLM, SGLang and llama.cpp at once. */
+static int ask_tokenize(const struct probe *p, struct err *err)
+{
+    json_t *root;
+    long status;
+    json_t *body = json_pack("{s:s,s:s,s:b,s:b}", "content", sample, "prompt", sample,
+                             "add_special", 0, "add_special_tokens", 0);
+    if (body && p->c->model)
+        json_object_set_new(body, "model", json_string(p->c->model));
+    int rc = post(p, "/tokenize", body, &root, &status, err);
+    if (rc == OK)
+        rc = compare_list(p, json_object_get(root, "tokens"), "/tokenize", err);
+    else if (not_offered(status))
+        rc = OK;
+    json_decref(root);
+    return rc;
+}
+
+/* SGLang cuts the sample and gives the prompt's ids back with their log probabilities. */
+static int ask_logprobs(const struct probe *p, struct err *err)
+{
+    json_t *root;
+    long status;
+    json_t *body =
+        json_pack("{s:s,s:{s:i,s:i},s:b,s:i}", "text", sample, "sampling_params", "max_new_tokens",
+                  1, "temperature", 0, "return_logprob", 1, "logprob_start_len", 0);
+    int rc = post(p, "/generate", body, &root, &status, err);
+    const json_t *meta = json_object_get(root, "meta_info");
+    if (rc == OK)
+        rc = compare_list(p, json_object_get(meta, "input_token_logprobs"), "/generate", err);
+    else if (not_offered(status))
+        rc = OK;
+    json_decref(root);
+    return rc;
+}
+
+/* One token after the sample, sent as text where the tokenizer is still open: do ids come back, of
+ * the token and of the prompt? */
+static int ask_round_trip(const struct probe *p, struct err *err)
+{
+    struct cloud *c = p->c;
+    json_t *root, *prompt = json_array();
+    long status;
+    for (size_t i = 0; i < p->n; i++)
+        json_array_append_new(prompt, json_integer(p->ids[i]));
+    if (!c->info.tokenizer) {
+        json_decref(prompt);
+        prompt = json_string(sample);
+    }
+    json_t *body = json_pack("{s:o,s:i,s:i,s:b,s:b}", "prompt", prompt, "max_tokens", 1,
+                             "temperature", 0, "return_token_ids", 1, "add_special_tokens", 0);
+    if (body && c->model)
+        json_object_set_new(body, "model", json_string(c->model));
+    int rc = post(p, "/v1/completions", body, &root, &status, err);
+    const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
+    if (rc == OK && !c->info.tokenizer)
+        rc = compare_list(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
+    if (rc == OK && !json_is_array(json_object_get(choice, "token_ids")) &&
+        json_is_string(json_object_get(choice, "text"))) {
+        c->text = true;
+        cloud_say(c, 0,
+                  "the server answers in text without token ids: its text is cut into tokens here, "
+                  "which is not always exact");
+    }
+    json_decref(root);
+    return rc;
+}
+
+static int check_tokenizer(struct probe *p, struct err *err)
+{
+    struct cloud *c = p->c;
+    struct err low = { "" };
+    int rc = c->o.encode(c->o.encode_arg, &p->ids, &p->n, sample, sizeof(sample) - 1, &low);
+    if (rc)
+        return err_set(err, rc, "cloud: the test text: %s", low.msg);
+    rc = ask_tokenize(p, err);
+    if (rc == OK && c->dialect == &dialect_openai)
+        rc = ask_round_trip(p, err);
+    if (rc == OK && c->dialect == &dialect_sglang && !c->info.tokenizer)
+        rc = ask_logprobs(p, err);
+    return rc;
+}
+
+/* One token, asked for with a compressed request: is it understood? */
+static int try_gzip(const struct probe *p, struct err *err)
+{
+    struct cloud *c = p->c;
+    static const uint32_t one[] = { 1 };
+    const struct ask a = { .model = c->model_json,
+                           .ids = p->n ? p->ids : one,
+                           .n = p->n ? p->n : 1,
+                           .vocab = c->o.vocab,
+                           .want = 1 };
+    struct buf plain = { 0 }, packed = { 0 };
+    json_t *root = NULL;
+    long status = 0;
+    int rc = ERR_NOMEM;
+    if (dialect_body(c->dialect, &plain, &a) && gzip_add(&packed, plain.p, plain.n))
+        rc = wire_fetch(c->wire, c->base, c->dialect->path, &packed, true, p->deadline, &root,
+                        &status, err);
+    else
+        err_set(err, rc, "cloud: out of memory");
+    c->gzip = rc == OK;
+    if (rc != OK && status) {
+        cloud_say(c, 1, "the server does not take compressed requests: they go up plain");
+        rc = OK;
+    }
+    json_decref(root);
+    buf_free(&plain);
+    buf_free(&packed);
+    return rc;
+}
+
+bool probe_needed(const struct cloud *c)
+{
+    return c->o.background || c->o.encode || c->o.compress || c->o.api == CLOUD_AUTO ||
+           (c->o.api == CLOUD_OPENAI && !c->model);
+}
+
+int probe_run(struct cloud *c, struct err *err)
+{
+    struct probe p = { .c = c, .deadline = os_now_ns() + c->timeout_ns };
+    bool models = c->o.encode || c->o.api == CLOUD_AUTO || (c->o.api == CLOUD_OPENAI && !c->model);
+    c->info = (struct cloud_info){ 0 };
+    c->text = c->gzip = false;
+    int rc = models ? ask_models(&p, err) : c->o.background ? knock(&p, err) : OK;
+    if (rc == OK && c->o.encode)
+        rc = check_tokenizer(&p, err);
+    if (rc == OK && c->o.compress)
+        rc = try_gzip(&p, err);
+    free(p.ids);
+    if (rc)
+        return rc;
+    c->info.api = c->dialect->api;
+    c->info.model = c->model;
+    c->info.ids = !c->text;
+    c->info.gzip = c->gzip;
+    return OK;
+}
+
+/* "version" or "build_info" of some path, where it is there. */
+static int ask_version(const struct probe *p, const char *path, const char *field,
+                       struct cloud_info *info, struct err *err)
+{
+    json_t *root;
+    long status;
+    int rc = get(p, path, &root, &status, err);
+    const char *s = json_string_value(json_object_get(root, field));
+    const json_t *settings = json_object_get(root, "default_generation_settings");
+    if (rc == OK && s && !info->version[0])
+        jsonin_line(info->version, sizeof(info->version), s, strlen(s));
+    if (rc == OK && !info->context)
+        info->context = number(json_object_get(settings, "n_ctx"));
+    json_decref(root);
+    return rc == OK || status ? OK : rc;
+}
+
+int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
+{
+    static const char *const paths[][2] = { { "/version", "version" },
+                                            { "/props", "build_info" },
+                                            { "/server_info", "version" } };
+    int rc = cloud_ready(c, err);
+    if (rc == OK && c->replay)
+        rc = err_set(err, ERR_ARG, "cloud: a replay has no server to look at");
+    if (rc)
+        return rc;
+    struct probe p = { .c = c, .deadline = os_now_ns() + c->timeout_ns };
+    json_t *root;
+    long status;
+    *out = c->info;
+    rc = get(&p, "/health", &root, &status, err);
+    json_decref(root);
+    if (rc && !status)
+        return rc;
+    out->healthy = status == 200;
+    rc = OK;
+    for (size_t i = 0; i < 3 && rc == OK; i++)
+        if (i == 1 || !out->version[0])
+            rc = ask_version(&p, paths[i][0], paths[i][1], out, err);
+    out->http2 = wire_multiplexes(c->wire);
+    return rc;
+}

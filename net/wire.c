@@ -1,0 +1,279 @@
+#include "net/wire.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/os.h"
+#include "net/call.h"
+#include "net/jsonin.h"
+
+enum {
+    STOP_SLICE_MS = 20, /* how often an interruption is looked for */
+    IDLE_MS = 600 * 1000,
+    MESSAGE = 300,
+    PART_OF_KEY = 6, /* so much of its beginning is blotted out, too: the rest may be cut off */
+};
+
+void wire_lock(struct wire *w)
+{
+    pthread_mutex_lock(&w->lock);
+}
+
+void wire_unlock(struct wire *w)
+{
+    pthread_mutex_unlock(&w->lock);
+}
+
+void wire_wait(struct wire *w)
+{
+    pthread_cond_wait(&w->changed, &w->lock);
+}
+
+void wire_tell(struct wire *w)
+{
+    pthread_cond_broadcast(&w->changed);
+}
+
+bool wire_forked(const struct wire *w)
+{
+    return w->owner != getpid();
+}
+
+bool wire_multiplexes(struct wire *w)
+{
+    wire_lock(w);
+    bool yes = w->multiplexes;
+    wire_unlock(w);
+    return yes;
+}
+
+struct cloud_ledger *wire_ledger(struct wire *w)
+{
+    return &w->ledger;
+}
+
+/* True to go on; what was asked for and given up since is taken in. */
+static bool take_over(struct wire *w)
+{
+    uint64_t now = os_now_ns();
+    wire_lock(w);
+    struct wire_call *queue = w->queue;
+    bool closing = w->closing;
+    w->queue = NULL;
+    w->queue_end = &w->queue;
+    wire_unlock(w);
+    for (struct wire_call *call = queue, *next; call; call = next) {
+        next = call->next;
+        call_begin(w, call, now);
+    }
+    for (struct wire_call *call = w->active, *next; call; call = next) {
+        next = call->next;
+        wire_lock(w);
+        bool dropped = call->dropped;
+        wire_unlock(w);
+        if (dropped)
+            call_forget(w, call, now);
+    }
+    return !closing;
+}
+
+static void end_all(struct wire *w, int code, const char *why)
+{
+    struct err err;
+    err_set(&err, code, "cloud: %s", why);
+    while (w->active)
+        call_finish(w, w->active, code, &err);
+}
+
+static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
+{
+    if (!w->active)
+        return IDLE_MS;
+    uint64_t wait = next > now ? (next - now) / 1000000 + 1 : 0;
+    if (w->stop && wait > STOP_SLICE_MS)
+        return STOP_SLICE_MS;
+    return wait < IDLE_MS ? (int)wait : IDLE_MS;
+}
+
+static void *run(void *arg)
+{
+    struct wire *w = arg;
+    while (take_over(w)) {
+        uint64_t now = os_now_ns(), next = UINT64_MAX;
+        struct err err = { "" };
+        if (w->active && w->stop && atomic_load(w->stop))
+            end_all(w, ERR_STOP, "interrupted");
+        for (struct wire_call *call = w->active, *after; call; call = after) {
+            after = call->next;
+            call_turn(w, call, now, &next);
+        }
+        int rc = http_perform(w->http, &err);
+        if (rc)
+            end_all(w, rc, err.msg);
+        bool some = false;
+        for (struct http_try *t; (t = http_ended(w->http)); some = true)
+            call_ended(w, t);
+        if (!some)
+            http_wait(w->http, wait_ms(w, now, next));
+    }
+    end_all(w, ERR_STOP, "closed");
+    return NULL;
+}
+
+/* The thread takes no signals: Ctrl-C is the others', and a SIGPIPE of OpenSSL's stays pending. */
+static bool start(struct wire *w)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old))
+        return false;
+    w->running = pthread_create(&w->thread, NULL, run, w) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return w->running;
+}
+
+int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
+{
+    *out = NULL;
+    struct wire *w = calloc(1, sizeof(*w));
+    if (!w)
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    w->queue_end = &w->queue;
+    w->active_end = &w->active;
+    w->owner = getpid();
+    w->stop = o->stop;
+    w->max_reply = o->http.max_reply;
+    size_t n = o->http.key ? strlen(o->http.key) + 1 : 0;
+    int rc = OK;
+    if (n && !(w->key = malloc(n)))
+        rc = err_set(err, ERR_NOMEM, "cloud: out of memory");
+    else if (n)
+        memcpy(w->key, o->http.key, n);
+    if (rc == OK)
+        rc = http_open(&w->http, &o->http, err);
+    if (rc == OK && !start(w))
+        rc = err_set(err, ERR_NOMEM, "cloud: no thread can be started");
+    if (rc) {
+        wire_close(w);
+        return rc;
+    }
+    *out = w;
+    return OK;
+}
+
+void wire_stop(struct wire *w)
+{
+    if (!w || !w->running || wire_forked(w))
+        return;
+    wire_lock(w);
+    w->closing = true;
+    http_wake(w->http);
+    wire_unlock(w);
+    pthread_join(w->thread, NULL);
+    w->running = false;
+}
+
+void wire_close(struct wire *w)
+{
+    /* In a forked child nothing is known about the moment at which the thread was copied. */
+    if (!w || wire_forked(w))
+        return;
+    http_close(w->http);
+    if (w->key)
+        memset(w->key, 0, strlen(w->key));
+    free(w->key);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+void wire_submit(struct wire *w, struct wire_call *call)
+{
+    call->next = NULL;
+    if (w->closing) {
+        call->answer.rc = err_set(&call->answer.err, ERR_STOP, "cloud: closed");
+        call->answer.done = call->answer.ended = true;
+        return;
+    }
+    *w->queue_end = call;
+    w->queue_end = &call->next;
+    http_wake(w->http);
+}
+
+void wire_drop(struct wire *w, struct wire_call *call)
+{
+    call->dropped = true;
+    http_wake(w->http);
+}
+
+void wire_free(struct wire_call *call)
+{
+    if (!call)
+        return;
+    for (size_t i = 0; i < 2; i++)
+        sse_free(&call->attempts[i].sse);
+    json_decref(call->answer.root);
+    free((uint32_t *)(size_t)call->ask.ids); /* the call's own */
+    free(call->url);
+    buf_free(&call->body);
+    free(call);
+}
+
+int wire_error(const struct wire *w, struct err *err, int code, const char *url,
+               const struct err *low)
+{
+    struct buf clean = { 0 };
+    char line[MESSAGE];
+    const char *text = low->msg;
+    size_t n = strlen(text), k = w->key ? strlen(w->key) : 0;
+    for (size_t i = 0; i < n;) {
+        size_t same = 0;
+        while (same < k && i + same < n && text[i + same] == w->key[same])
+            same++;
+        bool secret = same && (same == k || same >= PART_OF_KEY);
+        if (!buf_add(&clean, secret ? "***" : text + i, secret ? 3 : 1))
+            break;
+        i += secret ? same : 1;
+    }
+    jsonin_line(line, sizeof(line), clean.p ? clean.p : "", clean.n);
+    buf_free(&clean);
+    return err_set(err, code, "cloud %s: %s", url, line);
+}
+
+int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
+               bool gzip, uint64_t deadline, json_t **root, long *status, struct err *err)
+{
+    struct wire_call *call = calloc(1, sizeof(*call));
+    struct buf url = { 0 };
+    *root = NULL;
+    *status = 0;
+    bool fine = call && buf_str(&url, base) && buf_str(&url, path) && buf_add(&url, "", 1) &&
+                (!body || buf_add(&call->body, body->p, body->n));
+    if (!fine) {
+        buf_free(&url);
+        wire_free(call);
+        return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    }
+    call->url = url.p;
+    call->gzip = gzip;
+    call->deadline = deadline;
+    wire_lock(w);
+    wire_submit(w, call);
+    while (!call->answer.ended)
+        wire_wait(w);
+    wire_unlock(w);
+    int rc = call->answer.rc;
+    if (rc)
+        err_set(err, rc, "%s", call->answer.err.msg);
+    *root = call->answer.root;
+    *status = call->answer.status;
+    call->answer.root = NULL;
+    wire_free(call);
+    return rc;
+}

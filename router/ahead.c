@@ -1,0 +1,66 @@
+#include "router/ahead.h"
+
+#include <stdlib.h>
+
+#include "router/teller.h"
+
+int ahead_open(struct ahead *a, const struct teller *teller, size_t cap, struct err *err)
+{
+    *a = (struct ahead){ .teller = teller, .cap = cap };
+    a->ring = calloc(cap, sizeof(*a->ring));
+    return a->ring ? OK : err_set(err, ERR_NOMEM, "decode: out of memory");
+}
+
+void ahead_close(struct ahead *a)
+{
+    ahead_cut(a, 0);
+    free(a->ring);
+    a->ring = NULL;
+}
+
+struct ahead_token *ahead_at(const struct ahead *a, size_t i)
+{
+    size_t at = a->first + i;
+    return &a->ring[at < a->cap ? at : at - a->cap];
+}
+
+struct ahead_token *ahead_last(const struct ahead *a)
+{
+    return a->n ? ahead_at(a, a->n - 1) : NULL;
+}
+
+void ahead_push(struct ahead *a, const struct ahead_token *t)
+{
+    *ahead_at(a, a->n++) = *t;
+}
+
+void ahead_pop(struct ahead *a)
+{
+    a->first = a->first + 1 < a->cap ? a->first + 1 : 0;
+    a->n--;
+}
+
+void ahead_cut(struct ahead *a, size_t keep)
+{
+    for (; a->n > keep; a->n--)
+        ahead_drop(a, ahead_last(a));
+}
+
+void ahead_commit(struct ahead *a, struct ahead_token *t)
+{
+    if (!t->call)
+        return;
+    a->teller->commit(t->call);
+    t->call = NULL;
+    a->out--;
+}
+
+void ahead_drop(struct ahead *a, struct ahead_token *t)
+{
+    if (!t->call)
+        return;
+    a->teller->drop(t->call);
+    t->call = NULL;
+    a->out--;
+    a->wasted++;
+}

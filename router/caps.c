@@ -1,0 +1,202 @@
+#include "router/caps.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+
+enum { PRICE_PLACES = 6, PRICE_LINE = 1024 };
+
+const struct caps_limits caps_none = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
+
+/* a + b * c, or UINT64_MAX where that does not fit. */
+static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
+{
+    uint64_t product, sum;
+    if (__builtin_mul_overflow(b, c, &product) || __builtin_add_overflow(a, product, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+/* The cost so far with a call of n ids, of which the token down is `down`. */
+static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *c, size_t n,
+                          unsigned down)
+{
+    size_t cached = c->warm < n ? c->warm : n;
+    uint64_t cost = add_product(c->cost, cached, l->price.cached);
+    cost = add_product(cost, n - cached, l->price.up);
+    return add_product(cost, down, l->price.down);
+}
+
+const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
+                        size_t bytes)
+{
+    if (c->tokens >= l->tokens)
+        return "--max-cloud-tokens is reached";
+    if (l->upload != UINT64_MAX && add_product(c->upload, bytes, 1) > l->upload)
+        return "--max-upload-bytes would be exceeded";
+    if (l->budget != UINT64_MAX && cost_with(l, c, n, 1) > l->budget)
+        return "--cloud-budget would be exceeded";
+    return NULL;
+}
+
+void caps_add(const struct caps_limits *l, struct caps_count *c, size_t n, size_t bytes,
+              bool answered)
+{
+    c->cost = cost_with(l, c, n, answered);
+    c->upload = add_product(c->upload, bytes, 1);
+    c->tokens += answered;
+    c->warm = n;
+}
+
+void caps_begin(struct caps *c, const struct caps_limits *limits)
+{
+    *c = (struct caps){ .limits = limits ? *limits : caps_none };
+}
+
+void caps_text(struct caps *c, const uint32_t *prompt, size_t n)
+{
+    size_t shared = 0;
+    while (shared < n && shared < c->last_n && c->last[shared] == prompt[shared])
+        shared++;
+    c->count.warm = shared;
+}
+
+void caps_commit(struct caps *c, const uint32_t *ids, size_t n, size_t bytes, bool answered)
+{
+    caps_add(&c->limits, &c->count, n, bytes, answered);
+    if (n > c->last_cap) {
+        size_t cap = n < SIZE_MAX / 8 ? 2 * n : n, want;
+        uint32_t *more = size_mul(&want, cap, sizeof(*more)) ? realloc(c->last, want) : NULL;
+        if (!more) { /* the next text is then counted as new to the server, which costs more */
+            c->last_n = 0;
+            return;
+        }
+        c->last = more;
+        c->last_cap = cap;
+    }
+    memcpy(c->last, ids, n * sizeof(*ids));
+    c->last_n = n;
+}
+
+void caps_end(struct caps *c)
+{
+    free(c->last);
+    *c = (struct caps){ .limits = caps_none };
+}
+
+bool caps_decimal(uint64_t *out, const char *text, size_t n, unsigned places)
+{
+    uint64_t v = 0;
+    bool point = false;
+    size_t digits = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (text[i] < '0' || text[i] > '9' || (point && !places))
+            return false;
+        places -= point;
+        digits++;
+        if (__builtin_mul_overflow(v, 10u, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(text[i] - '0'), &v))
+            return false;
+    }
+    while (places--)
+        if (__builtin_mul_overflow(v, 10u, &v))
+            return false;
+    *out = v;
+    return digits > 0;
+}
+
+void caps_amount(char out[CAPS_AMOUNT], uint64_t pico)
+{
+    const uint64_t whole = UINT64_C(1000000000000);
+    int n = snprintf(out, CAPS_AMOUNT, "%llu.%012llu", (unsigned long long)(pico / whole),
+                     (unsigned long long)(pico % whole));
+    while (out[n - 1] == '0' && out[n - 2] != '.')
+        out[--n] = 0;
+}
+
+/* Three numbers with `between` in between: a comma, or NULL for blanks. */
+static bool three(struct caps_price *out, const char *p, const char *between)
+{
+    uint64_t *to[] = { &out->up, &out->cached, &out->down };
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = strcspn(p, between);
+        if (!caps_decimal(to[i], p, n, PRICE_PLACES))
+            return false;
+        p += n;
+        size_t gap = *between == ',' ? *p == ',' : strspn(p, between);
+        if (i < 2 ? !gap : *between == ',' && gap)
+            return false;
+        p += gap;
+    }
+    return !*p;
+}
+
+/* One line of a price file, without its end. */
+static bool price_line(struct caps_price *out, char *line, const char **model)
+{
+    static const char blank[] = " \t\r";
+    char *p = line + strspn(line, blank);
+    *model = NULL;
+    if (!*p || *p == '#')
+        return true;
+    size_t n = strcspn(p, blank);
+    char *rest = p + n + strspn(p + n, blank);
+    p[n] = 0;
+    *model = p;
+    return three(out, rest, blank);
+}
+
+static int read_prices(FILE *f, struct caps_price *out, const char *path, const char *model,
+                       struct err *err)
+{
+    char line[PRICE_LINE];
+    bool found = false, any = false;
+    for (size_t number = 1; fgets(line, sizeof(line), f); number++) {
+        struct caps_price price;
+        const char *name;
+        size_t n = strlen(line);
+        bool whole = n && line[n - 1] == '\n';
+        if (whole)
+            line[n - 1] = 0;
+        if ((!whole && !feof(f)) || !price_line(&price, line, &name))
+            return err_set(err, ERR_FORMAT,
+                           "%s: line %zu: expected MODEL UP CACHED DOWN, prices per million tokens "
+                           "with at most %d decimal places",
+                           path, number, PRICE_PLACES);
+        if (!name)
+            continue;
+        bool same = model && strcmp(name, model) == 0, star = strcmp(name, "*") == 0;
+        if ((same && !found) || (star && !found && !any))
+            *out = price;
+        found = found || same;
+        any = any || star;
+    }
+    if (ferror(f))
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    if (!found && !any)
+        return err_set(err, ERR_ARG, "%s: no price for the model %s, and no line *", path,
+                       model ? model : "without a name");
+    return OK;
+}
+
+bool caps_price(struct caps_price *out, const char *text)
+{
+    return three(out, text, ",");
+}
+
+int caps_price_file(struct caps_price *out, const char *path, const char *model, struct err *err)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int rc = read_prices(f, out, path, model, err);
+    fclose(f);
+    return rc;
+}

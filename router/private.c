@@ -1,0 +1,293 @@
+#include "router/private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base.h"
+#include "model/tokenizer.h"
+#include "model/unicode.h"
+
+enum { LONGEST = 255, MOST = 4096, LINE = 2048 };
+
+/* What stands at a place of a pattern: a byte, or one of a class. */
+enum { DIGIT = 256, WORD, BLANK };
+
+/* What is so at a place. TO_RAW and TO_NFC are ends of the to marker as written and composed. */
+enum { FIRST = 1, FOUND = 2, HALF = 4, FROM = 8, TO_RAW = 16, TO_NFC = 32, FLAGS = 6 };
+
+/* All patterns one after the other, while they are collected. */
+struct list {
+    uint16_t what[MOST];
+    unsigned char flags[MOST];
+    size_t n;
+};
+
+struct private
+{
+    const struct tokenizer *tok;
+    size_t words;          /* a bit for each place of all patterns */
+    uint64_t *masks;       /* [256][words]: the places where this byte may stand */
+    uint64_t *at[FLAGS];   /* [words] each: the places with this flag; in masks' memory */
+    size_t to_raw, to_nfc; /* bytes of the to marker */
+    /* The text that was read, and what is known of it. */
+    uint32_t *ids; /* [n] */
+    size_t n, cap;
+    uint64_t *now; /* [words]: places that the text's end has come to; in masks' memory */
+    bool found;    /* a pattern, or a span that was not empty: for good */
+    bool open;     /* behind a from marker */
+    size_t inside; /* bytes since then */
+    size_t ink;    /* of these, up to and with the first that is no blank; 0: none */
+};
+
+static bool is_blank(unsigned c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool matches(unsigned what, unsigned c)
+{
+    bool digit = c >= '0' && c <= '9';
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return what == DIGIT   ? digit
+           : what == WORD  ? digit || letter || c == '_' || c >= 0x80
+           : what == BLANK ? c == ' ' || c == '\t'
+                           : what == c;
+}
+
+/* One pattern, its end flagged with `end`. escapes: a backslash is special. NULL, or what is wrong
+ * with it. */
+static const char *add(struct list *l, const char *p, size_t n, unsigned end, bool escapes)
+{
+    size_t begin = l->n;
+    for (size_t i = 0; i < n; i++) {
+        unsigned what = (unsigned char)p[i];
+        if (escapes && what == '\\') {
+            unsigned char c = ++i < n ? (unsigned char)p[i] : 0;
+            what = c == 'd' ? DIGIT : c == 'w' ? WORD : c == 's' ? BLANK : c == '\\' ? c : 0;
+            if (!what)
+                return "a backslash before d, w, s or a backslash";
+        }
+        if (l->n - begin == LONGEST)
+            return "at most 255 bytes";
+        if (l->n == MOST)
+            return "at most 4,096 bytes of patterns, composed ones included";
+        l->flags[l->n] = l->n == begin ? FIRST : 0;
+        l->what[l->n++] = (uint16_t)what;
+    }
+    size_t length = l->n - begin;
+    for (size_t i = (length + 1) / 2; end == FOUND && i <= length; i++)
+        l->flags[begin + i - 1] |= HALF;
+    l->flags[l->n - 1] |= (unsigned char)end;
+    return NULL;
+}
+
+/* Text as it is and, where that is another, composed. *nfc is the composed one's length, 0 if it is
+ * the same. */
+static int add_both(struct list *l, const char *from, const char *p, size_t n, unsigned raw_end,
+                    unsigned nfc_end, bool escapes, size_t *nfc, struct err *err)
+{
+    char *composed;
+    *nfc = 0;
+    if (!n || !unicode_valid(p, n))
+        return err_set(err, ERR_FORMAT, "%s: expected UTF-8 text, found %s", from,
+                       n ? "other bytes" : "nothing");
+    const char *wrong = add(l, p, n, raw_end, escapes);
+    if (wrong)
+        return err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong);
+    int rc = unicode_nfc(&composed, nfc, p, n, err);
+    if (rc != OK)
+        return rc;
+    if (*nfc == n && memcmp(p, composed, n) == 0)
+        *nfc = 0;
+    else
+        wrong = add(l, composed, *nfc, nfc_end, escapes);
+    free(composed);
+    return wrong ? err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong) : OK;
+}
+
+static int add_file(struct list *l, const char *path, struct err *err)
+{
+    char line[LINE], from[256];
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int rc = OK;
+    for (size_t number = 1; rc == OK && fgets(line, sizeof(line), f); number++) {
+        size_t n = strlen(line), begin = number == 1 && !strncmp(line, "\xef\xbb\xbf", 3) ? 3 : 0;
+        snprintf(from, sizeof(from), "%s: line %zu", path, number);
+        if (!n || (line[n - 1] != '\n' && !feof(f)))
+            rc = err_set(err, ERR_FORMAT, "%s: expected at most 255 bytes of text", from);
+        while (n > begin && is_blank((unsigned char)line[n - 1]))
+            n--;
+        while (begin < n && is_blank((unsigned char)line[begin]))
+            begin++;
+        size_t nfc;
+        if (rc == OK && n > begin && line[begin] != '#')
+            rc = add_both(l, from, line + begin, n - begin, FOUND, FOUND, true, &nfc, err);
+    }
+    if (rc == OK && ferror(f))
+        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    fclose(f);
+    return rc;
+}
+
+static int add_markers(struct list *l, struct private *p, const struct private_options *o,
+                       struct err *err)
+{
+    size_t nfc = 0;
+    if (o->to && !o->from)
+        return err_set(err, ERR_ARG, "--private-to needs --private-from");
+    int rc = o->from ? add_both(l, "--private-from", o->from, strlen(o->from), FROM, FROM, false,
+                                &nfc, err)
+                     : OK;
+    if (rc == OK && o->to) {
+        p->to_raw = strlen(o->to);
+        rc = add_both(l, "--private-to", o->to, p->to_raw, TO_RAW, TO_NFC, false, &p->to_nfc, err);
+    }
+    return rc == ERR_FORMAT ? ERR_ARG : rc; /* from the command line, not from a file */
+}
+
+static int build(struct private *p, const struct list *l, struct err *err)
+{
+    p->words = (l->n + 63) / 64;
+    p->masks = calloc((256 + FLAGS + 1) * p->words, sizeof(*p->masks));
+    if (!p->masks)
+        return err_set(err, ERR_NOMEM, "private: out of memory");
+    for (size_t f = 0; f < FLAGS; f++)
+        p->at[f] = p->masks + (256 + f) * p->words;
+    p->now = p->masks + (256 + FLAGS) * p->words;
+    for (size_t i = 0; i < l->n; i++) {
+        uint64_t bit = UINT64_C(1) << i % 64;
+        for (unsigned c = 0; c < 256; c++)
+            if (matches(l->what[i], c))
+                p->masks[c * p->words + i / 64] |= bit;
+        for (unsigned f = 0; f < FLAGS; f++)
+            if (l->flags[i] >> f & 1)
+                p->at[f][i / 64] |= bit;
+    }
+    return OK;
+}
+
+int private_open(struct private **out, const struct private_options *o, const struct tokenizer *tok,
+                 struct err *err)
+{
+    *out = NULL;
+    if (!o->from && !o->to && !o->file)
+        return OK;
+    struct private *p = calloc(1, sizeof(*p));
+    struct list *l = calloc(1, sizeof(*l));
+    int rc = p && l ? OK : err_set(err, ERR_NOMEM, "private: out of memory");
+    if (rc == OK) {
+        p->tok = tok;
+        rc = add_markers(l, p, o, err);
+    }
+    size_t markers = rc == OK ? l->n : 0;
+    if (rc == OK && o->file)
+        rc = add_file(l, o->file, err);
+    if (rc == OK && o->file && l->n == markers)
+        rc = err_set(err, ERR_FORMAT, "%s: expected patterns, found none", o->file);
+    if (rc == OK)
+        rc = build(p, l, err);
+    free(l);
+    if (rc != OK) {
+        private_close(p);
+        return rc;
+    }
+    *out = p;
+    return OK;
+}
+
+void private_close(struct private *p)
+{
+    if (!p)
+        return;
+    free(p->masks);
+    free(p->ids);
+    free(p);
+}
+
+/* One byte; the flags of all places that the text's end has now come to. */
+static unsigned step(struct private *p, unsigned char c)
+{
+    const uint64_t *mask = p->masks + c * p->words;
+    uint64_t carry = 0;
+    unsigned flags = 0;
+    for (size_t w = 0; w < p->words; w++) {
+        uint64_t was = p->now[w];
+        uint64_t is = (was << 1 | carry | p->at[0][w]) & mask[w];
+        carry = was >> 63;
+        p->now[w] = is;
+        for (unsigned f = 1; is && f < FLAGS; f++)
+            flags |= (unsigned)((is & p->at[f][w]) != 0) << f;
+    }
+    return flags;
+}
+
+/* The to marker of n bytes ends here: is there anything but blanks before it? */
+static void close_span(struct private *p, size_t n)
+{
+    if (p->inside < n) /* it begins inside the from marker */
+        return;
+    p->open = false;
+    p->found = p->ink && p->ink <= p->inside - n;
+}
+
+static void read_byte(struct private *p, unsigned char c)
+{
+    unsigned flags = step(p, c);
+    if (flags & FOUND) {
+        p->found = true;
+    } else if (!p->open) {
+        p->open = (flags & FROM) != 0;
+        p->inside = p->ink = 0;
+    } else {
+        p->inside++;
+        if (!p->ink && !is_blank(c))
+            p->ink = p->inside;
+        if (flags & TO_RAW)
+            close_span(p, p->to_raw);
+        if (p->open && flags & TO_NFC)
+            close_span(p, p->to_nfc);
+    }
+}
+
+static void read_token(struct private *p, uint32_t id)
+{
+    size_t n;
+    const char *bytes = tokenizer_bytes(p->tok, id, &n);
+    for (size_t i = 0; i < n && !p->found; i++)
+        read_byte(p, (unsigned char)bytes[i]);
+}
+
+static void begin_again(struct private *p)
+{
+    memset(p->now, 0, p->words * sizeof(*p->now));
+    p->n = 0;
+    p->found = p->open = false;
+}
+
+bool private_holds(struct private *p, const uint32_t *ids, size_t n)
+{
+    if (!p)
+        return false;
+    if (n > p->cap) {
+        size_t bytes, cap = n < SIZE_MAX / 8 ? 2 * n : n;
+        uint32_t *more = size_mul(&bytes, cap, sizeof(*more)) ? realloc(p->ids, bytes) : NULL;
+        if (!more)
+            return true;
+        p->ids = more;
+        p->cap = cap;
+    }
+    if (n < p->n || (p->n && memcmp(ids, p->ids, p->n * sizeof(*ids)) != 0))
+        begin_again(p);
+    for (; p->n < n; p->n++) {
+        read_token(p, ids[p->n]);
+        p->ids[p->n] = ids[p->n];
+    }
+    bool half = false;
+    for (size_t w = 0; w < p->words && !half; w++)
+        half = (p->now[w] & p->at[2][w]) != 0;
+    return p->found || p->open || half;
+}

@@ -1,0 +1,224 @@
+#!/bin/sh
+# What costs nothing and what must not be sent, on the command line with the demo pair: --record and
+# --replay (without any network), --cloud-store, caps, prices, private spans.
+MIZZLE=${MIZZLE:-build/mizzle}
+edge=weights/milli/edge-0.5.gguf
+if [ ! -e $edge ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+dir=$(mktemp -d) || exit 1
+cloud=
+cleanup() {
+    [ -z "$cloud" ] || kill -9 "$cloud" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
+fail() {
+    echo "t_record: $*" >&2
+    tail -n 5 "$dir/out" "$dir/err" >&2
+    exit 1
+}
+# expect STATUS COMMAND ARGS: mizzle; its output is in $dir/out and $dir/err.
+expect() {
+    want=$1
+    shift
+    $before "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    status=$?
+    [ $status -eq "$want" ] || fail "$*: status $status, not $want"
+}
+before=
+# field NAME: of the last line of $dir/out.
+field() {
+    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
+}
+# says WORDS: on stderr.
+says() {
+    grep -q -e "$1" "$dir/err" || fail "stderr does not say: $1"
+}
+# tokens FILE: who wrote what, and how many calls that took.
+tokens() {
+    sed -n 's/,"edge_id".*//p' "$dir/out" >"$1"
+    tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*' >>"$1"
+    [ "$(wc -l <"$1")" -gt 5 ] || fail "too few tokens"
+}
+one_line() {
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line"
+}
+start_cloud() {
+    : >"$dir/cloud"
+    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" &
+    cloud=$!
+    url=
+    tries=0
+    while [ -z "$url" ]; do
+        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "the cloud is not ready in time"
+        sleep 0.1
+    done
+}
+stop_cloud() {
+    kill -9 "$cloud"
+    wait "$cloud" 2>/dev/null
+    cloud=
+}
+ask="run --question 1 --policy always --json"
+
+# Recorded with a server, replayed without one: the same tokens, the same calls.
+echo sesame-1234 >"$dir/key"
+start_cloud --api-key-file "$dir/key"
+expect 0 $ask --cloud-url "$url" --cloud-key-file "$dir/key" --record "$dir/rec"
+tokens "$dir/first"
+[ "$(wc -l <"$dir/rec")" -eq $(($(field committed) + 1)) ] || fail "not a line a call"
+grep -q sesame "$dir/rec" && fail "the key is in the recording"
+grep -qv '^{"n":[0-9]*,"hash":"[0-9a-f]\{32\}","last":\[[0-9,]*\],"from":"call","id":[0-9]*,"crc":"[0-9a-f]\{8\}"}$' \
+    "$dir/rec" && [ "$(grep -c '^{"mizzle_record":1,"model":' "$dir/rec")" -eq 1 ] || fail "lines"
+cp "$dir/rec" "$dir/whole"
+expect 0 $ask --cloud-url "$url" --cloud-key-file "$dir/key" --record "$dir/rec"
+cmp -s "$dir/rec" "$dir/whole" || fail "the same answers are recorded again"
+stop_cloud
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+    before="strace -f -o $dir/calls -e trace=socket,connect -E ASAN_OPTIONS=detect_leaks=0" # (libcurl wakes its thread over a socketpair)
+    $before "$MIZZLE" run --question 1 -n 1 >/dev/null 2>&1
+    grep -q 'socket(' "$dir/calls" || fail "strace shows no network where there is one"
+else
+    echo "SKIP: no strace: that a replay uses no network is shown by a dead URL alone"
+fi
+for ahead in 0 1 4; do
+    expect 0 $ask --ahead $ahead --replay "$dir/rec"
+    tokens "$dir/second"
+    [ $ahead -eq 4 ] || cmp -s "$dir/first" "$dir/second" || fail "--ahead $ahead replays otherwise"
+    [ -z "$before" ] || ! grep -q '(' "$dir/calls" || fail "a replay uses the network"
+    [ "$(field fallback)" -eq 0 ] || fail "a replay has fallback tokens"
+done
+before=
+expect 0 $ask --replay "$dir/rec" --cloud-url http://127.0.0.1:1 --cloud required
+tokens "$dir/second"
+cmp -s "$dir/first" "$dir/second" || fail "a URL changes the replay"
+
+# What is not there is named; a torn end is cut off; damage is refused.
+expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
+says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'
+expect 4 run --question 2 --policy always --cloud required --replay "$dir/rec" -q
+one_line
+head -c $(($(wc -c <"$dir/whole") - 5)) "$dir/whole" >"$dir/rec"
+expect 0 $ask --replay "$dir/rec"
+says 'torn line'
+sed 's/"id":[0-9]/"id":77/' "$dir/whole" >"$dir/rec"
+expect 3 $ask --replay "$dir/rec"
+says 'line 2: checksum'
+one_line
+expect 3 $ask --replay "$dir/none"
+expect 3 $ask --record $edge
+expect 2 $ask --record "$dir/x" --replay "$dir/whole"
+expect 2 $ask --cloud-store "$dir/x" --replay "$dir/whole"
+(
+    ulimit -f 1
+    expect 3 $ask --record "$dir/full"
+) || exit 1
+says 'the recording is incomplete'
+expect 0 $ask --replay "$dir/full"
+
+# Faults, what the breaker held, and further tokens of a reply: all as it was.
+start_cloud --fault 500:0.6 --seed 3
+for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 0'; do
+    rm -f "$dir/rec"
+    # shellcheck disable=SC2086
+    expect 0 $ask --cloud-url "$url" --record "$dir/rec" $args
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":.*"cost"/"cost"/' \
+        "$dir/out" >"$dir/first"
+    # shellcheck disable=SC2086
+    expect 0 $ask --replay "$dir/rec" $args
+    sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":.*"cost"/"cost"/' \
+        "$dir/out" >"$dir/second"
+    cmp -s "$dir/first" "$dir/second" || fail "faults, $args: the replay differs"
+    grep -q '"held":{"' "$dir/first" || fail "faults, $args: none"
+    grep -q '"from":"call","fault":"net","message":"cloud http://.*status 500' "$dir/rec" ||
+        fail "faults, $args: not recorded"
+done
+grep -q '"from":"memo"' "$dir/rec" || fail "no further token of a reply was used"
+stop_cloud
+
+# Eval, with two policies over the same prefixes.
+expect 0 eval --questions 5 --policy mlp,always --json -q --record "$dir/eval"
+sed 's/"tok_s.*//' "$dir/out" >"$dir/first"
+expect 0 eval --questions 5 --policy mlp,always --json -q --replay "$dir/eval"
+sed 's/"tok_s.*//' "$dir/out" >"$dir/second"
+cmp -s "$dir/first" "$dir/second" || fail "eval: the replay differs"
+expect 0 run --question 3 --policy always --json --replay "$dir/eval" -n 3
+
+# The store: the second time no call; two processes at once; a strange file is left alone.
+expect 0 $ask --cloud-store "$dir/store"
+grep '"token"' "$dir/out" | sed 's/,"edge_id".*//' >"$dir/first"
+[ "$(field calls)" -gt 0 ] && [ "$(field store_hits)" -eq 0 ] || fail "store: first run"
+expect 0 $ask --cloud-store "$dir/store"
+grep '"token"' "$dir/out" | sed 's/,"edge_id".*//' >"$dir/second"
+[ "$(field calls)" -eq 0 ] && [ "$(field store_hits)" -eq "$(field tokens)" ] || fail "store: again"
+cmp -s "$dir/first" "$dir/second" || fail "the store answers otherwise"
+"$MIZZLE" run --question 4 --policy always -q --cloud-store "$dir/store" >/dev/null 2>&1 &
+other=$!
+expect 0 run --question 5 --policy always -q --cloud-store "$dir/store"
+wait $other || fail "the other process"
+for question in 1 4 5; do
+    expect 0 run --question $question --policy always --json --cloud-store "$dir/store"
+    [ "$(field calls)" -eq 0 ] || fail "question $question is asked again"
+done
+printf x >>"$dir/store"
+expect 0 $ask --cloud-store "$dir/store"
+says 'torn record'
+cp $edge "$dir/strange"
+expect 3 $ask --cloud-store "$dir/strange"
+one_line
+cmp -s $edge "$dir/strange" || fail "a strange file was changed"
+expect 2 $ask --cloud-store "$dir/store" --store-limit 0
+
+# Caps: the same tokens however far ahead.
+for cap in '--max-cloud-tokens 7' '--max-upload-bytes 2000' \
+    '--cloud-price 1,0.5,4 --cloud-budget 0.0002'; do
+    for ahead in 0 1 4; do
+        # shellcheck disable=SC2086
+        expect 0 $ask --ahead $ahead $cap
+        sed -n 's/,"edge_id".*//p' "$dir/out" >"$dir/ahead$ahead"
+        [ "$(field fallback)" -gt 0 ] && [ "$(field capped)" -eq "$(field fallback)" ] ||
+            fail "$cap: no token is held back"
+        [ "$(field cloud)" -gt 1 ] || fail "$cap: no token from the cloud"
+    done
+    cmp -s "$dir/ahead0" "$dir/ahead1" && cmp -s "$dir/ahead0" "$dir/ahead4" ||
+        fail "$cap: ahead differs"
+done
+expect 0 $ask --max-cloud-tokens 7
+[ "$(field cloud)" -eq 7 ] && [ "$(field cost)" = 0.0 ] || fail "--max-cloud-tokens 7"
+expect 0 $ask --max-cloud-tokens 0
+[ "$(field cloud)" -eq 0 ] && [ "$(field calls)" -eq 0 ] || fail "--max-cloud-tokens 0"
+printf '# prices\ncloud-9 100 100 100\n* 1 0.5 4\n' >"$dir/prices"
+expect 0 $ask --cloud-price "$dir/prices" --cloud-budget 0.0002
+awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"
+expect 0 run --question 1 --policy always --cloud-price 1,1,1
+says 'KB down, cost 0.00'
+for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-cloud-tokens x' \
+    '--private-to x' '--private-from='; do
+    # shellcheck disable=SC2086
+    expect 2 $ask $args
+    one_line
+done
+printf 'a 1 1\n' >"$dir/prices"
+expect 3 $ask --cloud-price "$dir/prices"
+
+# Private: from there on nothing goes up.
+expect 0 $ask --private-from 'Question'
+[ "$(field calls)" -eq 0 ] && [ "$(field private)" -eq "$(field tokens)" ] || fail "--private-from"
+printf '# the answer\nanswer is\n' >"$dir/patterns"
+for ahead in 0 4; do
+    expect 0 $ask --private-file "$dir/patterns" --ahead $ahead --record "$dir/private$ahead"
+    [ "$(field private)" -gt 0 ] && [ "$(field cloud)" -gt 0 ] || fail "--private-file"
+    sed -n 's/,"edge_id".*//p' "$dir/out" >"$dir/ahead$ahead"
+done
+cmp -s "$dir/ahead0" "$dir/ahead4" || fail "private: ahead differs"
+cmp -s "$dir/private0" "$dir/private4" || fail "private: other calls ahead"
+expect 3 $ask --private-file "$dir/none"
+printf '# nothing\n' >"$dir/patterns"
+expect 3 $ask --private-file "$dir/patterns"
+one_line
+exit 0

@@ -1,0 +1,106 @@
+#include "tools/cloud_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/base.h"
+#include "kernels/os.h"
+#include "model/tokenizer.h"
+#include "net/cloud.h"
+#include "tools/cloud_link.h"
+#include "tools/cmd.h"
+#include "tools/opt.h"
+#include "tools/setting.h"
+#include "weights/weights.h"
+
+enum { ROUNDS = 5 };
+
+struct trip {
+    uint64_t best_ns;
+    size_t body, up, down; /* bytes: of the body alone, of a whole call */
+};
+
+/* The same prefix again and again: the best is the round trip with everything warm. */
+static int measure(struct trip *t, struct cloud *c, struct err *err)
+{
+    static const uint32_t ids[] = { 1, 2, 3 };
+    int rc = OK;
+    t->best_ns = UINT64_MAX;
+    t->body = cloud_bytes(c, ids, 3);
+    for (int i = 0; i < ROUNDS && rc == OK; i++) {
+        uint32_t id;
+        uint64_t up = cloud_ledger(c)->bytes_up, down = cloud_ledger(c)->bytes_down;
+        uint64_t start = os_now_ns();
+        rc = cloud_next(c, ids, 3, &id, err);
+        uint64_t ns = os_now_ns() - start;
+        t->best_ns = ns < t->best_ns ? ns : t->best_ns;
+        t->up = (size_t)(cloud_ledger(c)->bytes_up - up);
+        t->down = (size_t)(cloud_ledger(c)->bytes_down - down);
+    }
+    return rc;
+}
+
+static void show(const char *url, const struct cloud_info *info, const struct trip *t)
+{
+    printf("%s: dialect %s, model %s, token ids %s, round trip %.2f ms\n", url,
+           cloud_api_name(info->api), info->model ? info->model : "not named",
+           info->ids ? "yes" : "no (text, cut into tokens here)", (double)t->best_ns / 1e6);
+    printf("  server     %s, version %s, health %s\n", *info->server ? info->server : "not named",
+           *info->version ? info->version : "not told", info->healthy ? "ok" : "not ok");
+    if (info->context)
+        printf("  context    %zu tokens\n", info->context);
+    else
+        printf("  context    not told\n");
+    if (info->tokenizer)
+        printf("  tokenizer  the same as here (by %s)\n", info->tokenizer);
+    else
+        printf("  tokenizer  not compared%s\n", engine_opts.model
+                                                    ? ": the server does not show its own"
+                                                    : " (name the small model with -m)");
+    printf("  connection HTTP/%s, requests %s\n", info->http2 ? "2" : "1.1",
+           info->gzip ? "gzip" : "plain");
+    printf("  a call     %zu bytes up (body %zu), %zu down, for a prefix of 3\n", t->up, t->body,
+           t->down);
+}
+
+static int look(const char *url, const struct tokenizer *tokenizer, struct err *err)
+{
+    char *key;
+    struct cloud_options o;
+    struct cloud *c = NULL;
+    struct cloud_info info;
+    struct trip t = { 0 };
+    int rc = cloud_link_options(&o, &key, tokenizer, false, err);
+    o.url = url;
+    if (rc == OK)
+        rc = cloud_open(&c, &o, err);
+    if (rc == OK)
+        rc = cloud_ready(c, err);
+    if (rc == OK)
+        rc = measure(&t, c, err);
+    if (rc == OK)
+        rc = cloud_inspect(c, &info, err);
+    if (c)
+        cloud_link_notes(c);
+    if (rc == OK)
+        show(url, &info, &t);
+    cloud_close(c);
+    free(key);
+    return rc;
+}
+
+int cloud_check(const char *url)
+{
+    struct err err = { "" };
+    struct weights *w = NULL;
+    struct tokenizer *t = NULL;
+    int rc = engine_opts.model ? weights_open(&w, engine_opts.model, &err) : OK;
+    if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)
+        t = NULL;
+    if (rc == OK)
+        rc = look(url, t, &err);
+    if (t)
+        tokenizer_close(t);
+    weights_close(w);
+    return rc ? cmd_fail("cloud", rc, &err) : EXIT_FINE;
+}

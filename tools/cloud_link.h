@@ -1,0 +1,22 @@
+/* cloud_link.h - the cloud's options as the command line gives them. */
+#ifndef TOOLS_CLOUD_LINK_H
+#define TOOLS_CLOUD_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cloud;
+struct cloud_options;
+struct err;
+struct tokenizer;
+
+/* All of cloud_opts but the URL; *key is malloc'ed or NULL, for the caller to free once the cloud
+ * is open. t: the model's tokenizer here, borrowed, to compare the server's with; NULL: not. own:
+ * the server is our own, which needs no key. ERR_ARG, ERR_IO, ERR_NOMEM. */
+int cloud_link_options(struct cloud_options *o, char **key, const struct tokenizer *t, bool own,
+                       struct err *err);
+/* Print what the client has to say. */
+void cloud_link_notes(struct cloud *c);
+
+#endif
