@@ -49,7 +49,7 @@ static const struct opt_group machine = {
         { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
           "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
         { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE",
-          "keys and values in f32 or f16 (default: f16)" },
+          "keys and values in f32, f16 or q8 (default: f16)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
