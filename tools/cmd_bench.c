@@ -1,5 +1,6 @@
 /* cmd_bench.c - `mizzle bench`: model: tokens a second of a file or of a shape with random weights;
- * kernels: each operation alone; limits: what the machine can do at most. */
+ * kernels: each operation alone; limits: what the machine can do at most; route: what routing to a
+ * cloud costs. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,28 +21,32 @@
 
 enum { MAX_REPEAT = 1000 };
 
-static size_t n_prompt = 512, n_gen = 128, n_depth, repeat = 5;
+enum { UNSET = 0x7fffffff }; /* the default is the subject's */
+static size_t n_prompt = UNSET, n_gen = UNSET, n_depth, repeat = UNSET;
 static const char *format = "md", *shape, *type_name = "q8_0", *only, *plot;
 
 static const struct opt_group own = {
     "Bench",
     (const struct opt[]){
-        { "--n-prompt", "-p", OPT_SIZE, &n_prompt, "N", "tokens of the prompt (default: 512)" },
-        { "--n-gen", "-n", OPT_SIZE, &n_gen, "N", "tokens one at a time (default: 128)" },
+        { "--n-prompt", "-p", OPT_SIZE, &n_prompt, "N",
+          "tokens of the prompt (default: 512; route: 100)" },
+        { "--n-gen", "-n", OPT_SIZE, &n_gen, "N",
+          "tokens one at a time (default: 128; route: 100)" },
         { "--n-depth", "-d", OPT_SIZE, &n_depth, "N", "tokens there before (default: 0)" },
-        { "--repeat", "-r", OPT_SIZE, &repeat, "N", "samples of each test (default: 5)" },
+        { "--repeat", "-r", OPT_SIZE, &repeat, "N", "samples of each test (default: 5; route: 1)" },
         { "--output", "-o", OPT_STR, &format, "FORM", "md, csv, json or jsonl (default: md)" },
         { "--shape", NULL, OPT_STR, &shape, "NAME",
           "qwen2.5-0.5b, -1.5b, -3b, -7b; needs no file" },
         { "--type", NULL, OPT_STR, &type_name, "TYPE",
           "of --shape: f32, bf16, q8_0, q4_0 (default: q8_0)" },
         { "--only", NULL, OPT_STR, &only, "OP", "kernels: this operation alone" },
-        { "--plot", NULL, OPT_STR, &plot, "FILE", "kernels: a roofline as SVG" },
+        { "--plot", NULL, OPT_STR, &plot, "FILE",
+          "kernels: a roofline as SVG; route: time a token" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &own, &opt_engine, NULL };
+static const struct opt_group *const groups[] = { &own, &bench_route_opts, &opt_engine, NULL };
 
 struct test {
     size_t prompt, gen;
@@ -182,21 +187,33 @@ static int open_shape(struct engine *e, struct err *err)
     return rc;
 }
 
+static int open_engine(struct engine *e, enum kvcache *kv, struct err *err)
+{
+    const char *name = engine_opts.kv ? engine_opts.kv : "f16";
+    if (strcmp(name, "f16") && strcmp(name, "f32"))
+        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", name);
+    *kv = strcmp(name, "f16") ? KVCACHE_F32 : KVCACHE_F16;
+    return shape ? open_shape(e, err) : engine_open(e, NULL, false, err);
+}
+
+static void close_engine(struct engine *e)
+{
+    if (e->model || e->pool)
+        engine_close(e);
+}
+
 static int bench(struct err *err)
 {
     static struct test tests[2];
-    const char *kv = engine_opts.kv ? engine_opts.kv : "f16";
+    enum kvcache kv;
     size_t n = 0, most = n_prompt > n_gen ? n_prompt : n_gen;
     struct engine e = { .model = NULL };
     struct session *s = NULL;
     if (!most || most > 1 << 20 || n_depth > 1 << 20)
         return err_set(err, ERR_ARG, "-p, -n, -d: expected at most 1048576, and -p or -n above 0");
-    if (strcmp(kv, "f16") && strcmp(kv, "f32"))
-        return err_set(err, ERR_ARG, "--kv: expected f32 or f16, found %s", kv);
-    int rc = shape ? open_shape(&e, err) : engine_open(&e, NULL, false, err);
+    int rc = open_engine(&e, &kv, err);
     if (!rc)
-        rc = session_open(&s, e.model, e.pool, most + n_depth,
-                          strcmp(kv, "f16") ? KVCACHE_F32 : KVCACHE_F16, err);
+        rc = session_open(&s, e.model, e.pool, most + n_depth, kv, err);
     if (!rc && n_prompt) {
         tests[n].prompt = n_prompt;
         rc = run_test(&tests[n++], s, e.pool, err);
@@ -206,10 +223,19 @@ static int bench(struct err *err)
         rc = run_test(&tests[n++], s, e.pool, err);
     }
     if (!rc)
-        print_rows(tests, n, &e, kv);
+        print_rows(tests, n, &e, kv == KVCACHE_F16 ? "f16" : "f32");
     session_close(s);
-    if (e.model || e.pool)
-        engine_close(&e);
+    close_engine(&e);
+    return rc;
+}
+
+static int route(struct bench_options *o, struct err *err)
+{
+    struct engine e = { .model = NULL };
+    int rc = open_engine(&e, &o->kv, err);
+    if (!rc)
+        rc = bench_route(o, &e, err);
+    close_engine(&e);
     return rc;
 }
 
@@ -220,8 +246,20 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setting_catch_interrupts();
-    const struct bench_options o = { format, repeat, only, plot };
     const char *subject = nargs == 1 ? argv[1] : "";
+    bool routes = !strcmp(subject, "route");
+    n_prompt = n_prompt != UNSET ? n_prompt : routes ? 100 : 512;
+    n_gen = n_gen != UNSET ? n_gen : routes ? 100 : 128;
+    repeat = repeat != UNSET ? repeat : routes ? 1 : 5;
+    struct bench_options o = { .format = format,
+                               .repeat = repeat,
+                               .only = only,
+                               .plot = plot,
+                               .prompt = n_prompt,
+                               .tokens = n_gen,
+                               .model = shape               ? shape
+                                        : engine_opts.model ? engine_opts.model
+                                                            : "demo" };
     int rc;
     if (repeat < 1 || repeat > MAX_REPEAT)
         rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", MAX_REPEAT, repeat);
@@ -234,16 +272,18 @@ static int run(int argc, char **argv)
         rc = bench_kernels(&o, &err);
     else if (!strcmp(subject, "limits"))
         rc = bench_limits(&o, engine_opts.threads, &err);
+    else if (routes)
+        rc = route(&o, &err);
     else
-        rc = err_set(&err, ERR_ARG, "expected bench model, kernels or limits, found %s",
+        rc = err_set(&err, ERR_ARG, "expected bench model, kernels, limits or route, found %s",
                      nargs ? argv[1] : "nothing");
     return cmd_fail("bench", rc, &err);
 }
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "speed of a model, of each kernel, and limits of the machine",
-    .args = "model | kernels | limits",
+    .summary = "speed of a model, of each kernel, of routing, and limits of the machine",
+    .args = "model | kernels | limits | route",
     .description =
         "model evaluates a prompt of -p tokens at once, then -n tokens one at a time with the "
         "output "
@@ -253,10 +293,30 @@ const struct command cmd_bench = {
         "what reading and the set's own instructions reach at most; scalar, which is slow, with 6 "
         "tokens where the others have 192. limits shows what reading and each kind of arithmetic "
         "reach at most, kernels aside.\n\n"
+        "route writes a text of -n tokens after a random prompt of -p, through the decoding loop, "
+        "the HTTP client and a server on the loopback, once for each --routed, --latency and "
+        "--ahead (lists, as 0.07,0.2). Which tokens go to the cloud is drawn at random. The server "
+        "holds no model: after a hash of the prefix it says what the edge says, a share --agree of "
+        "the time, or another token, so it takes no processor time. Shown: t, the edge alone with "
+        "its head; measured, milliseconds a token after the first; formula, t + rL in step and "
+        "t + r(1-a)L ahead, where the window is never full; model, an event model of W requests "
+        "out for a long text of the same r and a; here, that model for the text at hand, whose few "
+        "routed tokens are drawn; hidden, the share of the calls' latency that the text did not "
+        "wait for; calls, and those in vain; bytes of a cloud token with headers and calls in "
+        "vain; and a hash of the text, which does not depend on W. The formulas know of no "
+        "--bandwidth and --loss: what these cost is the difference.\n\n"
+        "--as-paper compares the first --routed, --latency and --ahead above 0 with the way of "
+        "the paper's published demo, and each of its habits alone: waiting for each call, the "
+        "whole text evaluated for each token, a new connection for each call, text in place of "
+        "ids, 16 tokens asked for and one used. Text is made of a vocabulary of the benchmark's "
+        "own, 5 bytes a token. There the cloud takes 20 ms a token and a new connection two round "
+        "trips (TCP and TLS 1.3), if not said otherwise.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 512 -n 128 -o json\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
-        "  mizzle bench limits",
+        "  mizzle bench limits\n"
+        "  mizzle bench route --edge-ms 10 --latency 200 --ahead 0,1,4 -n 1000\n"
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper",
     .groups = groups,
     .run = run,
 };
