@@ -1,4 +1,5 @@
-/* tokenizer_parts.h - inside of the tokenizer, shared by its three files. */
+/* tokenizer_parts.h - inside of the tokenizer, shared by its three files; and for who makes up a
+ * vocabulary without a file (tools/bench_vocab.c). */
 #ifndef MODEL_TOKENIZER_PARTS_H
 #define MODEL_TOKENIZER_PARTS_H
 

@@ -6,8 +6,11 @@
 #include <stddef.h>
 
 #include "kernels/os.h"
+#include "model/session.h"
 
+struct engine;
 struct err;
+struct opt_group;
 struct pool;
 
 /* "md", "csv", "json", "jsonl"; -r. Set from the command line. */
@@ -17,6 +20,10 @@ struct bench_options {
     size_t repeat;
     const char *only; /* an operation, or NULL for all */
     const char *plot; /* file for the picture, or NULL */
+    /* route: */
+    size_t prompt, tokens; /* -p, -n */
+    const char *model;     /* what the engine runs, for a person */
+    enum kvcache kv;
 };
 
 /* One measured kernel: a call's bytes, operations and nanoseconds; peak: GOP/s that its set's
@@ -69,5 +76,9 @@ int bench_kernels(const struct bench_options *o, struct err *err);
 
 /* `mizzle bench limits`. */
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err);
+
+/* `mizzle bench route` on this engine, whose tokenizer is not used; and its options. */
+int bench_route(const struct bench_options *o, struct engine *e, struct err *err);
+extern const struct opt_group bench_route_opts;
 
 #endif

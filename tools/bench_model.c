@@ -164,6 +164,11 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
     return rc;
 }
 
+int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
+{
+    return m->shape ? open_shape(e, m, err) : engine_open(e, NULL, false, err);
+}
+
 struct plan {
     struct bench_list prompt, gen, depth, threads;
     enum kvcache kv;
@@ -250,7 +255,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
     if (rc)
         return rc;
     engine_opts.threads = largest(&p.threads);
-    rc = m->shape ? open_shape(&e, m, err) : engine_open(&e, NULL, false, err);
+    rc = bench_model_open(&e, m, err);
     if (!rc) {
         const char *model = m->shape ? m->shape : engine_opts.model ? engine_opts.model : "demo";
         struct bench_run b = { .o = o, .engine = &e };

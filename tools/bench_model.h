@@ -34,6 +34,10 @@ void bench_report_begin(const struct bench_report *b);
 void bench_report_row(struct bench_report *b, const struct bench_test *t);
 void bench_report_end(const struct bench_report *b);
 
+/* The file or shape, with kernels and threads. After an error, too, engine_close where e->model or
+ * e->pool is not NULL. */
+int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
+
 int bench_model(const struct bench_options *o, const struct bench_model_options *m,
                 struct err *err);
 

@@ -1,5 +1,6 @@
 /* cmd_bench.c - `mizzle bench`: model: tokens a second of a file or of a shape with random weights;
- * kernels: each operation alone; limits: what the machine can do at most. */
+ * kernels: each operation alone; limits: what the machine can do at most; route: what routing to a
+ * cloud costs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,23 +10,22 @@
 #include "tools/cmd.h"
 #include "tools/setting.h"
 
-static struct bench_options bench_opts = { .format = "md", .repeat = 5 };
-static struct bench_model_options model_opts = {
-    .prompt = "512", .gen = "128", .depth = "0", .type = "q8_0"
-};
+enum { UNSET = 0x7fffffff }; /* the default is the subject's */
+static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
+static struct bench_model_options model_opts = { .depth = "0", .type = "q8_0" };
 static const char *threads;
 
 static const struct opt_group own = {
     "Bench",
     (const struct opt[]){
         { "--n-prompt", "-p", OPT_STR, &model_opts.prompt, "N[,N...]",
-          "tokens of the prompt (default: 512)" },
+          "tokens of the prompt (default: 512; route: 100)" },
         { "--n-gen", "-n", OPT_STR, &model_opts.gen, "N[,N...]",
-          "tokens one at a time (default: 128)" },
+          "tokens one at a time (default: 128; route: 100)" },
         { "--n-depth", "-d", OPT_STR, &model_opts.depth, "N[,N...]",
           "tokens there before (default: 0)" },
         { "--repeat", "-r", OPT_SIZE, &bench_opts.repeat, "N",
-          "samples of each test (default: 5)" },
+          "samples of each test (default: 5; route: 1)" },
         { "--output", "-o", OPT_STR, &bench_opts.format, "FORM",
           "md, csv, json or jsonl (default: md)" },
         { "--shape", NULL, OPT_STR, &model_opts.shape, "NAME",
@@ -33,7 +33,8 @@ static const struct opt_group own = {
         { "--type", NULL, OPT_STR, &model_opts.type, "TYPE",
           "of --shape, every matrix: f32, bf16, q8_0, q4_0 (default: q8_0)" },
         { "--only", NULL, OPT_STR, &bench_opts.only, "OP", "kernels: this operation alone" },
-        { "--plot", NULL, OPT_STR, &bench_opts.plot, "FILE", "kernels: a roofline as SVG" },
+        { "--plot", NULL, OPT_STR, &bench_opts.plot, "FILE",
+          "kernels: a roofline as SVG; route: time a token" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
@@ -54,7 +55,48 @@ static const struct opt_group machine = {
     },
 };
 
-static const struct opt_group *const groups[] = { &own, &machine, NULL };
+static const struct opt_group *const groups[] = { &own, &bench_route_opts, &machine, NULL };
+
+/* What -p, -n and -r are where they are not said. */
+static void defaults(bool route)
+{
+    if (!model_opts.prompt)
+        model_opts.prompt = route ? "100" : "512";
+    if (!model_opts.gen)
+        model_opts.gen = route ? "100" : "128";
+    if (bench_opts.repeat == UNSET)
+        bench_opts.repeat = route ? 1 : 5;
+}
+
+/* The first number of a list, for route takes one. */
+static int first_of(size_t *out, const char *option, const char *text, struct err *err)
+{
+    struct bench_list list;
+    int rc = bench_list(&list, option, text, err);
+    if (!rc && list.n != 1)
+        rc = err_set(err, ERR_ARG, "%s: expected one number, found %s", option, text);
+    *out = rc ? 0 : list.at[0];
+    return rc;
+}
+
+static int route(struct bench_options *o, struct err *err)
+{
+    struct engine e = { .model = NULL };
+    int rc = first_of(&o->prompt, "-p", model_opts.prompt, err);
+    if (!rc)
+        rc = first_of(&o->tokens, "-n", model_opts.gen, err);
+    if (!rc)
+        rc = engine_kv(&o->kv, KVCACHE_F16, err);
+    o->model = model_opts.shape ? model_opts.shape : engine_opts.model ? engine_opts.model : "demo";
+    engine_opts.threads = model_opts.threads.n ? model_opts.threads.at[0] : 0;
+    if (!rc)
+        rc = bench_model_open(&e, &model_opts, err);
+    if (!rc)
+        rc = bench_route(o, &e, err);
+    if (e.model || e.pool)
+        engine_close(&e);
+    return rc;
+}
 
 static int run(int argc, char **argv)
 {
@@ -63,9 +105,10 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setting_catch_interrupts();
-    const struct bench_options *o = &bench_opts;
+    struct bench_options *o = &bench_opts;
     const char *format = o->format;
     const char *subject = nargs == 1 ? argv[1] : "";
+    defaults(!strcmp(subject, "route"));
     int rc;
     if (o->repeat < 1 || o->repeat > BENCH_REPEAT)
         rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, o->repeat);
@@ -80,16 +123,18 @@ static int run(int argc, char **argv)
         rc = bench_kernels(o, &err);
     else if (!strcmp(subject, "limits"))
         rc = bench_limits(o, model_opts.threads.at[0], &err);
+    else if (!strcmp(subject, "route"))
+        rc = route(o, &err);
     else
-        rc = err_set(&err, ERR_ARG, "expected bench model, kernels or limits, found %s",
+        rc = err_set(&err, ERR_ARG, "expected bench model, kernels, limits or route, found %s",
                      nargs ? argv[1] : "nothing");
     return cmd_fail("bench", rc, &err);
 }
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "speed of a model, of each kernel, and limits of the machine",
-    .args = "model | kernels | limits",
+    .summary = "speed of a model, of each kernel, of routing, and limits of the machine",
+    .args = "model | kernels | limits | route",
     .description =
         "model evaluates a prompt of -p tokens at once, then -n tokens one at a time with the "
         "output head, and prints tokens a second, in llama-bench's columns; a list gives a row for "
@@ -103,10 +148,30 @@ const struct command cmd_bench = {
         "what reading and the set's own instructions reach at most; scalar, which is slow, with 6 "
         "tokens where the others have 192. limits shows what reading and each kind of arithmetic "
         "reach at most, kernels aside.\n\n"
+        "route writes a text of -n tokens after a random prompt of -p, through the decoding loop, "
+        "the HTTP client and a server on the loopback, once for each --routed, --latency and "
+        "--ahead (lists, as 0.07,0.2). Which tokens go to the cloud is drawn at random. The server "
+        "holds no model: after a hash of the prefix it says what the edge says, a share --agree of "
+        "the time, or another token, so it takes no processor time. Shown: t, the edge alone with "
+        "its head; measured, milliseconds a token after the first; formula, t + rL in step and "
+        "t + r(1-a)L ahead, where the window is never full; model, an event model of W requests "
+        "out for a long text of the same r and a; here, that model for the text at hand, whose few "
+        "routed tokens are drawn; hidden, the share of the calls' latency that the text did not "
+        "wait for; calls, and those in vain; bytes of a cloud token with headers and calls in "
+        "vain; and a hash of the text, which does not depend on W. The formulas know of no "
+        "--bandwidth and --loss: what these cost is the difference.\n\n"
+        "--as-paper compares the first --routed, --latency and --ahead above 0 with the way of "
+        "the paper's published demo, and each of its habits alone: waiting for each call, the "
+        "whole text evaluated for each token, a new connection for each call, text in place of "
+        "ids, 16 tokens asked for and one used. Text is made of a vocabulary of the benchmark's "
+        "own, 5 bytes a token. There the cloud takes 20 ms a token and a new connection two round "
+        "trips (TCP and TLS 1.3), if not said otherwise.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
-        "  mizzle bench limits",
+        "  mizzle bench limits\n"
+        "  mizzle bench route --edge-ms 10 --latency 200 --ahead 0,1,4 -n 1000\n"
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper",
     .groups = groups,
     .run = run,
 };
