@@ -46,7 +46,9 @@ const struct opt_group bench_route_opts = {
         { "--loss", NULL, OPT_FLOAT, &loss, "P", "share of packets lost (default: 0)" },
         { "--trips", NULL, OPT_SIZE, &trips, "N",
           "round trips of a new connection before its first call (default: 0; --as-paper: 2)" },
-        { "--seed", "-s", OPT_U64, &seed, "N", "of prompt, routed tokens and losses (default: 1)" },
+        { "--seed", "-s", OPT_U64, &seed, "N",
+          "of prompt, losses and the routed tokens, for which it is the next seed that routes the "
+          "nearest to r (default: 1)" },
         { "--as-paper", NULL, OPT_FLAG, &as_paper, NULL,
           "compare with the way of the paper's demo, habit by habit" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
@@ -67,6 +69,7 @@ struct bench_run {
     struct sampler *sampler;
     uint32_t *prompt;
     struct bench_truth truth;
+    uint64_t seed; /* of the policy, for the present share */
     struct stand_in *server;
     struct cloud *cloud;
 };
@@ -192,13 +195,14 @@ static struct decode_options decoding(const struct bench_run *r, double share)
     return (struct decode_options){ .policy = POLICY_RANDOM,
                                     .threshold = (float)share,
                                     .max_tokens = r->o->tokens,
-                                    .seed = seed,
+                                    .seed = r->seed,
                                     .step_ns = (uint64_t)((double)edge_ms * 1e6),
                                     .stop = &interrupted };
 }
 
 static int rehearse(struct bench_run *r, double share, struct err *err)
 {
+    r->seed = bench_truth_seed(seed, (float)share, r->o->prompt, r->o->tokens);
     struct decode_options o = decoding(r, share);
     /* Twice: the first text also brings weights and clocks up. */
     session_rewind(r->session, 0);
@@ -382,7 +386,7 @@ static int ways(struct bench_run *r, struct err *err)
                                        .n = r->o->prompt,
                                        .tokens = r->o->tokens,
                                        .share = (float)share,
-                                       .seed = seed,
+                                       .seed = r->seed,
                                        .url = stand_in_url(r->server),
                                        .stop = &interrupted,
                                        .no_cache = all || i == 2,

@@ -1,5 +1,6 @@
 #include "tools/bench_truth.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -8,11 +9,12 @@
 #include "model/sample.h"
 #include "model/session.h"
 #include "router/decode.h"
+#include "router/policy.h"
 #include "router/teller.h"
 #include "tools/bench_event.h"
 #include "tools/bench_vocab.h"
 
-enum { FOR_AGREEING = 1, FOR_ID = 2 };
+enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };
 
 uint64_t bench_truth_hash(uint64_t hash, uint32_t id)
 {
@@ -55,6 +57,40 @@ static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum t
     return false;
 }
 
+/* Does the next routed token agree? Drawing without putting back: as many of those left of the ten
+ * as still have to. */
+static bool agrees(struct bench_truth *t, uint64_t prefix)
+{
+    size_t block = t->routed / TEN, place = t->routed % TEN, taken = 0;
+    size_t quota = (size_t)((double)(block + 1) * TEN * t->agree + 0.5) -
+                   (size_t)((double)block * TEN * t->agree + 0.5);
+    bool yes = false;
+    if (!place)
+        t->ten = prefix;
+    for (size_t i = 0; i <= place; i++) {
+        yes = rand_below(t->ten, i, TEN - i) < quota - taken;
+        taken += yes;
+    }
+    return yes;
+}
+
+uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n)
+{
+    uint64_t best = from;
+    double least = INFINITY;
+    for (uint64_t seed = from; seed < from + SEEDS && least > 0.5; seed++) {
+        size_t routed = 0;
+        for (size_t i = 0; i < n; i++)
+            routed += policy_score_random(seed, prompt + i) < share;
+        double off = fabs((double)routed - (double)share * (double)n);
+        if (off < least) {
+            least = off;
+            best = seed;
+        }
+    }
+    return best;
+}
+
 /* In step, so the session stands at the prefix. */
 static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err *err)
 {
@@ -64,9 +100,8 @@ static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err
     (void)err;
     a->prefix = hash_of(ids, n);
     a->id = guess;
-    t->routed++;
     t->marks[n - t->prompt] = BENCH_EVENT_ROUTED;
-    if (rand_unit(a->prefix, FOR_AGREEING) < t->agree) {
+    if (agrees(t, a->prefix)) {
         t->marks[n - t->prompt] |= BENCH_EVENT_AGREES;
         t->agreed++;
     } else {
@@ -74,6 +109,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err
         if (a->id == guess)
             a->id = (uint32_t)((guess + (size_t)1) % t->vocab);
     }
+    t->routed++;
     *call = a;
     return OK;
 }

@@ -1,5 +1,9 @@
-/* bench_truth.h - a cloud for benchmarks that costs no processor time: after each prefix it says
- * what the edge would say with a given share, decided by a hash of the prefix, else another token.
+/* bench_truth.h - a cloud for benchmarks that costs no processor time: after a prefix it says what
+ * the edge would say, a given share of the time, else another token.
+ *
+ * Which of the two is a function of the prefix: of each ten routed tokens of a text as many agree
+ * as the share says, and a hash of the prefix of the first of them shuffles which. So a short text
+ * has the share that was asked for.
  *
  * A rehearsal writes the text once in step and keeps what was answered; then any number of
  * measurements ask a server (tools/stand_in.h) whose oracle looks it up. A prefix that is not in
@@ -32,6 +36,7 @@ struct bench_truth {
     uint64_t text; /* hash of the answer's ids */
     double ms;     /* of the edge alone a token, the head read each time */
     /* During the rehearsal. */
+    uint64_t ten; /* hash of the prefix of the first of the present ten */
     struct session *session;
     struct sampler *sampler;
 };
@@ -43,6 +48,10 @@ int bench_truth_rehearse(struct bench_truth *t, struct session *s, const struct 
                          struct sampler *sampler, const uint32_t *prompt, size_t n,
                          const struct decode_options *o, struct err *err);
 void bench_truth_close(struct bench_truth *t); /* all zero is fine */
+
+/* The seed, from `from` on, whose random policy routes nearest to that share of the n tokens after
+ * prompt tokens. */
+uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n);
 
 /* The token after ids[n]; arg: a const struct bench_truth *. Any thread. */
 uint32_t bench_truth_next(void *arg, const uint32_t *ids, size_t n);
