@@ -15,6 +15,8 @@
 
 #include "kernels/tiles.h"
 
+#if defined(vec)
+
 enum {
     PARTS = 16 / VEC,
     FEW = 8,         /* rows whose weights are kept at a time */
@@ -225,5 +227,7 @@ INLINE void attn(enum kvcache type, const struct attn_part *y, const float *q, c
         attn_all(y, &t, nq, per, first, nk, 2, 1, FEW_VALUES, scale);
     }
 }
+
+#endif
 
 #endif

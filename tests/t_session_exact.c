@@ -265,7 +265,8 @@ static void find_sets(void)
 {
     struct err err;
     for (size_t i = 0; i < kernels_nsets; i++)
-        if (kernels_runs(kernels_sets[i], cpu_detect()) && !(kernels_sets[i]->needs & CPU_INEXACT)) {
+        if (kernels_runs(kernels_sets[i], cpu_detect()) &&
+            !(kernels_sets[i]->needs & CPU_INEXACT)) {
             CHECK(nsets < SETS);
             CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), &err) == OK);
             sets[nsets++] = kernels_sets[i];
