@@ -77,7 +77,7 @@ endif
 LIB    := $(BUILD)/lib.a
 TOOLS  := $(BUILD)/tools.a
 SHARE  := $(DESTDIR)$(PREFIX)/share
-TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude crowd plain sim tiny)
+TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude crowd plain sim tiny matrix matrix_replies matrix_bodies)
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 

@@ -298,6 +298,11 @@ void http_release(struct http *h, struct http_try *t)
 
 static int failed(const struct http_hold *h, CURLcode code, struct err *err)
 {
+    /* A header line beyond its own limit is "out of memory" to libcurl. */
+    curl_off_t begun = 0;
+    curl_easy_getinfo(h->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun);
+    if (!h->no_memory && begun && code == CURLE_OUT_OF_MEMORY)
+        return err_set(err, ERR_NET, "a header of the reply is too long, or memory is short");
     if (h->no_memory || code == CURLE_OUT_OF_MEMORY)
         return err_set(err, ERR_NOMEM, "out of memory");
     if (h->too_long && h->header_bytes > MAX_HEADERS)
