@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/os.h"
+#include "kernels/pool.h"
 #include "router/import.h"
 #include "router/router.h"
 #include "weights/safetensors_write.h"
@@ -14,6 +15,7 @@
 
 struct router {
     const struct kernels *k;
+    struct pool *pool;    /* borrowed, or NULL */
     struct panels w1, w2; /* [width][dim], [1][width] */
     float *b1;            /* [width] */
     float b2;
@@ -253,11 +255,32 @@ size_t router_scratch(const struct router *r)
     return (panels_count(r->w1.rows) + 1) * PANEL;
 }
 
+void router_threads(struct router *r, struct pool *pool)
+{
+    r->pool = pool;
+}
+
+struct hidden_layer {
+    const struct router *r;
+    const float *x;
+    float *y;
+};
+
+static void hidden_chunk(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)thread;
+    const struct hidden_layer *h = arg;
+    const struct panels *w = &h->r->w1;
+    h->r->k->matmul_f32(h->y, panels_count(w->rows) * PANEL, w, h->x, w->cols, 1, first, last);
+}
+
 float router_score(const struct router *r, const float *hidden, float *scratch)
 {
+    enum { WORTH = 1 << 17 }; /* multiply-adds that are worth handing to another thread */
     size_t width = r->w1.rows, panels = panels_count(width), room = panels * PANEL;
     float *z = scratch + room; /* the second matrix is one panel: one row, then padding */
-    r->k->matmul_f32(scratch, room, &r->w1, hidden, r->w1.cols, 1, 0, panels);
+    struct hidden_layer h = { r, hidden, scratch };
+    pool_for(r->pool, panels, WORTH / (PANEL * r->w1.cols) + 1, hidden_chunk, &h);
     for (size_t i = 0; i < width; i++) {
         float a = scratch[i] + r->b1[i];
         scratch[i] = a < 0 ? 0 : a; /* keeps NaN */

@@ -12,6 +12,7 @@
 #include "model/session.h"
 
 struct err;
+struct pool;
 struct kernels;
 struct router; /* immutable once open: threads may share it */
 
@@ -56,6 +57,10 @@ bool router_threshold(const struct router *r, float *threshold);
  * overflows so that the sum is no number, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *hidden, float *scratch);
+
+/* Let the threads of this pool share each score from now on; the score is the same. The pool is
+ * borrowed; it must not be in use elsewhere during router_score. */
+void router_threads(struct router *r, struct pool *pool);
 
 /* Read CITER's .pth, fold, write safetensors. */
 int router_import(const char *pth, const char *out, struct err *err);

@@ -1,5 +1,6 @@
 /* The router: a case checked by hand, PyTorch's own outputs, hostile files, failing allocations. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
+#include "kernels/pool.h"
 #include "router/router.h"
 #include "tests/test.h"
 #include "tests/torture.h"
@@ -17,6 +19,34 @@ static struct kernels kernels;
 static char path[256]; /* a file of this test's own */
 
 static float w1[] = { 1, 0, 0, 0, -1, 0 }, b1[] = { 0, 0.5f }, w2[] = { 2, 4 }, b2[] = { -1 };
+
+/* A router large enough to be shared: the same score from one thread and from three. */
+static void threads_share(void)
+{
+    enum { DIM = 300, WIDTH = 700 };
+    static float m1[WIDTH * DIM], c1[WIDTH], m2[WIDTH], x[DIM];
+    struct router_form f = { DIM, WIDTH, m1, c1, m2, 0.1f, TAP_FINAL, false, 0 };
+    struct err err;
+    struct router *r;
+    struct pool *pool;
+    for (size_t i = 0; i < WIDTH * DIM; i++)
+        m1[i] = (float)rand_unit(1, i) * 0.1f - 0.05f;
+    for (size_t i = 0; i < WIDTH; i++)
+        m2[i] = (float)rand_unit(2, i) * 0.1f - 0.05f;
+    for (size_t i = 0; i < DIM; i++)
+        x[i] = (float)rand_unit(3, i) * 2 - 1;
+    CHECK(router_make(&r, &f, "form", &kernels, &err) == OK);
+    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    CHECK(scratch && pool_open(&pool, 3, &err) == OK);
+    float alone = router_score(r, x, scratch);
+    CHECK(alone > 0 && alone < 1 && alone != 0.5f);
+    router_threads(r, pool);
+    for (int i = 0; i < 50; i++)
+        CHECK(router_score(r, x, scratch) == alone);
+    router_close(r);
+    pool_close(pool);
+    free(scratch);
+}
 
 /* h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5 */
 static void check_by_hand(void)
@@ -218,6 +248,9 @@ static void check_pytorch(const char *dir)
         CHECK(router_import(file, path, &err) == OK);
         CHECK(router_open(&imported, path, &kernels, &err) == OK);
         double own[64];
+        struct pool *pool;
+        CHECK(pool_open(&pool, 3, &err) == OK);
+        router_threads(imported, pool);
         evaluate(own, file, x);
         for (size_t i = 0; i < 64; i++) {
             float y = router_score(direct, x + i * 64, scratch);
@@ -227,6 +260,7 @@ static void check_pytorch(const char *dir)
         }
         router_close(imported);
         router_close(direct);
+        pool_close(pool);
     }
     static const char *const bad[] = {
         "evil_print.pth",      "router_fullmodule.pth", "bad_central_offset.pth", "bad_empty.pth",
@@ -248,6 +282,7 @@ int main(void)
     snprintf(path, sizeof(path), "%.200s/t_router.%ld", build ? build : ".", (long)getpid());
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
     check_by_hand();
+    threads_share();
     check_refused();
     check_torture();
     check_pytorch(dir ? dir : "../shared/data");

@@ -234,6 +234,7 @@ static int run_all(struct bench_run *b, const struct plan *p, struct bench_repor
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
             rc = session_open(&b->s, b->engine->model, b->pool, p->context, p->kv, err);
+        router_threads(b->router, b->pool);
         if (!rc)
             rc = run_tests(b, p, report, err);
         session_close(b->s);

@@ -126,6 +126,7 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
         int rc = router_open(&r->router, path, &e->kernels, err);
         if (rc != OK)
             return rc;
+        router_threads(r->router, e->pool);
         if (router_dim(r->router) != model_config(e->model)->hidden)
             return err_set(err, ERR_FORMAT,
                            "%s: hidden size: expected %zu, as the model has, "
