@@ -124,11 +124,14 @@ static json_t *completion(const struct stand_in_say *s, const struct stand_in_te
         json_object_set_new(choice, "matched_stop",
                             last && t->ended ? json_integer(t->ids[t->n - 1]) : json_null());
     }
+    bool whole = vllm && usage && !json_is_null(usage);
+    if (whole)
+        json_object_set_new(choice, "prompt_logprobs", json_null());
+    /* Takes choice and usage, and drops them where it fails. */
     json_t *reply = json_pack("{s:s,s:s,s:I,s:s,s:[o],s:o}", "id", s->id, "object",
                               "text_completion", "created", (json_int_t)s->created, "model",
                               s->model, "choices", choice, "usage", usage);
-    if (vllm && usage && !json_is_null(usage)) {
-        json_object_set_new(choice, "prompt_logprobs", json_null());
+    if (whole) {
         json_object_set_new(reply, "service_tier", json_null());
         json_object_set_new(reply, "system_fingerprint", json_null());
         json_object_set_new(reply, "kv_transfer_params", json_null());
