@@ -255,7 +255,7 @@ static void expect(struct bench_route_row *row, const struct bench_run *r)
     row->formula = bench_event_formula(row->edge_ms, row->share, a, call, row->ahead);
     row->model = bench_event_expected(row->edge_ms, row->share, a, call, row->ahead);
     row->here = bench_event_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
-    row->hidden = NAN;
+    row->hidden = (double)NAN;
     if (later && call > 0)
         row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
 }
