@@ -1,5 +1,5 @@
 # make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), test, kernels-test, demo, perf, install, uninstall (PREFIX=, DESTDIR=), clean.
+# Targets: all (default), test, soak, kernels-test, demo, perf, install, uninstall (PREFIX=, DESTDIR=), clean.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -87,6 +87,10 @@ all: $(BUILD)/mizzle
 test: all $(TESTS)
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(notdir $(TESTS))
 
+# Slower than a test: many tokens from a cloud that fails.
+soak: $(BUILD)/tests/soak
+	@$(RUN) $<
+
 demo: all
 	@sh tools/demo.sh build/mizzle
 
@@ -126,7 +130,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
 # What everything was built with: changes, and so rebuilds, where compiler, flags or sources differ.
-$(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(KTESTS): $(BUILD)/flags
+$(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(BUILD)/tests/soak $(KTESTS): $(BUILD)/flags
 BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(wildcard tools/*.c)
 $(BUILD)/flags: Makefile always
 	@mkdir -p $(@D)
@@ -147,6 +151,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all test kernels-test demo perf install uninstall clean always
+.PHONY: all test soak kernels-test demo perf install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -42,8 +42,10 @@ serve() {
     "$MIZZLE" cloud --port 0 -m "$1" --kv f32 >"$dir/ours.log" 2>&1 &
     servers="$servers $!"
     started theirs
+    # shellcheck disable=SC2034 # by name, in compare
     theirs=$url
     started ours
+    # shellcheck disable=SC2034
     ours=$url
 }
 stop() {

@@ -1,6 +1,5 @@
-/* TLS: an unknown authority and a wrong name are refused, a named authority is accepted, and a
- * server that hangs up costs no signal. The server is `openssl s_server`; this program talks
- * through its pipes. */
+/* TLS of every wrong kind is refused in each dialect before the key has left, and what is right is
+ * accepted. The server is `openssl s_server`; this program talks through its pipes. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -17,21 +16,121 @@
 #include "net/cloud.h"
 #include "tests/test.h"
 
-#define BODY "{\"choices\":[{\"text\":\"\",\"token_ids\":[42]}]}"
+#define KEY  "sk-very-secret"
+#define BODY "{\"choices\":[{\"token_ids\":[42]}],\"output_ids\":[42],\"tokens\":[42]}"
 
-static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 42\r\n\r\n" BODY;
-static char dir[] = "build/tls-XXXXXX", cert[64], private_key[64], other[64], other_key[64];
+static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" BODY;
+static char dir[] = "build/tls-XXXXXX";
 static unsigned port;
 static pid_t running; /* the server, 0: none */
 
-static bool make_certificate(const char *crt, const char *key)
+/* Certificates, each its own authority, and how they are made. */
+enum { GOOD, OTHER, EXPIRED, CLIENT, WEAK, CERTIFICATES };
+
+static const struct {
+    const char *name, *key, *days, *ext;
+} certificates[CERTIFICATES] = {
+    { "good", "ec -pkeyopt ec_paramgen_curve:prime256v1", "2", "" },
+    { "other", "ec -pkeyopt ec_paramgen_curve:prime256v1", "2", "" },
+    { "expired", "ec -pkeyopt ec_paramgen_curve:prime256v1", "-1", "" },
+    { "client", "ec -pkeyopt ec_paramgen_curve:prime256v1", "2", "extendedKeyUsage=clientAuth\\n" },
+    { "weak", "rsa:1024", "2", "" },
+};
+
+static const struct row {
+    const char *name;
+    int certificate, ca; /* ca: CERTIFICATES: the system's */
+    const char *host;
+    int code;
+    const char *says;
+    const char *args[4]; /* of s_server */
+    unsigned ms;         /* the deadline; 0: 10 s */
+} rows[] = {
+    { "right", GOOD, GOOD, "127.0.0.1", OK, "", { NULL }, 0 },
+    { "TLS 1.2", GOOD, GOOD, "127.0.0.1", OK, "", { "-tls1_2" }, 0 },
+    { "another ALPN", GOOD, GOOD, "127.0.0.1", ERR_NET, "protocol", { "-alpn", "other" }, 0 },
+    { "self-signed", GOOD, CERTIFICATES, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "unknown authority", GOOD, OTHER, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "wrong host", GOOD, GOOD, "localhost", ERR_NET, "certificate", { NULL }, 0 },
+    { "expired", EXPIRED, EXPIRED, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "not for servers", CLIENT, CLIENT, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "weak key",
+      WEAK,
+      WEAK,
+      "127.0.0.1",
+      ERR_NET,
+      "certificate",
+      { "-cipher", "DEFAULT:@SECLEVEL=0" },
+      0 },
+    { "TLS 1.0",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1", "-cipher", "ALL:@SECLEVEL=0" },
+      0 },
+    { "TLS 1.1",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1_1", "-cipher", "ALL:@SECLEVEL=0" },
+      0 },
+    { "no common cipher",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1_3", "-ciphersuites", "TLS_AES_128_CCM_8_SHA256" },
+      0 },
+    { "no common cipher, TLS 1.2",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1_2", "-cipher", "eNULL:@SECLEVEL=0" },
+      0 },
+    { "asks for a certificate", GOOD, GOOD, "127.0.0.1", ERR_NET, "", { "-Verify", "1" }, 0 },
+    { "asks for one, TLS 1.2",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-Verify", "1", "-tls1_2" },
+      0 },
+    { "HTTP/2 agreed, not spoken",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "in time",
+      { "-alpn", "h2" },
+      300 },
+};
+
+static void path(char out[64], int certificate, const char *what)
 {
-    char line[512];
+    snprintf(out, 64, "%s/%s.%s", dir, certificates[certificate].name, what);
+}
+
+static bool make_certificate(int i)
+{
+    char line[1024], crt[64], key[64], csr[64], ext[64];
+    path(crt, i, "crt");
+    path(key, i, "key");
+    path(csr, i, "csr");
+    path(ext, i, "ext");
     snprintf(line, sizeof(line),
-             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-             "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
-             ">/dev/null 2>&1",
-             key, crt);
+             "exec >/dev/null 2>&1; printf 'subjectAltName=IP:127.0.0.1\\n%s' >%s && openssl req "
+             "-newkey %s -nodes -subj /CN=mizzle-test -keyout %s -out %s && openssl x509 -req -in "
+             "%s -signkey %s -days %s -extfile %s -out %s",
+             certificates[i].ext, ext, certificates[i].key, key, csr, csr, key,
+             certificates[i].days, ext, crt);
     return system(line) == 0;
 }
 
@@ -60,10 +159,12 @@ static void end_server(void)
         kill(running, SIGKILL);
 }
 
-static void start(struct server *s)
+static void start(struct server *s, const struct row *r)
 {
     int to[2], from[2];
-    char accept[32];
+    char accept[32], cert[64], key[64];
+    path(cert, r->certificate, "crt");
+    path(key, r->certificate, "key");
     port = free_port();
     snprintf(accept, sizeof(accept), "127.0.0.1:%u", port);
     CHECK(pipe(to) == 0 && pipe(from) == 0);
@@ -76,7 +177,7 @@ static void start(struct server *s)
         close(to[1]);
         close(from[0]);
         execlp("openssl", "openssl", "s_server", "-quiet", "-accept", accept, "-cert", cert, "-key",
-               private_key, (char *)NULL);
+               key, r->args[0], r->args[1], r->args[2], (char *)NULL);
         _exit(127);
     }
     running = s->pid;
@@ -96,18 +197,20 @@ static void stop(struct server *s)
     close(s->out);
 }
 
-static struct cloud *client(const char *host, const char *ca, unsigned timeout_ms)
+static struct cloud *client(const struct row *r, enum cloud_api api)
 {
-    char url[64];
+    char url[64], ca[64] = "";
     struct err err = { "" };
     struct cloud *c;
-    snprintf(url, sizeof(url), "https://%s:%u", host, port);
+    snprintf(url, sizeof(url), "https://%s:%u", r->host, port);
+    if (r->ca < CERTIFICATES)
+        path(ca, r->ca, "crt");
     const struct cloud_options o = { .url = url,
-                                     .api = CLOUD_OPENAI,
+                                     .api = api,
                                      .model = "m",
-                                     .ca = ca,
-                                     .key = "secret",
-                                     .timeout_ms = timeout_ms,
+                                     .ca = *ca ? ca : NULL,
+                                     .key = KEY,
+                                     .timeout_ms = r->ms,
                                      .vocab = 100 };
     CHECK(cloud_open(&c, &o, &err) == OK);
     return c;
@@ -118,37 +221,28 @@ static int call(struct cloud *c, uint32_t *id, struct err *err)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
     for (int i = 0;; i++) {
+        *err = (struct err){ "" };
         int rc = cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, id, err);
-        if (i == 500 || rc != ERR_NET || !strstr(err->msg, "connect"))
+        if (i == 200 || rc != ERR_NET || !strstr(err->msg, "connect"))
             return rc;
         nanosleep(&pause, NULL);
     }
 }
 
-static void refused(const char *host, const char *ca)
+/* The reply is put into the pipe first: s_server passes it on as soon as a client is there. */
+static void one(const struct row *r, const struct server *s, enum cloud_api api)
 {
     struct err err = { "" };
     uint32_t id = 77;
-    struct cloud *c = client(host, ca, 5000);
+    struct cloud *c = client(r, api);
+    if (r->code == OK)
+        CHECK(write(s->in, reply, sizeof(reply) - 1) == (ssize_t)sizeof(reply) - 1);
     int rc = call(c, &id, &err);
-    if (rc != ERR_NET || !strstr(err.msg, "certificate"))
-        fprintf(stderr, "%d %s\n", rc, err.msg);
-    CHECK(rc == ERR_NET && id == 77 && strstr(err.msg, "certificate") &&
-          !strstr(err.msg, "secret"));
-    cloud_close(c);
-}
-
-/* The reply is put into the pipe first: s_server passes it on as soon as a client is there. */
-static void accepted(const struct server *s)
-{
-    struct err err = { "" };
-    uint32_t id = 0;
-    struct cloud *c = client("127.0.0.1", cert, 5000);
-    CHECK(write(s->in, reply, sizeof(reply) - 1) == (ssize_t)sizeof(reply) - 1);
-    int rc = call(c, &id, &err);
-    if (rc)
-        fprintf(stderr, "%s\n", err.msg);
-    CHECK(rc == OK && id == 42);
+    bool right = rc == r->code && !strstr(err.msg, "connect to") && id == (rc ? 77 : 42) &&
+                 (!rc || strstr(err.msg, r->says)) && !strstr(err.msg, KEY);
+    if (!right)
+        fprintf(stderr, "%s, %s: %d %s\n", r->name, cloud_api_name(api), rc, err.msg);
+    CHECK(right);
     cloud_close(c);
 }
 
@@ -165,34 +259,37 @@ static void nothing_leaked(const struct server *s)
         n += (size_t)got;
     }
     seen[n] = 0;
-    CHECK(!strstr(seen, "secret"));
+    CHECK(!strstr(seen, KEY));
 }
 
 int main(void)
 {
-    struct server s;
+    static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
+    static const char *const parts[] = { "crt", "key", "csr", "ext" };
+    const size_t n = sizeof(rows) / sizeof(rows[0]);
     CHECK(mkdtemp(dir) && atexit(end_server) == 0);
-    snprintf(cert, sizeof(cert), "%s/a.crt", dir);
-    snprintf(private_key, sizeof(private_key), "%s/a.key", dir);
-    snprintf(other, sizeof(other), "%s/b.crt", dir);
-    snprintf(other_key, sizeof(other_key), "%s/b.key", dir);
-    bool made = make_certificate(cert, private_key) && make_certificate(other, other_key);
-    if (made) {
-        start(&s);
-        refused("127.0.0.1", NULL);
-        refused("127.0.0.1", other);
-        refused("localhost", cert);
-        nothing_leaked(&s);
-        accepted(&s);
+    bool made = true;
+    for (int i = 0; i < CERTIFICATES; i++)
+        made = make_certificate(i) && made;
+    for (size_t i = 0; made && i < 3 * n; i++) {
+        const struct row *r = &rows[i / 3];
+        struct server s;
+        start(&s, r);
+        one(r, &s, apis[i % 3]);
+        if (r->code && !strstr(r->name, "asks for"))
+            nothing_leaked(&s);
         stop(&s);
     }
-    remove(cert);
-    remove(private_key);
-    remove(other);
-    remove(other_key);
+    for (size_t i = 0; i < CERTIFICATES * sizeof(parts) / sizeof(parts[0]); i++) {
+        char file[64];
+        path(file, (int)(i / 4), parts[i % 4]);
+        remove(file);
+    }
     rmdir(dir);
-    if (made)
+    if (made) {
+        printf("%zu kinds of TLS in 3 dialects\n", n);
         return 0;
-    puts("SKIP: TLS: no openssl command to make a certificate with");
+    }
+    puts("SKIP: TLS: no openssl command to make certificates with");
     return 77;
 }

@@ -77,7 +77,7 @@ static bool agrees(struct bench_truth *t, uint64_t prefix)
 uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n)
 {
     uint64_t best = from;
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (uint64_t seed = from; seed < from + SEEDS && least > 0.5; seed++) {
         size_t routed = 0;
         for (size_t i = 0; i < n; i++)
