@@ -35,7 +35,7 @@ started() {
 }
 # serve MODEL: both servers; sets theirs, ours.
 serve() {
-    rm -f "$dir"/*.log
+    : >"$dir/theirs.log" >"$dir/ours.log" # not the addresses of those before
     "$LLAMA_SERVER" -m "$1" --host 127.0.0.1 --port "$port" -t 1 -np 4 -ctk f32 -ctv f32 \
         >"$dir/theirs.log" 2>&1 &
     servers=$!
