@@ -88,6 +88,13 @@ for api in openai sglang llamacpp; do
     stop TERM 0
 done
 
+# A name is shown without its control characters, which a server may have put there.
+start || fail "no start for a name"
+"$MIZZLE" cloud --check "$url" --cloud-model "$(printf 'red\033[31m')" >"$dir/check" ||
+    fail "--check of a name of control characters"
+grep -q "model red \[31m," "$dir/check" || fail "--check shows the name as $(cat -v "$dir/check")"
+stop TERM 0
+
 # A request in progress does not hold up the end.
 start --latency 60000 || fail "no start with a latency"
 "$MIZZLE" cloud --check "$url" --cloud-timeout 50000 >"$dir/check" 2>&1 &

@@ -2,18 +2,20 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/base.h"
 #include "kernels/os.h"
 #include "model/tokenizer.h"
 #include "net/cloud.h"
+#include "net/jsonin.h"
 #include "tools/cloud_link.h"
 #include "tools/cmd.h"
 #include "tools/opt.h"
 #include "tools/setting.h"
 #include "weights/weights.h"
 
-enum { ROUNDS = 5 };
+enum { ROUNDS = 5, NAME = 128 };
 
 struct trip {
     uint64_t best_ns;
@@ -42,8 +44,11 @@ static int measure(struct trip *t, struct cloud *c, struct err *err)
 
 static void show(const char *url, const struct cloud_info *info, const struct trip *t)
 {
+    const char *name = info->model ? info->model : "not named";
+    char model[NAME]; /* without control characters: the server may have chosen it */
+    jsonin_line(model, sizeof(model), name, strlen(name));
     printf("%s: dialect %s, model %s, token ids %s, round trip %.2f ms\n", url,
-           cloud_api_name(info->api), info->model ? info->model : "not named",
+           cloud_api_name(info->api), model,
            info->ids ? "yes" : "no (text, cut into tokens here)", (double)t->best_ns / 1e6);
     printf("  server     %s, version %s, health %s\n", *info->server ? info->server : "not named",
            *info->version ? info->version : "not told", info->healthy ? "ok" : "not ok");
@@ -94,6 +99,7 @@ int cloud_check(const char *url)
     struct err err = { "" };
     struct weights *w = NULL;
     struct tokenizer *t = NULL;
+    setting_catch_interrupts();
     int rc = engine_opts.model ? weights_open(&w, engine_opts.model, &err) : OK;
     if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)
         t = NULL;
