@@ -48,8 +48,8 @@ static void show(const char *url, const struct cloud_info *info, const struct tr
     char model[NAME]; /* without control characters: the server may have chosen it */
     jsonin_line(model, sizeof(model), name, strlen(name));
     printf("%s: dialect %s, model %s, token ids %s, round trip %.2f ms\n", url,
-           cloud_api_name(info->api), model,
-           info->ids ? "yes" : "no (text, cut into tokens here)", (double)t->best_ns / 1e6);
+           cloud_api_name(info->api), model, info->ids ? "yes" : "no (text, cut into tokens here)",
+           (double)t->best_ns / 1e6);
     printf("  server     %s, version %s, health %s\n", *info->server ? info->server : "not named",
            *info->version ? info->version : "not told", info->healthy ? "ok" : "not ok");
     if (info->context)
