@@ -87,9 +87,9 @@ all: $(BUILD)/mizzle
 test: all $(TESTS)
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(notdir $(TESTS))
 
-# Slower than a test: many tokens from a cloud that fails.
+# Slower than a test: 100,000 tokens (TOKENS=) from a cloud that fails.
 soak: $(BUILD)/tests/soak
-	@$(RUN) $<
+	@$(RUN) $< $(TOKENS)
 
 demo: all
 	@sh tools/demo.sh build/mizzle
