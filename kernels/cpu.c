@@ -5,9 +5,9 @@
 #include "kernels/os.h"
 
 #if defined(HAVE_BLAS)
-enum { LINKED = CPU_BLAS };
+enum { BUILT_IN = CPU_BLAS };
 #else
-enum { LINKED = 0 };
+enum { BUILT_IN = 0 };
 #endif
 
 #if defined(__x86_64__)
@@ -45,7 +45,7 @@ static unsigned detect(void)
     const unsigned avx512vl = 1u << 31, avx512vnni = 1u << 11; /* leaf 7 ebx, ecx */
     const unsigned ymm = 0x06, zmm = 0xe6;
     struct regs l1 = cpuid(1, 0), l7 = cpuid(7, 0), l71 = cpuid(7, 1);
-    unsigned bits = LINKED;
+    unsigned bits = BUILT_IN;
     if (!has(l1.c, FMA | OSXSAVE | AVX | F16C) || !has(l7.b, AVX2) || !has(saved_state(), ymm))
         return bits;
     bits |= CPU_AVX2;
@@ -76,7 +76,7 @@ const char *cpu_name(void)
 
 static unsigned detect(void)
 {
-    return LINKED | CPU_NEON | (os_has_dotprod() ? CPU_DOTPROD : 0) |
+    return BUILT_IN | CPU_NEON | (os_has_dotprod() ? CPU_DOTPROD : 0) |
            (os_has_i8mm() ? CPU_I8MM : 0);
 }
 
@@ -89,7 +89,7 @@ const char *cpu_name(void)
 
 static unsigned detect(void)
 {
-    return LINKED;
+    return BUILT_IN;
 }
 
 const char *cpu_name(void)

@@ -33,6 +33,11 @@ bool kernels_runs(const struct kernels *set, unsigned cpu)
     return (set->needs & cpu) == set->needs;
 }
 
+bool kernels_ready(const struct kernels *set, unsigned cpu)
+{
+    return kernels_runs(set, cpu) && (!(set->needs & CPU_BLAS) || openblas_load(NULL));
+}
+
 /* Put what set has on top of out. */
 static void lay(struct kernels *out, const struct kernels *set)
 {
@@ -55,7 +60,7 @@ static int refuse(const char *isa, unsigned cpu, struct err *err)
     char names[128] = "";
     size_t at = 0;
     for (size_t i = 0; i < kernels_nsets; i++)
-        if (kernels_runs(kernels_sets[i], cpu) && at < sizeof(names))
+        if (kernels_ready(kernels_sets[i], cpu) && at < sizeof(names))
             at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
                                    kernels_sets[i]->isa);
     return err_set(err, ERR_ARG, "isa '%s': not on this machine, which runs: %s", isa, names);
@@ -72,11 +77,8 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     if (!last)
         return refuse(isa, cpu, err);
     const char *why;
-    if (last->needs & CPU_BLAS) {
-        if (!openblas_load(&why))
-            return err_set(err, ERR_ARG, "isa '%s': %s", isa, why);
-        openblas_alone();
-    }
+    if ((last->needs & CPU_BLAS) && !openblas_load(&why))
+        return err_set(err, ERR_ARG, "isa '%s': %s", isa, why);
     *out = kernels_scalar;
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&

@@ -139,6 +139,8 @@ extern const size_t kernels_nsets;
 
 /* True where this set runs on a processor with these CPU_* bits. */
 bool kernels_runs(const struct kernels *set, unsigned cpu);
+/* The same, and a library that it needs is there: OpenBLAS may have gone since the build. */
+bool kernels_ready(const struct kernels *set, unsigned cpu);
 
 /* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top
  * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). ERR_ARG, naming the sets

@@ -43,6 +43,8 @@ static void load(void)
              !find(library, &lib.set_num_threads, "openblas_set_num_threads") ||
              !find(library, &lib.get_corename, "openblas_get_corename"))
         lib.why = "libopenblas lacks functions that are needed";
+    else
+        lib.set_num_threads(1);
 }
 
 bool openblas_load(const char **why)
@@ -51,12 +53,6 @@ bool openblas_load(const char **why)
     if (why)
         *why = lib.why;
     return !lib.why;
-}
-
-void openblas_alone(void)
-{
-    if (openblas_load(NULL))
-        lib.set_num_threads(1);
 }
 
 void openblas_sgemm(int m, int n, int k, const float *a, int lda, const float *b, int ldb, bool add,
@@ -91,10 +87,6 @@ bool openblas_load(const char **why)
     if (why)
         *why = "built without OpenBLAS";
     return false;
-}
-
-void openblas_alone(void)
-{
 }
 
 const char *openblas_hint(unsigned cpu)

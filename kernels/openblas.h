@@ -5,11 +5,9 @@
 
 #include <stdbool.h>
 
-/* Load it, once; any thread. *why, where not NULL, says why not: borrowed, for ever. */
+/* Load it, once; any thread. From then on it uses one thread a call: the pool cuts the work up.
+ * *why, where not NULL, says why not: borrowed, for ever. */
 bool openblas_load(const char **why);
-
-/* One thread a call: the pool cuts the work up. kernels_pick does this when it lays `blas`. */
-void openblas_alone(void);
 
 /* C = A B, or C += A B; all row-major: C[m][ldc], A[m][lda] with k columns, B[k][ldb] with n. After
  * openblas_load. */

@@ -28,6 +28,7 @@ static sigjmp_buf crash;
 
 /* What a round is about; drawn by begin_round. */
 static int high, wild; /* which end has the guard page; NaN, inf and denormals among the inputs */
+static int vast;       /* products: larger than a stretch of tiles.h */
 static float tolerance;
 static bool exact; /* false: the set is compared by tolerance */
 
@@ -42,6 +43,7 @@ static void begin_round(uint64_t seed)
     drawn = 0;
     high = (int)rnd(2);
     wild = rnd(4) == 0 && exact;
+    vast = seed % 40 == 7;
 }
 
 /* Mostly small ones and a few odd ones: 1..most. */
@@ -145,8 +147,9 @@ struct product {
 static struct product rnd_product(enum ptype type, size_t cols)
 {
     /* Now and then as many tokens as a session gives, or more rows than a tile takes. */
-    size_t far = rnd(8), rows = rnd_size(far == 1 ? 700 : 200), panels = panels_count(rows);
-    struct product c = { .w = rnd_panels(type, rows, cols), .n = rnd_size(far ? 40 : 260) };
+    size_t far = rnd(8), rows = rnd_size(vast ? 50 : far == 1 ? 700 : 200);
+    size_t panels = panels_count(rows), n = vast ? 230 + rnd(30) : rnd_size(far ? 40 : 260);
+    struct product c = { .w = rnd_panels(type, rows, cols), .n = n };
     c.p0 = rnd(panels);
     c.p1 = c.p0 + 1 + rnd(panels - c.p0);
     c.ldy = panels * PANEL + rnd(3);
@@ -177,10 +180,16 @@ static bool near(const struct product *c, const float *x, size_t ldx)
     return true;
 }
 
+#define CHECK_TYPE(op, check, type)                                                   \
+    static const char *check_##op(const struct kernels *ref, const struct kernels *k) \
+    {                                                                                 \
+        return check(ref, k, type);                                                   \
+    }
+
 static const char *check_matmul_float(const struct kernels *ref, const struct kernels *k,
                                       enum ptype type)
 {
-    struct product c = rnd_product(type, rnd_size(rnd(8) ? 300 : 1200));
+    struct product c = rnd_product(type, vast ? 1200 + rnd(300) : rnd_size(rnd(8) ? 300 : 1200));
     size_t cols = c.w.cols, ldx = cols + rnd(3);
     float *x = buf_f32((c.n - 1) * ldx + cols);
     const struct kernels *set[] = { ref, k };
@@ -192,33 +201,24 @@ static const char *check_matmul_float(const struct kernels *ref, const struct ke
     return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
 }
 
-static const char *check_matmul_f32(const struct kernels *ref, const struct kernels *k)
-{
-    return check_matmul_float(ref, k, P_F32);
-}
+CHECK_TYPE(matmul_f32, check_matmul_float, P_F32)
+CHECK_TYPE(matmul_bf16, check_matmul_float, P_BF16)
 
-static const char *check_matmul_bf16(const struct kernels *ref, const struct kernels *k)
+static const char *check_matmul_groups(const struct kernels *ref, const struct kernels *k,
+                                       enum ptype type)
 {
-    return check_matmul_float(ref, k, P_BF16);
-}
-
-static const char *check_matmul_q8(const struct kernels *ref, const struct kernels *k)
-{
-    struct product c = rnd_product(P_Q8, rnd_size(rnd(8) ? 9 : 40) * GROUP);
+    struct product c =
+        rnd_product(type, (vast ? 150 + rnd(40) : rnd_size(rnd(8) ? 9 : 40)) * GROUP);
     struct qact x = rnd_qact(c.n, c.w.cols);
-    ref->matmul_q8(c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
-    k->matmul_q8(c.got, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
+    const struct kernels *set[] = { ref, k };
+    for (int i = 0; i < 2; i++)
+        (type == P_Q8 ? set[i]->matmul_q8 : set[i]->matmul_q4)(i ? c.got : c.want, c.ldy, &c.w, &x,
+                                                               c.n, c.p0, c.p1);
     return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
 }
 
-static const char *check_matmul_q4(const struct kernels *ref, const struct kernels *k)
-{
-    struct product c = rnd_product(P_Q4, rnd_size(rnd(8) ? 9 : 40) * GROUP);
-    struct qact x = rnd_qact(c.n, c.w.cols);
-    ref->matmul_q4(c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
-    k->matmul_q4(c.got, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
-    return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
-}
+CHECK_TYPE(matmul_q8, check_matmul_groups, P_Q8)
+CHECK_TYPE(matmul_q4, check_matmul_groups, P_Q4)
 
 static const char *check_quantize_q8(const struct kernels *ref, const struct kernels *k)
 {

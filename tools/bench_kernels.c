@@ -276,7 +276,8 @@ struct bench_kernels {
     struct bench_table table;
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
-    bool shows; /* progress on the terminal */
+    bool shows;  /* progress on the terminal */
+    bool hinted; /* at OpenBLAS's processor */
 };
 
 /* One call on every set that has an operation of its own for it. */
@@ -287,8 +288,12 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         const struct kernels *set = kernels_sets[i];
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
-        if (!own || !kernels_runs(set, cpu_detect()))
+        if (!own || !kernels_ready(set, cpu_detect()))
             continue;
+        if ((set->needs & CPU_BLAS) && !b->hinted) {
+            b->hinted = true;
+            engine_blas_hint();
+        }
         struct call mine = *c;
         if (i == 0 && c->n > FEW) { /* the definition is slow; its speed does not depend on n */
             mine.n = FEW;

@@ -7,7 +7,6 @@
 #include <strings.h>
 
 #include "kernels/base.h"
-#include "kernels/cpu.h"
 #include "kernels/math.h"
 #include "kernels/os.h"
 #include "kernels/pool.h"
@@ -150,13 +149,12 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
 {
     struct model_config c;
     enum ptype type;
-    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
     if (!model_shape(&c, m->shape))
         return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
                        m->shape);
     if (!parse_type(&type, m->type))
         return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", m->type);
-    int rc = kernels_pick(&e->kernels, isa, cpu_detect(), err);
+    int rc = engine_kernels(&e->kernels, err);
     if (!rc)
         rc = pool_open(&e->pool, engine_opts.threads, err);
     if (!rc)
@@ -208,7 +206,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct bench_rep
     static struct bench_test t;
     int rc = OK;
     for (size_t i = 0; i < p->depth.n; i++)
-        for (size_t j = 0; !rc && j < p->prompt.n + p->gen.n; j++) {
+        for (size_t j = 0; !rc && !report->closed && j < p->prompt.n + p->gen.n; j++) {
             t = (struct bench_test){ .depth = p->depth.at[i], .threads = pool_threads(b->pool) };
             if (j < p->prompt.n)
                 t.prompt = p->prompt.at[j];
@@ -230,7 +228,7 @@ static int run_all(struct bench_run *b, const struct plan *p, struct bench_repor
 {
     int rc = open_router(b, err);
     bench_report_begin(report);
-    for (size_t i = 0; !rc && i < p->threads.n; i++) {
+    for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
             rc = session_open(&b->s, b->engine->model, b->pool, p->context, p->kv, err);

@@ -29,6 +29,7 @@ struct bench_report {
     const char *format, *model, *kv;
     const struct engine *engine;
     size_t rows; /* printed so far */
+    bool closed; /* nobody reads any more */
 };
 void bench_report_begin(const struct bench_report *b);
 void bench_report_row(struct bench_report *b, const struct bench_test *t);

@@ -218,7 +218,7 @@ void bench_report_row(struct bench_report *b, const struct bench_test *t)
         json_decref(o);
     }
     b->rows++;
-    fflush(stdout);
+    b->closed = fflush(stdout) != 0;
 }
 
 void bench_report_end(const struct bench_report *b)

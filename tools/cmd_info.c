@@ -7,7 +7,6 @@
 
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/openblas.h"
 #include "tools/cmd.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
@@ -100,12 +99,6 @@ static void print_ops(const struct kernels *set)
     putchar('\n');
 }
 
-/* Does this set run here? OpenBLAS may have gone since the program was built. */
-static bool runs(const struct kernels *set, unsigned cpu)
-{
-    return kernels_runs(set, cpu) && (!(set->needs & CPU_BLAS) || openblas_load(NULL));
-}
-
 static int machine(struct err *err)
 {
     struct kernels chosen;
@@ -116,7 +109,7 @@ static int machine(struct err *err)
         return code;
     json_t *sets = json_array();
     for (size_t i = 0; i < kernels_nsets; i++)
-        if (runs(kernels_sets[i], cpu))
+        if (kernels_ready(kernels_sets[i], cpu))
             json_array_append_new(sets, json_string(kernels_sets[i]->isa));
     if (json) {
         json_t *root =
@@ -137,7 +130,7 @@ static int machine(struct err *err)
     if (ops) {
         puts("\noperations of each set; what is missing comes from the set before");
         for (size_t i = 0; i < kernels_nsets; i++)
-            if (runs(kernels_sets[i], cpu))
+            if (kernels_ready(kernels_sets[i], cpu))
                 print_ops(kernels_sets[i]);
     }
     return OK;

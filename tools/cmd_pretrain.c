@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "kernels/base.h"
-#include "kernels/cpu.h"
 #include "kernels/pool.h"
 #include "model/bpe_train.h"
 #include "model/tokenizer.h"
@@ -157,10 +156,9 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setting_catch_interrupts();
-    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
     int rc = check(nargs, argv, &err);
     if (rc == OK)
-        rc = kernels_pick(&kernels, isa && *isa ? isa : NULL, cpu_detect(), &err);
+        rc = engine_kernels(&kernels, &err);
     if (rc == OK)
         rc = pool_open(&job.pool, engine_opts.threads, &err);
     if (rc == OK) {

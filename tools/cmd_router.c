@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernels/base.h"
-#include "kernels/cpu.h"
 #include "tools/cmd.h"
 #include "tools/setting.h"
 #include "tools/teach.h"
@@ -92,8 +91,7 @@ static int score(int nargs)
     struct router *r = NULL;
     if (nargs || !router_path || !hidden_path || !out_path)
         return usage("score: expected --router, --hidden and -o");
-    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
-    int rc = kernels_pick(&k, isa && *isa ? isa : NULL, cpu_detect(), &err);
+    int rc = engine_kernels(&k, &err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
     if (rc != OK)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu.h"
+#include "kernels/openblas.h"
 #include "kernels/pool.h"
 #include "tools/cloud_link.h"
 #include "tools/opt.h"
@@ -53,16 +54,34 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     return rc;
 }
 
+void engine_blas_hint(void)
+{
+    const char *core = openblas_hint(cpu_detect());
+    if (core)
+        fprintf(stderr,
+                "mizzle: OpenBLAS takes this processor for an old one and is slow; with "
+                "OPENBLAS_CORETYPE=%s in the environment it is not\n",
+                core);
+}
+
+int engine_kernels(struct kernels *out, struct err *err)
+{
+    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
+    int rc = kernels_pick(out, isa && *isa ? isa : NULL, cpu_detect(), err);
+    if (rc == OK && (out->needs & CPU_BLAS))
+        engine_blas_hint();
+    return rc;
+}
+
 int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
 {
     memset(e, 0, sizeof(*e));
-    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
     if (!path)
         path = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
     if (!path)
         return err_set(err, ERR_IO,
                        "the demo pair is not there (weights/milli): name a model with -m");
-    int rc = kernels_pick(&e->kernels, isa && *isa ? isa : NULL, cpu_detect(), err);
+    int rc = engine_kernels(&e->kernels, err);
     if (rc == OK)
         rc = pool_open(&e->pool, engine_opts.threads, err);
     if (rc == OK)

@@ -42,6 +42,10 @@ struct engine {
  * terminal. */
 int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
 void engine_close(struct engine *e);
+/* The kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. Where OpenBLAS is
+ * among them, a hint on stderr if it takes the processor for an old one. ERR_ARG. */
+int engine_kernels(struct kernels *out, struct err *err);
+void engine_blas_hint(void);
 /* The type that --kv names, else `otherwise`. ERR_ARG. */
 int engine_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 
