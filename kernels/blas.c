@@ -6,8 +6,8 @@
 #include "kernels/openblas.h"
 #include "kernels/tiles.h"
 
-/* The unpacked piece of the weights: 128 KiB on the stack, which half a megabyte (the least a
- * thread gets on macOS) holds. Below FEWEST tokens unpacking costs more than sgemm gains. */
+/* The unpacked piece of the weights: 128 KiB on the stack (POOL_STACK in pool.h). Below FEWEST
+ * tokens unpacking costs more than sgemm gains. */
 enum { DEPTH = 128, PANELS = 16, WIDTH = PANELS * PANEL, FEWEST = 16 };
 
 /* Columns [k0, k0 + nk) of np panels from p on, as [nk][np * 16]. */

@@ -25,10 +25,11 @@ enum { UNROLL = 12, STREAMS = 4, AHEAD = 4096 }; /* AHEAD: as in tiles.h */
                          : "cc", CLOBBERS);                                                       \
     }
 
-#define FMA_YMM(r) "vfmadd231ps %%ymm14, %%ymm15, %%ymm" r "\n\t"
-#define FMA_ZMM(r) "vfmadd231ps %%zmm14, %%zmm15, %%zmm" r "\n\t"
-#define DOT_ZMM(r) "vpdpbusd %%zmm14, %%zmm15, %%zmm" r "\n\t"
-#define DOT_YMM(r) "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" r "\n\t"
+#define FMA_YMM(r)  "vfmadd231ps %%ymm14, %%ymm15, %%ymm" r "\n\t"
+#define FMA_ZMM(r)  "vfmadd231ps %%zmm14, %%zmm15, %%zmm" r "\n\t"
+#define DOT_ZMM(r)  "vpdpbusd %%zmm14, %%zmm15, %%zmm" r "\n\t"
+#define BF16_ZMM(r) "vdpbf16ps %%zmm14, %%zmm15, %%zmm" r "\n\t"
+#define DOT_YMM(r)  "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" r "\n\t"
 #define MADD_YMM(r)                                                                  \
     "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\n\tvpmaddwd %%ymm12, %%ymm15, %%ymm13\n\t" \
     "vpaddd %%ymm13, %%ymm" r ", %%ymm" r "\n\t"
@@ -37,6 +38,7 @@ LOOP(fma_zmm, FMA_ZMM)
 LOOP(dot_zmm, DOT_ZMM)
 LOOP(madd_ymm, MADD_YMM)
 LOOP(dot_ymm, DOT_YMM)
+LOOP(bf16_zmm, BF16_ZMM)
 
 const struct limit limits[] = {
     { "f32 ymm (vfmadd231ps)", "f32", CPU_AVX2, UNROLL * 16, fma_ymm },
@@ -44,6 +46,7 @@ const struct limit limits[] = {
     { "int8 ymm (vpmaddubsw, vpmaddwd, vpaddd)", "int8", CPU_AVX2, UNROLL * 64, madd_ymm },
     { "int8 ymm (vpdpbusd)", "int8", CPU_AVXVNNI, UNROLL * 64, dot_ymm },
     { "int8 zmm (vpdpbusd)", "int8", CPU_AVX512VNNI, UNROLL * 128, dot_zmm },
+    { "bf16 zmm (vdpbf16ps)", "bf16", CPU_AVX512BF16, UNROLL * 64, bf16_zmm },
 };
 
 __attribute__((target("avx512f"))) static uint64_t read_zmm(const uint64_t *p, size_t quarter)

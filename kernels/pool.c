@@ -101,19 +101,25 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Workers leave signals to the caller's thread. */
+/* Workers leave signals to the caller's thread. Their stacks are not the system's choice: musl's
+ * are 128 KiB, less than blas.c needs. */
 static int start_workers(struct pool *p)
 {
     sigset_t all, old;
-    int failed = 0;
+    pthread_attr_t attr;
+    int failed = pthread_attr_init(&attr);
+    if (failed)
+        return failed;
+    failed = pthread_attr_setstacksize(&attr, POOL_STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (size_t i = 1; i < p->threads && !failed; i++) {
         p->worker[i] = (struct worker){ .pool = p, .thread = i };
-        failed = pthread_create(&p->worker[i].id, NULL, worker_main, &p->worker[i]);
+        failed = pthread_create(&p->worker[i].id, &attr, worker_main, &p->worker[i]);
         p->started += !failed;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
     return failed;
 }
 

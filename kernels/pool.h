@@ -10,7 +10,7 @@
 struct err;
 struct pool;
 
-enum { POOL_MAX = 64 };
+enum { POOL_MAX = 64, POOL_STACK = 1 << 20 };
 
 /* threads counts the caller's own; 0 means one for each processor allowed. At most POOL_MAX.
  * ERR_NOMEM, or ERR_IO where threads cannot be made; *out is NULL then. */
@@ -22,8 +22,8 @@ size_t pool_threads(const struct pool *p);
 /* Call fn(arg, thread, first, last) for disjoint chunks [first, last) that together cover [0, n),
  * each a multiple of grain long except the last one; chunks are handed out in ascending order to
  * whoever is free, the caller's thread included. thread is in [0, pool_threads). Returns
- * when all are done; what fn wrote is then visible. fn must not use the pool. p may be NULL: the
- * caller does everything. */
+ * when all are done; what fn wrote is then visible. fn must not use the pool; it may put
+ * POOL_STACK / 2 bytes on the stack. p may be NULL: the caller does everything. */
 void pool_for(struct pool *p, size_t n, size_t grain,
               void (*fn)(void *arg, size_t thread, size_t first, size_t last), void *arg);
 

@@ -94,6 +94,32 @@ static void jobs_in_a_row(size_t threads, size_t rounds)
     pool_close(p);
 }
 
+/* A quarter of a megabyte on the stack of whoever is free. */
+static void dig(void *arg, size_t thread, size_t first, size_t last)
+{
+    volatile unsigned char deep[POOL_STACK / 4];
+    (void)thread;
+    for (size_t i = first; i < last; i++) {
+        for (size_t k = sizeof(deep); k > 0; k -= 512)
+            deep[k - 1] = (unsigned char)i;
+        for (uint64_t t = os_now_ns(); os_now_ns() - t < 100000;)
+            continue; /* so that every thread gets some */
+        ((unsigned char *)arg)[i] += deep[511];
+    }
+}
+
+static void deep_stacks(size_t threads)
+{
+    struct pool *p = NULL;
+    struct err err;
+    unsigned char out[32] = { 0 };
+    CHECK(pool_open(&p, threads, &err) == OK);
+    pool_for(p, sizeof(out), 1, dig, out);
+    for (size_t i = 0; i < sizeof(out); i++)
+        CHECK(out[i] == i);
+    pool_close(p);
+}
+
 static void memory_runs_out(void)
 {
     struct pool *p;
@@ -180,6 +206,7 @@ int main(void)
     for (size_t threads = 1; threads <= 8; threads++)
         sizes(threads);
     jobs_in_a_row(2, 3000);
+    deep_stacks(4);
     jobs_in_a_row(8, 1000); /* more than this machine may have */
     struct pool *p;
     struct err err;

@@ -63,8 +63,8 @@ double bench_median(double *samples, size_t n);
  * some 50 ms. The limit of decoding, measured right beside it. */
 double bench_probe(struct pool *pool);
 
-/* GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8") among those that
- * these CPU_* bits allow; 0 if there is none. Measured once for each. */
+/* GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16") among those
+ * that these CPU_* bits allow; 0 if there is none. Measured once for each. */
 double bench_peak(const char *what, unsigned cpu, struct pool *pool);
 
 /* Write a roofline as SVG: the points below the roof of reading and of each set's peak. ERR_IO. */

@@ -307,8 +307,9 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
                                  .bytes = mine.bytes,
                                  .ops = mine.ops };
         time_call(&p, op, set, &b->kit, &mine, i ? b->o->repeat : 1, &b->counters);
-        if (c->what && i)
-            p.peak = bench_peak(c->what, set->needs & cpu_detect(), b->one);
+        const char *what = set->needs & CPU_AVX512BF16 ? "bf16" : c->what;
+        if (what && i)
+            p.peak = bench_peak(what, set->needs & cpu_detect(), b->one);
         double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
         if (i == 0)
             scalar = work;
