@@ -42,7 +42,7 @@ int cloud_link_options(struct cloud_options *o, char **key, const struct tokeniz
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected auto, openai, sglang or llamacpp, found %s",
                        cloud_opts.api);
-    if (cloud_opts.tokens > CLOUD_MAX_TOKENS)
+    if (!cloud_opts.tokens || cloud_opts.tokens > CLOUD_MAX_TOKENS)
         return err_set(err, ERR_ARG, "--cloud-tokens: expected 1 to %d, found %zu",
                        CLOUD_MAX_TOKENS, cloud_opts.tokens);
     /* A dialect that is named needs no answer before the first call. */
