@@ -76,7 +76,8 @@ int session_open(struct session **out, const struct model *m, struct pool *pool,
     const struct model_config *c = model_config(m);
     *out = NULL;
     if (context == 0 || context > UINT32_MAX)
-        return err_set(err, ERR_ARG, "context: expected at least 1 position, found %zu", context);
+        return err_set(err, ERR_ARG, "context: expected 1 to %lu positions, found %zu",
+                       (unsigned long)UINT32_MAX, context);
     struct session *s = calloc(1, sizeof(*s));
     if (!s)
         return err_set(err, ERR_NOMEM, "session: out of memory");

@@ -62,7 +62,7 @@ static void picks(void)
     CHECK(kernels_pick(&k, NULL, 0, &e) == OK && !strcmp(k.isa, "scalar"));
     for (size_t i = 0; i < kernels_nsets; i++) {
         const char *isa = kernels_sets[i]->isa;
-        int want = kernels_runs(kernels_sets[i], cpu) ? OK : ERR_ARG;
+        int want = kernels_ready(kernels_sets[i], cpu) ? OK : ERR_ARG;
         CHECK(kernels_pick(&k, isa, cpu, &e) == want);
         CHECK(want || !strcmp(k.isa, isa));
         CHECK(kernels_pick(&k, isa, 0, &e) == (i ? ERR_ARG : OK));

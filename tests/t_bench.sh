@@ -18,8 +18,10 @@ fi
 [ "$(awk -F, '{ print NF }' "$tmp/out" | sort -u | wc -l)" -eq 1 ]
 grep -q '^<svg' "$tmp/roof.svg" && grep -q '</svg>' "$tmp/roof.svg"
 "$MIZZLE" bench kernels --only attn_f16 -r 1 | grep -q '^| attn_f16 | scalar | 7 rows'
+"$MIZZLE" bench kernels --only add_f32 --isa scalar -r 1 -o csv 2>"$tmp/err" >"$tmp/out"
+[ "$(wc -l <"$tmp/out")" -eq 2 ]
 "$MIZZLE" bench limits -t 1 -o csv | grep -q '^"read from memory",GB/s,1,'
-for wrong in 'kernels --only nothing' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
+for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
     status=0
     # shellcheck disable=SC2086
     "$MIZZLE" bench $wrong >"$tmp/out" 2>&1 || status=$?

@@ -81,7 +81,7 @@ int main(void)
 
     for (size_t i = 0; i < kernels_nsets; i++) {
         struct kernels k;
-        if (!kernels_runs(kernels_sets[i], cpu_detect()))
+        if (!kernels_ready(kernels_sets[i], cpu_detect()))
             continue;
         CHECK(kernels_pick(&k, kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
         check_scores(&k);

@@ -288,7 +288,8 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         const struct kernels *set = kernels_sets[i];
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
-        if (!own || !kernels_ready(set, cpu_detect()))
+        if (!own || !kernels_ready(set, cpu_detect()) ||
+            (i && engine_opts.isa && strcmp(engine_opts.isa, set->isa) != 0))
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
@@ -358,6 +359,9 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         found += !o->only || !strcmp(o->only, ops[i].name);
     if (!found)
         return err_set(err, ERR_ARG, "--only: no operation %s", o->only);
+    struct kernels chosen;
+    if (engine_opts.isa && kernels_pick(&chosen, engine_opts.isa, cpu_detect(), err) != OK)
+        return ERR_ARG;
     if (!kit_open(&b.kit))
         return err_set(err, ERR_NOMEM, "bench: out of memory");
     int rc = pool_open(&b.one, 1, err);

@@ -48,7 +48,8 @@ static const struct opt_group machine = {
         { "--threads", "-t", OPT_STR, &threads, "N[,N...]",
           "threads to compute with (default: all processors)" },
         { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
-          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
+          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best; kernels: "
+          "all, else this one beside scalar)" },
         { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE",
           "keys and values in f32, f16 or q8 (default: f16)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
