@@ -133,7 +133,8 @@ static void send(struct wire *w, struct wire_call *call, bool fresh)
                                     .body = call->body.p,
                                     .n = call->body.n,
                                     .gzip = call->gzip,
-                                    .fresh = fresh };
+                                    .fresh = fresh,
+                                    .once = call->resent };
     sse_free(&a->sse);
     a->sse = (struct sse){ .line.max = w->max_reply, .data.max = w->max_reply };
     a->call = call;
@@ -306,7 +307,11 @@ void call_ended(struct wire *w, struct http_try *t)
     if (now >= call->deadline)
         now = call->deadline - 1;
     int rc = outcome(w, a, t, &root, &err);
-    bool stale = t->stale && !call->resent && !call->linger;
+    if (t->sent > 1) {
+        call->resent = true;
+        count(w, &w->ledger.retries);
+    }
+    bool lost = t->lost && !call->resent && !call->linger;
     uint64_t again = retry_time(call, t, now);
     wire_lock(w);
     call->answer.status = t->status;
@@ -323,7 +328,7 @@ void call_ended(struct wire *w, struct http_try *t)
         call_finish(w, call, rc, &err);
     } else if (out(call)) { /* the other one may still answer */
         call->retried = true;
-    } else if (stale) {
+    } else if (lost) {
         call->resent = true;
         count(w, &w->ledger.retries);
         send(w, call, true);

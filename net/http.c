@@ -19,6 +19,7 @@ struct http_hold { /* one curl handle, used again and again */
     size_t header_bytes, total;
     bool running;
     bool too_long, no_memory, refused; /* why our own callbacks ended it */
+    bool once, again;                  /* may be sent once only; would have been sent too often */
     struct http_hold *next;
     char why[CURL_ERROR_SIZE];
 };
@@ -66,6 +67,17 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
         return n;
     h->refused = true;
     return 0;
+}
+
+/* Before a request is sent. libcurl sends it again, as often as it likes, where a kept connection
+ * ends without an answer; how often a server is asked must not depend on which was kept. */
+static int on_send(void *arg, char *to, char *from, int to_port, int from_port)
+{
+    struct http_hold *h = arg;
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    h->again = h->try.sent >= (h->once ? 1 : 2);
+    h->try.sent += !h->again;
+    return h->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 static size_t on_header(char *p, size_t size, size_t n, void *arg)
@@ -163,6 +175,8 @@ static bool configure(struct http_hold *h, const char *ca)
     SET(CURLOPT_WRITEDATA, h);
     SET(CURLOPT_HEADERFUNCTION, on_header);
     SET(CURLOPT_HEADERDATA, h);
+    SET(CURLOPT_PREREQFUNCTION, on_send);
+    SET(CURLOPT_PREREQDATA, h);
     SET(CURLOPT_DEBUGFUNCTION, on_trace);
     SET(CURLOPT_DEBUGDATA, h);
     SET(CURLOPT_VERBOSE, 1L);
@@ -278,7 +292,8 @@ int http_start(struct http *h, struct http_try **out, const struct http_request 
     body.n = 0;
     hold->try = (struct http_try){ .arg = arg, .data = data, .body = body, .hold = hold };
     hold->header_bytes = hold->total = 0;
-    hold->too_long = hold->no_memory = hold->refused = false;
+    hold->too_long = hold->no_memory = hold->refused = hold->again = false;
+    hold->once = r->once;
     hold->why[0] = 0;
     if (curl_multi_add_handle(h->multi, hold->easy))
         return err_set(err, ERR_NOMEM, "out of memory");
@@ -309,6 +324,8 @@ static int failed(const struct http_hold *h, CURLcode code, struct err *err)
         return err_set(err, ERR_NET, "the reply's headers are longer than %d bytes", MAX_HEADERS);
     if (h->too_long)
         return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->http->max_reply);
+    if (h->again)
+        return err_set(err, ERR_NET, "the connection was closed before an answer came");
     return err_set(err, ERR_NET, "%s", h->why[0] ? h->why : curl_easy_strerror(code));
 }
 
@@ -323,11 +340,10 @@ static bool is_broken(CURLcode code)
 static void finish(struct http *h, struct http_hold *hold, CURLcode code)
 {
     struct http_try *t = &hold->try;
-    long opened = 0, version = 0;
+    long version = 0;
     curl_off_t seconds = 0;
     char *location = NULL;
     curl_easy_getinfo(hold->easy, CURLINFO_RESPONSE_CODE, &t->status);
-    curl_easy_getinfo(hold->easy, CURLINFO_NUM_CONNECTS, &opened);
     curl_easy_getinfo(hold->easy, CURLINFO_RETRY_AFTER, &seconds);
     curl_easy_getinfo(hold->easy, CURLINFO_REDIRECT_URL, &location);
     curl_easy_getinfo(hold->easy, CURLINFO_HTTP_VERSION, &version);
@@ -336,8 +352,8 @@ static void finish(struct http *h, struct http_hold *hold, CURLcode code)
     t->location = location;
     t->retry_ms = seconds > 0 ? (uint64_t)seconds * 1000 : 0;
     t->rc = code ? failed(hold, code, &t->err) : OK;
-    t->broken = code && !hold->no_memory && !hold->too_long && is_broken(code);
-    t->stale = t->broken && opened == 0 && !t->answered;
+    t->broken = code && !hold->no_memory && !hold->too_long && (hold->again || is_broken(code));
+    t->lost = t->broken && t->sent == 1 && !t->answered;
 }
 
 int http_perform(struct http *h, struct err *err)

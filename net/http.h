@@ -37,8 +37,9 @@ struct http_try { /* one transfer */
     int rc;                 /* OK: a whole reply, whatever its status; ERR_NET, ERR_NOMEM */
     struct err err;         /* without URL and key */
     bool broken;            /* the connection failed: may be tried again */
-    bool stale;             /* it was a kept one, and failed before any byte of an answer */
+    bool lost;              /* so, with the request sent once and no byte of an answer */
     bool answered;          /* at least one byte came */
+    unsigned sent;          /* 2: libcurl sent it once more, as a kept connection was dead */
     uint64_t retry_ms;      /* Retry-After, 0: none */
     const char *location;   /* of a redirect, or NULL; until http_release */
     struct http_hold *hold; /* http.c's own */
@@ -50,6 +51,7 @@ struct http_request {
     size_t n;
     bool gzip;  /* body is compressed */
     bool fresh; /* on a connection of its own */
+    bool once;  /* never sent twice, whatever becomes of the connection */
 };
 
 /* ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used. */

@@ -22,6 +22,7 @@ enum {
     LATER,        /* 429 with Retry-After: 1 once */
     MUCH_LATER,   /* 429 with Retry-After: 100 */
     RESET,        /* RST once */
+    RESETS,       /* always */
     LATE,         /* silent once */
     SILENT,       /* always */
     BAD,          /* 400 */
@@ -66,6 +67,9 @@ static bool serve(const struct crowd_request *r)
     case RESET:
         if (r->seen)
             return answer(r, 44);
+        crowd_reset(r);
+        return false;
+    case RESETS:
         crowd_reset(r);
         return false;
     case LATE:
@@ -167,7 +171,7 @@ static void test_retry(void)
         { BUSY, 42, OK, 1, 2, 0.015, 3 },
         { LATER, 43, OK, 1, 2, 1, 4 },
         { MUCH_LATER, 0, ERR_NET, 0, 1, 0, 1 },
-        { RESET, 44, OK, 1, 2, 0.015, 3 },
+        { RESET, 44, OK, 1, 2, 0, 3 },
         { BAD, 0, ERR_REMOTE, 0, 1, 0, 1 },
         { NONE, 0, ERR_NET, 1, 2, 0.015, 3 },
         { 99, 106, OK, 0, 1, 0, 1 },
@@ -376,11 +380,33 @@ static void test_torture(void)
     CHECK(n > 10);
 }
 
+/* How often a server is asked depends on its answers alone, not on whether the connection was a
+ * kept one: with more requests out fewer are. */
+static void test_kept(void)
+{
+    for (int kept = 0; kept < 3; kept++) {
+        struct cloud *c = client(&(struct cloud_options){ 0 });
+        struct cloud_call *calls[2];
+        struct err err;
+        uint32_t id;
+        for (int i = 0; i < kept; i++) /* at once, so that each has a connection */
+            CHECK(cloud_ask(c, (const uint32_t[]){ SLOW }, 1, &calls[i], &err) == OK);
+        for (int i = 0; i < kept; i++)
+            cloud_commit(calls[i]);
+        crowd_forget();
+        CHECK(next(c, RESETS, &id, &err) == ERR_NET);
+        CHECK(crowd_seen(RESETS) == 3 && cloud_ledger(c)->retries == 2);
+        CHECK(next(c, 99, &id, &err) == OK && id == 106);
+        cloud_close(c);
+    }
+}
+
 int main(void)
 {
     crowd_open(serve);
     test_many();
     test_retry();
+    test_kept();
     test_hedge();
     test_stop();
     test_drop();
