@@ -210,6 +210,21 @@ static struct http_hold *hold_open(struct http *h)
     return new;
 }
 
+/* A line of a PEM file that begins a certificate. libcurl itself looks at the file when it first
+ * connects, which is late for a usage error. */
+static bool holds_certificate(const char *path)
+{
+    char line[128];
+    bool found = false;
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return false;
+    while (!found && fgets(line, sizeof(line), f))
+        found = !strncmp(line, "-----BEGIN ", 11) && strstr(line, "CERTIFICATE-----");
+    fclose(f);
+    return found;
+}
+
 int http_open(struct http **out, const struct http_options *o, struct err *err)
 {
     *out = NULL;
@@ -217,12 +232,8 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     if (global_state)
         return err_set(err, ERR_NOMEM, "cloud: libcurl does not start: %s",
                        curl_easy_strerror(global_state));
-    if (o->ca) {
-        FILE *f = fopen(o->ca, "rb");
-        if (!f)
-            return err_set(err, ERR_ARG, "%s: cannot be read as certificates to trust", o->ca);
-        fclose(f);
-    }
+    if (o->ca && !holds_certificate(o->ca))
+        return err_set(err, ERR_ARG, "%s: expected certificates to trust, in PEM form", o->ca);
     struct http *h = calloc(1, sizeof(*h));
     if (!h)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");

@@ -126,6 +126,10 @@ if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -da
     start --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key" || fail "no start with TLS"
     case $url in https://*) ;; *) fail "not https: $url" ;; esac
     one_line 4 "$MIZZLE" cloud --check "$url"
+    echo nothing >"$dir/empty.crt"
+    status=0
+    "$MIZZLE" cloud --check "$url" --cloud-ca "$dir/empty.crt" >"$dir/check" 2>&1 || status=$?
+    [ "$status" -eq 2 ] || fail "--cloud-ca without a certificate: status $status"
     "$MIZZLE" cloud --check "$url" --cloud-ca "$dir/tls.crt" >"$dir/check" || fail "--check of https"
     stop TERM 0
 fi
