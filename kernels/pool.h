@@ -10,7 +10,7 @@
 struct err;
 struct pool;
 
-enum { POOL_MAX = 64, POOL_STACK = 1 << 20 };
+enum { POOL_MAX = 64, POOL_STACK = 4 << 20 };
 
 /* threads counts the caller's own; 0 means one for each processor allowed. At most POOL_MAX.
  * ERR_NOMEM, or ERR_IO where threads cannot be made; *out is NULL then. */

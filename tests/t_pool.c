@@ -94,10 +94,10 @@ static void jobs_in_a_row(size_t threads, size_t rounds)
     pool_close(p);
 }
 
-/* A quarter of a megabyte on the stack of whoever is free. */
+/* Half a megabyte on the stack of whoever is free. */
 static void dig(void *arg, size_t thread, size_t first, size_t last)
 {
-    volatile unsigned char deep[POOL_STACK / 4];
+    volatile unsigned char deep[POOL_STACK / 8];
     (void)thread;
     for (size_t i = first; i < last; i++) {
         for (size_t k = sizeof(deep); k > 0; k -= 512)
