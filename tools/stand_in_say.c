@@ -90,7 +90,7 @@ static json_t *text_until(struct stand_in_say *s, uint32_t id, bool last, bool a
         return NULL;
     size_t from = all ? 0 : s->spoken;
     s->spoken = last ? s->raw.n : whole(&s->raw);
-    return repaired(s->raw.p + from, s->spoken - from);
+    return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
 }
 
 static json_t *counts(const struct stand_in_say *s, const struct stand_in_text *t)
