@@ -222,10 +222,7 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
     }
     if (has_url)
         return connect_cloud(r, e, keep_replays(&r->keep) ? NULL : url, err);
-    /* One client, with a few prefixes at a time. */
-    const struct stand_in_options o = { .isa = engine_opts.isa,
-                                        .threads = engine_opts.threads,
-                                        .slots = 8 };
+    const struct stand_in_options o = { .isa = engine_opts.isa, .threads = engine_opts.threads };
     int rc = stand_in_open(&r->server, &o, err);
     return rc == OK ? connect_cloud(r, e, stand_in_url(r->server), err) : rc;
 }

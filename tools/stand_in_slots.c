@@ -4,6 +4,7 @@
 
 enum {
     SLOTS_MIN = 4,
+    FIRST = 8, /* more are opened where all of these are busy: a new one costs time and memory */
     SOON = 4,  /* tokens that a busy slot has still to make */
     WORTH = 64 /* tokens of prompt that make it worth waiting for */
 };
@@ -72,7 +73,8 @@ static struct stand_in_slot *ready(struct stand_in_slots *s, struct stand_in_slo
 }
 
 /* The slot that shares most goes on, unless more than half of it would be forgotten (another text
- * that happens to begin alike): then one not in use, else the least recently used. */
+ * that happens to begin alike): then one of the FIRST that was never used, else the least recently
+ * used. */
 struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint32_t *prompt,
                                             size_t n, long wanted)
 {
@@ -84,6 +86,8 @@ struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint
         struct stand_in_slot *slot = &s->slot[i];
         if (slot->job)
             continue;
+        if (oldest && i >= FIRST && !slot->used) /* and so are all behind it */
+            break;
         size_t same = kept(slot, prompt, n);
         if (same > most && same * 2 >= session_length(slot->session)) {
             best = slot;
