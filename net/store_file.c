@@ -128,9 +128,12 @@ static int open_fd(struct store_file *f, int made, struct err *err)
     int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     f->writable = true;
     f->fd = open(f->path, O_RDWR | O_APPEND | made | flags, 0600);
-    if (f->fd < 0 && (errno == EACCES || errno == EROFS || errno == EPERM)) {
+    int why = errno;
+    if (f->fd < 0 && (why == EACCES || why == EROFS || why == EPERM)) {
         f->writable = false;
         f->fd = open(f->path, O_RDONLY | flags);
+        if (f->fd < 0)
+            errno = why; /* that it does not exist says nothing where it could not be made */
     }
     if (f->fd < 0)
         return err_set(err, errno == EISDIR ? ERR_ARG : ERR_IO, "%s: %s", f->path, strerror(errno));
@@ -298,16 +301,27 @@ int store_file_append(struct store_file *f, const struct store_record *r, size_t
                                                                : io_error(f, "cannot write", err);
 }
 
+/* Opens a new file beside f; process id and number keep it apart from whatever else lies there. */
+static int store_file_create(struct store_file *made, const struct store_file *f, size_t room)
+{
+    int fd = -1;
+    for (unsigned i = 0; i < STORE_FILE_NAMES && fd < 0; i++) {
+        snprintf(made->path, room, "%s.%ld.%u.new", f->path, (long)getpid(), i);
+        fd = open(made->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
 int store_file_begin(struct store_file *made, const struct store_file *f, struct err *err)
 {
     struct stat st;
-    size_t n = strlen(f->path) + sizeof(".new");
-    *made = (struct store_file){ .fd = -1, .writable = true, .path = malloc(n) };
+    size_t room = strlen(f->path) + 32;
+    *made = (struct store_file){ .fd = -1, .writable = true, .path = malloc(room) };
     if (!made->path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", f->path);
-    snprintf(made->path, n, "%s.new", f->path);
-    unlink(made->path); /* of a compaction that was killed */
-    made->fd = open(made->path, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    made->fd = store_file_create(made, f, room);
     if (made->fd < 0 || fstat(f->fd, &st) || fchmod(made->fd, st.st_mode & 0777) ||
         !append(made->fd, header, sizeof(header), 0) || fstat(made->fd, &st)) {
         int rc = io_error(made, "cannot write", err);
@@ -329,10 +343,12 @@ void store_file_discard(struct store_file *made)
 /* So that the new name survives a loss of power, where the system can do that. */
 static void sync_folder(char *path)
 {
-    char *slash = strrchr(path, '/'), kept = slash[1];
-    slash[1] = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    slash[1] = kept;
+    char *slash = strrchr(path, '/'), kept = slash ? slash[1] : 0;
+    if (slash)
+        slash[1] = 0;
+    int fd = open(slash ? path : ".", O_RDONLY | O_CLOEXEC);
+    if (slash)
+        slash[1] = kept;
     if (fd < 0)
         return;
     fsync(fd);

@@ -55,6 +55,9 @@ int store_file_begin(struct store_file *made, const struct store_file *f, struct
 int store_file_replace(struct store_file *f, struct store_file *made, struct err *err);
 void store_file_discard(struct store_file *made);
 
-enum { STORE_FILE_BATCH = 256 };
+enum {
+    STORE_FILE_BATCH = 256,
+    STORE_FILE_NAMES = 100 /* tried for the new file: STORE.PROCESS.NUMBER.new */
+};
 
 #endif

@@ -11,7 +11,7 @@
 #include "net/store.h"
 #include "tests/test.h"
 
-static char folder[] = "build/store-XXXXXX", path[64], made[64];
+static char folder[] = "build/store-XXXXXX", path[64], made[96];
 static struct err err;
 
 static inline struct key key_of(uint32_t i)
@@ -68,11 +68,17 @@ static inline size_t size_of(void)
     return (size_t)st.st_size;
 }
 
+/* made: the i-th name of a file that is to replace the store. True. */
+static inline bool name_made(unsigned i)
+{
+    snprintf(made, sizeof(made), "%s.%ld.%u.new", path, (long)getpid(), i);
+    return true;
+}
+
 static inline void begin(void)
 {
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/store", folder);
-    snprintf(made, sizeof(made), "%s/store.new", folder);
 }
 
 #endif

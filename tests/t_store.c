@@ -1,10 +1,12 @@
 /* t_store.c - the store on disk: torn tails at every byte, flipped bits, a full disk, compaction,
  * strangers' files, no memory. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "net/store_file.h"
 #include "tests/store_help.h"
 #include "tests/torture.h"
 
@@ -214,6 +216,24 @@ static void test_read_only(void)
     CHECK(unlink(path) == 0);
 }
 
+static void leave(const char *name)
+{
+    FILE *f = fopen(name, "wb");
+    CHECK(f && fputs("not ours", f) >= 0 && fclose(f) == 0);
+}
+
+/* True where the folder holds the store and nothing else. */
+static bool alone(void)
+{
+    DIR *d = opendir(folder);
+    size_t n = 0;
+    CHECK(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n == 1;
+}
+
 /* Compaction: the youngest stay, never more than the limit, others notice the new file. */
 static void test_compaction(void)
 {
@@ -226,21 +246,26 @@ static void test_compaction(void)
         if (i % 100 == 0)
             CHECK(has(reader, i));
     }
-    CHECK(access(made, F_OK) != 0 && errno == ENOENT);
+    CHECK(alone());
     CHECK(!has(s, 0) && !has(reader, 0) && store_size(s) == store_size(reader));
     silent(s);
     store_close(reader);
     store_close(s);
     s = must_open();
     CHECK(has(s, 19999) && has(s, 19000) && !has(s, 0));
-    /* The same few answers again and again, and a leftover of a killed compaction. */
-    FILE *f = fopen(made, "wb");
-    CHECK(f && fputs("leftover", f) >= 0 && fclose(f) == 0);
+    /* The same few answers again and again; a file of the user's, and a leftover of a process that
+     * was killed while it compacted and had our number. */
+    char mine[80];
+    snprintf(mine, sizeof(mine), "%s.new", path);
+    leave(mine);
+    name_made(0);
+    leave(made);
     for (uint32_t i = 0; i < 8000; i++) {
         struct key k = key_of(i % 3);
         store_put(s, &k, i);
     }
-    CHECK(size_of() <= STORE_LEAST && has(s, 19999) && access(made, F_OK) != 0);
+    CHECK(size_of() <= STORE_LEAST && has(s, 19999) && unlink(made) == 0 && unlink(mine) == 0);
+    CHECK(alone());
     store_close(s);
     /* A smaller limit than the file was made with. */
     CHECK(store_open(&s, path, 10 * STORE_LEAST, &err) == OK);
@@ -259,7 +284,8 @@ static void test_compaction(void)
 static void test_no_compaction(void)
 {
     struct store *s = must_open();
-    CHECK(mkdir(made, 0700) == 0);
+    for (unsigned i = 0; i < STORE_FILE_NAMES; i++)
+        CHECK(name_made(i) && mkdir(made, 0700) == 0);
     for (uint32_t i = 0; i < 4000; i++)
         put(s, i);
     CHECK(size_of() <= STORE_LEAST && has(s, 0));
@@ -267,7 +293,34 @@ static void test_no_compaction(void)
     CHECK(store_note(s, &note) && strstr(note.msg, ".new") && strstr(note.msg, "cannot write"));
     CHECK(store_note(s, &note) && strstr(note.msg, "could not be kept"));
     store_close(s);
-    CHECK(rmdir(made) == 0 && unlink(path) == 0);
+    for (unsigned i = 0; i < STORE_FILE_NAMES; i++)
+        CHECK(name_made(i) && rmdir(made) == 0);
+    CHECK(unlink(path) == 0);
+}
+
+/* Named without a slash, a store lies in the folder the process is in; the name of one that cannot
+ * be made there is told with the reason. */
+static void test_bare_name(void)
+{
+    char home[4096], whole[64];
+    struct store *s;
+    CHECK(getcwd(home, sizeof(home)) && chmod(folder, 0755) == 0 && chdir(folder) == 0);
+    memcpy(whole, path, sizeof(whole));
+    memcpy(path, "answers.store", sizeof("answers.store"));
+    s = must_open();
+    for (uint32_t i = 0; i < 4000; i++)
+        put(s, i);
+    CHECK(size_of() <= STORE_LEAST && has(s, 3999) && !has(s, 0));
+    silent(s);
+    store_close(s);
+    CHECK(unlink(path) == 0);
+    bool root = geteuid() == 0; /* who may write everything */
+    CHECK(chmod(".", 0555) == 0 && (!root || seteuid(65534) == 0));
+    CHECK(store_open(&s, path, 0, &err) == ERR_IO && !s);
+    CHECK(strstr(err.msg, path) && strstr(err.msg, strerror(EACCES)));
+    CHECK(!root || seteuid(0) == 0);
+    CHECK(chdir(home) == 0 && chmod(folder, 0700) == 0);
+    memcpy(path, whole, sizeof(path));
 }
 
 /* No room beyond a certain byte, for every such byte: what is there stays whole, and later, with
@@ -346,6 +399,7 @@ int main(void)
     test_read_only();
     test_compaction();
     test_no_compaction();
+    test_bare_name();
     test_full_disk();
     test_memory();
     CHECK(rmdir(folder) == 0);

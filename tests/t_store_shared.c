@@ -80,8 +80,9 @@ static void test_killed(void)
             CHECK(has(s, round * 100000 + i)); /* what put has returned from is there */
         store_close(s);
         CHECK(size_of() <= STORE_LEAST);
+        snprintf(made, sizeof(made), "%s.%ld.0.new", path, (long)pid);
+        unlink(made); /* it may have been killed while it compacted */
     }
-    unlink(made); /* one may have been killed while it compacted */
     CHECK(unlink(path) == 0);
 }
 
@@ -101,6 +102,7 @@ static void test_replaced(void)
             struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
             const struct timespec nap = { .tv_nsec = 10000000 };
             unsigned char bytes[STORE_HEADER + STORE_RECORD];
+            name_made(0);
             int fd = open(path, O_RDWR), new = open(made, O_RDWR | O_CREAT | O_TRUNC, 0600);
             if (fd < 0 || fcntl(fd, F_SETLKW, &l) || write(pipes[1], "x", 1) != 1)
                 _exit(1);
