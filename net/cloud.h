@@ -79,8 +79,10 @@ bool cloud_api_parse(enum cloud_api *out, const char *name);
 const char *cloud_api_name(enum cloud_api api);
 
 /* Key: from the file if given, else MIZZLE_API_KEY, else OPENAI_API_KEY, else none (*key = NULL).
- * malloc'ed. ERR_IO, ERR_ARG (empty, or not one word of printable ASCII), ERR_NOMEM. */
-int cloud_key(char **key, const char *file, struct err *err);
+ * malloc'ed, for wipe_text. url: of the server it is for, or NULL. Over plain http to another
+ * machine OPENAI_API_KEY is none, and the others are noted: *note is one line for a person, or
+ * empty. ERR_IO, ERR_ARG (empty, or not one word of printable ASCII), ERR_NOMEM. */
+int cloud_key(char **key, const char *file, const char *url, struct err *note, struct err *err);
 
 /* Checks the URL and options. What must be known of the server (for CLOUD_AUTO what it speaks, one
  * that does not say is taken for openai; the model's name; whether its tokenizer is ours, with

@@ -56,6 +56,8 @@ struct cloud {
 
 /* *base: url without "/" and "/v1" at its end. ERR_ARG, ERR_NOMEM. */
 int cloud_url_check(char **base, const char *url, struct err *err);
+/* True where nobody reads along on the way: https, or this machine. */
+bool cloud_url_private(const char *url);
 /* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
 /* Keep a line for cloud_note. */

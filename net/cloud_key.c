@@ -1,10 +1,12 @@
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/base.h"
-#include "net/cloud.h"
+#include "kernels/wipe.h"
+#include "net/cloud_in.h"
 
 enum { MAX_KEY = 8192 };
 
@@ -31,39 +33,67 @@ static int keep(char **key, const char *from, char *text, size_t n, struct err *
     return OK;
 }
 
+/* Not through stdio, whose buffer nobody would wipe. */
 static int from_file(char **key, const char *path, struct err *err)
 {
     char text[MAX_KEY + 1];
-    FILE *f = fopen(path, "rb");
-    if (!f)
+    size_t n = 0;
+    ssize_t got = 1;
+    int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    size_t n = fread(text, 1, sizeof(text), f);
-    bool bad = ferror(f);
-    fclose(f);
-    int rc = bad ? err_set(err, ERR_IO, "%s: cannot be read", path)
-             : n > MAX_KEY
-                 ? err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", path, MAX_KEY)
-                 : keep(key, path, text, n, err);
-    memset(text, 0, sizeof(text));
+    while (n < sizeof(text) && got) {
+        got = read(fd, text + n, sizeof(text) - n);
+        if (got < 0 && errno != EINTR)
+            break;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    if (got < 0)
+        rc = err_set(err, ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    else if (n > MAX_KEY)
+        rc = err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", path, MAX_KEY);
+    else
+        rc = keep(key, path, text, n, err);
+    close(fd);
+    wipe(text, sizeof(text));
     return rc;
 }
 
-int cloud_key(char **key, const char *file, struct err *err)
+/* Of a variable of the environment; none where it is not set or empty. */
+static int from_environment(char **key, const char *name, struct err *err)
 {
-    static const char *const names[] = { "MIZZLE_API_KEY", "OPENAI_API_KEY" };
+    char text[MAX_KEY];
+    const char *value = getenv(name);
+    size_t n = value ? strlen(value) : 0;
+    if (!n)
+        return OK;
+    if (n > MAX_KEY)
+        return err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", name, MAX_KEY);
+    memcpy(text, value, n);
+    int rc = keep(key, name, text, n, err);
+    wipe(text, n);
+    return rc;
+}
+
+int cloud_key(char **key, const char *file, const char *url, struct err *note, struct err *err)
+{
+    bool open_way = url && !cloud_url_private(url);
     *key = NULL;
-    if (file)
-        return from_file(key, file, err);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = getenv(names[i]);
-        if (!value || !*value)
-            continue;
-        char text[MAX_KEY + 1];
-        size_t n = strlen(value);
-        if (n > MAX_KEY)
-            return err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", names[i], MAX_KEY);
-        memcpy(text, value, n);
-        return keep(key, names[i], text, n, err);
+    note->msg[0] = 0;
+    int rc = file ? from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
+    if (rc != OK || file || *key) {
+        if (*key && open_way)
+            err_set(note, OK, "the API key goes over plain http, where others can read it");
+        return rc;
     }
-    return OK;
+    /* Whoever set this one had another server in mind. */
+    rc = from_environment(key, "OPENAI_API_KEY", err);
+    if (*key && open_way) {
+        wipe_text(*key);
+        *key = NULL;
+        err_set(note, OK,
+                "OPENAI_API_KEY is not sent over plain http: only MIZZLE_API_KEY and "
+                "--cloud-key-file are");
+    }
+    return rc;
 }

@@ -1,7 +1,10 @@
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <jansson.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "kernels/base.h"
 #include "net/cloud_in.h"
@@ -53,6 +56,33 @@ static const char *url_fault(CURLU *u, const char *url)
     return NULL;
 }
 
+/* As an address or as "localhost"; curl gives IPv6 in brackets. */
+static bool is_loopback(char *host)
+{
+    struct in_addr four;
+    struct in6_addr six;
+    size_t n = strlen(host);
+    if (inet_pton(AF_INET, host, &four) == 1)
+        return ntohl(four.s_addr) >> 24 == 127;
+    if (host[0] != '[' || host[n - 1] != ']')
+        return strcasecmp(host, "localhost") == 0;
+    host[n - 1] = 0;
+    return inet_pton(AF_INET6, host + 1, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+bool cloud_url_private(const char *url)
+{
+    char *host = NULL;
+    if (strncmp(url, "https://", 8) == 0)
+        return true;
+    CURLU *u = curl_url();
+    bool fine = u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
+                !curl_url_get(u, CURLUPART_HOST, &host, 0) && is_loopback(host);
+    curl_free(host);
+    curl_url_cleanup(u);
+    return fine;
+}
+
 int cloud_url_check(char **base, const char *url, struct err *err)
 {
     if (!url || !*url)
@@ -66,11 +96,14 @@ int cloud_url_check(char **base, const char *url, struct err *err)
     if (fault)
         return err_set(err, ERR_ARG, "cloud: the URL %s%s%s", strchr(url, '@') ? "" : url,
                        strchr(url, '@') ? "" : " ", fault);
-    size_t n = strlen(url);
-    while (n && url[n - 1] == '/')
+    size_t n = strlen(url), host = (size_t)(strchr(url, ':') - url) + 1;
+    host += strspn(url + host, "/"); /* what is behind it is a path, it is none */
+    while (n > host && url[n - 1] == '/')
         n--;
-    if (n > 3 && memcmp(url + n - 3, "/v1", 3) == 0)
+    if (n >= host + 3 && memcmp(url + n - 3, "/v1", 3) == 0)
         n -= 3;
+    while (n > host && url[n - 1] == '/')
+        n--;
     *base = malloc(n + 1);
     if (!*base)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");

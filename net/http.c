@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/wipe.h"
 #include "net/http.h"
 
 enum {
@@ -137,7 +138,7 @@ static bool make_headers(struct http *h, const char *key)
             fine = fine && add_header(list, "Content-Encoding: gzip");
         fine = fine && (!key || add_header(list, line));
     }
-    memset(line, 0, size);
+    wipe(line, size);
     free(line);
     return fine;
 }
@@ -264,8 +265,11 @@ void http_close(struct http *h)
     }
     if (h->multi)
         curl_multi_cleanup(h->multi);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
+        for (struct curl_slist *line = h->headers[i]; line; line = line->next)
+            wipe(line->data, strlen(line->data)); /* one of them is the key's */
         curl_slist_free_all(h->headers[i]);
+    }
     free(h->ca);
     free(h);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/os.h"
+#include "kernels/wipe.h"
 #include "net/call.h"
 #include "net/jsonin.h"
 
@@ -185,9 +186,7 @@ void wire_close(struct wire *w)
     if (!w || wire_forked(w))
         return;
     http_close(w->http);
-    if (w->key)
-        memset(w->key, 0, strlen(w->key));
-    free(w->key);
+    wipe_text(w->key);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     free(w);

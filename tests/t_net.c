@@ -1,5 +1,5 @@
 /* The parts of the client that need no network: requests field by field against SCHEMAS, replies
- * recorded from real servers, JSON from outside, URLs and keys. */
+ * recorded from real servers, JSON from outside. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,90 +111,6 @@ static void test_lines(void)
             fprintf(stderr, "%zu: \"%s\"\n", i, out);
         CHECK(strcmp(out, cases[i].out) == 0);
     }
-}
-
-static void test_urls(void)
-{
-    static const char *const bad[] = {
-        "",           "127.0.0.1:80",        "ftp://h/",      "file:///etc/passwd",
-        "http://",    "http://a b/",         "http://h/?q=1", "http://h/#f",
-        "http://h\n", "http://name:pw@h/",   "http://n@h/",   "http://h:99999/",
-        "HTTP//h",    "http://h\xc3\xa9ro/", "http://[::1/",
-    };
-    static const char *const good[] = { "http://h", "https://h:1/v1/", "http://[::1]:8080/base",
-                                        "http://127.0.0.1:9///" };
-    struct cloud_options o = { .api = CLOUD_LLAMACPP, .vocab = 10 };
-    struct cloud *c;
-    struct err err;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        o.url = bad[i];
-        int rc = cloud_open(&c, &o, &err);
-        if (rc != ERR_ARG)
-            fprintf(stderr, "accepted: %s\n", bad[i]);
-        CHECK(rc == ERR_ARG && !c && *err.msg && !strstr(err.msg, "pw@"));
-    }
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        o.url = good[i];
-        CHECK(cloud_open(&c, &o, &err) == OK); /* a named dialect asks nothing at open */
-        uint32_t id = 77;
-        CHECK(cloud_next(c, prompt, 0, &id, &err) == ERR_ARG);
-        CHECK(cloud_next(c, (const uint32_t[]){ 10 }, 1, &id, &err) == ERR_ARG && id == 77);
-        CHECK(cloud_ledger(c)->calls == 0 && cloud_dialect(c) == CLOUD_LLAMACPP);
-        cloud_close(c);
-    }
-    o.key = "two\r\nlines: x";
-    CHECK(cloud_open(&c, &o, &err) == ERR_ARG && !strstr(err.msg, "lines"));
-    o.key = NULL;
-    o.ca = "build/no-such.pem";
-    CHECK(cloud_open(&c, &o, &err) == ERR_ARG && strstr(err.msg, "no-such.pem"));
-    o.ca = NULL;
-    o.model = "\xff";
-    CHECK(cloud_open(&c, &o, &err) == ERR_ARG);
-    enum cloud_api api;
-    CHECK(cloud_api_parse(&api, "llamacpp") && api == CLOUD_LLAMACPP);
-    CHECK(!cloud_api_parse(&api, "chat") && strcmp(cloud_api_name(CLOUD_OPENAI), "openai") == 0);
-}
-
-static int key_from(const char *text, size_t n, char **key)
-{
-    static const char path[] = "build/t_net.key";
-    struct err err = { "" };
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
-    int rc = cloud_key(key, path, &err);
-    CHECK(!rc == (*key != NULL) && !strstr(err.msg, "secret"));
-    remove(path);
-    return rc;
-}
-
-static void test_keys(void)
-{
-    static char big[10000];
-    char *key;
-    struct err err;
-    CHECK(key_from("  sk-1 \r\n", 9, &key) == OK && strcmp(key, "sk-1") == 0);
-    free(key);
-    memset(big, 'k', sizeof(big));
-    CHECK(key_from("", 0, &key) == ERR_ARG && key_from("\n", 1, &key) == ERR_ARG);
-    CHECK(key_from("secret\nsecret", 13, &key) == ERR_ARG);
-    CHECK(key_from("secret\0x", 8, &key) == ERR_ARG);
-    CHECK(key_from("secret\xc3\xa9", 8, &key) == ERR_ARG);
-    CHECK(key_from(big, sizeof(big), &key) == ERR_ARG);
-    CHECK(cloud_key(&key, "build/no-such-key", &err) == ERR_IO && !key);
-    unsetenv("MIZZLE_API_KEY");
-    unsetenv("OPENAI_API_KEY");
-    CHECK(cloud_key(&key, NULL, &err) == OK && !key);
-    setenv("OPENAI_API_KEY", "second", 1);
-    CHECK(cloud_key(&key, NULL, &err) == OK && strcmp(key, "second") == 0);
-    free(key);
-    setenv("MIZZLE_API_KEY", "first", 1);
-    CHECK(cloud_key(&key, NULL, &err) == OK && strcmp(key, "first") == 0);
-    free(key);
-    setenv("MIZZLE_API_KEY", "", 1);
-    CHECK(cloud_key(&key, NULL, &err) == OK && strcmp(key, "second") == 0);
-    free(key);
-    unsetenv("MIZZLE_API_KEY");
-    unsetenv("OPENAI_API_KEY");
 }
 
 /* A file of the third-party data: its text; NULL where the data is absent. */
@@ -369,8 +285,6 @@ int main(void)
     test_buf();
     test_requests();
     test_lines();
-    test_urls();
-    test_keys();
     test_replies();
     test_cut_prompt();
     test_messages();

@@ -6,6 +6,7 @@
 
 #include "kernels/base.h"
 #include "kernels/os.h"
+#include "kernels/wipe.h"
 #include "model/tokenizer.h"
 #include "net/cloud.h"
 #include "net/jsonin.h"
@@ -75,8 +76,7 @@ static int look(const char *url, const struct tokenizer *tokenizer, struct err *
     struct cloud *c = NULL;
     struct cloud_info info;
     struct trip t = { 0 };
-    int rc = cloud_link_options(&o, &key, tokenizer, false, err);
-    o.url = url;
+    int rc = cloud_link_options(&o, &key, url, tokenizer, false, err);
     if (rc == OK)
         rc = cloud_open(&c, &o, err);
     if (rc == OK)
@@ -90,7 +90,7 @@ static int look(const char *url, const struct tokenizer *tokenizer, struct err *
     if (rc == OK)
         show(url, &info, &t);
     cloud_close(c);
-    free(key);
+    wipe_text(key);
     return rc;
 }
 

@@ -21,11 +21,13 @@ static unsigned at_most_a_day(size_t ms)
     return ms < DAY_MS ? (unsigned)ms : DAY_MS;
 }
 
-int cloud_link_options(struct cloud_options *o, char **key, const struct tokenizer *t, bool own,
-                       struct err *err)
+int cloud_link_options(struct cloud_options *o, char **key, const char *url,
+                       const struct tokenizer *t, bool own, struct err *err)
 {
+    struct err note = { "" };
     *key = NULL;
     *o = (struct cloud_options){
+        .url = url,
         .model = cloud_opts.model,
         .ca = cloud_opts.ca,
         .timeout_ms = at_most_a_day(cloud_opts.timeout_ms),
@@ -47,8 +49,10 @@ int cloud_link_options(struct cloud_options *o, char **key, const struct tokeniz
                        CLOUD_MAX_TOKENS, cloud_opts.tokens);
     /* A dialect that is named needs no answer before the first call. */
     o->background = o->api != CLOUD_AUTO;
-    int rc = own ? OK : cloud_key(key, cloud_opts.key_file, err);
+    int rc = own ? OK : cloud_key(key, cloud_opts.key_file, url, &note, err);
     o->key = *key;
+    if (*note.msg)
+        fprintf(stderr, "mizzle: %s\n", note.msg);
     return rc;
 }
 

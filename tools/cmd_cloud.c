@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/wipe.h"
 #include "net/cloud.h"
 #include "tools/cloud_check.h"
 #include "tools/cmd.h"
@@ -160,9 +161,10 @@ static bool asks_for_faults(void)
 static int read_key(char **key, struct err *err)
 {
     const char *env = getenv("MIZZLE_SERVER_KEY");
+    struct err note;
     *key = NULL;
     if (key_file)
-        return cloud_key(key, key_file, err);
+        return cloud_key(key, key_file, NULL, &note, err);
     if (!env || !*env)
         return OK;
     size_t n = strlen(env);
@@ -213,7 +215,7 @@ static int run(int argc, char **argv)
         return cmd_fail("cloud", rc, &err);
     o.key = key;
     status = serve(&o);
-    free(key);
+    wipe_text(key);
     return status;
 }
 

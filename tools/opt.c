@@ -42,7 +42,8 @@ const struct opt_group opt_cloud = {
         { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
           "model to ask for (default: the first one the server lists)" },
         { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
-          "file with the API key (default: MIZZLE_API_KEY, else OPENAI_API_KEY)" },
+          "file with the API key (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which goes over "
+          "https or to this machine alone)" },
         { "--cloud-ca", NULL, OPT_STR, &cloud_opts.ca, "FILE",
           "PEM file of a private certificate authority" },
         { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",

@@ -11,6 +11,7 @@
 #include "kernels/cpu.h"
 #include "kernels/openblas.h"
 #include "kernels/pool.h"
+#include "kernels/wipe.h"
 #include "tools/cloud_link.h"
 #include "tools/opt.h"
 #include "tools/progress.h"
@@ -175,14 +176,13 @@ static int connect_cloud(struct routing *r, const struct engine *e, const char *
 {
     char *key;
     struct cloud_options o;
-    int rc = cloud_link_options(&o, &key, e->tokenizer, r->server || !url, err);
-    o.url = url;
+    int rc = cloud_link_options(&o, &key, url, e->tokenizer, r->server || !url, err);
     o.caches = r->keep.caches;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
     if (rc == OK && (r->required || keep_wants_model(&r->keep)))
         rc = cloud_ready(r->cloud, err);
-    free(key);
+    wipe_text(key);
     if (rc == OK)
         cloud_link_notes(r->cloud);
     if (rc == OK && keep_wants_model(&r->keep))

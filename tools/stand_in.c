@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
+#include "kernels/wipe.h"
 #include "tools/setting.h"
 #include "tools/stand_in.h"
 #include "tools/stand_in_engine.h"
@@ -242,14 +243,6 @@ static void drain(struct stand_in *s)
     MHD_stop_daemon(s->daemon);
 }
 
-/* Frees a secret. */
-static void wipe(char *text)
-{
-    if (text)
-        memset(text, 0, strlen(text));
-    free(text);
-}
-
 void stand_in_close(struct stand_in *s)
 {
     if (!s)
@@ -262,8 +255,8 @@ void stand_in_close(struct stand_in *s)
     stand_in_draw_close(s->serve.draw);
     stand_in_hold_close(&s->serve.hold);
     pthread_mutex_destroy(&s->serve.parser);
-    wipe(s->serve.key);
-    wipe(s->tls_key);
+    wipe_text(s->serve.key);
+    wipe_text(s->tls_key);
     free(s->tls_cert);
     free(s);
 }
