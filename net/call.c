@@ -227,12 +227,14 @@ static int status_error(const struct wire *w, const struct wire_call *call,
     }
     json_t *root;
     struct err ignored;
-    err_set(&low, code, "status %ld", s);
-    if (jsonin_parse(&root, t->body.p, t->body.n, &ignored) == OK) {
-        const char *text = dialect_message(root);
-        if (text)
-            err_set(&low, code, "status %ld: %s", s, text);
-    }
+    const char *text = NULL, *hint = "";
+    if (s == 401)
+        hint = w->key ? " (the API key that was sent is not accepted)"
+                      : " (no API key was sent: give one with --cloud-key-file or in "
+                        "MIZZLE_API_KEY)";
+    if (jsonin_parse(&root, t->body.p, t->body.n, &ignored) == OK)
+        text = dialect_message(root);
+    err_set(&low, code, "status %ld%s%.*s%s", s, text ? ": " : "", MESSAGE, text ? text : "", hint);
     json_decref(root);
     return wire_error(w, err, code, call->url, &low);
 }

@@ -16,7 +16,9 @@ enum {
     STOP_SLICE_MS = 20, /* how often an interruption is looked for */
     IDLE_MS = 600 * 1000,
     MESSAGE = 300,
-    PART_OF_KEY = 6, /* so much of its beginning is blotted out, too: the rest may be cut off */
+    /* So many characters of the key in a row are blotted out; of its beginning fewer. */
+    PART_OF_KEY = 8,
+    BEGINNING_OF_KEY = 6,
 };
 
 void wire_lock(struct wire *w)
@@ -224,21 +226,32 @@ void wire_free(struct wire_call *call)
     free(call);
 }
 
+/* How many characters at the beginning of text[n] are to be hidden, as the key has them, too. */
+static size_t wire_secret(const char *key, const char *text, size_t n)
+{
+    size_t most = 0, k = key ? strlen(key) : 0;
+    for (size_t at = 0; at < k; at++) {
+        size_t same = 0, least = at ? PART_OF_KEY : BEGINNING_OF_KEY;
+        while (same < n && at + same < k && text[same] == key[at + same])
+            same++;
+        if (same > most && (same >= least || same == k))
+            most = same;
+    }
+    return most;
+}
+
 int wire_error(const struct wire *w, struct err *err, int code, const char *url,
                const struct err *low)
 {
     struct buf clean = { 0 };
     char line[MESSAGE];
     const char *text = low->msg;
-    size_t n = strlen(text), k = w->key ? strlen(w->key) : 0;
+    size_t n = strlen(text);
     for (size_t i = 0; i < n;) {
-        size_t same = 0;
-        while (same < k && i + same < n && text[i + same] == w->key[same])
-            same++;
-        bool secret = same && (same == k || same >= PART_OF_KEY);
+        size_t secret = wire_secret(w->key, text + i, n - i);
         if (!buf_add(&clean, secret ? "***" : text + i, secret ? 3 : 1))
             break;
-        i += secret ? same : 1;
+        i += secret ? secret : 1;
     }
     jsonin_line(line, sizeof(line), clean.p ? clean.p : "", clean.n);
     buf_free(&clean);

@@ -86,6 +86,9 @@ static const struct fault faults[] = {
       "abort" },
     { "error as success", RUDE_CLOSE, UNTIL_END "{\"error\":{\"message\":\"over\\nloaded\"}}",
       ERR_NET, "over" },
+    { "the end of the key", RUDE_CLOSE,
+      UNTIL_END "{\"error\":{\"message\":\"no (23456789), st-0123456 or 3456789\"}}", ERR_NET,
+      "no (***), *** or 3456789" },
     { "wrong version", RUDE_CLOSE, "HTTP/9.9 200 OK\r\n\r\n" GOOD_BODY, ERR_NET, "" },
     { "no HTTP", RUDE_CLOSE, "SSH-2.0-OpenSSH_9.2\r\n", ERR_NET, "" },
     { "HTTP/0.9", RUDE_CLOSE, GOOD_BODY, ERR_NET, "" },
@@ -105,7 +108,8 @@ static const struct fault faults[] = {
       "HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", ERR_NET,
       "not followed" },
     { "400", RUDE_KEEP, STATUS("400 Bad Request"), ERR_REMOTE, "400: reason ***" },
-    { "401", RUDE_KEEP, STATUS("401 Unauthorized"), ERR_REMOTE, "401: reason ***" },
+    { "401", RUDE_KEEP, STATUS("401 Unauthorized"), ERR_REMOTE,
+      "401: reason ***  (the API key that was sent is not accepted)" },
     { "403", RUDE_KEEP, STATUS("403 Forbidden"), ERR_REMOTE, "403" },
     { "404", RUDE_KEEP, STATUS("404 Not Found"), ERR_REMOTE, "404" },
     { "408", RUDE_CLOSE, STATUS("408 Request Timeout"), ERR_NET, "408" },
@@ -333,6 +337,33 @@ static void test_request(void)
 
 /* CLOUD_AUTO: what the server says about itself decides; one that answers nothing useful is taken
  * for openai, one that refuses is not used. */
+/* Without a key, 401 says where one is given, behind the server's own words however long. */
+static void test_no_key(void)
+{
+    static char reply[1200];
+    char url[64], words[900];
+    struct err err = { "" };
+    struct cloud *c;
+    uint32_t id;
+    memset(words, 'w', sizeof(words) - 1);
+    words[sizeof(words) - 1] = 0;
+    for (int i = 0; i < 2; i++) {
+        snprintf(reply, sizeof(reply),
+                 "HTTP/1.1 401 Unauthorized\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}",
+                 (i ? strlen(words) : 2) + 12, i ? words : "no");
+        rude_play(server, &(struct rude_part){ RUDE_KEEP, reply, 0 });
+        snprintf(url, sizeof(url), url_form, rude_port(server));
+        const struct cloud_options o = { .url = url, .api = CLOUD_LLAMACPP, .vocab = 1000 };
+        CHECK(cloud_open(&c, &o, &err) == OK);
+        CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_REMOTE);
+        if (!strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"))
+            fprintf(stderr, "%s\n", err.msg);
+        CHECK(strstr(err.msg, i ? "401: www" : "401: no (no API key was sent") &&
+              strstr(err.msg, "--cloud-key-file or in MIZZLE_API_KEY)"));
+        cloud_close(c);
+    }
+}
+
 static void test_probe(void)
 {
 #define MODELS(owner) UNTIL_END "{\"data\":[{\"id\":\"m1\",\"owned_by\":\"" owner "\"}]}"
@@ -413,6 +444,7 @@ int main(void)
     test_interrupted();
     test_deep();
     test_request();
+    test_no_key();
     test_probe();
     test_torture();
     rude_close(server);
