@@ -1,8 +1,13 @@
 #include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "kernels/wipe.h"
 #include "net/http.h"
@@ -11,6 +16,7 @@ enum {
     MAX_HEADERS = 64 << 10, /* of one reply, informational ones included */
     CONNECT_MS = 60 * 1000,
     KEPT = 64, /* idle connections at most */
+    MAX_CA = 4 << 20,
 };
 
 struct http_hold { /* one curl handle, used again and again */
@@ -211,19 +217,33 @@ static struct http_hold *hold_open(struct http *h)
     return new;
 }
 
-/* A line of a PEM file that begins a certificate. libcurl itself looks at the file when it first
- * connects, which is late for a usage error. */
-static bool holds_certificate(const char *path)
+/* A line of a PEM file begins a certificate. libcurl itself looks at the file when it first
+ * connects, which is late for a usage error, and reads all of it, so that it must have an end. */
+static int http_check_ca(const char *path, struct err *err)
 {
     char line[128];
+    struct stat st;
     bool found = false;
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return false;
-    while (!found && fgets(line, sizeof(line), f))
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (!f || fstat(fd, &st)) {
+        err_set(err, ERR_ARG, "%s: %s", path, strerror(errno));
+        if (f)
+            fclose(f);
+        else if (fd >= 0)
+            close(fd);
+        return ERR_ARG;
+    }
+    bool fits = S_ISREG(st.st_mode) && st.st_size <= MAX_CA;
+    while (fits && !found && fgets(line, sizeof(line), f))
         found = !strncmp(line, "-----BEGIN ", 11) && strstr(line, "CERTIFICATE-----");
     fclose(f);
-    return found;
+    if (!fits)
+        return err_set(err, ERR_ARG,
+                       "%s: expected a regular file of at most %d MiB with certificates to trust",
+                       path, MAX_CA >> 20);
+    return found ? OK
+                 : err_set(err, ERR_ARG, "%s: expected certificates to trust, in PEM form", path);
 }
 
 int http_open(struct http **out, const struct http_options *o, struct err *err)
@@ -233,8 +253,8 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     if (global_state)
         return err_set(err, ERR_NOMEM, "cloud: libcurl does not start: %s",
                        curl_easy_strerror(global_state));
-    if (o->ca && !holds_certificate(o->ca))
-        return err_set(err, ERR_ARG, "%s: expected certificates to trust, in PEM form", o->ca);
+    if (o->ca && http_check_ca(o->ca, err) != OK)
+        return ERR_ARG;
     struct http *h = calloc(1, sizeof(*h));
     if (!h)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
@@ -244,13 +264,17 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     h->ca = o->ca ? malloc(ca_size) : NULL;
     if (h->ca)
         memcpy(h->ca, o->ca, ca_size);
-    if (h->multi && (h->ca || !o->ca) && make_headers(h, o->key) &&
+    /* Without a descriptor to be woken by, libcurl goes on, and a call would wait as long as it. */
+    bool wakes = h->multi && !curl_multi_wakeup(h->multi);
+    if (wakes && (h->ca || !o->ca) && make_headers(h, o->key) &&
         !curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT) && hold_open(h)) {
         *out = h;
         return OK;
     }
+    bool memory = !h->multi || wakes;
     http_close(h);
-    return err_set(err, ERR_NOMEM, "cloud: out of memory");
+    return memory ? err_set(err, ERR_NOMEM, "cloud: out of memory")
+                  : err_set(err, ERR_NET, "cloud: no file descriptor is left (see ulimit -n)");
 }
 
 void http_close(struct http *h)
@@ -398,7 +422,9 @@ struct http_try *http_ended(struct http *h)
 
 void http_wait(struct http *h, int ms)
 {
-    curl_multi_poll(h->multi, NULL, 0, ms, NULL);
+    const struct timespec nap = { .tv_nsec = 10000000 };
+    if (curl_multi_poll(h->multi, NULL, 0, ms, NULL) && ms)
+        nanosleep(&nap, NULL); /* it did not wait: do not turn at full speed */
 }
 
 void http_wake(struct http *h)

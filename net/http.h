@@ -54,7 +54,7 @@ struct http_request {
     bool once;  /* never sent twice, whatever becomes of the connection */
 };
 
-/* ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used. */
+/* ERR_NOMEM; ERR_ARG: the key or the CA file cannot be used; ERR_NET: no descriptor is left. */
 int http_open(struct http **out, const struct http_options *o, struct err *err);
 /* No transfers may be out. Not in a forked child: its connections are the parent's. NULL is fine.
  */

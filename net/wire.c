@@ -14,7 +14,7 @@
 
 enum {
     STOP_SLICE_MS = 20, /* how often an interruption is looked for */
-    IDLE_MS = 600 * 1000,
+    IDLE_MS = 1000,     /* a wake-up that was lost delays a call by no more */
     MESSAGE = 300,
     /* So many characters of the key in a row are blotted out; of its beginning fewer. */
     PART_OF_KEY = 8,

@@ -70,7 +70,7 @@ struct wire_options {
     const _Atomic int *stop; /* may be NULL */
 };
 
-/* ERR_NOMEM, ERR_ARG. */
+/* ERR_NOMEM, ERR_ARG, ERR_NET. */
 int wire_open(struct wire **out, const struct wire_options *o, struct err *err);
 /* Ends all calls with ERR_STOP, and the thread. wire_submit then ends at once what it is given. */
 void wire_stop(struct wire *w);
