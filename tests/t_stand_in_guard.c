@@ -1,5 +1,6 @@
 /* What the stand-in lets in: compressed bodies up to a size, keys, TLS; and that damaged, endless
  * and half-sent requests cost it nothing. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -198,6 +199,96 @@ static void test_chunks(void)
     close(fd);
 }
 
+/* The status of what is sent as it stands; the connection is not kept. */
+static int raw_status(const char *bytes, size_t n)
+{
+    struct plain_reply *r = malloc(sizeof(*r));
+    char more[16];
+    CHECK(r);
+    int fd = plain_open(stand_in_port(server));
+    plain_send(fd, bytes, n);
+    plain_get(fd, r, 30000);
+    int status = r->status;
+    CHECK(recv(fd, more, sizeof(more), 0) <= 0);
+    close(fd);
+    plain_free(r);
+    free(r);
+    return status;
+}
+
+/* What a proxy in front of the server may read otherwise is refused: two lengths of one body, a
+ * path with an end inside. */
+static void test_strict(void)
+{
+    static const char both[] =
+        "POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n1e\r\n{\"prompt\":[1,2],\"n_predict\":1}\r\n0\r\n\r\n";
+    CHECK(raw_status(both, sizeof(both) - 1) == 400);
+    CHECK(get_status("GET", "/health", NULL) == 200);
+    CHECK(get_status("GET", "/%68ealth", NULL) == 200);
+    CHECK(get_status("GET", "/health%00", NULL) == 404);
+    CHECK(get_status("GET", "/health%00/../x", NULL) == 404);
+}
+
+/* Sends first, then one byte again and again. True where the server ends that. */
+static bool drips(const char *first, char byte)
+{
+    const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+    char sink[4096];
+    int fd = plain_open(stand_in_port(server));
+    bool ended = false;
+    plain_send(fd, first, strlen(first));
+    for (int i = 0; i < 1500 && !ended; i++) {
+        nanosleep(&pause, NULL);
+        ssize_t got = recv(fd, sink, sizeof(sink), MSG_DONTWAIT);
+        ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK) ||
+                send(fd, &byte, 1, MSG_NOSIGNAL) != 1;
+    }
+    close(fd);
+    return ended;
+}
+
+/* A byte now and then does not hold a place for ever: the whole request has a deadline. */
+static void test_drip(void)
+{
+    static const char post[] =
+        "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    char line[512];
+    serve((struct stand_in_options){ .patience_ms = 200 });
+    CHECK(drips("", 'G'));
+    CHECK(drips("GET /health HTTP/1.1\r\nA: ", 'x'));
+    CHECK(drips("GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /health HTTP/1.1\r\nA: ", 'x'));
+    CHECK(drips("POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", ' '));
+    snprintf(line, sizeof(line), "%s5;x=", post);
+    CHECK(drips(line, 'y'));
+    snprintf(line, sizeof(line), "%s2\r\n{}\r\n0\r\nA: ", post);
+    CHECK(drips(line, 'x'));
+    /* Time to compute and to send is none of it. */
+    stand_in_close(server);
+    serve((struct stand_in_options){ .patience_ms = 200, .latency_ms = 500 });
+    CHECK(get_status("POST", "/completion", NULL) == 200);
+    stand_in_close(server);
+}
+
+/* Where others reach it, the server wants a key. */
+static void test_hosts(void)
+{
+    static const char *const open_to_all[] = { "0.0.0.0", "::", "192.0.2.1" };
+    static const char *const near[] = { "127.0.0.1", "127.0.0.2", "localhost" };
+    struct stand_in *s;
+    struct err err;
+    for (size_t i = 0; i < 3; i++) {
+        const struct stand_in_options o = { .model = model, .host = open_to_all[i], .threads = 1 };
+        CHECK(stand_in_open(&s, &o, &err) == ERR_ARG && !s);
+        CHECK(strstr(err.msg, open_to_all[i]) && strstr(err.msg, "--api-key-file"));
+        serve((struct stand_in_options){ .host = near[i] });
+        stand_in_close(server);
+    }
+    serve((struct stand_in_options){ .host = "0.0.0.0", .key = "sesame" });
+    CHECK(get_status("GET", "/health", NULL) == 200);
+    stand_in_close(server);
+}
+
 static void test_gone(void)
 {
     static const char alert[] = "\x15\x03\x03\x00\x1a", hello[] = "POST / HTTP/1.1\r\n";
@@ -280,10 +371,13 @@ int main(void)
     test_gzip();
     test_rude();
     test_chunks();
+    test_strict();
     stand_in_close(server);
     test_keys();
     test_media();
     test_gone();
+    test_drip();
+    test_hosts();
     bool tls = make_certificate();
     if (tls)
         test_tls();

@@ -30,7 +30,8 @@ static const struct opt_group server_opts = {
     (const struct opt[]){
         { "--port", NULL, OPT_SIZE, &port, "N",
           "port to listen on; 0: a free one (default: 8080)" },
-        { "--host", NULL, OPT_STR, &host, "ADDR", "address to listen on (default: 127.0.0.1)" },
+        { "--host", NULL, OPT_STR, &host, "ADDR",
+          "address to listen on; one that others reach needs a key (default: 127.0.0.1)" },
         { "--api", NULL, OPT_STR, &api, "NAME",
           "server to play: openai (vLLM), sglang, llamacpp, or all, where the path decides "
           "(default: all)" },

@@ -16,12 +16,11 @@
 #include "tools/setting.h"
 #include "tools/stand_in.h"
 #include "tools/stand_in_engine.h"
-#include "tools/stand_in_send.h"
 #include "tools/stand_in_serve.h"
 
 enum {
     CONNECTIONS = 512,
-    IDLE_SECONDS = 60,
+    IDLE_SECONDS = 60, /* without a byte, in either direction */
     GRACE_MS = 2000,
     STACK = 512 << 10,
     PEM_MAX = 256 << 10,
@@ -53,7 +52,14 @@ static int try_listen(const struct addrinfo *a)
     return -1;
 }
 
-static int listen_on(struct stand_in *s, const char *host, unsigned port, struct err *err)
+static bool is_loopback(const struct sockaddr *at)
+{
+    if (at->sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
+    return ntohl(((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr) >> 24 == 127;
+}
+
+static int listen_on(struct stand_in *s, const char *host, unsigned port, bool key, struct err *err)
 {
     struct addrinfo *found, hints = { .ai_family = AF_UNSPEC,
                                       .ai_socktype = SOCK_STREAM,
@@ -65,9 +71,15 @@ static int listen_on(struct stand_in *s, const char *host, unsigned port, struct
     if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, service, &hints, &found))
         return err_set(err, ERR_ARG, "host: expected an IP address of this machine, found %s",
                        host);
-    s->listener = try_listen(found);
+    bool safe = key || is_loopback(found->ai_addr);
+    s->listener = safe ? try_listen(found) : -1;
     int why = errno;
     freeaddrinfo(found);
+    if (!safe)
+        return err_set(err, ERR_ARG,
+                       "host %s: others reach it, so it needs a key: --api-key-file or "
+                       "MIZZLE_SERVER_KEY",
+                       host);
     if (s->listener < 0)
         return err_set(err, ERR_NET, "cannot listen on %s port %u: %s", host, port, strerror(why));
     struct sockaddr_storage at;
@@ -152,6 +164,13 @@ static void quiet(void *arg, const char *format, va_list args)
     (void)arg, (void)format, (void)args;
 }
 
+/* A path with an end inside, as C has it, is left as it is, and so nothing that is served. */
+static size_t unescape(void *arg, struct MHD_Connection *c, char *text)
+{
+    (void)arg, (void)c;
+    return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 static int start_daemon(struct stand_in *s, const struct stand_in_options *o, struct err *err)
 {
     struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
@@ -162,8 +181,9 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
     s->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, stand_in_serve_request, &s->serve, MHD_OPTION_EXTERNAL_LOGGER, quiet,
         NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
-        stand_in_serve_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION, stand_in_send_connection,
-        NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        stand_in_serve_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION, stand_in_watch_connection,
+        &s->serve.watch, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)(needs_headers(&o->faults) ? MORE_HEADERS : HEADERS), MHD_OPTION_ARRAY,
@@ -182,11 +202,13 @@ static int start(struct stand_in *s, const struct stand_in_options *o, const cha
     struct stand_in_serve *serve = &s->serve;
     int rc = read_tls(s, o, err);
     if (rc == OK)
-        rc = listen_on(s, o->host ? o->host : "127.0.0.1", o->port, err);
+        rc = listen_on(s, o->host ? o->host : "127.0.0.1", o->port, o->key != NULL, err);
     if (rc == OK)
         rc = stand_in_engine_open(&serve->api.engine, path, o, err);
     if (rc)
         return rc;
+    if (!stand_in_watch_open(&serve->watch, o->patience_ms))
+        return err_set(err, ERR_NOMEM, "cloud: no thread can be started");
     serve->draw = stand_in_draw_open(o->seed);
     if (o->key)
         serve->key = malloc(strlen(o->key) + 1);
@@ -251,6 +273,7 @@ void stand_in_close(struct stand_in *s)
         drain(s);
     if (s->listener >= 0)
         close(s->listener);
+    stand_in_watch_close(&s->serve.watch);
     stand_in_engine_close(s->serve.api.engine);
     stand_in_draw_close(s->serve.draw);
     stand_in_hold_close(&s->serve.hold);

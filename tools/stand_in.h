@@ -31,11 +31,12 @@ struct stand_in_options {
     const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
     enum stand_in_server server;    /* which one is played */
     size_t threads;                 /* of the engine; 0: all processors */
-    size_t workers; /* questions computed at a time, one thread each; 1: one by all threads;
-                       0: 1 for models over 64 MiB, else one a thread */
-    size_t slots;   /* texts kept; 0: as many as fit into 512 MiB, 4 to 64 */
-    size_t queue;   /* questions that may wait for a slot; 0: 256 */
-    unsigned port;  /* 0: a free one */
+    size_t workers;       /* questions computed at a time, one thread each; 1: one by all threads;
+                             0: 1 for models over 64 MiB, else one a thread */
+    size_t slots;         /* texts kept; 0: as many as fit into 512 MiB, 4 to 64 */
+    size_t queue;         /* questions that may wait for a slot; 0: 256 */
+    unsigned port;        /* 0: a free one */
+    unsigned patience_ms; /* for a client to send a request; 0: 60,000 */
     unsigned latency_ms, jitter_ms; /* as in struct stand_in_net (stand_in_draw.h) */
     uint64_t up, down;              /* bytes a second of a connection; 0: no limit */
     double loss;                    /* share of packets, 0 to 1 */

@@ -1,6 +1,5 @@
 #include "tools/stand_in_send.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/os.h"
@@ -69,26 +68,4 @@ struct MHD_Response *stand_in_send_response(struct stand_in_send *s, bool length
 {
     uint64_t size = length ? (uint64_t)s->blanks + s->bytes.n : MHD_SIZE_UNKNOWN;
     return MHD_create_response_from_callback(size, BLOCK, read_bytes, s, NULL);
-}
-
-void stand_in_send_connection(void *arg, struct MHD_Connection *c, void **state,
-                              enum MHD_ConnectionNotificationCode what)
-{
-    (void)arg, (void)c;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *state = calloc(1, sizeof(bool)); /* true after the first request */
-        return;
-    }
-    free(*state);
-    *state = NULL;
-}
-
-bool stand_in_send_first(struct MHD_Connection *c)
-{
-    const union MHD_ConnectionInfo *state =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    bool *known = state ? state->socket_context : NULL, first = known && !*known;
-    if (known)
-        *known = true;
-    return first;
 }

@@ -35,9 +35,4 @@ void stand_in_send_begin(struct stand_in_send *s);
 /* Of a whole answer; chunked where it is made while it is sent, or length is false. */
 struct MHD_Response *stand_in_send_response(struct stand_in_send *s, bool length);
 
-/* Callback of libmicrohttpd for each connection, and whether this request is its first one. */
-void stand_in_send_connection(void *arg, struct MHD_Connection *c, void **state,
-                              enum MHD_ConnectionNotificationCode what);
-bool stand_in_send_first(struct MHD_Connection *c);
-
 #endif

@@ -8,6 +8,7 @@
 #include "kernels/base.h"
 #include "kernels/os.h"
 #include "net/jsonin.h"
+#include "tools/stand_in_admit.h"
 #include "tools/stand_in_body.h"
 #include "tools/stand_in_engine.h"
 #include "tools/stand_in_say.h"
@@ -21,7 +22,6 @@ enum {
     MAX_WASTE = 64 << 20,   /* of a body that is too large and read all the same */
     LARGE_BODY = 64 << 10,
     HUGE_HEADER = 100 << 10,
-    SECONDS = 60, /* for a body to arrive */
 };
 
 struct exchange {
@@ -30,7 +30,8 @@ struct exchange {
     int fd;
     enum stand_in_server server;
     const char *path;
-    uint64_t start, due; /* due: when the bytes so far have come at --bandwidth */
+    uint64_t start, due, until; /* due: when the bytes so far have come at --bandwidth; until: when
+                                   all must be there */
     struct buf body;
     size_t received, claimed;
     struct stand_in_no no; /* of the body */
@@ -310,32 +311,6 @@ static enum MHD_Result complete(struct exchange *x)
     return x->ask.stream ? stream(x) : whole(x, &t);
 }
 
-/* Compares all of it whatever differs, so that time tells nothing. */
-static bool same_key(const char *sent, const char *key)
-{
-    size_t n = strlen(sent), k = strlen(key), differ = n ^ k;
-    for (size_t i = 0; i < n; i++)
-        differ |= (unsigned char)sent[i] ^ (unsigned char)key[k ? i % k : 0];
-    return differ == 0;
-}
-
-static bool allowed_in(const struct exchange *x)
-{
-    const char *sent = MHD_lookup_connection_value(x->c, MHD_HEADER_KIND, "Authorization");
-    return sent && strncmp(sent, "Bearer ", 7) == 0 && same_key(sent + 7, x->s->key);
-}
-
-/* vLLM and SGLang read a /v1 body only if it is said to be JSON. */
-static bool wrong_media(const struct exchange *x)
-{
-    const char *type = MHD_lookup_connection_value(x->c, MHD_HEADER_KIND, "Content-Type");
-    if (x->s->api.server != STAND_IN_OPENAI && x->s->api.server != STAND_IN_SGLANG)
-        return false;
-    return strncmp(x->path, "/v1/", 4) == 0 &&
-           (!type || strncmp(type, "application/json", 16) != 0 ||
-            (type[16] && type[16] != ';' && type[16] != ' '));
-}
-
 /* Parses and reads the body. */
 static void parse_body(struct exchange *x, const struct stand_in_route *r, json_t **reply,
                        struct stand_in_no *no)
@@ -369,7 +344,7 @@ static void read_body(struct exchange *x, const struct stand_in_route *r, json_t
                       struct stand_in_no *no)
 {
     const char *encoding = MHD_lookup_connection_value(x->c, MHD_HEADER_KIND, "Content-Encoding");
-    if (wrong_media(x))
+    if (!stand_in_admit_media(x->c, x->s->api.server, x->path))
         stand_in_error_set(no, WRONG_TYPE,
                            "Unsupported Media Type: Only 'application/json' is allowed");
     else if (encoding && !claim_unpacked(x))
@@ -394,7 +369,12 @@ static enum MHD_Result respond(struct exchange *x, const char *method)
     struct stand_in_no no = { .what = WRONG_NOTHING };
     json_t *reply = NULL;
     const struct stand_in_route *r = stand_in_api_find(&s->api, method, x->path, &x->server, &no);
-    if (s->key && !(r && r->open) && !allowed_in(x))
+    if (!stand_in_admit_length(x->c))
+        return answer(x,
+                      stand_in_error_status(x->server, 400,
+                                            "Content-Length and Transfer-Encoding: expected one"),
+                      "Connection", "close");
+    if (s->key && !(r && r->open) && !stand_in_admit_key(x->c, s->key))
         no.what = WRONG_KEY;
     else if (r && x->no.what)
         no = x->no;
@@ -419,10 +399,12 @@ static bool receive(struct exchange *x, const char *data, size_t n)
     struct stand_in_serve *s = x->s;
     uint64_t now = os_now_ns();
     x->received += n;
-    if (x->received > MAX_WASTE || (!s->net.up && now > x->start + SECONDS * UINT64_C(1000000000)))
+    if (x->received > MAX_WASTE)
         return false;
     if (s->net.up) {
-        x->due = (x->due > now ? x->due : now) + n * UINT64_C(1000000000) / s->net.up;
+        uint64_t takes = n * UINT64_C(1000000000) / s->net.up;
+        x->due = (x->due > now ? x->due : now) + takes;
+        stand_in_watch_until(&s->watch, x->c, x->until += takes);
         if (!stand_in_hold_until(&s->hold, x->fd, x->due))
             return false;
     }
@@ -457,7 +439,9 @@ static struct exchange *begin(struct stand_in_serve *s, struct MHD_Connection *c
     x->start = os_now_ns();
     if (s->net.up && header)
         x->due = x->start + header->header_size * UINT64_C(1000000000) / s->net.up;
-    if (stand_in_send_first(c))
+    x->until = (x->due ? x->due : x->start) + s->watch.patience;
+    stand_in_watch_until(&s->watch, c, x->until);
+    if (stand_in_watch_first(c))
         x->trips = s->net.trips * (uint64_t)s->net.latency_ms * 1000000;
     stand_in_hold_enter(&s->hold);
     return x;
@@ -473,8 +457,10 @@ enum MHD_Result stand_in_serve_request(void *arg, struct MHD_Connection *c, cons
         return *state ? MHD_YES : MHD_NO;
     }
     struct exchange *x = *state;
-    if (!*n)
+    if (!*n) {
+        stand_in_watch_until(&x->s->watch, c, 0);
         return respond(x, method);
+    }
     bool go_on = receive(x, data, *n);
     *n = 0;
     return go_on ? MHD_YES : MHD_NO;
@@ -485,9 +471,10 @@ void stand_in_serve_done(void *arg, struct MHD_Connection *c, void **state,
 {
     struct stand_in_serve *s = arg;
     struct exchange *x = *state;
-    (void)c, (void)why;
+    (void)why;
     if (!x)
         return;
+    stand_in_watch_until(&s->watch, c, os_now_ns() + s->watch.patience); /* for the next one */
     *state = NULL;
     stand_in_engine_drop(x->job);
     stand_in_say_end(&x->say);

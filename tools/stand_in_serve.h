@@ -8,10 +8,12 @@
 #include "tools/stand_in_draw.h"
 #include "tools/stand_in_fault.h"
 #include "tools/stand_in_hold.h"
+#include "tools/stand_in_watch.h"
 
 struct stand_in_serve {
     struct stand_in_api api;
     struct stand_in_hold hold;
+    struct stand_in_watch watch;
     struct stand_in_draw *draw;
     struct stand_in_net net;
     struct stand_in_faults faults;
