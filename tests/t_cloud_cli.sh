@@ -53,6 +53,20 @@ one_line() {
 
 "$MIZZLE" cloud --help >"$dir/help" || fail "--help"
 grep -q -e --latency "$dir/help" || fail "--help does not name --latency"
+# A client's options are shown as what they are here, and are none of the server's.
+if grep -q '^ *--cloud-url' "$dir/help"; then fail "--help has a client's --cloud-url"; fi
+sed -n '/^Cloud (with --check alone):$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file ||
+    fail "--help does not say that --cloud-key-file goes with --check"
+one_line 2 "$MIZZLE" cloud --cloud-url http://127.0.0.1:1
+one_line 2 "$MIZZLE" cloud --port 0 --cloud-key-file "$dir/help"
+grep -q -e "--cloud-key-file goes with --check" "$dir/err1" || fail "$(cat "$dir/err1")"
+for bad in "--cloud-ca x" "--cloud-model x" "--cloud-api openai" "--cloud-timeout 5" \
+    "--cloud-tokens 2" "--hedge-ms 3" "--compress" "--cloud-slot 0"; do
+    # shellcheck disable=SC2086
+    one_line 2 "$MIZZLE" cloud --port 0 $bad
+done
+one_line 2 "$MIZZLE" cloud --port 0 --host 0.0.0.0
+grep -q -e "0.0.0.0.*--api-key-file" "$dir/err1" || fail "$(cat "$dir/err1")"
 one_line 2 "$MIZZLE" cloud --port 65536
 one_line 2 "$MIZZLE" cloud --jitter 600001
 one_line 2 "$MIZZLE" cloud extra
@@ -115,6 +129,7 @@ export MIZZLE_SERVER_KEY
 start || fail "no start with a key of the environment"
 unset MIZZLE_SERVER_KEY
 one_line 4 "$MIZZLE" cloud --check "$url"
+grep -q "401.*no API key was sent.*--cloud-key-file" "$dir/err1" || fail "$(cat "$dir/err1")"
 echo "sesame-5678" >"$dir/key"
 "$MIZZLE" cloud --check "$url" --cloud-key-file "$dir/key" >"$dir/check" || fail "--check with key"
 stop TERM 0

@@ -205,6 +205,8 @@ for args in '--cloud-budget 1' '--cloud-budget x --cloud-price 1,1,1' '--max-clo
 done
 printf 'a 1 1\n' >"$dir/prices"
 expect 3 $ask --cloud-price "$dir/prices"
+expect 2 $ask --cloud-price 2,5
+says 'UP,CACHED,DOWN.*found 2,5'
 
 # Private: from there on nothing goes up.
 expect 0 $ask --private-from 'Question'

@@ -78,7 +78,7 @@ static const struct opt_group network_opts = {
 };
 
 static const struct opt_group *const groups[] = { &server_opts, &network_opts, &opt_engine,
-                                                  &opt_cloud, NULL };
+                                                  &opt_check, NULL };
 
 static _Atomic int terminated;
 
@@ -131,9 +131,30 @@ static int read_bandwidth(struct stand_in_options *o, struct err *err)
     return OK;
 }
 
+/* The first option of a client that is given, or NULL: a server would not heed it, and whoever
+ * gives --cloud-key-file for --api-key-file would have one without a key. */
+static const char *cloud_client_option(void)
+{
+    const struct opt_cloud_values *c = &cloud_opts;
+    return c->key_file                   ? "--cloud-key-file"
+           : c->ca                       ? "--cloud-ca"
+           : c->model                    ? "--cloud-model"
+           : strcmp(c->api, "auto") != 0 ? "--cloud-api"
+           : c->timeout_ms               ? "--cloud-timeout"
+           : c->tokens != 1              ? "--cloud-tokens"
+           : c->hedge_ms                 ? "--hedge-ms"
+           : c->compress                 ? "--compress"
+           : c->slot != SIZE_MAX         ? "--cloud-slot"
+                                         : NULL;
+}
+
 /* What the options say beyond their types. */
 static int read_options(struct stand_in_options *o, struct err *err)
 {
+    const char *client = check_url ? NULL : cloud_client_option();
+    if (client)
+        return err_set(err, ERR_ARG, "%s goes with --check%s", client,
+                       cloud_opts.key_file ? "; a server's key is in --api-key-file" : "");
     if (port > 65535)
         return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
     if (latency > MAX_DELAY_MS || jitter > MAX_DELAY_MS)

@@ -78,7 +78,8 @@ static void put_options(const struct opt_group *group)
 
 static bool is_shared(const struct opt_group *g)
 {
-    return g == &opt_engine || g == &opt_cloud || g == &opt_keep || g == &opt_route;
+    return g == &opt_engine || g == &opt_cloud || g == &opt_check || g == &opt_keep ||
+           g == &opt_route;
 }
 
 static void put_command(const struct command *cmd)

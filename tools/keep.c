@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/base.h"
 #include "model/tokenizer.h"
@@ -71,6 +72,12 @@ static int open_caches(struct keep *k, const struct tokenizer *t, struct err *er
     return caches_open(&k->caches, &o, err);
 }
 
+/* Digits and what stands between them, and no such file. */
+static bool looks_like_prices(const char *text)
+{
+    return text[strspn(text, "0123456789., ")] == 0 && access(text, F_OK) != 0;
+}
+
 static int open_limits(struct keep *k, struct err *err)
 {
     struct caps_limits l = caps_none;
@@ -82,6 +89,11 @@ static int open_limits(struct keep *k, struct err *err)
     if (options.budget && !options.price)
         return err_set(err, ERR_ARG, "--cloud-budget needs --cloud-price");
     k->priced = options.price && caps_price(&l.price, options.price);
+    if (options.price && !k->priced && looks_like_prices(options.price))
+        return err_set(err, ERR_ARG,
+                       "--cloud-price: expected UP,CACHED,DOWN as in 2.50,1.25,10, or a file, "
+                       "found %s",
+                       options.price);
     caps_begin(&k->caps, &l);
     return OK;
 }

@@ -28,38 +28,40 @@ const struct opt_group opt_engine = {
     },
 };
 
-const struct opt_group opt_cloud = {
-    "Cloud",
-    (const struct opt[]){
-        { "--cloud-url", NULL, OPT_STR, &cloud_opts.url, "URL",
-          "server of the large model (default: MIZZLE_CLOUD_URL; for the demo pair a stand-in is "
-          "started)" },
-        { "--cloud", NULL, OPT_STR, &cloud_opts.mode, "MODE",
-          "auto: a fault keeps the small model's token; off; required: a fault ends the run with "
-          "status 4 (default: auto)" },
-        { "--cloud-api", NULL, OPT_STR, &cloud_opts.api, "NAME",
-          "openai, sglang, llamacpp, or auto to ask the server (default: auto)" },
-        { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
-          "model to ask for (default: the first one the server lists)" },
-        { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
-          "file with the API key (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which goes over "
-          "https or to this machine alone)" },
-        { "--cloud-ca", NULL, OPT_STR, &cloud_opts.ca, "FILE",
-          "PEM file of a private certificate authority" },
-        { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",
-          "deadline of one call in milliseconds (default: 10000)" },
-        { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
-          "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
-          "it is wanted (default: 1)" },
-        { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
-          "send a call once more when there is no answer after this long (default: never)" },
-        { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
-          "gzip the requests, where the server takes it" },
-        { "--cloud-slot", NULL, OPT_SIZE, &cloud_opts.slot, "N",
-          "llamacpp: the server's slot to use, from 0 (default: the server chooses)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
-    },
+enum { WHETHER = 2 }; /* so many of the rows say whether and whom to ask, the others how */
+
+static const struct opt cloud_rows[] = {
+    { "--cloud-url", NULL, OPT_STR, &cloud_opts.url, "URL",
+      "server of the large model (default: MIZZLE_CLOUD_URL; for the demo pair a stand-in is "
+      "started)" },
+    { "--cloud", NULL, OPT_STR, &cloud_opts.mode, "MODE",
+      "auto: a fault keeps the small model's token; off; required: a fault ends the run with "
+      "status 4 (default: auto)" },
+    { "--cloud-api", NULL, OPT_STR, &cloud_opts.api, "NAME",
+      "openai, sglang, llamacpp, or auto to ask the server (default: auto)" },
+    { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
+      "model to ask for (default: the first one the server lists)" },
+    { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
+      "file with the API key (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which goes over "
+      "https or to this machine alone)" },
+    { "--cloud-ca", NULL, OPT_STR, &cloud_opts.ca, "FILE",
+      "PEM file of a private certificate authority" },
+    { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",
+      "deadline of one call in milliseconds (default: 10000)" },
+    { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
+      "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
+      "it is wanted (default: 1)" },
+    { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
+      "send a call once more when there is no answer after this long (default: never)" },
+    { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
+      "gzip the requests, where the server takes it" },
+    { "--cloud-slot", NULL, OPT_SIZE, &cloud_opts.slot, "N",
+      "llamacpp: the server's slot to use, from 0 (default: the server chooses)" },
+    { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
 };
+
+const struct opt_group opt_cloud = { "Cloud", cloud_rows };
+const struct opt_group opt_check = { "Cloud (with --check alone)", cloud_rows + WHETHER };
 
 const struct opt_group opt_route = {
     "Routing",

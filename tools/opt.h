@@ -56,6 +56,7 @@ extern const struct opt_group opt_engine; /* -m --isa -t --kv */
 extern const struct opt_group opt_cloud;  /* --cloud-url --cloud --cloud-api --cloud-key-file
                                              --cloud-ca --cloud-model --cloud-timeout
                                              --cloud-tokens --hedge-ms --compress --cloud-slot */
+extern const struct opt_group opt_check;  /* those of opt_cloud but --cloud-url and --cloud */
 extern const struct opt_group opt_route;  /* --router --policy --threshold --ahead
                                              --max-wasted-calls */
 
