@@ -83,7 +83,8 @@ int cloud_key(char **key, const char *file, const char *url, struct err *note, s
     int rc = file ? from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
     if (rc != OK || file || *key) {
         if (*key && open_way)
-            err_set(note, OK, "the API key goes over plain http, where others can read it: use https");
+            err_set(note, OK,
+                    "the API key goes over plain http, where others can read it: use https");
         return rc;
     }
     /* Whoever set this one had another server in mind. */

@@ -127,7 +127,8 @@ static int run(int argc, char **argv)
     put_options(&opt_cloud);
     put_options(&opt_keep);
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nserver of the large model\n.TP\n"
-         "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nits API key, the first that is set\n"
+         "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nits API key, the first that is set; "
+         "the second one goes over https or to this machine alone\n"
          ".TP\n\\fBMIZZLE_ISA\\fR\nkernel set to use\n.TP\n\\fBMIZZLE_DEMO\\fR\n"
          "folder of the demo pair\n.TP\n\\fBNO_COLOR\\fR\nno colour on the terminal\n"
          ".SH EXIT STATUS\n.TP\n0\nfine\n.TP\n1\nfailed\n.TP\n2\nwrong usage\n.TP\n3\n"
