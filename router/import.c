@@ -18,19 +18,6 @@ struct layers {
     size_t dim, width, mid;
 };
 
-bool import_is_pth(const char *path)
-{
-    unsigned char b[9] = { 0 };
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return false;
-    size_t n = fread(b, 1, sizeof(b), f);
-    fclose(f);
-    if (n == sizeof(b) && b[8] == '{') /* a safetensors header follows its length */
-        return false;
-    return n >= 2 && (!memcmp(b, "PK", 2) || b[0] == 0x80);
-}
-
 static void layers_close(struct layers *l)
 {
     float *const all[] = { l->w0,  l->b0, l->gamma, l->beta, l->mean,

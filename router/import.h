@@ -4,10 +4,6 @@
 
 #include "router/router.h"
 
-/* True where the file begins as a PyTorch file (zip or pickle) and not as a safetensors file.
- * Unreadable files are false: whoever opens them next says why. */
-bool import_is_pth(const char *path);
-
 /* Read the tensors mlp.0, mlp.1 (BatchNorm), mlp.4 and linear, and fold them. Everything is
  * computed in double and rounded once. *out is the caller's to close. */
 int import_pth(struct router_form *out, const char *path, struct err *err);

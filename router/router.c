@@ -10,6 +10,7 @@
 #include "kernels/pool.h"
 #include "router/import.h"
 #include "router/router.h"
+#include "weights/pth.h"
 #include "weights/safetensors_write.h"
 #include "weights/weights.h"
 
@@ -144,7 +145,7 @@ int router_open(struct router **out, const char *path, const struct kernels *k, 
 {
     struct router_form f = { 0 };
     *out = NULL;
-    int rc = import_is_pth(path) ? import_pth(&f, path, err) : read_safetensors(&f, path, err);
+    int rc = pth_is(path) ? import_pth(&f, path, err) : read_safetensors(&f, path, err);
     if (rc == OK)
         rc = router_make(out, &f, path, k, err);
     router_form_close(&f);

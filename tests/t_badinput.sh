@@ -14,7 +14,7 @@ fail() {
 
 # A file that is refused gives status 3 and one line that names it; the others print a report.
 info() {
-    ${RUN:-} "$mizzle" info --tensors "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+    ${RUN:-} timeout 60 "$mizzle" info --tensors "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
     status=$?
 }
 
@@ -42,6 +42,11 @@ info "$tmp/escape.gguf" --json
 printf 'GGUF' >"$tmp/short"
 refused "$tmp/short"
 refused "$tmp/none.gguf"
+# A FIFO that nobody writes to holds nothing up, whoever looks at it.
+mkfifo "$tmp/pipe"
+refused "$tmp/pipe"
+${RUN:-} timeout 20 "$mizzle" router score --router "$tmp/pipe" --hidden x -o y 2>"$tmp/err"
+[ $? -eq 3 ] && grep -q "regular file" "$tmp/err" || fail "a FIFO as a router: $(cat "$tmp/err")"
 
 [ -r "$data/gguf/expect.tsv" ] || {
     echo "SKIP: $data is not there"

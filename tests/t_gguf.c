@@ -117,27 +117,54 @@ static bool opens(const unsigned char *p, size_t n, bool header_only)
     return code == OK;
 }
 
-/* With the checksum no bit may be wrong and no byte missing or added; the only flips that go
- * unseen are those in the name of the checksum's own key. */
+/* Behind the 34 bytes of the sample's last tensor. */
+enum { PADDING = 30 };
+
+/* With the checksum no bit may be wrong; the only flips that go unseen are those in the names of
+ * the checksum's own keys. What lies behind the last tensor's data belongs to nobody. */
 static void test_checksum(void)
 {
     static unsigned char p[ROOM];
     CHECK(write_sample(true, true) == OK);
     check_sample();
     size_t n = load(p), key = 0;
-    while (memcmp(p + key, "mizzle.crc32", 12) != 0)
+    while (memcmp(p + key, "mizzle.bytes", 12) != 0)
         key++;
-    CHECK(key == 32); /* it is the first key */
+    CHECK(key == 32 && memcmp(p + 64, "mizzle.crc32", 12) == 0); /* they are the first keys */
     for (size_t i = 0; i < n; i++)
         for (int bit = 0; bit < 8; bit++) {
             p[i] ^= (unsigned char)(1 << bit);
             if (opens(p, n, true))
-                CHECK(i >= key && i < key + 12);
+                CHECK((i >= key && i < key + 12) || (i >= 64 && i < 64 + 12));
             p[i] ^= (unsigned char)(1 << bit);
         }
-    for (size_t cut = 0; cut < n; cut++)
-        CHECK(!opens(p, cut, true) && !opens(p, cut, false));
-    CHECK(!opens(p, n + 1, true) && opens(p, n, false));
+    for (size_t cut = 0; cut < n - PADDING - 34; cut++)
+        CHECK(!opens(p, cut, false));
+    for (size_t cut = n - PADDING; cut <= n + 1; cut++)
+        CHECK(opens(p, cut, true) && opens(p, cut, false));
+}
+
+/* As other tools do: every key copied, the checksum's among them, and one more. */
+static void test_rewritten(void)
+{
+    struct weights *w;
+    struct ggufw *g;
+    CHECK(write_sample(true, true) == OK && weights_open(&w, path, &err) == OK);
+    CHECK(ggufw_open(&g, path, &err) == OK);
+    for (size_t i = 0; i < weights_nkv(w); i++)
+        ggufw_kv(g, weights_kv(w, i));
+    ggufw_str(g, "general.author", "somebody else");
+    for (size_t i = 0; i < weights_ntensors(w); i++) {
+        const struct tensor *t = weights_tensor(w, i);
+        ggufw_tensor(g, t->name, t->type, t->ndim, t->shape);
+    }
+    for (size_t i = 0; i < weights_ntensors(w); i++)
+        ggufw_data(g, weights_tensor(w, i)->data, weights_tensor(w, i)->bytes);
+    CHECK(ggufw_close(g, true, &err) == OK);
+    weights_close(w);
+    check_sample();
+    CHECK(weights_open(&w, path, &err) == OK && weights_key(w, "mizzle.crc32"));
+    weights_close(w);
 }
 
 /* Without it: a file may end where its data should begin, but only for `info`. */
@@ -147,10 +174,12 @@ static void test_cuts(void)
     CHECK(write_sample(false, true) == OK);
     check_sample();
     size_t n = load(p), opened = 0;
-    for (size_t cut = 0; cut < n; cut++) {
+    for (size_t cut = 0; cut < n - PADDING; cut++) {
         CHECK(!opens(p, cut, false));
         opened += opens(p, cut, true);
     }
+    for (size_t cut = n - PADDING; cut < n; cut++)
+        CHECK(opens(p, cut, false));
     CHECK(opened == 1 || opened == 2); /* before and behind the padding */
     save(p, n - 96);                   /* 32 bytes of m, 64 of q */
     struct weights *w;
@@ -260,6 +289,7 @@ int main(void)
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/a.gguf", folder);
     test_checksum();
+    test_rewritten();
     test_cuts();
     test_lies();
     test_fuzz();

@@ -123,7 +123,8 @@ static int write_keys(struct job *job, struct err *err)
         const struct kv *kv = weights_kv(w, i);
         if (strcmp(kv->key.p, "mizzle.crc32") == 0)
             ggufw_checksum(job->g);
-        else if (strcmp(kv->key.p, "general.file_type") != 0 &&
+        else if (strcmp(kv->key.p, "mizzle.bytes") != 0 &&
+                 strcmp(kv->key.p, "general.file_type") != 0 &&
                  strcmp(kv->key.p, "general.quantization_version") != 0 &&
                  strcmp(kv->key.p, "general.alignment") != 0 &&
                  !(folder && starts(kv->key.p, "tokenizer.")))

@@ -381,19 +381,11 @@ static void report(const struct source *s)
         print_tensors(s);
 }
 
-/* PyTorch's files begin with a zip header or a pickle's protocol. */
+/* One that is damaged is known by its name. */
 static bool is_pth(const char *path)
 {
-    unsigned char head[4] = { 0, 0, 0, 0 };
     size_t n = strlen(path);
-    FILE *f = fopen(path, "rb");
-    if (f) {
-        if (fread(head, 1, sizeof(head), f) < sizeof(head))
-            memset(head, 0, sizeof(head));
-        fclose(f);
-    }
-    return memcmp(head, "PK\3\4", 4) == 0 || (head[0] == 0x80 && head[1] == 2) ||
-           (n > 4 && strcmp(path + n - 4, ".pth") == 0) ||
+    return pth_is(path) || (n > 4 && strcmp(path + n - 4, ".pth") == 0) ||
            (n > 3 && strcmp(path + n - 3, ".pt") == 0);
 }
 

@@ -98,22 +98,35 @@ static int read_numbers(struct reader *r, struct kv *kv)
     return OK;
 }
 
+/* The checksum covers every byte but its own four and the eight of "mizzle.bytes", the key before
+ * it. A tool that rewrites the file copies both keys and changes the size, so only a file of the
+ * size that was written is held to the checksum. Where the checksum is right and the size is wrong,
+ * the key itself is damaged. */
 static int verify(struct reader *r, const struct kv *kv)
 {
-    static const unsigned char zeros[4];
-    if (kv->type != KV_U32)
-        return bad(r, "mizzle.crc32 is no U32");
-    size_t at = r->at - 4;
-    uint32_t crc = table_crc(0, r->p, at), stored;
+    static const unsigned char zeros[8];
+    const struct kv *size = r->w->nkvs == 1 ? &r->w->kvs[0] : NULL;
+    if (!size || strcmp(size->key.p, "mizzle.bytes") != 0)
+        return OK; /* another tool has put the keys in another order */
+    if (kv->type != KV_U32 || size->type != KV_U64)
+        return bad(r, "mizzle.bytes is no U64 or mizzle.crc32 no U32");
+    size_t bytes_at = (size_t)((const unsigned char *)size->data - r->p), at = r->at;
+    uint64_t bytes = 0;
+    uint32_t stored = 0, crc = table_crc(0, r->p, bytes_at);
+    for (unsigned i = 0; i < 8; i++)
+        bytes |= (uint64_t)r->p[bytes_at + i] << (8 * i);
+    for (unsigned i = 0; i < 4; i++)
+        stored |= (uint32_t)r->p[at - 4 + i] << (8 * i);
+    crc = table_crc(crc, zeros, 8);
+    crc = table_crc(crc, r->p + bytes_at + 8, at - 4 - (bytes_at + 8));
     crc = table_crc(crc, zeros, 4);
-    crc = table_crc(crc, r->p + r->at, r->n - r->at);
-    r->at = at;
-    take_u32(r, &stored);
-    if (crc == stored)
+    crc = table_crc(crc, r->p + at, r->n - at);
+    if ((crc == stored) == (bytes == r->n))
         return OK;
     return err_set(r->err, ERR_FORMAT,
-                   "%s: mizzle.crc32: expected %08x, found %08x: the file is damaged", r->w->path,
-                   (unsigned)stored, (unsigned)crc);
+                   "%s: mizzle.crc32: expected %08x and %llu bytes, found %08x and %zu: the file "
+                   "is damaged",
+                   r->w->path, (unsigned)stored, (unsigned long long)bytes, (unsigned)crc, r->n);
 }
 
 static int read_key(struct reader *r)
@@ -214,8 +227,10 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
 }
 
 /* ggml wants each dimension's product to fit a signed 64-bit number, whole blocks in a row, and
- * offsets that follow each other without holes. */
-static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t align, size_t *end)
+ * offsets that follow each other without holes. *end is where the next tensor begins, *last where
+ * the data of this one ends: a file need not be padded behind its last tensor. */
+static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t align, size_t *end,
+                 size_t *last)
 {
     char shape[128];
     tensor_shape(shape, sizeof(shape), t->ndim, t->shape);
@@ -227,7 +242,8 @@ static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t ali
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected its data at %zu, found %llu",
                        r->w->path, t->name, *end, (unsigned long long)offset);
     size_t padded;
-    if (!size_align(&padded, t->bytes, align) || !size_add(end, *end, padded))
+    if (!size_align(&padded, t->bytes, align) || !size_add(last, *end, t->bytes) ||
+        !size_add(end, *end, padded))
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: the data's size %s overflows",
                        r->w->path, t->name, shape);
     return OK;
@@ -235,7 +251,7 @@ static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t ali
 
 static int read_tensors(struct reader *r, size_t n, size_t align, bool header_only)
 {
-    size_t end = 0, start;
+    size_t end = 0, last = 0, start;
     for (size_t i = 0; i < n; i++) {
         struct tensor *t = table_tensor(r->w);
         if (!t)
@@ -243,15 +259,15 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
         uint64_t offset = 0;
         int code = read_info(r, t, &offset);
         if (code == OK)
-            code = place(r, t, offset, align, &end);
+            code = place(r, t, offset, align, &end, &last);
         if (code != OK)
             return code;
     }
-    bool there = size_align(&start, r->at, align) && (!end || size_within(start, end, r->n));
+    bool there = size_align(&start, r->at, align) && (!last || size_within(start, last, r->n));
     if (!there && !(header_only && (start == r->n || r->at == r->n)))
         return err_set(r->err, ERR_FORMAT,
                        "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->w->path,
-                       end, start, r->n > start ? r->n - start : 0);
+                       last, start, r->n > start ? r->n - start : 0);
     for (size_t i = 0, at = start; there && i < n; i++) {
         struct tensor *t = &r->w->tensors[i];
         size_t padded = t->bytes;

@@ -10,7 +10,7 @@
 
 enum { ALIGN = 32, NAME_BYTES = 63, DIMS_MAX = 4 };
 
-static const char crc_key[] = "mizzle.crc32";
+static const char bytes_key[] = "mizzle.bytes", crc_key[] = "mizzle.crc32";
 
 struct bytes {
     unsigned char *p;
@@ -24,6 +24,7 @@ struct ggufw {
     size_t ntensors, ctensors, nkeys;
     size_t current, done; /* the tensor whose data comes next, and how much of it is there */
     size_t offset;        /* end of the data announced so far */
+    size_t written;       /* bytes of the file */
     bool begun, checksum;
     uint32_t crc;
     struct err err;
@@ -209,6 +210,7 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
         return;
     if (fwrite(p, 1, n, g->part.f) != n)
         fail(g, ERR_IO, strerror(errno));
+    g->written += n;
     if (g->checksum)
         g->crc = table_crc(g->crc, p, n);
 }
@@ -220,9 +222,13 @@ static void write_padding(struct ggufw *g, size_t n)
     write_out(g, zeros, (ALIGN - n % ALIGN) % ALIGN);
 }
 
-/* Where the checksum's value is: it is the first key, so that all other bytes are covered before
- * a reader trusts any of them. */
-enum { HEADER_BYTES = 24, CRC_AT = HEADER_BYTES + 8 + (int)sizeof(crc_key) - 1 + 4 };
+/* Where the values of the file's size and checksum are: they are the first keys, so that all other
+ * bytes are covered before a reader trusts any of them. */
+enum {
+    HEADER_BYTES = 24,
+    BYTES_AT = HEADER_BYTES + 8 + (int)sizeof(bytes_key) - 1 + 4,
+    CRC_AT = BYTES_AT + 8 + 8 + (int)sizeof(crc_key) - 1 + 4
+};
 
 static void begin_data(struct ggufw *g)
 {
@@ -233,8 +239,11 @@ static void begin_data(struct ggufw *g)
     append(g, &head, "GGUF", 4);
     append_u32(g, &head, 3);
     append_u64(g, &head, g->ntensors);
-    append_u64(g, &head, g->nkeys + g->checksum);
+    append_u64(g, &head, g->nkeys + (g->checksum ? 2 : 0));
     if (g->checksum) {
+        append_str(g, &head, bytes_key, sizeof(bytes_key) - 1);
+        append_u32(g, &head, KV_U64);
+        append_u64(g, &head, 0);
         append_str(g, &head, crc_key, sizeof(crc_key) - 1);
         append_u32(g, &head, KV_U32);
         append_u32(g, &head, 0);
@@ -269,6 +278,15 @@ void ggufw_data(struct ggufw *g, const void *data, size_t bytes)
         move_on(g);
 }
 
+/* The low n bytes of v at that place in the file. */
+static bool patch(struct ggufw *g, long at, uint64_t v, size_t n)
+{
+    unsigned char p[8];
+    for (size_t i = 0; i < n; i++)
+        p[i] = (unsigned char)(v >> (8 * i));
+    return fseek(g->part.f, at, SEEK_SET) == 0 && fwrite(p, 1, n, g->part.f) == n;
+}
+
 static void finish(struct ggufw *g)
 {
     begin_data(g);
@@ -276,13 +294,9 @@ static void finish(struct ggufw *g)
         move_on(g);
     if (g->code == OK && g->current != g->ntensors)
         fail(g, ERR_ARG, "less data than the tensors hold");
-    if (g->code == OK && g->checksum) {
-        unsigned char p[4];
-        for (size_t i = 0; i < 4; i++)
-            p[i] = (unsigned char)(g->crc >> (8 * i));
-        if (fseek(g->part.f, CRC_AT, SEEK_SET) != 0 || fwrite(p, 1, 4, g->part.f) != 4)
-            fail(g, ERR_IO, strerror(errno));
-    }
+    if (g->code == OK && g->checksum &&
+        !(patch(g, BYTES_AT, g->written, 8) && patch(g, CRC_AT, g->crc, 4)))
+        fail(g, ERR_IO, strerror(errno));
 }
 
 int ggufw_close(struct ggufw *g, bool commit, struct err *err)

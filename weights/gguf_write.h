@@ -23,8 +23,8 @@ void ggufw_str(struct ggufw *g, const char *key, const char *v);
 void ggufw_strs(struct ggufw *g, const char *key, const struct str *v, size_t n);
 void ggufw_i32s(struct ggufw *g, const char *key, const int32_t *v, size_t n);
 void ggufw_kv(struct ggufw *g, const struct kv *kv); /* copy a key from another file */
-/* Add the key "mizzle.crc32" (zlib's crc32 of the whole file with the value's four bytes zero),
- * which weights_open verifies: for small files whose every bit counts. */
+/* Add the keys "mizzle.bytes", the file's size, and "mizzle.crc32", zlib's crc32 of the whole file
+ * with both values zero. weights_open verifies them: for small files whose every bit counts. */
 void ggufw_checksum(struct ggufw *g);
 /* shape: slowest first. */
 void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, const size_t *shape);

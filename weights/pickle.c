@@ -226,8 +226,10 @@ static int push_global(struct pickle *k, struct str module, struct str name)
 {
     const struct pglobal *g = pickle_global(module, name);
     if (!g)
-        return err_set(k->err, ERR_FORMAT, "%s: the global %.*s.%.*s is not allowed", k->name,
-                       (int)(module.n < 100 ? module.n : 100), module.p,
+        return err_set(k->err, ERR_FORMAT,
+                       "%s: expected tensors alone, found the global %.*s.%.*s, which is not "
+                       "allowed; if this is a whole module, save its state_dict() instead",
+                       k->name, (int)(module.n < 100 ? module.n : 100), module.p,
                        (int)(name.n < 100 ? name.n : 100), name.p);
     struct pval *v = pickle_value(k, P_GLOBAL);
     if (v)

@@ -1,6 +1,9 @@
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernels/base.h"
 #include "weights/pickle.h"
@@ -41,7 +44,7 @@ static int storage_fail(const struct pth *p, const struct pval *s, const char *w
 }
 
 /* Member prefix + folder + tail, or NULL. */
-static const struct zip_entry *member(struct pth *p, const char *folder, struct str tail)
+static struct zip_entry *member(struct pth *p, const char *folder, struct str tail)
 {
     char name[512];
     int n = snprintf(name, sizeof(name), "%.*s%s%.*s", (int)p->prefix.n, p->prefix.p, folder,
@@ -50,11 +53,11 @@ static const struct zip_entry *member(struct pth *p, const char *folder, struct 
 }
 
 /* All members lie in one folder, named after the file; its data.pkl is the pickle. */
-static const struct zip_entry *find_pickle(struct pth *p)
+static struct zip_entry *find_pickle(struct pth *p)
 {
     static const char tail[] = "data.pkl";
     for (size_t i = 0; i < p->zip.n; i++) {
-        const struct zip_entry *e = &p->zip.entries[i];
+        struct zip_entry *e = &p->zip.entries[i];
         const char *slash = e->name.n ? memchr(e->name.p, '/', e->name.n) : NULL;
         size_t prefix = slash ? (size_t)(slash - e->name.p) + 1 : 0;
         if (prefix && prefix < 256 && e->name.n == prefix + sizeof(tail) - 1 &&
@@ -75,7 +78,7 @@ static int open_zip(struct pth *p, struct pval **root, struct err *err)
     if (code != OK)
         return code;
     p->zipped = true;
-    const struct zip_entry *e = find_pickle(p);
+    struct zip_entry *e = find_pickle(p);
     if (!e)
         return err_set(err, ERR_FORMAT, "%s: expected a member NAME/data.pkl, found none",
                        p->w->path);
@@ -83,7 +86,7 @@ static int open_zip(struct pth *p, struct pval **root, struct err *err)
     if (code != OK)
         return code;
     code = pickle_run(root, &storages, &used, p->w, bytes, n, p->w->path, err);
-    const struct zip_entry *order = member(p, "", (struct str){ "byteorder", 9 });
+    struct zip_entry *order = member(p, "", (struct str){ "byteorder", 9 });
     if (code == OK && order) {
         code = zip_read(&p->zip, order, &bytes, &n, 64, err);
         if (code == OK && (n != 6 || memcmp(bytes, "little", 6) != 0))
@@ -114,7 +117,8 @@ static int next_pickle(struct pth *p, struct pval **out, struct pval **storages,
 }
 
 /* Behind the pickles: for each key its count as 8 bytes and its values. A storage may be named
- * several times in the pickle. */
+ * several times in the pickle but only once in the list, or the loops below could take quadratic
+ * time. */
 static int legacy_data(struct pth *p, const struct pval *keys, struct pval *storages, size_t at,
                        struct err *err)
 {
@@ -132,6 +136,8 @@ static int legacy_data(struct pth *p, const struct pval *keys, struct pval *stor
         uint64_t count = 0;
         if (!hit || p->file.n - at < 8)
             return err_set(err, ERR_FORMAT, "%s: the storages do not match their list", p->w->path);
+        if ((*hit)->u.storage.data)
+            return storage_fail(p, *hit, "its key is twice in the list", err);
         for (size_t b = 0; b < 8; b++)
             count |= (uint64_t)p->file.p[at++] << (8 * b);
         if (count != (*hit)->u.storage.count || !storage_bytes(*hit, &bytes) ||
@@ -194,7 +200,7 @@ static int load_storage(struct pth *p, struct pval *s, struct err *err)
         return OK;
     if (!storage_bytes(s, &bytes))
         return storage_fail(p, s, "the size overflows", err);
-    const struct zip_entry *e = p->zipped ? member(p, "data/", s->u.storage.key) : NULL;
+    struct zip_entry *e = p->zipped ? member(p, "data/", s->u.storage.key) : NULL;
     if (!e)
         return storage_fail(p, s, "its data is not in the file", err);
     int code = zip_read(&p->zip, e, &s->u.storage.data, &n, bytes, err);
@@ -259,6 +265,20 @@ static int add_all(struct pth *p, struct pval *root, struct err *err)
     if (code == OK && !p->w->ntensors)
         code = err_set(err, ERR_FORMAT, "%s: expected tensors, found none", p->w->path);
     return code == OK ? table_index(p->w, err) : code;
+}
+
+bool pth_is(const char *path)
+{
+    unsigned char b[9] = { 0 };
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* as in table_map */
+    if (fd < 0)
+        return false;
+    ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, b, sizeof(b)) : 0;
+    close(fd);
+    if (n == (ssize_t)sizeof(b) && b[8] == '{') /* a safetensors header follows its length */
+        return false;
+    return n >= 2 && (memcmp(b, "PK", 2) == 0 || b[0] == 0x80);
 }
 
 int pth_open(struct pth **out, const char *path, struct err *err)

@@ -9,11 +9,17 @@
 #ifndef WEIGHTS_PTH_H
 #define WEIGHTS_PTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "weights/weights.h"
 
 struct pth;
+
+/* True where a regular file begins as one of PyTorch's, a zip archive or a pickle, and not as a
+ * safetensors file whose length has the same first byte. A file that cannot be read is none of
+ * them: whoever opens it next says why. */
+bool pth_is(const char *path);
 
 /* ERR_FORMAT says file and reason. */
 int pth_open(struct pth **out, const char *path, struct err *err);

@@ -58,7 +58,8 @@ struct tensor {
 };
 
 /* path: a file or a folder. On error *out is NULL: ERR_IO (cannot be read), ERR_FORMAT (says file,
- * field, expected, found), ERR_NOMEM. A file with the key "mizzle.crc32" is verified against it. */
+ * field, expected, found), ERR_NOMEM. A GGUF file whose size is its key "mizzle.bytes"
+ * is verified against "mizzle.crc32". */
 int weights_open(struct weights **out, const char *path, struct err *err);
 /* Like weights_open, but a GGUF file may end where its data should begin, as one does whose header
  * alone was fetched: every tensor's data is NULL then. For `info`. */

@@ -173,7 +173,7 @@ int zip_open(struct zip *z, struct weights *mem, const struct mapping *m, struct
     return OK;
 }
 
-const struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n)
+struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n)
 {
     struct zip_entry want = { .name = { name, n } };
     return bsearch(&want, z->entries, z->n, sizeof(want), by_name);
@@ -191,8 +191,8 @@ static bool inflate_all(unsigned char *out, size_t n, const unsigned char *in, s
     return fine;
 }
 
-int zip_read(struct zip *z, const struct zip_entry *e, const unsigned char **out, size_t *n,
-             size_t limit, struct err *err)
+int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size_t *n, size_t limit,
+             struct err *err)
 {
     char name[80];
     size_t at = 0;
@@ -200,8 +200,10 @@ int zip_read(struct zip *z, const struct zip_entry *e, const unsigned char **out
     if (!locate(z, e, &at) || e->size > limit)
         return err_set(err, ERR_FORMAT, "%s: %s: %llu bytes are more than expected", z->mem->path,
                        name, (unsigned long long)e->size);
-    *out = z->file.p + at;
+    *out = e->bytes ? e->bytes : z->file.p + at;
     *n = (size_t)e->size;
+    if (e->bytes)
+        return OK;
     if (e->method == DEFLATED && e->packed < UINT32_MAX && *n < inflated_max - z->inflated) {
         unsigned char *to = table_alloc(z->mem, *n ? *n : 1);
         if (!to)
@@ -219,5 +221,6 @@ int zip_read(struct zip *z, const struct zip_entry *e, const unsigned char **out
     if (crc != e->crc)
         return err_set(err, ERR_FORMAT, "%s: %s: expected crc32 %08x, found %08x", z->mem->path,
                        name, (unsigned)e->crc, (unsigned)crc);
+    e->bytes = *out;
     return OK;
 }

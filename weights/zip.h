@@ -9,7 +9,8 @@ struct zip_entry {
     struct str name;
     unsigned method;
     uint32_t crc;
-    uint64_t packed, size, at; /* at: of the local header */
+    uint64_t packed, size, at;  /* at: of the local header */
+    const unsigned char *bytes; /* once read and verified: a pickle may name a member many times */
 };
 
 struct zip {
@@ -22,10 +23,10 @@ struct zip {
 
 bool zip_is(const struct mapping *m); /* begins like one */
 int zip_open(struct zip *z, struct weights *mem, const struct mapping *m, struct err *err);
-const struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n);
+struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n);
 /* The member's bytes, verified by its crc32; more than limit are refused. They live as long as mem
  * and the mapping. */
-int zip_read(struct zip *z, const struct zip_entry *e, const unsigned char **out, size_t *n,
+int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size_t *n,
              size_t limit, struct err *err);
 
 #endif
