@@ -228,7 +228,7 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
 
 /* ggml wants each dimension's product to fit a signed 64-bit number, whole blocks in a row, and
  * offsets that follow each other without holes. *end is where the next tensor begins, *last where
- * the data of this one ends: a file need not be padded behind its last tensor. */
+ * the data of this one ends: a file may end there, unpadded. */
 static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t align, size_t *end,
                  size_t *last)
 {
@@ -263,11 +263,13 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
         if (code != OK)
             return code;
     }
-    bool there = size_align(&start, r->at, align) && (!last || size_within(start, last, r->n));
+    bool there = size_align(&start, r->at, align) &&
+                 (!end || size_within(start, end, r->n) ||
+                  (start <= r->n && r->n - start == last)); /* all but the last padding */
     if (!there && !(header_only && (start == r->n || r->at == r->n)))
         return err_set(r->err, ERR_FORMAT,
                        "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->w->path,
-                       last, start, r->n > start ? r->n - start : 0);
+                       end, start, r->n > start ? r->n - start : 0);
     for (size_t i = 0, at = start; there && i < n; i++) {
         struct tensor *t = &r->w->tensors[i];
         size_t padded = t->bytes;
