@@ -112,6 +112,7 @@ static int start_workers(struct pool *p)
         return failed;
     failed = pthread_attr_setstacksize(&attr, POOL_STACK);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* a fault of the worker's own, for the program's handler */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (size_t i = 1; i < p->threads && !failed; i++) {
         p->worker[i] = (struct worker){ .pool = p, .thread = i };

@@ -27,6 +27,15 @@ for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --p
     "$MIZZLE" bench $wrong >"$tmp/out" 2>&1 || status=$?
     [ "$status" -eq 2 ] || [ "$status" -eq 3 ]
 done
+# An option of another subject is refused, not ignored.
+for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
+    'limits --plot x.svg' 'limits -p 8' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
+    'route --only add_f32' 'route -d 5'; do
+    status=0
+    # shellcheck disable=SC2086
+    "$MIZZLE" bench $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" -eq 2 ] && grep -q 'unknown option -' "$tmp/err" && [ ! -s "$tmp/out" ] || { echo "bench $wrong"; exit 1; }
+done
 # model: llama-bench's columns, lists, every sample in all forms but md, the router's cost and saving.
 "$MIZZLE" bench --help >"$tmp/out"
 for option in -p -n -d -r -t -o --shape --type --plot; do

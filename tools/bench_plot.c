@@ -1,11 +1,11 @@
 /* bench_plot.c - a roofline: operations a second against operations a byte, both logarithmic. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/base.h"
 #include "kernels/math.h"
 #include "tools/bench.h"
+#include "tools/output.h"
 
 enum { WIDTH = 900, HEIGHT = 600, LEFT = 80, RIGHT = 220, TOP = 40, BOTTOM = 60, COLORS = 8 };
 
@@ -65,9 +65,11 @@ int bench_plot(const char *path, const struct bench_point *points, size_t n, dou
     const char *seen[COLORS];
     double peaks[COLORS * 2];
     size_t sets = 0, npeaks = 0;
-    FILE *f = fopen(path, "w");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    struct output to;
+    int rc = output_open(&to, path, err);
+    if (rc)
+        return rc;
+    FILE *f = to.f;
     axes(f);
     for (size_t i = 0; i < n; i++) {
         const struct bench_point *p = &points[i];
@@ -96,8 +98,5 @@ int bench_plot(const char *path, const struct bench_point *points, size_t n, dou
                 WIDTH - RIGHT + 110, TOP + 18 * i, colors[i], WIDTH - RIGHT + 120, TOP + 18 * i + 4,
                 seen[i]);
     fprintf(f, "</svg>\n");
-    bool bad = ferror(f);
-    if (fclose(f) || bad)
-        return err_set(err, ERR_IO, "%s: cannot be written", path);
-    return OK;
+    return output_close(&to, true, err);
 }

@@ -34,7 +34,7 @@ static uint64_t seed = 1;
 static bool as_paper;
 
 const struct opt_group bench_route_opts = {
-    "Bench route",
+    "route",
     (const struct opt[]){
         { "--routed", "-R", OPT_STR, &routed, "LIST",
           "shares of tokens asked for (default: 0.07)" },

@@ -1,10 +1,10 @@
 /* bench_route_plot.c - the pictures of `mizzle bench route`. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/base.h"
 #include "tools/bench_route.h"
+#include "tools/output.h"
 
 enum { WIDTH = 900, HEIGHT = 540, LEFT = 80, RIGHT = 230, TOP = 40, BOTTOM = 60, COLORS = 8 };
 enum { TICKS = 5, BAR = 34, BAR_LEFT = 140 };
@@ -57,12 +57,12 @@ static size_t widest(const struct bench_route_row *rows, size_t n)
     return best;
 }
 
-static int open_svg(FILE **f, const char *path, int height, struct err *err)
+static int open_svg(struct output *o, const char *path, int height, struct err *err)
 {
-    *f = fopen(path, "w");
-    if (!*f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    fprintf(*f,
+    int rc = output_open(o, path, err);
+    if (rc)
+        return rc;
+    fprintf(o->f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
@@ -70,11 +70,10 @@ static int open_svg(FILE **f, const char *path, int height, struct err *err)
     return OK;
 }
 
-static int close_svg(FILE *f, const char *path, struct err *err)
+static int close_svg(struct output *o, struct err *err)
 {
-    fputs("</svg>\n", f);
-    bool bad = ferror(f);
-    return fclose(f) || bad ? err_set(err, ERR_IO, "%s: cannot be written", path) : OK;
+    fputs("</svg>\n", o->f);
+    return output_close(o, true, err);
 }
 
 static void draw_axes(const struct axes *a, size_t which)
@@ -138,9 +137,11 @@ int bench_route_plot(const char *path, const struct bench_route_row *rows, size_
 {
     struct axes a = { .x_most = 0, .y_most = 0 };
     size_t which = widest(rows, n), turn = 0;
-    int rc = open_svg(&a.f, path, HEIGHT, err);
+    struct output to;
+    int rc = open_svg(&to, path, HEIGHT, err);
     if (rc)
         return rc;
+    a.f = to.f;
     for (size_t i = 0; i < n; i++) {
         double x = parameter(&rows[i], which), y = rows[i].ms;
         y = y > rows[i].model ? y : rows[i].model;
@@ -157,17 +158,18 @@ int bench_route_plot(const char *path, const struct bench_route_row *rows, size_
         if (!seen)
             series(&a, rows, n, i, which, turn++);
     }
-    return close_svg(a.f, path, err);
+    return close_svg(&to, err);
 }
 
 int bench_route_plot_ways(const char *path, const struct bench_route_way *ways, size_t n,
                           struct err *err)
 {
-    FILE *f;
+    struct output to;
     double most = 0;
-    int rc = open_svg(&f, path, TOP + BAR * (int)n + BAR, err);
+    int rc = open_svg(&to, path, TOP + BAR * (int)n + BAR, err);
     if (rc)
         return rc;
+    FILE *f = to.f;
     for (size_t i = 0; i < n; i++)
         most = ways[i].s > most ? ways[i].s : most;
     fprintf(f, "<text x=\"%d\" y=\"%d\">seconds an answer: blue the edge, red waiting</text>\n",
@@ -185,5 +187,5 @@ int bench_route_plot_ways(const char *path, const struct bench_route_way *ways, 
                 BAR_LEFT + edge, y, wait, BAR - 10, colors[1], BAR_LEFT + edge + wait + 8,
                 y + BAR / 2, ways[i].s);
     }
-    return close_svg(f, path, err);
+    return close_svg(&to, err);
 }

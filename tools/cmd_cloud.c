@@ -93,8 +93,8 @@ static int serve(const struct stand_in_options *o)
     struct err err = { "" };
     struct stand_in *s;
     struct sigaction term = { .sa_handler = on_term };
-    sigaction(SIGTERM, &term, NULL);
     setting_catch_interrupts();
+    sigaction(SIGTERM, &term, NULL);
     int rc = stand_in_open(&s, o, &err);
     if (rc == ERR_NET) { /* our own port, not a cloud that does not answer */
         cmd_fail("cloud", rc, &err);

@@ -1,5 +1,7 @@
 /* cmd_convert.c - `mizzle convert IN OUT --type T`: any model we read, as GGUF of another type. */
 #include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +22,18 @@ enum { CHUNK = 4096, BATCH = 256 * CHUNK, GROUP_VALUES = 32 };
 
 static const char *type_name;
 static size_t threads;
-static bool pure;
+static bool pure, quiet;
 
 static const struct opt_group own = {
     "Conversion",
     (const struct opt[]){
         { "--type", NULL, OPT_STR, &type_name, "TYPE", "f32, f16, bf16, q8_0 or q4_0" },
         { "--pure", NULL, OPT_FLAG, &pure, NULL,
-          "q4_0: the output head too (default: q8_0 for the head, as llama-quantize does)" },
+          "q4_0: write the output head as q4_0 too (default: q8_0 for the head and for an "
+          "embedding that is the head; llama-quantize writes q6_k)" },
         { "--threads", "-t", OPT_SIZE, &threads, "N",
           "threads to compute with (default: all processors)" },
+        { "--quiet", "-q", OPT_FLAG, &quiet, NULL, "no progress on the terminal" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
@@ -142,7 +146,7 @@ static void progress(struct job *job, bool last)
 {
     static const uint64_t second = 1000000000;
     uint64_t now = os_now_ns();
-    if (!isatty(STDERR_FILENO) || (!job->shown && now - job->begun < 2 * second))
+    if (quiet || !isatty(STDERR_FILENO) || (!job->shown && now - job->begun < 2 * second))
         return;
     job->shown = true;
     if (last)
@@ -156,22 +160,47 @@ struct batch {
     const struct tensor *t;
     int type;
     size_t first, count;              /* values */
+    _Atomic uint32_t largest;         /* of the finite values, by magnitude: its bits */
     size_t block_values, block_bytes; /* of type */
 };
 
+/* Magnitudes from here on become infinite in this type, or their group's scale does, an f16. */
+static float type_limit(int type)
+{
+    static const float f16 = 65520, bf16 = 0x1.ffp127f;
+    return type == W_F16    ? f16
+           : type == W_BF16 ? bf16
+           : type == W_Q8_0 ? f16 * 127
+           : type == W_Q4_0 ? f16 * 8
+                            : INFINITY;
+}
+
+/* The bits of magnitudes are in the order of the magnitudes. */
+static void note_largest(struct batch *b, const float *x, size_t n)
+{
+    float most = 0;
+    uint32_t bits, known = b->largest;
+    for (size_t i = 0; i < n; i++)
+        most = fabsf(x[i]) > most && fabsf(x[i]) < INFINITY ? fabsf(x[i]) : most;
+    memcpy(&bits, &most, sizeof(bits));
+    while (bits > known && !atomic_compare_exchange_weak(&b->largest, &known, bits))
+        ;
+}
+
 static void encode(void *arg, size_t thread, size_t from, size_t to)
 {
-    const struct batch *b = arg;
+    struct batch *b = arg;
     float *x = b->job->floats + thread * CHUNK;
     for (size_t c = from; c < to; c++) {
         size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
         weights_floats(x, b->t, b->first + at, n, NULL); /* the type was checked in plan */
+        note_largest(b, x, n);
         quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, n);
     }
 }
 
 /* One tensor, in batches, so that memory does not depend on its size. */
-static int write_tensor(struct job *job, const struct tensor *t, int type)
+static int write_tensor(struct job *job, const struct tensor *t, int type, struct err *err)
 {
     struct batch b = { .job = job, .t = t, .type = type };
     size_t values, bytes, n;
@@ -187,6 +216,14 @@ static int write_tensor(struct job *job, const struct tensor *t, int type)
             ggufw_data(job->g, src, b.count / values * bytes);
         } else {
             pool_for(job->pool, (b.count + CHUNK - 1) / CHUNK, 1, encode, &b);
+            uint32_t bits = b.largest;
+            float largest;
+            memcpy(&largest, &bits, sizeof(largest));
+            if (largest >= type_limit(type))
+                return err_set(err, ERR_FORMAT,
+                               "%s: tensor %s: expected values below %g for %s, found %g",
+                               weights_path(job->w), t->name, (double)type_limit(type),
+                               wtype_name(type), (double)largest);
             ggufw_data(job->g, job->out, b.count / b.block_values * b.block_bytes);
         }
         os_dontneed(src, b.count / values * bytes);
@@ -205,7 +242,7 @@ static int write_all(struct job *job, struct err *err)
         ggufw_tensor(job->g, t->name, job->types[i], t->ndim, t->shape);
     }
     for (size_t i = 0; code == OK && i < n; i++)
-        code = write_tensor(job, weights_tensor(job->w, i), job->types[i]);
+        code = write_tensor(job, weights_tensor(job->w, i), job->types[i], err);
     progress(job, true);
     return code;
 }

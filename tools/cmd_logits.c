@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "tools/cmd.h"
+#include "tools/output.h"
 #include "tools/setting.h"
 
 static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
@@ -45,11 +46,12 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
         ids[(*n)++] = (uint32_t)id;
         text = end;
     }
+    if (!*n) {
+        free(ids);
+        return err_set(err, ERR_ARG, "ids: expected at least one (--ids or --ids-file)");
+    }
     *out = ids;
-    if (*n)
-        return OK;
-    free(ids);
-    return err_set(err, ERR_ARG, "ids: expected at least one (--ids or --ids-file)");
+    return OK;
 }
 
 static int read_ids(uint32_t **ids, size_t *n, struct err *err)
@@ -73,22 +75,6 @@ static int read_ids(uint32_t **ids, size_t *n, struct err *err)
     if (f)
         fclose(f);
     return rc;
-}
-
-static int open_out(FILE **f, const char *path, struct err *err)
-{
-    *f = NULL;
-    if (!path)
-        return OK;
-    *f = strcmp(path, "-") ? fopen(path, "wb") : stdout;
-    return *f ? OK : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-}
-
-static int close_out(FILE *f, const char *path, struct err *err)
-{
-    if (!f || !(f == stdout ? fflush(f) : fclose(f)))
-        return OK;
-    return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
 }
 
 /* Teacher-forced, as many tokens at a time as keep their hidden states. */
@@ -126,7 +112,7 @@ static int logits(const uint32_t *ids, size_t n, struct err *err)
     enum kvcache kv;
     struct engine e;
     struct session *s = NULL;
-    FILE *to = NULL, *hidden = NULL;
+    struct output to = { .f = NULL }, hidden = { .f = NULL };
     int rc = engine_kv(&kv, KVCACHE_F32, err);
     if (!rc)
         rc = engine_open(&e, NULL, false, err);
@@ -134,13 +120,15 @@ static int logits(const uint32_t *ids, size_t n, struct err *err)
         return rc;
     rc = session_open(&s, e.model, e.pool, n, kv, err);
     if (!rc)
-        rc = open_out(&to, out_path, err);
+        rc = output_open(&to, out_path, err);
     if (!rc)
-        rc = open_out(&hidden, hidden_path, err);
-    if (!rc)
-        rc = write_all(s, ids, n, tap, to, hidden, err);
-    int closed = close_out(to, out_path, rc ? NULL : err);
-    int closed2 = close_out(hidden, hidden_path, rc || closed ? NULL : err);
+        rc = output_open(&hidden, hidden_path, err);
+    if (!rc) {
+        fprintf(stderr, "mizzle logits: keys and values in %s\n", kvcache_name(kv));
+        rc = write_all(s, ids, n, tap, to.f, hidden.f, err);
+    }
+    int closed = output_close(&to, !rc, rc ? NULL : err);
+    int closed2 = output_close(&hidden, !rc && !closed, rc || closed ? NULL : err);
     session_close(s);
     engine_close(&e);
     return rc ? rc : closed ? closed : closed2;
@@ -170,7 +158,8 @@ const struct command cmd_logits = {
     .description =
         "Runs the given ids through the model, teacher-forced, and writes the logits after each of "
         "them, padded rows unmasked, and on request the hidden states, as raw little-endian f32. "
-        "Keys and values are kept in f32 unless --kv says otherwise.\n\n"
+        "Keys and values are kept in f32 unless --kv says otherwise, and stderr says in which; "
+        "mizzle run keeps them in f16.\n\n"
         "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32",
     .groups = groups,
     .run = run,

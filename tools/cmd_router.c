@@ -1,16 +1,19 @@
 /* cmd_router.c - `mizzle router`: import, score, train. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/base.h"
 #include "tools/cmd.h"
+#include "tools/output.h"
 #include "tools/setting.h"
 #include "tools/teach.h"
 
 static const char *router_path, *hidden_path, *out_path, *cloud_path, *tap_name = "final";
 static size_t questions = SIZE_MAX, calibration = SIZE_MAX, width; /* SIZE_MAX: not given */
 static uint64_t seed = 1;
+static bool quiet;
 static float most = TEACH_MOST, cover = TEACH_COVER;
 
 static const struct opt_group file_opts = {
@@ -42,6 +45,7 @@ static const struct opt_group train_opts = {
         { "--tap", NULL, OPT_STR, &tap_name, "NAME",
           "hidden state to read: final or post_attn (default: final)" },
         { "--seed", "-s", OPT_U64, &seed, "N", "of split, start and order (default: 1)" },
+        { "--quiet", "-q", OPT_FLAG, &quiet, NULL, "no progress on stderr" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
     },
 };
@@ -72,7 +76,7 @@ static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *
     while (rc == OK && (n = fread(x, 1, dim * sizeof(*x), from)) == dim * sizeof(*x)) {
         float y = router_score(r, x, scratch);
         if (fwrite(&y, sizeof(y), 1, to) != 1)
-            rc = err_set(err, ERR_IO, "%s: cannot be written", out_path);
+            rc = err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
     }
     if (rc == OK && ferror(from))
         rc = err_set(err, ERR_IO, "%s: cannot be read", hidden_path);
@@ -96,11 +100,14 @@ static int score(int nargs)
         rc = router_open(&r, router_path, &k, &err);
     if (rc != OK)
         return cmd_fail("router", rc, &err);
-    FILE *from = fopen(hidden_path, "rb"), *to = from ? fopen(out_path, "wb") : NULL;
-    rc = to ? score_rows(to, from, r, &err)
-            : err_set(&err, ERR_IO, "%s: cannot be opened", from ? out_path : hidden_path);
-    if (to && fclose(to) != 0 && rc == OK)
-        rc = err_set(&err, ERR_IO, "%s: cannot be written", out_path);
+    FILE *from = fopen(hidden_path, "rb");
+    struct output to = { .f = NULL };
+    rc = from ? output_open(&to, out_path, &err)
+              : err_set(&err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
+    if (rc == OK)
+        rc = score_rows(to.f, from, r, &err);
+    int closed = output_close(&to, rc == OK, rc == OK ? &err : NULL);
+    rc = rc == OK ? closed : rc;
     if (from)
         fclose(from);
     router_close(r);
@@ -125,7 +132,9 @@ static int teach(struct teach_options *o)
     struct engine edge, cloud;
     struct router_form form = { 0 };
     struct teach_report report;
-    int rc = engine_open(&edge, NULL, true, &err);
+    int rc = output_check(out_path, &err);
+    if (rc == OK)
+        rc = engine_open(&edge, NULL, true, &err);
     if (rc != OK)
         return cmd_fail("router", rc, &err);
     rc = cloud_path ? engine_open(&cloud, cloud_path, true, &err) : OK;
@@ -162,6 +171,7 @@ static int train(int nargs)
     o.most = (double)most;
     o.cover = (double)cover;
     o.seed = seed;
+    o.quiet = quiet;
     setting_catch_interrupts();
     return teach(&o);
 }

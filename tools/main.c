@@ -1,11 +1,11 @@
 /* main.c - picks the subcommand. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/cmd.h"
 #include "tools/setting.h"
+#include "tools/signals.h"
 
 static const struct command *command_find(const char *name)
 {
@@ -73,10 +73,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    /* A server that goes away while we write to it, a closed pipe, or a file beyond its limit is an
-     * error to handle. */
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
+    signals_init();
     if (argc > 0)
         setting_program = argv[0];
     int status = dispatch(argc, argv);

@@ -7,6 +7,7 @@
 #include "model/bpe_train.h"
 #include "tools/pretrain_save.h"
 #include "weights/gguf_write.h"
+#include "weights/part.h"
 #include "weights/quant.h"
 
 enum { ROW_FLOATS = 4, MOSTLY_Q8_0 = 7, Q8_BLOCK = 32, Q8_BYTES = 34 };
@@ -263,17 +264,16 @@ int pretrain_load_checkpoint(const char *path, struct train *t, const struct pre
 
 int pretrain_save_curve(const char *path, const struct pretrain_state *s, struct err *err)
 {
-    FILE *f = fopen(path, "w");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    struct part part;
+    int rc = part_open(&part, path, err);
+    if (rc)
+        return rc;
+    FILE *f = part.f;
     fprintf(f, "step,tokens,loss,lr\n");
     for (size_t i = 0; i < s->nrows; i++)
         fprintf(f, "%.0f,%.0f,%.5f,%.4g\n", (double)s->rows[i].step, (double)s->rows[i].tokens,
                 (double)s->rows[i].loss, (double)s->rows[i].rate);
-    bool bad = ferror(f);
-    if (fclose(f) || bad)
-        return err_set(err, ERR_IO, "%s: cannot be written", path);
-    return OK;
+    return part_close(&part, true, err);
 }
 
 bool pretrain_finished(const char *path, const struct pretrain_plan *p, uint64_t seed)

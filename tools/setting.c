@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +17,28 @@
 #include "tools/opt.h"
 #include "tools/progress.h"
 #include "tools/stand_in.h"
+#include "weights/part.h"
 #include "weights/weights.h"
 
 enum { PATH_SIZE = 4096, MAX_AHEAD = 64 };
 
 _Atomic int interrupted;
 
-static void on_interrupt(int signal)
+static void on_interrupt(int number)
 {
-    (void)signal;
-    interrupted = 1;
+    if (!atomic_exchange(&interrupted, 1))
+        return;
+    part_abandon_all();
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 void setting_catch_interrupts(void)
 {
-    /* Not restarted, so that a wait for input ends; reset, so that the second one kills. */
-    struct sigaction act = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    /* Not restarted, so that a wait for input ends. */
+    struct sigaction act = { .sa_handler = on_interrupt };
     sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
 }
 
 static int engine_load(struct engine *e, const char *path, bool need_tokenizer, struct err *err)

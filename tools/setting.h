@@ -25,8 +25,8 @@ demo_path(const char *file); /* e.g. "edge-0.5.gguf"; static storage; NULL if no
 /* argv[0], set by main: where the system does not tell the program's own path. */
 extern const char *setting_program;
 
-/* Set by SIGINT once setting_catch_interrupts was called; a second SIGINT ends the process at once.
- */
+/* Set by SIGINT or SIGTERM once setting_catch_interrupts was called; a second one deletes
+ * unfinished files and ends the process at once. */
 extern _Atomic int interrupted;
 void setting_catch_interrupts(void);
 

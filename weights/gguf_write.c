@@ -208,8 +208,8 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
 {
     if (g->code != OK || !n)
         return;
-    if (fwrite(p, 1, n, g->part.f) != n)
-        fail(g, ERR_IO, strerror(errno));
+    if (fwrite(p, 1, n, g->part.f) != n) /* EFAULT: p lies in a mapping */
+        fail(g, ERR_IO, errno == EFAULT ? "another process cut its source short" : strerror(errno));
     g->written += n;
     if (g->checksum)
         g->crc = table_crc(g->crc, p, n);

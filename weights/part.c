@@ -2,12 +2,38 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/base.h"
+
+/* The names of unfinished files. A slot is filled and emptied by one exchange each, so that a
+ * signal handler may empty it at any time; what it took is never freed. */
+enum { PARTS_MAX = 64 };
+static _Atomic(char *) unfinished[PARTS_MAX];
+
+/* Put `to` into a slot that holds `from`; false where there is none. */
+static bool part_swap(char *from, char *to)
+{
+    for (size_t i = 0; i < PARTS_MAX; i++) {
+        char *expected = from;
+        if (atomic_compare_exchange_strong(&unfinished[i], &expected, to))
+            return true;
+    }
+    return false;
+}
+
+void part_abandon_all(void)
+{
+    for (size_t i = 0; i < PARTS_MAX; i++) {
+        char *temp = atomic_exchange(&unfinished[i], NULL);
+        if (temp)
+            unlink(temp);
+    }
+}
 
 /* Open a new file beside the final one; the process id and a number keep writers apart. */
 static int create(struct part *p, size_t room)
@@ -40,8 +66,10 @@ int part_open(struct part *p, const char *path, struct err *err)
         if (!p->f)
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
     }
-    if (code == OK)
+    if (code == OK) {
+        p->listed = part_swap(NULL, p->temp);
         return OK;
+    }
     if (fd >= 0) {
         close(fd);
         unlink(p->temp);
@@ -66,7 +94,8 @@ int part_close(struct part *p, bool commit, struct err *err)
     if (!commit || code != OK)
         unlink(p->temp);
     free(p->path);
-    free(p->temp);
+    if (!p->listed || part_swap(p->temp, NULL)) /* else a handler is using it */
+        free(p->temp);
     *p = (struct part){ 0 };
     return code;
 }

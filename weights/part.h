@@ -9,9 +9,11 @@
 
 struct err;
 
+/* While it is open the unfinished file is on a list of this process, for part_abandon_all. */
 struct part {
     char *path, *temp; /* the final name and the one while writing */
     FILE *f;
+    bool listed;
 };
 
 /* ERR_IO, ERR_NOMEM: nothing is left. */
@@ -20,5 +22,8 @@ int part_open(struct part *p, const char *path, struct err *err);
 /* Flush to disk and rename, or (commit false) delete. Where that fails nothing is left and ERR_IO
  * is returned. */
 int part_close(struct part *p, bool commit, struct err *err);
+
+/* Delete all unfinished files, because the process is about to end: for its signal handlers. */
+void part_abandon_all(void);
 
 #endif

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -110,12 +111,65 @@ struct kv *table_kv(struct weights *w)
     return p;
 }
 
+/* Mappings of this process, for a signal handler: `p` is set last and cleared first. */
+enum { MAPPINGS_MAX = 64 };
+static struct {
+    _Atomic bool taken;
+    _Atomic(const unsigned char *) p;
+    _Atomic size_t n;
+    _Atomic(const char *) path;
+} mappings[MAPPINGS_MAX];
+
+static void map_list(const struct mapping *m, const char *path)
+{
+    for (size_t i = 0; i < MAPPINGS_MAX; i++)
+        if (!atomic_exchange(&mappings[i].taken, true)) {
+            mappings[i].path = path;
+            mappings[i].n = m->n;
+            mappings[i].p = m->p;
+            return;
+        }
+}
+
+static void map_unlist(const struct mapping *m)
+{
+    for (size_t i = 0; i < MAPPINGS_MAX; i++)
+        if (mappings[i].p == m->p) {
+            mappings[i].p = NULL;
+            mappings[i].taken = false;
+            return;
+        }
+}
+
+const char *weights_mapped(const void *address)
+{
+    uintptr_t at = (uintptr_t)address;
+    for (size_t i = 0; i < MAPPINGS_MAX; i++) {
+        const unsigned char *p = mappings[i].p;
+        if (p && at >= (uintptr_t)p && at - (uintptr_t)p < mappings[i].n)
+            return mappings[i].path;
+    }
+    return NULL;
+}
+
+void table_unmap(struct weights *w)
+{
+    for (size_t i = 0; i < w->nmaps; i++)
+        if (w->maps[i].n) {
+            map_unlist(&w->maps[i]);
+            munmap((void *)(uintptr_t)w->maps[i].p, w->maps[i].n);
+        }
+    free(w->maps);
+}
+
 int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err)
 {
     struct mapping *maps = grow(w->maps, &w->cmaps, w->nmaps, sizeof(*maps));
-    if (!maps)
+    const char *name = table_copy(w, path, strlen(path));
+    if (maps)
+        w->maps = maps;
+    if (!maps || !name)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    w->maps = maps;
     /* O_NONBLOCK: a FIFO must not hold the open up. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -133,8 +187,10 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
         void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED)
             code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-        else
+        else {
             *out = (struct mapping){ p, (size_t)st.st_size };
+            map_list(out, name);
+        }
     }
     close(fd);
     if (code == OK)

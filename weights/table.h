@@ -40,6 +40,7 @@ void table_free(struct weights *w); /* all of that memory */
 
 /* Map a regular file for reading. */
 int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err);
+void table_unmap(struct weights *w); /* all of them */
 
 /* Room for one more, zeroed; NULL when there is no memory. The pointer is good until the next. */
 struct tensor *table_tensor(struct weights *w);

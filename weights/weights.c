@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "kernels/base.h"
@@ -71,10 +70,7 @@ void weights_close(struct weights *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->nmaps; i++)
-        if (w->maps[i].n)
-            munmap((void *)(uintptr_t)w->maps[i].p, w->maps[i].n);
-    free(w->maps);
+    table_unmap(w);
     free(w->tensors);
     free(w->kvs);
     free(w->by_name);

@@ -65,6 +65,9 @@ int weights_open(struct weights **out, const char *path, struct err *err);
  * alone was fetched: every tensor's data is NULL then. For `info`. */
 int weights_open_header(struct weights **out, const char *path, struct err *err);
 void weights_close(struct weights *w); /* NULL is fine */
+/* The path of the open file whose bytes lie at this address, or NULL. For a program's handler of
+ * SIGBUS, which comes where another process has cut the file short. */
+const char *weights_mapped(const void *address);
 
 const char *weights_path(const struct weights *w);   /* as given to weights_open */
 const char *weights_format(const struct weights *w); /* "gguf", "safetensors", "folder" */

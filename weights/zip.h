@@ -26,7 +26,7 @@ int zip_open(struct zip *z, struct weights *mem, const struct mapping *m, struct
 struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n);
 /* The member's bytes, verified by its crc32; more than limit are refused. They live as long as mem
  * and the mapping. */
-int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size_t *n,
-             size_t limit, struct err *err);
+int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size_t *n, size_t limit,
+             struct err *err);
 
 #endif

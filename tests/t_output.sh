@@ -1,0 +1,117 @@
+#!/bin/sh
+# Files that commands write: whole or not there, whatever happens meanwhile: a full disk, a signal, an
+# input that another process cuts short. And what `mizzle logits` says of its arguments.
+set -u
+mizzle=${MIZZLE:-build/mizzle}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/out"
+
+fail() {
+    echo "t_output: $*" >&2
+    exit 1
+}
+
+# expect STATUS ARGS: one line on stderr where it fails, and nothing unfinished afterwards.
+expect() {
+    want=$1
+    shift
+    timeout 120 "$mizzle" "$@" >"$tmp/stdout" 2>"$tmp/err" </dev/null
+    got=$?
+    [ $got -eq "$want" ] || fail "$*: status $got, expected $want: $(cat "$tmp/err")"
+    [ "$want" -eq 0 ] || [ "$(grep -cv 'keys and values\|hardware counters' "$tmp/err")" -eq 1 ] || fail "$*: $(cat "$tmp/err")"
+    [ -z "$(find "$tmp/out" -name '*.part')" ] || fail "$*: left a .part file"
+}
+
+# No ids are wrong usage; the type of keys and values is said, and --kv changes it and the bits.
+: >"$tmp/empty"
+for ids in "" --ids= "--ids-file /dev/null" "--ids-file $tmp/empty"; do
+    # shellcheck disable=SC2086
+    expect 2 logits $ids -o "$tmp/out/x"
+    [ ! -e "$tmp/out/x" ] || fail "logits $ids: wrote a file"
+done
+expect 0 logits --ids 1,2,3,4 -o "$tmp/out/f32"
+grep -q 'keys and values in f32' "$tmp/err" || fail "no type of keys and values: $(cat "$tmp/err")"
+expect 0 logits --ids 1,2,3,4 --kv f16 -o "$tmp/out/f16"
+grep -q 'keys and values in f16' "$tmp/err" || fail "no type of keys and values: $(cat "$tmp/err")"
+cmp -s "$tmp/out/f32" "$tmp/out/f16" && fail "--kv changes nothing"
+expect 0 logits --ids 1,2 -o /dev/null
+expect 3 logits --ids 1,2 -o "$tmp/out"
+cp "$tmp/out/f32" "$tmp/kept"
+
+# A disk that is full (here: a limit on the size of files): an error, and the old file stays.
+(
+    ulimit -f 2
+    expect 3 logits --ids 1,2,3,4,5,6 -o "$tmp/out/f32"
+    expect 3 logits --ids 1,2,3,4,5,6 -o "$tmp/out/new"
+    expect 3 bench kernels --only rmsnorm_f32 -r 1 --plot "$tmp/out/roof.svg"
+    exit 0
+) || exit 1
+cmp -s "$tmp/out/f32" "$tmp/kept" || fail "a full disk spoilt the file that was there"
+[ ! -e "$tmp/out/new" ] && [ ! -e "$tmp/out/roof.svg" ] || fail "a full disk leaves a file"
+
+# What takes long says before it starts that it cannot write.
+expect 3 router train -o "$tmp/none/r.safetensors"
+expect 3 bench kernels --plot "$tmp/none/roof.svg"
+
+# 8 GiB of zeros in one tensor, which take no room: 2048 x 1048576 values.
+big() {
+    {
+        printf 'GGUF\003\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+        printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000'
+        printf '\003\000\000\000\000\000\000\000abc'
+        printf '\001\000\000\000\000\000\000\000t\002\000\000\000'
+        printf '\000\000\020\000\000\000\000\000\000\010\000\000\000\000\000\000'
+        printf '\000\000\000\000\000\000\000\000\000\000\000\000'
+    } >"$tmp/big.gguf"
+    truncate -s 8589934752 "$tmp/big.gguf" # 160 bytes of header
+}
+big
+"$mizzle" info "$tmp/big.gguf" >"$tmp/stdout" 2>&1 || {
+    echo "SKIP: no file of 8 GiB can be made here: $(cat "$tmp/stdout")"
+    exit 77
+}
+
+# begin TYPE: a conversion that has begun to write; its process is $pid.
+begin() {
+    "$mizzle" convert "$tmp/big.gguf" "$tmp/out/big.gguf" --type "$1" 2>"$tmp/err" &
+    pid=$!
+    turns=0
+    until [ -n "$(find "$tmp/out" -name '*.part' -size +0)" ]; do
+        kill -0 $pid 2>/dev/null || fail "convert ended at once: $(cat "$tmp/err")"
+        [ $((turns += 1)) -lt 2000 ] || fail "convert writes nothing"
+        sleep 0.02
+    done
+}
+
+ends() { # STATUS WHAT
+    wait $pid
+    got=$?
+    [ $got -eq "$1" ] || fail "$2: status $got, expected $1: $(cat "$tmp/err")"
+    [ -z "$(find "$tmp/out" -name 'big*')" ] || fail "$2: $(ls "$tmp/out") stay"
+}
+
+for type in f32 f16; do
+    begin $type
+    kill -TERM $pid
+    ends 130 SIGTERM
+done
+begin f16
+kill -HUP $pid
+ends 129 SIGHUP
+begin f16
+kill -TERM $pid
+kill -TERM $pid 2>/dev/null
+wait $pid
+[ -z "$(find "$tmp/out" -name 'big*')" ] || fail "a second SIGTERM leaves a file"
+
+# The input is cut short: one line that names it, status 3.
+for type in f32 f16; do
+    begin $type
+    truncate -s 4096 "$tmp/big.gguf"
+    ends 3 "a file cut short"
+    [ "$(wc -l <"$tmp/err")" -eq 1 ] && grep -q 'gguf: another process cut' "$tmp/err" ||
+        fail "a file cut short: $(cat "$tmp/err")"
+    big
+done
+exit 0
