@@ -18,6 +18,7 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/os.h"
+#include "tests/differ.h"
 #include "tests/guard.h"
 
 enum { ROUNDS = 150, MARK = 0x5a };
@@ -79,15 +80,6 @@ static float *buf_f32(size_t n)
 static float *buf_out(size_t n)
 {
     return memset(guard_alloc(n * sizeof(float), high), MARK, n * sizeof(float));
-}
-
-/* Equal bits, or both NaN: payloads are not part of the contract. */
-static bool same(const float *a, const float *b, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (memcmp(a + i, b + i, sizeof(*a)) && !(a[i] != a[i] && b[i] != b[i]))
-            return false;
-    return true;
 }
 
 /* A matrix with its own bytes. Odd scales, -128 among the values. */
@@ -173,8 +165,11 @@ static bool near(const struct product *c, const float *x, size_t ldx)
             float bound = 1e-30f;
             for (size_t k = 0; k < c->w.cols; k++)
                 bound += tolerance * fabsf(row[k] * x[t * ldx + k]);
-            if (!(fabsf(c->want[t * c->ldy + r] - c->got[t * c->ldy + r]) <= bound))
+            size_t at = t * c->ldy + r;
+            if (!(fabsf(c->want[at] - c->got[at]) <= bound)) {
+                differ_floats(at, c->want[at], c->got[at]);
                 return false;
+            }
         }
     }
     return true;
@@ -198,7 +193,7 @@ static const char *check_matmul_float(const struct kernels *ref, const struct ke
                                                                    x, ldx, c.n, c.p0, c.p1);
     if (!exact)
         return near(&c, x, ldx) ? NULL : "beyond tolerance";
-    return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+    return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
 }
 
 CHECK_TYPE(matmul_f32, check_matmul_float, P_F32)
@@ -214,7 +209,7 @@ static const char *check_matmul_groups(const struct kernels *ref, const struct k
     for (int i = 0; i < 2; i++)
         (type == P_Q8 ? set[i]->matmul_q8 : set[i]->matmul_q4)(i ? c.got : c.want, c.ldy, &c.w, &x,
                                                                c.n, c.p0, c.p1);
-    return same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+    return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
 }
 
 CHECK_TYPE(matmul_q8, check_matmul_groups, P_Q8)
@@ -238,11 +233,11 @@ static const char *check_quantize_q8(const struct kernels *ref, const struct ker
     memcpy(got.bias, want.bias, n * cols / GROUP * sizeof(int32_t));
     ref->quantize_q8(&want, t, x);
     k->quantize_q8(&got, t, x);
-    if (memcmp(want.q, got.q, n * cols))
+    if (!differ_same_i8(want.q, got.q, n * cols))
         return "values";
-    if (memcmp(want.bias, got.bias, n * cols / GROUP * sizeof(int32_t)))
+    if (!differ_same_i32(want.bias, got.bias, n * cols / GROUP))
         return "sums";
-    return same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
+    return differ_same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
 }
 
 static const char *check_rmsnorm_f32(const struct kernels *ref, const struct kernels *k)
@@ -251,10 +246,10 @@ static const char *check_rmsnorm_f32(const struct kernels *ref, const struct ker
     float *x = buf_f32(n), *w = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
     ref->rmsnorm_f32(want, x, w, n, 1e-6f);
     k->rmsnorm_f32(got, x, w, n, 1e-6f);
-    if (!same(want, got, n))
+    if (!differ_same(want, got, n))
         return "bits";
     k->rmsnorm_f32(x, x, w, n, 1e-6f);
-    return same(want, x, n) ? NULL : "in place";
+    return differ_same(want, x, n) ? NULL : "in place";
 }
 
 static const char *check_rope_f32(const struct kernels *ref, const struct kernels *k)
@@ -265,7 +260,7 @@ static const char *check_rope_f32(const struct kernels *ref, const struct kernel
     memcpy(got, want, 2 * half * sizeof(*got));
     ref->rope_f32(want, c, s, half);
     k->rope_f32(got, c, s, half);
-    return same(want, got, 2 * half) ? NULL : "bits";
+    return differ_same(want, got, 2 * half) ? NULL : "bits";
 }
 
 static const char *check_add_f32(const struct kernels *ref, const struct kernels *k)
@@ -275,7 +270,7 @@ static const char *check_add_f32(const struct kernels *ref, const struct kernels
     memcpy(got, want, n * sizeof(*got));
     ref->add_f32(want, x, n);
     k->add_f32(got, x, n);
-    return same(want, got, n) ? NULL : "bits";
+    return differ_same(want, got, n) ? NULL : "bits";
 }
 
 static const char *check_swiglu_f32(const struct kernels *ref, const struct kernels *k)
@@ -284,14 +279,14 @@ static const char *check_swiglu_f32(const struct kernels *ref, const struct kern
     float *g = buf_f32(n), *u = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
     ref->swiglu_f32(want, g, u, n);
     k->swiglu_f32(got, g, u, n);
-    if (!same(want, got, n))
+    if (!differ_same(want, got, n))
         return "bits";
     memcpy(got, g, n * sizeof(*g));
     k->swiglu_f32(got, got, u, n);
-    if (!same(want, got, n))
+    if (!differ_same(want, got, n))
         return "y is g";
     k->swiglu_f32(u, g, u, n);
-    return same(want, u, n) ? NULL : "y is u";
+    return differ_same(want, u, n) ? NULL : "y is u";
 }
 
 static struct attn_part part_out(size_t nq, size_t hd16)
@@ -327,11 +322,11 @@ static const char *check_attn(enum kvcache type, const struct kernels *ref, cons
         else
             set->attn_q8(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
     }
-    if (!same(part[0].max, part[1].max, nq))
+    if (!differ_same(part[0].max, part[1].max, nq))
         return "max";
-    if (!same(part[0].sum, part[1].sum, nq))
+    if (!differ_same(part[0].sum, part[1].sum, nq))
         return "sum";
-    return same(part[0].out, part[1].out, nq * hd16) ? NULL : "out";
+    return differ_same(part[0].out, part[1].out, nq * hd16) ? NULL : "out";
 }
 
 static const char *check_attn_f32(const struct kernels *ref, const struct kernels *k)
@@ -361,7 +356,7 @@ static const char *check_attn_merge(const struct kernels *ref, const struct kern
     memcpy(got, want, (hd16 + 2) * sizeof(*got));
     ref->attn_merge(want, want + 1, want + 2, b[0], b[1], b + 2, hd16);
     k->attn_merge(got, got + 1, got + 2, b[0], b[1], b + 2, hd16);
-    return same(want, got, hd16 + 2) ? NULL : "bits";
+    return differ_same(want, got, hd16 + 2) ? NULL : "bits";
 }
 
 static const char *check_argmax_f32(const struct kernels *ref, const struct kernels *k)
@@ -372,7 +367,9 @@ static const char *check_argmax_f32(const struct kernels *ref, const struct kern
         x[i] = kind ? (rnd(2) ? 0.0f : -0.0f) : (float)rnd(3);
     for (size_t i = 0; kind == 2 && wild && i < n; i++)
         x[i] = rnd(2) ? NAN : -INFINITY;
-    return ref->argmax_f32(x, n) == k->argmax_f32(x, n) ? NULL : "index";
+    size_t want = ref->argmax_f32(x, n), got = k->argmax_f32(x, n);
+    differ_ints(0, (int64_t)want, (int64_t)got);
+    return want == got ? NULL : "index";
 }
 
 static const char *check_expsum_f32(const struct kernels *ref, const struct kernels *k)
@@ -381,7 +378,7 @@ static const char *check_expsum_f32(const struct kernels *ref, const struct kern
     float *x = buf_f32(n), max = rnd_f32(), want[2], got[2];
     ref->expsum_f32(want, x, n, max);
     k->expsum_f32(got, x, n, max);
-    return same(want, got, 2) ? NULL : "bits";
+    return differ_same(want, got, 2) ? NULL : "bits";
 }
 
 static const struct op {
@@ -413,18 +410,20 @@ static void on_crash(int sig)
 static bool check(const struct op *op, const struct kernels *k, uint64_t seed, uint64_t rounds)
 {
     const char *volatile why = NULL;
+    differ_text[0] = 0;
     if (sigsetjmp(crash, 1))
         why = "crashed";
     for (uint64_t i = 0; !why && i < rounds; i++) {
         begin_round(seed + i);
+        differ_text[0] = 0;
         why = op->check(&kernels_scalar, k);
         guard_reset();
     }
     if (!why)
         return true;
     guard_reset();
-    printf("FAIL %s of %s: %s; reproduce with --only %s --isa %s --rounds 1 --seed %llu\n",
-           op->name, k->isa, why, op->name, k->isa, (unsigned long long)round_seed);
+    printf("FAIL %s of %s: %s%s; reproduce with --only %s --isa %s --rounds 1 --seed %llu\n",
+           op->name, k->isa, why, differ_text, op->name, k->isa, (unsigned long long)round_seed);
     return false;
 }
 
@@ -475,7 +474,7 @@ static int check_set(const struct kernels *set, const struct options *o, int *ra
 int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
-    int failed = 0, ran = 0;
+    int failed = !differ_works(), ran = 0;
     struct sigaction sa = { .sa_handler = on_crash };
     sigaction(SIGSEGV, &sa, NULL);
     sigaction(SIGBUS, &sa, NULL);

@@ -44,6 +44,43 @@ expect 2 one two --type i8
 expect 3 "$tmp/none" "$tmp/a.gguf" --type f32
 [ ! -e "$tmp/a.gguf" ] || fail "a refused input left an output"
 
+# What would become infinite, as a value or as a group's scale, is refused by the tensor's name.
+# large OCTAL: a matrix "t" of one row of 32 zeros but for its last value, whose bytes are given
+large() {
+    {
+        printf 'GGUF\003\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+        printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000'
+        printf '\003\000\000\000\000\000\000\000abc'
+        printf '\001\000\000\000\000\000\000\000t\002\000\000\000'
+        printf '\040\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+        printf '\000\000\000\000\000\000\000\000\000\000\000\000'
+        head -c 144 /dev/zero # 20 of padding, 124 of zeros
+        # shellcheck disable=SC2059
+        printf "$1"
+    } >"$tmp/large.gguf"
+}
+large '\000\344\177\107' # 65508, which rounds to 65504
+expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type f16 -q
+large '\000\360\177\107' # 65520
+for type in f32 bf16 q8_0 q4_0; do
+    expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
+done
+rm "$tmp/x.gguf"
+expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
+grep -q 'tensor t: expected values below 65520 for F16, found 65520' "$tmp/err" || fail "$(cat "$tmp/err")"
+large '\000\000\200\313' # -2^24
+expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type q8_0
+expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type q4_0
+expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
+large '\377\377\177\177' # the largest float
+expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
+large '\000\000\200\177' # infinite from the start: nothing is lost
+expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
+rm "$tmp/x.gguf"
+for word in 'llama-quantize writes q6_k' '-q, --quiet'; do
+    ${RUN:-} "$mizzle" convert --help | tr -s ' \n' ' ' | grep -qF -e "$word" || fail "--help has no: $word"
+done
+
 src=$data/weights/stories260K_qwen2
 [ -r "$src/config.json" ] || {
     echo "SKIP: $src is not there"

@@ -64,7 +64,7 @@ big() {
         printf '\000\000\020\000\000\000\000\000\000\010\000\000\000\000\000\000'
         printf '\000\000\000\000\000\000\000\000\000\000\000\000'
     } >"$tmp/big.gguf"
-    truncate -s 8589934752 "$tmp/big.gguf" # 160 bytes of header
+    truncate -s 8589934720 "$tmp/big.gguf" # 128 bytes of header
 }
 big
 "$mizzle" info "$tmp/big.gguf" >"$tmp/stdout" 2>&1 || {
