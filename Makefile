@@ -81,8 +81,15 @@ TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude crowd plain sim tin
 TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 
+# build/mizzle is what people run and measure: a release build for this machine, where BUILD is not
+# said. Any other stays in its own folder.
+NATIVE := $(shell uname -m) $(firstword $(subst -, ,$(shell cc -dumpmachine 2>/dev/null)))
 all: $(BUILD)/mizzle
-	@mkdir -p build && ln -sfn $(patsubst build/%,%,$(BUILD))/mizzle build/mizzle
+ifeq ($(MODE)-$(origin BUILD)-$(if $(filter $(ARCH),$(NATIVE)),native),release-file-native)
+	@ln -sfn $(patsubst build/%,%,$(BUILD))/mizzle build/mizzle
+else
+	@echo "the program is $(BUILD)/mizzle"
+endif
 
 test: all $(TESTS)
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(notdir $(TESTS))
@@ -92,11 +99,11 @@ soak: $(BUILD)/tests/soak
 	@$(RUN) $< $(TOKENS)
 
 demo: all
-	@sh tools/demo.sh build/mizzle
+	@sh tools/demo.sh $(BUILD)/mizzle
 
 # Where the time goes, by symbol.
 perf: all
-	@sh tools/perf.sh build/mizzle
+	@sh tools/perf.sh $(BUILD)/mizzle
 
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
 $(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(wildcard tools/*.c)))

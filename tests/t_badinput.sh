@@ -48,6 +48,15 @@ refused "$tmp/pipe"
 ${RUN:-} timeout 20 "$mizzle" router score --router "$tmp/pipe" --hidden x -o y 2>"$tmp/err"
 [ $? -eq 3 ] && grep -q "regular file" "$tmp/err" || fail "a FIFO as a router: $(cat "$tmp/err")"
 
+# A router's report says what it reads and when it asks.
+router=weights/milli/edge-0.5.router.safetensors
+if [ -r $router ]; then
+    accepted $router
+    grep -Eq '^router +256 wide, reads 128 values of tap final, threshold 0\.568' "$tmp/out" || fail "info: $(cat "$tmp/out")"
+    info $router --json
+    grep -Eq '"router":\{"hidden":128,"width":256,"tap":"final","threshold":0\.568' "$tmp/out" || fail "info --json: $(cat "$tmp/out")"
+fi
+
 [ -r "$data/gguf/expect.tsv" ] || {
     echo "SKIP: $data is not there"
     exit 77
@@ -90,7 +99,10 @@ for name in evil_print router_fullmodule bad_central_offset bad_empty bad_pickle
     bad_truncated_half; do
     refused "$data/../pth/$name.pth"
 done
+refused "$data/../pth/router_fullmodule.pth"
+grep -q 'save its state_dict() instead' "$tmp/err" || fail "a whole module: $(cat "$tmp/err")"
 for name in zip legacy checkpoint dataparallel half bf16; do
     accepted "$data/../pth/router_$name.pth"
+    grep -q 'tap final, no threshold$' "$tmp/out" || fail "router_$name.pth: $(cat "$tmp/out")"
     grep -q 'mlp.0.weight$' "$tmp/out" || fail "router_$name.pth: no mlp.0.weight"
 done

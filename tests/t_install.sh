@@ -1,5 +1,6 @@
 #!/bin/sh
-# make install and uninstall into a folder of its own; what is installed finds the demo pair.
+# make install and uninstall into a folder of its own; what is installed finds the demo pair. And
+# which builds become build/mizzle.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 fail() {
@@ -7,6 +8,11 @@ fail() {
     cat "$dir/log" >&2
     exit 1
 }
+links() { make -n "$@" all 2>"$dir/log" | grep -q 'ln -sfn .* build/mizzle'; }
+links MODE=release || fail "a release build is not linked"
+for other in MODE=asan MODE=tsan MODE=debug ARCH=other BUILD=build/other; do
+    links $other && fail "make $other links build/mizzle, which people measure"
+done
 case ${BUILD:-build} in
 build/*-release) ;;
 *)

@@ -216,6 +216,25 @@ static size_t token_count(const struct source *s)
     return kv ? kv->count : 0;
 }
 
+/* What a router reads and when it asks, if the file is one: our own form or CITER's checkpoint,
+ * which says neither tap nor threshold. */
+struct facts {
+    size_t hidden, width;
+    struct str tap, threshold; /* threshold: as the file has it, or empty */
+};
+
+static bool router_facts(struct facts *f, const struct source *s)
+{
+    const struct tensor *t =
+        s->w ? weights_find(s->w, "router.w1") : pth_find(s->p, "mlp.0.weight");
+    if (!t || t->ndim != 2 || (s->p && !pth_find(s->p, "mlp.4.weight")))
+        return false;
+    *f = (struct facts){ t->shape[1], t->shape[0], text_key(s, "tap"), text_key(s, "threshold") };
+    if (!f->tap.n)
+        f->tap = (struct str){ "final", 5 };
+    return true;
+}
+
 /* A header alone: some tensor should have bytes and has none. */
 static bool without_data(const struct source *s)
 {
@@ -268,6 +287,23 @@ static json_t *json_shape(const struct source *s, struct str arch)
     return shape;
 }
 
+static json_t *json_router(const struct source *s)
+{
+    struct facts f;
+    if (!router_facts(&f, s))
+        return json_null();
+    char text[32] = "", *end = text;
+    memcpy(text, f.threshold.p, f.threshold.n < sizeof(text) ? f.threshold.n : 0);
+    double threshold = strtod(text, &end);
+    bool sane = !*end && threshold >= 0 && threshold <= 1;
+    json_t *number = !f.threshold.n       ? json_null()
+                     : end > text && sane ? json_real(threshold)
+                                          : json_text(f.threshold.p, f.threshold.n);
+    return json_pack("{s:o, s:o, s:o, s:o}", "hidden", json_size((double)f.hidden), "width",
+                     json_size((double)f.width), "tap", json_text(f.tap.p, f.tap.n), "threshold",
+                     number);
+}
+
 static void report_json(const struct source *s)
 {
     struct str arch = text_key(s, "general.architecture"), name = text_key(s, "general.name");
@@ -292,6 +328,7 @@ static void report_json(const struct source *s)
                         json_integer(s->w ? (json_int_t)weights_nkv(s->w) : (json_int_t)0));
     json_object_set_new(root, "types", types);
     json_object_set_new(root, "shape", json_shape(s, arch));
+    json_object_set_new(root, "router", json_router(s));
     json_object_set_new(root, "tokenizer", vocab.n ? json_text(vocab.p, vocab.n) : json_null());
     json_object_set_new(root, "tokens", json_integer((json_int_t)token_count(s)));
     json_object_set_new(root, "has_data", json_boolean(!without_data(s)));
@@ -351,6 +388,18 @@ static void print_tensors(const struct source *s)
     }
 }
 
+static void print_router(const struct source *s)
+{
+    struct facts f;
+    if (!router_facts(&f, s))
+        return;
+    printf("%-14s%zu wide, reads %zu values of tap ", "router", f.width, f.hidden);
+    put(f.tap.p, f.tap.n);
+    fputs(f.threshold.n ? ", threshold " : ", no threshold", stdout);
+    put(f.threshold.p, f.threshold.n);
+    putchar('\n');
+}
+
 static void report(const struct source *s)
 {
     struct str arch = text_key(s, "general.architecture");
@@ -363,6 +412,7 @@ static void report(const struct source *s)
     print_text("name", text_key(s, "general.name"));
     print_text("architecture", arch);
     print_shape(s, arch);
+    print_router(s);
     printf("%-14s%.0f\n%-14s", "parameters", all.values, "bytes");
     print_bytes(all.bytes);
     puts(without_data(s) ? ", and the data is not in the file" : "");
