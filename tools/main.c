@@ -24,7 +24,7 @@ static void overview(FILE *to)
         fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(to, "\nmizzle help COMMAND, mizzle COMMAND --help: its options\n"
                 "mizzle --version: the version\n\n"
-                "Try: mizzle run -p \"Question: ...\" (with no -m, a small demo pair is used)\n"
+                "Try: mizzle run --question 1 (with no -m, a small demo pair is used)\n"
                 "Exit status: 0 fine, 1 failed, 2 wrong usage, 3 bad file, 4 cloud required and "
                 "not\navailable, 130 interrupted.\n");
 }
