@@ -53,6 +53,7 @@ cmp -s "$tmp/out/f32" "$tmp/kept" || fail "a full disk spoilt the file that was 
 # What takes long says before it starts that it cannot write.
 expect 3 router train -o "$tmp/none/r.safetensors"
 expect 3 bench kernels --plot "$tmp/none/roof.svg"
+[ ! -s "$tmp/stdout" ] || fail "bench measures before it says that it cannot draw"
 
 # 8 GiB of zeros in one tensor, which take no room: 2048 x 1048576 values.
 big() {

@@ -63,7 +63,8 @@ if [ -f "$data/router_zip.pth" ]; then
         expect 3 score --router "$data/$bad.pth" --hidden "$data/golden_x_f32_64x64.bin" -o "$tmp/y"
     done
     head -c 1000 "$data/golden_x_f32_64x64.bin" >"$tmp/cut.f32"
-    expect 3 score --router "$data/router_zip.pth" --hidden "$tmp/cut.f32" -o "$tmp/y"
+    expect 3 score --router "$data/router_zip.pth" --hidden "$tmp/cut.f32" -o "$tmp/half"
+    [ -e "$tmp/half" ] && fail "score: some rows of a file that is cut were written"
 else
     skipped="no PyTorch files in $data (set MIZZLE_TESTDATA)"
 fi
