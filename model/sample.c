@@ -131,20 +131,38 @@ static void select_best(struct candidate *c, size_t n, size_t k)
     }
 }
 
-/* Probabilities of the sorted candidates; returns how many stay after top-p and min-p, and their
- * sum. */
-static size_t cut_tail(struct sampler *s, size_t n, double *sum)
+/* The weight of a candidate beside that of the best, at temperature temp. */
+static double weight(const struct sampler *s, size_t i, double temp)
+{
+    return exp_f64((double)(s->all[i].logit - s->all[0].logit) / temp);
+}
+
+/* How many of the n sorted candidates stay after top-p and min-p, which see temperature 1. */
+static size_t cut_tail(struct sampler *s, size_t n)
 {
     double total = 0, kept = 0;
-    for (size_t i = 0; i < n; i++)
-        total += s->prob[i] =
-            exp_f64((double)(s->all[i].logit - s->all[0].logit) / (double)s->p.temp);
     size_t keep = 0;
+    for (size_t i = 0; i < n; i++)
+        total += s->prob[i] = weight(s, i, 1);
     while (keep < n && (keep == 0 || kept < (double)s->p.top_p * total) &&
-           s->prob[keep] >= (double)s->p.min_p * s->prob[0])
+           s->prob[keep] >= (double)s->p.min_p)
         kept += s->prob[keep++];
-    *sum = kept;
     return keep;
+}
+
+/* One of the first n, as likely as the temperature makes it. */
+static uint32_t draw(struct sampler *s, size_t n, double unit)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += s->prob[i] = weight(s, i, (double)s->p.temp);
+    double at = unit * sum;
+    for (size_t i = 0; i < n; i++) {
+        if (at < s->prob[i])
+            return s->all[i].id;
+        at -= s->prob[i];
+    }
+    return s->all[n - 1].id;
 }
 
 uint32_t sampler_pick(struct sampler *s, const float *logits, const uint32_t *prefix, size_t n)
@@ -164,13 +182,5 @@ uint32_t sampler_pick(struct sampler *s, const float *logits, const uint32_t *pr
         count = s->p.top_k;
     }
     qsort(s->all, count, sizeof(*s->all), by_rank);
-    double sum, at;
-    size_t keep = cut_tail(s, count, &sum);
-    at = rand_unit(s->p.seed, n) * sum;
-    for (size_t i = 0; i < keep; i++) {
-        if (at < s->prob[i])
-            return s->all[i].id;
-        at -= s->prob[i];
-    }
-    return s->all[keep - 1].id;
+    return draw(s, cut_tail(s, count), rand_unit(s->p.seed, n));
 }

@@ -26,8 +26,9 @@ int sampler_open(struct sampler **out, const struct sample_params *params, size_
 void sampler_close(struct sampler *s);
 
 /* The token after prefix[n]. The draw depends on (seed, n) and the logits alone. Order of the
- * steps: repetition penalty, top-k, temperature, top-p, min-p, as llama.cpp's default chain. Equal
- * logits: the lower id first. */
+ * steps is that of llama.cpp's default chain: repetition penalty, top-k, top-p, min-p, temperature,
+ * so that how many candidates stay does not depend on the temperature. Equal logits: the lower id
+ * first. */
 uint32_t sampler_pick(struct sampler *s, const float *logits, const uint32_t *prefix, size_t n);
 
 #endif

@@ -56,7 +56,7 @@ static const struct opt_group sample_opts = {
     "Sampling of the small model's tokens (the cloud is always greedy)",
     (const struct opt[]){
         { "--temp", NULL, OPT_FLOAT, &options.sample.temp, "T",
-          "temperature; 0 takes the likeliest token (default: 0)" },
+          "temperature, applied after the filters below; 0 takes the likeliest (default: 0)" },
         { "--top-k", NULL, OPT_SIZE, &options.sample.top_k, "K",
           "of the K likeliest; 0: off (default: 40)" },
         { "--top-p", NULL, OPT_FLOAT, &options.sample.top_p, "P",
