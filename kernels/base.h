@@ -16,6 +16,7 @@ enum {
     ERR_NET = -5,    /* no usable answer from the server: retry or stay local */
     ERR_REMOTE = -6, /* the server answered, and refused for good (401, 403, 404) */
     ERR_STOP = -7,   /* the user interrupted */
+    ERR_TEXT = -8,   /* the server will not have this text (400, 413, 422); others it may */
 };
 
 struct err {

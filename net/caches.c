@@ -141,24 +141,14 @@ static void record(struct caches *c, const uint32_t *ids, size_t n, const struct
         record_put(c->record, ids, n, a, NULL);
 }
 
-static enum caches_from get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
+static enum caches_from look(struct caches *c, const struct key *k, const uint32_t *ids, size_t n,
+                             uint32_t *id)
 {
-    struct key k = key_prefix(&c->print, ids, n);
     struct record_answer a;
-    uint32_t found;
-    if (memo_get(c->memo, &k, &found)) {
-        if (c->store) /* a further token of a reply, wanted for the first time */
-            store_put(c->store, &k, found);
-        record(c, ids, n, &(struct record_answer){ .from = RECORD_MEMO, .id = found });
-        *id = found;
+    if (memo_get(c->memo, k, id))
         return CACHES_MEMO;
-    }
-    if (c->store && store_get(c->store, &k, &found) && found < c->vocab) {
-        memo_put(c->memo, &k, found);
-        record(c, ids, n, &(struct record_answer){ .from = RECORD_STORE, .id = found });
-        *id = found;
+    if (c->store && store_get(c->store, k, id) && *id < c->vocab)
         return CACHES_STORE;
-    }
     if (!c->replay || !record_get(c->replay, ids, n, &a) || a.from == RECORD_CALL || a.fault ||
         a.id >= c->vocab)
         return CACHES_NONE;
@@ -166,12 +156,47 @@ static enum caches_from get(struct caches *c, const uint32_t *ids, size_t n, uin
     return a.from == RECORD_MEMO ? CACHES_MEMO : CACHES_STORE;
 }
 
+/* An answer that is used is kept where the next one will look. */
+static void keep(struct caches *c, const struct key *k, const uint32_t *ids, size_t n, uint32_t id,
+                 enum caches_from from)
+{
+    if (c->replay || from == CACHES_NONE)
+        return;
+    if (from == CACHES_STORE)
+        memo_put(c->memo, k, id);
+    else if (c->store) /* a further token of a reply, wanted for the first time */
+        store_put(c->store, k, id);
+    record(c, ids, n,
+           &(struct record_answer){ .from = from == CACHES_MEMO ? RECORD_MEMO : RECORD_STORE,
+                                    .id = id });
+}
+
+static enum caches_from find(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id,
+                             bool used)
+{
+    enum caches_from from = CACHES_NONE;
+    uint32_t found = 0;
+    pthread_mutex_lock(&c->mutex);
+    if (c->model) {
+        struct key k = key_prefix(&c->print, ids, n);
+        from = look(c, &k, ids, n, &found);
+        if (used)
+            keep(c, &k, ids, n, found, from);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    if (from != CACHES_NONE)
+        *id = found;
+    return from;
+}
+
+enum caches_from caches_peek(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    return find(c, ids, n, id, false);
+}
+
 enum caches_from caches_get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    pthread_mutex_lock(&c->mutex);
-    enum caches_from from = c->model ? get(c, ids, n, id) : CACHES_NONE;
-    pthread_mutex_unlock(&c->mutex);
-    return from;
+    return find(c, ids, n, id, true);
 }
 
 int caches_call(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
@@ -219,7 +244,7 @@ void caches_extra(struct caches *c, const uint32_t *ids, size_t n, uint32_t id)
 
 void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, const char *why)
 {
-    if (code != ERR_NET && code != ERR_REMOTE)
+    if (code != ERR_NET && code != ERR_REMOTE && code != ERR_TEXT)
         return;
     pthread_mutex_lock(&c->mutex);
     if (c->model)

@@ -43,15 +43,18 @@ const char *caches_api(const struct caches *c);
 /* An answer that needs no call, or CACHES_NONE. In a replay, only what needed no call when it was
  * recorded, so that calls are counted as they were. */
 enum caches_from caches_get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id);
-/* In a replay: what a call gave. The recorded fault (ERR_NET, ERR_REMOTE) comes back as it was; a
- * prefix that is not there is ERR_NET and named: its length, its hash, its last ids. */
+/* The same without a trace: memo, store and recording stay as they are. For a token whose turn has
+ * not come. */
+enum caches_from caches_peek(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id);
+/* In a replay: what a call gave. The recorded fault (ERR_NET, ERR_REMOTE, ERR_TEXT) comes back as
+ * it was; a prefix that is not there is ERR_NET and named: its length, its hash, its last ids. */
 int caches_call(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);
 
 /* The answer of a committed call: into memo, store and recording. */
 void caches_put(struct caches *c, const uint32_t *ids, size_t n, uint32_t id);
 /* A further token of a committed call's reply: into the memo. */
 void caches_extra(struct caches *c, const uint32_t *ids, size_t n, uint32_t id);
-/* A committed call that failed, code ERR_NET or ERR_REMOTE, why without the key: into the
+/* A committed call that failed, code ERR_NET, ERR_REMOTE or ERR_TEXT, why without the key: into the
  * recording. Other codes are not kept. */
 void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, const char *why);
 

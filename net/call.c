@@ -218,7 +218,8 @@ static int status_error(const struct wire *w, const struct wire_call *call,
     long s = t->status;
     bool passing = s < 300 || s >= 500 || s == 408 || s == 425 || s == 429 || s == 302 ||
                    s == 303 || s == 307 || s == 304;
-    int code = passing ? ERR_NET : ERR_REMOTE;
+    bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* whatever is asked for */
+    int code = passing ? ERR_NET : good ? ERR_REMOTE : ERR_TEXT;
     struct err low;
     if (s >= 300 && s < 400) {
         err_set(&low, code, "status %ld: redirects are not followed (to %.*s)", s, MESSAGE,
@@ -326,7 +327,7 @@ void call_ended(struct wire *w, struct http_try *t)
     wire_unlock(w);
     json_decref(root);
     release(w, a);
-    if (call->winner == a || rc == ERR_REMOTE || rc == ERR_NOMEM) {
+    if (call->winner == a || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM) {
         call_finish(w, call, rc, &err);
     } else if (out(call)) { /* the other one may still answer */
         call->retried = true;

@@ -24,6 +24,9 @@ struct cloud_call; /* one token asked for after one prefix; its cloud's thread *
 enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
 enum cloud_from { CLOUD_FROM_MEMO, CLOUD_FROM_STORE }; /* where a known token was known from */
 
+/* Of a token: not known; its reply is on the way; *id is it. */
+enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
+
 enum { CLOUD_MAX_TOKENS = 64 }; /* of one reply */
 
 struct cloud_options {
@@ -38,11 +41,11 @@ struct cloud_options {
     const _Atomic int *stop; /* not zero: give up with ERR_STOP; may be NULL */
     struct caches *caches;   /* borrowed; NULL: nothing is kept. With a replay there is no network,
                                 and url may be NULL */
-    size_t tokens;           /* asked for in one call; 0: 1; more are streamed into caches */
-    unsigned hedge_ms;       /* the same request once more after this long; 0: never */
-    bool compress;           /* gzip the request's body, where the server takes it */
-    size_t slot;             /* llamacpp: 1 + id_slot; 0: the server's choice */
-    bool background;         /* cloud_open asks the server from a thread of its own, and returns */
+    size_t tokens;     /* asked for in one call at most; 0: 1; more are streamed into caches */
+    unsigned hedge_ms; /* the same request once more after this long; 0: never */
+    bool compress;     /* gzip the request's body, where the server takes it */
+    size_t slot;       /* llamacpp: 1 + id_slot; 0: the server's choice */
+    bool background;   /* cloud_open asks the server from a thread of its own, and returns */
     /* Cut text[n] into token ids, malloc'ed, as the model here does; called from any thread. With
      * it the server's tokenizer is compared at the start, and a server that gives text alone can be
      * used. NULL: neither. */
@@ -107,17 +110,22 @@ bool cloud_note(struct cloud *c, struct err *note);
 /* All there is to know, for a person; asks for health and version as well. cloud_ready's errors. */
 int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
-/* Ask for the token after ids[n], greedily; returns at once. ids are copied. ERR_ARG: n is 0 or an
- * id is not below vocab; ERR_NOMEM; ERR_STOP: interrupted. */
-int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
-              struct err *err);
+/* How many tokens a call may ask for, as far as is known: options.tokens, and 1 once the server has
+ * turned out to give text alone. */
+size_t cloud_tokens(struct cloud *c);
+/* Ask for `tokens` tokens after ids[n], greedily, or for as many as cloud_tokens allows; returns at
+ * once. ids are copied. ERR_ARG: n is 0 or an id is not below vocab; ERR_NOMEM; ERR_STOP:
+ * interrupted. */
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
+              struct cloud_call **out, struct err *err);
 /* True where cloud_take would not wait. */
 bool cloud_done(const struct cloud_call *call);
 /* Wait for the token; may be called again, with the same answer. *id is set only with OK. ERR_NET:
  * try again or stay local (refused, timed out, cut, not understood, 5xx, 408, 425, 429).
- * ERR_REMOTE: will not work in this run (401, 403, 404, other 4xx, 301, 308; a server that gives
- * text without ids). ERR_STOP: interrupted. ERR_NOMEM. An error is never a token: an empty or
- * malformed reply is ERR_NET, and end-of-text is an id like any other. err never holds the key. */
+ * ERR_REMOTE: will not work in this run (401, 403, 404; a server that gives text without ids).
+ * ERR_TEXT: not with this text, others may do (400, 413, 422, other 4xx, 301, 308; a prompt that
+ * was cut). ERR_STOP: interrupted. ERR_NOMEM. An error is never a token: an empty or malformed
+ * reply is ERR_NET, and end-of-text is an id like any other. err never holds the key. */
 int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
 /* The answer is used: waits for it like cloud_take, then a token enters memo and store. Frees. */
 void cloud_commit(struct cloud_call *call);
@@ -128,13 +136,16 @@ void cloud_drop(struct cloud_call *call);
  */
 size_t cloud_call_bytes(const struct cloud_call *call);
 /* The same of a call that was not made yet: what a limit on bytes must know before. */
-size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n);
+size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
 
 /* The token after exactly ids[n], where memo or store have it; counted as a hit. Makes no call, but
  * waits where the rest of a committed call's reply may still bring it, so that what is asked for
  * never depends on timing. */
 bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
                  enum cloud_from *from);
+/* Would cloud_known find it, were the calls committed so far all there will be? Never waits, counts
+ * nothing and leaves memo and store as they are: for a token whose turn has not come. */
+enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id);
 
 /* cloud_ask, cloud_take and cloud_commit in one; their errors. */
 int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err);

@@ -42,15 +42,17 @@ static const struct buf *write_body(struct cloud *c, const struct ask *a)
     return NULL;
 }
 
-static struct ask question(const struct cloud *c, const uint32_t *ids, size_t n)
+static struct ask question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
 {
+    size_t most = c->text ? 1 : c->o.tokens;
+    size_t want = tokens < most ? tokens : most;
     return (struct ask){ .model = c->model_json,
                          .ids = ids,
                          .n = n,
                          .vocab = c->o.vocab,
-                         .want = c->text ? 1 : c->o.tokens,
+                         .want = want,
                          .slot = c->o.slot,
-                         .stream = c->o.tokens > 1 && !c->text,
+                         .stream = want > 1,
                          .encode = c->text ? c->o.encode : NULL,
                          .encode_arg = c->o.encode_arg };
 }
@@ -60,7 +62,7 @@ static void launch(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
     struct buf url = { 0 };
-    w->ask = question(c, w->ask.ids, w->ask.n);
+    w->ask = question(c, w->ask.ids, w->ask.n, call->tokens);
     w->dialect = c->dialect;
     w->gzip = c->gzip;
     w->hedge_ns = c->o.hedge_ms * UINT64_C(1000000);
@@ -162,7 +164,7 @@ static uint64_t seed_of(const uint32_t *ids, size_t n)
     return h;
 }
 
-static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n)
+static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
 {
     size_t size, room;
     struct cloud_call *call = calloc(1, sizeof(*call));
@@ -183,6 +185,7 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
     w->deadline = os_now_ns() + c->timeout_ns;
     call->cloud = c;
     call->wire = w;
+    call->tokens = tokens;
     call->next = c->calls;
     call->link = &c->calls;
     if (call->next)
@@ -197,7 +200,7 @@ static void from_file(struct cloud *c, struct cloud_call *call)
     struct wire_call *w = call->wire;
     struct err why = { "" };
     uint32_t id = 0;
-    w->ask = question(c, w->ask.ids, w->ask.n);
+    w->ask = question(c, w->ask.ids, w->ask.n, call->tokens);
     const struct buf *body = write_body(c, &w->ask);
     call->bytes = body ? body->n : 0;
     int rc = caches_call(c->o.caches, w->ask.ids, w->ask.n, &id, &why);
@@ -207,8 +210,20 @@ static void from_file(struct cloud *c, struct cloud_call *call)
     settle(call, rc, &why);
 }
 
-int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
-              struct err *err)
+size_t cloud_tokens(struct cloud *c)
+{
+    size_t n = 1;
+    if (wire_forked(c->wire))
+        return n;
+    wire_lock(c->wire);
+    if (c->state != CLOUD_READY || !c->text) /* before, the prober may be writing it */
+        n = c->o.tokens;
+    wire_unlock(c->wire);
+    return n;
+}
+
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
+              struct cloud_call **out, struct err *err)
 {
     *out = NULL;
     if (wire_forked(c->wire))
@@ -219,7 +234,7 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call 
     if (c->o.stop && atomic_load(c->o.stop))
         return err_set(err, ERR_STOP, "cloud: interrupted");
     wire_lock(c->wire);
-    struct cloud_call *call = new_call(c, ids, n);
+    struct cloud_call *call = new_call(c, ids, n, tokens);
     if (call) {
         wire_ledger(c->wire)->calls++;
         if (c->replay) {
@@ -292,14 +307,14 @@ size_t cloud_call_bytes(const struct cloud_call *call)
     return call->bytes;
 }
 
-size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n)
+size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
 {
     size_t bytes = 0;
     if (wire_forked(c->wire) || check_ids(c, ids, n, NULL))
         return 0;
     wire_lock(c->wire);
     if (cloud_wait_ready(c, NULL) == OK) {
-        const struct ask a = question(c, ids, n);
+        const struct ask a = question(c, ids, n, tokens);
         const struct buf *body = write_body(c, &a);
         bytes = body ? body->n : 0;
     }
@@ -310,7 +325,7 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n)
 int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err)
 {
     struct cloud_call *call;
-    int rc = cloud_ask(c, ids, n, &call, err);
+    int rc = cloud_ask(c, ids, n, c->o.tokens, &call, err);
     if (rc)
         return rc;
     rc = cloud_take(call, out, err);

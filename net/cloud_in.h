@@ -24,6 +24,7 @@ struct cloud_call {
     bool sent;      /* the network thread has it, or has had it */
     bool committed; /* the handle is given back; more tokens may come */
     size_t kept;    /* of these tokens, how many the memo has */
+    size_t tokens;  /* asked for, if the server can */
     size_t bytes;
 };
 

@@ -96,6 +96,37 @@ static bool some_may_come(const struct cloud *c, const uint32_t *ids, size_t n)
     return false;
 }
 
+/* The token after ids[n] in a committed reply, as far as that has come. Under the lock. */
+static enum cloud_sight in_reply(const struct cloud_call *call, const uint32_t *ids, size_t n,
+                                 uint32_t *id)
+{
+    const struct ask *a = &call->wire->ask;
+    const struct reply *r = &call->wire->answer.reply;
+    if (!call->committed || n <= a->n || n - a->n >= a->want)
+        return CLOUD_UNKNOWN;
+    size_t i = n - a->n, come = i < r->n ? i : r->n;
+    if (memcmp(a->ids, ids, a->n * sizeof(*ids)) != 0 ||
+        memcmp(r->ids, ids + a->n, come * sizeof(*ids)) != 0)
+        return CLOUD_UNKNOWN;
+    if (i < r->n)
+        *id = r->ids[i];
+    return i < r->n ? CLOUD_HERE : call->wire->answer.ended ? CLOUD_UNKNOWN : CLOUD_COMING;
+}
+
+enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    enum cloud_sight sight = CLOUD_UNKNOWN;
+    if (!c->o.caches || wire_forked(c->wire))
+        return sight;
+    wire_lock(c->wire);
+    for (const struct cloud_call *call = c->calls; call && !sight; call = call->next)
+        sight = in_reply(call, ids, n, id);
+    wire_unlock(c->wire);
+    if (sight == CLOUD_UNKNOWN && caches_peek(c->o.caches, ids, n, id) != CACHES_NONE)
+        sight = CLOUD_HERE;
+    return sight;
+}
+
 bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
                  enum cloud_from *from)
 {

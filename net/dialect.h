@@ -43,8 +43,8 @@ struct dialect {
      * False: no memory. */
     bool (*request)(struct buf *out, const struct ask *a, const struct buf *list);
     /* The tokens, at least one, of a whole reply with status 200. ERR_NET: no usable token;
-     * ERR_REMOTE: this server will never give one (it answers in text alone, or has cut the
-     * prompt). err says why, without the URL. */
+     * ERR_REMOTE: this server will never give one (it answers in text alone); ERR_TEXT: not after
+     * this prompt, which it has cut. err says why, without the URL. */
     int (*reply)(struct reply *out, const json_t *root, const struct ask *a, struct err *err);
     /* One event of a stream: appends what is new, which may be nothing. The same errors. */
     int (*event)(struct reply *io, const json_t *root, const struct ask *a, struct err *err);

@@ -15,6 +15,9 @@
 enum { STRING = 2048 };
 
 const char *const record_from_names[3] = { "call", "memo", "store" };
+const struct record_fault record_faults[3] = { { "net", ERR_NET },
+                                               { "remote", ERR_REMOTE },
+                                               { "text", ERR_TEXT } };
 const char record_begin[] = "{\"mizzle_record\":";
 
 void record_crc(char out[9], const char *p, size_t n)
@@ -322,8 +325,11 @@ static bool write_line(struct buf *b, const struct record_entry *e, const uint32
               buf_str(b, ",\"from\":\"") && buf_str(b, record_from_names[e->from]);
     if (!ok || e->fault == OK)
         return ok && add_number(b, "\",\"id\":", e->id);
-    return buf_str(b, e->fault == ERR_NET ? "\",\"fault\":\"net\"" : "\",\"fault\":\"remote\"") &&
-           buf_str(b, ",\"message\":") && add_string(b, e->message);
+    size_t i = 0;
+    while (record_faults[i].code != e->fault)
+        i++;
+    return buf_str(b, "\",\"fault\":\"") && buf_str(b, record_faults[i].name) &&
+           buf_str(b, "\",\"message\":") && add_string(b, e->message);
 }
 
 int record_put(struct record *r, const uint32_t *ids, size_t n, const struct record_answer *a,

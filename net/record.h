@@ -4,10 +4,10 @@
  * First line: {"mizzle_record":1,"model":"...","api":"...","tokenizer":"16 hex digits","crc":"..."}
  * Then one a prefix: {"n":41,"hash":"32 hex digits","last":[...],"from":"call","id":17,"crc":"..."}
  * n is the length of the prefix, hash its key (key.h), last its last ids (at most 8), from who had
- * the answer: "call", or "memo" and "store", which were no calls. A fault has "fault":"net" or
- * "remote" and "message" in place of id: the replay has the same faults. A later line for the same
- * prefix replaces an earlier one, but a fault never replaces an answer. "crc" is the CRC-32 (8 hex
- * digits) of the line's bytes before
+ * the answer: "call", or "memo" and "store", which were no calls. A fault has "fault":"net",
+ * "remote" or "text" and "message" in place of id: the replay has the same faults. A later line for
+ * the same prefix replaces an earlier one, but a fault never replaces an answer. "crc" is the
+ * CRC-32 (8 hex digits) of the line's bytes before
  * ,"crc" and is the last member. The API key never comes here.
  *
  * Each line is written whole, with one write(2): after a crash at most the last line is torn, which
@@ -31,7 +31,7 @@ enum record_from { RECORD_CALL, RECORD_MEMO, RECORD_STORE };
 
 struct record_answer {
     enum record_from from;
-    int fault; /* OK, ERR_NET or ERR_REMOTE */
+    int fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
     uint32_t id;
     const char *message; /* of a fault, one line; else NULL. Until the next call */
 };

@@ -15,7 +15,7 @@ enum {
 struct record_entry {
     struct key key;
     uint32_t id;
-    signed char fault; /* OK, ERR_NET or ERR_REMOTE */
+    signed char fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
     unsigned char from;
     char *message; /* of a fault */
 };
@@ -38,6 +38,10 @@ struct record {
 };
 
 extern const char *const record_from_names[3];
+extern const struct record_fault {
+    const char *name;
+    int code;
+} record_faults[3];
 extern const char record_begin[]; /* how every recording begins */
 
 /* The entry of k, or NULL. */

@@ -55,12 +55,15 @@ static int read_fault(struct record_entry *e, const struct record *r, const json
     const json_t *fault = json_object_get(root, "fault"), *why = json_object_get(root, "message");
     const char *name = json_string_value(fault);
     char line[RECORD_MESSAGE];
-    if (!name || (strcmp(name, "net") != 0 && strcmp(name, "remote") != 0))
-        return bad(r, number, "fault", "net or remote", fault, err);
+    size_t i = 0;
+    while (i < 3 && (!name || strcmp(name, record_faults[i].name) != 0))
+        i++;
+    if (i == 3)
+        return bad(r, number, "fault", "net, remote or text", fault, err);
     if (!json_is_string(why))
         return bad(r, number, "message", "a string", why, err);
     jsonin_line(line, sizeof(line), json_string_value(why), json_string_length(why));
-    e->fault = *name == 'n' ? ERR_NET : ERR_REMOTE;
+    e->fault = (signed char)record_faults[i].code;
     e->message = malloc(strlen(line) + 1);
     if (!e->message)
         return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);

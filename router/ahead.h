@@ -9,13 +9,16 @@
 struct teller;
 
 struct ahead_token {
-    struct decode_token t; /* t.id: the guess, if written */
-    size_t at;             /* length of the prefix that it follows */
-    size_t bytes;          /* of the request; 0 where no limit counts them */
+    struct decode_token t;    /* t.id: the guess, if written */
+    size_t at;                /* length of the prefix that it follows */
+    struct caps_call ways[2]; /* in which it may be asked for: as many tokens at once as is set, or
+                                 one */
+    size_t way;               /* the one of its call */
     bool routed;
     bool held;             /* private_holds of the prefix */
     bool written;          /* the text may go on behind it */
     bool known;            /* t.id came from memo or store, ahead of its turn */
+    bool covered;          /* a call in front of it has asked for this one as well */
     bool met;              /* its turn has come: it waits for the call, or needs none */
     enum gate_reason gate; /* once met */
     bool answered;         /* once met: answer is the cloud's */

@@ -20,9 +20,9 @@ static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
     return sum;
 }
 
-/* The cost so far with a call of n ids, of which the token down is `down`. */
+/* The cost so far with this call, of which `down` tokens come down. */
 static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *c, size_t n,
-                          unsigned down)
+                          size_t down)
 {
     size_t cached = c->warm < n ? c->warm : n;
     uint64_t cost = add_product(c->cost, cached, l->price.cached);
@@ -30,25 +30,26 @@ static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *
     return add_product(cost, down, l->price.down);
 }
 
-const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
-                        size_t bytes)
+const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c,
+                        const struct caps_call *call)
 {
-    if (c->tokens >= l->tokens)
+    if (add_product(c->tokens, call->tokens, 1) > l->tokens)
         return "--max-cloud-tokens is reached";
-    if (l->upload != UINT64_MAX && add_product(c->upload, bytes, 1) > l->upload)
+    if (l->upload != UINT64_MAX && add_product(c->upload, call->bytes, 1) > l->upload)
         return "--max-upload-bytes would be exceeded";
-    if (l->budget != UINT64_MAX && cost_with(l, c, n, 1) > l->budget)
+    if (l->budget != UINT64_MAX && cost_with(l, c, call->n, call->tokens) > l->budget)
         return "--cloud-budget would be exceeded";
     return NULL;
 }
 
-void caps_add(const struct caps_limits *l, struct caps_count *c, size_t n, size_t bytes,
+void caps_add(const struct caps_limits *l, struct caps_count *c, const struct caps_call *call,
               bool answered)
 {
-    c->cost = cost_with(l, c, n, answered);
-    c->upload = add_product(c->upload, bytes, 1);
-    c->tokens += answered;
-    c->warm = n;
+    size_t down = answered ? call->tokens : 0;
+    c->cost = cost_with(l, c, call->n, down);
+    c->upload = add_product(c->upload, call->bytes, 1);
+    c->tokens = add_product(c->tokens, down, 1);
+    c->warm = call->n;
 }
 
 void caps_begin(struct caps *c, const struct caps_limits *limits)
@@ -64,9 +65,10 @@ void caps_text(struct caps *c, const uint32_t *prompt, size_t n)
     c->count.warm = shared;
 }
 
-void caps_commit(struct caps *c, const uint32_t *ids, size_t n, size_t bytes, bool answered)
+void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered)
 {
-    caps_add(&c->limits, &c->count, n, bytes, answered);
+    size_t n = call->n;
+    caps_add(&c->limits, &c->count, call, answered);
     if (n > c->last_cap) {
         size_t cap = n < SIZE_MAX / 8 ? 2 * n : n, want;
         uint32_t *more = size_mul(&want, cap, sizeof(*more)) ? realloc(c->last, want) : NULL;

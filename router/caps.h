@@ -2,7 +2,8 @@
  *
  * Counted in committed calls, in commit order, from the prefix alone: never from the clock, from a
  * wasted call or from what the server says. So decoding ahead is capped at the same token as
- * decoding in step. A token from the memo or the store is no call and costs nothing.
+ * decoding in step. A call is charged all the tokens it asks for; one of them that is used later
+ * comes from the memo, which is no call and costs nothing, and nor does one from the store.
  *
  * Money is exact: whole millionths of a millionth ("pico") of the currency, whichever it is. Three
  * prices per million tokens: up, up but in the server's prefix cache, down. As cached counts what a
@@ -22,7 +23,7 @@ struct caps_price { /* pico of the currency a token = millionths of it per milli
 };
 
 struct caps_limits { /* UINT64_MAX: none */
-    uint64_t tokens; /* from the cloud */
+    uint64_t tokens; /* asked for */
     uint64_t upload; /* bytes of request bodies */
     uint64_t budget; /* pico */
     struct caps_price price;
@@ -35,12 +36,18 @@ struct caps_count { /* plain: decoding ahead may let a copy run in front */
     size_t warm; /* ids of the present text that the server has seen: its prefix cache */
 };
 
-/* NULL, or why a call with a prefix of n ids and a body of that many bytes must not be made: one
- * line that names the flag. static: "--max-cloud-tokens is reached", ... */
-const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
-                        size_t bytes);
+struct caps_call { /* as a limit sees it */
+    size_t n;      /* ids of its prefix */
+    size_t tokens; /* that it asks for. All are charged, for that many may come and be billed */
+    size_t bytes;  /* of its body; 0 where nothing counts them */
+};
+
+/* NULL, or why this call must not be made: one line that names the flag. static:
+ * "--max-cloud-tokens is reached", ... */
+const char *caps_refuse(const struct caps_limits *l, const struct caps_count *c,
+                        const struct caps_call *call);
 /* Count that call as committed. answered false: it failed, and only what went up counts. */
-void caps_add(const struct caps_limits *l, struct caps_count *c, size_t n, size_t bytes,
+void caps_add(const struct caps_limits *l, struct caps_count *c, const struct caps_call *call,
               bool answered);
 
 struct caps { /* of one process: over all its texts */
@@ -54,8 +61,8 @@ struct caps { /* of one process: over all its texts */
 void caps_begin(struct caps *c, const struct caps_limits *limits);
 /* A new text begins with prompt[n]: what of it the server has seen is warm. */
 void caps_text(struct caps *c, const uint32_t *prompt, size_t n);
-/* caps_add on c->count; keeps ids[n] for the next caps_text. */
-void caps_commit(struct caps *c, const uint32_t *ids, size_t n, size_t bytes, bool answered);
+/* caps_add on c->count; keeps the prefix, ids[call->n], for the next caps_text. */
+void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered);
 void caps_end(struct caps *c);
 
 /* "1.50" -> 1500000000000 with 12 places: digits, at most places of them behind the point, times

@@ -1,44 +1,15 @@
-#include "router/decode.h"
+#include "router/decode_in.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernels/base.h"
 #include "kernels/os.h"
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/tokenizer.h"
-#include "router/ahead.h"
 #include "router/private.h"
 #include "router/router.h"
-#include "router/stops.h"
 #include "router/teller.h"
-
-struct decode {
-    struct decode_stats *stats;
-    struct session *session;
-    const struct tokenizer *tok;
-    struct sampler *sampler;
-    const struct router *router;
-    const struct teller *cloud; /* or NULL */
-    struct gate *gate;
-    const struct kernels *kernels;
-    const struct decode_options *o;
-    struct err *err;
-    size_t size;    /* ids in use */
-    size_t n;       /* of the prompt */
-    float *scratch; /* the router's */
-    struct ahead ahead;
-    struct ahead_token next;  /* the token after all that is written, while it is thought about */
-    bool scored;              /* next has its score */
-    bool halted;              /* what is written ahead ends with end-of-text or a stop string */
-    uint32_t last;            /* the newest token written */
-    struct stops stops, tail; /* of the decided text; of all that is written */
-    struct err fault;         /* why the cloud did not answer */
-    uint64_t clock;           /* when the token before was decided */
-    bool ended;
-    size_t end; /* length of the prefix of the last token */
-};
 
 const char *source_name(enum source s)
 {
@@ -52,15 +23,6 @@ const char *finish_name(enum finish f)
     return names[f];
 }
 
-/* Milliseconds since *since, which becomes now. */
-static double lap(uint64_t *since)
-{
-    uint64_t now = os_now_ns();
-    double ms = (double)(now - *since) / 1e6;
-    *since = now;
-    return ms;
-}
-
 /* The edge's own token; reads the head unless that is done. */
 static void edge_pick(struct decode *d, struct decode_token *t)
 {
@@ -68,7 +30,7 @@ static void edge_pick(struct decode *d, struct decode_token *t)
     t->edge_id = sampler_pick(d->sampler, session_logits(d->session, 0), session_ids(d->session),
                               session_length(d->session));
     t->has_edge = true;
-    d->stats->edge_ms += lap(&clock);
+    d->stats->edge_ms += decode_lap(&clock);
 }
 
 /* The score, and whether the token is to be asked for. The head is read by those policies alone
@@ -88,11 +50,11 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
         t->score = policy_score_random(o->seed, session_length(d->session));
     } else {
         edge_pick(d, t); /* its time is the edge's */
-        lap(&clock);
+        decode_lap(&clock);
         t->score =
             policy_score_logits(o->policy, session_logits(d->session, 0), d->size, d->kernels);
     }
-    d->stats->router_ms += lap(&clock);
+    d->stats->router_ms += decode_lap(&clock);
     return t->score < o->threshold;
 }
 
@@ -112,7 +74,7 @@ static int evaluate(struct decode *d, const uint32_t *ids, size_t n)
     int rc = session_eval(d->session, ids, n, d->o->stop, d->err);
     if (d->o->step_ns)
         rest(clock + d->o->step_ns);
-    d->stats->edge_ms += lap(&clock);
+    d->stats->edge_ms += decode_lap(&clock);
     return rc;
 }
 
@@ -132,73 +94,13 @@ static void written(struct decode *d, struct ahead_token *e, uint32_t id)
     d->halted = tokenizer_is_eog(d->tok, id) || stopped(d, &d->tail, id);
 }
 
-static bool known(const struct decode *d, size_t n, uint32_t *id, enum teller_from *from)
-{
-    const struct teller *c = d->cloud;
-    return c && c->known(c->arg, session_ids(d->session), n, id, from) && *id < d->size;
-}
-
-static int ask(struct decode *d, struct ahead_token *e, struct err *err)
-{
-    int rc = d->cloud->ask(d->cloud->arg, session_ids(d->session), e->at, &e->call, err);
-    d->stats->calls += rc == OK;
-    d->ahead.out += rc == OK;
-    return rc;
-}
-
-/* The turn of a routed token: all before it is decided. */
-static int meet(struct decode *d, struct ahead_token *e)
-{
-    enum teller_from from;
-    uint64_t clock = os_now_ns();
-    e->met = true;
-    if (!e->bytes && d->cloud && gate_counts_bytes(d->gate)) /* the server was not known then */
-        e->bytes = d->cloud->bytes(d->cloud->arg, session_ids(d->session), e->at);
-    e->answered = known(d, e->at, &e->answer, &from);
-    d->stats->cloud_ms += lap(&clock); /* a reply that is under way may bring it */
-    if (e->answered) {
-        d->stats->memo_hits += from == TELLER_MEMO;
-        d->stats->store_hits += from == TELLER_STORE;
-    } else if (!d->cloud) {
-        e->gate = GATE_NO_CLOUD;
-        err_set(&d->fault, ERR_NET, "there is no cloud");
-    } else {
-        e->gate = gate_decide(d->gate, e->at, e->bytes, e->held, &d->fault);
-        if (e->gate == GATE_OPEN)
-            return e->call ? OK : ask(d, e, d->err);
-        gate_done(d->gate, e->gate, session_ids(d->session), e->at, e->bytes, &d->fault);
-    }
-    ahead_drop(&d->ahead, e);
-    return OK;
-}
-
-/* Wait for the answer to a token whose turn it is. */
-static int hear(struct decode *d, struct ahead_token *e)
-{
-    uint64_t clock = os_now_ns();
-    int rc = d->cloud->take(e->call, &e->answer, &d->fault);
-    d->stats->cloud_ms += lap(&clock);
-    if (rc == OK && e->answer >= d->size) {
-        rc = err_set(&d->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", d->size,
-                     (unsigned)e->answer);
-        ahead_drop(&d->ahead, e); /* nobody shall remember it */
-    }
-    if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE)
-        return err_set(d->err, rc, "%s", d->fault.msg);
-    e->answered = rc == OK;
-    e->gate = rc == OK ? GATE_OPEN : rc == ERR_REMOTE ? GATE_REFUSED : GATE_FAULT;
-    gate_done(d->gate, e->gate, session_ids(d->session), e->at, e->bytes, &d->fault);
-    d->stats->committed += e->call != NULL;
-    ahead_commit(&d->ahead, e);
-    return OK;
-}
-
 /* No answer: the edge's own token stands. */
 static int fall_back(struct decode *d, struct ahead_token *e)
 {
     bool limit = e->gate == GATE_PRIVATE || e->gate == GATE_CAPPED;
+    int code = e->gate == GATE_REFUSED ? ERR_REMOTE : e->gate == GATE_UNFIT ? ERR_TEXT : ERR_NET;
     if (d->o->cloud_required && !limit)
-        return err_set(d->err, e->gate == GATE_REFUSED ? ERR_REMOTE : ERR_NET, "%s", d->fault.msg);
+        return err_set(d->err, code, "%s", d->fault.msg);
     if (!e->t.has_edge && session_length(d->session) > e->at) {
         /* It was known, and the text went on behind it; now it is not known any more. */
         uint32_t before = session_ids(d->session)[e->at - 1];
@@ -225,7 +127,7 @@ static void show(struct decode *d, struct decode_token *t, size_t at)
     const struct decode_options *o = d->o;
     t->pos = stats->tokens;
     t->eog = tokenizer_is_eog(d->tok, t->id);
-    t->ms = lap(&d->clock);
+    t->ms = decode_lap(&d->clock);
     if (stats->tokens++ == 0)
         stats->ttft_ms = t->ms;
     stats->cloud += t->source == SOURCE_CLOUD;
@@ -271,12 +173,16 @@ static int settle(struct decode *d, bool wait)
 {
     while (d->ahead.n && !d->ended) {
         struct ahead_token *e = ahead_at(&d->ahead, 0);
-        int rc = e->routed && !e->met ? meet(d, e) : OK;
+        bool turn = e->routed && !e->met, comes = turn && decode_coming(d, e);
+        if (comes && !wait)
+            return OK;
+        wait = wait && !comes;
+        int rc = turn ? decode_meet(d, e) : OK;
         if (rc == OK && e->call) {
             if (!wait && !d->cloud->done(e->call))
                 return OK;
             wait = false;
-            rc = hear(d, e);
+            rc = decode_hear(d, e);
         }
         if (rc == OK)
             rc = decide(d, e);
@@ -286,27 +192,6 @@ static int settle(struct decode *d, bool wait)
     return OK;
 }
 
-/* May one more call be out, behind the oldest one? Each of these may be in vain. */
-static bool has_room(const struct decode *d)
-{
-    const struct gate *g = d->gate;
-    return d->ahead.out < d->o->ahead &&
-           (!g->max_wasted || g->wasted + d->ahead.wasted + d->ahead.out <= g->max_wasted);
-}
-
-/* Is a routed token behind undecided ones worth a call? */
-static bool expects(const struct decode *d, const struct ahead_token *e)
-{
-    struct gate_ahead a;
-    gate_ahead_begin(&a, d->gate);
-    for (size_t i = 0; i < d->ahead.n; i++) {
-        const struct ahead_token *b = ahead_at(&d->ahead, i);
-        if (b->routed && !b->known)
-            gate_ahead_add(&a, d->gate, b->at, b->bytes, b->call != NULL);
-    }
-    return gate_expects(d->gate, e->at, e->bytes, e->held, &a);
-}
-
 /* Score the next token; a routed one is looked at as its request would be. */
 static void think(struct decode *d)
 {
@@ -314,10 +199,8 @@ static void think(struct decode *d)
     *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = session_length(d->session) };
     e->routed = wants_cloud(d, &e->t);
     if (e->routed && d->cloud) {
-        const uint32_t *ids = session_ids(d->session);
-        e->held = private_holds(d->gate->spans, ids, e->at);
-        if (gate_counts_bytes(d->gate))
-            e->bytes = d->cloud->bytes(d->cloud->arg, ids, e->at);
+        e->held = private_holds(d->gate->spans, session_ids(d->session), e->at);
+        decode_find_ways(d, e);
     }
     d->scored = true;
 }
@@ -327,13 +210,14 @@ static void think(struct decode *d)
 static int place(struct decode *d)
 {
     struct ahead_token *e = &d->next;
-    enum teller_from from;
     uint32_t id = 0;
-    e->known = e->routed && d->ahead.n && known(d, e->at, &id, &from);
-    if (e->routed && d->ahead.n && !e->known && d->cloud && expects(d, e)) {
-        if (!has_room(d))
+    bool early = e->routed && d->ahead.n && d->cloud;
+    if (early)
+        decode_look(d, e, &id);
+    if (early && !e->known && !e->covered && decode_expects(d, e)) {
+        if (!decode_has_room(d))
             return settle(d, true);
-        if (ask(d, e, NULL) != OK)
+        if (decode_ask(d, e, NULL) != OK)
             e->call = NULL; /* its turn will come, and tell why */
     }
     if (!e->routed) {
@@ -431,8 +315,7 @@ static int run(struct decode *d, const uint32_t *prompt)
     rc = read_prompt(d, prompt, d->n);
     if (rc != OK)
         return rc;
-    if (d->gate->caps)
-        caps_text(d->gate->caps, prompt, d->n);
+    gate_text(d->gate, prompt, d->n);
     return write_answer(d);
 }
 
@@ -477,7 +360,7 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
     stats->header_bytes_down = after.header_bytes_down - before.header_bytes_down;
     stats->bytes_up = after.bytes_up - before.bytes_up;
     stats->bytes_down = after.bytes_down - before.bytes_down;
-    stats->total_ms = lap(&clock);
+    stats->total_ms = decode_lap(&clock);
     free(d.scratch);
     return rc;
 }

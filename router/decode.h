@@ -62,21 +62,23 @@ struct decode_stats {
     size_t tokens, cloud, fallback, prompt_tokens;
     double ttft_ms, total_ms, router_ms, edge_ms;
     double cloud_ms; /* spent waiting */
-    /* The ledger: calls = committed (the text goes on with their answer or fault) + wasted. */
-    size_t calls, committed, wasted, memo_hits, store_hits;
+    /* The ledger: calls = committed (the text goes on with their answer) + failed (with their
+     * fault, so the small model's token stands) + wasted (made ahead, and not needed). */
+    size_t calls, committed, failed, wasted, memo_hits, store_hits;
     size_t reasons[GATE_REASONS];  /* of fallback */
     uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
     uint64_t bytes_up, bytes_down; /* bodies and headers, of wasted calls too */
     uint64_t header_bytes_up, header_bytes_down;
-    uint64_t cost; /* of the committed calls, as caps.h counts it */
+    uint64_t cost; /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };
 
 /* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
  * NULL unless the policy is mlp; cloud may be NULL: a token that should be asked for then stays the
  * edge's, marked fallback, unless the policy is never. ERR_REMOTE from the cloud switches it off
- * for as long as the gate lives. Returns OK, ERR_STOP (interrupted), ERR_NET/ERR_REMOTE (only if
- * required), ERR_ARG (prompt too long). stats are filled in any case. */
+ * for as long as the gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP
+ * (interrupted), ERR_NET, ERR_REMOTE, ERR_TEXT (only if required), ERR_ARG (prompt too long). stats
+ * are filled in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct teller *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

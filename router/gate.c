@@ -4,8 +4,8 @@
 
 const char *gate_name(enum gate_reason r)
 {
-    static const char *const names[] = { "open",   "no-cloud", "refused", "private",
-                                         "capped", "breaker",  "fault" };
+    static const char *const names[] = { "open",    "no-cloud", "refused", "unfit",
+                                         "private", "capped",   "breaker", "fault" };
     return names[r];
 }
 
@@ -14,18 +14,40 @@ bool gate_counts_bytes(const struct gate *g)
     return g->caps && g->caps->limits.upload != UINT64_MAX;
 }
 
-enum gate_reason gate_decide(const struct gate *g, size_t n, size_t bytes, bool held,
-                             struct err *why)
+void gate_text(struct gate *g, const uint32_t *prompt, size_t n)
 {
-    if (g->refused) {
+    g->unfit = false;
+    if (g->caps)
+        caps_text(g->caps, prompt, n);
+}
+
+/* The way that the limits allow after these counts; NULL, or why there is none. */
+static const char *gate_choose(const struct gate *g, const struct caps_count *count,
+                               const struct caps_call ways[2], size_t *way)
+{
+    const char *why = NULL;
+    for (*way = 0; *way < 2; ++*way) {
+        why = g->caps ? caps_refuse(&g->caps->limits, count, &ways[*way]) : NULL;
+        if (!why)
+            return NULL;
+    }
+    *way = 0;
+    return why;
+}
+
+enum gate_reason gate_decide(const struct gate *g, const struct caps_call ways[2], bool held,
+                             size_t *way, struct err *why)
+{
+    *way = 0;
+    if (g->refused || g->unfit) {
         *why = g->fault;
-        return GATE_REFUSED;
+        return g->refused ? GATE_REFUSED : GATE_UNFIT;
     }
     if (held) {
         err_set(why, OK, "the text holds a private span");
         return GATE_PRIVATE;
     }
-    const char *cap = g->caps ? caps_refuse(&g->caps->limits, &g->caps->count, n, bytes) : NULL;
+    const char *cap = gate_choose(g, g->caps ? &g->caps->count : NULL, ways, way);
     if (cap) {
         err_set(why, OK, "%s", cap);
         return GATE_CAPPED;
@@ -36,29 +58,33 @@ enum gate_reason gate_decide(const struct gate *g, size_t n, size_t bytes, bool 
     return GATE_BREAKER;
 }
 
-void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids, size_t n, size_t bytes,
-               const struct err *why)
+void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids,
+               const struct caps_call *call, const struct err *why)
 {
-    bool asked = r == GATE_OPEN || r == GATE_FAULT || (r == GATE_REFUSED && !g->refused);
+    bool asked = r == GATE_OPEN || r == GATE_FAULT || (r == GATE_REFUSED && !g->refused) ||
+                 (r == GATE_UNFIT && !g->unfit);
     if (r == GATE_BREAKER)
         breaker_held(&g->breaker);
     if (!asked)
         return;
-    breaker_result(&g->breaker, r == GATE_OPEN);
+    /* A server that will not have this text is there. */
+    breaker_result(&g->breaker, r == GATE_OPEN || r == GATE_UNFIT);
     if (g->caps)
-        caps_commit(g->caps, ids, n, bytes, r == GATE_OPEN);
+        caps_commit(g->caps, ids, call, r == GATE_OPEN);
     if (r != GATE_OPEN)
         g->fault = *why;
     g->refused = r == GATE_REFUSED;
+    g->unfit = r == GATE_UNFIT;
 }
 
-bool gate_expects(const struct gate *g, size_t n, size_t bytes, bool held,
-                  const struct gate_ahead *a)
+bool gate_expects(const struct gate *g, const struct caps_call ways[2], bool held,
+                  const struct gate_ahead *a, size_t *way)
 {
     const struct breaker *b = &g->breaker;
-    if (g->refused || held || (b->pause && b->held != a->routed))
+    *way = 0;
+    if (g->refused || g->unfit || held || (b->pause && b->held != a->routed))
         return false;
-    return !g->caps || !caps_refuse(&g->caps->limits, &a->count, n, bytes);
+    return !gate_choose(g, &a->count, ways, way);
 }
 
 void gate_ahead_begin(struct gate_ahead *a, const struct gate *g)
@@ -68,9 +94,9 @@ void gate_ahead_begin(struct gate_ahead *a, const struct gate *g)
         a->count = g->caps->count;
 }
 
-void gate_ahead_add(struct gate_ahead *a, const struct gate *g, size_t n, size_t bytes, bool asked)
+void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct caps_call *call)
 {
     a->routed++;
-    if (g->caps && asked)
-        caps_add(&g->caps->limits, &a->count, n, bytes, true);
+    if (g->caps && call)
+        caps_add(&g->caps->limits, &a->count, call, true);
 }

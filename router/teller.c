@@ -12,10 +12,23 @@ static bool cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
     return true;
 }
 
-static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err *err)
+static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    static const enum teller_sight as[] = {
+        [CLOUD_UNKNOWN] = TELLER_UNKNOWN, [CLOUD_COMING] = TELLER_COMING, [CLOUD_HERE] = TELLER_HERE
+    };
+    return as[cloud_peek(arg, ids, n, id)];
+}
+
+static size_t tokens(void *arg)
+{
+    return cloud_tokens(arg);
+}
+
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
 {
     struct cloud_call *c = NULL;
-    int rc = cloud_ask(arg, ids, n, &c, err);
+    int rc = cloud_ask(arg, ids, n, want, &c, err);
     *call = c;
     return rc;
 }
@@ -40,9 +53,9 @@ static void drop(void *call)
     cloud_drop(call);
 }
 
-static size_t bytes(void *arg, const uint32_t *ids, size_t n)
+static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 {
-    return cloud_bytes(arg, ids, n);
+    return cloud_bytes(arg, ids, n, want);
 }
 
 static void ledger(void *arg, struct teller_ledger *out)
@@ -58,5 +71,6 @@ static void ledger(void *arg, struct teller_ledger *out)
 
 void teller_cloud(struct teller *out, struct cloud *c)
 {
-    *out = (struct teller){ c, cloud_knows, ask, done, take, commit, drop, bytes, ledger };
+    *out = (struct teller){ c,    cloud_knows, peek, tokens, ask,   done,
+                            take, commit,      drop, bytes,  ledger };
 }

@@ -49,38 +49,70 @@ static uint32_t truth(struct sim *s, const uint32_t *ids, size_t n, uint64_t key
     return (uint32_t)rand_below(s->truth.seed, key, TINY_IM_END);
 }
 
-static bool in_memo(const struct sim *s, uint64_t key, uint32_t *id)
+static size_t in_memo(const struct sim *s, uint64_t key)
 {
-    size_t n = s->nmemo < s->truth.room ? s->nmemo : s->truth.room;
-    for (size_t i = 0; i < n; i++)
-        if (s->memo[i].key == key) {
-            *id = s->memo[i].id;
-            return true;
-        }
-    return false;
+    size_t n = s->nmemo < s->truth.room ? s->nmemo : s->truth.room, i = 0;
+    while (i < n && s->memo[i].key != key)
+        i++;
+    return i < n ? i : SIM_MEMO;
 }
 
-static void remember(struct sim *s, uint64_t key, uint32_t id)
+static void remember(struct sim *s, uint64_t key, uint32_t id, uint64_t due)
 {
-    uint32_t old;
-    if (in_memo(s, key, &old))
+    if (in_memo(s, key) < SIM_MEMO)
         return;
     s->memo[s->nmemo % s->truth.room].key = key;
+    s->memo[s->nmemo % s->truth.room].due = due;
     s->memo[s->nmemo++ % s->truth.room].id = id;
 }
 
-static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from)
+static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    struct sim *s = arg;
-    uint64_t key = key_of(ids, n);
-    *from = TELLER_MEMO;
-    if (in_memo(s, key, id))
-        return true;
-    *from = TELLER_STORE;
     if (!falls(s, key, 4, s->truth.store))
         return false;
     *id = truth(s, ids, n, key);
     return *id < s->size;
+}
+
+/* Waits for what is on its way; what the store knows is in the memo from now on. */
+static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from)
+{
+    struct sim *s = arg;
+    uint64_t key = key_of(ids, n);
+    size_t i = in_memo(s, key);
+    *from = TELLER_MEMO;
+    if (i < SIM_MEMO) {
+        s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
+        *id = s->memo[i].id;
+        return true;
+    }
+    *from = TELLER_STORE;
+    if (!in_store(s, key, ids, n, id))
+        return false;
+    remember(s, key, *id, 0);
+    return true;
+}
+
+static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    struct sim *s = arg;
+    uint64_t key = key_of(ids, n);
+    size_t i = in_memo(s, key);
+    s->clock += draw(s, 3);
+    if (i == SIM_MEMO)
+        return in_store(s, key, ids, n, id) ? TELLER_HERE : TELLER_UNKNOWN;
+    if (s->memo[i].due > s->clock) {
+        s->comes++;
+        return TELLER_COMING;
+    }
+    *id = s->memo[i].id;
+    return TELLER_HERE;
+}
+
+static size_t tokens(void *arg)
+{
+    const struct sim *s = arg;
+    return s->truth.tokens;
 }
 
 static void send(struct sim *s, uint64_t number, uint64_t after)
@@ -90,7 +122,7 @@ static void send(struct sim *s, uint64_t number, uint64_t after)
     s->packets[s->npackets++].number = number;
 }
 
-static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err *err)
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
 {
     struct sim *s = arg;
     (void)err;
@@ -105,7 +137,10 @@ static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err
     if (s->late_head && session_length(s->session) == n)
         CHECK(!session_has_logits(s->session));
     struct sim_call *c = &s->calls[at];
-    *c = (struct sim_call){ .number = ++s->number, .key = key_of(ids, n), .n = n, .sim = s };
+    *c = (struct sim_call){
+        .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
+    };
+    CHECK(want == s->truth.tokens || want == 1);
     memcpy(c->ids, ids, n * sizeof(*ids));
     for (size_t i = 0; i < SIM_CALLS; i++) {
         const struct sim_call *b = &s->calls[i];
@@ -113,8 +148,11 @@ static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err
             continue;
         CHECK(b->key != c->key);     /* nothing is asked for twice */
         CHECK(!b->told || b->heard); /* nor before an answer that is there is looked at */
+        CHECK(b->n >= n || n - b->n >= b->tokens || /* nor what another call asks for as well */
+              memcmp(b->ids, ids, b->n * sizeof(*ids)) != 0);
     }
     c->rc = falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
+            : falls(s, c->key, 7, s->truth.unfit) ? ERR_TEXT
             : falls(s, c->key, 6, s->truth.fault) ? ERR_NET
                                                   : OK;
     c->id = truth(s, ids, n, c->key);
@@ -126,7 +164,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err
         send(s, c->number, after + draw(s, s->delay + 1));
     s->longest = n > s->longest ? n : s->longest;
     CHECK(s->nasked < SIM_LOG);
-    s->asked[s->nasked++] = c->key;
+    s->asked[s->nasked++] = rand_u64(c->key, want);
     s->idle = 0;
     *call = c;
     return OK;
@@ -204,12 +242,14 @@ static void commit(void *call)
     s->last_commit = c->n;
     s->reach = s->longest;
     s->longest = 0;
-    s->committed[s->ncommitted++] = c->key;
+    s->committed[s->ncommitted++] = rand_u64(c->key, c->tokens);
+    s->charged += c->rc == OK ? c->tokens : 0;
     uint32_t id = c->id;
-    uint64_t key = c->key;
-    for (size_t i = 0; c->rc == OK && i < s->truth.tokens; i++) {
-        remember(s, key, id);
-        if (id >= TINY_IM_END || c->n == TINY_CONTEXT || i + 1 == s->truth.tokens)
+    uint64_t key = c->key, due = s->clock;
+    for (size_t i = 0; c->rc == OK && i < c->tokens; i++) {
+        remember(s, key, id, due);
+        due += draw(s, s->delay / 4 + 1);
+        if (id >= TINY_IM_END || c->n == TINY_CONTEXT || i + 1 == c->tokens)
             break;
         c->ids[c->n++] = id;
         key = key_of(c->ids, c->n);
@@ -228,10 +268,10 @@ static void drop(void *call)
     end(c);
 }
 
-static size_t bytes(void *arg, const uint32_t *ids, size_t n)
+static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 {
     (void)arg;
-    size_t sum = 40;
+    size_t sum = want > 1 ? 54 : 40;
     for (size_t i = 0; i < n; i++)
         sum += ids[i] < 10 ? 2 : ids[i] < 100 ? 3 : 4;
     return sum;
@@ -245,7 +285,7 @@ static void ledger(void *arg, struct teller_ledger *out)
 
 void sim_teller(struct teller *out, struct sim *s)
 {
-    *out = (struct teller){ s, known, ask, done, take, commit, drop, bytes, ledger };
+    *out = (struct teller){ s, known, peek, tokens, ask, done, take, commit, drop, bytes, ledger };
 }
 
 void sim_text(struct sim *s)

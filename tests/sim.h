@@ -19,7 +19,7 @@ enum { SIM_CALLS = 16, SIM_PACKETS = 256, SIM_MEMO = 8, SIM_LOG = 2048 };
 struct sim_call {
     uint64_t number; /* 0: free */
     uint64_t key;    /* of the prefix */
-    size_t n;
+    size_t n, tokens;
     uint32_t ids[TINY_CONTEXT];
     bool arrived, told, heard;
     int rc;
@@ -31,8 +31,8 @@ struct sim_truth { /* shares in percent */
     uint64_t seed;
     unsigned agree; /* says what the edge says */
     unsigned odd;   /* of the rest: end-of-text or an id that is none */
-    unsigned fault, refused, store;
-    size_t tokens; /* of one reply */
+    unsigned fault, refused, unfit, store;
+    size_t tokens; /* of one reply at most */
     size_t room;   /* of the memo, at most SIM_MEMO; the oldest answer goes first */
 };
 
@@ -56,12 +56,13 @@ struct sim {
     size_t live, npackets, most, last_commit;
     size_t longest, reach; /* prefix asked for since the last commit; and before, since another */
     struct {
-        uint64_t key;
+        uint64_t key, due; /* when the reply that holds it has come so far */
         uint32_t id;
     } memo[SIM_MEMO];
     size_t nmemo;
-    uint64_t asked[SIM_LOG], committed[SIM_LOG]; /* keys in order */
+    uint64_t asked[SIM_LOG], committed[SIM_LOG]; /* keys and numbers of tokens, in order */
     size_t nasked, ncommitted, ndropped, nstale, retries;
+    size_t charged, comes; /* tokens of committed calls; looks at one that is on its way */
     size_t idle, seen_length; /* looks at the call without any work between them */
     int seen_logits;
 };

@@ -145,7 +145,7 @@ static void one_text(struct tally *y, struct gate *gate, const struct teller *cl
         decode_run(&stats, session, engine.tokenizer, sampler, NULL, cloud, prompt, 3, &o, &err);
     if (rc)
         fprintf(stderr, "text %llu: %s\n", (unsigned long long)n, err.msg);
-    CHECK(rc == OK && stats.calls == stats.committed + stats.wasted);
+    CHECK(rc == OK && stats.calls == stats.committed + stats.failed + stats.wasted);
     y->tokens += stats.tokens;
     y->cloud += stats.cloud;
     y->fallback += stats.fallback;

@@ -11,6 +11,17 @@
 
 static struct err err;
 
+static const char *refuse(const struct caps_limits *l, const struct caps_count *c, size_t n,
+                          size_t bytes)
+{
+    return caps_refuse(l, c, &(struct caps_call){ n, 1, bytes });
+}
+
+static void commit(struct caps *c, const uint32_t *ids, size_t n, size_t bytes, bool answered)
+{
+    caps_commit(c, ids, &(struct caps_call){ n, 1, bytes }, answered);
+}
+
 static bool decimal(uint64_t *out, const char *text, unsigned places)
 {
     return caps_decimal(out, text, strlen(text), places);
@@ -66,23 +77,23 @@ static void test_by_hand(void)
     CHECK(l.price.up == 2000000 && l.price.cached == 500000 && l.price.down == 8000000);
     caps_begin(&c, &l);
     caps_text(&c, ids, 4);
-    CHECK(!caps_refuse(&c.limits, &c.count, 4, 100));
-    caps_commit(&c, ids, 4, 100, true); /* 4 up, 1 down */
+    CHECK(!refuse(&c.limits, &c.count, 4, 100));
+    commit(&c, ids, 4, 100, true); /* 4 up, 1 down */
     CHECK(c.count.cost == 4 * 2000000 + 8000000 && c.count.tokens == 1 && c.count.upload == 100);
-    caps_commit(&c, ids, 6, 150, false); /* 4 cached, 2 up, nothing down */
+    commit(&c, ids, 6, 150, false); /* 4 cached, 2 up, nothing down */
     CHECK(c.count.cost == 16000000 + 4 * 500000 + 2 * 2000000 && c.count.tokens == 1);
     CHECK(c.count.upload == 250);
     caps_text(&c, other, 4); /* shares 2 with what went up last */
-    caps_commit(&c, other, 4, 100, true);
+    commit(&c, other, 4, 100, true);
     CHECK(c.count.cost == 22000000 + 2 * 500000 + 2 * 2000000 + 8000000);
     caps_text(&c, ids, 3);
     CHECK(c.count.warm == 2);
-    CHECK(!caps_refuse(&c.limits, &c.count, 3, 650));
-    CHECK(strstr(caps_refuse(&c.limits, &c.count, 3, 651), "--max-upload-bytes"));
-    CHECK(strstr(caps_refuse(&c.limits, &c.count, 3, SIZE_MAX), "--max-upload-bytes"));
-    caps_commit(&c, ids, 3, 100, true);
+    CHECK(!refuse(&c.limits, &c.count, 3, 650));
+    CHECK(strstr(refuse(&c.limits, &c.count, 3, 651), "--max-upload-bytes"));
+    CHECK(strstr(refuse(&c.limits, &c.count, 3, SIZE_MAX), "--max-upload-bytes"));
+    commit(&c, ids, 3, 100, true);
     CHECK(c.count.tokens == 3);
-    CHECK(strstr(caps_refuse(&c.limits, &c.count, 3, 1), "--max-cloud-tokens"));
+    CHECK(strstr(refuse(&c.limits, &c.count, 3, 1), "--max-cloud-tokens"));
     caps_end(&c);
 
     /* Exactly the budget is allowed, a millionth of a millionth less is not. */
@@ -90,16 +101,26 @@ static void test_by_hand(void)
     CHECK(caps_price(&l.price, "2,0.5,8"));
     l.budget = 16000000;
     struct caps_count none = { 0 };
-    CHECK(!caps_refuse(&l, &none, 4, 1));
+    CHECK(!refuse(&l, &none, 4, 1));
     l.budget--;
-    CHECK(strstr(caps_refuse(&l, &none, 4, 1), "--cloud-budget"));
+    CHECK(strstr(refuse(&l, &none, 4, 1), "--cloud-budget"));
+    /* A call is charged all the tokens it asks for. */
+    l.budget = 8 * 2000000 + 3 * 8000000;
+    CHECK(!caps_refuse(&l, &none, &(struct caps_call){ 8, 3, 1 }));
+    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 1 }), "--cloud-budget"));
+    l.tokens = 3;
+    CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 1 }), "--max-cloud-tokens"));
+    struct caps_count three = none;
+    caps_add(&l, &three, &(struct caps_call){ 8, 3, 1 }, true);
+    CHECK(three.tokens == 3 && three.cost == l.budget && refuse(&l, &three, 8, 1));
+    l.tokens = UINT64_MAX;
     l.price.up = UINT64_MAX; /* too much to count is too much */
     l.budget = UINT64_MAX - 1;
-    CHECK(caps_refuse(&l, &none, SIZE_MAX, 1));
-    caps_add(&l, &none, SIZE_MAX, 1, true);
-    CHECK(none.cost == UINT64_MAX && caps_refuse(&l, &none, 1, 1));
+    CHECK(refuse(&l, &none, SIZE_MAX, 1));
+    caps_add(&l, &none, &(struct caps_call){ SIZE_MAX, 1, 1 }, true);
+    CHECK(none.cost == UINT64_MAX && refuse(&l, &none, 1, 1));
     caps_begin(&c, NULL);
-    CHECK(!caps_refuse(&c.limits, &c.count, SIZE_MAX, SIZE_MAX));
+    CHECK(!refuse(&c.limits, &c.count, SIZE_MAX, SIZE_MAX));
     caps_end(&c);
 }
 
@@ -127,19 +148,20 @@ static void test_property(void)
                 warm = c.count.warm;
                 CHECK(warm <= n && warm <= 128);
             }
+            const struct caps_call call = { n, 1 + rand_u64(seed, step) % 4, bytes };
             uint64_t same = warm < n ? warm : n;
             uint64_t price = same * l.price.cached + (n - same) * l.price.up;
-            bool may = tokens + 1 <= l.tokens && upload + bytes <= l.upload &&
-                       cost + price + l.price.down <= l.budget;
+            bool may = tokens + call.tokens <= l.tokens && upload + bytes <= l.upload &&
+                       cost + price + call.tokens * l.price.down <= l.budget;
             struct caps_count ahead = c.count;
-            CHECK(may == !caps_refuse(&l, &c.count, n, bytes));
+            CHECK(may == !caps_refuse(&l, &c.count, &call));
             if (!may)
                 continue;
-            caps_commit(&c, ids, n, bytes, answered);
-            caps_add(&l, &ahead, n, bytes, answered);
-            tokens += answered;
+            caps_commit(&c, ids, &call, answered);
+            caps_add(&l, &ahead, &call, answered);
+            tokens += answered ? call.tokens : 0;
             upload += bytes;
-            cost += price + (answered ? l.price.down : 0);
+            cost += price + (answered ? call.tokens * l.price.down : 0);
             warm = n;
             CHECK(c.count.tokens == tokens && c.count.upload == upload && c.count.cost == cost);
             CHECK(memcmp(&ahead, &c.count, sizeof(ahead)) == 0);
@@ -194,7 +216,7 @@ static void test_memory(void)
     struct caps c;
     caps_begin(&c, NULL);
     torture_begin(1);
-    caps_commit(&c, ids, 3, 1, true);
+    commit(&c, ids, 3, 1, true);
     CHECK(torture_end() && c.count.warm == 3 && c.count.tokens == 1);
     caps_text(&c, ids, 3);
     CHECK(c.count.warm == 0);

@@ -212,7 +212,7 @@ static void test_ahead(const struct router *router)
             for (size_t i = 0; i < seen.n; i++)
                 CHECK(seen.at[i].source == step.at[i].source);
             CHECK(seen.stats.committed == step.stats.calls);
-            CHECK(seen.stats.calls == seen.stats.committed + seen.stats.wasted);
+            CHECK(seen.stats.calls == seen.stats.committed + seen.stats.failed + seen.stats.wasted);
             CHECK(o.ahead > 1 || seen.stats.wasted == 0);
             CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.fallback == 0);
             CHECK(session_length(session) == PROMPT + LENGTH - 1);
@@ -300,8 +300,25 @@ static void test_faults(void)
     for (o.ahead = 1; o.ahead <= 4; o.ahead *= 4) {
         gate = (struct gate){ 0 };
         CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
-        CHECK(seen.stats.reasons[GATE_REFUSED] == 6 && seen.stats.committed == 1);
+        CHECK(seen.stats.reasons[GATE_REFUSED] == 6 && seen.stats.failed == 1);
         CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 0 && strstr(seen.fault, "401"));
+    }
+    /* A text that the server will not have is refused alone: the next one is asked for. */
+    static const char *const unfit[] = { "400", "413", "422" };
+    for (size_t i = 0; i < 3; i++) {
+        char reply[64];
+        snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
+        for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
+            gate = (struct gate){ 0 };
+            play(RUDE_CLOSE, reply);
+            for (size_t k = 0; k < 4; k++) { /* more often than faults in a row are borne */
+                CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+                CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
+                CHECK(strstr(seen.fault, unfit[i]));
+            }
+            play(RUDE_CLOSE, REPLY(65));
+            CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);
+        }
     }
     o.gate = NULL;
     o.ahead = 0;

@@ -209,7 +209,7 @@ static void test_replies(void)
 /* Old servers cut a long prompt and answer with status 200: that token is none of ours. */
 static void test_cut_prompt(void)
 {
-    replay(dirs[0], "err_too_long", &dialect_llamacpp, ERR_REMOTE, 0, "context is full");
+    replay(dirs[0], "err_too_long", &dialect_llamacpp, ERR_TEXT, 0, "context is full");
 }
 
 /* Every recorded error body has words that are found. */

@@ -115,7 +115,8 @@ static struct cloud *client(const struct cloud_options *more)
 static struct cloud_call *ask(struct cloud *c, uint32_t last)
 {
     struct cloud_call *call;
-    CHECK(cloud_ask(c, (const uint32_t[]){ 500, 600, last }, 3, &call, NULL) == OK);
+    CHECK(cloud_ask(c, (const uint32_t[]){ 500, 600, last }, 3, CLOUD_MAX_TOKENS, &call, NULL) ==
+          OK);
     return call;
 }
 
@@ -172,7 +173,7 @@ static void test_retry(void)
         { LATER, 43, OK, 1, 2, 1, 4 },
         { MUCH_LATER, 0, ERR_NET, 0, 1, 0, 1 },
         { RESET, 44, OK, 1, 2, 0, 3 },
-        { BAD, 0, ERR_REMOTE, 0, 1, 0, 1 },
+        { BAD, 0, ERR_TEXT, 0, 1, 0, 1 },
         { NONE, 0, ERR_NET, 1, 2, 0.015, 3 },
         { 99, 106, OK, 0, 1, 0, 1 },
     };
@@ -206,7 +207,7 @@ static void test_hedge(void)
     CHECK(seconds_since(start) > 0.04 && seconds_since(start) < 3);
     CHECK(cloud_ledger(c)->hedges == 1 && cloud_ledger(c)->retries == 0 && crowd_seen(LATE) == 2);
     CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->hedges == 1);
-    CHECK(next(c, BAD, &id, &err) == ERR_REMOTE && cloud_ledger(c)->hedges == 1);
+    CHECK(next(c, BAD, &id, &err) == ERR_TEXT && cloud_ledger(c)->hedges == 1);
     cloud_close(c);
     c = client(&(struct cloud_options){ .hedge_ms = 20, .timeout_ms = 200 });
     start = os_now_ns();
@@ -279,12 +280,17 @@ static void test_stream(void)
     CHECK(!cloud_known(c, ids, 3, &id, &from));
     CHECK(cloud_take(call, &id, &err) == OK && id == 201 && seconds_since(start) < 0.08);
     CHECK(!cloud_known(c, ids, 4, &id, &from)); /* not committed: it may be dropped */
+    CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     cloud_commit(call);
+    CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_COMING &&
+          cloud_peek(c, ids, 7, &id) == CLOUD_UNKNOWN);
     CHECK(cloud_known(c, ids, 3, &id, &from) && id == 201 && from == CLOUD_FROM_MEMO);
     CHECK(cloud_known(c, ids, 6, &id, &from) && id == 204); /* waits for it */
+    CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_HERE && id == 204);
     CHECK(cloud_known(c, ids, 4, &id, &from) && id == 202);
     ids[3] = 7;
     CHECK(!cloud_known(c, ids, 4, &id, &from) && !cloud_known(c, ids, 7, &id, &from));
+    CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     CHECK(crowd_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
     /* Cut after two: the call is fine, the third is just not there. */
@@ -345,7 +351,7 @@ static void test_speed(void)
     }
     qsort(us, ROUNDS, sizeof(us[0]), up);
     printf("1,000 ids, loopback: median %.0f us, 90 %% below %.0f us; %zu bytes of body\n",
-           us[ROUNDS / 2], us[ROUNDS * 9 / 10], cloud_bytes(c, ids, N));
+           us[ROUNDS / 2], us[ROUNDS * 9 / 10], cloud_bytes(c, ids, N, CLOUD_MAX_TOKENS));
     CHECK(us[ROUNDS / 2] < 20000);
     cloud_close(c);
 }
@@ -366,7 +372,7 @@ static void test_torture(void)
         torture_begin(n);
         int rc = cloud_open(&c, &o, &err);
         if (rc == OK)
-            rc = cloud_ask(c, (const uint32_t[]){ STREAM_PLAIN }, 1, &call, &err);
+            rc = cloud_ask(c, (const uint32_t[]){ STREAM_PLAIN }, 1, CLOUD_MAX_TOKENS, &call, &err);
         if (rc == OK)
             rc = cloud_take(call, &id, &err);
         cloud_close(c);
@@ -390,7 +396,8 @@ static void test_kept(void)
         struct err err;
         uint32_t id;
         for (int i = 0; i < kept; i++) /* at once, so that each has a connection */
-            CHECK(cloud_ask(c, (const uint32_t[]){ SLOW }, 1, &calls[i], &err) == OK);
+            CHECK(cloud_ask(c, (const uint32_t[]){ SLOW }, 1, CLOUD_MAX_TOKENS, &calls[i], &err) ==
+                  OK);
         for (int i = 0; i < kept; i++)
             cloud_commit(calls[i]);
         crowd_forget();

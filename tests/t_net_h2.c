@@ -89,7 +89,7 @@ static uint32_t burst(struct cloud *c)
     uint32_t most = 0;
     uint64_t start = os_now_ns();
     for (uint32_t i = 0; i < MANY; i++)
-        CHECK(cloud_ask(c, &i, 1, &calls[i], &err) == OK);
+        CHECK(cloud_ask(c, &i, 1, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     for (size_t i = 0; i < MANY; i += 4)
         cloud_drop(calls[i]);
     for (size_t i = 0; i < MANY; i++) {

@@ -56,7 +56,7 @@ static void write_text(struct text *x, struct cloud *c, size_t ahead, bool requi
         teller_cloud(&teller, c);
     int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &teller : NULL,
                         prompt, PROMPT, &o, &err);
-    CHECK(rc == code && stats.calls == stats.committed + stats.wasted);
+    CHECK(rc == code && stats.calls == stats.committed + stats.failed + stats.wasted);
 }
 
 /* A reply that begins with the prompt is right for one prefix alone. */

@@ -190,10 +190,10 @@ static void test_background(void)
     slow = 1;
     CHECK(begin(&c, o, &err) == OK);
     for (size_t i = 0; i < 3; i++)
-        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, &calls[i], &err) == OK);
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     CHECK(!cloud_done(calls[0]));
     cloud_drop(calls[2]); /* before it was sent */
-    CHECK(cloud_call_bytes(calls[0]) == cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2));
+    CHECK(cloud_call_bytes(calls[0]) == cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2, 1));
     for (size_t i = 0; i < 2; i++) {
         CHECK(cloud_take(calls[i], &id, &err) == OK && id == 7);
         cloud_commit(calls[i]);
@@ -201,7 +201,7 @@ static void test_background(void)
     CHECK(strcmp(cloud_model(c), "v") == 0);
     cloud_close(c);
     CHECK(begin(&c, o, &err) == OK);
-    CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, &calls[0], &err) == OK);
+    CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[0], &err) == OK);
     cloud_close(c); /* in the middle of it */
     slow = 0;
     down = 1;
@@ -227,7 +227,8 @@ static void together(const char *ends, size_t ahead)
     for (size_t i = 0; i < n; i++) {
         uint32_t id = 77;
         for (; asked < n && asked <= i + ahead; asked++)
-            CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, &calls[asked], &err) == OK);
+            CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[asked],
+                            &err) == OK);
         if (ends[i] == '-') {
             cloud_drop(calls[i]);
             continue;
@@ -255,9 +256,9 @@ static void test_one_at_a_time(void)
     down_for = 2;
     CHECK(begin(&c, (struct cloud_options){ .api = CLOUD_OPENAI, .background = true }, &err) == OK);
     for (size_t i = 0; i < 3; i++)
-        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, &calls[i], &err) == OK);
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     CHECK(cloud_take(calls[0], &id, &err) == ERR_NET);
-    CHECK(cloud_call_bytes(calls[1]) == 0 && cloud_bytes(c, (const uint32_t[]){ 5 }, 1) == 0);
+    CHECK(cloud_call_bytes(calls[1]) == 0 && cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) == 0);
     CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET); /* before its turn */
     cloud_drop(calls[0]); /* so the next one is told */
     CHECK(cloud_take(calls[2], &id, &err) == ERR_NET && id == 77);

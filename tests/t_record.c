@@ -313,15 +313,20 @@ static void test_caches(void)
     caches_extra(c, ids, 5, 50);
     caches_fault(c, ids, 6, ERR_NET, "cut off");
     caches_fault(c, ids, 6, ERR_STOP, "interrupted");
+    caches_fault(c, ids, 9, ERR_TEXT, "too long");
     CHECK(caches_get(c, ids, 3, &id) == CACHES_MEMO && id == 30);
     CHECK(caches_get(c, ids, 4, &id) == CACHES_MEMO && id == 40);
+    CHECK(caches_peek(c, ids, 5, &id) == CACHES_MEMO && id == 50); /* and is not kept for that */
     CHECK(caches_get(c, ids, 6, &id) == CACHES_NONE && !caches_note(c, &err));
     CHECK(caches_close(c, &err) == OK);
 
     /* Another process later: the store has what was committed and what was used. */
     c = open_caches(store, NULL, NULL);
     CHECK(caches_server(c, "big", "openai", &err) == OK);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_STORE && id == 30);
+    CHECK(caches_peek(c, ids, 3, &id) == CACHES_STORE && id == 30);
+    CHECK(caches_get(c, ids, 3, &id) == CACHES_STORE &&
+          id == 30); /* not for having been looked at */
+    CHECK(caches_peek(c, ids, 3, &id) == CACHES_MEMO && id == 30);
     CHECK(caches_get(c, ids, 3, &id) == CACHES_MEMO && id == 30);
     CHECK(caches_get(c, ids, 4, &id) == CACHES_STORE && id == 40);
     CHECK(caches_get(c, ids, 5, &id) == CACHES_NONE);
@@ -343,6 +348,8 @@ static void test_caches(void)
     CHECK(caches_get(c, ids, 3, &id) == CACHES_MEMO && id == 30);
     CHECK(caches_get(c, ids, 4, &id) == CACHES_MEMO && id == 40);
     CHECK(caches_call(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
+    CHECK(caches_call(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
+    CHECK(caches_call(c, ids, 5, &id, &err) == ERR_NET);
     CHECK(caches_call(c, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
     CHECK(caches_call(c, ids, 8, &id, &err) == ERR_NET && strstr(err.msg, "prefix of 8 tokens"));
     CHECK(caches_close(c, &err) == OK);

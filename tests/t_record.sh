@@ -192,6 +192,16 @@ expect 0 $ask --max-cloud-tokens 7
 [ "$(field cloud)" -eq 7 ] && [ "$(field cost)" = 0.0 ] || fail "--max-cloud-tokens 7"
 expect 0 $ask --max-cloud-tokens 0
 [ "$(field cloud)" -eq 0 ] && [ "$(field calls)" -eq 0 ] || fail "--max-cloud-tokens 0"
+# Eight tokens a call: a limit holds all the same, and no call is made where one is under way.
+for ahead in 0 1 4; do
+    for cap in '--max-cloud-tokens 2' '--cloud-budget 2 --cloud-price 0,0,1000000'; do
+        # shellcheck disable=SC2086
+        expect 0 $ask -n 24 --cloud-tokens 8 --ahead $ahead $cap
+        [ "$(field cloud)" -eq 2 ] && [ "$(field committed)" -eq 2 ] || fail "$cap, ahead $ahead"
+    done
+    expect 0 $ask -n 24 --cloud-tokens 8 --ahead $ahead
+    [ "$(field committed)" -eq 3 ] && [ "$(field calls)" -le 4 ] || fail "8 tokens: calls, $ahead"
+done
 printf '# prices\ncloud-9 100 100 100\n* 1 0.5 4\n' >"$dir/prices"
 expect 0 $ask --cloud-price "$dir/prices" --cloud-budget 0.0002
 awk "BEGIN { exit !($(field cost) > 0.0001 && $(field cost) <= 0.0002) }" || fail "cost $(field cost)"

@@ -91,13 +91,26 @@ uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n)
     return best;
 }
 
+static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    (void)arg, (void)ids, (void)n, (void)id;
+    return TELLER_UNKNOWN;
+}
+
+static size_t one(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
 /* In step, so the session stands at the prefix. */
-static int ask(void *arg, const uint32_t *ids, size_t n, void **call, struct err *err)
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
+               struct err *err)
 {
     struct bench_truth *t = arg;
     struct bench_answer *a = &t->answers[n - t->prompt];
     uint32_t guess = sampler_pick(t->sampler, session_logits(t->session, 0), ids, n);
-    (void)err;
+    (void)tokens, (void)err;
     a->prefix = hash_of(ids, n);
     a->id = guess;
     t->marks[n - t->prompt] = BENCH_EVENT_ROUTED;
@@ -132,9 +145,9 @@ static void end(void *call)
     (void)call;
 }
 
-static size_t bytes(void *arg, const uint32_t *ids, size_t n)
+static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
 {
-    (void)arg, (void)ids, (void)n;
+    (void)arg, (void)ids, (void)n, (void)tokens;
     return 0;
 }
 
@@ -155,7 +168,7 @@ int bench_truth_rehearse(struct bench_truth *t, struct session *s, const struct 
                          struct sampler *sampler, const uint32_t *prompt, size_t n,
                          const struct decode_options *o, struct err *err)
 {
-    const struct teller teller = { t, knows, ask, done, take, end, end, bytes, ledger };
+    const struct teller teller = { t, knows, peek, one, ask, done, take, end, end, bytes, ledger };
     struct decode_options in_step = *o;
     struct decode_stats stats;
     bench_truth_close(t);

@@ -29,7 +29,7 @@ static int measure(struct trip *t, struct cloud *c, struct err *err)
     static const uint32_t ids[] = { 1, 2, 3 };
     int rc = OK;
     t->best_ns = UINT64_MAX;
-    t->body = cloud_bytes(c, ids, 3);
+    t->body = cloud_bytes(c, ids, 3, CLOUD_MAX_TOKENS);
     for (int i = 0; i < ROUNDS && rc == OK; i++) {
         uint32_t id;
         uint64_t up = cloud_ledger(c)->bytes_up, down = cloud_ledger(c)->bytes_down;

@@ -13,9 +13,9 @@ const struct command *const commands[] = {
 int cmd_fail(const char *name, int code, const struct err *err)
 {
     static const int status[] = {
-        [-ERR_NOMEM] = EXIT_FAILED,     [-ERR_IO] = EXIT_BAD_FILE,  [-ERR_FORMAT] = EXIT_BAD_FILE,
-        [-ERR_ARG] = EXIT_USAGE,        [-ERR_NET] = EXIT_NO_CLOUD, [-ERR_REMOTE] = EXIT_NO_CLOUD,
-        [-ERR_STOP] = EXIT_INTERRUPTED,
+        [-ERR_NOMEM] = EXIT_FAILED,     [-ERR_IO] = EXIT_BAD_FILE,   [-ERR_FORMAT] = EXIT_BAD_FILE,
+        [-ERR_ARG] = EXIT_USAGE,        [-ERR_NET] = EXIT_NO_CLOUD,  [-ERR_REMOTE] = EXIT_NO_CLOUD,
+        [-ERR_STOP] = EXIT_INTERRUPTED, [-ERR_TEXT] = EXIT_NO_CLOUD,
     };
     if (code == OK)
         return EXIT_FINE;

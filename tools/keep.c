@@ -24,7 +24,8 @@ const struct opt_group opt_keep = {
     "Limits and memory of the cloud",
     (const struct opt[]){
         { "--max-cloud-tokens", NULL, OPT_U64, &options.max_tokens, "N",
-          "no more tokens from the cloud than this, over all answers; what the store or the memo "
+          "ask the cloud for no more tokens than this, over all answers; what the store or the "
+          "memo "
           "knows does not count (default: no limit)" },
         { "--max-upload-bytes", NULL, OPT_U64, &options.max_upload, "N",
           "no more bytes of requests than this, headers and retries apart (default: no limit)" },
