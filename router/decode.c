@@ -1,5 +1,6 @@
 #include "router/decode_in.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -40,7 +41,7 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     const struct decode_options *o = d->o;
     uint64_t clock = os_now_ns();
     if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
-        t->score = o->policy == POLICY_NEVER;
+        t->score = NAN;
         return o->policy == POLICY_ALWAYS;
     }
     if (o->policy == POLICY_MLP) {
@@ -114,6 +115,7 @@ static int fall_back(struct decode *d, struct ahead_token *e)
     if (!e->t.has_edge)
         edge_pick(d, &e->t);
     e->t.source = SOURCE_FALLBACK;
+    e->t.reason = e->gate;
     e->t.fault = d->fault.msg;
     d->stats->fallback++;
     d->stats->reasons[e->gate]++;

@@ -33,12 +33,13 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score;   /* raw, 0..1 */
+    float score;   /* raw, 0..1; NaN where nothing is measured: policies always and never */
     bool has_edge; /* the head was read; ahead also for a guess */
     uint32_t edge_id;
-    double ms;         /* since the token before (the first: since the start) */
-    bool eog;          /* ends the text; no bytes to show */
-    const char *fault; /* fallback: why, one line; else NULL */
+    double ms;               /* since the token before (the first: since the start) */
+    bool eog;                /* ends the text; no bytes to show */
+    enum gate_reason reason; /* fallback: why; else GATE_OPEN */
+    const char *fault;       /* the same as one line, or NULL */
 };
 
 struct decode_options {

@@ -40,7 +40,7 @@ says() {
 # tokens FILE: who wrote what, and how many calls that took.
 tokens() {
     sed -n 's/,"edge_id".*//p' "$dir/out" >"$1"
-    tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*' >>"$1"
+    tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*,"failed":[0-9]*' >>"$1"
     [ "$(wc -l <"$1")" -gt 5 ] || fail "too few tokens"
 }
 one_line() {
@@ -92,8 +92,11 @@ for ahead in 0 1 4; do
     [ $ahead -eq 4 ] || cmp -s "$dir/first" "$dir/second" || fail "--ahead $ahead replays otherwise"
     [ -z "$before" ] || ! grep -q '(' "$dir/calls" || fail "a replay uses the network"
     [ "$(field fallback)" -eq 0 ] || fail "a replay has fallback tokens"
+    [ "$(field replayed)" = true ] || fail "a replay counts as the network"
 done
 before=
+expect 0 run --question 1 --policy always --replay "$dir/rec"
+says '^replay, without a network: [0-9]* calls: [0-9]* answered, 0 failed, 0 wasted; known'
 expect 0 $ask --replay "$dir/rec" --cloud-url http://127.0.0.1:1 --cloud required
 tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "a URL changes the replay"

@@ -35,7 +35,7 @@ field() {
 }
 start_cloud() {
     : >"$dir/cloud" # not the address of the one before
-    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" &
+    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" 3>&- &
     cloud=$!
     url=
     tries=0
@@ -66,10 +66,11 @@ expect 0 --question 1 --policy always --json --ahead 0
 [ "$(field calls)" -eq "$(field tokens)" ] && [ "$(field wasted)" -eq 0 ] || fail "in step: calls"
 keys='"event":"done","tokens":.*,"cloud":.*,"fallback":.*,"prompt_tokens":.*,"ttft_ms":.*'
 keys="$keys,\"tok_s\":.*,\"bytes_up\":.*,\"bytes_down\":.*,\"router_ms\":.*,\"edge_ms\":.*"
-keys="$keys,\"cloud_ms\":.*,\"ledger\":{\"calls\":.*,\"committed\":.*,\"wasted\":.*"
+keys="$keys,\"cloud_ms\":.*,\"start_ms\":.*,\"ledger\":{\"replayed\":false,\"calls\":.*"
+keys="$keys,\"committed\":.*,\"failed\":.*,\"wasted\":.*"
 keys="$keys,\"memo_hits\":.*,\"store_hits\":.*,\"retries\":.*,\"cost\":.*,\"held\":{.*}}"
 tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: keys"
-grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":[0-9.e+-]+,"edge_id":(null|[0-9]+),"ms":[0-9.]+\}$|"done")' \
+grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":(null|[0-9.e+-]+),"edge_id":(null|[0-9]+)(,"reason":"[a-z-]+","message":"([^"\\]|\\.)+")?,"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"
 
 # Ahead of the cloud: the same text, and with one request out the same calls.
@@ -126,10 +127,45 @@ expect 4 -m $edge -p x --cloud required
 expect 4 -p x --cloud required --cloud-url http://127.0.0.1:1
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --json
 [ "$(field fallback)" -eq 3 ] || fail "no fallback without a server"
+[ "$(field committed)" -eq 0 ] && [ "$(field failed)" -eq "$(field calls)" ] ||
+    fail "a failed call counts as committed"
+[ "$(grep -c '"source":"fallback","score":null,"edge_id":[0-9]*,"reason":"[a-z]*","message":"[^"]*127.0.0.1' "$dir/out")" -eq 3 ] ||
+    fail "no score is measured, and fallback tokens say why"
+expect 0 -p x -n 2 --policy max-prob --threshold 1 --max-cloud-tokens 0 --json
+[ "$(grep -c '"score":[0-9].*"reason":"capped","message":"--max-cloud-tokens is reached"' "$dir/out")" -eq 2 ] ||
+    fail "a score that is measured, and the limit"
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
 [ "$(grep -o '\[fallback:' "$dir/out" | wc -l)" -gt 0 ] || fail "fallback is not marked"
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
 grep -q 'fallback' "$dir/out" && fail "--plain has marks"
+
+# A cloud that is down at the start is tried again; what is waited for is said.
+start_cloud --latency 1
+port=${url##*:}
+stop_cloud
+mkfifo "$dir/lines" || fail "no FIFO"
+: >"$dir/out"
+"$MIZZLE" run --chat --policy always -n 5 --json --cloud-url "$url" <"$dir/lines" >"$dir/out" \
+    2>"$dir/err" &
+pid=$!
+exec 3>"$dir/lines"
+echo one >&3
+tries=0
+while ! grep -q '"event":"done"' "$dir/out" && [ $tries -lt 300 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+start_cloud --port "$port"
+echo two >&3
+exec 3>&-
+wait $pid || fail "a cloud that comes later: status $?"
+stop_cloud
+[ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
+grep '"event":"done"' "$dir/out" | head -n 1 |
+    grep -q '"cloud":0,"fallback":[1-9],.*"start_ms":[0-9.]*[1-9][0-9.]*,' ||
+    fail "a cloud that is down, or the wait at the start is not said"
+[ "$(field cloud)" -gt 0 ] || fail "a cloud that is down at the start is never tried again"
+grep -q 'no answer from the cloud yet' "$dir/err" || fail "that the cloud is down is not said"
 
 # The cloud dies in the middle of an answer.
 for mode in auto required; do

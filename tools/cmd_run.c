@@ -96,6 +96,7 @@ struct run {
     struct run_json json;
     char *answer; /* of the conversation, [answer_n] */
     size_t answer_n, answer_cap;
+    double start_ms;  /* waited for the cloud before the first answer; then 0 */
     struct err fault; /* the first one */
 };
 
@@ -131,22 +132,23 @@ static bool on_token(void *arg, const struct decode_token *t)
 }
 
 /* What was asked for, and what came of it. */
-static void ledger(const struct decode_stats *s)
+static void ledger(const struct run *r, const struct decode_stats *s)
 {
     char cost[CAPS_AMOUNT];
     const char *sep = "; fallback: ";
     caps_amount(cost, s->cost);
-    fprintf(stderr,
-            "cloud: %zu calls, %zu committed, %zu wasted, %" PRIu64
-            " retries, %.1f KB up, %.1f KB down",
-            s->calls, s->committed, s->wasted, s->retries, (double)s->bytes_up / 1e3,
-            (double)s->bytes_down / 1e3);
+    fprintf(stderr, "%s: %zu calls: %zu answered, %zu failed, %zu wasted",
+            keep_replays(&r->routing.keep) ? "replay, without a network" : "cloud", s->calls,
+            s->committed, s->failed, s->wasted);
+    if (!keep_replays(&r->routing.keep))
+        fprintf(stderr, "; %" PRIu64 " retries, %.1f KB up, %.1f KB down", s->retries,
+                (double)s->bytes_up / 1e3, (double)s->bytes_down / 1e3);
     if (s->cost)
         fprintf(stderr, ", cost %s", cost);
     fprintf(stderr, "; known without a call: %zu memo, %zu store", s->memo_hits, s->store_hits);
-    for (int r = GATE_OPEN + 1; r < GATE_REASONS; r++)
-        if (s->reasons[r]) {
-            fprintf(stderr, "%s%zu %s", sep, s->reasons[r], gate_name((enum gate_reason)r));
+    for (int i = GATE_OPEN + 1; i < GATE_REASONS; i++)
+        if (s->reasons[i]) {
+            fprintf(stderr, "%s%zu %s", sep, s->reasons[i], gate_name((enum gate_reason)i));
             sep = ", ";
         }
     fprintf(stderr, "\n");
@@ -162,11 +164,15 @@ static void summary(const struct run *r, const struct decode_stats *s)
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", run_speed(s), s->ttft_ms);
+    if (r->start_ms >= 1)
+        fprintf(stderr, ", %.0f ms waited for the cloud at the start", r->start_ms);
     if (s->cloud)
         fprintf(stderr, ", %.1f ms waited for each of the cloud", s->cloud_ms / (double)s->cloud);
+    else if (s->cloud_ms >= 1)
+        fprintf(stderr, ", %.0f ms waited for the cloud in vain", s->cloud_ms);
     fprintf(stderr, "\n");
     if (s->calls + s->memo_hits + s->store_hits + s->fallback)
-        ledger(s);
+        ledger(r, s);
 }
 
 /* Answer one prompt. special: parse added tokens, as ChatML needs. */
@@ -199,11 +205,12 @@ static int answer(struct run *r, const char *text, size_t n, struct err *err)
                     routing_teller(&r->routing), ids, count, &o, err);
     free(ids);
     if (options.json)
-        run_json_done(&stats);
+        run_json_done(&stats, r->start_ms, keep_replays(&r->routing.keep));
     else
         show_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
         summary(r, &stats);
+    r->start_ms = 0;
     return rc;
 }
 
@@ -349,6 +356,7 @@ static int run(int argc, char **argv)
     if (rc != OK)
         return cmd_fail("run", rc, &err);
     rc = routing_open(&r.routing, &r.engine, &err);
+    r.start_ms = r.routing.start_ms;
     if (rc == OK) {
         rc = open_session(&r, &err);
         if (rc == OK)

@@ -180,9 +180,12 @@ static int run_all(struct milli *m, const enum policy *list, size_t n, struct er
     for (size_t i = 0; i < n; i++) {
         struct eval_result *r = &results[i];
         *r = (struct eval_result){ .policy = list[i] };
-        if (r->policy == POLICY_ALWAYS && !m->routing.cloud)
-            return err_set(err, ERR_NET, "policy always: there is no cloud");
-        int rc = set_threshold(r, m, mlp_share, err);
+        int rc = OK;
+        if (r->policy == POLICY_ALWAYS) /* without it, this would measure the small model */
+            rc = m->routing.cloud ? cloud_ready(m->routing.cloud, err)
+                                  : err_set(err, ERR_NET, "policy always: there is no cloud");
+        if (rc == OK)
+            rc = set_threshold(r, m, mlp_share, err);
         if (rc == OK)
             rc = run_policy(r, m, err);
         if (rc != OK)

@@ -1,6 +1,7 @@
 #include "tools/run_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,12 +64,21 @@ bool run_json_token(struct run_json *j, const struct decode_token *t)
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
     if (!t->eog)
         put_token_text(j, t->id);
-    printf("\",\"source\":\"%s\",\"score\":%.9g,\"edge_id\":", source_name(t->source),
-           (double)t->score);
+    printf("\",\"source\":\"%s\",\"score\":", source_name(t->source));
+    if (isnan(t->score)) /* which JSON has not */
+        fputs("null", stdout);
+    else
+        printf("%.9g", (double)t->score);
+    fputs(",\"edge_id\":", stdout);
     if (t->has_edge)
         printf("%" PRIu32, t->edge_id);
     else
         fputs("null", stdout);
+    if (t->fault) {
+        printf(",\"reason\":\"%s\",\"message\":\"", gate_name(t->reason));
+        put_text(t->fault, strlen(t->fault));
+        fputs("\"", stdout);
+    }
     printf(",\"ms\":%.3f}\n", t->ms);
     return fflush(stdout) == 0;
 }
@@ -90,21 +100,22 @@ static void put_reasons(const struct decode_stats *s)
         }
 }
 
-void run_json_done(const struct decode_stats *s)
+void run_json_done(const struct decode_stats *s, double start_ms, bool replayed)
 {
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
     printf("{\"event\":\"done\",\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
            "\"prompt_tokens\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,\"bytes_up\":%" PRIu64
            ",\"bytes_down\":%" PRIu64 ",\"router_ms\":%.3f,\"edge_ms\":%.3f,\"cloud_ms\":%.3f,"
-           "\"ledger\":{\"calls\":%zu,\"committed\":%zu,\"wasted\":%zu,\"memo_hits\":%zu,"
+           "\"start_ms\":%.3f,\"ledger\":{\"replayed\":%s,\"calls\":%zu,\"committed\":%zu,"
+           "\"failed\":%zu,\"wasted\":%zu,\"memo_hits\":%zu,"
            "\"store_hits\":%zu,\"retries\":%" PRIu64 ",\"hedges\":%" PRIu64
            ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
            ",\"cost\":%s,\"held\":{",
            s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->ttft_ms, run_speed(s),
-           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->calls,
-           s->committed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->hedges,
-           s->header_bytes_up, s->header_bytes_down, cost);
+           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, start_ms,
+           replayed ? "true" : "false", s->calls, s->committed, s->failed, s->wasted, s->memo_hits,
+           s->store_hits, s->retries, s->hedges, s->header_bytes_up, s->header_bytes_down, cost);
     put_reasons(s);
     printf("}},\"reason\":\"%s\"}\n", finish_name(s->finish));
     fflush(stdout);

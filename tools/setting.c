@@ -11,6 +11,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/openblas.h"
+#include "kernels/os.h"
 #include "kernels/pool.h"
 #include "kernels/wipe.h"
 #include "tools/cloud_link.h"
@@ -176,19 +177,30 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
     return OK;
 }
 
-/* url NULL: a replay. */
+/* url NULL: a replay. Where the dialect must be asked for, the answer is waited for; a server that
+ * is down is asked again when a token is wanted, as often as the breaker lets one through. */
 static int connect_cloud(struct routing *r, const struct engine *e, const char *url,
                          struct err *err)
 {
     char *key;
     struct cloud_options o;
     int rc = cloud_link_options(&o, &key, url, e->tokenizer, r->server || !url, err);
+    bool needed = r->required || keep_wants_model(&r->keep), asks = o.api == CLOUD_AUTO;
+    uint64_t start = os_now_ns();
     o.caches = r->keep.caches;
+    o.background = true;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
-    if (rc == OK && (r->required || keep_wants_model(&r->keep)))
+    if (rc == OK && (needed || asks))
         rc = cloud_ready(r->cloud, err);
+    r->start_ms = (double)(os_now_ns() - start) / 1e6;
     wipe_text(key);
+    if (rc == ERR_NET && r->cloud && !needed) {
+        fprintf(stderr, "mizzle: no answer from the cloud yet: %s\n", err->msg);
+        breaker_result(&r->gate.breaker, false);
+        r->gate.fault = *err;
+        rc = OK;
+    }
     if (rc == OK)
         cloud_link_notes(r->cloud);
     if (rc == OK && keep_wants_model(&r->keep))

@@ -61,6 +61,7 @@ struct routing {
     struct gate gate;     /* limits and breaker, over all answers */
     size_t ahead;         /* requests out at once */
     struct keep keep;     /* caches, caps, private spans */
+    double start_ms;      /* waited for the cloud to answer */
     bool required;
     struct stand_in *server; /* the one this process started, or NULL */
 };
