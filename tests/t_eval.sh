@@ -56,6 +56,17 @@ run 0 --questions 12 --policy never,mlp,random --share 0.5 --json -q --seed 9
 is "$(field routed) > 0.2 && $(field routed) < 0.8 && $(field seed) == 9"
 last=$(sed -n 2p "$tmp/out")
 is "$(field routed) > 0 && $(field routed) < 0.2 && $(field threshold) > 0"
+run 0 --questions 12 --policy never,mlp,entropy,margin,random --json -q
+first=$(sed -n 2p "$tmp/out")
+share=$(printf '%s\n' "$first" | sed -n 's/.*"routed":\([0-9.]*\).*/\1/p')
+for line in 3 4; do # at about the share that mlp has routed
+    last=$(sed -n ${line}p "$tmp/out")
+    is "$(field threshold) > 0 && $(field routed) > $share / 2 && $(field routed) < $share * 2"
+done
+run 0 --questions 12 --policy max-prob --share 0.3 --json -q
+is "$(field routed) > 0.15 && $(field routed) < 0.45 && $(field threshold) > 0"
+run 2 --policy never,entropy,mlp # which share is not known yet
+grep -q 'give --threshold or --share' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$tmp/out" || fail "no table"
 

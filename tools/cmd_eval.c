@@ -25,7 +25,8 @@ static const struct opt_group task_opts = {
         { "--seed", "-s", OPT_U64, &options.seed, "N",
           "of the questions, which training never sees, and of policy random (default: 1)" },
         { "--share", NULL, OPT_FLOAT, &options.share, "X",
-          "policy random: share of tokens to route (default: what mlp before it routed)" },
+          "share of tokens to route, for a policy without a threshold: found with the small model "
+          "writing alone (default: what the first policy with one has routed)" },
         { "--n-predict", "-n", OPT_SIZE, &options.max_tokens, "N",
           "longest answer in tokens (default: 64)" },
         { "--file", "-f", OPT_STR, &options.file, "FILE",

@@ -19,7 +19,7 @@ struct eval_options {
     const char *file;     /* ppl: text, or NULL: the demo world's test stream */
     uint64_t seed;        /* of the test stream and of the random policy */
     uint64_t world;       /* seed of the world */
-    float share;          /* random: share to route; NaN: as mlp routed before it */
+    float share;          /* to route without a threshold; NaN: as the first policy routed */
     bool json, quiet;
 };
 

@@ -25,11 +25,33 @@ struct milli {
     struct session *session;
     struct sampler *sampler;
     size_t questions;
+    struct scores *scores; /* collects them, or NULL */
 };
+
+struct scores { /* of all tokens */
+    float *at;
+    size_t n, cap;
+    bool full; /* no memory for more */
+};
+
+static void keep_score(struct scores *s, float score)
+{
+    size_t cap = s->cap ? 2 * s->cap : 4096, size;
+    if (s->n == s->cap) {
+        float *more = size_mul(&size, cap, sizeof(*more)) ? realloc(s->at, size) : NULL;
+        s->full = !more;
+        if (!more)
+            return;
+        s->at = more;
+        s->cap = cap;
+    }
+    s->at[s->n++] = score;
+}
 
 /* The text of one answer, as it is written. */
 struct answer {
     const struct tokenizer *tokenizer;
+    struct scores *scores;
     char text[1024];
     size_t n;
 };
@@ -43,7 +65,9 @@ static bool take_token(void *arg, const struct decode_token *t)
         memcpy(a->text + a->n, bytes, n);
         a->n += n;
     }
-    return true;
+    if (a->scores)
+        keep_score(a->scores, t->score);
+    return !a->scores || !a->scores->full;
 }
 
 static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err)
@@ -52,7 +76,7 @@ static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err
     uint32_t *ids;
     size_t n;
     const struct tokenizer *tok = m->engine.tokenizer;
-    struct answer answer = { .tokenizer = tok };
+    struct answer answer = { .tokenizer = tok, .scores = m->scores };
     struct decode_stats stats = { 0 };
     const struct decode_options o = { .policy = r->policy,
                                       .threshold = isnan(r->threshold) ? 0.5f : r->threshold,
@@ -71,6 +95,8 @@ static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err
     rc = decode_run(&stats, m->session, tok, m->sampler, m->routing.router,
                     routing_teller(&m->routing), ids, n, &o, err);
     free(ids);
+    if (rc == OK && m->scores && m->scores->full)
+        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
     if (rc != OK)
         return rc;
     r->questions++;
@@ -152,31 +178,59 @@ static const char *most_needing(const enum policy *list, size_t n)
     return policy_name(most);
 }
 
-/* The threshold of a policy: the router's is for mlp alone, random's is the share. */
-static int set_threshold(struct eval_result *r, const struct milli *m, float mlp_share,
-                         struct err *err)
+static int by_value(const void *a, const void *b)
 {
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* The threshold below which that share of the scores lies where the small model writes alone. The
+ * texts with the cloud in them are others, so what is routed in the end is about that share. */
+static int find_threshold(struct eval_result *r, struct milli *m, float routed, struct err *err)
+{
+    struct scores scores = { 0 };
+    struct eval_result alone = { .policy = r->policy, .threshold = 0 };
+    m->scores = &scores;
+    int rc = run_policy(&alone, m, err);
+    m->scores = NULL;
+    if (rc == OK && scores.n) {
+        size_t k = (size_t)((double)routed * (double)scores.n + 0.5);
+        qsort(scores.at, scores.n, sizeof(*scores.at), by_value);
+        r->threshold = k < scores.n ? scores.at[k] : 1;
+    }
+    free(scores.at);
+    return rc;
+}
+
+/* The threshold of a policy: the router's is for mlp alone. The others that have none take a share:
+ * --share, or what the first policy with a threshold has routed. */
+static int set_threshold(struct eval_result *r, struct milli *m, float first, struct err *err)
+{
+    float routed = isnan(m->o->share) ? first : m->o->share;
     r->threshold = m->routing.threshold;
     if (r->policy == POLICY_NEVER || r->policy == POLICY_ALWAYS)
-        r->threshold = NAN; /* they have none */
-    else if (r->policy == POLICY_RANDOM)
-        r->threshold = !isnan(m->o->share) ? m->o->share
-                       : !isnan(mlp_share) ? mlp_share
-                                           : route_opts.threshold;
+        r->threshold = NAN;              /* they have none */
+    else if (r->policy == POLICY_RANDOM) /* its threshold is the share */
+        r->threshold = isnan(routed) ? route_opts.threshold : routed;
     else if (policy_reads_logits(r->policy))
         r->threshold = route_opts.threshold;
-    if (r->policy == POLICY_RANDOM && isnan(r->threshold))
+    else
+        return OK;
+    bool wants = r->policy == POLICY_RANDOM || policy_reads_logits(r->policy);
+    if (!wants || !isnan(r->threshold))
+        return OK;
+    if (isnan(routed))
         return err_set(err, ERR_ARG,
-                       "policy random: give --share, or mlp before it, whose share it takes");
-    if (isnan(r->threshold) && policy_reads_logits(r->policy))
-        return err_set(err, ERR_ARG, "policy %s: give --threshold", policy_name(r->policy));
-    return OK;
+                       "policy %s: give --threshold or --share, or a policy before it whose share "
+                       "it takes",
+                       policy_name(r->policy));
+    return find_threshold(r, m, routed, err);
 }
 
 static int run_all(struct milli *m, const enum policy *list, size_t n, struct err *err)
 {
     struct eval_result results[EVAL_POLICIES];
-    float mlp_share = NAN;
+    float first = NAN; /* share routed by the first policy with a threshold */
     for (size_t i = 0; i < n; i++) {
         struct eval_result *r = &results[i];
         *r = (struct eval_result){ .policy = list[i] };
@@ -185,13 +239,13 @@ static int run_all(struct milli *m, const enum policy *list, size_t n, struct er
             rc = m->routing.cloud ? cloud_ready(m->routing.cloud, err)
                                   : err_set(err, ERR_NET, "policy always: there is no cloud");
         if (rc == OK)
-            rc = set_threshold(r, m, mlp_share, err);
+            rc = set_threshold(r, m, first, err);
         if (rc == OK)
             rc = run_policy(r, m, err);
         if (rc != OK)
             return rc;
-        if (r->policy == POLICY_MLP)
-            mlp_share = (float)share(r->cloud, r->tokens);
+        if (isnan(first) && !isnan(r->threshold))
+            first = (float)share(r->cloud, r->tokens);
         if (m->o->json)
             print_json(m, r);
     }
