@@ -29,8 +29,7 @@ static int check_whole(const json_t *root, const struct ask *a, struct err *err)
     const json_t *read = json_object_get(root, "tokens_evaluated");
     if (json_is_true(json_object_get(root, "truncated")) && json_is_integer(read) &&
         (uint64_t)json_integer_value(read) != a->n)
-        return err_set(err, ERR_TEXT,
-                       "the server has read %lld of %zu tokens: its context is full",
+        return err_set(err, ERR_TEXT, "the server has read %lld of %zu tokens: its context is full",
                        (long long)json_integer_value(read), a->n);
     return OK;
 }

@@ -125,7 +125,8 @@ bool decode_has_room(const struct decode *d)
 {
     const struct gate *g = d->gate;
     const struct ahead_token *first = ahead_at(&d->ahead, 0);
-    /* Without a call of its own, the oldest one waits for a committed reply, which is out as well. */
+    /* Without a call of its own, the oldest one waits for a committed reply, which is out as well.
+     */
     size_t out = d->ahead.out + (first->routed && !first->call);
     return out < d->o->ahead &&
            (!g->max_wasted || g->wasted + d->ahead.wasted + out <= g->max_wasted);

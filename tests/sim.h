@@ -62,7 +62,7 @@ struct sim {
     size_t nmemo;
     uint64_t asked[SIM_LOG], committed[SIM_LOG]; /* keys and numbers of tokens, in order */
     size_t nasked, ncommitted, ndropped, nstale, retries;
-    size_t charged, comes; /* tokens of committed calls; looks at one that is on its way */
+    size_t charged, comes;    /* tokens of committed calls; looks at one that is on its way */
     size_t idle, seen_length; /* looks at the call without any work between them */
     int seen_logits;
 };

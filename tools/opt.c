@@ -50,7 +50,7 @@ static const struct opt cloud_rows[] = {
       "deadline of one call in milliseconds (default: 10000)" },
     { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
       "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
-      "it is wanted (default: 1)" },
+      "it is wanted; limits count all of them (default: 1)" },
     { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
       "send a call once more when there is no answer after this long (default: never)" },
     { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
