@@ -7,15 +7,15 @@
 
 static bool in_ranges(const struct unicode_range *r, size_t n, uint32_t c)
 {
-    size_t lo = 0;
-    while (lo < n) {
-        size_t mid = lo + (n - lo) / 2;
+    size_t lo = 0, end = n;
+    while (lo < end) {
+        size_t mid = lo + (end - lo) / 2;
         if (c > r[mid].hi)
             lo = mid + 1;
         else
-            n = mid;
+            end = mid;
     }
-    return lo < n + 1 && r[lo].lo <= c && c <= r[lo].hi;
+    return lo < n && r[lo].lo <= c;
 }
 
 static bool is_space(uint32_t c)

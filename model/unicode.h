@@ -1,4 +1,7 @@
-/* unicode.h - UTF-8, the classes that Qwen2's pre-tokenizer asks for, and NFC (Unicode 14.0).
+/* unicode.h - UTF-8, the classes that Qwen2's pre-tokenizer asks for, and NFC.
+ *
+ * The versions are those of Hugging Face's tokenizers 0.23: classes of Unicode 16.0, NFC of Unicode
+ * 9.0, where a mark that came later is no mark. tests/unicode_check.js compares all code points.
  *
  * Source: the Unicode Standard, sections 3.9 (UTF-8, table 3-7), 3.11 (normalization) and 3.12
  * (Hangul by arithmetic). Everything is linear in the length of the text. */
