@@ -180,6 +180,18 @@ static void add_added(struct tokenizer *t)
     }
 }
 
+static int add_template(struct tokenizer *t, struct str s, struct err *err)
+{
+    if (!s.p)
+        return OK;
+    t->template = malloc(s.n + 1);
+    if (!t->template)
+        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    memcpy(t->template, s.p, s.n);
+    t->template[s.n] = 0;
+    return OK;
+}
+
 static void add_ends(struct tokenizer *t, const struct vocabulary *v)
 {
     static const char *const names[] = { "<|im_end|>", "<|endoftext|>" };
@@ -231,6 +243,8 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
     rc = add_pieces(t, v, &at, err);
     if (!rc)
         rc = add_merges(t, v, &at, err);
+    if (!rc)
+        rc = add_template(t, v->template, err);
     if (rc)
         goto fail;
     add_added(t);
@@ -254,6 +268,7 @@ void tokenizer_close(struct tokenizer *t)
     free(t->merges);
     free(t->lines);
     free(t->added);
+    free(t->template);
     free(t);
 }
 
@@ -315,6 +330,11 @@ bool tokenizer_eos(const struct tokenizer *t, uint32_t *id)
     if (t->has_eos)
         *id = t->eog[0];
     return t->has_eos;
+}
+
+const char *tokenizer_template(const struct tokenizer *t)
+{
+    return t->template;
 }
 
 uint64_t tokenizer_fingerprint(const struct tokenizer *t)

@@ -44,6 +44,9 @@ bool tokenizer_is_eog(const struct tokenizer *t, uint32_t id);
 /* The file's eos id; false if it names none. */
 bool tokenizer_eos(const struct tokenizer *t, uint32_t *id);
 
+/* The chat template that the source holds, Jinja; NULL if it holds none. Borrowed. */
+const char *tokenizer_template(const struct tokenizer *t);
+
 /* 64-bit fingerprint of vocabulary and merges, to compare two tokenizers. */
 uint64_t tokenizer_fingerprint(const struct tokenizer *t);
 

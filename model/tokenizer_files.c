@@ -69,6 +69,8 @@ static int from_gguf(struct tokenizer **out, const struct weights *w, struct err
     uint64_t eos;
     if (weights_u64(w, "tokenizer.ggml.eos_token_id", &eos) && eos < v.count)
         v.eog[v.neog++] = (uint32_t)eos;
+    if (!weights_str(w, "tokenizer.chat_template", &v.template))
+        v.template = (struct str){ NULL, 0 };
     if (!rc)
         rc = tokenizer_build(out, &v, err);
     free(v.types);
@@ -131,6 +133,7 @@ struct folder {
     const char *path;
     json_t *main, *config; /* tokenizer.json or vocab.json; tokenizer_config.json */
     char *text;            /* merges.txt */
+    char *template;        /* chat_template.jinja */
     struct str *merges;
     char *joined; /* merges given as pairs */
     struct vocabulary v;
@@ -301,6 +304,29 @@ static void put_ends(struct folder *f, const char *name)
     json_decref(config);
 }
 
+/* The chat template: a file of its own, or in tokenizer_config.json as a string or as a list of
+ * named ones. */
+static int read_template(struct folder *f, struct err *err)
+{
+    char path[4096];
+    size_t i;
+    json_t *entry, *all = json_object_get(f->config, "chat_template"), *one = all;
+    join(path, sizeof(path), f->path, "chat_template.jinja");
+    int rc = read_all(&f->template, &f->v.template.n, path, err);
+    if (rc != ERR_IO) {
+        f->v.template.p = f->template;
+        return rc;
+    }
+    json_array_foreach(all, i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        if (name && !strcmp(name, "default"))
+            one = json_object_get(entry, "template");
+    }
+    f->v.template = (struct str){ json_string_value(one), json_string_length(one) };
+    return OK;
+}
+
 static int from_folder(struct tokenizer **out, const char *path, struct err *err)
 {
     struct folder f = { .path = path, .v = { .path = path } };
@@ -314,8 +340,10 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
             rc = err_set(err, ERR_FORMAT, "%s: expected tokenizer.json or vocab.json, found none",
                          path);
     }
-    if (!rc && !one && read_json(&f.config, path, "tokenizer_config.json", &ignored) == ERR_FORMAT)
+    if (!rc && read_json(&f.config, path, "tokenizer_config.json", &ignored) == ERR_FORMAT)
         rc = err_set(err, ERR_FORMAT, "%s", ignored.msg);
+    if (!rc)
+        rc = read_template(&f, err);
     if (!rc)
         rc = one ? from_tokenizer_json(&f, err) : from_vocab_json(&f, err);
     if (!rc) {
@@ -329,6 +357,7 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
     json_decref(f.main);
     json_decref(f.config);
     free(f.text);
+    free(f.template);
     free(f.merges);
     free(f.joined);
     free(f.v.pieces);

@@ -36,6 +36,7 @@ struct tokenizer {
     uint32_t eog[16];
     size_t neog; /* eog[0] is the file's eos where has_eos */
     bool has_eos;
+    char *template; /* the chat template, or NULL */
 };
 
 /* What every source is brought to. Strings are borrowed until tokenizer_build returns. */
@@ -48,6 +49,7 @@ struct vocabulary {
     size_t nmerges;
     uint32_t eog[16];
     size_t neog;
+    struct str template; /* p NULL: the source has none */
 };
 
 int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct err *err);

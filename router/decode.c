@@ -271,7 +271,16 @@ static int read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
     while (shared < length && shared < n - 1 && have[shared] == prompt[shared])
         shared++;
     session_rewind(d->session, shared);
-    return evaluate(d, prompt + shared, n - shared);
+    if (!d->o->reading)
+        return evaluate(d, prompt + shared, n - shared);
+    int rc = OK;
+    for (size_t at = shared, some; rc == OK && at < n; at += some) {
+        some = n - at < SESSION_CHUNK ? n - at : SESSION_CHUNK;
+        rc = evaluate(d, prompt + at, some);
+        if (rc == OK)
+            d->o->reading(d->o->arg, at + some, n);
+    }
+    return rc;
 }
 
 /* The tokens of the answer, after the prompt has been evaluated. */

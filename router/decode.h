@@ -54,6 +54,8 @@ struct decode_options {
                                  experiments; 0: as long as it takes */
     const char *const *stops; /* stop strings, NULL-ended, or NULL */
     const _Atomic int *stop;  /* interrupted by the user, or NULL */
+    /* Called while the prompt is read: so many of its tokens are done. May be NULL. */
+    void (*reading)(void *arg, size_t done, size_t all);
     /* Called for each token in order; false ends the text (finish "stop"). May be NULL. */
     bool (*emit)(void *arg, const struct decode_token *t);
     void *arg;

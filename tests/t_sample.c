@@ -7,7 +7,6 @@
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
-#include "model/chat.h"
 #include "model/sample.h"
 #include "tests/test.h"
 #include "tests/torture.h"
@@ -158,22 +157,6 @@ static void check_errors(void)
     }
 }
 
-static void check_chat(void)
-{
-    const struct chat_message talk[] = { { "system", "S" }, { "user", "U" } };
-    struct err err;
-    char *text;
-    CHECK(chat_render(&text, talk, 2, &err) == OK);
-    CHECK(!strcmp(text, "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n"
-                        "<|im_start|>assistant\n"));
-    free(text);
-    CHECK(chat_render(&text, talk + 1, 1, &err) == OK);
-    CHECK(!strcmp(text, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a "
-                        "helpful assistant.<|im_end|>\n<|im_start|>user\nU<|im_end|>\n"
-                        "<|im_start|>assistant\n"));
-    free(text);
-}
-
 int main(void)
 {
     struct err err;
@@ -183,6 +166,5 @@ int main(void)
     check_greedy();
     check_prefix_alone();
     check_errors();
-    check_chat();
     return 0;
 }

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
+#include "kernels/os.h"
 #include "model/chat.h"
 #include "model/sample.h"
 #include "router/decode.h"
 #include "tools/cmd.h"
+#include "tools/progress.h"
 #include "tools/run_json.h"
 #include "tools/run_text.h"
 #include "tools/setting.h"
@@ -41,7 +43,8 @@ static const struct opt_group text_opts = {
         { "--chat", NULL, OPT_FLAG, &options.chat, NULL,
           "ChatML; without a prompt a conversation, line by line (/quit, /clear, Ctrl-D)" },
         { "--system", NULL, OPT_STR, &options.system, "TEXT",
-          "system message of --chat (default: Qwen2.5's own)" },
+          "set the system message of --chat (default: what the model's chat template says, else "
+          "Qwen2.5's)" },
         { "--n-predict", "-n", OPT_SIZE, &options.max_tokens, "N",
           "longest answer in tokens (default: 256)" },
         { "--context", "-c", OPT_SIZE, &options.context, "N",
@@ -94,31 +97,19 @@ struct run {
     struct sampler *sampler;
     struct show show;
     struct run_json json;
-    char *answer; /* of the conversation, [answer_n] */
-    size_t answer_n, answer_cap;
-    double start_ms;  /* waited for the cloud before the first answer; then 0 */
-    struct err fault; /* the first one */
+    struct answer_text answer;      /* of a conversation */
+    struct progress_count progress; /* of reading the prompt */
+    double start_ms;                /* waited for the cloud before the first answer; then 0 */
+    struct err fault;               /* the first one */
 };
 
-/* Keep the answer's text for the conversation. */
-static bool keep(struct run *r, const struct decode_token *t)
+static void on_reading(void *arg, size_t done, size_t all)
 {
-    size_t n = 0, cap = r->answer_cap;
-    const char *bytes = tokenizer_is_control(r->engine.tokenizer, t->id)
-                            ? NULL
-                            : tokenizer_bytes(r->engine.tokenizer, t->id, &n);
-    if (!bytes)
-        return true;
-    while (n > cap - r->answer_n)
-        cap = cap ? cap * 2 : 1024;
-    char *more = cap > r->answer_cap ? realloc(r->answer, cap) : r->answer;
-    if (!more)
-        return false;
-    r->answer = more;
-    r->answer_cap = cap;
-    memcpy(r->answer + r->answer_n, bytes, n);
-    r->answer_n += n;
-    return true;
+    struct run *r = arg;
+    if (!options.quiet)
+        progress_counted(&r->progress, done, all);
+    if (done == all)
+        progress_wipe(&r->progress);
 }
 
 static bool on_token(void *arg, const struct decode_token *t)
@@ -126,7 +117,7 @@ static bool on_token(void *arg, const struct decode_token *t)
     struct run *r = arg;
     if (t->fault && !r->fault.msg[0])
         err_set(&r->fault, OK, "%s", t->fault);
-    if (options.chat && !keep(r, t))
+    if (options.chat && !answer_text_add(&r->answer, r->engine.tokenizer, t->id))
         return false;
     return options.json ? run_json_token(&r->json, t) : show_token(&r->show, t);
 }
@@ -175,11 +166,18 @@ static void summary(const struct run *r, const struct decode_stats *s)
         ledger(r, s);
 }
 
-/* Answer one prompt. special: parse added tokens, as ChatML needs. */
-static int answer(struct run *r, const char *text, size_t n, struct err *err)
+static int check_length(const struct run *r, size_t count, struct err *err)
 {
-    uint32_t *ids;
-    size_t count;
+    size_t room = session_context(r->session), most = model_config(r->engine.model)->context;
+    if (count <= room)
+        return OK;
+    return err_set(err, ERR_ARG, "prompt: expected at most %zu tokens%s, found %zu", room,
+                   room < most ? " (-c makes more room)" : ", as the model was made for", count);
+}
+
+/* Answer one prompt. */
+static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct err *err)
+{
     struct decode_stats stats = { .finish = FINISH_ERROR };
     const char *const *stops = options.stops.n ? options.stops.at : NULL;
     const struct decode_options o = { .policy = r->routing.policy,
@@ -191,19 +189,20 @@ static int answer(struct run *r, const char *text, size_t n, struct err *err)
                                       .seed = options.sample.seed,
                                       .stops = stops,
                                       .stop = &interrupted,
+                                      .reading = on_reading,
                                       .emit = on_token,
                                       .arg = r };
-    int rc = tokenizer_encode(r->engine.tokenizer, &ids, &count, text, n, true, err);
-    if (rc != OK)
-        return rc;
+    int rc = check_length(r, count, err);
     show_begin(&r->show, stdout, options.plain ? SHOW_PLAIN : show_style(stdout),
                r->engine.tokenizer, stops);
     r->json = (struct run_json){ .tok = r->engine.tokenizer };
     r->fault.msg[0] = '\0';
-    r->answer_n = 0;
-    rc = decode_run(&stats, r->session, r->engine.tokenizer, r->sampler, r->routing.router,
-                    routing_teller(&r->routing), ids, count, &o, err);
-    free(ids);
+    r->progress = (struct progress_count){ "reading the prompt, tokens", os_now_ns(), false };
+    answer_text_begin(&r->answer, stops);
+    if (rc == OK)
+        rc = decode_run(&stats, r->session, r->engine.tokenizer, r->sampler, r->routing.router,
+                        routing_teller(&r->routing), ids, count, &o, err);
+    progress_wipe(&r->progress);
     if (options.json)
         run_json_done(&stats, r->start_ms, keep_replays(&r->routing.keep));
     else
@@ -214,19 +213,35 @@ static int answer(struct run *r, const char *text, size_t n, struct err *err)
     return rc;
 }
 
+/* A prompt that is no conversation may name special tokens. */
+static int answer(struct run *r, const char *text, size_t n, struct err *err)
+{
+    uint32_t *ids;
+    size_t count;
+    int rc = tokenizer_encode(r->engine.tokenizer, &ids, &count, text, n, true, err);
+    if (rc == OK)
+        rc = answer_ids(r, ids, count, err);
+    free(ids);
+    return rc;
+}
+
+/* The conversation goes on with the answer as it was shown, even if it was interrupted. */
 static int answer_chat(struct run *r, struct conversation *c, const char *text, size_t n,
                        struct err *err)
 {
-    char *form;
+    uint32_t *ids;
+    size_t count;
     int rc = conversation_add(c, "user", text, n, err);
-    if (rc == OK)
-        rc = chat_render(&form, c->messages, c->n, err);
     if (rc != OK)
         return rc;
-    rc = answer(r, form, strlen(form), err);
-    free(form);
-    return rc == OK ? conversation_add(c, "assistant", r->answer ? r->answer : "", r->answer_n, err)
-                    : rc;
+    rc = chat_encode(r->engine.tokenizer, &ids, &count, c->messages, c->n, err);
+    if (rc == OK)
+        rc = answer_ids(r, ids, count, err);
+    free(ids);
+    if (rc != OK && rc != ERR_STOP)
+        return rc;
+    int kept = conversation_add(c, "assistant", r->answer.text, r->answer.n, err);
+    return kept == OK ? rc : kept;
 }
 
 static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
@@ -241,7 +256,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
     char *line = NULL;
     size_t n, first = c->n;
     int rc = OK;
-    bool person = isatty(STDIN_FILENO), asks = person && !options.quiet;
+    bool stopped = false, person = isatty(STDIN_FILENO), asks = person && !options.quiet;
     if (asks)
         fprintf(stderr, "%s; /quit or Ctrl-D ends%s\n",
                 options.chat ? "Say something" : "Begin a text; a line that ends in \\ goes on",
@@ -259,6 +274,12 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
             fprintf(stderr, "mizzle run: %s%s\n", err->msg,
                     options.chat ? " (/clear begins anew)" : "");
             conversation_cut(c, before);
+            rc = OK;
+        }
+        if (rc == ERR_STOP && (person || !stopped)) { /* Ctrl-C stops this answer alone */
+            stopped = true;
+            interrupted = 0;
+            setting_catch_interrupts();
             rc = OK;
         }
     }
@@ -284,6 +305,19 @@ static int ask_world(struct run *r, struct err *err)
     return rc;
 }
 
+/* Qwen2.5's system prompt may be wrong for a model whose file does not say. */
+static int say_system(const struct run *r, struct err *err)
+{
+    char *text;
+    bool guessed;
+    int rc = chat_system(r->engine.tokenizer, &text, &guessed, err);
+    if (rc == OK && guessed)
+        fprintf(stderr, "mizzle: the model has no chat template: its system prompt is Qwen2.5's; "
+                        "--system names another\n");
+    free(text);
+    return rc;
+}
+
 static int answer_all(struct run *r, struct err *err)
 {
     struct conversation c = { 0 };
@@ -298,6 +332,8 @@ static int answer_all(struct run *r, struct err *err)
     const char *prompt = options.prompt ? options.prompt : text;
     if (options.prompt)
         n = strlen(options.prompt);
+    if (rc == OK && options.chat && !options.system && !options.quiet && !options.json)
+        rc = say_system(r, err);
     if (rc == OK && options.chat && options.system)
         rc = conversation_add(&c, "system", options.system, strlen(options.system), err);
     if (rc == OK)
@@ -367,7 +403,7 @@ static int run(int argc, char **argv)
         rc = rc == OK ? end : rc;
     }
     engine_close(&r.engine);
-    free(r.answer);
+    free(r.answer.text);
     return rc == OK ? EXIT_FINE : cmd_fail("run", rc, &err);
 }
 

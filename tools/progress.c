@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
+#include "kernels/os.h"
+
+static const uint64_t quiet_ns = 2000000000;
 
 struct progress {
     struct err what; /* made harmless for the terminal */
@@ -67,4 +70,19 @@ void progress_end(struct progress *p)
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->done);
     free(p);
+}
+
+void progress_counted(struct progress_count *p, size_t done, size_t all)
+{
+    if (os_now_ns() - p->since < quiet_ns || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%s: %zu of %zu", p->what, done, all);
+    p->shown = true;
+}
+
+void progress_wipe(struct progress_count *p)
+{
+    if (p->shown)
+        fprintf(stderr, "\r%80s\r", "");
+    p->shown = false;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "model/tokenizer.h"
 #include "tools/setting.h"
 
 enum { TEXT_MAX = 64 << 20 };
@@ -105,15 +106,42 @@ int conversation_add(struct conversation *c, const char *role, const char *text,
                      struct err *err)
 {
     struct chat_message *more = realloc(c->messages, (c->n + 1) * sizeof(*more));
-    char *copy = more ? malloc(n + 1) : NULL;
+    char *copy = more ? malloc(n ? n : 1) : NULL;
     if (more)
         c->messages = more;
     if (!copy)
         return err_set(err, ERR_NOMEM, "conversation: out of memory");
-    memcpy(copy, text, n);
-    copy[n] = '\0';
-    c->messages[c->n++] = (struct chat_message){ .role = role, .text = copy };
+    if (n)
+        memcpy(copy, text, n);
+    c->messages[c->n++] = (struct chat_message){ .role = role, .text = copy, .n = n };
     return OK;
+}
+
+void answer_text_begin(struct answer_text *a, const char *const *stops)
+{
+    a->n = 0;
+    a->ended = false;
+    stops_begin(&a->stops, stops, NULL);
+}
+
+bool answer_text_add(struct answer_text *a, const struct tokenizer *tok, uint32_t id)
+{
+    size_t n = 0, at, length, cap = a->cap;
+    const char *bytes = tokenizer_is_control(tok, id) ? NULL : tokenizer_bytes(tok, id, &n);
+    while (n > cap - a->n)
+        cap = cap ? cap * 2 : 1024;
+    char *more = cap > a->cap ? realloc(a->text, cap) : a->text;
+    if (!more && n)
+        return false;
+    a->text = more;
+    a->cap = cap;
+    for (size_t i = 0; bytes && i < n && !a->ended; i++) {
+        a->text[a->n++] = bytes[i];
+        a->ended = stops_feed(&a->stops, bytes + i, 1, &at, &length);
+        if (a->ended)
+            a->n -= length;
+    }
+    return true;
 }
 
 void conversation_cut(struct conversation *c, size_t n)

@@ -6,8 +6,10 @@
 #include <stddef.h>
 
 #include "model/chat.h"
+#include "router/stops.h"
 
 struct err;
+struct tokenizer;
 
 /* The whole of a file, "-" for standard input, terminated; at most 64 MiB. Free it. ERR_IO,
  * ERR_FORMAT (too long), ERR_NOMEM. */
@@ -23,9 +25,22 @@ struct conversation {
     size_t n;
 };
 
-/* role is borrowed, text[n] copied (up to a zero byte). */
+/* role is borrowed, text[n] copied. */
 int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,
                      struct err *err);
+/* The text of an answer as it is shown: up to a stop string, without special tokens. */
+struct answer_text {
+    char *text; /* [n]; owned, free it */
+    size_t n, cap;
+    struct stops stops;
+    bool ended; /* a stop string came */
+};
+
+/* Begin anew. stops: checked by decode_run, borrowed. */
+void answer_text_begin(struct answer_text *a, const char *const *stops);
+/* False where memory ran out. */
+bool answer_text_add(struct answer_text *a, const struct tokenizer *tok, uint32_t id);
+
 /* Forget the messages from number n on; 0 frees everything. */
 void conversation_cut(struct conversation *c, size_t n);
 
