@@ -208,6 +208,37 @@ status=$?
 [ $(($(date +%s) - begin)) -le 2 ] || fail "SIGINT: not at once"
 stop_cloud
 
+# Ctrl-C in a conversation stops the answer alone; the second one leaves.
+wait_for() { # COUNT PATTERN: until so many lines of $dir/out have it
+    tries=0
+    while [ "$(grep -c "$2" "$dir/out")" -lt "$1" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "no $2 number $1 in time"
+        kill -0 $pid 2>/dev/null || fail "it ended before $2 number $1"
+        sleep 0.1
+    done
+}
+start_cloud --latency 2500
+mkfifo "$dir/in"
+: >"$dir/out"
+"$MIZZLE" run --chat --policy always --cloud-url "$url" --ahead 0 --json <"$dir/in" \
+    >"$dir/out" 2>"$dir/err" &
+pid=$!
+exec 3>"$dir/in"
+echo one >&3
+wait_for 1 '"source":"cloud"'
+kill -INT $pid
+wait_for 1 '"event":"done"'
+echo two >&3
+wait_for 2 '"source":"cloud"'
+kill -INT $pid
+wait $pid
+status=$?
+exec 3>&-
+[ $status -eq 130 ] || fail "second SIGINT in a conversation: status $status, not 130"
+[ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "SIGINT ends the conversation"
+stop_cloud
+
 # Sampling, stop strings, conversation.
 expect 0 --question 2 --policy never --temp 1.5 --seed 5 -q
 cp "$dir/out" "$dir/first"
@@ -236,6 +267,14 @@ grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for th
 printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
+# The history is as shown: "s." stopped at "." is the "s" that one token alone is.
+for way in '-n 1' '-n 4 --stop .'; do
+    # shellcheck disable=SC2086
+    printf 'one\ntwo\n' | "$MIZZLE" run --chat --policy never --json $way >"$dir/out" \
+        2>"$dir/err" || fail "conversation $way"
+    field prompt_tokens >>"$dir/prompts"
+done
+[ "$(sort -u "$dir/prompts" | wc -l)" -eq 1 ] || fail "a stop string stays in the history"
 printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err" ||
     fail "prompt from standard input"
 
