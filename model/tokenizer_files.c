@@ -9,7 +9,9 @@
 #include "kernels/base.h"
 #include "model/tokenizer_parts.h"
 
-enum { MAX_FILE = 256 << 20 };
+/* Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value costs far more memory than its
+ * text, so both are limited: the worst that is let through costs 290 MB. */
+enum { MAX_FILE = 32 << 20, MAX_VALUES = 1 << 21 };
 
 static int is_gpt2(const struct weights *w, struct err *err)
 {
@@ -108,6 +110,25 @@ static int read_all(char **text, size_t *n, const char *path, struct err *err)
     return rc;
 }
 
+/* How many values a JSON text has at most, without reading it; a list or an object counts as three,
+ * for what it costs. */
+static size_t count_values(const char *text, size_t n)
+{
+    size_t count = 1;
+    bool quoted = false;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"')
+            quoted = !quoted;
+        else if (quoted)
+            i += text[i] == '\\';
+        else if (text[i] == ',')
+            count++;
+        else if (text[i] == '[' || text[i] == '{')
+            count += 3;
+    }
+    return count;
+}
+
 static int read_json(json_t **out, const char *folder, const char *name, struct err *err)
 {
     char path[4096], *text;
@@ -118,6 +139,12 @@ static int read_json(json_t **out, const char *folder, const char *name, struct 
     int rc = read_all(&text, &n, path, err);
     if (rc)
         return rc;
+    size_t values = count_values(text, n);
+    if (values > MAX_VALUES) {
+        free(text);
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d JSON values, found up to %zu",
+                       path, MAX_VALUES, values);
+    }
     *out = json_loadb(text, n, 0, &why);
     free(text);
     if (*out && json_is_object(*out))
@@ -255,6 +282,9 @@ static int read_merges(struct folder *f, struct err *err)
         return rc;
     for (size_t i = 0; i < n; i++)
         lines += f->text[i] == '\n';
+    if (lines > MAX_PIECES)
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d lines, found %zu", path,
+                       MAX_PIECES, lines);
     f->merges = calloc(lines, sizeof(*f->merges));
     if (!f->merges)
         return err_set(err, ERR_NOMEM, "tokenizer: out of memory");

@@ -220,6 +220,7 @@ wait_for() { # COUNT PATTERN: until so many lines of $dir/out have it
 }
 start_cloud --latency 2500
 mkfifo "$dir/in"
+trap '' PIPE
 : >"$dir/out"
 "$MIZZLE" run --chat --policy always --cloud-url "$url" --ahead 0 --json <"$dir/in" \
     >"$dir/out" 2>"$dir/err" &
@@ -229,12 +230,13 @@ echo one >&3
 wait_for 1 '"source":"cloud"'
 kill -INT $pid
 wait_for 1 '"event":"done"'
-echo two >&3
+echo two 2>/dev/null >&3 || fail "SIGINT ends the conversation"
 wait_for 2 '"source":"cloud"'
 kill -INT $pid
 wait $pid
 status=$?
 exec 3>&-
+trap - PIPE
 [ $status -eq 130 ] || fail "second SIGINT in a conversation: status $status, not 130"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "SIGINT ends the conversation"
 stop_cloud

@@ -90,6 +90,13 @@ bad addedless 'added token' "$all" "[$merges]" '[{"id":300}]'
 bad addedfar 'id' "$all" "[$merges]" '[{"id":99999999,"content":"y"}]'
 bad addedneg 'id' "$all" "[$merges]" '[{"id":-5,"content":"y"}]'
 bad addedempty 'empty' "$all" "[$merges]" '[{"id":260,"content":""}]'
+mkdir "$tmp/lists" "$tmp/large" # 2.4 MB that would cost 110 MB; more than any tokenizer has
+awk 'BEGIN { printf "{\"a\":["; for (i = 0; i < 800000; i++) printf "[],"; print "0]}" }' \
+    >"$tmp/lists/tokenizer.json"
+refused lists 'JSON values'
+awk 'BEGIN { printf "{\"a\":\""; for (i = 0; i < 3500000; i++) printf "xxxxxxxxxx"; print "\"}" }' \
+    >"$tmp/large/tokenizer.json"
+refused large 'at most 33554432 bytes'
 mkdir "$tmp/wordpiece" "$tmp/deep" "$tmp/cut" "$tmp/zero" "$tmp/long" "$tmp/nomergefile"
 echo '{"model":{"type":"WordPiece","vocab":{}}}' >"$tmp/wordpiece/tokenizer.json"
 refused wordpiece 'expected BPE'
