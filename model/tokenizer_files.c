@@ -9,8 +9,8 @@
 #include "kernels/base.h"
 #include "model/tokenizer_parts.h"
 
-/* Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value costs far more memory than its
- * text, so both are limited: the worst that is let through costs 290 MB. */
+/* Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value costs far more memory than
+ * its text, so both are limited: the worst that is let through costs 290 MB. */
 enum { MAX_FILE = 32 << 20, MAX_VALUES = 1 << 21 };
 
 static int is_gpt2(const struct weights *w, struct err *err)
