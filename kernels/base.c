@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
@@ -11,13 +12,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
-    for (char *c = err->msg; *c; c++) {
-        unsigned char u = (unsigned char)c[0], next = (unsigned char)c[1];
-        if (u < 0x20 || u == 0x7f)
-            *c = '?';
-        else if (u == 0xc2 && next >= 0x80 && next < 0xa0) /* U+0080 to U+009F in UTF-8 */
-            c[0] = c[1] = '?';
-    }
+    text_line(err->msg);
     return code;
 }
 

@@ -25,7 +25,7 @@ struct err {
 
 /* Write msg (err may be NULL) and return code, so that the caller can
  *     return err_set(err, ERR_FORMAT, "%s: bad magic", path);
- * Control characters that arrive through an argument (a file's own strings, a path) are
+ * What is not harmless (text.h) in an argument, a file's own strings or a path, is
  * replaced by '?', so that msg is always one harmless line. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

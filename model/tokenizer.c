@@ -3,8 +3,8 @@
 
 #include "kernels/base.h"
 #include "kernels/math.h"
+#include "kernels/text.h"
 #include "model/tokenizer_parts.h"
-#include "model/unicode.h"
 
 static uint64_t hash_text(const char *p, size_t n)
 {
@@ -57,7 +57,7 @@ static bool decode_piece(char *out, size_t *n, struct str raw)
     for (size_t i = 0; i < raw.n;) {
         uint32_t c;
         bool ok;
-        i += unicode_decode(&c, raw.p + i, raw.n - i, &ok);
+        i += text_decode(&c, raw.p + i, raw.n - i, &ok);
         int b = ok ? byte_of_letter(c) : -1;
         if (b < 0)
             return false;

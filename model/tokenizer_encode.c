@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/tokenizer_parts.h"
 #include "model/unicode.h"
 
@@ -141,7 +142,7 @@ static struct ch ch_at(const char *p, size_t n)
 {
     struct ch r = { 0, 0, UNICODE_OTHER };
     if (n) {
-        r.n = unicode_decode(&r.c, p, n, NULL);
+        r.n = text_decode(&r.c, p, n, NULL);
         r.class = unicode_class(r.c);
     }
     return r;
@@ -275,7 +276,7 @@ int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, c
     *ids = NULL;
     *count = 0;
     int rc = grow(&e, 64, err);
-    if (!rc && !unicode_valid(text, n)) {
+    if (!rc && !text_valid(text, n)) {
         rc = unicode_repair(&repaired, &n, text, n, err);
         text = repaired;
     }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/unicode.h"
 #include "model/unicode_table.h"
 
@@ -43,81 +44,6 @@ enum unicode_class unicode_class(uint32_t c)
     return is_space(c) ? UNICODE_SPACE : UNICODE_OTHER;
 }
 
-size_t unicode_decode(uint32_t *c, const char *s, size_t n, bool *ok)
-{
-    const unsigned char *p = (const unsigned char *)s;
-    if (ok)
-        *ok = true;
-    if (p[0] < 0x80) {
-        *c = p[0];
-        return 1;
-    }
-    /* Bytes that follow, and the bounds of the first of them, by table 3-7 of the standard. */
-    size_t more = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : p[0] < 0xf5 ? 3 : 0;
-    unsigned lo = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned hi = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
-    uint32_t value = p[0] & (0x3fu >> more);
-    size_t i = 1;
-    while (i <= more && i < n && p[i] >= lo && p[i] <= hi) {
-        value = value << 6 | (p[i] & 0x3fu);
-        lo = 0x80;
-        hi = 0xbf;
-        i++;
-    }
-    if (!more || i <= more) {
-        *c = 0xfffd;
-        if (ok)
-            *ok = false;
-        return i;
-    }
-    *c = value;
-    return i;
-}
-
-static size_t encoded_length(uint32_t c)
-{
-    return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-}
-
-size_t unicode_encode(char out[4], uint32_t c)
-{
-    size_t n = encoded_length(c);
-    static const unsigned lead[5] = { 0, 0, 0xc0, 0xe0, 0xf0 };
-    for (size_t i = n - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (c & 0x3f));
-        c >>= 6;
-    }
-    out[0] = (char)(lead[n] | c);
-    return n;
-}
-
-/* Bytes of s[n] before the first that is not ASCII. */
-static size_t ascii_run(const char *s, size_t n)
-{
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        uint64_t word;
-        memcpy(&word, s + i, 8);
-        if (word & 0x8080808080808080u)
-            break;
-    }
-    while (i < n && (unsigned char)s[i] < 0x80)
-        i++;
-    return i;
-}
-
-bool unicode_valid(const char *s, size_t n)
-{
-    for (size_t i = ascii_run(s, n); i < n; i += ascii_run(s + i, n - i)) {
-        uint32_t c;
-        bool ok;
-        i += unicode_decode(&c, s + i, n - i, &ok);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
 int unicode_repair(char **out, size_t *len, const char *s, size_t n, struct err *err)
 {
     size_t cap;
@@ -130,8 +56,8 @@ int unicode_repair(char **out, size_t *len, const char *s, size_t n, struct err 
     size_t m = 0;
     for (size_t i = 0; i < n;) {
         uint32_t c;
-        i += unicode_decode(&c, s + i, n - i, NULL);
-        m += unicode_encode(to + m, c);
+        i += text_decode(&c, s + i, n - i, NULL);
+        m += text_encode(to + m, c);
     }
     *out = to;
     *len = m;
@@ -140,9 +66,9 @@ int unicode_repair(char **out, size_t *len, const char *s, size_t n, struct err 
 
 bool unicode_sure_nfc(const char *s, size_t n)
 {
-    for (size_t i = ascii_run(s, n); i < n; i += ascii_run(s + i, n - i)) {
+    for (size_t i = text_ascii(s, n); i < n; i += text_ascii(s + i, n - i)) {
         uint32_t c;
-        i += unicode_decode(&c, s + i, n - i, NULL);
+        i += text_decode(&c, s + i, n - i, NULL);
         if (c >= 0x300 && in_ranges(unicode_unsure, unicode_unsure_n, c))
             return false;
     }
@@ -317,7 +243,7 @@ int unicode_nfc(char **out, size_t *len, const char *s, size_t n, struct err *er
     size_t m = 0, total = 1;
     for (size_t i = 0; i < n;) {
         uint32_t c;
-        i += unicode_decode(&c, s + i, n - i, NULL);
+        i += text_decode(&c, s + i, n - i, NULL);
         m += decompose(e + m, c);
     }
     for (size_t i = 0; i < m;) {
@@ -329,7 +255,7 @@ int unicode_nfc(char **out, size_t *len, const char *s, size_t n, struct err *er
     }
     m = compose(e, m);
     for (size_t i = 0; i < m; i++)
-        total += encoded_length(e[i] & CODE_MASK);
+        total += text_encoded_length(e[i] & CODE_MASK);
     char *to = malloc(total);
     if (!to) {
         free(e);
@@ -337,7 +263,7 @@ int unicode_nfc(char **out, size_t *len, const char *s, size_t n, struct err *er
     }
     *len = 0;
     for (size_t i = 0; i < m; i++)
-        *len += unicode_encode(to + *len, e[i] & CODE_MASK);
+        *len += text_encode(to + *len, e[i] & CODE_MASK);
     free(e);
     *out = to;
     return OK;

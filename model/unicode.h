@@ -1,9 +1,9 @@
-/* unicode.h - UTF-8, the classes that Qwen2's pre-tokenizer asks for, and NFC.
+/* unicode.h - the classes that Qwen2's pre-tokenizer asks for, and NFC.
  *
  * The versions are those of Hugging Face's tokenizers 0.23: classes of Unicode 16.0, NFC of Unicode
  * 9.0, where a mark that came later is no mark. tests/unicode_check.js compares all code points.
  *
- * Source: the Unicode Standard, sections 3.9 (UTF-8, table 3-7), 3.11 (normalization) and 3.12
+ * Source: the Unicode Standard, sections 3.11 (normalization) and 3.12
  * (Hangul by arithmetic). Everything is linear in the length of the text. */
 #ifndef MODEL_UNICODE_H
 #define MODEL_UNICODE_H
@@ -19,15 +19,6 @@ enum unicode_class { UNICODE_OTHER, UNICODE_SPACE, UNICODE_LETTER, UNICODE_NUMBE
 /* White_Space, L* or N* of a code point; anything else is UNICODE_OTHER. */
 enum unicode_class unicode_class(uint32_t c);
 
-/* The first code point of s[n], n > 0; returns its length in bytes. Invalid bytes give U+FFFD
- * with *ok false (ok may be NULL) and the length of the maximal subpart, as Python and Rust count
- * it. */
-size_t unicode_decode(uint32_t *c, const char *s, size_t n, bool *ok);
-/* Writes 1 to 4 bytes, returns how many. */
-size_t unicode_encode(char out[4], uint32_t c);
-
-/* True where s[n] is well-formed UTF-8. */
-bool unicode_valid(const char *s, size_t n);
 /* A copy in which each maximal invalid subpart is U+FFFD. *out is malloc'ed. ERR_NOMEM only. */
 int unicode_repair(char **out, size_t *len, const char *s, size_t n, struct err *err);
 

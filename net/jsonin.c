@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "net/jsonin.h"
 
 /* True where no more than JSONIN_DEPTH brackets are open at once. Brackets inside strings do not
@@ -80,37 +81,12 @@ const char *jsonin_type(const json_t *v)
     return "null";
 }
 
-/* Bytes of the well-formed UTF-8 character at p that may be shown on a terminal; 0 if it may not.
- */
-static size_t shown(const unsigned char *p, size_t n)
-{
-    if (p[0] < 0x80)
-        return p[0] >= 0x20 && p[0] != 0x7f;
-    size_t len = p[0] >= 0xf0 && p[0] <= 0xf4   ? 4
-                 : p[0] >= 0xe0 && p[0] <= 0xef ? 3
-                 : p[0] >= 0xc2 && p[0] <= 0xdf ? 2
-                                                : 0;
-    if (!len || len > n)
-        return 0;
-    uint32_t c = p[0] & (0xffu >> (len + 1));
-    for (size_t i = 1; i < len; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (p[i] & 0x3fu);
-    }
-    bool least = c >= (len == 4 ? 0x10000u : len == 3 ? 0x800u : 0x80u);
-    bool steers = c < 0xa0 || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-                  (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-    bool half = c >= 0xd800 && c <= 0xdfff;
-    return least && !steers && !half && c <= 0x10ffff ? len : 0;
-}
-
 void jsonin_line(char *out, size_t cap, const char *text, size_t n)
 {
     size_t at = 0, fit = 0; /* fit: where "..." still has room behind it */
     bool cut = false;
     for (size_t i = 0; i < n && !cut;) {
-        size_t len = shown((const unsigned char *)text + i, n - i);
+        size_t len = text_shown(text + i, n - i);
         size_t put = len ? len : 1;
         bool blank = !len && at && out[at - 1] == ' '; /* a run of them is one */
         if (at + put + 1 > cap) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/tokenizer.h"
 #include "model/unicode.h"
 
@@ -90,7 +91,7 @@ static int add_both(struct list *l, const char *from, const char *p, size_t n, u
 {
     char *composed;
     *nfc = 0;
-    if (!n || !unicode_valid(p, n))
+    if (!n || !text_valid(p, n))
         return err_set(err, ERR_FORMAT, "%s: expected UTF-8 text, found %s", from,
                        n ? "other bytes" : "nothing");
     const char *wrong = add(l, p, n, raw_end, escapes);

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/tokenizer_parts.h"
-#include "model/unicode.h"
 #include "tests/test.h"
 #include "tests/tiny.h"
 #include "tests/torture.h"
@@ -24,7 +24,7 @@ static struct tokenizer *open_bytes(const char *template, size_t marks)
     uint32_t next = 256;
     for (uint32_t b = 0; b < 256; b++) {
         bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-        pieces[b] = (struct str){ letters[b], unicode_encode(letters[b], self ? b : next++) };
+        pieces[b] = (struct str){ letters[b], text_encode(letters[b], self ? b : next++) };
         types[b] = PIECE_NORMAL;
     }
     pieces[START] = (struct str){ "<|im_start|>", 12 };

@@ -9,6 +9,11 @@ data=${MIZZLE_TESTDATA:-../shared/data}/tokenizer/qwen2.5-0.5b-instruct
 [ "$("$MIZZLE" tokenize -m "$data" --special -p '<|im_end|>')" = 151645 ]
 [ "$("$MIZZLE" tokenize -m "$data" -p '<|im_end|>' | wc -w)" -gt 1 ]
 "$MIZZLE" tokenize -m "$data" --show -p 'a b' | grep -q '" b"'
+# Harmless text is shown as it is; a control character and a direction override are not.
+shown=$(printf 'caf\303\251\033\342\200\256"' | "$MIZZLE" tokenize -m "$data" --show | tr -d '\n')
+echo "$shown" | grep -q "$(printf '\303\251')" && echo "$shown" | grep -q 'x1b' &&
+    echo "$shown" | grep -q 'xe2' && echo "$shown" | grep -q 'x22'
+echo 151665 | "$MIZZLE" tokenize -m "$data" --decode 2>&1 | grep -q 'id 151665: expected'
 for ids in 151665 99999999999999999999 -1 x; do
     status=0
     message=$(echo $ids | "$MIZZLE" tokenize -m "$data" --decode 2>&1) || status=$?

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/tokenizer_parts.h"
-#include "model/unicode.h"
 
 enum { LETTERS = 26, DEPTH = 4, RAW = 8, LINE = 8 };
 
@@ -21,7 +21,7 @@ static void add_bytes(struct made *m)
     for (uint32_t b = 0; b < BENCH_VOCAB_WORDS; b++) {
         bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
         char *at = m->text + b * (RAW + LINE);
-        m->v.pieces[b] = (struct str){ at, unicode_encode(at, self ? b : next++) };
+        m->v.pieces[b] = (struct str){ at, text_encode(at, self ? b : next++) };
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/kernels.h"
+#include "kernels/text.h"
 #include "tools/cmd.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
@@ -24,43 +25,21 @@ static const struct opt_group own = {
     },
 };
 
-/* Length of the UTF-8 character at p that a terminal may show, or 0. */
-static size_t printable(const unsigned char *p, size_t n)
-{
-    unsigned c = p[0];
-    size_t len = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : 4;
-    if (c < 0x20 || c == 0x7f || (c >= 0x80 && c < 0xc2) || c > 0xf4 || len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool c1 = c == 0xc2 && p[1] < 0xa0, overlong = c == 0xe0 && p[1] < 0xa0;
-    bool surrogate = c == 0xed && p[1] > 0x9f;
-    bool range = (c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f);
-    /* U+200E..F, U+2028..E, U+2066..9 change the direction or the line of what follows */
-    bool bidi =
-        c == 0xe2 &&
-        ((p[1] == 0x80 && ((p[2] >= 0x8e && p[2] <= 0x8f) || (p[2] >= 0xa8 && p[2] <= 0xae))) ||
-         (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
-    return c1 || overlong || surrogate || range || bidi ? 0 : len;
-}
-
 /* A string from a file in memory of ours, with \xNN for what a terminal must not get. */
 static char *escaped(const char *s, size_t n)
 {
     enum { MOST = 400 };
-    const unsigned char *p = (const unsigned char *)s;
     bool cut = n > MOST;
     n = cut ? MOST : n;
     char *out = calloc(4 * n + 4, 1), *to = out;
     for (size_t i = 0; out && i < n;) {
-        size_t len = printable(p + i, n - i);
+        size_t len = text_shown(s + i, n - i);
         if (len) {
-            memcpy(to, p + i, len);
+            memcpy(to, s + i, len);
             to += len;
             i += len;
         } else {
-            to += snprintf(to, 5, "\\x%02x", p[i++]);
+            to += snprintf(to, 5, "\\x%02x", (unsigned char)s[i++]);
         }
     }
     if (out && cut)

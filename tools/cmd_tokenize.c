@@ -5,18 +5,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/tokenizer.h"
 #include "tools/cmd.h"
 #include "tools/setting.h"
 
-static bool special, decode, show;
+static bool special, decodes, show;
 static const char *prompt;
 
 static const struct opt_group own = {
     "Tokenize",
     (const struct opt[]){
         { "--special", NULL, OPT_FLAG, &special, NULL, "parse special tokens in the text" },
-        { "--decode", NULL, OPT_FLAG, &decode, NULL, "ids on stdin to text on stdout" },
+        { "--decode", NULL, OPT_FLAG, &decodes, NULL, "ids on stdin to text on stdout" },
         { "--show", NULL, OPT_FLAG, &show, NULL, "one id and its quoted bytes a line" },
         { "--prompt", "-p", OPT_STR, &prompt, "TEXT", "the text (default: stdin)" },
         { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
@@ -48,17 +50,20 @@ static int read_stdin(char **out, size_t *n, struct err *err)
     return err_set(err, ERR_IO, "stdin: %s", strerror(errno));
 }
 
-static void quote(const char *p, size_t n)
+/* Put p[n] with what is not harmless as \\xNN. */
+static void tokenize_show(const char *p, size_t n, const char *lines, const char *quoted)
 {
-    putchar('"');
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)p[i];
-        if (c >= 32 && c < 127 && c != '"' && c != '\\')
-            putchar(c);
+    for (size_t i = 0; i < n;) {
+        size_t len = text_shown(p + i, n - i);
+        if (!len && p[i] && strchr(lines, p[i]))
+            len = 1;
+        if (!len || (p[i] && strchr(quoted, p[i])))
+            printf("\\x%02x", (unsigned char)p[i++]);
         else
-            printf("\\x%02x", c);
+            i += fwrite(p + i, 1, len, stdout);
+        if (ferror(stdout))
+            return;
     }
-    putchar('"');
 }
 
 static int encode(const struct tokenizer *t, const char *text, size_t n, struct err *err)
@@ -72,9 +77,9 @@ static int encode(const struct tokenizer *t, const char *text, size_t n, struct 
         printf("%s%lu", i && !show ? " " : "", (unsigned long)ids[i]);
         if (show) {
             const char *p = tokenizer_bytes(t, ids[i], &len);
-            putchar(' ');
-            quote(p, len);
-            putchar('\n');
+            fputs(" \"", stdout);
+            tokenize_show(p, len, "", "\"\\");
+            fputs("\"\n", stdout);
         }
     }
     if (!show)
@@ -83,32 +88,49 @@ static int encode(const struct tokenizer *t, const char *text, size_t n, struct 
     return OK;
 }
 
-/* Bytes of the ids in text. A terminal is spared control characters. */
-static int decode_all(const struct tokenizer *t, char *text, struct err *err)
+/* The bytes of the ids in text, *n of them; out has room for them. */
+static int decode_all(char **out, size_t *n, const struct tokenizer *t, const char *text,
+                      struct err *err)
 {
-    bool terminal = isatty(STDOUT_FILENO);
+    size_t room = 0;
     while (*(text += strspn(text, ", \t\r\n"))) {
         char *end;
+        size_t some = 0, len = strcspn(text, ", \t\r\n");
+        int said = (int)(len < 20 ? len : 20);
         errno = 0;
         unsigned long long id = strtoull(text, &end, 10);
-        if (end == text || *text == '-' || *text == '+' || !strchr(", \t\r\n", *end))
-            return err_set(err, ERR_ARG, "expected ids, found %.20s", text);
-        size_t n;
+        if (end != text + len || *text == '-' || *text == '+')
+            return err_set(err, ERR_ARG, "expected ids, found %.*s", said, text);
         const char *p =
-            errno || id >= tokenizer_size(t) ? NULL : tokenizer_bytes(t, (uint32_t)id, &n);
+            errno || id >= tokenizer_size(t) ? NULL : tokenizer_bytes(t, (uint32_t)id, &some);
         if (!p)
-            return err_set(err, ERR_ARG, "id %.20s: expected one in use, below %zu", text,
+            return err_set(err, ERR_ARG, "id %.*s: expected one in use, below %zu", said, text,
                            tokenizer_size(t));
-        for (size_t i = 0; i < n; i++) {
-            unsigned char c = (unsigned char)p[i];
-            if (terminal && (c < 32 || c == 127) && c != '\n' && c != '\t')
-                printf("\\x%02x", c);
-            else
-                putchar(c);
+        if (!*out || some > room - *n) {
+            char *more = realloc(*out, room = 2 * room + some + 4096);
+            if (!more)
+                return err_set(err, ERR_NOMEM, "out of memory");
+            *out = more;
         }
-        text = end;
+        memcpy(*out + *n, p, some);
+        *n += some;
+        text += len;
     }
     return OK;
+}
+
+/* A terminal is spared what is not harmless. */
+static int decode(const struct tokenizer *t, const char *ids, struct err *err)
+{
+    char *out = NULL;
+    size_t n = 0;
+    int rc = decode_all(&out, &n, t, ids, err);
+    if (rc == OK && isatty(STDOUT_FILENO))
+        tokenize_show(out, n, "\n\t", "");
+    else if (rc == OK && n)
+        fwrite(out, 1, n, stdout);
+    free(out);
+    return rc;
 }
 
 static int tokenize(struct err *err)
@@ -126,11 +148,11 @@ static int tokenize(struct err *err)
         rc = read_stdin(&text, &n, err);
     const char *p = prompt ? prompt : text;
     n = prompt ? strlen(prompt) : n;
-    if (!rc && decode) {
+    if (!rc && decodes) {
         ids = calloc(1, n + 1);
         if (ids)
             memcpy(ids, p, n);
-        rc = ids ? decode_all(t, ids, err) : err_set(err, ERR_NOMEM, "out of memory");
+        rc = ids ? decode(t, ids, err) : err_set(err, ERR_NOMEM, "out of memory");
     } else if (!rc) {
         rc = encode(t, p, n, err);
     }

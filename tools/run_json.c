@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/text.h"
 #include "model/tokenizer.h"
-#include "model/unicode.h"
 #include "tools/show.h"
 
 static void put_char(uint32_t c, const char *bytes, size_t n)
@@ -16,7 +16,7 @@ static void put_char(uint32_t c, const char *bytes, size_t n)
         printf("\\%c", (int)c);
     else if (c == '\n' || c == '\t')
         fputs(c == '\n' ? "\\n" : "\\t", stdout);
-    else if (show_harmless(c))
+    else if (text_harmless(c))
         fwrite(bytes, 1, n, stdout);
     else
         printf("\\u%04x", (unsigned)c);
@@ -28,7 +28,7 @@ static size_t put_text(const char *text, size_t n)
     for (size_t i = 0; i < n;) {
         uint32_t c;
         bool ok;
-        size_t len = unicode_decode(&c, text + i, n - i, &ok);
+        size_t len = text_decode(&c, text + i, n - i, &ok);
         unsigned char lead = (unsigned char)text[i];
         if (!ok && i + len == n && lead >= 0xc2 && lead <= 0xf4)
             return len;

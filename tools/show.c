@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "model/tokenizer.h"
-#include "model/unicode.h"
 
 enum { HELD = sizeof(((struct show *)0)->held) / sizeof(struct show_byte) };
 
@@ -16,14 +16,6 @@ enum show_style show_style(FILE *f)
     if (!isatty(fileno(f)) || (none && *none) || !term || !*term || strcmp(term, "dumb") == 0)
         return SHOW_MARKS;
     return SHOW_COLOUR;
-}
-
-bool show_harmless(uint32_t c)
-{
-    if (c < 0x20)
-        return c == '\n' || c == '\t';
-    return !((c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
-             (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff);
 }
 
 void show_begin(struct show *s, FILE *to, enum show_style style, const struct tokenizer *tok,
@@ -67,14 +59,14 @@ static void flush(struct show *s, size_t keep, bool end)
     while (at + keep < s->n) {
         uint32_t c;
         bool ok;
-        size_t len = unicode_decode(&c, text + at, s->n - at, &ok);
+        size_t len = text_decode(&c, text + at, s->n - at, &ok);
         unsigned char lead = (unsigned char)text[at];
         if (!ok && !end && at + len == s->n && lead >= 0xc2 && lead <= 0xf4)
             break;
         mark(s, s->held[at].source, s->held[at].token);
         if (!ok)
             fputs("\xef\xbf\xbd", s->to);
-        else if (!show_harmless(c))
+        else if (c != '\n' && c != '\t' && !text_harmless(c))
             fprintf(s->to, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c);
         else
             fwrite(text + at, 1, len, s->to);

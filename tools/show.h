@@ -25,9 +25,6 @@ enum show_style {
 /* Colour where f is a terminal that has it and the user does not object (NO_COLOR, TERM=dumb). */
 enum show_style show_style(FILE *f);
 
-/* False for control characters and those that change the writing direction; \n and \t are fine. */
-bool show_harmless(uint32_t c);
-
 struct show {
     FILE *to;
     enum show_style style;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "weights/pickle.h"
 #include "weights/pth.h"
 #include "weights/table.h"
@@ -216,7 +217,7 @@ static int add_tensor(struct pth *p, struct str name, struct pval *v, struct err
     size_t cut = sizeof(module) - 1, values, bytes;
     if (name.n > cut && memcmp(name.p, module, cut) == 0)
         name = (struct str){ name.p + cut, name.n - cut };
-    if (!name.n || !table_utf8((const unsigned char *)name.p, name.n) || memchr(name.p, 0, name.n))
+    if (!name.n || !text_valid(name.p, name.n) || memchr(name.p, 0, name.n))
         return err_set(err, ERR_FORMAT, "%s: a tensor's name is no text", p->w->path);
     struct tensor *t = table_tensor(p->w);
     if (!t || !(t->name = table_copy(p->w, name.p, name.n)))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/base.h"
+#include "kernels/text.h"
 #include "weights/table.h"
 
 enum { HEADER_MAX = 100 * 1000 * 1000, PREFIX = 8, DIMS_MAX = 8 };
@@ -65,27 +66,6 @@ static int hex4(struct scan *s)
     return v;
 }
 
-static char *put_utf8(char *out, int c)
-{
-    if (c < 0x80) {
-        *out++ = (char)c;
-        return out;
-    }
-    if (c < 0x800) {
-        *out++ = (char)(0xc0 | c >> 6);
-    } else {
-        if (c < 0x10000) {
-            *out++ = (char)(0xe0 | c >> 12);
-        } else {
-            *out++ = (char)(0xf0 | c >> 18);
-            *out++ = (char)(0x80 | (c >> 12 & 63));
-        }
-        *out++ = (char)(0x80 | (c >> 6 & 63));
-    }
-    *out++ = (char)(0x80 | (c & 63));
-    return out;
-}
-
 /* What follows a backslash, as UTF-8; NULL if it is nothing JSON knows. */
 static char *escape(struct scan *s, char *out)
 {
@@ -109,7 +89,7 @@ static char *escape(struct scan *s, char *out)
     } else if (c >= 0xdc00 && c < 0xe000) {
         return NULL;
     }
-    return put_utf8(out, c);
+    return out + text_encode(out, (uint32_t)c);
 }
 
 /* A string into memory of w, terminated. An escape is never shorter than what it stands for. */
@@ -354,7 +334,7 @@ int safetensors_read(struct weights *w, const struct mapping *m, const char *nam
                        m->n - PREFIX < HEADER_MAX ? m->n - PREFIX : (size_t)HEADER_MAX,
                        (unsigned long long)n);
     struct scan s = { w, name, m->p + PREFIX, (size_t)n, 0, err };
-    if (!table_utf8(s.p, s.n))
+    if (!text_valid((const char *)s.p, s.n))
         return err_set(err, ERR_FORMAT, "%s: header: expected UTF-8, found other bytes", name);
     struct span *spans = NULL;
     size_t count = 0;

@@ -285,26 +285,6 @@ bool table_size(struct tensor *t)
     return size_mul(&t->bytes, n / values, bytes);
 }
 
-bool table_utf8(const unsigned char *p, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        unsigned c = p[i], more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-        if (c >= 0x80 && (c < 0xc2 || c > 0xf4))
-            return false;
-        if (more >= n - i)
-            return false;
-        for (unsigned k = 1; k <= more; k++)
-            if ((p[i + k] & 0xc0) != 0x80)
-                return false;
-        unsigned d = more ? p[i + 1] : 0;
-        if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) ||
-            (c == 0xf4 && d > 0x8f))
-            return false;
-        i += more + 1;
-    }
-    return true;
-}
-
 uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n)
 {
     while (n) {

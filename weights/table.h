@@ -66,9 +66,6 @@ void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape);
 /* zlib's crc32 of any length; crc is 0 or what the bytes before gave. */
 uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n);
 
-/* One valid UTF-8 text? (No overlong forms, surrogates or values above U+10FFFF.) */
-bool table_utf8(const unsigned char *p, size_t n);
-
 /* The readers; hf_read indexes too. name: what the error lines call the file. */
 int gguf_read(struct weights *w, const struct mapping *m, bool header_only, struct err *err);
 int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err);
