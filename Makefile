@@ -33,30 +33,31 @@ flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno
 flags.tsan    := -O1 -fsanitize=thread
 
 # One object for each instruction set, each with its own flags; no other object gets any.
-isa.x86_64  := avx2 avxvnni avx512 avx512vnni avx512bf16
-isa.aarch64 := neon dotprod i8mm
-isa.arm64   := neon dotprod i8mm
-isa.all     := avx2 avxvnni avx512 avx512vnni avx512bf16 neon dotprod i8mm blas
-flags.kernels/avx2       := -mavx2 -mfma -mf16c
-flags.kernels/avxvnni    := $(flags.kernels/avx2) -mavxvnni
-flags.kernels/avx512     := $(flags.kernels/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
-flags.kernels/avx512vnni := $(flags.kernels/avx512) -mavx512vnni
-flags.kernels/avx512bf16 := $(flags.kernels/avx512) -mavx512bf16
-flags.kernels/dotprod    := -march=armv8.2-a+dotprod
-flags.kernels/i8mm       := -march=armv8.2-a+dotprod+i8mm
+isa.x86_64  := kernels/x86
+isa.aarch64 := kernels/arm
+isa.arm64   := kernels/arm
+flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c
+flags.kernels/x86/avxvnni    := $(flags.kernels/x86/avx2) -mavxvnni
+flags.kernels/x86/avx512     := $(flags.kernels/x86/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
+flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
+flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
+flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
+flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
 # Plain loops that only pay as vectors; the bits stay.
 ifeq ($(MODE),release)
-flags.model/train_pass := -O3
-flags.model/train_attn := -O3
-flags.model/train_step := -O3
+flags.model/train/train_pass := -O3
+flags.model/train/train_attn := -O3
+flags.model/train/train_step := -O3
 endif
 ifeq ($(PORTABLE),1)
-flags.kernels/os := -DPORTABLE
+flags.kernels/sys/os := -DPORTABLE
 endif
 
-LIB_SRC := $(filter-out $(isa.all:%=kernels/%.c),$(wildcard kernels/*.c)) \
-           $(patsubst %,kernels/%.c,$(isa.$(ARCH))) \
-           $(wildcard weights/*.c model/*.c net/*.c router/*.c)
+# The sources of a layer: the folder's own and those of its wings.
+sources  = $(wildcard $(1)/*.c $(1)/*/*.c)
+LIB_SRC := $(filter-out kernels/blas.c,$(wildcard kernels/*.c kernels/sys/*.c)) \
+           $(if $(isa.$(ARCH)),$(wildcard $(isa.$(ARCH))/*.c)) \
+           $(foreach layer,weights model net router,$(call sources,$(layer)))
 LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
 
 # OpenBLAS is optional: BLAS=0 builds without it, and so does its absence. It is loaded at run time,
@@ -68,17 +69,21 @@ ifeq ($(BLAS_FOUND),1)
 LIB_SRC += kernels/blas.c
 LIBS    += $(if $(filter Linux,$(shell uname)),-ldl)
 flags.kernels/kernels  := -DHAVE_BLAS
-flags.kernels/cpu      := -DHAVE_BLAS
+flags.kernels/sys/cpu  := -DHAVE_BLAS
 flags.kernels/openblas := -DHAVE_BLAS -DOPENBLAS='"$(OPENBLAS)"'
 endif
 endif
+
+# A key that names no file would silently compile without its flags.
+$(foreach key,$(filter flags.%,$(.VARIABLES)),$(if $(findstring /,$(key)),$(if \
+    $(wildcard $(key:flags.%=%.c)),,$(error $(key): no file $(key:flags.%=%.c)))))
 
 # Archives, so that a test program is linked with what it uses and no more.
 LIB    := $(BUILD)/lib.a
 TOOLS  := $(BUILD)/tools.a
 SHARE  := $(DESTDIR)$(PREFIX)/share
-TLIB   := $(patsubst %,$(BUILD)/tests/%.o,guard torture rude crowd plain sim tiny matrix matrix_replies matrix_bodies)
-TESTS  := $(patsubst tests/%.c,$(BUILD)/tests/%,tests/kernels.c $(wildcard tests/t_*.c))
+TLIB   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 
 # build/mizzle is what people run and measure: a release build for this machine, where BUILD is not
@@ -92,10 +97,10 @@ else
 endif
 
 test: all $(TESTS)
-	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(notdir $(TESTS))
+	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
 
 # Slower than a test: 100,000 tokens (TOKENS=) from a cloud that fails.
-soak: $(BUILD)/tests/soak
+soak: $(BUILD)/tests/router/soak
 	@$(RUN) $< $(TOKENS)
 
 demo: all
@@ -106,7 +111,7 @@ perf: all
 	@sh tools/perf.sh $(BUILD)/mizzle
 
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
-$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(wildcard tools/*.c)))
+$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(call sources,tools)))
 $(LIB) $(TOOLS):
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
@@ -121,9 +126,10 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 
 # kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
-KTESTS := $(patsubst %,$(BUILD)/tests/alone/%,kernels t_base t_math t_pool)
-KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) tests/guard.c tests/torture.c)
-$(KTESTS): $(BUILD)/tests/alone/%: $(BUILD)/tests/%.o $(KOBJ)
+KTESTS := $(patsubst %,$(BUILD)/tests/kernels/alone/%,t_kernels t_base t_math t_pool)
+KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) \
+            tests/support/guard.c tests/support/torture.c)
+$(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	@mkdir -p $(@D)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
@@ -137,8 +143,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
 # What everything was built with: changes, and so rebuilds, where compiler, flags or sources differ.
-$(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(BUILD)/tests/soak $(KTESTS): $(BUILD)/flags
-BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(wildcard tools/*.c)
+$(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(BUILD)/tests/router/soak $(KTESTS): $(BUILD)/flags
+BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
 $(BUILD)/flags: Makefile always
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH))' >$@.new

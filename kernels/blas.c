@@ -2,7 +2,7 @@
  * own, so results are equal within rounding only. */
 #include <string.h>
 
-#include "kernels/cpu.h"
+#include "kernels/sys/cpu.h"
 #include "kernels/openblas.h"
 #include "kernels/tiles.h"
 

@@ -1,8 +1,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/cpu.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "kernels/openblas.h"
 

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <strings.h>
 
-#include "kernels/cpu.h"
+#include "kernels/sys/cpu.h"
 
 #if defined(HAVE_BLAS)
 #include <dlfcn.h>

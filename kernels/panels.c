@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "kernels/panels.h"
 #include "kernels/tiles.h"

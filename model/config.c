@@ -1,7 +1,7 @@
 /* config.c - the shape of a model: read from metadata, or one of the published ones. */
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "model/model.h"
 #include "weights/weights.h"
 

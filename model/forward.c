@@ -2,10 +2,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "kernels/math.h"
-#include "kernels/pool.h"
-#include "model/session_parts.h"
+#include "kernels/sys/pool.h"
+#include "model/session_internal.h"
 
 /* Up to three products of the same input, as one job over all their panels. */
 struct product {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
-#include "kernels/os.h"
-#include "kernels/pool.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "weights/weights.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "model/sample.h"

@@ -1,11 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "kernels/math.h"
-#include "kernels/os.h"
-#include "kernels/pool.h"
-#include "model/session_parts.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "model/session_internal.h"
 
 static size_t round16(size_t n)
 {

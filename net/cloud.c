@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/os.h"
-#include "net/caches.h"
-#include "net/cloud_in.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/answers/answers.h"
+#include "net/cloud_internal.h"
 
 enum { TIMEOUT_MS = 10000, MAX_REPLY = 1 << 20 };
 

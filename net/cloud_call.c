@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/os.h"
-#include "net/caches.h"
-#include "net/cloud_in.h"
-#include "net/gzip.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/answers/answers.h"
+#include "net/cloud_internal.h"
+#include "net/http/gzip.h"
 
 /* An answer that needs no network. Under the lock. */
 static void settle(struct cloud_call *call, int rc, const struct err *why)

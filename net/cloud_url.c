@@ -6,8 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "kernels/base.h"
-#include "net/cloud_in.h"
+#include "kernels/sys/base.h"
+#include "net/cloud_internal.h"
 
 enum { MAX_NAME = 512 };
 

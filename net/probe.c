@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/os.h"
-#include "net/cloud_in.h"
-#include "net/gzip.h"
-#include "net/jsonin.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/cloud_internal.h"
+#include "net/http/gzip.h"
+#include "net/http/json_input.h"
 
 /* Merges, digits, blanks, accents, other scripts and an emoji: tokenizers that are not the same
  * cut something in it differently. Plain enough that no server's template touches it. */

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/os.h"
-#include "kernels/wipe.h"
-#include "net/call.h"
-#include "net/jsonin.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/wipe.h"
+#include "net/wire_internal.h"
+#include "net/http/json_input.h"
 
 enum {
     STOP_SLICE_MS = 20, /* how often an interruption is looked for */

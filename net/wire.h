@@ -14,12 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/base.h"
-#include "net/buf.h"
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
 #include "net/cloud.h"
-#include "net/dialect.h"
-#include "net/http.h"
-#include "net/sse.h"
+#include "net/dialect/dialect.h"
+#include "net/http/http.h"
+#include "net/http/sse.h"
 
 struct wire;
 

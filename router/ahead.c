@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "router/teller.h"
+#include "router/cloud_port.h"
 
 int ahead_open(struct ahead *a, const struct teller *teller, size_t cap, struct err *err)
 {

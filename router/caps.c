@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 
 enum { PRICE_PLACES = 6, PRICE_LINE = 1024 };
 

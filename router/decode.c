@@ -1,16 +1,16 @@
-#include "router/decode_in.h"
+#include "router/decode_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "kernels/os.h"
+#include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/sample.h"
-#include "model/tokenizer.h"
+#include "model/text/tokenizer.h"
 #include "router/private.h"
 #include "router/router.h"
-#include "router/teller.h"
+#include "router/cloud_port.h"
 
 const char *source_name(enum source s)
 {

@@ -1,9 +1,9 @@
 /* decode_ask.c - the loop's talk with the cloud: what is known, in which way a token is asked for,
  * and what has come of it. */
-#include "router/decode_in.h"
+#include "router/decode_internal.h"
 
-#include "kernels/os.h"
-#include "router/teller.h"
+#include "kernels/sys/os.h"
+#include "router/cloud_port.h"
 
 /* Milliseconds since *since, which becomes now. */
 double decode_lap(uint64_t *since)

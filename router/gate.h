@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/base.h"
-#include "net/breaker.h"
+#include "kernels/sys/base.h"
+#include "router/breaker.h"
 #include "router/caps.h"
 
 struct private;

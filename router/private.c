@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/text.h"
-#include "model/tokenizer.h"
-#include "model/unicode.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+#include "model/text/unicode.h"
 
 enum { LONGEST = 255, MOST = 4096, LINE = 2048 };
 

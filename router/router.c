@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
-#include "kernels/os.h"
-#include "kernels/pool.h"
-#include "router/import.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "router/learn/import.h"
 #include "router/router.h"
 #include "weights/pth.h"
 #include "weights/safetensors_write.h"

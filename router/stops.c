@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 
 int stops_begin(struct stops *s, const char *const *list, struct err *err)
 {

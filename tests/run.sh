@@ -1,7 +1,8 @@
 #!/bin/sh
-# Run the test programs named (each $BUILD/tests/NAME) and every tests/t_*.sh: one line each with
-# result and seconds, the output of those that fail, and at the end the counts. Called by `make test`
-# in the repository root. $RUN goes in front of each program (QEMU); $ONLY picks tests by a pattern.
+# Run the test programs named (each $BUILD/tests/FOLDER/NAME) and every tests/*/t_*.sh: one line each
+# with result and seconds, the output of those that fail, and at the end the counts. Called by `make
+# test` in the repository root. $RUN goes in front of each program (QEMU). $ONLY picks tests: words
+# that are each a folder (tests/router/), the beginning of a path, or a pattern of names (t_de*).
 set -u
 BUILD=${BUILD:-build}
 MIZZLE=${MIZZLE:-$BUILD/mizzle}
@@ -11,10 +12,21 @@ passed=0 failed=0 skipped=0
 log=$BUILD/tests/output
 mkdir -p "$BUILD/tests"
 
-one() { # NAME COMMAND...
-    name=$1
+wanted() ( # tests/FOLDER/NAME
+    set -f
+    for word in ${ONLY:-*}; do
+        case $word in
+        */*) case $1 in $word*) exit 0 ;; esac ;;
+        *) case ${1##*/} in $word) exit 0 ;; esac ;;
+        esac
+    done
+    exit 1
+)
+
+one() { # tests/FOLDER/NAME COMMAND...
+    wanted "$1" || return
+    name=${1#tests/}
     shift
-    case $name in ${ONLY:-*}) ;; *) return ;; esac
     begin=$(date +%s)
     "$@" >"$log" 2>&1 </dev/null
     status=$?
@@ -24,7 +36,7 @@ one() { # NAME COMMAND...
     77) skipped=$((skipped + 1)) word=SKIP ;;
     *) failed=$((failed + 1)) word="FAILED (status $status)" ;;
     esac
-    printf '%-20s %3d s  %s\n' "$name" "$seconds" "$word"
+    printf '%-28s %3d s  %s\n' "$name" "$seconds" "$word"
     case $status in
     0 | 77) grep '^SKIP' "$log" | sed 's/^/    /' ;;
     *) tail -n 60 "$log" | sed 's/^/    /' ;;
@@ -32,14 +44,14 @@ one() { # NAME COMMAND...
 }
 
 for name in "$@"; do
-    one "$name" ${RUN:-} "$BUILD/tests/$name"
+    one "$name" ${RUN:-} "$BUILD/$name"
 done
-for script in tests/t_*.sh; do
+for script in tests/t_*.sh tests/*/t_*.sh; do
     [ -e "$script" ] || continue
     if [ -n "${RUN:-}" ]; then # they start the program themselves
         continue
     fi
-    one "$(basename "$script" .sh)" sh "$script"
+    one "${script%.sh}" sh "$script"
 done
 rm -f "$log"
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/os.h"
-#include "kernels/wipe.h"
-#include "model/tokenizer.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/wipe.h"
+#include "model/text/tokenizer.h"
 #include "net/cloud.h"
-#include "net/jsonin.h"
-#include "tools/cloud_link.h"
-#include "tools/cmd.h"
-#include "tools/opt.h"
-#include "tools/setting.h"
+#include "net/http/json_input.h"
+#include "tools/cli/cloud_link.h"
+#include "tools/command.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
 #include "weights/weights.h"
 
 enum { ROUNDS = 5, NAME = 128 };

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "tools/bench.h"
-#include "tools/bench_model.h"
-#include "tools/cmd.h"
-#include "tools/output.h"
-#include "tools/setting.h"
+#include "kernels/sys/base.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/bench_model.h"
+#include "tools/command.h"
+#include "tools/cli/output.h"
+#include "tools/cli/setup.h"
 
 enum { UNSET = 0x7fffffff }; /* the default is the subject's */
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };

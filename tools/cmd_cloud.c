@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/wipe.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/wipe.h"
 #include "net/cloud.h"
 #include "tools/cloud_check.h"
-#include "tools/cmd.h"
-#include "tools/opt.h"
-#include "tools/setting.h"
-#include "tools/stand_in.h"
-#include "tools/stand_in_api.h"
+#include "tools/command.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+#include "tools/stand_in/stand_in.h"
+#include "tools/stand_in/paths.h"
 
 enum { MAX_DELAY_MS = 600000 };
 

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/os.h"
-#include "kernels/pool.h"
-#include "tools/cmd.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "tools/command.h"
 #include "tools/convert_vocab.h"
-#include "tools/setting.h"
+#include "tools/cli/setup.h"
 #include "weights/gguf_write.h"
 #include "weights/quant.h"
 #include "weights/weights.h"

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "tools/cmd.h"
-#include "tools/eval.h"
-#include "tools/keep.h"
-#include "tools/setting.h"
-#include "tools/world.h"
+#include "kernels/sys/base.h"
+#include "tools/command.h"
+#include "tools/eval/eval.h"
+#include "tools/cli/keep.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/world.h"
 
 static const char *task = "milli";
 static size_t questions = SIZE_MAX; /* not given */

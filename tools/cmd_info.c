@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu.h"
+#include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/text.h"
-#include "tools/cmd.h"
+#include "kernels/sys/text.h"
+#include "tools/command.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
 

@@ -6,9 +6,9 @@
 
 #include "model/model.h"
 #include "model/session.h"
-#include "tools/cmd.h"
-#include "tools/output.h"
-#include "tools/setting.h"
+#include "tools/command.h"
+#include "tools/cli/output.h"
+#include "tools/cli/setup.h"
 
 static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
 

@@ -1,8 +1,8 @@
 /* cmd_man.c - `mizzle man`: the manual page, from the same tables as --help. */
 #include <stdio.h>
 
-#include "tools/cmd.h"
-#include "tools/keep.h"
+#include "tools/command.h"
+#include "tools/cli/keep.h"
 
 /* Text for roff: backslashes and leading dots and quotes are escaped, "-" stays a plain minus. */
 static void put(const char *s, size_t n, bool line_start)

@@ -5,15 +5,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kernels/base.h"
-#include "kernels/pool.h"
-#include "model/bpe_train.h"
-#include "model/tokenizer.h"
-#include "tools/cmd.h"
-#include "tools/pretrain_run.h"
-#include "tools/setting.h"
-#include "tools/teach.h"
-#include "tools/world.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/pool.h"
+#include "model/train/bpe_train.h"
+#include "model/text/tokenizer.h"
+#include "tools/command.h"
+#include "tools/demo/pretrain_run.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/router_training.h"
+#include "tools/demo/world.h"
 
 static const char *size, *out;
 static bool all, resume, quiet;

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "tools/cmd.h"
-#include "tools/output.h"
-#include "tools/setting.h"
-#include "tools/teach.h"
+#include "kernels/sys/base.h"
+#include "tools/command.h"
+#include "tools/cli/output.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/router_training.h"
 
 static const char *router_path, *hidden_path, *out_path, *cloud_path, *tap_name = "final";
 static size_t questions = SIZE_MAX, calibration = SIZE_MAX, width; /* SIZE_MAX: not given */

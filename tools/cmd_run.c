@@ -6,18 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/base.h"
-#include "kernels/os.h"
-#include "model/chat.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "model/text/chat.h"
 #include "model/sample.h"
 #include "router/decode.h"
-#include "tools/cmd.h"
-#include "tools/progress.h"
-#include "tools/run_json.h"
-#include "tools/run_text.h"
-#include "tools/setting.h"
-#include "tools/show.h"
-#include "tools/world.h"
+#include "tools/command.h"
+#include "tools/cli/progress.h"
+#include "tools/run/json_events.h"
+#include "tools/run/prompt_input.h"
+#include "tools/cli/setup.h"
+#include "tools/run/token_view.h"
+#include "tools/demo/world.h"
 
 enum { CONTEXT = 4096 };
 

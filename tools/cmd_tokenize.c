@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/base.h"
-#include "kernels/text.h"
-#include "model/tokenizer.h"
-#include "tools/cmd.h"
-#include "tools/setting.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+#include "tools/command.h"
+#include "tools/cli/setup.h"
 
 static bool special, decodes, show;
 static const char *prompt;

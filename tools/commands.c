@@ -1,7 +1,7 @@
 /* commands.c - the one table of subcommands; a test program may have it, too, without main(). */
 #include <stdio.h>
 
-#include "tools/cmd.h"
+#include "tools/command.h"
 
 /* clang-format off: one a line */
 const struct command *const commands[] = {

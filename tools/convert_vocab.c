@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kernels/base.h"
-#include "model/tokenizer.h"
+#include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
 #include "weights/gguf_write.h"
 
 enum { PATH_SIZE = 4096, CONFIG_MAX = 8 << 20, TYPE_UNUSED = 5, PAD_ROOM = 24 };

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cmd.h"
-#include "tools/setting.h"
-#include "tools/signals.h"
+#include "tools/command.h"
+#include "tools/cli/setup.h"
+#include "tools/cli/signals.h"
 
 static const struct command *command_find(const char *name)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/table.h"
 
 enum { NAME_MAX_BYTES = 63, DIMS_MAX = 4, ALIGN_DEFAULT = 32, KEY_MIN_BYTES = 13, INFO_MIN = 24 };

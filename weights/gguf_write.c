@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/gguf_write.h"
-#include "weights/part.h"
+#include "weights/atomic_file.h"
 #include "weights/table.h"
 
 enum { ALIGN = 32, NAME_BYTES = 63, DIMS_MAX = 4 };

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/hf.h"
 #include "weights/table.h"
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/pickle.h"
 #include "weights/table.h"
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kernels/base.h"
-#include "kernels/text.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "weights/pickle.h"
 #include "weights/pth.h"
 #include "weights/table.h"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "kernels/text.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "weights/table.h"
 
 enum { HEADER_MAX = 100 * 1000 * 1000, PREFIX = 8, DIMS_MAX = 8 };

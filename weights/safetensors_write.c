@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base.h"
-#include "weights/part.h"
+#include "kernels/sys/base.h"
+#include "weights/atomic_file.h"
 #include "weights/safetensors_write.h"
 #include "weights/table.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/table.h"
 
 struct arena_block {

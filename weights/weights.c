@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/quant.h"
 #include "weights/table.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "kernels/base.h"
+#include "kernels/sys/base.h"
 #include "weights/zip.h"
 
 enum {

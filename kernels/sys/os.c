@@ -1,0 +1,292 @@
+/* os.c - feature macros first: this file alone asks for more than POSIX. */
+#define _GNU_SOURCE
+#define _DARWIN_C_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/os.h"
+
+enum { ALIGN = 64 };
+
+#if defined(__linux__) && !defined(PORTABLE)
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+/* Larger requests get pages of their own, aligned so that the kernel can use big ones. */
+#define BIG_PAGE ((size_t)2 << 20)
+
+void os_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+void os_wake(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+size_t os_cpus(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        return (size_t)CPU_COUNT(&set);
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (size_t)n : 1;
+}
+
+static void *alloc_pages(size_t size)
+{
+    size_t slack = BIG_PAGE;
+    char *p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    size_t before = (BIG_PAGE - (uintptr_t)p % BIG_PAGE) % BIG_PAGE;
+    if (before)
+        munmap(p, before);
+    if (slack > before)
+        munmap(p + before + size, slack - before);
+    madvise(p + before, size, MADV_HUGEPAGE);
+    return p + before;
+}
+
+static size_t page_round(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+void *os_alloc(size_t size)
+{
+    void *p;
+    if (size >= BIG_PAGE)
+        return size <= SIZE_MAX / 2 ? alloc_pages(page_round(size)) : NULL;
+    if (posix_memalign(&p, ALIGN, size ? size : 1))
+        return NULL;
+    return memset(p, 0, size);
+}
+
+void os_free(void *p, size_t size)
+{
+    if (!p)
+        return;
+    if (size >= BIG_PAGE)
+        munmap(p, page_round(size));
+    else
+        free(p);
+}
+
+void os_dontneed(const void *p, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), skip = (page - (uintptr_t)p % page) % page;
+    if (size > skip && size - skip >= page)
+        madvise((char *)(uintptr_t)p + skip, (size - skip) / page * page, MADV_DONTNEED);
+}
+
+bool os_has_dotprod(void)
+{
+#if defined(__aarch64__)
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+#else
+    return false;
+#endif
+}
+
+bool os_has_i8mm(void)
+{
+#if defined(__aarch64__)
+    const unsigned long i8mm = 1ul << 13; /* HWCAP2_I8MM, which older headers lack */
+    return getauxval(AT_HWCAP2) & i8mm;
+#else
+    return false;
+#endif
+}
+
+enum { READ_MISSES = PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 };
+
+/* By their places in enum os_event. */
+static const struct {
+    uint32_t type, event;
+} events[OS_EVENTS] = {
+    { PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+    { PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_L1D | READ_MISSES },
+    { PERF_TYPE_HW_CACHE, PERF_COUNT_HW_CACHE_LL | READ_MISSES },
+    { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK },
+    { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
+};
+
+static void explain(char why[OS_WHY], int error)
+{
+    char level[16] = "unknown";
+    int fd;
+    if (error == EACCES || error == EPERM) {
+        fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, level, sizeof(level) - 1) : -1;
+        if (n > 0)
+            level[level[n - 1] == '\n' ? n - 1 : n] = 0;
+        if (fd >= 0)
+            close(fd);
+        snprintf(why, OS_WHY, "not permitted (kernel.perf_event_paranoid is %s, needed: 2 or less)",
+                 level);
+    } else if (error == ENOENT || error == ENODEV || error == EOPNOTSUPP) {
+        snprintf(why, OS_WHY, "the processor offers none, as in most virtual machines");
+    } else {
+        snprintf(why, OS_WHY, "perf_event_open: %s", strerror(error));
+    }
+}
+
+void os_counters_open(struct os_counters *c, char why[OS_WHY])
+{
+    why[0] = 0;
+    for (size_t i = 0; i < OS_EVENTS; i++) {
+        struct perf_event_attr a = {
+            .type = events[i].type,
+            .size = sizeof(a),
+            .config = events[i].event,
+            .read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+            .exclude_kernel = 1,
+            .exclude_hv = 1,
+        };
+        c->fd[i] = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+        if (c->fd[i] < 0 && i == OS_CYCLES)
+            explain(why, errno);
+    }
+}
+
+void os_counters_read(const struct os_counters *c, double count[OS_EVENTS])
+{
+    for (size_t i = 0; i < OS_EVENTS; i++) {
+        uint64_t now[3]; /* count, time enabled, time running */
+        count[i] = -1;
+        if (c->fd[i] < 0 || read(c->fd[i], now, sizeof(now)) != sizeof(now))
+            continue;
+        if (now[2])
+            count[i] = (double)now[0] * ((double)now[1] / (double)now[2]);
+    }
+}
+
+void os_counters_close(struct os_counters *c)
+{
+    for (size_t i = 0; i < OS_EVENTS; i++) {
+        if (c->fd[i] >= 0)
+            close(c->fd[i]);
+        c->fd[i] = -1;
+    }
+}
+
+#else /* the portable path */
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+/* One condition for all words: a wake may disturb others, which os_wait allows. */
+void os_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    pthread_mutex_lock(&lock);
+    if (atomic_load(word) == seen)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+void os_wake(_Atomic uint32_t *word)
+{
+    (void)word;
+    pthread_mutex_lock(&lock);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+size_t os_cpus(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 0 ? (size_t)n : 1;
+}
+
+void *os_alloc(size_t size)
+{
+    void *p;
+    if (size > SIZE_MAX / 2 || posix_memalign(&p, ALIGN, size ? size : 1))
+        return NULL;
+    return memset(p, 0, size);
+}
+
+void os_free(void *p, size_t size)
+{
+    (void)size;
+    free(p);
+}
+
+void os_dontneed(const void *p, size_t size)
+{
+    (void)p;
+    (void)size;
+}
+
+bool os_has_dotprod(void)
+{
+#if defined(__APPLE__) && defined(__aarch64__)
+    return true; /* every Apple processor since A12, M1 */
+#else
+    return false;
+#endif
+}
+
+bool os_has_i8mm(void)
+{
+    return false; /* M1 has none; later ones take dotprod here */
+}
+
+void os_counters_open(struct os_counters *c, char why[OS_WHY])
+{
+    snprintf(why, OS_WHY, "only Linux is asked for them");
+    os_counters_close(c);
+}
+
+void os_counters_read(const struct os_counters *c, double count[OS_EVENTS])
+{
+    (void)c;
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        count[i] = -1;
+}
+
+void os_counters_close(struct os_counters *c)
+{
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        c->fd[i] = -1;
+}
+
+#endif
+
+uint64_t os_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+size_t os_peak_memory(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u) || u.ru_maxrss < 0)
+        return 0;
+#if defined(__APPLE__)
+    return (size_t)u.ru_maxrss; /* bytes there, KiB elsewhere */
+#else
+    return (size_t)u.ru_maxrss * 1024;
+#endif
+}

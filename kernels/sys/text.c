@@ -1,0 +1,106 @@
+#include "kernels/sys/text.h"
+
+#include <string.h>
+
+size_t text_decode(uint32_t *c, const char *s, size_t n, bool *ok)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    if (ok)
+        *ok = true;
+    if (p[0] < 0x80) {
+        *c = p[0];
+        return 1;
+    }
+    /* Bytes that follow, and the bounds of the first of them, by table 3-7 of the standard. */
+    size_t more = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : p[0] < 0xf5 ? 3 : 0;
+    unsigned lo = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned hi = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
+    uint32_t value = p[0] & (0x3fu >> more);
+    size_t i = 1;
+    while (i <= more && i < n && p[i] >= lo && p[i] <= hi) {
+        value = value << 6 | (p[i] & 0x3fu);
+        lo = 0x80;
+        hi = 0xbf;
+        i++;
+    }
+    if (!more || i <= more) {
+        *c = 0xfffd;
+        if (ok)
+            *ok = false;
+        return i;
+    }
+    *c = value;
+    return i;
+}
+
+size_t text_encoded_length(uint32_t c)
+{
+    return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+}
+
+size_t text_encode(char out[4], uint32_t c)
+{
+    size_t n = text_encoded_length(c);
+    static const unsigned lead[5] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+    for (size_t i = n - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (c & 0x3f));
+        c >>= 6;
+    }
+    out[0] = (char)(lead[n] | c);
+    return n;
+}
+
+size_t text_ascii(const char *s, size_t n)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t word;
+        memcpy(&word, s + i, 8);
+        if (word & 0x8080808080808080u)
+            break;
+    }
+    while (i < n && (unsigned char)s[i] < 0x80)
+        i++;
+    return i;
+}
+
+bool text_valid(const char *s, size_t n)
+{
+    for (size_t i = text_ascii(s, n); i < n; i += text_ascii(s + i, n - i)) {
+        uint32_t c;
+        bool ok;
+        i += text_decode(&c, s + i, n - i, &ok);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
+bool text_harmless(uint32_t c)
+{
+    bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+    bool steers = c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+                  (c >= 0x2066 && c <= 0x206f) || c == 0xfeff;
+    return !control && !steers;
+}
+
+size_t text_shown(const char *s, size_t n)
+{
+    uint32_t c;
+    bool ok;
+    size_t len = text_decode(&c, s, n, &ok);
+    return ok && text_harmless(c) ? len : 0;
+}
+
+void text_line(char *s)
+{
+    for (size_t n = strlen(s), i = 0; i < n;) {
+        size_t len = text_shown(s + i, n - i);
+        uint32_t c;
+        if (!len) {
+            len = text_decode(&c, s + i, n - i, NULL);
+            memset(s + i, '?', len);
+        }
+        i += len;
+    }
+}

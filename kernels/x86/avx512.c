@@ -1,0 +1,328 @@
+/* avx512.c - AVX-512 without VNNI: one vector is a panel's 16 rows, or one virtual vector. */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/cpu.h"
+#include "kernels/x86/tiles512.h"
+
+/* wp: column k0 of the first panel; the next panel's is `bytes` behind it. */
+INLINE void tile_at(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
+                    const unsigned char *wp, size_t bytes, float *y, size_t ldy, const float *x,
+                    size_t ldx)
+{
+    __m512 acc[24];
+    x += t * ldx;
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, k0);
+    for (size_t k = k0; k < k1; k++, wp += 64) {
+        __m512 wk[8];
+        REPEAT (i, np) {
+            wk[i] = _mm512_load_ps(wp + i * bytes);
+            if (nt == 1)
+                ask_ahead(wp + i * bytes);
+        }
+        REPEAT (j, nt) {
+            __m512 xk = _mm512_set1_ps(x[j * ldx + k]);
+            REPEAT (i, np)
+                acc[i * nt + j] = _mm512_fmadd_ps(wk[i], xk, acc[i * nt + j]);
+        }
+    }
+    store_tile(y, ldy, acc, np, nt);
+}
+
+INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
+                     size_t ldy, const struct panels *w, const float *x, size_t ldx)
+{
+    tile_at(np, nt, p, t, k0, k1, w->data + p * w->panel_bytes + k0 * 64, w->panel_bytes, y, ldy, x,
+            ldx);
+}
+
+static void matmul_f32_avx512(float *y, size_t ldy, const struct panels *w, const float *x,
+                              size_t ldx, size_t n, size_t p0, size_t p1)
+{
+    size_t t = 0;
+    TURNS(8, 3, tile_f32, y, ldy, w, x, ldx);
+    TURNS(4, 4, tile_f32, y, ldy, w, x, ldx);
+    TURNS(2, 4, tile_f32, y, ldy, w, x, ldx);
+    TURNS(1, 4, tile_f32, y, ldy, w, x, ldx);
+}
+
+/* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
+ * first after a shift, the second after a mask. */
+INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
+                      size_t ldy, const struct panels *w, const float *x, size_t ldx)
+{
+    const unsigned char *wp = w->data + p * w->panel_bytes;
+    const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
+    size_t bytes = w->panel_bytes;
+    __m512 acc[24];
+    x += t * ldx;
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, k0);
+    for (size_t k = k0; k < k1; k += 2) {
+        __m512i pair[8];
+        REPEAT (i, np) {
+            pair[i] = _mm512_load_si512(wp + i * bytes + k * 32);
+            if (nt == 1)
+                ask_ahead(wp + i * bytes + k * 32);
+        }
+        REPEAT (j, nt) {
+            __m512 xk = _mm512_set1_ps(x[j * ldx + k]);
+            REPEAT (i, np)
+                acc[i * nt + j] = _mm512_fmadd_ps(
+                    _mm512_castsi512_ps(_mm512_slli_epi32(pair[i], 16)), xk, acc[i * nt + j]);
+        }
+        if (k + 1 == k1)
+            break;
+        REPEAT (j, nt) {
+            __m512 xk = _mm512_set1_ps(x[j * ldx + k + 1]);
+            REPEAT (i, np)
+                acc[i * nt + j] = _mm512_fmadd_ps(
+                    _mm512_castsi512_ps(_mm512_and_si512(pair[i], high)), xk, acc[i * nt + j]);
+        }
+    }
+    store_tile(y, ldy, acc, np, nt);
+}
+
+/* Columns a panel of 64 bytes a column can have of UNPACKED; a multiple of 64. */
+enum { F32_COLUMNS = UNPACKED / 64 };
+
+INLINE void unpack_bf16(size_t np, unsigned char *to, const struct panels *w, size_t p, size_t k0,
+                        size_t k1)
+{
+    const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
+    size_t each = F32_COLUMNS / np * 64;
+    for (size_t i = 0; i < np; i++) {
+        const unsigned char *from = w->data + (p + i) * w->panel_bytes + k0 * 32;
+        for (size_t k = 0; k < k1 - k0; k += 2, from += 64) {
+            __m512i pair = _mm512_load_si512(from);
+            _mm512_store_si512(to + i * each + k * 64, _mm512_slli_epi32(pair, 16));
+            if (k + 1 < k1 - k0)
+                _mm512_store_si512(to + i * each + (k + 1) * 64, _mm512_and_si512(pair, high));
+        }
+    }
+}
+
+INLINE void tile_wide(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
+                      const unsigned char *unpacked, float *y, size_t ldy, const float *x,
+                      size_t ldx)
+{
+    tile_at(np, nt, p, t, k0, k1, unpacked, F32_COLUMNS / np * 64, y, ldy, x, ldx);
+}
+
+static void matmul_bf16_avx512(float *y, size_t ldy, const struct panels *w, const float *x,
+                               size_t ldx, size_t n, size_t p0, size_t p1)
+{
+    _Alignas(64) unsigned char unpacked[UNPACKED];
+    size_t t = 0;
+    UNPACKED_TURNS(8, 3, unpack_bf16, F32_COLUMNS, tile_wide, y, ldy, x, ldx);
+    TURNS(4, 4, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(2, 4, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(1, 4, tile_bf16, y, ldy, w, x, ldx);
+}
+
+static void quantize_q8_avx512(const struct qact *y, size_t t, const float *x)
+{
+    size_t groups = y->cols / GROUP;
+    for (size_t g = 0; g < groups; g++, x += GROUP) {
+        __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16);
+        __m512 m = _mm512_max_ps(_mm512_abs_ps(a), _mm512_setzero_ps());
+        float amax = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(b), m));
+        __mmask16 live = amax > 0x1p-100f ? 0xffff : 0;
+        __m512 inv = _mm512_set1_ps(127.0f / amax);
+        __m512 lo = _mm512_set1_ps(-127.0f), hi = _mm512_set1_ps(127.0f);
+        a = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(a, inv), lo), hi);
+        b = _mm512_min_ps(_mm512_max_ps(_mm512_mul_ps(b, inv), lo), hi);
+        __m512i qa = _mm512_maskz_cvtps_epi32(live, a), qb = _mm512_maskz_cvtps_epi32(live, b);
+        int8_t *q = y->q + t * y->cols + g * GROUP;
+        _mm_storeu_si128((__m128i *)(void *)q, _mm512_cvtepi32_epi8(qa));
+        _mm_storeu_si128((__m128i *)(void *)(q + 16), _mm512_cvtepi32_epi8(qb));
+        y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
+        y->bias[t * groups + g] = -128 * _mm512_reduce_add_epi32(_mm512_add_epi32(qa, qb));
+    }
+}
+
+static void rmsnorm_f32_avx512(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    __m512 lane = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += 16) {
+        __m512 v = _mm512_maskz_loadu_ps(lanes(n - i), x + i);
+        lane = _mm512_fmadd_ps(v, v, lane);
+    }
+    __m512 inv = _mm512_set1_ps(1.0f / sqrtf(tree_sum(lane) / (float)n + eps));
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 v = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + i), inv);
+        _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, w + i)));
+    }
+}
+
+static void rope_f32_avx512(float *x, const float *cos, const float *sin, size_t half)
+{
+    for (size_t i = 0; i < half; i += 16) {
+        __mmask16 m = lanes(half - i);
+        __m512 a = _mm512_maskz_loadu_ps(m, x + i), b = _mm512_maskz_loadu_ps(m, x + half + i);
+        __m512 c = _mm512_maskz_loadu_ps(m, cos + i), s = _mm512_maskz_loadu_ps(m, sin + i);
+        _mm512_mask_storeu_ps(x + i, m, _mm512_fmsub_ps(a, c, _mm512_mul_ps(b, s)));
+        _mm512_mask_storeu_ps(x + half + i, m, _mm512_fmadd_ps(b, c, _mm512_mul_ps(a, s)));
+    }
+}
+
+static void add_f32_avx512(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 v = _mm512_add_ps(_mm512_maskz_loadu_ps(m, y + i), _mm512_maskz_loadu_ps(m, x + i));
+        _mm512_mask_storeu_ps(y + i, m, v);
+    }
+}
+
+static void swiglu_f32_avx512(float *y, const float *g, const float *u, size_t n)
+{
+    const __m512 one = _mm512_set1_ps(1.0f), minus = _mm512_set1_ps(-0.0f);
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 a = _mm512_maskz_loadu_ps(m, g + i);
+        __m512 d = _mm512_add_ps(one, exp_512(_mm512_xor_ps(a, minus)));
+        a = _mm512_mul_ps(_mm512_div_ps(a, d), _mm512_maskz_loadu_ps(m, u + i));
+        _mm512_mask_storeu_ps(y + i, m, a);
+    }
+}
+
+#define vec         __m512
+#define vec_zero    _mm512_setzero_ps
+#define vec_set1    _mm512_set1_ps
+#define vec_store   _mm512_storeu_ps
+#define vec_add     _mm512_add_ps
+#define vec_mul     _mm512_mul_ps
+#define vec_fma     _mm512_fmadd_ps
+#define vec_keep(x) __asm__("" : "+v"(x))
+enum { VEC = 16, ROWS = 4, KEY_GROUPS = 2, VALUES = 4, FEW_VALUES = 4 };
+
+/* 16 signed bytes, or halves, as floats. */
+INLINE __m512 bytes_16(const unsigned char *p)
+{
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
+}
+
+INLINE __m512 halves_16(const unsigned char *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+
+INLINE __m512 load_keys(enum kvcache type, const unsigned char *group, size_t d, size_t part,
+                        size_t hd16)
+{
+    (void)part;
+    if (type == KVCACHE_F16)
+        return halves_16(group + d * 32);
+    if (type == KVCACHE_Q8)
+        return _mm512_mul_ps(bytes_16(group + kv_scales(type, 16, hd16) + d * 16),
+                             _mm512_loadu_ps(group + d / GROUP * 64));
+    return _mm512_loadu_ps(group + d * 64);
+}
+
+INLINE __m512 load_value(enum kvcache type, const unsigned char *row, size_t d, size_t hd16)
+{
+    float scale;
+    if (type == KVCACHE_F16)
+        return halves_16(row + d * 2);
+    if (type == KVCACHE_F32)
+        return _mm512_loadu_ps(row + d * 4);
+    memcpy(&scale, row + d / GROUP * sizeof(scale), sizeof(scale));
+    return _mm512_mul_ps(bytes_16(row + kv_scales(type, 1, hd16) + d), _mm512_set1_ps(scale));
+}
+
+INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
+{
+    __m512 max = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
+    for (size_t j = 0; j < seen; j += 16) /* NaN: keeps max */
+        max = _mm512_mask_max_ps(max, lanes(seen - j), _mm512_loadu_ps(p + j), max);
+    y->max[i] = _mm512_reduce_max_ps(max) + 0.0f; /* + 0: never -0 */
+    max = _mm512_set1_ps(y->max[i]);
+    for (size_t j = 0; j < seen; j += 16) {
+        __m512 e = exp_512(_mm512_sub_ps(_mm512_loadu_ps(p + j), max));
+        e = _mm512_maskz_mov_ps(lanes(seen - j), e);
+        sum = _mm512_add_ps(sum, e);
+        _mm512_storeu_ps(p + j, e);
+    }
+    y->sum[i] = tree_sum(sum);
+}
+
+#include "kernels/attn.h"
+
+ATTN(attn_f32_avx512, KVCACHE_F32)
+ATTN(attn_f16_avx512, KVCACHE_F16)
+ATTN(attn_q8_avx512, KVCACHE_Q8)
+
+static void attn_merge_avx512(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
+                              const float *out_b, size_t hd16)
+{
+    float m = max_b > *max_a ? max_b : *max_a;
+    __m512 ea = exp_512(_mm512_set1_ps(*max_a - m)), eb = exp_512(_mm512_set1_ps(max_b - m));
+    __m512 sum = _mm512_mul_ps(_mm512_set1_ps(*sum_a), ea);
+    *max_a = m;
+    *sum_a = _mm512_cvtss_f32(_mm512_fmadd_ps(_mm512_set1_ps(sum_b), eb, sum));
+    for (size_t d = 0; d < hd16; d += 16) {
+        __m512 a = _mm512_mul_ps(_mm512_loadu_ps(out_a + d), ea);
+        _mm512_storeu_ps(out_a + d, _mm512_fmadd_ps(_mm512_loadu_ps(out_b + d), eb, a));
+    }
+}
+
+/* The largest first, then the first that equals it. */
+static size_t argmax_f32_avx512(const float *x, size_t n)
+{
+    __m512 m0 = _mm512_set1_ps(-INFINITY), m1 = m0;
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32) {
+        m0 = _mm512_max_ps(_mm512_loadu_ps(x + i), m0);
+        m1 = _mm512_max_ps(_mm512_loadu_ps(x + i + 16), m1);
+    }
+    for (; i < n; i += 16)
+        m0 = _mm512_mask_max_ps(m0, lanes(n - i), _mm512_maskz_loadu_ps(lanes(n - i), x + i), m0);
+    float best = _mm512_reduce_max_ps(_mm512_max_ps(m0, m1));
+    if (best > -INFINITY)
+        for (i = 0; i < n; i += 16) {
+            __m512 v = _mm512_maskz_loadu_ps(lanes(n - i), x + i);
+            unsigned hit =
+                _mm512_mask_cmp_ps_mask(lanes(n - i), v, _mm512_set1_ps(best), _CMP_EQ_OQ);
+            if (hit)
+                return i + (size_t)__builtin_ctz(hit);
+        }
+    return 0;
+}
+
+static void expsum_f32_avx512(float out[2], const float *x, size_t n, float max)
+{
+    __m512 sum = _mm512_setzero_ps(), moment = sum;
+    for (size_t i = 0; i < n; i += 16) {
+        __mmask16 m = lanes(n - i);
+        __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(m, x + i), _mm512_set1_ps(max));
+        d = _mm512_max_ps(d, _mm512_set1_ps(-88.0f));
+        __m512 e = exp_512(d);
+        sum = _mm512_mask_add_ps(sum, m, sum, e);
+        moment = _mm512_mask3_fmadd_ps(e, d, moment, m);
+    }
+    out[0] = tree_sum(sum);
+    out[1] = tree_sum(moment);
+}
+
+const struct kernels kernels_avx512 = {
+    .isa = "avx512",
+    .needs = CPU_AVX2 | CPU_AVX512,
+    .matmul_f32 = matmul_f32_avx512,
+    .matmul_bf16 = matmul_bf16_avx512,
+    .quantize_q8 = quantize_q8_avx512,
+    .rmsnorm_f32 = rmsnorm_f32_avx512,
+    .rope_f32 = rope_f32_avx512,
+    .add_f32 = add_f32_avx512,
+    .swiglu_f32 = swiglu_f32_avx512,
+    .attn_f32 = attn_f32_avx512,
+    .attn_f16 = attn_f16_avx512,
+    .attn_q8 = attn_q8_avx512,
+    .attn_merge = attn_merge_avx512,
+    .argmax_f32 = argmax_f32_avx512,
+    .expsum_f32 = expsum_f32_avx512,
+};

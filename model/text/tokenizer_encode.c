@@ -1,0 +1,297 @@
+/* tokenizer_encode.c - text to ids: added tokens, NFC, the split into words, merges. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer_internal.h"
+#include "model/text/unicode.h"
+
+/* A possible merge: of the symbol at `at` with its right neighbour. */
+struct merge {
+    uint32_t rank, at, left, right;
+};
+
+struct symbol {
+    uint32_t id;
+    int32_t prev, next; /* NO_ID at the ends */
+};
+
+/* One encoding in progress. The arrays grow to the longest word. */
+struct encoder {
+    const struct tokenizer *t;
+    uint32_t *ids;
+    size_t count, room;
+    struct symbol *symbols;
+    struct merge *heap;
+    size_t nheap, word_room;
+};
+
+static int push_id(struct encoder *e, uint32_t id, struct err *err)
+{
+    if (e->count == e->room) {
+        size_t room = e->room ? 2 * e->room : 64;
+        uint32_t *ids = realloc(e->ids, room * sizeof(*ids));
+        if (!ids)
+            return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+        e->ids = ids;
+        e->room = room;
+    }
+    e->ids[e->count++] = id;
+    return OK;
+}
+
+static bool before(const struct merge *a, const struct merge *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
+}
+
+static void heap_push(struct encoder *e, struct merge m)
+{
+    size_t i = e->nheap++;
+    for (; i && before(&m, &e->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        e->heap[i] = e->heap[(i - 1) / 2];
+    e->heap[i] = m;
+}
+
+static struct merge heap_pop(struct encoder *e)
+{
+    struct merge top = e->heap[0], last = e->heap[--e->nheap];
+    size_t i = 0;
+    for (size_t c = 1; c < e->nheap; c = 2 * i + 1) {
+        if (c + 1 < e->nheap && before(&e->heap[c + 1], &e->heap[c]))
+            c++;
+        if (!before(&e->heap[c], &last))
+            break;
+        e->heap[i] = e->heap[c];
+        i = c;
+    }
+    e->heap[i] = last;
+    return top;
+}
+
+static void offer(struct encoder *e, int32_t at)
+{
+    if (at == NO_ID || e->symbols[at].next == NO_ID)
+        return;
+    uint32_t left = e->symbols[at].id, right = e->symbols[e->symbols[at].next].id, rank;
+    if (tokenizer_rank(e->t, left, right, &rank))
+        heap_push(e, (struct merge){ rank, (uint32_t)at, left, right });
+}
+
+static int grow(struct encoder *e, size_t n, struct err *err)
+{
+    if (n <= e->word_room)
+        return OK;
+    free(e->symbols);
+    free(e->heap);
+    e->word_room = 0;
+    e->symbols = malloc(n * sizeof(*e->symbols));
+    e->heap = malloc(3 * n * sizeof(*e->heap)); /* n - 1 at first, at most two for each merge */
+    if (!e->symbols || !e->heap)
+        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    e->word_room = n;
+    return OK;
+}
+
+/* Bytes of one word to ids: the pair of lowest rank merges first, the leftmost of equals. */
+static int encode_word(struct encoder *e, const char *p, size_t n, struct err *err)
+{
+    int rc = n > INT32_MAX / 4 ? err_set(err, ERR_NOMEM, "tokenizer: text too long")
+                               : grow(e, n < 64 ? 64 : n, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        e->symbols[i] = (struct symbol){ e->t->byte_id[(unsigned char)p[i]], (int32_t)i - 1,
+                                         i + 1 < n ? (int32_t)i + 1 : NO_ID };
+    e->nheap = 0;
+    for (size_t i = 0; i + 1 < n; i++)
+        offer(e, (int32_t)i);
+    while (e->nheap) {
+        struct merge m = heap_pop(e);
+        struct symbol *s = &e->symbols[m.at];
+        if (s->id != m.left || s->next == NO_ID || e->symbols[s->next].id != m.right)
+            continue; /* one of the two has merged since */
+        struct symbol *gone = &e->symbols[s->next];
+        s->id = e->t->merges[m.rank].merged;
+        s->next = gone->next;
+        gone->id = UINT32_MAX;
+        if (s->next != NO_ID)
+            e->symbols[s->next].prev = (int32_t)m.at;
+        offer(e, s->prev);
+        offer(e, (int32_t)m.at);
+    }
+    for (int32_t i = 0; !rc && i != NO_ID; i = e->symbols[i].next)
+        rc = push_id(e, e->symbols[i].id, err);
+    return rc;
+}
+
+static bool newline(uint32_t c)
+{
+    return c == '\r' || c == '\n';
+}
+
+/* One character of valid text; 0 bytes at the end. */
+struct ch {
+    uint32_t c;
+    size_t n;
+    enum unicode_class class;
+};
+
+static struct ch ch_at(const char *p, size_t n)
+{
+    struct ch r = { 0, 0, UNICODE_OTHER };
+    if (n) {
+        r.n = text_decode(&r.c, p, n, NULL);
+        r.class = unicode_class(r.c);
+    }
+    return r;
+}
+
+static size_t run_of(const char *p, size_t n, enum unicode_class class)
+{
+    size_t i = 0;
+    for (struct ch c = ch_at(p, n); c.n && c.class == class; c = ch_at(p + i, n - i))
+        i += c.n;
+    return i;
+}
+
+/* Bytes of an English ending after the apostrophe p[0], the apostrophe included, or 0. Case is
+ * folded, so the long s counts as s. */
+static size_t ending(const char *p, size_t n)
+{
+    static const char *const two[] = { "re", "ve", "ll" };
+    struct ch a = ch_at(p + 1, n - 1);
+    struct ch b = ch_at(p + 1 + a.n, n - 1 - a.n);
+    uint32_t x = a.c < 128 ? a.c | 32 : a.c == 0x17f ? 's' : 0, y = b.c < 128 ? b.c | 32 : 0;
+    if (a.n && x && strchr("stmd", (int)x))
+        return 1 + a.n;
+    for (size_t i = 0; b.n && i < 3; i++)
+        if (x == (unsigned char)two[i][0] && y == (unsigned char)two[i][1])
+            return 1 + a.n + b.n;
+    return 0;
+}
+
+/* Length of the white space at p that forms one word: up to the last newline of the run; else all
+ * of it but the last blank before something else. */
+static size_t blanks(const char *p, size_t n)
+{
+    size_t i = 0, last = 0, line = 0;
+    for (struct ch c = ch_at(p, n); c.n && c.class == UNICODE_SPACE; c = ch_at(p + i, n - i)) {
+        last = i;
+        i += c.n;
+        if (newline(c.c))
+            line = i;
+    }
+    if (line)
+        return line;
+    return i == n || !last ? i : last;
+}
+
+/* Length of the first word of p[n], n > 0: Qwen2's expression
+ *   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|
+ *   \s*[\r\n]+|\s+(?!\S)|\s+ */
+static size_t word(const char *p, size_t n)
+{
+    struct ch c = ch_at(p, n), d = ch_at(p + c.n, n - c.n);
+    size_t i = c.c == '\'' ? ending(p, n) : 0;
+    if (i)
+        return i;
+    if (c.class == UNICODE_LETTER)
+        return run_of(p, n, UNICODE_LETTER);
+    if (!newline(c.c) && c.class != UNICODE_NUMBER && d.n && d.class == UNICODE_LETTER)
+        return c.n + run_of(p + c.n, n - c.n, UNICODE_LETTER);
+    if (c.class == UNICODE_NUMBER)
+        return c.n;
+    if (c.class == UNICODE_OTHER || (c.c == ' ' && d.n && d.class == UNICODE_OTHER)) {
+        i = c.class == UNICODE_OTHER ? 0 : c.n;
+        i += run_of(p + i, n - i, UNICODE_OTHER);
+        while (i < n && newline((unsigned char)p[i]))
+            i++;
+        return i;
+    }
+    return blanks(p, n);
+}
+
+/* Text without added tokens, valid UTF-8. */
+static int encode_plain(struct encoder *e, const char *p, size_t n, struct err *err)
+{
+    char *nfc = NULL;
+    int rc = OK;
+    if (!unicode_sure_nfc(p, n)) {
+        size_t len;
+        rc = unicode_nfc(&nfc, &len, p, n, err);
+        p = nfc;
+        n = len;
+    }
+    while (!rc && n) {
+        size_t len = word(p, n);
+        rc = encode_word(e, p, len, err);
+        p += len;
+        n -= len;
+    }
+    free(nfc);
+    return rc;
+}
+
+/* The added token that begins at p, the longest one; its length, or 0. */
+static size_t added_at(const struct tokenizer *t, const char *p, size_t n, uint32_t *id)
+{
+    if (!t->added_first[(unsigned char)p[0]])
+        return 0;
+    for (size_t i = 0; i < t->nadded; i++) {
+        const struct str *s = &t->pieces[t->added[i]].bytes;
+        if (s->n <= n && !memcmp(s->p, p, s->n)) {
+            *id = t->added[i];
+            return s->n;
+        }
+    }
+    return 0;
+}
+
+static int encode_all(struct encoder *e, const char *p, size_t n, bool special, struct err *err)
+{
+    size_t from = 0, at = 0;
+    int rc = OK;
+    while (!rc && special && at < n) {
+        uint32_t id;
+        size_t len = added_at(e->t, p + at, n - at, &id);
+        if (!len) {
+            at++;
+            continue;
+        }
+        rc = encode_plain(e, p + from, at - from, err);
+        if (!rc)
+            rc = push_id(e, id, err);
+        from = at += len;
+    }
+    return rc ? rc : encode_plain(e, p + from, n - from, err);
+}
+
+int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, const char *text,
+                     size_t n, bool special, struct err *err)
+{
+    struct encoder e = { .t = t };
+    char *repaired = NULL;
+    *ids = NULL;
+    *count = 0;
+    int rc = grow(&e, 64, err);
+    if (!rc && !text_valid(text, n)) {
+        rc = unicode_repair(&repaired, &n, text, n, err);
+        text = repaired;
+    }
+    if (!rc && !(e.ids = malloc((e.room = 64) * sizeof(*e.ids))))
+        rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    if (!rc)
+        rc = encode_all(&e, text, n, special, err);
+    free(repaired);
+    free(e.symbols);
+    free(e.heap);
+    if (rc) {
+        free(e.ids);
+        return rc;
+    }
+    *ids = e.ids;
+    *count = e.count;
+    return OK;
+}

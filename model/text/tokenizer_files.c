@@ -1,0 +1,424 @@
+/* tokenizer_files.c - where a vocabulary comes from: GGUF metadata or a Hugging Face folder. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/tokenizer_internal.h"
+
+/* Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value costs far more memory than
+ * its text, so both are limited: the worst that is let through costs 290 MB. */
+enum { MAX_FILE = 32 << 20, MAX_VALUES = 1 << 21 };
+
+static int is_gpt2(const struct weights *w, struct err *err)
+{
+    static const struct {
+        const char *key, *want;
+    } wants[] = { { "tokenizer.ggml.model", "gpt2" }, { "tokenizer.ggml.pre", "qwen2" } };
+    for (size_t i = 0; i < 2; i++) {
+        struct str s;
+        if (!weights_str(w, wants[i].key, &s))
+            return err_set(err, ERR_FORMAT, "%s: no tokenizer: key %s: expected \"%s\", found none",
+                           weights_path(w), wants[i].key, wants[i].want);
+        if (s.n != strlen(wants[i].want) || memcmp(s.p, wants[i].want, s.n))
+            return err_set(
+                err, ERR_FORMAT, "%s: no usable tokenizer: key %s: expected \"%s\", found \"%.*s\"",
+                weights_path(w), wants[i].key, wants[i].want, (int)(s.n < 40 ? s.n : 40), s.p);
+    }
+    return OK;
+}
+
+static int from_gguf(struct tokenizer **out, const struct weights *w, struct err *err)
+{
+    int rc = is_gpt2(w, err);
+    if (rc)
+        return rc;
+    const struct kv *tokens = weights_key(w, "tokenizer.ggml.tokens");
+    const struct kv *types = weights_key(w, "tokenizer.ggml.token_type");
+    const struct kv *merges = weights_key(w, "tokenizer.ggml.merges");
+    if (!tokens || tokens->type != KV_ARR || tokens->elem != KV_STR || !merges ||
+        merges->type != KV_ARR || merges->elem != KV_STR)
+        return err_set(err, ERR_FORMAT,
+                       "%s: keys tokenizer.ggml.tokens, .merges: expected arrays of strings",
+                       weights_path(w));
+    if (types && (types->type != KV_ARR || types->elem != KV_I32 || types->count != tokens->count))
+        return err_set(err, ERR_FORMAT,
+                       "%s: key tokenizer.ggml.token_type: expected %zu values of i32",
+                       weights_path(w), tokens->count);
+    struct vocabulary v = { .path = weights_path(w),
+                            .count = tokens->count,
+                            .merges = merges->strs,
+                            .nmerges = merges->count };
+    v.types = calloc(v.count + 1, sizeof(*v.types));
+    v.pieces = calloc(v.count + 1, sizeof(*v.pieces));
+    rc = v.types && v.pieces ? OK : err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    for (size_t i = 0; !rc && i < v.count; i++) {
+        int32_t type = PIECE_NORMAL;
+        if (types)
+            memcpy(&type, (const char *)types->data + i * sizeof(type), sizeof(type));
+        v.pieces[i] = tokens->strs[i];
+        v.types[i] = type;
+        if (type != PIECE_NORMAL && type != PIECE_CONTROL && type != PIECE_USER &&
+            type != PIECE_UNUSED)
+            rc = err_set(err, ERR_FORMAT,
+                         "%s: key tokenizer.ggml.token_type: value %zu: expected 1, 3, 4 or 5, "
+                         "found %d",
+                         v.path, i, (int)type);
+    }
+    uint64_t eos;
+    if (weights_u64(w, "tokenizer.ggml.eos_token_id", &eos) && eos < v.count)
+        v.eog[v.neog++] = (uint32_t)eos;
+    if (!weights_str(w, "tokenizer.chat_template", &v.template))
+        v.template = (struct str){ NULL, 0 };
+    if (!rc)
+        rc = tokenizer_build(out, &v, err);
+    free(v.types);
+    free(v.pieces);
+    return rc;
+}
+
+static void join(char *out, size_t size, const char *folder, const char *name)
+{
+    snprintf(out, size, "%s/%s", folder, name);
+}
+
+/* A whole file, terminated. ERR_IO with *text NULL where it is not there. */
+static int read_all(char **text, size_t *n, const char *path, struct err *err)
+{
+    *text = NULL;
+    FILE *f = fopen(path, "rb");
+    struct stat st;
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int rc = OK;
+    if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
+        rc = err_set(err, ERR_FORMAT, "%s: expected a file of at most %d bytes", path, MAX_FILE);
+    else if (!(*text = malloc((size_t)st.st_size + 1)))
+        rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    else if (fread(*text, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
+        rc = err_set(err, ERR_IO, "%s: could not be read whole", path);
+    else
+        (*text)[ *n = (size_t)st.st_size] = 0;
+    fclose(f);
+    if (rc) {
+        free(*text);
+        *text = NULL;
+    }
+    return rc;
+}
+
+/* How many values a JSON text has at most, without reading it; a list or an object counts as three,
+ * for what it costs. */
+static size_t count_values(const char *text, size_t n)
+{
+    size_t count = 1;
+    bool quoted = false;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '"')
+            quoted = !quoted;
+        else if (quoted)
+            i += text[i] == '\\';
+        else if (text[i] == ',')
+            count++;
+        else if (text[i] == '[' || text[i] == '{')
+            count += 3;
+    }
+    return count;
+}
+
+static int read_json(json_t **out, const char *folder, const char *name, struct err *err)
+{
+    char path[4096], *text;
+    size_t n;
+    json_error_t why;
+    *out = NULL;
+    join(path, sizeof(path), folder, name);
+    int rc = read_all(&text, &n, path, err);
+    if (rc)
+        return rc;
+    size_t values = count_values(text, n);
+    if (values > MAX_VALUES) {
+        free(text);
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d JSON values, found up to %zu",
+                       path, MAX_VALUES, values);
+    }
+    *out = json_loadb(text, n, 0, &why);
+    free(text);
+    if (*out && json_is_object(*out))
+        return OK;
+    json_decref(*out);
+    *out = NULL;
+    return err_set(err, ERR_FORMAT, "%s: line %d: expected a JSON object: %s", path, why.line,
+                   why.text);
+}
+
+/* A folder's vocabulary while it is gathered; strings belong to the JSON values and to text. */
+struct folder {
+    const char *path;
+    json_t *main, *config; /* tokenizer.json or vocab.json; tokenizer_config.json */
+    char *text;            /* merges.txt */
+    char *template;        /* chat_template.jinja */
+    struct str *merges;
+    char *joined; /* merges given as pairs */
+    struct vocabulary v;
+};
+
+static int put_piece(struct folder *f, int64_t id, const char *s, size_t n, int type,
+                     struct err *err)
+{
+    if (id < 0 || (uint64_t)id >= f->v.count)
+        return err_set(err, ERR_FORMAT, "%s: vocabulary: id expected 0 to %zu, found %lld", f->path,
+                       f->v.count - 1, (long long)id);
+    if (f->v.types[id] && type == PIECE_NORMAL)
+        return err_set(err, ERR_FORMAT, "%s: vocabulary: id %lld is there twice", f->path,
+                       (long long)id);
+    f->v.pieces[id] = (struct str){ s, n };
+    f->v.types[id] = type;
+    return OK;
+}
+
+static int put_vocab(struct folder *f, json_t *vocab, size_t extra, struct err *err)
+{
+    const char *key;
+    json_t *id;
+    size_t most = json_object_size(vocab) + extra, at = 0;
+    if (!json_is_object(vocab) || most == 0 || most > MAX_PIECES)
+        return err_set(err, ERR_FORMAT, "%s: vocabulary: expected an object of pieces", f->path);
+    json_object_foreach(vocab, key, id)
+    {
+        json_int_t v = json_integer_value(id);
+        if (!json_is_integer(id) || v < 0 || v >= MAX_PIECES)
+            return err_set(err, ERR_FORMAT, "%s: vocabulary: \"%.40s\": expected an id", f->path,
+                           key);
+        at = (size_t)v + 1 > at ? (size_t)v + 1 : at;
+    }
+    f->v.count = at > most ? at : most;
+    f->v.count += 4096; /* added tokens may lie behind a gap; holes cost nothing */
+    f->v.pieces = calloc(f->v.count, sizeof(*f->v.pieces));
+    f->v.types = calloc(f->v.count, sizeof(*f->v.types));
+    if (!f->v.pieces || !f->v.types)
+        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    int rc = OK;
+    json_object_foreach(vocab, key, id)
+    {
+        if (!rc)
+            rc = put_piece(f, json_integer_value(id), key, strlen(key), PIECE_NORMAL, err);
+    }
+    return rc;
+}
+
+static int put_added(struct folder *f, json_t *id, json_t *entry, struct err *err)
+{
+    json_t *content = json_object_get(entry, "content");
+    if (!json_is_string(content) || !json_is_integer(id))
+        return err_set(err, ERR_FORMAT, "%s: added token: expected content and id", f->path);
+    int type = json_is_true(json_object_get(entry, "special")) ? PIECE_CONTROL : PIECE_USER;
+    return put_piece(f, json_integer_value(id), json_string_value(content),
+                     json_string_length(content), type, err);
+}
+
+/* tokenizer.json: model.vocab, model.merges ("a b" or ["a", "b"]), added_tokens. */
+static int from_tokenizer_json(struct folder *f, struct err *err)
+{
+    json_t *model = json_object_get(f->main, "model"), *entry;
+    json_t *merges = json_object_get(model, "merges"), *type = json_object_get(model, "type");
+    json_t *added = json_object_get(f->main, "added_tokens");
+    size_t i, n = json_array_size(merges), bytes = 1;
+    if (json_is_string(type) && strcmp(json_string_value(type), "BPE"))
+        return err_set(err, ERR_FORMAT, "%s/tokenizer.json: model.type: expected BPE, found %.40s",
+                       f->path, json_string_value(type));
+    if (!json_is_array(merges))
+        return err_set(err, ERR_FORMAT, "%s/tokenizer.json: model.merges: expected a list",
+                       f->path);
+    int rc = put_vocab(f, json_object_get(model, "vocab"), json_array_size(added), err);
+    if (rc)
+        return rc;
+    json_array_foreach(added, i, entry)
+    {
+        rc = put_added(f, json_object_get(entry, "id"), entry, err);
+        if (rc)
+            return rc;
+    }
+    json_array_foreach(merges, i, entry)
+    {
+        bytes += json_string_length(json_array_get(entry, 0)) +
+                 json_string_length(json_array_get(entry, 1)) + 1;
+    }
+    f->merges = calloc(n + 1, sizeof(*f->merges));
+    f->joined = malloc(bytes);
+    if (!f->merges || !f->joined)
+        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    char *at = f->joined;
+    json_array_foreach(merges, i, entry)
+    {
+        json_t *a = json_array_get(entry, 0), *b = json_array_get(entry, 1);
+        f->merges[i] = (struct str){ json_string_value(entry), json_string_length(entry) };
+        if (json_is_string(a) && json_is_string(b)) {
+            f->merges[i] = (struct str){ at, json_string_length(a) + json_string_length(b) + 1 };
+            memcpy(at, json_string_value(a), json_string_length(a));
+            at += json_string_length(a);
+            *at++ = ' ';
+            memcpy(at, json_string_value(b), json_string_length(b));
+            at += json_string_length(b);
+        } else if (!json_is_string(entry)) {
+            return err_set(err, ERR_FORMAT, "%s/tokenizer.json: merge %zu: expected \"a b\"",
+                           f->path, i);
+        }
+    }
+    f->v.nmerges = n;
+    return OK;
+}
+
+static int read_merges(struct folder *f, struct err *err)
+{
+    char path[4096];
+    size_t n, lines = 1;
+    join(path, sizeof(path), f->path, "merges.txt");
+    int rc = read_all(&f->text, &n, path, err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        lines += f->text[i] == '\n';
+    if (lines > MAX_PIECES)
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d lines, found %zu", path,
+                       MAX_PIECES, lines);
+    f->merges = calloc(lines, sizeof(*f->merges));
+    if (!f->merges)
+        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    bool first = true;
+    for (char *p = f->text, *end = f->text + n; p < end; first = false) {
+        char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t len = (size_t)((stop ? stop : end) - p);
+        bool version = first && len > 9 && !memcmp(p, "#version:", 9);
+        if (len && !version)
+            f->merges[f->v.nmerges++] = (struct str){ p, len };
+        p += len + 1;
+    }
+    return OK;
+}
+
+/* vocab.json + merges.txt (+ tokenizer_config.json's added_tokens_decoder). */
+static int from_vocab_json(struct folder *f, struct err *err)
+{
+    const char *key;
+    json_t *entry, *added = json_object_get(f->config, "added_tokens_decoder");
+    int rc = put_vocab(f, f->main, json_object_size(added), err);
+    json_object_foreach(added, key, entry)
+    {
+        char *end;
+        long long id = strtoll(key, &end, 10);
+        json_t *value = json_integer(*end || end == key ? -1 : id);
+        if (!rc)
+            rc = put_added(f, value, entry, err);
+        json_decref(value);
+    }
+    return rc ? rc : read_merges(f, err);
+}
+
+static void put_ends(struct folder *f, const char *name)
+{
+    json_t *config, *id;
+    if (read_json(&config, f->path, name, NULL))
+        return;
+    json_t *eos = json_object_get(config, "eos_token_id");
+    size_t n = json_is_array(eos) ? json_array_size(eos) : 1;
+    for (size_t i = 0; i < n && f->v.neog < 8; i++) {
+        id = json_is_array(eos) ? json_array_get(eos, i) : eos;
+        if (json_is_integer(id) && json_integer_value(id) >= 0 &&
+            json_integer_value(id) < MAX_PIECES)
+            f->v.eog[f->v.neog++] = (uint32_t)json_integer_value(id);
+    }
+    json_decref(config);
+}
+
+/* The chat template: a file of its own, or in tokenizer_config.json as a string or as a list of
+ * named ones. */
+static int read_template(struct folder *f, struct err *err)
+{
+    char path[4096];
+    size_t i;
+    json_t *entry, *all = json_object_get(f->config, "chat_template"), *one = all;
+    join(path, sizeof(path), f->path, "chat_template.jinja");
+    int rc = read_all(&f->template, &f->v.template.n, path, err);
+    if (rc != ERR_IO) {
+        f->v.template.p = f->template;
+        return rc;
+    }
+    json_array_foreach(all, i, entry)
+    {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        if (name && !strcmp(name, "default"))
+            one = json_object_get(entry, "template");
+    }
+    f->v.template = (struct str){ json_string_value(one), json_string_length(one) };
+    return OK;
+}
+
+static int from_folder(struct tokenizer **out, const char *path, struct err *err)
+{
+    struct folder f = { .path = path, .v = { .path = path } };
+    struct err ignored;
+    bool one = true;
+    int rc = read_json(&f.main, path, "tokenizer.json", err);
+    if (rc == ERR_IO) {
+        one = false;
+        rc = read_json(&f.main, path, "vocab.json", err);
+        if (rc == ERR_IO)
+            rc = err_set(err, ERR_FORMAT, "%s: expected tokenizer.json or vocab.json, found none",
+                         path);
+    }
+    if (!rc && read_json(&f.config, path, "tokenizer_config.json", &ignored) == ERR_FORMAT)
+        rc = err_set(err, ERR_FORMAT, "%s", ignored.msg);
+    if (!rc)
+        rc = read_template(&f, err);
+    if (!rc)
+        rc = one ? from_tokenizer_json(&f, err) : from_vocab_json(&f, err);
+    if (!rc) {
+        put_ends(&f, "generation_config.json");
+        put_ends(&f, "config.json");
+        f.v.merges = f.merges;
+        while (f.v.count && !f.v.types[f.v.count - 1])
+            f.v.count--;
+        rc = tokenizer_build(out, &f.v, err);
+    }
+    json_decref(f.main);
+    json_decref(f.config);
+    free(f.text);
+    free(f.template);
+    free(f.merges);
+    free(f.joined);
+    free(f.v.pieces);
+    free(f.v.types);
+    return rc;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+int tokenizer_open(struct tokenizer **out, const struct weights *w, struct err *err)
+{
+    *out = NULL;
+    if (is_folder(weights_path(w)))
+        return from_folder(out, weights_path(w), err);
+    return from_gguf(out, w, err);
+}
+
+int tokenizer_open_path(struct tokenizer **out, const char *path, struct err *err)
+{
+    struct weights *w;
+    *out = NULL;
+    if (is_folder(path))
+        return from_folder(out, path, err);
+    int rc = weights_open(&w, path, err);
+    if (rc)
+        return rc;
+    rc = from_gguf(out, w, err);
+    weights_close(w);
+    return rc;
+}

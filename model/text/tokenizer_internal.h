@@ -1,0 +1,60 @@
+/* tokenizer_internal.h - inside of the tokenizer, shared by its three files; and for who makes up a
+ * vocabulary without a file (tools/bench/synthetic_vocab.c). */
+#ifndef MODEL_TEXT_TOKENIZER_INTERNAL_H
+#define MODEL_TEXT_TOKENIZER_INTERNAL_H
+
+#include "model/text/tokenizer.h"
+#include "weights/weights.h"
+
+enum { PIECE_NORMAL = 1, PIECE_CONTROL = 3, PIECE_USER = 4, PIECE_UNUSED = 5 }; /* as in GGUF */
+enum { MAX_PIECES = 1 << 22, NO_ID = -1 };
+
+struct piece {
+    struct str raw;   /* as files hold it: bytes as letters */
+    struct str bytes; /* what it stands for */
+    int type;         /* 0: a hole, no piece of this id */
+};
+
+struct pair {
+    uint32_t left, right, merged;
+};
+
+struct tokenizer {
+    struct piece *pieces; /* [count] */
+    size_t count, size;   /* size: the highest id in use, plus one */
+    char *arena;          /* all strings */
+    uint32_t *by_text;    /* open addressing, id + 1; of normal pieces by raw text */
+    struct pair *merges;  /* [nmerges] in rank order */
+    struct str *lines;    /* [nmerges] "a b" */
+    size_t nmerges;
+    uint32_t *by_pair; /* open addressing, rank + 1 */
+    size_t text_mask, pair_mask;
+    uint32_t byte_id[256];
+    uint32_t *added; /* ids of control and user pieces, longest text first */
+    size_t nadded;
+    unsigned char added_first[256]; /* 1: an added token begins with this byte */
+    uint32_t eog[16];
+    size_t neog; /* eog[0] is the file's eos where has_eos */
+    bool has_eos;
+    char *template; /* the chat template, or NULL */
+};
+
+/* What every source is brought to. Strings are borrowed until tokenizer_build returns. */
+struct vocabulary {
+    const char *path;   /* for messages */
+    struct str *pieces; /* [count]; p NULL: a hole */
+    int *types;         /* [count], of enum PIECE_*; 0 for a hole */
+    size_t count;
+    const struct str *merges; /* [nmerges] "a b" */
+    size_t nmerges;
+    uint32_t eog[16];
+    size_t neog;
+    struct str template; /* p NULL: the source has none */
+};
+
+int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct err *err);
+
+/* Rank of merging two pieces; false if they do not merge. */
+bool tokenizer_rank(const struct tokenizer *t, uint32_t left, uint32_t right, uint32_t *rank);
+
+#endif

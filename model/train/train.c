@@ -1,0 +1,299 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "kernels/sys/os.h"
+#include "model/train/train_internal.h"
+
+enum { LAYER_TENSORS = 12, ALIGN = 16, EMBEDDING_GAIN = 3 };
+
+static size_t most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+static int check_config(const struct train *t, struct err *err)
+{
+    const struct model_config *c = &t->c;
+    const struct {
+        const char *name;
+        size_t value;
+    } sizes[] = {
+        { "hidden", c->hidden },
+        { "head_dim", c->head_dim },
+        { "ffn", c->ffn },
+        { "vocab", c->vocab },
+    };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        if (!sizes[i].value || sizes[i].value % PANEL || sizes[i].value > 1 << 20)
+            return err_set(err, ERR_ARG, "train: %s: expected a multiple of 16, found %zu",
+                           sizes[i].name, sizes[i].value);
+    if (!c->tied)
+        return err_set(err, ERR_ARG, "train: expected a tied head, found a separate one");
+    if (!c->layers || c->layers > 1024 || !c->kv_heads || c->heads > 1024 ||
+        c->heads % c->kv_heads || !c->heads)
+        return err_set(err, ERR_ARG, "train: %zu layers of %zu heads on %zu key heads", c->layers,
+                       c->heads, c->kv_heads);
+    if (!t->doc || t->doc > t->tokens || t->tokens > 1 << 20)
+        return err_set(err, ERR_ARG, "train: documents of %zu tokens in batches of %zu", t->doc,
+                       t->tokens);
+    return OK;
+}
+
+/* The next tensor: its place in the flat arrays. */
+static size_t place(struct train *t, const char *name, size_t layer, size_t rows, size_t cols)
+{
+    struct train_tensor *x = &t->tensors[t->ntensors++];
+    if (layer == SIZE_MAX)
+        snprintf(x->name, sizeof(x->name), "%s", name);
+    else
+        snprintf(x->name, sizeof(x->name), "blk.%zu.%s", layer, name);
+    x->rows = rows;
+    x->cols = cols;
+    size_t at = t->params;
+    t->params += rows * cols;
+    return at;
+}
+
+static void lay_out(struct train *t)
+{
+    size_t h = t->c.hidden, f = t->c.ffn;
+    place(t, "token_embd.weight", SIZE_MAX, t->c.vocab, h);
+    for (size_t i = 0; i < t->c.layers; i++) {
+        struct train_layer *l = &t->layers[i];
+        l->norm1 = place(t, "attn_norm.weight", i, 1, h);
+        l->qkv = place(t, "attn_q.weight", i, t->q, h);
+        place(t, "attn_k.weight", i, t->kv, h);
+        place(t, "attn_v.weight", i, t->kv, h);
+        l->bias = place(t, "attn_q.bias", i, 1, t->q);
+        place(t, "attn_k.bias", i, 1, t->kv);
+        place(t, "attn_v.bias", i, 1, t->kv);
+        l->o = place(t, "attn_output.weight", i, h, t->q);
+        l->norm2 = place(t, "ffn_norm.weight", i, 1, h);
+        l->gu = place(t, "ffn_gate.weight", i, f, h);
+        place(t, "ffn_up.weight", i, f, h);
+        l->down = place(t, "ffn_down.weight", i, h, f);
+    }
+    t->final_norm = place(t, "output_norm.weight", SIZE_MAX, 1, h);
+}
+
+/* Take n floats of the arena; with no arena yet, only count. */
+static float *take(struct train *t, size_t n)
+{
+    float *p = t->arena ? t->arena + t->arena_floats : NULL;
+    t->arena_floats += (n + ALIGN - 1) / ALIGN * ALIGN;
+    return p;
+}
+
+static void take_layer(struct train *t, struct train_layer *l)
+{
+    size_t n = t->tokens, h = t->c.hidden, f = t->c.ffn;
+    l->x0 = take(t, n * h);
+    l->n1 = take(t, n * h);
+    l->qkv_out = take(t, n * t->qkv);
+    l->att = take(t, n * t->q);
+    l->x1 = take(t, n * h);
+    l->n2 = take(t, n * h);
+    l->gu_out = take(t, n * 2 * f);
+    l->act = take(t, n * f);
+    l->p = take(t, t->c.heads * n * ((t->doc + PANEL - 1) / PANEL * PANEL));
+    l->d_qkv = take(t, t->qkv * n);
+    l->d_o = take(t, h * n);
+    l->d_gu = take(t, 2 * f * n);
+    l->d_down = take(t, h * n);
+    l->g_norm1 = take(t, t->shards_max * h);
+    l->g_bias = take(t, t->shards_max * t->qkv);
+    l->g_norm2 = take(t, t->shards_max * h);
+}
+
+static void take_all(struct train *t)
+{
+    size_t n = t->tokens, h = t->c.hidden, rows = TRAIN_SHARD + t->doc;
+    t->arena_floats = 0;
+    t->value = take(t, t->params);
+    t->grad = take(t, t->params);
+    t->m = take(t, t->params);
+    t->v = take(t, t->params);
+    t->packed = take(t, t->params);
+    t->packed_t = take(t, t->params);
+    t->cos = take(t, t->doc * t->c.head_dim / 2);
+    t->sin = take(t, t->doc * t->c.head_dim / 2);
+    t->nsin = take(t, t->doc * t->c.head_dim / 2);
+    for (size_t i = 0; i < t->c.layers; i++)
+        take_layer(t, &t->layers[i]);
+    t->x_last = take(t, n * h);
+    t->xh = take(t, n * h);
+    t->d_logits = take(t, t->c.vocab * n);
+    t->d_emb = take(t, n * h);
+    t->g_final = take(t, t->shards_max * h);
+    for (size_t i = 0; i < pool_threads(t->pool); i++) {
+        struct train_scratch *z = &t->scratch[i];
+        z->dx = take(t, rows * h);
+        z->dn = take(t, rows * h);
+        z->wide = take(t, rows * most(most(2 * t->c.ffn, t->qkv), t->c.vocab));
+        z->small = take(t, rows * most(t->c.ffn, t->q));
+        z->att = take(t, most(train_attn_scratch(t), n * PANEL)); /* or one strip of a batch */
+    }
+}
+
+static void list_matrices(struct train *t)
+{
+    size_t h = t->c.hidden, f = t->c.ffn;
+    struct train_matrix *m = t->matrices;
+    *m++ = (struct train_matrix){ 0, t->c.vocab, h, t->xh, t->d_logits, true };
+    for (size_t i = 0; i < t->c.layers; i++) {
+        const struct train_layer *l = &t->layers[i];
+        *m++ = (struct train_matrix){ l->qkv, t->qkv, h, l->n1, l->d_qkv, false };
+        *m++ = (struct train_matrix){ l->o, h, t->q, l->att, l->d_o, false };
+        *m++ = (struct train_matrix){ l->gu, 2 * f, h, l->n2, l->d_gu, false };
+        *m++ = (struct train_matrix){ l->down, h, f, l->act, l->d_down, false };
+    }
+}
+
+static void fill_tables(struct train *t)
+{
+    size_t half = t->c.head_dim / 2, at = 0;
+    for (size_t pos = 0; pos < t->doc; pos++)
+        for (size_t i = 0; i < half; i++, at++) {
+            double freq = pow_f64((double)t->c.rope_theta, -(double)i / (double)half), s, c;
+            sincos_f64(&s, &c, (double)pos * freq);
+            t->cos[at] = (float)c;
+            t->sin[at] = (float)s;
+            t->nsin[at] = -(float)s;
+        }
+    double sqrt_hd = pow_f64((double)t->c.head_dim, 0.5);
+    t->scale = (float)(1.0 / sqrt_hd);
+}
+
+/* Normal random numbers by Box and Muller; u is never 0. */
+static void fill_normal(float *x, size_t n, double deviation, uint64_t key)
+{
+    for (size_t i = 0; i < n; i++) {
+        double u = 1.0 - rand_unit(key, 2 * i), s, c;
+        sincos_f64(&s, &c, 6.283185307179586 * rand_unit(key, 2 * i + 1));
+        x[i] = (float)(deviation * pow_f64(-2 * log_f64(u) + 0x1p-60, 0.5) * c);
+    }
+}
+
+static void fill_weights(struct train *t, uint64_t seed)
+{
+    float *value = t->value;
+    for (size_t i = 0; i < t->ntensors; i++) {
+        struct train_tensor *x = &t->tensors[i];
+        size_t n = x->rows * x->cols;
+        x->value = value;
+        x->grad = t->grad + (value - t->value);
+        x->m = t->m + (value - t->value);
+        x->v = t->v + (value - t->value);
+        value += n;
+        bool sums = strstr(x->name, "attn_output") || strstr(x->name, "ffn_down");
+        double deviation = pow_f64((double)x->cols, -0.5);
+        if (sums)
+            deviation *= pow_f64(2 * (double)t->c.layers, -0.5);
+        if (i == 0)
+            deviation *= EMBEDDING_GAIN;
+        if (x->rows > 1)
+            fill_normal(x->value, n, deviation, rand_u64(seed, i));
+        else
+            for (size_t j = 0; j < n; j++)
+                x->value[j] = strstr(x->name, "norm") ? 1.0f : 0.0f;
+    }
+}
+
+static int allocate(struct train *t)
+{
+    t->layers = calloc(t->c.layers, sizeof(*t->layers));
+    t->tensors = calloc(t->c.layers * LAYER_TENSORS + 2, sizeof(*t->tensors));
+    t->matrices = calloc(t->c.layers * 4 + 1, sizeof(*t->matrices));
+    t->shards = calloc(t->shards_max, sizeof(*t->shards));
+    t->scratch = calloc(pool_threads(t->pool), sizeof(*t->scratch));
+    if (!t->layers || !t->tensors || !t->matrices || !t->shards || !t->scratch)
+        return ERR_NOMEM;
+    lay_out(t);
+    t->norms = calloc(t->params / 4096 + 1, sizeof(*t->norms));
+    take_all(t);
+    size_t floats = t->arena_floats;
+    t->arena = t->norms ? os_alloc(floats * sizeof(float)) : NULL;
+    if (!t->arena)
+        return ERR_NOMEM;
+    take_all(t);
+    return OK;
+}
+
+int train_open(struct train **out, const struct model_config *c, const struct kernels *k,
+               struct pool *pool, size_t tokens, size_t doc, uint64_t seed, struct err *err)
+{
+    *out = NULL;
+    struct train *t = calloc(1, sizeof(*t));
+    if (!t)
+        return err_set(err, ERR_NOMEM, "train: out of memory");
+    t->c = *c;
+    t->k = k;
+    t->pool = pool;
+    t->tokens = tokens;
+    t->doc = doc;
+    t->shards_max = tokens / TRAIN_SHARD + 1;
+    t->q = c->heads * c->head_dim;
+    t->kv = c->kv_heads * c->head_dim;
+    t->qkv = t->q + 2 * t->kv;
+    t->nmatrices = 4 * c->layers + 1;
+    int rc = check_config(t, err);
+    if (!rc && allocate(t))
+        rc = err_set(err, ERR_NOMEM, "train: out of memory");
+    if (rc) {
+        train_close(t);
+        return rc;
+    }
+    list_matrices(t);
+    fill_tables(t);
+    fill_weights(t, seed);
+    *out = t;
+    return OK;
+}
+
+void train_close(struct train *t)
+{
+    if (!t)
+        return;
+    if (t->arena)
+        os_free(t->arena, t->arena_floats * sizeof(float));
+    free(t->norms);
+    free(t->scratch);
+    free(t->shards);
+    free(t->matrices);
+    free(t->tensors);
+    free(t->layers);
+    free(t);
+}
+
+const struct model_config *train_config(const struct train *t)
+{
+    return &t->c;
+}
+
+size_t train_params(const struct train *t)
+{
+    return t->params;
+}
+
+size_t train_ntensors(const struct train *t)
+{
+    return t->ntensors;
+}
+
+const struct train_tensor *train_tensor(const struct train *t, size_t i)
+{
+    return &t->tensors[i];
+}
+
+size_t train_steps(const struct train *t)
+{
+    return t->steps;
+}
+
+void train_set_steps(struct train *t, size_t steps)
+{
+    t->steps = steps;
+}

@@ -1,0 +1,264 @@
+#include "net/answers/answers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/answers/prefix_key.h"
+#include "net/answers/memo.h"
+#include "net/answers/record.h"
+#include "net/answers/store.h"
+
+enum { MEMO = 65536 };
+
+struct caches {
+    pthread_mutex_t mutex;
+    struct memo *memo;
+    struct store *store;            /* NULL: none */
+    struct record *record, *replay; /* one at most, or NULL */
+    uint64_t tokenizer;
+    size_t vocab;
+    char *model, *api; /* NULL: not told yet; nothing is found or kept */
+    struct key print;
+};
+
+static int open_parts(struct caches *c, const struct caches_options *o, struct err *err)
+{
+    if (o->replay && (o->record || o->store))
+        return err_set(err, ERR_ARG, "a replay answers from %s alone: neither store nor recording",
+                       o->replay);
+    int rc = memo_open(&c->memo, o->memo ? o->memo : MEMO, err);
+    if (rc == OK && o->store)
+        rc = store_open(&c->store, o->store, o->store_limit, err);
+    if (rc == OK && o->record)
+        rc = record_create(&c->record, o->record, err);
+    if (rc == OK && o->replay)
+        rc = record_open(&c->replay, o->replay, o->tokenizer, err);
+    return rc == OK && c->replay ? caches_server(c, NULL, NULL, err) : rc;
+}
+
+int caches_open(struct caches **out, const struct caches_options *o, struct err *err)
+{
+    *out = NULL;
+    struct caches *c = calloc(1, sizeof(*c));
+    if (!c)
+        return err_set(err, ERR_NOMEM, "caches: out of memory");
+    if (pthread_mutex_init(&c->mutex, NULL)) {
+        free(c);
+        return err_set(err, ERR_NOMEM, "caches: no lock to be had");
+    }
+    c->tokenizer = o->tokenizer;
+    c->vocab = o->vocab;
+    int rc = open_parts(c, o, err);
+    if (rc != OK) {
+        caches_close(c, NULL);
+        return rc;
+    }
+    *out = c;
+    return OK;
+}
+
+int caches_close(struct caches *c, struct err *err)
+{
+    if (!c)
+        return OK;
+    int rc = record_close(c->record, err);
+    record_close(c->replay, NULL);
+    store_close(c->store);
+    memo_close(c->memo);
+    pthread_mutex_destroy(&c->mutex);
+    free(c->model);
+    free(c->api);
+    free(c);
+    return rc;
+}
+
+static char *copy(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *p = malloc(n);
+    if (p)
+        memcpy(p, s, n);
+    return p;
+}
+
+static int set_server(struct caches *c, const char *model, const char *api, struct err *err)
+{
+    const char *had = c->replay ? record_model(c->replay) : c->model;
+    if (had && model && strcmp(had, model) != 0)
+        return err_set(err, c->replay ? ERR_FORMAT : ERR_REMOTE,
+                       "answers are kept of the model %s, found %s", had, model);
+    if (c->model)
+        return OK;
+    if (c->replay) {
+        model = record_model(c->replay);
+        api = record_api(c->replay);
+    }
+    if (c->record) {
+        int rc = record_server(c->record, model, api, c->tokenizer, err);
+        if (rc != OK)
+            return rc;
+    }
+    char *m = copy(model), *a = copy(api);
+    if (!m || !a) {
+        free(m);
+        free(a);
+        return err_set(err, ERR_NOMEM, "caches: out of memory");
+    }
+    c->print = key_print(m, c->tokenizer);
+    c->model = m;
+    c->api = a;
+    return OK;
+}
+
+int caches_server(struct caches *c, const char *model, const char *api, struct err *err)
+{
+    pthread_mutex_lock(&c->mutex);
+    int rc = set_server(c, model, api, err);
+    pthread_mutex_unlock(&c->mutex);
+    return rc;
+}
+
+bool caches_replays(const struct caches *c)
+{
+    return c->replay != NULL;
+}
+
+const char *caches_model(const struct caches *c)
+{
+    return c->model;
+}
+
+const char *caches_api(const struct caches *c)
+{
+    return c->api;
+}
+
+static void record(struct caches *c, const uint32_t *ids, size_t n, const struct record_answer *a)
+{
+    if (c->record) /* which keeps in mind what fails, for its end */
+        record_put(c->record, ids, n, a, NULL);
+}
+
+static enum caches_from look(struct caches *c, const struct key *k, const uint32_t *ids, size_t n,
+                             uint32_t *id)
+{
+    struct record_answer a;
+    if (memo_get(c->memo, k, id))
+        return CACHES_MEMO;
+    if (c->store && store_get(c->store, k, id) && *id < c->vocab)
+        return CACHES_STORE;
+    if (!c->replay || !record_get(c->replay, ids, n, &a) || a.from == RECORD_CALL || a.fault ||
+        a.id >= c->vocab)
+        return CACHES_NONE;
+    *id = a.id;
+    return a.from == RECORD_MEMO ? CACHES_MEMO : CACHES_STORE;
+}
+
+/* An answer that is used is kept where the next one will look. */
+static void keep(struct caches *c, const struct key *k, const uint32_t *ids, size_t n, uint32_t id,
+                 enum caches_from from)
+{
+    if (c->replay || from == CACHES_NONE)
+        return;
+    if (from == CACHES_STORE)
+        memo_put(c->memo, k, id);
+    else if (c->store) /* a further token of a reply, wanted for the first time */
+        store_put(c->store, k, id);
+    record(c, ids, n,
+           &(struct record_answer){ .from = from == CACHES_MEMO ? RECORD_MEMO : RECORD_STORE,
+                                    .id = id });
+}
+
+static enum caches_from find(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id,
+                             bool used)
+{
+    enum caches_from from = CACHES_NONE;
+    uint32_t found = 0;
+    pthread_mutex_lock(&c->mutex);
+    if (c->model) {
+        struct key k = key_prefix(&c->print, ids, n);
+        from = look(c, &k, ids, n, &found);
+        if (used)
+            keep(c, &k, ids, n, found, from);
+    }
+    pthread_mutex_unlock(&c->mutex);
+    if (from != CACHES_NONE)
+        *id = found;
+    return from;
+}
+
+enum caches_from caches_peek(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    return find(c, ids, n, id, false);
+}
+
+enum caches_from caches_get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    return find(c, ids, n, id, true);
+}
+
+int caches_call(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
+{
+    struct record_answer a;
+    int rc = OK;
+    if (!c->replay)
+        return err_set(err, ERR_ARG, "there is no replay");
+    pthread_mutex_lock(&c->mutex);
+    if (!record_get(c->replay, ids, n, &a))
+        rc = record_miss(c->replay, ids, n, err);
+    else if (a.fault)
+        rc = err_set(err, a.fault, "replay: %s", a.message);
+    else if (a.id >= c->vocab)
+        rc = err_set(err, ERR_NET, "replay: token id: expected below %zu, found %u", c->vocab,
+                     (unsigned)a.id);
+    else
+        *id = a.id;
+    pthread_mutex_unlock(&c->mutex);
+    return rc;
+}
+
+void caches_put(struct caches *c, const uint32_t *ids, size_t n, uint32_t id)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (c->model) {
+        struct key k = key_prefix(&c->print, ids, n);
+        memo_put(c->memo, &k, id);
+        if (c->store)
+            store_put(c->store, &k, id);
+        record(c, ids, n, &(struct record_answer){ .from = RECORD_CALL, .id = id });
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void caches_extra(struct caches *c, const uint32_t *ids, size_t n, uint32_t id)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (c->model) {
+        struct key k = key_prefix(&c->print, ids, n);
+        memo_put(c->memo, &k, id);
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, const char *why)
+{
+    if (code != ERR_NET && code != ERR_REMOTE && code != ERR_TEXT)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    if (c->model)
+        record(c, ids, n,
+               &(struct record_answer){ .from = RECORD_CALL, .fault = code, .message = why });
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool caches_note(struct caches *c, struct err *note)
+{
+    pthread_mutex_lock(&c->mutex);
+    bool told = (c->store && store_note(c->store, note)) ||
+                (c->record && record_note(c->record, note)) ||
+                (c->replay && record_note(c->replay, note));
+    pthread_mutex_unlock(&c->mutex);
+    return told;
+}

@@ -1,0 +1,26 @@
+/* memo.h - prefix -> token, in memory, bounded: the oldest answer makes room for the newest.
+ *
+ * One thread at a time. What it holds depends on the order of memo_put alone. */
+#ifndef NET_ANSWERS_MEMO_H
+#define NET_ANSWERS_MEMO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/answers/prefix_key.h"
+
+struct err;
+struct memo;
+
+/* Room for max answers (1 to 2^24), about 32 bytes each, all of it taken at once. ERR_ARG,
+ * ERR_NOMEM. */
+int memo_open(struct memo **out, size_t max, struct err *err);
+void memo_close(struct memo *m);
+
+bool memo_get(const struct memo *m, const struct key *k, uint32_t *id);
+/* A second answer to the same prefix replaces the first, which does not make it younger. */
+void memo_put(struct memo *m, const struct key *k, uint32_t id);
+size_t memo_size(const struct memo *m);
+
+#endif

@@ -1,0 +1,133 @@
+#include "net/answers/prefix_key.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/os.h"
+
+struct sip {
+    uint64_t v[4];
+};
+
+static uint64_t rotl(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
+}
+
+static void rounds(struct sip *s, int n)
+{
+    uint64_t *v = s->v;
+    while (n--) {
+        v[0] += v[1];
+        v[2] += v[3];
+        v[1] = rotl(v[1], 13) ^ v[0];
+        v[3] = rotl(v[3], 16) ^ v[2];
+        v[0] = rotl(v[0], 32);
+        v[2] += v[1];
+        v[0] += v[3];
+        v[1] = rotl(v[1], 17) ^ v[2];
+        v[3] = rotl(v[3], 21) ^ v[0];
+        v[2] = rotl(v[2], 32);
+    }
+}
+
+static void begin(struct sip *s, const struct key *k)
+{
+    s->v[0] = k->lo ^ UINT64_C(0x736f6d6570736575); /* "somepseudorandomlygeneratedbytes" */
+    s->v[1] = k->hi ^ UINT64_C(0x646f72616e646f6d) ^ 0xee;
+    s->v[2] = k->lo ^ UINT64_C(0x6c7967656e657261);
+    s->v[3] = k->hi ^ UINT64_C(0x7465646279746573);
+}
+
+static void word(struct sip *s, uint64_t m)
+{
+    s->v[3] ^= m;
+    rounds(s, 2);
+    s->v[0] ^= m;
+}
+
+/* rest: the bytes after the last whole word; bytes: the length of all. */
+static struct key end(struct sip *s, uint64_t rest, size_t bytes)
+{
+    struct key out;
+    word(s, (uint64_t)(bytes & 0xff) << 56 | rest);
+    s->v[2] ^= 0xee;
+    rounds(s, 4);
+    out.lo = s->v[0] ^ s->v[1] ^ s->v[2] ^ s->v[3];
+    s->v[1] ^= 0xdd;
+    rounds(s, 4);
+    out.hi = s->v[0] ^ s->v[1] ^ s->v[2] ^ s->v[3];
+    return out;
+}
+
+struct key key_print(const char *model, uint64_t tokenizer)
+{
+    const struct key k = { tokenizer, UINT64_C(0x6d697a7a6c653031) }; /* "mizzle01" */
+    struct sip s;
+    size_t n = strlen(model);
+    uint64_t m = 0;
+    begin(&s, &k);
+    for (size_t i = 0; i < n; i++) {
+        m |= (uint64_t)(unsigned char)model[i] << (i % 8 * 8);
+        if (i % 8 == 7) {
+            word(&s, m);
+            m = 0;
+        }
+    }
+    return end(&s, m, n);
+}
+
+struct key key_prefix(const struct key *print, const uint32_t *ids, size_t n)
+{
+    struct sip s;
+    begin(&s, print);
+    for (size_t i = 0; i + 1 < n; i += 2)
+        word(&s, ids[i] | (uint64_t)ids[i + 1] << 32);
+    return end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* of which 8 bits are used */
+}
+
+struct key key_seed(void)
+{
+    struct key seed = { os_now_ns(), (uint64_t)getpid() };
+    seed.lo ^= (uint64_t)(uintptr_t)&seed << 32;
+    return seed;
+}
+
+uint64_t key_mix(const struct key *seed, const struct key *k)
+{
+    struct sip s;
+    begin(&s, seed);
+    word(&s, k->lo);
+    word(&s, k->hi);
+    return end(&s, 0, sizeof(*k)).lo;
+}
+
+bool key_same(const struct key *a, const struct key *b)
+{
+    return a->lo == b->lo && a->hi == b->hi;
+}
+
+void key_text(char out[KEY_TEXT], const struct key *k)
+{
+    for (unsigned i = 0; i < 32; i++) {
+        uint64_t half = i < 16 ? k->hi : k->lo;
+        out[i] = "0123456789abcdef"[half >> (60 - i % 16 * 4) & 15];
+    }
+    out[32] = 0;
+}
+
+bool key_parse(struct key *out, const char *text, size_t n)
+{
+    uint64_t half[2] = { 0, 0 };
+    if (n != 32)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        char c = text[i];
+        bool digit = c >= '0' && c <= '9', letter = c >= 'a' && c <= 'f';
+        if (!digit && !letter)
+            return false;
+        half[i / 16] = half[i / 16] << 4 | (uint64_t)(digit ? c - '0' : c - 'a' + 10);
+    }
+    *out = (struct key){ .lo = half[1], .hi = half[0] };
+    return true;
+}

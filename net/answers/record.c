@@ -1,0 +1,377 @@
+#include "net/answers/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/json_input.h"
+#include "net/answers/record_internal.h"
+
+enum { STRING = 2048 };
+
+const char *const record_from_names[3] = { "call", "memo", "store" };
+const struct record_fault record_faults[3] = { { "net", ERR_NET },
+                                               { "remote", ERR_REMOTE },
+                                               { "text", ERR_TEXT } };
+const char record_begin[] = "{\"mizzle_record\":";
+
+void record_crc(char out[9], const char *p, size_t n)
+{
+    uint32_t crc = (uint32_t)crc32(0, (const unsigned char *)p, (unsigned)n);
+    for (unsigned i = 0; i < 8; i++)
+        out[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
+    out[8] = 0;
+}
+
+static char *copy(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *p = malloc(n);
+    if (p)
+        memcpy(p, s, n);
+    return p;
+}
+
+static size_t slot_of(const struct record *r, const struct key *k)
+{
+    size_t i = (size_t)key_mix(&r->seed, k) & r->mask;
+    while (r->slots[i] && !key_same(&r->at[r->slots[i] - 1].key, k))
+        i = (i + 1) & r->mask;
+    return i;
+}
+
+struct record_entry *record_find(const struct record *r, const struct key *k)
+{
+    size_t i = r->slots ? r->slots[slot_of(r, k)] : 0;
+    return i ? &r->at[i - 1] : NULL;
+}
+
+/* Room for one more entry, with half of the slots free. */
+static bool make_room(struct record *r)
+{
+    size_t cap = r->cap ? 2 * r->cap : 64, bytes;
+    if (r->n < r->cap)
+        return true;
+    if (cap >= UINT32_MAX || !size_mul(&bytes, cap, sizeof(*r->at)))
+        return false;
+    struct record_entry *at = realloc(r->at, bytes);
+    if (!at)
+        return false;
+    r->at = at;
+    uint32_t *slots = calloc(2 * cap, sizeof(*slots));
+    if (!slots)
+        return false;
+    free(r->slots);
+    r->slots = slots;
+    r->mask = 2 * cap - 1;
+    r->cap = cap;
+    for (size_t i = 0; i < r->n; i++)
+        slots[slot_of(r, &r->at[i].key)] = (uint32_t)i + 1;
+    return true;
+}
+
+bool record_keep(struct record *r, const struct record_entry *e)
+{
+    struct record_entry *old = record_find(r, &e->key);
+    if (old) {
+        free(old->message);
+        *old = *e;
+        return true;
+    }
+    if (!make_room(r))
+        return false;
+    r->slots[slot_of(r, &e->key)] = (uint32_t)r->n + 1;
+    r->at[r->n++] = *e;
+    return true;
+}
+
+int record_name(struct record *r, const char *model, const char *api, uint64_t tokenizer,
+                struct err *err)
+{
+    char *m = copy(model), *a = copy(api);
+    if (!m || !a) {
+        free(m);
+        free(a);
+        return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);
+    }
+    r->model = m;
+    r->api = a;
+    r->tokenizer = tokenizer;
+    r->print = key_print(model, tokenizer);
+    return OK;
+}
+
+static int no_memory(const struct record *r, struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "%s: out of memory: the recording is incomplete", r->path);
+}
+
+/* r->line gets its checksum and goes to the file whole, or not at all. */
+static int append_line(struct record *r, struct err *err)
+{
+    char crc[9];
+    ssize_t k;
+    record_crc(crc, r->line.p, r->line.n);
+    if (!buf_str(&r->line, ",\"crc\":\"") || !buf_str(&r->line, crc) || !buf_str(&r->line, "\"}\n"))
+        return no_memory(r, err);
+    off_t size = lseek(r->fd, 0, SEEK_END);
+    do
+        k = write(r->fd, r->line.p, r->line.n);
+    while (k < 0 && errno == EINTR);
+    if (size >= 0 && k >= 0 && (size_t)k == r->line.n)
+        return OK;
+    int why = k < 0 ? errno : ENOSPC;
+    if (k > 0 && size >= 0 && ftruncate(r->fd, size))
+        why = errno;
+    return err_set(err, ERR_IO, "%s: cannot write: %s: the recording is incomplete", r->path,
+                   strerror(why));
+}
+
+/* Append text as a JSON string; jsonin_line has left nothing to escape but these two. */
+static bool add_string(struct buf *b, const char *text)
+{
+    char clean[STRING];
+    jsonin_line(clean, sizeof(clean), text, strlen(text));
+    bool ok = buf_str(b, "\"");
+    for (const char *c = clean; ok && *c; c++)
+        ok = ((*c != '"' && *c != '\\') || buf_str(b, "\\")) && buf_add(b, c, 1);
+    return ok && buf_str(b, "\"");
+}
+
+static bool add_number(struct buf *b, const char *name, uint64_t v)
+{
+    char text[64];
+    int n = snprintf(text, sizeof(text), "%s%llu", name, (unsigned long long)v);
+    return buf_add(b, text, (size_t)n);
+}
+
+static int open_file(struct record *r, const char *path, bool writes, struct err *err)
+{
+    const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; /* a FIFO would wait for its other end */
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    uint64_t whole, size;
+    r->path = copy(path);
+    if (!r->path)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int fd = open(path, writes ? O_RDWR | O_APPEND | O_CREAT | flags : O_RDONLY | flags, 0600);
+    if (fd < 0)
+        return err_set(err, errno == EISDIR ? ERR_ARG : ERR_IO, "%s: %s", path, strerror(errno));
+    r->fd = fd;
+    if (writes && fcntl(fd, F_SETLK, &l))
+        return err_set(err, ERR_IO, "%s: %s", path,
+                       errno == EACCES || errno == EAGAIN ? "another process records there"
+                                                          : strerror(errno));
+    int rc = record_read(r, fd, &whole, &size, err);
+    if (rc != OK)
+        return rc;
+    r->torn = (size_t)(size - whole);
+    if (!writes && !r->model)
+        return err_set(err, ERR_FORMAT, "%s: expected a recording, found %s", path,
+                       size ? "a torn first line" : "an empty file");
+    if (writes && r->torn && ftruncate(fd, (off_t)whole))
+        return err_set(err, ERR_IO, "%s: a torn line cannot be cut off: %s", path, strerror(errno));
+    return OK;
+}
+
+static int open_record(struct record **out, const char *path, bool writes, struct err *err)
+{
+    *out = NULL;
+    struct record *r = calloc(1, sizeof(*r));
+    if (!r)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    r->fd = -1;
+    r->seed = key_seed();
+    int rc = open_file(r, path, writes, err);
+    if (rc != OK) {
+        record_close(r, NULL);
+        return rc;
+    }
+    *out = r;
+    return OK;
+}
+
+int record_create(struct record **out, const char *path, struct err *err)
+{
+    return open_record(out, path, true, err);
+}
+
+static int check_server(const struct record *r, const char *model, const char *api,
+                        uint64_t tokenizer, struct err *err)
+{
+    if (strcmp(r->model, model) != 0)
+        return err_set(err, ERR_FORMAT, "%s: model: expected %s, found %s", r->path, model,
+                       r->model);
+    if (strcmp(r->api, api) != 0)
+        return err_set(err, ERR_FORMAT, "%s: api: expected %s, found %s", r->path, api, r->api);
+    if (r->tokenizer != tokenizer)
+        return err_set(err, ERR_FORMAT, "%s: tokenizer: expected %016llx, found %016llx", r->path,
+                       (unsigned long long)tokenizer, (unsigned long long)r->tokenizer);
+    return OK;
+}
+
+/* After a failure, which is in r->why, nothing more is written. */
+static int broken(struct record *r, int rc, struct err *err)
+{
+    r->broken = rc != OK;
+    return rc == OK ? OK : err_set(err, rc, "%s", r->why.msg);
+}
+
+int record_server(struct record *r, const char *name, const char *api, uint64_t tokenizer,
+                  struct err *err)
+{
+    struct key print = { tokenizer, 0 };
+    char hex[KEY_TEXT], model[STRING]; /* as it can be written, so that it is read as the same */
+    jsonin_line(model, sizeof(model), name, strlen(name));
+    if (r->model)
+        return check_server(r, model, api, tokenizer, err);
+    key_text(hex, &print);
+    r->line.n = 0;
+    if (!buf_str(&r->line, record_begin) || !buf_str(&r->line, "1,\"model\":") ||
+        !add_string(&r->line, model) || !buf_str(&r->line, ",\"api\":") ||
+        !add_string(&r->line, api) || !buf_str(&r->line, ",\"tokenizer\":\"") ||
+        !buf_add(&r->line, hex + 16, 16) || !buf_str(&r->line, "\""))
+        return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);
+    int rc = record_name(r, model, api, tokenizer, err);
+    return rc == OK ? broken(r, append_line(r, &r->why), err) : rc;
+}
+
+int record_open(struct record **out, const char *path, uint64_t tokenizer, struct err *err)
+{
+    int rc = open_record(out, path, false, err);
+    if (rc != OK)
+        return rc;
+    struct record *r = *out;
+    close(r->fd);
+    r->fd = -1;
+    if (r->tokenizer == tokenizer)
+        return OK;
+    rc = check_server(r, r->model, r->api, tokenizer, err);
+    record_close(r, NULL);
+    *out = NULL;
+    return rc;
+}
+
+int record_close(struct record *r, struct err *err)
+{
+    int rc = OK;
+    if (!r)
+        return OK;
+    if (r->broken)
+        rc = err_set(err, ERR_IO, "%s", r->why.msg);
+    else if (r->fd >= 0 && r->model && (fsync(r->fd)) && errno != EINVAL)
+        rc = err_set(err, ERR_IO, "%s: %s", r->path, strerror(errno));
+    if (r->fd >= 0)
+        close(r->fd);
+    for (size_t i = 0; i < r->n; i++)
+        free(r->at[i].message);
+    buf_free(&r->line);
+    free(r->at);
+    free(r->slots);
+    free(r->model);
+    free(r->api);
+    free(r->path);
+    free(r);
+    return rc;
+}
+
+const char *record_model(const struct record *r)
+{
+    return r->model;
+}
+
+const char *record_api(const struct record *r)
+{
+    return r->api;
+}
+
+size_t record_size(const struct record *r)
+{
+    return r->n;
+}
+
+bool record_note(struct record *r, struct err *note)
+{
+    if (!r->torn)
+        return false;
+    err_set(note, OK, "%s: %s %zu bytes of a torn line", r->path,
+            r->fd >= 0 ? "cut off" : "left out", r->torn);
+    r->torn = 0;
+    return true;
+}
+
+bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_answer *out)
+{
+    struct key k = key_prefix(&r->print, ids, n);
+    const struct record_entry *e = r->model ? record_find(r, &k) : NULL;
+    if (e)
+        *out = (struct record_answer){ (enum record_from)e->from, e->fault, e->id, e->message };
+    return e != NULL;
+}
+
+/* The line of an answer, but for its checksum. */
+static bool write_line(struct buf *b, const struct record_entry *e, const uint32_t *ids, size_t n)
+{
+    char hash[KEY_TEXT];
+    size_t last = n < RECORD_LAST ? n : RECORD_LAST;
+    key_text(hash, &e->key);
+    b->n = 0;
+    bool ok = add_number(b, "{\"n\":", n) && buf_str(b, ",\"hash\":\"") && buf_str(b, hash) &&
+              buf_str(b, "\",\"last\":") && buf_ids(b, ids + n - last, last) &&
+              buf_str(b, ",\"from\":\"") && buf_str(b, record_from_names[e->from]);
+    if (!ok || e->fault == OK)
+        return ok && add_number(b, "\",\"id\":", e->id);
+    size_t i = 0;
+    while (record_faults[i].code != e->fault)
+        i++;
+    return buf_str(b, "\",\"fault\":\"") && buf_str(b, record_faults[i].name) &&
+           buf_str(b, "\",\"message\":") && add_string(b, e->message);
+}
+
+int record_put(struct record *r, const uint32_t *ids, size_t n, const struct record_answer *a,
+               struct err *err)
+{
+    char message[RECORD_MESSAGE] = "";
+    struct record_entry e = { .key = key_prefix(&r->print, ids, n),
+                              .id = a->id,
+                              .fault = (signed char)a->fault,
+                              .from = (unsigned char)a->from };
+    if (!r->model || r->fd < 0)
+        return err_set(err, ERR_ARG, "%s: nothing can be recorded yet", r->path);
+    const struct record_entry *old = record_find(r, &e.key);
+    if (r->broken || (old && (a->fault || (!old->fault && old->id == a->id))))
+        return OK;
+    if (a->fault) {
+        const char *why = a->message ? a->message : "";
+        jsonin_line(message, sizeof(message), why, strlen(why));
+        e.message = copy(message);
+    }
+    int rc = OK;
+    if ((a->fault && !e.message) || !write_line(&r->line, &e, ids, n))
+        rc = no_memory(r, &r->why);
+    if (rc == OK)
+        rc = append_line(r, &r->why);
+    if (rc == OK && !record_keep(r, &e))
+        rc = no_memory(r, &r->why);
+    if (rc != OK)
+        free(e.message);
+    return broken(r, rc, err);
+}
+
+int record_miss(const struct record *r, const uint32_t *ids, size_t n, struct err *err)
+{
+    struct key k = key_prefix(&r->print, ids, n);
+    struct buf last = { 0 };
+    char hash[KEY_TEXT];
+    size_t few = n < 4 ? n : 4;
+    key_text(hash, &k);
+    bool ok = buf_ids(&last, ids + n - few, few) && buf_add(&last, "", 1);
+    int rc = err_set(err, ERR_NET, "%s: no answer for a prefix of %zu tokens, hash %s, last ids %s",
+                     r->path, n, hash, ok ? last.p : "unknown");
+    buf_free(&last);
+    return rc;
+}

@@ -1,0 +1,63 @@
+/* record_internal.h - a recording in memory and its reader, for record.c and record_read.c alone.
+ */
+#ifndef NET_ANSWERS_RECORD_INTERNAL_H
+#define NET_ANSWERS_RECORD_INTERNAL_H
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/answers/record.h"
+
+enum {
+    RECORD_LAST = 8,     /* last ids of a prefix that are written down */
+    RECORD_LINE = 8192,  /* longest line in bytes */
+    RECORD_MESSAGE = 240 /* longest message of a fault */
+};
+
+struct record_entry {
+    struct key key;
+    uint32_t id;
+    signed char fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
+    unsigned char from;
+    char *message; /* of a fault */
+};
+
+struct record {
+    char *path;
+    int fd;      /* -1: to read only */
+    bool broken; /* a write failed, and why says how */
+    struct err why;
+    struct key print;
+    char *model, *api; /* NULL: not known yet */
+    uint64_t tokenizer;
+    struct record_entry *at; /* [n] */
+    size_t n, cap;
+    uint32_t *slots; /* [mask + 1]: index into at, plus 1; 0: free */
+    size_t mask;
+    struct key seed;
+    size_t torn; /* bytes of a torn line, not told yet */
+    struct buf line;
+};
+
+extern const char *const record_from_names[3];
+extern const struct record_fault {
+    const char *name;
+    int code;
+} record_faults[3];
+extern const char record_begin[]; /* how every recording begins */
+
+/* The entry of k, or NULL. */
+struct record_entry *record_find(const struct record *r, const struct key *k);
+/* Put e in, or in the place of the one with its key; takes e->message. False: no memory, and
+ * e->message is the caller's. */
+bool record_keep(struct record *r, const struct record_entry *e);
+/* Of which server: sets model, api, tokenizer, print. */
+int record_name(struct record *r, const char *model, const char *api, uint64_t tokenizer,
+                struct err *err);
+/* CRC-32 as 8 hexadecimal digits, terminated. */
+void record_crc(char out[9], const char *p, size_t n);
+
+/* Read the file behind fd, all whole lines of it; *whole is their length in bytes, *size that of
+ * the file. */
+int record_read(struct record *r, int fd, uint64_t *whole, uint64_t *size, struct err *err);
+
+#endif

@@ -1,0 +1,406 @@
+#include "net/answers/store.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/answers/store_file.h"
+
+enum {
+    WAITING = STORE_FILE_BATCH,
+    PATIENCE_MS = 50,
+    CLOSING_MS = 1000,
+    OFTEN = 64,
+    FIRST_SLOTS = 1024
+};
+
+/* Where a record is: a hash of its key, and its number from base on, plus 1; 0: free. */
+struct slot {
+    uint32_t tag, record;
+};
+
+struct store {
+    pthread_mutex_t mutex;
+    struct store_file file;
+    uint64_t limit;
+    struct key seed; /* of the tags: a file cannot be made so that they collide */
+    uint64_t base;   /* the first record that the index knows */
+    uint64_t loaded; /* records read so far; those before base are not used */
+    struct slot *slots;
+    size_t mask, used; /* slots - 1; different keys */
+    struct store_record waiting[WAITING];
+    size_t nwaiting;
+    bool patient; /* the lock was not held too long last time */
+    bool full;    /* compaction failed: nothing more is written */
+    /* For store_note. */
+    size_t torn, damaged, lost;
+    bool read_only;
+    struct err trouble; /* the latest, told once */
+    bool troubled;      /* it is not told yet */
+};
+
+static void lock(struct store *s)
+{
+    pthread_mutex_lock(&s->mutex);
+}
+
+static void unlock(struct store *s)
+{
+    pthread_mutex_unlock(&s->mutex);
+}
+
+static void trouble(struct store *s, const struct err *why)
+{
+    if (strcmp(s->trouble.msg, why->msg) == 0)
+        return;
+    s->trouble = *why;
+    s->troubled = true;
+}
+
+static uint32_t tag_of(const struct store *s, const struct key *k)
+{
+    return (uint32_t)key_mix(&s->seed, k);
+}
+
+static bool record_at(const struct store *s, uint64_t number, struct store_record *r)
+{
+    bool bad;
+    return store_file_read(&s->file, number, r, &bad, 1) == 1 && !bad;
+}
+
+/* The slot of the key, with its record in *r, or the free slot where it would go. There is always a
+ * free one. */
+static size_t find(const struct store *s, const struct key *k, struct store_record *r)
+{
+    uint32_t tag = tag_of(s, k);
+    size_t i = tag & s->mask;
+    for (; s->slots[i].record; i = (i + 1) & s->mask)
+        if (s->slots[i].tag == tag && record_at(s, s->base + s->slots[i].record - 1, r) &&
+            key_same(&r->key, k))
+            break;
+    return i;
+}
+
+/* True where record `number` is what the index knows for its key: no later one answers it anew. */
+static bool is_latest(const struct store *s, const struct key *k, uint64_t number)
+{
+    for (size_t i = tag_of(s, k) & s->mask; s->slots[i].record; i = (i + 1) & s->mask)
+        if (s->base + s->slots[i].record - 1 == number)
+            return true;
+    return false;
+}
+
+/* Twice the slots. They are placed by their tags, so no record need be read. */
+static bool grow(struct store *s)
+{
+    size_t n = s->slots ? 2 * (s->mask + 1) : FIRST_SLOTS;
+    struct slot *more = calloc(n, sizeof(*more));
+    if (!more)
+        return false;
+    for (size_t i = 0; s->slots && i <= s->mask; i++) {
+        size_t to = s->slots[i].tag & (n - 1);
+        if (!s->slots[i].record)
+            continue;
+        while (more[to].record)
+            to = (to + 1) & (n - 1);
+        more[to] = s->slots[i];
+    }
+    free(s->slots);
+    s->slots = more;
+    s->mask = n - 1;
+    return true;
+}
+
+static bool index_record(struct store *s, const struct store_record *r, uint64_t number)
+{
+    struct store_record old;
+    if (4 * (s->used + 1) > 3 * (s->mask + 1) && !grow(s))
+        return false;
+    struct slot *slot = &s->slots[find(s, &r->key, &old)];
+    s->used += slot->record == 0;
+    *slot = (struct slot){ tag_of(s, &r->key), (uint32_t)(number - s->base) + 1 };
+    return true;
+}
+
+/* Forget the index, as the file is another one. */
+static void begin_again(struct store *s)
+{
+    memset(s->slots, 0, (s->mask + 1) * sizeof(*s->slots));
+    s->used = 0;
+    s->loaded = s->base = 0;
+}
+
+/* Read what the file has got since. Of a file far beyond the limit only the end. False where memory
+ * ran out or the file cannot be read, so that the index does not know all. */
+static bool refresh(struct store *s)
+{
+    struct store_record r[STORE_FILE_BATCH];
+    bool bad[STORE_FILE_BATCH];
+    uint64_t total = store_file_records(&s->file), most = s->limit / STORE_RECORD;
+    if (total < s->loaded) { /* cut by a stranger's hand */
+        begin_again(s);
+    }
+    if (!s->loaded && total > most)
+        s->loaded = s->base = total - most;
+    while (s->loaded < total && s->loaded - s->base < UINT32_MAX - 1) {
+        uint64_t left = total - s->loaded;
+        size_t want = left < STORE_FILE_BATCH ? (size_t)left : STORE_FILE_BATCH;
+        size_t n = store_file_read(&s->file, s->loaded, r, bad, want);
+        for (size_t i = 0; i < n; i++, s->loaded++) {
+            if (!bad[i] && !index_record(s, &r[i], s->loaded)) {
+                struct err err;
+                err_set(&err, ERR_NOMEM, "%s: out of memory: not all answers are used",
+                        s->file.path);
+                trouble(s, &err);
+                return false;
+            }
+            s->damaged += bad[i];
+        }
+        if (n < want)
+            return false;
+    }
+    return s->loaded >= total;
+}
+
+/* With the file's lock: copy the youngest different answers, at most `room` of them, to made. */
+static int copy_youngest(struct store *s, struct store_file *made, uint64_t room, struct err *err)
+{
+    struct store_record r[STORE_FILE_BATCH], keep[STORE_FILE_BATCH];
+    bool bad[STORE_FILE_BATCH];
+    /* The index holds each key once: what is to go are the oldest of them, in file order. */
+    uint64_t skip = s->used > room ? s->used - room : 0;
+    for (uint64_t at = s->base; at < s->loaded;) {
+        size_t torn, kept = 0, n = store_file_read(&s->file, at, r, bad, STORE_FILE_BATCH);
+        for (size_t i = 0; i < n && at + i < s->loaded; i++) {
+            if (bad[i] || !is_latest(s, &r[i].key, at + i))
+                continue;
+            if (skip)
+                skip--;
+            else
+                keep[kept++] = r[i];
+        }
+        if (!n)
+            return err_set(err, ERR_IO, "%s: cannot be read", s->file.path);
+        at += n;
+        int rc = kept ? store_file_append(made, keep, kept, &torn, err) : OK;
+        if (rc != OK)
+            return rc;
+    }
+    return OK;
+}
+
+/* With the file's lock, which is gone afterwards where that succeeds. */
+static int compact(struct store *s, struct err *err)
+{
+    struct store_file made;
+    uint64_t room = (s->limit / 2 - STORE_HEADER) / STORE_RECORD;
+    if (!refresh(s))
+        return err_set(err, ERR_IO, "%s: cannot be compacted: not all of it could be read",
+                       s->file.path);
+    int rc = store_file_begin(&made, &s->file, err);
+    if (rc != OK)
+        return rc;
+    rc = copy_youngest(s, &made, room, err);
+    if (rc != OK) {
+        store_file_discard(&made);
+        return rc;
+    }
+    rc = store_file_replace(&s->file, &made, err);
+    if (rc == OK)
+        begin_again(s);
+    return rc;
+}
+
+/* With the file's lock: make room for n more records. False where there is none, or where the lock
+ * is gone, as another file is there now. */
+static bool make_room(struct store *s, size_t n)
+{
+    struct err err;
+    if (store_file_records(&s->file) + n <= (s->limit - STORE_HEADER) / STORE_RECORD)
+        return true;
+    if (compact(s, &err) == OK) {
+        refresh(s);
+        return false;
+    }
+    s->full = true;
+    trouble(s, &err);
+    return false;
+}
+
+static bool take_lock(struct store *s, unsigned ms)
+{
+    struct err err;
+    bool moved;
+    s->patient = store_file_lock(&s->file, ms, &moved, &err);
+    if (moved)
+        begin_again(s);
+    if (!s->patient)
+        trouble(s, &err);
+    return s->patient;
+}
+
+/* Write what waits, if the lock is to be had. */
+static void flush(struct store *s, unsigned ms)
+{
+    struct err err;
+    size_t torn = 0;
+    for (int again = 0; again < 2; again++) { /* once more after a compaction */
+        if (!s->nwaiting || !s->file.writable || s->full || !take_lock(s, ms))
+            return;
+        if (make_room(s, s->nwaiting)) {
+            if (store_file_append(&s->file, s->waiting, s->nwaiting, &torn, &err) == OK)
+                s->nwaiting = 0;
+            else
+                trouble(s, &err);
+            s->torn += torn;
+            refresh(s);
+        }
+        store_file_unlock(&s->file);
+    }
+}
+
+/* The answer among those that wait, the file, and what the file has got since. */
+static bool look_up(struct store *s, const struct key *k, uint32_t *id)
+{
+    struct store_record r;
+    for (size_t i = s->nwaiting; i--;)
+        if (key_same(&s->waiting[i].key, k)) {
+            *id = s->waiting[i].id;
+            return true;
+        }
+    for (int again = 0; again < 2; again++) {
+        if (s->slots[find(s, k, &r)].record) {
+            *id = r.id;
+            return true;
+        }
+        if (store_file_moved(&s->file))
+            begin_again(s);
+        else if (store_file_records(&s->file) == s->loaded)
+            return false;
+        refresh(s);
+    }
+    return false;
+}
+
+static int open_index(struct store *s, const char *path, uint64_t limit, struct err *err)
+{
+    s->limit = limit ? limit : STORE_LIMIT;
+    if (s->limit < STORE_LEAST || s->limit / STORE_RECORD >= UINT32_MAX - WAITING)
+        return err_set(
+            err, ERR_ARG, "%s: limit: expected %d bytes to %u records of %d, found %llu bytes",
+            path, STORE_LEAST, UINT32_MAX - WAITING, STORE_RECORD, (unsigned long long)s->limit);
+    s->seed = key_seed();
+    if (!grow(s))
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    int rc = store_file_open(&s->file, path, &s->torn, err);
+    if (rc != OK)
+        return rc;
+    s->patient = true;
+    s->read_only = !s->file.writable;
+    refresh(s);
+    if (s->file.writable && s->loaded > (s->limit - STORE_HEADER) / STORE_RECORD &&
+        take_lock(s, PATIENCE_MS)) {
+        make_room(s, 0);
+        store_file_unlock(&s->file);
+    }
+    return OK;
+}
+
+int store_open(struct store **out, const char *path, uint64_t limit, struct err *err)
+{
+    *out = NULL;
+    struct store *s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    s->file.fd = -1;
+    if (pthread_mutex_init(&s->mutex, NULL)) {
+        free(s);
+        return err_set(err, ERR_NOMEM, "%s: no lock to be had", path);
+    }
+    int rc = open_index(s, path, limit, err);
+    if (rc != OK) {
+        store_close(s);
+        return rc;
+    }
+    *out = s;
+    return OK;
+}
+
+void store_close(struct store *s)
+{
+    if (!s)
+        return;
+    flush(s, CLOSING_MS);
+    store_file_close(&s->file);
+    pthread_mutex_destroy(&s->mutex);
+    free(s->slots);
+    free(s);
+}
+
+bool store_get(struct store *s, const struct key *k, uint32_t *id)
+{
+    lock(s);
+    bool found = look_up(s, k, id);
+    unlock(s);
+    return found;
+}
+
+void store_put(struct store *s, const struct key *k, uint32_t id)
+{
+    uint32_t old;
+    lock(s);
+    if (!look_up(s, k, &old) || old != id) {
+        /* A batch goes to the file whole, which is why no more can wait than fit into one. */
+        if (s->nwaiting < WAITING && s->file.writable)
+            s->waiting[s->nwaiting++] = (struct store_record){ *k, id };
+        else
+            s->lost++;
+        /* After a wait in vain only now and then again. */
+        flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
+    }
+    unlock(s);
+}
+
+size_t store_size(struct store *s)
+{
+    lock(s);
+    if (store_file_moved(&s->file))
+        begin_again(s);
+    refresh(s);
+    size_t n = (size_t)(s->loaded - s->base) + s->nwaiting;
+    unlock(s);
+    return n;
+}
+
+static bool next_note(struct store *s, struct err *note)
+{
+    const char *path = s->file.path;
+    if (s->torn) {
+        err_set(note, OK, "%s: cut off %zu bytes of a torn record", path, s->torn);
+        s->torn = 0;
+    } else if (s->damaged) {
+        err_set(note, OK, "%s: %zu damaged records are not used", path, s->damaged);
+        s->damaged = 0;
+    } else if (s->read_only) {
+        err_set(note, OK, "%s: is read-only: new answers are not kept", path);
+        s->read_only = false;
+    } else if (s->troubled) {
+        *note = s->trouble;
+        s->troubled = false;
+    } else if (s->lost && s->file.writable) {
+        err_set(note, OK, "%s: %zu answers could not be kept", path, s->lost);
+        s->lost = 0;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool store_note(struct store *s, struct err *note)
+{
+    lock(s);
+    bool told = next_note(s, note);
+    unlock(s);
+    return told;
+}

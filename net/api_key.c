@@ -1,0 +1,100 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/wipe.h"
+#include "net/cloud_internal.h"
+
+enum { MAX_KEY = 8192 };
+
+/* A key goes into a header line: printable ASCII only, so that none can smuggle in another line. */
+static int keep(char **key, const char *from, char *text, size_t n, struct err *err)
+{
+    while (n && strchr(" \t\r\n", text[n - 1]))
+        n--;
+    while (n && strchr(" \t\r\n", *text)) {
+        text++;
+        n--;
+    }
+    if (!n)
+        return err_set(err, ERR_ARG, "%s: the API key is empty", from);
+    for (size_t i = 0; i < n; i++)
+        if (text[i] <= 0x20 || text[i] > 0x7e)
+            return err_set(err, ERR_ARG, "%s: the API key must be one word of printable ASCII",
+                           from);
+    *key = malloc(n + 1);
+    if (!*key)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", from);
+    memcpy(*key, text, n);
+    (*key)[n] = 0;
+    return OK;
+}
+
+/* Not through stdio, whose buffer nobody would wipe. */
+static int from_file(char **key, const char *path, struct err *err)
+{
+    char text[MAX_KEY + 1];
+    size_t n = 0;
+    ssize_t got = 1;
+    int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    while (n < sizeof(text) && got) {
+        got = read(fd, text + n, sizeof(text) - n);
+        if (got < 0 && errno != EINTR)
+            break;
+        n += got > 0 ? (size_t)got : 0;
+    }
+    if (got < 0)
+        rc = err_set(err, ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    else if (n > MAX_KEY)
+        rc = err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", path, MAX_KEY);
+    else
+        rc = keep(key, path, text, n, err);
+    close(fd);
+    wipe(text, sizeof(text));
+    return rc;
+}
+
+/* Of a variable of the environment; none where it is not set or empty. */
+static int from_environment(char **key, const char *name, struct err *err)
+{
+    char text[MAX_KEY];
+    const char *value = getenv(name);
+    size_t n = value ? strlen(value) : 0;
+    if (!n)
+        return OK;
+    if (n > MAX_KEY)
+        return err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", name, MAX_KEY);
+    memcpy(text, value, n);
+    int rc = keep(key, name, text, n, err);
+    wipe(text, n);
+    return rc;
+}
+
+int cloud_key(char **key, const char *file, const char *url, struct err *note, struct err *err)
+{
+    bool open_way = url && !cloud_url_private(url);
+    *key = NULL;
+    note->msg[0] = 0;
+    int rc = file ? from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
+    if (rc != OK || file || *key) {
+        if (*key && open_way)
+            err_set(note, OK,
+                    "the API key goes over plain http, where others can read it: use https");
+        return rc;
+    }
+    /* Whoever set this one had another server in mind. */
+    rc = from_environment(key, "OPENAI_API_KEY", err);
+    if (*key && open_way) {
+        wipe_text(*key);
+        *key = NULL;
+        err_set(note, OK,
+                "OPENAI_API_KEY is not sent over plain http: only MIZZLE_API_KEY and "
+                "--cloud-key-file are");
+    }
+    return rc;
+}

@@ -1,0 +1,148 @@
+/* cloud_commit.c - how a call ends, and what is known without one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/answers/answers.h"
+#include "net/cloud_internal.h"
+
+/* The handle goes; what the network thread still has, it frees. Under the lock. */
+static void let_go(struct cloud_call *call)
+{
+    cloud_charged(call, call->committed);
+    if (call->sent && !call->wire->answer.ended)
+        wire_drop(call->cloud->wire, call->wire);
+    else
+        wire_free(call->wire);
+    cloud_free_handle(call);
+}
+
+/* What has come of a committed reply behind its first token goes into the memo: the ids so far are
+ * the prefix of the next. Under the lock. */
+static void harvest(struct cloud *c, struct cloud_call *call)
+{
+    const struct reply *r = &call->wire->answer.reply;
+    uint32_t *ids = (uint32_t *)(size_t)call->wire->ask.ids; /* ours, with room behind */
+    for (; call->kept < r->n; call->kept++) {
+        size_t n = call->wire->ask.n + call->kept;
+        if (call->kept)
+            caches_extra(c->o.caches, ids, n, r->ids[call->kept]);
+        ids[n] = r->ids[call->kept];
+    }
+}
+
+/* All committed replies that still come; those that have ended go. Under the lock. */
+static void harvest_all(struct cloud *c)
+{
+    for (struct cloud_call *call = c->calls, *next; call; call = next) {
+        next = call->next;
+        if (!call->committed)
+            continue;
+        harvest(c, call);
+        if (call->wire->answer.ended)
+            let_go(call);
+    }
+}
+
+void cloud_commit(struct cloud_call *call)
+{
+    struct cloud *c = call->cloud;
+    struct err why = { "" };
+    uint32_t id;
+    if (wire_forked(c->wire))
+        return;
+    int rc = cloud_take(call, &id, &why);
+    const struct ask *a = &call->wire->ask;
+    if (c->o.caches && rc == OK)
+        caches_put(c->o.caches, a->ids, a->n, id);
+    else if (c->o.caches)
+        caches_fault(c->o.caches, a->ids, a->n, rc, why.msg);
+    wire_lock(c->wire);
+    wire_ledger(c->wire)->committed += rc == OK;
+    call->committed = true;
+    if (c->o.caches && rc == OK && a->want > 1)
+        harvest_all(c);
+    else
+        let_go(call);
+    wire_unlock(c->wire);
+}
+
+void cloud_drop(struct cloud_call *call)
+{
+    struct cloud *c = call->cloud;
+    if (wire_forked(c->wire))
+        return;
+    wire_lock(c->wire);
+    wire_ledger(c->wire)->wasted++;
+    let_go(call);
+    wire_unlock(c->wire);
+}
+
+/* May this committed reply, which has not ended, still bring the token after ids[n]? Under the
+ * lock, harvested. */
+static bool may_come(const struct cloud_call *call, const uint32_t *ids, size_t n)
+{
+    const struct ask *a = &call->wire->ask;
+    if (!call->committed || n <= a->n || n - a->n >= a->want || n < a->n + call->kept)
+        return false;
+    return memcmp(a->ids, ids, (a->n + call->kept) * sizeof(*ids)) == 0;
+}
+
+static bool some_may_come(const struct cloud *c, const uint32_t *ids, size_t n)
+{
+    for (const struct cloud_call *call = c->calls; call; call = call->next)
+        if (may_come(call, ids, n))
+            return true;
+    return false;
+}
+
+/* The token after ids[n] in a committed reply, as far as that has come. Under the lock. */
+static enum cloud_sight in_reply(const struct cloud_call *call, const uint32_t *ids, size_t n,
+                                 uint32_t *id)
+{
+    const struct ask *a = &call->wire->ask;
+    const struct reply *r = &call->wire->answer.reply;
+    if (!call->committed || n <= a->n || n - a->n >= a->want)
+        return CLOUD_UNKNOWN;
+    size_t i = n - a->n, come = i < r->n ? i : r->n;
+    if (memcmp(a->ids, ids, a->n * sizeof(*ids)) != 0 ||
+        memcmp(r->ids, ids + a->n, come * sizeof(*ids)) != 0)
+        return CLOUD_UNKNOWN;
+    if (i < r->n)
+        *id = r->ids[i];
+    return i < r->n ? CLOUD_HERE : call->wire->answer.ended ? CLOUD_UNKNOWN : CLOUD_COMING;
+}
+
+enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    enum cloud_sight sight = CLOUD_UNKNOWN;
+    if (!c->o.caches || wire_forked(c->wire))
+        return sight;
+    wire_lock(c->wire);
+    for (const struct cloud_call *call = c->calls; call && !sight; call = call->next)
+        sight = in_reply(call, ids, n, id);
+    wire_unlock(c->wire);
+    if (sight == CLOUD_UNKNOWN && caches_peek(c->o.caches, ids, n, id) != CACHES_NONE)
+        sight = CLOUD_HERE;
+    return sight;
+}
+
+bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
+                 enum cloud_from *from)
+{
+    if (!c->o.caches || wire_forked(c->wire))
+        return false;
+    wire_lock(c->wire);
+    for (harvest_all(c); some_may_come(c, ids, n); harvest_all(c))
+        wire_wait(c->wire);
+    wire_unlock(c->wire);
+    enum caches_from where = caches_get(c->o.caches, ids, n, id);
+    if (where == CACHES_NONE)
+        return false;
+    *from = where == CACHES_MEMO ? CLOUD_FROM_MEMO : CLOUD_FROM_STORE;
+    wire_lock(c->wire);
+    struct cloud_ledger *l = wire_ledger(c->wire);
+    ++*(where == CACHES_MEMO ? &l->memo_hits : &l->store_hits);
+    wire_unlock(c->wire);
+    return true;
+}

@@ -1,0 +1,88 @@
+/* cloud_internal.h - struct cloud, for cloud*.c and probe.c alone. */
+#ifndef NET_CLOUD_INTERNAL_H
+#define NET_CLOUD_INTERNAL_H
+
+#include <pthread.h>
+
+#include "net/cloud.h"
+#include "net/dialect/id_list.h"
+#include "net/wire.h"
+
+enum cloud_state {
+    CLOUD_ASLEEP,  /* something must be asked from the server first; nobody does */
+    CLOUD_PROBING, /* the prober does */
+    CLOUD_READY,   /* calls can be written */
+    CLOUD_FAILED,  /* it could not, which is the answer to one call: failing, or the next one */
+    CLOUD_REFUSED, /* this server cannot be used: why says why */
+};
+
+struct cloud_call {
+    struct cloud *cloud;
+    struct cloud_call *next, **link;
+    struct wire_call *wire;
+    bool parked;    /* waits for the prober */
+    bool sent;      /* the network thread has it, or has had it */
+    bool committed; /* the handle is given back; more tokens may come */
+    size_t kept;    /* of these tokens, how many the memo has */
+    size_t tokens;  /* asked for, if the server can */
+    size_t bytes;
+};
+
+struct cloud {
+    struct cloud_options o; /* strings are copies; key is not kept here */
+    struct wire *wire;
+    char *base; /* URL without a slash at its end */
+    uint64_t timeout_ns;
+    bool replay; /* everything comes from o.caches */
+    /* Written by the prober (or in cloud_open); read once the state is READY. */
+    const struct dialect *dialect;
+    char *model, *model_json; /* NULL: not named */
+    bool gzip, text;          /* bodies go up compressed; replies are text alone */
+    struct cloud_info info;   /* but for health, version and http2 */
+    /* Under the wire's lock. */
+    enum cloud_state state;
+    int failed; /* how the latest probe ended */
+    struct err why;
+    struct cloud_call *failing; /* in FAILED: the call that is told so, until it ends; or NULL */
+    struct err notes[2];        /* empty: told */
+    struct cloud_call *calls;
+    uint64_t ns;
+    /* The thread that decodes, or in PROBING the prober. */
+    bool prober_runs;
+    pthread_t prober;
+    struct idtext list;
+    struct buf plain, spare, packed; /* the latest body, the one before; with gzip, compressed */
+    struct cloud_ledger shown;
+};
+
+/* *base: url without "/" and "/v1" at its end. ERR_ARG, ERR_NOMEM. */
+int cloud_url_check(char **base, const char *url, struct err *err);
+/* True where nobody reads along on the way: https, or this machine. */
+bool cloud_url_private(const char *url);
+/* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */
+int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
+/* Keep a line for cloud_note. */
+void cloud_say(struct cloud *c, size_t slot, const char *text);
+
+int cloud_no_memory(struct err *err);
+int cloud_forked(struct err *err);
+/* With the lock held: */
+bool cloud_wake_prober(struct cloud *c); /* from ASLEEP to PROBING; false: no thread */
+int cloud_wait_ready(struct cloud *c, struct err *err);
+/* What has been asked meanwhile goes out, the oldest first, or is told why not. */
+void cloud_unpark(struct cloud *c, int rc, const struct err *why);
+/* A probe that fails is the answer to one call, as it is in step: in FAILED, the oldest one that
+ * waits is told. The next probe is for the next call, when this one is committed; where it is
+ * dropped, the next one is told. */
+void cloud_charge(struct cloud *c);
+void cloud_charged(struct cloud_call *call, bool committed);
+/* The handle alone. */
+void cloud_free_handle(struct cloud_call *call);
+
+/* True where probe_run has something to ask. */
+bool probe_needed(const struct cloud *c);
+/* Ask the server what must be known before the first call; sets dialect, model, gzip, text, info.
+ * ERR_NET, ERR_REMOTE, ERR_STOP, ERR_NOMEM. */
+int probe_run(struct cloud *c, struct err *err);
+
+#endif

@@ -1,0 +1,78 @@
+/* llamacpp.c - POST /completion of llama.cpp's server: prompt as ids, return_tokens.
+ *
+ * What the server was started with (--repeat-penalty, --mirostat, ...) is the default of every
+ * request, so whatever would bend greedy is switched off: "samplers" names the only one that runs,
+ * and what older servers apply outside of that list is sent with the value that does nothing. */
+#include <stdio.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/dialect/dialect.h"
+
+static bool llamacpp_request(struct buf *out, const struct ask *a, const struct buf *list)
+{
+    char slot[40] = "", count[40];
+    snprintf(count, sizeof(count), ",\"n_predict\":%zu", a->want);
+    if (a->slot)
+        snprintf(slot, sizeof(slot), ",\"id_slot\":%zu", a->slot - 1);
+    return buf_str(out, "{\"prompt\":") && buf_add(out, list->p, list->n) && buf_str(out, count) &&
+           buf_str(out, slot) &&
+           buf_str(out, ",\"temperature\":0,\"top_k\":1,\"top_p\":1,\"min_p\":0,"
+                        "\"repeat_penalty\":1,\"mirostat\":0,\"samplers\":[\"top_k\"],"
+                        "\"ignore_eos\":false,\"cache_prompt\":true,\"return_tokens\":true") &&
+           buf_str(out, a->stream ? ",\"stream\":true}" : "}");
+}
+
+/* Older servers drop the middle of a prompt that is too long and answer all the same. */
+static int check_whole(const json_t *root, const struct ask *a, struct err *err)
+{
+    const json_t *read = json_object_get(root, "tokens_evaluated");
+    if (json_is_true(json_object_get(root, "truncated")) && json_is_integer(read) &&
+        (uint64_t)json_integer_value(read) != a->n)
+        return err_set(err, ERR_TEXT, "the server has read %lld of %zu tokens: its context is full",
+                       (long long)json_integer_value(read), a->n);
+    return OK;
+}
+
+static int text_alone(struct err *err)
+{
+    return err_set(err, ERR_REMOTE,
+                   "the server answers in text without token ids (it does not know "
+                   "return_tokens); it cannot be used");
+}
+
+static int llamacpp_reply(struct reply *out, const json_t *root, const struct ask *a,
+                          struct err *err)
+{
+    const json_t *ids = json_object_get(root, "tokens");
+    if (!ids && json_is_string(json_object_get(root, "content")))
+        return text_alone(err);
+    int rc = check_whole(root, a, err);
+    json_int_t made = json_integer_value(json_object_get(root, "tokens_predicted"));
+    return rc ? rc : dialect_ids(out, ids, made > 0 ? (size_t)made : 0, "tokens", a, err);
+}
+
+static int llamacpp_event(struct reply *io, const json_t *root, const struct ask *a,
+                          struct err *err)
+{
+    const json_t *ids = json_object_get(root, "tokens");
+    const json_t *made = json_object_get(root, "tokens_predicted");
+    bool last = json_is_true(json_object_get(root, "stop"));
+    if (!ids && json_string_length(json_object_get(root, "content")))
+        return text_alone(err);
+    int rc = check_whole(root, a, err);
+    /* The last event repeats nothing, but where it did, the count tells. */
+    bool repeats = last && io->n && (uint64_t)json_integer_value(made) <= io->n;
+    if (rc == OK && ids && !repeats)
+        rc = dialect_append(io, ids, "tokens", a, err);
+    io->ended = io->ended || last;
+    return rc;
+}
+
+const struct dialect dialect_llamacpp = {
+    .api = CLOUD_LLAMACPP,
+    .path = "/completion",
+    .request = llamacpp_request,
+    .reply = llamacpp_reply,
+    .event = llamacpp_event,
+};

@@ -1,0 +1,106 @@
+/* openai.c - POST /v1/completions as vLLM serves it: prompt as ids, return_token_ids.
+ *
+ * vLLM fills temperature, top_p, top_k, min_p and repetition_penalty from the model's
+ * generation_config.json where they are left out, so they are sent. top_k 1 is greedy in every
+ * version; 0 and -1 have both been refused by some. Other servers (SGLang here, llama.cpp here,
+ * generic ones) give text alone: it is used only where the caller can cut it into ids again. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/dialect/dialect.h"
+#include "net/http/json_input.h"
+
+static bool openai_request(struct buf *out, const struct ask *a, const struct buf *list)
+{
+    char count[40];
+    snprintf(count, sizeof(count), ",\"max_tokens\":%zu", a->want);
+    if (a->model && !(buf_str(out, "{\"model\":") && buf_str(out, a->model)))
+        return false;
+    return buf_str(out, a->model ? ",\"prompt\":" : "{\"prompt\":") &&
+           buf_add(out, list->p, list->n) && buf_str(out, count) &&
+           buf_str(out, ",\"temperature\":0,\"top_p\":1,\"top_k\":1,\"min_p\":0,"
+                        "\"repetition_penalty\":1,\"return_token_ids\":true") &&
+           buf_str(out, a->encode ? ",\"skip_special_tokens\":false" : "") &&
+           buf_str(out, a->stream ? ",\"stream\":true}" : "}");
+}
+
+static int text_alone(struct err *err)
+{
+    return err_set(err, ERR_REMOTE,
+                   "the server answers in text without token ids (choices[0].token_ids is "
+                   "missing although return_token_ids was asked for); it cannot be used");
+}
+
+/* Text in place of ids: the first token of the text cut again. Text that is empty, or that ends
+ * inside a character, is no token, but for the one at which the server says that it stopped. */
+static int from_text(struct reply *out, const json_t *choice, const struct ask *a, struct err *err)
+{
+    const json_t *text = json_object_get(choice, "text");
+    const char *p = json_string_value(text);
+    size_t len = json_string_length(text), n = 0;
+    uint32_t *ids = NULL, id;
+    if (!len && jsonin_id(&id, json_object_get(choice, "matched_stop"), a->vocab)) {
+        *out = (struct reply){ .ids = { id }, .n = 1, .ended = true };
+        return OK;
+    }
+    if (!len)
+        return err_set(err, ERR_NET, "choices[0].text: expected one token, found none");
+    if (len >= 3 && memcmp(p + len - 3, "\xef\xbf\xbd", 3) == 0)
+        return err_set(err, ERR_NET, "choices[0].text: the token is a part of a character");
+    int rc = a->encode(a->encode_arg, &ids, &n, p, len, err);
+    if (rc == OK && (!n || ids[0] >= a->vocab))
+        rc = err_set(err, ERR_NET, "choices[0].text: cannot be cut into tokens");
+    else if (rc == OK)
+        *out = (struct reply){ .ids = { ids[0] }, .n = 1, .ended = true };
+    free(ids);
+    return rc;
+}
+
+static int openai_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
+{
+    const json_t *choices = json_object_get(root, "choices");
+    const json_t *choice = json_array_get(choices, 0);
+    if (json_array_size(choices) != 1 || !json_is_object(choice))
+        return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
+                       jsonin_type(choices), json_array_size(choices));
+    int rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
+    if (rc)
+        return rc;
+    const json_t *ids = json_object_get(choice, "token_ids");
+    if ((!ids || json_is_null(ids)) && json_is_string(json_object_get(choice, "text")))
+        return a->encode ? from_text(out, choice, a, err) : text_alone(err);
+    json_int_t made =
+        json_integer_value(json_object_get(json_object_get(root, "usage"), "completion_tokens"));
+    return dialect_ids(out, ids, made > 0 ? (size_t)made : 0, "choices[0].token_ids", a, err);
+}
+
+static int openai_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
+{
+    const json_t *choices = json_object_get(root, "choices");
+    const json_t *choice = json_array_get(choices, 0);
+    if (json_is_array(choices) && !json_array_size(choices)) /* usage, at the end */
+        return OK;
+    if (json_array_size(choices) != 1 || !json_is_object(choice))
+        return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
+                       jsonin_type(choices), json_array_size(choices));
+    const json_t *reason = json_object_get(choice, "finish_reason");
+    const json_t *ids = json_object_get(choice, "token_ids");
+    int rc = dialect_reason(reason, err);
+    if (rc == OK && ids && !json_is_null(ids))
+        rc = dialect_append(io, ids, "choices[0].token_ids", a, err);
+    else if (rc == OK && json_string_length(json_object_get(choice, "text")))
+        rc = text_alone(err);
+    io->ended = io->ended || json_is_string(reason);
+    return rc;
+}
+
+const struct dialect dialect_openai = {
+    .api = CLOUD_OPENAI,
+    .path = "/v1/completions",
+    .request = openai_request,
+    .reply = openai_reply,
+    .event = openai_event,
+};

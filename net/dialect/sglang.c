@@ -1,0 +1,120 @@
+/* sglang.c - POST /generate of SGLang: input_ids up, output_ids down.
+ *
+ * Only known sampling parameters may be sent: an unknown one is a Python TypeError and status 500.
+ * meta_info.completion_tokens tells how many ids at the end of output_ids are new: the rest may be
+ * the prompt's last (sgl-project/sglang issue 17240) and, in a stream, what came before (ids are
+ * cumulative there unless the server was started with --stream-output or
+ * --incremental-streaming-output). End-of-text is an id like any other, and with one token asked
+ * for, its finish_reason is "length". */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/dialect/dialect.h"
+#include "net/http/json_input.h"
+
+static bool sglang_request(struct buf *out, const struct ask *a, const struct buf *list)
+{
+    char count[64];
+    snprintf(count, sizeof(count), ",\"sampling_params\":{\"max_new_tokens\":%zu", a->want);
+    return buf_str(out, "{\"input_ids\":") && buf_add(out, list->p, list->n) &&
+           buf_str(out, count) &&
+           buf_str(out, ",\"temperature\":0,\"top_p\":1,\"top_k\":1,\"min_p\":0,"
+                        "\"repetition_penalty\":1}") &&
+           buf_str(out, a->stream ? ",\"stream\":true}" : "}");
+}
+
+/* ERR_NET where the server gave up. */
+static int check_reason(const json_t *meta, bool *ended, struct err *err)
+{
+    const json_t *reason = json_object_get(meta, "finish_reason");
+    const char *type = json_string_value(json_object_get(reason, "type"));
+    char line[120];
+    *ended = type != NULL;
+    if (!type || strcmp(type, "abort") != 0)
+        return dialect_reason(json_object_get(reason, "type"), err);
+    const char *words = json_string_value(json_object_get(reason, "message"));
+    jsonin_line(line, sizeof(line), words ? words : "", words ? strlen(words) : 0);
+    return err_set(err, ERR_NET, "the server ended the request: abort%s%s", *line ? ": " : "",
+                   line);
+}
+
+static const json_t *output_ids(const json_t *root, struct err *err, int *rc)
+{
+    const json_t *ids = json_object_get(root, "output_ids");
+    *rc = OK;
+    if (!ids && json_is_string(json_object_get(root, "text")))
+        *rc = err_set(err, ERR_REMOTE,
+                      "the server answers in text without token ids (output_ids is missing); it "
+                      "cannot be used");
+    return ids;
+}
+
+static size_t completion_tokens(const json_t *meta)
+{
+    json_int_t made = json_integer_value(json_object_get(meta, "completion_tokens"));
+    return made > 0 ? (size_t)made : 0;
+}
+
+static int sglang_reply(struct reply *out, const json_t *root, const struct ask *a, struct err *err)
+{
+    const json_t *meta = json_object_get(root, "meta_info");
+    bool ended;
+    int rc = check_reason(meta, &ended, err);
+    if (rc)
+        return rc;
+    const json_t *ids = output_ids(root, err, &rc);
+    return rc ? rc : dialect_ids(out, ids, completion_tokens(meta), "output_ids", a, err);
+}
+
+/* True where what we have is what the list of all ids so far begins with. */
+static bool goes_on(const struct reply *before, const struct reply *now)
+{
+    return now->n >= before->n &&
+           memcmp(before->ids, now->ids, before->n * sizeof(before->ids[0])) == 0;
+}
+
+static int sglang_event(struct reply *io, const json_t *root, const struct ask *a, struct err *err)
+{
+    const json_t *meta = json_object_get(root, "meta_info");
+    size_t made = completion_tokens(meta);
+    bool ended;
+    int rc = check_reason(meta, &ended, err);
+    const json_t *ids = rc ? NULL : output_ids(root, err, &rc);
+    if (rc)
+        return rc;
+    size_t count = json_array_size(ids);
+    if (io->n && !made) {
+        io->ended = true; /* deltas or not? It does not say, so the first ids are all */
+        return OK;
+    }
+    if (!count && made <= io->n) {
+        if (ids && !json_is_array(ids))
+            return dialect_append(io, ids, "output_ids", a, err);
+    } else if (io->n && count < made) { /* deltas */
+        if (made - io->n != count)
+            return err_set(err, ERR_NET, "output_ids: expected %zu new ids, found %zu",
+                           made - io->n, count);
+        rc = dialect_append(io, ids, "output_ids", a, err);
+    } else {
+        struct reply all;
+        rc = dialect_ids(&all, ids, made, "output_ids", a, err);
+        if (rc == OK && !goes_on(io, &all))
+            rc = err_set(err, ERR_NET, "output_ids: the stream takes back what it has given");
+        if (rc == OK) {
+            all.ended = io->ended;
+            *io = all;
+        }
+    }
+    io->ended = io->ended || ended;
+    return rc;
+}
+
+const struct dialect dialect_sglang = {
+    .api = CLOUD_SGLANG,
+    .path = "/generate",
+    .request = sglang_request,
+    .reply = sglang_reply,
+    .event = sglang_event,
+};

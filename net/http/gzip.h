@@ -1,0 +1,13 @@
+/* gzip.h - a body on its way out, compressed (RFC 1952). */
+#ifndef NET_HTTP_GZIP_H
+#define NET_HTTP_GZIP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf;
+
+/* Append the gzip of p[n] to out; the same bytes for the same input. False: no memory. */
+bool gzip_add(struct buf *out, const char *p, size_t n);
+
+#endif

@@ -1,0 +1,111 @@
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "net/http/json_input.h"
+
+/* True where no more than JSONIN_DEPTH brackets are open at once. Brackets inside strings do not
+ * count; what is no JSON at all is left to the parser. */
+static bool shallow(const char *p, size_t n)
+{
+    size_t depth = 0;
+    bool string = false;
+    for (size_t i = 0; i < n; i++) {
+        char c = p[i];
+        if (string) {
+            if (c == '\\')
+                i++;
+            else if (c == '"')
+                string = false;
+        } else if (c == '"') {
+            string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > JSONIN_DEPTH)
+                return false;
+        } else if ((c == ']' || c == '}') && depth) {
+            depth--;
+        }
+    }
+    return true;
+}
+
+int jsonin_parse(json_t **out, const char *p, size_t n, struct err *err)
+{
+    json_error_t why;
+    *out = NULL;
+    if (!n)
+        return err_set(err, ERR_FORMAT, "not JSON: empty");
+    if (memchr(p, 0, n)) /* jansson takes one at the end for the end */
+        return err_set(err, ERR_FORMAT, "not JSON: a byte 0");
+    if (!shallow(p, n))
+        return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSONIN_DEPTH);
+    *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (*out)
+        return OK;
+    char line[96];
+    jsonin_line(line, sizeof(line), why.text, strlen(why.text));
+    return err_set(err, ERR_FORMAT, "not JSON at byte %d: %s", why.position, line);
+}
+
+bool jsonin_id(uint32_t *out, const json_t *v, size_t vocab)
+{
+    if (!json_is_integer(v))
+        return false;
+    json_int_t i = json_integer_value(v);
+    if (i < 0 || (uint64_t)i >= vocab || (uint64_t)i > UINT32_MAX)
+        return false;
+    *out = (uint32_t)i;
+    return true;
+}
+
+const char *jsonin_type(const json_t *v)
+{
+    if (!v)
+        return "nothing";
+    switch (json_typeof(v)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "a list";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return "a number";
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return "a boolean";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
+void jsonin_line(char *out, size_t cap, const char *text, size_t n)
+{
+    size_t at = 0, fit = 0; /* fit: where "..." still has room behind it */
+    bool cut = false;
+    for (size_t i = 0; i < n && !cut;) {
+        size_t len = text_shown(text + i, n - i);
+        size_t put = len ? len : 1;
+        bool blank = !len && at && out[at - 1] == ' '; /* a run of them is one */
+        if (at + put + 1 > cap) {
+            cut = true;
+            break;
+        }
+        if (len)
+            memcpy(out + at, text + i, len);
+        else if (!blank)
+            out[at] = ' ';
+        at += blank ? 0 : put;
+        if (at + 4 <= cap)
+            fit = at;
+        i += put;
+    }
+    if (cut) {
+        at = fit;
+        memcpy(out + at, "...", 3);
+        at += 3;
+    }
+    out[at] = 0;
+}

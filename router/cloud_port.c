@@ -1,0 +1,76 @@
+#include "router/cloud_port.h"
+
+#include "net/cloud.h"
+
+static bool cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
+                        enum teller_from *from)
+{
+    enum cloud_from whence;
+    if (!cloud_known(arg, ids, n, id, &whence))
+        return false;
+    *from = whence == CLOUD_FROM_MEMO ? TELLER_MEMO : TELLER_STORE;
+    return true;
+}
+
+static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    static const enum teller_sight as[] = {
+        [CLOUD_UNKNOWN] = TELLER_UNKNOWN, [CLOUD_COMING] = TELLER_COMING, [CLOUD_HERE] = TELLER_HERE
+    };
+    return as[cloud_peek(arg, ids, n, id)];
+}
+
+static size_t tokens(void *arg)
+{
+    return cloud_tokens(arg);
+}
+
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
+{
+    struct cloud_call *c = NULL;
+    int rc = cloud_ask(arg, ids, n, want, &c, err);
+    *call = c;
+    return rc;
+}
+
+static bool done(const void *call)
+{
+    return cloud_done(call);
+}
+
+static int take(void *call, uint32_t *id, struct err *err)
+{
+    return cloud_take(call, id, err);
+}
+
+static void commit(void *call)
+{
+    cloud_commit(call);
+}
+
+static void drop(void *call)
+{
+    cloud_drop(call);
+}
+
+static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
+{
+    return cloud_bytes(arg, ids, n, want);
+}
+
+static void ledger(void *arg, struct teller_ledger *out)
+{
+    const struct cloud_ledger *l = cloud_ledger(arg);
+    *out = (struct teller_ledger){ .retries = l->retries,
+                                   .hedges = l->hedges,
+                                   .bytes_up = l->bytes_up,
+                                   .bytes_down = l->bytes_down,
+                                   .header_bytes_up = l->header_bytes_up,
+                                   .header_bytes_down = l->header_bytes_down };
+}
+
+void teller_cloud(struct teller *out, struct cloud *c)
+{
+    *out = (struct teller){ c,    cloud_knows, peek, tokens, ask,   done,
+                            take, commit,      drop, bytes,  ledger };
+}

@@ -1,0 +1,54 @@
+/* cloud_port.h - the cloud as the decoding loop sees it: a table of functions.
+ *
+ * A call asks for the token after one prefix, and maybe for some behind it. teller_cloud is the
+ * real one (net/cloud.h); tests put a simulated cloud behind the same table. Used by one thread. */
+#ifndef ROUTER_CLOUD_PORT_H
+#define ROUTER_CLOUD_PORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct cloud;
+struct err;
+
+enum teller_from { TELLER_MEMO, TELLER_STORE };
+/* Of a token: not known; the reply to a committed call may bring it; it is there. */
+enum teller_sight { TELLER_UNKNOWN, TELLER_COMING, TELLER_HERE };
+
+struct teller_ledger {             /* since the beginning; differences are what counts */
+    uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
+    uint64_t bytes_up, bytes_down; /* bodies and headers */
+    uint64_t header_bytes_up, header_bytes_down;
+};
+
+struct teller {
+    void *arg; /* of known, peek, tokens, ask, bytes and ledger */
+    /* Is the token after ids[n] known without a call? */
+    bool (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from);
+    /* Would known say so, were nothing committed any more? Never waits, and leaves no trace. */
+    enum teller_sight (*peek)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
+    /* How many tokens a call may ask for, at least 1; may fall to 1 until the first answer. */
+    size_t (*tokens)(void *arg);
+    /* Ask for the token after ids[n] (copied) and those behind it, `tokens` in all, where that many
+     * are allowed; returns at once. ERR_ARG, ERR_NOMEM, ERR_STOP. */
+    int (*ask)(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
+               struct err *err);
+    /* Would take return at once? */
+    bool (*done)(const void *call);
+    /* Wait for the answer: the id, or ERR_NET, ERR_REMOTE (will not work in this run), ERR_TEXT
+     * (nor with this text), ERR_STOP. The same again if called again. */
+    int (*take)(void *call, uint32_t *id, struct err *err);
+    /* Both end the call. commit: its answer, or its fault, is what the text goes on with. drop: it
+     * was not needed; cancelled. */
+    void (*commit)(void *call);
+    void (*drop)(void *call);
+    /* Bytes of the request's body; depends on ids[n] and tokens alone. */
+    size_t (*bytes)(void *arg, const uint32_t *ids, size_t n, size_t tokens);
+    void (*ledger)(void *arg, struct teller_ledger *out);
+};
+
+/* c is borrowed. */
+void teller_cloud(struct teller *out, struct cloud *c);
+
+#endif

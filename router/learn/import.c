@@ -1,0 +1,141 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/learn/import.h"
+#include "weights/pth.h"
+
+static const double BATCHNORM_EPS = 1e-5; /* PyTorch's default, which CITER keeps */
+
+/* CITER's layers as read, before folding; h = dim, width = 2h. */
+struct layers {
+    float *w0, *b0;                   /* mlp.0: [width][dim], [width] */
+    float *gamma, *beta, *mean, *var; /* mlp.1: [width] */
+    float *w4, *b4;                   /* mlp.4: [mid][width], [mid] */
+    float *w6, *b6;                   /* linear: [1][mid], [1] */
+    size_t dim, width, mid;
+};
+
+static void layers_close(struct layers *l)
+{
+    float *const all[] = { l->w0,  l->b0, l->gamma, l->beta, l->mean,
+                           l->var, l->w4, l->b4,    l->w6,   l->b6 };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+static int misshapen(struct err *err, const char *path, const char *name, const char *want,
+                     const struct tensor *t)
+{
+    if (!t)
+        return err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found none", path, name, want);
+    char found[64] = "";
+    for (unsigned i = 0, n = 0; i < t->ndim && i < 3; i++)
+        n += (unsigned)snprintf(found + n, sizeof(found) - n, i ? ",%zu" : "%zu", t->shape[i]);
+    return err_set(err, ERR_FORMAT, "%s: tensor %s: expected %s, found [%s%s]", path, name, want,
+                   found, t->ndim > 3 ? ",..." : "");
+}
+
+/* Rows and columns of a matrix whose shape decides the others'. */
+static int shape(size_t *rows, size_t *cols, const struct pth *p, const char *path,
+                 const char *name, struct err *err)
+{
+    const struct tensor *t = pth_find(p, name);
+    if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
+        t->shape[1] > ROUTER_MAX)
+        return misshapen(err, path, name, "a matrix of at most [65536,65536]", t);
+    *rows = t->shape[0];
+    *cols = t->shape[1];
+    return OK;
+}
+
+/* The values of a tensor that must be [rows][cols], or [rows] with cols 0. */
+static int values(float **out, const struct pth *p, const char *path, const char *name, size_t rows,
+                  size_t cols, struct err *err)
+{
+    const struct tensor *t = pth_find(p, name);
+    if (!t || t->ndim != (cols ? 2 : 1) || t->shape[0] != rows || (cols && t->shape[1] != cols)) {
+        char want[64];
+        snprintf(want, sizeof(want), cols ? "[%zu,%zu]" : "[%zu]", rows, cols);
+        return misshapen(err, path, name, want, t);
+    }
+    size_t count = cols ? rows * cols : rows; /* each at most ROUTER_MAX */
+    float *v = *out = calloc(count, sizeof(*v));
+    if (!v)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    struct err why = { "" };
+    int rc = weights_floats(v, t, 0, count, &why);
+    return rc == OK ? OK : err_set(err, rc, "%s: %s", path, why.msg);
+}
+
+static int layers_read(struct layers *l, const struct pth *p, const char *path, struct err *err)
+{
+    size_t dim, width, mid, same;
+    int rc = shape(&width, &dim, p, path, "mlp.0.weight", err);
+    if (rc == OK)
+        rc = shape(&mid, &same, p, path, "mlp.4.weight", err);
+    if (rc != OK)
+        return rc;
+    l->dim = dim;
+    l->width = width;
+    l->mid = mid;
+    const struct {
+        float **to;
+        const char *name;
+        size_t rows, cols;
+    } want[] = {
+        { &l->w0, "mlp.0.weight", width, dim },       { &l->b0, "mlp.0.bias", width, 0 },
+        { &l->gamma, "mlp.1.weight", width, 0 },      { &l->beta, "mlp.1.bias", width, 0 },
+        { &l->mean, "mlp.1.running_mean", width, 0 }, { &l->var, "mlp.1.running_var", width, 0 },
+        { &l->w4, "mlp.4.weight", mid, width },       { &l->b4, "mlp.4.bias", mid, 0 },
+        { &l->w6, "linear.weight", 1, mid },          { &l->b6, "linear.bias", 1, 0 },
+    };
+    for (size_t i = 0; rc == OK && i < sizeof(want) / sizeof(want[0]); i++)
+        rc = values(want[i].to, p, path, want[i].name, want[i].rows, want[i].cols, err);
+    for (size_t i = 0; rc == OK && i < width; i++)
+        if (!(l->var[i] >= 0))
+            rc = err_set(err, ERR_FORMAT,
+                         "%s: tensor mlp.1.running_var: expected no negative value, found %g", path,
+                         (double)l->var[i]);
+    return rc;
+}
+
+/* BatchNorm into mlp.0: s = gamma / sqrt(var + eps), w1 = s w0, b1 = s (b0 - mean) + beta; linear
+ * after mlp.4: w2 = w6 w4, b2 = w6 b4 + b6. */
+static void fold(struct router_form *f, const struct layers *l)
+{
+    for (size_t i = 0; i < l->width; i++) {
+        double s = (double)l->gamma[i] / sqrt((double)l->var[i] + BATCHNORM_EPS);
+        for (size_t j = 0; j < l->dim; j++)
+            f->w1[i * l->dim + j] = (float)(s * (double)l->w0[i * l->dim + j]);
+        f->b1[i] = (float)(s * ((double)l->b0[i] - (double)l->mean[i]) + (double)l->beta[i]);
+        double sum = 0;
+        for (size_t m = 0; m < l->mid; m++)
+            sum += (double)l->w6[m] * (double)l->w4[m * l->width + i];
+        f->w2[i] = (float)sum;
+    }
+    double sum = (double)l->b6[0];
+    for (size_t m = 0; m < l->mid; m++)
+        sum += (double)l->w6[m] * (double)l->b4[m];
+    f->b2 = (float)sum;
+}
+
+int import_pth(struct router_form *out, const char *path, struct err *err)
+{
+    struct pth *p;
+    struct layers l = { 0 };
+    *out = (struct router_form){ 0 };
+    int rc = pth_open(&p, path, err);
+    if (rc != OK)
+        return rc;
+    rc = layers_read(&l, p, path, err);
+    if (rc == OK)
+        rc = router_form_open(out, l.dim, l.width, err);
+    if (rc == OK)
+        fold(out, &l);
+    layers_close(&l);
+    pth_close(p);
+    return rc;
+}

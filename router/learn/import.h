@@ -1,0 +1,11 @@
+/* import.h - CITER's PyTorch checkpoint as a router. */
+#ifndef ROUTER_LEARN_IMPORT_H
+#define ROUTER_LEARN_IMPORT_H
+
+#include "router/router.h"
+
+/* Read the tensors mlp.0, mlp.1 (BatchNorm), mlp.4 and linear, and fold them. Everything is
+ * computed in double and rounded once. *out is the caller's to close. */
+int import_pth(struct router_form *out, const char *path, struct err *err);
+
+#endif

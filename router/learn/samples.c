@@ -1,0 +1,179 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/kernels.h"
+#include "router/router.h"
+#include "router/learn/samples.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "router training: out of memory");
+}
+
+static bool grow(struct samples *s)
+{
+    size_t room = s->room ? 2 * s->room : 1024, floats, bytes;
+    if (!size_mul(&floats, room, s->dim) || !size_mul(&bytes, floats, sizeof(*s->x)))
+        return false;
+    float *x = realloc(s->x, bytes);
+    if (x)
+        s->x = x;
+    unsigned char *right = realloc(s->right, room);
+    if (right)
+        s->right = right;
+    uint32_t *group = realloc(s->group, room * sizeof(*group));
+    if (group)
+        s->group = group;
+    if (!x || !right || !group)
+        return false;
+    s->room = room;
+    return true;
+}
+
+int samples_add(struct samples *s, const float *x, bool right, uint32_t group, struct err *err)
+{
+    if (s->n == s->room && !grow(s))
+        return no_memory(err);
+    memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
+    s->right[s->n] = right;
+    s->group[s->n++] = group;
+    return OK;
+}
+
+void samples_close(struct samples *s)
+{
+    free(s->x);
+    free(s->right);
+    free(s->group);
+    *s = (struct samples){ 0 };
+}
+
+int samples_collect(struct samples *s, struct session *session, enum tap tap,
+                    const uint32_t *prompt, size_t n, const uint32_t *answer, size_t m, size_t size,
+                    uint32_t group, const struct kernels *k, const _Atomic int *stop,
+                    struct err *err)
+{
+    uint32_t ids[SESSION_CHUNK];
+    if (n < 1 || m < 1 || m > SESSION_CHUNK)
+        return err_set(err, ERR_ARG,
+                       "router training: expected an answer of 1 to %d tokens, found %zu",
+                       SESSION_CHUNK, m);
+    /* The last token of the prompt and all but the last of the answer: what is read before each
+     * token of the answer, in one go whose hidden states are all kept. */
+    ids[0] = prompt[n - 1];
+    memcpy(ids + 1, answer, (m - 1) * sizeof(*ids));
+    session_rewind(session, 0);
+    int rc = n > 1 ? session_eval(session, prompt, n - 1, stop, err) : OK;
+    if (rc == OK)
+        rc = session_eval(session, ids, m, stop, err);
+    for (size_t i = 0; rc == OK && i < m; i++) {
+        size_t back = m - 1 - i;
+        bool right = k->argmax_f32(session_logits(session, back), size) == answer[i];
+        rc = samples_add(s, session_hidden(session, tap, back), right, group, err);
+    }
+    return rc;
+}
+
+int samples_score(float *score, const struct samples *s, const struct router *r, struct err *err)
+{
+    if (router_dim(r) != s->dim)
+        return err_set(err, ERR_ARG, "router: expected hidden states of %zu values, found %zu",
+                       router_dim(r), s->dim);
+    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    if (!scratch)
+        return no_memory(err);
+    for (size_t i = 0; i < s->n; i++)
+        score[i] = router_score(r, s->x + i * s->dim, scratch);
+    free(scratch);
+    return OK;
+}
+
+struct scored {
+    float score;
+    bool right;
+};
+
+static int ascending(const void *a, const void *b)
+{
+    float x = ((const struct scored *)a)->score, y = ((const struct scored *)b)->score;
+    return (x > y) - (x < y);
+}
+
+static struct scored *sorted(const float *score, const unsigned char *right, size_t n,
+                             struct err *err)
+{
+    struct scored *s = calloc(n ? n : 1, sizeof(*s));
+    if (!s) {
+        no_memory(err);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        s[i] = (struct scored){ score[i], right[i] != 0 };
+    qsort(s, n, sizeof(*s), ascending);
+    return s;
+}
+
+int samples_auc(double *auc, const float *score, const unsigned char *right, size_t n,
+                struct err *err)
+{
+    struct scored *s = sorted(score, right, n, err);
+    if (!s)
+        return ERR_NOMEM;
+    /* Pairs (wrong, right) in the right order, groups of equal scores at a time. */
+    double pairs = 0, rights = 0, wrongs = 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        double r = 0, w = 0;
+        for (end = i; end < n && s[end].score == s[i].score; end++)
+            *(s[end].right ? &r : &w) += 1;
+        pairs += r * (wrongs + w / 2);
+        rights += r;
+        wrongs += w;
+    }
+    *auc = rights > 0 && wrongs > 0 ? pairs / (rights * wrongs) : (double)NAN;
+    free(s);
+    return OK;
+}
+
+void samples_measure(struct samples_cut *out, float threshold, const float *score,
+                     const unsigned char *right, size_t n)
+{
+    size_t routed = 0, caught = 0, wrong = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool asks = score[i] < threshold;
+        routed += asks;
+        caught += asks && !right[i];
+        wrong += !right[i];
+    }
+    out->threshold = threshold;
+    out->routed = n ? (double)routed / (double)n : 0;
+    out->caught = wrong ? (double)caught / (double)wrong : 1;
+}
+
+int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *right,
+                      size_t n, double most, double cover, struct err *err)
+{
+    struct scored *s = sorted(score, right, n, err);
+    if (!s)
+        return ERR_NOMEM;
+    size_t wrong = 0, caught = 0, cut = 0, end;
+    for (size_t i = 0; i < n; i++)
+        wrong += !s[i].right;
+    /* Take in groups of equal scores while more is to be caught and there is room. */
+    for (size_t i = 0; i < n && (double)caught < cover * (double)wrong; i = end) {
+        for (end = i; end < n && s[end].score == s[i].score; end++)
+            caught += !s[end].right;
+        if ((double)end > most * (double)n)
+            break;
+        cut = end;
+    }
+    /* Half-way to the next score, so that the last bits of another machine would not matter. */
+    float below = cut ? s[cut - 1].score : 0, above = cut < n ? s[cut].score : 1;
+    float threshold = cut ? below + (above - below) / 2 : 0;
+    if (cut && !(threshold > below))
+        threshold = above;
+    free(s);
+    samples_measure(out, threshold, score, right, n);
+    return OK;
+}

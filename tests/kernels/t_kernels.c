@@ -1,0 +1,496 @@
+/* tests/kernels/t_kernels.c - every kernel of every set against scalar.c, bit by bit.
+ *
+ *   kernels [--seed N] [--rounds N] [--only OP] [--isa SET]
+ *
+ * Shapes are random, buffers end (or begin) on guard pages and have odd alignments; a crash is
+ * reported as a failure with the operation, the set and the seed of its round. Driven by KERNEL_OPS
+ * and kernels_sets: a new operation without check_<op> does not compile, a new set
+ * needs no line. KERNELS_ROUNDS in the environment is the same as --rounds: emulators are slow. */
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/os.h"
+#include "tests/support/differ.h"
+#include "tests/support/guard.h"
+
+enum { ROUNDS = 150, MARK = 0x5a };
+
+static uint64_t seed_now, drawn;
+static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
+static sigjmp_buf crash;
+
+/* What a round is about; drawn by begin_round. */
+static int high, wild; /* which end has the guard page; NaN, inf and denormals among the inputs */
+static int vast;       /* products: larger than a stretch of tiles.h */
+static float tolerance;
+static bool exact; /* false: the set is compared by tolerance */
+
+static size_t rnd(size_t below)
+{
+    return (size_t)rand_below(seed_now, drawn++, below);
+}
+
+static void begin_round(uint64_t seed)
+{
+    seed_now = round_seed = seed;
+    drawn = 0;
+    high = (int)rnd(2);
+    wild = rnd(4) == 0 && exact;
+    vast = seed % 40 == 7;
+}
+
+/* Mostly small ones and a few odd ones: 1..most. */
+static size_t rnd_size(size_t most)
+{
+    return 1 + rnd(rnd(2) ? most : most < 20 ? most : 20);
+}
+
+static float rnd_f32(void)
+{
+    static const float odd[] = { NAN,        -NAN,   INFINITY,   -INFINITY, 0x1p-140f,
+                                 -0x1p-149f, -0.0f,  0x1.fp127f, 88.5f,     87.0f,
+                                 -87.0f,     -87.3f, -88.0f,     0.0f };
+    if (wild && rnd(16) == 0)
+        return odd[rnd(sizeof(odd) / sizeof(odd[0]))];
+    float f = (float)(rand_unit(seed_now, drawn++) * 4 - 2);
+    return rnd(8) == 0 ? f * 40 : f;
+}
+
+static void fill_f32(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = rnd_f32();
+}
+
+static float *buf_f32(size_t n)
+{
+    float *p = guard_alloc(n * sizeof(*p), high);
+    fill_f32(p, n);
+    return p;
+}
+
+static float *buf_out(size_t n)
+{
+    return memset(guard_alloc(n * sizeof(float), high), MARK, n * sizeof(float));
+}
+
+/* A matrix with its own bytes. Odd scales, -128 among the values. */
+static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
+{
+    struct panels w = { .type = type, .rows = rows, .cols = cols };
+    size_t total;
+    if (!panels_bytes(&w.panel_bytes, &total, type, rows, cols))
+        abort();
+    /* Panels are whole cache lines, so that either end may touch the guard page. */
+    unsigned char *d = guard_alloc(total, high);
+    size_t kind = rnd(4); /* 0: the ends of the range alone, as packed: -128, -127, 127 */
+    static const unsigned char ends[] = { 0x00, 0x01, 0xff, 0x80 };
+    for (size_t i = 0; i < total; i++)
+        d[i] = kind ? (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256)) : ends[rnd(4)];
+    if (type == P_F32)
+        fill_f32((float *)(void *)d, total / sizeof(float));
+    for (size_t i = 0; type == P_BF16 && i < total; i += 2) {
+        uint16_t h = bf16_from_f32(rnd_f32());
+        memcpy(d + i, &h, sizeof(h));
+    }
+    size_t block = type == P_Q8 ? 1088 : 576;
+    for (size_t i = 0; (type == P_Q8 || type == P_Q4) && i < total; i += block)
+        for (size_t s = 0; s < 32; s++) {
+            uint16_t h = f16_from_f32(rnd_f32() * 0.01f);
+            memcpy(d + i + s * 2, &h, sizeof(h));
+        }
+    w.data = d;
+    return w;
+}
+
+static struct qact rnd_qact(size_t n, size_t cols)
+{
+    size_t groups = cols / GROUP;
+    struct qact x = { .cols = cols };
+    x.q = guard_alloc(n * cols, high);
+    x.scale = buf_f32(n * groups);
+    x.bias = guard_alloc(n * groups * sizeof(*x.bias), high);
+    int extreme = rnd(4) == 0;
+    for (size_t g = 0; g < n * groups; g++) {
+        x.bias[g] = 0;
+        for (size_t k = 0; k < GROUP; k++) {
+            x.q[g * GROUP + k] = (int8_t)(extreme ? (rnd(2) ? 127 : -127) : (int)rnd(255) - 127);
+            x.bias[g] -= 128 * x.q[g * GROUP + k];
+        }
+    }
+    return x;
+}
+
+/* Where a product is checked: panels [p0, p1) of w, n tokens, y rows ldy apart. */
+struct product {
+    struct panels w;
+    size_t n, ldy, p0, p1;
+    float *want, *got;
+};
+
+static struct product rnd_product(enum ptype type, size_t cols)
+{
+    /* Now and then as many tokens as a session gives, or more rows than a tile takes. */
+    size_t far = rnd(8), rows = rnd_size(vast ? 50 : far == 1 ? 700 : 200);
+    size_t panels = panels_count(rows), n = vast ? 230 + rnd(30) : rnd_size(far ? 40 : 260);
+    struct product c = { .w = rnd_panels(type, rows, cols), .n = n };
+    c.p0 = rnd(panels);
+    c.p1 = c.p0 + 1 + rnd(panels - c.p0);
+    c.ldy = panels * PANEL + rnd(3);
+    c.want = buf_out((c.n - 1) * c.ldy + panels * PANEL);
+    c.got = buf_out((c.n - 1) * c.ldy + panels * PANEL);
+    return c;
+}
+
+static size_t product_size(const struct product *c)
+{
+    return (c->n - 1) * c->ldy + panels_count(c->w.rows) * PANEL;
+}
+
+/* Largest difference allowed of a sum of products, for the sets that are compared by tolerance. */
+static bool near(const struct product *c, const float *x, size_t ldx)
+{
+    float *row = guard_alloc(c->w.cols * sizeof(*row), high);
+    for (size_t r = c->p0 * PANEL; r < c->p1 * PANEL && r < c->w.rows; r++) {
+        panels_row(row, &c->w, r);
+        for (size_t t = 0; t < c->n; t++) {
+            float bound = 1e-30f;
+            for (size_t k = 0; k < c->w.cols; k++)
+                bound += tolerance * fabsf(row[k] * x[t * ldx + k]);
+            size_t at = t * c->ldy + r;
+            if (!(fabsf(c->want[at] - c->got[at]) <= bound)) {
+                differ_floats(at, c->want[at], c->got[at]);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+#define CHECK_TYPE(op, check, type)                                                   \
+    static const char *check_##op(const struct kernels *ref, const struct kernels *k) \
+    {                                                                                 \
+        return check(ref, k, type);                                                   \
+    }
+
+static const char *check_matmul_float(const struct kernels *ref, const struct kernels *k,
+                                      enum ptype type)
+{
+    struct product c = rnd_product(type, vast ? 1200 + rnd(300) : rnd_size(rnd(8) ? 300 : 1200));
+    size_t cols = c.w.cols, ldx = cols + rnd(3);
+    float *x = buf_f32((c.n - 1) * ldx + cols);
+    const struct kernels *set[] = { ref, k };
+    for (int i = 0; i < 2; i++)
+        (type == P_F32 ? set[i]->matmul_f32 : set[i]->matmul_bf16)(i ? c.got : c.want, c.ldy, &c.w,
+                                                                   x, ldx, c.n, c.p0, c.p1);
+    if (!exact)
+        return near(&c, x, ldx) ? NULL : "beyond tolerance";
+    return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+}
+
+CHECK_TYPE(matmul_f32, check_matmul_float, P_F32)
+CHECK_TYPE(matmul_bf16, check_matmul_float, P_BF16)
+
+static const char *check_matmul_groups(const struct kernels *ref, const struct kernels *k,
+                                       enum ptype type)
+{
+    struct product c =
+        rnd_product(type, (vast ? 150 + rnd(40) : rnd_size(rnd(8) ? 9 : 40)) * GROUP);
+    struct qact x = rnd_qact(c.n, c.w.cols);
+    const struct kernels *set[] = { ref, k };
+    for (int i = 0; i < 2; i++)
+        (type == P_Q8 ? set[i]->matmul_q8 : set[i]->matmul_q4)(i ? c.got : c.want, c.ldy, &c.w, &x,
+                                                               c.n, c.p0, c.p1);
+    return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
+}
+
+CHECK_TYPE(matmul_q8, check_matmul_groups, P_Q8)
+CHECK_TYPE(matmul_q4, check_matmul_groups, P_Q4)
+
+static const char *check_quantize_q8(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(3), cols = rnd_size(9) * GROUP, t = rnd(n);
+    float *x = buf_f32(cols);
+    if (rnd(3) == 0) { /* a group around the smallest live amax, 2^-100, or on it */
+        float most = ldexpf(1, -98 - (int)rnd(4));
+        for (size_t i = 0; i < GROUP; i++)
+            x[i] = i || rnd(2) ? (float)(rand_unit(seed_now, drawn++) * 2 - 1) * most : most;
+    }
+    if (rnd(3) == 0) /* exact halves: amax 127 makes the scale 1 */
+        for (size_t i = 0; i < GROUP; i++)
+            x[i] = i ? (float)rnd(254) - 126.5f : 127.0f;
+    struct qact want = rnd_qact(n, cols), got = rnd_qact(n, cols);
+    memcpy(got.q, want.q, n * cols);
+    memcpy(got.scale, want.scale, n * cols / GROUP * sizeof(float));
+    memcpy(got.bias, want.bias, n * cols / GROUP * sizeof(int32_t));
+    ref->quantize_q8(&want, t, x);
+    k->quantize_q8(&got, t, x);
+    if (!differ_same_i8(want.q, got.q, n * cols))
+        return "values";
+    if (!differ_same_i32(want.bias, got.bias, n * cols / GROUP))
+        return "sums";
+    return differ_same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
+}
+
+static const char *check_rmsnorm_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(1000);
+    float *x = buf_f32(n), *w = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
+    ref->rmsnorm_f32(want, x, w, n, 1e-6f);
+    k->rmsnorm_f32(got, x, w, n, 1e-6f);
+    if (!differ_same(want, got, n))
+        return "bits";
+    k->rmsnorm_f32(x, x, w, n, 1e-6f);
+    return differ_same(want, x, n) ? NULL : "in place";
+}
+
+static const char *check_rope_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t half = rnd_size(70);
+    float *want = buf_f32(2 * half), *got = buf_out(2 * half);
+    float *c = buf_f32(half), *s = buf_f32(half);
+    memcpy(got, want, 2 * half * sizeof(*got));
+    ref->rope_f32(want, c, s, half);
+    k->rope_f32(got, c, s, half);
+    return differ_same(want, got, 2 * half) ? NULL : "bits";
+}
+
+static const char *check_add_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500);
+    float *want = buf_f32(n), *got = buf_out(n), *x = buf_f32(n);
+    memcpy(got, want, n * sizeof(*got));
+    ref->add_f32(want, x, n);
+    k->add_f32(got, x, n);
+    return differ_same(want, got, n) ? NULL : "bits";
+}
+
+static const char *check_swiglu_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500);
+    float *g = buf_f32(n), *u = buf_f32(n), *want = buf_out(n), *got = buf_out(n);
+    ref->swiglu_f32(want, g, u, n);
+    k->swiglu_f32(got, g, u, n);
+    if (!differ_same(want, got, n))
+        return "bits";
+    memcpy(got, g, n * sizeof(*g));
+    k->swiglu_f32(got, got, u, n);
+    if (!differ_same(want, got, n))
+        return "y is g";
+    k->swiglu_f32(u, g, u, n);
+    return differ_same(want, u, n) ? NULL : "y is u";
+}
+
+static struct attn_part part_out(size_t nq, size_t hd16)
+{
+    return (struct attn_part){ buf_out(nq), buf_out(nq), buf_out(nq * hd16) };
+}
+
+/* Keys as they are put and, in lanes that nobody sees, whatever was there. */
+static const char *check_attn(enum kvcache type, const struct kernels *ref, const struct kernels *k)
+{
+    size_t nq = rnd_size(rnd(4) ? 12 : 112), per = rnd_size(8),
+           hd16 = rnd(2) ? 64 + 64 * rnd(2) : 16 * rnd_size(9);
+    size_t nk = 1 + rnd(ATTN_BLOCK), first = 1 + rnd(ATTN_BLOCK + 9);
+    size_t group = kvcache_keys_bytes(type, hd16), row = kvcache_value_bytes(type, hd16);
+    float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *x = buf_f32(hd16);
+    struct attn_part part[] = { part_out(nq, hd16), part_out(nq, hd16) };
+    unsigned char *keys = guard_alloc((nk + 15) / 16 * group, high);
+    unsigned char *values = guard_alloc(nk * row, high);
+    for (size_t i = 0; i < (nk + 15) / 16 * group; i++)
+        keys[i] = (unsigned char)rnd(256);
+    for (size_t j = 0; j < nk; j++) {
+        fill_f32(x, hd16);
+        kvcache_put_key(type, keys + j / 16 * group, j % 16, x, hd16);
+        fill_f32(x, hd16);
+        kvcache_put_value(type, values + j * row, x, hd16);
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct kernels *set = i ? k : ref;
+        if (type == KVCACHE_F32)
+            set->attn_f32(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
+        else if (type == KVCACHE_F16)
+            set->attn_f16(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
+        else
+            set->attn_q8(&part[i], q, keys, values, nq, per, first, nk, hd16, scale);
+    }
+    if (!differ_same(part[0].max, part[1].max, nq))
+        return "max";
+    if (!differ_same(part[0].sum, part[1].sum, nq))
+        return "sum";
+    return differ_same(part[0].out, part[1].out, nq * hd16) ? NULL : "out";
+}
+
+static const char *check_attn_f32(const struct kernels *ref, const struct kernels *k)
+{
+    return check_attn(KVCACHE_F32, ref, k);
+}
+
+static const char *check_attn_f16(const struct kernels *ref, const struct kernels *k)
+{
+    return check_attn(KVCACHE_F16, ref, k);
+}
+
+static const char *check_attn_q8(const struct kernels *ref, const struct kernels *k)
+{
+    return check_attn(KVCACHE_Q8, ref, k);
+}
+
+static const char *check_attn_merge(const struct kernels *ref, const struct kernels *k)
+{
+    size_t hd16 = 16 * rnd_size(16);
+    float *want = buf_f32(hd16 + 2), *got = buf_out(hd16 + 2), *b = buf_f32(hd16 + 2);
+    if (rnd(4) == 0) { /* the last x that exp_f32 does not call 0 */
+        bool first = rnd(2);
+        want[0] = first ? 0.0f : -87.0f;
+        b[0] = first ? -87.0f : 0.0f;
+    }
+    memcpy(got, want, (hd16 + 2) * sizeof(*got));
+    ref->attn_merge(want, want + 1, want + 2, b[0], b[1], b + 2, hd16);
+    k->attn_merge(got, got + 1, got + 2, b[0], b[1], b + 2, hd16);
+    return differ_same(want, got, hd16 + 2) ? NULL : "bits";
+}
+
+static const char *check_argmax_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500), kind = rnd(4);
+    float *x = buf_f32(n);
+    for (size_t i = 0; kind < 2 && i < n; i++) /* many equals; zeros of both signs; nothing */
+        x[i] = kind ? (rnd(2) ? 0.0f : -0.0f) : (float)rnd(3);
+    for (size_t i = 0; kind == 2 && wild && i < n; i++)
+        x[i] = rnd(2) ? NAN : -INFINITY;
+    size_t want = ref->argmax_f32(x, n), got = k->argmax_f32(x, n);
+    differ_ints(0, (int64_t)want, (int64_t)got);
+    return want == got ? NULL : "index";
+}
+
+static const char *check_expsum_f32(const struct kernels *ref, const struct kernels *k)
+{
+    size_t n = rnd_size(500);
+    float *x = buf_f32(n), max = rnd_f32(), want[2], got[2];
+    ref->expsum_f32(want, x, n, max);
+    k->expsum_f32(got, x, n, max);
+    return differ_same(want, got, 2) ? NULL : "bits";
+}
+
+static const struct op {
+    const char *name;
+    const char *(*check)(const struct kernels *ref, const struct kernels *k);
+} ops[] = {
+#define X(op) { #op, check_##op },
+    KERNEL_OPS(X)
+#undef X
+};
+
+static bool op_in_set(size_t op, const struct kernels *set)
+{
+    size_t i = 0;
+#define X(o)       \
+    if (i++ == op) \
+        return set->o != NULL;
+    KERNEL_OPS(X)
+#undef X
+    return false;
+}
+
+static void on_crash(int sig)
+{
+    siglongjmp(crash, sig); /* SIGSEGV: guard page. SIGILL: wrong needs or wrong flags. */
+}
+
+/* True where every round agrees with scalar. */
+static bool check(const struct op *op, const struct kernels *k, uint64_t seed, uint64_t rounds)
+{
+    const char *volatile why = NULL;
+    differ_text[0] = 0;
+    if (sigsetjmp(crash, 1))
+        why = "crashed";
+    for (uint64_t i = 0; !why && i < rounds; i++) {
+        begin_round(seed + i);
+        differ_text[0] = 0;
+        why = op->check(&kernels_scalar, k);
+        guard_reset();
+    }
+    if (!why)
+        return true;
+    guard_reset();
+    printf("FAIL %s of %s: %s%s; reproduce with --only %s --isa %s --rounds 1 --seed %llu\n",
+           op->name, k->isa, why, differ_text, op->name, k->isa, (unsigned long long)round_seed);
+    return false;
+}
+
+struct options {
+    uint64_t seed, rounds;
+    const char *only, *isa;
+};
+
+static struct options parse(int argc, char **argv)
+{
+    struct options o = { .seed = 1, .rounds = ROUNDS };
+    const char *env = getenv("KERNELS_ROUNDS");
+    if (env)
+        o.rounds = strtoull(env, NULL, 10);
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "--seed"))
+            o.seed = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--rounds"))
+            o.rounds = strtoull(argv[i + 1], NULL, 10);
+        else if (!strcmp(argv[i], "--only"))
+            o.only = argv[i + 1];
+        else if (!strcmp(argv[i], "--isa"))
+            o.isa = argv[i + 1];
+    }
+    if (!o.rounds)
+        o.rounds = 1;
+    return o;
+}
+
+/* Everything in one set; the number of failures. scalar is run against itself: it must be
+ * deterministic and stay inside its buffers. */
+static int check_set(const struct kernels *set, const struct options *o, int *ran)
+{
+    int failed = 0, checked = 0;
+    exact = !(set->needs & CPU_INEXACT);
+    tolerance = set->needs & CPU_BLAS ? 1e-5f : 4e-3f; /* bf16 rounds to 2^-9 */
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+        if (!op_in_set(i, set) || (o->only && strcmp(o->only, ops[i].name)))
+            continue;
+        checked++;
+        failed += !check(&ops[i], set, o->seed, o->rounds);
+    }
+    printf("%-12s %2d operations, %d failed\n", set->isa, checked, failed);
+    *ran += checked;
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = parse(argc, argv);
+    int failed = !differ_works(), ran = 0;
+    struct sigaction sa = { .sa_handler = on_crash };
+    sigaction(SIGSEGV, &sa, NULL);
+    sigaction(SIGBUS, &sa, NULL);
+    sigaction(SIGILL, &sa, NULL);
+
+    unsigned cpu = cpu_detect();
+    for (size_t s = 0; s < kernels_nsets; s++) {
+        const struct kernels *set = kernels_sets[s];
+        if (o.isa && strcmp(o.isa, set->isa))
+            continue;
+        if (kernels_ready(set, cpu))
+            failed += check_set(set, &o, &ran);
+        else
+            printf("%-12s SKIP: not on this machine\n", set->isa);
+    }
+    printf("kernels: %d checked, %d failed, seed %llu, %llu rounds each\n", ran, failed,
+           (unsigned long long)o.seed, (unsigned long long)o.rounds);
+    return failed || !ran;
+}

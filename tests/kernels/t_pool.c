@@ -1,0 +1,220 @@
+/* Every index once, whoever takes it; more threads than processors; memory that runs out. */
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+enum { MOST = 5000 };
+
+struct job {
+    unsigned char hit[MOST];
+    size_t grain, n, threads;
+    _Atomic size_t calls;
+};
+
+static void count(void *arg, size_t thread, size_t first, size_t last)
+{
+    struct job *j = arg;
+    CHECK(thread < j->threads && first < last && last <= j->n);
+    CHECK(last == j->n || (last - first) % j->grain == 0);
+    for (size_t i = first; i < last; i++)
+        j->hit[i]++;
+    atomic_fetch_add(&j->calls, 1);
+}
+
+static void covers(struct pool *p, size_t n, size_t grain)
+{
+    static struct job j;
+    memset(j.hit, 0, sizeof(j.hit));
+    j.n = n;
+    j.grain = grain ? grain : 1;
+    j.threads = pool_threads(p);
+    atomic_store(&j.calls, 0);
+    pool_for(p, n, grain, count, &j);
+    for (size_t i = 0; i < MOST; i++)
+        CHECK(j.hit[i] == (i < n));
+    CHECK(n ? j.calls > 0 : j.calls == 0);
+    if (n && n <= j.grain)
+        CHECK(j.calls == 1);
+}
+
+static void sizes(size_t threads)
+{
+    struct pool *p = NULL;
+    struct err err;
+    CHECK(pool_open(&p, threads, &err) == OK);
+    CHECK(pool_threads(p) == threads);
+    for (size_t n = 0; n < 70; n++)
+        covers(p, n, n % 9);
+    covers(p, MOST, 1);
+    covers(p, MOST, 7);
+    covers(p, MOST, SIZE_MAX);
+    pool_close(p);
+}
+
+/* Many short jobs one after the other, some after a pause in which the workers fall asleep. What
+ * one job wrote, the next one reads. */
+static uint32_t cells[64];
+
+static void step(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)arg, (void)thread;
+    for (size_t i = first; i < last; i++)
+        cells[i] += cells[(i + 32) % 64] & 1;
+}
+
+static void half_step(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)arg, (void)thread;
+    for (size_t i = first; i < last; i++)
+        cells[i]++;
+}
+
+static void jobs_in_a_row(size_t threads, size_t rounds)
+{
+    struct pool *p = NULL;
+    struct err err;
+    CHECK(pool_open(&p, threads, &err) == OK);
+    memset(cells, 0, sizeof(cells));
+    for (size_t i = 0; i < rounds; i++) {
+        pool_for(p, 32, 1, half_step, NULL); /* the lower half */
+        pool_for(p, 32, 3, step, NULL);      /* reads the upper half, which nobody writes */
+        if (i % (rounds / 4) == 0)
+            for (uint64_t t = os_now_ns(); os_now_ns() - t < 300000;)
+                continue;
+    }
+    for (size_t i = 0; i < 64; i++)
+        CHECK(cells[i] == (i < 32 ? rounds : 0));
+    pool_close(p);
+}
+
+/* Half a megabyte on the stack of whoever is free. */
+static void dig(void *arg, size_t thread, size_t first, size_t last)
+{
+    volatile unsigned char deep[POOL_STACK / 8];
+    (void)thread;
+    for (size_t i = first; i < last; i++) {
+        for (size_t k = sizeof(deep); k > 0; k -= 512)
+            deep[k - 1] = (unsigned char)i;
+        for (uint64_t t = os_now_ns(); os_now_ns() - t < 100000;)
+            continue; /* so that every thread gets some */
+        ((unsigned char *)arg)[i] += deep[511];
+    }
+}
+
+static void deep_stacks(size_t threads)
+{
+    struct pool *p = NULL;
+    struct err err;
+    unsigned char out[32] = { 0 };
+    CHECK(pool_open(&p, threads, &err) == OK);
+    pool_for(p, sizeof(out), 1, dig, out);
+    for (size_t i = 0; i < sizeof(out); i++)
+        CHECK(out[i] == i);
+    pool_close(p);
+}
+
+static void memory_runs_out(void)
+{
+    struct pool *p;
+    struct err err;
+    for (long n = 1;; n++) {
+        torture_begin(n);
+        int rc = pool_open(&p, 2, &err);
+        if (!torture_end()) {
+            CHECK(rc == OK);
+            pool_close(p);
+            break;
+        }
+        /* ERR_IO: the memory was for a thread (in a static program, whose C library's own
+         * requests fail, too). */
+        CHECK((rc == ERR_NOMEM || rc == ERR_IO) && !p && torture_live() == 0);
+        CHECK(n < 100);
+    }
+}
+
+static void os_memory(void)
+{
+    static const size_t size[] = { 1, 64, 4096, 100000, ((size_t)2 << 20) - 1, (size_t)5 << 20 };
+    for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+        unsigned char *p = os_alloc(size[i]);
+        CHECK(p && (uintptr_t)p % 64 == 0);
+        for (size_t k = 0; k < size[i]; k += 61)
+            CHECK(p[k] == 0);
+        CHECK(p[size[i] - 1] == 0);
+        memset(p, 0xff, size[i]);
+        os_free(p, size[i]);
+    }
+    CHECK(!os_alloc(SIZE_MAX) && !os_alloc(SIZE_MAX / 2 + 1) && !os_alloc(SIZE_MAX - 4096));
+    os_free(NULL, 100);
+    CHECK(os_cpus() >= 1 && os_peak_memory() > (size_t)1 << 20);
+}
+
+/* Some work is counted as some work; what cannot be counted is said, and nothing fails. */
+static void os_counting(void)
+{
+    struct os_counters c;
+    char why[OS_WHY];
+    double before[OS_EVENTS], after[OS_EVENTS];
+    os_counters_open(&c, why);
+    uint64_t begin = os_now_ns();
+    os_counters_read(&c, before);
+    volatile uint32_t x = 0;
+    for (uint32_t i = 0; i < 3000000; i++)
+        x = x + i;
+    size_t size = (size_t)1 << 20;
+    unsigned char *pages = os_alloc(size);
+    CHECK(pages);
+    os_free(pages, size);
+    os_counters_read(&c, after);
+    double wall = (double)(os_now_ns() - begin);
+    CHECK(!why[0] == (c.fd[OS_CYCLES] >= 0) && strlen(why) < OS_WHY);
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        CHECK(c.fd[i] < 0 ? after[i] < 0 : after[i] < 0 || after[i] >= before[i]);
+    if (after[OS_CPU_NS] >= 0 && before[OS_CPU_NS] >= 0)
+        CHECK(after[OS_CPU_NS] > before[OS_CPU_NS] &&
+              after[OS_CPU_NS] - before[OS_CPU_NS] <= wall * 1.01 + 1e6);
+    if (after[OS_INSTRUCTIONS] >= 0 && before[OS_INSTRUCTIONS] >= 0)
+        CHECK(after[OS_INSTRUCTIONS] - before[OS_INSTRUCTIONS] > 3000000);
+    os_counters_close(&c);
+    os_counters_close(&c);
+    os_counters_read(&c, after);
+    CHECK(after[OS_CYCLES] < 0 && after[OS_CPU_NS] < 0);
+
+    struct rlimit most, none = { 0, 0 };
+    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    none.rlim_max = most.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    os_counters_open(&c, why); /* no descriptor is left */
+    CHECK(why[0] && c.fd[OS_CYCLES] < 0 && c.fd[OS_FAULTS] < 0);
+    os_counters_close(&c);
+    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+}
+
+int main(void)
+{
+    memory_runs_out();
+    os_memory();
+    os_counting();
+    covers(NULL, 100, 3);
+    for (size_t threads = 1; threads <= 8; threads++)
+        sizes(threads);
+    jobs_in_a_row(2, 3000);
+    deep_stacks(4);
+    jobs_in_a_row(8, 1000); /* more than this machine may have */
+    struct pool *p;
+    struct err err;
+    CHECK(pool_open(&p, 1000, &err) == OK && pool_threads(p) == POOL_MAX);
+    covers(p, MOST, 1);
+    pool_close(p);
+    CHECK(pool_open(&p, 0, &err) == OK && pool_threads(p) >= 1);
+    pool_close(p);
+    pool_close(NULL);
+    return 0;
+}

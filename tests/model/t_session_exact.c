@@ -1,0 +1,382 @@
+/* t_session_exact.c - one hash for each type of weights and of KV cache, equal on every machine.
+ *
+ * Models of odd shapes with random weights, biases and norms go through a GGUF file into a session.
+ * Every instruction set of this machine evaluates the same prompt: with 1 to 8 threads, in chunks
+ * from 1 token to more than SESSION_CHUNK, straight through and with tentative tokens that are
+ * taken back. Each token's logits and hidden states must be the same bits, and all of them together
+ * give the hash that is written down here. Under an emulator ($RUN) or a sanitizer each model is
+ * evaluated by the fastest set and one other, in turn; a sanitizer sees three of the shapes. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "tests/support/test.h"
+#include "weights/gguf_write.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
+enum { TYPES = 6, SHAPES = 8, KVS = 3, MIXED = 5, MOST = 270, THREADS = 8, CHUNKS = 16, SETS = 16 };
+
+static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
+static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
+
+/* mixed: each matrix another one, as in a file of K-quants. */
+static const int types[TYPES] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0, -1 };
+
+/* Logits and both hidden states of all tokens of all shapes. The same on every machine. */
+static const uint64_t expected[TYPES][KVS] = {
+    { 0x4b5f79248f4bc44fu, 0x1f258933eda535c7u, 0x9272a7003359a2b8u },
+    { 0xfd6e884fa1ecae53u, 0xfb05bbcd00fa1746u, 0x2cbf6f7bb0fb8bf6u },
+    { 0xd1f2eb3ce29f2e2du, 0xcbb17a0a06d028ffu, 0x33752e6ab3bcb1dbu },
+    { 0x1184c37a370792e3u, 0x2cf077fee0cd6397u, 0x5e1c8fba08f0f3b5u },
+    { 0x8af5ed818b5d5143u, 0xec6736bdcb7652f9u, 0x3c3c5c900ae91559u },
+    { 0x78119b55a8388ca5u, 0xa544e012b88bfc36u, 0x621fe53b961d9616u },
+};
+
+/* Head sizes 32, 64, 80, 128; then odd ones, whose rows end inside a vector and a panel; last one
+ * large enough that decoding is shared among threads, with 7 query heads a KV head. */
+static const struct shape {
+    size_t layers, hidden, heads, kv_heads, ffn, vocab, tokens;
+    bool tied, odd;
+} shapes[SHAPES] = {
+    { 2, 96, 3, 1, 160, 333, MOST, true, false }, { 1, 128, 2, 2, 96, 271, MOST, false, false },
+    { 1, 160, 2, 1, 64, 97, MOST, true, false },  { 1, 128, 1, 1, 32, 33, MOST, false, false },
+    { 2, 50, 5, 1, 77, 91, MOST, true, true },    { 1, 14, 7, 7, 33, 35, MOST, false, true },
+    { 1, 136, 4, 2, 97, 101, MOST, false, true }, { 1, 224, 14, 2, 704, 1003, 70, true, false },
+};
+
+static const size_t chunks[CHUNKS] = {
+    1, 2, 3, 5, 6, 7, 16, 17, 63, 64, 65, 96, 191, 192, 193, MOST
+};
+
+static uint64_t fnv(uint64_t h, const void *p, size_t n)
+{
+    const unsigned char *b = p;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 0x100000001b3u;
+    return h;
+}
+
+/* ---- the file ---- */
+
+struct form {
+    struct ggufw *g;
+    const struct shape *sh;
+    int type;
+    uint64_t seed, drawn;
+    size_t count;
+    struct {
+        int type;
+        size_t rows, cols; /* cols 0: a vector */
+        float around;
+    } tensors[64];
+};
+
+static uint64_t draw(struct form *f)
+{
+    return rand_u64(f->seed, f->drawn++);
+}
+
+static void add(struct form *f, const char *name, size_t rows, size_t cols, float around)
+{
+    static const int any[] = { W_Q8_0, W_BF16, W_Q4_0, W_F32, W_F16 };
+    int type = !cols ? W_F32 : f->type;
+    if (type < 0)
+        type = any[f->count % 5];
+    if (cols % 32 && (type == W_Q8_0 || type == W_Q4_0))
+        type = type == W_Q8_0 ? W_F16 : W_BF16;
+    CHECK(f->count < sizeof(f->tensors) / sizeof(f->tensors[0]));
+    f->tensors[f->count].type = type;
+    f->tensors[f->count].rows = rows;
+    f->tensors[f->count].cols = cols;
+    f->tensors[f->count++].around = around;
+    ggufw_tensor(f->g, name, type, cols ? 2 : 1, (const size_t[]){ rows, cols });
+}
+
+static void add_layer(struct form *f, size_t i)
+{
+    const struct shape *c = f->sh;
+    size_t h = c->hidden, kv = h / c->heads * c->kv_heads;
+    const struct {
+        const char *name;
+        size_t rows, cols;
+        float around;
+    } list[] = {
+        { "attn_norm.weight", h, 0, 1 },   { "ffn_norm.weight", h, 0, 1 },
+        { "attn_q.weight", h, h, 0 },      { "attn_q.bias", h, 0, 0 },
+        { "attn_k.weight", kv, h, 0 },     { "attn_k.bias", kv, 0, 0 },
+        { "attn_v.weight", kv, h, 0 },     { "attn_v.bias", kv, 0, 0 },
+        { "attn_output.weight", h, h, 0 }, { "ffn_gate.weight", c->ffn, h, 0 },
+        { "ffn_up.weight", c->ffn, h, 0 }, { "ffn_down.weight", h, c->ffn, 0 },
+    };
+    for (size_t j = 0; j < sizeof(list) / sizeof(list[0]); j++) {
+        char name[64];
+        snprintf(name, sizeof(name), "blk.%zu.%s", i, list[j].name);
+        add(f, name, list[j].rows, list[j].cols, list[j].around);
+    }
+}
+
+/* A row of a matrix. Quantised ones are random bytes, -128 among them. */
+static void write_row(struct form *f, int type, size_t cols)
+{
+    static unsigned char row[4096];
+    float spread = 1.7f / sqrtf((float)cols);
+    size_t bytes = 0;
+    if (type == W_Q8_0 || type == W_Q4_0) {
+        size_t block = type == W_Q8_0 ? 34 : 18;
+        uint16_t scale = f16_from_f32(spread / (type == W_Q8_0 ? 128.0f : 8.0f));
+        for (size_t i = 0; i < cols / 32; i++, bytes += block)
+            for (size_t j = 0; j < block; j++)
+                row[bytes + j] =
+                    (unsigned char)(j < 2 ? (unsigned)scale >> (j * 8) : draw(f) >> 56);
+    } else {
+        size_t each = type == W_F32 ? 4 : 2;
+        for (size_t k = 0; k < cols; k++, bytes += each) {
+            float v = ((float)(draw(f) >> 40) * 0x1p-23f - 1) * spread;
+            uint16_t h = type == W_F16 ? f16_from_f32(v) : bf16_from_f32(v);
+            memcpy(row + bytes, type == W_F32 ? (const void *)&v : &h, each);
+        }
+    }
+    CHECK(bytes <= sizeof(row));
+    ggufw_data(f->g, row, bytes);
+}
+
+static void write_tensors(struct form *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        for (size_t r = 0; r < f->tensors[i].rows; r++) {
+            float v = f->tensors[i].around + ((float)(draw(f) >> 40) * 0x1p-24f - 0.5f) * 0.5f;
+            if (f->tensors[i].cols)
+                write_row(f, f->tensors[i].type, f->tensors[i].cols);
+            else
+                ggufw_data(f->g, &v, sizeof(v));
+        }
+}
+
+static void write_model(const char *path, const struct shape *sh, int type)
+{
+    struct err err;
+    struct form f = { .sh = sh, .type = type, .seed = sh->hidden };
+    CHECK(ggufw_open(&f.g, path, &err) == OK);
+    ggufw_str(f.g, "general.architecture", "qwen2");
+    ggufw_u32(f.g, "qwen2.block_count", (uint32_t)sh->layers);
+    ggufw_u32(f.g, "qwen2.embedding_length", (uint32_t)sh->hidden);
+    ggufw_u32(f.g, "qwen2.feed_forward_length", (uint32_t)sh->ffn);
+    ggufw_u32(f.g, "qwen2.attention.head_count", (uint32_t)sh->heads);
+    ggufw_u32(f.g, "qwen2.attention.head_count_kv", (uint32_t)sh->kv_heads);
+    ggufw_u32(f.g, "qwen2.context_length", 512);
+    ggufw_f32(f.g, "qwen2.attention.layer_norm_rms_epsilon", 1e-6f);
+    ggufw_f32(f.g, "qwen2.rope.freq_base", 1e6f);
+    add(&f, "token_embd.weight", sh->vocab, sh->hidden, 0);
+    for (size_t i = 0; i < sh->layers; i++)
+        add_layer(&f, i);
+    add(&f, "output_norm.weight", sh->hidden, 0, 1);
+    if (!sh->tied)
+        add(&f, "output.weight", sh->vocab, sh->hidden, 0);
+    write_tensors(&f);
+    CHECK(ggufw_close(f.g, true, &err) == OK);
+}
+
+/* ---- one evaluation ---- */
+
+/* Of each token; 0: not looked at. */
+struct trace {
+    uint64_t token[MOST];
+};
+
+struct how {
+    size_t threads, chunk;
+    bool tangled;
+};
+
+static void note(struct trace *t, struct session *s, size_t n)
+{
+    const struct model_config *c = model_config(session_model(s));
+    for (size_t back = 0; back < n && back < SESSION_CHUNK; back++) {
+        uint64_t h = fnv(0xcbf29ce484222325u, session_logits(s, back), c->vocab * sizeof(float));
+        h = fnv(h, session_hidden(s, TAP_FINAL, back), c->hidden * sizeof(float));
+        t->token[session_length(s) - 1 - back] =
+            fnv(h, session_hidden(s, TAP_POST_ATTN, back), c->hidden * sizeof(float));
+    }
+}
+
+/* Other tokens, taken back together with `back` of those before, which then come once more. */
+static void tangle(struct trace *t, struct session *s, const uint32_t *ids, size_t back)
+{
+    struct err err;
+    uint32_t other[7];
+    size_t at = session_length(s), n = 1 + at % 7;
+    back = back < at ? back : at;
+    for (size_t i = 0; i < n; i++)
+        other[i] = ids[at - 1 - i % at] ^ 1u;
+    CHECK(session_eval(s, other, n, NULL, &err) == OK);
+    session_rewind(s, at);
+    CHECK(session_length(s) == at && !session_hidden(s, TAP_FINAL, 0));
+    session_rewind(s, at - back);
+    CHECK(session_eval(s, ids + at - back, back, NULL, &err) == OK);
+    note(t, s, back);
+}
+
+static void run(struct trace *t, const struct model *m, struct pool *pool, enum kvcache kv,
+                size_t tokens, const struct how *how)
+{
+    struct err err;
+    struct session *s;
+    uint32_t ids[MOST];
+    size_t even = model_config(m)->vocab / 2 * 2; /* so that id ^ 1 is one, too */
+    memset(t, 0, sizeof(*t));
+    for (size_t i = 0; i < tokens; i++)
+        ids[i] = (uint32_t)rand_below(11, i, even);
+    CHECK(session_open(&s, m, pool, tokens + 7, kv, &err) == OK);
+    for (size_t at = 0, n; at < tokens; at += n) {
+        n = how->chunk < tokens - at ? how->chunk : tokens - at;
+        CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
+        note(t, s, n);
+        if (how->tangled && at / how->chunk % (1 + 64 / how->chunk) == 0)
+            tangle(t, s, ids, 1 + at % 131);
+    }
+    CHECK(session_length(s) == tokens);
+    session_close(s);
+}
+
+/* ---- all of them ---- */
+
+static struct pool *pools[THREADS + 1];
+static const struct kernels *sets[SETS]; /* the exact ones that this machine has */
+static struct kernels tables[SETS];
+static size_t nsets, turns[SETS]; /* runs of each set so far */
+static bool light;
+
+static void find_sets(void)
+{
+    struct err err;
+    for (size_t i = 0; i < kernels_nsets; i++)
+        if (kernels_runs(kernels_sets[i], cpu_detect()) &&
+            !(kernels_sets[i]->needs & CPU_INEXACT)) {
+            CHECK(nsets < SETS);
+            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+            sets[nsets++] = kernels_sets[i];
+        }
+}
+
+/* Runs number 0, 1, 2, ... of a set go through all pairs of threads and chunks. */
+static struct how how_of(size_t turn)
+{
+    return (struct how){ 1 + turn % THREADS, chunks[(turn / THREADS + turn) % CHUNKS],
+                         turn / 3 % 2 };
+}
+
+static void compare(const struct trace *whole, const struct trace *part, const char *isa,
+                    const struct how *how)
+{
+    size_t noted = 0;
+    for (size_t i = 0; i < MOST; i++) {
+        noted += part->token[i] != 0;
+        if (part->token[i] && part->token[i] != whole->token[i]) {
+            printf("token %zu on %s, %zu threads, chunks of %zu%s: other bits\n", i, isa,
+                   how->threads, how->chunk, how->tangled ? ", rewound" : "");
+            exit(1);
+        }
+    }
+    CHECK(noted);
+}
+
+/* One set and model: the whole trace where it is the first, else compared with it. */
+static void check_set(struct trace *whole, bool first, const struct weights *w,
+                      const struct shape *sh, enum kvcache kv, size_t set)
+{
+    static struct trace part;
+    const struct how plain = { 1, 1, false };
+    struct err err;
+    struct model *m;
+    CHECK(model_open(&m, w, &tables[set], pools[2], &err) == OK);
+    if (first)
+        run(whole, m, NULL, kv, sh->tokens, &plain);
+    size_t runs = light ? !first : set ? 2 : 1; /* scalar is slow */
+    for (size_t i = 0; i < runs; i++) {
+        struct how how = how_of(turns[set]++);
+        run(&part, m, pools[how.threads], kv, sh->tokens, &how);
+        compare(whole, &part, sets[set]->isa, &how);
+    }
+    model_close(m);
+}
+
+static uint64_t check_model(const char *path, uint64_t h, size_t shape, size_t type, size_t kv)
+{
+    static struct trace whole;
+    struct err err;
+    struct weights *w;
+    const struct shape *sh = &shapes[shape];
+    CHECK(weights_open(&w, path, &err) == OK);
+    static size_t models;
+    models++;
+    for (size_t i = nsets; i-- > 0;) /* the fastest first: it makes the whole trace */
+        if (!light || i + 1 == nsets || i == models % nsets)
+            check_set(&whole, i + 1 == nsets, w, sh, kvs[kv], i);
+    weights_close(w);
+    h = fnv(h, whole.token, sh->tokens * sizeof(whole.token[0]));
+    printf("  %s, kv %s, shape %zu: %016llx\n", types[type] < 0 ? "mixed" : wtype_name(types[type]),
+           kv_names[kv], shape, (unsigned long long)h);
+    return h;
+}
+
+static int check_type(const char *path, size_t type)
+{
+    uint64_t h[KVS];
+    int wrong = 0;
+    for (size_t kv = 0; kv < KVS; kv++)
+        h[kv] = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < SHAPES; i++) {
+        if (shapes[i].odd && (types[type] == W_Q8_0 || types[type] == W_Q4_0))
+            continue;
+        if (SANITIZED && i % 4 != 0 && i + 1 != SHAPES)
+            continue;
+        write_model(path, &shapes[i], types[type]);
+        for (size_t kv = 0; kv < KVS; kv++)
+            h[kv] = check_model(path, h[kv], i, type, kv);
+    }
+    for (size_t kv = 0; kv < KVS && !SANITIZED; kv++)
+        if (h[kv] != expected[type][kv]) {
+            printf("type %zu, kv %s: 0x%016llxu, expected 0x%016llxu\n", type, kv_names[kv],
+                   (unsigned long long)h[kv], (unsigned long long)expected[type][kv]);
+            wrong++;
+        }
+    return wrong;
+}
+
+int main(void)
+{
+    char folder[] = "build/exact-XXXXXX", path[64];
+    struct err err;
+    int wrong = 0;
+    light = SANITIZED || (getenv("RUN") && *getenv("RUN"));
+    find_sets();
+    for (size_t i = 1; i <= THREADS; i++)
+        CHECK(pool_open(&pools[i], i, &err) == OK);
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/m.gguf", folder);
+    for (size_t i = 0; i < TYPES; i++)
+        wrong += check_type(path, i);
+    remove(path);
+    rmdir(folder);
+    for (size_t i = 1; i <= THREADS; i++)
+        pool_close(pools[i]);
+    for (size_t i = 0; i < nsets; i++)
+        /* Every pair of threads and chunks, on every set; on scalar more than half of them. */
+        CHECK(light || turns[i] >= THREADS * CHUNKS / (i ? 1 : 2));
+    return wrong != 0;
+}

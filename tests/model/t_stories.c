@@ -1,0 +1,89 @@
+/* t_stories.c - real trained weights against another engine's logits: 220 positions. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "tests/support/test.h"
+#include "weights/weights.h"
+
+enum { IDS = 220, VOCAB = 512, SKIPPED = 77 };
+
+static FILE *data(const char *name)
+{
+    char path[1024];
+    const char *dir = getenv("MIZZLE_TESTDATA");
+    snprintf(path, sizeof(path), "%s/weights/%s", dir ? dir : "../shared/data", name);
+    return fopen(path, "rb");
+}
+
+static size_t argmax(const float *x)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < VOCAB; i++)
+        best = x[i] > x[best] ? i : best;
+    return best;
+}
+
+int main(void)
+{
+    static uint32_t ids[IDS];
+    static float want[IDS][VOCAB];
+    FILE *f = data("stories260K/golden_ids.txt"), *g = data("stories260K/golden_logits_f32.bin");
+    if (!f || !g) {
+        printf("SKIP: no stories260K data\n");
+        return SKIPPED;
+    }
+    for (size_t i = 0; i < IDS; i++) {
+        unsigned long id;
+        CHECK(fscanf(f, "%lu", &id) == 1 && id < VOCAB);
+        ids[i] = (uint32_t)id;
+    }
+    CHECK(fread(want, sizeof(want), 1, g) == 1);
+    fclose(f);
+    fclose(g);
+
+    char path[1024];
+    const char *dir = getenv("MIZZLE_TESTDATA");
+    snprintf(path, sizeof(path), "%s/weights/stories260K_qwen2", dir ? dir : "../shared/data");
+    struct err err;
+    struct kernels k;
+    struct pool *pool;
+    struct weights *w;
+    struct model *m;
+    struct session *s;
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(pool_open(&pool, 2, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK);
+    CHECK(model_open(&m, w, &k, pool, &err) == OK);
+    CHECK(session_open(&s, m, pool, IDS, KVCACHE_F32, &err) == OK);
+    double worst = 0;
+    size_t same = 0, greedy = 0;
+    for (size_t i = 0; i < IDS; i++) {
+        CHECK(session_eval(s, &ids[i], 1, NULL, &err) == OK);
+        const float *got = session_logits(s, 0);
+        for (size_t j = 0; j < VOCAB; j++) {
+            double difference = fabs((double)got[j] - (double)want[i][j]);
+            if (!(difference <= worst)) /* NaN is the worst */
+                worst = difference;
+        }
+        same += argmax(got) == argmax(want[i]);
+        greedy += i + 1 < IDS && argmax(got) == ids[i + 1];
+    }
+    printf("stories260K: worst logit difference %.2g, argmax equal at %zu of %d, "
+           "greedy ids equal at %zu of %d\n",
+           worst, same, IDS, greedy, IDS - 1);
+    CHECK(worst < 1e-3);
+    CHECK(same == IDS);
+    CHECK(greedy == IDS - 1);
+    session_close(s);
+    model_close(m);
+    weights_close(w);
+    pool_close(pool);
+    return 0;
+}

@@ -1,0 +1,212 @@
+/* t_tokenizer.c - known answers of other implementations; round trips of random bytes. */
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "model/text/tokenizer.h"
+#include "model/text/unicode.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+enum { SKIPPED = 77 };
+
+static const char *data_path(const char *name)
+{
+    static char path[1024];
+    const char *dir = getenv("MIZZLE_TESTDATA");
+    snprintf(path, sizeof(path), "%s/tokenizer/%s", dir ? dir : "../shared/data", name);
+    return path;
+}
+
+static char *read_file(const char *name, size_t *n)
+{
+    FILE *f = fopen(data_path(name), "rb");
+    CHECK(f);
+    char *text = malloc(8 << 20);
+    CHECK(text);
+    *n = fread(text, 1, (8 << 20) - 1, f);
+    text[*n] = 0;
+    fclose(f);
+    return text;
+}
+
+static bool equal(const struct tokenizer *t, const char *text, size_t n, bool special,
+                  const uint32_t *want, size_t count)
+{
+    struct err err;
+    uint32_t *ids;
+    size_t got;
+    CHECK(tokenizer_encode(t, &ids, &got, text, n, special, &err) == OK);
+    bool same = got == count && !memcmp(ids, want, got * sizeof(*ids));
+    free(ids);
+    return same;
+}
+
+static bool equal_json(const struct tokenizer *t, json_t *c, const char *text_key)
+{
+    static uint32_t want[1 << 16];
+    json_t *text = json_object_get(c, text_key), *ids = json_object_get(c, "ids");
+    size_t n = json_array_size(ids);
+    CHECK(json_is_string(text) && json_is_array(ids) && n <= 1 << 16);
+    for (size_t i = 0; i < n; i++)
+        want[i] = (uint32_t)json_integer_value(json_array_get(ids, i));
+    bool same = equal(t, json_string_value(text), json_string_length(text), true, want, n);
+    if (!same)
+        printf("differs: %.80s\n", json_string_value(text));
+    return same;
+}
+
+/* 47 texts with a line of ids each; special tokens are not parsed there. */
+static size_t check_ggml(const struct tokenizer *t)
+{
+    static const char gap[] = "\n__ggml_vocab_test__\n";
+    static uint32_t want[4096];
+    size_t n, m, bad = 0, count = 0;
+    char *texts = read_file("known_answers/ggml-vocab-qwen2.gguf.inp", &n);
+    char *lines = read_file("known_answers/ggml-vocab-qwen2.gguf.out", &m), *line = lines;
+    for (char *at = texts; at && *line;) {
+        char *end = strstr(at, gap), *eol = strchr(line, '\n');
+        size_t len = end ? (size_t)(end - at) : n - (size_t)(at - texts), ids = 0;
+        for (char *p = line; p < eol; p += *p == ' ') {
+            char *stop;
+            while (*p == ' ')
+                p++;
+            if (p >= eol)
+                break;
+            want[ids++] = (uint32_t)strtoul(p, &stop, 10);
+            CHECK(stop > p);
+            p = stop;
+        }
+        bool same = equal(t, at, len, false, want, ids);
+        if (!same)
+            printf("differs: ggml text %zu\n", count);
+        bad += !same;
+        count++;
+        line = eol + 1;
+        at = end ? end + sizeof(gap) - 1 : NULL;
+    }
+    CHECK(count >= 46);
+    printf("ggml: %zu texts, %zu differ\n", count, bad);
+    free(texts);
+    free(lines);
+    return bad;
+}
+
+static size_t check_cases(const struct tokenizer *t, const char *name)
+{
+    size_t i, bad = 0;
+    json_t *root = json_load_file(data_path(name), 0, NULL), *c;
+    json_t *cases = json_object_get(root, "cases");
+    CHECK(json_array_size(cases) > 0);
+    json_array_foreach(cases, i, c)
+    {
+        bad += !equal_json(t, c, "text");
+    }
+    printf("%s: %zu texts, %zu differ\n", name, json_array_size(cases), bad);
+    json_decref(root);
+    return bad;
+}
+
+static size_t check_lines(const struct tokenizer *t)
+{
+    size_t n, bad = 0, count = 0;
+    char *text = read_file("known_answers/cross_checked.jsonl", &n);
+    for (char *p = text; p < text + n;) {
+        char *eol = memchr(p, '\n', (size_t)(text + n - p));
+        size_t len = eol ? (size_t)(eol - p) : (size_t)(text + n - p);
+        if (len) {
+            json_t *c = json_loadb(p, len, 0, NULL);
+            bad += !equal_json(t, c, "text");
+            count++;
+            json_decref(c);
+        }
+        p += len + 1;
+    }
+    CHECK(count > 3900);
+    printf("cross_checked: %zu texts, %zu differ\n", count, bad);
+    free(text);
+    return bad;
+}
+
+/* Decoding gives NFC of the text in which invalid bytes are U+FFFD. */
+static void check_round_trips(const struct tokenizer *t)
+{
+    static const char *const bits[] = {
+        "e\xcc\x81", "\xf0\x9f\xa4\x97",         " don't", "\r\n ",     "\xe4\xb8\xad",
+        "\xff",      "\xe1\x84\x92\xe1\x85\xa1", "1234",   "<|im_end|>"
+    };
+    for (uint64_t round = 0; round < 2000; round++) {
+        char text[64], got[1024];
+        size_t n = 0, at = 0, count, len, want;
+        while (n < 40 && rand_below(round, 3 * n, 20)) {
+            const char *b = bits[rand_below(round, 3 * n + 1, 9)];
+            if (rand_below(round, 3 * n + 2, 2)) {
+                text[n] = (char)rand_below(round, 3 * n + 3, 256);
+                n++;
+            } else {
+                memcpy(text + n, b, strlen(b));
+                n += strlen(b);
+            }
+        }
+        struct err err;
+        uint32_t *ids;
+        char *fixed, *nfc;
+        CHECK(tokenizer_encode(t, &ids, &count, text, n, false, &err) == OK);
+        for (size_t i = 0; i < count; i++) {
+            const char *p = tokenizer_bytes(t, ids[i], &len);
+            CHECK(p && at + len <= sizeof(got));
+            memcpy(got + at, p, len);
+            at += len;
+        }
+        CHECK(unicode_repair(&fixed, &len, text, n, &err) == OK);
+        CHECK(unicode_nfc(&nfc, &want, fixed, len, &err) == OK);
+        CHECK(want == at && !memcmp(nfc, got, at));
+        free(ids);
+        free(fixed);
+        free(nfc);
+    }
+}
+
+static void check_torture(const struct tokenizer *t)
+{
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        struct err err;
+        uint32_t *ids;
+        size_t count;
+        torture_begin(n);
+        int rc = tokenizer_encode(t, &ids, &count, "e\xcc\x81 \xff torture", 12, true, &err);
+        if (!rc)
+            free(ids);
+        hit = torture_end();
+        CHECK(rc == (hit ? ERR_NOMEM : OK) && torture_live() == 0);
+    }
+}
+
+int main(void)
+{
+    struct err err;
+    struct tokenizer *t;
+    FILE *f = fopen(data_path("qwen2.5-0.5b-instruct/vocab.json"), "rb");
+    if (!f) {
+        printf("SKIP: no tokenizer data\n");
+        return SKIPPED;
+    }
+    fclose(f);
+    if (tokenizer_open_path(&t, data_path("qwen2.5-0.5b-instruct"), &err))
+        printf("%s\n", err.msg);
+    CHECK(t);
+    uint32_t id;
+    CHECK(tokenizer_size(t) == 151665 && tokenizer_nmerges(t) == 151387);
+    CHECK(tokenizer_special(t, "<|im_end|>", &id) && id == 151645 && tokenizer_is_eog(t, id));
+    CHECK(tokenizer_is_control(t, id) && !tokenizer_is_control(t, 100));
+    CHECK(tokenizer_eos(t, &id) && id == 151645);
+    size_t bad = check_ggml(t) + check_cases(t, "known_answers/hf_test_tokenization_qwen2.json") +
+                 check_cases(t, "known_answers/chat_ids.json") + check_lines(t);
+    check_round_trips(t);
+    check_torture(t);
+    tokenizer_close(t);
+    return bad != 0;
+}

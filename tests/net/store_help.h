@@ -1,0 +1,84 @@
+/* store_help.h - what t_store.c and t_store_shared.c do with a store: numbered answers. */
+#ifndef TESTS_NET_STORE_HELP_H
+#define TESTS_NET_STORE_HELP_H
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "net/answers/store.h"
+#include "tests/support/test.h"
+
+static char folder[] = "build/store-XXXXXX", path[64], made[96];
+static struct err err;
+
+static inline struct key key_of(uint32_t i)
+{
+    struct key print = key_print("model", 7);
+    return key_prefix(&print, &i, 1);
+}
+
+static inline uint32_t id_of(uint32_t i)
+{
+    return i * 2654435761u;
+}
+
+static inline void put(struct store *s, uint32_t i)
+{
+    struct key k = key_of(i);
+    store_put(s, &k, id_of(i));
+}
+
+/* True where i is answered; then rightly. */
+static inline bool has(struct store *s, uint32_t i)
+{
+    struct key k = key_of(i);
+    uint32_t id;
+    if (!store_get(s, &k, &id))
+        return false;
+    CHECK(id == id_of(i));
+    return true;
+}
+
+static inline struct store *must_open(void)
+{
+    struct store *s;
+    int rc = store_open(&s, path, STORE_LEAST, &err);
+    if (rc != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK && s);
+    return s;
+}
+
+static inline void silent(struct store *s)
+{
+    struct err note;
+    bool told = store_note(s, &note);
+    if (told)
+        fprintf(stderr, "%s\n", note.msg);
+    CHECK(!told);
+}
+
+static inline size_t size_of(void)
+{
+    struct stat st;
+    CHECK(stat(path, &st) == 0);
+    return (size_t)st.st_size;
+}
+
+/* made: the i-th name of a file that is to replace the store. True. */
+static inline bool name_made(unsigned i)
+{
+    snprintf(made, sizeof(made), "%s.%ld.%u.new", path, (long)getpid(), i);
+    return true;
+}
+
+static inline void begin(void)
+{
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/store", folder);
+}
+
+#endif

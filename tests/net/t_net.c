@@ -1,0 +1,297 @@
+/* The parts of the client that need no network: requests field by field against SCHEMAS, replies
+ * recorded from real servers, JSON from outside. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/cloud.h"
+#include "net/dialect/dialect.h"
+#include "net/http/json_input.h"
+#include "tests/support/test.h"
+
+static const uint32_t prompt[] = { 0, 7, 4294967295u, 151644 };
+static bool skipped;
+
+static json_t *parsed(const char *p, size_t n)
+{
+    json_t *root;
+    struct err err = { "" };
+    int rc = jsonin_parse(&root, p, n, &err);
+    if (rc)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+    return root;
+}
+
+static json_t *request_of(const struct dialect *d, const struct ask *a)
+{
+    struct buf b = { 0 };
+    CHECK(dialect_body(d, &b, a));
+    json_t *root = parsed(b.p, b.n);
+    buf_free(&b);
+    return root;
+}
+
+/* Every field that decides about greedy is there, with the value that means greedy. */
+static void test_requests(void)
+{
+    const struct ask a = {
+        .model = "\"a \\\"model\\\"\"", .ids = prompt, .n = 4, .vocab = SIZE_MAX, .want = 1
+    };
+    json_t *r = request_of(&dialect_openai, &a);
+    json_t *want =
+        json_pack("{s:s,s:[i,i,I,i],s:i,s:i,s:i,s:i,s:i,s:i,s:b}", "model", "a \"model\"", "prompt",
+                  0, 7, (json_int_t)4294967295, 151644, "max_tokens", 1, "temperature", 0, "top_p",
+                  1, "top_k", 1, "min_p", 0, "repetition_penalty", 1, "return_token_ids", 1);
+    CHECK(want && json_equal(r, want));
+    json_decref(want);
+    json_decref(r);
+    r = request_of(&dialect_llamacpp, &a);
+    want = json_pack("{s:[i,i,I,i],s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:[s],s:b,s:b,s:b}", "prompt", 0, 7,
+                     (json_int_t)4294967295, 151644, "n_predict", 1, "temperature", 0, "top_k", 1,
+                     "top_p", 1, "min_p", 0, "repeat_penalty", 1, "mirostat", 0, "samplers",
+                     "top_k", "ignore_eos", 0, "cache_prompt", 1, "return_tokens", 1);
+    CHECK(want && json_equal(r, want));
+    json_decref(want);
+    json_decref(r);
+    r = request_of(&dialect_sglang, &a);
+    want = json_pack("{s:[i,i,I,i],s:{s:i,s:i,s:i,s:i,s:i,s:i}}", "input_ids", 0, 7,
+                     (json_int_t)4294967295, 151644, "sampling_params", "max_new_tokens", 1,
+                     "temperature", 0, "top_p", 1, "top_k", 1, "min_p", 0, "repetition_penalty", 1);
+    CHECK(want && json_equal(r, want));
+    json_decref(want);
+    json_decref(r);
+    const struct ask unnamed = { .ids = prompt, .n = 1, .vocab = SIZE_MAX, .want = 1 };
+    r = request_of(&dialect_openai, &unnamed);
+    CHECK(!json_object_get(r, "model"));
+    json_decref(r);
+}
+
+static void test_buf(void)
+{
+    struct buf b = { .max = 10 };
+    CHECK(buf_str(&b, "12345") && buf_add(&b, "67890", 5) && !buf_str(&b, "x") && b.n == 10);
+    CHECK(memcmp(b.p, "1234567890", 10) == 0 && buf_add(&b, "", 0));
+    CHECK(!buf_add(&b, "", SIZE_MAX) && b.n == 10);
+    buf_free(&b);
+    CHECK(!buf_ids(&b, prompt, 4) && b.n == 0);
+    b.max = 0;
+    CHECK(buf_ids(&b, prompt, 4) && b.n == 23 && memcmp(b.p, "[0,7,4294967295,151644]", 23) == 0);
+    b.n = 0;
+    CHECK(buf_ids(&b, prompt, 0) && b.n == 2 && memcmp(b.p, "[]", 2) == 0);
+    buf_free(&b);
+}
+
+static void test_lines(void)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        { "plain", "plain" },
+        { "two\r\n\tlines\x1b[31m", "two lines [31m" },
+        { "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+          "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80" },
+        { "a\xe2\x80\xae"
+          "b\xc2\x9b"
+          "c",
+          "a b c" }, /* right-to-left override, C1 CSI */
+        { "cut \xe2\x82", "cut " },
+        { "\xc0\xaf\xed\xa0\x80", " " }, /* overlong, surrogate */
+        { "0123456789012345678901234567890123456789", "01234567890123456789012345678..." },
+        { "012345678901234567890123456\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac",
+          "012345678901234567890123456..." },
+        { "", "" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char out[33];
+        jsonin_line(out, sizeof(out), cases[i].in, strlen(cases[i].in));
+        if (strcmp(out, cases[i].out) != 0)
+            fprintf(stderr, "%zu: \"%s\"\n", i, out);
+        CHECK(strcmp(out, cases[i].out) == 0);
+    }
+}
+
+/* A file of the third-party data: its text; NULL where the data is absent. */
+static char *data(const char *path, size_t *n)
+{
+    const char *root = getenv("MIZZLE_TESTDATA");
+    char full[512];
+    snprintf(full, sizeof(full), "%s/%s", root ? root : "../shared/data", path);
+    FILE *f = fopen(full, "rb");
+    if (!f)
+        return NULL;
+    char *text = malloc(1 << 20);
+    CHECK(text);
+    *n = fread(text, 1, (1 << 20) - 1, f);
+    text[*n] = 0;
+    fclose(f);
+    return text;
+}
+
+/* The body of a recorded message, and its status. */
+static json_t *recorded(const char *dir, const char *name, const char *kind, long *status)
+{
+    char path[256];
+    size_t n;
+    snprintf(path, sizeof(path), "http/%s/%s.%s", dir, name, kind);
+    char *text = data(path, &n);
+    if (!text)
+        return NULL;
+    char *body = strstr(text, "\r\n\r\n");
+    CHECK(body);
+    *status = strncmp(text, "HTTP/1.1 ", 9) == 0 ? strtol(text + 9, NULL, 10) : 0;
+    json_t *root = parsed(body + 4, n - (size_t)(body + 4 - text));
+    free(text);
+    return root;
+}
+
+static const char *const dirs[] = { "llama_server_2025-02/qwen_random",
+                                    "llama_server_2026-08/qwen_random" };
+
+/* What the recorded request has in common with ours is equal, and the recorded reply is understood
+ * (or refused) as it should be. says NULL: id expected. */
+static void replay(const char *dir, const char *name, const struct dialect *d, int code,
+                   uint32_t id, const char *says)
+{
+    long status = 0;
+    json_t *in = recorded(dir, name, "request", &status);
+    json_t *reply = recorded(dir, name, "response", &status);
+    if (!in || !reply) {
+        skipped = true;
+        return;
+    }
+    static uint32_t ids[4096];
+    const json_t *list = json_object_get(in, "prompt");
+    size_t n = json_array_size(list);
+    CHECK(n && n <= 4096);
+    for (size_t i = 0; i < n; i++)
+        CHECK(jsonin_id(&ids[i], json_array_get(list, i), 151936));
+    const struct ask a = { .ids = ids, .n = n, .vocab = 151936, .want = 1 };
+    json_t *ours = request_of(d, &a);
+    static const char *const common[] = { "prompt", "top_k", "cache_prompt" };
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *theirs = json_object_get(in, common[i]);
+        if (theirs && !json_equal(json_object_get(ours, common[i]), theirs))
+            fprintf(stderr, "%s/%s: %s\n", dir, name, common[i]);
+        CHECK(!theirs || json_equal(json_object_get(ours, common[i]), theirs));
+    }
+    struct reply out = { .ids = { 77 } };
+    struct err err = { "" };
+    CHECK(status == 200);
+    int rc = d->reply(&out, reply, &a, &err);
+    if (rc != code || (says && !strstr(err.msg, says)))
+        fprintf(stderr, "%s/%s: %d %s\n", dir, name, rc, err.msg);
+    CHECK(rc == code && (says ? out.n == 0 && strstr(err.msg, says) : out.n == 1));
+    CHECK(out.ids[0] == (says ? 77 : id));
+    json_decref(ours);
+    json_decref(in);
+    json_decref(reply);
+}
+
+static void test_replies(void)
+{
+    const struct dialect *l = &dialect_llamacpp, *o = &dialect_openai;
+    for (size_t i = 0; i < 2; i++) {
+        replay(dirs[i], "completion_ids_1", l, OK, 116825, NULL);
+        replay(dirs[i], "completion_ids_1_probs", l, OK, 116825, NULL);
+        replay(dirs[i], "completion_append_cached", l, OK, 136417, NULL);
+        replay(dirs[i], "completion_n_predict_0", l, OK, 116825, NULL);
+        replay(dirs[i], "completion_response_fields", l, OK, 116825, NULL);
+        replay(dirs[i], "completion_ids_8_probs", l, ERR_NET, 0, "found 8");
+        replay(dirs[i], "completion_no_return_tokens", l, ERR_NET, 0, "found none");
+        replay(dirs[i], "v1_completions_ids", o, ERR_REMOTE, 0, "without token ids");
+    }
+    replay(dirs[1], "completion_stop_eos_bias", l, OK, 151645, NULL); /* end-of-text is an id */
+}
+
+/* Old servers cut a long prompt and answer with status 200: that token is none of ours. */
+static void test_cut_prompt(void)
+{
+    replay(dirs[0], "err_too_long", &dialect_llamacpp, ERR_TEXT, 0, "context is full");
+}
+
+/* Every recorded error body has words that are found. */
+static void test_messages(void)
+{
+    static const char *const names[] = {
+        "err_404",       "err_405",         "err_bad_json",       "err_empty_body",
+        "err_no_prompt", "err_prompt_type", "err_token_negative", "err_token_out_of_vocab"
+    };
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+            long status = 0;
+            json_t *r = recorded(dirs[i], names[j], "response", &status);
+            if (r)
+                CHECK(status >= 400 && dialect_message(r));
+            json_decref(r);
+        }
+    static const char *const forms[] = { "{\"error\":{\"message\":\"m\"}}", "{\"error\":\"m\"}",
+                                         "{\"object\":\"error\",\"message\":\"m\"}",
+                                         "{\"detail\":\"m\"}" };
+    for (size_t i = 0; i < 4; i++) {
+        json_t *r = parsed(forms[i], strlen(forms[i]));
+        CHECK(strcmp(dialect_message(r), "m") == 0);
+        json_decref(r);
+    }
+    static const char *const none[] = {
+        "[]", "1", "null", "{}", "{\"error\":7}", "{\"detail\":[]}"
+    };
+    for (size_t i = 0; i < 6; i++) {
+        json_t *r = parsed(none[i], strlen(none[i]));
+        CHECK(!dialect_message(r));
+        json_decref(r);
+    }
+}
+
+/* JSONTestSuite: what must parse does, what must not does not. */
+static void test_json(void)
+{
+    const char *root = getenv("MIZZLE_TESTDATA");
+    char path[512], name[400];
+    snprintf(path, sizeof(path), "%s/badinput/json", root ? root : "../shared/data");
+    DIR *d = opendir(path);
+    const struct dirent *e;
+    size_t seen = 0;
+    if (!d) {
+        skipped = true;
+        return;
+    }
+    while ((e = readdir(d))) {
+        size_t n;
+        if ((e->d_name[0] != 'y' && e->d_name[0] != 'n') || e->d_name[1] != '_')
+            continue;
+        if (strcmp(e->d_name, "y_object_escaped_null_in_key.json") == 0)
+            continue; /* jansson's keys are C strings: it refuses this one */
+        snprintf(name, sizeof(name), "badinput/json/%.300s", e->d_name);
+        char *text = data(name, &n);
+        json_t *v;
+        CHECK(text);
+        int rc = jsonin_parse(&v, text, n, NULL);
+        if ((rc == OK) != (e->d_name[0] == 'y'))
+            fprintf(stderr, "%s: %d\n", e->d_name, rc);
+        CHECK((rc == OK) == (e->d_name[0] == 'y'));
+        json_decref(v);
+        free(text);
+        seen++;
+    }
+    closedir(d);
+    CHECK(seen > 200);
+}
+
+int main(void)
+{
+    test_buf();
+    test_requests();
+    test_lines();
+    test_replies();
+    test_cut_prompt();
+    test_messages();
+    test_json();
+    if (skipped) {
+        puts("SKIP: recorded exchanges: no data at $MIZZLE_TESTDATA (default ../shared/data)");
+        return 77;
+    }
+    return 0;
+}

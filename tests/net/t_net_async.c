@@ -1,0 +1,426 @@
+/* Calls that are out together: answered, dropped, sent once more, hedged, streamed, interrupted.
+ * The server's behaviour is chosen by the last id of the prefix. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/answers/answers.h"
+#include "net/cloud.h"
+#include "tests/support/crowd.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+enum {
+    VOCAB = 100000,
+    BUSY = 2,     /* 503 once, then an answer */
+    LATER,        /* 429 with Retry-After: 1 once */
+    MUCH_LATER,   /* 429 with Retry-After: 100 */
+    RESET,        /* RST once */
+    RESETS,       /* always */
+    LATE,         /* silent once */
+    SILENT,       /* always */
+    BAD,          /* 400 */
+    STREAM,       /* four tokens, 30 ms apart */
+    STREAM_CUT,   /* two of four, then a reset */
+    STREAM_PLAIN, /* four tokens, but not as a stream */
+    STREAM_BAD,   /* an error as its first event */
+    NONE,         /* 500 always */
+    SLOW = 1000,  /* and above: after 100 ms */
+};
+
+#define SSE       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+#define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
+
+static bool answer(const struct crowd_request *r, unsigned id)
+{
+    char json[128];
+    snprintf(json, sizeof(json),
+             "{\"choices\":[{\"text\":\"x\",\"finish_reason\":\"length\",\"token_ids\":[%u]}]}",
+             id);
+    return crowd_json(r, "200 OK", json);
+}
+
+static bool stream(const struct crowd_request *r)
+{
+    return crowd_text(r, SSE EVENT("201")) && crowd_pause(r, 30) && crowd_text(r, EVENT("202")) &&
+           crowd_pause(r, 30) && crowd_text(r, EVENT("203")) && crowd_pause(r, 30) &&
+           crowd_text(r, EVENT("204") "data: [DONE]\n\n") && false;
+}
+
+static bool serve(const struct crowd_request *r)
+{
+    switch (r->last) {
+    case BUSY:
+        return r->seen ? answer(r, 42) : crowd_json(r, "503 Busy", "{\"error\":\"busy\"}");
+    case LATER:
+        return r->seen ? answer(r, 43)
+                       : crowd_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 1\r\n"
+                                       "Content-Length: 0\r\n\r\n");
+    case MUCH_LATER:
+        return crowd_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n");
+    case RESET:
+        if (r->seen)
+            return answer(r, 44);
+        crowd_reset(r);
+        return false;
+    case RESETS:
+        crowd_reset(r);
+        return false;
+    case LATE:
+        return r->seen ? answer(r, 45) : crowd_pause(r, 60000);
+    case SILENT:
+        return crowd_pause(r, 60000);
+    case BAD:
+        return crowd_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
+    case STREAM:
+        return stream(r);
+    case STREAM_CUT:
+        crowd_text(r, SSE EVENT("201") EVENT("202") "data: {\"cho");
+        crowd_pause(r, 20);
+        crowd_reset(r);
+        return false;
+    case STREAM_PLAIN:
+        return crowd_json(r, "200 OK", "{\"choices\":[{\"token_ids\":[201,202,203,204]}]}");
+    case STREAM_BAD:
+        return crowd_text(r, SSE "data: {\"error\":{\"message\":\"too long\"}}\n\n") && false;
+    case NONE:
+        return crowd_json(r, "500 Oops", "{}");
+    default:
+        return (r->last < SLOW || crowd_pause(r, 100)) && answer(r, r->last + 7);
+    }
+}
+
+static struct cloud *client(const struct cloud_options *more)
+{
+    char url[64];
+    struct cloud_options o = *more;
+    struct cloud *c;
+    struct err err;
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", crowd_port());
+    o.url = url;
+    o.key = "sk-secret";
+    o.vocab = VOCAB;
+    o.api = CLOUD_OPENAI;
+    o.model = "m";
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+static struct cloud_call *ask(struct cloud *c, uint32_t last)
+{
+    struct cloud_call *call;
+    CHECK(cloud_ask(c, (const uint32_t[]){ 500, 600, last }, 3, CLOUD_MAX_TOKENS, &call, NULL) ==
+          OK);
+    return call;
+}
+
+static int next(struct cloud *c, uint32_t last, uint32_t *id, struct err *err)
+{
+    return cloud_next(c, (const uint32_t[]){ 500, 600, last }, 3, id, err);
+}
+
+static double seconds_since(uint64_t start)
+{
+    return (double)(os_now_ns() - start) / 1e9;
+}
+
+/* 64 at once, taken in another order than asked, every third dropped while it is out. */
+static void test_many(void)
+{
+    struct cloud *c = client(&(struct cloud_options){ 0 });
+    struct cloud_call *calls[64];
+    struct err err = { "" };
+    uint64_t start = os_now_ns();
+    for (uint32_t i = 0; i < 64; i++)
+        calls[i] = ask(c, SLOW + i);
+    CHECK(!cloud_done(calls[0]) && cloud_call_bytes(calls[0]) > 100);
+    for (size_t i = 0; i < 64; i += 3)
+        cloud_drop(calls[i]);
+    for (uint32_t i = 64; i-- > 0;) {
+        uint32_t id = 0, again = 0;
+        if (i % 3 == 0)
+            continue;
+        int rc = cloud_take(calls[i], &id, &err);
+        if (rc)
+            fprintf(stderr, "%u: %s\n", i, err.msg);
+        CHECK(rc == OK && id == SLOW + i + 7 && cloud_done(calls[i]));
+        CHECK(cloud_take(calls[i], &again, &err) == OK && again == id);
+        cloud_commit(calls[i]);
+    }
+    CHECK(seconds_since(start) < 5); /* one after the other they would take 4.2 s and more */
+    const struct cloud_ledger *l = cloud_ledger(c);
+    CHECK(l->calls == 64 && l->committed == 42 && l->wasted == 22 && l->faults == 0);
+    CHECK(l->header_bytes_up && l->header_bytes_up < l->bytes_up);
+    CHECK(l->header_bytes_down && l->header_bytes_down < l->bytes_down);
+    cloud_close(c);
+}
+
+static void test_retry(void)
+{
+    static const struct {
+        uint32_t last, id;
+        int rc;
+        unsigned retries, requests;
+        double least, most; /* seconds */
+    } cases[] = {
+        { BUSY, 42, OK, 1, 2, 0.015, 3 },
+        { LATER, 43, OK, 1, 2, 1, 4 },
+        { MUCH_LATER, 0, ERR_NET, 0, 1, 0, 1 },
+        { RESET, 44, OK, 1, 2, 0, 3 },
+        { BAD, 0, ERR_TEXT, 0, 1, 0, 1 },
+        { NONE, 0, ERR_NET, 1, 2, 0.015, 3 },
+        { 99, 106, OK, 0, 1, 0, 1 },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cloud *c = client(&(struct cloud_options){ .timeout_ms = 5000 });
+        struct err err = { "" };
+        uint32_t id = 0;
+        crowd_forget();
+        uint64_t start = os_now_ns();
+        int rc = next(c, cases[i].last, &id, &err);
+        double s = seconds_since(start);
+        bool fine = rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
+                    s <= cases[i].most && cloud_ledger(c)->retries == cases[i].retries &&
+                    crowd_seen(cases[i].last) == cases[i].requests;
+        if (!fine)
+            fprintf(stderr, "retry %zu: %d, id %u, %.3f s, %u requests: %s\n", i, rc, id, s,
+                    crowd_seen(cases[i].last), err.msg);
+        CHECK(fine && cloud_ledger(c)->faults == (rc != OK) && cloud_ledger(c)->calls == 1);
+        cloud_close(c);
+    }
+}
+
+static void test_hedge(void)
+{
+    struct cloud *c = client(&(struct cloud_options){ .hedge_ms = 50, .timeout_ms = 5000 });
+    struct err err = { "" };
+    uint32_t id = 0;
+    crowd_forget();
+    uint64_t start = os_now_ns();
+    CHECK(next(c, LATE, &id, &err) == OK && id == 45);
+    CHECK(seconds_since(start) > 0.04 && seconds_since(start) < 3);
+    CHECK(cloud_ledger(c)->hedges == 1 && cloud_ledger(c)->retries == 0 && crowd_seen(LATE) == 2);
+    CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->hedges == 1);
+    CHECK(next(c, BAD, &id, &err) == ERR_TEXT && cloud_ledger(c)->hedges == 1);
+    cloud_close(c);
+    c = client(&(struct cloud_options){ .hedge_ms = 20, .timeout_ms = 200 });
+    start = os_now_ns();
+    CHECK(next(c, SILENT, &id, &err) == ERR_NET && strstr(err.msg, "in time"));
+    CHECK(seconds_since(start) > 0.15 && cloud_ledger(c)->hedges == 1);
+    cloud_close(c);
+}
+
+static void *raise_flag(void *flag)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    atomic_store((_Atomic int *)flag, 1);
+    return NULL;
+}
+
+static void test_stop(void)
+{
+    static _Atomic int stop;
+    struct cloud *c = client(&(struct cloud_options){ .stop = &stop, .timeout_ms = 60000 });
+    struct cloud_call *calls[3];
+    pthread_t t;
+    uint32_t id = 77;
+    for (size_t i = 0; i < 3; i++)
+        calls[i] = ask(c, SILENT);
+    uint64_t start = os_now_ns();
+    CHECK(pthread_create(&t, NULL, raise_flag, &stop) == 0);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(cloud_take(calls[i], &id, NULL) == ERR_STOP && id == 77);
+    CHECK(seconds_since(start) > 0.09 && seconds_since(start) < 2);
+    pthread_join(t, NULL);
+    cloud_drop(calls[0]);
+    cloud_commit(calls[1]);
+    cloud_close(c); /* with one of them still in hand */
+    c = client(&(struct cloud_options){ 0 });
+    ask(c, SILENT);
+    ask(c, SLOW);
+    cloud_drop(ask(c, SILENT));
+    start = os_now_ns();
+    cloud_close(c); /* waits for none */
+    CHECK(seconds_since(start) < 2);
+}
+
+/* Dropped calls neither block nor spoil what follows, and keep their connection where they can. */
+static void test_drop(void)
+{
+    struct cloud *c = client(&(struct cloud_options){ 0 });
+    uint32_t id = 0;
+    crowd_forget();
+    for (uint32_t i = 0; i < 20; i++) {
+        cloud_drop(ask(c, 50));
+        CHECK(next(c, 100 + i, &id, NULL) == OK && id == 107 + i);
+    }
+    CHECK(cloud_ledger(c)->wasted == 20 && cloud_ledger(c)->committed == 20);
+    CHECK(crowd_connections() < 15);
+    cloud_close(c);
+}
+
+/* The first token as it comes, the rest through the memo, without a second call. */
+static void test_stream(void)
+{
+    struct caches *caches;
+    struct err err = { "" };
+    enum cloud_from from = CLOUD_FROM_STORE;
+    uint32_t ids[] = { 500, 600, STREAM, 201, 202, 203, 9 }, id = 0;
+    CHECK(caches_open(&caches, &(struct caches_options){ .vocab = VOCAB }, &err) == OK);
+    struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .caches = caches });
+    crowd_forget();
+    struct cloud_call *call = ask(c, STREAM);
+    uint64_t start = os_now_ns();
+    CHECK(!cloud_known(c, ids, 3, &id, &from));
+    CHECK(cloud_take(call, &id, &err) == OK && id == 201 && seconds_since(start) < 0.08);
+    CHECK(!cloud_known(c, ids, 4, &id, &from)); /* not committed: it may be dropped */
+    CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
+    cloud_commit(call);
+    CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_COMING &&
+          cloud_peek(c, ids, 7, &id) == CLOUD_UNKNOWN);
+    CHECK(cloud_known(c, ids, 3, &id, &from) && id == 201 && from == CLOUD_FROM_MEMO);
+    CHECK(cloud_known(c, ids, 6, &id, &from) && id == 204); /* waits for it */
+    CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_HERE && id == 204);
+    CHECK(cloud_known(c, ids, 4, &id, &from) && id == 202);
+    ids[3] = 7;
+    CHECK(!cloud_known(c, ids, 4, &id, &from) && !cloud_known(c, ids, 7, &id, &from));
+    CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
+    CHECK(crowd_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
+    CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
+    /* Cut after two: the call is fine, the third is just not there. */
+    ids[2] = STREAM_CUT;
+    ids[3] = 201;
+    CHECK(next(c, STREAM_CUT, &id, &err) == OK && id == 201);
+    CHECK(cloud_known(c, ids, 4, &id, &from) && id == 202 && !cloud_known(c, ids, 5, &id, &from));
+    ids[2] = STREAM_PLAIN;
+    CHECK(next(c, STREAM_PLAIN, &id, &err) == OK && id == 201);
+    CHECK(cloud_known(c, ids, 6, &id, &from) && id == 204);
+    CHECK(next(c, STREAM_BAD, &id, &err) == ERR_NET && strstr(err.msg, "too long"));
+    cloud_drop(ask(c, STREAM)); /* while it streams */
+    CHECK(next(c, 99, &id, &err) == OK && id == 106);
+    cloud_close(c);
+    caches_close(caches, NULL);
+}
+
+/* A child cannot use the client, and leaves the parent's connection alone. */
+static void test_fork(void)
+{
+    struct cloud *c = client(&(struct cloud_options){ 0 });
+    uint32_t id = 0;
+    int status = 1;
+    CHECK(next(c, 99, &id, NULL) == OK);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        bool fine = next(c, 99, &id, NULL) == ERR_ARG;
+        cloud_close(c);
+        _exit(fine ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    crowd_forget();
+    CHECK(next(c, 99, &id, NULL) == OK && id == 106 && crowd_connections() == 0);
+    cloud_close(c);
+}
+
+static int up(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* What the client and the loopback cost: the server answers at once. */
+static void test_speed(void)
+{
+    enum { N = 1000, ROUNDS = 301 };
+    static uint32_t ids[N + ROUNDS];
+    static double us[ROUNDS];
+    struct cloud *c = client(&(struct cloud_options){ 0 });
+    for (uint32_t i = 0; i < N + ROUNDS; i++)
+        ids[i] = 500 + i * 7 % 500;
+    for (size_t i = 0; i < ROUNDS; i++) {
+        uint32_t id;
+        uint64_t start = os_now_ns();
+        CHECK(cloud_next(c, ids, N + i, &id, NULL) == OK);
+        us[i] = (double)(os_now_ns() - start) / 1e3;
+    }
+    qsort(us, ROUNDS, sizeof(us[0]), up);
+    printf("1,000 ids, loopback: median %.0f us, 90 %% below %.0f us; %zu bytes of body\n",
+           us[ROUNDS / 2], us[ROUNDS * 9 / 10], cloud_bytes(c, ids, N, CLOUD_MAX_TOKENS));
+    CHECK(us[ROUNDS / 2] < 20000);
+    cloud_close(c);
+}
+
+static void test_torture(void)
+{
+    long n = 1;
+    for (;; n++) {
+        struct err err = { "" };
+        struct cloud *c;
+        struct cloud_call *call = NULL;
+        char url[64];
+        uint32_t id = 77;
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u", crowd_port());
+        const struct cloud_options o = {
+            .url = url, .model = "m", .vocab = VOCAB, .api = CLOUD_OPENAI, .tokens = 4
+        };
+        torture_begin(n);
+        int rc = cloud_open(&c, &o, &err);
+        if (rc == OK)
+            rc = cloud_ask(c, (const uint32_t[]){ STREAM_PLAIN }, 1, CLOUD_MAX_TOKENS, &call, &err);
+        if (rc == OK)
+            rc = cloud_take(call, &id, &err);
+        cloud_close(c);
+        int hit = torture_end();
+        if (torture_live() || (rc && rc != ERR_NOMEM))
+            fprintf(stderr, "allocation %ld: %d %s, %ld live\n", n, rc, err.msg, torture_live());
+        CHECK(torture_live() == 0 && (rc == OK ? id == 201 : hit && rc == ERR_NOMEM && id == 77));
+        if (!hit)
+            break;
+    }
+    CHECK(n > 10);
+}
+
+/* How often a server is asked depends on its answers alone, not on whether the connection was a
+ * kept one: with more requests out fewer are. */
+static void test_kept(void)
+{
+    for (int kept = 0; kept < 3; kept++) {
+        struct cloud *c = client(&(struct cloud_options){ 0 });
+        struct cloud_call *calls[2];
+        struct err err;
+        uint32_t id;
+        for (int i = 0; i < kept; i++) /* at once, so that each has a connection */
+            CHECK(cloud_ask(c, (const uint32_t[]){ SLOW }, 1, CLOUD_MAX_TOKENS, &calls[i], &err) ==
+                  OK);
+        for (int i = 0; i < kept; i++)
+            cloud_commit(calls[i]);
+        crowd_forget();
+        CHECK(next(c, RESETS, &id, &err) == ERR_NET);
+        CHECK(crowd_seen(RESETS) == 3 && cloud_ledger(c)->retries == 2);
+        CHECK(next(c, 99, &id, &err) == OK && id == 106);
+        cloud_close(c);
+    }
+}
+
+int main(void)
+{
+    crowd_open(serve);
+    test_many();
+    test_retry();
+    test_kept();
+    test_hedge();
+    test_stop();
+    test_drop();
+    test_stream();
+    test_fork();
+    test_speed();
+    test_torture();
+    crowd_close();
+    return 0;
+}

@@ -1,0 +1,159 @@
+/* HTTP/2 over TLS against node's server: many calls on one connection, which is there before the
+ * first of them; dropped ones close their stream alone; where the server has HTTP/1.1 only, as many
+ * connections as are needed. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/cloud.h"
+#include "tests/support/test.h"
+
+static char dir[] = "build/h2-XXXXXX", cert[64], key[64];
+static unsigned port;
+static pid_t running;
+
+static void end_server(void)
+{
+    if (running)
+        kill(running, SIGKILL);
+}
+
+static bool start(const char *mode)
+{
+    int to[2], from[2];
+    char line[32] = "";
+    CHECK(pipe(to) == 0 && pipe(from) == 0);
+    running = fork();
+    CHECK(running >= 0);
+    if (running == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        close(to[1]);
+        close(from[0]);
+        execlp("node", "node", "tests/support/h2_server.js", cert, key, mode, (char *)NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    for (size_t n = 0; n + 1 < sizeof(line) && !strchr(line, '\n');) {
+        ssize_t got = read(from[0], line + n, sizeof(line) - 1 - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        line[n] = 0;
+    }
+    close(from[0]);
+    port = (unsigned)strtoul(line, NULL, 10);
+    return port != 0;
+}
+
+static void stop(void)
+{
+    int status;
+    if (!running)
+        return;
+    end_server();
+    waitpid(running, &status, 0);
+    running = 0;
+}
+
+static struct cloud *client(bool background)
+{
+    char url[64];
+    struct err err = { "" };
+    struct cloud *c;
+    snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
+    const struct cloud_options o = { .url = url,
+                                     .api = CLOUD_OPENAI,
+                                     .model = "m",
+                                     .ca = cert,
+                                     .background = background,
+                                     .timeout_ms = 20000,
+                                     .vocab = 100 };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+enum { MANY = 32 };
+
+/* So many at once, every fourth dropped; the largest token is how many connections there were. */
+static uint32_t burst(struct cloud *c)
+{
+    struct cloud_call *calls[MANY];
+    struct err err = { "" };
+    uint32_t most = 0;
+    uint64_t start = os_now_ns();
+    for (uint32_t i = 0; i < MANY; i++)
+        CHECK(cloud_ask(c, &i, 1, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
+    for (size_t i = 0; i < MANY; i += 4)
+        cloud_drop(calls[i]);
+    for (size_t i = 0; i < MANY; i++) {
+        uint32_t id = 0;
+        if (i % 4 == 0)
+            continue;
+        int rc = cloud_take(calls[i], &id, &err);
+        if (rc)
+            fprintf(stderr, "%zu: %s\n", i, err.msg);
+        CHECK(rc == OK);
+        most = id > most ? id : most;
+        cloud_commit(calls[i]);
+    }
+    CHECK((double)(os_now_ns() - start) / 1e9 < 2.4); /* one after the other: 2.4 s and more */
+    return most;
+}
+
+static void test_http2(void)
+{
+    struct cloud *c = client(false);
+    struct cloud_info info;
+    struct err err;
+    CHECK(burst(c) == 1 && burst(c) == 1); /* the first, too, wait for the one being made */
+    CHECK(cloud_inspect(c, &info, &err) == OK && info.http2);
+    cloud_close(c);
+    c = client(true);
+    CHECK(cloud_ready(c, &err) == OK);
+    uint64_t up = cloud_ledger(c)->bytes_up;
+    uint32_t id = 0;
+    CHECK(up > 0 && cloud_next(c, &id, 1, &id, &err) == OK && id == 2); /* made before the call */
+    cloud_close(c);
+}
+
+static void test_http1(void)
+{
+    struct cloud *c = client(false);
+    CHECK(burst(c) > 1);
+    cloud_close(c);
+}
+
+int main(void)
+{
+    char line[512];
+    CHECK(mkdtemp(dir) && atexit(end_server) == 0);
+    snprintf(cert, sizeof(cert), "%s/a.crt", dir);
+    snprintf(key, sizeof(key), "%s/a.key", dir);
+    snprintf(line, sizeof(line),
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+             "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
+             ">/dev/null 2>&1",
+             key, cert);
+    bool fine = system(line) == 0 && start("http2");
+    if (fine) {
+        test_http2();
+        stop();
+        CHECK(start("http1"));
+        test_http1();
+    }
+    stop();
+    remove(cert);
+    remove(key);
+    rmdir(dir);
+    if (fine)
+        return 0;
+    puts("SKIP: HTTP/2: no node, or no openssl command to make a certificate with");
+    return 77;
+}

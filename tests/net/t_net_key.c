@@ -1,0 +1,199 @@
+/* URLs and keys: which are refused, what is left of a URL, where a key comes from and which hosts
+ * it may go to, and that no memory is given back with a key in it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/wipe.h"
+#include "net/cloud_internal.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+static const uint32_t prompt[] = { 1, 2, 3 };
+
+static void test_urls(void)
+{
+    static const char *const bad[] = {
+        "",           "127.0.0.1:80",        "ftp://h/",      "file:///etc/passwd",
+        "http://",    "http://a b/",         "http://h/?q=1", "http://h/#f",
+        "http://h\n", "http://name:pw@h/",   "http://n@h/",   "http://h:99999/",
+        "HTTP//h",    "http://h\xc3\xa9ro/", "http://[::1/",
+    };
+    static const char *const good[] = { "http://h", "https://h:1/v1/", "http://[::1]:8080/base",
+                                        "http://127.0.0.1:9///" };
+    struct cloud_options o = { .api = CLOUD_LLAMACPP, .vocab = 10 };
+    struct cloud *c;
+    struct err err;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        o.url = bad[i];
+        int rc = cloud_open(&c, &o, &err);
+        if (rc != ERR_ARG)
+            fprintf(stderr, "accepted: %s\n", bad[i]);
+        CHECK(rc == ERR_ARG && !c && *err.msg && !strstr(err.msg, "pw@"));
+    }
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        o.url = good[i];
+        CHECK(cloud_open(&c, &o, &err) == OK); /* a named dialect asks nothing at open */
+        uint32_t id = 77;
+        CHECK(cloud_next(c, prompt, 0, &id, &err) == ERR_ARG);
+        CHECK(cloud_next(c, (const uint32_t[]){ 10 }, 1, &id, &err) == ERR_ARG && id == 77);
+        CHECK(cloud_ledger(c)->calls == 0 && cloud_dialect(c) == CLOUD_LLAMACPP);
+        cloud_close(c);
+    }
+    o.key = "two\r\nlines: x";
+    CHECK(cloud_open(&c, &o, &err) == ERR_ARG && !strstr(err.msg, "lines"));
+    o.key = NULL;
+    o.ca = "build/no-such.pem";
+    CHECK(cloud_open(&c, &o, &err) == ERR_ARG && strstr(err.msg, "no-such.pem"));
+    o.ca = NULL;
+    o.model = "\xff";
+    CHECK(cloud_open(&c, &o, &err) == ERR_ARG);
+    enum cloud_api api;
+    CHECK(cloud_api_parse(&api, "llamacpp") && api == CLOUD_LLAMACPP);
+    CHECK(!cloud_api_parse(&api, "chat") && strcmp(cloud_api_name(CLOUD_OPENAI), "openai") == 0);
+}
+
+/* A /v1 at the end is left out, the host is not. */
+static void test_bases(void)
+{
+    static const char *const cases[][2] = {
+        { "http://h/v1", "http://h" },
+        { "http://h/v1/", "http://h" },
+        { "http://v1", "http://v1" },
+        { "http://v1/", "http://v1" },
+        { "https://v1/v1//", "https://v1" },
+        { "http://h/a/v1", "http://h/a" },
+        { "http://h//v1", "http://h" },
+        { "http://h/v1/v1", "http://h/v1" },
+        { "http://h:80/xv1", "http://h:80/xv1" },
+    };
+    struct err err;
+    char *base;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CHECK(cloud_url_check(&base, cases[i][0], &err) == OK);
+        if (strcmp(base, cases[i][1]) != 0)
+            fprintf(stderr, "%s: %s\n", cases[i][0], base);
+        CHECK(strcmp(base, cases[i][1]) == 0);
+        free(base);
+    }
+}
+
+static int key_from(const char *text, size_t n, char **key)
+{
+    static const char path[] = "build/t_net.key";
+    struct err note, err = { "" };
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+    int rc = cloud_key(key, path, NULL, &note, &err);
+    CHECK(!rc == (*key != NULL) && !*note.msg && !strstr(err.msg, "secret"));
+    remove(path);
+    return rc;
+}
+
+static void set(const char *name, const char *value)
+{
+    CHECK((value ? setenv(name, value, 1) : unsetenv(name)) == 0);
+}
+
+/* What is taken from the environment for a server, and what a person is told. */
+static void from_variables(const char *mizzle, const char *openai, const char *url,
+                           const char *want, const char *says)
+{
+    struct err note, err;
+    char *key;
+    set("MIZZLE_API_KEY", mizzle);
+    set("OPENAI_API_KEY", openai);
+    CHECK(cloud_key(&key, NULL, url, &note, &err) == OK);
+    bool right = want ? key && strcmp(key, want) == 0 : !key;
+    if (!right || !strstr(note.msg, says) || !*note.msg != !*says)
+        fprintf(stderr, "%s: %s, %s\n", url, key ? key : "no key", note.msg);
+    CHECK(right && strstr(note.msg, says) && !*note.msg == !*says);
+    free(key);
+    set("MIZZLE_API_KEY", NULL);
+    set("OPENAI_API_KEY", NULL);
+}
+
+static void test_keys(void)
+{
+    static char big[10000];
+    char *key;
+    struct err err;
+    CHECK(key_from("  sk-1 \r\n", 9, &key) == OK && strcmp(key, "sk-1") == 0);
+    free(key);
+    memset(big, 'k', sizeof(big));
+    CHECK(key_from("", 0, &key) == ERR_ARG && key_from("\n", 1, &key) == ERR_ARG);
+    CHECK(key_from("secret\nsecret", 13, &key) == ERR_ARG);
+    CHECK(key_from("secret\0x", 8, &key) == ERR_ARG);
+    CHECK(key_from("secret\xc3\xa9", 8, &key) == ERR_ARG);
+    CHECK(key_from(big, sizeof(big), &key) == ERR_ARG);
+    struct err note;
+    CHECK(cloud_key(&key, "build/no-such-key", NULL, &note, &err) == ERR_IO && !key);
+    from_variables(NULL, NULL, "https://h", NULL, "");
+    from_variables(NULL, "second", "https://h", "second", "");
+    from_variables("first", "second", "https://h", "first", "");
+    from_variables("", "second", "https://h", "second", "");
+}
+
+/* Which hosts a key may go to in plain sight. */
+static void test_key_hosts(void)
+{
+    static const char *const near[] = {
+        "https://h.example",        "http://localhost:8080", "http://LOCALHOST/v1",
+        "http://127.0.0.1:1/v1",    "http://127.9.8.7",      "http://[::1]:8080/base",
+        "http://[0:0:0:0:0:0:0:1]",
+    };
+    static const char *const far[] = {
+        "http://h.example", "http://10.0.0.1:8000",   "http://[fe80::1]",
+        "http://[::]",      "http://127.0.0.1.h.org", "http://localhost.h.org",
+        "http://0.0.0.0",   "http://128.0.0.1",       "http://127host",
+        "httpsx://h",
+    };
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
+        from_variables(NULL, "second", near[i], "second", "");
+        from_variables("first", "second", near[i], "first", "");
+    }
+    for (size_t i = 0; i < sizeof(far) / sizeof(far[0]); i++) {
+        from_variables(NULL, NULL, far[i], NULL, "");
+        from_variables(NULL, "second", far[i], NULL, "OPENAI_API_KEY is not sent");
+        from_variables("first", "second", far[i], "first", "goes over plain http");
+    }
+}
+
+/* No block of ours is given back with the key in it, and none of ours is kept. */
+static void test_key_wiped(void)
+{
+    static const char secret[] = "sk-to-be-wiped-0123456789";
+    struct err note, err;
+    struct cloud *c;
+    char *key;
+    uint32_t id;
+    torture_watch(secret);
+    CHECK(key_from(secret, sizeof(secret) - 1, &key) == OK);
+    free(key);
+    CHECK(torture_left() == 1); /* this is how it is seen */
+    torture_watch(secret);
+    CHECK(key_from(secret, sizeof(secret) - 1, &key) == OK);
+    setenv("OPENAI_API_KEY", secret, 1);
+    char *other;
+    CHECK(cloud_key(&other, NULL, "http://h", &note, &err) == OK && !other);
+    const struct cloud_options o = {
+        .url = "http://127.0.0.1:1", .api = CLOUD_LLAMACPP, .key = key, .vocab = 10
+    };
+    CHECK(cloud_open(&c, &o, &err) == OK && cloud_next(c, prompt, 3, &id, &err) == ERR_NET);
+    cloud_close(c);
+    wipe_text(key);
+    wipe_text(NULL);
+    CHECK(torture_left() == 0);
+    torture_watch(NULL);
+    unsetenv("OPENAI_API_KEY");
+}
+
+int main(void)
+{
+    test_urls();
+    test_bases();
+    test_keys();
+    test_key_hosts();
+    test_key_wiped();
+    return 0;
+}

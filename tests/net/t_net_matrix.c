@@ -1,0 +1,273 @@
+/* Every fault there is a row for, in each dialect, through the real client: no crash, no wait
+ * beyond the deadline, no token where none came, and a client that is fit for the next call. All
+ * this while the wall clock jumps by hours at every look. */
+#ifdef __linux__
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#endif
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "tests/support/matrix.h"
+#include "tests/support/test.h"
+
+enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };
+
+static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
+static atomic_size_t next_row, checked, wrong, jumps;
+static atomic_int stop;
+
+#ifdef __linux__
+/* In place of the C library's: the wall clock is up to a day off, back and forth. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, t);
+    if (rc == 0 && clock == CLOCK_REALTIME) {
+        size_t n = atomic_fetch_add(&jumps, 1);
+        t->tv_sec += (time_t)(n * 40503 % 172800) - 86400;
+    }
+    return rc;
+}
+
+int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+    struct timespec now;
+    (void)zone;
+    int rc = clock_gettime(CLOCK_REALTIME, &now);
+    *t = (struct timeval){ now.tv_sec, now.tv_nsec / 1000 };
+    return rc;
+}
+
+time_t time(time_t *t)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (t)
+        *t = now.tv_sec;
+    return now.tv_sec;
+}
+
+/* It does jump, and the deadlines' clock does not. */
+static void test_clock(void)
+{
+    uint64_t start = os_now_ns();
+    for (int back = 0; back<10; back += time(NULL)> time(NULL))
+        CHECK(os_now_ns() - start < UINT64_C(5000000000));
+}
+#endif
+
+static void one(const struct matrix_row *r)
+{
+    for (size_t a = 0; a < 3; a++, atomic_fetch_add(&checked, 1))
+        atomic_fetch_add(&wrong, !matrix_check(r, apis[a]));
+}
+
+static void *work(void *arg)
+{
+    const struct matrix_row *const *rows = arg;
+    for (size_t i; rows[i = atomic_fetch_add(&next_row, 1)];)
+        one(rows[i]);
+    return NULL;
+}
+
+/* Many at a time; those that only wait go first. */
+static void test_table(void)
+{
+    static const struct matrix_row *rows[MAX_ROWS + WORKERS + 1];
+    const struct matrix_row *const tables[] = { matrix_replies, matrix_bodies };
+    pthread_t threads[WORKERS];
+    size_t n = 0;
+    for (int late = 1; late >= 0; late--)
+        for (size_t t = 0; t < 2; t++)
+            for (const struct matrix_row *r = tables[t]; r->name; r++) {
+                if (r->late != late)
+                    continue;
+                CHECK(n < MAX_ROWS);
+                rows[n++] = r;
+            }
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            CHECK(strcmp(rows[i]->name, rows[k]->name) != 0); /* counted once */
+    for (size_t i = 0; i < WORKERS; i++)
+        CHECK(pthread_create(&threads[i], NULL, work, rows) == 0);
+    for (size_t i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+/* At an address where nobody answers. */
+static void nobody(const char *name, const char *url, bool late, bool hasty)
+{
+    const struct matrix_row r = {
+        .name = name, .code = ERR_NET, .says = "", .late = late, .hasty = hasty
+    };
+    for (size_t a = 0; a < 3; a++, atomic_fetch_add(&checked, 1))
+        atomic_fetch_add(&wrong, !matrix_call(&r, apis[a], url, NULL));
+}
+
+static int listener(unsigned *port, int backlog)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
+    CHECK(backlog < 0 || listen(fd, backlog) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&at, &len) == 0);
+    *port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void test_nobody(void)
+{
+    char url[64];
+    unsigned port;
+    int fd = listener(&port, -1), fillers[FILLERS]; /* bound, and does not listen */
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+    nobody("refused", url, false, false);
+    snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
+    nobody("refused, TLS", url, false, false);
+    snprintf(url, sizeof(url), "http://[::1]:%u", port);
+    nobody("refused, IPv6", url, false, false);
+    close(fd);
+    nobody("no such name", "http://no-such-host.invalid:8080", false, true);
+    nobody("a name too long",
+           "http://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid",
+           false, true);
+#ifdef __linux__ /* a queue that is full answers no SYN */
+    fd = listener(&port, 0);
+    for (size_t i = 0; i < FILLERS; i++) {
+        struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        fillers[i] = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(fillers[i] >= 0 && fcntl(fillers[i], F_SETFL, O_NONBLOCK) == 0);
+        connect(fillers[i], (struct sockaddr *)&at, sizeof(at));
+    }
+    usleep(20000);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
+    nobody("SYN into a black hole", url, true, false);
+    for (size_t i = 0; i < FILLERS; i++)
+        close(fillers[i]);
+    close(fd);
+#else
+    (void)fillers;
+#endif
+}
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    atomic_store(&stop, 1);
+}
+
+static void *interrupt(void *arg)
+{
+    const struct timespec pause = { .tv_nsec = 60 * 1000 * 1000 };
+    nanosleep(&pause, NULL);
+    pthread_kill(*(pthread_t *)arg, SIGINT);
+    return NULL;
+}
+
+/* Ctrl-C at each stage of the wait. */
+static void test_interrupt(void)
+{
+    static const struct matrix_row rows[] = {
+        ROW("SIGINT before the request", ERR_STOP, "", SILENT, "", .when = ACCEPT),
+        ROW("SIGINT before the reply", ERR_STOP, "", SILENT, ""),
+        ROW("SIGINT in the reply", ERR_STOP, "", SILENT, "HTTP/1.1 200 OK\r\n\r\n{"),
+        ROW("SIGINT in the handshake", ERR_STOP, "", SILENT, "", .when = HALF, .tls = true),
+    };
+    pthread_t self = pthread_self(), other;
+    const struct sigaction action = { .sa_handler = on_signal };
+    CHECK(sigaction(SIGINT, &action, NULL) == 0);
+    for (size_t i = 0; i < 12; i++, atomic_fetch_add(&checked, 1)) {
+        const struct matrix_row *r = &rows[i / 3];
+        struct matrix_server *s = matrix_open(r, apis[i % 3]);
+        char url[64];
+        struct cloud *c;
+        struct err err = { "" };
+        uint32_t id = 77;
+        snprintf(url, sizeof(url), "%s://127.0.0.1:%u", r->tls ? "https" : "http", matrix_port(s));
+        const struct cloud_options o = {
+            .url = url, .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB, .stop = &stop
+        };
+        CHECK(cloud_open(&c, &o, &err) == OK);
+        CHECK(pthread_create(&other, NULL, interrupt, &self) == 0);
+        uint64_t start = os_now_ns();
+        CHECK(cloud_next(c, (const uint32_t[]){ 7 }, 1, &id, &err) == ERR_STOP && id == 77);
+        CHECK(os_now_ns() - start < UINT64_C(5000000000));
+        pthread_join(other, NULL);
+        atomic_store(&stop, 0);
+        cloud_close(c);
+        matrix_close(s);
+    }
+}
+
+/* A server that goes while a long request is written costs no signal: SIGPIPE would end this. */
+static void test_pipe(void)
+{
+    static uint32_t ids[1 << 18];
+    static const struct matrix_row rows[] = {
+        ROW("FIN while a long request is written", ERR_NET, "", CLOSE, "", .when = HALF),
+        ROW("RST while a long request is written", ERR_NET, "", RESET, "", .when = HALF),
+    };
+    CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
+    for (size_t i = 0; i < 6; i++, atomic_fetch_add(&checked, 1)) {
+        struct matrix_server *s = matrix_open(&rows[i / 3], apis[i % 3]);
+        char url[64];
+        struct cloud *c;
+        struct err err = { "" };
+        uint32_t id = 77;
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u", matrix_port(s));
+        const struct cloud_options o = {
+            .url = url, .api = apis[i % 3], .model = "m", .vocab = MATRIX_VOCAB
+        };
+        CHECK(cloud_open(&c, &o, &err) == OK);
+        CHECK(cloud_next(c, ids, 1 << 18, &id, &err) == ERR_NET && id == 77);
+        cloud_close(c);
+        matrix_close(s);
+    }
+}
+
+static size_t descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    size_t n = 0;
+    for (; d && readdir(d); n++)
+        ;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+int main(void)
+{
+    nobody("refused", "http://127.0.0.1:1", false, false); /* what libraries open once is open */
+    atomic_store(&checked, 0);
+    size_t open = descriptors();
+    test_nobody();
+    test_table();
+    test_interrupt();
+    test_pipe();
+    CHECK(atomic_load(&wrong) == 0);
+    CHECK(descriptors() == open);
+#ifdef __linux__
+    test_clock();
+#endif
+    size_t kinds = atomic_load(&checked) / 3;
+    CHECK(kinds >= 60 && atomic_load(&checked) == 3 * kinds);
+    printf("%zu kinds of fault in 3 dialects: %zu checks; the wall clock jumped %zu times\n", kinds,
+           3 * kinds, atomic_load(&jumps));
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* Every third kind of fault (matrix.h) under the real decoding loop, the dialects in turn, in step
+ * and with 4 requests out: the text is the model's own where the cloud fails, the cloud's where it
+ * does not, and never anything else. */
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "net/cloud.h"
+#include "router/decode.h"
+#include "router/gate.h"
+#include "router/cloud_port.h"
+#include "tests/support/matrix.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+
+enum { PROMPT = 3, LENGTH = 2, MAX_LATE = 2 };
+
+static const uint32_t prompt[PROMPT] = { 7, 8, 9 };
+static struct engine engine;
+static struct session *session;
+static struct sampler *sampler;
+
+struct text {
+    struct decode_token at[LENGTH];
+    size_t n, faults;
+};
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    struct text *x = arg;
+    CHECK(x->n < LENGTH);
+    x->faults += t->fault && *t->fault;
+    x->at[x->n++] = *t;
+    return true;
+}
+
+static void write_text(struct text *x, struct cloud *c, size_t ahead, bool required, int code)
+{
+    struct teller teller;
+    struct gate gate = { 0 };
+    const struct decode_options o = { .policy = c ? POLICY_ALWAYS : POLICY_NEVER,
+                                      .ahead = ahead,
+                                      .gate = &gate,
+                                      .cloud_required = required,
+                                      .max_tokens = LENGTH,
+                                      .emit = on_token,
+                                      .arg = x };
+    struct decode_stats stats;
+    struct err err = { "" };
+    *x = (struct text){ .n = 0 };
+    if (c)
+        teller_cloud(&teller, c);
+    int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &teller : NULL,
+                        prompt, PROMPT, &o, &err);
+    CHECK(rc == code && stats.calls == stats.committed + stats.failed + stats.wasted);
+}
+
+/* A reply that begins with the prompt is right for one prefix alone. */
+static bool answers(const struct matrix_row *r, size_t i)
+{
+    return r->code == OK && (i == 0 || !r->ids);
+}
+
+static bool as_expected(const struct matrix_row *r, const struct text *x, const struct text *edge)
+{
+    if (x->n != LENGTH)
+        return false;
+    for (size_t i = 0; i < LENGTH; i++) {
+        const struct decode_token *t = &x->at[i];
+        bool cloud = answers(r, i);
+        if (t->source != (cloud ? SOURCE_CLOUD : SOURCE_FALLBACK))
+            return false;
+        /* Behind a token of the cloud, the model's own is another one than in its own text. */
+        bool same = i == 0 || !answers(r, i - 1);
+        if (cloud ? t->id != MATRIX_ID : t->id != t->edge_id || (same && t->id != edge->at[i].id))
+            return false;
+    }
+    return x->faults == (size_t)!answers(r, 0) + !answers(r, 1);
+}
+
+static struct cloud *client(const struct matrix_row *r, const struct matrix_server *s,
+                            enum cloud_api api)
+{
+    char url[64];
+    struct cloud *c;
+    struct err err = { "" };
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%u", r->tls ? "https" : "http", matrix_port(s));
+    const struct cloud_options o = { .url = url,
+                                     .api = api,
+                                     .model = "m",
+                                     .vocab = TINY_VOCAB,
+                                     .max_reply = 1 << 16,
+                                     .tokens = r->stream ? 4 : 1,
+                                     .timeout_ms = r->late ? MATRIX_LATE_MS : 30000 };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+static void one(const struct matrix_row *r, enum cloud_api api, const struct text *edge)
+{
+    for (size_t ahead = 0; ahead <= 4; ahead += 4) {
+        struct text x;
+        struct matrix_server *s = matrix_open(r, api);
+        struct cloud *c = client(r, s, api);
+        write_text(&x, c, ahead, false, OK);
+        if (!as_expected(r, &x, edge))
+            fprintf(stderr, "%s, %s, ahead %zu\n", r->name, cloud_api_name(api), ahead);
+        CHECK(as_expected(r, &x, edge));
+        cloud_close(c);
+        if (ahead && r->code && !r->late) { /* and where the cloud is required, no text at all */
+            c = client(r, s, api);
+            write_text(&x, c, ahead, true, r->code);
+            CHECK(x.n == 0);
+            cloud_close(c);
+        }
+        matrix_close(s);
+    }
+}
+
+int main(void)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    const struct matrix_row *const tables[] = { matrix_replies, matrix_bodies };
+    static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
+    struct text edge;
+    struct err err = { "" };
+    const char *model = tiny_make();
+    size_t rows = 0, late = 0, done = 0;
+    engine_opts.threads = 1;
+    CHECK(engine_open(&engine, model, true, &err) == OK);
+    tiny_remove();
+    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
+                       &err) == OK);
+    write_text(&edge, NULL, 0, false, OK);
+    CHECK(edge.n == LENGTH && edge.at[0].id != MATRIX_ID);
+    for (size_t t = 0; t < 2; t++)
+        for (const struct matrix_row *r = tables[t]; r->name; r++) {
+            if (rows++ % 3 || (r->late && late++ >= MAX_LATE))
+                continue;
+            one(r, apis[done++ % 3], &edge);
+        }
+    CHECK(done >= 60);
+    printf("%zu kinds of fault under the decoding loop, in step and ahead\n", done);
+    sampler_close(sampler);
+    session_close(session);
+    engine_close(&engine);
+    return 0;
+}

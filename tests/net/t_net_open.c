@@ -1,0 +1,112 @@
+/* What the client needs from its machine before it can ask: descriptors, of which there may be none
+ * left, and a file of certificates, which may be none or have no end. Nothing waits for ever. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "net/cloud.h"
+#include "tests/support/rude.h"
+#include "tests/support/test.h"
+
+enum {
+    HANGS = 30, /* seconds; what is tested takes one at most */
+    MOST = 24   /* descriptors, which are enough */
+};
+
+static const char good[] = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"tokens\":[42]}";
+
+/* One call of a process that may have so many descriptors. Its status: 0 where the call succeeded,
+ * 1 where it failed as it should, else 2. */
+static int call_with(const char *url, rlim_t descriptors)
+{
+    struct err err = { "" };
+    struct cloud *c;
+    uint32_t id = 0;
+    alarm(HANGS);
+    for (int fd = 3; fd < 100; fd++)
+        close(fd);
+    const struct rlimit most = { descriptors, descriptors };
+    if (setrlimit(RLIMIT_NOFILE, &most))
+        return 2;
+    const struct cloud_options o = {
+        .url = url, .api = CLOUD_LLAMACPP, .model = "m", .vocab = 100, .timeout_ms = 500
+    };
+    int rc = cloud_open(&c, &o, &err);
+    if (rc == OK) {
+        rc = cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, &id, &err);
+        cloud_close(c);
+    }
+    if (rc == OK)
+        return id == 42 ? 0 : 2;
+    return rc == ERR_NET && *err.msg ? 1 : 2;
+}
+
+static void test_descriptors(struct rude *server)
+{
+    static const char *const hosts[] = { "127.0.0.1", "localhost" };
+    rude_play(server, &(struct rude_part){ RUDE_KEEP, good, 0 });
+    for (size_t host = 0; host < 2; host++)
+        for (rlim_t n = 3; n <= MOST; n++) {
+            char url[64];
+            int status;
+            snprintf(url, sizeof(url), "http://%s:%u", hosts[host], rude_port(server));
+            pid_t pid = fork();
+            CHECK(pid >= 0);
+            if (!pid)
+                _exit(call_with(url, n));
+            CHECK(waitpid(pid, &status, 0) == pid);
+            bool right = WIFEXITED(status) && WEXITSTATUS(status) < (n == MOST ? 1 : 2) &&
+                         (n > 4 || WEXITSTATUS(status) == 1);
+            if (!right)
+                fprintf(stderr, "%s, %d descriptors: status %x\n", url, (int)n, (unsigned)status);
+            CHECK(right);
+        }
+}
+
+static void refused(const char *file, const char *says)
+{
+    struct err err = { "" };
+    struct cloud *c;
+    const struct cloud_options o = {
+        .url = "https://h", .api = CLOUD_LLAMACPP, .ca = file, .vocab = 100
+    };
+    alarm(HANGS);
+    int rc = cloud_open(&c, &o, &err);
+    alarm(0);
+    if (!strstr(err.msg, says))
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == ERR_ARG && !c && strstr(err.msg, file) && strstr(err.msg, says));
+}
+
+static void test_certificates(void)
+{
+    static const char path[] = "build/t_net_open.pem";
+    refused("build/no-such.pem", "No such file");
+    refused("build", "regular file");
+    refused("/dev/zero", "regular file");
+    unlink(path);
+    CHECK(mkfifo(path, 0600) == 0);
+    refused(path, "regular file");
+    CHECK(unlink(path) == 0);
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fputs("no certificate\n", f) >= 0 && fclose(f) == 0);
+    refused(path, "PEM");
+    CHECK(truncate(path, ((off_t)4 << 20) + 1) == 0);
+    refused(path, "4 MiB");
+    if (truncate(path, (off_t)1 << 40) == 0)
+        refused(path, "4 MiB");
+    CHECK(unlink(path) == 0);
+}
+
+int main(void)
+{
+    struct rude *server = rude_open();
+    test_certificates();
+    test_descriptors(server);
+    rude_close(server);
+    return 0;
+}

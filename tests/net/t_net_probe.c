@@ -1,0 +1,281 @@
+/* What the client asks a server before it trusts it: dialect, tokenizer, ids or text, gzip. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/cloud.h"
+#include "tests/support/crowd.h"
+#include "tests/support/test.h"
+
+/* The server's ways, set by the test. */
+static _Atomic int tokenize, text_only, takes_gzip, sglang, slow, down, shift;
+static _Atomic int down_for, probes; /* so many requests more are refused; seen of /v1/models */
+
+/* Our tokenizer: a byte is a token, 'x' is 7. */
+static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
+                 struct err *err)
+{
+    (void)arg;
+    *ids = malloc((n + 1) * sizeof(**ids));
+    if (!*ids)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++)
+        (*ids)[i] = text[i] == 'x' ? 7 : 100 + (unsigned char)text[i];
+    *count = n;
+    return OK;
+}
+
+/* The sample in the request's JSON, unescaped enough: bytes of the string behind "key":. */
+static void sample_ids(const struct crowd_request *r, const char *key, char *out, size_t cap)
+{
+    const char *at = strstr(r->body, key);
+    size_t n = 0;
+    CHECK(at);
+    for (at += strlen(key) + 1; *at != '"'; at++) {
+        unsigned c = (unsigned char)*at;
+        if (c == '\\') {
+            at++;
+            c = *at == 'n' ? '\n' : *at == 't' ? '\t' : (unsigned char)*at;
+        }
+        n += (size_t)snprintf(out + n, cap - n, "%s%u", n ? "," : "",
+                              (c == 'x' ? 7 : 100 + c) + (unsigned)shift);
+        CHECK(n < cap);
+    }
+}
+
+static bool completions(const struct crowd_request *r)
+{
+    char json[4096], ids[3000] = "";
+    if (r->gzip && !takes_gzip)
+        return crowd_json(r, "400 Bad", "{\"error\":{\"message\":\"not JSON\"}}");
+    if (text_only)
+        return crowd_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
+    if (!r->gzip && strstr(r->body, "\"prompt\":\""))
+        sample_ids(r, "\"prompt\":", ids, sizeof(ids));
+    snprintf(json, sizeof(json),
+             "{\"choices\":[{\"text\":\"x\",\"token_ids\":[7],\"prompt_token_ids\":[%s]}]}", ids);
+    return crowd_json(r, "200 OK", json);
+}
+
+static bool serve(const struct crowd_request *r)
+{
+    char json[4096], ids[3000];
+    if (slow && !crowd_pause(r, 150))
+        return false;
+    probes += strcmp(r->path, "/v1/models") == 0;
+    if (down || (down_for && down_for--))
+        return crowd_json(r, "503 Down", "{}");
+    if (strcmp(r->path, "/v1/models") == 0)
+        return crowd_json(r, "200 OK",
+                          sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
+                                   "\"max_model_len\":4096}]}"
+                                 : "{\"data\":[{\"id\":\"v\",\"owned_by\":\"vllm\"}]}");
+    if (strcmp(r->path, "/version") == 0)
+        return crowd_json(r, "200 OK", "{\"version\":\"0.19.1\"}");
+    if (strcmp(r->path, "/health") == 0)
+        return crowd_text(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    if (strcmp(r->path, "/tokenize") == 0 && tokenize) {
+        sample_ids(r, "\"content\":", ids, sizeof(ids));
+        snprintf(json, sizeof(json), "{\"tokens\":[%s]}", ids);
+        return crowd_json(r, "200 OK", json);
+    }
+    if (strcmp(r->path, "/v1/completions") == 0)
+        return completions(r);
+    if (strcmp(r->path, "/generate") == 0 && strstr(r->body, "\"text\"")) {
+        sample_ids(r, "\"text\":", ids, sizeof(ids));
+        snprintf(json, sizeof(json), /* 1: begin-of-text */
+                 "{\"output_ids\":[7],\"meta_info\":{\"input_token_logprobs\":[[null,1,null],%s]}}",
+                 ids);
+        return crowd_json(r, "200 OK", json);
+    }
+    if (strcmp(r->path, "/generate") == 0)
+        return crowd_json(r, "200 OK",
+                          "{\"output_ids\":[7],\"meta_info\":{\"completion_tokens\":1}}");
+    return crowd_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
+}
+
+static int begin(struct cloud **c, struct cloud_options o, struct err *err)
+{
+    char url[64];
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", crowd_port());
+    o.url = url;
+    o.vocab = 1000;
+    return cloud_open(c, &o, err);
+}
+
+/* A server that is set up so: what cloud_ready says, and by which path the tokenizer was seen. */
+static void expect(const char *name, struct cloud_options o, int code, const char *by,
+                   const char *note)
+{
+    struct cloud *c = NULL;
+    struct cloud_info info = { 0 };
+    struct err err = { "" }, said = { "" };
+    int rc = begin(&c, o, &err);
+    if (rc == OK)
+        rc = cloud_ready(c, &err);
+    if (rc == OK)
+        rc = cloud_inspect(c, &info, &err);
+    bool told = rc == OK && cloud_note(c, &said);
+    if (rc != code || told != (note != NULL))
+        fprintf(stderr, "%s: %d %s; %s\n", name, rc, err.msg, said.msg);
+    CHECK(rc == code && (rc == OK || *err.msg) && told == (note != NULL));
+    CHECK(!note || (strstr(said.msg, note) && !cloud_note(c, &said)));
+    if (rc == OK) {
+        uint32_t id = 0;
+        CHECK(!by == !info.tokenizer && (!by || strcmp(by, info.tokenizer) == 0));
+        CHECK(info.healthy && strcmp(info.version, "0.19.1") == 0 && info.ids == !text_only);
+        CHECK(info.gzip == (o.compress && takes_gzip) && info.context == (sglang ? 4096u : 0u));
+        CHECK(cloud_next(c, (const uint32_t[]){ 5, 6 }, 2, &id, &err) == OK && id == 7);
+    } else if (code == ERR_REMOTE) {
+        CHECK(strstr(err.msg, "another tokenizer"));
+    }
+    cloud_close(c);
+}
+
+static void test_tokenizers(void)
+{
+    const struct cloud_options plain = { .encode = bytes };
+    struct cloud_options named = { .encode = bytes, .api = CLOUD_OPENAI, .background = true };
+    for (int i = 0; i < 2; i++) {
+        sglang = i;
+        tokenize = 1;
+        expect("tokenize", plain, OK, "/tokenize", NULL);
+        tokenize = 0;
+        expect("text and ids", plain, OK, i ? "/generate" : "/v1/completions", NULL);
+        shift = 1;
+        expect("other ids", plain, ERR_REMOTE, NULL, NULL);
+        expect("other ids", named, ERR_REMOTE, NULL, NULL);
+        tokenize = 1;
+        expect("other tokenizer", plain, ERR_REMOTE, NULL, NULL);
+        shift = 0;
+        expect("not asked", (struct cloud_options){ 0 }, OK, NULL, NULL);
+        named.api = CLOUD_SGLANG;
+    }
+    sglang = 0;
+}
+
+/* Text alone: said, and used where it can be cut; else refused at the call. */
+static void test_text(void)
+{
+    struct cloud *c;
+    struct err err;
+    uint32_t id = 77;
+    text_only = 1;
+    tokenize = 0;
+    expect("text", (struct cloud_options){ .encode = bytes }, OK, NULL, "text without token ids");
+    CHECK(begin(&c, (struct cloud_options){ 0 }, &err) == OK);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_REMOTE && id == 77);
+    CHECK(strstr(err.msg, "without token ids"));
+    cloud_close(c);
+    text_only = 0;
+}
+
+static void test_gzip(void)
+{
+    takes_gzip = 0;
+    expect("no gzip", (struct cloud_options){ .compress = true }, OK, NULL, "compressed");
+    takes_gzip = 1;
+    expect("gzip", (struct cloud_options){ .compress = true }, OK, NULL, NULL);
+}
+
+/* Nothing waits for the server but who wants an answer; what was asked meanwhile is sent then. */
+static void test_background(void)
+{
+    struct cloud *c;
+    struct cloud_call *calls[3];
+    struct err err = { "" };
+    uint32_t id = 0;
+    const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
+    slow = 1;
+    CHECK(begin(&c, o, &err) == OK);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
+    CHECK(!cloud_done(calls[0]));
+    cloud_drop(calls[2]); /* before it was sent */
+    CHECK(cloud_call_bytes(calls[0]) == cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2, 1));
+    for (size_t i = 0; i < 2; i++) {
+        CHECK(cloud_take(calls[i], &id, &err) == OK && id == 7);
+        cloud_commit(calls[i]);
+    }
+    CHECK(strcmp(cloud_model(c), "v") == 0);
+    cloud_close(c);
+    CHECK(begin(&c, o, &err) == OK);
+    CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[0], &err) == OK);
+    cloud_close(c); /* in the middle of it */
+    slow = 0;
+    down = 1;
+    CHECK(begin(&c, o, &err) == OK);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
+    down = 0;
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7); /* asks again */
+    cloud_close(c);
+}
+
+/* Five calls made at once while the server fails three times: what each gets, in the order in which
+ * they end. What '-' says is dropped before it ends. */
+static void together(const char *ends, size_t ahead)
+{
+    struct cloud *c;
+    struct cloud_call *calls[5] = { NULL };
+    struct err err = { "" };
+    const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
+    size_t n = strlen(ends), asked = 0;
+    down_for = 3 * 2; /* each is tried twice */
+    probes = 0;
+    CHECK(begin(&c, o, &err) == OK);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t id = 77;
+        for (; asked < n && asked <= i + ahead; asked++)
+            CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[asked],
+                            &err) == OK);
+        if (ends[i] == '-') {
+            cloud_drop(calls[i]);
+            continue;
+        }
+        int rc = cloud_take(calls[i], &id, &err);
+        CHECK(cloud_done(calls[i]) && rc == (ends[i] == 'x' ? ERR_NET : OK) && (rc || id == 7));
+        CHECK(rc == OK || strstr(err.msg, "503"));
+        cloud_commit(calls[i]);
+    }
+    CHECK(down_for == 0 && probes == 3 * 2 + 1);
+    cloud_close(c);
+}
+
+/* A probe that fails is one call's fault, however many wait for it. */
+static void test_one_at_a_time(void)
+{
+    for (size_t ahead = 0; ahead < 5; ahead++)
+        together("xxx77", ahead);
+    together("xxx77", 5);
+    together("-xxx7", 4); /* the one dropped may have been told */
+    struct cloud *c;
+    struct cloud_call *calls[3];
+    struct err err = { "" };
+    uint32_t id = 77;
+    down_for = 2;
+    CHECK(begin(&c, (struct cloud_options){ .api = CLOUD_OPENAI, .background = true }, &err) == OK);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
+    CHECK(cloud_take(calls[0], &id, &err) == ERR_NET);
+    CHECK(cloud_call_bytes(calls[1]) == 0 && cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) == 0);
+    CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET); /* before its turn */
+    cloud_drop(calls[0]); /* so the next one is told */
+    CHECK(cloud_take(calls[2], &id, &err) == ERR_NET && id == 77);
+    cloud_commit(calls[1]);
+    cloud_commit(calls[2]);
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7);
+    cloud_close(c);
+}
+
+int main(void)
+{
+    crowd_open(serve);
+    test_tokenizers();
+    test_text();
+    test_gzip();
+    test_background();
+    test_one_at_a_time();
+    crowd_close();
+    return 0;
+}

@@ -1,0 +1,381 @@
+/* Streams cut at every byte, recorded ones and wrong ones; SGLang's ids in all their forms; bodies
+ * and how they are written. No network. */
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "kernels/sys/base.h"
+#include "router/breaker.h"
+#include "net/http/buf.h"
+#include "net/dialect/dialect.h"
+#include "net/http/gzip.h"
+#include "net/dialect/id_list.h"
+#include "net/http/json_input.h"
+#include "net/http/sse.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+static bool skipped;
+static const uint32_t prompt[] = { 3491, 3019, 553, 3019, 382 };
+
+struct reading {
+    const struct dialect *d;
+    struct ask ask;
+    struct reply reply;
+};
+
+static int on_event(void *arg, const char *data, size_t n, struct err *err)
+{
+    struct reading *r = arg;
+    json_t *root;
+    if (n == 6 && memcmp(data, "[DONE]", 6) == 0) {
+        r->reply.ended = true;
+        return OK;
+    }
+    int rc = jsonin_parse(&root, data, n, err);
+    if (rc == OK)
+        rc = r->d->event(&r->reply, root, &r->ask, err);
+    json_decref(root);
+    return rc;
+}
+
+/* The stream p[n] in two pieces, cut behind `cut` bytes; 0: byte by byte. */
+static int read_stream(struct reading *r, const char *p, size_t n, size_t cut, struct err *err)
+{
+    struct sse s = { .line.max = 1 << 16, .data.max = 1 << 16 };
+    int rc = OK;
+    r->reply = (struct reply){ 0 };
+    if (cut) {
+        rc = sse_feed(&s, p, cut, on_event, r, err);
+        if (rc == OK)
+            rc = sse_feed(&s, p + cut, n - cut, on_event, r, err);
+    }
+    for (size_t i = 0; !cut && i < n && rc == OK; i++)
+        rc = sse_feed(&s, p + i, 1, on_event, r, err);
+    sse_free(&s);
+    return rc;
+}
+
+static void everywhere(const char *name, const struct dialect *d, const char *p, size_t n,
+                       size_t want, const uint32_t *ids, size_t count)
+{
+    struct reading r = { .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = want } };
+    for (size_t cut = 0; cut < n; cut++) {
+        struct err err = { "" };
+        int rc = read_stream(&r, p, n, cut, &err);
+        bool fine = rc == OK && r.reply.n == count && r.reply.ended &&
+                    memcmp(r.reply.ids, ids, count * sizeof(*ids)) == 0;
+        if (!fine)
+            fprintf(stderr, "%s, cut at %zu: %d %s, %zu ids\n", name, cut, rc, err.msg, r.reply.n);
+        CHECK(fine);
+    }
+}
+
+/* What dialect d makes of a stream: an error's words, or the ids. */
+static void one(const struct dialect *d, const char *p, int code, const char *says, size_t count)
+{
+    struct err err = { "" };
+    struct reading r = { .d = d, .ask = { .ids = prompt, .n = 5, .vocab = 1000, .want = 4 } };
+    int rc = read_stream(&r, p, strlen(p), strlen(p), &err);
+    if (rc != code || r.reply.n != count || !strstr(err.msg, says))
+        fprintf(stderr, "%s: %d %s, %zu ids\n", p, rc, err.msg, r.reply.n);
+    CHECK(rc == code && r.reply.n == count && strstr(err.msg, says));
+}
+
+/* The body of a recorded reply without its chunks' framing; NULL where it is absent. */
+static char *recorded(const char *path, size_t *n)
+{
+    const char *root = getenv("MIZZLE_TESTDATA");
+    static char text[1 << 16];
+    snprintf(text, sizeof(text), "%s/http/%s", root ? root : "../shared/data", path);
+    FILE *f = fopen(text, "rb");
+    if (!f) {
+        skipped = true;
+        return NULL;
+    }
+    size_t len = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[len] = 0;
+    char *body = strstr(text, "\r\n\r\n");
+    if (!body) { /* copied from a web page: the events alone */
+        *n = len;
+        return text;
+    }
+    char *out = text, *at = body + 4;
+    for (size_t size; (size = (size_t)strtoul(at, &at, 16)) > 0; at += size + 2) {
+        memmove(out, at + 2, size);
+        out += size;
+        at += 2;
+    }
+    *n = (size_t)(out - text);
+    return text;
+}
+
+static void test_recorded(void)
+{
+    static const uint32_t llama[] = { 116825, 85187, 70185, 52268 }, sgl[] = { 12095, 13 };
+    static const uint32_t lmdeploy[] = { 10234 };
+    size_t n;
+    char *p = recorded("llama_server_2026-08/qwen_random/completion_stream.response", &n);
+    if (p)
+        everywhere("llama.cpp 2026-08", &dialect_llamacpp, p, n, 4, llama, 4);
+    p = recorded("llama_server_2025-02/qwen_random/completion_stream.response", &n);
+    if (p)
+        everywhere("llama.cpp 2025-02", &dialect_llamacpp, p, n, 4, llama, 4);
+    p = recorded("sglang_wire_sim/wire/generate_stream.response", &n);
+    if (p)
+        everywhere("sglang", &dialect_sglang, p, n, 2, sgl, 2);
+    /* Deltas that do not say so: the first ids alone are sure. */
+    p = recorded("recorded_public/lmdeploy_generate_qwen2.5-1.5b_stream.txt", &n);
+    if (p)
+        everywhere("lmdeploy", &dialect_sglang, p, n, 16, lmdeploy, 1);
+    struct reading r = { .d = &dialect_openai,
+                         .ask = { .ids = prompt, .n = 5, .vocab = 151936, .want = 4 } };
+    struct err err;
+    p = recorded("llama_server_2026-08/qwen_random/v1_completions_ids_stream.response", &n);
+    CHECK(!p || read_stream(&r, p, n, n, &err) == ERR_REMOTE);
+}
+
+static void whole(const char *path, size_t n, uint32_t last, int code)
+{
+    size_t len;
+    static char text[1 << 16];
+    const char *root = getenv("MIZZLE_TESTDATA");
+    snprintf(text, sizeof(text), "%s/http/%s", root ? root : "../shared/data", path);
+    FILE *f = fopen(text, "rb");
+    if (!f) {
+        skipped = true;
+        return;
+    }
+    len = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[len] = 0;
+    char *body = strstr(text, "\r\n\r\n");
+    body = body ? body + 4 : text;
+    json_t *j;
+    struct reply r = { 0 };
+    struct err err = { "" };
+    const struct ask a = { .ids = prompt, .n = n ? 5 : 4, .vocab = 200000, .want = n ? n : 1 };
+    CHECK(jsonin_parse(&j, body, len - (size_t)(body - text), &err) == OK);
+    int rc = dialect_sglang.reply(&r, j, &a, &err);
+    if (rc != code)
+        fprintf(stderr, "%s: %d %s\n", path, rc, err.msg);
+    CHECK(rc == code && (rc || (r.n == n && r.ids[n - 1] == last)));
+    json_decref(j);
+}
+
+static void test_sglang_replies(void)
+{
+    whole("sglang_wire_sim/wire/generate_ids.response", 1, 12095, OK);
+    whole("recorded_public/sglang_generate_input_ids_dsv4_2026-04.response.json", 1, 113899, OK);
+    whole("recorded_public/sglang_generate_kimi_2026-04.json", 8, 378, OK);
+    /* five of the prompt's ids in front of the one that was made; not so after another prompt */
+    whole("recorded_public/sglang_output_ids_with_prompt_tail_BUG.json", 1, 5338, OK);
+    whole("recorded_public/sglang_output_ids_with_prompt_tail_BUG.json", 0, 0, ERR_NET);
+}
+
+#define IDS(list, made) \
+    "data: {\"output_ids\":[" list "],\"meta_info\":{\"completion_tokens\":" made "}}\n\n"
+#define FIRST IDS("11", "1")
+
+static void test_sglang_streams(void)
+{
+    static const uint32_t ids[] = { 11, 12, 13 };
+    static const char *const same[] = {
+        FIRST IDS("11,12", "2") IDS("11,12,13", "3") "data: [DONE]\n\n",
+        FIRST IDS("12", "2") IDS("13", "3") "data: [DONE]\n\n",
+        FIRST IDS("12,13", "3") IDS("", "3") "data: [DONE]\n\n",
+        IDS("3019,382,11", "1") IDS("3019,382,11,12,13", "3") "data: [DONE]\n\n",
+        ": hello\r\nevent: x\r\nid: 1\r\n" FIRST "data:\r\n\r\ndata: [DONE]\r\r",
+    };
+    for (size_t i = 0; i < 4; i++)
+        everywhere("sglang forms", &dialect_sglang, same[i], strlen(same[i]), 4, ids, 3);
+    const struct dialect *s = &dialect_sglang;
+    one(s, same[4], ERR_FORMAT, "empty", 1); /* data of nothing is no JSON */
+    one(s, FIRST IDS("14,12", "2"), ERR_NET, "takes back", 1);
+    one(s, FIRST IDS("12", "4"), ERR_NET, "expected 3 new ids", 1);
+    one(s, IDS("11,12,13,14,15", "5"), ERR_NET, "expected 4 token ids", 0);
+    one(s, IDS("1000", "1"), ERR_NET, "below 1000", 0);
+    one(s, "data: {\"text\":\"a\",\"meta_info\":{}}\n\n", ERR_REMOTE, "without token ids", 0);
+    one(s,
+        "data: {\"output_ids\":[],\"meta_info\":{\"finish_reason\":{\"type\":\"abort\",\"message\":"
+        "\"queue\"}}}\n\n",
+        ERR_NET, "abort: queue", 0);
+}
+
+static void test_openai_streams(void)
+{
+    const struct dialect *o = &dialect_openai;
+#define CHUNK(ids, more) "data: {\"choices\":[{\"text\":\"t\",\"token_ids\":" ids more "}]}\n\n"
+    one(o, CHUNK("[1]", "") CHUNK("[2,3]", "") "data: {\"choices\":[],\"usage\":{}}\n\n", OK, "",
+        3);
+    one(o, CHUNK("[]", "") CHUNK("[2]", ",\"finish_reason\":\"stop\""), OK, "", 1);
+    one(o, CHUNK("[1]", "") CHUNK("[2]", ",\"finish_reason\":\"abort\""), ERR_NET, "abort", 1);
+    one(o, CHUNK("[1,2,3]", "") CHUNK("[4,5]", ""), ERR_NET, "found 5", 3);
+    one(o, CHUNK("null", ""), ERR_REMOTE, "without token ids", 0);
+    one(o, CHUNK("7", ""), ERR_NET, "a number", 0);
+    one(o, "data: {\"choices\":7}\n\n", ERR_NET, "choices", 0);
+    one(o, "data: [[[\n\n", ERR_FORMAT, "JSON", 0);
+    one(o, "data: {\"choices\":[{\"token_ids\":[1]}]}", OK, "", 0); /* never finished */
+}
+
+static int ignore(void *arg, const char *data, size_t n, struct err *err)
+{
+    (void)data, (void)err;
+    *(size_t *)arg = n;
+    return OK;
+}
+
+/* Endless lines and events end at the limit, whatever the pieces. */
+static void test_limits(void)
+{
+    static char long_line[3000], many[3000];
+    size_t seen = 0;
+    memset(long_line, 'x', sizeof(long_line));
+    for (size_t i = 0; i < sizeof(many); i++)
+        many[i] = "data: y\n"[i % 8];
+    for (size_t piece = 1; piece < 3000; piece += 371)
+        for (size_t k = 0; k < 2; k++) {
+            struct sse s = { .line.max = 1000, .data.max = 200 };
+            struct err err = { "" };
+            const char *p = k ? many : long_line;
+            int rc = OK;
+            for (size_t i = 0; i + piece <= 3000 && rc == OK; i += piece)
+                rc = sse_feed(&s, p + i, piece, ignore, &seen, &err);
+            CHECK(rc == ERR_NET && strstr(err.msg, "longer than"));
+            sse_free(&s);
+        }
+    struct sse s = { .line.max = 1000, .data.max = 200 };
+    CHECK(sse_feed(&s, "data:a\ndata: b\n\n", 16, ignore, &seen, NULL) == OK && seen == 3);
+    torture_begin(1);
+    int rc = sse_feed(&s, long_line, 900, ignore, &seen, NULL);
+    int hit = torture_end();
+    CHECK(hit ? rc == ERR_NOMEM : rc == OK);
+    sse_free(&s);
+}
+
+static void test_idtext(void)
+{
+    struct idtext t = { 0 };
+    uint32_t ids[600];
+    for (uint32_t i = 0; i < 600; i++)
+        ids[i] = i * 2654435761u;
+    static const size_t lengths[] = { 1, 2, 600, 3, 600, 599, 1, 300 };
+    for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+        struct buf b = { 0 };
+        size_t n = lengths[k];
+        ids[n / 2] ^= 1;
+        CHECK(idtext_set(&t, ids, n) && buf_ids(&b, ids, n));
+        CHECK(b.n == t.text.n && memcmp(b.p, t.text.p, b.n) == 0);
+        buf_free(&b);
+    }
+    for (long i = 1;; i++) {
+        torture_begin(i);
+        idtext_free(&t);
+        bool fine = idtext_set(&t, ids, 600);
+        int hit = torture_end();
+        CHECK(fine != (hit == 1));
+        if (!hit)
+            break;
+        CHECK(idtext_set(&t, ids, 600) && t.n == 600);
+    }
+    idtext_free(&t);
+}
+
+/* 500 ids of Qwen's tokenizer: the first texts of a list. */
+static bool real_ids(uint32_t ids[500])
+{
+    const char *root = getenv("MIZZLE_TESTDATA");
+    static char line[1 << 16];
+    size_t n = 0;
+    snprintf(line, sizeof(line), "%s/tokenizer/known_answers/cross_checked.jsonl",
+             root ? root : "../shared/data");
+    FILE *f = fopen(line, "rb");
+    while (f && n < 500 && fgets(line, sizeof(line), f)) {
+        json_t *j = json_loads(line, 0, NULL);
+        const json_t *list = json_object_get(j, "ids");
+        for (size_t i = 0; i < json_array_size(list) && n < 500; i++)
+            CHECK(jsonin_id(&ids[n++], json_array_get(list, i), 151936));
+        json_decref(j);
+    }
+    if (f)
+        fclose(f);
+    skipped = skipped || !f;
+    return n == 500;
+}
+
+static void test_sizes(void)
+{
+    uint32_t ids[500];
+    if (!real_ids(ids))
+        return;
+    for (size_t k = 0; k < 3; k++) {
+        static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
+        const struct dialect *d = dialect_of(apis[k]);
+        const struct ask a = {
+            .model = "\"Qwen/Qwen2.5-72B\"", .ids = ids, .n = 500, .vocab = 151936, .want = 1
+        };
+        struct buf plain = { 0 }, packed = { 0 };
+        static unsigned char back[8192];
+        CHECK(dialect_body(d, &plain, &a) && gzip_add(&packed, plain.p, plain.n));
+        printf("%s: 500 ids: %zu bytes, with gzip %zu\n", cloud_api_name(apis[k]), plain.n,
+               packed.n);
+        CHECK(plain.n <= 2560 && packed.n <= 1100);
+        z_stream z;
+        memset(&z, 0, sizeof(z));
+        CHECK(inflateInit2(&z, 15 + 16) == Z_OK);
+        z.next_in = (unsigned char *)packed.p;
+        z.avail_in = (unsigned)packed.n;
+        z.next_out = back;
+        z.avail_out = sizeof(back);
+        CHECK(inflate(&z, Z_FINISH) == Z_STREAM_END && z.total_out == plain.n);
+        CHECK(memcmp(back, plain.p, plain.n) == 0);
+        inflateEnd(&z);
+        buf_free(&plain);
+        buf_free(&packed);
+    }
+}
+
+static void test_breaker(void)
+{
+    struct breaker b = { 0 };
+    size_t held[8] = { 0 }, k = 0;
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(breaker_allows(&b));
+        breaker_result(&b, false);
+    }
+    for (; k < 7; k++) { /* every probe fails: 4, 8, ..., 64, 64 */
+        for (; !breaker_allows(&b); held[k]++)
+            breaker_held(&b);
+        breaker_result(&b, false);
+    }
+    CHECK(held[0] == 4 && held[1] == 8 && held[4] == 64 && held[6] == 64);
+    while (!breaker_allows(&b))
+        breaker_held(&b);
+    breaker_result(&b, true);
+    CHECK(breaker_allows(&b));
+    breaker_result(&b, false);
+    breaker_result(&b, false);
+    CHECK(breaker_allows(&b)); /* two in a row are not three */
+    breaker_result(&b, true);
+    breaker_result(&b, false);
+    breaker_result(&b, false);
+    CHECK(breaker_allows(&b));
+}
+
+int main(void)
+{
+    test_recorded();
+    test_sglang_replies();
+    test_sglang_streams();
+    test_openai_streams();
+    test_limits();
+    test_idtext();
+    test_sizes();
+    test_breaker();
+    if (skipped) {
+        puts("SKIP: recorded streams: no data at $MIZZLE_TESTDATA (default ../shared/data)");
+        return 77;
+    }
+    return 0;
+}

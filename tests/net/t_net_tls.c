@@ -1,0 +1,295 @@
+/* TLS of every wrong kind is refused in each dialect before the key has left, and what is right is
+ * accepted. The server is `openssl s_server`; this program talks through its pipes. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/cloud.h"
+#include "tests/support/test.h"
+
+#define KEY  "sk-very-secret"
+#define BODY "{\"choices\":[{\"token_ids\":[42]}],\"output_ids\":[42],\"tokens\":[42]}"
+
+static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" BODY;
+static char dir[] = "build/tls-XXXXXX";
+static unsigned port;
+static pid_t running; /* the server, 0: none */
+
+/* Certificates, each its own authority, and how they are made. */
+enum { GOOD, OTHER, EXPIRED, CLIENT, WEAK, CERTIFICATES };
+
+static const struct {
+    const char *name, *key, *days, *ext;
+} certificates[CERTIFICATES] = {
+    { "good", "ec -pkeyopt ec_paramgen_curve:prime256v1", "2", "" },
+    { "other", "ec -pkeyopt ec_paramgen_curve:prime256v1", "2", "" },
+    { "expired", "ec -pkeyopt ec_paramgen_curve:prime256v1", "-1", "" },
+    { "client", "ec -pkeyopt ec_paramgen_curve:prime256v1", "2", "extendedKeyUsage=clientAuth\\n" },
+    { "weak", "rsa:1024", "2", "" },
+};
+
+static const struct row {
+    const char *name;
+    int certificate, ca; /* ca: CERTIFICATES: the system's */
+    const char *host;
+    int code;
+    const char *says;
+    const char *args[4]; /* of s_server */
+    unsigned ms;         /* the deadline; 0: 10 s */
+} rows[] = {
+    { "right", GOOD, GOOD, "127.0.0.1", OK, "", { NULL }, 0 },
+    { "TLS 1.2", GOOD, GOOD, "127.0.0.1", OK, "", { "-tls1_2" }, 0 },
+    { "another ALPN", GOOD, GOOD, "127.0.0.1", ERR_NET, "protocol", { "-alpn", "other" }, 0 },
+    { "self-signed", GOOD, CERTIFICATES, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "unknown authority", GOOD, OTHER, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "wrong host", GOOD, GOOD, "localhost", ERR_NET, "certificate", { NULL }, 0 },
+    { "expired", EXPIRED, EXPIRED, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "not for servers", CLIENT, CLIENT, "127.0.0.1", ERR_NET, "certificate", { NULL }, 0 },
+    { "weak key",
+      WEAK,
+      WEAK,
+      "127.0.0.1",
+      ERR_NET,
+      "certificate",
+      { "-cipher", "DEFAULT:@SECLEVEL=0" },
+      0 },
+    { "TLS 1.0",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1", "-cipher", "ALL:@SECLEVEL=0" },
+      0 },
+    { "TLS 1.1",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1_1", "-cipher", "ALL:@SECLEVEL=0" },
+      0 },
+    { "no common cipher",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1_3", "-ciphersuites", "TLS_AES_128_CCM_8_SHA256" },
+      0 },
+    { "no common cipher, TLS 1.2",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-tls1_2", "-cipher", "eNULL:@SECLEVEL=0" },
+      0 },
+    { "asks for a certificate", GOOD, GOOD, "127.0.0.1", ERR_NET, "", { "-Verify", "1" }, 0 },
+    { "asks for one, TLS 1.2",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "",
+      { "-Verify", "1", "-tls1_2" },
+      0 },
+    { "HTTP/2 agreed, not spoken",
+      GOOD,
+      GOOD,
+      "127.0.0.1",
+      ERR_NET,
+      "in time",
+      { "-alpn", "h2" },
+      300 },
+};
+
+static void path(char out[64], int certificate, const char *what)
+{
+    snprintf(out, 64, "%s/%s.%s", dir, certificates[certificate].name, what);
+}
+
+static bool make_certificate(int i)
+{
+    char line[1024], crt[64], key[64], csr[64], ext[64];
+    path(crt, i, "crt");
+    path(key, i, "key");
+    path(csr, i, "csr");
+    path(ext, i, "ext");
+    snprintf(line, sizeof(line),
+             "exec >/dev/null 2>&1; printf 'subjectAltName=IP:127.0.0.1\\n%s' >%s && openssl req "
+             "-newkey %s -nodes -subj /CN=mizzle-test -keyout %s -out %s && openssl x509 -req -in "
+             "%s -signkey %s -days %s -extfile %s -out %s",
+             certificates[i].ext, ext, certificates[i].key, key, csr, csr, key,
+             certificates[i].days, ext, crt);
+    return system(line) == 0;
+}
+
+/* A port that was free a moment ago. */
+static unsigned free_port(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
+    CHECK(getsockname(fd, (struct sockaddr *)&at, &len) == 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+struct server {
+    pid_t pid;
+    int in, out; /* what we write goes to the client; what the client sent is read here */
+};
+
+/* Also where a CHECK ends the program: no server is left behind. */
+static void end_server(void)
+{
+    if (running)
+        kill(running, SIGKILL);
+}
+
+static void start(struct server *s, const struct row *r)
+{
+    int to[2], from[2];
+    char accept[32], cert[64], key[64];
+    path(cert, r->certificate, "crt");
+    path(key, r->certificate, "key");
+    port = free_port();
+    snprintf(accept, sizeof(accept), "127.0.0.1:%u", port);
+    CHECK(pipe(to) == 0 && pipe(from) == 0);
+    s->pid = fork();
+    CHECK(s->pid >= 0);
+    if (s->pid == 0) {
+        dup2(to[0], 0);
+        dup2(from[1], 1);
+        dup2(from[1], 2);
+        close(to[1]);
+        close(from[0]);
+        execlp("openssl", "openssl", "s_server", "-quiet", "-accept", accept, "-cert", cert, "-key",
+               key, r->args[0], r->args[1], r->args[2], (char *)NULL);
+        _exit(127);
+    }
+    running = s->pid;
+    close(to[0]);
+    close(from[1]);
+    s->in = to[1];
+    s->out = from[0];
+}
+
+static void stop(struct server *s)
+{
+    int status;
+    end_server();
+    waitpid(s->pid, &status, 0);
+    running = 0;
+    close(s->in);
+    close(s->out);
+}
+
+static struct cloud *client(const struct row *r, enum cloud_api api)
+{
+    char url[64], ca[64] = "";
+    struct err err = { "" };
+    struct cloud *c;
+    snprintf(url, sizeof(url), "https://%s:%u", r->host, port);
+    if (r->ca < CERTIFICATES)
+        path(ca, r->ca, "crt");
+    const struct cloud_options o = { .url = url,
+                                     .api = api,
+                                     .model = "m",
+                                     .ca = *ca ? ca : NULL,
+                                     .key = KEY,
+                                     .timeout_ms = r->ms,
+                                     .vocab = 100 };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+/* One call; until the server listens, "refused" is tried again. */
+static int call(struct cloud *c, uint32_t *id, struct err *err)
+{
+    const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+    for (int i = 0;; i++) {
+        *err = (struct err){ "" };
+        int rc = cloud_next(c, (const uint32_t[]){ 1, 2 }, 2, id, err);
+        if (i == 200 || rc != ERR_NET || !strstr(err->msg, "connect"))
+            return rc;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* The reply is put into the pipe first: s_server passes it on as soon as a client is there. */
+static void one(const struct row *r, const struct server *s, enum cloud_api api)
+{
+    struct err err = { "" };
+    uint32_t id = 77;
+    struct cloud *c = client(r, api);
+    if (r->code == OK)
+        CHECK(write(s->in, reply, sizeof(reply) - 1) == (ssize_t)sizeof(reply) - 1);
+    int rc = call(c, &id, &err);
+    bool right = rc == r->code && !strstr(err.msg, "connect to") && id == (rc ? 77 : 42) &&
+                 (!rc || strstr(err.msg, r->says)) && !strstr(err.msg, KEY);
+    if (!right)
+        fprintf(stderr, "%s, %s: %d %s\n", r->name, cloud_api_name(api), rc, err.msg);
+    CHECK(right);
+    cloud_close(c);
+}
+
+/* The key never left before the certificate was checked. */
+static void nothing_leaked(const struct server *s)
+{
+    static char seen[1 << 16];
+    size_t n = 0;
+    for (struct pollfd p = { .fd = s->out, .events = POLLIN };
+         poll(&p, 1, 50) > 0 && n + 1 < sizeof(seen);) {
+        ssize_t got = read(s->out, seen + n, sizeof(seen) - 1 - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    seen[n] = 0;
+    CHECK(!strstr(seen, KEY));
+}
+
+int main(void)
+{
+    static const enum cloud_api apis[] = { CLOUD_OPENAI, CLOUD_SGLANG, CLOUD_LLAMACPP };
+    static const char *const parts[] = { "crt", "key", "csr", "ext" };
+    const size_t n = sizeof(rows) / sizeof(rows[0]);
+    CHECK(mkdtemp(dir) && atexit(end_server) == 0);
+    bool made = true;
+    for (int i = 0; i < CERTIFICATES; i++)
+        made = make_certificate(i) && made;
+    for (size_t i = 0; made && i < 3 * n; i++) {
+        const struct row *r = &rows[i / 3];
+        struct server s;
+        start(&s, r);
+        one(r, &s, apis[i % 3]);
+        if (r->code && !strstr(r->name, "asks for"))
+            nothing_leaked(&s);
+        stop(&s);
+    }
+    for (size_t i = 0; i < CERTIFICATES * sizeof(parts) / sizeof(parts[0]); i++) {
+        char file[64];
+        path(file, (int)(i / 4), parts[i % 4]);
+        remove(file);
+    }
+    rmdir(dir);
+    if (made) {
+        printf("%zu kinds of TLS in 3 dialects\n", n);
+        return 0;
+    }
+    puts("SKIP: TLS: no openssl command to make certificates with");
+    return 77;
+}

@@ -1,0 +1,407 @@
+/* t_store.c - the store on disk: torn tails at every byte, flipped bits, a full disk, compaction,
+ * strangers' files, no memory. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "net/answers/store_file.h"
+#include "tests/net/store_help.h"
+#include "tests/support/torture.h"
+
+static void says(struct store *s, const char *what)
+{
+    struct err note = { "" };
+    CHECK(store_note(s, &note));
+    if (!strstr(note.msg, what))
+        fprintf(stderr, "expected %s, found %s\n", what, note.msg);
+    CHECK(strstr(note.msg, what) && strstr(note.msg, path) && !strchr(note.msg, '\n'));
+}
+
+static size_t slurp(unsigned char *to, size_t cap)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK(f);
+    size_t n = fread(to, 1, cap, f);
+    fclose(f);
+    return n;
+}
+
+static void spill(const void *from, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(from, 1, n, f) == n);
+    CHECK(fclose(f) == 0);
+}
+
+static void test_basics(void)
+{
+    struct store *s = must_open();
+    struct key k = key_of(1), other = key_print("another model", 7);
+    uint32_t id = 1;
+    CHECK(!has(s, 1));
+    put(s, 1);
+    put(s, 1);
+    CHECK(has(s, 1) && !has(s, 2) && store_size(s) == 1);
+    CHECK(size_of() == STORE_HEADER + STORE_RECORD);
+    other = key_prefix(&other, &id, 1); /* the same prefix, asked by another model */
+    CHECK(!store_get(s, &other, &id));
+    store_put(s, &k, 5); /* a newer answer counts */
+    CHECK(store_get(s, &k, &id) && id == 5 && store_size(s) == 2);
+    put(s, 1);
+    store_close(s);
+    struct stat st;
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600);
+    s = must_open();
+    CHECK(has(s, 1) && store_size(s) == 3);
+    silent(s);
+    store_close(s);
+    CHECK(unlink(path) == 0);
+}
+
+enum { SOME = 5, BYTES = STORE_HEADER + SOME * STORE_RECORD };
+
+static void make_some(unsigned char bytes[BYTES])
+{
+    struct store *s = must_open();
+    for (uint32_t i = 0; i < SOME; i++)
+        put(s, i);
+    store_close(s);
+    CHECK(slurp(bytes, BYTES) == BYTES && size_of() == BYTES);
+}
+
+static void test_torn(void)
+{
+    unsigned char bytes[BYTES];
+    make_some(bytes);
+    for (size_t n = 0; n <= BYTES; n++) {
+        spill(bytes, n);
+        size_t whole = n > STORE_HEADER ? (n - STORE_HEADER) / STORE_RECORD : 0;
+        size_t torn = n > STORE_HEADER ? (n - STORE_HEADER) % STORE_RECORD : 0;
+        struct store *s = must_open();
+        for (uint32_t i = 0; i < SOME; i++)
+            CHECK(has(s, i) == (i < whole));
+        if (torn)
+            says(s, "torn record");
+        silent(s);
+        put(s, 77);
+        store_close(s);
+        CHECK(size_of() == STORE_HEADER + (whole + 1) * STORE_RECORD);
+        s = must_open();
+        CHECK(has(s, 77) && store_size(s) == whole + 1);
+        silent(s);
+        store_close(s);
+    }
+    /* Torn by another process while this one has it open. */
+    spill(bytes, BYTES);
+    struct store *s = must_open();
+    spill(bytes, BYTES - 1);
+    put(s, 78);
+    says(s, "torn record");
+    CHECK(has(s, 3) && has(s, 78) && size_of() == BYTES);
+    store_close(s);
+}
+
+static void test_flips(void)
+{
+    unsigned char bytes[BYTES];
+    unlink(path);
+    make_some(bytes);
+    for (size_t bit = 0; bit < 8 * BYTES; bit++) {
+        struct store *s;
+        size_t at = bit / 8;
+        bytes[at] ^= (unsigned char)(1 << bit % 8);
+        spill(bytes, BYTES);
+        int rc = store_open(&s, path, 0, &err);
+        if (at < STORE_HEADER && at < 16) {
+            CHECK(rc == ERR_FORMAT && !s && strstr(err.msg, path));
+        } else if (at < STORE_HEADER) {
+            CHECK(rc == ERR_FORMAT && !s);
+        } else {
+            CHECK(rc == OK);
+            for (uint32_t i = 0; i < SOME; i++)
+                CHECK(has(s, i) == (i != (at - STORE_HEADER) / STORE_RECORD));
+            says(s, "1 damaged");
+            store_close(s);
+        }
+        CHECK(size_of() == BYTES); /* nothing is thrown away */
+        bytes[at] ^= (unsigned char)(1 << bit % 8);
+    }
+    /* Damage after the index was made: the answer is gone, not wrong. */
+    spill(bytes, BYTES);
+    struct store *s = must_open();
+    CHECK(has(s, 2));
+    int fd = open(path, O_WRONLY);
+    CHECK(fd >= 0 && pwrite(fd, "\0", 1, STORE_HEADER + 2 * STORE_RECORD + 16) == 1);
+    close(fd);
+    CHECK(!has(s, 2) && has(s, 3));
+    put(s, 2);
+    CHECK(has(s, 2));
+    store_close(s);
+    CHECK(unlink(path) == 0);
+}
+
+static void test_strangers(void)
+{
+    struct store *s;
+    static const char *const texts[] = { "MZSTORE", "{\"mizzle_record\":1}\n", "MZSTORE\n\2", "x" };
+    char text[100];
+    for (size_t i = 1; i < 4; i++) {
+        memset(text, 'x', sizeof(text));
+        memcpy(text, texts[i], strlen(texts[i]));
+        size_t n = i == 3 ? 1 : sizeof(text);
+        spill(text, n);
+        CHECK(store_open(&s, path, 0, &err) == ERR_FORMAT && !s && strstr(err.msg, path));
+        CHECK(size_of() == n);
+    }
+    CHECK(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    CHECK(store_open(&s, path, 0, &err) == ERR_ARG && strstr(err.msg, "regular file"));
+    CHECK(unlink(path) == 0);
+    CHECK(store_open(&s, folder, 0, &err) == ERR_ARG);
+    CHECK(store_open(&s, "t_store.none/x", 0, &err) == ERR_IO);
+    CHECK(store_open(&s, path, 1000, &err) == ERR_ARG && strstr(err.msg, "found 1000 bytes"));
+    CHECK(store_open(&s, path, UINT64_MAX, &err) == ERR_ARG);
+    /* 1 TB of nothing with a header: read from its end, then made small. */
+    s = must_open();
+    store_close(s);
+    if (truncate(path, (off_t)1 << 40) == 0) {
+        s = must_open();
+        says(s, "torn record");
+        says(s, "damaged");
+        put(s, 1);
+        CHECK(has(s, 1) && size_of() <= STORE_LEAST);
+        store_close(s);
+    }
+    CHECK(unlink(path) == 0);
+}
+
+static void test_link(void)
+{
+    struct stat st;
+    char real[64];
+    snprintf(real, sizeof(real), "%s/real", folder);
+    CHECK(symlink("real", path) == 0);
+    struct store *s = must_open();
+    for (uint32_t i = 0; i < 4000; i++)
+        put(s, i);
+    store_close(s);
+    CHECK(lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && lstat(real, &st) == 0);
+    CHECK(S_ISREG(st.st_mode) && st.st_size > STORE_HEADER && st.st_size <= STORE_LEAST);
+    CHECK(unlink(path) == 0 && unlink(real) == 0);
+    CHECK(symlink("store", path) == 0); /* a link to itself */
+    CHECK(store_open(&s, path, 0, &err) == ERR_IO && strstr(err.msg, "symbolic"));
+    CHECK(unlink(path) == 0);
+}
+
+static void test_read_only(void)
+{
+    unsigned char bytes[BYTES];
+    uid_t nobody = 65534;
+    make_some(bytes);
+    CHECK(chmod(folder, 0755) == 0 && chmod(path, 0444) == 0);
+    bool root = geteuid() == 0; /* who may write everything */
+    CHECK(!root || seteuid(nobody) == 0);
+    if (access(path, R_OK) == 0) {
+        struct store *s = must_open();
+        says(s, "read-only");
+        put(s, 50);
+        CHECK(has(s, 1) && !has(s, 50) && size_of() == BYTES);
+        silent(s);
+        store_close(s);
+    } else {
+        printf("SKIP: another user may not come here: no read-only store\n");
+    }
+    CHECK(!root || seteuid(0) == 0);
+    CHECK(unlink(path) == 0);
+}
+
+static void leave(const char *name)
+{
+    FILE *f = fopen(name, "wb");
+    CHECK(f && fputs("not ours", f) >= 0 && fclose(f) == 0);
+}
+
+/* True where the folder holds the store and nothing else. */
+static bool alone(void)
+{
+    DIR *d = opendir(folder);
+    size_t n = 0;
+    CHECK(d);
+    for (const struct dirent *e; (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    closedir(d);
+    return n == 1;
+}
+
+/* Compaction: the youngest stay, never more than the limit, others notice the new file. */
+static void test_compaction(void)
+{
+    struct store *s = must_open(), *reader;
+    CHECK(store_open(&reader, path, STORE_LEAST, &err) == OK);
+    for (uint32_t i = 0; i < 20000; i++) {
+        put(s, i);
+        CHECK(size_of() <= STORE_LEAST);
+        CHECK(has(s, i) && (i < 1000 || has(s, i - 1000)));
+        if (i % 100 == 0)
+            CHECK(has(reader, i));
+    }
+    CHECK(alone());
+    CHECK(!has(s, 0) && !has(reader, 0) && store_size(s) == store_size(reader));
+    silent(s);
+    store_close(reader);
+    store_close(s);
+    s = must_open();
+    CHECK(has(s, 19999) && has(s, 19000) && !has(s, 0));
+    /* The same few answers again and again; a file of the user's, and a leftover of a process that
+     * was killed while it compacted and had our number. */
+    char mine[80];
+    snprintf(mine, sizeof(mine), "%s.new", path);
+    leave(mine);
+    name_made(0);
+    leave(made);
+    for (uint32_t i = 0; i < 8000; i++) {
+        struct key k = key_of(i % 3);
+        store_put(s, &k, i);
+    }
+    CHECK(size_of() <= STORE_LEAST && has(s, 19999) && unlink(made) == 0 && unlink(mine) == 0);
+    CHECK(alone());
+    store_close(s);
+    /* A smaller limit than the file was made with. */
+    CHECK(store_open(&s, path, 10 * STORE_LEAST, &err) == OK);
+    for (uint32_t i = 0; i < 10000; i++)
+        put(s, i);
+    CHECK(size_of() > 3 * STORE_LEAST);
+    store_close(s);
+    s = must_open();
+    CHECK(size_of() <= STORE_LEAST && has(s, 9999) && !has(s, 10));
+    store_close(s);
+    CHECK(unlink(path) == 0);
+}
+
+/* A process that dies in the middle of a compaction: the folder takes no new file, or the new file
+ * is there and not renamed. Either way the old one goes on. */
+static void test_no_compaction(void)
+{
+    struct store *s = must_open();
+    for (unsigned i = 0; i < STORE_FILE_NAMES; i++)
+        CHECK(name_made(i) && mkdir(made, 0700) == 0);
+    for (uint32_t i = 0; i < 4000; i++)
+        put(s, i);
+    CHECK(size_of() <= STORE_LEAST && has(s, 0));
+    struct err note;
+    CHECK(store_note(s, &note) && strstr(note.msg, ".new") && strstr(note.msg, "cannot write"));
+    CHECK(store_note(s, &note) && strstr(note.msg, "could not be kept"));
+    store_close(s);
+    for (unsigned i = 0; i < STORE_FILE_NAMES; i++)
+        CHECK(name_made(i) && rmdir(made) == 0);
+    CHECK(unlink(path) == 0);
+}
+
+/* Named without a slash, a store lies in the folder the process is in; the name of one that cannot
+ * be made there is told with the reason. */
+static void test_bare_name(void)
+{
+    char home[4096], whole[64];
+    struct store *s;
+    CHECK(getcwd(home, sizeof(home)) && chmod(folder, 0755) == 0 && chdir(folder) == 0);
+    memcpy(whole, path, sizeof(whole));
+    memcpy(path, "answers.store", sizeof("answers.store"));
+    s = must_open();
+    for (uint32_t i = 0; i < 4000; i++)
+        put(s, i);
+    CHECK(size_of() <= STORE_LEAST && has(s, 3999) && !has(s, 0));
+    silent(s);
+    store_close(s);
+    CHECK(unlink(path) == 0);
+    bool root = geteuid() == 0; /* who may write everything */
+    CHECK(chmod(".", 0555) == 0 && (!root || seteuid(65534) == 0));
+    CHECK(store_open(&s, path, 0, &err) == ERR_IO && !s);
+    CHECK(strstr(err.msg, path) && strstr(err.msg, strerror(EACCES)));
+    CHECK(!root || seteuid(0) == 0);
+    CHECK(chdir(home) == 0 && chmod(folder, 0700) == 0);
+    memcpy(path, whole, sizeof(path));
+}
+
+/* No room beyond a certain byte, for every such byte: what is there stays whole, and later, with
+ * room again, what waited is written. */
+static void test_full_disk(void)
+{
+    struct rlimit was, now;
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
+    for (rlim_t most = STORE_HEADER; most < STORE_HEADER + 3 * STORE_RECORD; most++) {
+        struct store *s = must_open();
+        now = was;
+        now.rlim_cur = most;
+        CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
+        for (uint32_t i = 0; i < 3; i++)
+            put(s, i);
+        CHECK(size_of() <= most && (size_of() - STORE_HEADER) % STORE_RECORD == 0);
+        CHECK(has(s, 0) && has(s, 1) && has(s, 2));
+        struct err note;
+        CHECK(store_note(s, &note) && strstr(note.msg, "cannot write"));
+        silent(s); /* once */
+        CHECK(setrlimit(RLIMIT_FSIZE, &was) == 0);
+        put(s, 3);
+        CHECK(size_of() == STORE_HEADER + 4 * STORE_RECORD);
+        store_close(s);
+        s = must_open();
+        CHECK(has(s, 0) && has(s, 1) && has(s, 2) && has(s, 3));
+        silent(s);
+        store_close(s);
+        CHECK(unlink(path) == 0);
+    }
+    now = was;
+    now.rlim_cur = 10; /* not even the header */
+    CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
+    struct store *s;
+    CHECK(store_open(&s, path, 0, &err) == ERR_IO && strstr(err.msg, "cannot write"));
+    CHECK(setrlimit(RLIMIT_FSIZE, &was) == 0);
+    CHECK(unlink(path) == 0);
+}
+
+static void test_memory(void)
+{
+    long n = 0;
+    int reached;
+    do {
+        struct store *s;
+        torture_begin(++n);
+        int rc = store_open(&s, path, 0, &err);
+        CHECK(rc == (s ? OK : ERR_NOMEM));
+        for (uint32_t i = 0; s && i < 1500; i++) { /* beyond the first index */
+            put(s, i);
+            has(s, i);
+        }
+        struct err note;
+        bool told = s && store_note(s, &note);
+        store_close(s);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && told == (s && reached));
+        CHECK(!told || strstr(note.msg, "out of memory"));
+    } while (reached);
+    CHECK(n > 4);
+    struct store *s = must_open();
+    for (uint32_t i = 0; i < 1500; i++)
+        CHECK(has(s, i));
+    store_close(s);
+    CHECK(unlink(path) == 0);
+}
+
+int main(void)
+{
+    begin();
+    test_basics();
+    test_torn();
+    test_flips();
+    test_strangers();
+    test_link();
+    test_read_only();
+    test_compaction();
+    test_no_compaction();
+    test_bare_name();
+    test_full_disk();
+    test_memory();
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

@@ -1,0 +1,203 @@
+/* t_store_shared.c - a store that others use too: processes that write, die, hold the lock; forked
+ * children; threads. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/net/store_help.h"
+
+/* Children that write, each its own share, while the parent reads. */
+static void test_processes(uint32_t each, bool inherited)
+{
+    enum { CHILDREN = 4 };
+    const struct timespec nap = { .tv_nsec = 10000000 };
+    pid_t pid[CHILDREN];
+    struct store *mine = must_open();
+    for (uint32_t c = 0; c < CHILDREN; c++) {
+        pid[c] = fork();
+        CHECK(pid[c] >= 0);
+        if (pid[c])
+            continue;
+        struct store *s = inherited ? mine : must_open();
+        for (uint32_t i = 0; i < each; i++) {
+            put(s, c * each + i);
+            for (int tries = 0; !has(s, c * each + i);
+                 tries++) { /* others held the lock too long */
+                CHECK(tries < 1000);
+                nanosleep(&nap, NULL);
+                put(s, c * each + i);
+            }
+        }
+        store_close(s);
+        _exit(0);
+    }
+    for (uint32_t i = 0; i < each; i++)
+        has(mine, i);
+    for (uint32_t c = 0; c < CHILDREN; c++) {
+        int status;
+        CHECK(waitpid(pid[c], &status, 0) == pid[c] && WIFEXITED(status));
+        CHECK(WEXITSTATUS(status) == 0);
+    }
+    silent(mine);
+    CHECK((size_of() - STORE_HEADER) % STORE_RECORD == 0 && size_of() <= STORE_LEAST);
+    bool all = CHILDREN * each * STORE_RECORD + STORE_HEADER <= STORE_LEAST;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < CHILDREN * each; i++)
+        found += has(mine, i);
+    CHECK(all ? found == CHILDREN * each && store_size(mine) == found : found >= 1000);
+    store_close(mine);
+    CHECK(unlink(path) == 0);
+}
+
+/* Writers that are killed at any moment. */
+static void test_killed(void)
+{
+    for (uint32_t round = 0; round < 12; round++) {
+        int pipes[2];
+        uint32_t done = 0, last;
+        CHECK(pipe(pipes) == 0);
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (!pid) {
+            struct store *s = must_open();
+            for (uint32_t i = 0;; i++) {
+                put(s, round * 100000 + i);
+                if (write(pipes[1], &i, sizeof(i)) != sizeof(i))
+                    _exit(1);
+            }
+        }
+        close(pipes[1]);
+        while (done < 400 * round && read(pipes[0], &last, sizeof(last)) == sizeof(last))
+            done = last;
+        CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+        while (read(pipes[0], &last, sizeof(last)) == sizeof(last))
+            done = last;
+        close(pipes[0]);
+        struct store *s = must_open();
+        for (uint32_t i = done > 500 ? done - 500 : 0; done && i <= done; i++)
+            CHECK(has(s, round * 100000 + i)); /* what put has returned from is there */
+        store_close(s);
+        CHECK(size_of() <= STORE_LEAST);
+        snprintf(made, sizeof(made), "%s.%ld.0.new", path, (long)pid);
+        unlink(made); /* it may have been killed while it compacted */
+    }
+    CHECK(unlink(path) == 0);
+}
+
+/* While one process waits for the lock, the one that has it puts another file in the store's place:
+ * the answer goes to that one. */
+static void test_replaced(void)
+{
+    for (uint32_t round = 0; round < 5; round++) {
+        struct store *s = must_open();
+        int pipes[2];
+        char c;
+        put(s, 1);
+        CHECK(pipe(pipes) == 0);
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (!pid) {
+            struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+            const struct timespec nap = { .tv_nsec = 10000000 };
+            unsigned char bytes[STORE_HEADER + STORE_RECORD];
+            name_made(0);
+            int fd = open(path, O_RDWR), new = open(made, O_RDWR | O_CREAT | O_TRUNC, 0600);
+            if (fd < 0 || fcntl(fd, F_SETLKW, &l) || write(pipes[1], "x", 1) != 1)
+                _exit(1);
+            nanosleep(&nap, NULL);
+            if (pread(fd, bytes, sizeof(bytes), 0) != sizeof(bytes) ||
+                write(new, bytes, sizeof(bytes)) != sizeof(bytes) || rename(made, path))
+                _exit(1);
+            _exit(0);
+        }
+        CHECK(read(pipes[0], &c, 1) == 1);
+        put(s, 2);
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        put(s, 3);
+        CHECK(has(s, 1) && has(s, 2) && has(s, 3));
+        store_close(s);
+        close(pipes[0]);
+        close(pipes[1]);
+        s = must_open();
+        CHECK(has(s, 1) && has(s, 2) && has(s, 3) && store_size(s) == 3);
+        store_close(s);
+        CHECK(unlink(path) == 0);
+    }
+}
+
+/* Another process holds the lock and does not let go. */
+static void test_held(void)
+{
+    struct store *s = must_open();
+    int pipes[2];
+    char c;
+    CHECK(pipe(pipes) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (!pid) {
+        struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+        int fd = open(path, O_RDWR);
+        if (fd < 0 || fcntl(fd, F_SETLKW, &l) || write(pipes[1], "x", 1) != 1)
+            _exit(1);
+        pause();
+    }
+    CHECK(read(pipes[0], &c, 1) == 1);
+    for (uint32_t i = 0; i < 300; i++) {
+        put(s, i);
+        CHECK(has(s, i) == (i < 256));
+    }
+    struct err note;
+    CHECK(store_note(s, &note) && strstr(note.msg, "holds the lock"));
+    CHECK(store_note(s, &note) && strstr(note.msg, "44 answers could not be kept"));
+    CHECK(size_of() == STORE_HEADER);
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+    close(pipes[0]);
+    close(pipes[1]);
+    store_close(s);
+    CHECK(size_of() == STORE_HEADER + 256 * STORE_RECORD);
+    s = must_open();
+    CHECK(has(s, 0) && has(s, 255) && !has(s, 256));
+    store_close(s);
+    CHECK(unlink(path) == 0);
+}
+
+static void *writer(void *arg)
+{
+    struct store *s = arg;
+    for (uint32_t i = 0; i < 3000; i++) {
+        put(s, i);
+        has(s, 3000 - i);
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t t[3];
+    struct store *s = must_open();
+    for (size_t i = 0; i < 3; i++)
+        CHECK(pthread_create(&t[i], NULL, writer, s) == 0);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(pthread_join(t[i], NULL) == 0);
+    CHECK(has(s, 2999));
+    silent(s);
+    store_close(s);
+    CHECK(unlink(path) == 0);
+}
+
+int main(void)
+{
+    begin();
+    test_processes(600, false);
+    test_processes(600, true);
+    test_processes(3000, false);
+    test_killed();
+    test_held();
+    test_replaced();
+    test_threads();
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

@@ -1,0 +1,196 @@
+/* ahead_help.h - what t_ahead.c and t_ahead_hand.c share: one case, written with a window, behind a
+ * simulated cloud; and two windows compared. */
+#ifndef TESTS_ROUTER_AHEAD_HELP_H
+#define TESTS_ROUTER_AHEAD_HELP_H
+
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "router/decode.h"
+#include "router/private.h"
+#include "router/router.h"
+#include "tests/support/sim.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+
+enum { WINDOWS = 5, TEXTS = 2, MOST = 48 };
+
+static const size_t windows[WINDOWS] = { 0, 1, 2, 4, 8 };
+static struct engine engine;
+static struct session *session, *other;
+static struct router *router;
+
+struct setup { /* one case */
+    struct sim_truth truth;
+    struct sample_params sample;
+    enum policy policy;
+    float threshold;
+    uint64_t seed, delay, max_wasted;
+    struct caps_limits limits;
+    bool private, required;
+    size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
+    uint32_t prompt[TEXTS][TINY_CONTEXT];
+    const char *stops[3];
+    char stop[2][4];
+};
+
+struct text { /* what one answer gave */
+    struct decode_token at[TINY_CONTEXT];
+    char fault[TINY_CONTEXT][64];
+    size_t n, most, interrupt_after;
+    _Atomic int stop;
+    int rc;
+    struct err err;
+    struct decode_stats stats;
+    size_t reach; /* of the simulation */
+};
+
+struct result { /* of one case and window */
+    struct text text[TEXTS];
+    struct sim sim;
+    struct gate gate;
+    struct caps caps;
+    struct caps_count count;
+};
+
+static struct result results[WINDOWS];
+
+static inline bool on_token(void *arg, const struct decode_token *t)
+{
+    struct text *x = arg;
+    CHECK(x->n < TINY_CONTEXT && t->pos == x->n && t->id < tokenizer_size(engine.tokenizer));
+    CHECK((t->source == SOURCE_FALLBACK) == (t->fault != NULL));
+    snprintf(x->fault[x->n], sizeof(x->fault[0]), "%s", t->fault ? t->fault : "");
+    x->at[x->n++] = *t;
+    if (x->n == x->interrupt_after)
+        x->stop = 1;
+    return x->n != x->most;
+}
+
+static inline void check_ledger(const struct result *r, const struct text *x)
+{
+    const struct decode_stats *s = &x->stats;
+    size_t reasons = 0, sources[3] = { 0 };
+    for (size_t i = 0; i < GATE_REASONS; i++)
+        reasons += s->reasons[i];
+    for (size_t i = 0; i < x->n; i++)
+        sources[x->at[i].source]++;
+    CHECK(s->calls == s->committed + s->failed + s->wasted && s->fallback == reasons);
+    CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
+    CHECK(s->fallback == sources[SOURCE_FALLBACK]);
+    CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
+    CHECK(s->retries <= r->sim.retries && (s->calls || !s->retries));
+    CHECK(r->sim.live == 0); /* no call is left behind */
+    CHECK(r->caps.count.tokens == r->sim.charged && r->caps.count.tokens <= r->caps.limits.tokens);
+    CHECK(r->caps.count.cost <= r->caps.limits.budget);
+}
+
+static inline void run_window(struct result *r, const struct setup *c, size_t window,
+                              uint64_t trace)
+{
+    struct err err;
+    struct sampler *mine, *its;
+    struct private *spans = NULL;
+    struct teller teller;
+    size_t size = tokenizer_size(engine.tokenizer);
+    const struct private_options po = { .from = "Q" };
+    memset(r, 0, sizeof(*r));
+    CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
+    CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
+    CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
+    bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
+                c->limits.tokens == UINT64_MAX && c->limits.upload == UINT64_MAX &&
+                c->limits.budget == UINT64_MAX;
+    r->sim = (struct sim){ .truth = c->truth,
+                           .trace = trace,
+                           .delay = c->delay,
+                           .window = window,
+                           .session = session,
+                           .late_head = calm && !policy_reads_logits(c->policy),
+                           .edge = other,
+                           .sampler = its,
+                           .size = size };
+    sim_teller(&teller, &r->sim);
+    caps_begin(&r->caps, &c->limits);
+    r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
+    for (size_t i = 0; i < TEXTS; i++) {
+        struct text *x = &r->text[i];
+        const struct decode_options o = { .policy = c->policy,
+                                          .threshold = c->threshold,
+                                          .ahead = window,
+                                          .gate = &r->gate,
+                                          .cloud_required = c->required,
+                                          .max_tokens = c->max_tokens,
+                                          .seed = c->seed,
+                                          .stops = c->stops[0] ? c->stops : NULL,
+                                          .stop = &x->stop,
+                                          .emit = on_token,
+                                          .arg = x };
+        x->most = c->most;
+        x->interrupt_after = c->interrupt_after;
+        r->sim.stop = &x->stop;
+        sim_text(&r->sim);
+        x->rc = decode_run(&x->stats, session, engine.tokenizer, mine, router, &teller,
+                           c->prompt[i], c->nprompt[i], &o, &x->err);
+        x->reach = r->sim.reach;
+        check_ledger(r, x);
+    }
+    r->count = r->caps.count; /* which the end clears */
+    caps_end(&r->caps);
+    private_close(spans);
+    sampler_close(mine);
+    sampler_close(its);
+}
+
+static inline void compare_text(const struct text *a, const struct text *b)
+{
+    const struct decode_stats *s = &a->stats, *t = &b->stats;
+    CHECK(a->rc == b->rc && a->n == b->n && s->finish == t->finish);
+    CHECK(a->rc == OK || !strcmp(a->err.msg, b->err.msg));
+    for (size_t i = 0; i < a->n; i++) {
+        const struct decode_token *x = &a->at[i], *y = &b->at[i];
+        CHECK(x->id == y->id && x->source == y->source && x->eog == y->eog);
+        CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
+        CHECK(!x->has_edge || (y->has_edge && x->edge_id == y->edge_id));
+        CHECK(!strcmp(a->fault[i], b->fault[i]));
+    }
+    CHECK(s->committed == t->committed && s->failed == t->failed);
+    CHECK(s->memo_hits == t->memo_hits);
+    CHECK(s->store_hits == t->store_hits);
+    CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);
+}
+
+static inline void open_all(void)
+{
+    struct err err = { "" };
+    const char *model = tiny_make();
+    struct router_form form;
+    engine_opts.threads = 1;
+    CHECK(engine_open(&engine, model, true, &err) == OK);
+    tiny_remove();
+    CHECK(session_open(&session, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&other, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    size_t hidden = model_config(engine.model)->hidden;
+    CHECK(router_form_open(&form, hidden, 2, &err) == OK);
+    form.w1[0] = 4;
+    form.w1[hidden] = -4;
+    form.w2[0] = 1;
+    form.w2[1] = -1;
+    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
+    router_form_close(&form);
+}
+
+static inline void close_all(void)
+{
+    router_close(router);
+    session_close(session);
+    session_close(other);
+    engine_close(&engine);
+}
+
+#endif

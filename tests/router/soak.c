@@ -1,0 +1,225 @@
+/* soak.c - `make soak`: 100,000 tokens from a server of another process that fails at every tenth,
+ * with 4 requests out ahead. Memory and descriptors do not grow, and the text is the one that is
+ * written in step. An argument: so many tokens. */
+#include <dirent.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "net/cloud.h"
+#include "router/decode.h"
+#include "router/gate.h"
+#include "router/cloud_port.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { TOKENS = 100000, LENGTH = 200, AHEAD = 4, SLACK_KB = 2048 };
+
+/* One in ten; the first three are tried again. "wrong-id" is no fault: it makes the cloud another
+ * model than the edge, so that guesses are wrong and the text is taken back. */
+static const char *const faults[] = { "500:0.002",         "reset:0.002",     "cut:0.001",
+                                      "bad-json:0.03",     "nan:0.02",        "empty-ids:0.02",
+                                      "out-of-vocab:0.02", "error-200:0.005", "wrong-id:0.1" };
+
+struct server {
+    pid_t pid;
+    int end; /* closing it ends the server */
+    unsigned port;
+};
+
+struct tally {
+    uint64_t hash; /* of all tokens and who wrote them */
+    uint64_t texts, tokens, cloud, fallback, calls, wasted, retries;
+    size_t kb[2], server_kb[2], descriptors[2]; /* after a fifth, and at the end */
+    double seconds;
+};
+
+static struct engine engine;
+static struct session *session;
+static struct sampler *sampler;
+
+static void serve(const char *model, int port, int end)
+{
+    struct stand_in_options o = { .model = model, .threads = 1, .workers = 1, .seed = 1 };
+    struct stand_in *s;
+    struct err err = { "" };
+    char byte;
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        CHECK(stand_in_fault_add(&o.faults, faults[i], &err) == OK);
+    CHECK(stand_in_open(&s, &o, &err) == OK);
+    unsigned number = stand_in_port(s);
+    CHECK(write(port, &number, sizeof(number)) == sizeof(number));
+    while (read(end, &byte, 1) > 0)
+        ;
+    stand_in_close(s);
+    _exit(0);
+}
+
+static void start(struct server *s, const char *model)
+{
+    int port[2], end[2];
+    CHECK(pipe(port) == 0 && pipe(end) == 0);
+    s->pid = fork();
+    CHECK(s->pid >= 0);
+    if (s->pid == 0) {
+        close(end[1]);
+        serve(model, port[1], end[0]);
+    }
+    close(port[1]);
+    close(end[0]);
+    CHECK(read(port[0], &s->port, sizeof(s->port)) == sizeof(s->port));
+    close(port[0]);
+    s->end = end[1];
+}
+
+static void stop(const struct server *s)
+{
+    int status;
+    close(s->end);
+    CHECK(waitpid(s->pid, &status, 0) == s->pid && status == 0);
+}
+
+/* Resident memory; 0 where the system does not tell. */
+static size_t resident_kb(pid_t pid)
+{
+    char path[64];
+    unsigned long all, resident = 0;
+    snprintf(path, sizeof(path), "/proc/%ld/statm", (long)pid);
+    FILE *f = fopen(path, "r");
+    if (f && fscanf(f, "%lu %lu", &all, &resident) != 2)
+        resident = 0;
+    if (f)
+        fclose(f);
+    return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static size_t descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    size_t n = 0;
+    for (; d && readdir(d); n++)
+        ;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void look(struct tally *t, size_t when, const struct server *s)
+{
+    t->kb[when] = resident_kb(getpid());
+    t->server_kb[when] = resident_kb(s->pid);
+    t->descriptors[when] = descriptors();
+}
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    struct tally *y = arg;
+    CHECK(t->id < tokenizer_size(engine.tokenizer));
+    y->hash = (y->hash ^ t->id ^ (uint64_t)t->source << 32) * UINT64_C(0x100000001b3);
+    return true;
+}
+
+static void one_text(struct tally *y, struct gate *gate, const struct teller *cloud, size_t ahead)
+{
+    uint64_t n = y->texts++;
+    const uint32_t prompt[] = { (uint32_t)(n & 255), (uint32_t)(n >> 8 & 255), 33 };
+    const struct decode_options o = { .policy = POLICY_RANDOM,
+                                      .threshold = 0.6f,
+                                      .seed = n,
+                                      .ahead = ahead,
+                                      .gate = gate,
+                                      .max_tokens = LENGTH,
+                                      .emit = on_token,
+                                      .arg = y };
+    struct decode_stats stats;
+    struct err err = { "" };
+    int rc =
+        decode_run(&stats, session, engine.tokenizer, sampler, NULL, cloud, prompt, 3, &o, &err);
+    if (rc)
+        fprintf(stderr, "text %llu: %s\n", (unsigned long long)n, err.msg);
+    CHECK(rc == OK && stats.calls == stats.committed + stats.failed + stats.wasted);
+    y->tokens += stats.tokens;
+    y->cloud += stats.cloud;
+    y->fallback += stats.fallback;
+    y->calls += stats.calls;
+    y->wasted += stats.wasted;
+}
+
+/* The same texts, until there are so many tokens of the cloud. */
+static void run(struct tally *y, const char *model, size_t ahead, uint64_t most)
+{
+    struct server s;
+    struct cloud *c;
+    struct teller teller;
+    struct err err = { "" };
+    struct gate gate = { 0 };
+    char url[64];
+    bool begun = false;
+    *y = (struct tally){ .hash = UINT64_C(0xcbf29ce484222325) };
+    start(&s, model);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", s.port);
+    const struct cloud_options o = {
+        .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB, .timeout_ms = 60000
+    };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    teller_cloud(&teller, c);
+    uint64_t clock = os_now_ns();
+    while (y->cloud < most) {
+        one_text(y, &gate, &teller, ahead);
+        if (!begun && y->cloud >= most / 5)
+            look(y, 0, &s);
+        begun = y->cloud >= most / 5;
+    }
+    look(y, 1, &s);
+    y->seconds = (double)(os_now_ns() - clock) / 1e9;
+    y->retries = cloud_ledger(c)->retries;
+    CHECK(cloud_ledger(c)->calls == y->calls);
+    cloud_close(c);
+    stop(&s);
+    printf("ahead %zu: %llu texts, %llu tokens, %llu of the cloud, %llu fallback; %llu calls, %llu "
+           "wasted, %llu sent again; %.1f s\n",
+           ahead, (unsigned long long)y->texts, (unsigned long long)y->tokens,
+           (unsigned long long)y->cloud, (unsigned long long)y->fallback,
+           (unsigned long long)y->calls, (unsigned long long)y->wasted,
+           (unsigned long long)y->retries, y->seconds);
+    printf("  resident after a fifth and at the end: %zu and %zu KB (the server: %zu and %zu), "
+           "descriptors: %zu and %zu\n",
+           y->kb[0], y->kb[1], y->server_kb[0], y->server_kb[1], y->descriptors[0],
+           y->descriptors[1]);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : TOKENS;
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    struct tally ahead, step;
+    struct err err = { "" };
+    const char *model = tiny_make();
+    engine_opts.threads = 1;
+    CHECK(engine_open(&engine, model, true, &err) == OK);
+    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
+                       &err) == OK);
+    run(&ahead, model, AHEAD, most);
+    run(&step, model, 0, most);
+    tiny_remove();
+    CHECK(ahead.texts == step.texts && ahead.tokens == step.tokens && ahead.hash == step.hash);
+    CHECK(ahead.cloud == step.cloud && ahead.fallback == step.fallback && step.wasted == 0);
+    CHECK(ahead.fallback * 20 > ahead.cloud && ahead.wasted > 0 && ahead.retries > 0);
+    CHECK(ahead.kb[1] <= ahead.kb[0] + SLACK_KB && step.kb[1] <= step.kb[0] + SLACK_KB);
+    CHECK(ahead.descriptors[1] <= ahead.descriptors[0] + AHEAD);
+    CHECK(step.descriptors[1] <= step.descriptors[0] + AHEAD);
+    puts("the same text ahead and in step");
+    sampler_close(sampler);
+    session_close(session);
+    engine_close(&engine);
+    return 0;
+}

@@ -1,0 +1,178 @@
+/* t_ahead_hand.c - decoding ahead, by hand: interrupts, what it costs at best and at worst, limits,
+ * replies of many tokens, a text that is refused, the end of the text. */
+#include "tests/router/ahead_help.h"
+
+/* A case without faults and limits, all of it asked for. */
+static void plain_case(struct setup *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->truth = (struct sim_truth){ .seed = 5, .agree = 60, .tokens = 1, .room = SIM_MEMO };
+    c->sample = (struct sample_params){ .top_p = 1, .repeat_penalty = 1 };
+    c->policy = POLICY_ALWAYS;
+    c->limits = caps_none;
+    c->max_tokens = MOST;
+    c->delay = 100;
+    for (size_t i = 0; i < TEXTS; i++)
+        c->prompt[i][c->nprompt[i]++] = (uint32_t)(70 + i);
+}
+
+/* Ctrl-C while calls are out: what was shown is what in step shows, and no call is left. */
+static void test_interrupt(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    run_window(&results[0], &c, 0, 1);
+    for (size_t k = 1; k < 20; k++) {
+        c.interrupt_after = k;
+        run_window(&results[1], &c, 4, k);
+        const struct text *a = &results[0].text[0], *b = &results[1].text[0];
+        CHECK(b->rc == ERR_STOP && b->n >= k && b->stats.finish == FINISH_ERROR);
+        for (size_t i = 0; i < b->n; i++)
+            CHECK(a->at[i].id == b->at[i].id);
+    }
+}
+
+/* By hand: everything confirmed, and nothing; what it costs. */
+static void test_extremes(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    c.truth.agree = 100;
+    run_window(&results[0], &c, 0, 1);
+    CHECK(results[0].text[0].stats.calls == MOST && results[0].sim.most == 1);
+    uint64_t in_step = results[0].sim.clock;
+    run_window(&results[1], &c, 8, 1);
+    CHECK(results[1].sim.most == 8 && results[1].text[0].stats.cloud == MOST);
+    CHECK(results[1].text[0].stats.wasted <= 7); /* asked for behind the end of the text */
+    CHECK(results[1].sim.clock * 2 < in_step);
+    c.truth.agree = 0;
+    run_window(&results[0], &c, 0, 2);
+    run_window(&results[1], &c, 8, 2);
+    compare_text(&results[0].text[0], &results[1].text[0]);
+    CHECK(results[1].text[0].stats.wasted > MOST);
+    c.max_wasted = 10;
+    run_window(&results[1], &c, 8, 2);
+    CHECK(results[1].text[0].stats.wasted == 10 && results[1].text[1].stats.wasted == 0);
+    compare_text(&results[0].text[0], &results[1].text[0]);
+}
+
+/* By hand: a dead server. Three faults, 4 held, a probe, 8 held, a probe, 16 held. */
+static void test_limits(void)
+{
+    static struct setup c;
+    static const size_t asked[] = { 0, 1, 2, 7, 16, 33 };
+    plain_case(&c);
+    c.truth.fault = 100;
+    c.max_tokens = 40;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        const struct text *x = &results[w].text[0];
+        size_t k = 0;
+        for (size_t i = 0; i < 40; i++) {
+            bool fault = k < 6 && i == asked[k];
+            k += fault;
+            CHECK(fault == !strncmp(x->fault[i], "fault", 5));
+            CHECK(fault || strstr(x->fault[i], "3 faults in a row"));
+        }
+        CHECK(x->n == 40 && k == 6 && x->stats.failed == 6 && x->stats.committed == 0);
+        CHECK(x->stats.cloud == 0);
+        CHECK(x->stats.wasted <= 2 * windows[w]); /* none behind a probe */
+    }
+    c.truth.fault = 0; /* a limit of 5 tokens */
+    c.limits.tokens = 5;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        const struct text *x = &results[w].text[0];
+        for (size_t i = 0; i < x->n; i++)
+            CHECK(x->at[i].source == (i < 5 ? SOURCE_CLOUD : SOURCE_FALLBACK));
+        CHECK(x->stats.reasons[GATE_CAPPED] == x->n - 5 && strstr(x->fault[5], "cloud-tokens"));
+        CHECK(results[w].text[1].stats.calls == 0); /* a limit of the process, not of the text */
+    }
+}
+
+/* By hand: 8 tokens a call. Where one is under way, what it will bring is not asked for again, and
+ * a limit is never passed: where less than 8 tokens are left, they are asked for one by one. */
+static void test_many(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    c.truth.agree = 100;
+    c.truth.tokens = 8;
+    c.max_tokens = 24;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        const struct decode_stats *s = &results[w].text[0].stats;
+        CHECK(s->calls == 3 && s->committed == 3 && s->memo_hits == 21 && s->cloud == 24);
+        CHECK(results[w].count.tokens == 24 + results[w].text[1].stats.committed * 8);
+    }
+    static const uint64_t left[] = { 0, 2, 7, 8, 11, 17 };
+    static const size_t calls[] = { 0, 2, 7, 1, 4, 3 };
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+        for (size_t w = 0; w < 2 * WINDOWS; w++) {
+            bool money = w >= WINDOWS;
+            c.limits = caps_none;
+            *(money ? &c.limits.budget : &c.limits.tokens) = left[i];
+            c.limits.price.down = 1;
+            struct result *r = &results[w % WINDOWS];
+            run_window(r, &c, windows[w % WINDOWS], w);
+            CHECK(r->text[0].stats.committed == calls[i] && r->text[0].stats.cloud == left[i]);
+            CHECK(r->text[0].stats.wasted <= 1 && r->text[0].stats.cost == left[i]);
+            CHECK(r->text[1].stats.calls == 0);
+        }
+}
+
+/* By hand: a text that the server will not have. The next one it may. */
+static void test_unfit(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    c.truth.unfit = 7;
+    for (size_t w = 0; w < WINDOWS; w++) {
+        run_window(&results[w], &c, windows[w], w);
+        const struct text *x = &results[w].text[0], *y = &results[w].text[1];
+        CHECK(x->stats.reasons[GATE_UNFIT] > 1 && x->stats.failed == 1 && !results[w].gate.refused);
+        CHECK(y->stats.committed > 0);
+        compare_text(&results[0].text[0], x);
+        compare_text(&results[0].text[1], y);
+    }
+}
+
+/* Nothing is asked for behind what would be the end of the text, were the guesses right: a stop
+ * string half of which the cloud put right. */
+static void test_stop_ahead(void)
+{
+    static struct setup c;
+    plain_case(&c);
+    run_window(&results[0], &c, 1, 1);
+    const struct text *x = &results[0].text[0];
+    size_t k = 1, tried = 0;
+    for (; k + 1 < x->n; k++) {
+        const struct decode_token *a = &x->at[k], *b = &x->at[k + 1];
+        bool fits = a->has_edge && a->edge_id != a->id && b->has_edge && b->edge_id == b->id;
+        if (!fits || !a->id || !b->id || a->id >= TINY_IM_END || b->id >= TINY_IM_END)
+            continue;
+        c.stop[0][0] = (char)a->id;
+        c.stop[0][1] = (char)b->id;
+        c.stops[0] = c.stop[0];
+        run_window(&results[1], &c, 8, k);
+        if (results[1].text[0].n != k + 2) /* the same two tokens were there before */
+            continue;
+        tried++;
+        CHECK(results[1].text[0].stats.finish == FINISH_STOP);
+        CHECK(results[1].text[0].reach == c.nprompt[0] + k + 1);
+    }
+    CHECK(tried > 2);
+}
+
+int main(void)
+{
+    open_all();
+    test_interrupt();
+    test_extremes();
+    test_limits();
+    test_many();
+    test_unfit();
+    test_stop_ahead();
+    close_all();
+    return 0;
+}

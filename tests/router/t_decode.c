@@ -1,0 +1,483 @@
+/* The decoding loop: who writes what, that the head is read only where it is wanted, and every way
+ * in which an answer ends. The cloud is the stand-in with the same model, so that greedy routed and
+ * unrouted answers are one text; or a rude server. */
+#include "router/decode.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "net/answers/answers.h"
+#include "net/cloud.h"
+#include "router/router.h"
+#include "router/stops.h"
+#include "router/cloud_port.h"
+#include "tests/support/rude.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { LENGTH = 24, PROMPT = 3 };
+
+static const uint32_t prompt[PROMPT] = { 72, 105, 33 };
+static struct engine engine;
+static struct session *session;
+static struct sampler *sampler;
+static struct stand_in *stand_in;
+static struct rude *rude;
+static uint32_t edge[LENGTH]; /* what the model writes on its own */
+
+/* What one run gave. */
+static struct seen {
+    struct decode_token at[TINY_CONTEXT];
+    size_t n, most;
+    bool read[TINY_CONTEXT]; /* the head had been read when the token was decided */
+    struct decode_stats stats;
+    char fault[256];
+    _Atomic int stop;
+    size_t interrupt_after;
+} seen;
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    struct seen *s = arg;
+    CHECK(s->n < TINY_CONTEXT && t->pos == s->n && t->ms >= 0);
+    CHECK(t->id < tokenizer_size(engine.tokenizer));
+    CHECK((t->source == SOURCE_FALLBACK) == (t->fault != NULL));
+    CHECK(isnan(t->score) || (t->score >= 0 && t->score <= 1));
+    if (t->fault)
+        snprintf(s->fault, sizeof(s->fault), "%s", t->fault);
+    s->read[s->n] = session_has_logits(session);
+    s->at[s->n++] = *t;
+    if (s->interrupt_after && s->n == s->interrupt_after)
+        s->stop = 1;
+    return !s->most || s->n < s->most;
+}
+
+static int run_prompt(const struct decode_options *given, const struct router *router,
+                      struct cloud *cloud, const uint32_t *ids, size_t n, struct err *err)
+{
+    struct decode_options o = *given;
+    o.emit = on_token;
+    o.arg = &seen;
+    o.stop = &seen.stop;
+    seen.n = 0;
+    seen.stop = 0;
+    seen.fault[0] = '\0';
+    struct teller teller;
+    if (cloud)
+        teller_cloud(&teller, cloud);
+    int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler, router,
+                        cloud ? &teller : NULL, ids, n, &o, err);
+    size_t sources[3] = { 0 };
+    for (size_t i = 0; i < seen.n; i++)
+        sources[seen.at[i].source]++;
+    CHECK(seen.stats.tokens == seen.n && seen.stats.prompt_tokens == n);
+    CHECK(seen.stats.cloud == sources[SOURCE_CLOUD]);
+    CHECK(seen.stats.fallback == sources[SOURCE_FALLBACK]);
+    CHECK((rc == OK) == (seen.stats.finish != FINISH_ERROR));
+    return rc;
+}
+
+static int run(const struct decode_options *o, const struct router *router, struct cloud *cloud)
+{
+    struct err err = { "" };
+    int rc = run_prompt(o, router, cloud, prompt, PROMPT, &err);
+    CHECK((rc == OK) == !err.msg[0]);
+    return rc;
+}
+
+static bool same_text(void)
+{
+    for (size_t i = 0; i < seen.n; i++)
+        if (seen.at[i].id != edge[i])
+            return false;
+    return true;
+}
+
+static struct cloud *client(const char *url)
+{
+    /* Padded rows are let through here, so that the loop itself must refuse them. */
+    const struct cloud_options o = {
+        .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB
+    };
+    struct cloud *c;
+    struct err err = { "" };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+static struct cloud *rude_client(void)
+{
+    char url[64];
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", rude_port(rude));
+    return client(url);
+}
+
+static void play(enum rude_mode mode, const char *bytes)
+{
+    const struct rude_part part = { mode, bytes, 0 };
+    rude_play(rude, &part);
+}
+
+#define REPLY(id)                                  \
+    "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" \
+    "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" #id "]}]}"
+
+/* The model alone, against the plain loop. */
+static void test_edge(void)
+{
+    struct err err;
+    size_t size = tokenizer_size(engine.tokenizer);
+    CHECK(size < TINY_VOCAB);
+    CHECK(session_eval(session, prompt, PROMPT, NULL, &err) == OK);
+    for (size_t i = 0; i < LENGTH; i++) {
+        edge[i] = (uint32_t)engine.kernels.argmax_f32(session_logits(session, 0), size);
+        CHECK(session_eval(session, &edge[i], 1, NULL, &err) == OK);
+        CHECK(!tokenizer_is_eog(engine.tokenizer, edge[i])); /* or the tests below say less */
+    }
+    const struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = LENGTH };
+    for (int again = 0; again < 2; again++) { /* a session that holds the text already */
+        CHECK(run(&o, NULL, NULL) == OK && seen.n == LENGTH && same_text());
+        CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.cloud == 0);
+        for (size_t i = 0; i < seen.n; i++)
+            CHECK(seen.at[i].has_edge && seen.at[i].edge_id == edge[i] && isnan(seen.at[i].score));
+    }
+    CHECK(seen.stats.ttft_ms > 0 && seen.stats.total_ms >= seen.stats.ttft_ms);
+    CHECK(seen.stats.edge_ms > 0 && seen.stats.cloud_ms == 0);
+}
+
+/* A threshold between the scores of a policy, so that some tokens are routed and some are not. */
+static float middle(enum policy policy, const struct router *router)
+{
+    const struct decode_options o = { .policy = policy, .max_tokens = LENGTH, .seed = 4 };
+    float least = 1, most = 0;
+    CHECK(run(&o, router, NULL) == OK && seen.stats.fallback == 0);
+    for (size_t i = 0; i < seen.n; i++) {
+        least = seen.at[i].score < least ? seen.at[i].score : least;
+        most = seen.at[i].score > most ? seen.at[i].score : most;
+    }
+    CHECK(policy == POLICY_NEVER || least < most);
+    return (least + most) / 2;
+}
+
+/* Every policy against the stand-in: one text, and the head read where it must be. */
+static void test_policies(const struct router *router)
+{
+    struct cloud *c = client(stand_in_url(stand_in));
+    for (int p = POLICY_MLP; p <= POLICY_NEVER; p++) {
+        float threshold = p == POLICY_ALWAYS ? 0 : middle((enum policy)p, router);
+        const struct decode_options o = {
+            .policy = (enum policy)p, .threshold = threshold, .max_tokens = LENGTH, .seed = 4
+        };
+        CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
+        CHECK(seen.stats.fallback == 0);
+        for (size_t i = 0; i < seen.n; i++) {
+            const struct decode_token *t = &seen.at[i];
+            bool routed = p == POLICY_ALWAYS || (p != POLICY_NEVER && t->score < threshold);
+            CHECK(t->source == (routed ? SOURCE_CLOUD : SOURCE_EDGE));
+            CHECK(t->has_edge == (!routed || policy_reads_logits(o.policy)));
+            CHECK(seen.read[i] == t->has_edge);
+            CHECK(!t->has_edge || t->edge_id == edge[i]);
+        }
+        if (p == POLICY_ALWAYS)
+            CHECK(seen.stats.cloud == LENGTH && seen.stats.cloud_ms > 0 && seen.stats.bytes_up &&
+                  seen.stats.bytes_down);
+        if (p < POLICY_ALWAYS)
+            CHECK(seen.stats.cloud > 0 && seen.stats.cloud < LENGTH && seen.stats.router_ms > 0);
+    }
+    cloud_close(c);
+}
+
+/* With requests out ahead: the same tokens from the same sources, over real connections. */
+static void test_ahead(const struct router *router)
+{
+    static struct seen step;
+    struct cloud *c = client(stand_in_url(stand_in));
+    for (int p = POLICY_MLP; p <= POLICY_ALWAYS; p++) {
+        float threshold = p == POLICY_ALWAYS ? 0 : middle((enum policy)p, router);
+        struct decode_options o = {
+            .policy = (enum policy)p, .threshold = threshold, .max_tokens = LENGTH, .seed = 4
+        };
+        CHECK(run(&o, router, c) == OK);
+        step = seen;
+        for (o.ahead = 1; o.ahead <= 8; o.ahead *= 2) {
+            CHECK(run(&o, router, c) == OK && seen.n == step.n && same_text());
+            for (size_t i = 0; i < seen.n; i++)
+                CHECK(seen.at[i].source == step.at[i].source);
+            CHECK(seen.stats.committed == step.stats.calls);
+            CHECK(seen.stats.calls == seen.stats.committed + seen.stats.failed + seen.stats.wasted);
+            CHECK(o.ahead > 1 || seen.stats.wasted == 0);
+            CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.fallback == 0);
+            CHECK(session_length(session) == PROMPT + LENGTH - 1);
+        }
+    }
+    cloud_close(c);
+}
+
+/* Replies of several tokens: what they bring beyond the first is asked for no more, the same with
+ * every window. */
+static void test_ahead_memo(const struct router *router)
+{
+    static struct seen step;
+    const struct decode_options given = {
+        .policy = POLICY_RANDOM, .threshold = 0.7f, .max_tokens = LENGTH, .seed = 4
+    };
+    for (size_t ahead = 0; ahead <= 8; ahead = ahead ? ahead * 2 : 1) {
+        const struct caches_options memo = { 0 };
+        struct caches *caches;
+        struct cloud *c;
+        struct err err = { "" };
+        struct decode_options o = given;
+        o.ahead = ahead;
+        CHECK(caches_open(&caches, &memo, &err) == OK);
+        const struct cloud_options co = { .url = stand_in_url(stand_in),
+                                          .api = CLOUD_OPENAI,
+                                          .model = "m",
+                                          .vocab = TINY_VOCAB,
+                                          .tokens = 4,
+                                          .caches = caches };
+        CHECK(cloud_open(&c, &co, &err) == OK);
+        CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
+        if (!ahead)
+            step = seen;
+        for (size_t i = 0; i < seen.n; i++)
+            CHECK(seen.at[i].source == step.at[i].source);
+        CHECK(seen.stats.memo_hits == step.stats.memo_hits && step.stats.memo_hits > 3);
+        CHECK(seen.stats.committed == step.stats.committed);
+        CHECK(ahead > 1 || seen.stats.calls == step.stats.calls);
+        cloud_close(c);
+        CHECK(caches_close(caches, &err) == OK);
+    }
+}
+
+static void test_threshold(void)
+{
+    struct cloud *c = client(stand_in_url(stand_in));
+    struct decode_options o = { .policy = POLICY_RANDOM, .max_tokens = LENGTH, .seed = 4 };
+    CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 0); /* no score is below 0 */
+    o.threshold = 0.5f;
+    CHECK(run(&o, NULL, c) == OK);
+    size_t half = seen.stats.cloud;
+    float first = seen.at[0].score;
+    o.seed = 5;
+    CHECK(run(&o, NULL, c) == OK && seen.at[0].score != first);
+    o.seed = 4;
+    o.threshold = 1;
+    CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == LENGTH && half < LENGTH);
+    cloud_close(c);
+}
+
+static void test_faults(void)
+{
+    struct err err = { "" };
+    struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 6 };
+    CHECK(run(&o, NULL, NULL) == OK && seen.stats.fallback == 6 && same_text() && *seen.fault);
+
+    struct cloud *c = rude_client();
+    play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
+    CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+    CHECK(strstr(seen.fault, "500"));
+
+    play(RUDE_CLOSE, REPLY(265)); /* a padded row */
+    CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+    CHECK(strstr(seen.fault, "265") && strstr(seen.fault, "258"));
+
+    unsigned before = rude_requests(rude);
+    play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
+    CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+    CHECK(rude_requests(rude) == before + 1 && strstr(seen.fault, "401"));
+
+    /* A gate that outlives the text keeps the refusal. */
+    struct gate gate = { 0 };
+    o.gate = &gate;
+    for (o.ahead = 1; o.ahead <= 4; o.ahead *= 4) {
+        gate = (struct gate){ 0 };
+        CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+        CHECK(seen.stats.reasons[GATE_REFUSED] == 6 && seen.stats.failed == 1);
+        CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 0 && strstr(seen.fault, "401"));
+    }
+    /* A text that the server will not have is refused alone: the next one is asked for. */
+    static const char *const unfit[] = { "400", "413", "422" };
+    for (size_t i = 0; i < 3; i++) {
+        char reply[64];
+        snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
+        for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
+            gate = (struct gate){ 0 };
+            play(RUDE_CLOSE, reply);
+            for (size_t k = 0; k < 4; k++) { /* more often than faults in a row are borne */
+                CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+                CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
+                CHECK(strstr(seen.fault, unfit[i]));
+            }
+            play(RUDE_CLOSE, REPLY(65));
+            CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);
+        }
+    }
+    o.gate = NULL;
+    o.ahead = 0;
+    play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");
+    CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 3); /* then the breaker is open */
+    CHECK(seen.stats.reasons[GATE_FAULT] == 3 && seen.stats.reasons[GATE_BREAKER] == 3);
+
+    play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
+    o.cloud_required = true;
+    CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
+    o.ahead = 4;
+    CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_REMOTE && strstr(err.msg, "401"));
+    play(RUDE_CLOSE, "");
+    CHECK(run_prompt(&o, NULL, c, prompt, PROMPT, &err) == ERR_NET && seen.n == 0);
+    CHECK(run_prompt(&o, NULL, NULL, prompt, PROMPT, &err) == ERR_NET);
+    cloud_close(c);
+}
+
+/* The cloud's tokens stand in the text, and its end-of-text ends it. */
+static void test_cloud_tokens(void)
+{
+    struct cloud *c = rude_client();
+    struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 3 };
+    play(RUDE_CLOSE, REPLY(65));
+    CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 3 && seen.stats.finish == FINISH_LENGTH);
+    CHECK(session_length(session) == PROMPT + 2 && session_ids(session)[PROMPT] == 65);
+    play(RUDE_CLOSE, REPLY(257));
+    CHECK(run(&o, NULL, c) == OK && seen.n == 1 && seen.at[0].eog);
+    CHECK(seen.stats.finish == FINISH_EOS && seen.stats.cloud == 1);
+    cloud_close(c);
+}
+
+static void test_ends(void)
+{
+    struct err err = { "" };
+    struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = LENGTH };
+    /* Tokens are bytes here, so a stop string of three bytes lies across three tokens. */
+    char stop[4] = { (char)edge[4], (char)edge[5], (char)edge[6] };
+    const char *stops[] = { "never there at all", stop, NULL };
+    o.stops = stops;
+    CHECK(memchr(stop, 0, 3) == NULL);
+    CHECK(run(&o, NULL, NULL) == OK && seen.stats.finish == FINISH_STOP && seen.n <= 7);
+    CHECK(seen.at[seen.n - 1].id == edge[6] && same_text());
+    stops[1] = "";
+    CHECK(run(&o, NULL, NULL) == ERR_ARG);
+    o.stops = NULL;
+
+    seen.most = 5;
+    CHECK(run(&o, NULL, NULL) == OK && seen.n == 5 && seen.stats.finish == FINISH_STOP);
+    seen.most = 0;
+    o.max_tokens = 0;
+    CHECK(run(&o, NULL, NULL) == OK && seen.n == 0 && seen.stats.finish == FINISH_LENGTH);
+    o.max_tokens = LENGTH;
+    seen.interrupt_after = 4;
+    CHECK(run(&o, NULL, NULL) == ERR_STOP && seen.n == 4);
+    seen.interrupt_after = 0;
+    CHECK(run(&o, NULL, NULL) == OK && same_text());
+
+    static uint32_t longest[TINY_CONTEXT + 1];
+    for (size_t i = 0; i <= TINY_CONTEXT; i++)
+        longest[i] = (uint32_t)(65 + i % 26);
+    CHECK(run_prompt(&o, NULL, NULL, longest, TINY_CONTEXT + 1, &err) == ERR_ARG);
+    CHECK(run_prompt(&o, NULL, NULL, longest, 0, &err) == ERR_ARG);
+    CHECK(run_prompt(&o, NULL, NULL, longest, TINY_CONTEXT, &err) == OK && seen.n == 1 &&
+          seen.stats.finish == FINISH_LENGTH);
+    o.policy = POLICY_MLP;
+    CHECK(run_prompt(&o, NULL, NULL, prompt, PROMPT, &err) == ERR_ARG);
+}
+
+static void test_stops(void)
+{
+    static const char *const list[] = { "abab", "bc", "\n\n", NULL };
+    struct stops s;
+    struct err err;
+    size_t at, length;
+    CHECK(stops_begin(&s, list, &err) == OK);
+    CHECK(!stops_feed(&s, "xaba", 4, &at, &length) && stops_held(&s) == 3);
+    CHECK(!stops_feed(&s, "a", 1, &at, &length) && stops_held(&s) == 1);
+    CHECK(!stops_feed(&s, "ba", 2, &at, &length) && stops_held(&s) == 3);
+    CHECK(stops_feed(&s, "bc", 2, &at, &length) && at == 1 && length == 4);
+    CHECK(stops_begin(&s, list, &err) == OK && stops_held(&s) == 0);
+    CHECK(stops_feed(&s, "abc", 3, &at, &length) && at == 3 && length == 2);
+    CHECK(stops_begin(&s, list, &err) == OK);
+    for (int i = 0; i < 5000; i++)
+        CHECK(!stops_feed(&s, "xyz\n", 4, &at, &length) && stops_held(&s) == 1);
+    CHECK(stops_feed(&s, "\n", 1, &at, &length) && at == 1 && length == 2);
+    char big[STOPS_MAX + 2];
+    memset(big, 'a', sizeof(big));
+    big[STOPS_MAX + 1] = '\0';
+    const char *const one[] = { big, NULL };
+    CHECK(stops_begin(&s, one, &err) == ERR_ARG);
+    big[STOPS_MAX] = '\0';
+    CHECK(stops_begin(&s, one, &err) == OK);
+    CHECK(!stops_feed(&s, "ba", 2, &at, &length));
+    for (int i = 2; i < STOPS_MAX; i++)
+        CHECK(!stops_feed(&s, "a", 1, &at, &length));
+    CHECK(stops_feed(&s, "a", 1, &at, &length) && length == STOPS_MAX);
+    CHECK(stops_begin(&s, NULL, &err) == OK && !stops_feed(&s, "abab", 4, &at, &length));
+}
+
+static void test_no_memory(const struct router *router)
+{
+    const struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4, .ahead = 2 };
+    struct err err;
+    int rc = ERR_NOMEM;
+    for (long n = 1; rc == ERR_NOMEM; n++) {
+        CHECK(n < 100);
+        torture_begin(n);
+        rc = run_prompt(&o, router, NULL, prompt, PROMPT, &err);
+        torture_end();
+        CHECK(torture_live() == 0);
+    }
+    CHECK(rc == OK);
+}
+
+int main(void)
+{
+    struct err err = { "" };
+    const char *model = tiny_make();
+    const struct stand_in_options so = { .model = model, .threads = 1 };
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    engine_opts.threads = 1;
+    CHECK(engine_open(&engine, model, true, &err) == OK);
+    CHECK(stand_in_open(&stand_in, &so, &err) == OK);
+    tiny_remove();
+    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
+                       &err) == OK);
+    rude = rude_open();
+    /* A router that looks at one hidden value. */
+    struct router_form form;
+    struct router *router;
+    CHECK(router_form_open(&form, model_config(engine.model)->hidden, 2, &err) == OK);
+    form.w1[0] = 4;
+    form.w1[model_config(engine.model)->hidden] = -4;
+    form.w2[0] = 1;
+    form.w2[1] = -1;
+    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
+    router_form_close(&form);
+
+    test_stops();
+    test_edge();
+    test_policies(router);
+    test_ahead(router);
+    test_ahead_memo(router);
+    test_threshold();
+    test_faults();
+    test_cloud_tokens();
+    test_ends();
+    test_no_memory(router);
+    CHECK(!strcmp(source_name(SOURCE_FALLBACK), "fallback") &&
+          !strcmp(finish_name(FINISH_EOS), "eos"));
+
+    router_close(router);
+    rude_close(rude);
+    sampler_close(sampler);
+    session_close(session);
+    stand_in_close(stand_in);
+    engine_close(&engine);
+    return 0;
+}

@@ -1,0 +1,100 @@
+/* Policies: names, the four scores against double arithmetic, their limits, random's share. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "router/policy.h"
+#include "tests/support/test.h"
+
+static double reference(enum policy p, const float *x, size_t n)
+{
+    size_t best = 0, second = n;
+    for (size_t i = 1; i < n; i++)
+        if (x[i] > x[best])
+            best = i;
+    for (size_t i = 0; i < n; i++)
+        if (i != best && (second == n || x[i] > x[second]))
+            second = i;
+    double sum = 0, h = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double)x[i] - (double)x[best]);
+    for (size_t i = 0; i < n; i++) {
+        double q = exp((double)x[i] - (double)x[best]) / sum;
+        h -= q > 0 ? q * log(q) : 0;
+    }
+    double p2 = second < n ? exp((double)x[second] - (double)x[best]) / sum : 0;
+    return p == POLICY_MAX_PROB ? 1 / sum
+           : p == POLICY_MARGIN ? 1 / sum - p2
+                                : 1 - h / log((double)n);
+}
+
+static void check_scores(const struct kernels *k)
+{
+    static const size_t sizes[] = { 2, 3, 15, 16, 17, 1000, 1021 };
+    static const enum policy policies[] = { POLICY_MAX_PROB, POLICY_MARGIN, POLICY_ENTROPY };
+    static float x[1021];
+    for (size_t s = 0; s < 7; s++)
+        for (size_t round = 0; round < 20; round++) {
+            float scale = (float)round * (float)round / 4;
+            for (size_t i = 0; i < sizes[s]; i++)
+                x[i] = scale * (float)(rand_unit(s * 100 + round, i) - 0.5);
+            for (size_t p = 0; p < 3; p++) {
+                float got = policy_score_logits(policies[p], x, sizes[s], k);
+                CHECK(got >= 0 && got <= 1);
+                CHECK(fabs((double)got - reference(policies[p], x, sizes[s])) < 1e-5);
+            }
+        }
+}
+
+static void check_limits(const struct kernels *k)
+{
+    float x[4] = { 1, 1, 1, 1 };
+    CHECK(policy_score_logits(POLICY_MAX_PROB, x, 4, k) == 0.25f);
+    CHECK(policy_score_logits(POLICY_MARGIN, x, 4, k) == 0);
+    CHECK(policy_score_logits(POLICY_ENTROPY, x, 4, k) < 1e-6f);
+    CHECK(policy_score_logits(POLICY_ENTROPY, x, 1, k) == 1);
+    x[2] = 1000;
+    for (enum policy p = POLICY_ENTROPY; p <= POLICY_MARGIN; p++)
+        CHECK(policy_score_logits(p, x, 4, k) > 0.9999f);
+    x[0] = NAN; /* a number above -inf still wins */
+    CHECK(policy_score_logits(POLICY_MARGIN, x, 4, k) > 0.9999f);
+    for (enum policy p = POLICY_ENTROPY; p <= POLICY_MARGIN; p++) {
+        float bad[2] = { NAN, -INFINITY };
+        CHECK(policy_score_logits(p, bad, 2, k) == 0);
+        bad[1] = INFINITY;
+        CHECK(policy_score_logits(p, bad, 2, k) == 0);
+    }
+}
+
+int main(void)
+{
+    for (enum policy p = POLICY_MLP; p <= POLICY_NEVER; p++) {
+        enum policy back;
+        CHECK(policy_parse(&back, policy_name(p)) && back == p);
+        CHECK(policy_reads_logits(p) == (strchr("em", policy_name(p)[0]) && p != POLICY_MLP));
+    }
+    enum policy none;
+    CHECK(!policy_parse(&none, "MLP") && !policy_parse(&none, "") && !policy_parse(&none, "ml"));
+
+    for (size_t i = 0; i < kernels_nsets; i++) {
+        struct kernels k;
+        if (!kernels_ready(kernels_sets[i], cpu_detect()))
+            continue;
+        CHECK(kernels_pick(&k, kernels_sets[i]->isa, cpu_detect(), NULL) == OK);
+        check_scores(&k);
+        check_limits(&k);
+    }
+
+    size_t below = 0, same = 0, n = 100000;
+    for (size_t i = 0; i < n; i++) {
+        float u = policy_score_random(3, i);
+        CHECK(u >= 0 && u <= 1 && u == policy_score_random(3, i));
+        below += u < 0.07f;
+        same += u == policy_score_random(4, i) || u == (float)rand_unit(3, i);
+    }
+    CHECK(below > 6700 && below < 7300 && same < 10);
+    return 0;
+}

@@ -1,0 +1,323 @@
+/* t_private.c - what must not be sent: by hand, and against a plain search through the text for
+ * random texts, patterns and markers, asked in any order; no prefix that may be sent holds a span.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "model/text/tokenizer.h"
+#include "router/private.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+
+static const char *const path = "build/private-patterns";
+static struct tokenizer *tok;
+static struct err err;
+
+static void spill(const char *text, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(text, 1, n, f) == n);
+    CHECK(fclose(f) == 0);
+}
+
+static struct private *open_private(const char *from, const char *to, const char *patterns)
+{
+    struct private *p;
+    const struct private_options o = { from, to, patterns ? path : NULL };
+    if (patterns)
+        spill(patterns, strlen(patterns));
+    int rc = private_open(&p, &o, tok, &err);
+    if (rc != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK && (p || !(from || patterns)));
+    if (patterns)
+        CHECK(unlink(path) == 0);
+    return p;
+}
+
+/* The answer for a text as it is cut into tokens, and for each of its prefixes: '#' held, '.' not.
+ * The tiny tokenizer has a token a byte. */
+static void expect(struct private *p, const char *text, const char *held)
+{
+    uint32_t *ids;
+    size_t n;
+    CHECK(tokenizer_encode(tok, &ids, &n, text, strlen(text), false, &err) == OK);
+    CHECK(n == strlen(held));
+    for (size_t i = 1; i <= n; i++) {
+        bool holds = private_holds(p, ids, i);
+        if (holds != (held[i - 1] == '#'))
+            fprintf(stderr, "%s: after %zu bytes\n", text, i);
+        CHECK(holds == (held[i - 1] == '#'));
+    }
+    free(ids);
+}
+
+static void test_by_hand(void)
+{
+    struct private *p = open_private("<p>", "</p>", NULL);
+    expect(p, "abc", "...");
+    expect(p, "a <p", "....");
+    expect(p, "a <p>b</p> c", "....########");
+    expect(p, "a <p></p> c <p>", "....####......#");
+    expect(p, "a <p> \n</p> c", "....######...");
+    expect(p, "<p></p", "..####");
+    expect(p, "<p><p></p>", "..########");
+    CHECK(!private_holds(p, NULL, 0));
+    private_close(p);
+
+    p = open_private("%%", "%%", NULL);
+    expect(p, "a%%%b", "..###");
+    expect(p, "a%%%%b", "..##..");
+    expect(p, "a%% x%%b", "..######");
+    private_close(p);
+    p = open_private("<p>", NULL, NULL);
+    expect(p, "<p></p> a", "..#######");
+    private_close(p);
+
+    p = open_private(NULL, NULL, "\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
+    expect(p, "a sesam", "......#"); /* 5 of 9 bytes */
+    expect(p, "a sesamy", "......#.");
+    expect(p, "sesame-12 b", "....#######");
+    expect(p, "in 19 and 42-a \\ b", "............######");
+    expect(p, "42-a \\", "..####");
+    expect(p, "# a comment", "...........");
+    private_close(p);
+
+    /* Composed or not, by whoever: e with acute. */
+    p = open_private(NULL, NULL, "caf\xc3\xa9!");
+    expect(p, "cafe\xcc\x81!", "..####"); /* the tokenizer composes what is typed */
+    private_close(p);
+    p = open_private(NULL, NULL, "cafe\xcc\x81!");
+    expect(p, "caf\xc3\xa9!", "..####");
+    static const uint32_t typed[] = { 'c', 'a', 'f', 'e', 0xcc, 0x81, '!' };
+    uint32_t ids[7], *one;
+    for (size_t i = 0; i < 7; i++) { /* and as a model may write it */
+        size_t n;
+        const char *bytes;
+        for (ids[i] = 0; ids[i] < 256; ids[i]++)
+            if ((bytes = tokenizer_bytes(tok, ids[i], &n)) && (unsigned char)*bytes == typed[i])
+                break;
+    }
+    one = ids;
+    CHECK(private_holds(p, one, 7));
+    private_close(p);
+
+    CHECK(!open_private(NULL, NULL, NULL));
+    CHECK(!private_holds(NULL, one, 7));
+}
+
+static void refused(int rc, const char *from, const char *to, const char *patterns, size_t n,
+                    const char *what)
+{
+    struct private *p;
+    const struct private_options o = { from, to, patterns ? path : NULL };
+    if (patterns)
+        spill(patterns, n);
+    CHECK(private_open(&p, &o, tok, &err) == rc && !p);
+    if (!strstr(err.msg, what))
+        fprintf(stderr, "expected %s, found %s\n", what, err.msg);
+    CHECK(strstr(err.msg, what) && !strchr(err.msg, '\n'));
+    if (patterns)
+        unlink(path);
+}
+
+static void test_refused(void)
+{
+    char text[5200];
+    memset(text, 'a', sizeof(text));
+    refused(ERR_ARG, NULL, "x", NULL, 0, "--private-from");
+    refused(ERR_ARG, "", NULL, NULL, 0, "--private-from");
+    refused(ERR_ARG, "x", "", NULL, 0, "--private-to");
+    refused(ERR_ARG, "\xff", NULL, NULL, 0, "UTF-8");
+    refused(ERR_FORMAT, NULL, NULL, "# nothing\n", 10, "found none");
+    refused(ERR_FORMAT, "x", "y", "", 0, "found none");
+    refused(ERR_FORMAT, NULL, NULL, "ok\n\\x\n", 6, "line 2: expected a backslash");
+    refused(ERR_FORMAT, NULL, NULL, "ok\\", 3, "line 1: expected a backslash");
+    refused(ERR_FORMAT, NULL, NULL, "a\n\xc3\n", 4, "line 2");
+    refused(ERR_FORMAT, NULL, NULL, "a\0b\n", 4, "line 1");
+    refused(ERR_FORMAT, NULL, NULL, text, sizeof(text), "line 1");
+    refused(ERR_FORMAT, NULL, NULL, text, 256, "at most 255");
+    for (size_t i = 100; i < sizeof(text); i += 101)
+        text[i] = '\n';
+    refused(ERR_FORMAT, NULL, NULL, text, sizeof(text), "4,096");
+    const struct private_options none = { .file = "build/no-such-file" };
+    struct private *p;
+    CHECK(private_open(&p, &none, tok, &err) == ERR_IO && !p);
+}
+
+/* The same by plain search. */
+struct plain {
+    const char *from, *to;       /* or NULL */
+    const char *const *patterns; /* NULL-ended */
+};
+
+static bool ends(const char *text, size_t n, const char *what, size_t len)
+{
+    return len <= n && memcmp(text + n - len, what, len) == 0;
+}
+
+static bool plainly_holds(const struct plain *x, const char *text, size_t n)
+{
+    for (const char *const *p = x->patterns; *p; p++) {
+        size_t len = strlen(*p);
+        for (size_t e = len; e <= n; e++)
+            if (ends(text, e, *p, len))
+                return true;
+        for (size_t k = (len + 1) / 2; k < len; k++)
+            if (ends(text, n, *p, k))
+                return true;
+    }
+    size_t at = 0, from = x->from ? strlen(x->from) : 0, to = x->to ? strlen(x->to) : 0;
+    while (from) {
+        do
+            at++;
+        while (at <= n && !ends(text, at, x->from, from));
+        if (at > n)
+            return false;
+        size_t begin = at;
+        do
+            at++;
+        while (at <= n && !(to && at >= begin + to && ends(text, at, x->to, to)));
+        if (at > n)
+            return true;
+        for (size_t i = begin; i < at - to; i++)
+            if (!strchr(" \t\r\n", text[i]))
+                return true;
+    }
+    return false;
+}
+
+/* A piece of text as a pattern, or NULL where it cannot be one. */
+static const char *piece(char out[16], const char *text, size_t n, uint64_t r)
+{
+    size_t len = 1 + r % 9, at = (size_t)(r >> 8) % (n - len), k = 0;
+    for (size_t i = 0; i < len; i++) {
+        char c = text[at + i];
+        if ((unsigned char)c >= 0x80 || (unsigned char)c < 0x20 || c == '\\' || (!k && c == '#') ||
+            c == ' ')
+            return NULL;
+        out[k++] = c;
+    }
+    out[k] = 0;
+    return out;
+}
+
+enum { TOKENS = 60, TEXT = 4096 };
+
+struct text {
+    uint32_t ids[TOKENS];
+    size_t end[TOKENS + 1]; /* bytes after so many tokens */
+    char bytes[TEXT];
+};
+
+/* Tokens out of a few, so that pieces come again; from `from` on. */
+static void draw(struct text *t, uint64_t seed, uint64_t few, size_t from)
+{
+    for (size_t i = from; i < TOKENS; i++) {
+        size_t n;
+        uint64_t which = rand_u64(seed, i) % few;
+        t->ids[i] = (uint32_t)(rand_u64(seed / 8, 1000 + which) % tokenizer_size(tok));
+        const char *bytes = tokenizer_bytes(tok, t->ids[i], &n);
+        CHECK(n < TEXT - t->end[i]);
+        if (n) /* padding has no bytes */
+            memcpy(t->bytes + t->end[i], bytes, n);
+        t->end[i + 1] = t->end[i] + n;
+    }
+}
+
+static size_t test_random(uint64_t seed)
+{
+    struct text text[2] = { { .end = { 0 } } };
+    char pieces[5][16], file[1000] = "";
+    const char *patterns[5] = { NULL };
+    size_t npatterns = 0, held = 0;
+    char filler[100] = ""; /* so that the others lie anywhere in the automaton's words */
+    draw(&text[0], seed, 3 + seed % 20, 0);
+    text[1] = text[0]; /* they part in the middle */
+    draw(&text[1], seed ^ 1, 3 + seed % 20, TOKENS / 2);
+    for (size_t i = 0; seed % 3 && i < 3; i++) {
+        const struct text *t = &text[i % 2];
+        if (t->end[TOKENS] > 40 &&
+            piece(pieces[i], t->bytes, t->end[TOKENS], rand_u64(seed, 3000 + i))) {
+            patterns[npatterns++] = pieces[i];
+            size_t used = strlen(file);
+            snprintf(file + used, sizeof(file) - used, "%s\n", pieces[i]);
+        }
+    }
+    if (npatterns && seed % 5) {
+        memset(filler, '~', 40 + seed % 59);
+        patterns[npatterns++] = filler;
+        memmove(file + strlen(filler) + 1, file, strlen(file) + 1);
+        memcpy(file, filler, strlen(filler));
+        file[strlen(filler)] = '\n';
+    }
+    const char *from = NULL, *to = NULL;
+    if (seed % 4 && text[0].end[TOKENS] > 40) {
+        from = piece(pieces[3], text[0].bytes, text[0].end[TOKENS], rand_u64(seed, 4000));
+        to = from ? piece(pieces[4], text[0].bytes, text[0].end[TOKENS], rand_u64(seed, 4001)) : 0;
+    }
+    if (!npatterns && !from)
+        return 0;
+    struct private *p = open_private(from, to, npatterns ? file : NULL);
+    const struct plain plain = { from, to, patterns };
+    for (uint64_t i = 0; i < 150; i++) {
+        uint64_t r = rand_u64(seed, 5000 + i);
+        const struct text *t = &text[r >> 32 & 1];
+        size_t n = i < 100 ? i % (TOKENS + 1) : (size_t)(r % (TOKENS + 1));
+        bool holds = private_holds(p, t->ids, n);
+        CHECK(holds == plainly_holds(&plain, t->bytes, t->end[n]));
+        held += holds;
+    }
+    private_close(p);
+    return held;
+}
+
+static void test_memory(void)
+{
+    static const uint32_t ids[] = { 1, 2, 3 };
+    long n = 0;
+    int reached;
+    spill("caf\xc3\xa9\ncafe\xcc\x81\n", 13);
+    do {
+        struct private *p;
+        const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path };
+        torture_begin(++n);
+        int rc = private_open(&p, &o, tok, &err);
+        CHECK(rc == (p ? OK : ERR_NOMEM));
+        bool holds = p && private_holds(p, ids, 3); /* without memory nothing is sent */
+        private_close(p);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && holds == (p && reached));
+    } while (reached);
+    CHECK(n > 5 && unlink(path) == 0);
+}
+
+int main(void)
+{
+    size_t held = 0;
+    CHECK(tokenizer_open_path(&tok, tiny_make(), &err) == OK);
+    test_by_hand();
+    test_refused();
+    test_memory();
+    for (uint64_t seed = 0; seed < 300; seed++)
+        held += test_random(seed);
+    CHECK(held > 1000);
+    tokenizer_close(tok);
+    tiny_remove();
+    /* With tokens of several bytes. */
+    if (access("weights/milli/edge-0.5.gguf", R_OK) == 0) {
+        CHECK(tokenizer_open_path(&tok, "weights/milli/edge-0.5.gguf", &err) == OK);
+        held = 0;
+        for (uint64_t seed = 0; seed < 1000; seed++)
+            held += test_random(seed);
+        CHECK(held > 10000);
+        tokenizer_close(tok);
+    } else {
+        printf("SKIP: no demo pair in weights/milli: only tokens of one byte\n");
+    }
+    return 0;
+}

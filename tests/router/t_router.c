@@ -1,0 +1,291 @@
+/* The router: a case checked by hand, PyTorch's own outputs, hostile files, failing allocations. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/pool.h"
+#include "router/router.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+#include "weights/pth.h"
+#include "weights/safetensors_write.h"
+
+static struct kernels kernels;
+static char path[256]; /* a file of this test's own */
+
+static float w1[] = { 1, 0, 0, 0, -1, 0 }, b1[] = { 0, 0.5f }, w2[] = { 2, 4 }, b2[] = { -1 };
+
+/* A router large enough to be shared: the same score from one thread and from three. */
+static void threads_share(void)
+{
+    enum { DIM = 300, WIDTH = 700 };
+    static float m1[WIDTH * DIM], c1[WIDTH], m2[WIDTH], x[DIM];
+    struct router_form f = { DIM, WIDTH, m1, c1, m2, 0.1f, TAP_FINAL, false, 0 };
+    struct err err;
+    struct router *r;
+    struct pool *pool;
+    for (size_t i = 0; i < WIDTH * DIM; i++)
+        m1[i] = (float)rand_unit(1, i) * 0.1f - 0.05f;
+    for (size_t i = 0; i < WIDTH; i++)
+        m2[i] = (float)rand_unit(2, i) * 0.1f - 0.05f;
+    for (size_t i = 0; i < DIM; i++)
+        x[i] = (float)rand_unit(3, i) * 2 - 1;
+    CHECK(router_make(&r, &f, "form", &kernels, &err) == OK);
+    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    CHECK(scratch && pool_open(&pool, 3, &err) == OK);
+    float alone = router_score(r, x, scratch);
+    CHECK(alone > 0 && alone < 1 && alone != 0.5f);
+    router_threads(r, pool);
+    for (int i = 0; i < 50; i++)
+        CHECK(router_score(r, x, scratch) == alone);
+    router_close(r);
+    pool_close(pool);
+    free(scratch);
+}
+
+/* h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5 */
+static void check_by_hand(void)
+{
+    struct router_form f = { 3, 2, w1, b1, w2, b2[0], TAP_POST_ATTN, true, 0.3f };
+    struct err err;
+    struct router *r, *again;
+    float scratch[64], threshold = 0;
+    CHECK(router_make(&r, &f, "form", &kernels, &err) == OK);
+    CHECK(router_dim(r) == 3 && router_tap(r) == TAP_POST_ATTN && router_scratch(r) <= 64);
+    CHECK(router_threshold(r, &threshold) && threshold == 0.3f);
+    float x[] = { 3, 2, 9 }, y = router_score(r, x, scratch);
+    CHECK(fabsf(y - 0.99330715f) < 1e-6f && y == sigmoid_f32(5));
+    CHECK(router_form_save(path, &f, &err) == OK);
+    CHECK(router_open(&again, path, &kernels, &err) == OK);
+    CHECK(router_score(again, x, scratch) == y && router_tap(again) == TAP_POST_ATTN);
+    CHECK(router_threshold(again, &threshold) && threshold == 0.3f);
+    x[0] = NAN;
+    CHECK(router_score(r, x, scratch) == 0);
+    x[0] = INFINITY;
+    x[1] = -INFINITY;
+    float wild = router_score(r, x, scratch);
+    CHECK(wild >= 0 && wild <= 1);
+    router_close(again);
+    router_close(r);
+}
+
+/* Each way in which a file can be wrong is refused by name. */
+static void refuse(struct tensor *tensors, size_t n, const char *const *meta, const char *said)
+{
+    struct err err = { "" };
+    struct router *r;
+    CHECK(safetensors_write(path, tensors, n, meta, &err) == OK);
+    CHECK(router_open(&r, path, &kernels, &err) == ERR_FORMAT && !r);
+    if (!strstr(err.msg, said) || !strstr(err.msg, path))
+        fprintf(stderr, "said: %s\n", err.msg);
+    CHECK(strstr(err.msg, said) && strstr(err.msg, path));
+}
+
+static void check_refused(void)
+{
+    const struct tensor good[4] = {
+        { "router.w1", W_F32, 2, { 2, 3 }, w1, sizeof(w1) },
+        { "router.b1", W_F32, 1, { 2 }, b1, sizeof(b1) },
+        { "router.w2", W_F32, 2, { 1, 2 }, w2, sizeof(w2) },
+        { "router.b2", W_F32, 1, { 1 }, b2, sizeof(b2) },
+    };
+    static const char *const names[] = { "router.w1", "router.b1", "router.w2", "router.b2" };
+    struct tensor t[4];
+    for (size_t i = 0; i < 4; i++) {
+        memcpy(t, good, sizeof(t));
+        t[i].name = "other";
+        refuse(t, 4, NULL, names[i]); /* missing */
+        memcpy(t, good, sizeof(t));
+        t[i] = (struct tensor){ names[i], W_F32, 2, { 1, 1 }, b2, sizeof(b2) };
+        if (i)
+            refuse(t, 4, NULL, names[i]); /* misshapen */
+        memcpy(t, good, sizeof(t));
+        float bad[6] = { 0 };
+        bad[0] = i % 2 ? INFINITY : NAN;
+        t[i].data = bad;
+        refuse(t, 4, NULL, names[i]);
+    }
+    memcpy(t, good, sizeof(t));
+    t[0] = (struct tensor){ "router.w1", W_F32, 2, { 0, 3 }, w1, 0 };
+    refuse(t, 4, NULL, "router.w1");
+    t[0] = (struct tensor){ "router.w1", W_F32, 1, { 6 }, w1, sizeof(w1) };
+    refuse(t, 4, NULL, "router.w1");
+    memcpy(t, good, sizeof(t));
+    static const char *const wrong[][3] = {
+        { "tap", "middle", NULL },
+        { "tap", "", NULL },
+        { "threshold", "", NULL },
+        { "threshold", "x", NULL },
+        { "threshold", "0.5x", NULL },
+        { "threshold", "nan", NULL },
+        { "threshold", "-0.1", NULL },
+        { "threshold", "1.5", NULL },
+        { "threshold", "0.50000000000000000000000000000000000000000", NULL },
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        refuse(t, 4, wrong[i], wrong[i][0]);
+
+    struct router_form f;
+    struct err err;
+    CHECK(router_form_open(&f, 0, 2, &err) == ERR_ARG);
+    CHECK(router_form_open(&f, 3, ROUTER_MAX + 1, &err) == ERR_ARG && !f.w1);
+    struct router *r;
+    CHECK(router_open(&r, "tests/no-such-file", &kernels, &err) == ERR_IO && !r);
+}
+
+static void check_torture(void)
+{
+    struct router_form f = { 3, 2, w1, b1, w2, b2[0], TAP_FINAL, false, 0 };
+    struct err err;
+    CHECK(router_form_save(path, &f, &err) == OK);
+    for (long n = 1;; n++) {
+        struct router *r;
+        torture_begin(n);
+        int rc = router_open(&r, path, &kernels, &err);
+        CHECK(rc == OK || (rc == ERR_NOMEM && !r));
+        router_close(r);
+        int reached = torture_end();
+        CHECK(torture_live() == 0);
+        if (!reached) {
+            CHECK(rc == OK);
+            break;
+        }
+    }
+}
+
+static double *doubles(const struct pth *p, const char *name)
+{
+    const struct tensor *t = pth_find(p, name);
+    CHECK(t);
+    size_t n = 1;
+    for (unsigned i = 0; i < t->ndim; i++)
+        n *= t->shape[i];
+    float *f = malloc(n * sizeof(*f));
+    double *d = malloc(n * sizeof(*d));
+    CHECK(f && d && weights_floats(f, t, 0, n, NULL) == OK);
+    for (size_t i = 0; i < n; i++)
+        d[i] = (double)f[i];
+    free(f);
+    return d;
+}
+
+/* CITER's layers one after the other in double, nothing folded. h = 64. */
+static void evaluate(double y[64], const char *file, const float *x)
+{
+    static const char *const names[] = {
+        "mlp.0.weight",      "mlp.0.bias",   "mlp.1.weight", "mlp.1.bias",    "mlp.1.running_mean",
+        "mlp.1.running_var", "mlp.4.weight", "mlp.4.bias",   "linear.weight", "linear.bias",
+    };
+    struct pth *p;
+    struct err err;
+    CHECK(pth_open(&p, file, &err) == OK);
+    double *t[10];
+    for (size_t i = 0; i < 10; i++)
+        t[i] = doubles(p, names[i]);
+    for (size_t n = 0; n < 64; n++) {
+        double h[128], z = t[9][0];
+        for (size_t i = 0; i < 128; i++) {
+            h[i] = t[1][i];
+            for (size_t j = 0; j < 64; j++)
+                h[i] += t[0][i * 64 + j] * (double)x[n * 64 + j];
+            h[i] = (h[i] - t[4][i]) / sqrt(t[5][i] + 1e-5) * t[2][i] + t[3][i];
+            h[i] = h[i] > 0 ? h[i] : 0;
+        }
+        for (size_t m = 0; m < 64; m++) {
+            double v = t[7][m];
+            for (size_t i = 0; i < 128; i++)
+                v += t[6][m * 128 + i] * h[i];
+            z += t[8][m] * v;
+        }
+        y[n] = 1 / (1 + exp(-z));
+    }
+    for (size_t i = 0; i < 10; i++)
+        free(t[i]);
+    pth_close(p);
+}
+
+static bool read_floats(float *to, size_t n, const char *dir, const char *name)
+{
+    char file[512];
+    snprintf(file, sizeof(file), "%s/pth/%s", dir, name);
+    FILE *f = fopen(file, "rb");
+    if (!f)
+        return false;
+    size_t got = fread(to, sizeof(*to), n, f);
+    fclose(f);
+    return got == n;
+}
+
+static void check_pytorch(const char *dir)
+{
+    static const struct {
+        const char *file;
+        double golden;
+    } cases[] = {
+        { "router_zip.pth", 1e-5 },        { "router_legacy.pth", 1e-5 },
+        { "router_checkpoint.pth", 1e-5 }, { "router_dataparallel.pth", 1e-5 },
+        { "router_half.pth", 1e-3 },       { "router_bf16.pth", 5e-3 },
+    };
+    static float x[64 * 64], golden[64], scratch[4096];
+    if (!read_floats(x, 64 * 64, dir, "golden_x_f32_64x64.bin") ||
+        !read_floats(golden, 64, dir, "golden_y_f32_64.bin")) {
+        printf("SKIP: no PyTorch files in %s/pth (set MIZZLE_TESTDATA)\n", dir);
+        unlink(path);
+        exit(77);
+    }
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        char file[512];
+        snprintf(file, sizeof(file), "%s/pth/%s", dir, cases[c].file);
+        struct err err = { "" };
+        struct router *direct, *imported;
+        CHECK(router_open(&direct, file, &kernels, &err) == OK);
+        CHECK(router_dim(direct) == 64 && router_scratch(direct) <= 4096);
+        CHECK(router_import(file, path, &err) == OK);
+        CHECK(router_open(&imported, path, &kernels, &err) == OK);
+        double own[64];
+        struct pool *pool;
+        CHECK(pool_open(&pool, 3, &err) == OK);
+        router_threads(imported, pool);
+        evaluate(own, file, x);
+        for (size_t i = 0; i < 64; i++) {
+            float y = router_score(direct, x + i * 64, scratch);
+            CHECK(y == router_score(imported, x + i * 64, scratch));
+            CHECK(fabs((double)y - (double)golden[i]) < cases[c].golden);
+            CHECK(fabs((double)y - own[i]) < 1e-5);
+        }
+        router_close(imported);
+        router_close(direct);
+        pool_close(pool);
+    }
+    static const char *const bad[] = {
+        "evil_print.pth",      "router_fullmodule.pth", "bad_central_offset.pth", "bad_empty.pth",
+        "bad_pickle_byte.pth", "bad_truncated_10.pth",  "bad_truncated_half.pth",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        char file[512];
+        snprintf(file, sizeof(file), "%s/pth/%s", dir, bad[i]);
+        struct err err = { "" };
+        struct router *r;
+        CHECK(router_open(&r, file, &kernels, &err) == ERR_FORMAT && !r && err.msg[0]);
+        CHECK(router_import(file, path, &err) == ERR_FORMAT);
+    }
+}
+
+int main(void)
+{
+    const char *dir = getenv("MIZZLE_TESTDATA"), *build = getenv("BUILD");
+    snprintf(path, sizeof(path), "%.200s/t_router.%ld", build ? build : ".", (long)getpid());
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
+    check_by_hand();
+    threads_share();
+    check_refused();
+    check_torture();
+    check_pytorch(dir ? dir : "../shared/data");
+    unlink(path);
+    return 0;
+}

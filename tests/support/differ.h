@@ -1,0 +1,73 @@
+/* differ.h - where two arrays differ first, for the line of a test that fails. */
+#ifndef TESTS_SUPPORT_DIFFER_H
+#define TESTS_SUPPORT_DIFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static char differ_text[128]; /* "", or ", at 3: expected ..., found ..." */
+
+static inline void differ_floats(size_t at, float want, float got)
+{
+    uint32_t a, b;
+    memcpy(&a, &want, sizeof(a));
+    memcpy(&b, &got, sizeof(b));
+    snprintf(differ_text, sizeof(differ_text), ", at %zu: expected %.9g (%08x), found %.9g (%08x)",
+             at, (double)want, (unsigned)a, (double)got, (unsigned)b);
+}
+
+static inline void differ_ints(size_t at, int64_t want, int64_t got)
+{
+    snprintf(differ_text, sizeof(differ_text), ", at %zu: expected %lld, found %lld", at,
+             (long long)want, (long long)got);
+}
+
+/* Equal bits, or both NaN: payloads are not part of the kernels' contract. */
+static inline bool differ_same(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(a + i, b + i, sizeof(*a)) && !(a[i] != a[i] && b[i] != b[i])) {
+            differ_floats(i, a[i], b[i]);
+            return false;
+        }
+    return true;
+}
+
+static inline bool differ_same_i8(const int8_t *a, const int8_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i]) {
+            differ_ints(i, a[i], b[i]);
+            return false;
+        }
+    return true;
+}
+
+static inline bool differ_same_i32(const int32_t *a, const int32_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] != b[i]) {
+            differ_ints(i, a[i], b[i]);
+            return false;
+        }
+    return true;
+}
+
+/* The text of a failure is seen only here, as long as the kernels are right. */
+static inline bool differ_works(void)
+{
+    const float want[] = { 1, 2, 0.5f }, got[] = { 1, 2, 0.75f };
+    const int8_t low[] = { 3, -128 }, high[] = { 3, 127 };
+    bool fine = differ_same(want, want, 3) && !differ_same(want, got, 3) &&
+                !strcmp(differ_text, ", at 2: expected 0.5 (3f000000), found 0.75 (3f400000)");
+    fine = fine && !differ_same_i8(low, high, 2) &&
+           !strcmp(differ_text, ", at 1: expected -128, found 127");
+    if (!fine)
+        printf("FAIL the text of a failure%s\n", differ_text);
+    return fine;
+}
+
+#endif

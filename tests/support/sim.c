@@ -1,0 +1,295 @@
+#include "tests/support/sim.h"
+
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "model/sample.h"
+#include "tests/support/test.h"
+
+enum { IDLE = 4 };
+
+static uint64_t key_of(const uint32_t *ids, size_t n)
+{
+    uint64_t key = n;
+    for (size_t i = 0; i < n; i++)
+        key = rand_u64(key, ids[i]);
+    return key;
+}
+
+static uint64_t draw(struct sim *s, uint64_t below)
+{
+    return rand_below(s->trace, s->draws++, below);
+}
+
+/* Does this prefix belong to that share of all? */
+static bool falls(const struct sim *s, uint64_t key, unsigned which, unsigned percent)
+{
+    return rand_below(rand_u64(s->truth.seed, which), key, 100) < percent;
+}
+
+static uint32_t edge_says(struct sim *s, const uint32_t *ids, size_t n)
+{
+    struct err err;
+    size_t shared = 0, length = session_length(s->edge);
+    const uint32_t *have = session_ids(s->edge);
+    while (shared < length && shared + 1 < n && have[shared] == ids[shared])
+        shared++;
+    session_rewind(s->edge, shared);
+    CHECK(session_eval(s->edge, ids + shared, n - shared, NULL, &err) == OK);
+    return sampler_pick(s->sampler, session_logits(s->edge, 0), ids, n);
+}
+
+static uint32_t truth(struct sim *s, const uint32_t *ids, size_t n, uint64_t key)
+{
+    if (falls(s, key, 1, s->truth.agree))
+        return edge_says(s, ids, n);
+    if (falls(s, key, 2, s->truth.odd))
+        return falls(s, key, 3, 30) ? (uint32_t)s->size + 1 : TINY_EOS;
+    return (uint32_t)rand_below(s->truth.seed, key, TINY_IM_END);
+}
+
+static size_t in_memo(const struct sim *s, uint64_t key)
+{
+    size_t n = s->nmemo < s->truth.room ? s->nmemo : s->truth.room, i = 0;
+    while (i < n && s->memo[i].key != key)
+        i++;
+    return i < n ? i : SIM_MEMO;
+}
+
+static void remember(struct sim *s, uint64_t key, uint32_t id, uint64_t due)
+{
+    if (in_memo(s, key) < SIM_MEMO)
+        return;
+    s->memo[s->nmemo % s->truth.room].key = key;
+    s->memo[s->nmemo % s->truth.room].due = due;
+    s->memo[s->nmemo++ % s->truth.room].id = id;
+}
+
+static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    if (!falls(s, key, 4, s->truth.store))
+        return false;
+    *id = truth(s, ids, n, key);
+    return *id < s->size;
+}
+
+/* Waits for what is on its way; what the store knows is in the memo from now on. */
+static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from)
+{
+    struct sim *s = arg;
+    uint64_t key = key_of(ids, n);
+    size_t i = in_memo(s, key);
+    *from = TELLER_MEMO;
+    if (i < SIM_MEMO) {
+        s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
+        *id = s->memo[i].id;
+        return true;
+    }
+    *from = TELLER_STORE;
+    if (!in_store(s, key, ids, n, id))
+        return false;
+    remember(s, key, *id, 0);
+    return true;
+}
+
+static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    struct sim *s = arg;
+    uint64_t key = key_of(ids, n);
+    size_t i = in_memo(s, key);
+    s->clock += draw(s, 3);
+    if (i == SIM_MEMO)
+        return in_store(s, key, ids, n, id) ? TELLER_HERE : TELLER_UNKNOWN;
+    if (s->memo[i].due > s->clock) {
+        s->comes++;
+        return TELLER_COMING;
+    }
+    *id = s->memo[i].id;
+    return TELLER_HERE;
+}
+
+static size_t tokens(void *arg)
+{
+    const struct sim *s = arg;
+    return s->truth.tokens;
+}
+
+static void send(struct sim *s, uint64_t number, uint64_t after)
+{
+    CHECK(s->npackets < SIM_PACKETS);
+    s->packets[s->npackets].due = s->clock + after;
+    s->packets[s->npackets++].number = number;
+}
+
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
+{
+    struct sim *s = arg;
+    (void)err;
+    size_t at = 0;
+    while (at < SIM_CALLS && s->calls[at].number)
+        at++;
+    CHECK(at < SIM_CALLS && n && n <= TINY_CONTEXT);
+    CHECK(++s->live <= (s->window ? s->window : 1));
+    s->most = s->live > s->most ? s->live : s->most;
+    CHECK(memcmp(ids, session_ids(s->session), n * sizeof(*ids)) == 0);
+    CHECK(session_length(s->session) >= n);
+    if (s->late_head && session_length(s->session) == n)
+        CHECK(!session_has_logits(s->session));
+    struct sim_call *c = &s->calls[at];
+    *c = (struct sim_call){
+        .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
+    };
+    CHECK(want == s->truth.tokens || want == 1);
+    memcpy(c->ids, ids, n * sizeof(*ids));
+    for (size_t i = 0; i < SIM_CALLS; i++) {
+        const struct sim_call *b = &s->calls[i];
+        if (!b->number || b == c)
+            continue;
+        CHECK(b->key != c->key);     /* nothing is asked for twice */
+        CHECK(!b->told || b->heard); /* nor before an answer that is there is looked at */
+        CHECK(b->n >= n || n - b->n >= b->tokens || /* nor what another call asks for as well */
+              memcmp(b->ids, ids, b->n * sizeof(*ids)) != 0);
+    }
+    c->rc = falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
+            : falls(s, c->key, 7, s->truth.unfit) ? ERR_TEXT
+            : falls(s, c->key, 6, s->truth.fault) ? ERR_NET
+                                                  : OK;
+    c->id = truth(s, ids, n, c->key);
+    uint64_t after = draw(s, s->delay + 1);
+    for (; draw(s, 4) == 0; s->retries++) /* lost, and sent again */
+        after += s->delay + draw(s, s->delay + 1);
+    send(s, c->number, after);
+    if (draw(s, 4) == 0) /* comes twice */
+        send(s, c->number, after + draw(s, s->delay + 1));
+    s->longest = n > s->longest ? n : s->longest;
+    CHECK(s->nasked < SIM_LOG);
+    s->asked[s->nasked++] = rand_u64(c->key, want);
+    s->idle = 0;
+    *call = c;
+    return OK;
+}
+
+/* Hand over what is due. What nobody waits for any more is nobody's. */
+static void deliver(struct sim *s)
+{
+    for (size_t i = 0; i < s->npackets;) {
+        size_t at = 0;
+        if (s->packets[i].due > s->clock) {
+            i++;
+            continue;
+        }
+        while (at < SIM_CALLS && s->calls[at].number != s->packets[i].number)
+            at++;
+        if (at < SIM_CALLS)
+            s->calls[at].arrived = true;
+        else
+            s->nstale++;
+        s->packets[i] = s->packets[--s->npackets];
+    }
+}
+
+static bool done(const void *call)
+{
+    const struct sim_call *c = call;
+    struct sim *s = c->sim;
+    size_t length = session_length(s->session);
+    int logits = session_has_logits(s->session);
+    s->idle = length == s->seen_length && logits == s->seen_logits ? s->idle + 1 : 0;
+    CHECK(s->idle <= IDLE); /* waiting is take's work */
+    s->seen_length = length;
+    s->seen_logits = logits;
+    s->clock += draw(s, 3);
+    deliver(s);
+    s->calls[c - s->calls].told = c->arrived;
+    return c->arrived;
+}
+
+static int take(void *call, uint32_t *id, struct err *err)
+{
+    struct sim_call *c = call;
+    struct sim *s = c->sim;
+    for (size_t i = 0; i < SIM_CALLS; i++) /* the oldest one */
+        CHECK(!s->calls[i].number || s->calls[i].n >= c->n);
+    while (!c->arrived) {
+        uint64_t next = UINT64_MAX;
+        if (s->stop && *s->stop)
+            return err_set(err, ERR_STOP, "interrupted");
+        for (size_t i = 0; i < s->npackets; i++)
+            next = s->packets[i].due < next ? s->packets[i].due : next;
+        s->clock = next;
+        deliver(s);
+    }
+    c->heard = true;
+    s->idle = 0;
+    if (c->rc != OK)
+        return err_set(err, c->rc, "fault %u", (unsigned)(c->key % 1000));
+    *id = c->id;
+    return OK;
+}
+
+static void end(struct sim_call *c)
+{
+    c->number = 0;
+    c->sim->live--;
+}
+
+static void commit(void *call)
+{
+    struct sim_call *c = call;
+    struct sim *s = c->sim;
+    CHECK(c->number && c->heard && c->n > s->last_commit && s->ncommitted < SIM_LOG);
+    s->last_commit = c->n;
+    s->reach = s->longest;
+    s->longest = 0;
+    s->committed[s->ncommitted++] = rand_u64(c->key, c->tokens);
+    s->charged += c->rc == OK ? c->tokens : 0;
+    uint32_t id = c->id;
+    uint64_t key = c->key, due = s->clock;
+    for (size_t i = 0; c->rc == OK && i < c->tokens; i++) {
+        remember(s, key, id, due);
+        due += draw(s, s->delay / 4 + 1);
+        if (id >= TINY_IM_END || c->n == TINY_CONTEXT || i + 1 == c->tokens)
+            break;
+        c->ids[c->n++] = id;
+        key = key_of(c->ids, c->n);
+        id = truth(s, c->ids, c->n, key);
+        if (id >= s->size)
+            break;
+    }
+    end(c);
+}
+
+static void drop(void *call)
+{
+    struct sim_call *c = call;
+    CHECK(c->number);
+    c->sim->ndropped++;
+    end(c);
+}
+
+static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
+{
+    (void)arg;
+    size_t sum = want > 1 ? 54 : 40;
+    for (size_t i = 0; i < n; i++)
+        sum += ids[i] < 10 ? 2 : ids[i] < 100 ? 3 : 4;
+    return sum;
+}
+
+static void ledger(void *arg, struct teller_ledger *out)
+{
+    const struct sim *s = arg;
+    *out = (struct teller_ledger){ .retries = s->retries };
+}
+
+void sim_teller(struct teller *out, struct sim *s)
+{
+    *out = (struct teller){ s, known, peek, tokens, ask, done, take, commit, drop, bytes, ledger };
+}
+
+void sim_text(struct sim *s)
+{
+    s->last_commit = 0;
+    s->idle = 0;
+}

@@ -1,0 +1,120 @@
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "weights/safetensors_write.h"
+
+enum { HIDDEN = 32, HEADS = 2, KV_HEADS = 1, HEAD = 16, FFN = 48, TENSORS = 14 };
+
+static char folder[64];
+static float values[64 << 10];
+static struct tensor tensors[TENSORS];
+static size_t used, count;
+static uint64_t state;
+
+static const char *const files[] = { "config.json", "model.safetensors", "vocab.json", "merges.txt",
+                                     "tokenizer_config.json" };
+
+static float draw(void)
+{
+    state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (float)((double)(state >> 40) / (1 << 24) - 0.5);
+}
+
+static void add(const char *name, size_t rows, size_t cols, float around)
+{
+    size_t n = rows * (cols ? cols : 1);
+    CHECK(used + n <= sizeof(values) / sizeof(values[0]) && count < TENSORS);
+    for (size_t i = 0; i < n; i++)
+        values[used + i] = around + draw() * (around > 0 ? 0.1f : 0.5f);
+    tensors[count++] = (struct tensor){ .name = name,
+                                        .type = W_F32,
+                                        .ndim = cols ? 2 : 1,
+                                        .shape = { rows, cols },
+                                        .data = values + used,
+                                        .bytes = n * sizeof(float) };
+    used += n;
+}
+
+static FILE *create(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    CHECK(f);
+    return f;
+}
+
+static void write_text(const char *name, const char *text)
+{
+    FILE *f = create(name);
+    CHECK(fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* GPT-2's letters for bytes: printable ones stand for themselves, the others follow from U+0100. */
+static void write_vocab(void)
+{
+    FILE *f = create("vocab.json");
+    unsigned next = 256;
+    for (unsigned b = 0; b < 256; b++) {
+        bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+        unsigned c = self ? b : next++;
+        fprintf(f, "%s\"\\u%04x\": %u", b ? ", " : "{", c, b);
+    }
+    CHECK(fputs("}\n", f) >= 0 && fclose(f) == 0);
+}
+
+const char *tiny_make(void)
+{
+    char path[128];
+    struct err err = { "" };
+    strncpy(folder, "build/tiny-XXXXXX", sizeof(folder) - 1);
+    CHECK(mkdtemp(folder));
+    used = count = 0;
+    state = 1;
+    add("model.embed_tokens.weight", TINY_VOCAB, HIDDEN, 0);
+    add("model.layers.0.input_layernorm.weight", HIDDEN, 0, 1);
+    add("model.layers.0.self_attn.q_proj.weight", HEADS * HEAD, HIDDEN, 0);
+    add("model.layers.0.self_attn.q_proj.bias", HEADS * HEAD, 0, 0);
+    add("model.layers.0.self_attn.k_proj.weight", KV_HEADS * HEAD, HIDDEN, 0);
+    add("model.layers.0.self_attn.k_proj.bias", KV_HEADS * HEAD, 0, 0);
+    add("model.layers.0.self_attn.v_proj.weight", KV_HEADS * HEAD, HIDDEN, 0);
+    add("model.layers.0.self_attn.v_proj.bias", KV_HEADS * HEAD, 0, 0);
+    add("model.layers.0.self_attn.o_proj.weight", HIDDEN, HEADS * HEAD, 0);
+    add("model.layers.0.post_attention_layernorm.weight", HIDDEN, 0, 1);
+    add("model.layers.0.mlp.gate_proj.weight", FFN, HIDDEN, 0);
+    add("model.layers.0.mlp.up_proj.weight", FFN, HIDDEN, 0);
+    add("model.layers.0.mlp.down_proj.weight", HIDDEN, FFN, 0);
+    add("model.norm.weight", HIDDEN, 0, 1);
+    snprintf(path, sizeof(path), "%s/model.safetensors", folder);
+    CHECK(safetensors_write(path, tensors, count, NULL, &err) == OK);
+    write_text("config.json",
+               "{\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\","
+               "\"hidden_size\":32,\"intermediate_size\":48,\"num_hidden_layers\":1,"
+               "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":272,"
+               "\"max_position_embeddings\":256,\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
+               "\"hidden_act\":\"silu\",\"tie_word_embeddings\":true}\n");
+    write_text("merges.txt", "#version: 0.2\n");
+    write_text("tokenizer_config.json",
+               "{\"added_tokens_decoder\":{"
+               "\"256\":{\"content\":\"<|im_end|>\",\"special\":true},"
+               "\"257\":{\"content\":\"<|endoftext|>\",\"special\":true}},"
+               "\"eos_token\":\"<|endoftext|>\",\"tokenizer_class\":\"Qwen2Tokenizer\"}\n");
+    write_vocab();
+    return folder;
+}
+
+void tiny_remove(void)
+{
+    char path[128];
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        remove(path);
+    }
+    rmdir(folder);
+}

@@ -1,0 +1,112 @@
+#include <errno.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "tests/support/torture.h"
+
+/* Atomic: programs with threads are linked with this, too. */
+static _Atomic long countdown, live;
+static _Atomic int hit;
+static const char *_Atomic watched;
+static _Atomic long left;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void __real_free(void *p);
+int __real_posix_memalign(void **p, size_t align, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void __wrap_free(void *p);
+int __wrap_posix_memalign(void **p, size_t align, size_t size);
+
+void torture_begin(long n)
+{
+    countdown = n;
+    hit = 0;
+    live = 0;
+}
+
+int torture_end(void)
+{
+    countdown = 0;
+    return hit;
+}
+
+long torture_live(void)
+{
+    return live;
+}
+
+void torture_watch(const char *secret)
+{
+    left = 0;
+    watched = secret;
+}
+
+long torture_left(void)
+{
+    return left;
+}
+
+static bool torture_holds(const char *p, size_t n, const char *secret)
+{
+    size_t k = strlen(secret);
+    for (size_t i = 0; i + k <= n; i++)
+        if (memcmp(p + i, secret, k) == 0)
+            return true;
+    return false;
+}
+
+static int fail_now(void)
+{
+    if (countdown <= 0 || --countdown != 0)
+        return 0;
+    hit = 1;
+    errno = ENOMEM; /* as the real ones do: the C library's own callers look at it */
+    return 1;
+}
+
+static void *count(void *p)
+{
+    live += p != NULL;
+    return p;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fail_now() ? NULL : count(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fail_now() ? NULL : count(__real_calloc(n, size));
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+    if (fail_now())
+        return NULL;
+    return p ? __real_realloc(p, size) : count(__real_realloc(p, size));
+}
+
+void __wrap_free(void *p)
+{
+    const char *secret = watched;
+    if (secret && p)
+        left += torture_holds(p, malloc_usable_size(p), secret);
+    live -= p != NULL;
+    __real_free(p);
+}
+
+int __wrap_posix_memalign(void **p, size_t align, size_t size)
+{
+    if (fail_now())
+        return ENOMEM;
+    int rc = __real_posix_memalign(p, align, size);
+    live += rc == 0;
+    return rc;
+}

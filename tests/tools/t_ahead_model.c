@@ -1,0 +1,60 @@
+/* The event model of decoding ahead, on texts short enough to follow by hand: step 10, call 25. */
+#include "tests/support/test.h"
+#include "tools/bench/ahead_model.h"
+
+enum { E = 0, R = BENCH_EVENT_ROUTED, A = BENCH_EVENT_ROUTED | BENCH_EVENT_AGREES };
+
+static void holds(const unsigned char *marks, size_t n, size_t ahead, double total, size_t wasted)
+{
+    size_t in_vain = 99;
+    double ms = bench_event_text(marks, n, 10, 25, ahead, &in_vain) * (double)(n - 1);
+    if (ms < total - 1e-9 || ms > total + 1e-9 || in_vain != wasted)
+        fprintf(stderr, "ahead %zu: %g ms and %zu in vain, not %g and %zu\n", ahead, ms, in_vain,
+                total, wasted);
+    CHECK(ms > total - 1e-9 && ms < total + 1e-9 && in_vain == wasted);
+}
+
+static void test_by_hand(void)
+{
+    const unsigned char edge[] = { E, E, E, E }, alone[] = { E, A, E, E, E, E, E };
+    const unsigned char wrong[] = { E, R, E, E, E, E }, last[] = { E, E, R };
+    const unsigned char pair[] = { E, A, E, A, E, E, E }, trap[] = { E, R, E, A, E, E };
+    const unsigned char first[] = { R, E, E };
+    for (size_t w = 0; w <= 4; w++)
+        holds(edge, 4, w, 30, 0);
+    holds(alone, 7, 0, 85, 0); /* 6 steps and a call */
+    holds(alone, 7, 1, 60, 0); /* asked at 10, there at 35, unnoticed until 40: hidden */
+    holds(wrong, 6, 0, 75, 0);
+    holds(wrong, 6, 1, 80, 0); /* asked at 10, heard at 40, its token read until 50, then 3 steps */
+    holds(last, 3, 0, 45, 0);  /* nothing to do meanwhile */
+    holds(last, 3, 1, 45, 0);
+    holds(pair, 7, 1, 65, 0);  /* the second waits from 30 to 35 for the first; heard at 65 */
+    holds(pair, 7, 2, 60, 0);  /* asked at 30, there at 55: both hidden */
+    holds(trap, 6, 2, 85, 1);  /* asked at 10 and 30; heard at 40: token 3 is asked for again at 60,
+                                  and at 80 nothing is left but to wait until 85 */
+    holds(first, 3, 0, 20, 0); /* the first decision is when the clock starts */
+    holds(first, 3, 1, 20, 0);
+}
+
+static void test_expected(void)
+{
+    CHECK(bench_event_formula(10, 0.07, 0.7, 200, 0) > 23.999 &&
+          bench_event_formula(10, 0.07, 0.7, 200, 0) < 24.001);
+    CHECK(bench_event_formula(10, 0.07, 0.7, 200, 4) > 14.199 &&
+          bench_event_formula(10, 0.07, 0.7, 200, 4) < 14.201);
+    double step = bench_event_expected(10, 0.07, 0.7, 200, 0), before = step;
+    CHECK(step > 23.8 && step < 24.2);
+    for (size_t w = 1; w <= 8; w *= 2) {
+        double ms = bench_event_expected(10, 0.07, 0.7, 200, w);
+        CHECK(ms < before && ms > 14.2);
+        before = ms;
+    }
+    CHECK(bench_event_expected(10, 0, 0.7, 200, 4) == 10);
+}
+
+int main(void)
+{
+    test_by_hand();
+    test_expected();
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* The parts of eval that need no model: lists of policies, the confidence interval. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tools/eval/eval.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+
+int main(void)
+{
+    enum policy list[EVAL_POLICIES];
+    size_t n = 0;
+    struct err err = { "" };
+    CHECK(eval_policies(list, &n, "never,max-prob,mlp", &err) == OK && n == 3);
+    CHECK(list[0] == POLICY_NEVER && list[1] == POLICY_MAX_PROB && list[2] == POLICY_MLP);
+    CHECK(eval_policies(list, &n, "a,a,a,a,a,a,a,a,a", &err) == ERR_ARG);
+    CHECK(eval_policies(list, &n, "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp", &err) == OK && n == 8);
+    CHECK(eval_policies(list, &n, "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp", &err) == ERR_ARG);
+    static const char *const bad[] = {
+        "", ",", "mlp,", ",mlp", "mlp ,never", "a-name-that-is-much-too-long-for-any-policy"
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK(eval_policies(list, &n, bad[i], &err) == ERR_ARG && strstr(err.msg, "--policy"));
+
+    double low, high;
+    eval_interval(&low, &high, 50, 100); /* 0.40383 to 0.59617 */
+    CHECK(fabs(low - 0.403832) < 1e-5 && fabs(high - 0.596168) < 1e-5);
+    eval_interval(&low, &high, 0, 10); /* 0 to 0.27754 */
+    CHECK(fabs(low) < 1e-12 && fabs(high - 0.277533) < 1e-5);
+    eval_interval(&low, &high, 10, 10);
+    CHECK(fabs(low - 0.722467) < 1e-5 && fabs(high - 1) < 1e-12);
+
+    enum kvcache kv;
+    CHECK(engine_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
+    engine_opts.kv = "q8";
+    CHECK(engine_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
+    engine_opts.kv = "f8";
+    CHECK(engine_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
+    return 0;
+}

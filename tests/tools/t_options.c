@@ -1,0 +1,167 @@
+/* Options: every type, both forms, what is refused and how, the help and its wrapping. */
+#include "tools/cli/options.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+#include "tools/command.h"
+
+static bool flag;
+static const char *text;
+static size_t size;
+static uint64_t big;
+static float number;
+static struct opt_list list;
+
+static const struct opt_group own = {
+    "Own",
+    (const struct opt[]){
+        { "--flag", "-f", OPT_FLAG, &flag, NULL, "a flag" },
+        { "--text", "-x", OPT_STR, &text, "TEXT", "a text" },
+        { "--size", NULL, OPT_SIZE, &size, "N", "a size" },
+        { "--big", NULL, OPT_U64, &big, "N", "a big number" },
+        { "--number", NULL, OPT_FLOAT, &number, "X",
+          "a number whose help is so long that it cannot stand in one line of eighty columns" },
+        { "--item", NULL, OPT_LIST, &list, "TEXT", "several" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct command cmd = {
+    .name = "test",
+    .summary = "tests",
+    .args = "IN OUT",
+    .description = "First paragraph.\nSame paragraph.\n\n  kept   as it is\nThird.",
+    .groups = (const struct opt_group *const[]){ &own, NULL },
+};
+
+/* Parse up to seven words; stdout and stderr end up in said. */
+static char said[8192];
+
+static int parse(int *nargs, char **argv)
+{
+    int argc = 0;
+    while (argv[argc])
+        argc++;
+    FILE *f = tmpfile();
+    CHECK(f);
+    fflush(stdout);
+    fflush(stderr);
+    int out = dup(1), err = dup(2);
+    CHECK(dup2(fileno(f), 1) == 1 && dup2(fileno(f), 2) == 2);
+    int status = opt_parse(&cmd, argc, argv, nargs);
+    fflush(stdout);
+    fflush(stderr);
+    CHECK(dup2(out, 1) == 1 && dup2(err, 2) == 2);
+    close(out);
+    close(err);
+    rewind(f);
+    said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
+    fclose(f);
+    return status;
+}
+
+#define PARSE(nargs, ...) parse(nargs, (char *[]){ "test", __VA_ARGS__, NULL })
+
+static void test_values(void)
+{
+    int n;
+    char *argv[] = { "test",   "a",        "-f",    "--text=b=c",
+                     "--size", "12",       "--big", "18446744073709551615",
+                     "c",      "--number", "-0.5",  "--",
+                     "-f",     NULL };
+    CHECK(parse(&n, argv) == -1 && !said[0]);
+    CHECK(n == 3 && !strcmp(argv[1], "a") && !strcmp(argv[2], "c") && !strcmp(argv[3], "-f"));
+    CHECK(flag && !strcmp(text, "b=c") && size == 12 && big == UINT64_MAX && number == -0.5f);
+    CHECK(PARSE(&n, "-x", "-f", "-") == -1 && !strcmp(text, "-f") && n == 1);
+    CHECK(PARSE(&n, "--item", "1", "--item=2") == -1 && list.n == 2 && !strcmp(list.at[1], "2") &&
+          !list.at[2]);
+    CHECK(PARSE(&n, "--text=") == -1 && !*text);
+}
+
+static void refused(const char *what, char **argv)
+{
+    int n;
+    CHECK(parse(&n, argv) == EXIT_USAGE);
+    if (!strstr(said, what) || strchr(said, '\n') != said + strlen(said) - 1)
+        fprintf(stderr, "expected one line with \"%s\", found: %s", what, said);
+    CHECK(strstr(said, what) && strchr(said, '\n') == said + strlen(said) - 1);
+}
+
+#define REFUSED(what, ...) refused(what, (char *[]){ "test", __VA_ARGS__, NULL })
+
+static void test_refused(void)
+{
+    REFUSED("unknown option --siz (did you mean --size?)", "--siz", "1");
+    REFUSED("unknown option -q", "-q");
+    REFUSED("unknown option --a\?[31m", "--a\033[31m");
+    REFUSED("--size: expected a whole number, found -1", "--size", "-1");
+    REFUSED("--size: expected a whole number, found nothing", "--size=");
+    REFUSED("--size: expected a whole number", "--size", " 1");
+    REFUSED("--size: expected a whole number", "--size", "1k");
+    REFUSED("--big: expected a whole number", "--big", "18446744073709551616");
+    REFUSED("--number: expected a number", "--number", "1.5x");
+    REFUSED("--number: expected a number", "--number", "nan");
+    REFUSED("--number: expected a number", "--number", "1e99");
+    REFUSED("--number: expected X, found nothing", "--number");
+    REFUSED("--flag: expected no value, found 1", "--flag=1");
+    for (int i = 2; i < 16; i++)
+        CHECK(PARSE(&(int){ 0 }, "--item", "x") == -1);
+    REFUSED("--item: expected at most 16", "--item", "x");
+}
+
+static void test_help(void)
+{
+    int n;
+    CHECK(PARSE(&n, "a", "--help") == EXIT_FINE);
+    CHECK(strstr(said, "Usage: mizzle test [options] IN OUT\n"));
+    CHECK(strstr(said, "First paragraph. Same paragraph.\n\n  kept   as it is\nThird.\n"));
+    CHECK(strstr(said, "  -x, --text TEXT") && strstr(said, "      --size N"));
+    for (const char *line = said; *line;) {
+        size_t len = strcspn(line, "\n");
+        CHECK(len <= 80);
+        line += len + 1;
+    }
+}
+
+static void test_distance(void)
+{
+    CHECK(opt_distance("", "") == 0 && opt_distance("run", "") == 3);
+    CHECK(opt_distance("kitten", "sitting") == 3 && opt_distance("eval", "eavl") == 2);
+    CHECK(opt_distance("0123456789012345678901234567890123", "x") == SIZE_MAX);
+}
+
+static void test_rows(void)
+{
+    /* No name twice in what any command takes, and every row has what its type needs. */
+    for (size_t c = 0; commands[c]; c++) {
+        const struct opt *seen[128];
+        size_t n = 0;
+        CHECK(*commands[c]->summary && *commands[c]->description && commands[c]->run);
+        for (size_t g = 0; commands[c]->groups && commands[c]->groups[g]; g++)
+            for (const struct opt *o = commands[c]->groups[g]->opts; o->name; o++) {
+                CHECK(o->to && *o->help && !o->arg == (o->type == OPT_FLAG) && n < 128);
+                for (size_t i = 0; i < n; i++) {
+                    bool same = !strcmp(seen[i]->name, o->name) ||
+                                (o->alt && seen[i]->alt && !strcmp(seen[i]->alt, o->alt));
+                    if (same)
+                        fprintf(stderr, "%s: %s twice\n", commands[c]->name, o->name);
+                    CHECK(!same);
+                }
+                seen[n++] = o;
+            }
+    }
+    CHECK(isnan(route_opts.threshold) && !strcmp(cloud_opts.mode, "auto"));
+}
+
+int main(void)
+{
+    test_values();
+    test_refused();
+    test_help();
+    test_distance();
+    test_rows();
+    return 0;
+}

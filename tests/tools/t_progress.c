@@ -1,0 +1,127 @@
+/* t_progress.c - a count of what is done: on a terminal alone, and not before two seconds. */
+#define _XOPEN_SOURCE 700
+#include "tools/cli/progress.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "router/decode.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/cli/options.h"
+#include "tools/cli/setup.h"
+
+enum { PROMPT = 240 };
+
+static char said[256];
+
+/* What came out of the terminal, or "". */
+static const char *heard(int terminal)
+{
+    struct pollfd p = { .fd = terminal, .events = POLLIN };
+    size_t n = 0;
+    fflush(stderr);
+    while (n < sizeof(said) - 1 && poll(&p, 1, 0) > 0) {
+        ssize_t got = read(terminal, said + n, sizeof(said) - 1 - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+    said[n] = 0;
+    return said;
+}
+
+static size_t calls, reached;
+static uint32_t written;
+
+static void on_reading(void *arg, size_t done, size_t all)
+{
+    CHECK(arg == &calls && done > reached && done <= all && all == PROMPT);
+    reached = done;
+    calls++;
+}
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    CHECK(arg == &calls);
+    written = t->id;
+    return true;
+}
+
+/* A prompt that is read in parts says so, up to its end, and the text is the same. */
+static void test_reading(void)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    struct err err = { "" };
+    struct engine engine;
+    struct session *session;
+    struct sampler *sampler;
+    struct decode_stats stats;
+    uint32_t prompt[PROMPT], first;
+    engine_opts.threads = 1;
+    CHECK(engine_open(&engine, tiny_make(), true, &err) == OK);
+    tiny_remove();
+    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
+                       &err) == OK);
+    for (uint32_t i = 0; i < PROMPT; i++)
+        prompt[i] = i * 7 % 256;
+    struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = 1, .emit = on_token };
+    o.arg = &calls;
+    CHECK(decode_run(&stats, session, engine.tokenizer, sampler, NULL, NULL, prompt, PROMPT, &o,
+                     &err) == OK);
+    first = written;
+    session_rewind(session, 0);
+    o.reading = on_reading;
+    CHECK(decode_run(&stats, session, engine.tokenizer, sampler, NULL, NULL, prompt, PROMPT, &o,
+                     &err) == OK);
+    CHECK(calls == (PROMPT + SESSION_CHUNK - 1) / SESSION_CHUNK && reached == PROMPT);
+    CHECK(written == first);
+    sampler_close(sampler);
+    session_close(session);
+    engine_close(&engine);
+}
+
+static int test_terminal(void)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY), kept = dup(STDERR_FILENO), none[2];
+    if (terminal < 0 || grantpt(terminal) || unlockpt(terminal)) {
+        printf("SKIP: no pseudo-terminal\n");
+        return 77;
+    }
+    int side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+    CHECK(side >= 0 && kept >= 0 && pipe(none) == 0);
+    uint64_t now = os_now_ns();
+    struct progress_count early = { "reading", now, false };
+    struct progress_count late = { "reading", now - 3000000000u, false };
+    dup2(none[1], STDERR_FILENO); /* no terminal */
+    progress_counted(&late, 5, 9);
+    dup2(side, STDERR_FILENO);
+    bool quiet = !late.shown;
+    early.since = os_now_ns();
+    progress_counted(&early, 5, 9);
+    quiet = quiet && (!early.shown || os_now_ns() - early.since >= 2000000000u);
+    heard(terminal);
+    progress_counted(&late, 5, 9);
+    bool shows = late.shown && strstr(heard(terminal), "\rreading: 5 of 9");
+    progress_wipe(&late);
+    bool wipes = !late.shown && strstr(heard(terminal), "  \r");
+    progress_wipe(&late);
+    bool once = !*heard(terminal);
+    dup2(kept, STDERR_FILENO);
+    CHECK(quiet);
+    CHECK(shows && wipes && once);
+    return 0;
+}
+
+int main(void)
+{
+    test_reading();
+    return test_terminal();
+}

@@ -1,0 +1,408 @@
+/* The stand-in: both dialects give the engine's own greedy token, a growing prefix is not computed
+ * again, errors have the real servers' forms, and many clients at once change nothing. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/cloud.h"
+#include "net/http/http.h"
+#include "net/http/json_input.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tests/support/plain.h"
+#include "tools/stand_in/stand_in.h"
+#include "tools/stand_in/engine.h"
+
+enum { CLIENTS = 6, STEPS = 12 };
+
+static const char *model;
+static struct stand_in *server;
+
+/* What the engine itself says after ids[n], with nothing kept from before. */
+static uint32_t truth(const uint32_t *ids, size_t n)
+{
+    struct stand_in_engine *e;
+    struct stand_in_text t;
+    struct stand_in_job *j;
+    struct err err = { "" };
+    const struct stand_in_options o = { .threads = 1 };
+    int rc = stand_in_engine_open(&e, model, &o, &err);
+    if (rc)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+    const struct stand_in_wish wish = { .prompt = ids, .n = n, .max = 1, .slot = -1 };
+    CHECK(stand_in_engine_ask(e, &j, &wish, &err) == OK);
+    t = stand_in_engine_wait(j, SIZE_MAX, 60000);
+    CHECK(t.finished && t.rc == OK && t.n == 1);
+    uint32_t id = t.ids[0];
+    stand_in_engine_drop(j);
+    stand_in_engine_close(e);
+    return id;
+}
+
+static struct cloud *client(enum cloud_api api)
+{
+    const struct cloud_options o = { .url = stand_in_url(server), .api = api, .vocab = TINY_VOCAB };
+    struct cloud *c;
+    struct err err = { "" };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+static void test_dialects(void)
+{
+    static const enum cloud_api apis[] = { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP };
+    for (size_t a = 0; a < 3; a++) {
+        uint32_t ids[STEPS + 3] = { 72, 105, 33 };
+        struct err err = { "" };
+        struct cloud *c = client(apis[a]);
+        for (size_t n = 3; n < 3 + STEPS; n++) {
+            CHECK(cloud_next(c, ids, n, &ids[n], &err) == OK);
+            CHECK(ids[n] == truth(ids, n));
+        }
+        CHECK(cloud_ledger(c)->tokens == STEPS && cloud_ledger(c)->faults == 0);
+        CHECK(cloud_dialect(c) == (a == 2 ? CLOUD_LLAMACPP : CLOUD_OPENAI));
+        cloud_close(c);
+    }
+}
+
+/* One request; the parsed reply. */
+static json_t *call(const char *key, const char *path, const char *body, size_t n, long *status)
+{
+    struct http *h;
+    struct http_try *t, *ended = NULL;
+    struct err err = { "" };
+    char url[128];
+    json_t *root;
+    const struct http_options o = { .key = key, .max_reply = 1 << 20 };
+    snprintf(url, sizeof(url), "%s%s", stand_in_url(server), path);
+    CHECK(http_open(&h, &o, &err) == OK);
+    const struct http_request r = { .url = url, .body = body, .n = n };
+    CHECK(http_start(h, &t, &r, NULL, NULL, &err) == OK);
+    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
+        http_wait(h, 1000);
+    CHECK(ended == t && t->rc == OK);
+    *status = t->status;
+    CHECK(jsonin_parse(&root, t->body.p, t->body.n, &err) == OK);
+    http_release(h, t);
+    http_close(h);
+    return root;
+}
+
+static json_t *post(const char *path, const char *body, long *status)
+{
+    return call(NULL, path, body, strlen(body), status);
+}
+
+static json_int_t number(const json_t *root, const char *a, const char *b)
+{
+    const json_t *v = json_object_get(root, a);
+    v = b ? json_object_get(v, b) : v;
+    CHECK(json_is_integer(v));
+    return json_integer_value(v);
+}
+
+static void test_forms(void)
+{
+    long status;
+    json_t *r = post("/v1/completions",
+                     "{\"model\":\"x\",\"prompt\":\"Hello\",\"max_tokens\":4,\"temperature\":0,"
+                     "\"ignore_eos\":true,\"return_token_ids\":true}",
+                     &status);
+    const json_t *choice = json_array_get(json_object_get(r, "choices"), 0);
+    CHECK(status == 200 && json_is_string(json_object_get(choice, "text")));
+    CHECK(json_array_size(json_object_get(choice, "token_ids")) == 4);
+    CHECK(json_array_size(json_object_get(choice, "prompt_token_ids")) == 5);
+    CHECK(strcmp(json_string_value(json_object_get(choice, "finish_reason")), "length") == 0);
+    CHECK(number(r, "usage", "total_tokens") == 9);
+    json_decref(r);
+    r = post("/v1/completions", "{\"prompt\":[72,105],\"max_tokens\":1}", &status);
+    choice = json_array_get(json_object_get(r, "choices"), 0);
+    CHECK(status == 200 && json_is_null(json_object_get(choice, "token_ids")));
+    json_decref(r);
+    r = post("/completion", "{\"prompt\":[72,105],\"n_predict\":0,\"return_tokens\":true}",
+             &status);
+    CHECK(status == 200 && json_array_size(json_object_get(r, "tokens")) == 1);
+    CHECK(number(r, "tokens_evaluated", NULL) == 2 && number(r, "tokens_predicted", NULL) == 1);
+    CHECK(json_is_true(json_object_get(r, "stop")) && json_object_get(r, "stop_type"));
+    json_decref(r);
+    r = post("/tokenize", "{\"content\":\"Hi<|im_end|>\"}", &status);
+    const json_t *ids = json_object_get(r, "tokens");
+    CHECK(json_array_size(ids) == 3 && json_integer_value(json_array_get(ids, 2)) == TINY_IM_END);
+    json_decref(r);
+    r = post("/detokenize", "{\"tokens\":[72,105,256,255]}", &status);
+    const char *text = json_string_value(json_object_get(r, "content"));
+    CHECK(status == 200 && text && strcmp(text, "Hi<|im_end|>\xef\xbf\xbd") == 0);
+    json_decref(r);
+    r = call(NULL, "/health", NULL, 0, &status);
+    CHECK(status == 200 && strcmp(json_string_value(json_object_get(r, "status")), "ok") == 0);
+    json_decref(r);
+    r = call(NULL, "/props", NULL, 0, &status);
+    CHECK(number(r, "default_generation_settings", "n_ctx") == TINY_CONTEXT);
+    json_decref(r);
+}
+
+/* The prefix of the call before is kept; so are those of a few other texts. */
+static void test_prefixes(void)
+{
+    static const char *const grow[] = { "{\"prompt\":[1,2,3,4,5],\"n_predict\":1}",
+                                        "{\"prompt\":[90,91,92,93],\"n_predict\":1}",
+                                        "{\"prompt\":[1,2,3,4,5,6],\"n_predict\":1}",
+                                        "{\"prompt\":[90,91,92,93,94],\"n_predict\":1}",
+                                        "{\"prompt\":[1,2,3,4,5,6],\"n_predict\":1}",
+                                        "{\"prompt\":[1,2,3,4],\"n_predict\":1}" };
+    static const json_int_t kept[] = { 0, 0, 5, 4, 6, 3 };
+    for (size_t i = 0; i < sizeof(grow) / sizeof(grow[0]); i++) {
+        long status;
+        json_t *r = post("/completion", grow[i], &status);
+        CHECK(status == 200 && number(r, "timings", "cache_n") == kept[i]);
+        json_decref(r);
+    }
+}
+
+struct bad {
+    enum stand_in_server server;
+    const char *method, *path, *body;
+    int status;
+    const char *says; /* in the body */
+};
+
+#define ALL  STAND_IN_ALL
+#define VLLM STAND_IN_OPENAI
+#define SGL  STAND_IN_SGLANG
+#define LCPP STAND_IN_LLAMACPP
+
+#define C "POST", "/completion"
+#define V "POST", "/v1/completions"
+#define G "POST", "/generate"
+
+static const struct bad bads[] = {
+    { ALL, "GET", "/nope", NULL, 404, "{\"error\":{\"code\":404,\"message\":\"File Not Found\"" },
+    { VLLM, "GET", "/nope", NULL, 404, "{\"detail\":\"Not Found\"}" },
+    { SGL, "POST", "/generatee", "{}", 404, "{\"detail\":\"Not Found\"}" },
+    { LCPP, "POST", "/generate", "{}", 404, "File Not Found" },
+    { SGL, "POST", "/completion", "{}", 404, "Not Found" },
+    { VLLM, "GET", "/props", NULL, 404, "Not Found" },
+    { ALL, "GET", "/v1/completions", NULL, 405, "{\"detail\":\"Method Not Allowed\"}" },
+    { SGL, "GET", "/generate", NULL, 405, "{\"detail\":\"Method Not Allowed\"}" },
+    { SGL, "DELETE", "/generate", NULL, 405, "Method Not Allowed" },
+    { LCPP, "GET", "/completion", NULL, 404, "not_found_error" },
+    { ALL, "POST", "/health", "{}", 404, "File Not Found" },
+    { ALL, C, "{\"prompt\": [1,2,", 500, "\"server_error\"" },
+    { ALL, C, "", 500, "json.exception.parse_error.101" },
+    { ALL, C, "[]", 400, "type must be object, but is list" },
+    { ALL, C, "{}", 400, "[json.exception.out_of_range.403] key 'prompt' not found" },
+    { ALL, C, "{\"prompt\":[]}", 400, "\\\"prompt\\\" must not be empty" },
+    { ALL, C, "{\"prompt\":\"\"}", 400, "must not be empty" },
+    { ALL, C, "{\"prompt\":{\"a\":1}}", 400, "elements must be a string" },
+    { ALL, C, "{\"prompt\":[1,-5]}", 400, "Prompt contains invalid tokens" },
+    { ALL, C, "{\"prompt\":[1,272]}", 400, "Prompt contains invalid tokens" },
+    { ALL, C, "{\"prompt\":[1,2.5]}", 400, "type must be integer, but is number" },
+    { ALL, C, "{\"prompt\":[1,\"x\"]}", 400, "but is string" },
+    { ALL, C, "{\"prompt\":[1],\"temperature\":\"hot\"}", 400,
+      "{\"error\":{\"code\":400,\"message\":\"Field 'temperature': "
+      "[json.exception.type_error.302] type must be number, but is string\",\"type\":"
+      "\"invalid_request_error\"}}" },
+    { ALL, C, "{\"prompt\":[1],\"n_probs\":3}", 400, "n_probs" },
+    { ALL, C, "{\"prompt\":[1],\"stream\":3}", 400, "stream" },
+    { ALL, C, "{\"prompt\":[1],\"stop\":[\"a\"]}", 400, "stop: not served" },
+    { VLLM, V, "{\"prompt\": [1,2,", 400, "\"type\":\"Bad Request\"" },
+    { ALL, V, "{\"prompt\":[1],\"temperature\":0.7}", 400, "greedy" },
+    { ALL, V, "{\"prompt\":[1],\"n\":2}", 400, "n: " },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":0}", 400, "max_tokens" },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":256}", 400, "maximum context length is 256" },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":9223372036854775807}", 400, "context" },
+    { ALL, V, "{\"prompt\":[1],\"max_tokens\":\"1\"}", 400, "'loc': ('body', 'max_tokens')" },
+    { ALL, V, "{\"prompt\":[1],\"return_token_ids\":\"yes\"}", 400, "return_token_ids" },
+    { ALL, V, "{\"prompt\":[[1],[2]]}", 400, "one prompt" },
+    { ALL, V, "{\"prompt\":[999]}", 400, "Token id 999 is out of vocabulary" },
+    { VLLM, V, "{\"model\":\"x\\u001b\",\"prompt\":[1]}", 404,
+      "{\"error\":{\"message\":\"The model `x ` does not exist.\",\"type\":\"NotFoundError\","
+      "\"param\":\"model\",\"code\":404}}" },
+    { SGL, V, "{\"prompt\":[1],\"temperature\":0.7}", 400, "\"type\":\"BadRequestError\"" },
+    { SGL, G, "{\"input_ids\":[1,2", 400, "\"type\":\"Bad Request\",\"param\":null,\"code\":400}" },
+    { SGL, G, "{\"input_ids\":\"abc\"}", 400, "body -> input_ids" },
+    { ALL, G, "{\"input_ids\":[]}", 400,
+      "{\"error\":{\"message\":\"input_ids cannot be empty.\"}}" },
+    { ALL, G, "{\"sampling_params\":{}}", 400,
+      "{\"error\":{\"message\":\"Either text, input_ids or input_embeds should be provided.\"}}" },
+    { ALL, G, "{\"input_ids\":[272]}", 400,
+      "{\"error\":{\"message\":\"The input_ids [272] contains values greater than the vocab size "
+      "(272).\"}}" },
+    { ALL, G, "{\"input_ids\":[272],\"stream\":true}", 200,
+      "data: {\"error\":{\"message\":\"The input_ids [272] contains values greater than the vocab "
+      "size (272).\"}}\n\ndata: [DONE]\n\n" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":{\"bogus\":1}}", 500,
+      "Internal Server Error" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":{\"temperature\":1}}", 400, "greedy" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":{\"max_new_tokens\":256}}", 400,
+      "Requested token count exceeds the model's maximum context length" },
+    { ALL, G, "{\"input_ids\":[1],\"sampling_params\":7}", 400, "sampling_params" },
+    { ALL, G, "{\"input_ids\":[1],\"return_logprob\":true}", 400, "return_logprob" },
+    { ALL, "POST", "/tokenize", "{\"content\":7}", 400, "content" },
+    { VLLM, "POST", "/tokenize", "{\"content\":\"a\"}", 400, "prompt" },
+    { ALL, "POST", "/detokenize", "{\"tokens\":[99999]}", 400, "invalid tokens" },
+    { ALL, "POST", "/detokenize", "{\"tokens\":7}", 400, "tokens" },
+};
+
+static void test_errors(void)
+{
+    struct stand_in *servers[4] = { server };
+    struct err err = { "" };
+    for (unsigned i = 1; i < 4; i++) {
+        const struct stand_in_options o = { .model = model,
+                                            .threads = 1,
+                                            .server = (enum stand_in_server)i };
+        CHECK(stand_in_open(&servers[i], &o, &err) == OK);
+    }
+    for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
+        const struct bad *b = &bads[i];
+        struct plain_reply r;
+        plain_ask(stand_in_port(servers[b->server]), &r, b->method, b->path, NULL, b->body);
+        if (r.status != b->status || !strstr(r.body, b->says))
+            fprintf(stderr, "%d %s %s: %d %s\n", (int)b->server, b->path, b->body ? b->body : "",
+                    r.status, r.body);
+        CHECK(r.status == b->status && r.whole && strstr(r.body, b->says));
+        CHECK(strstr(r.head, "Accept-Encoding: gzip, deflate"));
+        CHECK(b->status != 405 || strstr(r.head, "Allow: POST"));
+        plain_free(&r);
+    }
+    for (unsigned i = 1; i < 4; i++)
+        stand_in_close(servers[i]);
+}
+
+static void test_large(void)
+{
+    long status;
+    size_t n = 5 << 20;
+    char *big = malloc(n);
+    CHECK(big);
+    memset(big, '[', n);
+    json_decref(call(NULL, "/completion", big, 1 << 20, &status));
+    CHECK(status == 500); /* deep */
+    json_decref(call(NULL, "/completion", big, n, &status));
+    CHECK(status == 413);
+    memset(big, ' ', n);
+    size_t at = (size_t)snprintf(big, n, "{\"prompt\":[1");
+    for (int i = 1; i < TINY_CONTEXT; i++)
+        at += (size_t)snprintf(big + at, n - at, ",1");
+    at += (size_t)snprintf(big + at, n - at, "]}");
+    json_t *r = call(NULL, "/completion", big, at, &status);
+    const json_t *error = json_object_get(r, "error");
+    CHECK(status == 400 && number(error, "n_prompt_tokens", NULL) == TINY_CONTEXT &&
+          number(error, "n_ctx", NULL) == TINY_CONTEXT);
+    CHECK(strcmp(json_string_value(json_object_get(error, "type")), "exceed_context_size_error") ==
+          0);
+    json_decref(r);
+    free(big);
+}
+
+struct worker {
+    pthread_t thread;
+    uint32_t ids[4 + STEPS];
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct err err = { "" };
+    struct cloud *c = client(CLOUD_OPENAI);
+    for (size_t n = 4; n < 4 + STEPS; n++)
+        CHECK(cloud_next(c, w->ids, n, &w->ids[n], &err) == OK);
+    cloud_close(c);
+    return NULL;
+}
+
+static void test_many(void)
+{
+    static struct worker workers[CLIENTS];
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        memcpy(workers[i].ids, (uint32_t[]){ 10 + i, 20, 30, i }, 4 * sizeof(uint32_t));
+        CHECK(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0);
+    }
+    for (size_t i = 0; i < CLIENTS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        for (size_t n = 4; n < 4 + STEPS; n += 5)
+            CHECK(workers[i].ids[n] == truth(workers[i].ids, n));
+    }
+}
+
+static void *late(void *arg)
+{
+    struct cloud *c = client(CLOUD_OPENAI);
+    const uint32_t ids[] = { 1, 2, 3 };
+    uint32_t id;
+    *(int *)arg = cloud_next(c, ids, 3, &id, NULL);
+    cloud_close(c);
+    return NULL;
+}
+
+/* Closing does not wait for the latency, and the reply in progress arrives all the same. */
+static void test_close(void)
+{
+    const struct timespec pause = { .tv_nsec = 300 * 1000 * 1000 };
+    const struct stand_in_options o = { .model = model, .latency_ms = 9000 };
+    struct err err = { "" };
+    pthread_t t;
+    int rc = ERR_ARG;
+    CHECK(stand_in_open(&server, &o, &err) == OK);
+    uint64_t start = os_now_ns();
+    CHECK(pthread_create(&t, NULL, late, &rc) == 0);
+    nanosleep(&pause, NULL);
+    stand_in_close(server);
+    pthread_join(t, NULL);
+    CHECK(rc == OK && os_now_ns() - start < UINT64_C(8000000000));
+}
+
+static void test_key_and_port(void)
+{
+    long status;
+    struct err err = { "" };
+    struct stand_in *second;
+    struct stand_in_options o = { .model = model, .key = "sesame" };
+    CHECK(stand_in_open(&server, &o, &err) == OK);
+    o.port = stand_in_port(server);
+    CHECK(stand_in_open(&second, &o, &err) == ERR_NET && !second && strstr(err.msg, "listen"));
+    json_decref(call(NULL, "/health", NULL, 0, &status));
+    CHECK(status == 200);
+    json_t *r = call("wrong", "/v1/models", NULL, 0, &status);
+    CHECK(status == 401 &&
+          strcmp(json_string_value(json_object_get(r, "error")), "Unauthorized") == 0);
+    json_decref(r);
+    r = call(NULL, "/props", NULL, 0, &status);
+    CHECK(status == 401 && number(r, "error", "code") == 401);
+    json_decref(r);
+    json_decref(call("sesame", "/v1/models", NULL, 0, &status));
+    CHECK(status == 200);
+    stand_in_close(server);
+    o.model = "build/no-such-model";
+    o.port = 0;
+    CHECK(stand_in_open(&server, &o, &err) == ERR_IO && !server);
+    o.host = "not an address";
+    CHECK(stand_in_open(&server, &o, &err) == ERR_ARG && !server);
+}
+
+int main(void)
+{
+    model = tiny_make();
+    const struct stand_in_options o = { .model = model };
+    struct err err = { "" };
+    int rc = stand_in_open(&server, &o, &err);
+    if (rc)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+    test_prefixes();
+    test_dialects();
+    test_forms();
+    test_errors();
+    test_large();
+    test_many();
+    stand_in_close(server);
+    test_close();
+    test_key_and_port();
+    tiny_remove();
+    return 0;
+}

@@ -1,0 +1,360 @@
+/* The stand-in's faults and network: each fault does what its row says, in each dialect, whole and
+ * streamed; what is drawn depends on seed, prefix and attempt, not on the order of requests. */
+#include <jansson.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "tests/support/plain.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/stand_in/stand_in.h"
+#include "tools/stand_in/chance.h"
+
+enum { QUIET_MS = 80, PATIENCE_MS = 300, PREFIXES = 24, ATTEMPTS = 3, THREADS = 6 };
+
+static const char *model;
+static int ending; /* a first token after which the text ends within 8 tokens */
+
+struct form {
+    const char *path, *body; /* a format: first token, stream */
+};
+
+static const struct form forms[] = {
+    { "/v1/completions", "{\"prompt\":[%d],\"max_tokens\":8,\"temperature\":0,\"return_token_ids\":"
+                         "true,\"stream\":%s}" },
+    { "/generate", "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8,\"temperature\":"
+                   "0},\"stream\":%s}" },
+    { "/completion", "{\"prompt\":[%d],\"n_predict\":8,\"temperature\":0,\"return_tokens\":true,"
+                     "\"stream\":%s}" },
+};
+
+static struct stand_in *serve(const struct stand_in_options *more, const char *fault)
+{
+    struct stand_in_options o = *more;
+    struct stand_in *s;
+    struct err err = { "" };
+    o.model = model;
+    o.threads = 1;
+    CHECK(!fault || stand_in_fault_add(&o.faults, fault, &err) == OK);
+    CHECK(stand_in_open(&s, &o, &err) == OK);
+    return s;
+}
+
+static void ask(const struct stand_in *s, const struct form *f, int first, bool stream, unsigned ms,
+                struct plain_reply *r)
+{
+    char body[256];
+    int fd = plain_open(stand_in_port(s));
+    snprintf(body, sizeof(body), f->body, first, stream ? "true" : "false");
+    plain_put(fd, "POST", f->path, NULL, body, strlen(body));
+    plain_get(fd, r, ms);
+    close(fd);
+}
+
+static void find_ending(const struct stand_in *s)
+{
+    for (ending = 0; ending < 256; ending++) {
+        struct plain_reply r;
+        ask(s, &forms[1], ending, false, 30000, &r);
+        bool stop = strstr(r.body, "\"type\":\"stop\"") != NULL;
+        plain_free(&r);
+        if (stop)
+            return;
+    }
+    CHECK(ending < 256); /* some prefix ends */
+}
+
+/* Leaves out what differs from call to call. */
+static void scrub(json_t *v)
+{
+    static const char *const names[] = { "id",
+                                         "created",
+                                         "e2e_latency",
+                                         "timings",
+                                         "cached_tokens",
+                                         "prompt_tokens_details",
+                                         "tokens_cached",
+                                         "id_slot" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        json_object_del(v, names[i]);
+        json_object_del(json_object_get(v, "meta_info"), names[i]);
+        json_object_del(json_object_get(v, "usage"), names[i]);
+    }
+}
+
+static json_t *understood(const struct plain_reply *r)
+{
+    json_t *root = json_loadb(r->body, r->n, 0, NULL);
+    scrub(root);
+    return root;
+}
+
+/* Edited JSON is other JSON, edited text none at all (but for these), and everything else is as it
+ * would be without. */
+static void check_edit(const struct stand_in_fault *f, const struct plain_reply *r,
+                       const json_t *clean)
+{
+    json_t *got = understood(r);
+    bool none = f->text && strcmp(f->name, "twice") != 0;
+    bool right = (got == NULL) == none && (f->text || json_equal(got, clean) == (f->json == NULL));
+    if (!right)
+        fprintf(stderr, "%s: %s\n", f->name, r->body);
+    CHECK(right);
+    CHECK(!f->type || strstr(r->head, f->type));
+    CHECK(!f->header || strstr(r->head, f->header));
+    json_decref(got);
+}
+
+static void check_way(const struct stand_in_fault *f, const struct plain_reply *r)
+{
+    switch (f->way) {
+    case WAY_CLOSE:
+    case WAY_RESET:
+    case WAY_SILENT:
+    case WAY_LATE:
+        CHECK(r->status == 0 && r->n == 0);
+        return;
+    case WAY_CUT:
+    case WAY_STALL:
+    case WAY_SLOW:
+        CHECK(r->status == 200 && !r->whole && r->n);
+        return;
+    case WAY_HUGE:
+        CHECK(r->whole && r->n > 100 << 20);
+        return;
+    case WAY_BYTES:
+        CHECK(r->whole && r->chunks == r->n && r->n);
+        return;
+    case WAY_WHOLE:
+        if (!r->whole || r->status != (f->status ? (int)f->status : 200))
+            fprintf(stderr, "%s: %d %.400s\n", f->name, r->status, r->head);
+        CHECK(r->whole && r->status == (f->status ? (int)f->status : 200));
+        CHECK(!f->no_length || r->chunks);
+        return;
+    }
+}
+
+static void check_stream(const struct stand_in_fault *f, const struct form *form,
+                         const struct plain_reply *r)
+{
+    bool llama = strcmp(form->path, "/completion") == 0;
+    if (f->status || f->way)
+        return;
+    CHECK(r->status == 200 && r->whole && strstr(r->body, "data: "));
+    bool done = strstr(r->body, llama ? "\"stop\":true" : "data: [DONE]\n\n") != NULL;
+    bool edited = f->text != NULL; /* may hold a NUL */
+    CHECK(edited || done == (f->events != EVENTS_NO_DONE && f->events != EVENTS_ERROR));
+    CHECK(f->events != EVENTS_COMMENTS || strstr(r->body, ": ping\r\n\r\ndata: "));
+    CHECK(f->events != EVENTS_ERROR || strstr(r->body, "error"));
+}
+
+static void test_fault(const struct stand_in_fault *f, json_t *const *clean)
+{
+    const struct stand_in_options o = { .seed = 1 };
+    struct stand_in *s = serve(&o, f->name);
+    unsigned patience = f->way == WAY_SILENT || f->way == WAY_LATE  ? QUIET_MS
+                        : f->way == WAY_STALL || f->way == WAY_SLOW ? PATIENCE_MS
+                                                                    : 30000;
+    for (size_t i = 0; i < 3; i++)
+        for (int stream = 0; stream < 2; stream++) {
+            struct plain_reply r;
+            if (f->way == WAY_HUGE && (i || stream))
+                continue; /* 100 MB once */
+            ask(s, &forms[i], ending, stream, patience, &r);
+            check_way(f, &r);
+            if (stream)
+                check_stream(f, &forms[i], &r);
+            else if (!f->status && !f->way)
+                check_edit(f, &r, clean[i]);
+            plain_free(&r);
+        }
+    /* Nothing else is touched. */
+    struct plain_reply r;
+    plain_ask(stand_in_port(s), &r, "GET", "/health", NULL, NULL);
+    CHECK(r.status == 200 && r.whole);
+    plain_free(&r);
+    stand_in_close(s);
+}
+
+static void test_faults(void)
+{
+    const struct stand_in_options o = { .seed = 1 };
+    struct stand_in *s = serve(&o, NULL);
+    json_t *clean[3];
+    find_ending(s);
+    for (size_t i = 0; i < 3; i++) {
+        struct plain_reply r;
+        ask(s, &forms[i], ending, false, 30000, &r);
+        clean[i] = understood(&r);
+        CHECK(clean[i]);
+        plain_free(&r);
+    }
+    stand_in_close(s);
+    for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
+        test_fault(f, clean);
+    for (size_t i = 0; i < 3; i++)
+        json_decref(clean[i]);
+}
+
+/* What became of each asking. */
+struct outcomes {
+    const struct stand_in *s;
+    size_t first; /* prefix; every THREADS-th is asked */
+    bool backwards;
+    int status[PREFIXES][ATTEMPTS];
+};
+
+static void *ask_all(void *arg)
+{
+    struct outcomes *o = arg;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++)
+        for (size_t k = o->first; k < PREFIXES; k += o->backwards ? THREADS : 1) {
+            struct plain_reply r;
+            size_t p = o->backwards ? PREFIXES - 1 - k : k;
+            ask(o->s, &forms[p % 3], (int)p, false, 30000, &r);
+            o->status[p][attempt] = r.whole ? r.status : -1;
+            plain_free(&r);
+        }
+    return NULL;
+}
+
+static void one_by_one(struct outcomes *o, uint64_t seed)
+{
+    struct stand_in_options options = { .seed = seed };
+    struct err err;
+    CHECK(stand_in_fault_add(&options.faults, "500:0.2", &err) == OK);
+    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", &err) == OK);
+    struct stand_in *s = serve(&options, "429:0.25");
+    *o = (struct outcomes){ .s = s };
+    ask_all(o);
+    stand_in_close(s);
+}
+
+static void test_order(void)
+{
+    static struct outcomes alone, other, parts[THREADS];
+    pthread_t threads[THREADS];
+    size_t counts[4] = { 0 };
+    struct stand_in_options options = { .seed = 5, .jitter_ms = 3, .latency_ms = 3 };
+    struct err err;
+    one_by_one(&alone, 5);
+    one_by_one(&other, 6);
+    CHECK(memcmp(alone.status, other.status, sizeof(alone.status)) != 0);
+    CHECK(stand_in_fault_add(&options.faults, "500:0.2", &err) == OK);
+    CHECK(stand_in_fault_add(&options.faults, "cut:0.2", &err) == OK);
+    struct stand_in *s = serve(&options, "429:0.25");
+    for (size_t i = 0; i < THREADS; i++) {
+        parts[i] = (struct outcomes){ .s = s, .first = i, .backwards = true };
+        CHECK(pthread_create(&threads[i], NULL, ask_all, &parts[i]) == 0);
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    stand_in_close(s);
+    for (size_t p = 0; p < PREFIXES; p++)
+        for (int a = 0; a < ATTEMPTS; a++) {
+            int status = alone.status[p][a];
+            CHECK(parts[(PREFIXES - 1 - p) % THREADS].status[p][a] == status);
+            counts[status == 200 ? 0 : status == 500 ? 1 : status == 429 ? 2 : 3]++;
+        }
+    for (size_t i = 0; i < 4; i++) /* 72 draws: each kind is there, and most are fine */
+        CHECK(counts[i] >= 4 && counts[0] > 20);
+}
+
+static void test_specs(void)
+{
+    static const char *const bad[] = { "",      "nope",    "500:", "500:0", "500:1.5",
+                                       "500:x", "500:nan", "5000", ":1" };
+    struct stand_in_faults f = { 0 };
+    struct err err = { "" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK(stand_in_fault_add(&f, bad[i], &err) == ERR_ARG && f.n == 0);
+    CHECK(stand_in_fault_add(&f, "bad-jsom", &err) == ERR_ARG && strstr(err.msg, "bad-json"));
+    for (size_t i = 0; i < STAND_IN_FAULTS; i++)
+        CHECK(stand_in_fault_add(&f, "503:0.5", &err) == OK);
+    CHECK(stand_in_fault_add(&f, "503:0.5", &err) == ERR_ARG);
+}
+
+/* The same way for the same question, in whatever order questions come. */
+static void test_draws(void)
+{
+    const uint32_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
+    const struct stand_in_net net = { .latency_ms = 100, .jitter_ms = 30 };
+    struct stand_in_draw *d = stand_in_draw_open(7);
+    CHECK(d);
+    uint64_t a1 = stand_in_draw_key(d, a, 3), a2 = stand_in_draw_key(d, a, 3);
+    uint64_t b1 = stand_in_draw_key(d, b, 3);
+    stand_in_draw_close(d);
+    d = stand_in_draw_open(7);
+    CHECK(d && stand_in_draw_key(d, b, 3) == b1 && stand_in_draw_key(d, a, 3) == a1 &&
+          stand_in_draw_key(d, a, 3) == a2);
+    CHECK(a1 != a2 && a1 != b1);
+    uint64_t sum = 0, low = UINT64_MAX, high = 0;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t way = stand_in_draw_way(&net, stand_in_draw_key(d, a, 3), 500, 500);
+        sum += way;
+        low = way < low ? way : low;
+        high = way > high ? way : high;
+    }
+    CHECK(low >= 70000000 && low < 72000000 && high <= 130000000 && high > 128000000);
+    CHECK(sum / 1000 > 98000000 && sum / 1000 < 102000000);
+    /* Two packets, each lost by 10 %: 300 ms more for each, 600 for the second time, ... */
+    const struct stand_in_net lossy = { .latency_ms = 100, .loss = 0.1 };
+    size_t lost = 0;
+    for (int i = 0; i < 2000; i++) {
+        uint64_t way = stand_in_draw_way(&lossy, stand_in_draw_key(d, b, 3), 500, 500);
+        CHECK((way - 100000000) % 300000000 == 0);
+        lost += way > 100000000;
+    }
+    CHECK(lost > 320 && lost < 440); /* 19 % */
+    stand_in_draw_close(d);
+    d = stand_in_draw_open(8);
+    CHECK(d && stand_in_draw_key(d, a, 3) != a1);
+    stand_in_draw_close(d);
+}
+
+static double seconds(uint64_t start)
+{
+    return (double)(os_now_ns() - start) / 1e9;
+}
+
+/* 20,000 bytes a second, up or down. */
+static void test_bandwidth(void)
+{
+    struct plain_reply r;
+    static char body[8192];
+    const struct stand_in_options slow_down = { .down = 20000 }, slow_up = { .up = 20000 };
+    struct stand_in *s = serve(&slow_down, NULL);
+    uint64_t start = os_now_ns();
+    plain_ask(stand_in_port(s), &r, "POST", "/completion", NULL,
+              "{\"prompt\":[1],\"n_predict\":200,\"ignore_eos\":true,\"stream\":true}");
+    double took = seconds(start), least = (double)r.n / 20000;
+    CHECK(r.whole && r.n > 15000 && took >= least * 0.95 && took < least + 2);
+    plain_free(&r);
+    stand_in_close(s);
+    s = serve(&slow_up, NULL);
+    memset(body, ' ', sizeof(body) - 1);
+    memcpy(body, "{\"prompt\":[1],\"n_predict\":1", 27);
+    body[sizeof(body) - 2] = '}';
+    start = os_now_ns();
+    plain_ask(stand_in_port(s), &r, "POST", "/completion", NULL, body);
+    took = seconds(start);
+    CHECK(r.whole && r.status == 200 && took >= 0.38 && took < 2.5);
+    plain_free(&r);
+    stand_in_close(s);
+}
+
+int main(void)
+{
+    model = tiny_make();
+    test_specs();
+    test_draws();
+    test_bandwidth();
+    test_order();
+    test_faults();
+    tiny_remove();
+    return 0;
+}

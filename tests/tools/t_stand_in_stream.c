@@ -1,0 +1,401 @@
+/* The stand-in's streams bring the tokens and the text of the whole answer, event by event, in each
+ * dialect's form; and its replies and errors have the shape of recorded exchanges with real
+ * servers. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/plain.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { TOKENS = 24 };
+
+static struct stand_in *servers[4]; /* by enum stand_in_server */
+
+struct dialect {
+    enum stand_in_server server;
+    const char *path, *body; /* a format: stream, ignore_eos */
+    const char *text, *ids;
+    bool in_choice, cumulative, done;
+};
+
+static const struct dialect dialects[] = {
+    { STAND_IN_OPENAI, "/v1/completions",
+      "{\"prompt\":[72,200,33],\"max_tokens\":24,\"temperature\":0,\"return_token_ids\":true,"
+      "\"stream\":%s,\"ignore_eos\":%s}",
+      "text", "token_ids", true, false, true },
+    { STAND_IN_SGLANG, "/generate",
+      "{\"input_ids\":[72,200,33],\"sampling_params\":{\"max_new_tokens\":24,\"temperature\":0,"
+      "\"ignore_eos\":%2$s},\"stream\":%1$s}",
+      "text", "output_ids", false, true, true },
+    { STAND_IN_LLAMACPP, "/completion",
+      "{\"prompt\":[72,200,33],\"n_predict\":24,\"temperature\":0,\"return_tokens\":true,"
+      "\"stream\":%s,\"ignore_eos\":%s}",
+      "content", "tokens", false, false, false },
+};
+
+static void ask(enum stand_in_server server, const char *path, const char *body,
+                struct plain_reply *r)
+{
+    plain_ask(stand_in_port(servers[server]), r, "POST", path, NULL, body);
+    CHECK(r->whole);
+}
+
+static json_t *parse(const char *text, size_t n)
+{
+    json_t *root = json_loadb(text, n, 0, NULL);
+    CHECK(root);
+    return root;
+}
+
+/* Where text and ids are. */
+static const json_t *part(const struct dialect *d, const json_t *root)
+{
+    return d->in_choice ? json_array_get(json_object_get(root, "choices"), 0) : root;
+}
+
+struct told {
+    json_t *ids;
+    char text[4096];
+    size_t events;
+    bool done;
+};
+
+static void hear(const struct dialect *d, struct told *t, const json_t *event)
+{
+    const json_t *at = part(d, event), *ids = json_object_get(at, d->ids);
+    const char *text = json_string_value(json_object_get(at, d->text));
+    CHECK(text && json_is_array(ids));
+    if (d->cumulative) {
+        CHECK(strncmp(text, t->text, strlen(t->text)) == 0);
+        CHECK(json_array_size(ids) == t->events + 1);
+        json_array_clear(t->ids);
+        t->text[0] = 0;
+    }
+    json_array_extend(t->ids, (json_t *)(uintptr_t)ids);
+    CHECK(strlen(t->text) + strlen(text) < sizeof(t->text));
+    strncat(t->text, text, sizeof(t->text) - strlen(t->text) - 1);
+    t->events++;
+}
+
+static struct told listen_to(const struct dialect *d, char *body)
+{
+    struct told t = { .ids = json_array() };
+    for (char *p = body, *end; *p; p = end + 2) {
+        end = strstr(p, "\n\n");
+        CHECK(end && strncmp(p, "data: ", 6) == 0 && !t.done);
+        p += 6;
+        if (strncmp(p, "[DONE]", 6) == 0) {
+            t.done = true;
+            continue;
+        }
+        json_t *event = parse(p, (size_t)(end - p));
+        hear(d, &t, event);
+        json_decref(event);
+    }
+    return t;
+}
+
+static void test_streams(bool go_on)
+{
+    for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
+        const struct dialect *d = &dialects[i];
+        struct plain_reply r;
+        char body[512];
+        const char *eos = go_on ? "true" : "false";
+        snprintf(body, sizeof(body), d->body, "false", eos);
+        ask(d->server, d->path, body, &r);
+        CHECK(r.status == 200 && r.n && strstr(r.head, "application/json"));
+        json_t *whole = parse(r.body, r.n);
+        plain_free(&r);
+        snprintf(body, sizeof(body), d->body, "true", eos);
+        ask(d->server, d->path, body, &r);
+        CHECK(r.status == 200 && r.chunks && strstr(r.head, "Content-Type: text/event-stream"));
+        struct told t = listen_to(d, r.body);
+        const json_t *ids = json_object_get(part(d, whole), d->ids);
+        const char *text = json_string_value(json_object_get(part(d, whole), d->text));
+        CHECK(!go_on || json_array_size(ids) == TOKENS);
+        CHECK(json_equal(t.ids, ids) && text && strcmp(t.text, text) == 0);
+        CHECK(t.done == d->done && t.events == json_array_size(ids) + !d->done);
+        CHECK(r.chunks >= json_array_size(ids));
+        json_decref(t.ids);
+        json_decref(whole);
+        plain_free(&r);
+    }
+}
+
+/* Events that hold only the number of tokens. */
+static void test_usage(void)
+{
+    struct plain_reply r;
+    ask(STAND_IN_OPENAI, "/v1/completions",
+        "{\"prompt\":[1,2],\"max_tokens\":2,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
+        "\"stream_options\":{\"include_usage\":true},\"return_token_ids\":true}",
+        &r);
+    CHECK(strstr(r.body, "\"prompt_token_ids\":[1,2]") && strstr(r.body, "\"choices\":[],\"usage\":"
+                                                                         "{\"prompt_tokens\":2,"
+                                                                         "\"total_tokens\":4"));
+    CHECK(strstr(strstr(r.body, "prompt_token_ids") + 1, "\"prompt_token_ids\":null"));
+    plain_free(&r);
+}
+
+/* The reader's end-of-text is reached by some prefix: its form. */
+static void test_end(void)
+{
+    for (int first = 0;; first++) {
+        CHECK(first < 256);
+        struct plain_reply r;
+        char body[256];
+        snprintf(body, sizeof(body),
+                 "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8}}", first);
+        ask(STAND_IN_SGLANG, "/generate", body, &r);
+        bool ended = strstr(r.body, "\"finish_reason\":{\"type\":\"stop\",\"matched\":25") != NULL;
+        CHECK(ended || strstr(r.body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
+        plain_free(&r);
+        if (!ended)
+            continue;
+        snprintf(body, sizeof(body), "{\"prompt\":[%d],\"max_tokens\":8,\"return_token_ids\":true}",
+                 first);
+        ask(STAND_IN_OPENAI, "/v1/completions", body, &r);
+        CHECK(strstr(r.body, "\"finish_reason\":\"stop\"") && strstr(r.body, "25"));
+        plain_free(&r);
+        snprintf(body, sizeof(body), "{\"prompt\":[%d],\"n_predict\":8}", first);
+        ask(STAND_IN_LLAMACPP, "/completion", body, &r);
+        CHECK(strstr(r.body, "\"stop_type\":\"eos\""));
+        plain_free(&r);
+        return;
+    }
+}
+
+/* What each server is told apart by. */
+static void test_probes(void)
+{
+    static const char *const owners[] = { "\"mizzle\"", "\"vllm\"", "\"sglang\"", "\"llamacpp\"" };
+    static const struct {
+        const char *path;
+        int status[4];
+    } paths[] = {
+        { "/health", { 200, 200, 200, 200 } },      { "/props", { 200, 404, 404, 200 } },
+        { "/slots", { 200, 404, 404, 200 } },       { "/model_info", { 200, 404, 200, 404 } },
+        { "/server_info", { 200, 404, 200, 404 } }, { "/version", { 200, 200, 404, 404 } },
+        { "/v1/models", { 200, 200, 200, 200 } },
+    };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        for (unsigned s = 0; s < 4; s++) {
+            struct plain_reply r;
+            plain_ask(stand_in_port(servers[s]), &r, "GET", paths[i].path, NULL, NULL);
+            CHECK(r.status == paths[i].status[s] && r.whole);
+            CHECK(strcmp(paths[i].path, "/v1/models") != 0 || strstr(r.body, owners[s]));
+            CHECK(strcmp(paths[i].path, "/health") != 0 || (r.n == 0) == (s == 1 || s == 2));
+            plain_free(&r);
+        }
+    struct plain_reply r;
+    ask(STAND_IN_OPENAI, "/tokenize", "{\"prompt\":\"Hi<|im_end|>\"}", &r);
+    CHECK(strcmp(r.body, "{\"count\":3,\"max_model_len\":256,\"tokens\":[72,105,256],\"token_strs\""
+                         ":null}") == 0);
+    plain_free(&r);
+    ask(STAND_IN_OPENAI, "/detokenize", "{\"tokens\":[72,105]}", &r);
+    CHECK(strcmp(r.body, "{\"prompt\":\"Hi\"}") == 0);
+    plain_free(&r);
+    ask(STAND_IN_SGLANG, "/v1/completions",
+        "{\"prompt\":[1,2],\"max_tokens\":1,\"temperature\":0,\"return_token_ids\":true}", &r);
+    CHECK(r.status == 200 && !strstr(r.body, "token_ids") && strstr(r.body, "matched_stop"));
+    plain_free(&r);
+}
+
+static const char *data_dir(void)
+{
+    const char *dir = getenv("MIZZLE_TESTDATA");
+    return dir ? dir : "../shared/data";
+}
+
+/* A recorded file; NULL where there is none. */
+static char *load(const char *folder, const char *name, const char *kind)
+{
+    static char text[1 << 16];
+    char path[512];
+    snprintf(path, sizeof(path), "%s/http/%s/%s.%s", data_dir(), folder, name, kind);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return NULL;
+    size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = 0;
+    char *copy = strdup(text);
+    CHECK(copy);
+    return copy;
+}
+
+/* Recorded ids belong to a vocabulary of 151,936; ours are below 256. */
+static void shrink(json_t *v)
+{
+    size_t i;
+    json_t *e;
+    json_array_foreach(v, i, e)
+    {
+        if (json_is_integer(e) && json_integer_value(e) < 151936)
+            json_array_set_new(v, i, json_integer(json_integer_value(e) % 250));
+    }
+}
+
+/* All that we say, the real server says too, and of the same type. */
+static bool alike(const json_t *ours, const json_t *theirs, const char *where)
+{
+    const char *key;
+    json_t *v;
+    if (json_is_null(ours) || json_is_null(theirs))
+        return true;
+    bool same = json_typeof(ours) == json_typeof(theirs) ||
+                (json_is_number(ours) && json_is_number(theirs)) ||
+                (json_is_boolean(ours) && json_is_boolean(theirs));
+    if (!same)
+        fprintf(stderr, "%s: another type\n", where);
+    json_object_foreach((json_t *)(uintptr_t)ours, key, v)
+    {
+        const json_t *other = json_object_get(theirs, key);
+        if (!other)
+            fprintf(stderr, "%s.%s: not in the recording\n", where, key);
+        same = same && other && alike(v, other, key);
+    }
+    if (json_array_size(ours) && json_array_size(theirs) && json_is_object(json_array_get(ours, 0)))
+        same = same && alike(json_array_get(ours, 0), json_array_get(theirs, 0), where);
+    return same;
+}
+
+struct recorded {
+    enum stand_in_server server;
+    const char *folder, *name;
+    bool exact; /* the body is the same, byte by byte */
+};
+
+#define NEW  STAND_IN_LLAMACPP, "llama_server_2026-08/qwen_random"
+#define WIRE STAND_IN_SGLANG, "sglang_wire_sim/wire"
+
+static const struct recorded recordings[] = {
+    { NEW, "completion_ids_1", false },
+    { NEW, "completion_append_cached", false },
+    { NEW, "completion_n_predict_0", false },
+    { NEW, "completion_no_return_tokens", false },
+    { NEW, "completion_unknown_field", false },
+    { NEW, "completion_stream", false },
+    { NEW, "completion_bad_temperature", true },
+    { NEW, "err_404", false },
+    { NEW, "err_405", false },
+    { NEW, "err_bad_json", false },
+    { NEW, "err_empty_body", false },
+    { NEW, "err_empty_prompt", true },
+    { NEW, "err_no_prompt", true },
+    { NEW, "err_prompt_type", false },
+    { NEW, "err_token_negative", true },
+    { NEW, "err_token_out_of_vocab", true },
+    { NEW, "err_too_long", false },
+    { NEW, "health", true },
+    { NEW, "models", false },
+    { NEW, "tokenize", false },
+    { NEW, "detokenize", false },
+    { STAND_IN_LLAMACPP, "llama_server_2025-02/stories260K", "slots", false },
+    { WIRE, "generate_stream", false },
+    { WIRE, "err_404", true },
+    { WIRE, "err_405", true },
+    { WIRE, "err_bad_json", false },
+    { WIRE, "err_bad_type", false },
+    { WIRE, "err_empty_ids", true },
+    { WIRE, "err_no_input", true },
+    { WIRE, "err_out_of_vocab", false },
+    { WIRE, "err_unknown_sampling_key", true },
+    { WIRE, "health", true },
+};
+
+static char *body_of(char *message)
+{
+    char *p = strstr(message, "\r\n\r\n");
+    CHECK(p);
+    return p + 4;
+}
+
+/* The recorded request's body with ids that we have; malloc'ed, or NULL where there is none. */
+static char *fitted(const char *body)
+{
+    json_t *root = json_loads(body, 0, NULL);
+    if (!root)
+        return strdup(body);
+    shrink(json_object_get(root, "prompt"));
+    shrink(json_object_get(root, "input_ids"));
+    shrink(json_object_get(root, "tokens"));
+    char *text = json_dumps(root, JSON_COMPACT);
+    json_decref(root);
+    return text;
+}
+
+/* The first JSON document of a body: of an event stream, its first event's. */
+static json_t *document(const char *body)
+{
+    if (strncmp(body, "data: ", 6) == 0)
+        body += 6;
+    return json_loads(body, JSON_DISABLE_EOF_CHECK, NULL);
+}
+
+static bool replay(const struct recorded *rec)
+{
+    char *request = load(rec->folder, rec->name, "request");
+    char *response = load(rec->folder, rec->name, "response");
+    if (!request || !response) {
+        free(request);
+        free(response);
+        return false;
+    }
+    char method[8], path[64];
+    CHECK(sscanf(request, "%7s %63s", method, path) == 2);
+    char *sent = fitted(body_of(request)), *theirs = body_of(response);
+    struct plain_reply r;
+    plain_ask(stand_in_port(servers[rec->server]), &r, method, path, NULL,
+              strcmp(method, "GET") == 0 ? NULL : sent);
+    int status = (int)strtol(response + 9, NULL, 10);
+    if (strstr(response, "Transfer-Encoding: chunked"))
+        theirs = strchr(theirs, '\n') + 1;
+    json_t *a = document(r.body), *b = document(theirs);
+    bool same = rec->exact ? strncmp(theirs, r.body, r.n) == 0 && strlen(theirs) - r.n <= 2
+                           : a && b && alike(a, b, rec->name);
+    if (r.status != status || !same)
+        fprintf(stderr, "%s: %d %s\nnot %d %s\n", rec->name, r.status, r.body, status, theirs);
+    CHECK(r.status == status && r.whole && same);
+    CHECK(!strstr(response, "text/event-stream") || strstr(r.head, "text/event-stream"));
+    CHECK(!strstr(response, "text/plain") || strstr(r.head, "text/plain"));
+    json_decref(a);
+    json_decref(b);
+    plain_free(&r);
+    free(sent);
+    free(request);
+    free(response);
+    return true;
+}
+
+int main(void)
+{
+    const char *model = tiny_make();
+    struct err err = { "" };
+    for (unsigned i = 0; i < 4; i++) {
+        const struct stand_in_options o = { .model = model,
+                                            .threads = 1,
+                                            .server = (enum stand_in_server)i };
+        CHECK(stand_in_open(&servers[i], &o, &err) == OK);
+    }
+    test_streams(true);
+    test_streams(false);
+    test_usage();
+    test_end();
+    test_probes();
+    size_t missing = 0;
+    for (size_t i = 0; i < sizeof(recordings) / sizeof(recordings[0]); i++)
+        missing += !replay(&recordings[i]);
+    for (unsigned i = 0; i < 4; i++)
+        stand_in_close(servers[i]);
+    tiny_remove();
+    if (!missing)
+        return 0;
+    printf("SKIP: %zu recorded exchanges are not in %s/http\n", missing, data_dir());
+    return 77;
+}

@@ -1,0 +1,151 @@
+/* Reading a question and saying its answer while the n-th allocation fails, jansson's included, for
+ * every n: an error or no answer, no crash, no leak. All dialects, errors, edits of faults. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/stand_in/stand_in.h"
+#include "tools/stand_in/paths.h"
+#include "tools/stand_in/engine.h"
+#include "tools/stand_in/fault.h"
+#include "tools/stand_in/reply.h"
+
+static struct stand_in_engine *engine;
+static const uint32_t answer[] = { 72, 0xe4, TINY_IM_END };
+static const uint64_t at[] = { 1, 2, 3 };
+
+static const struct question {
+    enum stand_in_server server;
+    enum stand_in_form form;
+    const char *body;
+} questions[] = {
+    { STAND_IN_OPENAI, FORM_VLLM,
+      "{\"prompt\":[1,2,3],\"max_tokens\":3,\"return_token_ids\":true,\"stream_options\":"
+      "{\"include_usage\":true}}" },
+    { STAND_IN_SGLANG, FORM_TEXT, "{\"prompt\":\"Hello\",\"max_tokens\":3}" },
+    { STAND_IN_SGLANG, FORM_GENERATE,
+      "{\"input_ids\":[1,2,3],\"rid\":\"r\",\"sampling_params\":{\"max_new_tokens\":3}}" },
+    { STAND_IN_LLAMACPP, FORM_COMPLETION,
+      "{\"prompt\":[1,2,3],\"n_predict\":3,\"return_tokens\":true}" },
+    { STAND_IN_OPENAI, FORM_VLLM, "{\"prompt\":[1,2,999]}" },
+    { STAND_IN_SGLANG, FORM_GENERATE, "{\"input_ids\":[1,2,999]}" },
+    { STAND_IN_LLAMACPP, FORM_COMPLETION, "{\"prompt\":[1,2,999]}" },
+};
+
+static void print(json_t *json, const struct stand_in_fault *f)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    struct buf out = { 0 };
+    if (text && buf_str(&out, text) && f && f->text && f->name[0] != 'g') /* bombs are slow */
+        f->text(&out);
+    buf_free(&out);
+    free(text);
+    json_decref(json);
+}
+
+static void tell(const struct stand_in_ask *ask, const struct stand_in_fault *f)
+{
+    const struct stand_in_text t = {
+        .ids = answer, .at = at, .n = 3, .finished = true, .ended = true
+    };
+    const struct stand_in_case c = { .ask = ask, .vocab = TINY_VOCAB, .other = 5 };
+    struct stand_in_say say;
+    stand_in_say_begin(&say, engine, ask, "tiny", 1, 1);
+    json_t *json = stand_in_say_all(&say, &t);
+    if (json && f && f->json)
+        f->json(&json, &c);
+    print(json, f);
+    stand_in_say_end(&say);
+    stand_in_say_begin(&say, engine, ask, "tiny", 1, 1);
+    for (size_t i = 0; i < t.n; i++)
+        print(stand_in_say_event(&say, &t, i, i + 1 == t.n), NULL);
+    print(stand_in_say_closing(&say, &t), NULL);
+    stand_in_say_end(&say);
+}
+
+/* Everything that one request does; json: its body. */
+static void exchange(const struct question *q, const json_t *json, const struct stand_in_fault *f)
+{
+    struct stand_in_ask ask;
+    struct stand_in_no no;
+    if (stand_in_ask_read(&ask, engine, q->server, q->form, NULL, json, &no) == WRONG_NOTHING)
+        tell(&ask, f);
+    else
+        print(stand_in_error_answer(q->server, "/v1/x", &no).json, NULL);
+    free(ask.ids);
+}
+
+static void torture(const struct question *q, const struct stand_in_fault *f)
+{
+    json_t *json = json_loads(q->body, 0, NULL);
+    CHECK(json);
+    long n = 1;
+    do {
+        torture_begin(n++);
+        exchange(q, json, f);
+        CHECK(torture_live() == 0);
+    } while (torture_end());
+    CHECK(n > 5);
+    json_decref(json);
+}
+
+static void test_paths(void)
+{
+    static const char *const paths[] = { "/v1/models",  "/props",       "/slots",
+                                         "/model_info", "/server_info", "/version" };
+    const struct stand_in_api a = { .engine = engine, .name = "tiny", .created = 1 };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        long n = 1;
+        do {
+            enum stand_in_server server;
+            struct stand_in_no no;
+            json_t *reply = NULL;
+            const struct stand_in_route *r = stand_in_api_find(&a, "GET", paths[i], &server, &no);
+            CHECK(r && r->answer);
+            torture_begin(n++);
+            r->answer(&a, NULL, &reply, &no);
+            json_decref(reply);
+            CHECK(torture_live() == 0);
+        } while (torture_end());
+        CHECK(n > 2);
+    }
+}
+
+/* The engine's own question. */
+static void test_engine(void)
+{
+    const uint32_t prompt[] = { 1, 2, 3 };
+    const struct stand_in_wish wish = { .prompt = prompt, .n = 3, .max = 2, .slot = -1 };
+    for (long n = 1; n <= 2; n++) {
+        struct stand_in_job *j;
+        struct err err = { "" };
+        torture_begin(n);
+        CHECK(stand_in_engine_ask(engine, &j, &wish, &err) == ERR_NOMEM && !j);
+        CHECK(torture_end() && torture_live() == 0);
+    }
+}
+
+int main(void)
+{
+    const char *model = tiny_make();
+    const struct stand_in_options o = { .model = model, .threads = 1 };
+    struct err err = { "" };
+    json_set_alloc_funcs(malloc, free);
+    json_object_seed(1);
+    CHECK(stand_in_engine_open(&engine, model, &o, &err) == OK);
+    for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++)
+        torture(&questions[i], NULL);
+    for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
+        for (size_t i = 0; i < 4 && (f->json || f->text); i++)
+            torture(&questions[i], f);
+    test_paths();
+    test_engine();
+    stand_in_engine_close(engine);
+    tiny_remove();
+    return 0;
+}

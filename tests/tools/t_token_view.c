@@ -1,0 +1,168 @@
+/* What reaches the screen: marks and colours by token, characters whole, stop strings hidden,
+ * nothing that moves a terminal; the same text in JSON. Tokens are single bytes here. */
+#include "tools/run/token_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/run/json_events.h"
+
+static struct tokenizer *tok;
+static char said[4096];
+
+static void read_back(FILE *f)
+{
+    rewind(f);
+    said[fread(said, 1, sizeof(said) - 1, f)] = '\0';
+    fclose(f);
+}
+
+/* Show text, byte by byte; sources[i] is 'c' for the cloud, 'f' for fallback, else the edge. */
+static const char *show(enum show_style style, const char *const *stops, const char *text,
+                        const char *sources)
+{
+    struct show s;
+    FILE *f = tmpfile();
+    CHECK(f);
+    show_begin(&s, f, style, tok, stops);
+    for (size_t i = 0; text[i]; i++) {
+        char c = i < strlen(sources) ? sources[i] : 'e';
+        struct decode_token t = { .pos = i,
+                                  .id = (unsigned char)text[i],
+                                  .source = c == 'c'   ? SOURCE_CLOUD
+                                            : c == 'f' ? SOURCE_FALLBACK
+                                                       : SOURCE_EDGE };
+        CHECK(show_token(&s, &t));
+    }
+    struct decode_token end = {
+        .pos = strlen(text), .id = TINY_EOS, .source = SOURCE_CLOUD, .eog = true
+    };
+    CHECK(show_token(&s, &end));
+    show_end(&s);
+    read_back(f);
+    return said;
+}
+
+static void expect(const char *found, const char *wanted)
+{
+    if (strcmp(found, wanted) != 0)
+        fprintf(stderr, "wanted:\n%s\nfound:\n%s\n", wanted, found);
+    CHECK(strcmp(found, wanted) == 0);
+}
+
+static void test_marks(void)
+{
+    expect(show(SHOW_PLAIN, NULL, "abcd", "ecfe"), "abcd\n");
+    expect(show(SHOW_MARKS, NULL, "abcd", "ecfe"), "a[cloud:b][fallback:c]d\n");
+    expect(show(SHOW_MARKS, NULL, "abcd", "eccc"), "a[cloud:b][cloud:c][cloud:d]\n");
+    expect(show(SHOW_COLOUR, NULL, "abcd", "ecfe"), "a\033[4;36mb\033[0m\033[7;33mc\033[0md\n");
+    expect(show(SHOW_PLAIN, NULL, "ab\n", ""), "ab\n");
+    expect(show(SHOW_PLAIN, NULL, "", ""), "");
+}
+
+static void test_characters(void)
+{
+    /* A character of three bytes from two writers is one character, the first writer's. */
+    expect(show(SHOW_MARKS, NULL, "x\xe2\x82\xacy", "ecee"), "x[cloud:\xe2\x82\xac]y\n");
+    expect(show(SHOW_PLAIN, NULL, "\xe2\x82", ""), "\xef\xbf\xbd\n");
+    expect(show(SHOW_PLAIN, NULL, "\xe2\x82z\xff\x80", ""),
+           "\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd\n");
+    expect(show(SHOW_COLOUR, NULL, "\033[31m\a\r\x7f\tz", ""), "\\x1b[31m\\x07\\x0d\\x7f\tz\n");
+    expect(show(SHOW_PLAIN, NULL, "\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", ""), "\\x9b\\u202e\\u2066\n");
+}
+
+static void test_stops(void)
+{
+    static const char *const stops[] = { "END", "\n\n", NULL };
+    expect(show(SHOW_PLAIN, stops, "text END more", ""), "text \n");
+    expect(show(SHOW_PLAIN, stops, "text EN", ""), "text EN\n");
+    expect(show(SHOW_MARKS, stops, "EENDx", "cceee"), "[cloud:E]\n");
+    expect(show(SHOW_PLAIN, stops, "a\nb\n\nc", ""), "a\nb\n");
+    /* Held back, then let go at once when it cannot be a stop string any more. */
+    struct show s;
+    FILE *f = tmpfile();
+    CHECK(f);
+    show_begin(&s, f, SHOW_PLAIN, tok, stops);
+    struct decode_token t = { .id = 'E' };
+    CHECK(show_token(&s, &t) && ftell(f) == 0);
+    t.id = 'X';
+    CHECK(show_token(&s, &t) && ftell(f) == 2);
+    show_end(&s);
+    fclose(f);
+}
+
+/* What run_json prints for the bytes of text, one token each. */
+static const char *json(const char *text)
+{
+    struct run_json j = { .tok = tok };
+    FILE *f = tmpfile();
+    CHECK(f);
+    fflush(stdout);
+    int out = dup(1);
+    CHECK(dup2(fileno(f), 1) == 1);
+    for (size_t i = 0; text[i]; i++) {
+        struct decode_token t = { .pos = i, .id = (unsigned char)text[i], .score = 0.5f, .ms = 1 };
+        CHECK(run_json_token(&j, &t));
+    }
+    fflush(stdout);
+    CHECK(dup2(out, 1) == 1);
+    close(out);
+    read_back(f);
+    return said;
+}
+
+/* The texts of the token events, one after the other. */
+static const char *json_text(const char *text)
+{
+    static char all[512];
+    size_t n = 0;
+    for (const char *p = json(text); (p = strstr(p, "\"text\":\""));) {
+        p += 8;
+        const char *end = strstr(p, "\",\"source\"");
+        CHECK(end && n + (size_t)(end - p) < sizeof(all));
+        memcpy(all + n, p, (size_t)(end - p));
+        n += (size_t)(end - p);
+    }
+    all[n] = '\0';
+    return all;
+}
+
+static void test_json(void)
+{
+    expect(json("a"), "{\"event\":\"token\",\"pos\":0,\"id\":97,\"text\":\"a\",\"source\":\"edge\","
+                      "\"score\":0.5,\"edge_id\":null,\"ms\":1.000}\n");
+    expect(json_text("a\"b\\c\n\t\033z"), "a\\\"b\\\\c\\n\\t\\u001bz");
+    expect(json_text("x\xe2\x82\xacy\xf0\x9f\x98\x80"), "x\xe2\x82\xacy\xf0\x9f\x98\x80");
+    expect(json_text("\xe2\x82z\xff.\xe2\x80\xae"), "\xef\xbf\xbdz\xef\xbf\xbd.\\u202e");
+    const struct decode_stats s = { .tokens = 3, .ttft_ms = 10, .total_ms = 110 };
+    CHECK(run_speed(&s) > 19.9 && run_speed(&s) < 20.1);
+    const struct decode_stats none = { 0 };
+    CHECK(run_speed(&none) == 0);
+}
+
+static void test_style(void)
+{
+    FILE *f = tmpfile();
+    CHECK(f && setenv("TERM", "xterm", 1) == 0 && show_style(f) == SHOW_MARKS);
+    fclose(f);
+}
+
+int main(void)
+{
+    struct err err;
+    const char *model = tiny_make();
+    CHECK(tokenizer_open_path(&tok, model, &err) == OK);
+    tiny_remove();
+    test_marks();
+    test_characters();
+    test_stops();
+    test_json();
+    test_style();
+    tokenizer_close(tok);
+    return 0;
+}

@@ -1,0 +1,300 @@
+/* GGUF: written, read back, damaged in every way that one can enumerate, and fuzzed. */
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+#include "weights/gguf_write.h"
+#include "weights/table.h"
+
+enum { ROOM = 1 << 16, FUZZ_ROUNDS = 20000, TORTURE_MAX = 200 };
+
+static char path[64];
+static struct err err;
+
+static size_t load(unsigned char *p)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK(f);
+    size_t n = fread(p, 1, ROOM, f);
+    CHECK(n < ROOM && fclose(f) == 0);
+    return n;
+}
+
+static void save(const unsigned char *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(p, 1, n, f) == n && fclose(f) == 0);
+}
+
+static const float values[6] = { 1, -2, 3.5f, 0, 1e-3f, 6e4f };
+
+/* A small file with every kind of key that the writer knows. Returns the writer's code. */
+static int write_sample(bool checksum, bool commit)
+{
+    static const struct str words[3] = { { "a", 1 }, { "", 0 }, { "b\0c", 3 } };
+    static const int32_t ints[2] = { -1, 7 };
+    unsigned char block[34] = { 0, 0x3c, 5 };
+    struct ggufw *g;
+    int code = ggufw_open(&g, path, &err);
+    if (code != OK)
+        return code;
+    ggufw_str(g, "general.architecture", "qwen2");
+    ggufw_u32(g, "n", 12);
+    ggufw_f32(g, "x", 0.5f);
+    ggufw_bool(g, "yes", true);
+    ggufw_strs(g, "words", words, 3);
+    ggufw_i32s(g, "ints", ints, 2);
+    if (checksum)
+        ggufw_checksum(g);
+    ggufw_tensor(g, "m", W_F32, 2, (const size_t[]){ 2, 3 });
+    ggufw_tensor(g, "none", W_F32, 2, (const size_t[]){ 0, 3 });
+    ggufw_tensor(g, "q", W_Q8_0, 1, (const size_t[]){ 32 });
+    ggufw_data(g, values, 4);
+    ggufw_data(g, values + 1, 20);
+    ggufw_data(g, block, sizeof(block));
+    return ggufw_close(g, commit, &err);
+}
+
+static void check_sample(void)
+{
+    struct weights *w;
+    uint64_t u = 0;
+    double d = 0;
+    bool b = false;
+    struct str s;
+    float x[32];
+    CHECK(weights_open(&w, path, &err) == OK);
+    CHECK(strcmp(weights_format(w), "gguf") == 0 && strcmp(weights_path(w), path) == 0);
+    CHECK(weights_str(w, "general.architecture", &s) && s.n == 5 && memcmp(s.p, "qwen2", 5) == 0);
+    CHECK(weights_u64(w, "n", &u) && u == 12 && weights_f64(w, "n", &d) && d == 12);
+    CHECK(weights_f64(w, "x", &d) && d == 0.5 && !weights_u64(w, "x", &u));
+    CHECK(weights_bool(w, "yes", &b) && b && !weights_bool(w, "n", &b) && !weights_key(w, "z"));
+    const struct kv *words = weights_key(w, "words"), *ints = weights_key(w, "ints");
+    CHECK(words->type == KV_ARR && words->elem == KV_STR && words->count == 3);
+    CHECK(words->strs[0].n == 1 && words->strs[1].n == 0 && words->strs[2].p[2] == 'c');
+    CHECK(ints->count == 2 && ints->elem == KV_I32 && !ints->strs && !weights_str(w, "ints", &s));
+    CHECK(weights_ntensors(w) == 3 && strcmp(weights_tensor(w, 1)->name, "none") == 0);
+    const struct tensor *m = weights_want(w, "m", 2, 3, &err), *q = weights_find(w, "q");
+    CHECK(m && memcmp(m->data, values, sizeof(values)) == 0);
+    CHECK(weights_floats(x, q, 0, 32, &err) == OK && x[0] == 5 && x[1] == 0);
+    CHECK(!weights_want(w, "m", 3, 2, &err) && strstr(err.msg, "expected [3,2], found [2,3]"));
+    CHECK(!weights_want(w, "o", 3, 0, &err) && strstr(err.msg, "expected [3], found none"));
+    weights_close(w);
+}
+
+/* As weights_open does, from memory of exactly n bytes, so that a sanitizer sees any byte too
+ * many. Every byte and string of what opens is read. */
+static bool opens(const unsigned char *p, size_t n, bool header_only)
+{
+    unsigned char *copy = malloc(n ? n : 1);
+    struct weights *w = table_new("file", "gguf");
+    struct mapping m = { copy, n };
+    unsigned sum = 0;
+    CHECK(copy && w);
+    memcpy(copy, p, n);
+    int code = gguf_read(w, &m, header_only, &err);
+    if (code == OK)
+        code = table_index(w, &err);
+    CHECK(code == OK || (code == ERR_FORMAT && err.msg[0] && !strchr(err.msg, '\n')));
+    for (size_t i = 0; code == OK && i < weights_ntensors(w); i++) {
+        const struct tensor *t = weights_tensor(w, i);
+        for (size_t k = 0; t->data && k < t->bytes; k++)
+            sum += ((const unsigned char *)t->data)[k];
+    }
+    for (size_t i = 0; code == OK && i < weights_nkv(w); i++) {
+        const struct kv *kv = weights_kv(w, i);
+        for (size_t k = 0; kv->strs && k < kv->count; k++)
+            sum += kv->strs[k].n ? kv->strs[k].p[kv->strs[k].n - 1] != 0 : 0;
+    }
+    CHECK(sum < UINT32_MAX);
+    weights_close(w);
+    free(copy);
+    return code == OK;
+}
+
+/* Behind the 34 bytes of the sample's last tensor. */
+enum { PADDING = 30 };
+
+/* With the checksum no bit may be wrong; the only flips that go unseen are those in the names of
+ * the checksum's own keys. A file of another size is only as good as its table of tensors. */
+static void test_checksum(void)
+{
+    static unsigned char p[ROOM];
+    CHECK(write_sample(true, true) == OK);
+    check_sample();
+    size_t n = load(p), key = 0;
+    while (memcmp(p + key, "mizzle.bytes", 12) != 0)
+        key++;
+    CHECK(key == 32 && memcmp(p + 64, "mizzle.crc32", 12) == 0); /* they are the first keys */
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            p[i] ^= (unsigned char)(1 << bit);
+            if (opens(p, n, true))
+                CHECK((i >= key && i < key + 12) || (i >= 64 && i < 64 + 12));
+            p[i] ^= (unsigned char)(1 << bit);
+        }
+    for (size_t cut = 0; cut < n; cut++) {
+        CHECK(opens(p, cut, false) == (cut == n - PADDING));
+        CHECK(!opens(p, cut, true) || opens(p, cut, false) || cut <= n - 96);
+    }
+    CHECK(opens(p, n, false) && opens(p, n + 1, false));
+}
+
+/* As other tools do: every key copied, the checksum's among them, and one more. */
+static void test_rewritten(void)
+{
+    struct weights *w;
+    struct ggufw *g;
+    CHECK(write_sample(true, true) == OK && weights_open(&w, path, &err) == OK);
+    CHECK(ggufw_open(&g, path, &err) == OK);
+    for (size_t i = 0; i < weights_nkv(w); i++)
+        ggufw_kv(g, weights_kv(w, i));
+    ggufw_str(g, "general.author", "somebody else");
+    for (size_t i = 0; i < weights_ntensors(w); i++) {
+        const struct tensor *t = weights_tensor(w, i);
+        ggufw_tensor(g, t->name, t->type, t->ndim, t->shape);
+    }
+    for (size_t i = 0; i < weights_ntensors(w); i++)
+        ggufw_data(g, weights_tensor(w, i)->data, weights_tensor(w, i)->bytes);
+    CHECK(ggufw_close(g, true, &err) == OK);
+    weights_close(w);
+    check_sample();
+    CHECK(weights_open(&w, path, &err) == OK && weights_key(w, "mizzle.crc32"));
+    weights_close(w);
+}
+
+/* Without it: a file may end where its data should begin, but only for `info`. */
+static void test_cuts(void)
+{
+    static unsigned char p[ROOM];
+    CHECK(write_sample(false, true) == OK);
+    check_sample();
+    size_t n = load(p), opened = 0;
+    for (size_t cut = 0; cut < n; cut++) {
+        CHECK(opens(p, cut, false) == (cut == n - PADDING));
+        opened += opens(p, cut, true);
+    }
+    CHECK(opened == 2 || opened == 3); /* before and behind the padding; all but the last one */
+    save(p, n - 96);                   /* 32 bytes of m, 64 of q */
+    struct weights *w;
+    float x[6];
+    CHECK(weights_open_header(&w, path, &err) == OK);
+    CHECK(weights_floats(x, weights_find(w, "m"), 0, 6, &err) == ERR_FORMAT);
+    weights_close(w);
+}
+
+static void put(unsigned char *p, uint64_t v, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        p[i] = (unsigned char)(v >> (8 * i));
+}
+
+/* Counts and lengths that lie, in the header and in the first key. */
+static void test_lies(void)
+{
+    static unsigned char p[ROOM], q[ROOM];
+    static const uint64_t lies[] = {
+        1000, 1u << 31, UINT64_C(1) << 32, UINT64_C(1) << 60, INT64_MAX, UINT64_MAX - 7, UINT64_MAX
+    };
+    CHECK(write_sample(false, true) == OK);
+    size_t n = load(p), words = 0;
+    while (memcmp(p + words, "words", 5) != 0)
+        words++;
+    const size_t places[] = { 8, 16, 24, words - 8, words + 5 + 4 + 4, words + 5 + 4 + 4 + 8 };
+    for (size_t i = 0; i < sizeof(lies) / sizeof(*lies); i++)
+        for (size_t k = 0; k < sizeof(places) / sizeof(*places); k++) {
+            memcpy(q, p, n);
+            put(q + places[k], lies[i], 8);
+            CHECK(!opens(q, n, true));
+        }
+    for (uint32_t type = 9; type < 300; type++) { /* nested arrays, unknown types */
+        memcpy(q, p, n);
+        put(q + words + 5 + 4, type, 4);
+        CHECK(!opens(q, n, true) || (type > 9 && type <= KV_F64));
+    }
+}
+
+static void test_fuzz(void)
+{
+    static unsigned char p[ROOM], q[ROOM];
+    CHECK(write_sample(false, true) == OK);
+    size_t n = load(p);
+    for (uint64_t round = 0; round < FUZZ_ROUNDS; round++) {
+        memcpy(q, p, n);
+        size_t cut = rand_below(1, round, 4) ? n : rand_below(2, round, n);
+        for (uint64_t k = 0; k < 1 + round % 6; k++)
+            q[rand_below(3, round * 8 + k, n)] = (unsigned char)rand_u64(4, round * 8 + k);
+        opens(q, cut, round % 2);
+    }
+}
+
+/* What the writer refuses leaves no file behind, neither the final one nor the unfinished one. */
+static void test_writer(void)
+{
+    struct ggufw *g;
+    unlink(path);
+    CHECK(write_sample(false, false) == OK && access(path, F_OK) != 0);
+    CHECK(ggufw_open(&g, path, &err) == OK);
+    ggufw_tensor(g, "t", W_F32, 1, (const size_t[]){ 6 });
+    ggufw_data(g, values, 20);
+    CHECK(ggufw_close(g, true, &err) == ERR_ARG && strstr(err.msg, "less data"));
+    CHECK(ggufw_open(&g, path, &err) == OK);
+    ggufw_tensor(g, "t", W_F32, 1, (const size_t[]){ 2 });
+    ggufw_data(g, values, 20);
+    CHECK(ggufw_close(g, true, &err) == ERR_ARG && strstr(err.msg, "more data"));
+    CHECK(ggufw_open(&g, path, &err) == OK);
+    ggufw_tensor(g, "t", W_Q8_0, 2, (const size_t[]){ 2, 33 });
+    CHECK(ggufw_close(g, true, &err) == ERR_ARG);
+    CHECK(access(path, F_OK) != 0);
+    CHECK(ggufw_open(&g, "/nonexistent/x.gguf", &err) == ERR_IO && !g);
+    CHECK(ggufw_open(&g, path, &err) == OK && ggufw_close(g, true, &err) == OK);
+    struct weights *w;
+    CHECK(weights_open(&w, path, &err) == OK && weights_nkv(w) == 0); /* no keys, no tensors */
+    weights_close(w);
+}
+
+static void test_torture(void)
+{
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = write_sample(true, true);
+        hit = torture_end();
+        CHECK(code == OK || (hit && (code == ERR_NOMEM || code == ERR_IO)));
+        CHECK(hit || code == OK);
+    }
+    hit = 1;
+    for (long n = 1; hit; n++) {
+        struct weights *w;
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = weights_open(&w, path, &err);
+        hit = torture_end();
+        CHECK(code == (hit ? ERR_NOMEM : OK) && (code == OK) == (w != NULL));
+        weights_close(w);
+        CHECK(torture_live() == 0);
+    }
+}
+
+int main(void)
+{
+    char folder[] = "build/gguf-XXXXXX";
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a.gguf", folder);
+    test_checksum();
+    test_rewritten();
+    test_cuts();
+    test_lies();
+    test_fuzz();
+    test_writer();
+    test_torture();
+    unlink(path);
+    CHECK(rmdir(folder) == 0); /* nothing unfinished was left behind */
+    return 0;
+}

@@ -1,0 +1,103 @@
+/* PyTorch's own files, of the test data: tensors by their sha256, and everything that must be
+ * refused. */
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "weights/pth.h"
+
+static struct err err;
+static char path[64];
+
+static void hash(char out[65], const struct tensor *t)
+{
+    char command[128];
+    FILE *f = fopen(path, "wb");
+    CHECK(f && fwrite(t->data, 1, t->bytes, f) == t->bytes && fclose(f) == 0);
+    snprintf(command, sizeof(command), "sha256sum %s", path);
+    FILE *pipe = popen(command, "r");
+    CHECK(pipe && fread(out, 1, 64, pipe) == 64);
+    out[64] = 0;
+    CHECK(pclose(pipe) == 0);
+}
+
+static struct pth *open_data(const char *folder, const char *name, int want)
+{
+    char full[512];
+    struct pth *p;
+    snprintf(full, sizeof(full), "%s/pth/%s", folder, name);
+    int code = pth_open(&p, full, &err);
+    if (code != want)
+        fprintf(stderr, "%s: %d %s\n", name, code, err.msg);
+    CHECK(code == want);
+    return p;
+}
+
+static void test_data(const char *folder, json_t *index)
+{
+    static const char *const same[] = { "router_zip.pth", "router_legacy.pth",
+                                        "router_checkpoint.pth", "router_dataparallel.pth" };
+    static const char *const bad[] = { "bad_central_offset.pth", "bad_empty.pth",
+                                       "bad_pickle_byte.pth", "bad_truncated_10.pth",
+                                       "bad_truncated_half.pth" };
+    const char *name;
+    json_t *row;
+    for (size_t i = 0; i < 4; i++) {
+        struct pth *p = open_data(folder, same[i], OK);
+        CHECK(pth_ntensors(p) == json_object_size(index));
+        json_object_foreach(index, name, row)
+        {
+            const struct tensor *t = pth_find(p, name);
+            json_t *shape = json_object_get(row, "shape");
+            char digest[65];
+            CHECK(t && t->ndim == json_array_size(shape));
+            for (unsigned k = 0; k < t->ndim; k++)
+                CHECK((json_int_t)t->shape[k] == json_integer_value(json_array_get(shape, k)));
+            hash(digest, t);
+            CHECK(strcmp(digest, json_string_value(json_object_get(row, "sha256"))) == 0);
+        }
+        pth_close(p);
+    }
+    struct pth *full = open_data(folder, same[0], OK),
+               *half = open_data(folder, "router_half.pth", OK);
+    struct pth *bf16 = open_data(folder, "router_bf16.pth", OK);
+    float a[64], b[64], c[64];
+    CHECK(weights_floats(a, pth_find(full, "mlp.4.bias"), 0, 64, &err) == OK);
+    CHECK(weights_floats(b, pth_find(half, "mlp.4.bias"), 0, 64, &err) == OK);
+    CHECK(weights_floats(c, pth_find(bf16, "mlp.4.bias"), 0, 64, &err) == OK);
+    for (int i = 0; i < 64; i++)
+        CHECK(fabsf(a[i] - b[i]) <= fabsf(a[i]) / 1024 && fabsf(a[i] - c[i]) <= fabsf(a[i]) / 128);
+    pth_close(full);
+    pth_close(half);
+    pth_close(bf16);
+    for (size_t i = 0; i < 5; i++)
+        open_data(folder, bad[i], ERR_FORMAT);
+    open_data(folder, "evil_print.pth", ERR_FORMAT);
+    CHECK(strstr(err.msg, "__builtin__.print"));
+    open_data(folder, "router_fullmodule.pth", ERR_FORMAT);
+    CHECK(strstr(err.msg, "__main__.ConfidenceModel"));
+}
+
+int main(void)
+{
+    char folder[] = "build/pth-XXXXXX", name[512];
+    const char *data = getenv("MIZZLE_TESTDATA");
+    json_error_t e;
+    data = data ? data : "../shared/data";
+    snprintf(name, sizeof(name), "%s/pth/router_index.json", data);
+    json_t *index = json_load_file(name, 0, &e);
+    if (!index) {
+        printf("SKIP: %s is not there: the real files of PyTorch were not tried\n", name);
+        return 77;
+    }
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a", folder);
+    test_data(data, index);
+    json_decref(index);
+    unlink(path);
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

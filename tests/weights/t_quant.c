@@ -1,0 +1,176 @@
+/* GGUF's block types against cases worked out by hand and against plain double arithmetic. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "tests/support/test.h"
+#include "weights/quant.h"
+#include "weights/weights.h"
+
+enum { BLOCK = 32, ROUNDS = 4000 };
+
+static unsigned get16(const unsigned char *p)
+{
+    return p[0] | (unsigned)p[1] << 8;
+}
+
+static void test_q8_0(void)
+{
+    /* amax 127: d = 1, so the values themselves are rounded, halves away from zero */
+    float x[BLOCK] = { 127, -127, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 0.49999997f, 126.5f };
+    static const int want[9] = { 127, -127, 1, -1, 2, 3, -3, 0, 127 };
+    unsigned char q[34], zero[34] = { 0 };
+    quant_encode(q, W_Q8_0, x, BLOCK);
+    CHECK(get16(q) == 0x3c00);
+    for (int i = 0; i < BLOCK; i++)
+        CHECK((int8_t)q[2 + i] == (i < 9 ? want[i] : 0));
+    memset(x, 0, sizeof(x));
+    quant_encode(q, W_Q8_0, x, BLOCK);
+    CHECK(memcmp(q, zero, sizeof(q)) == 0);
+    /* a stored -128 is a value like any other */
+    q[0] = 0;
+    q[1] = 0x38; /* 0.5 */
+    q[2] = 0x80;
+    quant_decode(x, W_Q8_0, q, BLOCK);
+    CHECK(x[0] == -64 && x[1] == 0);
+}
+
+static void test_q4_0(void)
+{
+    /* the largest is -8: d = 1, and 8.5 is added before cutting */
+    float x[BLOCK] = { -8, 0.5f, -0.5f, 7.4f, 7.6f, 0.49f }, y[BLOCK];
+    static const unsigned want[6] = { 0, 9, 8, 15, 15, 8 };
+    unsigned char q[18];
+    x[16] = -7.9f; /* the high nibble of the first byte */
+    x[17] = 8;     /* as large as -8, but later: does not decide the sign */
+    quant_encode(q, W_Q4_0, x, BLOCK);
+    CHECK(get16(q) == 0x3c00);
+    for (int i = 0; i < 6; i++)
+        CHECK((q[2 + i] & 15) == want[i]);
+    CHECK(q[2] >> 4 == 0 && q[3] >> 4 == 15);
+    /* the largest is +4: d = -0.5 */
+    memset(x, 0, sizeof(x));
+    x[5] = 4;
+    quant_encode(q, W_Q4_0, x, BLOCK);
+    CHECK(get16(q) == 0xb800 && (q[7] & 15) == 0 && (q[2] & 15) == 8);
+    quant_decode(y, W_Q4_0, q, BLOCK);
+    CHECK(y[5] == 4 && y[0] == 0 && y[21] == 0);
+}
+
+static void test_halves(void)
+{
+    static const struct {
+        uint32_t bits;
+        unsigned bf16, f16;
+    } cases[] = {
+        { 0x3f800000, 0x3f80, 0x3c00 }, /* 1 */
+        { 0x3f808000, 0x3f80, 0x3c04 }, /* a tie for bf16: to even */
+        { 0x3f818000, 0x3f82, 0x3c0c }, /* the other way */
+        { 0x477fefff, 0x4780, 0x7bff }, /* below 65520: the largest f16 */
+        { 0x477ff000, 0x4780, 0x7c00 }, /* 65520: infinity */
+        { 0x33000000, 0x3300, 0x0000 }, /* 2^-25: a tie, to even */
+        { 0x33000001, 0x3300, 0x0001 }, /* a little more: the least f16 */
+        { 0x7f7fffff, 0x7f80, 0x7c00 }, /* the largest float */
+        { 0x80000000, 0x8000, 0x8000 }, /* -0 */
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        float x;
+        unsigned char q[2];
+        memcpy(&x, &cases[i].bits, sizeof(x));
+        quant_encode(q, W_BF16, &x, 1);
+        CHECK(get16(q) == cases[i].bf16);
+        quant_encode(q, W_F16, &x, 1);
+        CHECK(get16(q) == cases[i].f16);
+    }
+    unsigned char q[2];
+    float nan = NAN;
+    quant_encode(q, W_BF16, &nan, 1);
+    CHECK((get16(q) & 0x7fc0) == 0x7fc0);
+    uint32_t signalling = 0x7f800001;
+    memcpy(&nan, &signalling, sizeof(nan));
+    quant_encode(q, W_BF16, &nan, 1);
+    CHECK((get16(q) & 0x7fc0) == 0x7fc0);
+    quant_encode(q, W_F16, &nan, 1);
+    CHECK((get16(q) & 0x7c00) == 0x7c00 && (get16(q) & 0x3ff));
+}
+
+/* Random blocks: every stored number recomputed in double from the definition. */
+static void test_random(void)
+{
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        float x[BLOCK], max = 0;
+        unsigned char q8[34], q4[18];
+        double spread = exp_f64(8 * rand_unit(1, round) - 4);
+        for (uint64_t i = 0; i < BLOCK; i++) {
+            x[i] = (float)((rand_unit(2, round * BLOCK + i) - 0.5) * spread);
+            if (fabsf(x[i]) > fabsf(max))
+                max = x[i];
+        }
+        quant_encode(q8, W_Q8_0, x, BLOCK);
+        quant_encode(q4, W_Q4_0, x, BLOCK);
+        float d8 = fabsf(max) / 127, d4 = max / -8;
+        CHECK(get16(q8) == f16_from_f32(d8) && get16(q4) == f16_from_f32(d4));
+        for (int i = 0; i < BLOCK; i++) {
+            double v = (double)(x[i] * (1 / d8));
+            int want = (int)floor(fabs(v) + 0.5) * (v < 0 ? -1 : 1);
+            CHECK((int8_t)q8[2 + i] == want);
+            float shifted = x[i] * (1 / d4) + 8.5f;
+            unsigned nibble = i < 16 ? q4[2 + i] & 15u : q4[2 + i - 16] >> 4;
+            CHECK(nibble == (shifted < 15 ? (unsigned)shifted : 15u));
+        }
+    }
+}
+
+/* Infinities and NaN come from broken files; the bytes do not matter, but nothing may go wrong. */
+static void test_wild(void)
+{
+    const float wild[] = { INFINITY, -INFINITY, NAN, 1e-45f, -1e-40f, 3e38f };
+    unsigned char q[34];
+    float x[BLOCK];
+    for (size_t k = 0; k < sizeof(wild) / sizeof(*wild); k++) {
+        for (int i = 0; i < BLOCK; i++)
+            x[i] = i % 2 ? wild[k] : 1e-45f;
+        quant_encode(q, W_Q8_0, x, BLOCK);
+        quant_encode(q, W_Q4_0, x, BLOCK);
+    }
+    CHECK(quant_known(W_Q4_0) && !quant_known(12));
+}
+
+static void test_floats(void)
+{
+    struct err err;
+    float x[64], y[64];
+    unsigned char q[68];
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)(i - 20);
+    quant_encode(q, W_Q8_0, x, 64);
+    struct tensor t = {
+        .name = "t", .type = W_Q8_0, .ndim = 1, .shape = { 64 }, .data = q, .bytes = sizeof(q)
+    };
+    CHECK(weights_floats(y, &t, 32, 32, &err) == OK && fabsf(y[31] - 43) < 0.1f);
+    CHECK(weights_floats(y, &t, 16, 32, &err) == ERR_FORMAT);
+    CHECK(weights_floats(y, &t, 32, 64, &err) == ERR_FORMAT && strstr(err.msg, "tensor t"));
+    CHECK(weights_floats(y, &t, SIZE_MAX - 31, 64, &err) == ERR_FORMAT);
+    t.type = 12;
+    CHECK(weights_floats(y, &t, 0, 32, &err) == ERR_FORMAT && strstr(err.msg, "Q4_K"));
+    double d[2] = { 0.5, -3 };
+    struct tensor f64 = {
+        .name = "d", .type = W_F64, .ndim = 1, .shape = { 2 }, .data = d, .bytes = sizeof(d)
+    };
+    CHECK(weights_floats(y, &f64, 1, 1, &err) == OK && y[0] == -3);
+    int type;
+    CHECK(wtype_parse(&type, "q4_K") && type == 12 && strcmp(wtype_name(30), "BF16") == 0);
+    CHECK(!wtype_parse(&type, "q4_") && !wtype_parse(&type, "") && !wtype_name(4));
+}
+
+int main(void)
+{
+    test_q8_0();
+    test_q4_0();
+    test_halves();
+    test_random();
+    test_wild();
+    test_floats();
+    return 0;
+}

@@ -1,0 +1,270 @@
+/* safetensors: headers that must and must not be read, the writer, fuzz, torture. */
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+#include "weights/safetensors_write.h"
+#include "weights/table.h"
+
+enum { ROOM = 4096, FUZZ_ROUNDS = 30000, TORTURE_MAX = 100 };
+
+static struct err err;
+
+static int read_memory(struct weights **out, const unsigned char *p, size_t n)
+{
+    struct weights *w = table_new("file", "safetensors");
+    CHECK(w);
+    struct mapping m = { p, n };
+    int code = safetensors_read(w, &m, "file", &err);
+    if (code == OK)
+        code = table_index(w, &err);
+    CHECK(code == OK || (code == ERR_FORMAT && err.msg[0] && !strchr(err.msg, '\n')));
+    if (code == OK && out)
+        *out = w;
+    else
+        weights_close(w);
+    return code;
+}
+
+/* header and bytes of data behind it, in memory of exactly their size. */
+static int read_text(struct weights **out, unsigned char **memory, const char *header, size_t bytes)
+{
+    size_t n = strlen(header);
+    unsigned char *p = malloc(8 + n + bytes);
+    CHECK(p);
+    for (size_t i = 0; i < 8; i++)
+        p[i] = (unsigned char)((uint64_t)n >> (8 * i));
+    memcpy(p + 8, header, n);
+    for (size_t i = 0; i < bytes; i++)
+        p[8 + n + i] = (unsigned char)i;
+    int code = read_memory(out, p, 8 + n + bytes);
+    if (memory)
+        *memory = p;
+    else
+        free(p);
+    return code;
+}
+
+#define T(shape, a, b) "{\"dtype\":\"U8\",\"shape\":" shape ",\"data_offsets\":[" a "," b "]}"
+
+static void test_good(void)
+{
+    static const struct {
+        const char *header;
+        size_t bytes, tensors;
+    } cases[] = {
+        { "{}", 0, 0 },
+        { " {\n} ", 0, 0 },
+        { "{\"__metadata__\":{}}", 0, 0 },
+        { "{\"a\":" T("[]", "0", "1") "}", 1, 1 },
+        { "{\"a\":" T("[2,0]", "0", "0") "}", 0, 1 },
+        { "{\"b\":" T("[2]", "3", "5") ",\"a\":" T("[3]", "0", "3") "}", 5, 2 },
+        { "{\"\\u00e9\\ud83d\\ude00\\n\":" T("[1]", "0", "1") "}", 1, 1 },
+        { "{\"a\":{\"data_offsets\":[0,4],\"shape\":[2],\"dtype\":\"F16\"}}", 4, 1 },
+        { "{\"a\":" T("[1,1,1,1,1,1,1,1]", "0", "1") "}", 1, 1 },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct weights *w;
+        unsigned char *p;
+        CHECK(read_text(&w, &p, cases[i].header, cases[i].bytes) == OK);
+        CHECK(weights_ntensors(w) == cases[i].tensors);
+        weights_close(w);
+        free(p);
+    }
+    struct weights *w;
+    unsigned char *p;
+    CHECK(read_text(&w, &p, cases[5].header, 5) == OK);
+    CHECK(*(const unsigned char *)weights_find(w, "b")->data == 3);
+    weights_close(w);
+    free(p);
+    CHECK(read_text(&w, &p, cases[6].header, 1) == OK);
+    CHECK(weights_find(w, "\xc3\xa9\xf0\x9f\x98\x80\n"));
+    weights_close(w);
+    free(p);
+}
+
+static const char *const bad_headers[] = {
+    "",
+    "[]",
+    "{",
+    "{}}",
+    "{,}",
+    "{\"a\"}",
+    "{\"a\":1}",
+    "{\"a\":{}}",
+    "{\"a\":" T("[5]", "0", "5") ",}",
+    "{\"a\":" T("[4]", "0", "4") "}",                              /* a byte too many */
+    "{\"a\":" T("[6]", "0", "6") "}",                              /* one too few */
+    "{\"a\":" T("[4]", "1", "5") "}",                              /* a hole in front */
+    "{\"a\":" T("[2]", "0", "2") ",\"b\":" T("[2]", "3", "5") "}", /* in the middle */
+    "{\"a\":" T("[3]", "0", "3") ",\"b\":" T("[3]", "2", "5") "}", /* overlap */
+    "{\"a\":" T("[5]", "0", "5") ",\"b\":" T("[5]", "0", "5") "}",
+    "{\"a\":" T("[2]", "0", "2") ",\"a\":" T("[3]", "2", "5") "}", /* two names */
+    "{\"a\":" T("[4]", "0", "5") "}",
+    "{\"a\":" T("[5]", "5", "0") "}",
+    "{\"a\":" T("[-5]", "0", "5") "}",
+    "{\"a\":" T("[5.0]", "0", "5") "}",
+    "{\"a\":" T("[5e0]", "0", "5") "}",
+    "{\"a\":" T("[05]", "0", "5") "}",
+    "{\"a\":" T("[\"5\"]", "0", "5") "}",
+    "{\"a\":" T("[5,]", "0", "5") "}",
+    "{\"a\":" T("[[5]]", "0", "5") "}",
+    "{\"a\":" T("[1,1,1,1,1,1,1,1,5]", "0", "5") "}",
+    "{\"a\":" T("[18446744073709551621]", "0", "5") "}",
+    "{\"a\":" T("[4294967296,4294967296,5]", "0", "5") "}",
+    "{\"a\":" T("[5]", "0", "18446744073709551621") "}",
+    "{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0]}}",
+    "{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5,5]}}",
+    "{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"shape\":[5],\"data_offsets\":[0,5]}}",
+    "{\"a\":{\"dtype\":\"U8\",\"shape\":[5],\"data_offsets\":[0,5],\"x\":1}}",
+    "{\"a\":{\"dtype\":\"Q8_0\",\"shape\":[5],\"data_offsets\":[0,5]}}",
+    "{\"a\":{\"dtype\":\"U9\",\"shape\":[5],\"data_offsets\":[0,5]}}",
+    "{\"a\":{\"dtype\":8,\"shape\":[5],\"data_offsets\":[0,5]}}",
+    "{\"a\\u0000b\":" T("[5]", "0", "5") "}",
+    "{\"a\\ud800\":" T("[5]", "0", "5") "}",
+    "{\"a\\ud800\\u0041\":" T("[5]", "0", "5") "}",
+    "{\"a\\x\":" T("[5]", "0", "5") "}",
+    "{\"a\tb\":" T("[5]", "0", "5") "}",
+    "{\"a\xff\":" T("[5]", "0", "5") "}",
+    "{\"a\xed\xa0\x80\":" T("[5]", "0", "5") "}",
+    "{\"__metadata__\":{\"a\":1},\"a\":" T("[5]", "0", "5") "}",
+    "{\"__metadata__\":{},\"__metadata__\":{},\"a\":" T("[5]", "0", "5") "}",
+    "{\"__metadata__\":{\"a\":\"b\",\"a\":\"c\"},\"a\":" T("[5]", "0", "5") "}",
+    "{\"a\":" T("[5]", "0", "5"),
+    "{\"a\":\"",
+    "{\"a\\",
+    "{\"a\\u12",
+};
+
+static void test_bad(void)
+{
+    for (size_t i = 0; i < sizeof(bad_headers) / sizeof(*bad_headers); i++)
+        CHECK(read_text(NULL, NULL, bad_headers[i], 5) == ERR_FORMAT);
+    CHECK(read_text(NULL, NULL, "{\"a\":" T("[5]", "0", "5") "}", 5) == OK);
+    for (int bytes = 0; bytes < 8; bytes++)
+        CHECK(read_memory(NULL, (const unsigned char *)"\0\0\0\0\0\0\0", (size_t)bytes) != OK);
+    /* lengths that lie */
+    CHECK(read_memory(NULL, (const unsigned char *)"\3\0\0\0\0\0\0\0{}", 10) != OK);
+    CHECK(read_memory(NULL, (const unsigned char *)"\377\377\377\377\377\377\377\377{}", 10) != OK);
+    CHECK(read_memory(NULL, (const unsigned char *)"\370\377\377\377\377\377\377\377{}", 10) != OK);
+}
+
+/* Deep nesting and long runs must cost neither stack nor memory. */
+static void test_deep(void)
+{
+    static char text[1 << 20];
+    memset(text, '[', sizeof(text) - 1);
+    CHECK(read_text(NULL, NULL, text, 0) == ERR_FORMAT);
+    memcpy(text, "{\"a\":", 5);
+    CHECK(read_text(NULL, NULL, text, 0) == ERR_FORMAT);
+    memset(text, ' ', sizeof(text) - 1);
+    CHECK(read_text(NULL, NULL, text, 0) == ERR_FORMAT);
+}
+
+static const float values[6] = { 1, 2, 3, 4, 5, 6 };
+
+static int write_sample(const char *path)
+{
+    const struct tensor t[3] = {
+        { .name = "b\"\n",
+          .type = W_F32,
+          .ndim = 2,
+          .shape = { 2, 3 },
+          .data = values,
+          .bytes = 24 },
+        { .name = "a", .type = W_F32, .ndim = 1, .shape = { 0 } },
+        { .name = "c", .type = W_F16, .ndim = 0, .data = values, .bytes = 2 },
+    };
+    const char *const meta[] = { "kind", "router", "x", "\xc3\xa9", NULL };
+    return safetensors_write(path, t, 3, meta, &err);
+}
+
+static void test_writer(const char *path)
+{
+    struct weights *w;
+    struct str s;
+    CHECK(write_sample(path) == OK);
+    CHECK(weights_open(&w, path, &err) == OK && strcmp(weights_format(w), "safetensors") == 0);
+    CHECK(weights_ntensors(w) == 3 && weights_str(w, "kind", &s) && s.n == 6);
+    const struct tensor *b = weights_want(w, "b\"\n", 2, 3, &err);
+    CHECK(b && (uintptr_t)b->data % 8 == 0 && memcmp(b->data, values, 24) == 0);
+    CHECK(weights_find(w, "c")->ndim == 0 && weights_find(w, "a")->bytes == 0);
+    weights_close(w);
+    CHECK(safetensors_write("/nonexistent/x", NULL, 0, NULL, &err) == ERR_IO);
+    CHECK(safetensors_write(path, NULL, 0, NULL, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK && !weights_ntensors(w) && !weights_nkv(w));
+    weights_close(w);
+}
+
+static void test_fuzz(const char *path)
+{
+    static unsigned char p[ROOM];
+    static const unsigned char syntax[] = "\"{}[],:\\019";
+    CHECK(write_sample(path) == OK);
+    FILE *f = fopen(path, "rb");
+    CHECK(f);
+    size_t n = fread(p, 1, ROOM, f);
+    fclose(f);
+    for (uint64_t round = 0; round < FUZZ_ROUNDS; round++) {
+        size_t cut = rand_below(1, round, 4) ? n : rand_below(2, round, n);
+        unsigned char *q = malloc(cut + 1);
+        CHECK(q);
+        memcpy(q, p, cut);
+        for (uint64_t k = 0; cut && k < 1 + round % 4; k++)
+            q[rand_below(3, round * 8 + k, cut)] =
+                k % 2 ? (unsigned char)rand_u64(4, round * 8 + k) : syntax[round % 11];
+        struct weights *w = NULL;
+        unsigned sum = 0;
+        if (read_memory(&w, q, cut) == OK)
+            for (size_t i = 0; i < weights_ntensors(w); i++)
+                for (size_t k = 0; k < weights_tensor(w, i)->bytes; k++)
+                    sum += ((const unsigned char *)weights_tensor(w, i)->data)[k];
+        CHECK(sum < UINT32_MAX);
+        weights_close(w);
+        free(q);
+    }
+}
+
+static void test_torture(const char *path)
+{
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = write_sample(path);
+        hit = torture_end();
+        CHECK(code == OK || (hit && (code == ERR_NOMEM || code == ERR_IO)));
+        CHECK(hit || (code == OK && torture_live() == 0));
+    }
+    hit = 1;
+    for (long n = 1; hit; n++) {
+        struct weights *w;
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = weights_open(&w, path, &err);
+        hit = torture_end();
+        CHECK(code == (hit ? ERR_NOMEM : OK) && (code == OK) == (w != NULL));
+        weights_close(w);
+        CHECK(torture_live() == 0);
+    }
+}
+
+int main(void)
+{
+    char folder[] = "build/safetensors-XXXXXX", path[64];
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a.safetensors", folder);
+    test_good();
+    test_bad();
+    test_deep();
+    test_writer(path);
+    test_fuzz(path);
+    test_torture(path);
+    unlink(path);
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

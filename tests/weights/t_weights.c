@@ -1,0 +1,327 @@
+/* Hugging Face folders: names, keys, shards, and every way in which a folder is not Qwen2. */
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+#include "weights/safetensors_write.h"
+#include "weights/weights.h"
+
+enum { LAYERS = 2, PER_LAYER = 12, ALL = LAYERS * PER_LAYER + 3, TORTURE_MAX = 300 };
+
+static struct err err;
+static char folder[64];
+static float value[1] = { 1 };
+
+static const char *const in_layer[PER_LAYER] = {
+    "input_layernorm.weight",  "post_attention_layernorm.weight",
+    "self_attn.q_proj.weight", "self_attn.q_proj.bias",
+    "self_attn.k_proj.weight", "self_attn.k_proj.bias",
+    "self_attn.v_proj.weight", "self_attn.v_proj.bias",
+    "self_attn.o_proj.weight", "mlp.gate_proj.weight",
+    "mlp.up_proj.weight",      "mlp.down_proj.weight"
+};
+
+static const char plain[] =
+    "{\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\",\"hidden_act\":\"silu\","
+    "\"hidden_size\":64,\"intermediate_size\":160,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":300,"
+    "\"max_position_embeddings\":1024,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
+    "\"tie_word_embeddings\":true,\"eos_token_id\":[7,8]}";
+
+static char *in_folder(const char *file)
+{
+    static char path[256];
+    snprintf(path, sizeof(path), "%s/%s", folder, file);
+    return path;
+}
+
+static void write_text(const char *file, const char *text)
+{
+    FILE *f = fopen(in_folder(file), "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+/* Tensors number first to last - 1 of a whole model; the last one of all is the head. */
+static void write_tensors(const char *file, size_t first, size_t last, const char *extra)
+{
+    static char names[ALL][80];
+    struct tensor t[ALL + 1];
+    size_t n = 0;
+    for (size_t i = first; i < last; i++) {
+        if (i < LAYERS * PER_LAYER)
+            snprintf(names[i], sizeof(names[i]), "model.layers.%zu.%s", i / PER_LAYER,
+                     in_layer[i % PER_LAYER]);
+        else
+            snprintf(names[i], sizeof(names[i]), "%s",
+                     i == ALL - 1   ? "lm_head.weight"
+                     : i == ALL - 2 ? "model.norm.weight"
+                                    : "model.embed_tokens.weight");
+        t[n++] = (struct tensor){ .name = names[i],
+                                  .type = W_F32,
+                                  .ndim = 1,
+                                  .shape = { 1 },
+                                  .data = value,
+                                  .bytes = sizeof(value) };
+    }
+    if (extra)
+        t[n++] = (struct tensor){ .name = extra,
+                                  .type = W_F32,
+                                  .ndim = 1,
+                                  .shape = { 1 },
+                                  .data = value,
+                                  .bytes = sizeof(value) };
+    CHECK(safetensors_write(in_folder(file), t, n, NULL, &err) == OK);
+}
+
+static int open_folder(struct weights **out)
+{
+    int code = weights_open(out, folder, &err);
+    CHECK((code == OK) == (*out != NULL) && (code == OK || !strchr(err.msg, '\n')));
+    return code;
+}
+
+static void refused(const char *says)
+{
+    struct weights *w;
+    CHECK(open_folder(&w) == ERR_FORMAT);
+    if (!strstr(err.msg, says))
+        fprintf(stderr, "expected \"%s\" in: %s\n", says, err.msg);
+    CHECK(strstr(err.msg, says));
+}
+
+static void test_plain(void)
+{
+    struct weights *w;
+    uint64_t u;
+    double d;
+    struct str s;
+    write_text("config.json", plain);
+    write_tensors("model.safetensors", 0, ALL - 1, "model.layers.0.self_attn.rotary_emb.inv_freq");
+    CHECK(open_folder(&w) == OK && strcmp(weights_format(w), "folder") == 0);
+    CHECK(weights_ntensors(w) == ALL - 1);
+    CHECK(weights_find(w, "token_embd.weight") && weights_find(w, "output_norm.weight"));
+    CHECK(weights_find(w, "blk.1.attn_q.bias") && weights_find(w, "blk.0.ffn_down.weight"));
+    CHECK(!weights_find(w, "output.weight") && !weights_find(w, "model.norm.weight"));
+    CHECK(weights_str(w, "general.architecture", &s) && s.n == 5 && !memcmp(s.p, "qwen2", 5));
+    CHECK(weights_u64(w, "qwen2.block_count", &u) && u == 2);
+    CHECK(weights_u64(w, "qwen2.embedding_length", &u) && u == 64);
+    CHECK(weights_u64(w, "qwen2.feed_forward_length", &u) && u == 160);
+    CHECK(weights_u64(w, "qwen2.attention.head_count", &u) && u == 4);
+    CHECK(weights_u64(w, "qwen2.attention.head_count_kv", &u) && u == 2);
+    CHECK(weights_u64(w, "qwen2.context_length", &u) && u == 1024);
+    CHECK(weights_u64(w, "qwen2.vocab_size", &u) && u == 300);
+    CHECK(weights_u64(w, "tokenizer.ggml.eos_token_id", &u) && u == 7);
+    CHECK(weights_f64(w, "qwen2.rope.freq_base", &d) && d == 1e6);
+    CHECK(weights_f64(w, "qwen2.attention.layer_norm_rms_epsilon", &d) && (float)d == 1e-6f);
+    weights_close(w);
+    write_tensors("model.safetensors", 0, ALL, NULL); /* a tied model may store its head, too */
+    CHECK(open_folder(&w) == OK && weights_ntensors(w) == ALL - 1);
+    weights_close(w);
+}
+
+/* from in the plain config replaced by to. */
+static void change(const char *from, const char *to)
+{
+    char text[2048];
+    const char *at = strstr(plain, from);
+    CHECK(at);
+    snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - plain), plain, to, at + strlen(from));
+    write_text("config.json", text);
+}
+
+static const struct {
+    const char *from, *to, *says;
+} bad_configs[] = {
+    { "\"qwen2\"", "\"llama\"", "model_type" },
+    { "[\"Qwen2ForCausalLM\"]", "[\"Qwen2ForSequenceClassification\"]", "architectures" },
+    { "[\"Qwen2ForCausalLM\"]", "[]", "architectures" },
+    { "\"silu\"", "\"gelu\"", "hidden_act" },
+    { "\"hidden_size\":64,", "", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":0", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":-64", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":64.5", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":\"64\"", "hidden_size" },
+    { "\"hidden_size\":64", "\"hidden_size\":64,\"hidden_size\":64", "config.json" },
+    { "\"hidden_size\":64", "\"hidden_size\":99999999999999999999", "config.json" },
+    { "\"hidden_size\":64", "\"hidden_size\":4294967360", "hidden_size" },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":3", "model.layers.2." },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":1", "not part of a Qwen2 model" },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":2000000000", "model.layers.2." },
+    { "1e-06", "0", "rms_norm_eps" },
+    { "1e-06", "\"1e-06\"", "rms_norm_eps" },
+    { "1000000.0", "-1", "rope_theta" },
+    { "true", "1", "tie_word_embeddings" },
+    { "true", "false", "lm_head.weight is missing" },
+    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4},", "rope_scaling" },
+    { "true,", "true,\"rope_scaling\":4,", "rope_scaling" },
+    { "true,", "true,\"partial_rotary_factor\":0.5,", "partial_rotary_factor" },
+    { "true,", "true,\"quantization_config\":{\"quant_method\":\"gptq\"},", "quantization" },
+    { "true,",
+      "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
+      "\"sliding_window\":512,",
+      "use_sliding_window" },
+    { "true,", "true,\"layer_types\":[\"full_attention\",\"sliding_attention\"],", "layer_types" },
+    { "{\"arch", "[\"arch", "config.json" },
+};
+
+static void test_config(void)
+{
+    static const char *const good[][2] = {
+        { "true,", "true,\"rope_scaling\":null," },
+        { "true,", "true,\"rope_scaling\":{\"rope_type\":\"default\"}," },
+        { "\"rope_theta\":1000000.0", "\"rope_parameters\":{\"rope_type\":\"default\","
+                                      "\"rope_theta\":5.0}" },
+        { "true,", "true,\"use_sliding_window\":true,\"max_window_layers\":2," },
+        { "true,", "true,\"use_sliding_window\":true,\"max_window_layers\":1,"
+                   "\"sliding_window\":1024," },
+        { "true,", "true,\"use_sliding_window\":false,\"max_window_layers\":1,"
+                   "\"sliding_window\":5," },
+    };
+    write_tensors("model.safetensors", 0, ALL - 1, NULL);
+    for (size_t i = 0; i < sizeof(bad_configs) / sizeof(*bad_configs); i++) {
+        change(bad_configs[i].from, bad_configs[i].to);
+        refused(bad_configs[i].says);
+    }
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+        struct weights *w;
+        change(good[i][0], good[i][1]);
+        CHECK(open_folder(&w) == OK);
+        weights_close(w);
+    }
+    write_text("config.json", "");
+    refused("config.json");
+    CHECK(unlink(in_folder("config.json")) == 0);
+    struct weights *w;
+    CHECK(open_folder(&w) == ERR_IO && strstr(err.msg, "config.json"));
+    write_text("config.json", plain);
+}
+
+static void test_tensors(void)
+{
+    static const char *const foreign[] = {
+        "model.layers.0.mlp.gate_proj.bias",
+        "model.layers.0.self_attn.o_proj.bias",
+        "model.layers.2.mlp.up_proj.weight",
+        "model.layers.00.mlp.up_proj.weight",
+        "model.layers.x.mlp.up_proj.weight",
+        "model.layers..mlp.up_proj.weight",
+        "model.layers.99999999999999999999.mlp.up_proj.weight",
+        "blk.0.attn_q.weight",
+        "score.weight",
+    };
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++) {
+        write_tensors("model.safetensors", 0, ALL - 1, foreign[i]);
+        refused("not part of a Qwen2 model");
+    }
+    write_tensors("model.safetensors", 1, ALL - 1, NULL);
+    refused("model.layers.0.input_layernorm.weight is missing");
+    write_tensors("model.safetensors", 0, ALL - 2, NULL);
+    refused("model.norm.weight is missing");
+    CHECK(unlink(in_folder("model.safetensors")) == 0);
+    refused("found neither");
+}
+
+/* An index that places tensors below 10 in a.safetensors and the others in b.safetensors. */
+static void write_index(const char *a, const char *b, size_t last)
+{
+    FILE *f = fopen(in_folder("model.safetensors.index.json"), "w");
+    CHECK(f);
+    fprintf(f, "{\"metadata\":{},\"weight_map\":{");
+    for (size_t i = 0; i < last; i++) {
+        char name[80];
+        if (i < LAYERS * PER_LAYER)
+            snprintf(name, sizeof(name), "model.layers.%zu.%s", i / PER_LAYER,
+                     in_layer[i % PER_LAYER]);
+        else
+            snprintf(name, sizeof(name), "%s",
+                     i == ALL - 2 ? "model.norm.weight" : "model.embed_tokens.weight");
+        fprintf(f, "%s\"%s\":\"%s\"", i ? "," : "", name, i < 10 ? a : b);
+    }
+    CHECK(fputs("}}", f) >= 0 && fclose(f) == 0);
+}
+
+static void test_shards(void)
+{
+    struct weights *w;
+    write_tensors("a.safetensors", 0, 10, NULL);
+    write_tensors("b.safetensors", 9, ALL - 1, NULL); /* tensor 9 is in both: the index decides */
+    write_index("a.safetensors", "b.safetensors", ALL - 1);
+    CHECK(open_folder(&w) == OK && weights_ntensors(w) == ALL - 1);
+    weights_close(w);
+    write_index("a.safetensors", "b.safetensors", ALL - 2);
+    refused("model.norm.weight is missing");
+    static const char *const outside[] = {
+        "../a.safetensors", "/etc/passwd", "x/a.safetensors", "..", "", ".safetensors",
+        ".a.safetensors",   "a.bin"
+    };
+    for (size_t i = 0; i < sizeof(outside) / sizeof(*outside); i++) {
+        write_index(outside[i], "b.safetensors", ALL - 1);
+        refused("expected the name of a .safetensors file in the folder");
+    }
+    write_index("b.safetensors", "a.safetensors", ALL - 1);
+    refused("the index expects");
+    write_index("c.safetensors", "b.safetensors", ALL - 1);
+    CHECK(open_folder(&w) == ERR_IO && strstr(err.msg, "c.safetensors"));
+    static const char *const broken[] = { "",
+                                          "{}",
+                                          "[]",
+                                          "{\"weight_map\":[]}",
+                                          "{\"weight_map\":{\"a\":1}}",
+                                          "{\"weight_map\":{\"a\":null}}",
+                                          "{\"weight_map\":{}}" };
+    for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
+        write_text("model.safetensors.index.json", broken[i]);
+        CHECK(open_folder(&w) == ERR_FORMAT);
+    }
+    write_index("a.safetensors", "b.safetensors", ALL - 1);
+}
+
+static void test_torture(void)
+{
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        struct weights *w;
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = weights_open(&w, folder, &err);
+        hit = torture_end();
+        CHECK(code == (hit ? ERR_NOMEM : OK));
+        weights_close(w);
+        CHECK(torture_live() == 0);
+    }
+}
+
+static void test_paths(void)
+{
+    struct weights *w;
+    CHECK(weights_open(&w, in_folder("none"), &err) == ERR_IO && !w);
+    write_text("x.txt", "hello, this is no model");
+    CHECK(weights_open(&w, in_folder("x.txt"), &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "GGUF or safetensors"));
+    CHECK(mkfifo(in_folder("x.gguf"), 0600) == 0); /* must not wait for a writer */
+    CHECK(weights_open(&w, in_folder("x.gguf"), &err) == ERR_FORMAT);
+    unlink(in_folder("x.gguf"));
+    unlink(in_folder("x.txt"));
+}
+
+int main(void)
+{
+    snprintf(folder, sizeof(folder), "build/weights-XXXXXX");
+    CHECK(mkdtemp(folder));
+    test_plain();
+    test_config();
+    test_tensors();
+    test_shards();
+    test_torture();
+    test_paths();
+    unlink(in_folder("config.json"));
+    unlink(in_folder("a.safetensors"));
+    unlink(in_folder("b.safetensors"));
+    unlink(in_folder("model.safetensors.index.json"));
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

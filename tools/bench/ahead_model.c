@@ -1,0 +1,92 @@
+#include "tools/bench/ahead_model.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "kernels/math.h"
+
+enum { LONG_TEXT = 1 << 20 };
+
+struct window {
+    double now, first; /* first: when the first token was decided; < 0: not yet */
+    size_t next;       /* the token to be thought about */
+    size_t oldest, out, wasted;
+    struct {
+        size_t token;
+        double due;
+    } calls[BENCH_EVENT_AHEAD];
+};
+
+double bench_event_formula(double t, double routed, double agree, double latency, size_t ahead)
+{
+    return t + routed * (ahead ? 1 - agree : 1) * latency;
+}
+
+/* The token after `token` needs this one evaluated; after the last nothing is. */
+static void step(struct window *w, size_t token, size_t n, double t)
+{
+    w->next = token + 1;
+    if (w->next < n)
+        w->now += t;
+}
+
+/* The oldest answer is there. */
+static void hear(struct window *w, const unsigned char *marks, size_t n, double t)
+{
+    size_t token = w->calls[w->oldest].token;
+    w->oldest = (w->oldest + 1) % BENCH_EVENT_AHEAD;
+    w->out--;
+    if (token == 0)
+        w->first = w->now;
+    if (marks[token] & BENCH_EVENT_AGREES)
+        return;
+    w->wasted += w->out;
+    w->out = 0;
+    step(w, token, n, t);
+}
+
+static void ask(struct window *w, double latency)
+{
+    size_t at = (w->oldest + w->out++) % BENCH_EVENT_AHEAD;
+    w->calls[at].token = w->next;
+    w->calls[at].due = w->now + latency;
+}
+
+double bench_event_text(const unsigned char *marks, size_t n, double t, double latency,
+                        size_t ahead, size_t *wasted)
+{
+    struct window w = { .first = -1 };
+    while (w.next < n || w.out) {
+        bool routed = w.next < n && marks[w.next] & BENCH_EVENT_ROUTED;
+        double due = w.out ? w.calls[w.oldest].due : 0;
+        if (w.out && due > w.now && (w.next == n || (routed && w.out == ahead)))
+            w.now = due;
+        if (w.out && due <= w.now) {
+            hear(&w, marks, n, t);
+            continue;
+        }
+        if (routed && ahead)
+            ask(&w, latency);
+        else if (routed)
+            w.now += latency;
+        if (w.next == 0 && !(routed && ahead))
+            w.first = w.now;
+        step(&w, w.next, n, t);
+    }
+    if (wasted)
+        *wasted = w.wasted;
+    return (w.now - w.first) / (double)(n - 1);
+}
+
+double bench_event_expected(double t, double routed, double agree, double latency, size_t ahead)
+{
+    unsigned char *marks = calloc(LONG_TEXT, 1);
+    if (!marks)
+        return 0;
+    for (size_t i = 0; i < LONG_TEXT; i++)
+        marks[i] = (unsigned char)((rand_unit(1, i) < routed ? BENCH_EVENT_ROUTED : 0) |
+                                   (rand_unit(2, i) < agree ? BENCH_EVENT_AGREES : 0));
+    double ms = bench_event_text(marks, LONG_TEXT, t, latency, ahead, NULL);
+    free(marks);
+    return ms;
+}

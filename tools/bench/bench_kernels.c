@@ -1,0 +1,378 @@
+/* bench_kernels.c - every operation of every set at the shapes of Qwen2.5-0.5B, on one thread,
+ * beside the limits measured in the same run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "tools/bench/bench.h"
+#include "tools/cli/setup.h"
+
+enum { HIDDEN = 896, FFN = 4864, VOCAB = 151936, HEAD = 64, PER = 7, BLOCK = ATTN_BLOCK };
+enum { MANY = 192, FEW = 6, MAX_SAMPLES = 1000 };
+static const double SAMPLE_NS = 4e6;
+
+/* All buffers hold the byte 0x3f: a finite number of every type. */
+struct kit {
+    unsigned char *weights; /* the head in f32, the largest matrix */
+    float *a, *b, *c, *y;   /* [MANY * FFN], y: [max(MANY * FFN, VOCAB)] */
+    struct qact q;
+    size_t weight_bytes, row_bytes;
+};
+
+/* One call of an operation: what it touches and how much it computes. */
+struct call {
+    const char *shape;
+    size_t rows, cols, n;
+    double bytes, ops;
+    const char *what; /* kind of arithmetic, as in limits.h; or NULL */
+};
+
+static struct panels matrix(const struct kit *kit, enum ptype type, const struct call *c)
+{
+    struct panels w = { .type = type, .rows = c->rows, .cols = c->cols, .data = kit->weights };
+    size_t total;
+    panels_bytes(&w.panel_bytes, &total, type, c->rows, c->cols);
+    return w;
+}
+
+static void do_matmul_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct panels w = matrix(kit, P_F32, c);
+    k->matmul_f32(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels_count(c->rows));
+}
+
+static void do_matmul_bf16(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct panels w = matrix(kit, P_BF16, c);
+    k->matmul_bf16(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels_count(c->rows));
+}
+
+static void do_matmul_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct panels w = matrix(kit, P_Q8, c);
+    struct qact q = kit->q;
+    q.cols = c->cols;
+    k->matmul_q8(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
+}
+
+static void do_matmul_q4(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct panels w = matrix(kit, P_Q4, c);
+    struct qact q = kit->q;
+    q.cols = c->cols;
+    k->matmul_q4(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
+}
+
+static void do_quantize_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct qact q = kit->q;
+    q.cols = c->cols;
+    k->quantize_q8(&q, 0, kit->a);
+}
+
+static void do_rmsnorm_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    k->rmsnorm_f32(kit->y, kit->a, kit->b, c->cols, 1e-6f);
+}
+
+static void do_rope_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    k->rope_f32(kit->y, kit->b, kit->c, c->cols / 2);
+}
+
+static void do_add_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    k->add_f32(kit->y, kit->a, c->cols);
+}
+
+static void do_swiglu_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    k->swiglu_f32(kit->y, kit->a, kit->b, c->cols);
+}
+
+/* c->rows query rows; y holds max, sum, out. */
+static struct attn_part part(const struct kit *kit, const struct call *c)
+{
+    return (struct attn_part){ kit->y, kit->y + c->rows, kit->y + 2 * c->rows };
+}
+
+static void do_attn_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct attn_part y = part(kit, c);
+    k->attn_f32(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
+}
+
+static void do_attn_f16(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct attn_part y = part(kit, c);
+    k->attn_f16(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
+}
+
+static void do_attn_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    struct attn_part y = part(kit, c);
+    k->attn_q8(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
+}
+
+static void do_attn_merge(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    k->attn_merge(kit->y, kit->y + 1, kit->y + 2, 0.75f, 1, kit->a, c->cols);
+}
+
+static void do_argmax_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    kit->c[0] = (float)(k->argmax_f32(kit->y, c->cols) & 1);
+}
+
+static void do_expsum_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
+{
+    k->expsum_f32(kit->c, kit->y, c->cols, 1);
+}
+
+enum { SHAPES = 6, MATMULS = 4 };
+
+/* The products of one token and of many: weights of `unit` bytes a column and row. */
+static size_t matmul_calls(struct call *out, double unit, const char *what)
+{
+    static const struct call shapes[SHAPES] = {
+        { "o 896x896, 1 token", HIDDEN, HIDDEN, 1, 0, 0, NULL },
+        { "gate 4864x896, 1 token", FFN, HIDDEN, 1, 0, 0, NULL },
+        { "down 896x4864, 1 token", HIDDEN, FFN, 1, 0, 0, NULL },
+        { "head 151936x896, 1 token", VOCAB, HIDDEN, 1, 0, 0, NULL },
+        { "gate 4864x896, 192 tokens", FFN, HIDDEN, MANY, 0, 0, NULL },
+        { "down 896x4864, 192 tokens", HIDDEN, FFN, MANY, 0, 0, NULL },
+    };
+    memcpy(out, shapes, sizeof(shapes));
+    for (size_t i = 0; i < SHAPES; i++) {
+        double cells = (double)(out[i].rows * out[i].cols);
+        out[i].bytes = cells * unit + (double)(out[i].n * (out[i].cols + out[i].rows)) * 4;
+        out[i].ops = 2 * cells * (double)out[i].n;
+        out[i].what = what;
+    }
+    return SHAPES;
+}
+
+static size_t plain_call(struct call *out, const char *shape, size_t cols, double bytes, double ops)
+{
+    *out = (struct call){ shape, 1, cols, 1, bytes * (double)cols, ops * (double)cols, NULL };
+    return 1;
+}
+
+static size_t attn_calls(struct call *out, double unit)
+{
+    const double cells = BLOCK * HEAD;
+    out[0] = (struct call){ "7 rows, 64 keys of 64", PER,  HEAD, 1, 2 * cells * unit,
+                            4 * cells * PER,         "f32" };
+    out[1] = (struct call){ "56 rows, 64 keys of 64", 8 * PER, HEAD, 1, 2 * cells * unit,
+                            4 * cells * 8 * PER,      "f32" };
+    return 2;
+}
+
+/* The calls of operation number op, in the order of KERNEL_OPS. */
+static size_t calls_of(struct call out[SHAPES], const char *op)
+{
+    static const struct {
+        const char *op, *what;
+        double unit;
+    } matmuls[MATMULS] = { { "matmul_f32", "f32", 4 },
+                           { "matmul_bf16", "f32", 2 },
+                           { "matmul_q8", "int8", 34.0 / 32 },
+                           { "matmul_q4", "int8", 18.0 / 32 } };
+    for (size_t i = 0; i < MATMULS; i++)
+        if (!strcmp(op, matmuls[i].op))
+            return matmul_calls(out, matmuls[i].unit, matmuls[i].what);
+    if (!strcmp(op, "attn_f32") || !strcmp(op, "attn_f16") || !strcmp(op, "attn_q8"))
+        return attn_calls(out, !strcmp(op, "attn_q8")    ? 36.0 / 32
+                               : !strcmp(op, "attn_f16") ? 2
+                                                         : 4);
+    if (!strcmp(op, "quantize_q8"))
+        return plain_call(out, "4864", FFN, 5, 2);
+    if (!strcmp(op, "swiglu_f32"))
+        return plain_call(out, "4864", FFN, 12, 0);
+    if (!strcmp(op, "argmax_f32") || !strcmp(op, "expsum_f32"))
+        return plain_call(out, "151936", VOCAB, 4, 0);
+    if (!strcmp(op, "rope_f32") || !strcmp(op, "attn_merge"))
+        return plain_call(out, "64", HEAD, 8, 3);
+    return plain_call(out, "896", HIDDEN, 12, !strcmp(op, "add_f32") ? 1 : 4);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct kernels *k, const struct kit *kit, const struct call *c);
+    size_t member; /* where struct kernels has it */
+} ops[] = {
+#define X(op) { #op, do_##op, offsetof(struct kernels, op) },
+    KERNEL_OPS(X)
+#undef X
+};
+
+static bool kit_open(struct kit *kit)
+{
+    size_t panel, floats = (size_t)MANY * FFN * sizeof(float);
+    *kit = (struct kit){ .row_bytes = floats };
+    panels_bytes(&panel, &kit->weight_bytes, P_F32, VOCAB, HIDDEN);
+    unsigned char *all = os_alloc(kit->weight_bytes + 7 * floats);
+    if (!all)
+        return false;
+    memset(all, 0x3f, kit->weight_bytes + 7 * floats);
+    float *at[7];
+    for (size_t i = 0; i < 7; i++)
+        at[i] = (float *)(void *)(all + kit->weight_bytes + i * floats);
+    kit->weights = all;
+    kit->a = at[0];
+    kit->b = at[1];
+    kit->c = at[2];
+    kit->y = at[3];
+    kit->q = (struct qact){ (int8_t *)at[4], at[5], (int32_t *)(void *)at[6], FFN };
+    return true;
+}
+
+/* Nanoseconds of a call: the middle one of the samples, each long enough for the clock. Counts: of
+ * all of them. */
+static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
+                      const struct kit *kit, const struct call *c, size_t samples,
+                      const struct os_counters *counters)
+{
+    static double ns[MAX_SAMPLES];
+    double before[OS_EVENTS], after[OS_EVENTS];
+    size_t turns = 1, done = 0;
+    for (double spent = 0; spent < SAMPLE_NS;) { /* warm up, and find out how often */
+        uint64_t begin = os_now_ns();
+        for (size_t i = 0; i < turns; i++)
+            ops[op].run(k, kit, c);
+        spent = (double)(os_now_ns() - begin);
+        if (spent < SAMPLE_NS)
+            turns *= 2;
+    }
+    os_counters_read(counters, before);
+    uint64_t all = os_now_ns();
+    while (done == 0 || (done < samples && !interrupted)) {
+        uint64_t begin = os_now_ns();
+        for (size_t i = 0; i < turns; i++)
+            ops[op].run(k, kit, c);
+        ns[done++] = (double)(os_now_ns() - begin) / (double)turns;
+    }
+    double wall = (double)(os_now_ns() - all);
+    os_counters_read(counters, after);
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        p->count[i] = before[i] < 0 || after[i] < before[i]
+                          ? -1
+                          : (after[i] - before[i]) / (double)(done * turns);
+    p->on_cpu = p->count[OS_CPU_NS] < 0 ? -1 : p->count[OS_CPU_NS] * (double)(done * turns) / wall;
+    p->ns = bench_median(ns, done);
+}
+
+struct bench_kernels {
+    struct kit kit;
+    const struct bench_options *o;
+    struct pool *one;
+    struct os_counters counters;
+    struct bench_table table;
+    struct bench_point points[BENCH_POINTS];
+    size_t npoints;
+    bool shows;  /* progress on the terminal */
+    bool hinted; /* at OpenBLAS's processor */
+};
+
+/* One call on every set that has an operation of its own for it. */
+static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
+{
+    double scalar = 0;
+    for (size_t i = 0; i < kernels_nsets && !interrupted && !b->table.closed; i++) {
+        const struct kernels *set = kernels_sets[i];
+        void (*own)(void);
+        memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
+        if (!own || !kernels_ready(set, cpu_detect()) ||
+            (i && engine_opts.isa && strcmp(engine_opts.isa, set->isa) != 0))
+            continue;
+        if ((set->needs & CPU_BLAS) && !b->hinted) {
+            b->hinted = true;
+            engine_blas_hint();
+        }
+        struct call mine = *c;
+        if (i == 0 && c->n > FEW) { /* the definition is slow; its speed does not depend on n */
+            mine.n = FEW;
+            mine.ops *= (double)FEW / (double)c->n;
+        }
+        if (b->shows)
+            fprintf(stderr, "\r%s %s %s\033[K", ops[op].name, set->isa, c->shape);
+        struct bench_point p = { .op = ops[op].name,
+                                 .isa = set->isa,
+                                 .shape = c->shape,
+                                 .bytes = mine.bytes,
+                                 .ops = mine.ops };
+        time_call(&p, op, set, &b->kit, &mine, i ? b->o->repeat : 1, &b->counters);
+        const char *what = set->needs & CPU_AVX512BF16 ? "bf16" : c->what;
+        if (what && i)
+            p.peak = bench_peak(what, set->needs & cpu_detect(), b->one);
+        double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
+        if (i == 0)
+            scalar = work;
+        bench_print_row(&b->table, &p, work / scalar);
+        if (b->npoints < BENCH_POINTS && c->what)
+            b->points[b->npoints++] = p;
+    }
+}
+
+/* Which events are there; on stderr, in one line, why cycles are not. */
+static void counters_open(struct bench_kernels *b)
+{
+    char why[OS_WHY];
+    os_counters_open(&b->counters, why);
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        b->table.counts[i] = b->counters.fd[i] >= 0;
+    if (why[0])
+        fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
+}
+
+static int bench_all(struct bench_kernels *b, struct err *err)
+{
+    b->table.read = bench_probe(b->one);
+    bench_print_head(&b->table);
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
+        struct call calls[SHAPES];
+        size_t n =
+            !b->o->only || !strcmp(b->o->only, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
+        for (size_t j = 0; j < n; j++)
+            bench_call(b, i, &calls[j]);
+    }
+    bench_print_end(&b->table);
+    if (b->shows)
+        fprintf(stderr, "\r\033[K");
+    return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
+}
+
+int bench_kernels(const struct bench_options *o, struct err *err)
+{
+    static struct bench_kernels b;
+    b = (struct bench_kernels){ .o = o,
+                                .table.format = o->format,
+                                .shows = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) };
+    size_t found = 0;
+    for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+        found += !o->only || !strcmp(o->only, ops[i].name);
+    if (!found)
+        return err_set(err, ERR_ARG, "--only: no operation %s", o->only);
+    struct kernels chosen;
+    if (engine_opts.isa && kernels_pick(&chosen, engine_opts.isa, cpu_detect(), err) != OK)
+        return ERR_ARG;
+    if (!kit_open(&b.kit))
+        return err_set(err, ERR_NOMEM, "bench: out of memory");
+    int rc = pool_open(&b.one, 1, err);
+    if (rc == OK) {
+        counters_open(&b);
+        rc = bench_all(&b, err);
+        os_counters_close(&b.counters);
+    }
+    if (rc == OK && o->plot)
+        rc = bench_plot(o->plot, b.points, b.npoints, b.table.read, err);
+    pool_close(b.one);
+    os_free(b.kit.weights, b.kit.weight_bytes + 7 * b.kit.row_bytes);
+    return rc;
+}

@@ -1,0 +1,429 @@
+/* bench_route.c - what a token costs where some of them come from the cloud: measured, through the
+ * decoding loop, the HTTP client and a server on the loopback, beside what it should be. */
+#include "tools/bench/bench_route.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "model/sample.h"
+#include "router/decode.h"
+#include "tools/bench/ahead_model.h"
+#include "tools/bench/paper_baseline.h"
+#include "tools/bench/scripted_cloud.h"
+#include "tools/bench/synthetic_vocab.h"
+#include "tools/cli/setup.h"
+#include "tools/stand_in/stand_in.h"
+
+enum {
+    LIST = 16,
+    MAX_MS = 60000,
+    MAX_CLOUD_MS = 10000,
+    TIMEOUT_MS = 600000,
+    PAPER_TOKENS = 16,
+    PAPER_CLOUD_MS = 20
+};
+enum { PAPER_TRIPS = 2, WAYS = 7, FOR_PROMPT = 7, UNSET = 0x7fffffff };
+
+static const char *routed = "0.07", *latency = "200", *ahead = "0,1,4";
+static float agree = 0.7f, loss, edge_ms;
+static size_t bandwidth, cloud_ms = UNSET, trips = UNSET;
+static uint64_t seed = 1;
+static bool as_paper;
+
+const struct opt_group bench_route_opts = {
+    "route",
+    (const struct opt[]){
+        { "--routed", "-R", OPT_STR, &routed, "LIST",
+          "shares of tokens asked for (default: 0.07)" },
+        { "--latency", "-L", OPT_STR, &latency, "LIST",
+          "milliseconds of a call, whole numbers (default: 200)" },
+        { "--ahead", "-W", OPT_STR, &ahead, "LIST",
+          "requests out at once, 0: in step (default: 0,1,4)" },
+        { "--agree", NULL, OPT_FLOAT, &agree, "A",
+          "share of calls whose answer is the edge's guess (default: 0.7)" },
+        { "--edge-ms", NULL, OPT_FLOAT, &edge_ms, "T",
+          "a step of the edge takes at least T milliseconds (default: as long as it takes)" },
+        { "--cloud-ms", NULL, OPT_SIZE, &cloud_ms, "MS",
+          "the cloud's own time for a token, beside the latency (default: 0; --as-paper: 20)" },
+        { "--bandwidth", NULL, OPT_SIZE, &bandwidth, "N",
+          "bytes a second of a connection, each way (default: no limit)" },
+        { "--loss", NULL, OPT_FLOAT, &loss, "P", "share of packets lost (default: 0)" },
+        { "--trips", NULL, OPT_SIZE, &trips, "N",
+          "round trips of a new connection before its first call (default: 0; --as-paper: 2)" },
+        { "--seed", "-s", OPT_U64, &seed, "N",
+          "of prompt, losses and the routed tokens, for which it is the next seed that routes the "
+          "nearest to r (default: 1)" },
+        { "--as-paper", NULL, OPT_FLAG, &as_paper, NULL,
+          "compare with the way of the paper's demo, habit by habit" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+struct list {
+    double at[LIST];
+    size_t n;
+};
+
+struct bench_run {
+    const struct bench_options *o;
+    struct bench_route_setting setting;
+    struct list shares, latencies, aheads;
+    struct tokenizer *vocab;
+    struct session *session;
+    struct sampler *sampler;
+    uint32_t *prompt;
+    struct bench_truth truth;
+    uint64_t seed; /* of the policy, for the present share */
+    struct stand_in *server;
+    struct cloud *cloud;
+};
+
+static int read_list(struct list *out, const char *name, const char *text, double most, bool whole,
+                     struct err *err)
+{
+    const char *p = text;
+    for (out->n = 0; out->n < LIST; out->n++) {
+        char *end;
+        double v = strtod(p, &end);
+        bool ends = *end == '\0';
+        if (end == p || !(v >= 0 && v <= most) || (whole && rint(v) != v) || (!ends && *end != ','))
+            break;
+        out->at[out->n] = v;
+        p = end + 1;
+        if (ends) {
+            out->n++;
+            return OK;
+        }
+    }
+    return err_set(err, ERR_ARG, "%s: expected 1 to %d %snumbers of 0 to %g with commas, found %s",
+                   name, LIST, whole ? "whole " : "", most, text);
+}
+
+static int read_options(struct bench_run *r, struct err *err)
+{
+    const struct bench_options *o = r->o;
+    int rc = read_list(&r->shares, "--routed", routed, 1, false, err);
+    if (rc == OK)
+        rc = read_list(&r->latencies, "--latency", latency, MAX_MS, true, err);
+    if (rc == OK)
+        rc = read_list(&r->aheads, "--ahead", ahead, BENCH_EVENT_AHEAD, true, err);
+    if (rc)
+        return rc;
+    if (o->prompt < 1 || o->prompt > 1 << 16 || o->tokens < 2 || o->tokens > 1 << 16)
+        return err_set(err, ERR_ARG,
+                       "-p: expected 1 to 65536, found %zu; -n: 2 to 65536, found %zu", o->prompt,
+                       o->tokens);
+    if (!(agree >= 0 && agree <= 1) || !(loss >= 0 && loss < 1))
+        return err_set(err, ERR_ARG, "--agree, --loss: expected 0 to 1, --loss below 1");
+    if (!(edge_ms >= 0 && edge_ms <= MAX_MS) || (cloud_ms != UNSET && cloud_ms > MAX_CLOUD_MS) ||
+        (trips != UNSET && trips > 10))
+        return err_set(err, ERR_ARG,
+                       "--edge-ms: expected 0 to %d; --cloud-ms: 0 to %d; --trips: 0 to 10", MAX_MS,
+                       MAX_CLOUD_MS);
+    if (as_paper && edge_ms > 0)
+        return err_set(err, ERR_ARG, "--as-paper measures the edge as it is: leave --edge-ms out");
+    r->setting = (struct bench_route_setting){
+        .model = o->model,
+        .prompt = o->prompt,
+        .tokens = o->tokens,
+        .repeat = o->repeat,
+        .agree = (double)agree,
+        .loss = (double)loss,
+        .cloud_ms = cloud_ms != UNSET ? cloud_ms
+                    : as_paper        ? PAPER_CLOUD_MS
+                                      : 0,
+        .bandwidth = bandwidth,
+        .trips = trips != UNSET ? trips
+                 : as_paper     ? PAPER_TRIPS
+                                : 0,
+    };
+    return OK;
+}
+
+static int open_parts(struct bench_run *r, const struct engine *e, struct err *err)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    size_t n = r->o->prompt, room = n + 2 * r->o->tokens + PAPER_TOKENS;
+    int rc = bench_vocab_open(&r->vocab, model_config(e->model)->vocab, err);
+    if (rc == OK)
+        rc = session_open(&r->session, e->model, e->pool, room, r->o->kv, err);
+    if (rc)
+        return rc;
+    size_t size = tokenizer_size(r->vocab);
+    size_t from = size > 2 * BENCH_VOCAB_WORDS ? BENCH_VOCAB_WORDS : 0;
+    rc = sampler_open(&r->sampler, &greedy, size, &e->kernels, err);
+    r->prompt = rc == OK ? malloc(n * sizeof(*r->prompt)) : NULL;
+    if (!r->prompt)
+        return rc ? rc : err_set(err, ERR_NOMEM, "bench: out of memory");
+    for (size_t i = 0; i < n; i++)
+        r->prompt[i] = (uint32_t)(from + rand_below(rand_u64(seed, FOR_PROMPT), i, size - from));
+    r->truth.vocab = size;
+    r->truth.agree = r->setting.agree;
+    r->truth.step_ms = (unsigned)r->setting.cloud_ms;
+    return OK;
+}
+
+static void close_server(struct bench_run *r)
+{
+    cloud_close(r->cloud);
+    stand_in_close(r->server);
+    r->cloud = NULL;
+    r->server = NULL;
+}
+
+/* A server of this latency, and a client that has its connection to it. */
+static int open_server(struct bench_run *r, double ms, struct err *err)
+{
+    const struct stand_in_oracle oracle = { bench_truth_next, &r->truth, r->vocab };
+    const struct stand_in_options s = { .oracle = &oracle,
+                                        .server = STAND_IN_SGLANG,
+                                        .latency_ms = (unsigned)ms,
+                                        .up = r->setting.bandwidth,
+                                        .down = r->setting.bandwidth,
+                                        .loss = r->setting.loss,
+                                        .trips = (unsigned)r->setting.trips,
+                                        .seed = seed,
+                                        .context = session_context(r->session) + 1 };
+    int rc = stand_in_open(&r->server, &s, err);
+    if (rc)
+        return rc;
+    const struct cloud_options c = { .url = stand_in_url(r->server),
+                                     .vocab = r->truth.vocab,
+                                     .timeout_ms = TIMEOUT_MS,
+                                     .stop = &interrupted };
+    return cloud_open(&r->cloud, &c, err);
+}
+
+static struct decode_options decoding(const struct bench_run *r, double share)
+{
+    return (struct decode_options){ .policy = POLICY_RANDOM,
+                                    .threshold = (float)share,
+                                    .max_tokens = r->o->tokens,
+                                    .seed = r->seed,
+                                    .step_ns = (uint64_t)((double)edge_ms * 1e6),
+                                    .stop = &interrupted };
+}
+
+static int rehearse(struct bench_run *r, double share, struct err *err)
+{
+    r->seed = bench_truth_seed(seed, (float)share, r->o->prompt, r->o->tokens);
+    struct decode_options o = decoding(r, share);
+    /* Twice: the first text also brings weights and clocks up. */
+    session_rewind(r->session, 0);
+    int rc = bench_truth_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
+                                  r->o->prompt, &o, err);
+    session_rewind(r->session, 0);
+    if (rc == OK && !(edge_ms > 0))
+        rc = bench_truth_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
+                                  r->o->prompt, &o, err);
+    return rc;
+}
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    uint64_t *text = arg;
+    *text = bench_truth_hash(*text, t->id);
+    return true;
+}
+
+/* One answer through loop, client and server. */
+static int decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text, double share,
+                  size_t window, struct err *err)
+{
+    struct decode_options o = decoding(r, share);
+    struct teller teller;
+    teller_cloud(&teller, r->cloud);
+    *text = 0;
+    o.ahead = window;
+    o.emit = on_token;
+    o.arg = text;
+    session_rewind(r->session, 0);
+    return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &teller, r->prompt,
+                      r->o->prompt, &o, err);
+}
+
+static void expect(struct bench_route_row *row, const struct bench_run *r)
+{
+    const struct bench_truth *t = &r->truth;
+    double a = r->setting.agree, call = row->latency + (double)t->step_ms;
+    size_t later = t->routed - (t->marks[0] & BENCH_EVENT_ROUTED ? 1 : 0);
+    row->edge_ms = edge_ms > 0 ? (double)edge_ms : t->ms;
+    row->agreed = t->agreed;
+    row->formula = bench_event_formula(row->edge_ms, row->share, a, call, row->ahead);
+    row->model = bench_event_expected(row->edge_ms, row->share, a, call, row->ahead);
+    row->here = bench_event_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
+    row->hidden = (double)NAN;
+    if (later && call > 0)
+        row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
+}
+
+static int measure(struct bench_run *r, struct bench_route_row *row, struct err *err)
+{
+    struct decode_stats s;
+    size_t repeat = r->o->repeat;
+    row->samples = calloc(repeat, sizeof(*row->samples));
+    int rc = row->samples ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
+    for (size_t i = 0; i < repeat && rc == OK; i++) {
+        rc = decode(r, &s, &row->text, row->share, row->ahead, err);
+        if (rc == OK)
+            row->samples[i] = (s.total_ms - s.ttft_ms) / (double)(s.tokens - 1);
+    }
+    if (rc)
+        return rc;
+    double cloud = s.cloud ? (double)s.cloud : 1;
+    row->ms = bench_median(row->samples, repeat);
+    row->cloud = s.cloud;
+    row->fallback = s.fallback;
+    row->calls = s.calls;
+    row->wasted = s.wasted;
+    row->up = (double)s.bytes_up / cloud;
+    row->down = (double)s.bytes_down / cloud;
+    row->header_up = (double)s.header_bytes_up / cloud;
+    row->header_down = (double)s.header_bytes_down / cloud;
+    expect(row, r);
+    return OK;
+}
+
+static int table(struct bench_run *r, struct err *err)
+{
+    size_t n = 0, most = r->shares.n * r->latencies.n * r->aheads.n;
+    struct bench_route_row *rows = calloc(most, sizeof(*rows));
+    int rc = rows ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
+    for (size_t i = 0; i < r->shares.n && rc == OK; i++) {
+        rc = rehearse(r, r->shares.at[i], err);
+        for (size_t k = 0; k < r->latencies.n * r->aheads.n && rc == OK; k++) {
+            rows[n] = (struct bench_route_row){ .share = r->shares.at[i],
+                                                .latency = r->latencies.at[k / r->aheads.n],
+                                                .ahead = (size_t)r->aheads.at[k % r->aheads.n] };
+            rc = open_server(r, rows[n].latency, err);
+            if (rc == OK)
+                rc = measure(r, &rows[n++], err);
+            close_server(r);
+        }
+    }
+    if (rc == OK)
+        bench_route_print(r->o->format, &r->setting, rows, n);
+    if (rc == OK && r->o->plot)
+        rc = bench_route_plot(r->o->plot, rows, n, err);
+    for (size_t i = 0; i < n; i++)
+        free(rows[i].samples);
+    free(rows);
+    return rc;
+}
+
+/* The decoding loop's way; the fastest of the samples, as all that disturbs one takes time. */
+static int our_way(struct bench_run *r, struct bench_route_way *way, double share, size_t window,
+                   struct err *err)
+{
+    struct decode_stats s;
+    double best = 0;
+    for (size_t i = 0; i < r->o->repeat; i++) {
+        uint64_t text;
+        int rc = decode(r, &s, &text, share, window, err);
+        if (rc)
+            return rc;
+        if (i && s.total_ms >= best)
+            continue;
+        best = s.total_ms;
+        double calls = s.calls ? (double)s.calls : 1;
+        way->s = s.total_ms / 1e3;
+        way->edge_s = (s.edge_ms + s.router_ms) / 1e3;
+        way->cloud_s = s.cloud_ms / 1e3;
+        way->calls = s.calls;
+        way->up = (double)s.bytes_up / calls;
+        way->down = (double)s.bytes_down / calls;
+        way->text = text;
+    }
+    return OK;
+}
+
+static int paper_way(struct bench_run *r, struct bench_route_way *way, const struct bench_paper *p,
+                     struct err *err)
+{
+    for (size_t i = 0; i < r->o->repeat; i++) {
+        struct bench_paper_cost c;
+        int rc = bench_paper_run(&c, p, err);
+        if (rc)
+            return rc;
+        if (i && c.ms / 1e3 >= way->s)
+            continue;
+        double calls = c.calls ? (double)c.calls : 1;
+        way->s = c.ms / 1e3;
+        way->edge_s = c.edge_ms / 1e3;
+        way->cloud_s = c.cloud_ms / 1e3;
+        way->calls = c.calls;
+        way->up = (double)c.up / calls;
+        way->down = (double)c.down / calls;
+        way->text = c.text;
+    }
+    return OK;
+}
+
+static int ways(struct bench_run *r, struct err *err)
+{
+    struct bench_route_way w[WAYS] = {
+        { .name = "default" },
+        { .name = "in step", .cause = "waits for each call" },
+        { .name = "no KV cache", .cause = "evaluates the whole text for each token" },
+        { .name = "new connections", .cause = "connects for each call" },
+        { .name = "text", .cause = "sends text and cuts it into tokens again" },
+        { .name = "16 tokens", .cause = "asks for 16 tokens and uses one" },
+        { .name = "as the paper", .cause = "all of them" },
+    };
+    double share = r->shares.at[0];
+    size_t window = 1;
+    for (size_t i = r->aheads.n; i-- > 0;)
+        window = r->aheads.at[i] > 0 ? (size_t)r->aheads.at[i] : window;
+    int rc = rehearse(r, share, err);
+    if (rc == OK)
+        rc = open_server(r, r->latencies.at[0], err);
+    if (rc == OK)
+        rc = our_way(r, &w[0], share, window, err);
+    if (rc == OK)
+        rc = our_way(r, &w[1], share, 0, err);
+    for (size_t i = 2; i < WAYS && rc == OK; i++) {
+        bool all = i == WAYS - 1;
+        const struct bench_paper p = { .session = r->session,
+                                       .tok = r->vocab,
+                                       .sampler = r->sampler,
+                                       .prompt = r->prompt,
+                                       .n = r->o->prompt,
+                                       .tokens = r->o->tokens,
+                                       .share = (float)share,
+                                       .seed = r->seed,
+                                       .url = stand_in_url(r->server),
+                                       .stop = &interrupted,
+                                       .no_cache = all || i == 2,
+                                       .connect = all || i == 3,
+                                       .text = all || i == 4,
+                                       .want = all || i == 5 ? PAPER_TOKENS : 1 };
+        rc = paper_way(r, &w[i], &p, err);
+    }
+    for (size_t i = 1; i < WAYS; i++)
+        w[i].more_s = w[i].s - w[i == 1 || i == WAYS - 1 ? 0 : 1].s;
+    if (rc == OK)
+        bench_route_print_ways(r->o->format, &r->setting, w, WAYS);
+    if (rc == OK && r->o->plot)
+        rc = bench_route_plot_ways(r->o->plot, w, WAYS, err);
+    return rc;
+}
+
+int bench_route(const struct bench_options *o, struct engine *e, struct err *err)
+{
+    struct bench_run r = { .o = o };
+    int rc = read_options(&r, err);
+    if (rc == OK)
+        rc = open_parts(&r, e, err);
+    if (rc == OK)
+        rc = as_paper ? ways(&r, err) : table(&r, err);
+    close_server(&r);
+    bench_truth_close(&r.truth);
+    free(r.prompt);
+    sampler_close(r.sampler);
+    session_close(r.session);
+    tokenizer_close(r.vocab);
+    return rc;
+}

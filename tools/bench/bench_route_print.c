@@ -1,0 +1,180 @@
+/* bench_route_print.c - the tables of `mizzle bench route`. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/bench_route.h"
+
+enum form { FORM_MD, FORM_CSV, FORM_JSON, FORM_JSONL };
+
+static enum form form_of(const char *format)
+{
+    return !strcmp(format, "json")    ? FORM_JSON
+           : !strcmp(format, "jsonl") ? FORM_JSONL
+           : !strcmp(format, "csv")   ? FORM_CSV
+                                      : FORM_MD;
+}
+
+static void put(json_t *o, const char *key, double v)
+{
+    json_object_set_new(o, key, isfinite(v) ? json_real(v) : json_null());
+}
+
+static void count(json_t *o, const char *key, size_t v)
+{
+    json_object_set_new(o, key, json_integer((json_int_t)v));
+}
+
+static void hash(json_t *o, uint64_t text)
+{
+    char hex[20];
+    snprintf(hex, sizeof(hex), "%016" PRIx64, text);
+    json_object_set_new(o, "text", json_string(hex));
+}
+
+static json_t *about(const struct bench_route_setting *s)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "model", json_string(s->model));
+    count(o, "n_prompt", s->prompt);
+    count(o, "n_gen", s->tokens);
+    put(o, "agree", s->agree);
+    count(o, "cloud_ms", s->cloud_ms);
+    count(o, "bandwidth", s->bandwidth);
+    put(o, "loss", s->loss);
+    count(o, "trips", s->trips);
+    return o;
+}
+
+/* Prints and drops it; i of n. */
+static void emit(enum form form, json_t *o, size_t i, size_t n)
+{
+    char *text = json_dumps(o, 0);
+    printf("%s%s%s\n", form == FORM_JSON && !i ? "[\n" : "", text ? text : "{}",
+           form == FORM_JSONL ? ""
+           : i + 1 < n        ? ","
+                              : "\n]");
+    free(text);
+    json_decref(o);
+}
+
+static json_t *row_json(const struct bench_route_setting *s, const struct bench_route_row *r)
+{
+    json_t *o = about(s), *samples = json_array();
+    for (size_t i = 0; i < s->repeat; i++)
+        json_array_append_new(samples, json_real(r->samples[i]));
+    put(o, "routed", r->share);
+    put(o, "latency_ms", r->latency);
+    count(o, "ahead", r->ahead);
+    put(o, "edge_ms", r->edge_ms);
+    put(o, "ms", r->ms);
+    json_object_set_new(o, "samples_ms", samples);
+    put(o, "formula_ms", r->formula);
+    put(o, "model_ms", r->model);
+    put(o, "here_ms", r->here);
+    put(o, "hidden", r->hidden);
+    count(o, "cloud", r->cloud);
+    count(o, "agreed", r->agreed);
+    count(o, "fallback", r->fallback);
+    count(o, "calls", r->calls);
+    count(o, "wasted", r->wasted);
+    put(o, "up_bytes", r->up);
+    put(o, "down_bytes", r->down);
+    put(o, "header_up_bytes", r->header_up);
+    put(o, "header_down_bytes", r->header_down);
+    hash(o, r->text);
+    return o;
+}
+
+static void row_csv(const struct bench_route_row *r)
+{
+    printf("%g,%g,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,", r->share, r->latency, r->ahead, r->edge_ms, r->ms,
+           r->formula, r->model, r->here);
+    if (isfinite(r->hidden))
+        printf("%.4f", r->hidden);
+    printf(",%zu,%zu,%zu,%zu,%.0f,%.0f,%016" PRIx64 "\n", r->cloud, r->fallback, r->calls,
+           r->wasted, r->up, r->down, r->text);
+}
+
+static void row_md(const struct bench_route_row *r)
+{
+    printf("| %g %% | %g | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | ", 100 * r->share, r->latency,
+           r->ahead, r->edge_ms, r->ms, r->formula, r->model, r->here);
+    if (isfinite(r->hidden))
+        printf("%.0f %%", 100 * r->hidden);
+    printf(" | %zu | %zu | %.0f | %.0f | %08" PRIx64 " |\n", r->calls, r->wasted, r->up, r->down,
+           r->text >> 32);
+}
+
+void bench_route_print(const char *format, const struct bench_route_setting *s,
+                       const struct bench_route_row *rows, size_t n)
+{
+    enum form form = form_of(format);
+    if (form == FORM_CSV)
+        puts("routed,latency_ms,ahead,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,cloud,fallback,"
+             "calls,wasted,up_bytes,down_bytes,text");
+    if (form == FORM_MD)
+        puts("| routed | L ms | W | t ms | measured ms | formula | model | here | hidden | calls | "
+             "in vain | up B | down B | text |\n"
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    for (size_t i = 0; i < n; i++) {
+        if (form == FORM_CSV)
+            row_csv(&rows[i]);
+        else if (form == FORM_MD)
+            row_md(&rows[i]);
+        else
+            emit(form, row_json(s, &rows[i]), i, n);
+    }
+}
+
+static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
+                        double times)
+{
+    json_t *o = about(s);
+    json_object_set_new(o, "way", json_string(w->name));
+    put(o, "s", w->s);
+    put(o, "edge_s", w->edge_s);
+    put(o, "cloud_s", w->cloud_s);
+    put(o, "more_s", w->more_s);
+    put(o, "times", times);
+    count(o, "calls", w->calls);
+    put(o, "up_bytes", w->up);
+    put(o, "down_bytes", w->down);
+    hash(o, w->text);
+    return o;
+}
+
+void bench_route_print_ways(const char *format, const struct bench_route_setting *s,
+                            const struct bench_route_way *ways, size_t n)
+{
+    enum form form = form_of(format);
+    double sum = 0;
+    if (form == FORM_CSV)
+        puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
+    if (form == FORM_MD)
+        puts(
+            "| way | s an answer | edge | waiting | more s | times | calls | up B | down B | cause "
+            "|\n|---|---|---|---|---|---|---|---|---|---|");
+    for (size_t i = 0; i < n; i++) {
+        const struct bench_route_way *w = &ways[i];
+        double times = w->s / ways[0].s;
+        sum += i + 1 < n ? w->more_s : 0;
+        if (form == FORM_CSV)
+            printf("%s,%.4f,%.4f,%.4f,%.4f,%.2f,%zu,%.0f,%.0f,%016" PRIx64 "\n", w->name, w->s,
+                   w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down, w->text);
+        else if (form == FORM_MD)
+            printf("| %s | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n", w->name,
+                   w->s, w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down,
+                   w->cause ? w->cause : "");
+        else
+            emit(form, way_json(s, w, times), i, n);
+    }
+    if (form == FORM_MD)
+        printf("\n%s: %zu tokens after %zu. More: \"in step\" and \"as the paper\" than the "
+               "default, the others than \"in step\". The parts sum to %+.3f s of the paper's "
+               "%+.3f s.\n",
+               s->model, s->tokens, s->prompt, sum, ways[n - 1].more_s);
+}

@@ -1,0 +1,133 @@
+/* kernels_report.c - what `bench kernels` prints: a row for each call, in the form asked for. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/bench/bench.h"
+
+/* Columns that only some machines have. ipc: of the first two. */
+static const struct {
+    enum os_event event;
+    const char *key, *title;
+} columns[] = {
+    { OS_CYCLES, "cycles", "cycles" },
+    { OS_INSTRUCTIONS, "instructions", "instructions" },
+    { OS_L1D_MISSES, "l1d_misses", "L1d misses" },
+    { OS_LLC_MISSES, "llc_misses", "LLC misses" },
+    { OS_CPU_NS, "on_cpu", "on the CPU" },
+};
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static bool has_ipc(const struct bench_table *b)
+{
+    return b->counts[OS_CYCLES] && b->counts[OS_INSTRUCTIONS];
+}
+
+static double column(const struct bench_point *p, size_t i)
+{
+    return columns[i].event == OS_CPU_NS ? p->on_cpu : p->count[columns[i].event];
+}
+
+static double ipc(const struct bench_point *p)
+{
+    double cycles = p->count[OS_CYCLES], n = p->count[OS_INSTRUCTIONS];
+    return cycles > 0 && n >= 0 ? n / cycles : -1;
+}
+
+/* -1, where one call could not be counted, is an empty cell. */
+static void print_cell(const char *before, double v, double scale, const char *form,
+                       const char *after)
+{
+    fputs(before, stdout);
+    if (v >= 0)
+        printf(*form == '2' ? "%.2f" : *form == '1' ? "%.1f" : "%.0f", v * scale);
+    printf("%s%s", v >= 0 && scale > 1 ? " %" : "", after);
+}
+
+static void print_counts(const struct bench_table *b, const struct bench_point *p)
+{
+    bool csv = *b->format == 'c';
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (!b->counts[columns[i].event])
+            continue;
+        bool share = columns[i].event == OS_CPU_NS;
+        print_cell(csv ? "," : " ", column(p, i), share && !csv ? 100 : 1,
+                   csv ? (share ? "2" : "1") : "0", csv ? "" : " |");
+        if (columns[i].event == OS_INSTRUCTIONS && has_ipc(b))
+            print_cell(csv ? "," : " ", ipc(p), 1, "2", csv ? "" : " |");
+    }
+    putchar('\n');
+}
+
+void bench_print_head(const struct bench_table *b)
+{
+    bool csv = *b->format == 'c';
+    if (!strcmp(b->format, "json"))
+        puts("[");
+    if (*b->format == 'j')
+        return;
+    fputs(csv ? "op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar"
+              : "| operation | set | shape | ns | GB/s | of reading | GOP/s | of the set's peak | "
+                "x scalar |",
+          stdout);
+    size_t n = 9;
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (!b->counts[columns[i].event])
+            continue;
+        bool and_ipc = columns[i].event == OS_INSTRUCTIONS && has_ipc(b);
+        printf(csv ? ",%s%s" : " %s |%s", csv ? columns[i].key : columns[i].title,
+               !and_ipc ? ""
+               : csv    ? ",ipc"
+                        : " IPC |");
+        n += and_ipc ? 2 : 1;
+    }
+    fputs(csv ? "" : "\n|", stdout);
+    for (size_t i = 0; !csv && i < n; i++)
+        fputs("---|", stdout);
+    putchar('\n');
+}
+
+static void print_json(const struct bench_table *b, const struct bench_point *p, double times)
+{
+    json_t *o =
+        json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:f}", "op", p->op, "isa", p->isa, "shape",
+                  p->shape, "ns", p->ns, "gb_s", p->bytes / p->ns, "read_gb_s", b->read, "gop_s",
+                  p->ops / p->ns, "peak_gop_s", p->peak, "times_scalar", times);
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (column(p, i) >= 0)
+            json_object_set_new(o, columns[i].key, json_real(column(p, i)));
+    if (ipc(p) >= 0)
+        json_object_set_new(o, "ipc", json_real(ipc(p)));
+    char *text = o ? json_dumps(o, 0) : NULL;
+    printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text ? text : "{}");
+    free(text);
+    json_decref(o);
+}
+
+void bench_print_row(struct bench_table *b, const struct bench_point *p, double times)
+{
+    double gb = p->bytes / p->ns, gop = p->ops / p->ns;
+    if (*b->format == 'j') {
+        print_json(b, p, times);
+    } else if (*b->format == 'c') {
+        printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f,%.2f,%.2f", p->op, p->isa, p->shape, p->ns, gb,
+               b->read, gop, p->peak, times);
+        print_counts(b, p);
+    } else {
+        printf("| %s | %s | %s | %.0f | %.1f | %.0f %% |", p->op, p->isa, p->shape, p->ns, gb,
+               100 * gb / b->read);
+        print_cell(" ", p->ops > 0 ? gop : -1, 1, "1", " |");
+        print_cell(" ", p->peak > 0 ? gop / p->peak : -1, 100, "0", " |");
+        printf(" %.1f |", times);
+        print_counts(b, p);
+    }
+    b->rows++;
+    b->closed = fflush(stdout) != 0;
+}
+
+void bench_print_end(const struct bench_table *b)
+{
+    if (!strcmp(b->format, "json"))
+        puts("]");
+}

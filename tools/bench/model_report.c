@@ -1,0 +1,239 @@
+/* model_report.c - the rows of `bench model`: llama-bench's columns and some of our own. */
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/cpu.h"
+#include "tools/bench/bench_model.h"
+#include "tools/cli/setup.h"
+
+struct spread {
+    double mean, deviation;
+};
+
+static struct spread spread(const double *v, size_t n)
+{
+    struct spread s = { 0, 0 };
+    for (size_t i = 0; i < n; i++)
+        s.mean += v[i] / (double)n;
+    for (size_t i = 0; i < n; i++)
+        s.deviation += (v[i] - s.mean) * (v[i] - s.mean);
+    s.deviation = n > 1 ? sqrt(s.deviation / (double)(n - 1)) : 0;
+    return s;
+}
+
+/* Tokens a second of each sample. */
+static struct spread speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
+{
+    for (size_t i = 0; i < t->samples; i++)
+        ts[i] = (double)(t->prompt + t->gen) * 1e9 / t->ns[i];
+    return spread(ts, t->samples);
+}
+
+static double median(const double *v, size_t n)
+{
+    static double copy[2 * BENCH_PAIRS];
+    memcpy(copy, v, n * sizeof(*v));
+    return bench_median(copy, n);
+}
+
+static json_t *reals(const double *v, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(a, json_real(v[i]));
+    return a;
+}
+
+static void put(json_t *o, const char *key, json_t *value)
+{
+    json_object_set_new(o, key, value);
+}
+
+static void put_size(json_t *o, const char *key, size_t v)
+{
+    put(o, key, json_integer((json_int_t)v));
+}
+
+/* The router's part: null where it was not measured, so that every row has the same keys. */
+static void put_router(json_t *o, const struct bench_test *t)
+{
+    static const char *const keys[] = { "router_score_ns", "router_share",     "edge_token_ns",
+                                        "routed_token_ns", "routed_saves",     "samples_score_ns",
+                                        "samples_edge_ns", "samples_routed_ns" };
+    for (size_t i = 0; !t->pairs && i < sizeof(keys) / sizeof(keys[0]); i++)
+        put(o, keys[i], json_null());
+    if (!t->pairs)
+        return;
+    double score = median(t->score, 2 * t->pairs), edge = median(t->edge, t->pairs);
+    double routed = median(t->routed, t->pairs);
+    put(o, keys[0], json_real(score));
+    put(o, keys[1], json_real(score / edge));
+    put(o, keys[2], json_real(edge));
+    put(o, keys[3], json_real(routed));
+    put(o, keys[4], json_real(1 - routed / edge));
+    put(o, keys[5], reals(t->score, 2 * t->pairs));
+    put(o, keys[6], reals(t->edge, t->pairs));
+    put(o, keys[7], reals(t->routed, t->pairs));
+}
+
+static json_t *row(const struct bench_report *b, const struct bench_test *t)
+{
+    static double ts[BENCH_REPEAT];
+    char when[32] = "";
+    time_t now = time(NULL);
+    struct tm tm;
+    json_t *o = json_object();
+    struct spread speed = speeds(ts, t), ns = spread(t->ns, t->samples);
+    const struct engine *e = b->engine;
+    if (gmtime_r(&now, &tm))
+        strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    put(o, "cpu_info", json_string(cpu_name()));
+    put(o, "model_filename", json_string(b->model));
+    put(o, "model_type", json_string(model_type_name(e->model)));
+    put_size(o, "model_size", model_bytes(e->model));
+    put_size(o, "model_n_params", model_params(e->model));
+    put(o, "backends", json_string("CPU"));
+    put(o, "isa", json_string(e->kernels.isa));
+    put_size(o, "n_threads", t->threads);
+    put(o, "type_k", json_string(b->kv));
+    put(o, "type_v", json_string(b->kv));
+    put_size(o, "n_prompt", t->prompt);
+    put_size(o, "n_gen", t->gen);
+    put_size(o, "n_depth", t->depth);
+    put(o, "test_time", json_string(when));
+    put(o, "avg_ns", json_real(ns.mean));
+    put(o, "stddev_ns", json_real(ns.deviation));
+    put(o, "avg_ts", json_real(speed.mean));
+    put(o, "stddev_ts", json_real(speed.deviation));
+    put(o, "samples_ns", reals(t->ns, t->samples));
+    put(o, "samples_ts", reals(ts, t->samples));
+    put(o, "probe_gb_s", json_real(t->probe));
+    put_router(o, t);
+    return o;
+}
+
+/* One CSV cell, in quotes as llama-bench has them; the numbers of a list are parted by blanks. */
+static void print_value(json_t *v)
+{
+    putchar('"');
+    for (const char *p = json_string_value(v); p && *p; p++) {
+        if (*p == '"')
+            putchar('"');
+        putchar(*p);
+    }
+    if (json_is_integer(v))
+        printf("%lld", (long long)json_integer_value(v));
+    else if (json_is_real(v))
+        printf("%.6f", json_real_value(v));
+    for (size_t i = 0; i < json_array_size(v); i++)
+        printf("%s%.3f", i ? " " : "", json_real_value(json_array_get(v, i)));
+    putchar('"');
+}
+
+static void print_csv(const struct bench_report *b, json_t *o)
+{
+    const char *key;
+    json_t *v;
+    bool first = true;
+    if (!b->rows)
+        json_object_foreach(o, key, v)
+        {
+            printf("%s%s", first ? "" : ",", key);
+            first = false;
+        }
+    if (!b->rows)
+        putchar('\n');
+    first = true;
+    json_object_foreach(o, key, v)
+    {
+        if (!first)
+            putchar(',');
+        first = false;
+        print_value(v);
+    }
+    putchar('\n');
+}
+
+static void print_md(const struct bench_report *b, const struct bench_test *t)
+{
+    static double ts[BENCH_REPEAT];
+    const struct engine *e = b->engine;
+    struct spread speed = speeds(ts, t);
+    double bytes = (double)model_bytes(e->model), gb = speed.mean * bytes / 1e9;
+    printf("| %s %s | %.2f MiB | %.2f M | %s | %zu | %s | %s%zu", b->model,
+           model_type_name(e->model), bytes / (1 << 20), (double)model_params(e->model) / 1e6,
+           e->kernels.isa, t->threads, b->kv, t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
+    if (t->depth)
+        printf(" @ d%zu", t->depth);
+    printf(" | %.2f +- %.2f | ", speed.mean, speed.deviation);
+    if (t->gen)
+        printf("%.1f | %.1f | %.0f %% |\n", gb, t->probe, 100 * gb / t->probe);
+    else
+        printf("| %.1f | |\n", t->probe);
+}
+
+/* What a score costs and what it saves, below the table. */
+struct line {
+    size_t depth, threads;
+    double score, edge, routed;
+};
+enum { MOST_LINES = BENCH_LIST * BENCH_LIST };
+static struct line lines[MOST_LINES];
+static size_t nlines;
+
+static void keep_line(const struct bench_test *t)
+{
+    if (t->pairs && nlines < MOST_LINES)
+        lines[nlines++] = (struct line){ t->depth, t->threads, median(t->score, 2 * t->pairs),
+                                         median(t->edge, t->pairs), median(t->routed, t->pairs) };
+}
+
+void bench_report_begin(const struct bench_report *b)
+{
+    if (!strcmp(b->format, "json"))
+        puts("[");
+    else if (!strcmp(b->format, "md"))
+        puts("| model | size | params | backend | threads | kv | test | t/s | read GB/s | probe "
+             "GB/s | of the probe |\n|---|---|---|---|---|---|---|---|---|---|---|");
+}
+
+void bench_report_row(struct bench_report *b, const struct bench_test *t)
+{
+    if (!strcmp(b->format, "md")) {
+        print_md(b, t);
+        keep_line(t);
+    } else {
+        json_t *o = row(b, t);
+        if (*b->format == 'c') {
+            print_csv(b, o);
+        } else {
+            char *text = json_dumps(o, 0);
+            printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text ? text : "{}");
+            free(text);
+        }
+        json_decref(o);
+    }
+    b->rows++;
+    b->closed = fflush(stdout) != 0;
+}
+
+void bench_report_end(const struct bench_report *b)
+{
+    if (!strcmp(b->format, "json"))
+        puts("]");
+    for (size_t i = 0; i < nlines; i++) {
+        const struct line *l = &lines[i];
+        printf("%sRouter %zu -> %zu -> 1 (threads: %zu, depth: %zu): a score takes %.3f ms, %.2f "
+               "%% of "
+               "a decode step of %.2f ms. A routed token, whose head is not read, takes %.2f ms: "
+               "%.2f ms (%.1f %%) less.\n",
+               i ? "" : "\n", model_config(b->engine->model)->hidden,
+               2 * model_config(b->engine->model)->hidden, l->threads, l->depth, l->score / 1e6,
+               100 * l->score / l->edge, l->edge / 1e6, l->routed / 1e6,
+               (l->edge - l->routed) / 1e6, 100 * (1 - l->routed / l->edge));
+    }
+}

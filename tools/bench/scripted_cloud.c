@@ -1,0 +1,201 @@
+#include "tools/bench/scripted_cloud.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "model/sample.h"
+#include "model/session.h"
+#include "router/decode.h"
+#include "router/policy.h"
+#include "router/cloud_port.h"
+#include "tools/bench/ahead_model.h"
+#include "tools/bench/synthetic_vocab.h"
+
+enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };
+
+uint64_t bench_truth_hash(uint64_t hash, uint32_t id)
+{
+    return rand_u64(hash, id);
+}
+
+static uint64_t hash_of(const uint32_t *ids, size_t n)
+{
+    uint64_t h = 0;
+    for (size_t i = 0; i < n; i++)
+        h = bench_truth_hash(h, ids[i]);
+    return h;
+}
+
+/* Not a single byte, which might be half a character, if there is anything else. */
+static uint32_t any_id(const struct bench_truth *t, uint64_t prefix)
+{
+    size_t from = t->vocab > 2 * BENCH_VOCAB_WORDS ? BENCH_VOCAB_WORDS : 0;
+    return (uint32_t)(from + rand_below(prefix, FOR_ID, t->vocab - from));
+}
+
+uint32_t bench_truth_next(void *arg, const uint32_t *ids, size_t n)
+{
+    const struct bench_truth *t = arg;
+    const struct timespec step = { t->step_ms / 1000, (long)(t->step_ms % 1000) * 1000000 };
+    uint64_t prefix = hash_of(ids, n);
+    if (t->step_ms)
+        nanosleep(&step, NULL);
+    if (n >= t->prompt && n - t->prompt < t->n) {
+        const struct bench_answer *a = &t->answers[n - t->prompt];
+        if (t->marks[n - t->prompt] & BENCH_EVENT_ROUTED && a->prefix == prefix)
+            return a->id;
+    }
+    return any_id(t, prefix);
+}
+
+static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from)
+{
+    (void)arg, (void)ids, (void)n, (void)id, (void)from;
+    return false;
+}
+
+/* Does the next routed token agree? Drawing without putting back: as many of those left of the ten
+ * as still have to. */
+static bool agrees(struct bench_truth *t, uint64_t prefix)
+{
+    size_t block = t->routed / TEN, place = t->routed % TEN, taken = 0;
+    size_t quota = (size_t)((double)(block + 1) * TEN * t->agree + 0.5) -
+                   (size_t)((double)block * TEN * t->agree + 0.5);
+    bool yes = false;
+    if (!place)
+        t->ten = prefix;
+    for (size_t i = 0; i <= place; i++) {
+        yes = rand_below(t->ten, i, TEN - i) < quota - taken;
+        taken += yes;
+    }
+    return yes;
+}
+
+uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n)
+{
+    uint64_t best = from;
+    double least = (double)INFINITY;
+    for (uint64_t seed = from; seed < from + SEEDS && least > 0.5; seed++) {
+        size_t routed = 0;
+        for (size_t i = 0; i < n; i++)
+            routed += policy_score_random(seed, prompt + i) < share;
+        double off = fabs((double)routed - (double)share * (double)n);
+        if (off < least) {
+            least = off;
+            best = seed;
+        }
+    }
+    return best;
+}
+
+static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    (void)arg, (void)ids, (void)n, (void)id;
+    return TELLER_UNKNOWN;
+}
+
+static size_t one(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+/* In step, so the session stands at the prefix. */
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
+               struct err *err)
+{
+    struct bench_truth *t = arg;
+    struct bench_answer *a = &t->answers[n - t->prompt];
+    uint32_t guess = sampler_pick(t->sampler, session_logits(t->session, 0), ids, n);
+    (void)tokens, (void)err;
+    a->prefix = hash_of(ids, n);
+    a->id = guess;
+    t->marks[n - t->prompt] = BENCH_EVENT_ROUTED;
+    if (agrees(t, a->prefix)) {
+        t->marks[n - t->prompt] |= BENCH_EVENT_AGREES;
+        t->agreed++;
+    } else {
+        a->id = any_id(t, a->prefix);
+        if (a->id == guess)
+            a->id = (uint32_t)((guess + (size_t)1) % t->vocab);
+    }
+    t->routed++;
+    *call = a;
+    return OK;
+}
+
+static bool done(const void *call)
+{
+    (void)call;
+    return true;
+}
+
+static int take(void *call, uint32_t *id, struct err *err)
+{
+    (void)err;
+    *id = ((const struct bench_answer *)call)->id;
+    return OK;
+}
+
+static void end(void *call)
+{
+    (void)call;
+}
+
+static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
+{
+    (void)arg, (void)ids, (void)n, (void)tokens;
+    return 0;
+}
+
+static void ledger(void *arg, struct teller_ledger *out)
+{
+    (void)arg;
+    *out = (struct teller_ledger){ 0 };
+}
+
+static bool on_token(void *arg, const struct decode_token *token)
+{
+    struct bench_truth *t = arg;
+    t->text = bench_truth_hash(t->text, token->id);
+    return true;
+}
+
+int bench_truth_rehearse(struct bench_truth *t, struct session *s, const struct tokenizer *tok,
+                         struct sampler *sampler, const uint32_t *prompt, size_t n,
+                         const struct decode_options *o, struct err *err)
+{
+    const struct teller teller = { t, knows, peek, one, ask, done, take, end, end, bytes, ledger };
+    struct decode_options in_step = *o;
+    struct decode_stats stats;
+    bench_truth_close(t);
+    t->answers = calloc(o->max_tokens, sizeof(*t->answers));
+    t->marks = calloc(o->max_tokens, 1);
+    if (!t->answers || !t->marks)
+        return err_set(err, ERR_NOMEM, "bench: out of memory");
+    t->prompt = n;
+    t->n = o->max_tokens;
+    t->session = s;
+    t->sampler = sampler;
+    in_step.ahead = 0;
+    in_step.emit = on_token;
+    in_step.arg = t;
+    int rc = decode_run(&stats, s, tok, sampler, NULL, &teller, prompt, n, &in_step, err);
+    if (rc == OK && stats.tokens > 1)
+        t->ms = (stats.total_ms - stats.ttft_ms) / (double)(stats.tokens - 1);
+    return rc;
+}
+
+void bench_truth_close(struct bench_truth *t)
+{
+    free(t->answers);
+    free(t->marks);
+    t->answers = NULL;
+    t->marks = NULL;
+    t->n = t->routed = t->agreed = 0;
+    t->text = 0;
+    t->ms = 0;
+}

@@ -1,0 +1,84 @@
+#include "tools/bench/synthetic_vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer_internal.h"
+
+enum { LETTERS = 26, DEPTH = 4, RAW = 8, LINE = 8 };
+
+struct made {
+    struct vocabulary v;
+    char *text; /* RAW + LINE bytes an id */
+};
+
+/* GPT-2's letters for bytes: printable ones stand for themselves, the others follow from U+0100. */
+static void add_bytes(struct made *m)
+{
+    uint32_t next = 256;
+    for (uint32_t b = 0; b < BENCH_VOCAB_WORDS; b++) {
+        bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+        char *at = m->text + b * (RAW + LINE);
+        m->v.pieces[b] = (struct str){ at, text_encode(at, self ? b : next++) };
+    }
+}
+
+/* The word `id` is the word `before` and one letter; the merge that makes it says so. */
+static void add_word(struct made *m, struct str *merges, size_t id, size_t before, char letter)
+{
+    char *raw = m->text + id * (RAW + LINE), *line = raw + RAW;
+    struct str shorter = m->v.pieces[before];
+    memcpy(raw, shorter.p, shorter.n);
+    raw[shorter.n] = letter;
+    memcpy(line, shorter.p, shorter.n);
+    line[shorter.n] = ' ';
+    line[shorter.n + 1] = letter;
+    m->v.pieces[id] = (struct str){ raw, shorter.n + 1 };
+    merges[m->v.nmerges++] = (struct str){ line, shorter.n + 2 };
+}
+
+static size_t most(void)
+{
+    size_t n = BENCH_VOCAB_WORDS, words = 1;
+    for (size_t i = 0; i < DEPTH; i++)
+        n += words *= LETTERS;
+    return n;
+}
+
+int bench_vocab_open(struct tokenizer **out, size_t size, struct err *err)
+{
+    struct made m = { .v.path = "the benchmark's" };
+    size_t n = size < most() ? size : most();
+    int rc = OK;
+    *out = NULL;
+    if (n < BENCH_VOCAB_WORDS)
+        return err_set(err, ERR_ARG, "vocabulary: expected at least %d ids, found %zu",
+                       BENCH_VOCAB_WORDS, n);
+    m.text = calloc(n, RAW + LINE);
+    m.v.pieces = calloc(n, sizeof(*m.v.pieces));
+    m.v.types = calloc(n, sizeof(*m.v.types));
+    struct str *merges = calloc(n, sizeof(*merges));
+    if (!m.text || !m.v.pieces || !m.v.types || !merges)
+        rc = err_set(err, ERR_NOMEM, "vocabulary: out of memory");
+    if (rc == OK) {
+        m.v.count = n;
+        m.v.merges = merges;
+        add_bytes(&m);
+        /* In the order of their lengths: the words longer by a letter than 256, 257, ... follow. */
+        for (size_t id = BENCH_VOCAB_WORDS; id < n; id++) {
+            size_t k = id - BENCH_VOCAB_WORDS;
+            add_word(&m, merges, id, k < LETTERS ? ' ' : BENCH_VOCAB_WORDS + k / LETTERS - 1,
+                     (char)('a' + k % LETTERS));
+        }
+        for (size_t id = 0; id < n; id++)
+            m.v.types[id] = PIECE_NORMAL;
+        rc = tokenizer_build(out, &m.v, err);
+    }
+    free(merges);
+    free(m.v.types);
+    free(m.v.pieces);
+    free(m.text);
+    return rc;
+}

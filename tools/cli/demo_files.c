@@ -1,0 +1,80 @@
+/* demo_files.c - where the program is, and from there the demo pair. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/setup.h"
+
+enum { PATH_SIZE = 4096 };
+
+const char *setting_program;
+
+static bool join(char out[PATH_SIZE], const char *dir, size_t n, const char *file)
+{
+    int len = snprintf(out, PATH_SIZE, "%.*s/%s", (int)n, dir, file);
+    return len > 0 && len < PATH_SIZE;
+}
+
+/* Length of the folder part of a path that has a slash. */
+static size_t dir_length(const char *path)
+{
+    return (size_t)(strrchr(path, '/') - path);
+}
+
+static bool search_path(char out[PATH_SIZE], const char *name)
+{
+    for (const char *p = getenv("PATH"); p && *p;) {
+        size_t n = strcspn(p, ":");
+        if (n && n < PATH_SIZE && join(out, p, n, name) && access(out, X_OK) == 0)
+            return true;
+        p += n + (p[n] == ':');
+    }
+    return false;
+}
+
+/* The file that runs, symbolic links followed. */
+static bool program_path(char out[PATH_SIZE])
+{
+    char link[PATH_SIZE], next[PATH_SIZE];
+    if (access("/proc/self/exe", F_OK) == 0)
+        snprintf(out, PATH_SIZE, "/proc/self/exe");
+    else if (!setting_program)
+        return false;
+    else if (strchr(setting_program, '/'))
+        snprintf(out, PATH_SIZE, "%s", setting_program);
+    else if (!search_path(out, setting_program))
+        return false;
+    for (int hops = 0; hops < 16; hops++) {
+        ssize_t n = readlink(out, link, sizeof(link) - 1);
+        if (n < 0)
+            return strchr(out, '/') != NULL;
+        link[n] = '\0';
+        if (link[0] == '/')
+            snprintf(next, sizeof(next), "%s", link);
+        else if (!join(next, out, dir_length(out), link))
+            return false;
+        memcpy(out, next, sizeof(next));
+    }
+    return false;
+}
+
+const char *demo_path(const char *file)
+{
+    /* From build/ARCH-MODE/, build/ARCH-MODE/tests/FOLDER/ and PREFIX/bin/. */
+    static const char *const beside[] = { "../../weights/milli", "../../../../weights/milli",
+                                          "../share/mizzle/milli" };
+    static char found[4][PATH_SIZE]; /* the last four answers stay valid */
+    static size_t turn;
+    char program[PATH_SIZE], dir[PATH_SIZE], *out = found[turn++ % 4];
+    const char *named = getenv("MIZZLE_DEMO");
+    if (named && *named)
+        return join(out, named, strlen(named), file) && access(out, R_OK) == 0 ? out : NULL;
+    if (!program_path(program))
+        return NULL;
+    for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
+        if (join(dir, program, dir_length(program), beside[i]) &&
+            join(out, dir, strlen(dir), file) && access(out, R_OK) == 0)
+            return out;
+    return NULL;
+}

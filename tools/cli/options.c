@@ -1,0 +1,300 @@
+#include "tools/cli/options.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+
+enum { WIDTH = 80, HELP_COLUMN = 28 };
+
+struct opt_engine_values engine_opts;
+struct opt_cloud_values cloud_opts = {
+    .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
+};
+struct opt_route_values route_opts = { .threshold = NAN, .ahead = 1 };
+
+const struct opt_group opt_engine = {
+    "Model and machine",
+    (const struct opt[]){
+        { "--model", "-m", OPT_STR, &engine_opts.model, "PATH",
+          "GGUF file or Hugging Face folder (default: the demo pair)" },
+        { "--threads", "-t", OPT_SIZE, &engine_opts.threads, "N",
+          "threads to compute with (default: all processors)" },
+        { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
+          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
+        { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE", "keys and values in f32, f16 or q8" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+enum { WHETHER = 2 }; /* so many of the rows say whether and whom to ask, the others how */
+
+static const struct opt cloud_rows[] = {
+    { "--cloud-url", NULL, OPT_STR, &cloud_opts.url, "URL",
+      "server of the large model (default: MIZZLE_CLOUD_URL; for the demo pair a stand-in is "
+      "started)" },
+    { "--cloud", NULL, OPT_STR, &cloud_opts.mode, "MODE",
+      "auto: a fault keeps the small model's token; off; required: a fault ends the run with "
+      "status 4 (default: auto)" },
+    { "--cloud-api", NULL, OPT_STR, &cloud_opts.api, "NAME",
+      "openai, sglang, llamacpp, or auto to ask the server (default: auto)" },
+    { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
+      "model to ask for (default: the first one the server lists)" },
+    { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
+      "file with the API key (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which goes over "
+      "https or to this machine alone)" },
+    { "--cloud-ca", NULL, OPT_STR, &cloud_opts.ca, "FILE",
+      "PEM file of a private certificate authority" },
+    { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",
+      "deadline of one call in milliseconds (default: 10000)" },
+    { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
+      "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
+      "it is wanted; limits count all of them (default: 1)" },
+    { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
+      "send a call once more when there is no answer after this long (default: never)" },
+    { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
+      "gzip the requests, where the server takes it" },
+    { "--cloud-slot", NULL, OPT_SIZE, &cloud_opts.slot, "N",
+      "llamacpp: the server's slot to use, from 0 (default: the server chooses)" },
+    { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+};
+
+const struct opt_group opt_cloud = { "Cloud", cloud_rows };
+const struct opt_group opt_check = { "Cloud (with --check alone)", cloud_rows + WHETHER };
+
+const struct opt_group opt_route = {
+    "Routing",
+    (const struct opt[]){
+        { "--router", NULL, OPT_STR, &route_opts.router, "FILE",
+          "router of the model, safetensors or .pth (default: beside the model: "
+          "NAME.router.safetensors or DIR/router.safetensors)" },
+        { "--policy", NULL, OPT_STR, &route_opts.policy, "NAME",
+          "mlp, entropy, max-prob, margin, random, always or never (default: mlp where there is a "
+          "router, else never)" },
+        { "--threshold", NULL, OPT_FLOAT, &route_opts.threshold, "T",
+          "a score below T, 0 to 1, goes to the cloud (default: the router's own, else 0.5)" },
+        { "--ahead", NULL, OPT_SIZE, &route_opts.ahead, "W",
+          "go on behind the small model's guess while the cloud is asked, with up to W requests "
+          "out, 0 to 64; 0: wait each time. The text is the same; above 1 some calls are made in "
+          "vain (default: 1)" },
+        { "--max-wasted-calls", NULL, OPT_SIZE, &route_opts.max_wasted, "N",
+          "after N calls in vain go on as with --ahead 1, which makes none (default: no limit)" },
+        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    },
+};
+
+size_t opt_distance(const char *a, const char *b)
+{
+    size_t row[33], nb = strlen(b);
+    if (nb > 32 || strlen(a) > 32)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < nb; j++) {
+            size_t best = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j + 1] + 1 < best)
+                best = row[j + 1] + 1;
+            row[j + 1] = best;
+        }
+    }
+    return row[nb];
+}
+
+/* The row whose name or short name is s[n]. */
+static const struct opt *find(const struct command *cmd, const char *s, size_t n)
+{
+    for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
+        for (const struct opt *o = cmd->groups[g]->opts; o->name; o++)
+            if ((strlen(o->name) == n && memcmp(o->name, s, n) == 0) ||
+                (o->alt && strlen(o->alt) == n && memcmp(o->alt, s, n) == 0))
+                return o;
+    return NULL;
+}
+
+static int unknown(const struct command *cmd, const char *arg)
+{
+    const char *near = NULL;
+    size_t least = 4;
+    for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
+        for (const struct opt *o = cmd->groups[g]->opts; o->name; o++)
+            if (opt_distance(arg, o->name) < least) {
+                least = opt_distance(arg, o->name);
+                near = o->name;
+            }
+    struct err err;
+    err_set(&err, ERR_ARG, "unknown option %s", arg);
+    fprintf(stderr, "mizzle %s: %s%s%s%s; see mizzle %s --help\n", cmd->name, err.msg,
+            near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", cmd->name);
+    return EXIT_USAGE;
+}
+
+static bool whole_number(const char *s, uint64_t max, uint64_t *out)
+{
+    uint64_t n = 0;
+    if (!*s)
+        return false;
+    for (; *s; s++) {
+        if (*s < '0' || *s > '9')
+            return false;
+        uint64_t digit = (uint64_t)(*s - '0');
+        if (n > (max - digit) / 10)
+            return false;
+        n = n * 10 + digit;
+    }
+    *out = n;
+    return true;
+}
+
+/* Store value where the row points; NULL, or what was expected instead. */
+static const char *store(const struct opt *o, const char *value)
+{
+    uint64_t n;
+    switch (o->type) {
+    case OPT_FLAG:
+        *(bool *)o->to = true;
+        return NULL;
+    case OPT_STR:
+        *(const char **)o->to = value;
+        return NULL;
+    case OPT_SIZE:
+        if (!whole_number(value, SIZE_MAX, &n))
+            return "a whole number";
+        *(size_t *)o->to = (size_t)n;
+        return NULL;
+    case OPT_U64:
+        if (!whole_number(value, UINT64_MAX, (uint64_t *)o->to))
+            return "a whole number";
+        return NULL;
+    case OPT_FLOAT: {
+        char *end;
+        float f = strtof(value, &end);
+        if (end == value || *end || !(fabsf(f) < INFINITY))
+            return "a number";
+        *(float *)o->to = f;
+        return NULL;
+    }
+    case OPT_LIST: {
+        struct opt_list *list = o->to;
+        if (list->n + 1 >= sizeof(list->at) / sizeof(list->at[0]))
+            return "at most 16 of them";
+        list->at[list->n++] = value;
+        return NULL;
+    }
+    }
+    return "another type";
+}
+
+static int usage(const struct command *cmd, const char *name, const char *what, const char *found)
+{
+    struct err err;
+    err_set(&err, ERR_ARG, "%s: expected %s%s%s", name, what, found ? ", found " : "",
+            found ? (*found ? found : "nothing") : "");
+    fprintf(stderr, "mizzle %s: %s; see mizzle %s --help\n", cmd->name, err.msg, cmd->name);
+    return EXIT_USAGE;
+}
+
+int opt_parse(const struct command *cmd, int argc, char **argv, int *nargs)
+{
+    bool options = true;
+    *nargs = 0;
+    for (int i = 1; i < argc; i++) {
+        char *arg = argv[i];
+        if (!options || arg[0] != '-' || !arg[1]) {
+            argv[1 + (*nargs)++] = arg;
+            continue;
+        }
+        if (strcmp(arg, "--") == 0) {
+            options = false;
+            continue;
+        }
+        if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+            opt_help(stdout, cmd);
+            return EXIT_FINE;
+        }
+        const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
+        const struct opt *o = find(cmd, arg, equals ? (size_t)(equals - arg) : strlen(arg));
+        if (!o)
+            return unknown(cmd, arg);
+        const char *value = equals ? equals + 1 : NULL;
+        if (o->type == OPT_FLAG && value)
+            return usage(cmd, o->name, "no value", value);
+        if (o->type != OPT_FLAG && !value) {
+            if (++i == argc)
+                return usage(cmd, o->name, o->arg, "nothing");
+            value = argv[i];
+        }
+        const char *expected = store(o, value);
+        if (expected)
+            return usage(cmd, o->name, expected, value);
+    }
+    return -1;
+}
+
+/* Words of text[n] from column `at` on, further lines indented. */
+static void wrap_words(FILE *to, const char *text, size_t n, int indent, int at)
+{
+    for (size_t i = 0; i < n;) {
+        size_t len = 0;
+        while (i + len < n && text[i + len] != ' ' && text[i + len] != '\n')
+            len++;
+        if (at > indent && at + 1 + (int)len > WIDTH) {
+            fprintf(to, "\n%*s", indent, "");
+            at = indent;
+        } else if (at > indent) {
+            fputc(' ', to);
+            at++;
+        }
+        fwrite(text + i, 1, len, to);
+        at += (int)len;
+        for (i += len; i < n && (text[i] == ' ' || text[i] == '\n'); i++)
+            ;
+    }
+    fputc('\n', to);
+}
+
+void opt_wrap(FILE *to, const char *text, int indent)
+{
+    while (*text) {
+        const char *end = text;
+        if (*text == ' ' || *text == '\n') { /* kept as it is */
+            end = strchr(text, '\n') ? strchr(text, '\n') : text + strlen(text);
+            fprintf(to, "%*s%.*s\n", *text == '\n' ? 0 : indent, "", (int)(end - text), text);
+        } else {
+            while (*end && !(end[0] == '\n' && (end[1] == '\n' || end[1] == ' ' || !end[1])))
+                end++;
+            fprintf(to, "%*s", indent, "");
+            wrap_words(to, text, (size_t)(end - text), indent, indent);
+        }
+        text = *end ? end + 1 : end;
+    }
+}
+
+void opt_help(FILE *to, const struct command *cmd)
+{
+    int at = fprintf(to, "mizzle %s:", cmd->name);
+    wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
+    fprintf(to, "\nUsage: mizzle %s [options]%s%s\n\n", cmd->name, *cmd->args ? " " : "",
+            cmd->args);
+    opt_wrap(to, cmd->description, 0);
+    for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
+        fprintf(to, "\n%s:\n", cmd->groups[g]->title);
+        for (const struct opt *o = cmd->groups[g]->opts; o->name; o++) {
+            at = fprintf(to, "  %s%s%s%s%s", o->alt ? o->alt : "", o->alt ? ", " : "    ", o->name,
+                         o->arg ? " " : "", o->arg ? o->arg : "");
+            if (at >= HELP_COLUMN) {
+                fputc('\n', to);
+                at = 0;
+            }
+            fprintf(to, "%*s", HELP_COLUMN - at, "");
+            wrap_words(to, o->help, strlen(o->help), HELP_COLUMN, HELP_COLUMN);
+        }
+    }
+    fprintf(to, "\nOther:\n  -h, --help%*sthis text\n", HELP_COLUMN - 12, "");
+}

@@ -1,0 +1,51 @@
+#include "tools/cli/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/sys/base.h"
+
+int output_open(struct output *o, const char *path, struct err *err)
+{
+    struct stat st;
+    *o = (struct output){ .path = path };
+    if (!path)
+        return OK;
+    if (strcmp(path, "-") == 0) {
+        o->f = stdout;
+    } else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        o->f = fopen(path, "wb");
+        if (!o->f)
+            return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    } else {
+        int rc = part_open(&o->part, path, err);
+        if (rc != OK)
+            return rc;
+        o->f = o->part.f;
+    }
+    return OK;
+}
+
+int output_close(struct output *o, bool commit, struct err *err)
+{
+    FILE *f = o->f;
+    o->f = NULL;
+    if (!f)
+        return OK;
+    if (o->part.f)
+        return part_close(&o->part, commit, err);
+    bool bad = ferror(f) != 0;
+    bad = (f == stdout ? fflush(f) : fclose(f)) != 0 || bad;
+    return bad && commit ? err_set(err, ERR_IO, "%s: %s", o->path, strerror(errno)) : OK;
+}
+
+int output_check(const char *path, struct err *err)
+{
+    struct output o;
+    struct stat st;
+    if (path && stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return OK; /* opening a pipe twice would end it */
+    int rc = output_open(&o, path, err);
+    return rc == OK ? output_close(&o, false, NULL) : rc;
+}

@@ -1,0 +1,88 @@
+#include "tools/cli/progress.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+
+static const uint64_t quiet_ns = 2000000000;
+
+struct progress {
+    struct err what; /* made harmless for the terminal */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool ended;
+};
+
+static void *watch(void *arg)
+{
+    struct progress *p = arg;
+    struct timespec next;
+    bool shown = false;
+    clock_gettime(CLOCK_REALTIME, &next);
+    pthread_mutex_lock(&p->lock);
+    for (unsigned seconds = 1; !p->ended; seconds++) {
+        next.tv_sec++;
+        while (!p->ended && pthread_cond_timedwait(&p->done, &p->lock, &next) == 0)
+            ;
+        if (!p->ended && seconds >= 2) {
+            fprintf(stderr, "\rloading %.60s, %u s", p->what.msg, seconds);
+            shown = true;
+        }
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (shown)
+        fprintf(stderr, "\r%80s\r", "");
+    return NULL;
+}
+
+struct progress *progress_begin(const char *what)
+{
+    struct progress *p = isatty(STDERR_FILENO) ? calloc(1, sizeof(*p)) : NULL;
+    if (!p)
+        return NULL;
+    err_set(&p->what, OK, "%s", what);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->done, NULL);
+    if (pthread_create(&p->thread, NULL, watch, p) == 0)
+        return p;
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->done);
+    free(p);
+    return NULL;
+}
+
+void progress_end(struct progress *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->ended = true;
+    pthread_cond_signal(&p->done);
+    pthread_mutex_unlock(&p->lock);
+    pthread_join(p->thread, NULL);
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->done);
+    free(p);
+}
+
+void progress_counted(struct progress_count *p, size_t done, size_t all)
+{
+    if (os_now_ns() - p->since < quiet_ns || !isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r%s: %zu of %zu", p->what, done, all);
+    p->shown = true;
+}
+
+void progress_wipe(struct progress_count *p)
+{
+    if (p->shown)
+        fprintf(stderr, "\r%80s\r", "");
+    p->shown = false;
+}

@@ -1,0 +1,61 @@
+#include "tools/cli/signals.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/command.h"
+#include "weights/atomic_file.h"
+#include "weights/weights.h"
+
+static void signals_on_end(int number)
+{
+    part_abandon_all();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* "mizzle: PATH: ..." in one write, for two would mix with other lines. */
+static void signals_say_cut(const char *path)
+{
+    static const char begin[] = "mizzle: ", end[] = ": another process cut it short\n";
+    char line[600];
+    size_t n = sizeof(begin) - 1;
+    memcpy(line, begin, n);
+    for (; *path && n < sizeof(line) - sizeof(end); path++)
+        line[n++] = *path > 0 && *path < ' ' ? '?' : *path;
+    memcpy(line + n, end, sizeof(end) - 1);
+    (void)!write(STDERR_FILENO, line, n + sizeof(end) - 1);
+}
+
+/* Only functions that POSIX allows in a handler. */
+static void signals_on_fault(int number, siginfo_t *info, void *context)
+{
+    static _Atomic bool ending;
+    const char *path = weights_mapped(info->si_addr);
+    (void)context;
+    if (!path) { /* no file of ours: the same instruction faults again and ends the process */
+        signal(number, SIG_DFL);
+        return;
+    }
+    while (atomic_exchange(&ending, true)) /* another thread is at it */
+        pause();
+    part_abandon_all();
+    signals_say_cut(path);
+    _exit(EXIT_BAD_FILE);
+}
+
+void signals_init(void)
+{
+    static const int ends[] = { SIGHUP, SIGINT, SIGTERM };
+    struct sigaction fault = { .sa_sigaction = signals_on_fault, .sa_flags = (int)SA_SIGINFO };
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct sigaction act = { .sa_handler = signals_on_end }, old;
+        if (sigaction(ends[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(ends[i], &act, NULL);
+    }
+    sigaction(SIGBUS, &fault, NULL);
+}

@@ -1,0 +1,43 @@
+/* command.h - the subcommands of the one binary; each is a main() of its own, one file cmd_NAME.c.
+ *
+ * Each exports its row for the table in commands.c, from which --help, the man page and the
+ * dispatch are made. */
+#ifndef TOOLS_COMMAND_H
+#define TOOLS_COMMAND_H
+
+#include "tools/cli/options.h"
+
+/* The exit status of every subcommand. */
+enum {
+    EXIT_FINE = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,
+    EXIT_BAD_FILE = 3,
+    EXIT_NO_CLOUD = 4,
+    EXIT_INTERRUPTED = 130
+};
+
+#define MIZZLE_VERSION "0.1.0"
+
+struct command {
+    const char *name;
+    const char *summary; /* one line, no full stop */
+    const char *args;    /* what follows the options, e.g. "IN OUT", or "" */
+    const char
+        *description; /* a paragraph or more for --help and the man page, examples included */
+    const struct opt_group *const
+        *groups;                       /* NULL-ended: the command's own options, then shared ones */
+    int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
+};
+
+extern const struct command cmd_run, cmd_cloud, cmd_eval, cmd_router, cmd_pretrain, cmd_convert,
+    cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_man;
+
+/* All of them, NULL-ended, in the order of the help (commands.c). */
+extern const struct command *const commands[];
+
+/* The status for an error code of the libraries; prints "mizzle NAME: msg" to stderr (for ERR_STOP
+ * nothing). A file that cannot be read or written is a bad file too. */
+int cmd_fail(const char *name, int code, const struct err *err);
+
+#endif

@@ -1,0 +1,54 @@
+#include <string.h>
+
+#include "kernels/math.h"
+#include "tools/demo/pretrain_plan.h"
+
+enum { WARMUP = 100, CONTEXT = 1024 };
+
+const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES] = {
+    { "0.1", "edge-0.1", 3, 64, 4, 2, 64, 2100, 300, 1000, 2e-3f },
+    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 1500, 250, 900, 1e-3f },
+    { "1", "edge-1", 4, 160, 10, 5, 320, 1500, 250, 800, 1e-3f },
+    { "cloud", "cloud", 4, 224, 14, 7, 448, 3000, 250, 800, 1e-3f },
+};
+
+const struct pretrain_plan *pretrain_plan_find(const char *name)
+{
+    for (size_t i = 0; i < PRETRAIN_SIZES; i++)
+        if (!strcmp(name, pretrain_plans[i].size) || !strcmp(name, pretrain_plans[i].name))
+            return &pretrain_plans[i];
+    return NULL;
+}
+
+void pretrain_plan_config(struct model_config *out, const struct pretrain_plan *p, size_t vocab)
+{
+    *out = (struct model_config){ .layers = p->layers,
+                                  .hidden = p->hidden,
+                                  .heads = p->heads,
+                                  .kv_heads = p->kv_heads,
+                                  .head_dim = p->hidden / p->heads,
+                                  .ffn = p->ffn,
+                                  .vocab = vocab,
+                                  .context = CONTEXT,
+                                  .eps = 1e-6f,
+                                  .rope_theta = 10000,
+                                  .tied = true };
+}
+
+void pretrain_plan_rate(struct train_rate *out, const struct pretrain_plan *p, size_t step)
+{
+    *out = (struct train_rate){ p->rate, 0.9f, 0.99f, 1e-8f, 0, 1 };
+    if (step < WARMUP) {
+        out->lr = p->rate * (float)(step + 1) / WARMUP;
+    } else {
+        double sin, cos, done = (double)(step - WARMUP) / (double)(p->steps - WARMUP);
+        sincos_f64(&sin, &cos, 3.141592653589793 * done);
+        out->lr = p->rate * (float)(0.02 + 0.49 * (1 + cos));
+    }
+}
+
+double pretrain_plan_practice(bool *easy, const struct pretrain_plan *p, size_t step)
+{
+    *easy = step < p->easy;
+    return step < p->easy ? 1 : step < p->mixed ? 0.9 : 0.1;
+}

@@ -1,0 +1,195 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "kernels/sys/os.h"
+#include "model/train/bpe_train.h"
+#include "model/text/tokenizer.h"
+#include "tools/demo/pretrain_run.h"
+#include "tools/demo/pretrain_save.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/world.h"
+
+enum { VOCAB_STREAM = 2, VOCAB_TEXTS = 6000, TEXT_MAX = 1024, ROW_STEPS = 20, QUESTIONS = 500 };
+
+struct run {
+    const struct pretrain_job *job;
+    const struct pretrain_plan *plan;
+    struct train *train;
+    struct pretrain_data data;
+    struct pretrain_state state;
+    uint64_t begin_ns, number;
+    size_t begin_step;
+    char model[PRETRAIN_PATH], checkpoint[PRETRAIN_PATH], curve[PRETRAIN_PATH];
+};
+
+int pretrain_path(char path[PRETRAIN_PATH], const char *out, const char *name, const char *suffix,
+                  struct err *err)
+{
+    int n = snprintf(path, PRETRAIN_PATH, "%s/%s%s", out, name, suffix);
+    if (n < 0 || n >= PRETRAIN_PATH)
+        return err_set(err, ERR_ARG, "--out: %s: too long", out);
+    return OK;
+}
+
+int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const struct world *w,
+                   const char *out, struct err *err)
+{
+    char path[PRETRAIN_PATH];
+    size_t n = 0;
+    char *text = malloc((size_t)VOCAB_TEXTS * TEXT_MAX);
+    *vocab = NULL;
+    *tokenizer = NULL;
+    if (!text)
+        return err_set(err, ERR_NOMEM, "pretrain: out of memory");
+    for (uint64_t i = 0; i < VOCAB_TEXTS; i++) {
+        n += i % 10 ? world_text(text + n, NULL, TEXT_MAX, w, VOCAB_STREAM, i)
+                    : world_practice(text + n, NULL, TEXT_MAX, w, false, VOCAB_STREAM, i);
+        text[n++] = '\n';
+    }
+    int rc = bpe_train(vocab, text, n, PRETRAIN_PIECES, err);
+    free(text);
+    if (rc == OK)
+        rc = pretrain_path(path, out, "vocabulary", ".gguf", err);
+    if (rc == OK)
+        rc = pretrain_save_vocab(path, *vocab, err);
+    if (rc == OK)
+        rc = tokenizer_open_path(tokenizer, path, err);
+    return rc;
+}
+
+static void show(const struct run *r, double loss)
+{
+    size_t step = train_steps(r->train), done = step - r->begin_step;
+    double seconds = (double)(os_now_ns() - r->begin_ns) * 1e-9;
+    double left = done ? seconds / (double)done * (double)(r->plan->steps - step) : 0;
+    if (!r->job->quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%s  step %zu of %zu  loss %.4f  %.0f min %02.0f s left \033[K",
+                r->plan->name, step, r->plan->steps, loss, (double)((int)left / 60),
+                (double)((int)left % 60));
+}
+
+static int save(const struct run *r, struct err *err)
+{
+    int rc = pretrain_save_curve(r->curve, &r->state, err);
+    return rc ? rc : pretrain_save_checkpoint(r->checkpoint, r->train, r->plan, &r->state, err);
+}
+
+static int one_step(struct run *r, struct err *err)
+{
+    struct train_rate rate;
+    double loss;
+    size_t step = train_steps(r->train);
+    r->data.practice = pretrain_plan_practice(&r->data.easy, r->plan, step);
+    pretrain_plan_rate(&rate, r->plan, step);
+    int rc = pretrain_data_next(&r->data, err);
+    if (rc == OK)
+        rc = train_gradient(&loss, r->train, &r->data.batch, err);
+    if (rc)
+        return rc;
+    train_update(r->train, &rate);
+    struct pretrain_state *s = &r->state;
+    s->next = r->data.next;
+    s->read = r->data.read;
+    s->sum += loss;
+    s->summed++;
+    step++;
+    if (step % ROW_STEPS && step != r->plan->steps)
+        return OK;
+    double mean = s->sum / (double)s->summed;
+    show(r, mean);
+    s->sum = 0;
+    s->summed = 0;
+    struct pretrain_row row = { (float)step, (float)s->read, (float)mean, rate.lr };
+    return pretrain_add_row(s, &row, err);
+}
+
+static int all_steps(struct run *r, struct err *err)
+{
+    while (train_steps(r->train) < r->plan->steps) {
+        int rc = one_step(r, err);
+        if (rc)
+            return rc;
+        size_t step = train_steps(r->train);
+        bool last = step == r->plan->steps;
+        if ((!interrupted || last) && (step % r->job->save_every || last))
+            continue;
+        rc = save(r, err);
+        if (rc)
+            return rc;
+        if (interrupted)
+            return err_set(err, ERR_STOP, "interrupted");
+    }
+    return OK;
+}
+
+static int open_run(struct run *r, struct err *err)
+{
+    const struct pretrain_job *job = r->job;
+    const struct pretrain_plan *plan = r->plan;
+    struct model_config c;
+    pretrain_plan_config(&c, plan, (job->vocab->npieces + 15) / 16 * 16);
+    r->state.seed = job->seed;
+    int rc = pretrain_data_open(&r->data, job->world, job->tokenizer, PRETRAIN_BATCH, err);
+    if (rc == OK)
+        rc = train_open(&r->train, &c, job->kernels, job->pool, PRETRAIN_BATCH, PRETRAIN_DOC,
+                        rand_u64(job->seed, r->number), err);
+    if (rc == OK && job->resume && access(r->checkpoint, F_OK) == 0)
+        rc = pretrain_load_checkpoint(r->checkpoint, r->train, plan, &r->state, err);
+    r->data.next = r->state.next;
+    r->data.read = r->state.read;
+    r->begin_ns = os_now_ns();
+    r->begin_step = rc == OK ? train_steps(r->train) : 0;
+    return rc;
+}
+
+/* Questions of a test stream that no evaluation uses by default. */
+static int finish(struct pretrain_result *out, struct run *r, struct err *err)
+{
+    out->params = train_params(r->train);
+    out->steps = train_steps(r->train);
+    out->tokens = r->state.read;
+    out->loss = r->state.nrows ? (double)r->state.rows[r->state.nrows - 1].loss : 0;
+    out->minutes = (double)(os_now_ns() - r->begin_ns) / 60e9;
+    int rc = pretrain_save_model(r->model, r->train, r->plan, &r->state, r->job->vocab, err);
+    if (rc == OK)
+        rc = pretrain_save_curve(r->curve, &r->state, err);
+    if (rc == OK)
+        unlink(r->checkpoint);
+    if (rc == OK)
+        rc = pretrain_examine(&out->score, &r->data, r->train, world_test_stream(999983), QUESTIONS,
+                              err);
+    return rc;
+}
+
+int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
+                 const struct pretrain_plan *plan, uint64_t number, struct err *err)
+{
+    struct run r = { .job = job, .plan = plan, .number = number };
+    *out = (struct pretrain_result){ 0 };
+    int rc = pretrain_path(r.model, job->out, plan->name, ".gguf", err);
+    if (rc == OK)
+        rc = pretrain_path(r.checkpoint, job->out, plan->name, ".checkpoint.gguf", err);
+    if (rc == OK)
+        rc = pretrain_path(r.curve, job->out, plan->name, ".loss.csv", err);
+    if (rc)
+        return rc;
+    if (job->resume && pretrain_finished(r.model, plan, job->seed)) {
+        out->skipped = true;
+        return OK;
+    }
+    rc = open_run(&r, err);
+    if (rc == OK)
+        rc = all_steps(&r, err);
+    if (!job->quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    if (rc == OK)
+        rc = finish(out, &r, err);
+    train_close(r.train);
+    pretrain_data_close(&r.data);
+    free(r.state.rows);
+    return rc;
+}

@@ -1,0 +1,195 @@
+/* eval_ppl.c - perplexity: how well a model foresees a text, token by token. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "tools/eval/eval.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/world.h"
+
+enum { DEFAULT_QUESTIONS = 200, DEFAULT_CONTEXT = 512, MIN_CONTEXT = 8 };
+static const size_t MAX_TEXT = (size_t)1 << 28;
+
+struct ppl {
+    const struct eval_options *o;
+    struct engine engine;
+    struct session *session;
+    size_t context, size; /* window; ids in use */
+    double sum;           /* of -ln p */
+    size_t tokens, bytes; /* scored */
+};
+
+/* -ln p of one token, in double: ln(sum of e^(x - max)) - (x[id] - max). */
+static double surprise(const struct ppl *p, const float *logits, uint32_t id)
+{
+    const struct kernels *k = &p->engine.kernels;
+    float sum[2], max = logits[k->argmax_f32(logits, p->size)];
+    k->expsum_f32(sum, logits, p->size, max);
+    return log_f64((double)sum[0]) - ((double)logits[id] - (double)max);
+}
+
+/* Read ids[n] from an empty session and score the tokens from `first` (at least 1) on. */
+static int score(struct ppl *p, const uint32_t *ids, size_t n, size_t first, struct err *err)
+{
+    session_rewind(p->session, 0);
+    for (size_t at = 0; at + 1 < n;) {
+        size_t m = n - 1 - at < SESSION_CHUNK ? n - 1 - at : SESSION_CHUNK;
+        int rc = session_eval(p->session, ids + at, m, &interrupted, err);
+        if (rc != OK)
+            return rc;
+        for (size_t i = 0; i < m; i++) {
+            size_t next = at + i + 1, len;
+            if (next < first)
+                continue;
+            p->sum += surprise(p, session_logits(p->session, m - 1 - i), ids[next]);
+            p->tokens++;
+            p->bytes += tokenizer_bytes(p->engine.tokenizer, ids[next], &len) ? len : 0;
+        }
+        at += m;
+    }
+    return OK;
+}
+
+/* Windows of `context` tokens, each half a window further: the first scores all but its first
+ * token, the others their second half, so every token is scored once. */
+static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct err *err)
+{
+    size_t half = p->context / 2;
+    int rc = OK;
+    for (size_t at = 0; rc == OK && (at == 0 || at + half < n); at += half) {
+        size_t len = n - at < p->context ? n - at : p->context;
+        rc = score(p, ids + at, len, at ? half : 1, err);
+        if (!p->o->quiet && isatty(STDERR_FILENO))
+            fprintf(stderr, "\rppl: %zu of %zu tokens", at + len, n);
+        if (at + len == n)
+            break;
+    }
+    if (!p->o->quiet && isatty(STDERR_FILENO))
+        fprintf(stderr, "\n");
+    return rc;
+}
+
+/* *out and *n are NULL and 0 before; *out is malloc'ed, also where reading fails. */
+static int read_text(char **out, size_t *n, const char *path, struct err *err)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: cannot be opened", path);
+    size_t room = 0;
+    int rc = OK;
+    do {
+        if (*n == room) {
+            room = room ? 2 * room : 65536;
+            char *grown = room <= MAX_TEXT ? realloc(*out, room) : NULL;
+            if (!grown) {
+                rc = room <= MAX_TEXT ? err_set(err, ERR_NOMEM, "%s: out of memory", path)
+                                      : err_set(err, ERR_ARG, "%s: expected at most %zu bytes",
+                                                path, MAX_TEXT / 2);
+                break;
+            }
+            *out = grown;
+        }
+        *n += fread(*out + *n, 1, room - *n, f);
+    } while (!feof(f) && !ferror(f));
+    if (rc == OK && ferror(f))
+        rc = err_set(err, ERR_IO, "%s: cannot be read", path);
+    fclose(f);
+    return rc;
+}
+
+static int score_file(struct ppl *p, struct err *err)
+{
+    char *text = NULL;
+    uint32_t *ids = NULL;
+    size_t n = 0, count = 0;
+    int rc = read_text(&text, &n, p->o->file, err);
+    if (rc == OK)
+        rc = tokenizer_encode(p->engine.tokenizer, &ids, &count, text, n, false, err);
+    if (rc == OK && count < 2)
+        rc = err_set(err, ERR_FORMAT, "%s: expected a text of at least 2 tokens, found %zu",
+                     p->o->file, count);
+    if (rc == OK)
+        rc = score_windows(p, ids, count, err);
+    free(ids);
+    free(text);
+    return rc;
+}
+
+/* Answers after their questions, each on its own; the questions themselves are not scored. */
+static int score_world(struct ppl *p, struct err *err)
+{
+    struct world *w;
+    size_t questions = p->o->questions ? p->o->questions : DEFAULT_QUESTIONS;
+    int rc = world_open(&w, p->o->world, err);
+    for (size_t i = 0; rc == OK && i < questions; i++) {
+        struct world_question q;
+        uint32_t *ids = NULL, *answer = NULL;
+        size_t n, m = 0;
+        world_question(&q, w, world_test_stream(p->o->seed), i);
+        rc =
+            tokenizer_encode(p->engine.tokenizer, &ids, &n, q.prompt, strlen(q.prompt), false, err);
+        if (rc == OK)
+            rc = tokenizer_encode(p->engine.tokenizer, &answer, &m, q.answer, strlen(q.answer),
+                                  false, err);
+        uint32_t *all = rc == OK ? realloc(ids, (n + m) * sizeof(*ids)) : NULL;
+        if (all) {
+            ids = all;
+            memcpy(ids + n, answer, m * sizeof(*ids));
+            rc = score(p, ids, n + m, n, err);
+        } else if (rc == OK) {
+            rc = err_set(err, ERR_NOMEM, "ppl: out of memory");
+        }
+        free(ids);
+        free(answer);
+    }
+    world_close(w);
+    return rc;
+}
+
+static void print(const struct ppl *p)
+{
+    double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll);
+    double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
+    const char *what = p->o->file ? "text" : "answers";
+    if (p->o->json)
+        printf("{\"task\":\"ppl\",\"of\":\"%s\",\"ppl\":%.6f,\"nll\":%.9f,\"bits_per_byte\":%.6f,"
+               "\"tokens\":%zu,\"context\":%zu,\"isa\":\"%s\"}\n",
+               what, ppl, nll, bits, p->tokens, p->context, p->engine.kernels.isa);
+    else
+        printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, context %zu%s)\n", ppl,
+               what, p->tokens, bits, p->context,
+               p->o->file ? ", windows overlap by half" : ", each question on its own");
+}
+
+int eval_ppl(const struct eval_options *o, struct err *err)
+{
+    struct ppl p = { .o = o, .context = o->context ? o->context : DEFAULT_CONTEXT };
+    int rc = engine_open(&p.engine, NULL, true, err);
+    if (rc != OK)
+        return rc;
+    enum kvcache kv;
+    size_t most = model_config(p.engine.model)->context;
+    if (!o->context && most < p.context)
+        p.context = most;
+    p.size = tokenizer_size(p.engine.tokenizer);
+    if (p.context < MIN_CONTEXT || p.context > most)
+        rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,
+                     p.context);
+    if (rc == OK)
+        rc = engine_kv(&kv, KVCACHE_F32, err);
+    if (rc == OK)
+        rc = session_open(&p.session, p.engine.model, p.engine.pool, p.context, kv, err);
+    if (rc == OK)
+        rc = o->file ? score_file(&p, err) : score_world(&p, err);
+    if (rc == OK && !isfinite(p.sum))
+        rc = err_set(err, ERR_FORMAT, "ppl: the model's logits are not finite");
+    if (rc == OK)
+        print(&p);
+    session_close(p.session);
+    engine_close(&p.engine);
+    return rc;
+}

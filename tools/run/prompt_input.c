@@ -1,0 +1,155 @@
+#include "tools/run/prompt_input.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
+#include "tools/cli/setup.h"
+
+enum { TEXT_MAX = 64 << 20 };
+
+static int read_all(char **out, size_t *n, FILE *f, const char *path, struct err *err)
+{
+    size_t cap = 4096;
+    char *text = malloc(cap);
+    *n = 0;
+    while (text) {
+        size_t got = fread(text + *n, 1, cap - 1 - *n, f);
+        *n += got;
+        if (got == 0)
+            break;
+        if (*n < cap - 1)
+            continue;
+        cap *= 2;
+        char *more = cap <= TEXT_MAX ? realloc(text, cap) : NULL;
+        if (!more) {
+            free(text);
+            return cap > TEXT_MAX ? err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path,
+                                            TEXT_MAX / 2 - 1)
+                                  : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+        }
+        text = more;
+    }
+    if (!text)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (ferror(f)) {
+        free(text);
+        return errno == EINTR ? err_set(err, ERR_STOP, "interrupted")
+                              : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    text[*n] = '\0';
+    *out = text;
+    return OK;
+}
+
+int run_text_read(char **out, size_t *n, const char *path, struct err *err)
+{
+    if (strcmp(path, "-") == 0)
+        return read_all(out, n, stdin, "standard input", err);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    int rc = read_all(out, n, f, path, err);
+    fclose(f);
+    return rc;
+}
+
+/* Append one line as typed; false at the end of the input. */
+static bool append_line(char **out, size_t *n, int *rc, struct err *err)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    errno = 0;
+    ssize_t got = getline(&line, &cap, stdin);
+    if (got < 0 && errno == ENOMEM)
+        *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
+    while (got > 0 && (line[got - 1] == '\n' || line[got - 1] == '\r'))
+        got--;
+    char *more = got < 0 ? NULL : realloc(*out, *n + (size_t)got + 1);
+    if (more) {
+        memcpy(more + *n, line, (size_t)got);
+        *n += (size_t)got;
+        more[*n] = '\0';
+        *out = more;
+    } else if (got >= 0) {
+        *rc = err_set(err, ERR_NOMEM, "standard input: out of memory");
+    }
+    free(line);
+    return more;
+}
+
+bool run_text_line(char **out, size_t *n, bool asks, int *rc, struct err *err)
+{
+    const char *sign = "> ";
+    *n = 0;
+    for (;;) {
+        if (asks)
+            fputs(sign, stderr);
+        if (!append_line(out, n, rc, err)) {
+            if (asks)
+                fputs("\n", stderr);
+            if (*rc == OK && interrupted)
+                *rc = ERR_STOP;
+            return false;
+        }
+        if (!*n || (*out)[*n - 1] != '\\')
+            return true;
+        (*out)[*n - 1] = '\n';
+        sign = ". ";
+    }
+}
+
+int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,
+                     struct err *err)
+{
+    struct chat_message *more = realloc(c->messages, (c->n + 1) * sizeof(*more));
+    char *copy = more ? malloc(n ? n : 1) : NULL;
+    if (more)
+        c->messages = more;
+    if (!copy)
+        return err_set(err, ERR_NOMEM, "conversation: out of memory");
+    if (n)
+        memcpy(copy, text, n);
+    c->messages[c->n++] = (struct chat_message){ .role = role, .text = copy, .n = n };
+    return OK;
+}
+
+void answer_text_begin(struct answer_text *a, const char *const *stops)
+{
+    a->n = 0;
+    a->ended = false;
+    stops_begin(&a->stops, stops, NULL);
+}
+
+bool answer_text_add(struct answer_text *a, const struct tokenizer *tok, uint32_t id)
+{
+    size_t n = 0, at, length, cap = a->cap;
+    const char *bytes = tokenizer_is_control(tok, id) ? NULL : tokenizer_bytes(tok, id, &n);
+    while (n > cap - a->n)
+        cap = cap ? cap * 2 : 1024;
+    char *more = cap > a->cap ? realloc(a->text, cap) : a->text;
+    if (!more && n)
+        return false;
+    a->text = more;
+    a->cap = cap;
+    for (size_t i = 0; bytes && i < n && !a->ended; i++) {
+        a->text[a->n++] = bytes[i];
+        a->ended = stops_feed(&a->stops, bytes + i, 1, &at, &length);
+        if (a->ended)
+            a->n -= length;
+    }
+    return true;
+}
+
+void conversation_cut(struct conversation *c, size_t n)
+{
+    while (c->n > n)
+        free((char *)c->messages[--c->n].text);
+    if (n == 0) {
+        free(c->messages);
+        c->messages = NULL;
+    }
+}

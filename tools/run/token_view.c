@@ -1,0 +1,107 @@
+#include "tools/run/token_view.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+
+enum { HELD = sizeof(((struct show *)0)->held) / sizeof(struct show_byte) };
+
+enum show_style show_style(FILE *f)
+{
+    const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
+    if (!isatty(fileno(f)) || (none && *none) || !term || !*term || strcmp(term, "dumb") == 0)
+        return SHOW_MARKS;
+    return SHOW_COLOUR;
+}
+
+void show_begin(struct show *s, FILE *to, enum show_style style, const struct tokenizer *tok,
+                const char *const *stops)
+{
+    memset(s, 0, sizeof(*s));
+    s->to = to;
+    s->style = style;
+    s->tok = tok;
+    stops_begin(&s->stops, stops, NULL);
+}
+
+/* Close the mark that is open and open the one of this byte's token. */
+static void mark(struct show *s, enum source source, size_t token)
+{
+    static const char *const colours[] = { "", "\033[4;36m", "\033[7;33m" };
+    if (source == s->open_source && (source == SOURCE_EDGE || token == s->open_token))
+        return;
+    if (s->style == SHOW_COLOUR) {
+        if (s->open_source != SOURCE_EDGE)
+            fputs("\033[0m", s->to);
+        fputs(colours[source], s->to);
+    } else if (s->style == SHOW_MARKS) {
+        if (s->open_source != SOURCE_EDGE)
+            fputc(']', s->to);
+        if (source != SOURCE_EDGE)
+            fprintf(s->to, "[%s:", source_name(source));
+    }
+    s->open_source = source;
+    s->open_token = token;
+}
+
+/* Show all but the last `keep` bytes; a character that may still be completed is kept too, unless
+ * this is the end. */
+static void flush(struct show *s, size_t keep, bool end)
+{
+    char text[HELD];
+    size_t at = 0;
+    for (size_t i = 0; i < s->n; i++)
+        text[i] = s->held[i].c;
+    while (at + keep < s->n) {
+        uint32_t c;
+        bool ok;
+        size_t len = text_decode(&c, text + at, s->n - at, &ok);
+        unsigned char lead = (unsigned char)text[at];
+        if (!ok && !end && at + len == s->n && lead >= 0xc2 && lead <= 0xf4)
+            break;
+        mark(s, s->held[at].source, s->held[at].token);
+        if (!ok)
+            fputs("\xef\xbf\xbd", s->to);
+        else if (c != '\n' && c != '\t' && !text_harmless(c))
+            fprintf(s->to, c < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)c);
+        else
+            fwrite(text + at, 1, len, s->to);
+        s->line_open = c != '\n';
+        at += len;
+    }
+    memmove(s->held, s->held + at, (s->n - at) * sizeof(s->held[0]));
+    s->n -= at;
+}
+
+bool show_token(struct show *s, const struct decode_token *t)
+{
+    size_t n = 0, at, length;
+    const char *bytes =
+        tokenizer_is_control(s->tok, t->id) ? NULL : tokenizer_bytes(s->tok, t->id, &n);
+    for (size_t i = 0; bytes && i < n && !s->ended; i++) {
+        s->held[s->n++] = (struct show_byte){ bytes[i], (unsigned char)t->source, t->pos };
+        if (stops_feed(&s->stops, bytes + i, 1, &at, &length)) {
+            s->n -= length < s->n ? length : s->n;
+            s->ended = true;
+        } else if (s->n == HELD) {
+            flush(s, stops_held(&s->stops), false);
+        }
+    }
+    flush(s, s->ended ? 0 : stops_held(&s->stops), false);
+    mark(s, SOURCE_EDGE, 0);
+    return fflush(s->to) == 0;
+}
+
+void show_end(struct show *s)
+{
+    flush(s, 0, true);
+    mark(s, SOURCE_EDGE, 0);
+    if (s->line_open)
+        fputc('\n', s->to);
+    s->line_open = false;
+    fflush(s->to);
+}

@@ -1,0 +1,53 @@
+/* token_view.h - the answer on the screen, token by token, with who wrote what.
+ *
+ * Characters cut across tokens are shown once whole; what may become a stop string is held back
+ * until that is decided, and a stop string itself is not shown. Nothing that a model says reaches
+ * the terminal but harmless text: control characters and those that turn the writing direction
+ * are shown as \x1b or \u202e. */
+#ifndef TOOLS_RUN_TOKEN_VIEW_H
+#define TOOLS_RUN_TOKEN_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "router/decode.h"
+#include "router/stops.h"
+
+struct tokenizer;
+
+enum show_style {
+    SHOW_PLAIN,
+    SHOW_MARKS, /* [cloud: word], [fallback: word] */
+    SHOW_COLOUR /* cloud underlined in cyan, fallback reversed in yellow */
+};
+
+/* Colour where f is a terminal that has it and the user does not object (NO_COLOR, TERM=dumb). */
+enum show_style show_style(FILE *f);
+
+struct show {
+    FILE *to;
+    enum show_style style;
+    const struct tokenizer *tok;
+    struct stops stops;
+    struct show_byte {
+        char c;
+        unsigned char source;
+        size_t token;
+    } held[640];
+    size_t n;
+    bool ended; /* a stop string came */
+    enum source open_source;
+    size_t open_token; /* the token whose mark is open, if open_source is not the edge */
+    bool line_open;    /* the last character shown was not a newline */
+};
+
+/* stops: checked by decode_run, borrowed. */
+void show_begin(struct show *s, FILE *to, enum show_style style, const struct tokenizer *tok,
+                const char *const *stops);
+/* False when the output can no longer be written. */
+bool show_token(struct show *s, const struct decode_token *t);
+/* Shows what was held back and ends the line. */
+void show_end(struct show *s);
+
+#endif

@@ -1,0 +1,101 @@
+#include "tools/stand_in/chance.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Prefixes whose attempts are counted; beyond that, the ones that share a place start over. */
+enum { PLACES = 1 << 18, PROBES = 8 };
+enum { PACKET = 1448, PACKETS_MAX = 256, AGAIN_MAX = 6, TIMEOUT_MS = 200 };
+enum { FOR_JITTER = 1, FOR_PACKETS = 1 << 20 };
+
+struct place {
+    uint64_t hash;
+    uint64_t asked;
+};
+
+struct stand_in_draw {
+    uint64_t seed;
+    pthread_mutex_t lock;
+    struct place places[PLACES];
+};
+
+/* splitmix64's finisher (Steele, Lea, Flood 2014). */
+static uint64_t mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
+}
+
+struct stand_in_draw *stand_in_draw_open(uint64_t seed)
+{
+    struct stand_in_draw *d = calloc(1, sizeof(*d));
+    if (!d)
+        return NULL;
+    d->seed = seed;
+    pthread_mutex_init(&d->lock, NULL);
+    return d;
+}
+
+void stand_in_draw_close(struct stand_in_draw *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static uint64_t attempt_of(struct stand_in_draw *d, uint64_t hash)
+{
+    struct place *p = NULL;
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < PROBES; i++) {
+        p = &d->places[(hash + i) % PLACES];
+        if (p->hash == hash || !p->asked)
+            break;
+    }
+    if (p->hash != hash) {
+        p->hash = hash;
+        p->asked = 0;
+    }
+    uint64_t attempt = p->asked++;
+    pthread_mutex_unlock(&d->lock);
+    return attempt;
+}
+
+uint64_t stand_in_draw_key(struct stand_in_draw *d, const uint32_t *ids, size_t n)
+{
+    uint64_t hash = n;
+    for (size_t i = 0; i < n; i++)
+        hash = mix(hash ^ ids[i]);
+    return mix(mix(d->seed ^ hash) + attempt_of(d, hash));
+}
+
+double stand_in_draw_unit(uint64_t key, uint64_t purpose)
+{
+    return (double)(mix(key ^ mix(purpose)) >> 11) / 9007199254740992.0;
+}
+
+static size_t packets(size_t bytes)
+{
+    size_t n = bytes / PACKET + 1;
+    return n < PACKETS_MAX ? n : (size_t)PACKETS_MAX;
+}
+
+uint64_t stand_in_draw_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down)
+{
+    double swing = net->jitter_ms, ms = net->latency_ms;
+    ms += swing * (2 * stand_in_draw_unit(key, FOR_JITTER) - 1);
+    ms = ms > 0 ? ms : 0;
+    size_t n = net->loss > 0 ? packets(up) + packets(down) : 0;
+    for (uint64_t i = 0; i < n; i++) {
+        double timeout = TIMEOUT_MS + (double)net->latency_ms;
+        for (uint64_t again = 0; again < AGAIN_MAX; again++, timeout *= 2) {
+            if (stand_in_draw_unit(key, FOR_PACKETS + i * AGAIN_MAX + again) >= net->loss)
+                break;
+            ms += timeout;
+        }
+    }
+    return (uint64_t)(ms * 1e6);
+}

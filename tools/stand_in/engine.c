@@ -1,0 +1,476 @@
+#include "tools/stand_in/engine.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "tools/stand_in/stand_in.h"
+#include "tools/stand_in/slots.h"
+#include "weights/weights.h"
+
+enum { CONTEXT_MAX = 4096, QUEUE = 256, WORKERS_MAX = 16 };
+
+/* Models of more than this are read from memory for each token: one question after the other by
+ * all threads is then as fast as one a thread, and each is answered sooner. */
+static const size_t large = (size_t)64 << 20;
+
+enum state { WAITING, READY, RUNNING, FINISHED };
+
+struct stand_in_job {
+    struct stand_in_engine *engine;
+    struct stand_in_job *next; /* in the queue or among those that are ready */
+    enum state state;
+    bool dropped;
+    size_t n, max;
+    long wanted;
+    bool go_on;
+    struct stand_in_slot *slot;
+    size_t cached, fed; /* tokens of prompt and text that the session has */
+    _Atomic int stop;   /* looked at between layers */
+    pthread_cond_t news;
+    struct stand_in_text text;
+    uint64_t *at;
+    uint32_t ids[]; /* [n + max] */
+};
+
+struct list {
+    struct stand_in_job *first, **end;
+};
+
+struct stand_in_engine {
+    struct kernels kernels;
+    struct pool *pool;
+    struct model *model;
+    struct tokenizer *own; /* the model's, or NULL */
+    const struct tokenizer *tokenizer;
+    struct stand_in_oracle oracle; /* next NULL: there is a model */
+    size_t size, vocab, trained;   /* size: ids that may be picked */
+    size_t limit, waiting;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct stand_in_slots slots;
+    struct list queue, ready;
+    bool look; /* a slot or a question is new: the queue may move */
+    bool stopped, closing;
+    size_t nworkers;
+    pthread_t workers[WORKERS_MAX];
+};
+
+static void append(struct list *l, struct stand_in_job *j)
+{
+    j->next = NULL;
+    *l->end = j;
+    l->end = &j->next;
+}
+
+static void take_out(struct list *l, struct stand_in_job *j)
+{
+    struct stand_in_job **at = &l->first;
+    while (*at != j)
+        at = &(*at)->next;
+    *at = j->next;
+    if (!*at)
+        l->end = at;
+}
+
+static void free_job(struct stand_in_job *j)
+{
+    pthread_cond_destroy(&j->news);
+    free(j->at);
+    free(j);
+}
+
+static void finish(struct stand_in_job *j, int rc)
+{
+    j->state = FINISHED;
+    j->text.finished = true;
+    j->text.rc = rc;
+    if (j->slot) {
+        j->slot->job = NULL;
+        j->engine->look = true;
+        pthread_cond_signal(&j->engine->work);
+    }
+    pthread_cond_broadcast(&j->news);
+}
+
+/* Questions from the front of the queue get slots. */
+static void admit(struct stand_in_engine *e)
+{
+    struct stand_in_job *next;
+    e->look = false;
+    for (struct stand_in_job *j = e->queue.first; j; j = next) {
+        next = j->next;
+        struct stand_in_slot *slot = stand_in_slots_choose(&e->slots, j->ids, j->n, j->wanted);
+        if (!slot)
+            continue;
+        take_out(&e->queue, j);
+        e->waiting--;
+        j->slot = slot;
+        j->text.slot = (size_t)(slot - e->slots.slot);
+        slot->job = j;
+        slot->ids = j->ids;
+        slot->n = j->n;
+        slot->left = j->max;
+        j->state = READY;
+        append(&e->ready, j);
+        pthread_cond_signal(&e->work);
+    }
+}
+
+static double ms_since(uint64_t start)
+{
+    return (double)(os_now_ns() - start) / 1e6;
+}
+
+/* A chunk of the prompt, or one token. True where *id is the next token. */
+static bool step(struct stand_in_job *j, uint32_t *id, int *rc)
+{
+    struct stand_in_engine *e = j->engine;
+    struct session *s = j->slot->session;
+    size_t have = j->n + j->text.n; /* changed by this thread alone while the job runs */
+    if (e->oracle.next) {
+        *rc = atomic_load(&j->stop) ? ERR_STOP : OK;
+        *id = *rc ? 0 : e->oracle.next(e->oracle.arg, j->ids, have);
+        return !*rc;
+    }
+    if (!j->fed && !j->text.n)
+        j->cached = j->fed = stand_in_slots_enter(j->slot, j->ids, j->n);
+    size_t more = have - j->fed < SESSION_CHUNK ? have - j->fed : (size_t)SESSION_CHUNK;
+    *rc = more ? session_eval(s, j->ids + j->fed, more, &j->stop, NULL) : OK;
+    if (*rc)
+        return false;
+    j->fed += more;
+    if (j->fed < have)
+        return false;
+    *id = (uint32_t)e->kernels.argmax_f32(session_logits(s, 0), e->size);
+    return true;
+}
+
+static void settle(struct stand_in_job *j, bool told, uint32_t id, int rc, double ms)
+{
+    j->text.cached = j->cached;
+    *(j->text.n ? &j->text.text_ms : &j->text.prompt_ms) += ms;
+    if (told) {
+        j->ids[j->n + j->text.n] = id;
+        j->at[j->text.n++] = os_now_ns();
+        j->text.ended = tokenizer_is_eog(j->engine->tokenizer, id) && !j->go_on;
+        j->slot->n = j->n + j->text.n;
+        j->slot->left = j->max - j->text.n;
+        pthread_cond_broadcast(&j->news);
+    }
+    if (rc || j->dropped || j->text.ended || j->text.n == j->max) {
+        finish(j, rc);
+        if (j->dropped)
+            free_job(j);
+        return;
+    }
+    j->state = READY;
+    append(&j->engine->ready, j);
+}
+
+static void *work(void *arg)
+{
+    struct stand_in_engine *e = arg;
+    pthread_mutex_lock(&e->lock);
+    for (;;) {
+        if (e->look)
+            admit(e);
+        struct stand_in_job *j = e->ready.first;
+        if (!j && e->closing)
+            break;
+        if (!j) {
+            pthread_cond_wait(&e->work, &e->lock);
+            continue;
+        }
+        take_out(&e->ready, j);
+        j->state = RUNNING;
+        pthread_mutex_unlock(&e->lock);
+        uint64_t start = os_now_ns();
+        uint32_t id = 0;
+        int rc;
+        bool told = step(j, &id, &rc);
+        pthread_mutex_lock(&e->lock);
+        settle(j, told, id, rc, ms_since(start));
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+static int start_workers(struct stand_in_engine *e, size_t n, struct err *err)
+{
+    for (; e->nworkers < n; e->nworkers++)
+        if (pthread_create(&e->workers[e->nworkers], NULL, work, e))
+            return err_set(err, ERR_IO, "cloud: threads cannot be made");
+    return OK;
+}
+
+static int open_parts(struct stand_in_engine *e, const struct weights *w,
+                      const struct stand_in_options *o, struct err *err)
+{
+    e->slots.kv = KVCACHE_F32;
+    if (o->kv && !kvcache_parse(&e->slots.kv, o->kv))
+        return err_set(err, ERR_ARG, "--kv: expected f32, f16 or q8, found %s", o->kv);
+    e->limit = o->queue ? o->queue : (size_t)QUEUE;
+    int rc = kernels_pick(&e->kernels, o->isa, cpu_detect(), err);
+    if (rc == OK)
+        rc = tokenizer_open(&e->own, w, err);
+    if (rc == OK)
+        rc = pool_open(&e->pool, o->threads, err);
+    if (rc == OK)
+        rc = model_open(&e->model, w, &e->kernels, e->pool, err);
+    if (rc)
+        return rc;
+    const struct model_config *c = model_config(e->model);
+    e->tokenizer = e->own;
+    e->vocab = c->vocab;
+    e->trained = c->context;
+    e->size = tokenizer_size(e->tokenizer);
+    if (e->size > c->vocab)
+        e->size = c->vocab;
+    size_t workers = o->workers;
+    if (!workers)
+        workers = model_bytes(e->model) > large ? 1 : pool_threads(e->pool);
+    if (workers > WORKERS_MAX)
+        workers = WORKERS_MAX;
+    if (workers > 1) { /* one thread each, and any session by any of them */
+        pool_close(e->pool);
+        e->pool = NULL;
+    }
+    e->slots.model = e->model;
+    e->slots.pool = e->pool;
+    e->slots.context = o->context                 ? o->context
+                       : c->context < CONTEXT_MAX ? c->context
+                                                  : (size_t)CONTEXT_MAX;
+    rc = stand_in_slots_open(&e->slots, o->slots, err);
+    return rc ? rc : start_workers(e, workers, err);
+}
+
+static int open_oracle(struct stand_in_engine *e, const struct stand_in_options *o, struct err *err)
+{
+    e->oracle = *o->oracle;
+    e->tokenizer = e->oracle.tokenizer;
+    e->size = e->vocab = tokenizer_size(e->tokenizer);
+    e->limit = o->queue ? o->queue : (size_t)QUEUE;
+    e->trained = e->slots.context = o->context ? o->context : (size_t)CONTEXT_MAX;
+    int rc = stand_in_slots_open(&e->slots, o->slots, err);
+    return rc ? rc : start_workers(e, WORKERS_MAX, err);
+}
+
+int stand_in_engine_open(struct stand_in_engine **out, const char *path,
+                         const struct stand_in_options *o, struct err *err)
+{
+    struct weights *w;
+    *out = NULL;
+    struct stand_in_engine *e = calloc(1, sizeof(*e));
+    if (!e)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_cond_init(&e->work, NULL);
+    e->queue.end = &e->queue.first;
+    e->ready.end = &e->ready.first;
+    int rc = OK;
+    if (o->oracle) {
+        rc = open_oracle(e, o, err);
+    } else {
+        rc = weights_open(&w, path, err);
+        if (rc == OK)
+            rc = open_parts(e, w, o, err);
+        weights_close(w);
+    }
+    if (rc) {
+        stand_in_engine_close(e);
+        return rc;
+    }
+    *out = e;
+    return OK;
+}
+
+void stand_in_engine_close(struct stand_in_engine *e)
+{
+    if (!e)
+        return;
+    pthread_mutex_lock(&e->lock);
+    e->closing = true;
+    pthread_cond_broadcast(&e->work);
+    pthread_mutex_unlock(&e->lock);
+    for (size_t i = 0; i < e->nworkers; i++)
+        pthread_join(e->workers[i], NULL);
+    stand_in_slots_close(&e->slots);
+    model_close(e->model);
+    tokenizer_close(e->own);
+    pool_close(e->pool);
+    pthread_cond_destroy(&e->work);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+size_t stand_in_engine_vocab(const struct stand_in_engine *e)
+{
+    return e->vocab;
+}
+
+size_t stand_in_engine_context(const struct stand_in_engine *e)
+{
+    return e->slots.context;
+}
+
+size_t stand_in_engine_trained(const struct stand_in_engine *e)
+{
+    return e->trained;
+}
+
+size_t stand_in_engine_slots(struct stand_in_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    size_t n = e->slots.n;
+    pthread_mutex_unlock(&e->lock);
+    return n;
+}
+
+bool stand_in_engine_busy(struct stand_in_engine *e, size_t i)
+{
+    pthread_mutex_lock(&e->lock);
+    bool busy = i < e->slots.n && e->slots.slot[i].job;
+    pthread_mutex_unlock(&e->lock);
+    return busy;
+}
+
+size_t stand_in_engine_waiting(struct stand_in_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    size_t n = e->waiting;
+    pthread_mutex_unlock(&e->lock);
+    return n;
+}
+
+const struct tokenizer *stand_in_engine_tokenizer(const struct stand_in_engine *e)
+{
+    return e->tokenizer;
+}
+
+void stand_in_engine_stop(struct stand_in_engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stopped = true;
+    while (e->queue.first) {
+        struct stand_in_job *j = e->queue.first;
+        take_out(&e->queue, j);
+        finish(j, ERR_STOP);
+    }
+    e->waiting = 0;
+    for (size_t i = 0; i < SLOTS_MAX; i++)
+        if (e->slots.slot[i].job)
+            atomic_store(&e->slots.slot[i].job->stop, 1);
+    pthread_mutex_unlock(&e->lock);
+}
+
+static struct stand_in_job *new_job(struct stand_in_engine *e, const struct stand_in_wish *wish)
+{
+    size_t bytes;
+    if (!size_add(&bytes, wish->n, wish->max) || !size_mul(&bytes, bytes, sizeof(uint32_t)) ||
+        !size_add(&bytes, bytes, sizeof(struct stand_in_job)))
+        return NULL;
+    struct stand_in_job *j = calloc(1, bytes);
+    if (!j)
+        return NULL;
+    j->at = calloc(wish->max, sizeof(*j->at));
+    if (!j->at) {
+        free(j);
+        return NULL;
+    }
+    pthread_cond_init(&j->news, NULL);
+    memcpy(j->ids, wish->prompt, wish->n * sizeof(uint32_t));
+    j->engine = e;
+    j->n = wish->n;
+    j->max = wish->max;
+    j->go_on = wish->go_on;
+    j->wanted = wish->slot;
+    j->text.ids = j->ids + j->n;
+    j->text.at = j->at;
+    return j;
+}
+
+int stand_in_engine_ask(struct stand_in_engine *e, struct stand_in_job **out,
+                        const struct stand_in_wish *wish, struct err *err)
+{
+    int rc = OK;
+    *out = NULL;
+    if (!wish->n || !wish->max)
+        return err_set(err, ERR_ARG, "an empty question");
+    struct stand_in_job *j = new_job(e, wish);
+    if (!j)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    pthread_mutex_lock(&e->lock);
+    if (e->stopped)
+        rc = err_set(err, ERR_STOP, "the server is stopping");
+    else if (e->waiting >= e->limit)
+        rc = err_set(err, ERR_NET, "The request queue is full.");
+    if (rc == OK) {
+        append(&e->queue, j);
+        e->waiting++;
+        e->look = true;
+        pthread_cond_signal(&e->work);
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (rc)
+        free_job(j);
+    else
+        *out = j;
+    return rc;
+}
+
+static struct timespec after_ms(unsigned ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += (time_t)(ms / 1000);
+    t.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_nsec -= 1000000000;
+        t.tv_sec++;
+    }
+    return t;
+}
+
+struct stand_in_text stand_in_engine_wait(struct stand_in_job *j, size_t have, unsigned ms)
+{
+    struct timespec until = after_ms(ms);
+    pthread_mutex_lock(&j->engine->lock);
+    while (j->text.n <= have && !j->text.finished &&
+           pthread_cond_timedwait(&j->news, &j->engine->lock, &until) == 0)
+        ;
+    struct stand_in_text text = j->text;
+    pthread_mutex_unlock(&j->engine->lock);
+    return text;
+}
+
+void stand_in_engine_drop(struct stand_in_job *j)
+{
+    if (!j)
+        return;
+    struct stand_in_engine *e = j->engine;
+    pthread_mutex_lock(&e->lock);
+    bool running = j->state == RUNNING;
+    if (j->state == WAITING) {
+        take_out(&e->queue, j);
+        e->waiting--;
+    } else if (j->state == READY) {
+        take_out(&e->ready, j);
+        finish(j, ERR_STOP);
+    } else if (running) { /* the worker frees it */
+        j->dropped = true;
+        atomic_store(&j->stop, 1);
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (!running)
+        free_job(j);
+}

@@ -1,0 +1,44 @@
+/* fault_edits.h - the edits of fault.c's table. json: of an answer or an event, false
+ * where memory is out; one without ids is left as it is. text: of its JSON. */
+#ifndef TOOLS_STAND_IN_FAULT_EDITS_H
+#define TOOLS_STAND_IN_FAULT_EDITS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct buf;
+struct stand_in_case;
+
+bool stand_in_edit_wrong_id(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_out_of_vocab(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_negative_id(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_real_id(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_string_id(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_huge_id(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_no_ids(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_null_ids(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_empty_ids(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_no_eos(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_length(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_prompt(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_too_many(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_count(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_short_prompt(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_abort(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_list(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_control(json_t **reply, const struct stand_in_case *c);
+bool stand_in_edit_model(json_t **reply, const struct stand_in_case *c);
+
+bool stand_in_edit_bad_json(struct buf *text);
+bool stand_in_edit_nan(struct buf *text);
+bool stand_in_edit_infinity(struct buf *text);
+bool stand_in_edit_bad_utf8(struct buf *text);
+bool stand_in_edit_nul(struct buf *text);
+bool stand_in_edit_bom(struct buf *text);
+bool stand_in_edit_trailing(struct buf *text);
+bool stand_in_edit_deep(struct buf *text);
+bool stand_in_edit_twice(struct buf *text);
+bool stand_in_edit_gzip(struct buf *text);
+bool stand_in_edit_bomb(struct buf *text);
+
+#endif

@@ -1,0 +1,234 @@
+#include "tools/stand_in/paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
+#include "net/http/json_input.h"
+#include "tools/command.h"
+#include "tools/stand_in/engine.h"
+#include "tools/stand_in/reply.h"
+
+static enum stand_in_wrong made(json_t **out, json_t *reply)
+{
+    *out = reply;
+    return reply ? WRONG_NOTHING : WRONG_MEMORY;
+}
+
+static enum stand_in_wrong get_health(const struct stand_in_api *a, const json_t *in, json_t **out,
+                                      struct stand_in_no *no)
+{
+    (void)a, (void)in, (void)no;
+    return made(out, json_pack("{s:s}", "status", "ok"));
+}
+
+static enum stand_in_wrong get_version(const struct stand_in_api *a, const json_t *in, json_t **out,
+                                       struct stand_in_no *no)
+{
+    (void)a, (void)in, (void)no;
+    return made(out, json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION));
+}
+
+static enum stand_in_wrong get_models(const struct stand_in_api *a, const json_t *in, json_t **out,
+                                      struct stand_in_no *no)
+{
+    static const char *const owners[] = { "mizzle", "vllm", "sglang", "llamacpp" };
+    json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
+    json_t *model = json_pack("{s:s,s:s,s:I,s:s}", "id", a->name, "object", "model", "created",
+                              (json_int_t)a->created, "owned_by", owners[a->server]);
+    (void)in, (void)no;
+    if (a->server != STAND_IN_LLAMACPP) {
+        json_object_set_new(model, "root", json_string(a->name));
+        json_object_set_new(model, "parent", json_null());
+        json_object_set_new(model, "max_model_len", json_integer(context));
+    }
+    if (a->server == STAND_IN_LLAMACPP || a->server == STAND_IN_ALL)
+        json_object_set_new(model, "meta",
+                            json_pack("{s:I,s:I,s:I}", "n_vocab",
+                                      (json_int_t)stand_in_engine_vocab(a->engine), "n_ctx",
+                                      context, "n_ctx_train",
+                                      (json_int_t)stand_in_engine_trained(a->engine)));
+    return made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
+}
+
+static enum stand_in_wrong get_props(const struct stand_in_api *a, const json_t *in, json_t **out,
+                                     struct stand_in_no *no)
+{
+    const struct tokenizer *t = stand_in_engine_tokenizer(a->engine);
+    uint32_t eos;
+    (void)in, (void)no;
+    json_t *props = json_pack(
+        "{s:{s:I,s:{s:f,s:i,s:i}},s:I,s:s,s:s,s:s}", "default_generation_settings", "n_ctx",
+        (json_int_t)stand_in_engine_context(a->engine), "params", "temperature", 0.0, "top_k", 1,
+        "n_predict", -1, "total_slots", (json_int_t)stand_in_engine_slots(a->engine), "model_path",
+        a->name, "model_alias", a->name, "build_info", "mizzle-" MIZZLE_VERSION);
+    if (props && tokenizer_eos(t, &eos))
+        json_object_set_new(props, "eos_token", stand_in_say_text(t, &eos, 1, true));
+    return made(out, props);
+}
+
+static enum stand_in_wrong get_slots(const struct stand_in_api *a, const json_t *in, json_t **out,
+                                     struct stand_in_no *no)
+{
+    json_t *list = json_array();
+    size_t n = stand_in_engine_slots(a->engine);
+    (void)in, (void)no;
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:I,s:I,s:b,s:b}", "id", (json_int_t)i, "n_ctx",
+                                              (json_int_t)stand_in_engine_context(a->engine),
+                                              "speculative", 0, "is_processing",
+                                              stand_in_engine_busy(a->engine, i)));
+    return made(out, list);
+}
+
+static enum stand_in_wrong get_model_info(const struct stand_in_api *a, const json_t *in,
+                                          json_t **out, struct stand_in_no *no)
+{
+    (void)in, (void)no;
+    return made(out, json_pack("{s:s,s:s,s:b,s:n,s:s}", "model_path", a->name, "tokenizer_path",
+                               a->name, "is_generation", 1, "preferred_sampling_params",
+                               "weight_version", "default"));
+}
+
+static enum stand_in_wrong get_server_info(const struct stand_in_api *a, const json_t *in,
+                                           json_t **out, struct stand_in_no *no)
+{
+    (void)in, (void)no;
+    json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
+    return made(out, json_pack("{s:s,s:s,s:I,s:b,s:I,s:I,s:s}", "model_path", a->name,
+                               "served_model_name", a->name, "context_length", context,
+                               "skip_tokenizer_init", 0, "max_running_requests",
+                               (json_int_t)stand_in_engine_slots(a->engine), "waiting_requests",
+                               (json_int_t)stand_in_engine_waiting(a->engine), "version",
+                               "mizzle-" MIZZLE_VERSION));
+}
+
+/* llama.cpp's form has "content", vLLM's "prompt"; where all are played the field decides. */
+static enum stand_in_wrong post_tokenize(const struct stand_in_api *a, const json_t *in,
+                                         json_t **out, struct stand_in_no *no)
+{
+    bool vllm = a->server == STAND_IN_OPENAI ||
+                (a->server == STAND_IN_ALL && json_object_get(in, "prompt"));
+    const char *field = vllm ? "prompt" : "content";
+    const json_t *content = json_object_get(in, field);
+    uint32_t *ids;
+    size_t n;
+    if (!json_is_string(content))
+        return stand_in_ask_mistyped(no, vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP, field,
+                                     "string", content);
+    if (tokenizer_encode(stand_in_engine_tokenizer(a->engine), &ids, &n, json_string_value(content),
+                         json_string_length(content), true, NULL))
+        return no->what = WRONG_MEMORY;
+    json_t *list = stand_in_say_ids(ids, n);
+    free(ids);
+    if (!vllm)
+        return made(out, json_pack("{s:o}", "tokens", list));
+    return made(out, json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)n, "max_model_len",
+                               (json_int_t)stand_in_engine_context(a->engine), "tokens", list,
+                               "token_strs"));
+}
+
+static enum stand_in_wrong post_detokenize(const struct stand_in_api *a, const json_t *in,
+                                           json_t **out, struct stand_in_no *no)
+{
+    enum stand_in_server server =
+        a->server == STAND_IN_OPENAI ? STAND_IN_OPENAI : STAND_IN_LLAMACPP;
+    const json_t *list = json_object_get(in, "tokens");
+    uint32_t *ids;
+    size_t n;
+    if (!json_is_array(list))
+        return stand_in_ask_mistyped(no, server, "tokens", "list", list);
+    if (stand_in_ask_ids(&ids, &n, server, "tokens", list, stand_in_engine_vocab(a->engine),
+                         SIZE_MAX, no))
+        return no->what;
+    json_t *text = stand_in_say_text(stand_in_engine_tokenizer(a->engine), ids, n, true);
+    free(ids);
+    json_t *reply = json_object();
+    if (a->server != STAND_IN_LLAMACPP)
+        json_object_set(reply, "prompt", text);
+    if (a->server != STAND_IN_OPENAI)
+        json_object_set(reply, "content", text);
+    json_decref(text);
+    return made(out, reply);
+}
+
+enum {
+    A = 1 << STAND_IN_ALL,
+    O = 1 << STAND_IN_OPENAI,
+    S = 1 << STAND_IN_SGLANG,
+    L = 1 << STAND_IN_LLAMACPP
+};
+
+static const struct stand_in_route routes[] = {
+    { "POST", "/v1/completions", A | O, STAND_IN_OPENAI, .completion = true, .form = FORM_VLLM },
+    { "POST", "/v1/completions", S | L, .completion = true, .form = FORM_TEXT },
+    { "POST, PUT", "/generate", A | S, STAND_IN_SGLANG, .completion = true, .form = FORM_GENERATE },
+    { "POST", "/completion", A | L, STAND_IN_LLAMACPP, .completion = true,
+      .form = FORM_COMPLETION },
+    { "POST", "/completions", L, STAND_IN_LLAMACPP, .completion = true, .form = FORM_COMPLETION },
+    { "POST", "/tokenize", A | O | L, STAND_IN_LLAMACPP, .answer = post_tokenize },
+    { "POST", "/detokenize", A | O | L, STAND_IN_LLAMACPP, .answer = post_detokenize },
+    { "GET", "/health", A | L, STAND_IN_LLAMACPP, .open = true, .answer = get_health },
+    { "GET", "/health", O | S, .open = true },
+    { "GET", "/v1/health", L, .open = true, .answer = get_health },
+    { "GET", "/health_generate", A | S, STAND_IN_SGLANG, .open = true },
+    { "GET", "/ping", O, .open = true },
+    { "GET", "/version", A | O, STAND_IN_OPENAI, .answer = get_version },
+    { "GET", "/v1/models", A | O | S, STAND_IN_OPENAI, .answer = get_models },
+    { "GET", "/v1/models", L, .open = true, .answer = get_models },
+    { "GET", "/models", L, .open = true, .answer = get_models },
+    { "GET", "/props", A | L, STAND_IN_LLAMACPP, .answer = get_props },
+    { "GET", "/slots", A | L, STAND_IN_LLAMACPP, .answer = get_slots },
+    { "GET", "/model_info", A | S, STAND_IN_SGLANG, .answer = get_model_info },
+    { "GET", "/get_model_info", A | S, STAND_IN_SGLANG, .answer = get_model_info },
+    { "GET", "/server_info", A | S, STAND_IN_SGLANG, .answer = get_server_info },
+    { "GET", "/get_server_info", A | S, STAND_IN_SGLANG, .answer = get_server_info },
+};
+
+/* "GET" in "GET, HEAD". */
+static bool among(const char *methods, const char *method)
+{
+    size_t n = strlen(method);
+    for (const char *p = methods; *p; p += strspn(p, ", ")) {
+        size_t len = strcspn(p, ",");
+        if (len == n && memcmp(p, method, n) == 0)
+            return true;
+        p += len;
+    }
+    return false;
+}
+
+const struct stand_in_route *stand_in_api_find(const struct stand_in_api *a, const char *method,
+                                               const char *path, enum stand_in_server *server,
+                                               struct stand_in_no *no)
+{
+    *server = a->server                       ? a->server
+              : strncmp(path, "/v1/", 4) == 0 ? STAND_IN_OPENAI
+                                              : STAND_IN_LLAMACPP;
+    no->what = WRONG_PATH;
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        const struct stand_in_route *r = &routes[i];
+        if (!(r->servers & 1u << a->server) || strcmp(r->path, path) != 0)
+            continue;
+        if (!a->server)
+            *server = r->as;
+        if (among(r->methods, strcmp(method, "HEAD") == 0 ? "GET" : method)) {
+            no->what = WRONG_NOTHING;
+            return r;
+        }
+        stand_in_error_set(no, WRONG_METHOD, "%s", r->methods);
+    }
+    return NULL;
+}
+
+bool stand_in_api_parse(enum stand_in_server *out, const char *name)
+{
+    static const char *const names[] = { "all", "openai", "sglang", "llamacpp" };
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (enum stand_in_server)i;
+            return true;
+        }
+    return false;
+}

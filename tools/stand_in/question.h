@@ -1,0 +1,51 @@
+/* question.h - what a completion request asks for, checked; every dialect. */
+#ifndef TOOLS_STAND_IN_QUESTION_H
+#define TOOLS_STAND_IN_QUESTION_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/stand_in/refusal.h"
+
+struct stand_in_engine;
+
+enum stand_in_form {
+    FORM_VLLM,       /* /v1/completions with return_token_ids */
+    FORM_TEXT,       /* /v1/completions without ids: SGLang, llama.cpp */
+    FORM_GENERATE,   /* SGLang's /generate */
+    FORM_COMPLETION, /* llama.cpp's /completion */
+};
+
+struct stand_in_ask {
+    enum stand_in_form form;
+    enum stand_in_server server; /* never STAND_IN_ALL */
+    uint32_t *ids;               /* [n] the prompt; malloc'ed */
+    size_t n, max;               /* max: tokens wanted, at least 1; n + max <= context */
+    bool return_ids;             /* return_token_ids or return_tokens */
+    bool go_on;                  /* ignore_eos */
+    bool stream;
+    bool usage; /* a last event with the counts (stream_options.include_usage) */
+    long slot;  /* id_slot, -1: any */
+    char rid[65];
+};
+
+/* model: the served name where the request must name it, else NULL. Anything that would make the
+ * answer other than one greedy text (temperature, penalties, stop, n, ...) is refused; what is left
+ * out is taken as greedy. The caller frees out->ids. out->stream is set even where something else
+ * is wrong: SGLang answers as it was asked. */
+enum stand_in_wrong stand_in_ask_read(struct stand_in_ask *out, struct stand_in_engine *e,
+                                      enum stand_in_server server, enum stand_in_form form,
+                                      const char *model, const json_t *in, struct stand_in_no *no);
+
+/* A list of at most most ids below vocab, malloc'ed; field: its name, for what is said. */
+enum stand_in_wrong stand_in_ask_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
+                                     const char *field, const json_t *list, size_t vocab,
+                                     size_t most, struct stand_in_no *no);
+
+/* A field of the wrong type, in the server's words. */
+enum stand_in_wrong stand_in_ask_mistyped(struct stand_in_no *no, enum stand_in_server server,
+                                          const char *field, const char *want, const json_t *found);
+
+#endif

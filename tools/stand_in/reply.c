@@ -1,0 +1,236 @@
+#include "tools/stand_in/reply.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "model/text/tokenizer.h"
+#include "model/text/unicode.h"
+
+static bool add_token(struct buf *raw, const struct tokenizer *t, uint32_t id, bool control)
+{
+    size_t len = 0;
+    const char *p = tokenizer_bytes(t, id, &len);
+    return !p || (!control && tokenizer_is_control(t, id)) || buf_add(raw, p, len);
+}
+
+static json_t *repaired(const char *p, size_t n)
+{
+    char *clean = NULL;
+    size_t length = 0;
+    json_t *text = NULL;
+    if (unicode_repair(&clean, &length, n ? p : "", n, NULL) == OK)
+        text = json_stringn(clean, length);
+    free(clean);
+    return text;
+}
+
+json_t *stand_in_say_text(const struct tokenizer *t, const uint32_t *ids, size_t n, bool control)
+{
+    struct buf raw = { 0 };
+    bool fine = true;
+    for (size_t i = 0; i < n && fine; i++)
+        fine = add_token(&raw, t, ids[i], control);
+    json_t *text = fine ? repaired(raw.p, raw.n) : NULL;
+    buf_free(&raw);
+    return text;
+}
+
+json_t *stand_in_say_ids(const uint32_t *ids, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+void stand_in_say_begin(struct stand_in_say *s, struct stand_in_engine *e,
+                        const struct stand_in_ask *ask, const char *model, int64_t created,
+                        uint64_t key)
+{
+    static atomic_ulong counter;
+    unsigned long count = atomic_fetch_add(&counter, 1) + 1;
+    *s = (struct stand_in_say){ .ask = ask,
+                                .tokenizer = stand_in_engine_tokenizer(e),
+                                .context = stand_in_engine_context(e),
+                                .model = model,
+                                .created = created,
+                                .start = os_now_ns() };
+    if (ask->form == FORM_GENERATE)
+        snprintf(s->id, sizeof(s->id), "%016llx%016lx", (unsigned long long)key, count);
+    else
+        snprintf(s->id, sizeof(s->id), "cmpl-%lu", count);
+}
+
+void stand_in_say_end(struct stand_in_say *s)
+{
+    buf_free(&s->raw);
+}
+
+/* Bytes of raw that are whole characters, or can no longer become one. */
+static size_t whole(const struct buf *raw)
+{
+    for (size_t back = 1; back <= 3 && back <= raw->n; back++) {
+        unsigned char c = (unsigned char)raw->p[raw->n - back];
+        if ((c & 0xc0) == 0x80)
+            continue;
+        size_t len = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        return len > back ? raw->n - back : raw->n;
+    }
+    return raw->n;
+}
+
+/* The text of the token's event: what is new, or with all everything so far. */
+static json_t *text_until(struct stand_in_say *s, uint32_t id, bool last, bool all)
+{
+    if (!add_token(&s->raw, s->tokenizer, id, false))
+        return NULL;
+    size_t from = all ? 0 : s->spoken;
+    s->spoken = last ? s->raw.n : whole(&s->raw);
+    return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
+}
+
+static json_t *counts(const struct stand_in_say *s, const struct stand_in_text *t)
+{
+    json_int_t in = (json_int_t)s->ask->n, out = (json_int_t)t->n;
+    return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", in, "total_tokens", in + out,
+                     "completion_tokens", out, "prompt_tokens_details", "cached_tokens",
+                     (json_int_t)t->cached);
+}
+
+static const char *reason(const struct stand_in_text *t)
+{
+    return t->ended ? "stop" : "length";
+}
+
+/* /v1/completions: one choice with the tokens from first to first + n. */
+static json_t *completion(const struct stand_in_say *s, const struct stand_in_text *t, json_t *text,
+                          size_t first, size_t n, bool last, json_t *usage)
+{
+    const struct stand_in_ask *ask = s->ask;
+    bool vllm = ask->form == FORM_VLLM, ids = ask->return_ids;
+    json_t *choice = json_pack("{s:i,s:o,s:n,s:s?}", "index", 0, "text", text, "logprobs",
+                               "finish_reason", last ? reason(t) : NULL);
+    if (vllm) {
+        json_object_set_new(choice, "stop_reason", json_null());
+        json_object_set_new(choice, "token_ids",
+                            ids ? stand_in_say_ids(t->ids + first, n) : json_null());
+        json_object_set_new(choice, "prompt_token_ids",
+                            ids && !first ? stand_in_say_ids(ask->ids, ask->n) : json_null());
+    } else if (ask->server == STAND_IN_SGLANG) {
+        json_object_set_new(choice, "matched_stop",
+                            last && t->ended ? json_integer(t->ids[t->n - 1]) : json_null());
+    }
+    bool whole = vllm && usage && !json_is_null(usage);
+    if (whole)
+        json_object_set_new(choice, "prompt_logprobs", json_null());
+    /* Takes choice and usage, and drops them where it fails. */
+    json_t *reply = json_pack("{s:s,s:s,s:I,s:s,s:[o],s:o}", "id", s->id, "object",
+                              "text_completion", "created", (json_int_t)s->created, "model",
+                              s->model, "choices", choice, "usage", usage);
+    if (whole) {
+        json_object_set_new(reply, "service_tier", json_null());
+        json_object_set_new(reply, "system_fingerprint", json_null());
+        json_object_set_new(reply, "kv_transfer_params", json_null());
+    }
+    if (ask->server == STAND_IN_SGLANG)
+        json_object_set_new(reply, "metadata", json_pack("{s:s}", "weight_version", "default"));
+    return reply;
+}
+
+/* SGLang's /generate: everything up to n tokens. */
+static json_t *generated(const struct stand_in_say *s, const struct stand_in_text *t, json_t *text,
+                         size_t n, bool last)
+{
+    json_t *why = json_null();
+    if (last && t->ended)
+        why = json_pack("{s:s,s:I}", "type", "stop", "matched", (json_int_t)t->ids[t->n - 1]);
+    else if (last)
+        why = json_pack("{s:s,s:I}", "type", "length", "length", (json_int_t)t->n);
+    double seconds = (double)(os_now_ns() - s->start) / 1e9;
+    json_t *meta = json_pack(
+        "{s:s,s:o,s:I,s:s,s:i,s:i,s:I,s:I,s:f}", "id", s->ask->rid[0] ? s->ask->rid : s->id,
+        "finish_reason", why, "prompt_tokens", (json_int_t)s->ask->n, "weight_version", "default",
+        "total_retractions", 0, "reasoning_tokens", 0, "completion_tokens", (json_int_t)n,
+        "cached_tokens", (json_int_t)t->cached, "e2e_latency", seconds);
+    return json_pack("{s:o,s:o,s:o}", "text", text, "output_ids", stand_in_say_ids(t->ids, n),
+                     "meta_info", meta);
+}
+
+static double rate(size_t n, double ms)
+{
+    return ms > 0 ? (double)n * 1000 / ms : 0;
+}
+
+/* llama.cpp's last object; ids: with the tokens of t. */
+static json_t *completed(const struct stand_in_say *s, const struct stand_in_text *t, json_t *text,
+                         bool ids)
+{
+    const struct stand_in_ask *ask = s->ask;
+    size_t fresh = ask->n - t->cached, full = ask->n + t->n;
+    bool line = memchr(s->raw.n ? s->raw.p : "", '\n', s->raw.n) != NULL;
+    json_t *settings =
+        json_pack("{s:I,s:f,s:i,s:f,s:f,s:f,s:b,s:b}", "n_predict", (json_int_t)ask->max,
+                  "temperature", 0.0, "top_k", 1, "top_p", 1.0, "min_p", 0.0, "repeat_penalty", 1.0,
+                  "ignore_eos", ask->go_on, "stream", ask->stream);
+    json_t *timings =
+        json_pack("{s:I,s:I,s:f,s:f,s:I,s:f,s:f}", "cache_n", (json_int_t)t->cached, "prompt_n",
+                  (json_int_t)fresh, "prompt_ms", t->prompt_ms, "prompt_per_second",
+                  rate(fresh, t->prompt_ms), "predicted_n", (json_int_t)t->n, "predicted_ms",
+                  t->text_ms, "predicted_per_second", rate(t->n, t->text_ms));
+    json_t *reply =
+        json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0,
+                  "content", text, "tokens", stand_in_say_ids(t->ids, ids ? t->n : 0), "id_slot",
+                  (json_int_t)t->slot, "stop", 1, "model", s->model, "tokens_predicted",
+                  (json_int_t)t->n, "tokens_evaluated", (json_int_t)ask->n, "generation_settings",
+                  settings, "prompt", stand_in_say_text(s->tokenizer, ask->ids, ask->n, true),
+                  "has_new_line", line, "truncated", 0, "stop_type", t->ended ? "eos" : "limit",
+                  "stopping_word", "", "tokens_cached", (json_int_t)full - 1, "timings", timings);
+    return reply;
+}
+
+json_t *stand_in_say_all(struct stand_in_say *s, const struct stand_in_text *t)
+{
+    bool fine = true;
+    for (size_t i = 0; i < t->n && fine; i++)
+        fine = add_token(&s->raw, s->tokenizer, t->ids[i], false);
+    json_t *text = fine ? repaired(s->raw.p, s->raw.n) : NULL;
+    if (s->ask->form == FORM_GENERATE)
+        return generated(s, t, text, t->n, true);
+    if (s->ask->form == FORM_COMPLETION)
+        return completed(s, t, text, s->ask->return_ids);
+    return completion(s, t, text, 0, t->n, true, counts(s, t));
+}
+
+json_t *stand_in_say_event(struct stand_in_say *s, const struct stand_in_text *t, size_t i,
+                           bool last)
+{
+    json_t *text = text_until(s, t->ids[i], last, s->ask->form == FORM_GENERATE);
+    if (s->ask->form == FORM_GENERATE)
+        return generated(s, t, text, i + 1, last);
+    if (s->ask->form == FORM_COMPLETION)
+        return json_pack("{s:i,s:o,s:o,s:b,s:i,s:I,s:I}", "index", 0, "content", text, "tokens",
+                         stand_in_say_ids(t->ids + i, 1), "stop", 0, "id_slot", -1,
+                         "tokens_predicted", (json_int_t)i + 1, "tokens_evaluated",
+                         (json_int_t)s->ask->n);
+    return completion(s, t, text, i, 1, last, json_null());
+}
+
+json_t *stand_in_say_closing(struct stand_in_say *s, const struct stand_in_text *t)
+{
+    if (s->ask->form == FORM_COMPLETION)
+        return completed(s, t, json_string(""), false);
+    if (s->ask->form == FORM_GENERATE || !s->ask->usage)
+        return NULL;
+    return json_pack("{s:s,s:s,s:I,s:s,s:[],s:o}", "id", s->id, "object", "text_completion",
+                     "created", (json_int_t)s->created, "model", s->model, "choices", "usage",
+                     counts(s, t));
+}
+
+bool stand_in_say_done(const struct stand_in_ask *ask)
+{
+    return ask->form != FORM_COMPLETION;
+}

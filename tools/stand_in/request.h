@@ -1,0 +1,31 @@
+/* request.h - one request from its first byte to its last: body, key, question, answer. */
+#ifndef TOOLS_STAND_IN_REQUEST_H
+#define TOOLS_STAND_IN_REQUEST_H
+
+#include <microhttpd.h>
+
+#include "tools/stand_in/paths.h"
+#include "tools/stand_in/chance.h"
+#include "tools/stand_in/fault.h"
+#include "tools/stand_in/waiting.h"
+#include "tools/stand_in/deadlines.h"
+
+struct stand_in_serve {
+    struct stand_in_api api;
+    struct stand_in_hold hold;
+    struct stand_in_watch watch;
+    struct stand_in_draw *draw;
+    struct stand_in_net net;
+    struct stand_in_faults faults;
+    char *key;              /* asked of every request but the open ones; NULL: none */
+    pthread_mutex_t parser; /* one large body at a time is JSON, which is much larger */
+};
+
+/* Callbacks of libmicrohttpd for one thread a connection; arg: a struct stand_in_serve. */
+enum MHD_Result stand_in_serve_request(void *arg, struct MHD_Connection *c, const char *path,
+                                       const char *method, const char *version, const char *data,
+                                       size_t *n, void **state);
+void stand_in_serve_done(void *arg, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why);
+
+#endif

@@ -1,0 +1,113 @@
+#include "tools/stand_in/slots.h"
+
+#include "kernels/sys/base.h"
+
+enum {
+    SLOTS_MIN = 4,
+    FIRST = 8, /* more are opened where all of these are busy: a new one costs time and memory */
+    SOON = 4,  /* tokens that a busy slot has still to make */
+    WORTH = 64 /* tokens of prompt that make it worth waiting for */
+};
+
+static const size_t budget = (size_t)512 << 20;
+
+int stand_in_slots_open(struct stand_in_slots *s, size_t n, struct err *err)
+{
+    int rc = s->model ? session_open(&s->slot[0].session, s->model, s->pool, s->context, s->kv, err)
+                      : OK;
+    if (rc)
+        return rc;
+    size_t fit = s->model ? budget / session_bytes(s->slot[0].session) : (size_t)SLOTS_MAX;
+    if (!n)
+        n = fit < SLOTS_MIN ? (size_t)SLOTS_MIN : fit;
+    s->n = n < SLOTS_MAX ? n : (size_t)SLOTS_MAX;
+    return OK;
+}
+
+void stand_in_slots_close(struct stand_in_slots *s)
+{
+    for (size_t i = 0; i < SLOTS_MAX; i++)
+        if (s->slot[i].session)
+            session_close(s->slot[i].session);
+}
+
+static size_t common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
+{
+    size_t i = 0;
+    while (i < na && i < nb && a[i] == b[i])
+        i++;
+    return i;
+}
+
+static size_t kept(const struct stand_in_slot *slot, const uint32_t *prompt, size_t n)
+{
+    size_t have = slot->session ? session_length(slot->session) : 0;
+    return have ? common(session_ids(slot->session), have, prompt, n) : 0;
+}
+
+/* Of the busy slots that will soon be free: how much the best one shares. */
+static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, size_t n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct stand_in_slot *slot = &s->slot[i];
+        if (!slot->job || slot->left > SOON)
+            continue;
+        size_t same = common(slot->ids, slot->n, prompt, n);
+        if (same > most)
+            most = same;
+    }
+    return most;
+}
+
+/* Where memory is short, fewer slots do as well. */
+static struct stand_in_slot *ready(struct stand_in_slots *s, struct stand_in_slot *slot)
+{
+    if (slot->session || !s->model ||
+        session_open(&slot->session, s->model, s->pool, s->context, s->kv, NULL) == OK) {
+        slot->used = ++s->clock;
+        return slot;
+    }
+    s->n = (size_t)(slot - s->slot); /* they are opened in order */
+    return NULL;
+}
+
+/* The slot that shares most goes on, unless more than half of it would be forgotten (another text
+ * that happens to begin alike): then one of the FIRST that was never used, else the least recently
+ * used. */
+struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint32_t *prompt,
+                                            size_t n, long wanted)
+{
+    struct stand_in_slot *best = NULL, *oldest = NULL;
+    size_t most = 0;
+    if (wanted >= 0 && (size_t)wanted < s->n && s->slot[wanted].session)
+        return s->slot[wanted].job ? NULL : ready(s, &s->slot[wanted]);
+    for (size_t i = 0; i < s->n; i++) {
+        struct stand_in_slot *slot = &s->slot[i];
+        if (slot->job)
+            continue;
+        if (oldest && i >= FIRST && !slot->used) /* and so are all behind it */
+            break;
+        size_t same = kept(slot, prompt, n);
+        if (same > most && same * 2 >= session_length(slot->session)) {
+            best = slot;
+            most = same;
+        }
+        if (!oldest || slot->used < oldest->used)
+            oldest = slot;
+    }
+    if (!oldest || best_soon(s, prompt, n) > most + WORTH)
+        return NULL;
+    struct stand_in_slot *slot = ready(s, best ? best : oldest);
+    return slot ? slot : stand_in_slots_choose(s, prompt, n, wanted);
+}
+
+size_t stand_in_slots_enter(struct stand_in_slot *slot, const uint32_t *prompt, size_t n)
+{
+    size_t same = kept(slot, prompt, n), length = session_length(slot->session);
+    if (same == n && (length > n || !session_has_logits(slot->session)))
+        same--;
+    if (length > same)
+        session_rewind(slot->session, same);
+    return same;
+}

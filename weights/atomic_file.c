@@ -1,0 +1,101 @@
+#include "weights/atomic_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+
+/* The names of unfinished files. A slot is filled and emptied by one exchange each, so that a
+ * signal handler may empty it at any time; what it took is never freed. */
+enum { PARTS_MAX = 64 };
+static _Atomic(char *) unfinished[PARTS_MAX];
+
+/* Put `to` into a slot that holds `from`; false where there is none. */
+static bool part_swap(char *from, char *to)
+{
+    for (size_t i = 0; i < PARTS_MAX; i++) {
+        char *expected = from;
+        if (atomic_compare_exchange_strong(&unfinished[i], &expected, to))
+            return true;
+    }
+    return false;
+}
+
+void part_abandon_all(void)
+{
+    for (size_t i = 0; i < PARTS_MAX; i++) {
+        char *temp = atomic_exchange(&unfinished[i], NULL);
+        if (temp)
+            unlink(temp);
+    }
+}
+
+/* Open a new file beside the final one; the process id and a number keep writers apart. */
+static int create(struct part *p, size_t room)
+{
+    int fd = -1;
+    for (unsigned i = 0; i < 100 && fd < 0; i++) {
+        snprintf(p->temp, room, "%s.%ld.%u.part", p->path, (long)getpid(), i);
+        fd = open(p->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+int part_open(struct part *p, const char *path, struct err *err)
+{
+    size_t n = strlen(path) + 1, room = n + 32;
+    struct stat st;
+    *p = (struct part){ .path = malloc(n), .temp = malloc(room) };
+    int fd = -1, code = OK;
+    if (!p->path || !p->temp) {
+        code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    } else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        code = err_set(err, ERR_IO, "%s: expected a regular file to replace, found %s", path,
+                       S_ISDIR(st.st_mode) ? "a folder" : "something else");
+    } else {
+        memcpy(p->path, path, n);
+        fd = create(p, room);
+        p->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+        if (!p->f)
+            code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    if (code == OK) {
+        p->listed = part_swap(NULL, p->temp);
+        return OK;
+    }
+    if (fd >= 0) {
+        close(fd);
+        unlink(p->temp);
+    }
+    free(p->path);
+    free(p->temp);
+    *p = (struct part){ 0 };
+    return code;
+}
+
+int part_close(struct part *p, bool commit, struct err *err)
+{
+    int code = OK;
+    if (!p->f)
+        return OK;
+    if (commit && (ferror(p->f) || fflush(p->f) != 0 || fsync(fileno(p->f)) != 0))
+        code = err_set(err, ERR_IO, "%s: %s", p->path, strerror(errno));
+    if (fclose(p->f) != 0 && commit && code == OK)
+        code = err_set(err, ERR_IO, "%s: %s", p->path, strerror(errno));
+    if (commit && code == OK && rename(p->temp, p->path) != 0)
+        code = err_set(err, ERR_IO, "%s: %s", p->path, strerror(errno));
+    if (!commit || code != OK)
+        unlink(p->temp);
+    free(p->path);
+    if (!p->listed || part_swap(p->temp, NULL)) /* else a handler is using it */
+        free(p->temp);
+    *p = (struct part){ 0 };
+    return code;
+}
