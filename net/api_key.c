@@ -75,7 +75,7 @@ static int from_environment(char **key, const char *name, struct err *err)
     return rc;
 }
 
-int cloud_key(char **key, const char *file, const char *url, struct err *note, struct err *err)
+int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err)
 {
     bool open_way = url && !cloud_url_private(url);
     *key = NULL;

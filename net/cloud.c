@@ -19,10 +19,10 @@ int cloud_no_memory(struct err *err)
 /* What is kept is kept for this server. */
 static int name_caches(struct cloud *c, struct err *err)
 {
-    if (!c->o.caches)
+    if (!c->o.answers)
         return OK;
-    return caches_server(c->o.caches, c->model ? c->model : c->base,
-                         cloud_api_name(c->dialect->api), err);
+    return answers_server(c->o.answers, c->model ? c->model : c->base,
+                          cloud_api_name(c->dialect->api), err);
 }
 
 static int probed(struct cloud *c, int rc, struct err *why)
@@ -65,9 +65,9 @@ bool cloud_wake_prober(struct cloud *c)
 /* Everything comes from a file: what was the server, too, so that calls are as large as then. */
 static int open_replay(struct cloud *c, struct err *err)
 {
-    const char *model = caches_model(c->o.caches), *api = caches_api(c->o.caches);
+    const char *model = answers_model(c->o.answers), *api = answers_api(c->o.answers);
     enum cloud_api of;
-    int rc = caches_server(c->o.caches, c->model, NULL, err);
+    int rc = answers_server(c->o.answers, c->model, NULL, err);
     if (rc)
         return rc;
     if (!model || !api || !cloud_api_parse(&of, api) || of == CLOUD_AUTO)
@@ -138,7 +138,7 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     c->o = *o;
     c->o.url = c->o.key = c->o.ca = c->o.model = NULL;
     c->o.tokens = o->tokens ? o->tokens : 1;
-    c->replay = o->caches && caches_replays(o->caches);
+    c->replay = o->answers && answers_replays(o->answers);
     c->timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * UINT64_C(1000000);
     int rc = open_parts(c, o, err);
     if (rc) {
@@ -163,7 +163,7 @@ void cloud_close(struct cloud *c)
         cloud_free_handle(c->calls);
     }
     wire_close(c->wire);
-    idtext_free(&c->list);
+    id_list_free(&c->list);
     buf_free(&c->plain);
     buf_free(&c->spare);
     buf_free(&c->packed);

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct caches;
+struct answers;
 struct err;
 struct cloud;      /* one thread at a time; not usable in a forked child, which may close it */
 struct cloud_call; /* one token asked for after one prefix; its cloud's thread */
@@ -39,8 +39,8 @@ struct cloud_options {
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* not zero: give up with ERR_STOP; may be NULL */
-    struct caches *caches;   /* borrowed; NULL: nothing is kept. With a replay there is no network,
-                                and url may be NULL */
+    struct answers *answers; /* borrowed; NULL: nothing is kept. With a replay there is no network,
+                              and url may be NULL */
     size_t tokens;     /* asked for in one call at most; 0: 1; more are streamed into caches */
     unsigned hedge_ms; /* the same request once more after this long; 0: never */
     bool compress;     /* gzip the request's body, where the server takes it */
@@ -85,7 +85,7 @@ const char *cloud_api_name(enum cloud_api api);
  * malloc'ed, for wipe_text. url: of the server it is for, or NULL. Over plain http to another
  * machine OPENAI_API_KEY is none, and the others are noted: *note is one line for a person, or
  * empty. ERR_IO, ERR_ARG (empty, or not one word of printable ASCII), ERR_NOMEM. */
-int cloud_key(char **key, const char *file, const char *url, struct err *note, struct err *err);
+int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err);
 
 /* Checks the URL and options. What must be known of the server (for CLOUD_AUTO what it speaks, one
  * that does not say is taken for openai; the model's name; whether its tokenizer is ours, with

@@ -26,7 +26,7 @@ static const struct buf *write_body(struct cloud *c, const struct ask *a)
     c->plain = c->spare;
     c->spare = before;
     c->plain.n = 0;
-    if (!idtext_set(&c->list, a->ids, a->n) || !c->dialect->request(&c->plain, a, &c->list.text)) {
+    if (!id_list_set(&c->list, a->ids, a->n) || !c->dialect->request(&c->plain, a, &c->list.text)) {
         c->plain.n = c->packed.n = 0;
         return NULL;
     }
@@ -203,7 +203,7 @@ static void from_file(struct cloud *c, struct cloud_call *call)
     w->ask = question(c, w->ask.ids, w->ask.n, call->tokens);
     const struct buf *body = write_body(c, &w->ask);
     call->bytes = body ? body->n : 0;
-    int rc = caches_call(c->o.caches, w->ask.ids, w->ask.n, &id, &why);
+    int rc = answers_call(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
     w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };

@@ -26,7 +26,7 @@ static void harvest(struct cloud *c, struct cloud_call *call)
     for (; call->kept < r->n; call->kept++) {
         size_t n = call->wire->ask.n + call->kept;
         if (call->kept)
-            caches_extra(c->o.caches, ids, n, r->ids[call->kept]);
+            answers_extra(c->o.answers, ids, n, r->ids[call->kept]);
         ids[n] = r->ids[call->kept];
     }
 }
@@ -53,14 +53,14 @@ void cloud_commit(struct cloud_call *call)
         return;
     int rc = cloud_take(call, &id, &why);
     const struct ask *a = &call->wire->ask;
-    if (c->o.caches && rc == OK)
-        caches_put(c->o.caches, a->ids, a->n, id);
-    else if (c->o.caches)
-        caches_fault(c->o.caches, a->ids, a->n, rc, why.msg);
+    if (c->o.answers && rc == OK)
+        answers_put(c->o.answers, a->ids, a->n, id);
+    else if (c->o.answers)
+        answers_fault(c->o.answers, a->ids, a->n, rc, why.msg);
     wire_lock(c->wire);
     wire_ledger(c->wire)->committed += rc == OK;
     call->committed = true;
-    if (c->o.caches && rc == OK && a->want > 1)
+    if (c->o.answers && rc == OK && a->want > 1)
         harvest_all(c);
     else
         let_go(call);
@@ -116,13 +116,13 @@ static enum cloud_sight in_reply(const struct cloud_call *call, const uint32_t *
 enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
     enum cloud_sight sight = CLOUD_UNKNOWN;
-    if (!c->o.caches || wire_forked(c->wire))
+    if (!c->o.answers || wire_forked(c->wire))
         return sight;
     wire_lock(c->wire);
     for (const struct cloud_call *call = c->calls; call && !sight; call = call->next)
         sight = in_reply(call, ids, n, id);
     wire_unlock(c->wire);
-    if (sight == CLOUD_UNKNOWN && caches_peek(c->o.caches, ids, n, id) != CACHES_NONE)
+    if (sight == CLOUD_UNKNOWN && answers_peek(c->o.answers, ids, n, id) != ANSWERS_NONE)
         sight = CLOUD_HERE;
     return sight;
 }
@@ -130,19 +130,19 @@ enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint
 bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
                  enum cloud_from *from)
 {
-    if (!c->o.caches || wire_forked(c->wire))
+    if (!c->o.answers || wire_forked(c->wire))
         return false;
     wire_lock(c->wire);
     for (harvest_all(c); some_may_come(c, ids, n); harvest_all(c))
         wire_wait(c->wire);
     wire_unlock(c->wire);
-    enum caches_from where = caches_get(c->o.caches, ids, n, id);
-    if (where == CACHES_NONE)
+    enum answers_from where = answers_get(c->o.answers, ids, n, id);
+    if (where == ANSWERS_NONE)
         return false;
-    *from = where == CACHES_MEMO ? CLOUD_FROM_MEMO : CLOUD_FROM_STORE;
+    *from = where == ANSWERS_MEMO ? CLOUD_FROM_MEMO : CLOUD_FROM_STORE;
     wire_lock(c->wire);
     struct cloud_ledger *l = wire_ledger(c->wire);
-    ++*(where == CACHES_MEMO ? &l->memo_hits : &l->store_hits);
+    ++*(where == ANSWERS_MEMO ? &l->memo_hits : &l->store_hits);
     wire_unlock(c->wire);
     return true;
 }

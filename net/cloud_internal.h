@@ -50,7 +50,7 @@ struct cloud {
     /* The thread that decodes, or in PROBING the prober. */
     bool prober_runs;
     pthread_t prober;
-    struct idtext list;
+    struct id_list list;
     struct buf plain, spare, packed; /* the latest body, the one before; with gzip, compressed */
     struct cloud_ledger shown;
 };

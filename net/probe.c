@@ -72,8 +72,8 @@ static void read_model(struct cloud *c, const json_t *first)
 {
     const char *owner = json_string_value(json_object_get(first, "owned_by"));
     const json_t *meta = json_object_get(first, "meta");
-    jsonin_line(c->info.server, sizeof(c->info.server), owner ? owner : "",
-                owner ? strlen(owner) : 0);
+    json_input_line(c->info.server, sizeof(c->info.server), owner ? owner : "",
+                    owner ? strlen(owner) : 0);
     c->info.context = number(json_object_get(first, "max_model_len"));
     if (!c->info.context)
         c->info.context = number(json_object_get(meta, "n_ctx"));
@@ -165,7 +165,7 @@ static int compare_list(const struct probe *p, const json_t *list, const char *p
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     for (size_t i = 0; i < n; i++) {
         const json_t *v = json_array_get(list, i);
-        if (!jsonin_id(&got[i], json_is_array(v) ? json_array_get(v, 1) : v, UINT32_MAX))
+        if (!json_input_id(&got[i], json_is_array(v) ? json_array_get(v, 1) : v, UINT32_MAX))
             got[i] = UINT32_MAX;
     }
     int rc = compare(p, got, n, path, err);
@@ -323,7 +323,7 @@ static int ask_version(const struct probe *p, const char *path, const char *fiel
     const char *s = json_string_value(json_object_get(root, field));
     const json_t *settings = json_object_get(root, "default_generation_settings");
     if (rc == OK && s && !info->version[0])
-        jsonin_line(info->version, sizeof(info->version), s, strlen(s));
+        json_input_line(info->version, sizeof(info->version), s, strlen(s));
     if (rc == OK && !info->context)
         info->context = number(json_object_get(settings, "n_ctx"));
     json_decref(root);

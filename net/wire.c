@@ -71,7 +71,7 @@ static bool take_over(struct wire *w)
     wire_unlock(w);
     for (struct wire_call *call = queue, *next; call; call = next) {
         next = call->next;
-        call_begin(w, call, now);
+        wire_call_begin(w, call, now);
     }
     for (struct wire_call *call = w->active, *next; call; call = next) {
         next = call->next;
@@ -79,7 +79,7 @@ static bool take_over(struct wire *w)
         bool dropped = call->dropped;
         wire_unlock(w);
         if (dropped)
-            call_forget(w, call, now);
+            wire_call_forget(w, call, now);
     }
     return !closing;
 }
@@ -89,7 +89,7 @@ static void end_all(struct wire *w, int code, const char *why)
     struct err err;
     err_set(&err, code, "cloud: %s", why);
     while (w->active)
-        call_finish(w, w->active, code, &err);
+        wire_call_finish(w, w->active, code, &err);
 }
 
 static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
@@ -112,14 +112,14 @@ static void *run(void *arg)
             end_all(w, ERR_STOP, "interrupted");
         for (struct wire_call *call = w->active, *after; call; call = after) {
             after = call->next;
-            call_turn(w, call, now, &next);
+            wire_call_turn(w, call, now, &next);
         }
         int rc = http_perform(w->http, &err);
         if (rc)
             end_all(w, rc, err.msg);
         bool some = false;
         for (struct http_try *t; (t = http_ended(w->http)); some = true)
-            call_ended(w, t);
+            wire_call_ended(w, t);
         if (!some)
             http_wait(w->http, wait_ms(w, now, next));
     }
@@ -253,7 +253,7 @@ int wire_error(const struct wire *w, struct err *err, int code, const char *url,
             break;
         i += secret ? secret : 1;
     }
-    jsonin_line(line, sizeof(line), clean.p ? clean.p : "", clean.n);
+    json_input_line(line, sizeof(line), clean.p ? clean.p : "", clean.n);
     buf_free(&clean);
     return err_set(err, code, "cloud %s: %s", url, line);
 }

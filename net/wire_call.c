@@ -56,7 +56,7 @@ static void show(struct wire *w, struct wire_call *call, const struct reply *r)
     wire_tell(w);
 }
 
-void call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why)
+void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why)
 {
     struct wire_answer *answer = &call->answer;
     for (size_t i = 0; i < 2; i++)
@@ -92,7 +92,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
         a->reply.ended = true;
         return OK;
     }
-    if (jsonin_parse(&root, data, n, &low))
+    if (json_input_parse(&root, data, n, &low))
         return err_set(err, ERR_NET, "an event of the reply is %s", low.msg);
     const char *words = dialect_message(root);
     int rc = OK;
@@ -143,11 +143,11 @@ static void send(struct wire *w, struct wire_call *call, bool fresh)
     int rc = http_start(w->http, &a->try, &r, a, on_data, &err);
     if (rc && !out(call)) {
         wire_error(w, &err, rc, call->url, &(struct err){ "out of memory" });
-        call_finish(w, call, rc, &err);
+        wire_call_finish(w, call, rc, &err);
     }
 }
 
-void call_begin(struct wire *w, struct wire_call *call, uint64_t now)
+void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
 {
     call->next = NULL;
     call->link = w->active_end;
@@ -166,7 +166,7 @@ static void too_late(struct wire *w, struct wire_call *call)
         begun = begun || (call->attempts[i].try && call->attempts[i].try->answered);
     err_set(&low, ERR_NET, "no answer in time (%s)", begun ? "it had begun" : "nothing came");
     wire_error(w, &err, ERR_NET, call->url, &low);
-    call_finish(w, call, ERR_NET, &err);
+    wire_call_finish(w, call, ERR_NET, &err);
 }
 
 static void lower(uint64_t *next, uint64_t at)
@@ -182,7 +182,7 @@ static void count(struct wire *w, uint64_t *counter)
     wire_unlock(w);
 }
 
-void call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next)
+void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next)
 {
     if (now >= call->deadline) {
         too_late(w, call);
@@ -233,7 +233,7 @@ static int status_error(const struct wire *w, const struct wire_call *call,
         hint = w->key ? " (the API key that was sent is not accepted)"
                       : " (no API key was sent: give one with --cloud-key-file or in "
                         "MIZZLE_API_KEY)";
-    if (jsonin_parse(&root, t->body.p, t->body.n, &ignored) == OK)
+    if (json_input_parse(&root, t->body.p, t->body.n, &ignored) == OK)
         text = dialect_message(root);
     err_set(&low, code, "status %ld%s%.*s%s", s, text ? ": " : "", MESSAGE, text ? text : "", hint);
     json_decref(root);
@@ -246,11 +246,11 @@ static int read_whole(const struct wire *w, struct wire_attempt *a, const struct
 {
     struct wire_call *call = a->call;
     struct err low = { "" };
-    int rc = jsonin_parse(root, t->body.p, t->body.n, &low);
+    int rc = json_input_parse(root, t->body.p, t->body.n, &low);
     if (rc) {
         char begin[48], line[256];
-        jsonin_line(begin, sizeof(begin), t->body.p ? t->body.p : "", t->body.n);
-        jsonin_line(line, sizeof(line), low.msg, strlen(low.msg));
+        json_input_line(begin, sizeof(begin), t->body.p ? t->body.p : "", t->body.n);
+        json_input_line(line, sizeof(line), low.msg, strlen(low.msg));
         rc = rc == ERR_NOMEM ? rc : ERR_NET;
         err_set(&low, rc, "the reply is %s (it begins: %s)", line, *begin ? begin : "with nothing");
         return wire_error(w, err, rc, call->url, &low);
@@ -300,7 +300,7 @@ static uint64_t retry_time(const struct wire_call *call, const struct http_try *
     return wait < call->deadline - now ? now + wait : 0;
 }
 
-void call_ended(struct wire *w, struct http_try *t)
+void wire_call_ended(struct wire *w, struct http_try *t)
 {
     struct wire_attempt *a = t->arg;
     struct wire_call *call = a->call;
@@ -328,7 +328,7 @@ void call_ended(struct wire *w, struct http_try *t)
     json_decref(root);
     release(w, a);
     if (call->winner == a || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM) {
-        call_finish(w, call, rc, &err);
+        wire_call_finish(w, call, rc, &err);
     } else if (out(call)) { /* the other one may still answer */
         call->retried = true;
     } else if (lost) {
@@ -339,17 +339,17 @@ void call_ended(struct wire *w, struct http_try *t)
         call->retried = true;
         call->retry_at = again;
     } else {
-        call_finish(w, call, rc, &err);
+        wire_call_finish(w, call, rc, &err);
     }
 }
 
-void call_forget(struct wire *w, struct wire_call *call, uint64_t now)
+void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now)
 {
     bool single = (call->attempts[0].try != NULL) != (call->attempts[1].try != NULL);
     if (call->linger)
         return;
     if (w->lingering == MAX_LINGER || http_multiplexes(w->http) || call->ask.stream || !single) {
-        call_finish(w, call, ERR_STOP, &(struct err){ "dropped" });
+        wire_call_finish(w, call, ERR_STOP, &(struct err){ "dropped" });
         return;
     }
     call->linger = true;

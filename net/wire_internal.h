@@ -29,15 +29,15 @@ struct wire {
 };
 
 /* A call just taken from the queue enters w->active, and is sent. */
-void call_begin(struct wire *w, struct wire_call *call, uint64_t now);
+void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now);
 /* What is due by now is done, and *next lowered to when something is due again. */
-void call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
+void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
 /* One of its transfers has ended. */
-void call_ended(struct wire *w, struct http_try *t);
+void wire_call_ended(struct wire *w, struct http_try *t);
 /* Ends the call, which leaves w->active; its memory may be gone afterwards. */
-void call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why);
+void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why);
 /* Nobody waits for it any more. HTTP/1.1 would lose the connection of a transfer that is broken
  * off, so a few short ones are left to end by themselves. */
-void call_forget(struct wire *w, struct wire_call *call, uint64_t now);
+void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "router/cloud_port.h"
 
-int ahead_open(struct ahead *a, const struct teller *teller, size_t cap, struct err *err)
+int ahead_open(struct ahead *a, const struct cloud_port *port, size_t cap, struct err *err)
 {
-    *a = (struct ahead){ .teller = teller, .cap = cap };
+    *a = (struct ahead){ .port = port, .cap = cap };
     a->ring = calloc(cap, sizeof(*a->ring));
     return a->ring ? OK : err_set(err, ERR_NOMEM, "decode: out of memory");
 }
@@ -50,7 +50,7 @@ void ahead_commit(struct ahead *a, struct ahead_token *t)
 {
     if (!t->call)
         return;
-    a->teller->commit(t->call);
+    a->port->commit(t->call);
     t->call = NULL;
     a->out--;
 }
@@ -59,7 +59,7 @@ void ahead_drop(struct ahead *a, struct ahead_token *t)
 {
     if (!t->call)
         return;
-    a->teller->drop(t->call);
+    a->port->drop(t->call);
     t->call = NULL;
     a->out--;
     a->wasted++;

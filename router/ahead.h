@@ -6,7 +6,7 @@
 #include "router/decode.h"
 #include "router/gate.h"
 
-struct teller;
+struct cloud_port;
 
 struct ahead_token {
     struct decode_token t;    /* t.id: the guess, if written */
@@ -27,15 +27,15 @@ struct ahead_token {
 };
 
 struct ahead {
-    const struct teller *teller; /* or NULL; borrowed */
-    struct ahead_token *ring;    /* [cap] */
+    const struct cloud_port *port; /* or NULL; borrowed */
+    struct ahead_token *ring;      /* [cap] */
     size_t cap, first, n;
     size_t out;      /* calls among them */
     uint64_t wasted; /* calls dropped */
 };
 
 /* Room for cap >= 1 tokens. ERR_NOMEM. */
-int ahead_open(struct ahead *a, const struct teller *teller, size_t cap, struct err *err);
+int ahead_open(struct ahead *a, const struct cloud_port *port, size_t cap, struct err *err);
 /* Drops the calls that are left. All zero is fine. */
 void ahead_close(struct ahead *a);
 

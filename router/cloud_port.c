@@ -3,20 +3,20 @@
 #include "net/cloud.h"
 
 static bool cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
-                        enum teller_from *from)
+                        enum cloud_port_from *from)
 {
     enum cloud_from whence;
     if (!cloud_known(arg, ids, n, id, &whence))
         return false;
-    *from = whence == CLOUD_FROM_MEMO ? TELLER_MEMO : TELLER_STORE;
+    *from = whence == CLOUD_FROM_MEMO ? CLOUD_PORT_MEMO : CLOUD_PORT_STORE;
     return true;
 }
 
-static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    static const enum teller_sight as[] = {
-        [CLOUD_UNKNOWN] = TELLER_UNKNOWN, [CLOUD_COMING] = TELLER_COMING, [CLOUD_HERE] = TELLER_HERE
-    };
+    static const enum cloud_port_sight as[] = { [CLOUD_UNKNOWN] = CLOUD_PORT_UNKNOWN,
+                                                [CLOUD_COMING] = CLOUD_PORT_COMING,
+                                                [CLOUD_HERE] = CLOUD_PORT_HERE };
     return as[cloud_peek(arg, ids, n, id)];
 }
 
@@ -58,19 +58,19 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
     return cloud_bytes(arg, ids, n, want);
 }
 
-static void ledger(void *arg, struct teller_ledger *out)
+static void ledger(void *arg, struct cloud_port_ledger *out)
 {
     const struct cloud_ledger *l = cloud_ledger(arg);
-    *out = (struct teller_ledger){ .retries = l->retries,
-                                   .hedges = l->hedges,
-                                   .bytes_up = l->bytes_up,
-                                   .bytes_down = l->bytes_down,
-                                   .header_bytes_up = l->header_bytes_up,
-                                   .header_bytes_down = l->header_bytes_down };
+    *out = (struct cloud_port_ledger){ .retries = l->retries,
+                                       .hedges = l->hedges,
+                                       .bytes_up = l->bytes_up,
+                                       .bytes_down = l->bytes_down,
+                                       .header_bytes_up = l->header_bytes_up,
+                                       .header_bytes_down = l->header_bytes_down };
 }
 
-void teller_cloud(struct teller *out, struct cloud *c)
+void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
-    *out = (struct teller){ c,    cloud_knows, peek, tokens, ask,   done,
-                            take, commit,      drop, bytes,  ledger };
+    *out = (struct cloud_port){ c,    cloud_knows, peek, tokens, ask,   done,
+                                take, commit,      drop, bytes,  ledger };
 }

@@ -1,6 +1,6 @@
 /* cloud_port.h - the cloud as the decoding loop sees it: a table of functions.
  *
- * A call asks for the token after one prefix, and maybe for some behind it. teller_cloud is the
+ * A call asks for the token after one prefix, and maybe for some behind it. cloud_port_cloud is the
  * real one (net/cloud.h); tests put a simulated cloud behind the same table. Used by one thread. */
 #ifndef ROUTER_CLOUD_PORT_H
 #define ROUTER_CLOUD_PORT_H
@@ -12,22 +12,23 @@
 struct cloud;
 struct err;
 
-enum teller_from { TELLER_MEMO, TELLER_STORE };
+enum cloud_port_from { CLOUD_PORT_MEMO, CLOUD_PORT_STORE };
 /* Of a token: not known; the reply to a committed call may bring it; it is there. */
-enum teller_sight { TELLER_UNKNOWN, TELLER_COMING, TELLER_HERE };
+enum cloud_port_sight { CLOUD_PORT_UNKNOWN, CLOUD_PORT_COMING, CLOUD_PORT_HERE };
 
-struct teller_ledger {             /* since the beginning; differences are what counts */
+struct cloud_port_ledger {         /* since the beginning; differences are what counts */
     uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
     uint64_t bytes_up, bytes_down; /* bodies and headers */
     uint64_t header_bytes_up, header_bytes_down;
 };
 
-struct teller {
+struct cloud_port {
     void *arg; /* of known, peek, tokens, ask, bytes and ledger */
     /* Is the token after ids[n] known without a call? */
-    bool (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from);
+    bool (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
+                  enum cloud_port_from *from);
     /* Would known say so, were nothing committed any more? Never waits, and leaves no trace. */
-    enum teller_sight (*peek)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
+    enum cloud_port_sight (*peek)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
     /* How many tokens a call may ask for, at least 1; may fall to 1 until the first answer. */
     size_t (*tokens)(void *arg);
     /* Ask for the token after ids[n] (copied) and those behind it, `tokens` in all, where that many
@@ -45,10 +46,10 @@ struct teller {
     void (*drop)(void *call);
     /* Bytes of the request's body; depends on ids[n] and tokens alone. */
     size_t (*bytes)(void *arg, const uint32_t *ids, size_t n, size_t tokens);
-    void (*ledger)(void *arg, struct teller_ledger *out);
+    void (*ledger)(void *arg, struct cloud_port_ledger *out);
 };
 
 /* c is borrowed. */
-void teller_cloud(struct teller *out, struct cloud *c);
+void cloud_port_cloud(struct cloud_port *out, struct cloud *c);
 
 #endif

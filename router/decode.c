@@ -175,16 +175,16 @@ static int settle(struct decode *d, bool wait)
 {
     while (d->ahead.n && !d->ended) {
         struct ahead_token *e = ahead_at(&d->ahead, 0);
-        bool turn = e->routed && !e->met, comes = turn && decode_coming(d, e);
+        bool turn = e->routed && !e->met, comes = turn && decode_is_coming(d, e);
         if (comes && !wait)
             return OK;
         wait = wait && !comes;
-        int rc = turn ? decode_meet(d, e) : OK;
+        int rc = turn ? decode_begin_turn(d, e) : OK;
         if (rc == OK && e->call) {
             if (!wait && !d->cloud->done(e->call))
                 return OK;
             wait = false;
-            rc = decode_hear(d, e);
+            rc = decode_await_answer(d, e);
         }
         if (rc == OK)
             rc = decide(d, e);
@@ -215,7 +215,7 @@ static int place(struct decode *d)
     uint32_t id = 0;
     bool early = e->routed && d->ahead.n && d->cloud;
     if (early)
-        decode_look(d, e, &id);
+        decode_look_up(d, e, &id);
     if (early && !e->known && !e->covered && decode_expects(d, e)) {
         if (!decode_has_room(d))
             return settle(d, true);
@@ -331,7 +331,7 @@ static int run(struct decode *d, const uint32_t *prompt)
 }
 
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
-               struct sampler *sampler, const struct router *router, const struct teller *cloud,
+               struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err)
 {
     *stats = (struct decode_stats){ .prompt_tokens = n, .finish = FINISH_ERROR };
@@ -351,7 +351,7 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
                         .size = tokenizer_size(tok),
                         .n = n };
     uint64_t clock = os_now_ns();
-    struct teller_ledger before = { 0 }, after = { 0 };
+    struct cloud_port_ledger before = { 0 }, after = { 0 };
     if (cloud)
         cloud->ledger(cloud->arg, &before);
     uint64_t cost = d.gate->caps ? d.gate->caps->count.cost : 0;

@@ -20,7 +20,7 @@
 struct err;
 struct router;
 struct sampler;
-struct teller;
+struct cloud_port;
 struct tokenizer;
 
 enum source { SOURCE_EDGE, SOURCE_CLOUD, SOURCE_FALLBACK };
@@ -83,7 +83,7 @@ struct decode_stats {
  * (interrupted), ERR_NET, ERR_REMOTE, ERR_TEXT (only if required), ERR_ARG (prompt too long). stats
  * are filled in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
-               struct sampler *sampler, const struct router *router, const struct teller *cloud,
+               struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);
 
 #endif

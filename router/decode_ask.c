@@ -14,16 +14,17 @@ double decode_lap(uint64_t *since)
     return ms;
 }
 
-static bool decode_ask_known(const struct decode *d, size_t n, uint32_t *id, enum teller_from *from)
+static bool decode_ask_known(const struct decode *d, size_t n, uint32_t *id,
+                             enum cloud_port_from *from)
 {
-    const struct teller *c = d->cloud;
+    const struct cloud_port *c = d->cloud;
     return c && c->known(c->arg, session_ids(d->session), n, id, from) && *id < d->size;
 }
 
 /* In which ways may the token be asked for? Bodies are measured only where they count. */
 void decode_find_ways(struct decode *d, struct ahead_token *e)
 {
-    const struct teller *c = d->cloud;
+    const struct cloud_port *c = d->cloud;
     const uint32_t *ids = session_ids(d->session);
     uint64_t clock = os_now_ns();
     for (size_t i = 0; i < 2; i++) {
@@ -50,9 +51,9 @@ int decode_ask(struct decode *d, struct ahead_token *e, struct err *err)
 }
 
 /* The turn of a routed token: all before it is decided. */
-int decode_meet(struct decode *d, struct ahead_token *e)
+int decode_begin_turn(struct decode *d, struct ahead_token *e)
 {
-    enum teller_from from;
+    enum cloud_port_from from;
     size_t way = 0, asked = e->ways[e->way].tokens;
     e->met = true;
     if (d->cloud)
@@ -63,8 +64,8 @@ int decode_meet(struct decode *d, struct ahead_token *e)
     e->answered = decode_ask_known(d, e->at, &e->answer, &from);
     d->stats->cloud_ms += decode_lap(&clock); /* a reply that is under way may bring it */
     if (e->answered) {
-        d->stats->memo_hits += from == TELLER_MEMO;
-        d->stats->store_hits += from == TELLER_STORE;
+        d->stats->memo_hits += from == CLOUD_PORT_MEMO;
+        d->stats->store_hits += from == CLOUD_PORT_STORE;
     } else if (!d->cloud) {
         e->gate = GATE_NO_CLOUD;
         err_set(&d->fault, ERR_NET, "there is no cloud");
@@ -82,7 +83,7 @@ int decode_meet(struct decode *d, struct ahead_token *e)
 }
 
 /* Wait for the answer to a token whose turn it is. */
-int decode_hear(struct decode *d, struct ahead_token *e)
+int decode_await_answer(struct decode *d, struct ahead_token *e)
 {
     uint64_t clock = os_now_ns();
     int rc = d->cloud->take(e->call, &e->answer, &d->fault);
@@ -112,12 +113,12 @@ int decode_hear(struct decode *d, struct ahead_token *e)
 
 /* Is the answer to this token, whose turn it is, on the way already? In step there is nothing to do
  * meanwhile. */
-bool decode_coming(const struct decode *d, const struct ahead_token *e)
+bool decode_is_coming(const struct decode *d, const struct ahead_token *e)
 {
-    const struct teller *c = d->cloud;
+    const struct cloud_port *c = d->cloud;
     uint32_t id;
     return c && d->o->ahead &&
-           c->peek(c->arg, session_ids(d->session), e->at, &id) == TELLER_COMING;
+           c->peek(c->arg, session_ids(d->session), e->at, &id) == CLOUD_PORT_COMING;
 }
 
 /* May one more call be out, behind the oldest one? Each of these may be in vain. */
@@ -157,10 +158,10 @@ static bool decode_ask_covered(const struct decode *d, const struct ahead_token 
 }
 
 /* Look, without leaving a trace, whether a token whose turn has not come will need no call. */
-void decode_look(const struct decode *d, struct ahead_token *e, uint32_t *id)
+void decode_look_up(const struct decode *d, struct ahead_token *e, uint32_t *id)
 {
-    const struct teller *c = d->cloud;
-    enum teller_sight sight = c->peek(c->arg, session_ids(d->session), e->at, id);
-    e->known = sight == TELLER_HERE && *id < d->size;
-    e->covered = sight == TELLER_COMING || decode_ask_covered(d, e);
+    const struct cloud_port *c = d->cloud;
+    enum cloud_port_sight sight = c->peek(c->arg, session_ids(d->session), e->at, id);
+    e->known = sight == CLOUD_PORT_HERE && *id < d->size;
+    e->covered = sight == CLOUD_PORT_COMING || decode_ask_covered(d, e);
 }

@@ -15,7 +15,7 @@ struct decode {
     const struct tokenizer *tok;
     struct sampler *sampler;
     const struct router *router;
-    const struct teller *cloud; /* or NULL */
+    const struct cloud_port *cloud; /* or NULL */
     struct gate *gate;
     const struct kernels *kernels;
     const struct decode_options *o;
@@ -44,15 +44,15 @@ void decode_find_ways(struct decode *d, struct ahead_token *e);
 int decode_ask(struct decode *d, struct ahead_token *e, struct err *err);
 /* The turn of a routed token: all before it is decided. It is known, or asked for, or neither: then
  * the gate has said why. */
-int decode_meet(struct decode *d, struct ahead_token *e);
+int decode_begin_turn(struct decode *d, struct ahead_token *e);
 /* Wait for the answer to a token whose turn it is. */
-int decode_hear(struct decode *d, struct ahead_token *e);
+int decode_await_answer(struct decode *d, struct ahead_token *e);
 /* Is the answer to this token, whose turn it is, on the way already? */
-bool decode_coming(const struct decode *d, const struct ahead_token *e);
+bool decode_is_coming(const struct decode *d, const struct ahead_token *e);
 
 /* Of a routed token whose turn has not come. Look, without leaving a trace, whether it will need no
  * call: known or covered, and *id if known. */
-void decode_look(const struct decode *d, struct ahead_token *e, uint32_t *id);
+void decode_look_up(const struct decode *d, struct ahead_token *e, uint32_t *id);
 /* Is it worth a call? In e->way, then. */
 bool decode_expects(const struct decode *d, struct ahead_token *e);
 /* May one more call be out, behind the oldest one? Each of these may be in vain. */

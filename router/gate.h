@@ -14,7 +14,7 @@
 #include "router/breaker.h"
 #include "router/caps.h"
 
-struct private;
+struct private_filter;
 
 enum gate_reason {
     GATE_OPEN,
@@ -33,8 +33,8 @@ const char *gate_name(enum gate_reason r);
 
 struct gate {          /* of one process, over all its texts; zero at first but for its limits */
     struct caps *caps; /* or NULL; borrowed */
-    struct private *spans; /* or NULL; borrowed */
-    uint64_t max_wasted;   /* calls made ahead in vain; then no more than one is out. 0: no limit */
+    struct private_filter *spans; /* or NULL; borrowed */
+    uint64_t max_wasted; /* calls made ahead in vain; then no more than one is out. 0: no limit */
     uint64_t wasted;
     struct breaker breaker;
     bool refused, unfit; /* all of them; the present text */

@@ -25,8 +25,7 @@ struct list {
     size_t n;
 };
 
-struct private
-{
+struct private_filter {
     const struct tokenizer *tok;
     size_t words;          /* a bit for each place of all patterns */
     uint64_t *masks;       /* [256][words]: the places where this byte may stand */
@@ -134,7 +133,7 @@ static int add_file(struct list *l, const char *path, struct err *err)
     return rc;
 }
 
-static int add_markers(struct list *l, struct private *p, const struct private_options *o,
+static int add_markers(struct list *l, struct private_filter *p, const struct private_options *o,
                        struct err *err)
 {
     size_t nfc = 0;
@@ -150,7 +149,7 @@ static int add_markers(struct list *l, struct private *p, const struct private_o
     return rc == ERR_FORMAT ? ERR_ARG : rc; /* from the command line, not from a file */
 }
 
-static int build(struct private *p, const struct list *l, struct err *err)
+static int build(struct private_filter *p, const struct list *l, struct err *err)
 {
     p->words = (l->n + 63) / 64;
     p->masks = calloc((256 + FLAGS + 1) * p->words, sizeof(*p->masks));
@@ -171,13 +170,13 @@ static int build(struct private *p, const struct list *l, struct err *err)
     return OK;
 }
 
-int private_open(struct private **out, const struct private_options *o, const struct tokenizer *tok,
-                 struct err *err)
+int private_open(struct private_filter **out, const struct private_options *o,
+                 const struct tokenizer *tok, struct err *err)
 {
     *out = NULL;
     if (!o->from && !o->to && !o->file)
         return OK;
-    struct private *p = calloc(1, sizeof(*p));
+    struct private_filter *p = calloc(1, sizeof(*p));
     struct list *l = calloc(1, sizeof(*l));
     int rc = p && l ? OK : err_set(err, ERR_NOMEM, "private: out of memory");
     if (rc == OK) {
@@ -200,7 +199,7 @@ int private_open(struct private **out, const struct private_options *o, const st
     return OK;
 }
 
-void private_close(struct private *p)
+void private_close(struct private_filter *p)
 {
     if (!p)
         return;
@@ -210,7 +209,7 @@ void private_close(struct private *p)
 }
 
 /* One byte; the flags of all places that the text's end has now come to. */
-static unsigned step(struct private *p, unsigned char c)
+static unsigned step(struct private_filter *p, unsigned char c)
 {
     const uint64_t *mask = p->masks + c * p->words;
     uint64_t carry = 0;
@@ -227,7 +226,7 @@ static unsigned step(struct private *p, unsigned char c)
 }
 
 /* The to marker of n bytes ends here: is there anything but blanks before it? */
-static void close_span(struct private *p, size_t n)
+static void close_span(struct private_filter *p, size_t n)
 {
     if (p->inside < n) /* it begins inside the from marker */
         return;
@@ -235,7 +234,7 @@ static void close_span(struct private *p, size_t n)
     p->found = p->ink && p->ink <= p->inside - n;
 }
 
-static void read_byte(struct private *p, unsigned char c)
+static void read_byte(struct private_filter *p, unsigned char c)
 {
     unsigned flags = step(p, c);
     if (flags & FOUND) {
@@ -254,7 +253,7 @@ static void read_byte(struct private *p, unsigned char c)
     }
 }
 
-static void read_token(struct private *p, uint32_t id)
+static void read_token(struct private_filter *p, uint32_t id)
 {
     size_t n;
     const char *bytes = tokenizer_bytes(p->tok, id, &n);
@@ -262,14 +261,14 @@ static void read_token(struct private *p, uint32_t id)
         read_byte(p, (unsigned char)bytes[i]);
 }
 
-static void begin_again(struct private *p)
+static void begin_again(struct private_filter *p)
 {
     memset(p->now, 0, p->words * sizeof(*p->now));
     p->n = 0;
     p->found = p->open = false;
 }
 
-bool private_holds(struct private *p, const uint32_t *ids, size_t n)
+bool private_holds(struct private_filter *p, const uint32_t *ids, size_t n)
 {
     if (!p)
         return false;

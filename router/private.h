@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 struct err;
-struct private;
+struct private_filter;
 struct tokenizer;
 
 struct private_options {
@@ -33,13 +33,13 @@ struct private_options {
 
 /* *out is NULL where the options name nothing. tok is borrowed. ERR_ARG (a marker empty or too
  * long), ERR_IO, ERR_FORMAT (names the line), ERR_NOMEM. */
-int private_open(struct private **out, const struct private_options *o, const struct tokenizer *tok,
-                 struct err *err);
-void private_close(struct private *p);
+int private_open(struct private_filter **out, const struct private_options *o,
+                 const struct tokenizer *tok, struct err *err);
+void private_close(struct private_filter *p);
 
 /* True where ids[n] must not be sent: a function of the ids alone. p NULL: false. It remembers the
  * ids of the call before, so that a text that grows is read once. Where memory runs out: true. One
  * thread at a time. */
-bool private_holds(struct private *p, const uint32_t *ids, size_t n);
+bool private_holds(struct private_filter *p, const uint32_t *ids, size_t n);
 
 #endif

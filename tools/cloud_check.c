@@ -47,7 +47,7 @@ static void show(const char *url, const struct cloud_info *info, const struct tr
 {
     const char *name = info->model ? info->model : "not named";
     char model[NAME]; /* without control characters: the server may have chosen it */
-    jsonin_line(model, sizeof(model), name, strlen(name));
+    json_input_line(model, sizeof(model), name, strlen(name));
     printf("%s: dialect %s, model %s, token ids %s, round trip %.2f ms\n", url,
            cloud_api_name(info->api), model, info->ids ? "yes" : "no (text, cut into tokens here)",
            (double)t->best_ns / 1e6);
@@ -60,7 +60,7 @@ static void show(const char *url, const struct cloud_info *info, const struct tr
     if (info->tokenizer)
         printf("  tokenizer  the same as here (by %s)\n", info->tokenizer);
     else
-        printf("  tokenizer  not compared%s\n", engine_opts.model
+        printf("  tokenizer  not compared%s\n", engine_options.model
                                                     ? ": the server does not show its own"
                                                     : " (name the small model with -m)");
     printf("  connection HTTP/%s, requests %s\n", info->http2 ? "2" : "1.1",
@@ -99,8 +99,8 @@ int cloud_check(const char *url)
     struct err err = { "" };
     struct weights *w = NULL;
     struct tokenizer *t = NULL;
-    setting_catch_interrupts();
-    int rc = engine_opts.model ? weights_open(&w, engine_opts.model, &err) : OK;
+    setup_catch_interrupts();
+    int rc = engine_options.model ? weights_open(&w, engine_options.model, &err) : OK;
     if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)
         t = NULL;
     if (rc == OK)
@@ -108,5 +108,5 @@ int cloud_check(const char *url)
     if (t)
         tokenizer_close(t);
     weights_close(w);
-    return rc ? cmd_fail("cloud", rc, &err) : EXIT_FINE;
+    return rc ? command_fail("cloud", rc, &err) : EXIT_FINE;
 }

@@ -17,118 +17,118 @@ static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
 static struct bench_model_options model_opts = { .depth = "0", .type = "q8_0" };
 static const char *threads;
 
-#define END                                    \
-    {                                          \
-        NULL, NULL, OPT_FLAG, NULL, NULL, NULL \
+#define END                                       \
+    {                                             \
+        NULL, NULL, OPTION_FLAG, NULL, NULL, NULL \
     }
 
 /* Options stand in groups by the subjects that take them; with any other they are refused. */
-static const struct opt_group of_all = {
+static const struct option_group of_all = {
     "Every subject",
-    (const struct opt[]){
-        { "--output", "-o", OPT_STR, &bench_opts.format, "FORM",
+    (const struct option[]){
+        { "--output", "-o", OPTION_STR, &bench_opts.format, "FORM",
           "print as md, csv, json or jsonl (default: md)" },
         END,
     },
 };
 
-static const struct opt_group of_timed = {
+static const struct option_group of_timed = {
     "model, kernels, route",
-    (const struct opt[]){
-        { "--repeat", "-r", OPT_SIZE, &bench_opts.repeat, "N",
+    (const struct option[]){
+        { "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",
           "take N samples of each test (default: 5; route: 1)" },
-        { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
+        { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best; kernels: "
           "all, else this one beside scalar)" },
         END,
     },
 };
 
-static const struct opt_group of_threads = {
+static const struct option_group of_threads = {
     "model, limits, route",
-    (const struct opt[]){
-        { "--threads", "-t", OPT_STR, &threads, "N[,N...]",
+    (const struct option[]){
+        { "--threads", "-t", OPTION_STR, &threads, "N[,N...]",
           "threads to compute with (default: all processors)" },
         END,
     },
 };
 
-static const struct opt_group of_engine = {
+static const struct option_group of_engine = {
     "model, route",
-    (const struct opt[]){
-        { "--model", "-m", OPT_STR, &engine_opts.model, "PATH",
+    (const struct option[]){
+        { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
           "GGUF file or Hugging Face folder (default: the demo pair)" },
-        { "--shape", NULL, OPT_STR, &model_opts.shape, "NAME",
+        { "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",
           "random weights instead of a file: qwen2.5-0.5b, -1.5b, -3b, -7b" },
-        { "--type", NULL, OPT_STR, &model_opts.type, "TYPE",
+        { "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",
           "type of every matrix of --shape: f32, bf16, q8_0, q4_0 (default: q8_0)" },
-        { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE",
+        { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
           "keep keys and values in f32, f16 or q8 (default: f16)" },
-        { "--n-prompt", "-p", OPT_STR, &model_opts.prompt, "N[,N...]",
+        { "--n-prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
           "tokens of the prompt (default: 512; route: 100)" },
-        { "--n-gen", "-n", OPT_STR, &model_opts.gen, "N[,N...]",
+        { "--n-gen", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
           "tokens one at a time (default: 128; route: 100)" },
         END,
     },
 };
 
-static const struct opt_group of_model = {
+static const struct option_group of_model = {
     "model",
-    (const struct opt[]){
-        { "--n-depth", "-d", OPT_STR, &model_opts.depth, "N[,N...]",
+    (const struct option[]){
+        { "--n-depth", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
           "tokens that are there before (default: 0)" },
         END,
     },
 };
 
-static const struct opt_group of_kernels = {
+static const struct option_group of_kernels = {
     "kernels",
-    (const struct opt[]){
-        { "--only", NULL, OPT_STR, &bench_opts.only, "OP", "time this operation alone" },
+    (const struct option[]){
+        { "--only", NULL, OPTION_STR, &bench_opts.only, "OP", "time this operation alone" },
         END,
     },
 };
 
-static const struct opt_group of_plot = {
+static const struct option_group of_plot = {
     "kernels, route",
-    (const struct opt[]){
-        { "--plot", NULL, OPT_STR, &bench_opts.plot, "FILE",
+    (const struct option[]){
+        { "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE",
           "draw as SVG: kernels a roofline, route the time a token" },
         END,
     },
 };
 
-static const struct opt_group *const groups[] = { &of_all,    &of_timed,         &of_threads,
-                                                  &of_engine, &of_model,         &of_kernels,
-                                                  &of_plot,   &bench_route_opts, NULL };
+static const struct option_group *const groups[] = { &of_all,    &of_timed,         &of_threads,
+                                                     &of_engine, &of_model,         &of_kernels,
+                                                     &of_plot,   &bench_route_opts, NULL };
 
 /* For each subject its options. */
 static const struct command subjects[] = {
     { .name = "bench model",
-      .groups = (const struct opt_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
-                                                   &of_model, NULL } },
+      .groups = (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
+                                                      &of_model, NULL } },
     { .name = "bench kernels",
       .groups =
-          (const struct opt_group *const[]){ &of_all, &of_timed, &of_kernels, &of_plot, NULL } },
+          (const struct option_group *const[]){ &of_all, &of_timed, &of_kernels, &of_plot, NULL } },
     { .name = "bench limits",
-      .groups = (const struct opt_group *const[]){ &of_all, &of_threads, NULL } },
+      .groups = (const struct option_group *const[]){ &of_all, &of_threads, NULL } },
     { .name = "bench route",
-      .groups = (const struct opt_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
-                                                   &of_plot, &bench_route_opts, NULL } },
+      .groups = (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
+                                                      &of_plot, &bench_route_opts, NULL } },
 };
 
-/* As opt_parse, and then once more with the options of the subject alone, so that any other is
+/* As options_parse, and then once more with the options of the subject alone, so that any other is
  * refused. */
 static int parse(int argc, char **argv, int *nargs)
 {
-    char **copy = calloc((size_t)argc + 1, sizeof(*copy)); /* opt_parse reorders its own */
+    char **copy = calloc((size_t)argc + 1, sizeof(*copy)); /* options_parse reorders its own */
     if (!copy)
         return EXIT_FAILED;
     memcpy(copy, argv, (size_t)argc * sizeof(*copy));
-    int status = opt_parse(&cmd_bench, argc, argv, nargs);
+    int status = options_parse(&cmd_bench, argc, argv, nargs);
     for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]) && status < 0 && *nargs; i++)
         if (!strcmp(argv[1], subjects[i].name + sizeof("bench ") - 1))
-            status = opt_parse(&subjects[i], argc, copy, nargs);
+            status = options_parse(&subjects[i], argc, copy, nargs);
     free(copy);
     return status;
 }
@@ -163,8 +163,10 @@ static int route(struct bench_options *o, struct err *err)
         rc = first_of(&o->tokens, "-n", model_opts.gen, err);
     if (!rc)
         rc = engine_kv(&o->kv, KVCACHE_F16, err);
-    o->model = model_opts.shape ? model_opts.shape : engine_opts.model ? engine_opts.model : "demo";
-    engine_opts.threads = model_opts.threads.n ? model_opts.threads.at[0] : 0;
+    o->model = model_opts.shape       ? model_opts.shape
+               : engine_options.model ? engine_options.model
+                                      : "demo";
+    engine_options.threads = model_opts.threads.n ? model_opts.threads.at[0] : 0;
     if (!rc)
         rc = bench_model_open(&e, &model_opts, err);
     if (!rc)
@@ -180,7 +182,7 @@ static int run(int argc, char **argv)
     int nargs = 0, status = parse(argc, argv, &nargs);
     if (status >= 0)
         return status;
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     struct bench_options *o = &bench_opts;
     const char *format = o->format, *subject = nargs == 1 ? argv[1] : "";
     defaults(!strcmp(subject, "route"));
@@ -191,9 +193,9 @@ static int run(int argc, char **argv)
              strcmp(format, "jsonl"))
         rc = err_set(&err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
     else if (threads && (rc = bench_list(&model_opts.threads, "-t", threads, &err)) != OK)
-        return cmd_fail("bench", rc, &err);
+        return command_fail("bench", rc, &err);
     else if (o->plot && (rc = output_check(o->plot, &err)) != OK)
-        return cmd_fail("bench", rc, &err);
+        return command_fail("bench", rc, &err);
     else if (!strcmp(subject, "model"))
         rc = bench_model(o, &model_opts, &err);
     else if (!strcmp(subject, "kernels"))
@@ -205,7 +207,7 @@ static int run(int argc, char **argv)
     else
         rc = err_set(&err, ERR_ARG, "expected bench model, kernels, limits or route, found %s",
                      nargs ? argv[1] : "nothing");
-    return cmd_fail("bench", rc, &err);
+    return command_fail("bench", rc, &err);
 }
 
 const struct command cmd_bench = {

@@ -23,62 +23,63 @@ static const char *tls_cert, *tls_key;
 static size_t port = 8080, latency, jitter, context, workers, slots, queue;
 static uint64_t seed;
 static float loss;
-static struct opt_list fault_list;
+static struct option_list fault_list;
 
-static const struct opt_group server_opts = {
+static const struct option_group server_opts = {
     "Server",
-    (const struct opt[]){
-        { "--port", NULL, OPT_SIZE, &port, "N",
+    (const struct option[]){
+        { "--port", NULL, OPTION_SIZE, &port, "N",
           "port to listen on; 0: a free one (default: 8080)" },
-        { "--host", NULL, OPT_STR, &host, "ADDR",
+        { "--host", NULL, OPTION_STR, &host, "ADDR",
           "address to listen on; one that others reach needs a key (default: 127.0.0.1)" },
-        { "--api", NULL, OPT_STR, &api, "NAME",
+        { "--api", NULL, OPTION_STR, &api, "NAME",
           "server to play: openai (vLLM), sglang, llamacpp, or all, where the path decides "
           "(default: all)" },
-        { "--context", "-c", OPT_SIZE, &context, "N",
+        { "--context", "-c", OPTION_SIZE, &context, "N",
           "longest text in tokens (default: the model's, at most 4096)" },
-        { "--slots", NULL, OPT_SIZE, &slots, "N",
+        { "--slots", NULL, OPTION_SIZE, &slots, "N",
           "texts in progress or remembered, at most 64 (default: what fits into 512 MB, at least "
           "4)" },
-        { "--workers", NULL, OPT_SIZE, &workers, "N",
+        { "--workers", NULL, OPTION_SIZE, &workers, "N",
           "requests computed at a time, by one thread each; 1: one by all threads (default: 1 for "
           "a model of more than 64 MB, else one a thread)" },
-        { "--queue", NULL, OPT_SIZE, &queue, "N",
+        { "--queue", NULL, OPTION_SIZE, &queue, "N",
           "requests that may wait for a slot; one more gets status 503 (default: 256)" },
-        { "--api-key-file", NULL, OPT_STR, &key_file, "FILE",
+        { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
           "ask for the key in this file (default: the one in MIZZLE_SERVER_KEY, else none)" },
-        { "--tls-cert", NULL, OPT_STR, &tls_cert, "FILE", "serve https with this PEM certificate" },
-        { "--tls-key", NULL, OPT_STR, &tls_key, "FILE", "its private key, PEM" },
-        { "--check", NULL, OPT_STR, &check_url, "URL",
+        { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
+          "serve https with this PEM certificate" },
+        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE", "its private key, PEM" },
+        { "--check", NULL, OPTION_STR, &check_url, "URL",
           "serve nothing: ask the server at URL for one token and say what it speaks; with -m, "
           "whether "
           "its tokenizer is that model's" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group network_opts = {
+static const struct option_group network_opts = {
     "Network and faults",
-    (const struct opt[]){
-        { "--latency", NULL, OPT_SIZE, &latency, "MS",
+    (const struct option[]){
+        { "--latency", NULL, OPTION_SIZE, &latency, "MS",
           "a round trip: each answer comes so much later (default: 0)" },
-        { "--jitter", NULL, OPT_SIZE, &jitter, "MS",
+        { "--jitter", NULL, OPTION_SIZE, &jitter, "MS",
           "vary the latency by up to this, both ways (default: 0)" },
-        { "--bandwidth", NULL, OPT_STR, &bandwidth, "N[,N]",
+        { "--bandwidth", NULL, OPTION_STR, &bandwidth, "N[,N]",
           "bytes a second of each connection, or UP,DOWN; 0: no limit (default: 0)" },
-        { "--loss", NULL, OPT_FLOAT, &loss, "RATE",
+        { "--loss", NULL, OPTION_FLOAT, &loss, "RATE",
           "share of packets lost; each costs a retransmission timeout of 200 ms and the latency, "
           "doubled if it is lost again (default: 0)" },
-        { "--fault", NULL, OPT_LIST, &fault_list, "NAME[:RATE]",
+        { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
           "do this to completions, or to that share of them; may be given 16 times, the first that "
           "is drawn counts; `--fault help` lists the names" },
-        { "--seed", "-s", OPT_U64, &seed, "N", "of jitter, loss and faults (default: 0)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--seed", "-s", OPTION_U64, &seed, "N", "of jitter, loss and faults (default: 0)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &server_opts, &network_opts, &opt_engine,
-                                                  &opt_check, NULL };
+static const struct option_group *const groups[] = { &server_opts, &network_opts,
+                                                     &engine_option_rows, &opt_check, NULL };
 
 static _Atomic int terminated;
 
@@ -93,15 +94,15 @@ static int serve(const struct stand_in_options *o)
     struct err err = { "" };
     struct stand_in *s;
     struct sigaction term = { .sa_handler = on_term };
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     sigaction(SIGTERM, &term, NULL);
     int rc = stand_in_open(&s, o, &err);
     if (rc == ERR_NET) { /* our own port, not a cloud that does not answer */
-        cmd_fail("cloud", rc, &err);
+        command_fail("cloud", rc, &err);
         return EXIT_FAILED;
     }
     if (rc)
-        return cmd_fail("cloud", rc, &err);
+        return command_fail("cloud", rc, &err);
     fprintf(stderr, "listening on %s\n", stand_in_url(s));
     fflush(stderr);
     while (!atomic_load(&terminated) && !atomic_load(&interrupted))
@@ -135,7 +136,7 @@ static int read_bandwidth(struct stand_in_options *o, struct err *err)
  * gives --cloud-key-file for --api-key-file would have one without a key. */
 static const char *cloud_client_option(void)
 {
-    const struct opt_cloud_values *c = &cloud_opts;
+    const struct cloud_option_values *c = &cloud_option_values;
     return c->key_file                   ? "--cloud-key-file"
            : c->ca                       ? "--cloud-ca"
            : c->model                    ? "--cloud-model"
@@ -154,14 +155,14 @@ static int read_options(struct stand_in_options *o, struct err *err)
     const char *client = check_url ? NULL : cloud_client_option();
     if (client)
         return err_set(err, ERR_ARG, "%s goes with --check%s", client,
-                       cloud_opts.key_file ? "; a server's key is in --api-key-file" : "");
+                       cloud_option_values.key_file ? "; a server's key is in --api-key-file" : "");
     if (port > 65535)
         return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
     if (latency > MAX_DELAY_MS || jitter > MAX_DELAY_MS)
         return err_set(err, ERR_ARG, "--latency, --jitter: expected 0 to %d", MAX_DELAY_MS);
     if (!(loss >= 0 && loss < 1))
         return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1");
-    if (!stand_in_api_parse(&o->server, api))
+    if (!stand_in_paths_parse(&o->server, api))
         return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
                        api);
     int rc = bandwidth ? read_bandwidth(o, err) : OK;
@@ -186,7 +187,7 @@ static int read_key(char **key, struct err *err)
     struct err note;
     *key = NULL;
     if (key_file)
-        return cloud_key(key, key_file, NULL, &note, err);
+        return api_key_read(key, key_file, NULL, &note, err);
     if (!env || !*env)
         return OK;
     size_t n = strlen(env);
@@ -200,20 +201,21 @@ static int read_key(char **key, struct err *err)
 static int run(int argc, char **argv)
 {
     struct err err = { "" };
-    int nargs = 0, status = opt_parse(&cmd_cloud, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_cloud, argc, argv, &nargs);
     if (status >= 0)
         return status;
     if (nargs)
-        return cmd_fail("cloud", err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]), &err);
+        return command_fail("cloud", err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]),
+                            &err);
     if (asks_for_faults()) {
         for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
             printf("%-16s %s\n", f->name, f->help);
         return EXIT_FINE;
     }
-    struct stand_in_options o = { .model = engine_opts.model,
-                                  .isa = engine_opts.isa,
-                                  .kv = engine_opts.kv,
-                                  .threads = engine_opts.threads,
+    struct stand_in_options o = { .model = engine_options.model,
+                                  .isa = engine_options.isa,
+                                  .kv = engine_options.kv,
+                                  .threads = engine_options.threads,
                                   .workers = workers,
                                   .slots = slots,
                                   .queue = queue,
@@ -228,13 +230,13 @@ static int run(int argc, char **argv)
                                   .context = context };
     int rc = read_options(&o, &err);
     if (rc)
-        return cmd_fail("cloud", rc, &err);
+        return command_fail("cloud", rc, &err);
     if (check_url)
         return cloud_check(check_url);
     char *key;
     rc = read_key(&key, &err);
     if (rc)
-        return cmd_fail("cloud", rc, &err);
+        return command_fail("cloud", rc, &err);
     o.key = key;
     status = serve(&o);
     wipe_text(key);

@@ -24,17 +24,17 @@ static const char *type_name;
 static size_t threads;
 static bool pure, quiet;
 
-static const struct opt_group own = {
+static const struct option_group own = {
     "Conversion",
-    (const struct opt[]){
-        { "--type", NULL, OPT_STR, &type_name, "TYPE", "f32, f16, bf16, q8_0 or q4_0" },
-        { "--pure", NULL, OPT_FLAG, &pure, NULL,
+    (const struct option[]){
+        { "--type", NULL, OPTION_STR, &type_name, "TYPE", "f32, f16, bf16, q8_0 or q4_0" },
+        { "--pure", NULL, OPTION_FLAG, &pure, NULL,
           "q4_0: write the output head as q4_0 too (default: q8_0 for the head and for an "
           "embedding that is the head; llama-quantize writes q6_k)" },
-        { "--threads", "-t", OPT_SIZE, &threads, "N",
+        { "--threads", "-t", OPTION_SIZE, &threads, "N",
           "threads to compute with (default: all processors)" },
-        { "--quiet", "-q", OPT_FLAG, &quiet, NULL, "no progress on the terminal" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "no progress on the terminal" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
@@ -304,7 +304,7 @@ static int run(int argc, char **argv)
     static const int allowed[] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0 };
     struct job job = { 0 };
     struct err err;
-    int nargs, status = opt_parse(&cmd_convert, argc, argv, &nargs);
+    int nargs, status = options_parse(&cmd_convert, argc, argv, &nargs);
     if (status >= 0)
         return status;
     if (nargs != 2 || !type_name) {
@@ -318,10 +318,10 @@ static int run(int argc, char **argv)
                    ? check_paths(argv[1], argv[2], &err)
                    : err_set(&err, ERR_ARG,
                              "--type: expected f32, f16, bf16, q8_0 or q4_0, found %s", type_name);
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     if (code == OK)
         code = convert(&job, argv[1], argv[2], &err);
-    return cmd_fail("convert", code, &err);
+    return command_fail("convert", code, &err);
 }
 
 const struct command cmd_convert = {
@@ -334,6 +334,6 @@ const struct command cmd_convert = {
     "when it is complete, and replaces a file of that name.\n\n"
     "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
     "  mizzle convert qwen.gguf small.gguf --type q4_0 --pure\n",
-    (const struct opt_group *const[]){ &own, NULL },
+    (const struct option_group *const[]){ &own, NULL },
     run,
 };

@@ -16,43 +16,44 @@ static struct eval_options options = {
     .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN
 };
 
-static const struct opt_group task_opts = {
+static const struct option_group task_opts = {
     "Task",
-    (const struct opt[]){
-        { "--task", NULL, OPT_STR, &task, "NAME",
+    (const struct option[]){
+        { "--task", NULL, OPTION_STR, &task, "NAME",
           "milli: the demo world's questions; ppl: perplexity (default: milli)" },
-        { "--questions", NULL, OPT_SIZE, &questions, "N", "how many (default: 1000; ppl: 200)" },
-        { "--seed", "-s", OPT_U64, &options.seed, "N",
+        { "--questions", NULL, OPTION_SIZE, &questions, "N", "how many (default: 1000; ppl: 200)" },
+        { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "of the questions, which training never sees, and of policy random (default: 1)" },
-        { "--share", NULL, OPT_FLOAT, &options.share, "X",
+        { "--share", NULL, OPTION_FLOAT, &options.share, "X",
           "share of tokens to route, for a policy without a threshold: found with the small model "
           "writing alone (default: what the first policy with one has routed)" },
-        { "--n-predict", "-n", OPT_SIZE, &options.max_tokens, "N",
+        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "longest answer in tokens (default: 64)" },
-        { "--file", "-f", OPT_STR, &options.file, "FILE",
+        { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: a text (default: answers of the demo world)" },
-        { "--context", "-c", OPT_SIZE, &options.context, "N",
+        { "--context", "-c", OPTION_SIZE, &options.context, "N",
           "ppl: window in tokens (default: 512, at most the model's)" },
-        { "--world", NULL, OPT_U64, &options.world, "N",
+        { "--world", NULL, OPTION_U64, &options.world, "N",
           "seed of the world, for models trained on another (default: 1)" },
-        { "--json", NULL, OPT_FLAG, &options.json, NULL, "one JSON object a line, no table" },
-        { "--quiet", "-q", OPT_FLAG, &options.quiet, NULL, "no progress on the terminal" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--json", NULL, OPTION_FLAG, &options.json, NULL, "one JSON object a line, no table" },
+        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "no progress on the terminal" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &task_opts, &opt_engine, &opt_route,
-                                                  &opt_cloud, &opt_keep,   NULL };
+static const struct option_group *const groups[] = { &task_opts,         &engine_option_rows,
+                                                     &route_option_rows, &cloud_option_rows,
+                                                     &keep_option_rows,  NULL };
 
 static int run(int argc, char **argv)
 {
     struct err err = { "" };
-    int nargs = 0, status = opt_parse(&cmd_eval, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_eval, argc, argv, &nargs);
     if (status >= 0)
         return status;
     int rc;
-    setting_catch_interrupts();
-    options.policies = route_opts.policy;
+    setup_catch_interrupts();
+    options.policies = route_options.policy;
     options.questions = questions == SIZE_MAX ? 0 : questions;
     if (nargs)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
@@ -68,7 +69,7 @@ static int run(int argc, char **argv)
         rc = eval_ppl(&options, &err);
     else
         rc = err_set(&err, ERR_ARG, "--task: expected milli or ppl, found %s", task);
-    return rc == OK ? EXIT_FINE : cmd_fail("eval", rc, &err);
+    return rc == OK ? EXIT_FINE : command_fail("eval", rc, &err);
 }
 
 const struct command cmd_eval = {

@@ -14,14 +14,14 @@
 
 static bool json, tensors, ops;
 
-static const struct opt_group own = {
+static const struct option_group own = {
     "Report",
-    (const struct opt[]){
-        { "--json", NULL, OPT_FLAG, &json, NULL, "one JSON object on stdout" },
-        { "--tensors", NULL, OPT_FLAG, &tensors, NULL, "list every tensor of the file" },
-        { "--ops", NULL, OPT_FLAG, &ops, NULL,
+    (const struct option[]){
+        { "--json", NULL, OPTION_FLAG, &json, NULL, "one JSON object on stdout" },
+        { "--tensors", NULL, OPTION_FLAG, &tensors, NULL, "list every tensor of the file" },
+        { "--ops", NULL, OPTION_FLAG, &ops, NULL,
           "without FILE: the operations that each kernel set brings" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
@@ -434,14 +434,14 @@ static int file(const char *path, struct err *err)
 static int run(int argc, char **argv)
 {
     struct err err;
-    int nargs, status = opt_parse(&cmd_info, argc, argv, &nargs);
+    int nargs, status = options_parse(&cmd_info, argc, argv, &nargs);
     if (status >= 0)
         return status;
     if (nargs > 1) {
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
-    return cmd_fail("info", nargs ? file(argv[1], &err) : machine(&err), &err);
+    return command_fail("info", nargs ? file(argv[1], &err) : machine(&err), &err);
 }
 
 const struct command cmd_info = {
@@ -456,6 +456,6 @@ const struct command cmd_info = {
     "  mizzle info\n"
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",
-    (const struct opt_group *const[]){ &own, NULL },
+    (const struct option_group *const[]){ &own, NULL },
     run,
 };

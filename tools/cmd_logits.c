@@ -12,21 +12,21 @@
 
 static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
 
-static const struct opt_group own = {
+static const struct option_group own = {
     "Logits",
-    (const struct opt[]){
-        { "--ids", NULL, OPT_STR, &ids_text, "IDS", "token ids, separated by commas or blanks" },
-        { "--ids-file", NULL, OPT_STR, &ids_file, "FILE", "the same from a file" },
-        { "--output", "-o", OPT_STR, &out_path, "FILE",
+    (const struct option[]){
+        { "--ids", NULL, OPTION_STR, &ids_text, "IDS", "token ids, separated by commas or blanks" },
+        { "--ids-file", NULL, OPTION_STR, &ids_file, "FILE", "the same from a file" },
+        { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "raw little-endian f32 logits [ids][vocab]; - for stdout" },
-        { "--hidden", NULL, OPT_STR, &hidden_path, "FILE",
+        { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
           "raw little-endian f32 hidden states [ids][hidden]; - for stdout" },
-        { "--tap", NULL, OPT_STR, &tap_name, "NAME", "final or post_attn (default: final)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--tap", NULL, OPTION_STR, &tap_name, "NAME", "final or post_attn (default: final)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &own, &opt_engine, NULL };
+static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
 
 static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *err)
 {
@@ -137,18 +137,18 @@ static int logits(const uint32_t *ids, size_t n, struct err *err)
 static int run(int argc, char **argv)
 {
     struct err err = { "" };
-    int nargs = 0, status = opt_parse(&cmd_logits, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_logits, argc, argv, &nargs);
     if (status >= 0)
         return status;
     uint32_t *ids = NULL;
     size_t n = 0;
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1])
                    : read_ids(&ids, &n, &err);
     if (!rc)
         rc = logits(ids, n, &err);
     free(ids);
-    return cmd_fail("logits", rc, &err);
+    return command_fail("logits", rc, &err);
 }
 
 const struct command cmd_logits = {

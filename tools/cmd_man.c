@@ -57,10 +57,10 @@ static void put_text(const char *text)
         puts(".fi");
 }
 
-static void put_options(const struct opt_group *group)
+static void put_options(const struct option_group *group)
 {
     printf(".PP\n%s:\n", group->title);
-    for (const struct opt *o = group->opts; o->name; o++) {
+    for (const struct option *o = group->opts; o->name; o++) {
         printf(".TP\n\\fB");
         if (o->alt) {
             put_string(o->alt);
@@ -76,10 +76,10 @@ static void put_options(const struct opt_group *group)
     }
 }
 
-static bool is_shared(const struct opt_group *g)
+static bool is_shared(const struct option_group *g)
 {
-    return g == &opt_engine || g == &opt_cloud || g == &opt_check || g == &opt_keep ||
-           g == &opt_route;
+    return g == &engine_option_rows || g == &cloud_option_rows || g == &opt_check ||
+           g == &keep_option_rows || g == &route_option_rows;
 }
 
 static void put_command(const struct command *cmd)
@@ -104,12 +104,12 @@ static void put_command(const struct command *cmd)
 
 static int run(int argc, char **argv)
 {
-    int nargs, status = opt_parse(&cmd_man, argc, argv, &nargs);
+    int nargs, status = options_parse(&cmd_man, argc, argv, &nargs);
     if (status >= 0)
         return status;
     if (nargs) {
         struct err err;
-        return cmd_fail("man", err_set(&err, ERR_ARG, "expected no arguments"), &err);
+        return command_fail("man", err_set(&err, ERR_ARG, "expected no arguments"), &err);
     }
     puts(".TH MIZZLE 1 \"\" \"mizzle " MIZZLE_VERSION "\" \"User Commands\"\n.SH NAME\n"
          "mizzle \\- a small language model that asks a large one token by token\n"
@@ -122,10 +122,10 @@ static int run(int argc, char **argv)
     for (size_t i = 0; commands[i]; i++)
         put_command(commands[i]);
     puts(".SH SHARED OPTIONS");
-    put_options(&opt_engine);
-    put_options(&opt_route);
-    put_options(&opt_cloud);
-    put_options(&opt_keep);
+    put_options(&engine_option_rows);
+    put_options(&route_option_rows);
+    put_options(&cloud_option_rows);
+    put_options(&keep_option_rows);
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nserver of the large model\n.TP\n"
          "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nits API key, the first that is set; "
          "the second one goes over https or to this machine alone\n"
@@ -137,7 +137,7 @@ static int run(int argc, char **argv)
     return EXIT_FINE;
 }
 
-static const struct opt_group *const groups[] = { NULL };
+static const struct option_group *const groups[] = { NULL };
 
 const struct command cmd_man = {
     .name = "man",

@@ -20,32 +20,32 @@ static bool all, resume, quiet;
 static size_t steps, save_every = 200;
 static uint64_t seed = WORLD_SEED;
 
-static const struct opt_group pretrain_opts = {
+static const struct option_group pretrain_opts = {
     "Pretraining",
-    (const struct opt[]){
-        { "--out", "-o", OPT_STR, &out, "DIR", "folder for the files; made if it is not there" },
-        { "--all", NULL, OPT_FLAG, &all, NULL,
+    (const struct option[]){
+        { "--out", "-o", OPTION_STR, &out, "DIR", "folder for the files; made if it is not there" },
+        { "--all", NULL, OPTION_FLAG, &all, NULL,
           "everything: vocabulary, all four models, a router for each edge model" },
-        { "--size", NULL, OPT_STR, &size, "NAME",
+        { "--size", NULL, OPTION_STR, &size, "NAME",
           "one model alone: 0.1, 0.5, 1 or cloud (vocabulary included)" },
-        { "--steps", NULL, OPT_SIZE, &steps, "N",
+        { "--steps", NULL, OPTION_SIZE, &steps, "N",
           "instead of the size's own number of steps (a different model comes out)" },
-        { "--seed", "-s", OPT_U64, &seed, "N",
+        { "--seed", "-s", OPTION_U64, &seed, "N",
           "of the world, the weights and the texts (default: 1)" },
-        { "--resume", NULL, OPT_FLAG, &resume, NULL,
+        { "--resume", NULL, OPTION_FLAG, &resume, NULL,
           "go on from the checkpoints in DIR, to the same bits; finished models are kept" },
-        { "--save-every", NULL, OPT_SIZE, &save_every, "N",
+        { "--save-every", NULL, OPTION_SIZE, &save_every, "N",
           "steps between checkpoints (default: 200)" },
-        { "--quiet", "-q", OPT_FLAG, &quiet, NULL, "no progress on the terminal" },
-        { "--threads", "-t", OPT_SIZE, &engine_opts.threads, "N",
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "no progress on the terminal" },
+        { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
           "threads to compute with (default: all processors)" },
-        { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
+        { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &pretrain_opts, NULL };
+static const struct option_group *const groups[] = { &pretrain_opts, NULL };
 
 static void print_result(const char *name, const struct pretrain_result *r)
 {
@@ -83,8 +83,8 @@ static int train_router(const char *name, struct err *err)
     char model[PRETRAIN_PATH], router[PRETRAIN_PATH];
     struct engine edge;
     struct router_form form = { 0 };
-    struct teach_options o;
-    struct teach_report report;
+    struct router_training_options o;
+    struct router_training_report report;
     int rc = pretrain_path(model, out, name, ".gguf", err);
     if (rc == OK)
         rc = pretrain_path(router, out, name, ".router.safetensors", err);
@@ -92,11 +92,11 @@ static int train_router(const char *name, struct err *err)
         rc = engine_open(&edge, model, true, err);
     if (rc)
         return rc;
-    teach_defaults(&o);
+    router_training_defaults(&o);
     o.world = seed;
     o.seed = seed;
     o.quiet = quiet;
-    rc = teach_router(&form, &report, &edge, NULL, &o, err);
+    rc = router_training_run(&form, &report, &edge, NULL, &o, err);
     if (rc == OK)
         rc = router_form_save(router, &form, err);
     router_form_close(&form);
@@ -152,15 +152,15 @@ static int run(int argc, char **argv)
     struct err err = { "" };
     struct kernels kernels;
     struct pretrain_job job = { .kernels = &kernels, .out = NULL };
-    int nargs = 0, status = opt_parse(&cmd_pretrain, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_pretrain, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     int rc = check(nargs, argv, &err);
     if (rc == OK)
         rc = engine_kernels(&kernels, &err);
     if (rc == OK)
-        rc = pool_open(&job.pool, engine_opts.threads, &err);
+        rc = pool_open(&job.pool, engine_options.threads, &err);
     if (rc == OK) {
         job.out = out;
         job.seed = seed;
@@ -172,7 +172,7 @@ static int run(int argc, char **argv)
     pool_close(job.pool);
     if (rc == ERR_STOP)
         fprintf(stderr, "mizzle pretrain: interrupted; --resume goes on from here\n");
-    return rc == OK ? EXIT_FINE : cmd_fail("pretrain", rc, &err);
+    return rc == OK ? EXIT_FINE : command_fail("pretrain", rc, &err);
 }
 
 const struct command cmd_pretrain = {

@@ -16,46 +16,49 @@ static uint64_t seed = 1;
 static bool quiet;
 static float most = TEACH_MOST, cover = TEACH_COVER;
 
-static const struct opt_group file_opts = {
+static const struct option_group file_opts = {
     "Files",
-    (const struct opt[]){
-        { "--router", NULL, OPT_STR, &router_path, "FILE", "score: the router" },
-        { "--hidden", NULL, OPT_STR, &hidden_path, "FILE",
+    (const struct option[]){
+        { "--router", NULL, OPTION_STR, &router_path, "FILE", "score: the router" },
+        { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
           "score: hidden states, raw little-endian f32 [n][dim]" },
-        { "--output", "-o", OPT_STR, &out_path, "FILE",
+        { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "score: raw f32 [n]; train: the router as safetensors" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group train_opts = {
+static const struct option_group train_opts = {
     "Training",
-    (const struct opt[]){
-        { "--cloud-model", NULL, OPT_STR, &cloud_path, "FILE",
+    (const struct option[]){
+        { "--cloud-model", NULL, OPTION_STR, &cloud_path, "FILE",
           "reference texts are what this model writes (default: the world's answers)" },
-        { "--questions", NULL, OPT_SIZE, &questions, "N",
+        { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "to train on, a fifth of them held out (default: 3000)" },
-        { "--calibration", NULL, OPT_SIZE, &calibration, "N",
+        { "--calibration", NULL, OPTION_SIZE, &calibration, "N",
           "other questions, to set the threshold with (default: 1000)" },
-        { "--share", NULL, OPT_FLOAT, &most, "X",
+        { "--share", NULL, OPTION_FLOAT, &most, "X",
           "route at most this share of the tokens (default: 0.05)" },
-        { "--cover", NULL, OPT_FLOAT, &cover, "X",
+        { "--cover", NULL, OPTION_FLOAT, &cover, "X",
           "route no more than catches this share of the errors (default: 0.995)" },
-        { "--width", NULL, OPT_SIZE, &width, "N", "of the MLP (default: twice the hidden size)" },
-        { "--tap", NULL, OPT_STR, &tap_name, "NAME",
+        { "--width", NULL, OPTION_SIZE, &width, "N",
+          "of the MLP (default: twice the hidden size)" },
+        { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
           "hidden state to read: final or post_attn (default: final)" },
-        { "--seed", "-s", OPT_U64, &seed, "N", "of split, start and order (default: 1)" },
-        { "--quiet", "-q", OPT_FLAG, &quiet, NULL, "no progress on stderr" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--seed", "-s", OPTION_U64, &seed, "N", "of split, start and order (default: 1)" },
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "no progress on stderr" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &file_opts, &train_opts, &opt_engine, NULL };
+static const struct option_group *const groups[] = { &file_opts, &train_opts, &engine_option_rows,
+                                                     NULL };
 
 static int usage(const char *what)
 {
     struct err err;
-    return cmd_fail("router", err_set(&err, ERR_ARG, "%s; see mizzle router --help", what), &err);
+    return command_fail("router", err_set(&err, ERR_ARG, "%s; see mizzle router --help", what),
+                        &err);
 }
 
 static int import(int nargs, char **args)
@@ -64,7 +67,7 @@ static int import(int nargs, char **args)
     if (nargs != 2)
         return usage("import: expected IN.pth and OUT.safetensors");
     int rc = router_import(args[0], args[1], &err);
-    return rc == OK ? EXIT_FINE : cmd_fail("router", rc, &err);
+    return rc == OK ? EXIT_FINE : command_fail("router", rc, &err);
 }
 
 /* Score the rows of one open file into another. */
@@ -99,7 +102,7 @@ static int score(int nargs)
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
     if (rc != OK)
-        return cmd_fail("router", rc, &err);
+        return command_fail("router", rc, &err);
     FILE *from = fopen(hidden_path, "rb");
     struct output to = { .f = NULL };
     rc = from ? output_open(&to, out_path, &err)
@@ -111,10 +114,10 @@ static int score(int nargs)
     if (from)
         fclose(from);
     router_close(r);
-    return rc == OK ? EXIT_FINE : cmd_fail("router", rc, &err);
+    return rc == OK ? EXIT_FINE : command_fail("router", rc, &err);
 }
 
-static void print_report(const struct teach_report *r)
+static void print_report(const struct router_training_report *r)
 {
     printf("trained on      %zu tokens, %zu held out; best of %zu epochs: %zu\n", r->fit.trained,
            r->fit.held, r->fit.epochs, r->fit.best);
@@ -126,20 +129,20 @@ static void print_report(const struct teach_report *r)
     printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
 }
 
-static int teach(struct teach_options *o)
+static int teach(struct router_training_options *o)
 {
     struct err err = { "" };
     struct engine edge, cloud;
     struct router_form form = { 0 };
-    struct teach_report report;
+    struct router_training_report report;
     int rc = output_check(out_path, &err);
     if (rc == OK)
         rc = engine_open(&edge, NULL, true, &err);
     if (rc != OK)
-        return cmd_fail("router", rc, &err);
+        return command_fail("router", rc, &err);
     rc = cloud_path ? engine_open(&cloud, cloud_path, true, &err) : OK;
     if (rc == OK) {
-        rc = teach_router(&form, &report, &edge, cloud_path ? &cloud : NULL, o, &err);
+        rc = router_training_run(&form, &report, &edge, cloud_path ? &cloud : NULL, o, &err);
         if (cloud_path)
             engine_close(&cloud);
     }
@@ -148,17 +151,17 @@ static int teach(struct teach_options *o)
     router_form_close(&form);
     engine_close(&edge);
     if (rc != OK)
-        return cmd_fail("router", rc, &err);
+        return command_fail("router", rc, &err);
     print_report(&report);
     return EXIT_FINE;
 }
 
 static int train(int nargs)
 {
-    struct teach_options o;
+    struct router_training_options o;
     if (nargs || !out_path)
         return usage("train: expected -o");
-    teach_defaults(&o);
+    router_training_defaults(&o);
     if (!strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
         o.tap = TAP_POST_ATTN;
     else if (strcmp(tap_name, router_tap_name(TAP_FINAL)) != 0)
@@ -172,13 +175,13 @@ static int train(int nargs)
     o.cover = (double)cover;
     o.seed = seed;
     o.quiet = quiet;
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     return teach(&o);
 }
 
 static int run(int argc, char **argv)
 {
-    int nargs = 0, status = opt_parse(&cmd_router, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_router, argc, argv, &nargs);
     if (status >= 0)
         return status;
     if (nargs && !strcmp(argv[1], "import"))

@@ -23,7 +23,7 @@ enum { CONTEXT = 4096 };
 
 static struct {
     const char *prompt, *file, *system;
-    struct opt_list stops;
+    struct option_list stops;
     size_t max_tokens, context, question;
     bool chat, json, plain, quiet;
     struct sample_params sample;
@@ -32,71 +32,72 @@ static struct {
               .sample = {
                   .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .seed = 1 } };
 
-static const struct opt_group text_opts = {
+static const struct option_group text_opts = {
     "Text",
-    (const struct opt[]){
-        { "--prompt", "-p", OPT_STR, &options.prompt, "TEXT", "what to continue, or to ask" },
-        { "--file", "-f", OPT_STR, &options.file, "FILE",
+    (const struct option[]){
+        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "what to continue, or to ask" },
+        { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "the prompt from a file, - for standard input" },
-        { "--question", NULL, OPT_SIZE, &options.question, "N",
+        { "--question", NULL, OPTION_SIZE, &options.question, "N",
           "ask test question N of the demo world (drawn with --seed) and show its answer" },
-        { "--chat", NULL, OPT_FLAG, &options.chat, NULL,
+        { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
           "ChatML; without a prompt a conversation, line by line (/quit, /clear, Ctrl-D)" },
-        { "--system", NULL, OPT_STR, &options.system, "TEXT",
+        { "--system", NULL, OPTION_STR, &options.system, "TEXT",
           "set the system message of --chat (default: what the model's chat template says, else "
           "Qwen2.5's)" },
-        { "--n-predict", "-n", OPT_SIZE, &options.max_tokens, "N",
+        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "longest answer in tokens (default: 256)" },
-        { "--context", "-c", OPT_SIZE, &options.context, "N",
+        { "--context", "-c", OPTION_SIZE, &options.context, "N",
           "room for prompt and answer in tokens (default: 4096, at most the model's)" },
-        { "--stop", NULL, OPT_LIST, &options.stops, "TEXT",
+        { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
           "end the answer where this text would appear; may be given several times" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group sample_opts = {
+static const struct option_group sample_opts = {
     "Sampling of the small model's tokens (the cloud is always greedy)",
-    (const struct opt[]){
-        { "--temp", NULL, OPT_FLOAT, &options.sample.temp, "T",
+    (const struct option[]){
+        { "--temp", NULL, OPTION_FLOAT, &options.sample.temp, "T",
           "temperature, applied after the filters below; 0 takes the likeliest (default: 0)" },
-        { "--top-k", NULL, OPT_SIZE, &options.sample.top_k, "K",
+        { "--top-k", NULL, OPTION_SIZE, &options.sample.top_k, "K",
           "of the K likeliest; 0: off (default: 40)" },
-        { "--top-p", NULL, OPT_FLOAT, &options.sample.top_p, "P",
+        { "--top-p", NULL, OPTION_FLOAT, &options.sample.top_p, "P",
           "of the likeliest that make up P; 1: off (default: 0.95)" },
-        { "--min-p", NULL, OPT_FLOAT, &options.sample.min_p, "P",
+        { "--min-p", NULL, OPTION_FLOAT, &options.sample.min_p, "P",
           "at least P of the likeliest; 0: off (default: 0.05)" },
-        { "--repeat-penalty", NULL, OPT_FLOAT, &options.sample.repeat_penalty, "X",
+        { "--repeat-penalty", NULL, OPTION_FLOAT, &options.sample.repeat_penalty, "X",
           "penalty of tokens that were there; 1: off (default: 1)" },
-        { "--seed", "-s", OPT_U64, &options.sample.seed, "N",
+        { "--seed", "-s", OPTION_U64, &options.sample.seed, "N",
           "of sampling, of policy random and of --question (default: 1)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group output_opts = {
+static const struct option_group output_opts = {
     "Output",
-    (const struct opt[]){
-        { "--json", NULL, OPT_FLAG, &options.json, NULL,
+    (const struct option[]){
+        { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "one JSON object a token, and a summary as the last line" },
-        { "--plain", NULL, OPT_FLAG, &options.plain, NULL,
+        { "--plain", NULL, OPTION_FLAG, &options.plain, NULL,
           "the text alone, without showing who wrote what" },
-        { "--quiet", "-q", OPT_FLAG, &options.quiet, NULL, "nothing on stderr but errors" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "nothing on stderr but errors" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &text_opts,  &sample_opts, &output_opts,
-                                                  &opt_engine, &opt_route,   &opt_cloud,
-                                                  &opt_keep,   NULL };
+static const struct option_group *const groups[] = { &text_opts,         &sample_opts,
+                                                     &output_opts,       &engine_option_rows,
+                                                     &route_option_rows, &cloud_option_rows,
+                                                     &keep_option_rows,  NULL };
 
 struct run {
     struct engine engine;
     struct routing routing;
     struct session *session;
     struct sampler *sampler;
-    struct show show;
-    struct run_json json;
+    struct token_view show;
+    struct json_events json;
     struct answer_text answer;      /* of a conversation */
     struct progress_count progress; /* of reading the prompt */
     double start_ms;                /* waited for the cloud before the first answer; then 0 */
@@ -119,7 +120,7 @@ static bool on_token(void *arg, const struct decode_token *t)
         err_set(&r->fault, OK, "%s", t->fault);
     if (options.chat && !answer_text_add(&r->answer, r->engine.tokenizer, t->id))
         return false;
-    return options.json ? run_json_token(&r->json, t) : show_token(&r->show, t);
+    return options.json ? json_events_token(&r->json, t) : token_view_token(&r->show, t);
 }
 
 /* What was asked for, and what came of it. */
@@ -154,7 +155,7 @@ static void summary(const struct run *r, const struct decode_stats *s)
             s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
-    fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", run_speed(s), s->ttft_ms);
+    fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->ttft_ms);
     if (r->start_ms >= 1)
         fprintf(stderr, ", %.0f ms waited for the cloud at the start", r->start_ms);
     if (s->cloud)
@@ -193,9 +194,9 @@ static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct e
                                       .emit = on_token,
                                       .arg = r };
     int rc = check_length(r, count, err);
-    show_begin(&r->show, stdout, options.plain ? SHOW_PLAIN : show_style(stdout),
-               r->engine.tokenizer, stops);
-    r->json = (struct run_json){ .tok = r->engine.tokenizer };
+    token_view_begin(&r->show, stdout, options.plain ? TOKEN_VIEW_PLAIN : token_view_style(stdout),
+                     r->engine.tokenizer, stops);
+    r->json = (struct json_events){ .tok = r->engine.tokenizer };
     r->fault.msg[0] = '\0';
     r->progress = (struct progress_count){ "reading the prompt, tokens", os_now_ns(), false };
     answer_text_begin(&r->answer, stops);
@@ -204,9 +205,9 @@ static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct e
                         routing_teller(&r->routing), ids, count, &o, err);
     progress_wipe(&r->progress);
     if (options.json)
-        run_json_done(&stats, r->start_ms, keep_replays(&r->routing.keep));
+        json_events_done(&stats, r->start_ms, keep_replays(&r->routing.keep));
     else
-        show_end(&r->show);
+        token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
         summary(r, &stats);
     r->start_ms = 0;
@@ -261,7 +262,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
         fprintf(stderr, "%s; /quit or Ctrl-D ends%s\n",
                 options.chat ? "Say something" : "Begin a text; a line that ends in \\ goes on",
                 options.chat ? ", /clear begins anew" : "");
-    while (rc == OK && run_text_line(&line, &n, asks, &rc, err)) {
+    while (rc == OK && prompt_input_line(&line, &n, asks, &rc, err)) {
         if (strcmp(line, "/quit") == 0)
             break;
         if (strcmp(line, "/clear") == 0)
@@ -279,7 +280,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
         if (rc == ERR_STOP && (person || !stopped)) { /* Ctrl-C stops this answer alone */
             stopped = true;
             interrupted = 0;
-            setting_catch_interrupts();
+            setup_catch_interrupts();
             rc = OK;
         }
     }
@@ -328,7 +329,7 @@ static int answer_all(struct run *r, struct err *err)
     if (options.question != SIZE_MAX)
         return ask_world(r, err);
     if (!converses && !options.prompt)
-        rc = run_text_read(&text, &n, options.file ? options.file : "-", err);
+        rc = prompt_input_read(&text, &n, options.file ? options.file : "-", err);
     const char *prompt = options.prompt ? options.prompt : text;
     if (options.prompt)
         n = strlen(options.prompt);
@@ -382,15 +383,15 @@ static int run(int argc, char **argv)
 {
     struct err err = { "" };
     struct run r = { 0 };
-    int nargs = 0, status = opt_parse(&cmd_run, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_run, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    setting_catch_interrupts();
+    setup_catch_interrupts();
     int rc = check(nargs, argv, &err);
     if (rc == OK)
         rc = engine_open(&r.engine, NULL, true, &err);
     if (rc != OK)
-        return cmd_fail("run", rc, &err);
+        return command_fail("run", rc, &err);
     rc = routing_open(&r.routing, &r.engine, &err);
     r.start_ms = r.routing.start_ms;
     if (rc == OK) {
@@ -404,7 +405,7 @@ static int run(int argc, char **argv)
     }
     engine_close(&r.engine);
     free(r.answer.text);
-    return rc == OK ? EXIT_FINE : cmd_fail("run", rc, &err);
+    return rc == OK ? EXIT_FINE : command_fail("run", rc, &err);
 }
 
 const struct command cmd_run = {

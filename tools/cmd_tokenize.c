@@ -14,18 +14,18 @@
 static bool special, decodes, show;
 static const char *prompt;
 
-static const struct opt_group own = {
+static const struct option_group own = {
     "Tokenize",
-    (const struct opt[]){
-        { "--special", NULL, OPT_FLAG, &special, NULL, "parse special tokens in the text" },
-        { "--decode", NULL, OPT_FLAG, &decodes, NULL, "ids on stdin to text on stdout" },
-        { "--show", NULL, OPT_FLAG, &show, NULL, "one id and its quoted bytes a line" },
-        { "--prompt", "-p", OPT_STR, &prompt, "TEXT", "the text (default: stdin)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    (const struct option[]){
+        { "--special", NULL, OPTION_FLAG, &special, NULL, "parse special tokens in the text" },
+        { "--decode", NULL, OPTION_FLAG, &decodes, NULL, "ids on stdin to text on stdout" },
+        { "--show", NULL, OPTION_FLAG, &show, NULL, "one id and its quoted bytes a line" },
+        { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "the text (default: stdin)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct opt_group *const groups[] = { &own, &opt_engine, NULL };
+static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
 
 static int read_stdin(char **out, size_t *n, struct err *err)
 {
@@ -135,7 +135,8 @@ static int decode(const struct tokenizer *t, const char *ids, struct err *err)
 
 static int tokenize(struct err *err)
 {
-    const char *path = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
+    const char *path =
+        engine_options.model ? engine_options.model : demo_files_path("edge-0.5.gguf");
     if (!path)
         return err_set(err, ERR_ARG, "the demo pair is not found; name a model or folder with -m");
     struct tokenizer *t;
@@ -167,11 +168,11 @@ static int tokenize(struct err *err)
 static int run(int argc, char **argv)
 {
     struct err err = { "" };
-    int nargs = 0, status = opt_parse(&cmd_tokenize, argc, argv, &nargs);
+    int nargs = 0, status = options_parse(&cmd_tokenize, argc, argv, &nargs);
     if (status >= 0)
         return status;
     int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]) : tokenize(&err);
-    return cmd_fail("tokenize", rc, &err);
+    return command_fail("tokenize", rc, &err);
 }
 
 const struct command cmd_tokenize = {

@@ -25,7 +25,7 @@ struct command {
     const char *args;    /* what follows the options, e.g. "IN OUT", or "" */
     const char
         *description; /* a paragraph or more for --help and the man page, examples included */
-    const struct opt_group *const
+    const struct option_group *const
         *groups;                       /* NULL-ended: the command's own options, then shared ones */
     int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
 };
@@ -38,6 +38,6 @@ extern const struct command *const commands[];
 
 /* The status for an error code of the libraries; prints "mizzle NAME: msg" to stderr (for ERR_STOP
  * nothing). A file that cannot be read or written is a bad file too. */
-int cmd_fail(const char *name, int code, const struct err *err);
+int command_fail(const char *name, int code, const struct err *err);
 
 #endif

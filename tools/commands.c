@@ -10,7 +10,7 @@ const struct command *const commands[] = {
 };
 /* clang-format on */
 
-int cmd_fail(const char *name, int code, const struct err *err)
+int command_fail(const char *name, int code, const struct err *err)
 {
     static const int status[] = {
         [-ERR_NOMEM] = EXIT_FAILED,     [-ERR_IO] = EXIT_BAD_FILE,   [-ERR_FORMAT] = EXIT_BAD_FILE,

@@ -34,8 +34,8 @@ static int unknown(const char *name)
     const char *near = NULL;
     size_t least = 3;
     for (size_t i = 0; commands[i]; i++)
-        if (opt_distance(name, commands[i]->name) < least) {
-            least = opt_distance(name, commands[i]->name);
+        if (options_distance(name, commands[i]->name) < least) {
+            least = options_distance(name, commands[i]->name);
             near = commands[i]->name;
         }
     struct err err;
@@ -65,7 +65,7 @@ static int dispatch(int argc, char **argv)
     if (!cmd)
         return unknown(help ? argv[2] : name);
     if (help) {
-        opt_help(stdout, cmd);
+        options_help(stdout, cmd);
         return EXIT_FINE;
     }
     return cmd->run(argc - 1, argv + 1);
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 {
     signals_init();
     if (argc > 0)
-        setting_program = argv[0];
+        demo_files_program = argv[0];
     int status = dispatch(argc, argv);
     if ((fflush(stdout) || ferror(stdout)) && status == EXIT_FINE) {
         if (errno != EPIPE)

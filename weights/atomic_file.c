@@ -36,7 +36,7 @@ void part_abandon_all(void)
 }
 
 /* Open a new file beside the final one; the process id and a number keep writers apart. */
-static int create(struct part *p, size_t room)
+static int create(struct atomic_file *p, size_t room)
 {
     int fd = -1;
     for (unsigned i = 0; i < 100 && fd < 0; i++) {
@@ -48,11 +48,11 @@ static int create(struct part *p, size_t room)
     return fd;
 }
 
-int part_open(struct part *p, const char *path, struct err *err)
+int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
 {
     size_t n = strlen(path) + 1, room = n + 32;
     struct stat st;
-    *p = (struct part){ .path = malloc(n), .temp = malloc(room) };
+    *p = (struct atomic_file){ .path = malloc(n), .temp = malloc(room) };
     int fd = -1, code = OK;
     if (!p->path || !p->temp) {
         code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
@@ -76,11 +76,11 @@ int part_open(struct part *p, const char *path, struct err *err)
     }
     free(p->path);
     free(p->temp);
-    *p = (struct part){ 0 };
+    *p = (struct atomic_file){ 0 };
     return code;
 }
 
-int part_close(struct part *p, bool commit, struct err *err)
+int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)
 {
     int code = OK;
     if (!p->f)
@@ -96,6 +96,6 @@ int part_close(struct part *p, bool commit, struct err *err)
     free(p->path);
     if (!p->listed || part_swap(p->temp, NULL)) /* else a handler is using it */
         free(p->temp);
-    *p = (struct part){ 0 };
+    *p = (struct atomic_file){ 0 };
     return code;
 }

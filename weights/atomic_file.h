@@ -10,18 +10,18 @@
 struct err;
 
 /* While it is open the unfinished file is on a list of this process, for part_abandon_all. */
-struct part {
+struct atomic_file {
     char *path, *temp; /* the final name and the one while writing */
     FILE *f;
     bool listed;
 };
 
 /* ERR_IO, ERR_NOMEM: nothing is left. */
-int part_open(struct part *p, const char *path, struct err *err);
+int atomic_file_open(struct atomic_file *p, const char *path, struct err *err);
 
 /* Flush to disk and rename, or (commit false) delete. Where that fails nothing is left and ERR_IO
  * is returned. */
-int part_close(struct part *p, bool commit, struct err *err);
+int atomic_file_close(struct atomic_file *p, bool commit, struct err *err);
 
 /* Delete all unfinished files, because the process is about to end: for its signal handlers. */
 void part_abandon_all(void);

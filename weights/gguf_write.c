@@ -18,7 +18,7 @@ struct bytes {
 };
 
 struct ggufw {
-    struct part part;
+    struct atomic_file part;
     struct bytes keys, infos;
     size_t *sizes; /* of each tensor's data */
     size_t ntensors, ctensors, nkeys;
@@ -87,7 +87,7 @@ int ggufw_open(struct ggufw **out, const char *path, struct err *err)
     struct ggufw *g = calloc(1, sizeof(*g));
     if (!g)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    int code = part_open(&g->part, path, err);
+    int code = atomic_file_open(&g->part, path, err);
     if (code != OK) {
         free(g);
         return code;
@@ -306,9 +306,9 @@ int ggufw_close(struct ggufw *g, bool commit, struct err *err)
     if (commit)
         finish(g);
     if (g->code == OK)
-        g->code = part_close(&g->part, commit, &g->err);
+        g->code = atomic_file_close(&g->part, commit, &g->err);
     else
-        part_close(&g->part, false, &g->err);
+        atomic_file_close(&g->part, false, &g->err);
     int code = g->code == OK ? OK : err_set(err, g->code, "%s", g->err.msg);
     free(g->keys.p);
     free(g->infos.p);

@@ -58,16 +58,16 @@ static bool write_all(FILE *f, const char *header, const struct tensor *tensors,
 int safetensors_write(const char *path, const struct tensor *tensors, size_t n,
                       const char *const *meta, struct err *err)
 {
-    struct part part;
+    struct atomic_file part;
     char *header = make_header(tensors, n, meta);
     if (!header)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    int code = part_open(&part, path, err);
+    int code = atomic_file_open(&part, path, err);
     if (code == OK) {
         bool fine = write_all(part.f, header, tensors, n);
         code = fine ? OK : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
         struct err second;
-        int closed = part_close(&part, fine, fine ? err : &second);
+        int closed = atomic_file_close(&part, fine, fine ? err : &second);
         code = code == OK ? closed : code;
     }
     free(header);

@@ -12,7 +12,7 @@
 
 enum { MEMO = 65536 };
 
-struct caches {
+struct answers {
     pthread_mutex_t mutex;
     struct memo *memo;
     struct store *store;            /* NULL: none */
@@ -20,10 +20,10 @@ struct caches {
     uint64_t tokenizer;
     size_t vocab;
     char *model, *api; /* NULL: not told yet; nothing is found or kept */
-    struct key print;
+    struct prefix_key print;
 };
 
-static int open_parts(struct caches *c, const struct caches_options *o, struct err *err)
+static int open_parts(struct answers *c, const struct answers_options *o, struct err *err)
 {
     if (o->replay && (o->record || o->store))
         return err_set(err, ERR_ARG, "a replay answers from %s alone: neither store nor recording",
@@ -35,13 +35,13 @@ static int open_parts(struct caches *c, const struct caches_options *o, struct e
         rc = record_create(&c->record, o->record, err);
     if (rc == OK && o->replay)
         rc = record_open(&c->replay, o->replay, o->tokenizer, err);
-    return rc == OK && c->replay ? caches_server(c, NULL, NULL, err) : rc;
+    return rc == OK && c->replay ? answers_server(c, NULL, NULL, err) : rc;
 }
 
-int caches_open(struct caches **out, const struct caches_options *o, struct err *err)
+int answers_open(struct answers **out, const struct answers_options *o, struct err *err)
 {
     *out = NULL;
-    struct caches *c = calloc(1, sizeof(*c));
+    struct answers *c = calloc(1, sizeof(*c));
     if (!c)
         return err_set(err, ERR_NOMEM, "caches: out of memory");
     if (pthread_mutex_init(&c->mutex, NULL)) {
@@ -52,14 +52,14 @@ int caches_open(struct caches **out, const struct caches_options *o, struct err 
     c->vocab = o->vocab;
     int rc = open_parts(c, o, err);
     if (rc != OK) {
-        caches_close(c, NULL);
+        answers_close(c, NULL);
         return rc;
     }
     *out = c;
     return OK;
 }
 
-int caches_close(struct caches *c, struct err *err)
+int answers_close(struct answers *c, struct err *err)
 {
     if (!c)
         return OK;
@@ -83,7 +83,7 @@ static char *copy(const char *s)
     return p;
 }
 
-static int set_server(struct caches *c, const char *model, const char *api, struct err *err)
+static int set_server(struct answers *c, const char *model, const char *api, struct err *err)
 {
     const char *had = c->replay ? record_model(c->replay) : c->model;
     if (had && model && strcmp(had, model) != 0)
@@ -106,13 +106,13 @@ static int set_server(struct caches *c, const char *model, const char *api, stru
         free(a);
         return err_set(err, ERR_NOMEM, "caches: out of memory");
     }
-    c->print = key_print(m, c->tokenizer);
+    c->print = prefix_key_fingerprint(m, c->tokenizer);
     c->model = m;
     c->api = a;
     return OK;
 }
 
-int caches_server(struct caches *c, const char *model, const char *api, struct err *err)
+int answers_server(struct answers *c, const char *model, const char *api, struct err *err)
 {
     pthread_mutex_lock(&c->mutex);
     int rc = set_server(c, model, api, err);
@@ -120,86 +120,86 @@ int caches_server(struct caches *c, const char *model, const char *api, struct e
     return rc;
 }
 
-bool caches_replays(const struct caches *c)
+bool answers_replays(const struct answers *c)
 {
     return c->replay != NULL;
 }
 
-const char *caches_model(const struct caches *c)
+const char *answers_model(const struct answers *c)
 {
     return c->model;
 }
 
-const char *caches_api(const struct caches *c)
+const char *answers_api(const struct answers *c)
 {
     return c->api;
 }
 
-static void record(struct caches *c, const uint32_t *ids, size_t n, const struct record_answer *a)
+static void record(struct answers *c, const uint32_t *ids, size_t n, const struct record_answer *a)
 {
     if (c->record) /* which keeps in mind what fails, for its end */
         record_put(c->record, ids, n, a, NULL);
 }
 
-static enum caches_from look(struct caches *c, const struct key *k, const uint32_t *ids, size_t n,
-                             uint32_t *id)
+static enum answers_from look(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
+                              size_t n, uint32_t *id)
 {
     struct record_answer a;
     if (memo_get(c->memo, k, id))
-        return CACHES_MEMO;
+        return ANSWERS_MEMO;
     if (c->store && store_get(c->store, k, id) && *id < c->vocab)
-        return CACHES_STORE;
+        return ANSWERS_STORE;
     if (!c->replay || !record_get(c->replay, ids, n, &a) || a.from == RECORD_CALL || a.fault ||
         a.id >= c->vocab)
-        return CACHES_NONE;
+        return ANSWERS_NONE;
     *id = a.id;
-    return a.from == RECORD_MEMO ? CACHES_MEMO : CACHES_STORE;
+    return a.from == RECORD_MEMO ? ANSWERS_MEMO : ANSWERS_STORE;
 }
 
 /* An answer that is used is kept where the next one will look. */
-static void keep(struct caches *c, const struct key *k, const uint32_t *ids, size_t n, uint32_t id,
-                 enum caches_from from)
+static void keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids, size_t n,
+                 uint32_t id, enum answers_from from)
 {
-    if (c->replay || from == CACHES_NONE)
+    if (c->replay || from == ANSWERS_NONE)
         return;
-    if (from == CACHES_STORE)
+    if (from == ANSWERS_STORE)
         memo_put(c->memo, k, id);
     else if (c->store) /* a further token of a reply, wanted for the first time */
         store_put(c->store, k, id);
     record(c, ids, n,
-           &(struct record_answer){ .from = from == CACHES_MEMO ? RECORD_MEMO : RECORD_STORE,
+           &(struct record_answer){ .from = from == ANSWERS_MEMO ? RECORD_MEMO : RECORD_STORE,
                                     .id = id });
 }
 
-static enum caches_from find(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id,
-                             bool used)
+static enum answers_from find(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
+                              bool used)
 {
-    enum caches_from from = CACHES_NONE;
+    enum answers_from from = ANSWERS_NONE;
     uint32_t found = 0;
     pthread_mutex_lock(&c->mutex);
     if (c->model) {
-        struct key k = key_prefix(&c->print, ids, n);
+        struct prefix_key k = prefix_key_of(&c->print, ids, n);
         from = look(c, &k, ids, n, &found);
         if (used)
             keep(c, &k, ids, n, found, from);
     }
     pthread_mutex_unlock(&c->mutex);
-    if (from != CACHES_NONE)
+    if (from != ANSWERS_NONE)
         *id = found;
     return from;
 }
 
-enum caches_from caches_peek(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
+enum answers_from answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
     return find(c, ids, n, id, false);
 }
 
-enum caches_from caches_get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id)
+enum answers_from answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
     return find(c, ids, n, id, true);
 }
 
-int caches_call(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
+int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
 {
     struct record_answer a;
     int rc = OK;
@@ -219,11 +219,11 @@ int caches_call(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id, s
     return rc;
 }
 
-void caches_put(struct caches *c, const uint32_t *ids, size_t n, uint32_t id)
+void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
 {
     pthread_mutex_lock(&c->mutex);
     if (c->model) {
-        struct key k = key_prefix(&c->print, ids, n);
+        struct prefix_key k = prefix_key_of(&c->print, ids, n);
         memo_put(c->memo, &k, id);
         if (c->store)
             store_put(c->store, &k, id);
@@ -232,17 +232,17 @@ void caches_put(struct caches *c, const uint32_t *ids, size_t n, uint32_t id)
     pthread_mutex_unlock(&c->mutex);
 }
 
-void caches_extra(struct caches *c, const uint32_t *ids, size_t n, uint32_t id)
+void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
 {
     pthread_mutex_lock(&c->mutex);
     if (c->model) {
-        struct key k = key_prefix(&c->print, ids, n);
+        struct prefix_key k = prefix_key_of(&c->print, ids, n);
         memo_put(c->memo, &k, id);
     }
     pthread_mutex_unlock(&c->mutex);
 }
 
-void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, const char *why)
+void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why)
 {
     if (code != ERR_NET && code != ERR_REMOTE && code != ERR_TEXT)
         return;
@@ -253,7 +253,7 @@ void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, con
     pthread_mutex_unlock(&c->mutex);
 }
 
-bool caches_note(struct caches *c, struct err *note)
+bool answers_note(struct answers *c, struct err *note)
 {
     pthread_mutex_lock(&c->mutex);
     bool told = (c->store && store_note(c->store, note)) ||

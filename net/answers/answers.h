@@ -9,11 +9,11 @@
 #include <stdint.h>
 
 struct err;
-struct caches;
+struct answers;
 
-enum caches_from { CACHES_NONE, CACHES_MEMO, CACHES_STORE };
+enum answers_from { ANSWERS_NONE, ANSWERS_MEMO, ANSWERS_STORE };
 
-struct caches_options {
+struct answers_options {
     size_t memo;          /* answers kept in memory; 0: 65,536 */
     const char *store;    /* file, or NULL: none */
     uint64_t store_limit; /* bytes; 0: 64 MiB */
@@ -24,42 +24,42 @@ struct caches_options {
 };
 
 /* Opens the files. ERR_ARG, ERR_IO, ERR_FORMAT, ERR_NOMEM. */
-int caches_open(struct caches **out, const struct caches_options *o, struct err *err);
+int answers_open(struct answers **out, const struct answers_options *o, struct err *err);
 /* ERR_IO where the recording is incomplete. NULL is fine. */
-int caches_close(struct caches *c, struct err *err);
+int answers_close(struct answers *c, struct err *err);
 
 /* Who answers: model as the server names it, or the server's URL where it names none; api its
  * dialect. Before this, nothing is found and nothing kept. A replay knows both from its file: there
  * model NULL takes the file's, another name is ERR_FORMAT. ERR_FORMAT also where a recording that
  * is continued is of another model; ERR_IO, ERR_NOMEM. Once; a second call with the same model does
  * nothing, with another one (the server was changed meanwhile) is ERR_REMOTE. */
-int caches_server(struct caches *c, const char *model, const char *api, struct err *err);
+int answers_server(struct answers *c, const char *model, const char *api, struct err *err);
 
 /* True with --replay: no network at all. */
-bool caches_replays(const struct caches *c);
-const char *caches_model(const struct caches *c); /* the replay's; else what was told, or NULL */
-const char *caches_api(const struct caches *c);
+bool answers_replays(const struct answers *c);
+const char *answers_model(const struct answers *c); /* the replay's; else what was told, or NULL */
+const char *answers_api(const struct answers *c);
 
-/* An answer that needs no call, or CACHES_NONE. In a replay, only what needed no call when it was
+/* An answer that needs no call, or ANSWERS_NONE. In a replay, only what needed no call when it was
  * recorded, so that calls are counted as they were. */
-enum caches_from caches_get(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id);
+enum answers_from answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* The same without a trace: memo, store and recording stay as they are. For a token whose turn has
  * not come. */
-enum caches_from caches_peek(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id);
+enum answers_from answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* In a replay: what a call gave. The recorded fault (ERR_NET, ERR_REMOTE, ERR_TEXT) comes back as
  * it was; a prefix that is not there is ERR_NET and named: its length, its hash, its last ids. */
-int caches_call(struct caches *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);
+int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);
 
 /* The answer of a committed call: into memo, store and recording. */
-void caches_put(struct caches *c, const uint32_t *ids, size_t n, uint32_t id);
+void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
 /* A further token of a committed call's reply: into the memo. */
-void caches_extra(struct caches *c, const uint32_t *ids, size_t n, uint32_t id);
+void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
 /* A committed call that failed, code ERR_NET, ERR_REMOTE or ERR_TEXT, why without the key: into the
  * recording. Other codes are not kept. */
-void caches_fault(struct caches *c, const uint32_t *ids, size_t n, int code, const char *why);
+void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why);
 
 /* What a person should know and was not told yet (a torn tail was cut, the store's disk is full):
  * one line, or false. */
-bool caches_note(struct caches *c, struct err *note);
+bool answers_note(struct answers *c, struct err *note);
 
 #endif

@@ -7,7 +7,7 @@
 enum { MEMO_MOST = 1 << 24 };
 
 struct entry {
-    struct key key;
+    struct prefix_key key;
     uint32_t id;
 };
 
@@ -51,10 +51,10 @@ void memo_close(struct memo *m)
 }
 
 /* The slot of k, or the free one where it would go. At least half of them are free. */
-static size_t find(const struct memo *m, const struct key *k)
+static size_t find(const struct memo *m, const struct prefix_key *k)
 {
     size_t s = (size_t)k->lo & m->mask;
-    while (m->slots[s] && !key_same(&m->at[m->slots[s] - 1].key, k))
+    while (m->slots[s] && !prefix_key_same(&m->at[m->slots[s] - 1].key, k))
         s = (s + 1) & m->mask;
     return s;
 }
@@ -74,7 +74,7 @@ static void take_out(struct memo *m, size_t s)
     }
 }
 
-bool memo_get(const struct memo *m, const struct key *k, uint32_t *id)
+bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id)
 {
     uint32_t i = m->slots[find(m, k)];
     if (i)
@@ -82,7 +82,7 @@ bool memo_get(const struct memo *m, const struct key *k, uint32_t *id)
     return i != 0;
 }
 
-void memo_put(struct memo *m, const struct key *k, uint32_t id)
+void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id)
 {
     uint32_t i = m->slots[find(m, k)];
     if (i) {

@@ -18,9 +18,9 @@ struct memo;
 int memo_open(struct memo **out, size_t max, struct err *err);
 void memo_close(struct memo *m);
 
-bool memo_get(const struct memo *m, const struct key *k, uint32_t *id);
+bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id);
 /* A second answer to the same prefix replaces the first, which does not make it younger. */
-void memo_put(struct memo *m, const struct key *k, uint32_t id);
+void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id);
 size_t memo_size(const struct memo *m);
 
 #endif

@@ -31,7 +31,7 @@ static void rounds(struct sip *s, int n)
     }
 }
 
-static void begin(struct sip *s, const struct key *k)
+static void begin(struct sip *s, const struct prefix_key *k)
 {
     s->v[0] = k->lo ^ UINT64_C(0x736f6d6570736575); /* "somepseudorandomlygeneratedbytes" */
     s->v[1] = k->hi ^ UINT64_C(0x646f72616e646f6d) ^ 0xee;
@@ -47,9 +47,9 @@ static void word(struct sip *s, uint64_t m)
 }
 
 /* rest: the bytes after the last whole word; bytes: the length of all. */
-static struct key end(struct sip *s, uint64_t rest, size_t bytes)
+static struct prefix_key end(struct sip *s, uint64_t rest, size_t bytes)
 {
-    struct key out;
+    struct prefix_key out;
     word(s, (uint64_t)(bytes & 0xff) << 56 | rest);
     s->v[2] ^= 0xee;
     rounds(s, 4);
@@ -60,9 +60,9 @@ static struct key end(struct sip *s, uint64_t rest, size_t bytes)
     return out;
 }
 
-struct key key_print(const char *model, uint64_t tokenizer)
+struct prefix_key prefix_key_fingerprint(const char *model, uint64_t tokenizer)
 {
-    const struct key k = { tokenizer, UINT64_C(0x6d697a7a6c653031) }; /* "mizzle01" */
+    const struct prefix_key k = { tokenizer, UINT64_C(0x6d697a7a6c653031) }; /* "mizzle01" */
     struct sip s;
     size_t n = strlen(model);
     uint64_t m = 0;
@@ -77,7 +77,7 @@ struct key key_print(const char *model, uint64_t tokenizer)
     return end(&s, m, n);
 }
 
-struct key key_prefix(const struct key *print, const uint32_t *ids, size_t n)
+struct prefix_key prefix_key_of(const struct prefix_key *print, const uint32_t *ids, size_t n)
 {
     struct sip s;
     begin(&s, print);
@@ -86,14 +86,14 @@ struct key key_prefix(const struct key *print, const uint32_t *ids, size_t n)
     return end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* of which 8 bits are used */
 }
 
-struct key key_seed(void)
+struct prefix_key prefix_key_seed(void)
 {
-    struct key seed = { os_now_ns(), (uint64_t)getpid() };
+    struct prefix_key seed = { os_now_ns(), (uint64_t)getpid() };
     seed.lo ^= (uint64_t)(uintptr_t)&seed << 32;
     return seed;
 }
 
-uint64_t key_mix(const struct key *seed, const struct key *k)
+uint64_t prefix_key_mix(const struct prefix_key *seed, const struct prefix_key *k)
 {
     struct sip s;
     begin(&s, seed);
@@ -102,12 +102,12 @@ uint64_t key_mix(const struct key *seed, const struct key *k)
     return end(&s, 0, sizeof(*k)).lo;
 }
 
-bool key_same(const struct key *a, const struct key *b)
+bool prefix_key_same(const struct prefix_key *a, const struct prefix_key *b)
 {
     return a->lo == b->lo && a->hi == b->hi;
 }
 
-void key_text(char out[KEY_TEXT], const struct key *k)
+void prefix_key_text(char out[PREFIX_KEY_TEXT], const struct prefix_key *k)
 {
     for (unsigned i = 0; i < 32; i++) {
         uint64_t half = i < 16 ? k->hi : k->lo;
@@ -116,7 +116,7 @@ void key_text(char out[KEY_TEXT], const struct key *k)
     out[32] = 0;
 }
 
-bool key_parse(struct key *out, const char *text, size_t n)
+bool prefix_key_parse(struct prefix_key *out, const char *text, size_t n)
 {
     uint64_t half[2] = { 0, 0 };
     if (n != 32)
@@ -128,6 +128,6 @@ bool key_parse(struct key *out, const char *text, size_t n)
             return false;
         half[i / 16] = half[i / 16] << 4 | (uint64_t)(digit ? c - '0' : c - 'a' + 10);
     }
-    *out = (struct key){ .lo = half[1], .hi = half[0] };
+    *out = (struct prefix_key){ .lo = half[1], .hi = half[0] };
     return true;
 }

@@ -11,25 +11,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct key {
+struct prefix_key {
     uint64_t lo, hi;
 };
 
-enum { KEY_TEXT = 33 }; /* 32 hexadecimal digits and a 0 */
+enum { PREFIX_KEY_TEXT = 33 }; /* 32 hexadecimal digits and a 0 */
 
 /* The fingerprint. model: its name at the server, or the server's URL where it names none. */
-struct key key_print(const char *model, uint64_t tokenizer);
+struct prefix_key prefix_key_fingerprint(const char *model, uint64_t tokenizer);
 /* Of ids[n] under a fingerprint. n may be 0. */
-struct key key_prefix(const struct key *print, const uint32_t *ids, size_t n);
+struct prefix_key prefix_key_of(const struct prefix_key *print, const uint32_t *ids, size_t n);
 
 /* A number for a hash table of keys that come from a file: with a seed that its author cannot know,
  * keys cannot be chosen so that they collide. */
-struct key key_seed(void);
-uint64_t key_mix(const struct key *seed, const struct key *k);
+struct prefix_key prefix_key_seed(void);
+uint64_t prefix_key_mix(const struct prefix_key *seed, const struct prefix_key *k);
 
-bool key_same(const struct key *a, const struct key *b);
-void key_text(char out[KEY_TEXT], const struct key *k);
-/* False unless text[n] is 32 digits as key_text writes them. */
-bool key_parse(struct key *out, const char *text, size_t n);
+bool prefix_key_same(const struct prefix_key *a, const struct prefix_key *b);
+void prefix_key_text(char out[PREFIX_KEY_TEXT], const struct prefix_key *k);
+/* False unless text[n] is 32 digits as prefix_key_text writes them. */
+bool prefix_key_parse(struct prefix_key *out, const char *text, size_t n);
 
 #endif

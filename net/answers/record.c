@@ -37,15 +37,15 @@ static char *copy(const char *s)
     return p;
 }
 
-static size_t slot_of(const struct record *r, const struct key *k)
+static size_t slot_of(const struct record *r, const struct prefix_key *k)
 {
-    size_t i = (size_t)key_mix(&r->seed, k) & r->mask;
-    while (r->slots[i] && !key_same(&r->at[r->slots[i] - 1].key, k))
+    size_t i = (size_t)prefix_key_mix(&r->seed, k) & r->mask;
+    while (r->slots[i] && !prefix_key_same(&r->at[r->slots[i] - 1].key, k))
         i = (i + 1) & r->mask;
     return i;
 }
 
-struct record_entry *record_find(const struct record *r, const struct key *k)
+struct record_entry *record_find(const struct record *r, const struct prefix_key *k)
 {
     size_t i = r->slots ? r->slots[slot_of(r, k)] : 0;
     return i ? &r->at[i - 1] : NULL;
@@ -102,7 +102,7 @@ int record_name(struct record *r, const char *model, const char *api, uint64_t t
     r->model = m;
     r->api = a;
     r->tokenizer = tokenizer;
-    r->print = key_print(model, tokenizer);
+    r->print = prefix_key_fingerprint(model, tokenizer);
     return OK;
 }
 
@@ -132,11 +132,11 @@ static int append_line(struct record *r, struct err *err)
                    strerror(why));
 }
 
-/* Append text as a JSON string; jsonin_line has left nothing to escape but these two. */
+/* Append text as a JSON string; json_input_line has left nothing to escape but these two. */
 static bool add_string(struct buf *b, const char *text)
 {
     char clean[STRING];
-    jsonin_line(clean, sizeof(clean), text, strlen(text));
+    json_input_line(clean, sizeof(clean), text, strlen(text));
     bool ok = buf_str(b, "\"");
     for (const char *c = clean; ok && *c; c++)
         ok = ((*c != '"' && *c != '\\') || buf_str(b, "\\")) && buf_add(b, c, 1);
@@ -185,7 +185,7 @@ static int open_record(struct record **out, const char *path, bool writes, struc
     if (!r)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     r->fd = -1;
-    r->seed = key_seed();
+    r->seed = prefix_key_seed();
     int rc = open_file(r, path, writes, err);
     if (rc != OK) {
         record_close(r, NULL);
@@ -224,12 +224,13 @@ static int broken(struct record *r, int rc, struct err *err)
 int record_server(struct record *r, const char *name, const char *api, uint64_t tokenizer,
                   struct err *err)
 {
-    struct key print = { tokenizer, 0 };
-    char hex[KEY_TEXT], model[STRING]; /* as it can be written, so that it is read as the same */
-    jsonin_line(model, sizeof(model), name, strlen(name));
+    struct prefix_key print = { tokenizer, 0 };
+    char hex[PREFIX_KEY_TEXT],
+        model[STRING]; /* as it can be written, so that it is read as the same */
+    json_input_line(model, sizeof(model), name, strlen(name));
     if (r->model)
         return check_server(r, model, api, tokenizer, err);
-    key_text(hex, &print);
+    prefix_key_text(hex, &print);
     r->line.n = 0;
     if (!buf_str(&r->line, record_begin) || !buf_str(&r->line, "1,\"model\":") ||
         !add_string(&r->line, model) || !buf_str(&r->line, ",\"api\":") ||
@@ -306,7 +307,7 @@ bool record_note(struct record *r, struct err *note)
 
 bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_answer *out)
 {
-    struct key k = key_prefix(&r->print, ids, n);
+    struct prefix_key k = prefix_key_of(&r->print, ids, n);
     const struct record_entry *e = r->model ? record_find(r, &k) : NULL;
     if (e)
         *out = (struct record_answer){ (enum record_from)e->from, e->fault, e->id, e->message };
@@ -316,9 +317,9 @@ bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_a
 /* The line of an answer, but for its checksum. */
 static bool write_line(struct buf *b, const struct record_entry *e, const uint32_t *ids, size_t n)
 {
-    char hash[KEY_TEXT];
+    char hash[PREFIX_KEY_TEXT];
     size_t last = n < RECORD_LAST ? n : RECORD_LAST;
-    key_text(hash, &e->key);
+    prefix_key_text(hash, &e->key);
     b->n = 0;
     bool ok = add_number(b, "{\"n\":", n) && buf_str(b, ",\"hash\":\"") && buf_str(b, hash) &&
               buf_str(b, "\",\"last\":") && buf_ids(b, ids + n - last, last) &&
@@ -336,7 +337,7 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
                struct err *err)
 {
     char message[RECORD_MESSAGE] = "";
-    struct record_entry e = { .key = key_prefix(&r->print, ids, n),
+    struct record_entry e = { .key = prefix_key_of(&r->print, ids, n),
                               .id = a->id,
                               .fault = (signed char)a->fault,
                               .from = (unsigned char)a->from };
@@ -347,7 +348,7 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
         return OK;
     if (a->fault) {
         const char *why = a->message ? a->message : "";
-        jsonin_line(message, sizeof(message), why, strlen(why));
+        json_input_line(message, sizeof(message), why, strlen(why));
         e.message = copy(message);
     }
     int rc = OK;
@@ -364,11 +365,11 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
 
 int record_miss(const struct record *r, const uint32_t *ids, size_t n, struct err *err)
 {
-    struct key k = key_prefix(&r->print, ids, n);
+    struct prefix_key k = prefix_key_of(&r->print, ids, n);
     struct buf last = { 0 };
-    char hash[KEY_TEXT];
+    char hash[PREFIX_KEY_TEXT];
     size_t few = n < 4 ? n : 4;
-    key_text(hash, &k);
+    prefix_key_text(hash, &k);
     bool ok = buf_ids(&last, ids + n - few, few) && buf_add(&last, "", 1);
     int rc = err_set(err, ERR_NET, "%s: no answer for a prefix of %zu tokens, hash %s, last ids %s",
                      r->path, n, hash, ok ? last.p : "unknown");

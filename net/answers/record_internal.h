@@ -14,7 +14,7 @@ enum {
 };
 
 struct record_entry {
-    struct key key;
+    struct prefix_key key;
     uint32_t id;
     signed char fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
     unsigned char from;
@@ -26,14 +26,14 @@ struct record {
     int fd;      /* -1: to read only */
     bool broken; /* a write failed, and why says how */
     struct err why;
-    struct key print;
+    struct prefix_key print;
     char *model, *api; /* NULL: not known yet */
     uint64_t tokenizer;
     struct record_entry *at; /* [n] */
     size_t n, cap;
     uint32_t *slots; /* [mask + 1]: index into at, plus 1; 0: free */
     size_t mask;
-    struct key seed;
+    struct prefix_key seed;
     size_t torn; /* bytes of a torn line, not told yet */
     struct buf line;
 };
@@ -46,7 +46,7 @@ extern const struct record_fault {
 extern const char record_begin[]; /* how every recording begins */
 
 /* The entry of k, or NULL. */
-struct record_entry *record_find(const struct record *r, const struct key *k);
+struct record_entry *record_find(const struct record *r, const struct prefix_key *k);
 /* Put e in, or in the place of the one with its key; takes e->message. False: no memory, and
  * e->message is the caller's. */
 bool record_keep(struct record *r, const struct record_entry *e);

@@ -16,17 +16,17 @@ static int bad(const struct record *r, size_t number, const char *field, const c
                const json_t *v, struct err *err)
 {
     return err_set(err, ERR_FORMAT, "%s: line %zu: %s: expected %s, found %s", r->path, number,
-                   field, want, jsonin_type(v));
+                   field, want, json_input_type(v));
 }
 
 static bool parse_hex64(uint64_t *out, const json_t *v)
 {
-    char text[KEY_TEXT] = "0000000000000000";
-    struct key k;
+    char text[PREFIX_KEY_TEXT] = "0000000000000000";
+    struct prefix_key k;
     if (json_string_length(v) != 16)
         return false;
     memcpy(text + 16, json_string_value(v), 17);
-    if (!key_parse(&k, text, 32))
+    if (!prefix_key_parse(&k, text, 32))
         return false;
     *out = k.lo;
     return true;
@@ -62,7 +62,7 @@ static int read_fault(struct record_entry *e, const struct record *r, const json
         return bad(r, number, "fault", "net, remote or text", fault, err);
     if (!json_is_string(why))
         return bad(r, number, "message", "a string", why, err);
-    jsonin_line(line, sizeof(line), json_string_value(why), json_string_length(why));
+    json_input_line(line, sizeof(line), json_string_value(why), json_string_length(why));
     e->fault = (signed char)record_faults[i].code;
     e->message = malloc(strlen(line) + 1);
     if (!e->message)
@@ -78,7 +78,7 @@ static int read_answer(struct record *r, const json_t *root, size_t number, stru
     const json_t *id = json_object_get(root, "id");
     const char *name = json_string_value(from);
     if (!json_is_string(hash) ||
-        !key_parse(&e.key, json_string_value(hash), json_string_length(hash)))
+        !prefix_key_parse(&e.key, json_string_value(hash), json_string_length(hash)))
         return bad(r, number, "hash", "32 hexadecimal digits", hash, err);
     while (e.from < 3 && (!name || strcmp(name, record_from_names[e.from]) != 0))
         e.from++;
@@ -88,7 +88,7 @@ static int read_answer(struct record *r, const json_t *root, size_t number, stru
         int rc = read_fault(&e, r, root, number, err);
         if (rc != OK)
             return rc;
-    } else if (!jsonin_id(&e.id, id, (size_t)UINT32_MAX)) {
+    } else if (!json_input_id(&e.id, id, (size_t)UINT32_MAX)) {
         return bad(r, number, "id", "a token id", id, err);
     }
     if (record_keep(r, &e))
@@ -111,7 +111,7 @@ static int read_line(struct record *r, const char *p, size_t n, size_t number, s
     if (memcmp(p + n - 10, crc, 8) != 0)
         return err_set(err, ERR_FORMAT, "%s: line %zu: checksum: expected %s, found %.8s", r->path,
                        number, crc, p + n - 10);
-    if (jsonin_parse(&root, p, n, &low) != OK)
+    if (json_input_parse(&root, p, n, &low) != OK)
         return err_set(err, ERR_FORMAT, "%s: line %zu: %s", r->path, number, low.msg);
     int rc = number == 1 ? read_first(r, root, err) : read_answer(r, root, number, err);
     json_decref(root);

@@ -24,9 +24,9 @@ struct store {
     pthread_mutex_t mutex;
     struct store_file file;
     uint64_t limit;
-    struct key seed; /* of the tags: a file cannot be made so that they collide */
-    uint64_t base;   /* the first record that the index knows */
-    uint64_t loaded; /* records read so far; those before base are not used */
+    struct prefix_key seed; /* of the tags: a file cannot be made so that they collide */
+    uint64_t base;          /* the first record that the index knows */
+    uint64_t loaded;        /* records read so far; those before base are not used */
     struct slot *slots;
     size_t mask, used; /* slots - 1; different keys */
     struct store_record waiting[WAITING];
@@ -58,9 +58,9 @@ static void trouble(struct store *s, const struct err *why)
     s->troubled = true;
 }
 
-static uint32_t tag_of(const struct store *s, const struct key *k)
+static uint32_t tag_of(const struct store *s, const struct prefix_key *k)
 {
-    return (uint32_t)key_mix(&s->seed, k);
+    return (uint32_t)prefix_key_mix(&s->seed, k);
 }
 
 static bool record_at(const struct store *s, uint64_t number, struct store_record *r)
@@ -71,19 +71,19 @@ static bool record_at(const struct store *s, uint64_t number, struct store_recor
 
 /* The slot of the key, with its record in *r, or the free slot where it would go. There is always a
  * free one. */
-static size_t find(const struct store *s, const struct key *k, struct store_record *r)
+static size_t find(const struct store *s, const struct prefix_key *k, struct store_record *r)
 {
     uint32_t tag = tag_of(s, k);
     size_t i = tag & s->mask;
     for (; s->slots[i].record; i = (i + 1) & s->mask)
         if (s->slots[i].tag == tag && record_at(s, s->base + s->slots[i].record - 1, r) &&
-            key_same(&r->key, k))
+            prefix_key_same(&r->key, k))
             break;
     return i;
 }
 
 /* True where record `number` is what the index knows for its key: no later one answers it anew. */
-static bool is_latest(const struct store *s, const struct key *k, uint64_t number)
+static bool is_latest(const struct store *s, const struct prefix_key *k, uint64_t number)
 {
     for (size_t i = tag_of(s, k) & s->mask; s->slots[i].record; i = (i + 1) & s->mask)
         if (s->base + s->slots[i].record - 1 == number)
@@ -261,11 +261,11 @@ static void flush(struct store *s, unsigned ms)
 }
 
 /* The answer among those that wait, the file, and what the file has got since. */
-static bool look_up(struct store *s, const struct key *k, uint32_t *id)
+static bool look_up(struct store *s, const struct prefix_key *k, uint32_t *id)
 {
     struct store_record r;
     for (size_t i = s->nwaiting; i--;)
-        if (key_same(&s->waiting[i].key, k)) {
+        if (prefix_key_same(&s->waiting[i].key, k)) {
             *id = s->waiting[i].id;
             return true;
         }
@@ -290,7 +290,7 @@ static int open_index(struct store *s, const char *path, uint64_t limit, struct 
         return err_set(
             err, ERR_ARG, "%s: limit: expected %d bytes to %u records of %d, found %llu bytes",
             path, STORE_LEAST, UINT32_MAX - WAITING, STORE_RECORD, (unsigned long long)s->limit);
-    s->seed = key_seed();
+    s->seed = prefix_key_seed();
     if (!grow(s))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     int rc = store_file_open(&s->file, path, &s->torn, err);
@@ -338,7 +338,7 @@ void store_close(struct store *s)
     free(s);
 }
 
-bool store_get(struct store *s, const struct key *k, uint32_t *id)
+bool store_get(struct store *s, const struct prefix_key *k, uint32_t *id)
 {
     lock(s);
     bool found = look_up(s, k, id);
@@ -346,7 +346,7 @@ bool store_get(struct store *s, const struct key *k, uint32_t *id)
     return found;
 }
 
-void store_put(struct store *s, const struct key *k, uint32_t id)
+void store_put(struct store *s, const struct prefix_key *k, uint32_t id)
 {
     uint32_t old;
     lock(s);

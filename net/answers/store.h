@@ -40,11 +40,11 @@ int store_open(struct store **out, const char *path, uint64_t limit, struct err 
 void store_close(struct store *s);
 
 /* False: no answer is kept. Never an error: a file that cannot be read has no answers. */
-bool store_get(struct store *s, const struct key *k, uint32_t *id);
+bool store_get(struct store *s, const struct prefix_key *k, uint32_t *id);
 /* Append, unless that answer is there. An answer that cannot be written (full disk, a process that
  * holds the lock for more than 50 ms) is kept in memory and written later, as long as there are few
  * of them; store_note says it. */
-void store_put(struct store *s, const struct key *k, uint32_t id);
+void store_put(struct store *s, const struct prefix_key *k, uint32_t id);
 
 size_t store_size(struct store *s); /* records known of, repeated ones included */
 /* What a person should know (torn record cut, damage, full disk, read-only), one line, or false.

@@ -47,7 +47,7 @@ static void encode(unsigned char *p, const struct store_record *r)
 /* False: the checksum does not match. */
 static bool decode(struct store_record *r, const unsigned char *p)
 {
-    r->key = (struct key){ get_le(p, 8), get_le(p + 8, 8) };
+    r->key = (struct prefix_key){ get_le(p, 8), get_le(p + 8, 8) };
     r->id = (uint32_t)get_le(p + 16, 4);
     return get_le(p + 20, 4) == checksum(p);
 }

@@ -23,7 +23,7 @@ struct store_file {
 };
 
 struct store_record {
-    struct key key;
+    struct prefix_key key;
     uint32_t id;
 };
 

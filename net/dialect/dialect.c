@@ -24,13 +24,13 @@ bool dialect_body(const struct dialect *d, struct buf *out, const struct ask *a)
 static int one_id(uint32_t *out, const json_t *v, const char *field, const struct ask *a,
                   struct err *err)
 {
-    if (jsonin_id(out, v, a->vocab))
+    if (json_input_id(out, v, a->vocab))
         return OK;
     if (json_is_integer(v))
         return err_set(err, ERR_NET, "%s: expected an id below %zu, found %lld", field, a->vocab,
                        (long long)json_integer_value(v));
     return err_set(err, ERR_NET, "%s: expected a whole number below %zu, found %s", field, a->vocab,
-                   json_is_real(v) ? "a fraction" : jsonin_type(v));
+                   json_is_real(v) ? "a fraction" : json_input_type(v));
 }
 
 static int too_many(size_t found, const char *field, const struct ask *a, struct err *err)
@@ -46,7 +46,7 @@ static bool prompt_in_front(const json_t *ids, size_t front, const struct ask *a
         return false;
     for (size_t i = 0; i < front; i++) {
         uint32_t id;
-        if (!jsonin_id(&id, json_array_get(ids, i), a->vocab) || id != a->ids[a->n - front + i])
+        if (!json_input_id(&id, json_array_get(ids, i), a->vocab) || id != a->ids[a->n - front + i])
             return false;
     }
     return true;
@@ -59,7 +59,7 @@ int dialect_ids(struct reply *out, const json_t *ids, size_t made, const char *f
     size_t count = json_array_size(ids);
     if (!json_is_array(ids))
         return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
-                       jsonin_type(ids));
+                       json_input_type(ids));
     if (!count)
         return err_set(err, ERR_NET, "%s: expected %zu token id%s, found none", field, a->want,
                        a->want == 1 ? "" : "s");
@@ -82,7 +82,7 @@ int dialect_append(struct reply *io, const json_t *ids, const char *field, const
     size_t count = json_array_size(ids);
     if (!json_is_array(ids))
         return err_set(err, ERR_NET, "%s: expected a list of token ids, found %s", field,
-                       jsonin_type(ids));
+                       json_input_type(ids));
     if (count > a->want - io->n)
         return too_many(io->n + count, field, a, err);
     for (size_t i = 0; i < count; i++) {
@@ -100,7 +100,7 @@ int dialect_reason(const json_t *reason, struct err *err)
     const char *s = json_string_value(reason);
     if (!s || strcmp(s, "stop") == 0 || strcmp(s, "length") == 0)
         return OK;
-    jsonin_line(line, sizeof(line), s, strlen(s));
+    json_input_line(line, sizeof(line), s, strlen(s));
     return err_set(err, ERR_NET, "the server ended the request: finish_reason \"%s\"", line);
 }
 

@@ -7,7 +7,7 @@
 
 enum { DIGITS = 12 };
 
-static bool reserve(struct idtext *t, size_t n)
+static bool reserve(struct id_list *t, size_t n)
 {
     size_t cap = t->cap ? t->cap : 256, bytes;
     while (cap < n)
@@ -26,7 +26,7 @@ static bool reserve(struct idtext *t, size_t n)
 }
 
 /* The number, with a comma or bracket in front. */
-static bool put(struct idtext *t, uint32_t v)
+static bool put(struct id_list *t, uint32_t v)
 {
     char text[DIGITS], *at = text + DIGITS;
     do
@@ -36,7 +36,7 @@ static bool put(struct idtext *t, uint32_t v)
     return buf_add(&t->text, at, (size_t)(text + DIGITS - at));
 }
 
-bool idtext_set(struct idtext *t, const uint32_t *ids, size_t n)
+bool id_list_set(struct id_list *t, const uint32_t *ids, size_t n)
 {
     size_t same = 0;
     while (same < t->n && same < n && t->ids[same] == ids[same])
@@ -61,10 +61,10 @@ bool idtext_set(struct idtext *t, const uint32_t *ids, size_t n)
     return false;
 }
 
-void idtext_free(struct idtext *t)
+void id_list_free(struct id_list *t)
 {
     free(t->ids);
     free(t->ends);
     buf_free(&t->text);
-    *t = (struct idtext){ 0 };
+    *t = (struct id_list){ 0 };
 }

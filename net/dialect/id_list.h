@@ -9,7 +9,7 @@
 
 #include "net/http/buf.h"
 
-struct idtext { /* all zero to begin */
+struct id_list { /* all zero to begin */
     uint32_t *ids;
     size_t *ends; /* ends[i]: bytes of text up to and with ids[i] */
     size_t n, cap;
@@ -17,7 +17,7 @@ struct idtext { /* all zero to begin */
 };
 
 /* Make t->text the list ids[n], n > 0. False: no memory, and t is empty. */
-bool idtext_set(struct idtext *t, const uint32_t *ids, size_t n);
-void idtext_free(struct idtext *t);
+bool id_list_set(struct id_list *t, const uint32_t *ids, size_t n);
+void id_list_free(struct id_list *t);
 
 #endif

@@ -42,7 +42,7 @@ static int from_text(struct reply *out, const json_t *choice, const struct ask *
     const char *p = json_string_value(text);
     size_t len = json_string_length(text), n = 0;
     uint32_t *ids = NULL, id;
-    if (!len && jsonin_id(&id, json_object_get(choice, "matched_stop"), a->vocab)) {
+    if (!len && json_input_id(&id, json_object_get(choice, "matched_stop"), a->vocab)) {
         *out = (struct reply){ .ids = { id }, .n = 1, .ended = true };
         return OK;
     }
@@ -65,7 +65,7 @@ static int openai_reply(struct reply *out, const json_t *root, const struct ask 
     const json_t *choice = json_array_get(choices, 0);
     if (json_array_size(choices) != 1 || !json_is_object(choice))
         return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
-                       jsonin_type(choices), json_array_size(choices));
+                       json_input_type(choices), json_array_size(choices));
     int rc = dialect_reason(json_object_get(choice, "finish_reason"), err);
     if (rc)
         return rc;
@@ -85,7 +85,7 @@ static int openai_event(struct reply *io, const json_t *root, const struct ask *
         return OK;
     if (json_array_size(choices) != 1 || !json_is_object(choice))
         return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",
-                       jsonin_type(choices), json_array_size(choices));
+                       json_input_type(choices), json_array_size(choices));
     const json_t *reason = json_object_get(choice, "finish_reason");
     const json_t *ids = json_object_get(choice, "token_ids");
     int rc = dialect_reason(reason, err);

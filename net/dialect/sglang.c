@@ -35,7 +35,7 @@ static int check_reason(const json_t *meta, bool *ended, struct err *err)
     if (!type || strcmp(type, "abort") != 0)
         return dialect_reason(json_object_get(reason, "type"), err);
     const char *words = json_string_value(json_object_get(reason, "message"));
-    jsonin_line(line, sizeof(line), words ? words : "", words ? strlen(words) : 0);
+    json_input_line(line, sizeof(line), words ? words : "", words ? strlen(words) : 0);
     return err_set(err, ERR_NET, "the server ended the request: abort%s%s", *line ? ": " : "",
                    line);
 }

@@ -4,8 +4,8 @@
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
 
-/* True where no more than JSONIN_DEPTH brackets are open at once. Brackets inside strings do not
- * count; what is no JSON at all is left to the parser. */
+/* True where no more than JSON_INPUT_DEPTH brackets are open at once. Brackets inside strings do
+ * not count; what is no JSON at all is left to the parser. */
 static bool shallow(const char *p, size_t n)
 {
     size_t depth = 0;
@@ -20,7 +20,7 @@ static bool shallow(const char *p, size_t n)
         } else if (c == '"') {
             string = true;
         } else if (c == '[' || c == '{') {
-            if (++depth > JSONIN_DEPTH)
+            if (++depth > JSON_INPUT_DEPTH)
                 return false;
         } else if ((c == ']' || c == '}') && depth) {
             depth--;
@@ -29,7 +29,7 @@ static bool shallow(const char *p, size_t n)
     return true;
 }
 
-int jsonin_parse(json_t **out, const char *p, size_t n, struct err *err)
+int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
 {
     json_error_t why;
     *out = NULL;
@@ -38,16 +38,16 @@ int jsonin_parse(json_t **out, const char *p, size_t n, struct err *err)
     if (memchr(p, 0, n)) /* jansson takes one at the end for the end */
         return err_set(err, ERR_FORMAT, "not JSON: a byte 0");
     if (!shallow(p, n))
-        return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSONIN_DEPTH);
+        return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSON_INPUT_DEPTH);
     *out = json_loadb(p, n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
     if (*out)
         return OK;
     char line[96];
-    jsonin_line(line, sizeof(line), why.text, strlen(why.text));
+    json_input_line(line, sizeof(line), why.text, strlen(why.text));
     return err_set(err, ERR_FORMAT, "not JSON at byte %d: %s", why.position, line);
 }
 
-bool jsonin_id(uint32_t *out, const json_t *v, size_t vocab)
+bool json_input_id(uint32_t *out, const json_t *v, size_t vocab)
 {
     if (!json_is_integer(v))
         return false;
@@ -58,7 +58,7 @@ bool jsonin_id(uint32_t *out, const json_t *v, size_t vocab)
     return true;
 }
 
-const char *jsonin_type(const json_t *v)
+const char *json_input_type(const json_t *v)
 {
     if (!v)
         return "nothing";
@@ -81,7 +81,7 @@ const char *jsonin_type(const json_t *v)
     return "null";
 }
 
-void jsonin_line(char *out, size_t cap, const char *text, size_t n)
+void json_input_line(char *out, size_t cap, const char *text, size_t n)
 {
     size_t at = 0, fit = 0; /* fit: where "..." still has room behind it */
     bool cut = false;

@@ -14,10 +14,10 @@
 static char folder[] = "build/store-XXXXXX", path[64], made[96];
 static struct err err;
 
-static inline struct key key_of(uint32_t i)
+static inline struct prefix_key key_of(uint32_t i)
 {
-    struct key print = key_print("model", 7);
-    return key_prefix(&print, &i, 1);
+    struct prefix_key print = prefix_key_fingerprint("model", 7);
+    return prefix_key_of(&print, &i, 1);
 }
 
 static inline uint32_t id_of(uint32_t i)
@@ -27,14 +27,14 @@ static inline uint32_t id_of(uint32_t i)
 
 static inline void put(struct store *s, uint32_t i)
 {
-    struct key k = key_of(i);
+    struct prefix_key k = key_of(i);
     store_put(s, &k, id_of(i));
 }
 
 /* True where i is answered; then rightly. */
 static inline bool has(struct store *s, uint32_t i)
 {
-    struct key k = key_of(i);
+    struct prefix_key k = key_of(i);
     uint32_t id;
     if (!store_get(s, &k, &id))
         return false;

@@ -13,48 +13,53 @@ static void test_key(void)
 {
     /* From the reference implementation's vectors_sip128, key 00 01 .. 0f: no bytes, and the four
      * bytes 00 01 02 03, least byte first. */
-    const struct key k = { UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908) };
+    const struct prefix_key k = { UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908) };
     const uint32_t id = 0x03020100, long_one[] = { 0x03020100, 0x07060504, 0x0b0a0908 };
-    struct key none = key_prefix(&k, NULL, 0), one = key_prefix(&k, &id, 1),
-               three = key_prefix(&k, long_one, 3), back;
-    char text[KEY_TEXT];
+    struct prefix_key none = prefix_key_of(&k, NULL, 0), one = prefix_key_of(&k, &id, 1),
+                      three = prefix_key_of(&k, long_one, 3), back;
+    char text[PREFIX_KEY_TEXT];
     CHECK(none.lo == UINT64_C(0xe6a825ba047f81a3) && none.hi == UINT64_C(0x930255c71472f66d));
     CHECK(one.lo == UINT64_C(0xaf8f9c2dc16481f8) && one.hi == UINT64_C(0x7955cd7b7c6e0f7d));
     CHECK(three.lo == UINT64_C(0x58f35e9066b226d6) && three.hi == UINT64_C(0x25c13285f64d6382));
-    key_text(text, &none);
+    prefix_key_text(text, &none);
     CHECK(strcmp(text, "930255c71472f66de6a825ba047f81a3") == 0);
-    CHECK(key_parse(&back, text, 32) && key_same(&back, &none) && !key_same(&back, &one));
-    CHECK(!key_parse(&back, text, 31) && !key_parse(&back, "930255c71472f66dE6a825ba047f81a3", 32));
+    CHECK(prefix_key_parse(&back, text, 32) && prefix_key_same(&back, &none) &&
+          !prefix_key_same(&back, &one));
+    CHECK(!prefix_key_parse(&back, text, 31) &&
+          !prefix_key_parse(&back, "930255c71472f66dE6a825ba047f81a3", 32));
 
     /* Another model, another tokenizer, another length: other keys. */
-    struct key a = key_print("qwen2.5-7b", 1), b = key_print("qwen2.5-7b", 2),
-               c = key_print("qwen2.5-72b", 1), d = key_print("", 1), e = key_print("12345678", 1);
-    const struct key *all[] = { &a, &b, &c, &d, &e };
+    struct prefix_key a = prefix_key_fingerprint("qwen2.5-7b", 1),
+                      b = prefix_key_fingerprint("qwen2.5-7b", 2),
+                      c = prefix_key_fingerprint("qwen2.5-72b", 1),
+                      d = prefix_key_fingerprint("", 1), e = prefix_key_fingerprint("12345678", 1);
+    const struct prefix_key *all[] = { &a, &b, &c, &d, &e };
     const uint32_t zeros[130] = { 0 };
     for (size_t i = 0; i < 5; i++)
         for (size_t j = 0; j < i; j++) {
-            struct key x = key_prefix(all[i], zeros, 3), y = key_prefix(all[j], zeros, 3);
-            CHECK(!key_same(all[i], all[j]) && !key_same(&x, &y));
+            struct prefix_key x = prefix_key_of(all[i], zeros, 3),
+                              y = prefix_key_of(all[j], zeros, 3);
+            CHECK(!prefix_key_same(all[i], all[j]) && !prefix_key_same(&x, &y));
         }
-    struct key seen[130];
+    struct prefix_key seen[130];
     for (size_t n = 0; n < 130; n++) {
-        seen[n] = key_prefix(&a, zeros, n);
+        seen[n] = prefix_key_of(&a, zeros, n);
         for (size_t m = 0; m < n; m++)
-            CHECK(!key_same(&seen[n], &seen[m]));
+            CHECK(!prefix_key_same(&seen[n], &seen[m]));
     }
 }
 
 /* The same as a list from the oldest to the youngest. */
 struct list {
-    struct key key[64];
+    struct prefix_key key[64];
     uint32_t id[64];
     size_t n;
 };
 
-static void list_put(struct list *l, size_t max, const struct key *k, uint32_t id)
+static void list_put(struct list *l, size_t max, const struct prefix_key *k, uint32_t id)
 {
     for (size_t i = 0; i < l->n; i++)
-        if (key_same(&l->key[i], k)) {
+        if (prefix_key_same(&l->key[i], k)) {
             l->id[i] = id;
             return;
         }
@@ -68,9 +73,9 @@ static void list_put(struct list *l, size_t max, const struct key *k, uint32_t i
 }
 
 /* Keys that collide in their low bits, so that chains are long and cross the table's end. */
-static struct key key_of(uint64_t r)
+static struct prefix_key key_of(uint64_t r)
 {
-    return (struct key){ r % 7 ? r % 97 * 64 + 63 : r % 97, r % 97 };
+    return (struct prefix_key){ r % 7 ? r % 97 * 64 + 63 : r % 97, r % 97 };
 }
 
 static void test_memo(size_t max)
@@ -80,17 +85,17 @@ static void test_memo(size_t max)
     struct list l = { .n = 0 };
     CHECK(memo_open(&m, max, &err) == OK);
     for (uint64_t step = 0; step < 4000; step++) {
-        struct key k = key_of(rand_u64(max, step));
+        struct prefix_key k = key_of(rand_u64(max, step));
         memo_put(m, &k, (uint32_t)step);
         list_put(&l, max, &k, (uint32_t)step);
         CHECK(memo_size(m) == l.n);
         size_t found = 0;
         for (uint64_t r = 0; r < 7 * 97; r++) {
-            struct key x = key_of(r);
+            struct prefix_key x = key_of(r);
             uint32_t id = 0;
             bool there = memo_get(m, &x, &id), listed = false;
             for (size_t i = 0; i < l.n; i++)
-                if (key_same(&l.key[i], &x)) {
+                if (prefix_key_same(&l.key[i], &x)) {
                     listed = true;
                     CHECK(id == l.id[i]);
                 }

@@ -18,7 +18,7 @@ static json_t *parsed(const char *p, size_t n)
 {
     json_t *root;
     struct err err = { "" };
-    int rc = jsonin_parse(&root, p, n, &err);
+    int rc = json_input_parse(&root, p, n, &err);
     if (rc)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
@@ -106,7 +106,7 @@ static void test_lines(void)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char out[33];
-        jsonin_line(out, sizeof(out), cases[i].in, strlen(cases[i].in));
+        json_input_line(out, sizeof(out), cases[i].in, strlen(cases[i].in));
         if (strcmp(out, cases[i].out) != 0)
             fprintf(stderr, "%zu: \"%s\"\n", i, out);
         CHECK(strcmp(out, cases[i].out) == 0);
@@ -167,7 +167,7 @@ static void replay(const char *dir, const char *name, const struct dialect *d, i
     size_t n = json_array_size(list);
     CHECK(n && n <= 4096);
     for (size_t i = 0; i < n; i++)
-        CHECK(jsonin_id(&ids[i], json_array_get(list, i), 151936));
+        CHECK(json_input_id(&ids[i], json_array_get(list, i), 151936));
     const struct ask a = { .ids = ids, .n = n, .vocab = 151936, .want = 1 };
     json_t *ours = request_of(d, &a);
     static const char *const common[] = { "prompt", "top_k", "cache_prompt" };
@@ -268,7 +268,7 @@ static void test_json(void)
         char *text = data(name, &n);
         json_t *v;
         CHECK(text);
-        int rc = jsonin_parse(&v, text, n, NULL);
+        int rc = json_input_parse(&v, text, n, NULL);
         if ((rc == OK) != (e->d_name[0] == 'y'))
             fprintf(stderr, "%s: %d\n", e->d_name, rc);
         CHECK((rc == OK) == (e->d_name[0] == 'y'));

@@ -268,12 +268,12 @@ static void test_drop(void)
 /* The first token as it comes, the rest through the memo, without a second call. */
 static void test_stream(void)
 {
-    struct caches *caches;
+    struct answers *answers;
     struct err err = { "" };
     enum cloud_from from = CLOUD_FROM_STORE;
     uint32_t ids[] = { 500, 600, STREAM, 201, 202, 203, 9 }, id = 0;
-    CHECK(caches_open(&caches, &(struct caches_options){ .vocab = VOCAB }, &err) == OK);
-    struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .caches = caches });
+    CHECK(answers_open(&answers, &(struct answers_options){ .vocab = VOCAB }, &err) == OK);
+    struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .answers = answers });
     crowd_forget();
     struct cloud_call *call = ask(c, STREAM);
     uint64_t start = os_now_ns();
@@ -305,7 +305,7 @@ static void test_stream(void)
     cloud_drop(ask(c, STREAM)); /* while it streams */
     CHECK(next(c, 99, &id, &err) == OK && id == 106);
     cloud_close(c);
-    caches_close(caches, NULL);
+    answers_close(answers, NULL);
 }
 
 /* A child cannot use the client, and leaves the parent's connection alone. */

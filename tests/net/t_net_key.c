@@ -84,7 +84,7 @@ static int key_from(const char *text, size_t n, char **key)
     struct err note, err = { "" };
     FILE *f = fopen(path, "wb");
     CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
-    int rc = cloud_key(key, path, NULL, &note, &err);
+    int rc = api_key_read(key, path, NULL, &note, &err);
     CHECK(!rc == (*key != NULL) && !*note.msg && !strstr(err.msg, "secret"));
     remove(path);
     return rc;
@@ -103,7 +103,7 @@ static void from_variables(const char *mizzle, const char *openai, const char *u
     char *key;
     set("MIZZLE_API_KEY", mizzle);
     set("OPENAI_API_KEY", openai);
-    CHECK(cloud_key(&key, NULL, url, &note, &err) == OK);
+    CHECK(api_key_read(&key, NULL, url, &note, &err) == OK);
     bool right = want ? key && strcmp(key, want) == 0 : !key;
     if (!right || !strstr(note.msg, says) || !*note.msg != !*says)
         fprintf(stderr, "%s: %s, %s\n", url, key ? key : "no key", note.msg);
@@ -127,7 +127,7 @@ static void test_keys(void)
     CHECK(key_from("secret\xc3\xa9", 8, &key) == ERR_ARG);
     CHECK(key_from(big, sizeof(big), &key) == ERR_ARG);
     struct err note;
-    CHECK(cloud_key(&key, "build/no-such-key", NULL, &note, &err) == ERR_IO && !key);
+    CHECK(api_key_read(&key, "build/no-such-key", NULL, &note, &err) == ERR_IO && !key);
     from_variables(NULL, NULL, "https://h", NULL, "");
     from_variables(NULL, "second", "https://h", "second", "");
     from_variables("first", "second", "https://h", "first", "");
@@ -175,7 +175,7 @@ static void test_key_wiped(void)
     CHECK(key_from(secret, sizeof(secret) - 1, &key) == OK);
     setenv("OPENAI_API_KEY", secret, 1);
     char *other;
-    CHECK(cloud_key(&other, NULL, "http://h", &note, &err) == OK && !other);
+    CHECK(api_key_read(&other, NULL, "http://h", &note, &err) == OK && !other);
     const struct cloud_options o = {
         .url = "http://127.0.0.1:1", .api = CLOUD_LLAMACPP, .key = key, .vocab = 10
     };

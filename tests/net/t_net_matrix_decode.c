@@ -40,7 +40,7 @@ static bool on_token(void *arg, const struct decode_token *t)
 
 static void write_text(struct text *x, struct cloud *c, size_t ahead, bool required, int code)
 {
-    struct teller teller;
+    struct cloud_port port;
     struct gate gate = { 0 };
     const struct decode_options o = { .policy = c ? POLICY_ALWAYS : POLICY_NEVER,
                                       .ahead = ahead,
@@ -53,9 +53,9 @@ static void write_text(struct text *x, struct cloud *c, size_t ahead, bool requi
     struct err err = { "" };
     *x = (struct text){ .n = 0 };
     if (c)
-        teller_cloud(&teller, c);
-    int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &teller : NULL,
-                        prompt, PROMPT, &o, &err);
+        cloud_port_cloud(&port, c);
+    int rc = decode_run(&stats, session, engine.tokenizer, sampler, NULL, c ? &port : NULL, prompt,
+                        PROMPT, &o, &err);
     CHECK(rc == code && stats.calls == stats.committed + stats.failed + stats.wasted);
 }
 
@@ -130,7 +130,7 @@ int main(void)
     struct err err = { "" };
     const char *model = tiny_make();
     size_t rows = 0, late = 0, done = 0;
-    engine_opts.threads = 1;
+    engine_options.threads = 1;
     CHECK(engine_open(&engine, model, true, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

@@ -32,7 +32,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
         r->reply.ended = true;
         return OK;
     }
-    int rc = jsonin_parse(&root, data, n, err);
+    int rc = json_input_parse(&root, data, n, err);
     if (rc == OK)
         rc = r->d->event(&r->reply, root, &r->ask, err);
     json_decref(root);
@@ -156,7 +156,7 @@ static void whole(const char *path, size_t n, uint32_t last, int code)
     struct reply r = { 0 };
     struct err err = { "" };
     const struct ask a = { .ids = prompt, .n = n ? 5 : 4, .vocab = 200000, .want = n ? n : 1 };
-    CHECK(jsonin_parse(&j, body, len - (size_t)(body - text), &err) == OK);
+    CHECK(json_input_parse(&j, body, len - (size_t)(body - text), &err) == OK);
     int rc = dialect_sglang.reply(&r, j, &a, &err);
     if (rc != code)
         fprintf(stderr, "%s: %d %s\n", path, rc, err.msg);
@@ -256,7 +256,7 @@ static void test_limits(void)
 
 static void test_idtext(void)
 {
-    struct idtext t = { 0 };
+    struct id_list t = { 0 };
     uint32_t ids[600];
     for (uint32_t i = 0; i < 600; i++)
         ids[i] = i * 2654435761u;
@@ -265,21 +265,21 @@ static void test_idtext(void)
         struct buf b = { 0 };
         size_t n = lengths[k];
         ids[n / 2] ^= 1;
-        CHECK(idtext_set(&t, ids, n) && buf_ids(&b, ids, n));
+        CHECK(id_list_set(&t, ids, n) && buf_ids(&b, ids, n));
         CHECK(b.n == t.text.n && memcmp(b.p, t.text.p, b.n) == 0);
         buf_free(&b);
     }
     for (long i = 1;; i++) {
         torture_begin(i);
-        idtext_free(&t);
-        bool fine = idtext_set(&t, ids, 600);
+        id_list_free(&t);
+        bool fine = id_list_set(&t, ids, 600);
         int hit = torture_end();
         CHECK(fine != (hit == 1));
         if (!hit)
             break;
-        CHECK(idtext_set(&t, ids, 600) && t.n == 600);
+        CHECK(id_list_set(&t, ids, 600) && t.n == 600);
     }
-    idtext_free(&t);
+    id_list_free(&t);
 }
 
 /* 500 ids of Qwen's tokenizer: the first texts of a list. */
@@ -295,7 +295,7 @@ static bool real_ids(uint32_t ids[500])
         json_t *j = json_loads(line, 0, NULL);
         const json_t *list = json_object_get(j, "ids");
         for (size_t i = 0; i < json_array_size(list) && n < 500; i++)
-            CHECK(jsonin_id(&ids[n++], json_array_get(list, i), 151936));
+            CHECK(json_input_id(&ids[n++], json_array_get(list, i), 151936));
         json_decref(j);
     }
     if (f)

@@ -283,13 +283,13 @@ static void test_full_disk(void)
     CHECK(unlink(path) == 0);
 }
 
-static struct caches *open_caches(const char *with_store, const char *rec, const char *replay)
+static struct answers *open_caches(const char *with_store, const char *rec, const char *replay)
 {
-    struct caches *c;
-    const struct caches_options o = {
+    struct answers *c;
+    const struct answers_options o = {
         .store = with_store, .record = rec, .replay = replay, .tokenizer = 5, .vocab = 1000
     };
-    int rc = caches_open(&c, &o, &err);
+    int rc = answers_open(&c, &o, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
@@ -299,62 +299,63 @@ static struct caches *open_caches(const char *with_store, const char *rec, const
 static void test_caches(void)
 {
     uint32_t id = 0;
-    struct caches *c = open_caches(store, path, NULL);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_NONE && !caches_model(c) && !caches_replays(c));
-    caches_put(c, ids, 3, 4); /* of nobody */
-    CHECK(caches_server(c, "big", "openai", &err) == OK);
-    CHECK(caches_server(c, "big", "openai", &err) == OK);
-    CHECK(caches_server(c, "small", "openai", &err) == ERR_REMOTE);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_NONE);
-    CHECK(caches_call(c, ids, 3, &id, &err) == ERR_ARG);
-    caches_put(c, ids, 3, 30);
-    caches_put(c, ids, 7, 2000); /* no id of this vocabulary: the caller's mistake, kept as it is */
-    caches_extra(c, ids, 4, 40);
-    caches_extra(c, ids, 5, 50);
-    caches_fault(c, ids, 6, ERR_NET, "cut off");
-    caches_fault(c, ids, 6, ERR_STOP, "interrupted");
-    caches_fault(c, ids, 9, ERR_TEXT, "too long");
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_MEMO && id == 30);
-    CHECK(caches_get(c, ids, 4, &id) == CACHES_MEMO && id == 40);
-    CHECK(caches_peek(c, ids, 5, &id) == CACHES_MEMO && id == 50); /* and is not kept for that */
-    CHECK(caches_get(c, ids, 6, &id) == CACHES_NONE && !caches_note(c, &err));
-    CHECK(caches_close(c, &err) == OK);
+    struct answers *c = open_caches(store, path, NULL);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE && !answers_model(c) && !answers_replays(c));
+    answers_put(c, ids, 3, 4); /* of nobody */
+    CHECK(answers_server(c, "big", "openai", &err) == OK);
+    CHECK(answers_server(c, "big", "openai", &err) == OK);
+    CHECK(answers_server(c, "small", "openai", &err) == ERR_REMOTE);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE);
+    CHECK(answers_call(c, ids, 3, &id, &err) == ERR_ARG);
+    answers_put(c, ids, 3, 30);
+    answers_put(c, ids, 7,
+                2000); /* no id of this vocabulary: the caller's mistake, kept as it is */
+    answers_extra(c, ids, 4, 40);
+    answers_extra(c, ids, 5, 50);
+    answers_fault(c, ids, 6, ERR_NET, "cut off");
+    answers_fault(c, ids, 6, ERR_STOP, "interrupted");
+    answers_fault(c, ids, 9, ERR_TEXT, "too long");
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_MEMO && id == 40);
+    CHECK(answers_peek(c, ids, 5, &id) == ANSWERS_MEMO && id == 50); /* and is not kept for that */
+    CHECK(answers_get(c, ids, 6, &id) == ANSWERS_NONE && !answers_note(c, &err));
+    CHECK(answers_close(c, &err) == OK);
 
     /* Another process later: the store has what was committed and what was used. */
     c = open_caches(store, NULL, NULL);
-    CHECK(caches_server(c, "big", "openai", &err) == OK);
-    CHECK(caches_peek(c, ids, 3, &id) == CACHES_STORE && id == 30);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_STORE &&
+    CHECK(answers_server(c, "big", "openai", &err) == OK);
+    CHECK(answers_peek(c, ids, 3, &id) == ANSWERS_STORE && id == 30);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_STORE &&
           id == 30); /* not for having been looked at */
-    CHECK(caches_peek(c, ids, 3, &id) == CACHES_MEMO && id == 30);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_MEMO && id == 30);
-    CHECK(caches_get(c, ids, 4, &id) == CACHES_STORE && id == 40);
-    CHECK(caches_get(c, ids, 5, &id) == CACHES_NONE);
-    CHECK(caches_get(c, ids, 7, &id) == CACHES_NONE); /* beyond the vocabulary */
-    CHECK(caches_close(c, &err) == OK);
+    CHECK(answers_peek(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_STORE && id == 40);
+    CHECK(answers_get(c, ids, 5, &id) == ANSWERS_NONE);
+    CHECK(answers_get(c, ids, 7, &id) == ANSWERS_NONE); /* beyond the vocabulary */
+    CHECK(answers_close(c, &err) == OK);
     c = open_caches(store, NULL, NULL);
-    CHECK(caches_server(c, "small", "openai", &err) == OK);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_NONE); /* another model's */
-    CHECK(caches_close(c, &err) == OK);
+    CHECK(answers_server(c, "small", "openai", &err) == OK);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* another model's */
+    CHECK(answers_close(c, &err) == OK);
 
     c = open_caches(NULL, NULL, path);
-    CHECK(caches_replays(c) && strcmp(caches_model(c), "big") == 0);
-    CHECK(strcmp(caches_api(c), "openai") == 0);
-    CHECK(caches_server(c, NULL, NULL, &err) == OK && caches_server(c, "big", "x", &err) == OK);
-    CHECK(caches_server(c, "small", "openai", &err) == ERR_FORMAT);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_NONE); /* it was a call, and is one again */
-    CHECK(caches_call(c, ids, 3, &id, &err) == OK && id == 30);
-    caches_put(c, ids, 3, 30);
-    CHECK(caches_get(c, ids, 3, &id) == CACHES_MEMO && id == 30);
-    CHECK(caches_get(c, ids, 4, &id) == CACHES_MEMO && id == 40);
-    CHECK(caches_call(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
-    CHECK(caches_call(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
-    CHECK(caches_call(c, ids, 5, &id, &err) == ERR_NET);
-    CHECK(caches_call(c, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
-    CHECK(caches_call(c, ids, 8, &id, &err) == ERR_NET && strstr(err.msg, "prefix of 8 tokens"));
-    CHECK(caches_close(c, &err) == OK);
-    const struct caches_options both = { .store = store, .replay = path };
-    CHECK(caches_open(&c, &both, &err) == ERR_ARG && !c);
+    CHECK(answers_replays(c) && strcmp(answers_model(c), "big") == 0);
+    CHECK(strcmp(answers_api(c), "openai") == 0);
+    CHECK(answers_server(c, NULL, NULL, &err) == OK && answers_server(c, "big", "x", &err) == OK);
+    CHECK(answers_server(c, "small", "openai", &err) == ERR_FORMAT);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* it was a call, and is one again */
+    CHECK(answers_call(c, ids, 3, &id, &err) == OK && id == 30);
+    answers_put(c, ids, 3, 30);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_MEMO && id == 40);
+    CHECK(answers_call(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
+    CHECK(answers_call(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
+    CHECK(answers_call(c, ids, 5, &id, &err) == ERR_NET);
+    CHECK(answers_call(c, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
+    CHECK(answers_call(c, ids, 8, &id, &err) == ERR_NET && strstr(err.msg, "prefix of 8 tokens"));
+    CHECK(answers_close(c, &err) == OK);
+    const struct answers_options both = { .store = store, .replay = path };
+    CHECK(answers_open(&c, &both, &err) == ERR_ARG && !c);
     CHECK(unlink(path) == 0 && unlink(store) == 0);
 }
 
@@ -363,31 +364,31 @@ static void test_memory(void)
     long n = 0;
     int reached;
     do {
-        struct caches *c;
-        const struct caches_options o = {
+        struct answers *c;
+        const struct answers_options o = {
             .memo = 8, .store = store, .record = path, .vocab = 1000
         };
         uint32_t id;
         torture_begin(++n);
-        int rc = caches_open(&c, &o, &err);
+        int rc = answers_open(&c, &o, &err);
         CHECK(rc == (c ? OK : ERR_NOMEM));
-        if (c && caches_server(c, "big", "openai", &err) == OK) {
+        if (c && answers_server(c, "big", "openai", &err) == OK) {
             for (size_t i = 1; i <= 12; i++)
-                caches_put(c, ids, i, (uint32_t)i);
-            caches_fault(c, ids + 1, 3, ERR_NET, "cut off");
-            CHECK(caches_get(c, ids, 12, &id) == CACHES_MEMO && id == 12);
+                answers_put(c, ids, i, (uint32_t)i);
+            answers_fault(c, ids + 1, 3, ERR_NET, "cut off");
+            CHECK(answers_get(c, ids, 12, &id) == ANSWERS_MEMO && id == 12);
         }
-        caches_close(c, NULL);
+        answers_close(c, NULL);
         reached = torture_end();
         CHECK(torture_live() == 0);
         long m = 0;
         int inner;
         do { /* whatever was written can be read again, or memory is short again */
-            const struct caches_options again = { .memo = 8, .replay = path, .vocab = 1000 };
+            const struct answers_options again = { .memo = 8, .replay = path, .vocab = 1000 };
             torture_begin(reached ? 1000000 : ++m);
-            rc = caches_open(&c, &again, &err);
+            rc = answers_open(&c, &again, &err);
             CHECK(rc == OK || rc == ERR_NOMEM || (reached && rc == ERR_FORMAT) || rc == ERR_IO);
-            caches_close(c, NULL);
+            answers_close(c, NULL);
             inner = torture_end();
             CHECK(torture_live() == 0);
         } while (inner);

@@ -38,14 +38,14 @@ static void spill(const void *from, size_t n)
 static void test_basics(void)
 {
     struct store *s = must_open();
-    struct key k = key_of(1), other = key_print("another model", 7);
+    struct prefix_key k = key_of(1), other = prefix_key_fingerprint("another model", 7);
     uint32_t id = 1;
     CHECK(!has(s, 1));
     put(s, 1);
     put(s, 1);
     CHECK(has(s, 1) && !has(s, 2) && store_size(s) == 1);
     CHECK(size_of() == STORE_HEADER + STORE_RECORD);
-    other = key_prefix(&other, &id, 1); /* the same prefix, asked by another model */
+    other = prefix_key_of(&other, &id, 1); /* the same prefix, asked by another model */
     CHECK(!store_get(s, &other, &id));
     store_put(s, &k, 5); /* a newer answer counts */
     CHECK(store_get(s, &k, &id) && id == 5 && store_size(s) == 2);
@@ -261,7 +261,7 @@ static void test_compaction(void)
     name_made(0);
     leave(made);
     for (uint32_t i = 0; i < 8000; i++) {
-        struct key k = key_of(i % 3);
+        struct prefix_key k = key_of(i % 3);
         store_put(s, &k, i);
     }
     CHECK(size_of() <= STORE_LEAST && has(s, 19999) && unlink(made) == 0 && unlink(mine) == 0);

@@ -95,8 +95,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
 {
     struct err err;
     struct sampler *mine, *its;
-    struct private *spans = NULL;
-    struct teller teller;
+    struct private_filter *spans = NULL;
+    struct cloud_port port;
     size_t size = tokenizer_size(engine.tokenizer);
     const struct private_options po = { .from = "Q" };
     memset(r, 0, sizeof(*r));
@@ -115,7 +115,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .edge = other,
                            .sampler = its,
                            .size = size };
-    sim_teller(&teller, &r->sim);
+    sim_teller(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
     r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
     for (size_t i = 0; i < TEXTS; i++) {
@@ -135,8 +135,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         x->interrupt_after = c->interrupt_after;
         r->sim.stop = &x->stop;
         sim_text(&r->sim);
-        x->rc = decode_run(&x->stats, session, engine.tokenizer, mine, router, &teller,
-                           c->prompt[i], c->nprompt[i], &o, &x->err);
+        x->rc = decode_run(&x->stats, session, engine.tokenizer, mine, router, &port, c->prompt[i],
+                           c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
     }
@@ -170,7 +170,7 @@ static inline void open_all(void)
     struct err err = { "" };
     const char *model = tiny_make();
     struct router_form form;
-    engine_opts.threads = 1;
+    engine_options.threads = 1;
     CHECK(engine_open(&engine, model, true, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

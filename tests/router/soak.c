@@ -127,7 +127,8 @@ static bool on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-static void one_text(struct tally *y, struct gate *gate, const struct teller *cloud, size_t ahead)
+static void one_text(struct tally *y, struct gate *gate, const struct cloud_port *cloud,
+                     size_t ahead)
 {
     uint64_t n = y->texts++;
     const uint32_t prompt[] = { (uint32_t)(n & 255), (uint32_t)(n >> 8 & 255), 33 };
@@ -158,7 +159,7 @@ static void run(struct tally *y, const char *model, size_t ahead, uint64_t most)
 {
     struct server s;
     struct cloud *c;
-    struct teller teller;
+    struct cloud_port port;
     struct err err = { "" };
     struct gate gate = { 0 };
     char url[64];
@@ -170,10 +171,10 @@ static void run(struct tally *y, const char *model, size_t ahead, uint64_t most)
         .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB, .timeout_ms = 60000
     };
     CHECK(cloud_open(&c, &o, &err) == OK);
-    teller_cloud(&teller, c);
+    cloud_port_cloud(&port, c);
     uint64_t clock = os_now_ns();
     while (y->cloud < most) {
-        one_text(y, &gate, &teller, ahead);
+        one_text(y, &gate, &port, ahead);
         if (!begun && y->cloud >= most / 5)
             look(y, 0, &s);
         begun = y->cloud >= most / 5;
@@ -203,7 +204,7 @@ int main(int argc, char **argv)
     struct tally ahead, step;
     struct err err = { "" };
     const char *model = tiny_make();
-    engine_opts.threads = 1;
+    engine_options.threads = 1;
     CHECK(engine_open(&engine, model, true, &err) == OK);
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,

@@ -71,11 +71,11 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     seen.n = 0;
     seen.stop = 0;
     seen.fault[0] = '\0';
-    struct teller teller;
+    struct cloud_port port;
     if (cloud)
-        teller_cloud(&teller, cloud);
+        cloud_port_cloud(&port, cloud);
     int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler, router,
-                        cloud ? &teller : NULL, ids, n, &o, err);
+                        cloud ? &port : NULL, ids, n, &o, err);
     size_t sources[3] = { 0 };
     for (size_t i = 0; i < seen.n; i++)
         sources[seen.at[i].source]++;
@@ -231,19 +231,19 @@ static void test_ahead_memo(const struct router *router)
         .policy = POLICY_RANDOM, .threshold = 0.7f, .max_tokens = LENGTH, .seed = 4
     };
     for (size_t ahead = 0; ahead <= 8; ahead = ahead ? ahead * 2 : 1) {
-        const struct caches_options memo = { 0 };
-        struct caches *caches;
+        const struct answers_options memo = { 0 };
+        struct answers *answers;
         struct cloud *c;
         struct err err = { "" };
         struct decode_options o = given;
         o.ahead = ahead;
-        CHECK(caches_open(&caches, &memo, &err) == OK);
+        CHECK(answers_open(&answers, &memo, &err) == OK);
         const struct cloud_options co = { .url = stand_in_url(stand_in),
                                           .api = CLOUD_OPENAI,
                                           .model = "m",
                                           .vocab = TINY_VOCAB,
                                           .tokens = 4,
-                                          .caches = caches };
+                                          .answers = answers };
         CHECK(cloud_open(&c, &co, &err) == OK);
         CHECK(run(&o, router, c) == OK && seen.n == LENGTH && same_text());
         if (!ahead)
@@ -254,7 +254,7 @@ static void test_ahead_memo(const struct router *router)
         CHECK(seen.stats.committed == step.stats.committed);
         CHECK(ahead > 1 || seen.stats.calls == step.stats.calls);
         cloud_close(c);
-        CHECK(caches_close(caches, &err) == OK);
+        CHECK(answers_close(answers, &err) == OK);
     }
 }
 
@@ -441,7 +441,7 @@ int main(void)
     const char *model = tiny_make();
     const struct stand_in_options so = { .model = model, .threads = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    engine_opts.threads = 1;
+    engine_options.threads = 1;
     CHECK(engine_open(&engine, model, true, &err) == OK);
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();

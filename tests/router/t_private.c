@@ -24,9 +24,9 @@ static void spill(const char *text, size_t n)
     CHECK(fclose(f) == 0);
 }
 
-static struct private *open_private(const char *from, const char *to, const char *patterns)
+static struct private_filter *open_private(const char *from, const char *to, const char *patterns)
 {
-    struct private *p;
+    struct private_filter *p;
     const struct private_options o = { from, to, patterns ? path : NULL };
     if (patterns)
         spill(patterns, strlen(patterns));
@@ -41,7 +41,7 @@ static struct private *open_private(const char *from, const char *to, const char
 
 /* The answer for a text as it is cut into tokens, and for each of its prefixes: '#' held, '.' not.
  * The tiny tokenizer has a token a byte. */
-static void expect(struct private *p, const char *text, const char *held)
+static void expect(struct private_filter *p, const char *text, const char *held)
 {
     uint32_t *ids;
     size_t n;
@@ -58,7 +58,7 @@ static void expect(struct private *p, const char *text, const char *held)
 
 static void test_by_hand(void)
 {
-    struct private *p = open_private("<p>", "</p>", NULL);
+    struct private_filter *p = open_private("<p>", "</p>", NULL);
     expect(p, "abc", "...");
     expect(p, "a <p", "....");
     expect(p, "a <p>b</p> c", "....########");
@@ -113,7 +113,7 @@ static void test_by_hand(void)
 static void refused(int rc, const char *from, const char *to, const char *patterns, size_t n,
                     const char *what)
 {
-    struct private *p;
+    struct private_filter *p;
     const struct private_options o = { from, to, patterns ? path : NULL };
     if (patterns)
         spill(patterns, n);
@@ -145,7 +145,7 @@ static void test_refused(void)
         text[i] = '\n';
     refused(ERR_FORMAT, NULL, NULL, text, sizeof(text), "4,096");
     const struct private_options none = { .file = "build/no-such-file" };
-    struct private *p;
+    struct private_filter *p;
     CHECK(private_open(&p, &none, tok, &err) == ERR_IO && !p);
 }
 
@@ -262,7 +262,7 @@ static size_t test_random(uint64_t seed)
     }
     if (!npatterns && !from)
         return 0;
-    struct private *p = open_private(from, to, npatterns ? file : NULL);
+    struct private_filter *p = open_private(from, to, npatterns ? file : NULL);
     const struct plain plain = { from, to, patterns };
     for (uint64_t i = 0; i < 150; i++) {
         uint64_t r = rand_u64(seed, 5000 + i);
@@ -283,7 +283,7 @@ static void test_memory(void)
     int reached;
     spill("caf\xc3\xa9\ncafe\xcc\x81\n", 13);
     do {
-        struct private *p;
+        struct private_filter *p;
         const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path };
         torture_begin(++n);
         int rc = private_open(&p, &o, tok, &err);

@@ -75,38 +75,39 @@ static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n,
 }
 
 /* Waits for what is on its way; what the store knows is in the memo from now on. */
-static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from)
+static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
+                  enum cloud_port_from *from)
 {
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
     size_t i = in_memo(s, key);
-    *from = TELLER_MEMO;
+    *from = CLOUD_PORT_MEMO;
     if (i < SIM_MEMO) {
         s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
         *id = s->memo[i].id;
         return true;
     }
-    *from = TELLER_STORE;
+    *from = CLOUD_PORT_STORE;
     if (!in_store(s, key, ids, n, id))
         return false;
     remember(s, key, *id, 0);
     return true;
 }
 
-static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
     size_t i = in_memo(s, key);
     s->clock += draw(s, 3);
     if (i == SIM_MEMO)
-        return in_store(s, key, ids, n, id) ? TELLER_HERE : TELLER_UNKNOWN;
+        return in_store(s, key, ids, n, id) ? CLOUD_PORT_HERE : CLOUD_PORT_UNKNOWN;
     if (s->memo[i].due > s->clock) {
         s->comes++;
-        return TELLER_COMING;
+        return CLOUD_PORT_COMING;
     }
     *id = s->memo[i].id;
-    return TELLER_HERE;
+    return CLOUD_PORT_HERE;
 }
 
 static size_t tokens(void *arg)
@@ -277,15 +278,16 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
     return sum;
 }
 
-static void ledger(void *arg, struct teller_ledger *out)
+static void ledger(void *arg, struct cloud_port_ledger *out)
 {
     const struct sim *s = arg;
-    *out = (struct teller_ledger){ .retries = s->retries };
+    *out = (struct cloud_port_ledger){ .retries = s->retries };
 }
 
-void sim_teller(struct teller *out, struct sim *s)
+void sim_teller(struct cloud_port *out, struct sim *s)
 {
-    *out = (struct teller){ s, known, peek, tokens, ask, done, take, commit, drop, bytes, ledger };
+    *out =
+        (struct cloud_port){ s, known, peek, tokens, ask, done, take, commit, drop, bytes, ledger };
 }
 
 void sim_text(struct sim *s)

@@ -67,7 +67,7 @@ struct sim {
     int seen_logits;
 };
 
-void sim_teller(struct teller *out, struct sim *s);
+void sim_teller(struct cloud_port *out, struct sim *s);
 /* A new text: commits begin anew. */
 void sim_text(struct sim *s);
 

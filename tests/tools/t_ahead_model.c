@@ -2,12 +2,12 @@
 #include "tests/support/test.h"
 #include "tools/bench/ahead_model.h"
 
-enum { E = 0, R = BENCH_EVENT_ROUTED, A = BENCH_EVENT_ROUTED | BENCH_EVENT_AGREES };
+enum { E = 0, R = AHEAD_MODEL_ROUTED, A = AHEAD_MODEL_ROUTED | AHEAD_MODEL_AGREES };
 
 static void holds(const unsigned char *marks, size_t n, size_t ahead, double total, size_t wasted)
 {
     size_t in_vain = 99;
-    double ms = bench_event_text(marks, n, 10, 25, ahead, &in_vain) * (double)(n - 1);
+    double ms = ahead_model_text(marks, n, 10, 25, ahead, &in_vain) * (double)(n - 1);
     if (ms < total - 1e-9 || ms > total + 1e-9 || in_vain != wasted)
         fprintf(stderr, "ahead %zu: %g ms and %zu in vain, not %g and %zu\n", ahead, ms, in_vain,
                 total, wasted);
@@ -38,18 +38,18 @@ static void test_by_hand(void)
 
 static void test_expected(void)
 {
-    CHECK(bench_event_formula(10, 0.07, 0.7, 200, 0) > 23.999 &&
-          bench_event_formula(10, 0.07, 0.7, 200, 0) < 24.001);
-    CHECK(bench_event_formula(10, 0.07, 0.7, 200, 4) > 14.199 &&
-          bench_event_formula(10, 0.07, 0.7, 200, 4) < 14.201);
-    double step = bench_event_expected(10, 0.07, 0.7, 200, 0), before = step;
+    CHECK(ahead_model_formula(10, 0.07, 0.7, 200, 0) > 23.999 &&
+          ahead_model_formula(10, 0.07, 0.7, 200, 0) < 24.001);
+    CHECK(ahead_model_formula(10, 0.07, 0.7, 200, 4) > 14.199 &&
+          ahead_model_formula(10, 0.07, 0.7, 200, 4) < 14.201);
+    double step = ahead_model_expected(10, 0.07, 0.7, 200, 0), before = step;
     CHECK(step > 23.8 && step < 24.2);
     for (size_t w = 1; w <= 8; w *= 2) {
-        double ms = bench_event_expected(10, 0.07, 0.7, 200, w);
+        double ms = ahead_model_expected(10, 0.07, 0.7, 200, w);
         CHECK(ms < before && ms > 14.2);
         before = ms;
     }
-    CHECK(bench_event_expected(10, 0, 0.7, 200, 4) == 10);
+    CHECK(ahead_model_expected(10, 0, 0.7, 200, 4) == 10);
 }
 
 int main(void)

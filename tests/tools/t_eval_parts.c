@@ -34,9 +34,9 @@ int main(void)
 
     enum kvcache kv;
     CHECK(engine_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
-    engine_opts.kv = "q8";
+    engine_options.kv = "q8";
     CHECK(engine_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
-    engine_opts.kv = "f8";
+    engine_options.kv = "f8";
     CHECK(engine_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
     return 0;
 }

@@ -13,19 +13,19 @@ static const char *text;
 static size_t size;
 static uint64_t big;
 static float number;
-static struct opt_list list;
+static struct option_list list;
 
-static const struct opt_group own = {
+static const struct option_group own = {
     "Own",
-    (const struct opt[]){
-        { "--flag", "-f", OPT_FLAG, &flag, NULL, "a flag" },
-        { "--text", "-x", OPT_STR, &text, "TEXT", "a text" },
-        { "--size", NULL, OPT_SIZE, &size, "N", "a size" },
-        { "--big", NULL, OPT_U64, &big, "N", "a big number" },
-        { "--number", NULL, OPT_FLOAT, &number, "X",
+    (const struct option[]){
+        { "--flag", "-f", OPTION_FLAG, &flag, NULL, "a flag" },
+        { "--text", "-x", OPTION_STR, &text, "TEXT", "a text" },
+        { "--size", NULL, OPTION_SIZE, &size, "N", "a size" },
+        { "--big", NULL, OPTION_U64, &big, "N", "a big number" },
+        { "--number", NULL, OPTION_FLOAT, &number, "X",
           "a number whose help is so long that it cannot stand in one line of eighty columns" },
-        { "--item", NULL, OPT_LIST, &list, "TEXT", "several" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--item", NULL, OPTION_LIST, &list, "TEXT", "several" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
@@ -34,7 +34,7 @@ static const struct command cmd = {
     .summary = "tests",
     .args = "IN OUT",
     .description = "First paragraph.\nSame paragraph.\n\n  kept   as it is\nThird.",
-    .groups = (const struct opt_group *const[]){ &own, NULL },
+    .groups = (const struct option_group *const[]){ &own, NULL },
 };
 
 /* Parse up to seven words; stdout and stderr end up in said. */
@@ -51,7 +51,7 @@ static int parse(int *nargs, char **argv)
     fflush(stderr);
     int out = dup(1), err = dup(2);
     CHECK(dup2(fileno(f), 1) == 1 && dup2(fileno(f), 2) == 2);
-    int status = opt_parse(&cmd, argc, argv, nargs);
+    int status = options_parse(&cmd, argc, argv, nargs);
     fflush(stdout);
     fflush(stderr);
     CHECK(dup2(out, 1) == 1 && dup2(err, 2) == 2);
@@ -128,21 +128,21 @@ static void test_help(void)
 
 static void test_distance(void)
 {
-    CHECK(opt_distance("", "") == 0 && opt_distance("run", "") == 3);
-    CHECK(opt_distance("kitten", "sitting") == 3 && opt_distance("eval", "eavl") == 2);
-    CHECK(opt_distance("0123456789012345678901234567890123", "x") == SIZE_MAX);
+    CHECK(options_distance("", "") == 0 && options_distance("run", "") == 3);
+    CHECK(options_distance("kitten", "sitting") == 3 && options_distance("eval", "eavl") == 2);
+    CHECK(options_distance("0123456789012345678901234567890123", "x") == SIZE_MAX);
 }
 
 static void test_rows(void)
 {
     /* No name twice in what any command takes, and every row has what its type needs. */
     for (size_t c = 0; commands[c]; c++) {
-        const struct opt *seen[128];
+        const struct option *seen[128];
         size_t n = 0;
         CHECK(*commands[c]->summary && *commands[c]->description && commands[c]->run);
         for (size_t g = 0; commands[c]->groups && commands[c]->groups[g]; g++)
-            for (const struct opt *o = commands[c]->groups[g]->opts; o->name; o++) {
-                CHECK(o->to && *o->help && !o->arg == (o->type == OPT_FLAG) && n < 128);
+            for (const struct option *o = commands[c]->groups[g]->opts; o->name; o++) {
+                CHECK(o->to && *o->help && !o->arg == (o->type == OPTION_FLAG) && n < 128);
                 for (size_t i = 0; i < n; i++) {
                     bool same = !strcmp(seen[i]->name, o->name) ||
                                 (o->alt && seen[i]->alt && !strcmp(seen[i]->alt, o->alt));
@@ -153,7 +153,7 @@ static void test_rows(void)
                 seen[n++] = o;
             }
     }
-    CHECK(isnan(route_opts.threshold) && !strcmp(cloud_opts.mode, "auto"));
+    CHECK(isnan(route_options.threshold) && !strcmp(cloud_option_values.mode, "auto"));
 }
 
 int main(void)

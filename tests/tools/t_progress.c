@@ -64,7 +64,7 @@ static void test_reading(void)
     struct sampler *sampler;
     struct decode_stats stats;
     uint32_t prompt[PROMPT], first;
-    engine_opts.threads = 1;
+    engine_options.threads = 1;
     CHECK(engine_open(&engine, tiny_make(), true, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

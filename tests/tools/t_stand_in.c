@@ -86,7 +86,7 @@ static json_t *call(const char *key, const char *path, const char *body, size_t 
         http_wait(h, 1000);
     CHECK(ended == t && t->rc == OK);
     *status = t->status;
-    CHECK(jsonin_parse(&root, t->body.p, t->body.n, &err) == OK);
+    CHECK(json_input_parse(&root, t->body.p, t->body.n, &err) == OK);
     http_release(h, t);
     http_close(h);
     return root;

@@ -283,18 +283,18 @@ static void test_draws(void)
 {
     const uint32_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
     const struct stand_in_net net = { .latency_ms = 100, .jitter_ms = 30 };
-    struct stand_in_draw *d = stand_in_draw_open(7);
+    struct stand_in_chance *d = stand_in_chance_open(7);
     CHECK(d);
-    uint64_t a1 = stand_in_draw_key(d, a, 3), a2 = stand_in_draw_key(d, a, 3);
-    uint64_t b1 = stand_in_draw_key(d, b, 3);
-    stand_in_draw_close(d);
-    d = stand_in_draw_open(7);
-    CHECK(d && stand_in_draw_key(d, b, 3) == b1 && stand_in_draw_key(d, a, 3) == a1 &&
-          stand_in_draw_key(d, a, 3) == a2);
+    uint64_t a1 = stand_in_chance_key(d, a, 3), a2 = stand_in_chance_key(d, a, 3);
+    uint64_t b1 = stand_in_chance_key(d, b, 3);
+    stand_in_chance_close(d);
+    d = stand_in_chance_open(7);
+    CHECK(d && stand_in_chance_key(d, b, 3) == b1 && stand_in_chance_key(d, a, 3) == a1 &&
+          stand_in_chance_key(d, a, 3) == a2);
     CHECK(a1 != a2 && a1 != b1);
     uint64_t sum = 0, low = UINT64_MAX, high = 0;
     for (int i = 0; i < 1000; i++) {
-        uint64_t way = stand_in_draw_way(&net, stand_in_draw_key(d, a, 3), 500, 500);
+        uint64_t way = stand_in_chance_way(&net, stand_in_chance_key(d, a, 3), 500, 500);
         sum += way;
         low = way < low ? way : low;
         high = way > high ? way : high;
@@ -305,15 +305,15 @@ static void test_draws(void)
     const struct stand_in_net lossy = { .latency_ms = 100, .loss = 0.1 };
     size_t lost = 0;
     for (int i = 0; i < 2000; i++) {
-        uint64_t way = stand_in_draw_way(&lossy, stand_in_draw_key(d, b, 3), 500, 500);
+        uint64_t way = stand_in_chance_way(&lossy, stand_in_chance_key(d, b, 3), 500, 500);
         CHECK((way - 100000000) % 300000000 == 0);
         lost += way > 100000000;
     }
     CHECK(lost > 320 && lost < 440); /* 19 % */
-    stand_in_draw_close(d);
-    d = stand_in_draw_open(8);
-    CHECK(d && stand_in_draw_key(d, a, 3) != a1);
-    stand_in_draw_close(d);
+    stand_in_chance_close(d);
+    d = stand_in_chance_open(8);
+    CHECK(d && stand_in_chance_key(d, a, 3) != a1);
+    stand_in_chance_close(d);
 }
 
 static double seconds(uint64_t start)

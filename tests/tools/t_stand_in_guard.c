@@ -295,16 +295,16 @@ static void test_gone(void)
     char record[31] = "";
     int fd[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
-    CHECK(!stand_in_hold_gone(fd[0]) && !stand_in_hold_gone(-1));
+    CHECK(!stand_in_waiting_gone(fd[0]) && !stand_in_waiting_gone(-1));
     plain_send(fd[1], hello, sizeof(hello) - 1);
-    CHECK(!stand_in_hold_gone(fd[0])); /* the next request, early */
+    CHECK(!stand_in_waiting_gone(fd[0])); /* the next request, early */
     CHECK(recv(fd[0], record, sizeof(record), 0) == sizeof(hello) - 1);
     memcpy(record, alert, 5);
     plain_send(fd[1], record, 31);
-    CHECK(stand_in_hold_gone(fd[0])); /* a TLS alert */
-    CHECK(recv(fd[0], record, sizeof(record), 0) == 31 && !stand_in_hold_gone(fd[0]));
+    CHECK(stand_in_waiting_gone(fd[0])); /* a TLS alert */
+    CHECK(recv(fd[0], record, sizeof(record), 0) == 31 && !stand_in_waiting_gone(fd[0]));
     close(fd[1]);
-    CHECK(stand_in_hold_gone(fd[0]));
+    CHECK(stand_in_waiting_gone(fd[0]));
     close(fd[0]);
 }
 

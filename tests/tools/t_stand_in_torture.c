@@ -48,35 +48,35 @@ static void print(json_t *json, const struct stand_in_fault *f)
     json_decref(json);
 }
 
-static void tell(const struct stand_in_ask *ask, const struct stand_in_fault *f)
+static void tell(const struct stand_in_question *ask, const struct stand_in_fault *f)
 {
     const struct stand_in_text t = {
         .ids = answer, .at = at, .n = 3, .finished = true, .ended = true
     };
     const struct stand_in_case c = { .ask = ask, .vocab = TINY_VOCAB, .other = 5 };
-    struct stand_in_say say;
-    stand_in_say_begin(&say, engine, ask, "tiny", 1, 1);
-    json_t *json = stand_in_say_all(&say, &t);
+    struct stand_in_reply say;
+    stand_in_reply_begin(&say, engine, ask, "tiny", 1, 1);
+    json_t *json = stand_in_reply_all(&say, &t);
     if (json && f && f->json)
         f->json(&json, &c);
     print(json, f);
-    stand_in_say_end(&say);
-    stand_in_say_begin(&say, engine, ask, "tiny", 1, 1);
+    stand_in_reply_end(&say);
+    stand_in_reply_begin(&say, engine, ask, "tiny", 1, 1);
     for (size_t i = 0; i < t.n; i++)
-        print(stand_in_say_event(&say, &t, i, i + 1 == t.n), NULL);
-    print(stand_in_say_closing(&say, &t), NULL);
-    stand_in_say_end(&say);
+        print(stand_in_reply_event(&say, &t, i, i + 1 == t.n), NULL);
+    print(stand_in_reply_closing(&say, &t), NULL);
+    stand_in_reply_end(&say);
 }
 
 /* Everything that one request does; json: its body. */
 static void exchange(const struct question *q, const json_t *json, const struct stand_in_fault *f)
 {
-    struct stand_in_ask ask;
-    struct stand_in_no no;
-    if (stand_in_ask_read(&ask, engine, q->server, q->form, NULL, json, &no) == WRONG_NOTHING)
+    struct stand_in_question ask;
+    struct stand_in_refusal no;
+    if (stand_in_question_read(&ask, engine, q->server, q->form, NULL, json, &no) == WRONG_NOTHING)
         tell(&ask, f);
     else
-        print(stand_in_error_answer(q->server, "/v1/x", &no).json, NULL);
+        print(stand_in_refusal_answer(q->server, "/v1/x", &no).json, NULL);
     free(ask.ids);
 }
 
@@ -98,14 +98,14 @@ static void test_paths(void)
 {
     static const char *const paths[] = { "/v1/models",  "/props",       "/slots",
                                          "/model_info", "/server_info", "/version" };
-    const struct stand_in_api a = { .engine = engine, .name = "tiny", .created = 1 };
+    const struct stand_in_paths a = { .engine = engine, .name = "tiny", .created = 1 };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         long n = 1;
         do {
             enum stand_in_server server;
-            struct stand_in_no no;
+            struct stand_in_refusal no;
             json_t *reply = NULL;
-            const struct stand_in_route *r = stand_in_api_find(&a, "GET", paths[i], &server, &no);
+            const struct stand_in_route *r = stand_in_paths_find(&a, "GET", paths[i], &server, &no);
             CHECK(r && r->answer);
             torture_begin(n++);
             r->answer(&a, NULL, &reply, &no);

@@ -23,13 +23,13 @@ static void read_back(FILE *f)
 }
 
 /* Show text, byte by byte; sources[i] is 'c' for the cloud, 'f' for fallback, else the edge. */
-static const char *show(enum show_style style, const char *const *stops, const char *text,
+static const char *show(enum token_view_style style, const char *const *stops, const char *text,
                         const char *sources)
 {
-    struct show s;
+    struct token_view s;
     FILE *f = tmpfile();
     CHECK(f);
-    show_begin(&s, f, style, tok, stops);
+    token_view_begin(&s, f, style, tok, stops);
     for (size_t i = 0; text[i]; i++) {
         char c = i < strlen(sources) ? sources[i] : 'e';
         struct decode_token t = { .pos = i,
@@ -37,13 +37,13 @@ static const char *show(enum show_style style, const char *const *stops, const c
                                   .source = c == 'c'   ? SOURCE_CLOUD
                                             : c == 'f' ? SOURCE_FALLBACK
                                                        : SOURCE_EDGE };
-        CHECK(show_token(&s, &t));
+        CHECK(token_view_token(&s, &t));
     }
     struct decode_token end = {
         .pos = strlen(text), .id = TINY_EOS, .source = SOURCE_CLOUD, .eog = true
     };
-    CHECK(show_token(&s, &end));
-    show_end(&s);
+    CHECK(token_view_token(&s, &end));
+    token_view_end(&s);
     read_back(f);
     return said;
 }
@@ -57,49 +57,52 @@ static void expect(const char *found, const char *wanted)
 
 static void test_marks(void)
 {
-    expect(show(SHOW_PLAIN, NULL, "abcd", "ecfe"), "abcd\n");
-    expect(show(SHOW_MARKS, NULL, "abcd", "ecfe"), "a[cloud:b][fallback:c]d\n");
-    expect(show(SHOW_MARKS, NULL, "abcd", "eccc"), "a[cloud:b][cloud:c][cloud:d]\n");
-    expect(show(SHOW_COLOUR, NULL, "abcd", "ecfe"), "a\033[4;36mb\033[0m\033[7;33mc\033[0md\n");
-    expect(show(SHOW_PLAIN, NULL, "ab\n", ""), "ab\n");
-    expect(show(SHOW_PLAIN, NULL, "", ""), "");
+    expect(show(TOKEN_VIEW_PLAIN, NULL, "abcd", "ecfe"), "abcd\n");
+    expect(show(TOKEN_VIEW_MARKS, NULL, "abcd", "ecfe"), "a[cloud:b][fallback:c]d\n");
+    expect(show(TOKEN_VIEW_MARKS, NULL, "abcd", "eccc"), "a[cloud:b][cloud:c][cloud:d]\n");
+    expect(show(TOKEN_VIEW_COLOUR, NULL, "abcd", "ecfe"),
+           "a\033[4;36mb\033[0m\033[7;33mc\033[0md\n");
+    expect(show(TOKEN_VIEW_PLAIN, NULL, "ab\n", ""), "ab\n");
+    expect(show(TOKEN_VIEW_PLAIN, NULL, "", ""), "");
 }
 
 static void test_characters(void)
 {
     /* A character of three bytes from two writers is one character, the first writer's. */
-    expect(show(SHOW_MARKS, NULL, "x\xe2\x82\xacy", "ecee"), "x[cloud:\xe2\x82\xac]y\n");
-    expect(show(SHOW_PLAIN, NULL, "\xe2\x82", ""), "\xef\xbf\xbd\n");
-    expect(show(SHOW_PLAIN, NULL, "\xe2\x82z\xff\x80", ""),
+    expect(show(TOKEN_VIEW_MARKS, NULL, "x\xe2\x82\xacy", "ecee"), "x[cloud:\xe2\x82\xac]y\n");
+    expect(show(TOKEN_VIEW_PLAIN, NULL, "\xe2\x82", ""), "\xef\xbf\xbd\n");
+    expect(show(TOKEN_VIEW_PLAIN, NULL, "\xe2\x82z\xff\x80", ""),
            "\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd\n");
-    expect(show(SHOW_COLOUR, NULL, "\033[31m\a\r\x7f\tz", ""), "\\x1b[31m\\x07\\x0d\\x7f\tz\n");
-    expect(show(SHOW_PLAIN, NULL, "\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", ""), "\\x9b\\u202e\\u2066\n");
+    expect(show(TOKEN_VIEW_COLOUR, NULL, "\033[31m\a\r\x7f\tz", ""),
+           "\\x1b[31m\\x07\\x0d\\x7f\tz\n");
+    expect(show(TOKEN_VIEW_PLAIN, NULL, "\xc2\x9b\xe2\x80\xae\xe2\x81\xa6", ""),
+           "\\x9b\\u202e\\u2066\n");
 }
 
 static void test_stops(void)
 {
     static const char *const stops[] = { "END", "\n\n", NULL };
-    expect(show(SHOW_PLAIN, stops, "text END more", ""), "text \n");
-    expect(show(SHOW_PLAIN, stops, "text EN", ""), "text EN\n");
-    expect(show(SHOW_MARKS, stops, "EENDx", "cceee"), "[cloud:E]\n");
-    expect(show(SHOW_PLAIN, stops, "a\nb\n\nc", ""), "a\nb\n");
+    expect(show(TOKEN_VIEW_PLAIN, stops, "text END more", ""), "text \n");
+    expect(show(TOKEN_VIEW_PLAIN, stops, "text EN", ""), "text EN\n");
+    expect(show(TOKEN_VIEW_MARKS, stops, "EENDx", "cceee"), "[cloud:E]\n");
+    expect(show(TOKEN_VIEW_PLAIN, stops, "a\nb\n\nc", ""), "a\nb\n");
     /* Held back, then let go at once when it cannot be a stop string any more. */
-    struct show s;
+    struct token_view s;
     FILE *f = tmpfile();
     CHECK(f);
-    show_begin(&s, f, SHOW_PLAIN, tok, stops);
+    token_view_begin(&s, f, TOKEN_VIEW_PLAIN, tok, stops);
     struct decode_token t = { .id = 'E' };
-    CHECK(show_token(&s, &t) && ftell(f) == 0);
+    CHECK(token_view_token(&s, &t) && ftell(f) == 0);
     t.id = 'X';
-    CHECK(show_token(&s, &t) && ftell(f) == 2);
-    show_end(&s);
+    CHECK(token_view_token(&s, &t) && ftell(f) == 2);
+    token_view_end(&s);
     fclose(f);
 }
 
-/* What run_json prints for the bytes of text, one token each. */
+/* What json_events prints for the bytes of text, one token each. */
 static const char *json(const char *text)
 {
-    struct run_json j = { .tok = tok };
+    struct json_events j = { .tok = tok };
     FILE *f = tmpfile();
     CHECK(f);
     fflush(stdout);
@@ -107,7 +110,7 @@ static const char *json(const char *text)
     CHECK(dup2(fileno(f), 1) == 1);
     for (size_t i = 0; text[i]; i++) {
         struct decode_token t = { .pos = i, .id = (unsigned char)text[i], .score = 0.5f, .ms = 1 };
-        CHECK(run_json_token(&j, &t));
+        CHECK(json_events_token(&j, &t));
     }
     fflush(stdout);
     CHECK(dup2(out, 1) == 1);
@@ -140,15 +143,15 @@ static void test_json(void)
     expect(json_text("x\xe2\x82\xacy\xf0\x9f\x98\x80"), "x\xe2\x82\xacy\xf0\x9f\x98\x80");
     expect(json_text("\xe2\x82z\xff.\xe2\x80\xae"), "\xef\xbf\xbdz\xef\xbf\xbd.\\u202e");
     const struct decode_stats s = { .tokens = 3, .ttft_ms = 10, .total_ms = 110 };
-    CHECK(run_speed(&s) > 19.9 && run_speed(&s) < 20.1);
+    CHECK(json_events_speed(&s) > 19.9 && json_events_speed(&s) < 20.1);
     const struct decode_stats none = { 0 };
-    CHECK(run_speed(&none) == 0);
+    CHECK(json_events_speed(&none) == 0);
 }
 
 static void test_style(void)
 {
     FILE *f = tmpfile();
-    CHECK(f && setenv("TERM", "xterm", 1) == 0 && show_style(f) == SHOW_MARKS);
+    CHECK(f && setenv("TERM", "xterm", 1) == 0 && token_view_style(f) == TOKEN_VIEW_MARKS);
     fclose(f);
 }
 

@@ -14,10 +14,10 @@ struct window {
     struct {
         size_t token;
         double due;
-    } calls[BENCH_EVENT_AHEAD];
+    } calls[AHEAD_MODEL_MOST];
 };
 
-double bench_event_formula(double t, double routed, double agree, double latency, size_t ahead)
+double ahead_model_formula(double t, double routed, double agree, double latency, size_t ahead)
 {
     return t + routed * (ahead ? 1 - agree : 1) * latency;
 }
@@ -34,11 +34,11 @@ static void step(struct window *w, size_t token, size_t n, double t)
 static void hear(struct window *w, const unsigned char *marks, size_t n, double t)
 {
     size_t token = w->calls[w->oldest].token;
-    w->oldest = (w->oldest + 1) % BENCH_EVENT_AHEAD;
+    w->oldest = (w->oldest + 1) % AHEAD_MODEL_MOST;
     w->out--;
     if (token == 0)
         w->first = w->now;
-    if (marks[token] & BENCH_EVENT_AGREES)
+    if (marks[token] & AHEAD_MODEL_AGREES)
         return;
     w->wasted += w->out;
     w->out = 0;
@@ -47,17 +47,17 @@ static void hear(struct window *w, const unsigned char *marks, size_t n, double 
 
 static void ask(struct window *w, double latency)
 {
-    size_t at = (w->oldest + w->out++) % BENCH_EVENT_AHEAD;
+    size_t at = (w->oldest + w->out++) % AHEAD_MODEL_MOST;
     w->calls[at].token = w->next;
     w->calls[at].due = w->now + latency;
 }
 
-double bench_event_text(const unsigned char *marks, size_t n, double t, double latency,
+double ahead_model_text(const unsigned char *marks, size_t n, double t, double latency,
                         size_t ahead, size_t *wasted)
 {
     struct window w = { .first = -1 };
     while (w.next < n || w.out) {
-        bool routed = w.next < n && marks[w.next] & BENCH_EVENT_ROUTED;
+        bool routed = w.next < n && marks[w.next] & AHEAD_MODEL_ROUTED;
         double due = w.out ? w.calls[w.oldest].due : 0;
         if (w.out && due > w.now && (w.next == n || (routed && w.out == ahead)))
             w.now = due;
@@ -78,15 +78,15 @@ double bench_event_text(const unsigned char *marks, size_t n, double t, double l
     return (w.now - w.first) / (double)(n - 1);
 }
 
-double bench_event_expected(double t, double routed, double agree, double latency, size_t ahead)
+double ahead_model_expected(double t, double routed, double agree, double latency, size_t ahead)
 {
     unsigned char *marks = calloc(LONG_TEXT, 1);
     if (!marks)
         return 0;
     for (size_t i = 0; i < LONG_TEXT; i++)
-        marks[i] = (unsigned char)((rand_unit(1, i) < routed ? BENCH_EVENT_ROUTED : 0) |
-                                   (rand_unit(2, i) < agree ? BENCH_EVENT_AGREES : 0));
-    double ms = bench_event_text(marks, LONG_TEXT, t, latency, ahead, NULL);
+        marks[i] = (unsigned char)((rand_unit(1, i) < routed ? AHEAD_MODEL_ROUTED : 0) |
+                                   (rand_unit(2, i) < agree ? AHEAD_MODEL_AGREES : 0));
+    double ms = ahead_model_text(marks, LONG_TEXT, t, latency, ahead, NULL);
     free(marks);
     return ms;
 }

@@ -10,7 +10,7 @@
 
 struct engine;
 struct err;
-struct opt_group;
+struct option_group;
 struct pool;
 
 /* "md", "csv", "json", "jsonl"; -r. Set from the command line. */
@@ -38,16 +38,16 @@ struct bench_point {
 
 /* The table of `bench kernels` on stdout: a row for each point, with columns for the events that
  * can be counted here. times: speed in those of scalar. */
-struct bench_table {
+struct kernels_report {
     const char *format;     /* as above; borrowed */
     bool counts[OS_EVENTS]; /* which events there are columns for */
     double read;            /* GB/s */
     size_t rows;            /* printed so far */
     bool closed;            /* nobody reads any more */
 };
-void bench_print_head(const struct bench_table *b);
-void bench_print_row(struct bench_table *b, const struct bench_point *p, double times);
-void bench_print_end(const struct bench_table *b);
+void kernels_report_begin(const struct kernels_report *b);
+void kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times);
+void kernels_report_end(const struct kernels_report *b);
 
 /* Numbers of an option, "128,512". ERR_ARG names the option. */
 enum { BENCH_LIST = 16 };
@@ -68,8 +68,8 @@ double bench_probe(struct pool *pool);
 double bench_peak(const char *what, unsigned cpu, struct pool *pool);
 
 /* Write a roofline as SVG: the points below the roof of reading and of each set's peak. ERR_IO. */
-int bench_plot(const char *path, const struct bench_point *points, size_t n, double read,
-               struct err *err);
+int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
+                  struct err *err);
 
 /* `mizzle bench kernels`. */
 int bench_kernels(const struct bench_options *o, struct err *err);
@@ -79,6 +79,6 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 
 /* `mizzle bench route` on this engine, whose tokenizer is not used; and its options. */
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err);
-extern const struct opt_group bench_route_opts;
+extern const struct option_group bench_route_opts;
 
 #endif

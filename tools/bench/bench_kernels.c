@@ -273,7 +273,7 @@ struct bench_kernels {
     const struct bench_options *o;
     struct pool *one;
     struct os_counters counters;
-    struct bench_table table;
+    struct kernels_report table;
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
     bool shows;  /* progress on the terminal */
@@ -289,7 +289,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
         if (!own || !kernels_ready(set, cpu_detect()) ||
-            (i && engine_opts.isa && strcmp(engine_opts.isa, set->isa) != 0))
+            (i && engine_options.isa && strcmp(engine_options.isa, set->isa) != 0))
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
@@ -314,7 +314,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
         if (i == 0)
             scalar = work;
-        bench_print_row(&b->table, &p, work / scalar);
+        kernels_report_row(&b->table, &p, work / scalar);
         if (b->npoints < BENCH_POINTS && c->what)
             b->points[b->npoints++] = p;
     }
@@ -334,7 +334,7 @@ static void counters_open(struct bench_kernels *b)
 static int bench_all(struct bench_kernels *b, struct err *err)
 {
     b->table.read = bench_probe(b->one);
-    bench_print_head(&b->table);
+    kernels_report_begin(&b->table);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
         struct call calls[SHAPES];
         size_t n =
@@ -342,7 +342,7 @@ static int bench_all(struct bench_kernels *b, struct err *err)
         for (size_t j = 0; j < n; j++)
             bench_call(b, i, &calls[j]);
     }
-    bench_print_end(&b->table);
+    kernels_report_end(&b->table);
     if (b->shows)
         fprintf(stderr, "\r\033[K");
     return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
@@ -360,7 +360,7 @@ int bench_kernels(const struct bench_options *o, struct err *err)
     if (!found)
         return err_set(err, ERR_ARG, "--only: no operation %s", o->only);
     struct kernels chosen;
-    if (engine_opts.isa && kernels_pick(&chosen, engine_opts.isa, cpu_detect(), err) != OK)
+    if (engine_options.isa && kernels_pick(&chosen, engine_options.isa, cpu_detect(), err) != OK)
         return ERR_ARG;
     if (!kit_open(&b.kit))
         return err_set(err, ERR_NOMEM, "bench: out of memory");
@@ -371,7 +371,7 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         os_counters_close(&b.counters);
     }
     if (rc == OK && o->plot)
-        rc = bench_plot(o->plot, b.points, b.npoints, b.table.read, err);
+        rc = roofline_plot(o->plot, b.points, b.npoints, b.table.read, err);
     pool_close(b.one);
     os_free(b.kit.weights, b.kit.weight_bytes + 7 * b.kit.row_bytes);
     return rc;

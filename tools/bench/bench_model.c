@@ -156,7 +156,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
         return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", m->type);
     int rc = engine_kernels(&e->kernels, err);
     if (!rc)
-        rc = pool_open(&e->pool, engine_opts.threads, err);
+        rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)
         rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
     return rc;
@@ -200,7 +200,7 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
 }
 
 /* All tests with one number of threads. */
-static int run_tests(struct bench_run *b, const struct plan *p, struct bench_report *report,
+static int run_tests(struct bench_run *b, const struct plan *p, struct model_report *report,
                      struct err *err)
 {
     static struct bench_test t;
@@ -218,16 +218,16 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct bench_rep
             if (!rc && t.gen && t.gen == largest(&p->gen))
                 rc = run_router(b, &t, err);
             if (!rc)
-                bench_report_row(report, &t);
+                model_report_row(report, &t);
         }
     return rc;
 }
 
-static int run_all(struct bench_run *b, const struct plan *p, struct bench_report *report,
+static int run_all(struct bench_run *b, const struct plan *p, struct model_report *report,
                    struct err *err)
 {
     int rc = open_router(b, err);
-    bench_report_begin(report);
+    model_report_begin(report);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
@@ -240,7 +240,7 @@ static int run_all(struct bench_run *b, const struct plan *p, struct bench_repor
         b->s = NULL;
         b->pool = NULL;
     }
-    bench_report_end(report);
+    model_report_end(report);
     router_close(b->router);
     free(b->scratch);
     return rc;
@@ -253,12 +253,14 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
     int rc = make_plan(&p, m, err);
     if (rc)
         return rc;
-    engine_opts.threads = largest(&p.threads);
+    engine_options.threads = largest(&p.threads);
     rc = bench_model_open(&e, m, err);
     if (!rc) {
-        const char *model = m->shape ? m->shape : engine_opts.model ? engine_opts.model : "demo";
+        const char *model = m->shape               ? m->shape
+                            : engine_options.model ? engine_options.model
+                                                   : "demo";
         struct bench_run b = { .o = o, .engine = &e };
-        struct bench_report report = {
+        struct model_report report = {
             .format = o->format, .model = model, .kv = kvcache_name(p.kv), .engine = &e
         };
         rc = run_all(&b, &p, &report, err);

@@ -25,15 +25,15 @@ struct bench_test {
 };
 
 /* Rows on stdout. model: how it is called; kv: "f16", ... */
-struct bench_report {
+struct model_report {
     const char *format, *model, *kv;
     const struct engine *engine;
     size_t rows; /* printed so far */
     bool closed; /* nobody reads any more */
 };
-void bench_report_begin(const struct bench_report *b);
-void bench_report_row(struct bench_report *b, const struct bench_test *t);
-void bench_report_end(const struct bench_report *b);
+void model_report_begin(const struct model_report *b);
+void model_report_row(struct model_report *b, const struct bench_test *t);
+void model_report_end(const struct model_report *b);
 
 /* The file or shape, with kernels and threads. After an error, too, engine_close where e->model or
  * e->pool is not NULL. */

@@ -33,32 +33,32 @@ static size_t bandwidth, cloud_ms = UNSET, trips = UNSET;
 static uint64_t seed = 1;
 static bool as_paper;
 
-const struct opt_group bench_route_opts = {
+const struct option_group bench_route_opts = {
     "route",
-    (const struct opt[]){
-        { "--routed", "-R", OPT_STR, &routed, "LIST",
+    (const struct option[]){
+        { "--routed", "-R", OPTION_STR, &routed, "LIST",
           "shares of tokens asked for (default: 0.07)" },
-        { "--latency", "-L", OPT_STR, &latency, "LIST",
+        { "--latency", "-L", OPTION_STR, &latency, "LIST",
           "milliseconds of a call, whole numbers (default: 200)" },
-        { "--ahead", "-W", OPT_STR, &ahead, "LIST",
+        { "--ahead", "-W", OPTION_STR, &ahead, "LIST",
           "requests out at once, 0: in step (default: 0,1,4)" },
-        { "--agree", NULL, OPT_FLOAT, &agree, "A",
+        { "--agree", NULL, OPTION_FLOAT, &agree, "A",
           "share of calls whose answer is the edge's guess (default: 0.7)" },
-        { "--edge-ms", NULL, OPT_FLOAT, &edge_ms, "T",
+        { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
           "a step of the edge takes at least T milliseconds (default: as long as it takes)" },
-        { "--cloud-ms", NULL, OPT_SIZE, &cloud_ms, "MS",
+        { "--cloud-ms", NULL, OPTION_SIZE, &cloud_ms, "MS",
           "the cloud's own time for a token, beside the latency (default: 0; --as-paper: 20)" },
-        { "--bandwidth", NULL, OPT_SIZE, &bandwidth, "N",
+        { "--bandwidth", NULL, OPTION_SIZE, &bandwidth, "N",
           "bytes a second of a connection, each way (default: no limit)" },
-        { "--loss", NULL, OPT_FLOAT, &loss, "P", "share of packets lost (default: 0)" },
-        { "--trips", NULL, OPT_SIZE, &trips, "N",
+        { "--loss", NULL, OPTION_FLOAT, &loss, "P", "share of packets lost (default: 0)" },
+        { "--trips", NULL, OPTION_SIZE, &trips, "N",
           "round trips of a new connection before its first call (default: 0; --as-paper: 2)" },
-        { "--seed", "-s", OPT_U64, &seed, "N",
+        { "--seed", "-s", OPTION_U64, &seed, "N",
           "of prompt, losses and the routed tokens, for which it is the next seed that routes the "
           "nearest to r (default: 1)" },
-        { "--as-paper", NULL, OPT_FLAG, &as_paper, NULL,
+        { "--as-paper", NULL, OPTION_FLAG, &as_paper, NULL,
           "compare with the way of the paper's demo, habit by habit" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
@@ -75,7 +75,7 @@ struct bench_run {
     struct session *session;
     struct sampler *sampler;
     uint32_t *prompt;
-    struct bench_truth truth;
+    struct scripted_cloud truth;
     uint64_t seed; /* of the policy, for the present share */
     struct stand_in *server;
     struct cloud *cloud;
@@ -109,7 +109,7 @@ static int read_options(struct bench_run *r, struct err *err)
     if (rc == OK)
         rc = read_list(&r->latencies, "--latency", latency, MAX_MS, true, err);
     if (rc == OK)
-        rc = read_list(&r->aheads, "--ahead", ahead, BENCH_EVENT_AHEAD, true, err);
+        rc = read_list(&r->aheads, "--ahead", ahead, AHEAD_MODEL_MOST, true, err);
     if (rc)
         return rc;
     if (o->prompt < 1 || o->prompt > 1 << 16 || o->tokens < 2 || o->tokens > 1 << 16)
@@ -147,13 +147,13 @@ static int open_parts(struct bench_run *r, const struct engine *e, struct err *e
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     size_t n = r->o->prompt, room = n + 2 * r->o->tokens + PAPER_TOKENS;
-    int rc = bench_vocab_open(&r->vocab, model_config(e->model)->vocab, err);
+    int rc = synthetic_vocab_open(&r->vocab, model_config(e->model)->vocab, err);
     if (rc == OK)
         rc = session_open(&r->session, e->model, e->pool, room, r->o->kv, err);
     if (rc)
         return rc;
     size_t size = tokenizer_size(r->vocab);
-    size_t from = size > 2 * BENCH_VOCAB_WORDS ? BENCH_VOCAB_WORDS : 0;
+    size_t from = size > 2 * SYNTHETIC_VOCAB_WORDS ? SYNTHETIC_VOCAB_WORDS : 0;
     rc = sampler_open(&r->sampler, &greedy, size, &e->kernels, err);
     r->prompt = rc == OK ? malloc(n * sizeof(*r->prompt)) : NULL;
     if (!r->prompt)
@@ -177,7 +177,7 @@ static void close_server(struct bench_run *r)
 /* A server of this latency, and a client that has its connection to it. */
 static int open_server(struct bench_run *r, double ms, struct err *err)
 {
-    const struct stand_in_oracle oracle = { bench_truth_next, &r->truth, r->vocab };
+    const struct stand_in_oracle oracle = { scripted_cloud_next, &r->truth, r->vocab };
     const struct stand_in_options s = { .oracle = &oracle,
                                         .server = STAND_IN_SGLANG,
                                         .latency_ms = (unsigned)ms,
@@ -209,23 +209,23 @@ static struct decode_options decoding(const struct bench_run *r, double share)
 
 static int rehearse(struct bench_run *r, double share, struct err *err)
 {
-    r->seed = bench_truth_seed(seed, (float)share, r->o->prompt, r->o->tokens);
+    r->seed = scripted_cloud_seed(seed, (float)share, r->o->prompt, r->o->tokens);
     struct decode_options o = decoding(r, share);
     /* Twice: the first text also brings weights and clocks up. */
     session_rewind(r->session, 0);
-    int rc = bench_truth_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
-                                  r->o->prompt, &o, err);
+    int rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
+                                     r->o->prompt, &o, err);
     session_rewind(r->session, 0);
     if (rc == OK && !(edge_ms > 0))
-        rc = bench_truth_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
-                                  r->o->prompt, &o, err);
+        rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
+                                     r->o->prompt, &o, err);
     return rc;
 }
 
 static bool on_token(void *arg, const struct decode_token *t)
 {
     uint64_t *text = arg;
-    *text = bench_truth_hash(*text, t->id);
+    *text = scripted_cloud_hash(*text, t->id);
     return true;
 }
 
@@ -234,27 +234,27 @@ static int decode(struct bench_run *r, struct decode_stats *stats, uint64_t *tex
                   size_t window, struct err *err)
 {
     struct decode_options o = decoding(r, share);
-    struct teller teller;
-    teller_cloud(&teller, r->cloud);
+    struct cloud_port port;
+    cloud_port_cloud(&port, r->cloud);
     *text = 0;
     o.ahead = window;
     o.emit = on_token;
     o.arg = text;
     session_rewind(r->session, 0);
-    return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &teller, r->prompt,
-                      r->o->prompt, &o, err);
+    return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
+                      &o, err);
 }
 
 static void expect(struct bench_route_row *row, const struct bench_run *r)
 {
-    const struct bench_truth *t = &r->truth;
+    const struct scripted_cloud *t = &r->truth;
     double a = r->setting.agree, call = row->latency + (double)t->step_ms;
-    size_t later = t->routed - (t->marks[0] & BENCH_EVENT_ROUTED ? 1 : 0);
+    size_t later = t->routed - (t->marks[0] & AHEAD_MODEL_ROUTED ? 1 : 0);
     row->edge_ms = edge_ms > 0 ? (double)edge_ms : t->ms;
     row->agreed = t->agreed;
-    row->formula = bench_event_formula(row->edge_ms, row->share, a, call, row->ahead);
-    row->model = bench_event_expected(row->edge_ms, row->share, a, call, row->ahead);
-    row->here = bench_event_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
+    row->formula = ahead_model_formula(row->edge_ms, row->share, a, call, row->ahead);
+    row->model = ahead_model_expected(row->edge_ms, row->share, a, call, row->ahead);
+    row->here = ahead_model_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
     row->hidden = (double)NAN;
     if (later && call > 0)
         row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
@@ -340,12 +340,12 @@ static int our_way(struct bench_run *r, struct bench_route_way *way, double shar
     return OK;
 }
 
-static int paper_way(struct bench_run *r, struct bench_route_way *way, const struct bench_paper *p,
-                     struct err *err)
+static int paper_way(struct bench_run *r, struct bench_route_way *way,
+                     const struct paper_baseline *p, struct err *err)
 {
     for (size_t i = 0; i < r->o->repeat; i++) {
-        struct bench_paper_cost c;
-        int rc = bench_paper_run(&c, p, err);
+        struct paper_baseline_cost c;
+        int rc = paper_baseline_run(&c, p, err);
         if (rc)
             return rc;
         if (i && c.ms / 1e3 >= way->s)
@@ -386,20 +386,20 @@ static int ways(struct bench_run *r, struct err *err)
         rc = our_way(r, &w[1], share, 0, err);
     for (size_t i = 2; i < WAYS && rc == OK; i++) {
         bool all = i == WAYS - 1;
-        const struct bench_paper p = { .session = r->session,
-                                       .tok = r->vocab,
-                                       .sampler = r->sampler,
-                                       .prompt = r->prompt,
-                                       .n = r->o->prompt,
-                                       .tokens = r->o->tokens,
-                                       .share = (float)share,
-                                       .seed = r->seed,
-                                       .url = stand_in_url(r->server),
-                                       .stop = &interrupted,
-                                       .no_cache = all || i == 2,
-                                       .connect = all || i == 3,
-                                       .text = all || i == 4,
-                                       .want = all || i == 5 ? PAPER_TOKENS : 1 };
+        const struct paper_baseline p = { .session = r->session,
+                                          .tok = r->vocab,
+                                          .sampler = r->sampler,
+                                          .prompt = r->prompt,
+                                          .n = r->o->prompt,
+                                          .tokens = r->o->tokens,
+                                          .share = (float)share,
+                                          .seed = r->seed,
+                                          .url = stand_in_url(r->server),
+                                          .stop = &interrupted,
+                                          .no_cache = all || i == 2,
+                                          .connect = all || i == 3,
+                                          .text = all || i == 4,
+                                          .want = all || i == 5 ? PAPER_TOKENS : 1 };
         rc = paper_way(r, &w[i], &p, err);
     }
     for (size_t i = 1; i < WAYS; i++)
@@ -420,7 +420,7 @@ int bench_route(const struct bench_options *o, struct engine *e, struct err *err
     if (rc == OK)
         rc = as_paper ? ways(&r, err) : table(&r, err);
     close_server(&r);
-    bench_truth_close(&r.truth);
+    scripted_cloud_close(&r.truth);
     free(r.prompt);
     sampler_close(r.sampler);
     session_close(r.session);

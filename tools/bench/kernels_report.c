@@ -19,7 +19,7 @@ static const struct {
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-static bool has_ipc(const struct bench_table *b)
+static bool has_ipc(const struct kernels_report *b)
 {
     return b->counts[OS_CYCLES] && b->counts[OS_INSTRUCTIONS];
 }
@@ -45,7 +45,7 @@ static void print_cell(const char *before, double v, double scale, const char *f
     printf("%s%s", v >= 0 && scale > 1 ? " %" : "", after);
 }
 
-static void print_counts(const struct bench_table *b, const struct bench_point *p)
+static void print_counts(const struct kernels_report *b, const struct bench_point *p)
 {
     bool csv = *b->format == 'c';
     for (size_t i = 0; i < COLUMNS; i++) {
@@ -60,7 +60,7 @@ static void print_counts(const struct bench_table *b, const struct bench_point *
     putchar('\n');
 }
 
-void bench_print_head(const struct bench_table *b)
+void kernels_report_begin(const struct kernels_report *b)
 {
     bool csv = *b->format == 'c';
     if (!strcmp(b->format, "json"))
@@ -88,7 +88,7 @@ void bench_print_head(const struct bench_table *b)
     putchar('\n');
 }
 
-static void print_json(const struct bench_table *b, const struct bench_point *p, double times)
+static void print_json(const struct kernels_report *b, const struct bench_point *p, double times)
 {
     json_t *o =
         json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:f}", "op", p->op, "isa", p->isa, "shape",
@@ -105,7 +105,7 @@ static void print_json(const struct bench_table *b, const struct bench_point *p,
     json_decref(o);
 }
 
-void bench_print_row(struct bench_table *b, const struct bench_point *p, double times)
+void kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times)
 {
     double gb = p->bytes / p->ns, gop = p->ops / p->ns;
     if (*b->format == 'j') {
@@ -126,7 +126,7 @@ void bench_print_row(struct bench_table *b, const struct bench_point *p, double 
     b->closed = fflush(stdout) != 0;
 }
 
-void bench_print_end(const struct bench_table *b)
+void kernels_report_end(const struct kernels_report *b)
 {
     if (!strcmp(b->format, "json"))
         puts("]");

@@ -80,7 +80,7 @@ static void put_router(json_t *o, const struct bench_test *t)
     put(o, keys[7], reals(t->routed, t->pairs));
 }
 
-static json_t *row(const struct bench_report *b, const struct bench_test *t)
+static json_t *row(const struct model_report *b, const struct bench_test *t)
 {
     static double ts[BENCH_REPEAT];
     char when[32] = "";
@@ -134,7 +134,7 @@ static void print_value(json_t *v)
     putchar('"');
 }
 
-static void print_csv(const struct bench_report *b, json_t *o)
+static void print_csv(const struct model_report *b, json_t *o)
 {
     const char *key;
     json_t *v;
@@ -158,7 +158,7 @@ static void print_csv(const struct bench_report *b, json_t *o)
     putchar('\n');
 }
 
-static void print_md(const struct bench_report *b, const struct bench_test *t)
+static void print_md(const struct model_report *b, const struct bench_test *t)
 {
     static double ts[BENCH_REPEAT];
     const struct engine *e = b->engine;
@@ -192,7 +192,7 @@ static void keep_line(const struct bench_test *t)
                                          median(t->edge, t->pairs), median(t->routed, t->pairs) };
 }
 
-void bench_report_begin(const struct bench_report *b)
+void model_report_begin(const struct model_report *b)
 {
     if (!strcmp(b->format, "json"))
         puts("[");
@@ -201,7 +201,7 @@ void bench_report_begin(const struct bench_report *b)
              "GB/s | of the probe |\n|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
-void bench_report_row(struct bench_report *b, const struct bench_test *t)
+void model_report_row(struct model_report *b, const struct bench_test *t)
 {
     if (!strcmp(b->format, "md")) {
         print_md(b, t);
@@ -221,7 +221,7 @@ void bench_report_row(struct bench_report *b, const struct bench_test *t)
     b->closed = fflush(stdout) != 0;
 }
 
-void bench_report_end(const struct bench_report *b)
+void model_report_end(const struct model_report *b)
 {
     if (!strcmp(b->format, "json"))
         puts("]");

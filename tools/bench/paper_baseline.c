@@ -23,8 +23,8 @@
 enum { SLICE_MS = 20, MAX_REPLY = 1 << 20, URL_SIZE = 400 };
 
 struct writer {
-    const struct bench_paper *p;
-    struct bench_paper_cost *cost;
+    const struct paper_baseline *p;
+    struct paper_baseline_cost *cost;
     struct http *http; /* NULL: no connection */
     uint32_t *ids;     /* [n] the text so far */
     size_t n, cap;
@@ -85,14 +85,14 @@ static int first_of(const struct writer *w, const struct http_try *t, uint32_t *
     int rc = t->rc ? err_set(w->err, t->rc, "%s", t->err.msg)
              : t->status != 200
                  ? err_set(w->err, ERR_NET, "status: expected 200, found %ld", t->status)
-                 : jsonin_parse(&root, t->body.p ? t->body.p : "", t->body.n, w->err);
+                 : json_input_parse(&root, t->body.p ? t->body.p : "", t->body.n, w->err);
     if (rc)
         return rc;
     const json_t *text = json_object_get(root, "text");
     bool found = false;
     if (!w->p->text)
-        found = jsonin_id(id, json_array_get(json_object_get(root, "output_ids"), 0),
-                          tokenizer_size(w->p->tok));
+        found = json_input_id(id, json_array_get(json_object_get(root, "output_ids"), 0),
+                              tokenizer_size(w->p->tok));
     else
         rc = tokenizer_encode(w->p->tok, &ids, &n, text ? json_string_value(text) : "",
                               json_string_length(text), true, w->err);
@@ -199,7 +199,7 @@ static int evaluate(struct writer *w)
 
 static int write_token(struct writer *w, size_t i)
 {
-    const struct bench_paper *p = w->p;
+    const struct paper_baseline *p = w->p;
     uint64_t start = os_now_ns();
     uint32_t id = 0;
     int rc = p->text ? cut_again(w) : OK;
@@ -214,7 +214,7 @@ static int write_token(struct writer *w, size_t i)
     if (routed)
         rc = call(w, &id);
     w->ids[w->n++] = id;
-    w->cost->text = bench_truth_hash(w->cost->text, id);
+    w->cost->text = scripted_cloud_hash(w->cost->text, id);
     return rc;
 }
 
@@ -235,11 +235,12 @@ static int answer(struct writer *w)
     return rc;
 }
 
-int bench_paper_run(struct bench_paper_cost *out, const struct bench_paper *p, struct err *err)
+int paper_baseline_run(struct paper_baseline_cost *out, const struct paper_baseline *p,
+                       struct err *err)
 {
     struct writer w = { .p = p, .cost = out, .cap = session_context(p->session), .err = err };
     sigset_t pipe, old;
-    *out = (struct bench_paper_cost){ 0 };
+    *out = (struct paper_baseline_cost){ 0 };
     if (p->n + p->tokens >= w.cap)
         return err_set(err, ERR_ARG, "context: expected more than %zu tokens, found %zu",
                        p->n + p->tokens, w.cap);

@@ -16,7 +16,7 @@ struct sampler;
 struct session;
 struct tokenizer;
 
-struct bench_paper {
+struct paper_baseline {
     struct session *session;
     const struct tokenizer *tok;
     struct sampler *sampler;
@@ -32,14 +32,15 @@ struct bench_paper {
     size_t want;  /* tokens asked for in a call; the first is used */
 };
 
-struct bench_paper_cost {
+struct paper_baseline_cost {
     double ms, edge_ms, cloud_ms; /* of the answer, prompt included */
     size_t calls;
     uint64_t up, down; /* bytes, headers included */
-    uint64_t text;     /* hash of the answer's ids (bench_truth_hash) */
+    uint64_t text;     /* hash of the answer's ids (scripted_cloud_hash) */
 };
 
 /* ERR_NET where a call fails: there is no fallback. ERR_STOP, ERR_NOMEM, ERR_ARG. */
-int bench_paper_run(struct bench_paper_cost *out, const struct bench_paper *p, struct err *err);
+int paper_baseline_run(struct paper_baseline_cost *out, const struct paper_baseline *p,
+                       struct err *err);
 
 #endif

@@ -59,8 +59,8 @@ static void roof(FILE *f, double peak, double read, const char *name, const char
             y_of(peak), color, WIDTH - RIGHT + 6, y_of(peak) + 4, color, name, peak);
 }
 
-int bench_plot(const char *path, const struct bench_point *points, size_t n, double read,
-               struct err *err)
+int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
+                  struct err *err)
 {
     const char *seen[COLORS];
     double peaks[COLORS * 2];

@@ -16,7 +16,7 @@
 
 enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };
 
-uint64_t bench_truth_hash(uint64_t hash, uint32_t id)
+uint64_t scripted_cloud_hash(uint64_t hash, uint32_t id)
 {
     return rand_u64(hash, id);
 }
@@ -25,33 +25,34 @@ static uint64_t hash_of(const uint32_t *ids, size_t n)
 {
     uint64_t h = 0;
     for (size_t i = 0; i < n; i++)
-        h = bench_truth_hash(h, ids[i]);
+        h = scripted_cloud_hash(h, ids[i]);
     return h;
 }
 
 /* Not a single byte, which might be half a character, if there is anything else. */
-static uint32_t any_id(const struct bench_truth *t, uint64_t prefix)
+static uint32_t any_id(const struct scripted_cloud *t, uint64_t prefix)
 {
-    size_t from = t->vocab > 2 * BENCH_VOCAB_WORDS ? BENCH_VOCAB_WORDS : 0;
+    size_t from = t->vocab > 2 * SYNTHETIC_VOCAB_WORDS ? SYNTHETIC_VOCAB_WORDS : 0;
     return (uint32_t)(from + rand_below(prefix, FOR_ID, t->vocab - from));
 }
 
-uint32_t bench_truth_next(void *arg, const uint32_t *ids, size_t n)
+uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
 {
-    const struct bench_truth *t = arg;
+    const struct scripted_cloud *t = arg;
     const struct timespec step = { t->step_ms / 1000, (long)(t->step_ms % 1000) * 1000000 };
     uint64_t prefix = hash_of(ids, n);
     if (t->step_ms)
         nanosleep(&step, NULL);
     if (n >= t->prompt && n - t->prompt < t->n) {
         const struct bench_answer *a = &t->answers[n - t->prompt];
-        if (t->marks[n - t->prompt] & BENCH_EVENT_ROUTED && a->prefix == prefix)
+        if (t->marks[n - t->prompt] & AHEAD_MODEL_ROUTED && a->prefix == prefix)
             return a->id;
     }
     return any_id(t, prefix);
 }
 
-static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum teller_from *from)
+static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
+                  enum cloud_port_from *from)
 {
     (void)arg, (void)ids, (void)n, (void)id, (void)from;
     return false;
@@ -59,7 +60,7 @@ static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id, enum t
 
 /* Does the next routed token agree? Drawing without putting back: as many of those left of the ten
  * as still have to. */
-static bool agrees(struct bench_truth *t, uint64_t prefix)
+static bool agrees(struct scripted_cloud *t, uint64_t prefix)
 {
     size_t block = t->routed / TEN, place = t->routed % TEN, taken = 0;
     size_t quota = (size_t)((double)(block + 1) * TEN * t->agree + 0.5) -
@@ -74,7 +75,7 @@ static bool agrees(struct bench_truth *t, uint64_t prefix)
     return yes;
 }
 
-uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n)
+uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n)
 {
     uint64_t best = from;
     double least = (double)INFINITY;
@@ -91,10 +92,10 @@ uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n)
     return best;
 }
 
-static enum teller_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     (void)arg, (void)ids, (void)n, (void)id;
-    return TELLER_UNKNOWN;
+    return CLOUD_PORT_UNKNOWN;
 }
 
 static size_t one(void *arg)
@@ -107,15 +108,15 @@ static size_t one(void *arg)
 static int ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
                struct err *err)
 {
-    struct bench_truth *t = arg;
+    struct scripted_cloud *t = arg;
     struct bench_answer *a = &t->answers[n - t->prompt];
     uint32_t guess = sampler_pick(t->sampler, session_logits(t->session, 0), ids, n);
     (void)tokens, (void)err;
     a->prefix = hash_of(ids, n);
     a->id = guess;
-    t->marks[n - t->prompt] = BENCH_EVENT_ROUTED;
+    t->marks[n - t->prompt] = AHEAD_MODEL_ROUTED;
     if (agrees(t, a->prefix)) {
-        t->marks[n - t->prompt] |= BENCH_EVENT_AGREES;
+        t->marks[n - t->prompt] |= AHEAD_MODEL_AGREES;
         t->agreed++;
     } else {
         a->id = any_id(t, a->prefix);
@@ -151,27 +152,30 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
     return 0;
 }
 
-static void ledger(void *arg, struct teller_ledger *out)
+static void ledger(void *arg, struct cloud_port_ledger *out)
 {
     (void)arg;
-    *out = (struct teller_ledger){ 0 };
+    *out = (struct cloud_port_ledger){ 0 };
 }
 
 static bool on_token(void *arg, const struct decode_token *token)
 {
-    struct bench_truth *t = arg;
-    t->text = bench_truth_hash(t->text, token->id);
+    struct scripted_cloud *t = arg;
+    t->text = scripted_cloud_hash(t->text, token->id);
     return true;
 }
 
-int bench_truth_rehearse(struct bench_truth *t, struct session *s, const struct tokenizer *tok,
-                         struct sampler *sampler, const uint32_t *prompt, size_t n,
-                         const struct decode_options *o, struct err *err)
+int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
+                            const struct tokenizer *tok, struct sampler *sampler,
+                            const uint32_t *prompt, size_t n, const struct decode_options *o,
+                            struct err *err)
 {
-    const struct teller teller = { t, knows, peek, one, ask, done, take, end, end, bytes, ledger };
+    const struct cloud_port port = {
+        t, knows, peek, one, ask, done, take, end, end, bytes, ledger
+    };
     struct decode_options in_step = *o;
     struct decode_stats stats;
-    bench_truth_close(t);
+    scripted_cloud_close(t);
     t->answers = calloc(o->max_tokens, sizeof(*t->answers));
     t->marks = calloc(o->max_tokens, 1);
     if (!t->answers || !t->marks)
@@ -183,13 +187,13 @@ int bench_truth_rehearse(struct bench_truth *t, struct session *s, const struct 
     in_step.ahead = 0;
     in_step.emit = on_token;
     in_step.arg = t;
-    int rc = decode_run(&stats, s, tok, sampler, NULL, &teller, prompt, n, &in_step, err);
+    int rc = decode_run(&stats, s, tok, sampler, NULL, &port, prompt, n, &in_step, err);
     if (rc == OK && stats.tokens > 1)
         t->ms = (stats.total_ms - stats.ttft_ms) / (double)(stats.tokens - 1);
     return rc;
 }
 
-void bench_truth_close(struct bench_truth *t)
+void scripted_cloud_close(struct scripted_cloud *t)
 {
     free(t->answers);
     free(t->marks);

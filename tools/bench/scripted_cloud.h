@@ -25,7 +25,7 @@ struct bench_answer {
     uint32_t id;
 };
 
-struct bench_truth {
+struct scripted_cloud {
     double agree;
     unsigned step_ms; /* a token of the cloud takes so long */
     size_t vocab;
@@ -44,19 +44,20 @@ struct bench_truth {
 /* Write the answer to prompt[n] as o asks (its tokens, policy, threshold, seed, step_ns), in step,
  * and note it; what was noted before is forgotten. session and sampler are the caller's. The
  * errors of decode_run. */
-int bench_truth_rehearse(struct bench_truth *t, struct session *s, const struct tokenizer *tok,
-                         struct sampler *sampler, const uint32_t *prompt, size_t n,
-                         const struct decode_options *o, struct err *err);
-void bench_truth_close(struct bench_truth *t); /* all zero is fine */
+int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
+                            const struct tokenizer *tok, struct sampler *sampler,
+                            const uint32_t *prompt, size_t n, const struct decode_options *o,
+                            struct err *err);
+void scripted_cloud_close(struct scripted_cloud *t); /* all zero is fine */
 
 /* The seed, from `from` on, whose random policy routes nearest to that share of the n tokens after
  * prompt tokens. */
-uint64_t bench_truth_seed(uint64_t from, float share, size_t prompt, size_t n);
+uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n);
 
-/* The token after ids[n]; arg: a const struct bench_truth *. Any thread. */
-uint32_t bench_truth_next(void *arg, const uint32_t *ids, size_t n);
+/* The token after ids[n]; arg: a const struct scripted_cloud *. Any thread. */
+uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n);
 
 /* Hash of a text from its hash so far and its next id; begins at 0. */
-uint64_t bench_truth_hash(uint64_t hash, uint32_t id);
+uint64_t scripted_cloud_hash(uint64_t hash, uint32_t id);
 
 #endif

@@ -18,7 +18,7 @@ struct made {
 static void add_bytes(struct made *m)
 {
     uint32_t next = 256;
-    for (uint32_t b = 0; b < BENCH_VOCAB_WORDS; b++) {
+    for (uint32_t b = 0; b < SYNTHETIC_VOCAB_WORDS; b++) {
         bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
         char *at = m->text + b * (RAW + LINE);
         m->v.pieces[b] = (struct str){ at, text_encode(at, self ? b : next++) };
@@ -41,21 +41,21 @@ static void add_word(struct made *m, struct str *merges, size_t id, size_t befor
 
 static size_t most(void)
 {
-    size_t n = BENCH_VOCAB_WORDS, words = 1;
+    size_t n = SYNTHETIC_VOCAB_WORDS, words = 1;
     for (size_t i = 0; i < DEPTH; i++)
         n += words *= LETTERS;
     return n;
 }
 
-int bench_vocab_open(struct tokenizer **out, size_t size, struct err *err)
+int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err)
 {
     struct made m = { .v.path = "the benchmark's" };
     size_t n = size < most() ? size : most();
     int rc = OK;
     *out = NULL;
-    if (n < BENCH_VOCAB_WORDS)
+    if (n < SYNTHETIC_VOCAB_WORDS)
         return err_set(err, ERR_ARG, "vocabulary: expected at least %d ids, found %zu",
-                       BENCH_VOCAB_WORDS, n);
+                       SYNTHETIC_VOCAB_WORDS, n);
     m.text = calloc(n, RAW + LINE);
     m.v.pieces = calloc(n, sizeof(*m.v.pieces));
     m.v.types = calloc(n, sizeof(*m.v.types));
@@ -67,9 +67,9 @@ int bench_vocab_open(struct tokenizer **out, size_t size, struct err *err)
         m.v.merges = merges;
         add_bytes(&m);
         /* In the order of their lengths: the words longer by a letter than 256, 257, ... follow. */
-        for (size_t id = BENCH_VOCAB_WORDS; id < n; id++) {
-            size_t k = id - BENCH_VOCAB_WORDS;
-            add_word(&m, merges, id, k < LETTERS ? ' ' : BENCH_VOCAB_WORDS + k / LETTERS - 1,
+        for (size_t id = SYNTHETIC_VOCAB_WORDS; id < n; id++) {
+            size_t k = id - SYNTHETIC_VOCAB_WORDS;
+            add_word(&m, merges, id, k < LETTERS ? ' ' : SYNTHETIC_VOCAB_WORDS + k / LETTERS - 1,
                      (char)('a' + k % LETTERS));
         }
         for (size_t id = 0; id < n; id++)

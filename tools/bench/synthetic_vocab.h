@@ -12,9 +12,9 @@
 struct err;
 struct tokenizer;
 
-enum { BENCH_VOCAB_WORDS = 256 }; /* the first id that is not a single byte */
+enum { SYNTHETIC_VOCAB_WORDS = 256 }; /* the first id that is not a single byte */
 
 /* Ids 0 to size - 1, at most 475,510. ERR_ARG: fewer than 256; ERR_NOMEM. The caller closes it. */
-int bench_vocab_open(struct tokenizer **out, size_t size, struct err *err);
+int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err);
 
 #endif

@@ -28,28 +28,28 @@ int cloud_link_options(struct cloud_options *o, char **key, const char *url,
     *key = NULL;
     *o = (struct cloud_options){
         .url = url,
-        .model = cloud_opts.model,
-        .ca = cloud_opts.ca,
-        .timeout_ms = at_most_a_day(cloud_opts.timeout_ms),
+        .model = cloud_option_values.model,
+        .ca = cloud_option_values.ca,
+        .timeout_ms = at_most_a_day(cloud_option_values.timeout_ms),
         .vocab = t ? tokenizer_size(t) : UINT32_MAX,
         .stop = &interrupted,
-        .tokens = cloud_opts.tokens,
-        .hedge_ms = at_most_a_day(cloud_opts.hedge_ms),
-        .compress = cloud_opts.compress,
-        .slot = cloud_opts.slot < MAX_SLOT ? cloud_opts.slot + 1 : 0,
+        .tokens = cloud_option_values.tokens,
+        .hedge_ms = at_most_a_day(cloud_option_values.hedge_ms),
+        .compress = cloud_option_values.compress,
+        .slot = cloud_option_values.slot < MAX_SLOT ? cloud_option_values.slot + 1 : 0,
         .encode = t && !own ? encode : NULL,
         .encode_arg = (void *)(size_t)t,
     };
-    if (!cloud_api_parse(&o->api, cloud_opts.api))
+    if (!cloud_api_parse(&o->api, cloud_option_values.api))
         return err_set(err, ERR_ARG,
                        "--cloud-api: expected auto, openai, sglang or llamacpp, found %s",
-                       cloud_opts.api);
-    if (!cloud_opts.tokens || cloud_opts.tokens > CLOUD_MAX_TOKENS)
+                       cloud_option_values.api);
+    if (!cloud_option_values.tokens || cloud_option_values.tokens > CLOUD_MAX_TOKENS)
         return err_set(err, ERR_ARG, "--cloud-tokens: expected 1 to %d, found %zu",
-                       CLOUD_MAX_TOKENS, cloud_opts.tokens);
+                       CLOUD_MAX_TOKENS, cloud_option_values.tokens);
     /* A dialect that is named needs no answer before the first call. */
     o->background = o->api != CLOUD_AUTO;
-    int rc = own ? OK : cloud_key(key, cloud_opts.key_file, url, &note, err);
+    int rc = own ? OK : api_key_read(key, cloud_option_values.key_file, url, &note, err);
     o->key = *key;
     if (*note.msg)
         fprintf(stderr, "mizzle: %s\n", note.msg);

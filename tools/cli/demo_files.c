@@ -8,7 +8,7 @@
 
 enum { PATH_SIZE = 4096 };
 
-const char *setting_program;
+const char *demo_files_program;
 
 static bool join(char out[PATH_SIZE], const char *dir, size_t n, const char *file)
 {
@@ -39,11 +39,11 @@ static bool program_path(char out[PATH_SIZE])
     char link[PATH_SIZE], next[PATH_SIZE];
     if (access("/proc/self/exe", F_OK) == 0)
         snprintf(out, PATH_SIZE, "/proc/self/exe");
-    else if (!setting_program)
+    else if (!demo_files_program)
         return false;
-    else if (strchr(setting_program, '/'))
-        snprintf(out, PATH_SIZE, "%s", setting_program);
-    else if (!search_path(out, setting_program))
+    else if (strchr(demo_files_program, '/'))
+        snprintf(out, PATH_SIZE, "%s", demo_files_program);
+    else if (!search_path(out, demo_files_program))
         return false;
     for (int hops = 0; hops < 16; hops++) {
         ssize_t n = readlink(out, link, sizeof(link) - 1);
@@ -59,7 +59,7 @@ static bool program_path(char out[PATH_SIZE])
     return false;
 }
 
-const char *demo_path(const char *file)
+const char *demo_files_path(const char *file)
 {
     /* From build/ARCH-MODE/, build/ARCH-MODE/tests/FOLDER/ and PREFIX/bin/. */
     static const char *const beside[] = { "../../weights/milli", "../../../../weights/milli",

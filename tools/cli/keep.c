@@ -20,37 +20,37 @@ static struct {
     const char *from, *to, *patterns;
 } options = { .store_mb = STORE_LIMIT >> 20, .max_tokens = UINT64_MAX, .max_upload = UINT64_MAX };
 
-const struct opt_group opt_keep = {
+const struct option_group keep_option_rows = {
     "Limits and memory of the cloud",
-    (const struct opt[]){
-        { "--max-cloud-tokens", NULL, OPT_U64, &options.max_tokens, "N",
+    (const struct option[]){
+        { "--max-cloud-tokens", NULL, OPTION_U64, &options.max_tokens, "N",
           "ask the cloud for no more tokens than this, over all answers; what the store or the "
           "memo "
           "knows does not count (default: no limit)" },
-        { "--max-upload-bytes", NULL, OPT_U64, &options.max_upload, "N",
+        { "--max-upload-bytes", NULL, OPTION_U64, &options.max_upload, "N",
           "no more bytes of requests than this, headers and retries apart (default: no limit)" },
-        { "--cloud-budget", NULL, OPT_STR, &options.budget, "AMOUNT",
+        { "--cloud-budget", NULL, OPTION_STR, &options.budget, "AMOUNT",
           "no more money than this, in the currency of --cloud-price (default: no limit)" },
-        { "--cloud-price", NULL, OPT_STR, &options.price, "PRICES",
+        { "--cloud-price", NULL, OPTION_STR, &options.price, "PRICES",
           "prices per million tokens, UP,CACHED,DOWN as in 2.50,1.25,10; or a file with lines "
           "MODEL UP CACHED DOWN, where MODEL * is any other" },
-        { "--private-from", NULL, OPT_STR, &options.from, "TEXT",
+        { "--private-from", NULL, OPTION_STR, &options.from, "TEXT",
           "a text that holds this is not sent any more from there on" },
-        { "--private-to", NULL, OPT_STR, &options.to, "TEXT",
+        { "--private-to", NULL, OPTION_STR, &options.to, "TEXT",
           "ends what --private-from begins: with nothing but blanks between the two, it is sent" },
-        { "--private-file", NULL, OPT_STR, &options.patterns, "FILE",
+        { "--private-file", NULL, OPTION_STR, &options.patterns, "FILE",
           "a text that holds a line of this file is not sent; in a line, \\d is a digit, \\w a "
           "letter, digit or _, \\s a blank, \\\\ a backslash, # at its beginning a comment" },
-        { "--cloud-store", NULL, OPT_STR, &options.store, "FILE",
+        { "--cloud-store", NULL, OPTION_STR, &options.store, "FILE",
           "keep the cloud's answers there, and ask it nothing twice; processes may share it" },
-        { "--store-limit", NULL, OPT_SIZE, &options.store_mb, "MB",
+        { "--store-limit", NULL, OPTION_SIZE, &options.store_mb, "MB",
           "size of the store; beyond it the older half goes (default: 64)" },
-        { "--record", NULL, OPT_STR, &options.record, "FILE",
+        { "--record", NULL, OPTION_STR, &options.record, "FILE",
           "append the cloud's answers there, as JSON lines" },
-        { "--replay", NULL, OPT_STR, &options.replay, "FILE",
+        { "--replay", NULL, OPTION_STR, &options.replay, "FILE",
           "take the cloud's answers from a recording and use no network; what it does not hold "
           "is a fault" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
@@ -62,15 +62,15 @@ static int open_caches(struct keep *k, const struct tokenizer *t, struct err *er
     if (options.replay && (options.record || options.store))
         return err_set(err, ERR_ARG, "--replay answers from its file alone: leave out %s",
                        options.record ? "--record" : "--cloud-store");
-    const struct caches_options o = { .store = options.store,
-                                      .store_limit = (uint64_t)options.store_mb << 20,
-                                      .record = options.record,
-                                      .replay = options.replay,
-                                      .tokenizer = tokenizer_fingerprint(t),
-                                      .vocab = tokenizer_size(t) };
+    const struct answers_options o = { .store = options.store,
+                                       .store_limit = (uint64_t)options.store_mb << 20,
+                                       .record = options.record,
+                                       .replay = options.replay,
+                                       .tokenizer = tokenizer_fingerprint(t),
+                                       .vocab = tokenizer_size(t) };
     /* A file that may not grow is a full disk, not a reason to die. */
     signal(SIGXFSZ, SIG_IGN);
-    return caches_open(&k->caches, &o, err);
+    return answers_open(&k->answers, &o, err);
 }
 
 /* Digits and what stands between them, and no such file. */
@@ -117,7 +117,7 @@ int keep_open(struct keep *k, const struct tokenizer *t, struct err *err)
 
 bool keep_replays(const struct keep *k)
 {
-    return k->caches && caches_replays(k->caches);
+    return k->answers && answers_replays(k->answers);
 }
 
 bool keep_wants_model(const struct keep *k)
@@ -133,14 +133,14 @@ int keep_price(struct keep *k, const char *model, struct err *err)
 void keep_notes(struct keep *k)
 {
     struct err note;
-    while (k->caches && caches_note(k->caches, &note))
+    while (k->answers && answers_note(k->answers, &note))
         fprintf(stderr, "mizzle: %s\n", note.msg);
 }
 
 int keep_close(struct keep *k, struct err *err)
 {
     keep_notes(k);
-    int rc = caches_close(k->caches, err);
+    int rc = answers_close(k->answers, err);
     private_close(k->spans);
     caps_end(&k->caps);
     memset(k, 0, sizeof(*k));

@@ -8,16 +8,16 @@
 #include "router/caps.h"
 #include "tools/cli/options.h"
 
-struct caches;
+struct answers;
 struct err;
-struct private;
+struct private_filter;
 struct tokenizer;
 
-extern const struct opt_group opt_keep;
+extern const struct option_group keep_option_rows;
 
 struct keep {
-    struct caches *caches;
-    struct private *spans; /* NULL: none */
+    struct answers *answers;
+    struct private_filter *spans; /* NULL: none */
     struct caps caps;
     bool priced; /* the prices are known */
 };

@@ -8,83 +8,84 @@
 
 enum { WIDTH = 80, HELP_COLUMN = 28 };
 
-struct opt_engine_values engine_opts;
-struct opt_cloud_values cloud_opts = {
+struct engine_options engine_options;
+struct cloud_option_values cloud_option_values = {
     .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
 };
-struct opt_route_values route_opts = { .threshold = NAN, .ahead = 1 };
+struct route_options route_options = { .threshold = NAN, .ahead = 1 };
 
-const struct opt_group opt_engine = {
+const struct option_group engine_option_rows = {
     "Model and machine",
-    (const struct opt[]){
-        { "--model", "-m", OPT_STR, &engine_opts.model, "PATH",
+    (const struct option[]){
+        { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
           "GGUF file or Hugging Face folder (default: the demo pair)" },
-        { "--threads", "-t", OPT_SIZE, &engine_opts.threads, "N",
+        { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
           "threads to compute with (default: all processors)" },
-        { "--isa", NULL, OPT_STR, &engine_opts.isa, "NAME",
+        { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
-        { "--kv", NULL, OPT_STR, &engine_opts.kv, "TYPE", "keys and values in f32, f16 or q8" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
+          "keys and values in f32, f16 or q8" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
 enum { WHETHER = 2 }; /* so many of the rows say whether and whom to ask, the others how */
 
-static const struct opt cloud_rows[] = {
-    { "--cloud-url", NULL, OPT_STR, &cloud_opts.url, "URL",
+static const struct option cloud_rows[] = {
+    { "--cloud-url", NULL, OPTION_STR, &cloud_option_values.url, "URL",
       "server of the large model (default: MIZZLE_CLOUD_URL; for the demo pair a stand-in is "
       "started)" },
-    { "--cloud", NULL, OPT_STR, &cloud_opts.mode, "MODE",
+    { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
       "auto: a fault keeps the small model's token; off; required: a fault ends the run with "
       "status 4 (default: auto)" },
-    { "--cloud-api", NULL, OPT_STR, &cloud_opts.api, "NAME",
+    { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "openai, sglang, llamacpp, or auto to ask the server (default: auto)" },
-    { "--cloud-model", NULL, OPT_STR, &cloud_opts.model, "NAME",
+    { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",
       "model to ask for (default: the first one the server lists)" },
-    { "--cloud-key-file", NULL, OPT_STR, &cloud_opts.key_file, "FILE",
+    { "--cloud-key-file", NULL, OPTION_STR, &cloud_option_values.key_file, "FILE",
       "file with the API key (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which goes over "
       "https or to this machine alone)" },
-    { "--cloud-ca", NULL, OPT_STR, &cloud_opts.ca, "FILE",
+    { "--cloud-ca", NULL, OPTION_STR, &cloud_option_values.ca, "FILE",
       "PEM file of a private certificate authority" },
-    { "--cloud-timeout", NULL, OPT_SIZE, &cloud_opts.timeout_ms, "MS",
+    { "--cloud-timeout", NULL, OPTION_SIZE, &cloud_option_values.timeout_ms, "MS",
       "deadline of one call in milliseconds (default: 10000)" },
-    { "--cloud-tokens", NULL, OPT_SIZE, &cloud_opts.tokens, "N",
+    { "--cloud-tokens", NULL, OPTION_SIZE, &cloud_option_values.tokens, "N",
       "tokens of one call, 1 to 64: the first is used as it arrives, the rest is kept for when "
       "it is wanted; limits count all of them (default: 1)" },
-    { "--hedge-ms", NULL, OPT_SIZE, &cloud_opts.hedge_ms, "MS",
+    { "--hedge-ms", NULL, OPTION_SIZE, &cloud_option_values.hedge_ms, "MS",
       "send a call once more when there is no answer after this long (default: never)" },
-    { "--compress", NULL, OPT_FLAG, &cloud_opts.compress, NULL,
+    { "--compress", NULL, OPTION_FLAG, &cloud_option_values.compress, NULL,
       "gzip the requests, where the server takes it" },
-    { "--cloud-slot", NULL, OPT_SIZE, &cloud_opts.slot, "N",
+    { "--cloud-slot", NULL, OPTION_SIZE, &cloud_option_values.slot, "N",
       "llamacpp: the server's slot to use, from 0 (default: the server chooses)" },
-    { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+    { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
 };
 
-const struct opt_group opt_cloud = { "Cloud", cloud_rows };
-const struct opt_group opt_check = { "Cloud (with --check alone)", cloud_rows + WHETHER };
+const struct option_group cloud_option_rows = { "Cloud", cloud_rows };
+const struct option_group opt_check = { "Cloud (with --check alone)", cloud_rows + WHETHER };
 
-const struct opt_group opt_route = {
+const struct option_group route_option_rows = {
     "Routing",
-    (const struct opt[]){
-        { "--router", NULL, OPT_STR, &route_opts.router, "FILE",
+    (const struct option[]){
+        { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
           "router of the model, safetensors or .pth (default: beside the model: "
           "NAME.router.safetensors or DIR/router.safetensors)" },
-        { "--policy", NULL, OPT_STR, &route_opts.policy, "NAME",
+        { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
           "mlp, entropy, max-prob, margin, random, always or never (default: mlp where there is a "
           "router, else never)" },
-        { "--threshold", NULL, OPT_FLOAT, &route_opts.threshold, "T",
+        { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "a score below T, 0 to 1, goes to the cloud (default: the router's own, else 0.5)" },
-        { "--ahead", NULL, OPT_SIZE, &route_opts.ahead, "W",
+        { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
           "go on behind the small model's guess while the cloud is asked, with up to W requests "
           "out, 0 to 64; 0: wait each time. The text is the same; above 1 some calls are made in "
           "vain (default: 1)" },
-        { "--max-wasted-calls", NULL, OPT_SIZE, &route_opts.max_wasted, "N",
+        { "--max-wasted-calls", NULL, OPTION_SIZE, &route_options.max_wasted, "N",
           "after N calls in vain go on as with --ahead 1, which makes none (default: no limit)" },
-        { NULL, NULL, OPT_FLAG, NULL, NULL, NULL },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-size_t opt_distance(const char *a, const char *b)
+size_t options_distance(const char *a, const char *b)
 {
     size_t row[33], nb = strlen(b);
     if (nb > 32 || strlen(a) > 32)
@@ -108,10 +109,10 @@ size_t opt_distance(const char *a, const char *b)
 }
 
 /* The row whose name or short name is s[n]. */
-static const struct opt *find(const struct command *cmd, const char *s, size_t n)
+static const struct option *find(const struct command *cmd, const char *s, size_t n)
 {
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
-        for (const struct opt *o = cmd->groups[g]->opts; o->name; o++)
+        for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
             if ((strlen(o->name) == n && memcmp(o->name, s, n) == 0) ||
                 (o->alt && strlen(o->alt) == n && memcmp(o->alt, s, n) == 0))
                 return o;
@@ -123,9 +124,9 @@ static int unknown(const struct command *cmd, const char *arg)
     const char *near = NULL;
     size_t least = 4;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
-        for (const struct opt *o = cmd->groups[g]->opts; o->name; o++)
-            if (opt_distance(arg, o->name) < least) {
-                least = opt_distance(arg, o->name);
+        for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
+            if (options_distance(arg, o->name) < least) {
+                least = options_distance(arg, o->name);
                 near = o->name;
             }
     struct err err;
@@ -153,26 +154,26 @@ static bool whole_number(const char *s, uint64_t max, uint64_t *out)
 }
 
 /* Store value where the row points; NULL, or what was expected instead. */
-static const char *store(const struct opt *o, const char *value)
+static const char *store(const struct option *o, const char *value)
 {
     uint64_t n;
     switch (o->type) {
-    case OPT_FLAG:
+    case OPTION_FLAG:
         *(bool *)o->to = true;
         return NULL;
-    case OPT_STR:
+    case OPTION_STR:
         *(const char **)o->to = value;
         return NULL;
-    case OPT_SIZE:
+    case OPTION_SIZE:
         if (!whole_number(value, SIZE_MAX, &n))
             return "a whole number";
         *(size_t *)o->to = (size_t)n;
         return NULL;
-    case OPT_U64:
+    case OPTION_U64:
         if (!whole_number(value, UINT64_MAX, (uint64_t *)o->to))
             return "a whole number";
         return NULL;
-    case OPT_FLOAT: {
+    case OPTION_FLOAT: {
         char *end;
         float f = strtof(value, &end);
         if (end == value || *end || !(fabsf(f) < INFINITY))
@@ -180,8 +181,8 @@ static const char *store(const struct opt *o, const char *value)
         *(float *)o->to = f;
         return NULL;
     }
-    case OPT_LIST: {
-        struct opt_list *list = o->to;
+    case OPTION_LIST: {
+        struct option_list *list = o->to;
         if (list->n + 1 >= sizeof(list->at) / sizeof(list->at[0]))
             return "at most 16 of them";
         list->at[list->n++] = value;
@@ -200,7 +201,7 @@ static int usage(const struct command *cmd, const char *name, const char *what, 
     return EXIT_USAGE;
 }
 
-int opt_parse(const struct command *cmd, int argc, char **argv, int *nargs)
+int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
 {
     bool options = true;
     *nargs = 0;
@@ -215,17 +216,17 @@ int opt_parse(const struct command *cmd, int argc, char **argv, int *nargs)
             continue;
         }
         if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
-            opt_help(stdout, cmd);
+            options_help(stdout, cmd);
             return EXIT_FINE;
         }
         const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
-        const struct opt *o = find(cmd, arg, equals ? (size_t)(equals - arg) : strlen(arg));
+        const struct option *o = find(cmd, arg, equals ? (size_t)(equals - arg) : strlen(arg));
         if (!o)
             return unknown(cmd, arg);
         const char *value = equals ? equals + 1 : NULL;
-        if (o->type == OPT_FLAG && value)
+        if (o->type == OPTION_FLAG && value)
             return usage(cmd, o->name, "no value", value);
-        if (o->type != OPT_FLAG && !value) {
+        if (o->type != OPTION_FLAG && !value) {
             if (++i == argc)
                 return usage(cmd, o->name, o->arg, "nothing");
             value = argv[i];
@@ -259,7 +260,7 @@ static void wrap_words(FILE *to, const char *text, size_t n, int indent, int at)
     fputc('\n', to);
 }
 
-void opt_wrap(FILE *to, const char *text, int indent)
+void options_wrap(FILE *to, const char *text, int indent)
 {
     while (*text) {
         const char *end = text;
@@ -276,16 +277,16 @@ void opt_wrap(FILE *to, const char *text, int indent)
     }
 }
 
-void opt_help(FILE *to, const struct command *cmd)
+void options_help(FILE *to, const struct command *cmd)
 {
     int at = fprintf(to, "mizzle %s:", cmd->name);
     wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
     fprintf(to, "\nUsage: mizzle %s [options]%s%s\n\n", cmd->name, *cmd->args ? " " : "",
             cmd->args);
-    opt_wrap(to, cmd->description, 0);
+    options_wrap(to, cmd->description, 0);
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
         fprintf(to, "\n%s:\n", cmd->groups[g]->title);
-        for (const struct opt *o = cmd->groups[g]->opts; o->name; o++) {
+        for (const struct option *o = cmd->groups[g]->opts; o->name; o++) {
             at = fprintf(to, "  %s%s%s%s%s", o->alt ? o->alt : "", o->alt ? ", " : "    ", o->name,
                          o->arg ? " " : "", o->arg ? o->arg : "");
             if (at >= HELP_COLUMN) {

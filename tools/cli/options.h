@@ -15,59 +15,61 @@
 
 struct command;
 
-enum opt_type { OPT_FLAG, OPT_STR, OPT_SIZE, OPT_U64, OPT_FLOAT, OPT_LIST };
+enum option_type { OPTION_FLAG, OPTION_STR, OPTION_SIZE, OPTION_U64, OPTION_FLOAT, OPTION_LIST };
 
 /* What an option that may be given several times points to: its values in order, NULL-ended. */
-struct opt_list {
+struct option_list {
     const char *at[17];
     size_t n;
 };
 
-struct opt {
+struct option {
     const char *name; /* "--threads" */
     const char *alt;  /* "-t" or NULL */
-    enum opt_type type;
-    void *to;         /* bool, const char *, size_t, uint64_t, float, struct opt_list */
+    enum option_type type;
+    void *to;         /* bool, const char *, size_t, uint64_t, float, struct option_list */
     const char *arg;  /* "N", for the help; NULL for a flag */
     const char *help; /* one line; defaults are named here */
 };
 
-struct opt_group {
-    const char *title;      /* "Model", "Cloud", ... */
-    const struct opt *opts; /* ended by a row with name NULL */
+struct option_group {
+    const char *title;         /* "Model", "Cloud", ... */
+    const struct option *opts; /* ended by a row with name NULL */
 };
 
 /* Parse argv against the command's groups. Positional arguments are moved to the front, *nargs of
  * them, beginning at argv[1]. Returns -1 to go on, or the exit status: EXIT_FINE after --help was
  * printed to stdout, EXIT_USAGE after one line on stderr. */
-int opt_parse(const struct command *cmd, int argc, char **argv, int *nargs);
+int options_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 
-void opt_help(FILE *to, const struct command *cmd); /* what --help prints */
+void options_help(FILE *to, const struct command *cmd); /* what --help prints */
 
 /* Print text in lines of at most 80 columns, indented; a line that begins with two blanks is kept
  * as it is, an empty line ends a paragraph. */
-void opt_wrap(FILE *to, const char *text, int indent);
+void options_wrap(FILE *to, const char *text, int indent);
 
 /* Letters to insert, delete or replace to make b of a: for "did you mean". */
-size_t opt_distance(const char *a, const char *b);
+size_t options_distance(const char *a, const char *b);
 
 /* Options that mean the same everywhere; see options.c for the rows. */
-extern const struct opt_group opt_engine; /* -m --isa -t --kv */
-extern const struct opt_group opt_cloud;  /* --cloud-url --cloud --cloud-api --cloud-key-file
-                                             --cloud-ca --cloud-model --cloud-timeout
-                                             --cloud-tokens --hedge-ms --compress --cloud-slot */
-extern const struct opt_group opt_check;  /* those of opt_cloud but --cloud-url and --cloud */
-extern const struct opt_group opt_route;  /* --router --policy --threshold --ahead
-                                             --max-wasted-calls */
+extern const struct option_group engine_option_rows; /* -m --isa -t --kv */
+extern const struct option_group
+    cloud_option_rows; /* --cloud-url --cloud --cloud-api --cloud-key-file
+               --cloud-ca --cloud-model --cloud-timeout
+               --cloud-tokens --hedge-ms --compress --cloud-slot */
+extern const struct option_group
+    opt_check; /* those of cloud_option_rows but --cloud-url and --cloud */
+extern const struct option_group route_option_rows; /* --router --policy --threshold --ahead
+                                            --max-wasted-calls */
 
-extern struct opt_engine_values {
+extern struct engine_options {
     const char *model; /* NULL: the demo pair */
     const char *isa;   /* NULL: MIZZLE_ISA, else the best */
     size_t threads;    /* 0: all processors */
     const char *kv;    /* NULL: the command's default */
-} engine_opts;
+} engine_options;
 
-extern struct opt_cloud_values {
+extern struct cloud_option_values {
     const char *url;  /* NULL: MIZZLE_CLOUD_URL */
     const char *mode; /* "auto", "off", "required" */
     const char *api;  /* "auto", "openai", "sglang", "llamacpp" */
@@ -75,14 +77,14 @@ extern struct opt_cloud_values {
     size_t timeout_ms, tokens, hedge_ms;
     size_t slot; /* SIZE_MAX: none */
     bool compress;
-} cloud_opts;
+} cloud_option_values;
 
-extern struct opt_route_values {
+extern struct route_options {
     const char *router; /* NULL: beside the model */
     const char *policy; /* NULL: mlp where there is a router */
     float threshold;    /* NaN: the router's own */
     size_t ahead;       /* requests out at once */
     size_t max_wasted;  /* calls made ahead in vain; 0: no limit */
-} route_opts;
+} route_options;
 
 #endif

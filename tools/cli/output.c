@@ -19,7 +19,7 @@ int output_open(struct output *o, const char *path, struct err *err)
         if (!o->f)
             return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
     } else {
-        int rc = part_open(&o->part, path, err);
+        int rc = atomic_file_open(&o->part, path, err);
         if (rc != OK)
             return rc;
         o->f = o->part.f;
@@ -34,7 +34,7 @@ int output_close(struct output *o, bool commit, struct err *err)
     if (!f)
         return OK;
     if (o->part.f)
-        return part_close(&o->part, commit, err);
+        return atomic_file_close(&o->part, commit, err);
     bool bad = ferror(f) != 0;
     bad = (f == stdout ? fflush(f) : fclose(f)) != 0 || bad;
     return bad && commit ? err_set(err, ERR_IO, "%s: %s", o->path, strerror(errno)) : OK;

@@ -10,7 +10,7 @@
 struct output {
     const char *path; /* borrowed; NULL: nothing is asked for, and f is NULL */
     FILE *f;
-    struct part part; /* unless f is stdout, a device or a pipe */
+    struct atomic_file part; /* unless f is stdout, a device or a pipe */
 };
 
 /* path: a file, which replaces one of that name when output_close commits it; "-" for stdout; a

@@ -34,7 +34,7 @@ static void on_interrupt(int number)
     raise(number);
 }
 
-void setting_catch_interrupts(void)
+void setup_catch_interrupts(void)
 {
     /* Not restarted, so that a wait for input ends. */
     struct sigaction act = { .sa_handler = on_interrupt };
@@ -74,7 +74,7 @@ void engine_blas_hint(void)
 
 int engine_kernels(struct kernels *out, struct err *err)
 {
-    const char *isa = engine_opts.isa ? engine_opts.isa : getenv("MIZZLE_ISA");
+    const char *isa = engine_options.isa ? engine_options.isa : getenv("MIZZLE_ISA");
     int rc = kernels_pick(out, isa && *isa ? isa : NULL, cpu_detect(), err);
     if (rc == OK && (out->needs & CPU_BLAS))
         engine_blas_hint();
@@ -85,13 +85,13 @@ int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct 
 {
     memset(e, 0, sizeof(*e));
     if (!path)
-        path = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
+        path = engine_options.model ? engine_options.model : demo_files_path("edge-0.5.gguf");
     if (!path)
         return err_set(err, ERR_IO,
                        "the demo pair is not there (weights/milli): name a model with -m");
     int rc = engine_kernels(&e->kernels, err);
     if (rc == OK)
-        rc = pool_open(&e->pool, engine_opts.threads, err);
+        rc = pool_open(&e->pool, engine_options.threads, err);
     if (rc == OK)
         rc = engine_load(e, path, need_tokenizer, err);
     if (rc != OK)
@@ -102,8 +102,8 @@ int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct 
 int engine_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
 {
     *out = otherwise;
-    if (engine_opts.kv && !kvcache_parse(out, engine_opts.kv))
-        return err_set(err, ERR_ARG, "--kv: expected f32, f16 or q8, found %s", engine_opts.kv);
+    if (engine_options.kv && !kvcache_parse(out, engine_options.kv))
+        return err_set(err, ERR_ARG, "--kv: expected f32, f16 or q8, found %s", engine_options.kv);
     return OK;
 }
 
@@ -137,16 +137,17 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
                        struct err *err)
 {
     char beside[PATH_SIZE];
-    const char *path = route_opts.router;
-    bool named = route_opts.policy != NULL;
-    if (named && !policy_parse(&r->policy, route_opts.policy))
+    const char *path = route_options.router;
+    bool named = route_options.policy != NULL;
+    if (named && !policy_parse(&r->policy, route_options.policy))
         return err_set(err, ERR_ARG,
                        "--policy: expected mlp, entropy, max-prob, margin, random, always or "
                        "never, found %s",
-                       route_opts.policy);
-    if (!isnan(route_opts.threshold) && (route_opts.threshold < 0 || route_opts.threshold > 1))
+                       route_options.policy);
+    if (!isnan(route_options.threshold) &&
+        (route_options.threshold < 0 || route_options.threshold > 1))
         return err_set(err, ERR_ARG, "--threshold: expected 0 to 1, found %g",
-                       (double)route_opts.threshold);
+                       (double)route_options.threshold);
     if (!path && router_beside(beside, model))
         path = beside;
     if (path && (!named || r->policy == POLICY_MLP)) {
@@ -165,12 +166,12 @@ static int open_policy(struct routing *r, const struct engine *e, const char *mo
     if (r->policy == POLICY_MLP && !r->router)
         return err_set(err, ERR_ARG, "policy mlp: no router beside %s: name one with --router",
                        model);
-    if (route_opts.ahead > MAX_AHEAD)
+    if (route_options.ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "--ahead: expected 0 to %d, found %zu", MAX_AHEAD,
-                       route_opts.ahead);
-    r->ahead = route_opts.ahead;
-    r->gate.max_wasted = route_opts.max_wasted;
-    r->threshold = route_opts.threshold;
+                       route_options.ahead);
+    r->ahead = route_options.ahead;
+    r->gate.max_wasted = route_options.max_wasted;
+    r->threshold = route_options.threshold;
     if (isnan(r->threshold) &&
         !(r->policy == POLICY_MLP && router_threshold(r->router, &r->threshold)))
         r->threshold = 0.5f;
@@ -187,7 +188,7 @@ static int connect_cloud(struct routing *r, const struct engine *e, const char *
     int rc = cloud_link_options(&o, &key, url, e->tokenizer, r->server || !url, err);
     bool needed = r->required || keep_wants_model(&r->keep), asks = o.api == CLOUD_AUTO;
     uint64_t start = os_now_ns();
-    o.caches = r->keep.caches;
+    o.answers = r->keep.answers;
     o.background = true;
     if (rc == OK)
         rc = cloud_open(&r->cloud, &o, err);
@@ -206,7 +207,7 @@ static int connect_cloud(struct routing *r, const struct engine *e, const char *
     if (rc == OK && keep_wants_model(&r->keep))
         rc = keep_price(&r->keep, cloud_model(r->cloud), err);
     if (rc == OK)
-        teller_cloud(&r->teller, r->cloud);
+        cloud_port_cloud(&r->port, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
         return rc;
     fprintf(stderr, "mizzle: cloud off: %s\n", err->msg);
@@ -217,30 +218,32 @@ static int connect_cloud(struct routing *r, const struct engine *e, const char *
 
 static int open_cloud(struct routing *r, const struct engine *e, struct err *err)
 {
-    const char *url = cloud_opts.url ? cloud_opts.url : getenv("MIZZLE_CLOUD_URL");
-    bool off = strcmp(cloud_opts.mode, "off") == 0;
-    r->required = strcmp(cloud_opts.mode, "required") == 0;
-    if (!off && !r->required && strcmp(cloud_opts.mode, "auto") != 0)
+    const char *url =
+        cloud_option_values.url ? cloud_option_values.url : getenv("MIZZLE_CLOUD_URL");
+    bool off = strcmp(cloud_option_values.mode, "off") == 0;
+    r->required = strcmp(cloud_option_values.mode, "required") == 0;
+    if (!off && !r->required && strcmp(cloud_option_values.mode, "auto") != 0)
         return err_set(err, ERR_ARG, "--cloud: expected auto, off or required, found %s",
-                       cloud_opts.mode);
+                       cloud_option_values.mode);
     bool always = r->policy == POLICY_ALWAYS, has_url = keep_replays(&r->keep) || (url && *url);
     if (off)
         return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
-    if (!has_url && engine_opts.model) {
+    if (!has_url && engine_options.model) {
         if (r->required || always)
             return err_set(err, ERR_NET, "there is no cloud: name one with --cloud-url");
-        if (r->policy != POLICY_NEVER || !route_opts.policy)
+        if (r->policy != POLICY_NEVER || !route_options.policy)
             fprintf(stderr, "mizzle: cloud off: no --cloud-url\n");
         return OK;
     }
     if (r->policy == POLICY_NEVER && !r->required) {
-        if (!route_opts.policy)
+        if (!route_options.policy)
             fprintf(stderr, "mizzle: cloud off: no router beside the model, and no --policy\n");
         return OK;
     }
     if (has_url)
         return connect_cloud(r, e, keep_replays(&r->keep) ? NULL : url, err);
-    const struct stand_in_options o = { .isa = engine_opts.isa, .threads = engine_opts.threads };
+    const struct stand_in_options o = { .isa = engine_options.isa,
+                                        .threads = engine_options.threads };
     int rc = stand_in_open(&r->server, &o, err);
     return rc == OK ? connect_cloud(r, e, stand_in_url(r->server), err) : rc;
 }
@@ -248,7 +251,8 @@ static int open_cloud(struct routing *r, const struct engine *e, struct err *err
 int routing_open(struct routing *r, const struct engine *e, struct err *err)
 {
     memset(r, 0, sizeof(*r));
-    const char *model = engine_opts.model ? engine_opts.model : demo_path("edge-0.5.gguf");
+    const char *model =
+        engine_options.model ? engine_options.model : demo_files_path("edge-0.5.gguf");
     int rc = open_policy(r, e, model ? model : "the model", err);
     if (rc == OK)
         rc = keep_open(&r->keep, e->tokenizer, err);
@@ -261,9 +265,9 @@ int routing_open(struct routing *r, const struct engine *e, struct err *err)
     return rc;
 }
 
-const struct teller *routing_teller(const struct routing *r)
+const struct cloud_port *routing_teller(const struct routing *r)
 {
-    return r->cloud ? &r->teller : NULL;
+    return r->cloud ? &r->port : NULL;
 }
 
 int routing_close(struct routing *r, struct err *err)

@@ -264,8 +264,8 @@ int pretrain_load_checkpoint(const char *path, struct train *t, const struct pre
 
 int pretrain_save_curve(const char *path, const struct pretrain_state *s, struct err *err)
 {
-    struct part part;
-    int rc = part_open(&part, path, err);
+    struct atomic_file part;
+    int rc = atomic_file_open(&part, path, err);
     if (rc)
         return rc;
     FILE *f = part.f;
@@ -273,7 +273,7 @@ int pretrain_save_curve(const char *path, const struct pretrain_state *s, struct
     for (size_t i = 0; i < s->nrows; i++)
         fprintf(f, "%.0f,%.0f,%.5f,%.4g\n", (double)s->rows[i].step, (double)s->rows[i].tokens,
                 (double)s->rows[i].loss, (double)s->rows[i].rate);
-    return part_close(&part, true, err);
+    return atomic_file_close(&part, true, err);
 }
 
 bool pretrain_finished(const char *path, const struct pretrain_plan *p, uint64_t seed)

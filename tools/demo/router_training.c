@@ -10,22 +10,22 @@
 enum { TRAIN_STREAM = 1000, CALIBRATE_STREAM = 1002 };
 enum { CONTEXT = 1024, MAX_ANSWER = 96 };
 
-void teach_defaults(struct teach_options *o)
+void router_training_defaults(struct router_training_options *o)
 {
-    *o = (struct teach_options){ .world = WORLD_SEED,
-                                 .questions = 3000,
-                                 .calibration = 1000,
-                                 .tap = TAP_FINAL,
-                                 .most = (double)TEACH_MOST,
-                                 .cover = (double)TEACH_COVER,
-                                 .seed = 1 };
+    *o = (struct router_training_options){ .world = WORLD_SEED,
+                                           .questions = 3000,
+                                           .calibration = 1000,
+                                           .tap = TAP_FINAL,
+                                           .most = (double)TEACH_MOST,
+                                           .cover = (double)TEACH_COVER,
+                                           .seed = 1 };
 }
 
 struct teacher {
     const struct engine *edge, *cloud;
     struct session *session, *writer; /* of the cloud model, or NULL */
     struct world *world;
-    const struct teach_options *o;
+    const struct router_training_options *o;
 };
 
 static size_t context_of(const struct model *m)
@@ -131,8 +131,8 @@ static void show_epoch(void *arg, const struct fit_epoch *e)
 }
 
 /* Set the threshold on questions that training has not seen. */
-static int calibrate(struct router_form *f, struct teach_report *report, struct teacher *t,
-                     struct err *err)
+static int calibrate(struct router_form *f, struct router_training_report *report,
+                     struct teacher *t, struct err *err)
 {
     struct samples s = { .dim = f->dim };
     struct router *r = NULL;
@@ -159,8 +159,9 @@ static int calibrate(struct router_form *f, struct teach_report *report, struct 
     return rc;
 }
 
-int teach_router(struct router_form *out, struct teach_report *report, const struct engine *edge,
-                 const struct engine *cloud, const struct teach_options *o, struct err *err)
+int router_training_run(struct router_form *out, struct router_training_report *report,
+                        const struct engine *edge, const struct engine *cloud,
+                        const struct router_training_options *o, struct err *err)
 {
     struct teacher t = { .edge = edge, .cloud = cloud, .o = o };
     struct samples s = { .dim = model_config(edge->model)->hidden };
@@ -171,7 +172,7 @@ int teach_router(struct router_form *out, struct teach_report *report, const str
     fit.stop = &interrupted;
     fit.progress = o->quiet ? NULL : show_epoch;
     *out = (struct router_form){ 0 };
-    *report = (struct teach_report){ 0 };
+    *report = (struct router_training_report){ 0 };
     int rc =
         o->questions && o->calibration
             ? teacher_open(&t, err)

@@ -9,7 +9,7 @@
 #include "router/learn/fit.h"
 #include "tools/cli/setup.h"
 
-struct teach_options {
+struct router_training_options {
     uint64_t world;     /* seed of the world */
     size_t questions;   /* to train on and to hold out */
     size_t calibration; /* other questions, to set the threshold with */
@@ -20,7 +20,7 @@ struct teach_options {
     bool quiet; /* no progress on stderr */
 };
 
-struct teach_report {
+struct router_training_report {
     struct fit_report fit;
     size_t tokens, wrong;   /* of the calibration questions */
     double auc;             /* on them */
@@ -33,12 +33,13 @@ struct teach_report {
 #define TEACH_COVER 0.995f
 
 /* world WORLD_SEED, 3,000 questions, 1,000 for calibration, tap final, TEACH_MOST, TEACH_COVER. */
-void teach_defaults(struct teach_options *o);
+void router_training_defaults(struct router_training_options *o);
 
 /* Reference texts are the world's own answers, or, where cloud is not NULL, what that model writes
  * greedily. The router has tap and threshold. Test streams are never read. *out is the caller's
  * to close. ERR_ARG, ERR_NOMEM, ERR_STOP (setup.h's `interrupted`). */
-int teach_router(struct router_form *out, struct teach_report *report, const struct engine *edge,
-                 const struct engine *cloud, const struct teach_options *o, struct err *err);
+int router_training_run(struct router_form *out, struct router_training_report *report,
+                        const struct engine *edge, const struct engine *cloud,
+                        const struct router_training_options *o, struct err *err);
 
 #endif

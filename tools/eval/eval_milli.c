@@ -211,9 +211,9 @@ static int set_threshold(struct eval_result *r, struct milli *m, float first, st
     if (r->policy == POLICY_NEVER || r->policy == POLICY_ALWAYS)
         r->threshold = NAN;              /* they have none */
     else if (r->policy == POLICY_RANDOM) /* its threshold is the share */
-        r->threshold = isnan(routed) ? route_opts.threshold : routed;
+        r->threshold = isnan(routed) ? route_options.threshold : routed;
     else if (policy_reads_logits(r->policy))
-        r->threshold = route_opts.threshold;
+        r->threshold = route_options.threshold;
     else
         return OK;
     bool wants = r->policy == POLICY_RANDOM || policy_reads_logits(r->policy);
@@ -281,7 +281,7 @@ int eval_milli(const struct eval_options *o, struct err *err)
         rc = engine_open(&m.engine, NULL, true, err);
     if (rc != OK)
         return rc;
-    route_opts.policy = n ? most_needing(list, n) : NULL;
+    route_options.policy = n ? most_needing(list, n) : NULL;
     rc = routing_open(&m.routing, &m.engine, err);
     if (rc == OK) {
         if (!n)

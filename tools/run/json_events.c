@@ -39,7 +39,7 @@ static size_t put_text(const char *text, size_t n)
 }
 
 /* The text that this token completes. A cut character is glued together byte by byte. */
-static void put_token_text(struct run_json *j, uint32_t id)
+static void put_token_text(struct json_events *j, uint32_t id)
 {
     size_t n = 0, i = 0;
     const char *bytes = tokenizer_is_control(j->tok, id) ? NULL : tokenizer_bytes(j->tok, id, &n);
@@ -59,7 +59,7 @@ static void put_token_text(struct run_json *j, uint32_t id)
     }
 }
 
-bool run_json_token(struct run_json *j, const struct decode_token *t)
+bool json_events_token(struct json_events *j, const struct decode_token *t)
 {
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
     if (!t->eog)
@@ -83,7 +83,7 @@ bool run_json_token(struct run_json *j, const struct decode_token *t)
     return fflush(stdout) == 0;
 }
 
-double run_speed(const struct decode_stats *s)
+double json_events_speed(const struct decode_stats *s)
 {
     double ms = s->total_ms - s->ttft_ms;
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
@@ -100,7 +100,7 @@ static void put_reasons(const struct decode_stats *s)
         }
 }
 
-void run_json_done(const struct decode_stats *s, double start_ms, bool replayed)
+void json_events_done(const struct decode_stats *s, double start_ms, bool replayed)
 {
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
@@ -112,7 +112,7 @@ void run_json_done(const struct decode_stats *s, double start_ms, bool replayed)
            "\"store_hits\":%zu,\"retries\":%" PRIu64 ",\"hedges\":%" PRIu64
            ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
            ",\"cost\":%s,\"held\":{",
-           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->ttft_ms, run_speed(s),
+           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->ttft_ms, json_events_speed(s),
            s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, start_ms,
            replayed ? "true" : "false", s->calls, s->committed, s->failed, s->wasted, s->memo_hits,
            s->store_hits, s->retries, s->hedges, s->header_bytes_up, s->header_bytes_down, cost);

@@ -45,7 +45,7 @@ static int read_all(char **out, size_t *n, FILE *f, const char *path, struct err
     return OK;
 }
 
-int run_text_read(char **out, size_t *n, const char *path, struct err *err)
+int prompt_input_read(char **out, size_t *n, const char *path, struct err *err)
 {
     if (strcmp(path, "-") == 0)
         return read_all(out, n, stdin, "standard input", err);
@@ -81,7 +81,7 @@ static bool append_line(char **out, size_t *n, int *rc, struct err *err)
     return more;
 }
 
-bool run_text_line(char **out, size_t *n, bool asks, int *rc, struct err *err)
+bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err)
 {
     const char *sign = "> ";
     *n = 0;

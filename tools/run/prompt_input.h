@@ -13,12 +13,12 @@ struct tokenizer;
 
 /* The whole of a file, "-" for standard input, terminated; at most 64 MiB. Free it. ERR_IO,
  * ERR_FORMAT (too long), ERR_NOMEM. */
-int run_text_read(char **out, size_t *n, const char *path, struct err *err);
+int prompt_input_read(char **out, size_t *n, const char *path, struct err *err);
 
 /* The next line of standard input without its end, terminated; one that ends in a backslash goes on
  * in the next line. asks: show "> " on stderr. *out (NULL at first) is used again from call to
  * call; free it. False at the end of the input. ERR_NOMEM and ERR_STOP (interrupted) in *rc. */
-bool run_text_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
+bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
 
 struct conversation {
     struct chat_message *messages; /* texts are owned */

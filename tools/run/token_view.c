@@ -8,18 +8,18 @@
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 
-enum { HELD = sizeof(((struct show *)0)->held) / sizeof(struct show_byte) };
+enum { HELD = sizeof(((struct token_view *)0)->held) / sizeof(struct token_view_byte) };
 
-enum show_style show_style(FILE *f)
+enum token_view_style token_view_style(FILE *f)
 {
     const char *none = getenv("NO_COLOR"), *term = getenv("TERM");
     if (!isatty(fileno(f)) || (none && *none) || !term || !*term || strcmp(term, "dumb") == 0)
-        return SHOW_MARKS;
-    return SHOW_COLOUR;
+        return TOKEN_VIEW_MARKS;
+    return TOKEN_VIEW_COLOUR;
 }
 
-void show_begin(struct show *s, FILE *to, enum show_style style, const struct tokenizer *tok,
-                const char *const *stops)
+void token_view_begin(struct token_view *s, FILE *to, enum token_view_style style,
+                      const struct tokenizer *tok, const char *const *stops)
 {
     memset(s, 0, sizeof(*s));
     s->to = to;
@@ -29,16 +29,16 @@ void show_begin(struct show *s, FILE *to, enum show_style style, const struct to
 }
 
 /* Close the mark that is open and open the one of this byte's token. */
-static void mark(struct show *s, enum source source, size_t token)
+static void mark(struct token_view *s, enum source source, size_t token)
 {
     static const char *const colours[] = { "", "\033[4;36m", "\033[7;33m" };
     if (source == s->open_source && (source == SOURCE_EDGE || token == s->open_token))
         return;
-    if (s->style == SHOW_COLOUR) {
+    if (s->style == TOKEN_VIEW_COLOUR) {
         if (s->open_source != SOURCE_EDGE)
             fputs("\033[0m", s->to);
         fputs(colours[source], s->to);
-    } else if (s->style == SHOW_MARKS) {
+    } else if (s->style == TOKEN_VIEW_MARKS) {
         if (s->open_source != SOURCE_EDGE)
             fputc(']', s->to);
         if (source != SOURCE_EDGE)
@@ -50,7 +50,7 @@ static void mark(struct show *s, enum source source, size_t token)
 
 /* Show all but the last `keep` bytes; a character that may still be completed is kept too, unless
  * this is the end. */
-static void flush(struct show *s, size_t keep, bool end)
+static void flush(struct token_view *s, size_t keep, bool end)
 {
     char text[HELD];
     size_t at = 0;
@@ -77,13 +77,13 @@ static void flush(struct show *s, size_t keep, bool end)
     s->n -= at;
 }
 
-bool show_token(struct show *s, const struct decode_token *t)
+bool token_view_token(struct token_view *s, const struct decode_token *t)
 {
     size_t n = 0, at, length;
     const char *bytes =
         tokenizer_is_control(s->tok, t->id) ? NULL : tokenizer_bytes(s->tok, t->id, &n);
     for (size_t i = 0; bytes && i < n && !s->ended; i++) {
-        s->held[s->n++] = (struct show_byte){ bytes[i], (unsigned char)t->source, t->pos };
+        s->held[s->n++] = (struct token_view_byte){ bytes[i], (unsigned char)t->source, t->pos };
         if (stops_feed(&s->stops, bytes + i, 1, &at, &length)) {
             s->n -= length < s->n ? length : s->n;
             s->ended = true;
@@ -96,7 +96,7 @@ bool show_token(struct show *s, const struct decode_token *t)
     return fflush(s->to) == 0;
 }
 
-void show_end(struct show *s)
+void token_view_end(struct token_view *s)
 {
     flush(s, 0, true);
     mark(s, SOURCE_EDGE, 0);

@@ -16,21 +16,21 @@
 
 struct tokenizer;
 
-enum show_style {
-    SHOW_PLAIN,
-    SHOW_MARKS, /* [cloud: word], [fallback: word] */
-    SHOW_COLOUR /* cloud underlined in cyan, fallback reversed in yellow */
+enum token_view_style {
+    TOKEN_VIEW_PLAIN,
+    TOKEN_VIEW_MARKS, /* [cloud: word], [fallback: word] */
+    TOKEN_VIEW_COLOUR /* cloud underlined in cyan, fallback reversed in yellow */
 };
 
 /* Colour where f is a terminal that has it and the user does not object (NO_COLOR, TERM=dumb). */
-enum show_style show_style(FILE *f);
+enum token_view_style token_view_style(FILE *f);
 
-struct show {
+struct token_view {
     FILE *to;
-    enum show_style style;
+    enum token_view_style style;
     const struct tokenizer *tok;
     struct stops stops;
-    struct show_byte {
+    struct token_view_byte {
         char c;
         unsigned char source;
         size_t token;
@@ -43,11 +43,11 @@ struct show {
 };
 
 /* stops: checked by decode_run, borrowed. */
-void show_begin(struct show *s, FILE *to, enum show_style style, const struct tokenizer *tok,
-                const char *const *stops);
+void token_view_begin(struct token_view *s, FILE *to, enum token_view_style style,
+                      const struct tokenizer *tok, const char *const *stops);
 /* False when the output can no longer be written. */
-bool show_token(struct show *s, const struct decode_token *t);
+bool token_view_token(struct token_view *s, const struct decode_token *t);
 /* Shows what was held back and ends the line. */
-void show_end(struct show *s);
+void token_view_end(struct token_view *s);
 
 #endif

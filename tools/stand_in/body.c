@@ -4,7 +4,7 @@
 #include <strings.h>
 #include <zlib.h>
 
-static enum stand_in_wrong inflate_all(struct buf *out, z_stream *z, struct stand_in_no *no)
+static enum stand_in_wrong inflate_all(struct buf *out, z_stream *z, struct stand_in_refusal *no)
 {
     unsigned char piece[1 << 14];
     int rc = Z_OK;
@@ -15,22 +15,22 @@ static enum stand_in_wrong inflate_all(struct buf *out, z_stream *z, struct stan
         if (rc == Z_MEM_ERROR)
             return no->what = WRONG_MEMORY;
         if ((rc != Z_OK && rc != Z_STREAM_END) || (rc == Z_STREAM_END && z->avail_in))
-            return stand_in_error_set(no, WRONG_JSON, "the compressed body is damaged");
+            return stand_in_refusal_set(no, WRONG_JSON, "the compressed body is damaged");
         if (!buf_add(out, piece, sizeof(piece) - z->avail_out))
-            return stand_in_error_set(no, WRONG_SIZE, "the request is too large");
+            return stand_in_refusal_set(no, WRONG_SIZE, "the request is too large");
     }
     return WRONG_NOTHING;
 }
 
 enum stand_in_wrong stand_in_body_unpack(struct buf *body, const char *encoding,
-                                         struct stand_in_no *no)
+                                         struct stand_in_refusal *no)
 {
     if (!encoding || strcasecmp(encoding, "identity") == 0)
         return WRONG_NOTHING;
     if (strcasecmp(encoding, "gzip") != 0 && strcasecmp(encoding, "x-gzip") != 0 &&
         strcasecmp(encoding, "deflate") != 0)
-        return stand_in_error_set(no, WRONG_ENCODING, "Content-Encoding: expected %s",
-                                  STAND_IN_ENCODINGS);
+        return stand_in_refusal_set(no, WRONG_ENCODING, "Content-Encoding: expected %s",
+                                    STAND_IN_ENCODINGS);
     struct buf out = { .max = body->max };
     z_stream z = { .next_in = (unsigned char *)body->p, .avail_in = (unsigned)body->n };
     if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, by its first bytes */

@@ -13,6 +13,6 @@
 /* Unpacks body in place; encoding: the header's value, or NULL. Never longer than body->max:
  * WRONG_SIZE. WRONG_ENCODING, WRONG_JSON (the compressed bytes are damaged), WRONG_MEMORY. */
 enum stand_in_wrong stand_in_body_unpack(struct buf *body, const char *encoding,
-                                         struct stand_in_no *no);
+                                         struct stand_in_refusal *no);
 
 #endif

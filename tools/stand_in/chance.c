@@ -13,7 +13,7 @@ struct place {
     uint64_t asked;
 };
 
-struct stand_in_draw {
+struct stand_in_chance {
     uint64_t seed;
     pthread_mutex_t lock;
     struct place places[PLACES];
@@ -28,9 +28,9 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-struct stand_in_draw *stand_in_draw_open(uint64_t seed)
+struct stand_in_chance *stand_in_chance_open(uint64_t seed)
 {
-    struct stand_in_draw *d = calloc(1, sizeof(*d));
+    struct stand_in_chance *d = calloc(1, sizeof(*d));
     if (!d)
         return NULL;
     d->seed = seed;
@@ -38,7 +38,7 @@ struct stand_in_draw *stand_in_draw_open(uint64_t seed)
     return d;
 }
 
-void stand_in_draw_close(struct stand_in_draw *d)
+void stand_in_chance_close(struct stand_in_chance *d)
 {
     if (!d)
         return;
@@ -46,7 +46,7 @@ void stand_in_draw_close(struct stand_in_draw *d)
     free(d);
 }
 
-static uint64_t attempt_of(struct stand_in_draw *d, uint64_t hash)
+static uint64_t attempt_of(struct stand_in_chance *d, uint64_t hash)
 {
     struct place *p = NULL;
     pthread_mutex_lock(&d->lock);
@@ -64,7 +64,7 @@ static uint64_t attempt_of(struct stand_in_draw *d, uint64_t hash)
     return attempt;
 }
 
-uint64_t stand_in_draw_key(struct stand_in_draw *d, const uint32_t *ids, size_t n)
+uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n)
 {
     uint64_t hash = n;
     for (size_t i = 0; i < n; i++)
@@ -72,7 +72,7 @@ uint64_t stand_in_draw_key(struct stand_in_draw *d, const uint32_t *ids, size_t 
     return mix(mix(d->seed ^ hash) + attempt_of(d, hash));
 }
 
-double stand_in_draw_unit(uint64_t key, uint64_t purpose)
+double stand_in_chance_unit(uint64_t key, uint64_t purpose)
 {
     return (double)(mix(key ^ mix(purpose)) >> 11) / 9007199254740992.0;
 }
@@ -83,16 +83,16 @@ static size_t packets(size_t bytes)
     return n < PACKETS_MAX ? n : (size_t)PACKETS_MAX;
 }
 
-uint64_t stand_in_draw_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down)
+uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down)
 {
     double swing = net->jitter_ms, ms = net->latency_ms;
-    ms += swing * (2 * stand_in_draw_unit(key, FOR_JITTER) - 1);
+    ms += swing * (2 * stand_in_chance_unit(key, FOR_JITTER) - 1);
     ms = ms > 0 ? ms : 0;
     size_t n = net->loss > 0 ? packets(up) + packets(down) : 0;
     for (uint64_t i = 0; i < n; i++) {
         double timeout = TIMEOUT_MS + (double)net->latency_ms;
         for (uint64_t again = 0; again < AGAIN_MAX; again++, timeout *= 2) {
-            if (stand_in_draw_unit(key, FOR_PACKETS + i * AGAIN_MAX + again) >= net->loss)
+            if (stand_in_chance_unit(key, FOR_PACKETS + i * AGAIN_MAX + again) >= net->loss)
                 break;
             ms += timeout;
         }

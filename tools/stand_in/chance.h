@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct stand_in_draw; /* any thread */
+struct stand_in_chance; /* any thread */
 
-struct stand_in_draw *stand_in_draw_open(uint64_t seed);
-void stand_in_draw_close(struct stand_in_draw *d);
+struct stand_in_chance *stand_in_chance_open(uint64_t seed);
+void stand_in_chance_close(struct stand_in_chance *d);
 
 /* Counts one more asking of ids[n]: the key of all that is drawn for it. Attempts are counted for
  * the latest quarter of a million prefixes. */
-uint64_t stand_in_draw_key(struct stand_in_draw *d, const uint32_t *ids, size_t n);
+uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n);
 /* Uniform in [0, 1): a function of both. */
-double stand_in_draw_unit(uint64_t key, uint64_t purpose);
+double stand_in_chance_unit(uint64_t key, uint64_t purpose);
 
 struct stand_in_net {
     unsigned latency_ms, jitter_ms; /* of a round trip */
@@ -29,6 +29,6 @@ struct stand_in_net {
  * what sending takes at the given bandwidth: latency +- jitter, uniform, never below 0; and for
  * each packet of 1,448 bytes that is lost a retransmission timeout (RFC 6298: 200 ms, the usual
  * minimum, and the round trip), doubled each time the same packet is lost again. */
-uint64_t stand_in_draw_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down);
+uint64_t stand_in_chance_way(const struct stand_in_net *net, uint64_t key, size_t up, size_t down);
 
 #endif

@@ -16,7 +16,7 @@ struct stand_in_guest {
 };
 
 /* One look at all guests; those that are late are shut down, and libmicrohttpd closes them. */
-static void watch_look(struct stand_in_watch *w, uint64_t now)
+static void watch_look(struct stand_in_deadlines *w, uint64_t now)
 {
     for (struct stand_in_guest *g = w->guests; g; g = g->next)
         if (g->until && now >= g->until) {
@@ -27,7 +27,7 @@ static void watch_look(struct stand_in_watch *w, uint64_t now)
 
 static void *watch_run(void *arg)
 {
-    struct stand_in_watch *w = arg;
+    struct stand_in_deadlines *w = arg;
     uint64_t look = LOOK_MS * UINT64_C(1000000);
     look = w->patience / 4 < look ? w->patience / 4 : look;
     pthread_mutex_lock(&w->lock);
@@ -48,7 +48,7 @@ static void *watch_run(void *arg)
     return NULL;
 }
 
-bool stand_in_watch_open(struct stand_in_watch *w, unsigned patience_ms)
+bool stand_in_deadlines_open(struct stand_in_deadlines *w, unsigned patience_ms)
 {
     w->patience = (patience_ms ? patience_ms : PATIENCE_MS) * UINT64_C(1000000);
     pthread_mutex_init(&w->lock, NULL);
@@ -61,7 +61,7 @@ bool stand_in_watch_open(struct stand_in_watch *w, unsigned patience_ms)
     return w->runs;
 }
 
-void stand_in_watch_close(struct stand_in_watch *w)
+void stand_in_deadlines_close(struct stand_in_deadlines *w)
 {
     if (!w->runs)
         return;
@@ -75,7 +75,7 @@ void stand_in_watch_close(struct stand_in_watch *w)
     w->runs = false;
 }
 
-static void watch_enter(struct stand_in_watch *w, struct stand_in_guest *g)
+static void watch_enter(struct stand_in_deadlines *w, struct stand_in_guest *g)
 {
     pthread_mutex_lock(&w->lock);
     g->next = w->guests;
@@ -87,7 +87,7 @@ static void watch_enter(struct stand_in_watch *w, struct stand_in_guest *g)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void watch_leave(struct stand_in_watch *w, struct stand_in_guest *g)
+static void watch_leave(struct stand_in_deadlines *w, struct stand_in_guest *g)
 {
     pthread_mutex_lock(&w->lock);
     *g->link = g->next;
@@ -97,10 +97,10 @@ static void watch_leave(struct stand_in_watch *w, struct stand_in_guest *g)
     free(g);
 }
 
-void stand_in_watch_connection(void *arg, struct MHD_Connection *c, void **state,
-                               enum MHD_ConnectionNotificationCode what)
+void stand_in_deadlines_connection(void *arg, struct MHD_Connection *c, void **state,
+                                   enum MHD_ConnectionNotificationCode what)
 {
-    struct stand_in_watch *w = arg;
+    struct stand_in_deadlines *w = arg;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* the descriptor is closed after this */
         if (*state)
             watch_leave(w, *state);
@@ -125,7 +125,8 @@ static struct stand_in_guest *watch_guest(struct MHD_Connection *c)
     return state ? state->socket_context : NULL;
 }
 
-void stand_in_watch_until(struct stand_in_watch *w, struct MHD_Connection *c, uint64_t until)
+void stand_in_deadlines_until(struct stand_in_deadlines *w, struct MHD_Connection *c,
+                              uint64_t until)
 {
     struct stand_in_guest *g = watch_guest(c);
     if (!g)
@@ -135,7 +136,7 @@ void stand_in_watch_until(struct stand_in_watch *w, struct MHD_Connection *c, ui
     pthread_mutex_unlock(&w->lock);
 }
 
-bool stand_in_watch_first(struct MHD_Connection *c)
+bool stand_in_deadlines_first(struct MHD_Connection *c)
 {
     struct stand_in_guest *g = watch_guest(c);
     bool first = g && !g->known;

@@ -11,7 +11,7 @@
 
 struct stand_in_guest; /* one connection */
 
-struct stand_in_watch {
+struct stand_in_deadlines {
     pthread_mutex_t lock;
     pthread_cond_t change; /* of guests or closing */
     pthread_t thread;
@@ -21,15 +21,16 @@ struct stand_in_watch {
 };
 
 /* False: no thread can be started. */
-bool stand_in_watch_open(struct stand_in_watch *w, unsigned patience_ms);
-void stand_in_watch_close(struct stand_in_watch *w); /* when no connection is left */
+bool stand_in_deadlines_open(struct stand_in_deadlines *w, unsigned patience_ms);
+void stand_in_deadlines_close(struct stand_in_deadlines *w); /* when no connection is left */
 
-/* Callback of libmicrohttpd for each connection; arg: a struct stand_in_watch. */
-void stand_in_watch_connection(void *arg, struct MHD_Connection *c, void **state,
-                               enum MHD_ConnectionNotificationCode what);
+/* Callback of libmicrohttpd for each connection; arg: a struct stand_in_deadlines. */
+void stand_in_deadlines_connection(void *arg, struct MHD_Connection *c, void **state,
+                                   enum MHD_ConnectionNotificationCode what);
 /* The request that c sends must be whole at os_now_ns() = until; 0: it is. */
-void stand_in_watch_until(struct stand_in_watch *w, struct MHD_Connection *c, uint64_t until);
+void stand_in_deadlines_until(struct stand_in_deadlines *w, struct MHD_Connection *c,
+                              uint64_t until);
 /* True at the first request of a connection. */
-bool stand_in_watch_first(struct MHD_Connection *c);
+bool stand_in_deadlines_first(struct MHD_Connection *c);
 
 #endif

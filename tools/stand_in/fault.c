@@ -60,42 +60,45 @@ const struct stand_in_fault stand_in_fault_table[] = {
               "{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"finish_"
               "reason\":\"stop\"}]}" },
     { "gzip-bomb", "200 and 16 MB of zeros, compressed", .status = 200, "Content-Encoding", "gzip",
-      .body = "", .text = stand_in_edit_bomb },
+      .body = "", .text = stand_in_fault_edit_bomb },
     { "huge-header", "200 and a header of 100 KB", .status = 200, "X-Filler", NULL, .body = "" },
     /* The answer, edited. */
     { "wrong-id", "another id than the model's (only an audit can tell)",
-      .json = stand_in_edit_wrong_id },
-    { "out-of-vocab", "an id beyond the vocabulary", .json = stand_in_edit_out_of_vocab },
-    { "negative-id", "the id -1", .json = stand_in_edit_negative_id },
-    { "real-id", "an id with a fraction", .json = stand_in_edit_real_id },
-    { "string-id", "an id as a string", .json = stand_in_edit_string_id },
-    { "huge-id", "the id 2^63 - 1", .json = stand_in_edit_huge_id },
-    { "no-ids", "text without ids", .json = stand_in_edit_no_ids },
-    { "null-ids", "null in place of the ids", .json = stand_in_edit_null_ids },
-    { "empty-ids", "no ids in the list, as if at the end", .json = stand_in_edit_empty_ids },
-    { "no-eos", "end-of-text left out of the ids", .json = stand_in_edit_no_eos },
-    { "eos-as-length", "end-of-text with the reason \"length\"", .json = stand_in_edit_length },
+      .json = stand_in_fault_edit_wrong_id },
+    { "out-of-vocab", "an id beyond the vocabulary", .json = stand_in_fault_edit_out_of_vocab },
+    { "negative-id", "the id -1", .json = stand_in_fault_edit_negative_id },
+    { "real-id", "an id with a fraction", .json = stand_in_fault_edit_real_id },
+    { "string-id", "an id as a string", .json = stand_in_fault_edit_string_id },
+    { "huge-id", "the id 2^63 - 1", .json = stand_in_fault_edit_huge_id },
+    { "no-ids", "text without ids", .json = stand_in_fault_edit_no_ids },
+    { "null-ids", "null in place of the ids", .json = stand_in_fault_edit_null_ids },
+    { "empty-ids", "no ids in the list, as if at the end", .json = stand_in_fault_edit_empty_ids },
+    { "no-eos", "end-of-text left out of the ids", .json = stand_in_fault_edit_no_eos },
+    { "eos-as-length", "end-of-text with the reason \"length\"",
+      .json = stand_in_fault_edit_length },
     { "prompt-in-front", "the prompt's last tokens in front of the answer's",
-      .json = stand_in_edit_prompt },
-    { "too-many", "more ids than were asked for", .json = stand_in_edit_too_many },
-    { "wrong-count", "a count of tokens that is not that of the ids", .json = stand_in_edit_count },
-    { "short-prompt", "a prompt count that is one too small", .json = stand_in_edit_short_prompt },
-    { "aborted", "the reason \"abort\" and no ids", .json = stand_in_edit_abort },
-    { "list", "the answer in a list", .json = stand_in_edit_list },
+      .json = stand_in_fault_edit_prompt },
+    { "too-many", "more ids than were asked for", .json = stand_in_fault_edit_too_many },
+    { "wrong-count", "a count of tokens that is not that of the ids",
+      .json = stand_in_fault_edit_count },
+    { "short-prompt", "a prompt count that is one too small",
+      .json = stand_in_fault_edit_short_prompt },
+    { "aborted", "the reason \"abort\" and no ids", .json = stand_in_fault_edit_abort },
+    { "list", "the answer in a list", .json = stand_in_fault_edit_list },
     { "control", "terminal control sequences in the text, ids right",
-      .json = stand_in_edit_control },
-    { "wrong-model", "the name of another model, ids right", .json = stand_in_edit_model },
-    { "bad-json", "JSON that ends too early", .text = stand_in_edit_bad_json },
-    { "nan", "JSON with a NaN", .text = stand_in_edit_nan },
-    { "infinity", "JSON with the number 1e999", .text = stand_in_edit_infinity },
-    { "bad-utf8", "JSON with bytes that are no UTF-8", .text = stand_in_edit_bad_utf8 },
-    { "nul", "JSON with a NUL byte", .text = stand_in_edit_nul },
-    { "bom", "a byte order mark in front", .text = stand_in_edit_bom },
-    { "trailing", "more behind the JSON", .text = stand_in_edit_trailing },
-    { "deep", "lists 100,000 deep", .text = stand_in_edit_deep },
-    { "twice", "each key twice, the wrong one first", .text = stand_in_edit_twice },
+      .json = stand_in_fault_edit_control },
+    { "wrong-model", "the name of another model, ids right", .json = stand_in_fault_edit_model },
+    { "bad-json", "JSON that ends too early", .text = stand_in_fault_edit_bad_json },
+    { "nan", "JSON with a NaN", .text = stand_in_fault_edit_nan },
+    { "infinity", "JSON with the number 1e999", .text = stand_in_fault_edit_infinity },
+    { "bad-utf8", "JSON with bytes that are no UTF-8", .text = stand_in_fault_edit_bad_utf8 },
+    { "nul", "JSON with a NUL byte", .text = stand_in_fault_edit_nul },
+    { "bom", "a byte order mark in front", .text = stand_in_fault_edit_bom },
+    { "trailing", "more behind the JSON", .text = stand_in_fault_edit_trailing },
+    { "deep", "lists 100,000 deep", .text = stand_in_fault_edit_deep },
+    { "twice", "each key twice, the wrong one first", .text = stand_in_fault_edit_twice },
     { "gzip", "compressed without having been asked", .header = "Content-Encoding", .value = "gzip",
-      .text = stand_in_edit_gzip },
+      .text = stand_in_fault_edit_gzip },
     { "gzip-broken", "said to be compressed, and not", .header = "Content-Encoding",
       .value = "gzip" },
     { "text-plain", "Content-Type: text/plain, all else right", .type = "text/plain" },
@@ -125,7 +128,7 @@ static const struct stand_in_fault *find(const char *name, size_t n, const char 
     char word[32];
     snprintf(word, sizeof(word), "%.*s", n < 31 ? (int)n : 31, name);
     for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++) {
-        size_t d = opt_distance(f->name, word);
+        size_t d = options_distance(f->name, word);
         if (!d && n < sizeof(word))
             return f;
         if (d < least) {
@@ -161,7 +164,7 @@ int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *
 const struct stand_in_fault *stand_in_fault_draw(const struct stand_in_faults *f, uint64_t key)
 {
     for (size_t i = 0; i < f->n; i++)
-        if (stand_in_draw_unit(key, FOR_FAULTS + i) < f->at[i].rate)
+        if (stand_in_chance_unit(key, FOR_FAULTS + i) < f->at[i].rate)
             return f->at[i].fault;
     return NULL;
 }

@@ -31,7 +31,7 @@ enum { STAND_IN_LATE_MS = 30000, STAND_IN_SLOW_MS = 20 };
 enum stand_in_events { EVENTS_FINE, EVENTS_NO_DONE, EVENTS_TWICE, EVENTS_COMMENTS, EVENTS_ERROR };
 
 struct stand_in_case { /* what is being answered */
-    const struct stand_in_ask *ask;
+    const struct stand_in_question *ask;
     size_t vocab;
     uint32_t other; /* an id in use */
 };

@@ -37,46 +37,46 @@ static bool put(json_t *reply, const struct stand_in_case *c, json_t *v)
     return true;
 }
 
-bool stand_in_edit_wrong_id(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_wrong_id(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = ids_of(*reply, c);
     json_int_t was = json_integer_value(json_array_get(list, json_array_size(list) - 1));
     return put(*reply, c, json_integer(was == (json_int_t)c->other ? was + 1 : c->other));
 }
 
-bool stand_in_edit_out_of_vocab(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_out_of_vocab(json_t **reply, const struct stand_in_case *c)
 {
     return put(*reply, c, json_integer((json_int_t)c->vocab + 7));
 }
 
-bool stand_in_edit_negative_id(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_negative_id(json_t **reply, const struct stand_in_case *c)
 {
     return put(*reply, c, json_integer(-1));
 }
 
-bool stand_in_edit_real_id(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_real_id(json_t **reply, const struct stand_in_case *c)
 {
     return put(*reply, c, json_real(42.5));
 }
 
-bool stand_in_edit_string_id(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_string_id(json_t **reply, const struct stand_in_case *c)
 {
     return put(*reply, c, json_string("42"));
 }
 
-bool stand_in_edit_huge_id(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_huge_id(json_t **reply, const struct stand_in_case *c)
 {
     return put(*reply, c, json_integer(INT64_MAX));
 }
 
-bool stand_in_edit_no_ids(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_no_ids(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
     json_t *at = holder(*reply, c, &key);
     return !at || json_object_del(at, key) == 0;
 }
 
-bool stand_in_edit_null_ids(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_null_ids(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
     json_t *at = holder(*reply, c, &key);
@@ -96,7 +96,7 @@ static bool set_reason(json_t *reply, const struct stand_in_case *c, const char 
                                "finish_reason", json_string(why)) == 0;
 }
 
-bool stand_in_edit_empty_ids(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_empty_ids(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
     json_t *at = holder(*reply, c, &key);
@@ -120,18 +120,18 @@ static bool stopped(const json_t *reply, const struct stand_in_case *c)
     return word && (strcmp(word, "stop") == 0 || strcmp(word, "eos") == 0);
 }
 
-bool stand_in_edit_no_eos(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_no_eos(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = ids_of(*reply, c);
     return !list || !stopped(*reply, c) || json_array_remove(list, json_array_size(list) - 1) == 0;
 }
 
-bool stand_in_edit_length(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_length(json_t **reply, const struct stand_in_case *c)
 {
     return !stopped(*reply, c) || set_reason(*reply, c, "length");
 }
 
-bool stand_in_edit_prompt(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_prompt(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = ids_of(*reply, c);
     size_t n = c->ask->n < FRONT ? c->ask->n : (size_t)FRONT;
@@ -141,7 +141,7 @@ bool stand_in_edit_prompt(json_t **reply, const struct stand_in_case *c)
     return true;
 }
 
-bool stand_in_edit_too_many(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_too_many(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = ids_of(*reply, c);
     for (int i = 0; list && i < 3; i++)
@@ -170,17 +170,17 @@ static bool miscount(json_t *reply, const struct stand_in_case *c, bool prompt, 
     return !v || json_object_set_new(at, key, json_integer(json_integer_value(v) + by)) == 0;
 }
 
-bool stand_in_edit_count(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_count(json_t **reply, const struct stand_in_case *c)
 {
     return miscount(*reply, c, false, 6);
 }
 
-bool stand_in_edit_short_prompt(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_short_prompt(json_t **reply, const struct stand_in_case *c)
 {
     return miscount(*reply, c, true, -1);
 }
 
-bool stand_in_edit_abort(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_abort(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
     json_t *at = holder(*reply, c, &key);
@@ -188,7 +188,7 @@ bool stand_in_edit_abort(json_t **reply, const struct stand_in_case *c)
            set_reason(*reply, c, "abort");
 }
 
-bool stand_in_edit_list(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_list(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = json_pack("[o]", *reply);
     (void)c;
@@ -196,7 +196,7 @@ bool stand_in_edit_list(json_t **reply, const struct stand_in_case *c)
     return list != NULL;
 }
 
-bool stand_in_edit_control(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_control(json_t **reply, const struct stand_in_case *c)
 {
     json_t *at = *reply, *text = json_string("\x1b[2J\x1b]0;title\x07\xe2\x80\xaetxet");
     if (c->ask->form == FORM_VLLM || c->ask->form == FORM_TEXT)
@@ -204,7 +204,7 @@ bool stand_in_edit_control(json_t **reply, const struct stand_in_case *c)
     return json_object_set_new(at, c->ask->form == FORM_COMPLETION ? "content" : "text", text) == 0;
 }
 
-bool stand_in_edit_model(json_t **reply, const struct stand_in_case *c)
+bool stand_in_fault_edit_model(json_t **reply, const struct stand_in_case *c)
 {
     (void)c;
     return json_object_set_new(*reply, "model", json_string("another-model")) == 0;
@@ -221,48 +221,48 @@ static bool replace(struct buf *text, const char *front, size_t n, bool keep)
     return fine;
 }
 
-bool stand_in_edit_bad_json(struct buf *text)
+bool stand_in_fault_edit_bad_json(struct buf *text)
 {
     text->n -= text->n < 3 ? text->n : 3;
     return true;
 }
 
-bool stand_in_edit_nan(struct buf *text)
+bool stand_in_fault_edit_nan(struct buf *text)
 {
     static const char front[] = "{\"score\":NaN,";
     return replace(text, front, sizeof(front) - 1, true);
 }
 
-bool stand_in_edit_infinity(struct buf *text)
+bool stand_in_fault_edit_infinity(struct buf *text)
 {
     static const char front[] = "{\"score\":1e999,";
     return replace(text, front, sizeof(front) - 1, true);
 }
 
-bool stand_in_edit_bad_utf8(struct buf *text)
+bool stand_in_fault_edit_bad_utf8(struct buf *text)
 {
     static const char front[] = "{\"note\":\"\xff\xfe\xc3\",";
     return replace(text, front, sizeof(front) - 1, true);
 }
 
-bool stand_in_edit_nul(struct buf *text)
+bool stand_in_fault_edit_nul(struct buf *text)
 {
     static const char front[] = "{\0\"note\":\"\",";
     return replace(text, front, sizeof(front) - 1, true);
 }
 
-bool stand_in_edit_bom(struct buf *text)
+bool stand_in_fault_edit_bom(struct buf *text)
 {
     static const char front[] = "\xef\xbb\xbf";
     return replace(text, front, sizeof(front) - 1, true);
 }
 
-bool stand_in_edit_trailing(struct buf *text)
+bool stand_in_fault_edit_trailing(struct buf *text)
 {
     return buf_str(text, "\n{\"more\":1}");
 }
 
-bool stand_in_edit_deep(struct buf *text)
+bool stand_in_fault_edit_deep(struct buf *text)
 {
     text->n = 0;
     for (size_t i = 0; i < DEPTH; i++)
@@ -271,7 +271,7 @@ bool stand_in_edit_deep(struct buf *text)
     return true;
 }
 
-bool stand_in_edit_twice(struct buf *text)
+bool stand_in_fault_edit_twice(struct buf *text)
 {
     static const char front[] = "{\"tokens\":[0],\"output_ids\":[0],\"choices\":[],";
     return replace(text, front, sizeof(front) - 1, true);
@@ -286,12 +286,12 @@ static bool compress(struct buf *text, const char *p, size_t n)
     return fine;
 }
 
-bool stand_in_edit_gzip(struct buf *text)
+bool stand_in_fault_edit_gzip(struct buf *text)
 {
     return compress(text, text->p, text->n);
 }
 
-bool stand_in_edit_bomb(struct buf *text)
+bool stand_in_fault_edit_bomb(struct buf *text)
 {
     char *zeros = calloc(1, BOMB); /* read only: no memory stands behind it */
     bool fine = zeros && compress(text, zeros, BOMB);

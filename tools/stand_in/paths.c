@@ -16,22 +16,22 @@ static enum stand_in_wrong made(json_t **out, json_t *reply)
     return reply ? WRONG_NOTHING : WRONG_MEMORY;
 }
 
-static enum stand_in_wrong get_health(const struct stand_in_api *a, const json_t *in, json_t **out,
-                                      struct stand_in_no *no)
+static enum stand_in_wrong get_health(const struct stand_in_paths *a, const json_t *in,
+                                      json_t **out, struct stand_in_refusal *no)
 {
     (void)a, (void)in, (void)no;
     return made(out, json_pack("{s:s}", "status", "ok"));
 }
 
-static enum stand_in_wrong get_version(const struct stand_in_api *a, const json_t *in, json_t **out,
-                                       struct stand_in_no *no)
+static enum stand_in_wrong get_version(const struct stand_in_paths *a, const json_t *in,
+                                       json_t **out, struct stand_in_refusal *no)
 {
     (void)a, (void)in, (void)no;
     return made(out, json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION));
 }
 
-static enum stand_in_wrong get_models(const struct stand_in_api *a, const json_t *in, json_t **out,
-                                      struct stand_in_no *no)
+static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json_t *in,
+                                      json_t **out, struct stand_in_refusal *no)
 {
     static const char *const owners[] = { "mizzle", "vllm", "sglang", "llamacpp" };
     json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
@@ -52,8 +52,8 @@ static enum stand_in_wrong get_models(const struct stand_in_api *a, const json_t
     return made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
 }
 
-static enum stand_in_wrong get_props(const struct stand_in_api *a, const json_t *in, json_t **out,
-                                     struct stand_in_no *no)
+static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_t *in, json_t **out,
+                                     struct stand_in_refusal *no)
 {
     const struct tokenizer *t = stand_in_engine_tokenizer(a->engine);
     uint32_t eos;
@@ -64,12 +64,12 @@ static enum stand_in_wrong get_props(const struct stand_in_api *a, const json_t 
         "n_predict", -1, "total_slots", (json_int_t)stand_in_engine_slots(a->engine), "model_path",
         a->name, "model_alias", a->name, "build_info", "mizzle-" MIZZLE_VERSION);
     if (props && tokenizer_eos(t, &eos))
-        json_object_set_new(props, "eos_token", stand_in_say_text(t, &eos, 1, true));
+        json_object_set_new(props, "eos_token", stand_in_reply_text(t, &eos, 1, true));
     return made(out, props);
 }
 
-static enum stand_in_wrong get_slots(const struct stand_in_api *a, const json_t *in, json_t **out,
-                                     struct stand_in_no *no)
+static enum stand_in_wrong get_slots(const struct stand_in_paths *a, const json_t *in, json_t **out,
+                                     struct stand_in_refusal *no)
 {
     json_t *list = json_array();
     size_t n = stand_in_engine_slots(a->engine);
@@ -82,8 +82,8 @@ static enum stand_in_wrong get_slots(const struct stand_in_api *a, const json_t 
     return made(out, list);
 }
 
-static enum stand_in_wrong get_model_info(const struct stand_in_api *a, const json_t *in,
-                                          json_t **out, struct stand_in_no *no)
+static enum stand_in_wrong get_model_info(const struct stand_in_paths *a, const json_t *in,
+                                          json_t **out, struct stand_in_refusal *no)
 {
     (void)in, (void)no;
     return made(out, json_pack("{s:s,s:s,s:b,s:n,s:s}", "model_path", a->name, "tokenizer_path",
@@ -91,8 +91,8 @@ static enum stand_in_wrong get_model_info(const struct stand_in_api *a, const js
                                "weight_version", "default"));
 }
 
-static enum stand_in_wrong get_server_info(const struct stand_in_api *a, const json_t *in,
-                                           json_t **out, struct stand_in_no *no)
+static enum stand_in_wrong get_server_info(const struct stand_in_paths *a, const json_t *in,
+                                           json_t **out, struct stand_in_refusal *no)
 {
     (void)in, (void)no;
     json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
@@ -105,8 +105,8 @@ static enum stand_in_wrong get_server_info(const struct stand_in_api *a, const j
 }
 
 /* llama.cpp's form has "content", vLLM's "prompt"; where all are played the field decides. */
-static enum stand_in_wrong post_tokenize(const struct stand_in_api *a, const json_t *in,
-                                         json_t **out, struct stand_in_no *no)
+static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const json_t *in,
+                                         json_t **out, struct stand_in_refusal *no)
 {
     bool vllm = a->server == STAND_IN_OPENAI ||
                 (a->server == STAND_IN_ALL && json_object_get(in, "prompt"));
@@ -115,12 +115,12 @@ static enum stand_in_wrong post_tokenize(const struct stand_in_api *a, const jso
     uint32_t *ids;
     size_t n;
     if (!json_is_string(content))
-        return stand_in_ask_mistyped(no, vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP, field,
-                                     "string", content);
+        return stand_in_question_mistyped(no, vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP, field,
+                                          "string", content);
     if (tokenizer_encode(stand_in_engine_tokenizer(a->engine), &ids, &n, json_string_value(content),
                          json_string_length(content), true, NULL))
         return no->what = WRONG_MEMORY;
-    json_t *list = stand_in_say_ids(ids, n);
+    json_t *list = stand_in_reply_ids(ids, n);
     free(ids);
     if (!vllm)
         return made(out, json_pack("{s:o}", "tokens", list));
@@ -129,8 +129,8 @@ static enum stand_in_wrong post_tokenize(const struct stand_in_api *a, const jso
                                "token_strs"));
 }
 
-static enum stand_in_wrong post_detokenize(const struct stand_in_api *a, const json_t *in,
-                                           json_t **out, struct stand_in_no *no)
+static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const json_t *in,
+                                           json_t **out, struct stand_in_refusal *no)
 {
     enum stand_in_server server =
         a->server == STAND_IN_OPENAI ? STAND_IN_OPENAI : STAND_IN_LLAMACPP;
@@ -138,11 +138,11 @@ static enum stand_in_wrong post_detokenize(const struct stand_in_api *a, const j
     uint32_t *ids;
     size_t n;
     if (!json_is_array(list))
-        return stand_in_ask_mistyped(no, server, "tokens", "list", list);
-    if (stand_in_ask_ids(&ids, &n, server, "tokens", list, stand_in_engine_vocab(a->engine),
-                         SIZE_MAX, no))
+        return stand_in_question_mistyped(no, server, "tokens", "list", list);
+    if (stand_in_question_ids(&ids, &n, server, "tokens", list, stand_in_engine_vocab(a->engine),
+                              SIZE_MAX, no))
         return no->what;
-    json_t *text = stand_in_say_text(stand_in_engine_tokenizer(a->engine), ids, n, true);
+    json_t *text = stand_in_reply_text(stand_in_engine_tokenizer(a->engine), ids, n, true);
     free(ids);
     json_t *reply = json_object();
     if (a->server != STAND_IN_LLAMACPP)
@@ -199,9 +199,9 @@ static bool among(const char *methods, const char *method)
     return false;
 }
 
-const struct stand_in_route *stand_in_api_find(const struct stand_in_api *a, const char *method,
-                                               const char *path, enum stand_in_server *server,
-                                               struct stand_in_no *no)
+const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
+                                                 const char *path, enum stand_in_server *server,
+                                                 struct stand_in_refusal *no)
 {
     *server = a->server                       ? a->server
               : strncmp(path, "/v1/", 4) == 0 ? STAND_IN_OPENAI
@@ -217,12 +217,12 @@ const struct stand_in_route *stand_in_api_find(const struct stand_in_api *a, con
             no->what = WRONG_NOTHING;
             return r;
         }
-        stand_in_error_set(no, WRONG_METHOD, "%s", r->methods);
+        stand_in_refusal_set(no, WRONG_METHOD, "%s", r->methods);
     }
     return NULL;
 }
 
-bool stand_in_api_parse(enum stand_in_server *out, const char *name)
+bool stand_in_paths_parse(enum stand_in_server *out, const char *name)
 {
     static const char *const names[] = { "all", "openai", "sglang", "llamacpp" };
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)

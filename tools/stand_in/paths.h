@@ -13,7 +13,7 @@
 
 struct stand_in_engine;
 
-struct stand_in_api {
+struct stand_in_paths {
     struct stand_in_engine *engine;
     enum stand_in_server server;
     const char *name; /* of the model */
@@ -26,19 +26,19 @@ struct stand_in_route {
     enum stand_in_server as;    /* whose forms where all are played */
     bool open;                  /* without a key */
     /* *out: the reply. NULL: a completion of this form, or without form an empty reply. */
-    enum stand_in_wrong (*answer)(const struct stand_in_api *a, const json_t *in, json_t **out,
-                                  struct stand_in_no *no);
+    enum stand_in_wrong (*answer)(const struct stand_in_paths *a, const json_t *in, json_t **out,
+                                  struct stand_in_refusal *no);
     bool completion;
     enum stand_in_form form;
 };
 
 /* The route, or NULL with no->what WRONG_PATH or WRONG_METHOD (then no->why is what is allowed).
  * *server: whose forms to use in any case. */
-const struct stand_in_route *stand_in_api_find(const struct stand_in_api *a, const char *method,
-                                               const char *path, enum stand_in_server *server,
-                                               struct stand_in_no *no);
+const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
+                                                 const char *path, enum stand_in_server *server,
+                                                 struct stand_in_refusal *no);
 
 /* "openai", "sglang", "llamacpp", "all". */
-bool stand_in_api_parse(enum stand_in_server *out, const char *name);
+bool stand_in_paths_parse(enum stand_in_server *out, const char *name);
 
 #endif

@@ -92,103 +92,108 @@ static bool empty(const json_t *v)
            (json_is_array(v) && !json_array_size(v)) || (json_is_object(v) && !json_object_size(v));
 }
 
-enum stand_in_wrong stand_in_ask_mistyped(struct stand_in_no *no, enum stand_in_server server,
-                                          const char *field, const char *want, const json_t *found)
+enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
+                                               enum stand_in_server server, const char *field,
+                                               const char *want, const json_t *found)
 {
     if (server == STAND_IN_OPENAI)
-        return stand_in_error_set(no, WRONG_TYPE,
-                                  "[{'type': '%s_type', 'loc': ('body', '%s'), 'msg': 'Input "
-                                  "should be a valid %s'}]",
-                                  want, field, want);
+        return stand_in_refusal_set(no, WRONG_TYPE,
+                                    "[{'type': '%s_type', 'loc': ('body', '%s'), 'msg': 'Input "
+                                    "should be a valid %s'}]",
+                                    want, field, want);
     if (server == STAND_IN_SGLANG)
-        return stand_in_error_set(no, WRONG_TYPE,
-                                  "1 validation error for Request body -> %s: value is not a valid "
-                                  "%s (type=type_error.%s)",
-                                  field, want, want);
-    const char *type = jsonin_type(found), *word = strchr(type, ' '); /* "a string" */
-    return stand_in_error_set(no, WRONG_TYPE,
-                              "Field '%s': [json.exception.type_error.302] type must be %s, but is "
-                              "%s",
-                              field, want, word ? word + 1 : type);
+        return stand_in_refusal_set(
+            no, WRONG_TYPE,
+            "1 validation error for Request body -> %s: value is not a valid "
+            "%s (type=type_error.%s)",
+            field, want, want);
+    const char *type = json_input_type(found), *word = strchr(type, ' '); /* "a string" */
+    return stand_in_refusal_set(
+        no, WRONG_TYPE,
+        "Field '%s': [json.exception.type_error.302] type must be %s, but is "
+        "%s",
+        field, want, word ? word + 1 : type);
 }
 
 static enum stand_in_wrong check_sampling(enum stand_in_server server, const json_t *in,
-                                          struct stand_in_no *no)
+                                          struct stand_in_refusal *no)
 {
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
         const json_t *v = json_object_get(in, fixed[i].name);
         if (!v || json_is_null(v))
             continue;
         if (!json_is_number(v))
-            return stand_in_ask_mistyped(no, server, fixed[i].name, "number", v);
+            return stand_in_question_mistyped(no, server, fixed[i].name, "number", v);
         if (json_number_value(v) != fixed[i].only)
-            return stand_in_error_set(no, WRONG_VALUE,
-                                      "%s: this server is greedy: expected %g, found %g",
-                                      fixed[i].name, fixed[i].only, json_number_value(v));
+            return stand_in_refusal_set(no, WRONG_VALUE,
+                                        "%s: this server is greedy: expected %g, found %g",
+                                        fixed[i].name, fixed[i].only, json_number_value(v));
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         const json_t *v = json_object_get(in, numbers[i]);
         if (v && !json_is_null(v) && !json_is_number(v))
-            return stand_in_ask_mistyped(no, server, numbers[i], "number", v);
+            return stand_in_question_mistyped(no, server, numbers[i], "number", v);
     }
     for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
         if (!empty(json_object_get(in, unserved[i])))
-            return stand_in_error_set(no, WRONG_VALUE, "%s: not served here", unserved[i]);
+            return stand_in_refusal_set(no, WRONG_VALUE, "%s: not served here", unserved[i]);
     return WRONG_NOTHING;
 }
 
-static enum stand_in_wrong unknown_id(struct stand_in_no *no, enum stand_in_server server,
+static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, enum stand_in_server server,
                                       json_int_t id, size_t vocab)
 {
     if (server == STAND_IN_LLAMACPP)
-        return stand_in_error_set(no, WRONG_VALUE, "Prompt contains invalid tokens");
+        return stand_in_refusal_set(no, WRONG_VALUE, "Prompt contains invalid tokens");
     if (server == STAND_IN_OPENAI)
-        return stand_in_error_set(no, WRONG_VALUE, "Token id %lld is out of vocabulary",
-                                  (long long)id);
-    return stand_in_error_set(
+        return stand_in_refusal_set(no, WRONG_VALUE, "Token id %lld is out of vocabulary",
+                                    (long long)id);
+    return stand_in_refusal_set(
         no, WRONG_VALUE, "The input_ids [%lld] contains values greater than the vocab size (%zu).",
         (long long)id, vocab);
 }
 
-static enum stand_in_wrong no_prompt(struct stand_in_no *no, enum stand_in_server server,
+static enum stand_in_wrong no_prompt(struct stand_in_refusal *no, enum stand_in_server server,
                                      enum stand_in_form form)
 {
-    return stand_in_error_set(no, WRONG_VALUE, "%s",
-                              form == FORM_GENERATE         ? "input_ids cannot be empty."
-                              : server == STAND_IN_LLAMACPP ? "\"prompt\" must not be empty"
-                                                            : "The decoder prompt cannot be empty");
+    return stand_in_refusal_set(no, WRONG_VALUE, "%s",
+                                form == FORM_GENERATE ? "input_ids cannot be empty."
+                                : server == STAND_IN_LLAMACPP
+                                    ? "\"prompt\" must not be empty"
+                                    : "The decoder prompt cannot be empty");
 }
 
-static enum stand_in_wrong too_long(struct stand_in_no *no, const struct stand_in_ask *ask,
-                                    size_t n, size_t context, json_int_t max)
+static enum stand_in_wrong too_long(struct stand_in_refusal *no,
+                                    const struct stand_in_question *ask, size_t n, size_t context,
+                                    json_int_t max)
 {
     no->n = n;
     no->context = context;
     if (ask->server == STAND_IN_LLAMACPP)
-        return stand_in_error_set(no, WRONG_LENGTH,
-                                  "request (%zu tokens) exceeds the available context size (%zu "
-                                  "tokens), try increasing it",
-                                  n, context);
+        return stand_in_refusal_set(no, WRONG_LENGTH,
+                                    "request (%zu tokens) exceeds the available context size (%zu "
+                                    "tokens), try increasing it",
+                                    n, context);
     if (ask->server == STAND_IN_OPENAI)
-        return stand_in_error_set(no, WRONG_LENGTH,
-                                  "This model's maximum context length is %zu tokens. However, "
-                                  "%zu tokens of prompt and %lld of completion were requested.",
-                                  context, n, (long long)max);
+        return stand_in_refusal_set(no, WRONG_LENGTH,
+                                    "This model's maximum context length is %zu tokens. However, "
+                                    "%zu tokens of prompt and %lld of completion were requested.",
+                                    context, n, (long long)max);
     if (n >= context)
-        return stand_in_error_set(no, WRONG_LENGTH,
-                                  "The input (%zu tokens) is longer than the model's context "
-                                  "length (%zu tokens).",
-                                  n, context);
-    return stand_in_error_set(no, WRONG_LENGTH,
-                              "Requested token count exceeds the model's maximum context length "
-                              "of %zu tokens: %zu tokens from the input and %lld for the "
-                              "completion.",
-                              context, n, (long long)max);
+        return stand_in_refusal_set(no, WRONG_LENGTH,
+                                    "The input (%zu tokens) is longer than the model's context "
+                                    "length (%zu tokens).",
+                                    n, context);
+    return stand_in_refusal_set(no, WRONG_LENGTH,
+                                "Requested token count exceeds the model's maximum context length "
+                                "of %zu tokens: %zu tokens from the input and %lld for the "
+                                "completion.",
+                                context, n, (long long)max);
 }
 
-enum stand_in_wrong stand_in_ask_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
-                                     const char *field, const json_t *list, size_t vocab,
-                                     size_t most, struct stand_in_no *no)
+enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
+                                          const char *field, const json_t *list, size_t vocab,
+                                          size_t most, struct stand_in_refusal *no)
 {
     *ids = NULL;
     *n = json_array_size(list);
@@ -199,38 +204,38 @@ enum stand_in_wrong stand_in_ask_ids(uint32_t **ids, size_t *n, enum stand_in_se
         return no->what = WRONG_MEMORY;
     for (size_t i = 0; i < *n; i++) {
         const json_t *v = json_array_get(list, i);
-        if (jsonin_id(&(*ids)[i], v, vocab))
+        if (json_input_id(&(*ids)[i], v, vocab))
             continue;
         free(*ids);
         *ids = NULL;
         return json_is_integer(v) ? unknown_id(no, server, json_integer_value(v), vocab)
-                                  : stand_in_ask_mistyped(no, server, field, "integer", v);
+                                  : stand_in_question_mistyped(no, server, field, "integer", v);
     }
     return WRONG_NOTHING;
 }
 
-static enum stand_in_wrong read_prompt(struct stand_in_ask *out, struct stand_in_engine *e,
+static enum stand_in_wrong read_prompt(struct stand_in_question *out, struct stand_in_engine *e,
                                        const char *field, const json_t *prompt,
-                                       struct stand_in_no *no)
+                                       struct stand_in_refusal *no)
 {
     struct err err;
     size_t context = stand_in_engine_context(e);
     const json_t *first = json_array_get(prompt, 0);
     if (json_is_array(first) || json_is_string(first)) { /* a batch of one */
         if (json_array_size(prompt) != 1)
-            return stand_in_error_set(no, WRONG_VALUE, "%s: one prompt a request, found %zu", field,
-                                      json_array_size(prompt));
+            return stand_in_refusal_set(no, WRONG_VALUE, "%s: one prompt a request, found %zu",
+                                        field, json_array_size(prompt));
         prompt = first;
     }
     if (json_is_array(prompt)) {
-        if (stand_in_ask_ids(&out->ids, &out->n, out->server, field, prompt,
-                             stand_in_engine_vocab(e), context, no))
+        if (stand_in_question_ids(&out->ids, &out->n, out->server, field, prompt,
+                                  stand_in_engine_vocab(e), context, no))
             return no->what;
     } else if (!json_is_string(prompt)) {
         if (out->server == STAND_IN_LLAMACPP)
-            return stand_in_error_set(
+            return stand_in_refusal_set(
                 no, WRONG_VALUE, "\"%s\" elements must be a string or a list of tokens", field);
-        return stand_in_ask_mistyped(no, out->server, field, "list", prompt);
+        return stand_in_question_mistyped(no, out->server, field, "list", prompt);
     } else if (tokenizer_encode(stand_in_engine_tokenizer(e), &out->ids, &out->n,
                                 json_string_value(prompt), json_string_length(prompt), true,
                                 &err)) {
@@ -243,24 +248,25 @@ static enum stand_in_wrong read_prompt(struct stand_in_ask *out, struct stand_in
 }
 
 static enum stand_in_wrong read_flag(bool *out, enum stand_in_server server, const json_t *in,
-                                     const char *name, struct stand_in_no *no)
+                                     const char *name, struct stand_in_refusal *no)
 {
     const json_t *v = json_object_get(in, name);
     *out = json_is_true(v);
     if (!v || json_is_boolean(v) || json_is_null(v))
         return WRONG_NOTHING;
-    return stand_in_ask_mistyped(no, server, name, "boolean", v);
+    return stand_in_question_mistyped(no, server, name, "boolean", v);
 }
 
 /* The number of tokens, from the field of that name. */
-static enum stand_in_wrong read_max(struct stand_in_ask *out, const json_t *in, const char *field,
-                                    json_int_t most, size_t context, struct stand_in_no *no)
+static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t *in,
+                                    const char *field, json_int_t most, size_t context,
+                                    struct stand_in_refusal *no)
 {
     const json_t *v = json_object_get(in, field);
     size_t room = context - out->n;
     if (v && !json_is_null(v)) {
         if (!json_is_integer(v))
-            return stand_in_ask_mistyped(no, out->server, field, "integer", v);
+            return stand_in_question_mistyped(no, out->server, field, "integer", v);
         most = json_integer_value(v);
     }
     if (out->server == STAND_IN_LLAMACPP) { /* 0 still gives one token, as the original does */
@@ -269,8 +275,8 @@ static enum stand_in_wrong read_max(struct stand_in_ask *out, const json_t *in, 
         return WRONG_NOTHING;
     }
     if (most < 1)
-        return stand_in_error_set(no, WRONG_VALUE, "%s must be at least 1, got %lld.", field,
-                                  (long long)most);
+        return stand_in_refusal_set(no, WRONG_VALUE, "%s must be at least 1, got %lld.", field,
+                                    (long long)most);
     if ((uint64_t)most > room)
         return too_long(no, out, out->n, context, most);
     out->max = (size_t)most;
@@ -278,9 +284,9 @@ static enum stand_in_wrong read_max(struct stand_in_ask *out, const json_t *in, 
 }
 
 /* SGLang's /generate; *sampling: where its sampling parameters are. */
-static enum stand_in_wrong read_generate(struct stand_in_ask *out, struct stand_in_engine *e,
+static enum stand_in_wrong read_generate(struct stand_in_question *out, struct stand_in_engine *e,
                                          const json_t *in, const json_t **sampling,
-                                         struct stand_in_no *no)
+                                         struct stand_in_refusal *no)
 {
     const json_t *text = json_object_get(in, "text"), *ids = json_object_get(in, "input_ids");
     const json_t *rid = json_object_get(in, "rid");
@@ -289,15 +295,16 @@ static enum stand_in_wrong read_generate(struct stand_in_ask *out, struct stand_
     json_t *params = json_object_get(in, "sampling_params");
     *sampling = params;
     if (params && !json_is_null(params) && !json_is_object(params))
-        return stand_in_ask_mistyped(no, out->server, "sampling_params", "dict", params);
+        return stand_in_question_mistyped(no, out->server, "sampling_params", "dict", params);
     if (json_is_string(rid))
-        jsonin_line(out->rid, sizeof(out->rid), json_string_value(rid), json_string_length(rid));
+        json_input_line(out->rid, sizeof(out->rid), json_string_value(rid),
+                        json_string_length(rid));
     if (ids && !json_is_null(ids) && !json_is_array(ids))
-        return stand_in_ask_mistyped(no, out->server, "input_ids", "list", ids);
+        return stand_in_question_mistyped(no, out->server, "input_ids", "list", ids);
     bool by_ids = json_is_array(ids);
     if (!by_ids && !json_is_string(text))
-        return stand_in_error_set(no, WRONG_VALUE,
-                                  "Either text, input_ids or input_embeds should be provided.");
+        return stand_in_refusal_set(no, WRONG_VALUE,
+                                    "Either text, input_ids or input_embeds should be provided.");
     json_object_foreach(params, key, value)
     {
         size_t i = 0, n = sizeof(keywords) / sizeof(keywords[0]);
@@ -309,21 +316,21 @@ static enum stand_in_wrong read_generate(struct stand_in_ask *out, struct stand_
     return read_prompt(out, e, by_ids ? "input_ids" : "text", by_ids ? ids : text, no);
 }
 
-static enum stand_in_wrong read_completion(struct stand_in_ask *out, struct stand_in_engine *e,
+static enum stand_in_wrong read_completion(struct stand_in_question *out, struct stand_in_engine *e,
                                            const char *model, const json_t *in,
-                                           struct stand_in_no *no)
+                                           struct stand_in_refusal *no)
 {
     const json_t *prompt = json_object_get(in, "prompt"), *slot = json_object_get(in, "id_slot");
     const json_t *name = json_object_get(in, "model");
     if (model && json_is_string(name) && strcmp(json_string_value(name), model) != 0) {
         char shown[100];
-        jsonin_line(shown, sizeof(shown), json_string_value(name), json_string_length(name));
-        return stand_in_error_set(no, WRONG_MODEL, "The model `%s` does not exist.", shown);
+        json_input_line(shown, sizeof(shown), json_string_value(name), json_string_length(name));
+        return stand_in_refusal_set(no, WRONG_MODEL, "The model `%s` does not exist.", shown);
     }
     if (json_is_integer(slot) && out->form == FORM_COMPLETION)
         out->slot = (long)json_integer_value(slot);
     if (!prompt)
-        return stand_in_error_set(
+        return stand_in_refusal_set(
             no, WRONG_VALUE, "%s",
             out->server == STAND_IN_LLAMACPP
                 ? "[json.exception.out_of_range.403] key 'prompt' not found"
@@ -331,17 +338,18 @@ static enum stand_in_wrong read_completion(struct stand_in_ask *out, struct stan
     return read_prompt(out, e, "prompt", prompt, no);
 }
 
-enum stand_in_wrong stand_in_ask_read(struct stand_in_ask *out, struct stand_in_engine *e,
-                                      enum stand_in_server server, enum stand_in_form form,
-                                      const char *model, const json_t *in, struct stand_in_no *no)
+enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,
+                                           enum stand_in_server server, enum stand_in_form form,
+                                           const char *model, const json_t *in,
+                                           struct stand_in_refusal *no)
 {
     static const char *const limits[] = { "max_tokens", "max_tokens", "max_new_tokens",
                                           "n_predict" };
     static const json_int_t defaults[] = { 16, 16, 128, -1 };
-    *out = (struct stand_in_ask){ .form = form, .server = server, .slot = -1 };
-    *no = (struct stand_in_no){ .what = WRONG_NOTHING };
+    *out = (struct stand_in_question){ .form = form, .server = server, .slot = -1 };
+    *no = (struct stand_in_refusal){ .what = WRONG_NOTHING };
     if (!json_is_object(in))
-        return stand_in_ask_mistyped(no, server, "body", "object", in);
+        return stand_in_question_mistyped(no, server, "body", "object", in);
     const json_t *sampling = in;
     enum stand_in_wrong w = read_flag(&out->stream, server, in, "stream", no);
     if (!w && form == FORM_GENERATE)

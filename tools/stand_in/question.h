@@ -18,7 +18,7 @@ enum stand_in_form {
     FORM_COMPLETION, /* llama.cpp's /completion */
 };
 
-struct stand_in_ask {
+struct stand_in_question {
     enum stand_in_form form;
     enum stand_in_server server; /* never STAND_IN_ALL */
     uint32_t *ids;               /* [n] the prompt; malloc'ed */
@@ -35,17 +35,19 @@ struct stand_in_ask {
  * answer other than one greedy text (temperature, penalties, stop, n, ...) is refused; what is left
  * out is taken as greedy. The caller frees out->ids. out->stream is set even where something else
  * is wrong: SGLang answers as it was asked. */
-enum stand_in_wrong stand_in_ask_read(struct stand_in_ask *out, struct stand_in_engine *e,
-                                      enum stand_in_server server, enum stand_in_form form,
-                                      const char *model, const json_t *in, struct stand_in_no *no);
+enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,
+                                           enum stand_in_server server, enum stand_in_form form,
+                                           const char *model, const json_t *in,
+                                           struct stand_in_refusal *no);
 
 /* A list of at most most ids below vocab, malloc'ed; field: its name, for what is said. */
-enum stand_in_wrong stand_in_ask_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
-                                     const char *field, const json_t *list, size_t vocab,
-                                     size_t most, struct stand_in_no *no);
+enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
+                                          const char *field, const json_t *list, size_t vocab,
+                                          size_t most, struct stand_in_refusal *no);
 
 /* A field of the wrong type, in the server's words. */
-enum stand_in_wrong stand_in_ask_mistyped(struct stand_in_no *no, enum stand_in_server server,
-                                          const char *field, const char *want, const json_t *found);
+enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
+                                               enum stand_in_server server, const char *field,
+                                               const char *want, const json_t *found);
 
 #endif

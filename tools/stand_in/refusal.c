@@ -27,8 +27,8 @@ static const char *name_of(enum stand_in_server server, unsigned status)
     return status < 500 ? "invalid_request_error" : "server_error";
 }
 
-enum stand_in_wrong stand_in_error_set(struct stand_in_no *no, enum stand_in_wrong what,
-                                       const char *fmt, ...)
+enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand_in_wrong what,
+                                         const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -64,8 +64,8 @@ static struct stand_in_answer llamacpp(unsigned status, const char *type, const 
                                     why, "type", type));
 }
 
-struct stand_in_answer stand_in_error_status(enum stand_in_server server, unsigned status,
-                                             const char *why)
+struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
+                                               const char *why)
 {
     char number[12];
     snprintf(number, sizeof(number), "%u", status);
@@ -83,11 +83,12 @@ static struct stand_in_answer no_route(enum stand_in_server server, unsigned sta
                                        const char *detail)
 {
     if (server == STAND_IN_LLAMACPP) /* it knows no 405 */
-        return stand_in_error_status(server, 404, "File Not Found");
+        return stand_in_refusal_status(server, 404, "File Not Found");
     return answer(status, json_pack("{s:s}", "detail", detail));
 }
 
-static struct stand_in_answer bad_body(enum stand_in_server server, const struct stand_in_no *no)
+static struct stand_in_answer bad_body(enum stand_in_server server,
+                                       const struct stand_in_refusal *no)
 {
     if (server == STAND_IN_SGLANG)
         return sglang(400, "Bad Request", no->why);
@@ -98,7 +99,7 @@ static struct stand_in_answer bad_body(enum stand_in_server server, const struct
 }
 
 static struct stand_in_answer refused(enum stand_in_server server, const char *path,
-                                      const struct stand_in_no *no)
+                                      const struct stand_in_refusal *no)
 {
     if (server == STAND_IN_SGLANG && strncmp(path, "/v1/", 4) == 0)
         return sglang(400, "BadRequestError", no->why);
@@ -109,11 +110,11 @@ static struct stand_in_answer refused(enum stand_in_server server, const char *p
                       json_pack("{s:{s:i,s:s,s:s,s:I,s:I}}", "error", "code", 400, "message",
                                 no->why, "type", "exceed_context_size_error", "n_prompt_tokens",
                                 (json_int_t)no->n, "n_ctx", (json_int_t)no->context));
-    return stand_in_error_status(server, 400, no->why);
+    return stand_in_refusal_status(server, 400, no->why);
 }
 
-struct stand_in_answer stand_in_error_answer(enum stand_in_server server, const char *path,
-                                             const struct stand_in_no *no)
+struct stand_in_answer stand_in_refusal_answer(enum stand_in_server server, const char *path,
+                                               const struct stand_in_refusal *no)
 {
     switch (no->what) {
     case WRONG_JSON:
@@ -127,21 +128,21 @@ struct stand_in_answer stand_in_error_answer(enum stand_in_server server, const 
     case WRONG_MODEL:
         return openai(404, "NotFoundError", "model", no->why);
     case WRONG_KEY:
-        return stand_in_error_status(server, 401, "Invalid API Key");
+        return stand_in_refusal_status(server, 401, "Invalid API Key");
     case WRONG_PATH:
         return no_route(server, 404, "Not Found");
     case WRONG_METHOD:
         return no_route(server, 405, "Method Not Allowed");
     case WRONG_SIZE:
-        return stand_in_error_status(server, 413, no->why);
+        return stand_in_refusal_status(server, 413, no->why);
     case WRONG_ENCODING:
-        return stand_in_error_status(server, 415, no->why);
+        return stand_in_refusal_status(server, 415, no->why);
     case WRONG_BUSY:
     case WRONG_STOPPING:
-        return stand_in_error_status(server, 503, no->why);
+        return stand_in_refusal_status(server, 503, no->why);
     case WRONG_NOTHING:
     case WRONG_MEMORY:
         break;
     }
-    return stand_in_error_status(server, 500, "out of memory");
+    return stand_in_refusal_status(server, 500, "out of memory");
 }

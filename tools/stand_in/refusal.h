@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-/* Which server is played. ALL: the path decides (stand_in_error_server). */
+/* Which server is played. ALL: the path decides (stand_in_server). */
 enum stand_in_server { STAND_IN_ALL, STAND_IN_OPENAI, STAND_IN_SGLANG, STAND_IN_LLAMACPP };
 
 enum stand_in_wrong {
@@ -27,15 +27,16 @@ enum stand_in_wrong {
     WRONG_MEMORY
 };
 
-struct stand_in_no {
+struct stand_in_refusal {
     enum stand_in_wrong what;
     size_t n, context; /* WRONG_LENGTH */
     char why[512];     /* one line */
 };
 
 /* printf into no->why; returns what, so that callers can return it. */
-enum stand_in_wrong stand_in_error_set(struct stand_in_no *no, enum stand_in_wrong what,
-                                       const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand_in_wrong what,
+                                         const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 struct stand_in_answer {
     unsigned status;
@@ -44,10 +45,10 @@ struct stand_in_answer {
 };
 
 /* What server says (never STAND_IN_ALL). Without memory .json is NULL and .plain too. */
-struct stand_in_answer stand_in_error_answer(enum stand_in_server server, const char *path,
-                                             const struct stand_in_no *no);
+struct stand_in_answer stand_in_refusal_answer(enum stand_in_server server, const char *path,
+                                               const struct stand_in_refusal *no);
 /* The same for any status, where something in front of the model refuses. */
-struct stand_in_answer stand_in_error_status(enum stand_in_server server, unsigned status,
-                                             const char *why);
+struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
+                                               const char *why);
 
 #endif

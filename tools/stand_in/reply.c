@@ -28,7 +28,7 @@ static json_t *repaired(const char *p, size_t n)
     return text;
 }
 
-json_t *stand_in_say_text(const struct tokenizer *t, const uint32_t *ids, size_t n, bool control)
+json_t *stand_in_reply_text(const struct tokenizer *t, const uint32_t *ids, size_t n, bool control)
 {
     struct buf raw = { 0 };
     bool fine = true;
@@ -39,7 +39,7 @@ json_t *stand_in_say_text(const struct tokenizer *t, const uint32_t *ids, size_t
     return text;
 }
 
-json_t *stand_in_say_ids(const uint32_t *ids, size_t n)
+json_t *stand_in_reply_ids(const uint32_t *ids, size_t n)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++)
@@ -47,25 +47,25 @@ json_t *stand_in_say_ids(const uint32_t *ids, size_t n)
     return list;
 }
 
-void stand_in_say_begin(struct stand_in_say *s, struct stand_in_engine *e,
-                        const struct stand_in_ask *ask, const char *model, int64_t created,
-                        uint64_t key)
+void stand_in_reply_begin(struct stand_in_reply *s, struct stand_in_engine *e,
+                          const struct stand_in_question *ask, const char *model, int64_t created,
+                          uint64_t key)
 {
     static atomic_ulong counter;
     unsigned long count = atomic_fetch_add(&counter, 1) + 1;
-    *s = (struct stand_in_say){ .ask = ask,
-                                .tokenizer = stand_in_engine_tokenizer(e),
-                                .context = stand_in_engine_context(e),
-                                .model = model,
-                                .created = created,
-                                .start = os_now_ns() };
+    *s = (struct stand_in_reply){ .ask = ask,
+                                  .tokenizer = stand_in_engine_tokenizer(e),
+                                  .context = stand_in_engine_context(e),
+                                  .model = model,
+                                  .created = created,
+                                  .start = os_now_ns() };
     if (ask->form == FORM_GENERATE)
         snprintf(s->id, sizeof(s->id), "%016llx%016lx", (unsigned long long)key, count);
     else
         snprintf(s->id, sizeof(s->id), "cmpl-%lu", count);
 }
 
-void stand_in_say_end(struct stand_in_say *s)
+void stand_in_reply_end(struct stand_in_reply *s)
 {
     buf_free(&s->raw);
 }
@@ -84,7 +84,7 @@ static size_t whole(const struct buf *raw)
 }
 
 /* The text of the token's event: what is new, or with all everything so far. */
-static json_t *text_until(struct stand_in_say *s, uint32_t id, bool last, bool all)
+static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool all)
 {
     if (!add_token(&s->raw, s->tokenizer, id, false))
         return NULL;
@@ -93,7 +93,7 @@ static json_t *text_until(struct stand_in_say *s, uint32_t id, bool last, bool a
     return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
 }
 
-static json_t *counts(const struct stand_in_say *s, const struct stand_in_text *t)
+static json_t *counts(const struct stand_in_reply *s, const struct stand_in_text *t)
 {
     json_int_t in = (json_int_t)s->ask->n, out = (json_int_t)t->n;
     return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", in, "total_tokens", in + out,
@@ -107,19 +107,19 @@ static const char *reason(const struct stand_in_text *t)
 }
 
 /* /v1/completions: one choice with the tokens from first to first + n. */
-static json_t *completion(const struct stand_in_say *s, const struct stand_in_text *t, json_t *text,
-                          size_t first, size_t n, bool last, json_t *usage)
+static json_t *completion(const struct stand_in_reply *s, const struct stand_in_text *t,
+                          json_t *text, size_t first, size_t n, bool last, json_t *usage)
 {
-    const struct stand_in_ask *ask = s->ask;
+    const struct stand_in_question *ask = s->ask;
     bool vllm = ask->form == FORM_VLLM, ids = ask->return_ids;
     json_t *choice = json_pack("{s:i,s:o,s:n,s:s?}", "index", 0, "text", text, "logprobs",
                                "finish_reason", last ? reason(t) : NULL);
     if (vllm) {
         json_object_set_new(choice, "stop_reason", json_null());
         json_object_set_new(choice, "token_ids",
-                            ids ? stand_in_say_ids(t->ids + first, n) : json_null());
+                            ids ? stand_in_reply_ids(t->ids + first, n) : json_null());
         json_object_set_new(choice, "prompt_token_ids",
-                            ids && !first ? stand_in_say_ids(ask->ids, ask->n) : json_null());
+                            ids && !first ? stand_in_reply_ids(ask->ids, ask->n) : json_null());
     } else if (ask->server == STAND_IN_SGLANG) {
         json_object_set_new(choice, "matched_stop",
                             last && t->ended ? json_integer(t->ids[t->n - 1]) : json_null());
@@ -142,8 +142,8 @@ static json_t *completion(const struct stand_in_say *s, const struct stand_in_te
 }
 
 /* SGLang's /generate: everything up to n tokens. */
-static json_t *generated(const struct stand_in_say *s, const struct stand_in_text *t, json_t *text,
-                         size_t n, bool last)
+static json_t *generated(const struct stand_in_reply *s, const struct stand_in_text *t,
+                         json_t *text, size_t n, bool last)
 {
     json_t *why = json_null();
     if (last && t->ended)
@@ -156,7 +156,7 @@ static json_t *generated(const struct stand_in_say *s, const struct stand_in_tex
         "finish_reason", why, "prompt_tokens", (json_int_t)s->ask->n, "weight_version", "default",
         "total_retractions", 0, "reasoning_tokens", 0, "completion_tokens", (json_int_t)n,
         "cached_tokens", (json_int_t)t->cached, "e2e_latency", seconds);
-    return json_pack("{s:o,s:o,s:o}", "text", text, "output_ids", stand_in_say_ids(t->ids, n),
+    return json_pack("{s:o,s:o,s:o}", "text", text, "output_ids", stand_in_reply_ids(t->ids, n),
                      "meta_info", meta);
 }
 
@@ -166,10 +166,10 @@ static double rate(size_t n, double ms)
 }
 
 /* llama.cpp's last object; ids: with the tokens of t. */
-static json_t *completed(const struct stand_in_say *s, const struct stand_in_text *t, json_t *text,
-                         bool ids)
+static json_t *completed(const struct stand_in_reply *s, const struct stand_in_text *t,
+                         json_t *text, bool ids)
 {
-    const struct stand_in_ask *ask = s->ask;
+    const struct stand_in_question *ask = s->ask;
     size_t fresh = ask->n - t->cached, full = ask->n + t->n;
     bool line = memchr(s->raw.n ? s->raw.p : "", '\n', s->raw.n) != NULL;
     json_t *settings =
@@ -183,16 +183,16 @@ static json_t *completed(const struct stand_in_say *s, const struct stand_in_tex
                   t->text_ms, "predicted_per_second", rate(t->n, t->text_ms));
     json_t *reply =
         json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0,
-                  "content", text, "tokens", stand_in_say_ids(t->ids, ids ? t->n : 0), "id_slot",
+                  "content", text, "tokens", stand_in_reply_ids(t->ids, ids ? t->n : 0), "id_slot",
                   (json_int_t)t->slot, "stop", 1, "model", s->model, "tokens_predicted",
                   (json_int_t)t->n, "tokens_evaluated", (json_int_t)ask->n, "generation_settings",
-                  settings, "prompt", stand_in_say_text(s->tokenizer, ask->ids, ask->n, true),
+                  settings, "prompt", stand_in_reply_text(s->tokenizer, ask->ids, ask->n, true),
                   "has_new_line", line, "truncated", 0, "stop_type", t->ended ? "eos" : "limit",
                   "stopping_word", "", "tokens_cached", (json_int_t)full - 1, "timings", timings);
     return reply;
 }
 
-json_t *stand_in_say_all(struct stand_in_say *s, const struct stand_in_text *t)
+json_t *stand_in_reply_all(struct stand_in_reply *s, const struct stand_in_text *t)
 {
     bool fine = true;
     for (size_t i = 0; i < t->n && fine; i++)
@@ -205,21 +205,21 @@ json_t *stand_in_say_all(struct stand_in_say *s, const struct stand_in_text *t)
     return completion(s, t, text, 0, t->n, true, counts(s, t));
 }
 
-json_t *stand_in_say_event(struct stand_in_say *s, const struct stand_in_text *t, size_t i,
-                           bool last)
+json_t *stand_in_reply_event(struct stand_in_reply *s, const struct stand_in_text *t, size_t i,
+                             bool last)
 {
     json_t *text = text_until(s, t->ids[i], last, s->ask->form == FORM_GENERATE);
     if (s->ask->form == FORM_GENERATE)
         return generated(s, t, text, i + 1, last);
     if (s->ask->form == FORM_COMPLETION)
         return json_pack("{s:i,s:o,s:o,s:b,s:i,s:I,s:I}", "index", 0, "content", text, "tokens",
-                         stand_in_say_ids(t->ids + i, 1), "stop", 0, "id_slot", -1,
+                         stand_in_reply_ids(t->ids + i, 1), "stop", 0, "id_slot", -1,
                          "tokens_predicted", (json_int_t)i + 1, "tokens_evaluated",
                          (json_int_t)s->ask->n);
     return completion(s, t, text, i, 1, last, json_null());
 }
 
-json_t *stand_in_say_closing(struct stand_in_say *s, const struct stand_in_text *t)
+json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct stand_in_text *t)
 {
     if (s->ask->form == FORM_COMPLETION)
         return completed(s, t, json_string(""), false);
@@ -230,7 +230,7 @@ json_t *stand_in_say_closing(struct stand_in_say *s, const struct stand_in_text 
                      counts(s, t));
 }
 
-bool stand_in_say_done(const struct stand_in_ask *ask)
+bool stand_in_reply_done(const struct stand_in_question *ask)
 {
     return ask->form != FORM_COMPLETION;
 }

@@ -25,7 +25,7 @@ enum {
 };
 
 struct exchange {
-    struct stand_in_serve *s;
+    struct stand_in_service *s;
     struct MHD_Connection *c;
     int fd;
     enum stand_in_server server;
@@ -34,11 +34,11 @@ struct exchange {
                                    all must be there */
     struct buf body;
     size_t received, claimed;
-    struct stand_in_no no; /* of the body */
-    struct stand_in_ask ask;
+    struct stand_in_refusal no; /* of the body */
+    struct stand_in_question ask;
     struct stand_in_job *job;
-    struct stand_in_say say;
-    struct stand_in_send send;
+    struct stand_in_reply say;
+    struct stand_in_sending send;
     const struct stand_in_fault *fault;
     uint64_t key, way, trips; /* nanoseconds; trips: of a new connection */
     size_t next;              /* event */
@@ -53,8 +53,8 @@ static enum MHD_Result queue(struct exchange *x, unsigned status, const char *ty
     x->send.hold = &x->s->hold;
     x->send.fd = x->fd;
     x->send.pace = x->s->net.down;
-    stand_in_send_begin(&x->send);
-    struct MHD_Response *r = stand_in_send_response(&x->send, length);
+    stand_in_sending_begin(&x->send);
+    struct MHD_Response *r = stand_in_sending_response(&x->send, length);
     if (!r)
         return MHD_NO; /* out of memory: the connection is closed */
     if (type)
@@ -63,7 +63,7 @@ static enum MHD_Result queue(struct exchange *x, unsigned status, const char *ty
     MHD_add_response_header(r, "Accept-Encoding", STAND_IN_ENCODINGS);
     if (header && value)
         MHD_add_response_header(r, header, value);
-    if (stand_in_hold_closing(&x->s->hold))
+    if (stand_in_waiting_closing(&x->s->hold))
         MHD_add_response_header(r, "Connection", "close");
     enum MHD_Result rc = MHD_queue_response(x->c, status, r);
     MHD_destroy_response(r);
@@ -95,9 +95,9 @@ static enum MHD_Result answer(struct exchange *x, struct stand_in_answer a, cons
                 : MHD_NO;
 }
 
-static enum MHD_Result refuse(struct exchange *x, const struct stand_in_no *no)
+static enum MHD_Result refuse(struct exchange *x, const struct stand_in_refusal *no)
 {
-    struct stand_in_answer a = stand_in_error_answer(x->server, x->path, no);
+    struct stand_in_answer a = stand_in_refusal_answer(x->server, x->path, no);
     /* SGLang has sent its status by the time it looks at the question. */
     if (x->ask.stream && x->ask.form == FORM_GENERATE &&
         (no->what == WRONG_VALUE || no->what == WRONG_LENGTH)) {
@@ -116,7 +116,7 @@ static enum MHD_Result fail(struct exchange *x)
     const char *value = f->value;
     char *filler = NULL;
     if (!f->body)
-        return answer(x, stand_in_error_status(x->server, f->status, "a fault was asked for"),
+        return answer(x, stand_in_refusal_status(x->server, f->status, "a fault was asked for"),
                       f->header, value);
     if (f->header && !value) {
         value = filler = malloc(HUGE_HEADER + 1);
@@ -142,7 +142,7 @@ static bool next_text(struct exchange *x, struct stand_in_text *t, size_t have)
         *t = stand_in_engine_wait(x->job, have, STAND_IN_SLICE_MS);
         if (t->finished || t->n > have)
             return true;
-        if (stand_in_hold_gone(x->fd))
+        if (stand_in_waiting_gone(x->fd))
             return false;
     }
 }
@@ -152,7 +152,7 @@ static bool due(struct exchange *x, const struct stand_in_text *t, size_t i)
     uint64_t when = t->at[i] + x->way;
     if (x->fault && x->fault->way == WAY_LATE)
         when += STAND_IN_LATE_MS * UINT64_C(1000000);
-    return stand_in_hold_until(&x->s->hold, x->fd, when);
+    return stand_in_waiting_until(&x->s->hold, x->fd, when);
 }
 
 static bool edit(struct exchange *x, json_t **reply)
@@ -181,7 +181,7 @@ static bool put_events(struct exchange *x, struct buf *out, const struct stand_i
 {
     enum stand_in_events odd = x->fault ? x->fault->events : EVENTS_FINE;
     bool last = t->finished && x->next + 1 == t->n;
-    json_t *json = stand_in_say_event(&x->say, t, x->next, last);
+    json_t *json = stand_in_reply_event(&x->say, t, x->next, last);
     if (!edit(x, &json)) {
         json_decref(json);
         return false;
@@ -194,19 +194,19 @@ static bool put_events(struct exchange *x, struct buf *out, const struct stand_i
         return false;
     if (odd == EVENTS_ERROR) {
         x->broken = true;
-        return event(x, out, stand_in_error_status(x->server, 500, "a fault was asked for").json,
+        return event(x, out, stand_in_refusal_status(x->server, 500, "a fault was asked for").json,
                      false);
     }
     if (!last)
         return true;
-    json = stand_in_say_closing(&x->say, t);
+    json = stand_in_reply_closing(&x->say, t);
     if (odd == EVENTS_NO_DONE) {
         json_decref(json);
         return true;
     }
     if (json && !event(x, out, json, false))
         return false;
-    return !stand_in_say_done(&x->ask) || buf_str(out, "data: [DONE]\n\n");
+    return !stand_in_reply_done(&x->ask) || buf_str(out, "data: [DONE]\n\n");
 }
 
 static enum stand_in_more more_events(void *arg, struct buf *out)
@@ -243,14 +243,14 @@ static enum MHD_Result whole(struct exchange *x, struct stand_in_text *t)
 {
     const struct stand_in_fault *f = x->fault;
     struct buf *out = &x->send.bytes;
-    json_t *json = stand_in_say_all(&x->say, t);
+    json_t *json = stand_in_reply_all(&x->say, t);
     if (!edit(x, &json)) {
         json_decref(json);
         return MHD_NO;
     }
     if (!print(out, json) || (f && f->text && !f->text(out)))
         return MHD_NO;
-    x->way = x->trips + stand_in_draw_way(&x->s->net, x->key, x->received, out->n);
+    x->way = x->trips + stand_in_chance_way(&x->s->net, x->key, x->received, out->n);
     if (!due(x, t, t->n - 1))
         return MHD_NO;
     return queue(x, 200, f && f->type ? f->type : media(x), !(f && f->no_length),
@@ -265,7 +265,7 @@ static bool failed(struct exchange *x, enum MHD_Result *rc)
     if (!f || !(f->status || f->way == WAY_CLOSE || f->way == WAY_RESET || f->way == WAY_SILENT))
         return false;
     uint64_t until = f->way == WAY_SILENT ? UINT64_MAX : os_now_ns() + x->way;
-    if (!stand_in_hold_until(&x->s->hold, x->fd, until))
+    if (!stand_in_waiting_until(&x->s->hold, x->fd, until))
         return true;
     const struct linger rst = { .l_onoff = 1 };
     if (f->way == WAY_RESET)
@@ -277,17 +277,17 @@ static bool failed(struct exchange *x, enum MHD_Result *rc)
 
 static enum MHD_Result complete(struct exchange *x)
 {
-    struct stand_in_serve *s = x->s;
+    struct stand_in_service *s = x->s;
     struct stand_in_text t;
     struct err err = { "" };
     enum MHD_Result rc;
-    x->key = stand_in_draw_key(s->draw, x->ask.ids, x->ask.n);
+    x->key = stand_in_chance_key(s->draw, x->ask.ids, x->ask.n);
     x->fault = stand_in_fault_draw(&s->faults, x->key);
-    x->way = x->trips + stand_in_draw_way(&s->net, x->key, x->received, 0);
+    x->way = x->trips + stand_in_chance_way(&s->net, x->key, x->received, 0);
     x->send.way = x->fault ? x->fault->way : WAY_WHOLE;
     if (failed(x, &rc))
         return rc;
-    stand_in_say_begin(&x->say, s->api.engine, &x->ask, s->api.name, s->api.created, x->key);
+    stand_in_reply_begin(&x->say, s->api.engine, &x->ask, s->api.name, s->api.created, x->key);
     const struct stand_in_wish wish = { .prompt = x->ask.ids,
                                         .n = x->ask.n,
                                         .max = x->ask.max,
@@ -300,11 +300,11 @@ static enum MHD_Result complete(struct exchange *x)
         code = t.n && x->ask.stream ? OK : t.rc;
     }
     if (code) {
-        struct stand_in_no no = { .what = WRONG_MEMORY };
+        struct stand_in_refusal no = { .what = WRONG_MEMORY };
         if (code == ERR_NET)
-            stand_in_error_set(&no, WRONG_BUSY, "%s", err.msg);
+            stand_in_refusal_set(&no, WRONG_BUSY, "%s", err.msg);
         if (code == ERR_STOP)
-            stand_in_error_set(&no, WRONG_STOPPING, "the server is stopping");
+            stand_in_refusal_set(&no, WRONG_STOPPING, "the server is stopping");
         x->ask.stream = false;
         return refuse(x, &no);
     }
@@ -313,20 +313,20 @@ static enum MHD_Result complete(struct exchange *x)
 
 /* Parses and reads the body. */
 static void parse_body(struct exchange *x, const struct stand_in_route *r, json_t **reply,
-                       struct stand_in_no *no)
+                       struct stand_in_refusal *no)
 {
-    struct stand_in_serve *s = x->s;
+    struct stand_in_service *s = x->s;
     struct err err = { "" };
     json_t *in = NULL;
-    if (jsonin_parse(&in, x->body.p ? x->body.p : "", x->body.n, &err))
-        stand_in_error_set(
+    if (json_input_parse(&in, x->body.p ? x->body.p : "", x->body.n, &err))
+        stand_in_refusal_set(
             no, WRONG_JSON, "%s%s",
             x->server == STAND_IN_LLAMACPP ? "[json.exception.parse_error.101] " : "", err.msg);
     else if (r->answer)
         r->answer(&s->api, in, reply, no);
     else
-        stand_in_ask_read(&x->ask, s->api.engine, x->server, r->form,
-                          s->api.server == STAND_IN_OPENAI ? s->api.name : NULL, in, no);
+        stand_in_question_read(&x->ask, s->api.engine, x->server, r->form,
+                               s->api.server == STAND_IN_OPENAI ? s->api.name : NULL, in, no);
     json_decref(in);
 }
 
@@ -334,21 +334,21 @@ static void parse_body(struct exchange *x, const struct stand_in_route *r, json_
 static bool claim_unpacked(struct exchange *x)
 {
     size_t most = x->body.n < MAX_BODY / 1032 ? x->body.n * 1032 : (size_t)MAX_BODY;
-    if (!stand_in_hold_claim(&x->s->hold, most, MAX_BODIES))
+    if (!stand_in_waiting_claim(&x->s->hold, most, MAX_BODIES))
         return false;
     x->claimed += most;
     return true;
 }
 
 static void read_body(struct exchange *x, const struct stand_in_route *r, json_t **reply,
-                      struct stand_in_no *no)
+                      struct stand_in_refusal *no)
 {
     const char *encoding = MHD_lookup_connection_value(x->c, MHD_HEADER_KIND, "Content-Encoding");
-    if (!stand_in_admit_media(x->c, x->s->api.server, x->path))
-        stand_in_error_set(no, WRONG_TYPE,
-                           "Unsupported Media Type: Only 'application/json' is allowed");
+    if (!stand_in_admission_media(x->c, x->s->api.server, x->path))
+        stand_in_refusal_set(no, WRONG_TYPE,
+                             "Unsupported Media Type: Only 'application/json' is allowed");
     else if (encoding && !claim_unpacked(x))
-        stand_in_error_set(no, WRONG_BUSY, TOO_MANY);
+        stand_in_refusal_set(no, WRONG_BUSY, TOO_MANY);
     else
         stand_in_body_unpack(&x->body, encoding, no);
     bool large = x->body.n > LARGE_BODY;
@@ -359,22 +359,22 @@ static void read_body(struct exchange *x, const struct stand_in_route *r, json_t
     if (large)
         pthread_mutex_unlock(&x->s->parser);
     buf_free(&x->body);
-    stand_in_hold_release(&x->s->hold, x->claimed);
+    stand_in_waiting_release(&x->s->hold, x->claimed);
     x->claimed = 0;
 }
 
 static enum MHD_Result respond(struct exchange *x, const char *method)
 {
-    struct stand_in_serve *s = x->s;
-    struct stand_in_no no = { .what = WRONG_NOTHING };
+    struct stand_in_service *s = x->s;
+    struct stand_in_refusal no = { .what = WRONG_NOTHING };
     json_t *reply = NULL;
-    const struct stand_in_route *r = stand_in_api_find(&s->api, method, x->path, &x->server, &no);
-    if (!stand_in_admit_length(x->c))
+    const struct stand_in_route *r = stand_in_paths_find(&s->api, method, x->path, &x->server, &no);
+    if (!stand_in_admission_length(x->c))
         return answer(x,
-                      stand_in_error_status(x->server, 400,
-                                            "Content-Length and Transfer-Encoding: expected one"),
+                      stand_in_refusal_status(x->server, 400,
+                                              "Content-Length and Transfer-Encoding: expected one"),
                       "Connection", "close");
-    if (s->key && !(r && r->open) && !stand_in_admit_key(x->c, s->key))
+    if (s->key && !(r && r->open) && !stand_in_admission_key(x->c, s->key))
         no.what = WRONG_KEY;
     else if (r && x->no.what)
         no = x->no;
@@ -396,7 +396,7 @@ static enum MHD_Result respond(struct exchange *x, const char *method)
 /* Some of the body. False: the connection is not worth keeping. */
 static bool receive(struct exchange *x, const char *data, size_t n)
 {
-    struct stand_in_serve *s = x->s;
+    struct stand_in_service *s = x->s;
     uint64_t now = os_now_ns();
     x->received += n;
     if (x->received > MAX_WASTE)
@@ -404,25 +404,26 @@ static bool receive(struct exchange *x, const char *data, size_t n)
     if (s->net.up) {
         uint64_t takes = n * UINT64_C(1000000000) / s->net.up;
         x->due = (x->due > now ? x->due : now) + takes;
-        stand_in_watch_until(&s->watch, x->c, x->until += takes);
-        if (!stand_in_hold_until(&s->hold, x->fd, x->due))
+        stand_in_deadlines_until(&s->watch, x->c, x->until += takes);
+        if (!stand_in_waiting_until(&s->hold, x->fd, x->due))
             return false;
     }
     if (x->no.what)
         return true;
-    if (!stand_in_hold_claim(&s->hold, n, MAX_BODIES)) {
-        stand_in_error_set(&x->no, WRONG_BUSY, TOO_MANY);
+    if (!stand_in_waiting_claim(&s->hold, n, MAX_BODIES)) {
+        stand_in_refusal_set(&x->no, WRONG_BUSY, TOO_MANY);
     } else {
         x->claimed += n;
         if (!buf_add(&x->body, data, n))
-            stand_in_error_set(&x->no, WRONG_SIZE, "the request is too large");
+            stand_in_refusal_set(&x->no, WRONG_SIZE, "the request is too large");
     }
     if (x->no.what)
         buf_free(&x->body);
     return true;
 }
 
-static struct exchange *begin(struct stand_in_serve *s, struct MHD_Connection *c, const char *path)
+static struct exchange *begin(struct stand_in_service *s, struct MHD_Connection *c,
+                              const char *path)
 {
     struct exchange *x = calloc(1, sizeof(*x));
     if (!x)
@@ -440,16 +441,16 @@ static struct exchange *begin(struct stand_in_serve *s, struct MHD_Connection *c
     if (s->net.up && header)
         x->due = x->start + header->header_size * UINT64_C(1000000000) / s->net.up;
     x->until = (x->due ? x->due : x->start) + s->watch.patience;
-    stand_in_watch_until(&s->watch, c, x->until);
-    if (stand_in_watch_first(c))
+    stand_in_deadlines_until(&s->watch, c, x->until);
+    if (stand_in_deadlines_first(c))
         x->trips = s->net.trips * (uint64_t)s->net.latency_ms * 1000000;
-    stand_in_hold_enter(&s->hold);
+    stand_in_waiting_enter(&s->hold);
     return x;
 }
 
-enum MHD_Result stand_in_serve_request(void *arg, struct MHD_Connection *c, const char *path,
-                                       const char *method, const char *version, const char *data,
-                                       size_t *n, void **state)
+enum MHD_Result stand_in_request_handle(void *arg, struct MHD_Connection *c, const char *path,
+                                        const char *method, const char *version, const char *data,
+                                        size_t *n, void **state)
 {
     (void)version;
     if (!*state) { /* the headers are there, the body is not */
@@ -458,7 +459,7 @@ enum MHD_Result stand_in_serve_request(void *arg, struct MHD_Connection *c, cons
     }
     struct exchange *x = *state;
     if (!*n) {
-        stand_in_watch_until(&x->s->watch, c, 0);
+        stand_in_deadlines_until(&x->s->watch, c, 0);
         return respond(x, method);
     }
     bool go_on = receive(x, data, *n);
@@ -466,22 +467,22 @@ enum MHD_Result stand_in_serve_request(void *arg, struct MHD_Connection *c, cons
     return go_on ? MHD_YES : MHD_NO;
 }
 
-void stand_in_serve_done(void *arg, struct MHD_Connection *c, void **state,
-                         enum MHD_RequestTerminationCode why)
+void stand_in_request_done(void *arg, struct MHD_Connection *c, void **state,
+                           enum MHD_RequestTerminationCode why)
 {
-    struct stand_in_serve *s = arg;
+    struct stand_in_service *s = arg;
     struct exchange *x = *state;
     (void)why;
     if (!x)
         return;
-    stand_in_watch_until(&s->watch, c, os_now_ns() + s->watch.patience); /* for the next one */
+    stand_in_deadlines_until(&s->watch, c, os_now_ns() + s->watch.patience); /* for the next one */
     *state = NULL;
     stand_in_engine_drop(x->job);
-    stand_in_say_end(&x->say);
+    stand_in_reply_end(&x->say);
     buf_free(&x->send.bytes);
     buf_free(&x->body);
     free(x->ask.ids);
-    stand_in_hold_release(&s->hold, x->claimed);
+    stand_in_waiting_release(&s->hold, x->claimed);
     free(x);
-    stand_in_hold_leave(&s->hold);
+    stand_in_waiting_leave(&s->hold);
 }

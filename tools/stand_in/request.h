@@ -10,22 +10,22 @@
 #include "tools/stand_in/waiting.h"
 #include "tools/stand_in/deadlines.h"
 
-struct stand_in_serve {
-    struct stand_in_api api;
-    struct stand_in_hold hold;
-    struct stand_in_watch watch;
-    struct stand_in_draw *draw;
+struct stand_in_service {
+    struct stand_in_paths api;
+    struct stand_in_waiting hold;
+    struct stand_in_deadlines watch;
+    struct stand_in_chance *draw;
     struct stand_in_net net;
     struct stand_in_faults faults;
     char *key;              /* asked of every request but the open ones; NULL: none */
     pthread_mutex_t parser; /* one large body at a time is JSON, which is much larger */
 };
 
-/* Callbacks of libmicrohttpd for one thread a connection; arg: a struct stand_in_serve. */
-enum MHD_Result stand_in_serve_request(void *arg, struct MHD_Connection *c, const char *path,
-                                       const char *method, const char *version, const char *data,
-                                       size_t *n, void **state);
-void stand_in_serve_done(void *arg, struct MHD_Connection *c, void **state,
-                         enum MHD_RequestTerminationCode why);
+/* Callbacks of libmicrohttpd for one thread a connection; arg: a struct stand_in_service. */
+enum MHD_Result stand_in_request_handle(void *arg, struct MHD_Connection *c, const char *path,
+                                        const char *method, const char *version, const char *data,
+                                        size_t *n, void **state);
+void stand_in_request_done(void *arg, struct MHD_Connection *c, void **state,
+                           enum MHD_RequestTerminationCode why);
 
 #endif

@@ -7,32 +7,32 @@
 
 enum { BLOCK = 16 << 10, BLANKS = 100 << 20, PIECES_A_SECOND = 50 };
 
-void stand_in_send_begin(struct stand_in_send *s)
+void stand_in_sending_begin(struct stand_in_sending *s)
 {
     s->blanks = s->way == WAY_HUGE ? (size_t)BLANKS : 0;
     s->cut = s->way == WAY_CUT || s->way == WAY_STALL ? s->bytes.n / 2 : SIZE_MAX;
 }
 
 /* How much may go now; waits where the pace asks for it. 0: the client has gone. */
-static size_t portion(struct stand_in_send *s, size_t n)
+static size_t portion(struct stand_in_sending *s, size_t n)
 {
     uint64_t now = os_now_ns();
     if (s->way == WAY_SLOW || s->way == WAY_BYTES)
         n = 1;
     if (s->way == WAY_SLOW &&
-        !stand_in_hold_until(s->hold, s->fd, now + STAND_IN_SLOW_MS * UINT64_C(1000000)))
+        !stand_in_waiting_until(s->hold, s->fd, now + STAND_IN_SLOW_MS * UINT64_C(1000000)))
         return 0;
     if (!s->pace)
         return n;
     size_t most = (size_t)(s->pace / PIECES_A_SECOND) + 1;
     n = n < most ? n : most;
     s->due = (s->due > now ? s->due : now) + n * UINT64_C(1000000000) / s->pace;
-    return stand_in_hold_until(s->hold, s->fd, s->due) ? n : 0;
+    return stand_in_waiting_until(s->hold, s->fd, s->due) ? n : 0;
 }
 
 static ssize_t read_bytes(void *arg, uint64_t pos, char *out, size_t room)
 {
-    struct stand_in_send *s = arg;
+    struct stand_in_sending *s = arg;
     (void)pos;
     while (!s->blanks && s->at == s->bytes.n) {
         enum stand_in_more more = s->more ? s->more(s->arg, &s->bytes) : MORE_END;
@@ -44,7 +44,7 @@ static ssize_t read_bytes(void *arg, uint64_t pos, char *out, size_t room)
     }
     if (s->sent >= s->cut) {
         if (s->way == WAY_STALL)
-            stand_in_hold_until(s->hold, s->fd, UINT64_MAX);
+            stand_in_waiting_until(s->hold, s->fd, UINT64_MAX);
         return MHD_CONTENT_READER_END_WITH_ERROR;
     }
     size_t n = s->blanks ? s->blanks : s->bytes.n - s->at;
@@ -64,7 +64,7 @@ static ssize_t read_bytes(void *arg, uint64_t pos, char *out, size_t room)
     return (ssize_t)n;
 }
 
-struct MHD_Response *stand_in_send_response(struct stand_in_send *s, bool length)
+struct MHD_Response *stand_in_sending_response(struct stand_in_sending *s, bool length)
 {
     uint64_t size = length ? (uint64_t)s->blanks + s->bytes.n : MHD_SIZE_UNKNOWN;
     return MHD_create_response_from_callback(size, BLOCK, read_bytes, s, NULL);

@@ -11,12 +11,12 @@
 #include "net/http/buf.h"
 #include "tools/stand_in/fault.h"
 
-struct stand_in_hold;
+struct stand_in_waiting;
 
 enum stand_in_more { MORE_BYTES, MORE_END, MORE_BROKEN };
 
-struct stand_in_send {
-    struct stand_in_hold *hold;
+struct stand_in_sending {
+    struct stand_in_waiting *hold;
     int fd;
     struct buf bytes; /* to be sent; freed by the owner */
     size_t at;
@@ -31,8 +31,8 @@ struct stand_in_send {
 };
 
 /* What the way and the pace mean for bytes that are there. */
-void stand_in_send_begin(struct stand_in_send *s);
+void stand_in_sending_begin(struct stand_in_sending *s);
 /* Of a whole answer; chunked where it is made while it is sent, or length is false. */
-struct MHD_Response *stand_in_send_response(struct stand_in_send *s, bool length);
+struct MHD_Response *stand_in_sending_response(struct stand_in_sending *s, bool length);
 
 #endif

@@ -29,7 +29,7 @@ enum {
 };
 
 struct stand_in {
-    struct stand_in_serve serve;
+    struct stand_in_service serve;
     struct MHD_Daemon *daemon;
     int listener; /* -1: none */
     unsigned port;
@@ -179,13 +179,13 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC |
                      MHD_USE_POLL | MHD_USE_ERROR_LOG | (s->tls_cert ? (unsigned)MHD_USE_TLS : 0u);
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, stand_in_serve_request, &s->serve, MHD_OPTION_EXTERNAL_LOGGER, quiet,
+        flags, 0, NULL, NULL, stand_in_request_handle, &s->serve, MHD_OPTION_EXTERNAL_LOGGER, quiet,
         NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
-        stand_in_serve_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION, stand_in_watch_connection,
-        &s->serve.watch, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT,
-        1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        stand_in_request_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION,
+        stand_in_deadlines_connection, &s->serve.watch, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)STACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)(needs_headers(&o->faults) ? MORE_HEADERS : HEADERS), MHD_OPTION_ARRAY,
         s->tls_cert ? tls : tls + 2, MHD_OPTION_END);
     if (s->daemon)
@@ -199,7 +199,7 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
 static int start(struct stand_in *s, const struct stand_in_options *o, const char *path,
                  struct err *err)
 {
-    struct stand_in_serve *serve = &s->serve;
+    struct stand_in_service *serve = &s->serve;
     int rc = read_tls(s, o, err);
     if (rc == OK)
         rc = listen_on(s, o->host ? o->host : "127.0.0.1", o->port, o->key != NULL, err);
@@ -207,9 +207,9 @@ static int start(struct stand_in *s, const struct stand_in_options *o, const cha
         rc = stand_in_engine_open(&serve->api.engine, path, o, err);
     if (rc)
         return rc;
-    if (!stand_in_watch_open(&serve->watch, o->patience_ms))
+    if (!stand_in_deadlines_open(&serve->watch, o->patience_ms))
         return err_set(err, ERR_NOMEM, "cloud: no thread can be started");
-    serve->draw = stand_in_draw_open(o->seed);
+    serve->draw = stand_in_chance_open(o->seed);
     if (o->key)
         serve->key = malloc(strlen(o->key) + 1);
     if (!serve->draw || (o->key && !serve->key))
@@ -233,7 +233,7 @@ static int start(struct stand_in *s, const struct stand_in_options *o, const cha
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err)
 {
     *out = NULL;
-    const char *path = o->model || o->oracle ? o->model : demo_path("cloud.gguf");
+    const char *path = o->model || o->oracle ? o->model : demo_files_path("cloud.gguf");
     if (o->oracle && !path)
         path = "oracle";
     if (!path)
@@ -242,7 +242,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     s->listener = -1;
-    stand_in_hold_open(&s->serve.hold);
+    stand_in_waiting_open(&s->serve.hold);
     pthread_mutex_init(&s->serve.parser, NULL);
     int rc = start(s, o, path, err);
     if (rc) {
@@ -260,7 +260,7 @@ static void drain(struct stand_in *s)
     if (fd != MHD_INVALID_SOCKET)
         close(fd);
     s->listener = -1;
-    stand_in_hold_drain(&s->serve.hold, GRACE_MS);
+    stand_in_waiting_drain(&s->serve.hold, GRACE_MS);
     stand_in_engine_stop(s->serve.api.engine);
     MHD_stop_daemon(s->daemon);
 }
@@ -273,10 +273,10 @@ void stand_in_close(struct stand_in *s)
         drain(s);
     if (s->listener >= 0)
         close(s->listener);
-    stand_in_watch_close(&s->serve.watch);
+    stand_in_deadlines_close(&s->serve.watch);
     stand_in_engine_close(s->serve.api.engine);
-    stand_in_draw_close(s->serve.draw);
-    stand_in_hold_close(&s->serve.hold);
+    stand_in_chance_close(s->serve.draw);
+    stand_in_waiting_close(&s->serve.hold);
     pthread_mutex_destroy(&s->serve.parser);
     wipe_text(s->serve.key);
     wipe_text(s->tls_key);

@@ -6,26 +6,26 @@
 
 #include "kernels/sys/os.h"
 
-void stand_in_hold_open(struct stand_in_hold *h)
+void stand_in_waiting_open(struct stand_in_waiting *h)
 {
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->change, NULL);
 }
 
-void stand_in_hold_close(struct stand_in_hold *h)
+void stand_in_waiting_close(struct stand_in_waiting *h)
 {
     pthread_cond_destroy(&h->change);
     pthread_mutex_destroy(&h->lock);
 }
 
-void stand_in_hold_enter(struct stand_in_hold *h)
+void stand_in_waiting_enter(struct stand_in_waiting *h)
 {
     pthread_mutex_lock(&h->lock);
     h->busy++;
     pthread_mutex_unlock(&h->lock);
 }
 
-void stand_in_hold_leave(struct stand_in_hold *h)
+void stand_in_waiting_leave(struct stand_in_waiting *h)
 {
     pthread_mutex_lock(&h->lock);
     h->busy--;
@@ -33,7 +33,7 @@ void stand_in_hold_leave(struct stand_in_hold *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-bool stand_in_hold_claim(struct stand_in_hold *h, size_t bytes, size_t most)
+bool stand_in_waiting_claim(struct stand_in_waiting *h, size_t bytes, size_t most)
 {
     pthread_mutex_lock(&h->lock);
     bool fits = bytes <= most && h->bytes <= most - bytes;
@@ -43,7 +43,7 @@ bool stand_in_hold_claim(struct stand_in_hold *h, size_t bytes, size_t most)
     return fits;
 }
 
-void stand_in_hold_release(struct stand_in_hold *h, size_t bytes)
+void stand_in_waiting_release(struct stand_in_waiting *h, size_t bytes)
 {
     pthread_mutex_lock(&h->lock);
     h->bytes -= bytes;
@@ -53,7 +53,7 @@ void stand_in_hold_release(struct stand_in_hold *h, size_t bytes)
 /* The end of what the client sends, or a TLS record as short as an alert: nothing else is expected
  * while an answer is awaited, for a client that sends its next request early sends more than that.
  */
-bool stand_in_hold_gone(int fd)
+bool stand_in_waiting_gone(int fd)
 {
     enum { ALERT = 21, DATA = 23, SHORT = 5 + 26 };
     unsigned char seen[64];
@@ -64,7 +64,7 @@ bool stand_in_hold_gone(int fd)
                       seen[1] == 3 && seen[3] == 0 && seen[4] + 5 == n);
 }
 
-static void slice(struct stand_in_hold *h, uint64_t ns)
+static void slice(struct stand_in_waiting *h, uint64_t ns)
 {
     struct timespec t;
     uint64_t most = STAND_IN_SLICE_MS * UINT64_C(1000000);
@@ -75,19 +75,19 @@ static void slice(struct stand_in_hold *h, uint64_t ns)
     pthread_cond_timedwait(&h->change, &h->lock, &t);
 }
 
-bool stand_in_hold_until(struct stand_in_hold *h, int fd, uint64_t until)
+bool stand_in_waiting_until(struct stand_in_waiting *h, int fd, uint64_t until)
 {
     bool gone = false;
     pthread_mutex_lock(&h->lock);
     for (uint64_t now = os_now_ns(); !h->closing && !gone && now < until; now = os_now_ns()) {
         slice(h, until - now);
-        gone = stand_in_hold_gone(fd);
+        gone = stand_in_waiting_gone(fd);
     }
     pthread_mutex_unlock(&h->lock);
     return !gone;
 }
 
-bool stand_in_hold_closing(struct stand_in_hold *h)
+bool stand_in_waiting_closing(struct stand_in_waiting *h)
 {
     pthread_mutex_lock(&h->lock);
     bool closing = h->closing;
@@ -95,7 +95,7 @@ bool stand_in_hold_closing(struct stand_in_hold *h)
     return closing;
 }
 
-void stand_in_hold_drain(struct stand_in_hold *h, unsigned ms)
+void stand_in_waiting_drain(struct stand_in_waiting *h, unsigned ms)
 {
     uint64_t until = os_now_ns() + ms * UINT64_C(1000000);
     pthread_mutex_lock(&h->lock);
