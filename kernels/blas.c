@@ -11,7 +11,8 @@
 enum { DEPTH = 128, PANELS = 16, WIDTH = PANELS * PANEL, FEWEST = 16 };
 
 /* Columns [k0, k0 + nk) of np panels from p on, as [nk][np * 16]. */
-static void unpack(float *dst, const struct panels *w, size_t p, size_t np, size_t k0, size_t nk)
+static void blas_unpack(float *dst, const struct panels *w, size_t p, size_t np, size_t k0,
+                        size_t nk)
 {
     for (size_t i = 0; i < np; i++) {
         const unsigned char *src = w->data + (p + i) * w->panel_bytes + k0 * PANEL * sizeof(*dst);
@@ -35,7 +36,7 @@ static void matmul_f32_blas(float *y, size_t ldy, const struct panels *w, const 
         size_t np = p1 - p < PANELS ? p1 - p : PANELS;
         for (size_t k = 0; k < w->cols; k += DEPTH) {
             size_t nk = w->cols - k < DEPTH ? w->cols - k : DEPTH;
-            unpack(piece, w, p, np, k, nk);
+            blas_unpack(piece, w, p, np, k, nk);
             openblas_sgemm((int)n, (int)(np * PANEL), (int)nk, x + k, (int)ldx, piece,
                            (int)(np * PANEL), k > 0, y + p * PANEL, (int)ldy);
         }

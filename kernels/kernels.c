@@ -39,7 +39,7 @@ bool kernels_ready(const struct kernels *set, unsigned cpu)
 }
 
 /* Put what set has on top of out. */
-static void lay(struct kernels *out, const struct kernels *set)
+static void kernels_lay(struct kernels *out, const struct kernels *set)
 {
     out->isa = set->isa;
     out->needs |= set->needs;
@@ -50,12 +50,12 @@ static void lay(struct kernels *out, const struct kernels *set)
 #undef X
 }
 
-static bool exact(const struct kernels *set)
+static bool kernels_exact(const struct kernels *set)
 {
     return !(set->needs & CPU_INEXACT);
 }
 
-static int refuse(const char *isa, unsigned cpu, struct err *err)
+static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
 {
     char names[128] = "";
     size_t at = 0;
@@ -71,18 +71,18 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     const struct kernels *last = NULL;
     for (size_t i = 0; i < kernels_nsets; i++) {
         const struct kernels *set = kernels_sets[i];
-        if (kernels_runs(set, cpu) && (isa ? !strcmp(isa, set->isa) : exact(set)))
+        if (kernels_runs(set, cpu) && (isa ? !strcmp(isa, set->isa) : kernels_exact(set)))
             last = set;
     }
     if (!last)
-        return refuse(isa, cpu, err);
+        return kernels_refuse(isa, cpu, err);
     const char *why;
     if ((last->needs & CPU_BLAS) && !openblas_load(&why))
         return err_set(err, ERR_ARG, "isa '%s': %s", isa, why);
     *out = kernels_scalar;
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&
-            (exact(kernels_sets[i]) || kernels_sets[i] == last))
-            lay(out, kernels_sets[i]);
+            (kernels_exact(kernels_sets[i]) || kernels_sets[i] == last))
+            kernels_lay(out, kernels_sets[i]);
     return OK;
 }

@@ -56,8 +56,8 @@ static void put_q8(float *scale, int8_t *q, size_t step, const float *x, size_t 
     }
 }
 
-static void put(enum kvcache type, void *base, size_t lane, size_t step, const float *x,
-                size_t hd16)
+static void kv_put(enum kvcache type, void *base, size_t lane, size_t step, const float *x,
+                   size_t hd16)
 {
     float *f = base;
     uint16_t *h = base;
@@ -79,10 +79,10 @@ static void put(enum kvcache type, void *base, size_t lane, size_t step, const f
 
 void kvcache_put_key(enum kvcache type, void *group, size_t lane, const float *x, size_t hd16)
 {
-    put(type, group, lane, PANEL, x, hd16);
+    kv_put(type, group, lane, PANEL, x, hd16);
 }
 
 void kvcache_put_value(enum kvcache type, void *row, const float *x, size_t hd16)
 {
-    put(type, row, 0, 1, x, hd16);
+    kv_put(type, row, 0, 1, x, hd16);
 }

@@ -62,7 +62,7 @@ float sigmoid_f32(float x)
 #define LOG2_E 0x1.71547652b82fep+0
 
 /* a[0] + a[1] x + ... + a[n - 1] x^(n - 1) */
-static double horner(const double *a, size_t n, double x)
+static double math_horner(const double *a, size_t n, double x)
 {
     double y = a[n - 1];
     for (size_t i = n - 1; i-- > 0;)
@@ -92,7 +92,7 @@ double exp_f64(double x)
     double n = rint(c * LOG2_E);
     double r = c - n * LN2_HI - n * LN2_LO;
     double y =
-        horner(a, sizeof(a) / sizeof(a[0]), r) * f64_bits((uint64_t)((int64_t)n + 1023) << 52);
+        math_horner(a, sizeof(a) / sizeof(a[0]), r) * f64_bits((uint64_t)((int64_t)n + 1023) << 52);
     return x >= -708.0 ? y : 0.0;
 }
 
@@ -115,7 +115,7 @@ double log_f64(double x)
     }
     double s = (m - 1) / (m + 1);
     double n = e;
-    return n * LN2_HI + (n * LN2_LO + 2 * s * horner(a, sizeof(a) / sizeof(a[0]), s * s));
+    return n * LN2_HI + (n * LN2_LO + 2 * s * math_horner(a, sizeof(a) / sizeof(a[0]), s * s));
 }
 
 /* Reduction by pi / 2 in two doubles: the first fma is exact for |x| < 2^30. Then Taylor. */
@@ -144,8 +144,8 @@ void sincos_f64(double *sin, double *cos, double x)
     double r = fma(-n, 0x1.921fb54442d18p+0, x);
     r = fma(-n, 0x1.1a62633145c07p-54, r);
     double r2 = r * r;
-    double sr = r * horner(s, sizeof(s) / sizeof(s[0]), r2);
-    double cr = horner(c, sizeof(c) / sizeof(c[0]), r2);
+    double sr = r * math_horner(s, sizeof(s) / sizeof(s[0]), r2);
+    double cr = math_horner(c, sizeof(c) / sizeof(c[0]), r2);
     switch ((int64_t)n & 3) {
     case 0:
         *sin = sr, *cos = cr;
@@ -206,7 +206,7 @@ uint16_t bf16_from_f32(float x)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-static uint64_t mix64(uint64_t z)
+static uint64_t math_mix64(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -216,7 +216,7 @@ static uint64_t mix64(uint64_t z)
 uint64_t rand_u64(uint64_t seed, uint64_t counter)
 {
     uint64_t gamma = 0x9e3779b97f4a7c15u;
-    return mix64(mix64(seed + gamma) + (counter + 1) * gamma);
+    return math_mix64(math_mix64(seed + gamma) + (counter + 1) * gamma);
 }
 
 double rand_unit(uint64_t seed, uint64_t counter)

@@ -23,14 +23,14 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool find(void *library, void *pointer, const char *name)
+static bool openblas_find(void *library, void *pointer, const char *name)
 {
     void *symbol = dlsym(library, name);
     memcpy(pointer, &symbol, sizeof(symbol)); /* an object pointer to one of a function */
     return symbol != NULL;
 }
 
-static void load(void)
+static void openblas_load_once(void)
 {
     static const char *const names[] = { OPENBLAS, "libopenblas.so.0", "libopenblas.so",
                                          "libopenblas.dylib" };
@@ -39,9 +39,9 @@ static void load(void)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library)
         lib.why = "libopenblas is not installed";
-    else if (!find(library, &lib.sgemm, "cblas_sgemm") ||
-             !find(library, &lib.set_num_threads, "openblas_set_num_threads") ||
-             !find(library, &lib.get_corename, "openblas_get_corename"))
+    else if (!openblas_find(library, &lib.sgemm, "cblas_sgemm") ||
+             !openblas_find(library, &lib.set_num_threads, "openblas_set_num_threads") ||
+             !openblas_find(library, &lib.get_corename, "openblas_get_corename"))
         lib.why = "libopenblas lacks functions that are needed";
     else
         lib.set_num_threads(1);
@@ -49,7 +49,7 @@ static void load(void)
 
 bool openblas_load(const char **why)
 {
-    pthread_once(&once, load);
+    pthread_once(&once, openblas_load_once);
     if (why)
         *why = lib.why;
     return !lib.why;

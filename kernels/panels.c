@@ -39,7 +39,7 @@ bool panels_bytes(size_t *panel_bytes, size_t *total, enum ptype type, size_t ro
     return true;
 }
 
-static uint16_t load_u16(const unsigned char *p)
+static uint16_t panels_load_u16(const unsigned char *p)
 {
     uint16_t v;
     memcpy(&v, p, sizeof(v));
@@ -83,7 +83,7 @@ void panels_pack_f16(unsigned char *dst, const void *src, size_t rows, size_t co
     memset(dst, 0, cols * PANEL * sizeof(float));
     for (size_t r = 0; r < have; r++)
         for (size_t k = 0; k < cols; k++) {
-            float f = f32_from_f16(load_u16(s + (r * cols + k) * 2));
+            float f = f32_from_f16(panels_load_u16(s + (r * cols + k) * 2));
             memcpy(dst + (k * PANEL + r) * sizeof(f), &f, sizeof(f));
         }
 }
@@ -147,7 +147,7 @@ static void row_q8(float *out, const unsigned char *panel, size_t r, size_t cols
         const unsigned char *b = panel + k / 64 * Q8_BLOCK;
         size_t g = k / GROUP % 2, c = k % GROUP;
         int q = b[SCALES + g * 512 + c / 4 * 64 + r * 4 + c % 4] - 128;
-        out[k] = (float)q * f32_from_f16(load_u16(b + g * 32 + r * 2));
+        out[k] = (float)q * f32_from_f16(panels_load_u16(b + g * 32 + r * 2));
     }
 }
 
@@ -158,7 +158,7 @@ static void row_q4(float *out, const unsigned char *panel, size_t r, size_t cols
         size_t g = k / GROUP % 2, c = k % (GROUP / 2);
         int pair = b[SCALES + g * 256 + c / 4 * 64 + r * 4 + c % 4];
         int q = (k % GROUP < GROUP / 2 ? pair & 15 : pair >> 4) - 8;
-        out[k] = (float)q * f32_from_f16(load_u16(b + g * 32 + r * 2));
+        out[k] = (float)q * f32_from_f16(panels_load_u16(b + g * 32 + r * 2));
     }
 }
 
@@ -173,7 +173,7 @@ void panels_row(float *out, const struct panels *w, size_t r)
         break;
     case P_BF16:
         for (size_t k = 0; k < w->cols; k++)
-            out[k] = f32_from_bf16(load_u16(panel + ((k / 2 * PANEL + r) * 2 + k % 2) * 2));
+            out[k] = f32_from_bf16(panels_load_u16(panel + ((k / 2 * PANEL + r) * 2 + k % 2) * 2));
         break;
     case P_Q8:
         row_q8(out, panel, r, w->cols);

@@ -10,7 +10,7 @@
 enum { LANES = 16 };
 
 /* The fixed tree that ends every virtual vector. */
-static float tree_sum(float lane[LANES])
+static float scalar_tree_sum(float lane[LANES])
 {
     for (size_t half = LANES / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++)
@@ -18,15 +18,15 @@ static float tree_sum(float lane[LANES])
     return lane[0];
 }
 
-static float dot(const float *a, const float *b, size_t n)
+static float scalar_dot(const float *a, const float *b, size_t n)
 {
     float lane[LANES] = { 0 };
     for (size_t i = 0; i < n; i++)
         lane[i % LANES] = fmaf(a[i], b[i], lane[i % LANES]);
-    return tree_sum(lane);
+    return scalar_tree_sum(lane);
 }
 
-static uint16_t load_u16(const unsigned char *p)
+static uint16_t scalar_load_u16(const unsigned char *p)
 {
     uint16_t v;
     memcpy(&v, p, sizeof(v));
@@ -55,7 +55,7 @@ static void matmul_bf16_scalar(float *y, size_t ldy, const struct panels *w, con
             const unsigned char *wr = w->data + r / PANEL * w->panel_bytes + r % PANEL * 4;
             float acc = 0;
             for (size_t k = 0; k < w->cols; k++) {
-                float wk = f32_from_bf16(load_u16(wr + k / 2 * 64 + k % 2 * 2));
+                float wk = f32_from_bf16(scalar_load_u16(wr + k / 2 * 64 + k % 2 * 2));
                 acc = fmaf(wk, x[t * ldx + k], acc);
             }
             y[t * ldy + r] = acc;
@@ -95,7 +95,7 @@ static void matmul_groups(float *y, size_t ldy, const struct panels *w, const st
             for (size_t g = 0; g < groups; g++) {
                 const unsigned char *b = panel + g / 2 * block_bytes;
                 const unsigned char *q = b + SCALES + g % 2 * group_bytes + r % PANEL * 4;
-                float ws = f32_from_f16(load_u16(b + (g % 2 * PANEL + r % PANEL) * 2));
+                float ws = f32_from_f16(scalar_load_u16(b + (g % 2 * PANEL + r % PANEL) * 2));
                 int32_t sum = dot_group(q, x->q + t * x->cols + g * GROUP);
                 acc = fmaf((float)sum, ws * x->scale[t * groups + g], acc);
             }
@@ -141,7 +141,7 @@ static void quantize_q8_scalar(const struct qact *y, size_t t, const float *x)
 
 static void rmsnorm_f32_scalar(float *y, const float *x, const float *w, size_t n, float eps)
 {
-    float inv = 1.0f / sqrtf(dot(x, x, n) / (float)n + eps);
+    float inv = 1.0f / sqrtf(scalar_dot(x, x, n) / (float)n + eps);
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] * inv * w[i];
 }
@@ -168,7 +168,7 @@ static void swiglu_f32_scalar(float *y, const float *g, const float *u, size_t n
 }
 
 /* Scores to weights, in place; returns their sum. */
-static float soften(float *s, size_t n, float *max)
+static float scalar_soften(float *s, size_t n, float *max)
 {
     float m = -INFINITY, lane[LANES] = { 0 };
     for (size_t j = 0; j < n; j++)
@@ -178,7 +178,7 @@ static float soften(float *s, size_t n, float *max)
         s[j] = exp_f32(s[j] - *max);
         lane[j % LANES] += s[j];
     }
-    return tree_sum(lane);
+    return scalar_tree_sum(lane);
 }
 
 /* Element d of key or value `at` of its group (lane of 16, or the only one of 1). */
@@ -209,9 +209,9 @@ static void attn(enum kvcache type, const struct attn_part *y, const float *q,
                 lane[d % LANES] = fmaf(q[i * hd16 + d],
                                        kv_at(type, k + j / PANEL * keys, PANEL, j % PANEL, d, hd16),
                                        lane[d % LANES]);
-            s[j] = tree_sum(lane) * scale;
+            s[j] = scalar_tree_sum(lane) * scale;
         }
-        y->sum[i] = soften(s, seen, &y->max[i]);
+        y->sum[i] = scalar_soften(s, seen, &y->max[i]);
         memset(out, 0, hd16 * sizeof(*out));
         for (size_t j = 0; j < seen; j++)
             for (size_t d = 0; d < hd16; d++)
@@ -256,8 +256,8 @@ static void expsum_f32_scalar(float out[2], const float *x, size_t n, float max)
         sum[i % LANES] += e;
         moment[i % LANES] = fmaf(e, d, moment[i % LANES]);
     }
-    out[0] = tree_sum(sum);
-    out[1] = tree_sum(moment);
+    out[0] = scalar_tree_sum(sum);
+    out[1] = scalar_tree_sum(moment);
 }
 
 const struct kernels kernels_scalar = {

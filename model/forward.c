@@ -23,7 +23,7 @@ struct products {
     size_t ldx;
 };
 
-static bool quantised(const struct panels *w)
+static bool forward_quantised(const struct panels *w)
 {
     return w->type == P_Q8 || w->type == P_Q4;
 }
@@ -70,7 +70,7 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
 
 /* How many panels of `cols` columns are worth a hand-over: with many tokens in multiples of what
  * the kernels take at once. */
-static size_t grain(size_t cols, size_t n)
+static size_t forward_grain(size_t cols, size_t n)
 {
     size_t work = PANEL * cols * n, most = work >= CHUNK_WORK ? 1 : CHUNK_WORK / work;
     return n >= 4 ? (most + 5) / 6 * 6 : most;
@@ -102,8 +102,8 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
 }
 
 /* x += add where add is not NULL; y = x normed by w; and quantised where a product needs it. */
-static void norm(struct session *s, float *y, const float *add, const float *w, size_t n,
-                 bool quantise)
+static void forward_norm(struct session *s, float *y, const float *add, const float *w, size_t n,
+                         bool quantise)
 {
     size_t cols = model_config(s->m)->hidden;
     struct rows r = { s, s->x, add, w, y, s->ld_h, cols, quantise };
@@ -127,7 +127,7 @@ static void run_products(struct session *s, const struct product *list, size_t c
     size_t panels = 0;
     for (size_t i = 0; i < count; i++)
         panels += panels_count(list[i].w->rows);
-    pool_for(s->pool, panels, grain(list[0].w->cols, n), products_chunk, &j);
+    pool_for(s->pool, panels, forward_grain(list[0].w->cols, n), products_chunk, &j);
 }
 
 static void rope_tables(struct session *s, size_t n)
@@ -201,8 +201,8 @@ static struct attn_part part_at(const struct session *s, size_t row)
 
 /* Partial attention of tokens [t0, t1) with key block b, for KV head g. The first of them must see
  * the block's first key. */
-static void attend(const struct attention *a, const struct attn_part *y, size_t g, size_t b,
-                   size_t t0, size_t t1)
+static void forward_attend(const struct attention *a, const struct attn_part *y, size_t g, size_t b,
+                           size_t t0, size_t t1)
 {
     const struct session *s = a->s;
     const struct kernels *k = model_kernels(s->m);
@@ -226,8 +226,8 @@ static void attend(const struct attention *a, const struct attn_part *y, size_t 
     }
 }
 
-static void merge(const struct session *s, const struct attn_part *a, size_t i,
-                  const struct attn_part *b, size_t j)
+static void forward_merge(const struct session *s, const struct attn_part *a, size_t i,
+                          const struct attn_part *b, size_t j)
 {
     model_kernels(s->m)->attn_merge(&a->max[i], &a->sum[i], a->out + i * s->hd16, b->max[j],
                                     b->sum[j], b->out + j * s->hd16, s->hd16);
@@ -254,12 +254,12 @@ static void tile_chunk(void *arg, size_t thread, size_t first, size_t last)
     for (size_t u = first; u < last; u++) {
         size_t g = u / tiles, t0 = u % tiles * TILE, t1 = t0 + TILE < a->n ? t0 + TILE : a->n;
         size_t blocks = (s->length + t1 - 1) / ATTN_BLOCK + 1;
-        attend(a, &sum, g, 0, t0, t1);
+        forward_attend(a, &sum, g, 0, t0, t1);
         for (size_t b = 1; b < blocks; b++) {
             size_t from = b * ATTN_BLOCK, t = from > s->length + t0 ? from - s->length : t0;
-            attend(a, &next, g, b, t, t1);
+            forward_attend(a, &next, g, b, t, t1);
             for (size_t i = 0; i < (t1 - t) * s->per; i++)
-                merge(s, &sum, (t - t0) * s->per + i, &next, i);
+                forward_merge(s, &sum, (t - t0) * s->per + i, &next, i);
         }
         for (size_t i = 0; i < (t1 - t0) * s->per; i++)
             finish_row(s, &sum, i, g, i % s->per, t0 + i / s->per);
@@ -274,7 +274,7 @@ static void block_chunk(void *arg, size_t thread, size_t first, size_t last)
     size_t blocks = a->s->length / ATTN_BLOCK + 1;
     for (size_t u = first; u < last; u++) {
         struct attn_part y = part_at(a->s, u * a->s->per);
-        attend(a, &y, u / blocks, u % blocks, 0, 1);
+        forward_attend(a, &y, u / blocks, u % blocks, 0, 1);
     }
 }
 
@@ -296,7 +296,7 @@ static void attention(struct session *s, size_t layer, size_t n)
         for (size_t b = 1; b < blocks; b++) {
             struct attn_part next = part_at(s, (g * blocks + b) * s->per);
             for (size_t i = 0; i < s->per; i++)
-                merge(s, &sum, i, &next, i);
+                forward_merge(s, &sum, i, &next, i);
         }
         for (size_t i = 0; i < s->per; i++)
             finish_row(s, &sum, i, g, i, 0);
@@ -328,8 +328,8 @@ static void forward_layer(struct session *s, size_t i, size_t n)
 {
     const struct model_config *c = model_config(s->m);
     const struct model_layer *l = model_layer(s->m, i);
-    norm(s, s->xn, i ? s->out : NULL, l->attn_norm, n,
-         quantised(&l->q) || quantised(&l->k) || quantised(&l->v));
+    forward_norm(s, s->xn, i ? s->out : NULL, l->attn_norm, n,
+                 forward_quantised(&l->q) || forward_quantised(&l->k) || forward_quantised(&l->v));
     const struct product qkv[] = { { s->q, s->ld_q, &l->q, l->bq },
                                    { s->k, s->ld_kv, &l->k, l->bk },
                                    { s->v, s->ld_kv, &l->v, l->bv } };
@@ -337,18 +337,20 @@ static void forward_layer(struct session *s, size_t i, size_t n)
     struct spread spread = { s, i };
     pool_for(s->pool, n, 4, spread_chunk, &spread);
     attention(s, i, n);
-    if (quantised(&l->o))
+    if (forward_quantised(&l->o))
         quantise(s, s->att, s->ld_q, c->heads * c->head_dim, n);
     const struct product o = { s->out, s->ld_h, &l->o, NULL };
     run_products(s, &o, 1, s->att, s->ld_q, n);
 
-    norm(s, s->xn, s->out, l->ffn_norm, n, quantised(&l->gate) || quantised(&l->up));
+    forward_norm(s, s->xn, s->out, l->ffn_norm, n,
+                 forward_quantised(&l->gate) || forward_quantised(&l->up));
     if (i + 1 == c->layers)
         memcpy(s->post, s->xn, n * s->ld_h * sizeof(*s->post));
     struct ffn f = { s, l, n };
     pool_for(s->pool, panels_count(c->ffn),
-             n >= 4 ? grain(c->hidden, n) : 1 + grain(c->hidden, n) / 2, ffn_chunk, &f);
-    if (quantised(&l->down))
+             n >= 4 ? forward_grain(c->hidden, n) : 1 + forward_grain(c->hidden, n) / 2, ffn_chunk,
+             &f);
+    if (forward_quantised(&l->down))
         quantise(s, s->gate, s->ld_f, c->ffn, n);
     const struct product down = { s->out, s->ld_h, &l->down, NULL };
     run_products(s, &down, 1, s->gate, s->ld_f, n);
@@ -365,7 +367,7 @@ int forward_chunk(struct session *s, const uint32_t *ids, size_t n, const _Atomi
             return ERR_STOP;
         forward_layer(s, i, n);
     }
-    norm(s, s->final, s->out, model_final_norm(s->m), n, false);
+    forward_norm(s, s->final, s->out, model_final_norm(s->m), n, false);
     return OK;
 }
 
@@ -374,7 +376,7 @@ void forward_head(struct session *s, size_t row)
     const struct model_config *c = model_config(s->m);
     const struct panels *w = model_head(s->m);
     float *x = s->final + row * s->ld_h;
-    if (quantised(w))
+    if (forward_quantised(w))
         quantise(s, x, s->ld_h, c->hidden, 1);
     const struct product head = { s->logits, (w->rows + PANEL - 1) / PANEL * PANEL, w, NULL };
     run_products(s, &head, 1, x, s->ld_h, 1);

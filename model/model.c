@@ -46,7 +46,7 @@ struct builder {
     struct err *err;
 };
 
-static int place(struct builder *b, size_t *at, size_t bytes)
+static int model_place(struct builder *b, size_t *at, size_t bytes)
 {
     *at = b->total;
     if (!size_add(&b->total, b->total, bytes) || !size_align(&b->total, b->total, 64))
@@ -91,7 +91,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     if (!panels_bytes(&panel, &total, type, rows, cols))
         return err_set(b->err, ERR_FORMAT, "%s: tensor %s: %zu columns do not suit %s",
                        b->w ? weights_path(b->w) : "model", name, cols, panels_type_name(type));
-    int rc = place(b, &at, total);
+    int rc = model_place(b, &at, total);
     if (rc)
         return rc;
     *to = (struct panels){ .type = type, .rows = rows, .cols = cols, .panel_bytes = panel };
@@ -106,7 +106,7 @@ static int add_vector(struct builder *b, const float **to, const char *name, siz
     if (b->w && !(t = weights_want(b->w, name, n, 0, b->err)))
         return ERR_FORMAT;
     struct vector v = { to, t, n, 0, fill };
-    int rc = place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
+    int rc = model_place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
     if (rc)
         return rc;
     b->vecs[b->nvecs++] = v;
@@ -119,7 +119,7 @@ static int add_bias(struct builder *b, const float **to, const char *name, size_
 {
     if (b->w && !weights_find(b->w, "blk.0.attn_q.bias") && !weights_find(b->w, name)) {
         struct vector v = { to, NULL, n, 0, 0.0f };
-        int rc = place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
+        int rc = model_place(b, &v.at, panels_count(n) * PANEL * sizeof(float));
         b->vecs[b->nvecs++] = v;
         return rc;
     }
@@ -325,8 +325,8 @@ static int pack_all(const struct builder *b, struct pool *pool)
     return OK;
 }
 
-static int build(struct model **out, struct builder *b, const struct model_config *config,
-                 const struct kernels *k, struct pool *pool)
+static int model_build(struct model **out, struct builder *b, const struct model_config *config,
+                       const struct kernels *k, struct pool *pool)
 {
     *out = NULL;
     b->m = calloc(1, sizeof(*b->m));
@@ -358,14 +358,14 @@ int model_open(struct model **out, const struct weights *w, const struct kernels
     if (rc)
         return rc;
     struct builder b = { .w = w, .err = err };
-    return build(out, &b, &config, k, pool);
+    return model_build(out, &b, &config, k, pool);
 }
 
 int model_random(struct model **out, const struct model_config *config, enum ptype type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
 {
     struct builder b = { .type = type, .seed = seed, .err = err };
-    return build(out, &b, config, k, pool);
+    return model_build(out, &b, config, k, pool);
 }
 
 void model_close(struct model *m)

@@ -23,7 +23,7 @@ struct sampler {
     unsigned char *seen;   /* [size] */
 };
 
-static int check(const struct sample_params *p, size_t size, struct err *err)
+static int sample_check(const struct sample_params *p, size_t size, struct err *err)
 {
     if (!size)
         return err_set(err, ERR_ARG, "sampler: no ids to pick from");
@@ -43,7 +43,7 @@ int sampler_open(struct sampler **out, const struct sample_params *params, size_
                  const struct kernels *k, struct err *err)
 {
     *out = NULL;
-    int rc = check(params, size, err);
+    int rc = sample_check(params, size, err);
     if (rc)
         return rc;
     struct sampler *s = calloc(1, sizeof(*s));
@@ -96,14 +96,14 @@ static const float *penalised(struct sampler *s, const float *logits, const uint
     return s->logits;
 }
 
-static bool better(const struct candidate *a, const struct candidate *b)
+static bool sample_better(const struct candidate *a, const struct candidate *b)
 {
     return a->logit != b->logit ? a->logit > b->logit : a->id < b->id;
 }
 
 static int by_rank(const void *a, const void *b)
 {
-    return better(a, b) ? -1 : better(b, a);
+    return sample_better(a, b) ? -1 : sample_better(b, a);
 }
 
 /* Put the k best of c[n] first, in any order (Lomuto's selection). No two are equal. */
@@ -115,7 +115,7 @@ static void select_best(struct candidate *c, size_t n, size_t k)
         size_t cut = low;
         c[low + (high - low) / 2] = c[high - 1];
         for (size_t i = low; i + 1 < high; i++)
-            if (better(&c[i], &pivot)) {
+            if (sample_better(&c[i], &pivot)) {
                 struct candidate t = c[cut];
                 c[cut++] = c[i];
                 c[i] = t;
@@ -132,18 +132,18 @@ static void select_best(struct candidate *c, size_t n, size_t k)
 }
 
 /* The weight of a candidate beside that of the best, at temperature temp. */
-static double weight(const struct sampler *s, size_t i, double temp)
+static double sample_weight(const struct sampler *s, size_t i, double temp)
 {
     return exp_f64((double)(s->all[i].logit - s->all[0].logit) / temp);
 }
 
 /* How many of the n sorted candidates stay after top-p and min-p, which see temperature 1. */
-static size_t cut_tail(struct sampler *s, size_t n)
+static size_t sample_cut_tail(struct sampler *s, size_t n)
 {
     double total = 0, kept = 0;
     size_t keep = 0;
     for (size_t i = 0; i < n; i++)
-        total += s->prob[i] = weight(s, i, 1);
+        total += s->prob[i] = sample_weight(s, i, 1);
     while (keep < n && (keep == 0 || kept < (double)s->p.top_p * total) &&
            s->prob[keep] >= (double)s->p.min_p)
         kept += s->prob[keep++];
@@ -151,11 +151,11 @@ static size_t cut_tail(struct sampler *s, size_t n)
 }
 
 /* One of the first n, as likely as the temperature makes it. */
-static uint32_t draw(struct sampler *s, size_t n, double unit)
+static uint32_t sample_draw(struct sampler *s, size_t n, double unit)
 {
     double sum = 0;
     for (size_t i = 0; i < n; i++)
-        sum += s->prob[i] = weight(s, i, (double)s->p.temp);
+        sum += s->prob[i] = sample_weight(s, i, (double)s->p.temp);
     double at = unit * sum;
     for (size_t i = 0; i < n; i++) {
         if (at < s->prob[i])
@@ -182,5 +182,5 @@ uint32_t sampler_pick(struct sampler *s, const float *logits, const uint32_t *pr
         count = s->p.top_k;
     }
     qsort(s->all, count, sizeof(*s->all), by_rank);
-    return draw(s, cut_tail(s, count), rand_unit(s->p.seed, n));
+    return sample_draw(s, sample_cut_tail(s, count), rand_unit(s->p.seed, n));
 }

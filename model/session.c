@@ -7,7 +7,7 @@
 #include "kernels/sys/pool.h"
 #include "model/session_internal.h"
 
-static size_t round16(size_t n)
+static size_t session_round16(size_t n)
 {
     return (n + PANEL - 1) / PANEL * PANEL;
 }
@@ -19,7 +19,7 @@ struct layout {
     bool overflow;
 };
 
-static void *take(struct layout *l, size_t n, size_t each)
+static void *session_take(struct layout *l, size_t n, size_t each)
 {
     size_t bytes, at = l->at;
     if (!size_mul(&bytes, n, each) || !size_add(&l->at, l->at, bytes) ||
@@ -28,46 +28,46 @@ static void *take(struct layout *l, size_t n, size_t each)
     return l->base && !l->overflow ? l->base + at : NULL;
 }
 
-static void lay_out(struct session *s, struct layout *l)
+static void session_lay_out(struct session *s, struct layout *l)
 {
     const struct model_config *c = model_config(s->m);
     size_t n = SESSION_CHUNK, threads = pool_threads(s->pool), f = sizeof(float);
     size_t half = c->head_dim / 2, blocks = s->context / ATTN_BLOCK + 1;
     size_t wide = c->ffn > s->ld_q ? c->ffn : s->ld_q;
     wide = wide > s->ld_h ? wide : s->ld_h;
-    s->ids = take(l, s->context, sizeof(*s->ids));
-    s->inv_freq = take(l, half, sizeof(*s->inv_freq));
-    s->cos = take(l, n * half, f);
-    s->sin = take(l, n * half, f);
-    s->x = take(l, n * s->ld_h, f);
-    s->xn = take(l, n * s->ld_h, f);
-    s->q = take(l, n * s->ld_q, f);
-    s->k = take(l, n * s->ld_kv, f);
-    s->v = take(l, n * s->ld_kv, f);
-    s->heads = take(l, c->heads * n * s->hd16, f);
-    s->att = take(l, n * s->ld_q, f);
-    s->gate = take(l, n * s->ld_f, f);
-    s->up = take(l, n * s->ld_f, f);
-    s->out = take(l, n * s->ld_h, f);
-    s->final = take(l, n * s->ld_h, f);
-    s->post = take(l, n * s->ld_h, f);
-    s->logits = take(l, round16(c->vocab), f);
-    s->act.q = take(l, n * wide, 1);
-    s->act.scale = take(l, n * (wide / GROUP + 1), f);
-    s->act.bias = take(l, n * (wide / GROUP + 1), sizeof(int32_t));
+    s->ids = session_take(l, s->context, sizeof(*s->ids));
+    s->inv_freq = session_take(l, half, sizeof(*s->inv_freq));
+    s->cos = session_take(l, n * half, f);
+    s->sin = session_take(l, n * half, f);
+    s->x = session_take(l, n * s->ld_h, f);
+    s->xn = session_take(l, n * s->ld_h, f);
+    s->q = session_take(l, n * s->ld_q, f);
+    s->k = session_take(l, n * s->ld_kv, f);
+    s->v = session_take(l, n * s->ld_kv, f);
+    s->heads = session_take(l, c->heads * n * s->hd16, f);
+    s->att = session_take(l, n * s->ld_q, f);
+    s->gate = session_take(l, n * s->ld_f, f);
+    s->up = session_take(l, n * s->ld_f, f);
+    s->out = session_take(l, n * s->ld_h, f);
+    s->final = session_take(l, n * s->ld_h, f);
+    s->post = session_take(l, n * s->ld_h, f);
+    s->logits = session_take(l, session_round16(c->vocab), f);
+    s->act.q = session_take(l, n * wide, 1);
+    s->act.scale = session_take(l, n * (wide / GROUP + 1), f);
+    s->act.bias = session_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
     /* Tiles: two parts a thread. One token split by block: a part for each KV head and block. */
     size_t tiles = 2 * threads * TILE * s->per, split = c->heads * blocks;
     s->part_rows = TILE * s->per;
     size_t rows = tiles > split ? tiles : split;
-    s->part_max = take(l, rows, f);
-    s->part_sum = take(l, rows, f);
-    s->part_out = take(l, rows * s->hd16, f);
-    s->row = take(l, threads * s->hd16, f);
+    s->part_max = session_take(l, rows, f);
+    s->part_sum = session_take(l, rows, f);
+    s->part_out = session_take(l, rows * s->hd16, f);
+    s->row = session_take(l, threads * s->hd16, f);
     size_t heads = c->layers * c->kv_heads, half_cache;
     if (!size_mul(&half_cache, heads * s->value_bytes, s->context16))
         l->overflow = true;
     s->cache_half = l->overflow ? 0 : half_cache;
-    s->cache = take(l, 2, s->cache_half);
+    s->cache = session_take(l, 2, s->cache_half);
 }
 
 int session_open(struct session **out, const struct model *m, struct pool *pool, size_t context,
@@ -85,18 +85,18 @@ int session_open(struct session **out, const struct model *m, struct pool *pool,
     s->pool = pool;
     s->context = context;
     s->kv = kv;
-    s->hd16 = round16(c->head_dim);
-    s->context16 = round16(context);
+    s->hd16 = session_round16(c->head_dim);
+    s->context16 = session_round16(context);
     s->keys_bytes = kvcache_keys_bytes(kv, s->hd16);
     s->value_bytes = kvcache_value_bytes(kv, s->hd16);
     s->per = c->heads / c->kv_heads;
-    s->ld_h = round16(c->hidden);
-    s->ld_q = round16(c->heads * c->head_dim);
-    s->ld_kv = round16(c->kv_heads * c->head_dim);
-    s->ld_f = round16(c->ffn);
+    s->ld_h = session_round16(c->hidden);
+    s->ld_q = session_round16(c->heads * c->head_dim);
+    s->ld_kv = session_round16(c->kv_heads * c->head_dim);
+    s->ld_f = session_round16(c->ffn);
     s->logits_of = SIZE_MAX;
     struct layout count = { 0 };
-    lay_out(s, &count);
+    session_lay_out(s, &count);
     if (!count.overflow)
         s->arena = os_alloc(count.at);
     if (!s->arena) {
@@ -106,7 +106,7 @@ int session_open(struct session **out, const struct model *m, struct pool *pool,
     }
     s->bytes = count.at;
     struct layout place = { .base = s->arena };
-    lay_out(s, &place);
+    session_lay_out(s, &place);
     double log_theta = log_f64((double)c->rope_theta);
     for (size_t i = 0; i < c->head_dim / 2; i++)
         s->inv_freq[i] = exp_f64(-(double)(2 * i) / (double)c->head_dim * log_theta);

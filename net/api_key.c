@@ -11,7 +11,7 @@
 enum { MAX_KEY = 8192 };
 
 /* A key goes into a header line: printable ASCII only, so that none can smuggle in another line. */
-static int keep(char **key, const char *from, char *text, size_t n, struct err *err)
+static int api_key_keep(char **key, const char *from, char *text, size_t n, struct err *err)
 {
     while (n && strchr(" \t\r\n", text[n - 1]))
         n--;
@@ -34,7 +34,7 @@ static int keep(char **key, const char *from, char *text, size_t n, struct err *
 }
 
 /* Not through stdio, whose buffer nobody would wipe. */
-static int from_file(char **key, const char *path, struct err *err)
+static int api_key_from_file(char **key, const char *path, struct err *err)
 {
     char text[MAX_KEY + 1];
     size_t n = 0;
@@ -53,7 +53,7 @@ static int from_file(char **key, const char *path, struct err *err)
     else if (n > MAX_KEY)
         rc = err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", path, MAX_KEY);
     else
-        rc = keep(key, path, text, n, err);
+        rc = api_key_keep(key, path, text, n, err);
     close(fd);
     wipe(text, sizeof(text));
     return rc;
@@ -70,7 +70,7 @@ static int from_environment(char **key, const char *name, struct err *err)
     if (n > MAX_KEY)
         return err_set(err, ERR_ARG, "%s: longer than %d bytes: no API key", name, MAX_KEY);
     memcpy(text, value, n);
-    int rc = keep(key, name, text, n, err);
+    int rc = api_key_keep(key, name, text, n, err);
     wipe(text, n);
     return rc;
 }
@@ -80,7 +80,8 @@ int api_key_read(char **key, const char *file, const char *url, struct err *note
     bool open_way = url && !cloud_url_private(url);
     *key = NULL;
     note->msg[0] = 0;
-    int rc = file ? from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
+    int rc =
+        file ? api_key_from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
     if (rc != OK || file || *key) {
         if (*key && open_way)
             err_set(note, OK,

@@ -25,7 +25,7 @@ static int name_caches(struct cloud *c, struct err *err)
                           cloud_api_name(c->dialect->api), err);
 }
 
-static int probed(struct cloud *c, int rc, struct err *why)
+static int cloud_probed(struct cloud *c, int rc, struct err *why)
 {
     if (rc == OK)
         rc = name_caches(c, why);
@@ -43,11 +43,11 @@ static int probed(struct cloud *c, int rc, struct err *why)
     return rc;
 }
 
-static void *prober(void *arg)
+static void *cloud_prober(void *arg)
 {
     struct cloud *c = arg;
     struct err why = { "" };
-    probed(c, probe_run(c, &why), &why);
+    cloud_probed(c, probe_run(c, &why), &why);
     return NULL;
 }
 
@@ -56,7 +56,7 @@ bool cloud_wake_prober(struct cloud *c)
     if (c->prober_runs)
         pthread_join(c->prober, NULL); /* it has ended, or is about to */
     c->state = CLOUD_PROBING;
-    c->prober_runs = pthread_create(&c->prober, NULL, prober, c) == 0;
+    c->prober_runs = pthread_create(&c->prober, NULL, cloud_prober, c) == 0;
     if (!c->prober_runs)
         c->state = CLOUD_ASLEEP;
     return c->prober_runs;
@@ -83,7 +83,7 @@ static int open_replay(struct cloud *c, struct err *err)
     return rc;
 }
 
-static int open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
+static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
 {
     int rc = c->replay ? OK : cloud_url_check(&c->base, o->url, err);
     if (rc)
@@ -118,7 +118,7 @@ static int open_parts(struct cloud *c, const struct cloud_options *o, struct err
         return OK;
     uint64_t start = os_now_ns();
     struct err why = { "" };
-    rc = probed(c, probe_run(c, &why), &why);
+    rc = cloud_probed(c, probe_run(c, &why), &why);
     c->ns += os_now_ns() - start;
     return rc ? err_set(err, rc, "%s", why.msg) : OK;
 }
@@ -140,7 +140,7 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     c->o.tokens = o->tokens ? o->tokens : 1;
     c->replay = o->answers && answers_replays(o->answers);
     c->timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * UINT64_C(1000000);
-    int rc = open_parts(c, o, err);
+    int rc = cloud_open_parts(c, o, err);
     if (rc) {
         cloud_close(c);
         return rc;

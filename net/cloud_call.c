@@ -10,7 +10,7 @@
 #include "net/http/gzip.h"
 
 /* An answer that needs no network. Under the lock. */
-static void settle(struct cloud_call *call, int rc, const struct err *why)
+static void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 {
     struct wire_answer *answer = &call->wire->answer;
     answer->rc = rc;
@@ -58,7 +58,7 @@ static struct ask question(const struct cloud *c, const uint32_t *ids, size_t n,
 }
 
 /* Write the request and hand it over. Under the lock, in READY. */
-static void launch(struct cloud *c, struct cloud_call *call)
+static void cloud_call_launch(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
     struct buf url = { 0 };
@@ -70,7 +70,7 @@ static void launch(struct cloud *c, struct cloud_call *call)
     if (!body || !buf_add(&w->body, body->p, body->n) || !buf_str(&url, c->base) ||
         !buf_str(&url, c->dialect->path) || !buf_add(&url, "", 1)) {
         buf_free(&url);
-        settle(call, ERR_NOMEM, &(struct err){ "cloud: out of memory" });
+        cloud_call_settle(call, ERR_NOMEM, &(struct err){ "cloud: out of memory" });
         return;
     }
     w->url = url.p;
@@ -94,9 +94,9 @@ void cloud_unpark(struct cloud *c, int rc, const struct err *why)
     for (struct cloud_call *call; (call = oldest_parked(c));) {
         call->parked = false;
         if (rc)
-            settle(call, rc, why);
+            cloud_call_settle(call, rc, why);
         else
-            launch(c, call);
+            cloud_call_launch(c, call);
     }
 }
 
@@ -118,7 +118,7 @@ void cloud_charge(struct cloud *c)
     if (!call)
         return;
     call->parked = false;
-    settle(call, c->failed, &c->why);
+    cloud_call_settle(call, c->failed, &c->why);
 }
 
 void cloud_charged(struct cloud_call *call, bool committed)
@@ -195,7 +195,7 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
 }
 
 /* The recorded answer. Under the lock. */
-static void from_file(struct cloud *c, struct cloud_call *call)
+static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
     struct err why = { "" };
@@ -207,7 +207,7 @@ static void from_file(struct cloud *c, struct cloud_call *call)
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
     w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };
-    settle(call, rc, &why);
+    cloud_call_settle(call, rc, &why);
 }
 
 size_t cloud_tokens(struct cloud *c)
@@ -238,11 +238,11 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     if (call) {
         wire_ledger(c->wire)->calls++;
         if (c->replay) {
-            from_file(c, call);
+            cloud_call_from_file(c, call);
         } else if (c->state == CLOUD_READY) {
-            launch(c, call);
+            cloud_call_launch(c, call);
         } else if (c->state == CLOUD_REFUSED) {
-            settle(call, c->failed, &c->why);
+            cloud_call_settle(call, c->failed, &c->why);
         } else {
             call->parked = true;
             if (c->state == CLOUD_ASLEEP)
@@ -286,7 +286,7 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     }
     if (!answer->done) {
         call->parked = false;
-        settle(call, c->failed, &c->why);
+        cloud_call_settle(call, c->failed, &c->why);
     }
     int rc = answer->rc;
     if (rc)

@@ -57,7 +57,7 @@ static const char *url_fault(CURLU *u, const char *url)
 }
 
 /* As an address or as "localhost"; curl gives IPv6 in brackets. */
-static bool is_loopback(char *host)
+static bool cloud_url_is_loopback(char *host)
 {
     struct in_addr four;
     struct in6_addr six;
@@ -77,7 +77,7 @@ bool cloud_url_private(const char *url)
         return true;
     CURLU *u = curl_url();
     bool fine = u && !curl_url_set(u, CURLUPART_URL, url, 0) &&
-                !curl_url_get(u, CURLUPART_HOST, &host, 0) && is_loopback(host);
+                !curl_url_get(u, CURLUPART_HOST, &host, 0) && cloud_url_is_loopback(host);
     curl_free(host);
     curl_url_cleanup(u);
     return fine;

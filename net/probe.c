@@ -27,15 +27,15 @@ static bool not_offered(long status)
            status == 501;
 }
 
-static int get(const struct probe *p, const char *path, json_t **root, long *status,
-               struct err *err)
+static int probe_get(const struct probe *p, const char *path, json_t **root, long *status,
+                     struct err *err)
 {
     return wire_fetch(p->c->wire, p->c->base, path, NULL, false, p->deadline, root, status, err);
 }
 
 /* POST what json_pack made; takes body. */
-static int post(const struct probe *p, const char *path, json_t *body, json_t **root, long *status,
-                struct err *err)
+static int probe_post(const struct probe *p, const char *path, json_t *body, json_t **root,
+                      long *status, struct err *err)
 {
     char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
     struct buf b = { .p = text, .n = text ? strlen(text) : 0 };
@@ -54,14 +54,14 @@ static int ask_props(const struct probe *p, bool *llamacpp, struct err *err)
 {
     json_t *root;
     long status;
-    int rc = get(p, "/props", &root, &status, err);
+    int rc = probe_get(p, "/props", &root, &status, err);
     *llamacpp = rc == OK && json_is_object(json_object_get(root, "default_generation_settings"));
     json_decref(root);
     /* A server that answers anything at all has told that this is not its path. */
     return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
 }
 
-static size_t number(const json_t *v)
+static size_t probe_number(const json_t *v)
 {
     json_int_t n = json_integer_value(v);
     return n > 0 ? (size_t)n : 0;
@@ -74,9 +74,9 @@ static void read_model(struct cloud *c, const json_t *first)
     const json_t *meta = json_object_get(first, "meta");
     json_input_line(c->info.server, sizeof(c->info.server), owner ? owner : "",
                     owner ? strlen(owner) : 0);
-    c->info.context = number(json_object_get(first, "max_model_len"));
+    c->info.context = probe_number(json_object_get(first, "max_model_len"));
     if (!c->info.context)
-        c->info.context = number(json_object_get(meta, "n_ctx"));
+        c->info.context = probe_number(json_object_get(meta, "n_ctx"));
 }
 
 static const struct dialect *dialect_of_owner(const char *owner)
@@ -101,7 +101,7 @@ static int ask_models(const struct probe *p, struct err *err)
     json_t *root;
     long status;
     bool llamacpp = false;
-    int rc = get(p, "/v1/models", &root, &status, err);
+    int rc = probe_get(p, "/v1/models", &root, &status, err);
     const json_t *first = json_array_get(json_object_get(root, "data"), 0);
     const json_t *id = json_object_get(first, "id");
     if (rc && (status == 404 || status == 405 || status == 501))
@@ -121,11 +121,11 @@ static int ask_models(const struct probe *p, struct err *err)
 }
 
 /* The connection is made; what is answered does not matter. */
-static int knock(const struct probe *p, struct err *err)
+static int probe_knock(const struct probe *p, struct err *err)
 {
     json_t *root;
     long status;
-    int rc = get(p, "/health", &root, &status, err);
+    int rc = probe_get(p, "/health", &root, &status, err);
     json_decref(root);
     return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
 }
@@ -182,7 +182,7 @@ static int ask_tokenize(const struct probe *p, struct err *err)
                              "add_special", 0, "add_special_tokens", 0);
     if (body && p->c->model)
         json_object_set_new(body, "model", json_string(p->c->model));
-    int rc = post(p, "/tokenize", body, &root, &status, err);
+    int rc = probe_post(p, "/tokenize", body, &root, &status, err);
     if (rc == OK)
         rc = compare_list(p, json_object_get(root, "tokens"), "/tokenize", err);
     else if (not_offered(status))
@@ -199,7 +199,7 @@ static int ask_logprobs(const struct probe *p, struct err *err)
     json_t *body =
         json_pack("{s:s,s:{s:i,s:i},s:b,s:i}", "text", sample, "sampling_params", "max_new_tokens",
                   1, "temperature", 0, "return_logprob", 1, "logprob_start_len", 0);
-    int rc = post(p, "/generate", body, &root, &status, err);
+    int rc = probe_post(p, "/generate", body, &root, &status, err);
     const json_t *meta = json_object_get(root, "meta_info");
     if (rc == OK)
         rc = compare_list(p, json_object_get(meta, "input_token_logprobs"), "/generate", err);
@@ -226,7 +226,7 @@ static int ask_round_trip(const struct probe *p, struct err *err)
                              "temperature", 0, "return_token_ids", 1, "add_special_tokens", 0);
     if (body && c->model)
         json_object_set_new(body, "model", json_string(c->model));
-    int rc = post(p, "/v1/completions", body, &root, &status, err);
+    int rc = probe_post(p, "/v1/completions", body, &root, &status, err);
     const json_t *choice = json_array_get(json_object_get(root, "choices"), 0);
     if (rc == OK && !c->info.tokenizer)
         rc = compare_list(p, json_object_get(choice, "prompt_token_ids"), "/v1/completions", err);
@@ -298,7 +298,7 @@ int probe_run(struct cloud *c, struct err *err)
     bool models = c->o.encode || c->o.api == CLOUD_AUTO || (c->o.api == CLOUD_OPENAI && !c->model);
     c->info = (struct cloud_info){ 0 };
     c->text = c->gzip = false;
-    int rc = models ? ask_models(&p, err) : c->o.background ? knock(&p, err) : OK;
+    int rc = models ? ask_models(&p, err) : c->o.background ? probe_knock(&p, err) : OK;
     if (rc == OK && c->o.encode)
         rc = check_tokenizer(&p, err);
     if (rc == OK && c->o.compress)
@@ -319,13 +319,13 @@ static int ask_version(const struct probe *p, const char *path, const char *fiel
 {
     json_t *root;
     long status;
-    int rc = get(p, path, &root, &status, err);
+    int rc = probe_get(p, path, &root, &status, err);
     const char *s = json_string_value(json_object_get(root, field));
     const json_t *settings = json_object_get(root, "default_generation_settings");
     if (rc == OK && s && !info->version[0])
         json_input_line(info->version, sizeof(info->version), s, strlen(s));
     if (rc == OK && !info->context)
-        info->context = number(json_object_get(settings, "n_ctx"));
+        info->context = probe_number(json_object_get(settings, "n_ctx"));
     json_decref(root);
     return rc == OK || status ? OK : rc;
 }
@@ -344,7 +344,7 @@ int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
     json_t *root;
     long status;
     *out = c->info;
-    rc = get(&p, "/health", &root, &status, err);
+    rc = probe_get(&p, "/health", &root, &status, err);
     json_decref(root);
     if (rc && !status)
         return rc;

@@ -102,7 +102,7 @@ static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
     return wait < IDLE_MS ? (int)wait : IDLE_MS;
 }
 
-static void *run(void *arg)
+static void *wire_run(void *arg)
 {
     struct wire *w = arg;
     while (take_over(w)) {
@@ -128,13 +128,13 @@ static void *run(void *arg)
 }
 
 /* The thread takes no signals: Ctrl-C is the others', and a SIGPIPE of OpenSSL's stays pending. */
-static bool start(struct wire *w)
+static bool wire_start(struct wire *w)
 {
     sigset_t all, old;
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &old))
         return false;
-    w->running = pthread_create(&w->thread, NULL, run, w) == 0;
+    w->running = pthread_create(&w->thread, NULL, wire_run, w) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return w->running;
 }
@@ -160,7 +160,7 @@ int wire_open(struct wire **out, const struct wire_options *o, struct err *err)
         memcpy(w->key, o->http.key, n);
     if (rc == OK)
         rc = http_open(&w->http, &o->http, err);
-    if (rc == OK && !start(w))
+    if (rc == OK && !wire_start(w))
         rc = err_set(err, ERR_NOMEM, "cloud: no thread can be started");
     if (rc) {
         wire_close(w);

@@ -24,7 +24,7 @@ static uint64_t jitter_ns(uint64_t x)
     return RETRY_MS * ms / 2 + x % (RETRY_MS * ms);
 }
 
-static bool out(const struct wire_call *call)
+static bool wire_call_out(const struct wire_call *call)
 {
     return call->attempts[0].try || call->attempts[1].try;
 }
@@ -46,7 +46,7 @@ static void count_wire(struct wire *w)
 }
 
 /* The winning attempt's tokens so far become the call's. Under the lock. */
-static void show(struct wire *w, struct wire_call *call, const struct reply *r)
+static void wire_call_show(struct wire *w, struct wire_call *call, const struct reply *r)
 {
     struct wire_answer *answer = &call->answer;
     w->ledger.tokens += r->n - answer->reply.n;
@@ -118,14 +118,14 @@ static bool on_data(struct http_try *t)
     if (a->reply.n && a->reply.n != call->answer.reply.n) {
         call->winner = a;
         wire_lock(call->wire);
-        show(call->wire, call, &a->reply);
+        wire_call_show(call->wire, call, &a->reply);
         wire_unlock(call->wire);
     }
     return a->rc == OK;
 }
 
 /* Send the question, as attempt 0 or, where that is out, 1. */
-static void send(struct wire *w, struct wire_call *call, bool fresh)
+static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
 {
     struct wire_attempt *a = &call->attempts[call->attempts[0].try != NULL];
     struct err err = { "" };
@@ -141,7 +141,7 @@ static void send(struct wire *w, struct wire_call *call, bool fresh)
     a->reply = (struct reply){ 0 };
     a->rc = OK;
     int rc = http_start(w->http, &a->try, &r, a, on_data, &err);
-    if (rc && !out(call)) {
+    if (rc && !wire_call_out(call)) {
         wire_error(w, &err, rc, call->url, &(struct err){ "out of memory" });
         wire_call_finish(w, call, rc, &err);
     }
@@ -155,7 +155,7 @@ void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
     w->active_end = &call->next;
     call->wire = w;
     call->hedge_at = call->hedge_ns ? now + call->hedge_ns : 0;
-    send(w, call, false);
+    wire_call_send(w, call, false);
 }
 
 static void too_late(struct wire *w, struct wire_call *call)
@@ -169,13 +169,13 @@ static void too_late(struct wire *w, struct wire_call *call)
     wire_call_finish(w, call, ERR_NET, &err);
 }
 
-static void lower(uint64_t *next, uint64_t at)
+static void wire_call_lower(uint64_t *next, uint64_t at)
 {
     if (at && at < *next)
         *next = at;
 }
 
-static void count(struct wire *w, uint64_t *counter)
+static void wire_call_count(struct wire *w, uint64_t *counter)
 {
     wire_lock(w);
     ++*counter;
@@ -191,24 +191,24 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
     for (size_t i = 0; i < 2; i++)
         if (call->winner && call->winner != &call->attempts[i])
             release(w, &call->attempts[i]);
-    lower(next, call->deadline);
+    wire_call_lower(next, call->deadline);
     if (call->retry_at && now >= call->retry_at) {
         call->retry_at = 0;
-        count(w, &w->ledger.retries);
-        send(w, call, false);
+        wire_call_count(w, &w->ledger.retries);
+        wire_call_send(w, call, false);
         return;
     }
-    lower(next, call->retry_at);
+    wire_call_lower(next, call->retry_at);
     if (call->hedge_at && (call->winner || call->retry_at))
         call->hedge_at = 0;
     if (call->hedge_at && now >= call->hedge_at) {
         call->hedge_at = 0;
-        count(w, &w->ledger.hedges);
+        wire_call_count(w, &w->ledger.hedges);
         /* A second stream of the same connection would wait behind the same loss. */
-        send(w, call, http_multiplexes(w->http));
+        wire_call_send(w, call, http_multiplexes(w->http));
         return;
     }
-    lower(next, call->hedge_at);
+    wire_call_lower(next, call->hedge_at);
 }
 
 /* A reply with a status other than 200: which kind of failure, with the server's own words. */
@@ -312,7 +312,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     int rc = outcome(w, a, t, &root, &err);
     if (t->sent > 1) {
         call->resent = true;
-        count(w, &w->ledger.retries);
+        wire_call_count(w, &w->ledger.retries);
     }
     bool lost = t->lost && !call->resent && !call->linger;
     uint64_t again = retry_time(call, t, now);
@@ -321,7 +321,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     if (rc == OK && !call->winner)
         call->winner = a;
     if (rc == OK && call->winner == a) {
-        show(w, call, &a->reply);
+        wire_call_show(w, call, &a->reply);
         call->answer.root = call->dialect ? NULL : json_incref(root);
     }
     wire_unlock(w);
@@ -329,12 +329,12 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     release(w, a);
     if (call->winner == a || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM) {
         wire_call_finish(w, call, rc, &err);
-    } else if (out(call)) { /* the other one may still answer */
+    } else if (wire_call_out(call)) { /* the other one may still answer */
         call->retried = true;
     } else if (lost) {
         call->resent = true;
-        count(w, &w->ledger.retries);
-        send(w, call, true);
+        wire_call_count(w, &w->ledger.retries);
+        wire_call_send(w, call, true);
     } else if (again) {
         call->retried = true;
         call->retry_at = again;

@@ -124,7 +124,7 @@ void caps_amount(char out[CAPS_AMOUNT], uint64_t pico)
 }
 
 /* Three numbers with `between` in between: a comma, or NULL for blanks. */
-static bool three(struct caps_price *out, const char *p, const char *between)
+static bool caps_three(struct caps_price *out, const char *p, const char *between)
 {
     uint64_t *to[] = { &out->up, &out->cached, &out->down };
     for (size_t i = 0; i < 3; i++) {
@@ -152,7 +152,7 @@ static bool price_line(struct caps_price *out, char *line, const char **model)
     char *rest = p + n + strspn(p + n, blank);
     p[n] = 0;
     *model = p;
-    return three(out, rest, blank);
+    return caps_three(out, rest, blank);
 }
 
 static int read_prices(FILE *f, struct caps_price *out, const char *path, const char *model,
@@ -190,7 +190,7 @@ static int read_prices(FILE *f, struct caps_price *out, const char *path, const 
 
 bool caps_price(struct caps_price *out, const char *text)
 {
-    return three(out, text, ",");
+    return caps_three(out, text, ",");
 }
 
 int caps_price_file(struct caps_price *out, const char *path, const char *model, struct err *err)

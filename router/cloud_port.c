@@ -12,7 +12,7 @@ static bool cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
     return true;
 }
 
-static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_port_sight cloud_port_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     static const enum cloud_port_sight as[] = { [CLOUD_UNKNOWN] = CLOUD_PORT_UNKNOWN,
                                                 [CLOUD_COMING] = CLOUD_PORT_COMING,
@@ -20,12 +20,13 @@ static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint
     return as[cloud_peek(arg, ids, n, id)];
 }
 
-static size_t tokens(void *arg)
+static size_t cloud_port_tokens(void *arg)
 {
     return cloud_tokens(arg);
 }
 
-static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
+static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call,
+                          struct err *err)
 {
     struct cloud_call *c = NULL;
     int rc = cloud_ask(arg, ids, n, want, &c, err);
@@ -33,32 +34,32 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **cal
     return rc;
 }
 
-static bool done(const void *call)
+static bool cloud_port_done(const void *call)
 {
     return cloud_done(call);
 }
 
-static int take(void *call, uint32_t *id, struct err *err)
+static int cloud_port_take(void *call, uint32_t *id, struct err *err)
 {
     return cloud_take(call, id, err);
 }
 
-static void commit(void *call)
+static void cloud_port_commit(void *call)
 {
     cloud_commit(call);
 }
 
-static void drop(void *call)
+static void cloud_port_drop(void *call)
 {
     cloud_drop(call);
 }
 
-static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
+static size_t cloud_port_bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
 {
     return cloud_bytes(arg, ids, n, want);
 }
 
-static void ledger(void *arg, struct cloud_port_ledger *out)
+static void cloud_port_ledger(void *arg, struct cloud_port_ledger *out)
 {
     const struct cloud_ledger *l = cloud_ledger(arg);
     *out = (struct cloud_port_ledger){ .retries = l->retries,
@@ -71,6 +72,15 @@ static void ledger(void *arg, struct cloud_port_ledger *out)
 
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
-    *out = (struct cloud_port){ c,    cloud_knows, peek, tokens, ask,   done,
-                                take, commit,      drop, bytes,  ledger };
+    *out = (struct cloud_port){ c,
+                                cloud_knows,
+                                cloud_port_peek,
+                                cloud_port_tokens,
+                                cloud_port_ask,
+                                cloud_port_done,
+                                cloud_port_take,
+                                cloud_port_commit,
+                                cloud_port_drop,
+                                cloud_port_bytes,
+                                cloud_port_ledger };
 }

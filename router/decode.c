@@ -60,7 +60,7 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
 }
 
 /* Sleep until then, or a signal. */
-static void rest(uint64_t until)
+static void decode_rest(uint64_t until)
 {
     uint64_t now = os_now_ns();
     uint64_t ns = until > now ? until - now : 0;
@@ -69,18 +69,18 @@ static void rest(uint64_t until)
         nanosleep(&t, NULL);
 }
 
-static int evaluate(struct decode *d, const uint32_t *ids, size_t n)
+static int decode_evaluate(struct decode *d, const uint32_t *ids, size_t n)
 {
     uint64_t clock = os_now_ns();
     int rc = session_eval(d->session, ids, n, d->o->stop, d->err);
     if (d->o->step_ns)
-        rest(clock + d->o->step_ns);
+        decode_rest(clock + d->o->step_ns);
     d->stats->edge_ms += decode_lap(&clock);
     return rc;
 }
 
 /* Add the token's bytes; true where the text now ends with a stop string. */
-static bool stopped(const struct decode *d, struct stops *stops, uint32_t id)
+static bool decode_stopped(const struct decode *d, struct stops *stops, uint32_t id)
 {
     size_t n, at, length;
     const char *bytes = tokenizer_bytes(d->tok, id, &n);
@@ -92,7 +92,7 @@ static void written(struct decode *d, struct ahead_token *e, uint32_t id)
 {
     e->t.id = d->last = id;
     e->written = true;
-    d->halted = tokenizer_is_eog(d->tok, id) || stopped(d, &d->tail, id);
+    d->halted = tokenizer_is_eog(d->tok, id) || decode_stopped(d, &d->tail, id);
 }
 
 /* No answer: the edge's own token stands. */
@@ -108,7 +108,7 @@ static int fall_back(struct decode *d, struct ahead_token *e)
         ahead_cut(&d->ahead, 1);
         e->written = false;
         session_rewind(d->session, e->at - 1);
-        int rc = evaluate(d, &before, 1);
+        int rc = decode_evaluate(d, &before, 1);
         if (rc != OK)
             return rc;
     }
@@ -123,7 +123,7 @@ static int fall_back(struct decode *d, struct ahead_token *e)
 }
 
 /* Show the token, and see whether the text ends with it. */
-static void show(struct decode *d, struct decode_token *t, size_t at)
+static void decode_show(struct decode *d, struct decode_token *t, size_t at)
 {
     struct decode_stats *stats = d->stats;
     const struct decode_options *o = d->o;
@@ -137,7 +137,7 @@ static void show(struct decode *d, struct decode_token *t, size_t at)
     d->end = at;
     d->ended = true;
     stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
-    if (t->eog || stopped(d, &d->stops, t->id) || !goes_on)
+    if (t->eog || decode_stopped(d, &d->stops, t->id) || !goes_on)
         return;
     stats->finish = FINISH_LENGTH;
     d->ended = stats->tokens >= o->max_tokens || at == session_context(d->session);
@@ -145,7 +145,7 @@ static void show(struct decode *d, struct decode_token *t, size_t at)
 
 /* The oldest token becomes part of the text; where it is not what the tokens behind it stand on,
  * they go. */
-static int decide(struct decode *d, struct ahead_token *e)
+static int decode_decide(struct decode *d, struct ahead_token *e)
 {
     int rc = e->routed && !e->answered ? fall_back(d, e) : OK;
     if (rc != OK)
@@ -164,14 +164,14 @@ static int decide(struct decode *d, struct ahead_token *e)
     }
     size_t at = e->at;
     ahead_pop(&d->ahead);
-    show(d, &t, at);
+    decode_show(d, &t, at);
     if (back)
         d->tail = d->stops;
     return OK;
 }
 
 /* Decide what can be decided, oldest first. wait: for the oldest one's answer. */
-static int settle(struct decode *d, bool wait)
+static int decode_decide_ready(struct decode *d, bool wait)
 {
     while (d->ahead.n && !d->ended) {
         struct ahead_token *e = ahead_at(&d->ahead, 0);
@@ -187,7 +187,7 @@ static int settle(struct decode *d, bool wait)
             rc = decode_await_answer(d, e);
         }
         if (rc == OK)
-            rc = decide(d, e);
+            rc = decode_decide(d, e);
         if (rc != OK)
             return rc;
     }
@@ -195,7 +195,7 @@ static int settle(struct decode *d, bool wait)
 }
 
 /* Score the next token; a routed one is looked at as its request would be. */
-static void think(struct decode *d)
+static void decode_score_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
     *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = session_length(d->session) };
@@ -209,7 +209,7 @@ static void think(struct decode *d)
 
 /* Put the next token behind the others. One that is routed while others are undecided is asked for
  * ahead of its turn. */
-static int place(struct decode *d)
+static int decode_enqueue_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
     uint32_t id = 0;
@@ -218,7 +218,7 @@ static int place(struct decode *d)
         decode_look_up(d, e, &id);
     if (early && !e->known && !e->covered && decode_expects(d, e)) {
         if (!decode_has_room(d))
-            return settle(d, true);
+            return decode_decide_ready(d, true);
         if (decode_ask(d, e, NULL) != OK)
             e->call = NULL; /* its turn will come, and tell why */
     }
@@ -235,7 +235,7 @@ static int place(struct decode *d)
 }
 
 /* One step of work ahead of what is decided; where there is none, wait. */
-static int go_on(struct decode *d)
+static int decode_advance(struct decode *d)
 {
     struct ahead_token *last = ahead_last(&d->ahead);
     size_t all = d->stats->tokens + d->ahead.n;
@@ -249,17 +249,17 @@ static int go_on(struct decode *d)
     }
     if (last && (!last->written || d->halted || all >= d->o->max_tokens ||
                  last->at == session_context(d->session)))
-        return settle(d, true);
+        return decode_decide_ready(d, true);
     if (session_length(d->session) < d->n + all)
-        return evaluate(d, &d->last, 1);
+        return decode_evaluate(d, &d->last, 1);
     if (d->scored)
-        return place(d);
-    think(d);
+        return decode_enqueue_next(d);
+    decode_score_next(d);
     return OK;
 }
 
 /* Evaluate what of the prompt the session does not hold; at least its last token. */
-static int read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
+static int decode_read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
 {
     size_t shared = 0, length = session_length(d->session);
     const uint32_t *have = session_ids(d->session);
@@ -272,11 +272,11 @@ static int read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
         shared++;
     session_rewind(d->session, shared);
     if (!d->o->reading)
-        return evaluate(d, prompt + shared, n - shared);
+        return decode_evaluate(d, prompt + shared, n - shared);
     int rc = OK;
     for (size_t at = shared, some; rc == OK && at < n; at += some) {
         some = n - at < SESSION_CHUNK ? n - at : SESSION_CHUNK;
-        rc = evaluate(d, prompt + at, some);
+        rc = decode_evaluate(d, prompt + at, some);
         if (rc == OK)
             d->o->reading(d->o->arg, at + some, n);
     }
@@ -284,16 +284,16 @@ static int read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
 }
 
 /* The tokens of the answer, after the prompt has been evaluated. */
-static int write_answer(struct decode *d)
+static int decode_write_answer(struct decode *d)
 {
     int rc = OK;
     d->ended = d->o->max_tokens == 0;
     d->end = d->n;
     d->stats->finish = FINISH_LENGTH;
     while (rc == OK && !d->ended) {
-        rc = go_on(d);
+        rc = decode_advance(d);
         if (rc == OK)
-            rc = settle(d, false);
+            rc = decode_decide_ready(d, false);
     }
     return rc;
 }
@@ -308,7 +308,7 @@ static size_t most_ahead(const struct decode *d)
     return most ? most : 1;
 }
 
-static int run(struct decode *d, const uint32_t *prompt)
+static int decode_text(struct decode *d, const uint32_t *prompt)
 {
     const struct decode_options *o = d->o;
     int rc = stops_begin(&d->stops, o->stops, d->err);
@@ -323,11 +323,11 @@ static int run(struct decode *d, const uint32_t *prompt)
         return rc;
     d->tail = d->stops;
     d->clock = os_now_ns();
-    rc = read_prompt(d, prompt, d->n);
+    rc = decode_read_prompt(d, prompt, d->n);
     if (rc != OK)
         return rc;
     gate_text(d->gate, prompt, d->n);
-    return write_answer(d);
+    return decode_write_answer(d);
 }
 
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
@@ -355,7 +355,7 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
     if (cloud)
         cloud->ledger(cloud->arg, &before);
     uint64_t cost = d.gate->caps ? d.gate->caps->count.cost : 0;
-    int rc = run(&d, prompt);
+    int rc = decode_text(&d, prompt);
     stats->cost = d.gate->caps ? d.gate->caps->count.cost - cost : 0;
     if (rc != OK)
         stats->finish = FINISH_ERROR;

@@ -58,7 +58,7 @@ static bool matches(unsigned what, unsigned c)
 
 /* One pattern, its end flagged with `end`. escapes: a backslash is special. NULL, or what is wrong
  * with it. */
-static const char *add(struct list *l, const char *p, size_t n, unsigned end, bool escapes)
+static const char *private_add(struct list *l, const char *p, size_t n, unsigned end, bool escapes)
 {
     size_t begin = l->n;
     for (size_t i = 0; i < n; i++) {
@@ -93,7 +93,7 @@ static int add_both(struct list *l, const char *from, const char *p, size_t n, u
     if (!n || !text_valid(p, n))
         return err_set(err, ERR_FORMAT, "%s: expected UTF-8 text, found %s", from,
                        n ? "other bytes" : "nothing");
-    const char *wrong = add(l, p, n, raw_end, escapes);
+    const char *wrong = private_add(l, p, n, raw_end, escapes);
     if (wrong)
         return err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong);
     int rc = unicode_nfc(&composed, nfc, p, n, err);
@@ -102,7 +102,7 @@ static int add_both(struct list *l, const char *from, const char *p, size_t n, u
     if (*nfc == n && memcmp(p, composed, n) == 0)
         *nfc = 0;
     else
-        wrong = add(l, composed, *nfc, nfc_end, escapes);
+        wrong = private_add(l, composed, *nfc, nfc_end, escapes);
     free(composed);
     return wrong ? err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong) : OK;
 }
@@ -149,7 +149,7 @@ static int add_markers(struct list *l, struct private_filter *p, const struct pr
     return rc == ERR_FORMAT ? ERR_ARG : rc; /* from the command line, not from a file */
 }
 
-static int build(struct private_filter *p, const struct list *l, struct err *err)
+static int private_build(struct private_filter *p, const struct list *l, struct err *err)
 {
     p->words = (l->n + 63) / 64;
     p->masks = calloc((256 + FLAGS + 1) * p->words, sizeof(*p->masks));
@@ -189,7 +189,7 @@ int private_open(struct private_filter **out, const struct private_options *o,
     if (rc == OK && o->file && l->n == markers)
         rc = err_set(err, ERR_FORMAT, "%s: expected patterns, found none", o->file);
     if (rc == OK)
-        rc = build(p, l, err);
+        rc = private_build(p, l, err);
     free(l);
     if (rc != OK) {
         private_close(p);
@@ -209,7 +209,7 @@ void private_close(struct private_filter *p)
 }
 
 /* One byte; the flags of all places that the text's end has now come to. */
-static unsigned step(struct private_filter *p, unsigned char c)
+static unsigned private_step(struct private_filter *p, unsigned char c)
 {
     const uint64_t *mask = p->masks + c * p->words;
     uint64_t carry = 0;
@@ -236,7 +236,7 @@ static void close_span(struct private_filter *p, size_t n)
 
 static void read_byte(struct private_filter *p, unsigned char c)
 {
-    unsigned flags = step(p, c);
+    unsigned flags = private_step(p, c);
     if (flags & FOUND) {
         p->found = true;
     } else if (!p->open) {
@@ -261,7 +261,7 @@ static void read_token(struct private_filter *p, uint32_t id)
         read_byte(p, (unsigned char)bytes[i]);
 }
 
-static void begin_again(struct private_filter *p)
+static void private_begin_again(struct private_filter *p)
 {
     memset(p->now, 0, p->words * sizeof(*p->now));
     p->n = 0;
@@ -281,7 +281,7 @@ bool private_holds(struct private_filter *p, const uint32_t *ids, size_t n)
         p->cap = cap;
     }
     if (n < p->n || (p->n && memcmp(ids, p->ids, p->n * sizeof(*ids)) != 0))
-        begin_again(p);
+        private_begin_again(p);
     for (; p->n < n; p->n++) {
         read_token(p, ids[p->n]);
         p->ids[p->n] = ids[p->n];

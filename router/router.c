@@ -174,7 +174,7 @@ static int check_form(const struct router_form *f, const char *file, struct err 
 }
 
 /* Pack a row-major matrix of bounded size; false if there is no memory. */
-static bool pack(struct panels *out, const float *w, size_t rows, size_t cols)
+static bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols)
 {
     size_t bytes;
     *out = (struct panels){ .type = P_F32, .rows = rows, .cols = cols };
@@ -189,7 +189,7 @@ static bool pack(struct panels *out, const float *w, size_t rows, size_t cols)
     return true;
 }
 
-static void unpack(struct panels *w)
+static void router_unpack(struct panels *w)
 {
     os_free((void *)(uintptr_t)w->data, w->panel_bytes * panels_count(w->rows));
 }
@@ -210,7 +210,8 @@ int router_make(struct router **out, const struct router_form *f, const char *na
     r->has_threshold = f->has_threshold;
     r->threshold = f->threshold;
     r->b1 = malloc(f->width * sizeof(*r->b1));
-    if (!r->b1 || !pack(&r->w1, f->w1, f->width, f->dim) || !pack(&r->w2, f->w2, 1, f->width)) {
+    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim) ||
+        !router_pack(&r->w2, f->w2, 1, f->width)) {
         router_close(r);
         return err_set(err, ERR_NOMEM, "%s: out of memory", name);
     }
@@ -223,8 +224,8 @@ void router_close(struct router *r)
 {
     if (!r)
         return;
-    unpack(&r->w1);
-    unpack(&r->w2);
+    router_unpack(&r->w1);
+    router_unpack(&r->w2);
     free(r->b1);
     free(r);
 }

@@ -16,7 +16,7 @@ int stops_begin(struct stops *s, const char *const *list, struct err *err)
 }
 
 /* Length of the longest stop string that the text ends with, or 0. */
-static size_t complete(const struct stops *s)
+static size_t stops_complete(const struct stops *s)
 {
     size_t longest = 0;
     for (size_t i = 0; s->list[i]; i++) {
@@ -35,7 +35,7 @@ bool stops_feed(struct stops *s, const char *text, size_t n, size_t *at, size_t 
             memmove(s->tail, s->tail + sizeof(s->tail) - STOPS_MAX, STOPS_MAX);
         }
         s->tail[s->n++] = text[i];
-        *length = complete(s);
+        *length = stops_complete(s);
         if (*length) {
             *at = i + 1;
             return true;

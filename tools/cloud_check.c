@@ -24,7 +24,7 @@ struct trip {
 };
 
 /* The same prefix again and again: the best is the round trip with everything warm. */
-static int measure(struct trip *t, struct cloud *c, struct err *err)
+static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
 {
     static const uint32_t ids[] = { 1, 2, 3 };
     int rc = OK;
@@ -43,7 +43,7 @@ static int measure(struct trip *t, struct cloud *c, struct err *err)
     return rc;
 }
 
-static void show(const char *url, const struct cloud_info *info, const struct trip *t)
+static void cloud_check_show(const char *url, const struct cloud_info *info, const struct trip *t)
 {
     const char *name = info->model ? info->model : "not named";
     char model[NAME]; /* without control characters: the server may have chosen it */
@@ -69,7 +69,7 @@ static void show(const char *url, const struct cloud_info *info, const struct tr
            t->down);
 }
 
-static int look(const char *url, const struct tokenizer *tokenizer, struct err *err)
+static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, struct err *err)
 {
     char *key;
     struct cloud_options o;
@@ -82,13 +82,13 @@ static int look(const char *url, const struct tokenizer *tokenizer, struct err *
     if (rc == OK)
         rc = cloud_ready(c, err);
     if (rc == OK)
-        rc = measure(&t, c, err);
+        rc = cloud_check_measure(&t, c, err);
     if (rc == OK)
         rc = cloud_inspect(c, &info, err);
     if (c)
         cloud_link_notes(c);
     if (rc == OK)
-        show(url, &info, &t);
+        cloud_check_show(url, &info, &t);
     cloud_close(c);
     wipe_text(key);
     return rc;
@@ -104,7 +104,7 @@ int cloud_check(const char *url)
     if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)
         t = NULL;
     if (rc == OK)
-        rc = look(url, t, &err);
+        rc = cloud_check_look(url, t, &err);
     if (t)
         tokenizer_close(t);
     weights_close(w);

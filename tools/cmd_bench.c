@@ -119,7 +119,7 @@ static const struct command subjects[] = {
 
 /* As options_parse, and then once more with the options of the subject alone, so that any other is
  * refused. */
-static int parse(int argc, char **argv, int *nargs)
+static int cmd_bench_parse(int argc, char **argv, int *nargs)
 {
     char **copy = calloc((size_t)argc + 1, sizeof(*copy)); /* options_parse reorders its own */
     if (!copy)
@@ -145,7 +145,7 @@ static void defaults(bool route)
 }
 
 /* The first number of a list, for route takes one. */
-static int first_of(size_t *out, const char *option, const char *text, struct err *err)
+static int cmd_bench_first_of(size_t *out, const char *option, const char *text, struct err *err)
 {
     struct bench_list list;
     int rc = bench_list(&list, option, text, err);
@@ -158,9 +158,9 @@ static int first_of(size_t *out, const char *option, const char *text, struct er
 static int route(struct bench_options *o, struct err *err)
 {
     struct engine e = { .model = NULL };
-    int rc = first_of(&o->prompt, "-p", model_opts.prompt, err);
+    int rc = cmd_bench_first_of(&o->prompt, "-p", model_opts.prompt, err);
     if (!rc)
-        rc = first_of(&o->tokens, "-n", model_opts.gen, err);
+        rc = cmd_bench_first_of(&o->tokens, "-n", model_opts.gen, err);
     if (!rc)
         rc = engine_kv(&o->kv, KVCACHE_F16, err);
     o->model = model_opts.shape       ? model_opts.shape
@@ -176,10 +176,10 @@ static int route(struct bench_options *o, struct err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_bench_main(int argc, char **argv)
 {
     struct err err = { "" };
-    int nargs = 0, status = parse(argc, argv, &nargs);
+    int nargs = 0, status = cmd_bench_parse(argc, argv, &nargs);
     if (status >= 0)
         return status;
     setup_catch_interrupts();
@@ -254,5 +254,5 @@ const struct command cmd_bench = {
         "  mizzle bench route --edge-ms 10 --latency 200 --ahead 0,1,4 -n 1000\n"
         "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper",
     .groups = groups,
-    .run = run,
+    .run = cmd_bench_main,
 };

@@ -89,7 +89,7 @@ static void on_term(int sig)
     atomic_store(&terminated, 1);
 }
 
-static int serve(const struct stand_in_options *o)
+static int cmd_cloud_serve(const struct stand_in_options *o)
 {
     struct err err = { "" };
     struct stand_in *s;
@@ -150,7 +150,7 @@ static const char *cloud_client_option(void)
 }
 
 /* What the options say beyond their types. */
-static int read_options(struct stand_in_options *o, struct err *err)
+static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
 {
     const char *client = check_url ? NULL : cloud_client_option();
     if (client)
@@ -181,7 +181,7 @@ static bool asks_for_faults(void)
 
 /* The key that clients must send; NULL: none. Not a client's MIZZLE_API_KEY: a server in the same
  * shell would hand it to whoever knows it. */
-static int read_key(char **key, struct err *err)
+static int cmd_cloud_read_key(char **key, struct err *err)
 {
     const char *env = getenv("MIZZLE_SERVER_KEY");
     struct err note;
@@ -198,7 +198,7 @@ static int read_key(char **key, struct err *err)
     return OK;
 }
 
-static int run(int argc, char **argv)
+static int cmd_cloud_main(int argc, char **argv)
 {
     struct err err = { "" };
     int nargs = 0, status = options_parse(&cmd_cloud, argc, argv, &nargs);
@@ -228,17 +228,17 @@ static int run(int argc, char **argv)
                                   .loss = (double)loss,
                                   .seed = seed,
                                   .context = context };
-    int rc = read_options(&o, &err);
+    int rc = cmd_cloud_read_options(&o, &err);
     if (rc)
         return command_fail("cloud", rc, &err);
     if (check_url)
         return cloud_check(check_url);
     char *key;
-    rc = read_key(&key, &err);
+    rc = cmd_cloud_read_key(&key, &err);
     if (rc)
         return command_fail("cloud", rc, &err);
     o.key = key;
-    status = serve(&o);
+    status = cmd_cloud_serve(&o);
     wipe_text(key);
     return status;
 }
@@ -274,5 +274,5 @@ const struct command cmd_cloud = {
         "  mizzle cloud --api sglang --tls-cert server.pem --tls-key server.key\n"
         "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
     .groups = groups,
-    .run = run,
+    .run = cmd_cloud_main,
 };

@@ -57,7 +57,7 @@ static uint32_t file_type(int type)
     return type == W_F32 ? 0 : type == W_F16 ? 1 : type == W_Q4_0 ? 2 : type == W_Q8_0 ? 7 : 32;
 }
 
-static bool quantised(int type)
+static bool cmd_convert_quantised(int type)
 {
     return type == W_Q8_0 || type == W_Q4_0;
 }
@@ -70,7 +70,7 @@ static int type_for(const struct job *job, const struct tensor *t, bool *fell_ba
         (strcmp(t->name, "token_embd.weight") == 0 && !weights_find(job->w, "output.weight"));
     if (t->ndim < 2 || strstr(t->name, "_norm.weight"))
         return W_F32;
-    if (!quantised(job->type))
+    if (!cmd_convert_quantised(job->type))
         return job->type;
     if (t->shape[t->ndim - 1] % GROUP_VALUES) {
         *fell_back = true;
@@ -79,7 +79,7 @@ static int type_for(const struct job *job, const struct tensor *t, bool *fell_ba
     return head && job->type == W_Q4_0 && !pure ? W_Q8_0 : job->type;
 }
 
-static int plan(struct job *job, struct err *err)
+static int cmd_convert_plan(struct job *job, struct err *err)
 {
     const struct tensor *first = NULL;
     size_t n = weights_ntensors(job->w), count = 0;
@@ -110,7 +110,7 @@ static int plan(struct job *job, struct err *err)
     return OK;
 }
 
-static bool starts(const char *s, const char *prefix)
+static bool cmd_convert_starts(const char *s, const char *prefix)
 {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
@@ -131,13 +131,13 @@ static int write_keys(struct job *job, struct err *err)
                  strcmp(kv->key.p, "general.file_type") != 0 &&
                  strcmp(kv->key.p, "general.quantization_version") != 0 &&
                  strcmp(kv->key.p, "general.alignment") != 0 &&
-                 !(folder && starts(kv->key.p, "tokenizer.")))
+                 !(folder && cmd_convert_starts(kv->key.p, "tokenizer.")))
             ggufw_kv(job->g, kv);
     }
     const struct tensor *embedding = weights_find(w, "token_embd.weight");
     int code = folder ? convert_vocab(job->g, w, embedding->shape[0], err) : OK;
     ggufw_u32(job->g, "general.file_type", file_type(job->type)); /* last, in either case */
-    if (quantised(job->type))
+    if (cmd_convert_quantised(job->type))
         ggufw_u32(job->g, "general.quantization_version", 2);
     return code;
 }
@@ -187,7 +187,7 @@ static void note_largest(struct batch *b, const float *x, size_t n)
         ;
 }
 
-static void encode(void *arg, size_t thread, size_t from, size_t to)
+static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
 {
     struct batch *b = arg;
     float *x = b->job->floats + thread * CHUNK;
@@ -215,7 +215,7 @@ static int write_tensor(struct job *job, const struct tensor *t, int type, struc
         if (t->type == type) {
             ggufw_data(job->g, src, b.count / values * bytes);
         } else {
-            pool_for(job->pool, (b.count + CHUNK - 1) / CHUNK, 1, encode, &b);
+            pool_for(job->pool, (b.count + CHUNK - 1) / CHUNK, 1, cmd_convert_encode, &b);
             uint32_t bits = b.largest;
             float largest;
             memcpy(&largest, &bits, sizeof(largest));
@@ -233,7 +233,7 @@ static int write_tensor(struct job *job, const struct tensor *t, int type, struc
     return OK;
 }
 
-static int write_all(struct job *job, struct err *err)
+static int cmd_convert_write_all(struct job *job, struct err *err)
 {
     int code = write_keys(job, err);
     size_t n = weights_ntensors(job->w);
@@ -273,7 +273,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
         code = err_set(err, ERR_FORMAT, "%s: expected a model folder or a GGUF file, found %s", in,
                        "a safetensors file alone: its folder has the config.json");
     if (code == OK)
-        code = plan(job, err);
+        code = cmd_convert_plan(job, err);
     if (code == OK)
         code = pool_open(&job->pool, threads, err);
     if (code == OK) {
@@ -286,7 +286,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
         code = ggufw_open(&job->g, out, err);
     if (code == OK) {
         struct err late;
-        code = write_all(job, err);
+        code = cmd_convert_write_all(job, err);
         int closed = ggufw_close(job->g, code == OK, &late);
         if (code == OK && closed != OK)
             code = err_set(err, closed == ERR_ARG ? ERR_FORMAT : closed, "%s", late.msg);
@@ -299,7 +299,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     return code;
 }
 
-static int run(int argc, char **argv)
+static int cmd_convert_main(int argc, char **argv)
 {
     static const int allowed[] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0 };
     struct job job = { 0 };
@@ -335,5 +335,5 @@ const struct command cmd_convert = {
     "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
     "  mizzle convert qwen.gguf small.gguf --type q4_0 --pure\n",
     (const struct option_group *const[]){ &own, NULL },
-    run,
+    cmd_convert_main,
 };

@@ -45,7 +45,7 @@ static const struct option_group *const groups[] = { &task_opts,         &engine
                                                      &route_option_rows, &cloud_option_rows,
                                                      &keep_option_rows,  NULL };
 
-static int run(int argc, char **argv)
+static int cmd_eval_main(int argc, char **argv)
 {
     struct err err = { "" };
     int nargs = 0, status = options_parse(&cmd_eval, argc, argv, &nargs);
@@ -88,5 +88,5 @@ const struct command cmd_eval = {
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,
-    .run = run,
+    .run = cmd_eval_main,
 };

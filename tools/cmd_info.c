@@ -47,7 +47,7 @@ static char *escaped(const char *s, size_t n)
     return out;
 }
 
-static void put(const char *s, size_t n)
+static void cmd_info_put(const char *s, size_t n)
 {
     char *text = escaped(s, n);
     fputs(text ? text : "?", stdout);
@@ -100,7 +100,7 @@ static int machine(struct err *err)
         return OK;
     }
     fputs("cpu     ", stdout);
-    put(cpu_name(), strlen(cpu_name()));
+    cmd_info_put(cpu_name(), strlen(cpu_name()));
     fputs("\nsets   ", stdout);
     for (size_t i = 0; i < json_array_size(sets); i++)
         printf(" %s", json_string_value(json_array_get(sets, i)));
@@ -123,12 +123,12 @@ struct source {
     const char *path;
 };
 
-static size_t count(const struct source *s)
+static size_t cmd_info_count(const struct source *s)
 {
     return s->w ? weights_ntensors(s->w) : pth_ntensors(s->p);
 }
 
-static const struct tensor *at(const struct source *s, size_t i)
+static const struct tensor *cmd_info_at(const struct source *s, size_t i)
 {
     return s->w ? weights_tensor(s->w, i) : pth_tensor(s->p, i);
 }
@@ -148,8 +148,8 @@ struct sum {
 static struct sum sum_type(const struct source *s, int type)
 {
     struct sum sum = { 0, 0, 0 };
-    for (size_t i = 0; i < count(s); i++) {
-        const struct tensor *t = at(s, i);
+    for (size_t i = 0; i < cmd_info_count(s); i++) {
+        const struct tensor *t = cmd_info_at(s, i);
         if (type >= 0 && t->type != type)
             continue;
         sum.tensors++;
@@ -176,7 +176,7 @@ static const char *shape_key(const struct kv *kv, struct str arch)
     return kv->key.p + arch.n + 1;
 }
 
-static const char *format(const struct source *s)
+static const char *cmd_info_format(const struct source *s)
 {
     return s->w ? weights_format(s->w) : "pth";
 }
@@ -217,8 +217,8 @@ static bool router_facts(struct facts *f, const struct source *s)
 /* A header alone: some tensor should have bytes and has none. */
 static bool without_data(const struct source *s)
 {
-    for (size_t i = 0; i < count(s); i++)
-        if (at(s, i)->bytes && !at(s, i)->data)
+    for (size_t i = 0; i < cmd_info_count(s); i++)
+        if (cmd_info_at(s, i)->bytes && !cmd_info_at(s, i)->data)
             return true;
     return false;
 }
@@ -231,8 +231,8 @@ static json_t *json_size(double v)
 static json_t *json_tensors(const struct source *s)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < count(s); i++) {
-        const struct tensor *t = at(s, i);
+    for (size_t i = 0; i < cmd_info_count(s); i++) {
+        const struct tensor *t = cmd_info_at(s, i);
         json_t *shape = json_array();
         for (unsigned k = 0; k < t->ndim; k++)
             json_array_append_new(shape, json_size((double)t->shape[k]));
@@ -297,7 +297,7 @@ static void report_json(const struct source *s)
                                           json_size(sum.bytes)));
     }
     json_object_set_new(root, "file", json_text(s->path, strlen(s->path)));
-    json_object_set_new(root, "format", json_string(format(s)));
+    json_object_set_new(root, "format", json_string(cmd_info_format(s)));
     json_object_set_new(root, "architecture", arch.n ? json_text(arch.p, arch.n) : json_null());
     json_object_set_new(root, "name", name.n ? json_text(name.p, name.n) : json_null());
     json_object_set_new(root, "parameters", json_size(all.values));
@@ -332,7 +332,7 @@ static void print_text(const char *label, struct str v)
     if (!v.n)
         return;
     printf("%-14s", label);
-    put(v.p, v.n);
+    cmd_info_put(v.p, v.n);
     putchar('\n');
 }
 
@@ -346,7 +346,7 @@ static void print_shape(const struct source *s, struct str arch)
         if (!key)
             continue;
         fputs("  ", stdout);
-        put(key, strlen(key));
+        cmd_info_put(key, strlen(key));
         if (weights_bool(s->w, kv->key.p, &flag))
             printf(" = %s\n", flag ? "true" : "false");
         else if (weights_f64(s->w, kv->key.p, &v))
@@ -356,13 +356,13 @@ static void print_shape(const struct source *s, struct str arch)
 
 static void print_tensors(const struct source *s)
 {
-    for (size_t i = 0; i < count(s); i++) {
-        const struct tensor *t = at(s, i);
+    for (size_t i = 0; i < cmd_info_count(s); i++) {
+        const struct tensor *t = cmd_info_at(s, i);
         printf("  %-8s [", wtype_name(t->type));
         for (unsigned k = 0; k < t->ndim; k++)
             printf("%s%zu", k ? "," : "", t->shape[k]);
         fputs("]  ", stdout);
-        put(t->name, strlen(t->name));
+        cmd_info_put(t->name, strlen(t->name));
         putchar('\n');
     }
 }
@@ -373,18 +373,18 @@ static void print_router(const struct source *s)
     if (!router_facts(&f, s))
         return;
     printf("%-14s%zu wide, reads %zu values of tap ", "router", f.width, f.hidden);
-    put(f.tap.p, f.tap.n);
+    cmd_info_put(f.tap.p, f.tap.n);
     fputs(f.threshold.n ? ", threshold " : ", no threshold", stdout);
-    put(f.threshold.p, f.threshold.n);
+    cmd_info_put(f.threshold.p, f.threshold.n);
     putchar('\n');
 }
 
-static void report(const struct source *s)
+static void cmd_info_report(const struct source *s)
 {
     struct str arch = text_key(s, "general.architecture");
     struct sum all = sum_type(s, -1);
     print_text("file", (struct str){ s->path, strlen(s->path) });
-    printf("%-14s%s, %zu tensors", "format", format(s), all.tensors);
+    printf("%-14s%s, %zu tensors", "format", cmd_info_format(s), all.tensors);
     if (s->w)
         printf(", %zu keys", weights_nkv(s->w));
     putchar('\n');
@@ -418,20 +418,20 @@ static bool is_pth(const char *path)
            (n > 3 && strcmp(path + n - 3, ".pt") == 0);
 }
 
-static int file(const char *path, struct err *err)
+static int cmd_info_file(const char *path, struct err *err)
 {
     struct source s = { NULL, NULL, path };
     int code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
     if (code == OK && json)
         report_json(&s);
     else if (code == OK)
-        report(&s);
+        cmd_info_report(&s);
     weights_close(s.w);
     pth_close(s.p);
     return code;
 }
 
-static int run(int argc, char **argv)
+static int cmd_info_main(int argc, char **argv)
 {
     struct err err;
     int nargs, status = options_parse(&cmd_info, argc, argv, &nargs);
@@ -441,7 +441,7 @@ static int run(int argc, char **argv)
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
-    return command_fail("info", nargs ? file(argv[1], &err) : machine(&err), &err);
+    return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);
 }
 
 const struct command cmd_info = {
@@ -457,5 +457,5 @@ const struct command cmd_info = {
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",
     (const struct option_group *const[]){ &own, NULL },
-    run,
+    cmd_info_main,
 };

@@ -78,8 +78,8 @@ static int read_ids(uint32_t **ids, size_t *n, struct err *err)
 }
 
 /* Teacher-forced, as many tokens at a time as keep their hidden states. */
-static int write_all(struct session *s, const uint32_t *ids, size_t n, enum tap tap, FILE *logits,
-                     FILE *hidden, struct err *err)
+static int cmd_logits_write_all(struct session *s, const uint32_t *ids, size_t n, enum tap tap,
+                                FILE *logits, FILE *hidden, struct err *err)
 {
     const struct model_config *c = model_config(session_model(s));
     for (size_t at = 0; at < n;) {
@@ -102,7 +102,7 @@ static int write_all(struct session *s, const uint32_t *ids, size_t n, enum tap 
     return OK;
 }
 
-static int logits(const uint32_t *ids, size_t n, struct err *err)
+static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
 {
     enum tap tap = strcmp(tap_name, "post_attn") ? TAP_FINAL : TAP_POST_ATTN;
     if (tap == TAP_FINAL && strcmp(tap_name, "final"))
@@ -125,7 +125,7 @@ static int logits(const uint32_t *ids, size_t n, struct err *err)
         rc = output_open(&hidden, hidden_path, err);
     if (!rc) {
         fprintf(stderr, "mizzle logits: keys and values in %s\n", kvcache_name(kv));
-        rc = write_all(s, ids, n, tap, to.f, hidden.f, err);
+        rc = cmd_logits_write_all(s, ids, n, tap, to.f, hidden.f, err);
     }
     int closed = output_close(&to, !rc, rc ? NULL : err);
     int closed2 = output_close(&hidden, !rc && !closed, rc || closed ? NULL : err);
@@ -134,7 +134,7 @@ static int logits(const uint32_t *ids, size_t n, struct err *err)
     return rc ? rc : closed ? closed : closed2;
 }
 
-static int run(int argc, char **argv)
+static int cmd_logits_main(int argc, char **argv)
 {
     struct err err = { "" };
     int nargs = 0, status = options_parse(&cmd_logits, argc, argv, &nargs);
@@ -146,7 +146,7 @@ static int run(int argc, char **argv)
     int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1])
                    : read_ids(&ids, &n, &err);
     if (!rc)
-        rc = logits(ids, n, &err);
+        rc = cmd_logits_logits(ids, n, &err);
     free(ids);
     return command_fail("logits", rc, &err);
 }
@@ -162,5 +162,5 @@ const struct command cmd_logits = {
         "mizzle run keeps them in f16.\n\n"
         "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32",
     .groups = groups,
-    .run = run,
+    .run = cmd_logits_main,
 };

@@ -5,7 +5,7 @@
 #include "tools/cli/keep.h"
 
 /* Text for roff: backslashes and leading dots and quotes are escaped, "-" stays a plain minus. */
-static void put(const char *s, size_t n, bool line_start)
+static void cmd_man_put(const char *s, size_t n, bool line_start)
 {
     for (size_t i = 0; i < n; i++) {
         if (line_start && (s[i] == '.' || s[i] == '\''))
@@ -25,11 +25,11 @@ static void put_string(const char *s)
     size_t n = 0;
     while (s[n])
         n++;
-    put(s, n, true);
+    cmd_man_put(s, n, true);
 }
 
 /* Paragraphs; lines that begin with two blanks are examples, kept as they are. */
-static void put_text(const char *text)
+static void cmd_man_put_text(const char *text)
 {
     bool kept = false;
     while (*text) {
@@ -44,7 +44,7 @@ static void put_text(const char *text)
         else if (keep)
             printf("\\&  ");
         if (n) {
-            put(text + (keep ? 2 : 0), n - (keep ? 2 : 0), !keep);
+            cmd_man_put(text + (keep ? 2 : 0), n - (keep ? 2 : 0), !keep);
             putchar('\n');
         }
         if (n)
@@ -85,7 +85,7 @@ static bool is_shared(const struct option_group *g)
 static void put_command(const struct command *cmd)
 {
     printf(".SS mizzle %s [options]%s%s\n", cmd->name, *cmd->args ? " " : "", cmd->args);
-    put_text(cmd->description);
+    cmd_man_put_text(cmd->description);
     bool shared = false;
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
         if (is_shared(cmd->groups[g]))
@@ -102,7 +102,7 @@ static void put_command(const struct command *cmd)
     putchar('\n');
 }
 
-static int run(int argc, char **argv)
+static int cmd_man_main(int argc, char **argv)
 {
     int nargs, status = options_parse(&cmd_man, argc, argv, &nargs);
     if (status >= 0)
@@ -146,5 +146,5 @@ const struct command cmd_man = {
     .description = "Prints mizzle(1) for man, made from the same tables as every --help. `make "
                    "install` installs it.\n\n  mizzle man >mizzle.1 && man ./mizzle.1",
     .groups = groups,
-    .run = run,
+    .run = cmd_man_main,
 };

@@ -129,7 +129,7 @@ static int train_all(struct pretrain_job *job, struct err *err)
     return rc;
 }
 
-static int check(int nargs, char **argv, struct err *err)
+static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
 {
     if (nargs)
         return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
@@ -147,7 +147,7 @@ static int check(int nargs, char **argv, struct err *err)
     return OK;
 }
 
-static int run(int argc, char **argv)
+static int cmd_pretrain_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct kernels kernels;
@@ -156,7 +156,7 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setup_catch_interrupts();
-    int rc = check(nargs, argv, &err);
+    int rc = cmd_pretrain_check(nargs, argv, &err);
     if (rc == OK)
         rc = engine_kernels(&kernels, &err);
     if (rc == OK)
@@ -194,5 +194,5 @@ const struct command cmd_pretrain = {
         "  mizzle pretrain --all --out demo\n"
         "  mizzle pretrain --size 0.1 --steps 200 --out demo",
     .groups = groups,
-    .run = run,
+    .run = cmd_pretrain_main,
 };

@@ -54,18 +54,18 @@ static const struct option_group train_opts = {
 static const struct option_group *const groups[] = { &file_opts, &train_opts, &engine_option_rows,
                                                      NULL };
 
-static int usage(const char *what)
+static int cmd_router_usage(const char *what)
 {
     struct err err;
     return command_fail("router", err_set(&err, ERR_ARG, "%s; see mizzle router --help", what),
                         &err);
 }
 
-static int import(int nargs, char **args)
+static int cmd_router_import(int nargs, char **args)
 {
     struct err err = { "" };
     if (nargs != 2)
-        return usage("import: expected IN.pth and OUT.safetensors");
+        return cmd_router_usage("import: expected IN.pth and OUT.safetensors");
     int rc = router_import(args[0], args[1], &err);
     return rc == OK ? EXIT_FINE : command_fail("router", rc, &err);
 }
@@ -91,13 +91,13 @@ static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *
     return rc;
 }
 
-static int score(int nargs)
+static int cmd_router_score(int nargs)
 {
     struct err err = { "" };
     struct kernels k;
     struct router *r = NULL;
     if (nargs || !router_path || !hidden_path || !out_path)
-        return usage("score: expected --router, --hidden and -o");
+        return cmd_router_usage("score: expected --router, --hidden and -o");
     int rc = engine_kernels(&k, &err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
@@ -129,7 +129,7 @@ static void print_report(const struct router_training_report *r)
     printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
 }
 
-static int teach(struct router_training_options *o)
+static int cmd_router_teach(struct router_training_options *o)
 {
     struct err err = { "" };
     struct engine edge, cloud;
@@ -156,18 +156,18 @@ static int teach(struct router_training_options *o)
     return EXIT_FINE;
 }
 
-static int train(int nargs)
+static int cmd_router_train(int nargs)
 {
     struct router_training_options o;
     if (nargs || !out_path)
-        return usage("train: expected -o");
+        return cmd_router_usage("train: expected -o");
     router_training_defaults(&o);
     if (!strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
         o.tap = TAP_POST_ATTN;
     else if (strcmp(tap_name, router_tap_name(TAP_FINAL)) != 0)
-        return usage("--tap: expected final or post_attn");
+        return cmd_router_usage("--tap: expected final or post_attn");
     if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
-        return usage("--share, --cover: expected 0 to 1");
+        return cmd_router_usage("--share, --cover: expected 0 to 1");
     o.questions = questions != SIZE_MAX ? questions : o.questions;
     o.calibration = calibration != SIZE_MAX ? calibration : o.calibration;
     o.width = width;
@@ -176,21 +176,21 @@ static int train(int nargs)
     o.seed = seed;
     o.quiet = quiet;
     setup_catch_interrupts();
-    return teach(&o);
+    return cmd_router_teach(&o);
 }
 
-static int run(int argc, char **argv)
+static int cmd_router_main(int argc, char **argv)
 {
     int nargs = 0, status = options_parse(&cmd_router, argc, argv, &nargs);
     if (status >= 0)
         return status;
     if (nargs && !strcmp(argv[1], "import"))
-        return import(nargs - 1, argv + 2);
+        return cmd_router_import(nargs - 1, argv + 2);
     if (nargs && !strcmp(argv[1], "score"))
-        return score(nargs - 1);
+        return cmd_router_score(nargs - 1);
     if (nargs && !strcmp(argv[1], "train"))
-        return train(nargs - 1);
-    return usage("expected import, score or train");
+        return cmd_router_train(nargs - 1);
+    return cmd_router_usage("expected import, score or train");
 }
 
 const struct command cmd_router = {
@@ -209,5 +209,5 @@ const struct command cmd_router = {
         "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32\n"
         "  mizzle router train -m edge.gguf -o edge.router.safetensors",
     .groups = groups,
-    .run = run,
+    .run = cmd_router_main,
 };

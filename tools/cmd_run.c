@@ -113,7 +113,7 @@ static void on_reading(void *arg, size_t done, size_t all)
         progress_wipe(&r->progress);
 }
 
-static bool on_token(void *arg, const struct decode_token *t)
+static bool cmd_run_on_token(void *arg, const struct decode_token *t)
 {
     struct run *r = arg;
     if (t->fault && !r->fault.msg[0])
@@ -124,7 +124,7 @@ static bool on_token(void *arg, const struct decode_token *t)
 }
 
 /* What was asked for, and what came of it. */
-static void ledger(const struct run *r, const struct decode_stats *s)
+static void cmd_run_ledger(const struct run *r, const struct decode_stats *s)
 {
     char cost[CAPS_AMOUNT];
     const char *sep = "; fallback: ";
@@ -164,7 +164,7 @@ static void summary(const struct run *r, const struct decode_stats *s)
         fprintf(stderr, ", %.0f ms waited for the cloud in vain", s->cloud_ms);
     fprintf(stderr, "\n");
     if (s->calls + s->memo_hits + s->store_hits + s->fallback)
-        ledger(r, s);
+        cmd_run_ledger(r, s);
 }
 
 static int check_length(const struct run *r, size_t count, struct err *err)
@@ -191,7 +191,7 @@ static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct e
                                       .stops = stops,
                                       .stop = &interrupted,
                                       .reading = on_reading,
-                                      .emit = on_token,
+                                      .emit = cmd_run_on_token,
                                       .arg = r };
     int rc = check_length(r, count, err);
     token_view_begin(&r->show, stdout, options.plain ? TOKEN_VIEW_PLAIN : token_view_style(stdout),
@@ -215,7 +215,7 @@ static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct e
 }
 
 /* A prompt that is no conversation may name special tokens. */
-static int answer(struct run *r, const char *text, size_t n, struct err *err)
+static int cmd_run_answer(struct run *r, const char *text, size_t n, struct err *err)
 {
     uint32_t *ids;
     size_t count;
@@ -248,7 +248,7 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
 static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
                        struct err *err)
 {
-    return options.chat ? answer_chat(r, c, line, n, err) : answer(r, line, n, err);
+    return options.chat ? answer_chat(r, c, line, n, err) : cmd_run_answer(r, line, n, err);
 }
 
 /* Line by line; the session keeps what the conversation shares with what was evaluated before. */
@@ -300,7 +300,7 @@ static int ask_world(struct run *r, struct err *err)
     bool says = !options.quiet && !options.json;
     if (says)
         fprintf(stderr, "%s\n", q.prompt);
-    rc = answer(r, q.prompt, strlen(q.prompt), err);
+    rc = cmd_run_answer(r, q.prompt, strlen(q.prompt), err);
     if (rc == OK && says)
         fprintf(stderr, "reference:%s\n", q.answer);
     return rc;
@@ -340,13 +340,13 @@ static int answer_all(struct run *r, struct err *err)
     if (rc == OK)
         rc = converses      ? converse(r, &c, err)
              : options.chat ? answer_chat(r, &c, prompt, n, err)
-                            : answer(r, prompt, n, err);
+                            : cmd_run_answer(r, prompt, n, err);
     conversation_cut(&c, 0);
     free(text);
     return rc;
 }
 
-static int check(int nargs, char **argv, struct err *err)
+static int cmd_run_check(int nargs, char **argv, struct err *err)
 {
     int sources =
         (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
@@ -379,7 +379,7 @@ static int open_session(struct run *r, struct err *err)
                     : rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_run_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct run r = { 0 };
@@ -387,7 +387,7 @@ static int run(int argc, char **argv)
     if (status >= 0)
         return status;
     setup_catch_interrupts();
-    int rc = check(nargs, argv, &err);
+    int rc = cmd_run_check(nargs, argv, &err);
     if (rc == OK)
         rc = engine_open(&r.engine, NULL, true, &err);
     if (rc != OK)
@@ -422,5 +422,5 @@ const struct command cmd_run = {
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
     .groups = groups,
-    .run = run,
+    .run = cmd_run_main,
 };

@@ -66,7 +66,8 @@ static void tokenize_show(const char *p, size_t n, const char *lines, const char
     }
 }
 
-static int encode(const struct tokenizer *t, const char *text, size_t n, struct err *err)
+static int cmd_tokenize_encode(const struct tokenizer *t, const char *text, size_t n,
+                               struct err *err)
 {
     uint32_t *ids;
     size_t count, len;
@@ -120,7 +121,7 @@ static int decode_all(char **out, size_t *n, const struct tokenizer *t, const ch
 }
 
 /* A terminal is spared what is not harmless. */
-static int decode(const struct tokenizer *t, const char *ids, struct err *err)
+static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struct err *err)
 {
     char *out = NULL;
     size_t n = 0;
@@ -153,9 +154,9 @@ static int tokenize(struct err *err)
         ids = calloc(1, n + 1);
         if (ids)
             memcpy(ids, p, n);
-        rc = ids ? decode(t, ids, err) : err_set(err, ERR_NOMEM, "out of memory");
+        rc = ids ? cmd_tokenize_decode(t, ids, err) : err_set(err, ERR_NOMEM, "out of memory");
     } else if (!rc) {
-        rc = encode(t, p, n, err);
+        rc = cmd_tokenize_encode(t, p, n, err);
     }
     if (fflush(stdout) && !rc)
         rc = err_set(err, ERR_IO, "stdout: %s", strerror(errno));
@@ -165,7 +166,7 @@ static int tokenize(struct err *err)
     return rc;
 }
 
-static int run(int argc, char **argv)
+static int cmd_tokenize_main(int argc, char **argv)
 {
     struct err err = { "" };
     int nargs = 0, status = options_parse(&cmd_tokenize, argc, argv, &nargs);
@@ -185,5 +186,5 @@ const struct command cmd_tokenize = {
                    "  echo -n 'Hello' | mizzle tokenize -m model.gguf\n"
                    "  echo 9707 | mizzle tokenize -m model.gguf --decode",
     .groups = groups,
-    .run = run,
+    .run = cmd_tokenize_main,
 };

@@ -80,8 +80,8 @@ static void write_id(struct ggufw *g, const struct weights *w, const struct toke
         ggufw_u32(g, key, (uint32_t)number);
 }
 
-static int write_config(struct ggufw *g, const struct weights *w, const struct tokenizer *t,
-                        struct err *err)
+static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
+                                      const struct tokenizer *t, struct err *err)
 {
     char path[PATH_SIZE];
     off_t size;
@@ -127,7 +127,7 @@ int convert_vocab(struct ggufw *g, const struct weights *w, size_t rows, struct 
         if (write_tokens(g, t, rows) != OK || write_merges(g, t) != OK)
             code = err_set(err, ERR_NOMEM, "%s: out of memory", folder);
         else
-            code = write_config(g, w, t, err);
+            code = convert_vocab_write_config(g, w, t, err);
     }
     tokenizer_close(t);
     return code;

@@ -29,7 +29,7 @@ static void overview(FILE *to)
                 "not\navailable, 130 interrupted.\n");
 }
 
-static int unknown(const char *name)
+static int main_unknown(const char *name)
 {
     const char *near = NULL;
     size_t least = 3;
@@ -63,7 +63,7 @@ static int dispatch(int argc, char **argv)
     }
     const struct command *cmd = command_find(help ? argv[2] : name);
     if (!cmd)
-        return unknown(help ? argv[2] : name);
+        return main_unknown(help ? argv[2] : name);
     if (help) {
         options_help(stdout, cmd);
         return EXIT_FINE;

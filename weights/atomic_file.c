@@ -36,7 +36,7 @@ void part_abandon_all(void)
 }
 
 /* Open a new file beside the final one; the process id and a number keep writers apart. */
-static int create(struct atomic_file *p, size_t room)
+static int atomic_file_create(struct atomic_file *p, size_t room)
 {
     int fd = -1;
     for (unsigned i = 0; i < 100 && fd < 0; i++) {
@@ -61,7 +61,7 @@ int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
                        S_ISDIR(st.st_mode) ? "a folder" : "something else");
     } else {
         memcpy(p->path, path, n);
-        fd = create(p, room);
+        fd = atomic_file_create(p, room);
         p->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
         if (!p->f)
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));

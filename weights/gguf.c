@@ -15,18 +15,18 @@ struct reader {
     struct err *err;
 };
 
-static int bad(struct reader *r, const char *what)
+static int gguf_bad(struct reader *r, const char *what)
 {
     return err_set(r->err, ERR_FORMAT, "%s: %s at byte %zu of %zu", r->w->path, what, r->at, r->n);
 }
 
-static int no_memory(struct reader *r)
+static int gguf_no_memory(struct reader *r)
 {
     return err_set(r->err, ERR_NOMEM, "%s: out of memory", r->w->path);
 }
 
 /* The next n bytes, or NULL at the end of the file. */
-static const unsigned char *take(struct reader *r, size_t n)
+static const unsigned char *gguf_take(struct reader *r, size_t n)
 {
     if (!size_within(r->at, n, r->n))
         return NULL;
@@ -37,7 +37,7 @@ static const unsigned char *take(struct reader *r, size_t n)
 
 static bool take_u32(struct reader *r, uint32_t *out)
 {
-    const unsigned char *p = take(r, 4);
+    const unsigned char *p = gguf_take(r, 4);
     if (!p)
         return false;
     *out = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
@@ -59,7 +59,7 @@ static bool take_str(struct reader *r, struct str *out)
     if (!take_u64(r, &n) || n > r->n - r->at)
         return false;
     out->n = (size_t)n;
-    out->p = (const char *)take(r, out->n);
+    out->p = (const char *)gguf_take(r, out->n);
     return true;
 }
 
@@ -67,11 +67,11 @@ static bool take_str(struct reader *r, struct str *out)
 static int take_name(struct reader *r, struct str *out, const char *what)
 {
     if (!take_str(r, out))
-        return bad(r, what);
+        return gguf_bad(r, what);
     if (out->n && memchr(out->p, 0, out->n))
-        return bad(r, "a name with a zero byte");
+        return gguf_bad(r, "a name with a zero byte");
     out->p = table_copy(r->w, out->p, out->n);
-    return out->p ? OK : no_memory(r);
+    return out->p ? OK : gguf_no_memory(r);
 }
 
 /* kv->count strings. Each takes at least its eight bytes of length, which bounds the memory by the
@@ -79,13 +79,13 @@ static int take_name(struct reader *r, struct str *out, const char *what)
 static int read_strings(struct reader *r, struct kv *kv)
 {
     if (kv->count > (r->n - r->at) / 8)
-        return bad(r, "an array of strings longer than the file");
+        return gguf_bad(r, "an array of strings longer than the file");
     struct str *s = table_alloc(r->w, kv->count * sizeof(*s));
     if (!s)
-        return no_memory(r);
+        return gguf_no_memory(r);
     for (size_t i = 0; i < kv->count; i++)
         if (!take_str(r, &s[i]))
-            return bad(r, "a string longer than the file");
+            return gguf_bad(r, "a string longer than the file");
     kv->strs = s;
     return OK;
 }
@@ -93,8 +93,8 @@ static int read_strings(struct reader *r, struct kv *kv)
 static int read_numbers(struct reader *r, struct kv *kv)
 {
     size_t bytes;
-    if (!size_mul(&bytes, kv->count, kvtype_size(kv->elem)) || !(kv->data = take(r, bytes)))
-        return bad(r, "a value longer than the file");
+    if (!size_mul(&bytes, kv->count, kvtype_size(kv->elem)) || !(kv->data = gguf_take(r, bytes)))
+        return gguf_bad(r, "a value longer than the file");
     return OK;
 }
 
@@ -102,14 +102,14 @@ static int read_numbers(struct reader *r, struct kv *kv)
  * it. A tool that rewrites the file copies both keys and changes the size, so only a file of the
  * size that was written is held to the checksum. Where the checksum is right and the size is wrong,
  * the key itself is damaged. */
-static int verify(struct reader *r, const struct kv *kv)
+static int gguf_verify(struct reader *r, const struct kv *kv)
 {
     static const unsigned char zeros[8];
     const struct kv *size = r->w->nkvs == 1 ? &r->w->kvs[0] : NULL;
     if (!size || strcmp(size->key.p, "mizzle.bytes") != 0)
         return OK; /* another tool has put the keys in another order */
     if (kv->type != KV_U32 || size->type != KV_U64)
-        return bad(r, "mizzle.bytes is no U64 or mizzle.crc32 no U32");
+        return gguf_bad(r, "mizzle.bytes is no U64 or mizzle.crc32 no U32");
     size_t bytes_at = (size_t)((const unsigned char *)size->data - r->p), at = r->at;
     uint64_t bytes = 0;
     uint32_t stored = 0, crc = table_crc(0, r->p, bytes_at);
@@ -129,7 +129,7 @@ static int verify(struct reader *r, const struct kv *kv)
                    r->w->path, (unsigned)stored, (unsigned long long)bytes, (unsigned)crc, r->n);
 }
 
-static int read_key(struct reader *r)
+static int gguf_read_key(struct reader *r)
 {
     struct kv kv = { .count = 1 };
     uint32_t type;
@@ -137,9 +137,9 @@ static int read_key(struct reader *r)
     if (code != OK)
         return code;
     if (!kv.key.n)
-        return bad(r, "a key without a name");
+        return gguf_bad(r, "a key without a name");
     if (!take_u32(r, &type))
-        return bad(r, "the end of the file inside a key");
+        return gguf_bad(r, "the end of the file inside a key");
     if (type > KV_F64)
         return err_set(r->err, ERR_FORMAT, "%s: key %s: expected a type from 0 to 12, found %u",
                        r->w->path, kv.key.p, (unsigned)type);
@@ -147,7 +147,7 @@ static int read_key(struct reader *r)
     if (kv.type == KV_ARR) {
         uint64_t count;
         if (!take_u32(r, &type) || !take_u64(r, &count))
-            return bad(r, "the end of the file inside a key");
+            return gguf_bad(r, "the end of the file inside a key");
         if (type > KV_F64 || type == KV_ARR)
             return err_set(r->err, ERR_FORMAT, "%s: key %s: found an array of type %u", r->w->path,
                            kv.key.p, (unsigned)type);
@@ -159,12 +159,12 @@ static int read_key(struct reader *r)
     }
     code = kv.elem == KV_STR ? read_strings(r, &kv) : read_numbers(r, &kv);
     if (code == OK && strcmp(kv.key.p, "mizzle.crc32") == 0)
-        code = verify(r, &kv);
+        code = gguf_verify(r, &kv);
     if (code != OK)
         return code;
     struct kv *row = table_kv(r->w);
     if (!row)
-        return no_memory(r);
+        return gguf_no_memory(r);
     *row = kv;
     return OK;
 }
@@ -203,7 +203,7 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
                        "%s: tensor %.80s: expected a name of at most 63 bytes, found %zu",
                        r->w->path, name.p, name.n);
     if (!take_u32(r, &type))
-        return bad(r, "the end of the file inside a tensor's description");
+        return gguf_bad(r, "the end of the file inside a tensor's description");
     if (type > DIMS_MAX)
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected at most 4 dimensions, found %u",
                        r->w->path, name.p, (unsigned)type);
@@ -211,14 +211,14 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
     for (unsigned i = 0; i < t->ndim; i++) {
         uint64_t v;
         if (!take_u64(r, &v))
-            return bad(r, "the end of the file inside a tensor's shape");
+            return gguf_bad(r, "the end of the file inside a tensor's shape");
         if (v > INT64_MAX || v > SIZE_MAX)
             return err_set(r->err, ERR_FORMAT, "%s: tensor %s: found a dimension of %llu",
                            r->w->path, name.p, (unsigned long long)v);
         t->shape[t->ndim - 1 - i] = (size_t)v; /* the file has the fastest first */
     }
     if (!take_u32(r, &type) || !take_u64(r, offset))
-        return bad(r, "the end of the file inside a tensor's description");
+        return gguf_bad(r, "the end of the file inside a tensor's description");
     if (type >= W_U8 || !wtype_name((int)type))
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: type %u is not known", r->w->path,
                        name.p, (unsigned)type);
@@ -229,8 +229,8 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
 /* ggml wants each dimension's product to fit a signed 64-bit number, whole blocks in a row, and
  * offsets that follow each other without holes. *end is where the next tensor begins, *last where
  * the data of this one ends: a file may end there, unpadded. */
-static int place(struct reader *r, struct tensor *t, uint64_t offset, size_t align, size_t *end,
-                 size_t *last)
+static int gguf_place(struct reader *r, struct tensor *t, uint64_t offset, size_t align,
+                      size_t *end, size_t *last)
 {
     char shape[128];
     tensor_shape(shape, sizeof(shape), t->ndim, t->shape);
@@ -255,11 +255,11 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
     for (size_t i = 0; i < n; i++) {
         struct tensor *t = table_tensor(r->w);
         if (!t)
-            return no_memory(r);
+            return gguf_no_memory(r);
         uint64_t offset = 0;
         int code = read_info(r, t, &offset);
         if (code == OK)
-            code = place(r, t, offset, align, &end, &last);
+            code = gguf_place(r, t, offset, align, &end, &last);
         if (code != OK)
             return code;
     }
@@ -287,12 +287,12 @@ int gguf_read(struct weights *w, const struct mapping *m, bool header_only, stru
     uint32_t version;
     uint64_t ntensors, nkvs;
     size_t align;
-    const unsigned char *magic = take(&r, 4);
+    const unsigned char *magic = gguf_take(&r, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0)
         return err_set(err, ERR_FORMAT, "%s: expected the magic \"GGUF\", found other bytes",
                        w->path);
     if (!take_u32(&r, &version) || !take_u64(&r, &ntensors) || !take_u64(&r, &nkvs))
-        return bad(&r, "the end of the file inside the header");
+        return gguf_bad(&r, "the end of the file inside the header");
     if (version != 2 && version != 3)
         return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", w->path,
                        (unsigned)version,
@@ -303,7 +303,7 @@ int gguf_read(struct weights *w, const struct mapping *m, bool header_only, stru
                        w->path, (unsigned long long)nkvs, (unsigned long long)ntensors, r.n);
     int code = OK;
     for (uint64_t i = 0; i < nkvs && code == OK; i++)
-        code = read_key(&r);
+        code = gguf_read_key(&r);
     if (code == OK)
         code = read_alignment(&r, &align);
     return code == OK ? read_tensors(&r, (size_t)ntensors, align, header_only) : code;

@@ -31,29 +31,29 @@ struct ggufw {
     int code; /* the first error, kept until close */
 };
 
-static void fail(struct ggufw *g, int code, const char *what)
+static void gguf_write_fail(struct ggufw *g, int code, const char *what)
 {
     if (g->code == OK)
         g->code = err_set(&g->err, code, "%s: %s", g->part.path, what);
 }
 
-static void append(struct ggufw *g, struct bytes *b, const void *p, size_t n)
+static void gguf_write_append(struct ggufw *g, struct bytes *b, const void *p, size_t n)
 {
     if (g->code != OK || !n)
         return;
     size_t need, cap = b->cap ? b->cap : 1024;
     if (!size_add(&need, b->n, n)) {
-        fail(g, ERR_NOMEM, "out of memory");
+        gguf_write_fail(g, ERR_NOMEM, "out of memory");
         return;
     }
     while (cap < need)
         if (!size_mul(&cap, cap, 2)) {
-            fail(g, ERR_NOMEM, "out of memory");
+            gguf_write_fail(g, ERR_NOMEM, "out of memory");
             return;
         }
     unsigned char *q = cap > b->cap ? realloc(b->p, cap) : b->p;
     if (!q) {
-        fail(g, ERR_NOMEM, "out of memory");
+        gguf_write_fail(g, ERR_NOMEM, "out of memory");
         return;
     }
     b->p = q;
@@ -66,7 +66,7 @@ static void append_u32(struct ggufw *g, struct bytes *b, uint32_t v)
 {
     unsigned char p[4] = { (unsigned char)v, (unsigned char)(v >> 8), (unsigned char)(v >> 16),
                            (unsigned char)(v >> 24) };
-    append(g, b, p, sizeof(p));
+    gguf_write_append(g, b, p, sizeof(p));
 }
 
 static void append_u64(struct ggufw *g, struct bytes *b, uint64_t v)
@@ -78,7 +78,7 @@ static void append_u64(struct ggufw *g, struct bytes *b, uint64_t v)
 static void append_str(struct ggufw *g, struct bytes *b, const char *p, size_t n)
 {
     append_u64(g, b, n);
-    append(g, b, p, n);
+    gguf_write_append(g, b, p, n);
 }
 
 int ggufw_open(struct ggufw **out, const char *path, struct err *err)
@@ -127,7 +127,7 @@ void ggufw_f32(struct ggufw *g, const char *key, float v)
 void ggufw_bool(struct ggufw *g, const char *key, bool v)
 {
     begin_key(g, key, KV_BOOL);
-    append(g, &g->keys, &(unsigned char){ v }, 1);
+    gguf_write_append(g, &g->keys, &(unsigned char){ v }, 1);
 }
 
 void ggufw_str(struct ggufw *g, const char *key, const char *v)
@@ -160,7 +160,7 @@ void ggufw_kv(struct ggufw *g, const struct kv *kv)
         for (size_t i = 0; i < kv->count; i++)
             append_str(g, &g->keys, kv->strs[i].p, kv->strs[i].n);
     else
-        append(g, &g->keys, kv->data, kv->count * kvtype_size(kv->elem));
+        gguf_write_append(g, &g->keys, kv->data, kv->count * kvtype_size(kv->elem));
 }
 
 void ggufw_checksum(struct ggufw *g)
@@ -173,13 +173,13 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
     struct tensor t = { .name = name, .type = type, .ndim = ndim };
     size_t n = strlen(name), padded;
     if (g->begun || ndim > DIMS_MAX || n > NAME_BYTES || type >= W_U8) {
-        fail(g, ERR_ARG, "a tensor that GGUF cannot hold, or that came after the data");
+        gguf_write_fail(g, ERR_ARG, "a tensor that GGUF cannot hold, or that came after the data");
         return;
     }
     for (unsigned i = 0; i < ndim; i++)
         t.shape[i] = shape[i];
     if (!table_size(&t)) {
-        fail(g, ERR_ARG, "a tensor whose shape does not suit its type");
+        gguf_write_fail(g, ERR_ARG, "a tensor whose shape does not suit its type");
         return;
     }
     if (g->ntensors == g->ctensors) {
@@ -187,7 +187,7 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
         if (size_mul(&bytes, cap, sizeof(*p)))
             p = realloc(g->sizes, bytes);
         if (!p) {
-            fail(g, ERR_NOMEM, "out of memory");
+            gguf_write_fail(g, ERR_NOMEM, "out of memory");
             return;
         }
         g->sizes = p;
@@ -201,7 +201,7 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
     append_u64(g, &g->infos, g->offset);
     g->sizes[g->ntensors++] = t.bytes;
     if (!size_align(&padded, t.bytes, ALIGN) || !size_add(&g->offset, g->offset, padded))
-        fail(g, ERR_ARG, "tensors that do not fit in a file");
+        gguf_write_fail(g, ERR_ARG, "tensors that do not fit in a file");
 }
 
 static void write_out(struct ggufw *g, const void *p, size_t n)
@@ -209,7 +209,8 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
     if (g->code != OK || !n)
         return;
     if (fwrite(p, 1, n, g->part.f) != n) /* EFAULT: p lies in a mapping */
-        fail(g, ERR_IO, errno == EFAULT ? "another process cut its source short" : strerror(errno));
+        gguf_write_fail(g, ERR_IO,
+                        errno == EFAULT ? "another process cut its source short" : strerror(errno));
     g->written += n;
     if (g->checksum)
         g->crc = table_crc(g->crc, p, n);
@@ -236,7 +237,7 @@ static void begin_data(struct ggufw *g)
         return;
     g->begun = true;
     struct bytes head = { NULL, 0, 0 };
-    append(g, &head, "GGUF", 4);
+    gguf_write_append(g, &head, "GGUF", 4);
     append_u32(g, &head, 3);
     append_u64(g, &head, g->ntensors);
     append_u64(g, &head, g->nkeys + (g->checksum ? 2 : 0));
@@ -271,7 +272,7 @@ void ggufw_data(struct ggufw *g, const void *data, size_t bytes)
     move_on(g);
     if (g->code == OK && bytes &&
         (g->current == g->ntensors || bytes > g->sizes[g->current] - g->done))
-        fail(g, ERR_ARG, "more data than a tensor holds");
+        gguf_write_fail(g, ERR_ARG, "more data than a tensor holds");
     write_out(g, data, bytes);
     g->done += bytes;
     if (g->code == OK)
@@ -279,7 +280,7 @@ void ggufw_data(struct ggufw *g, const void *data, size_t bytes)
 }
 
 /* The low n bytes of v at that place in the file. */
-static bool patch(struct ggufw *g, long at, uint64_t v, size_t n)
+static bool gguf_write_patch(struct ggufw *g, long at, uint64_t v, size_t n)
 {
     unsigned char p[8];
     for (size_t i = 0; i < n; i++)
@@ -287,16 +288,16 @@ static bool patch(struct ggufw *g, long at, uint64_t v, size_t n)
     return fseek(g->part.f, at, SEEK_SET) == 0 && fwrite(p, 1, n, g->part.f) == n;
 }
 
-static void finish(struct ggufw *g)
+static void gguf_write_finish(struct ggufw *g)
 {
     begin_data(g);
     if (g->code == OK)
         move_on(g);
     if (g->code == OK && g->current != g->ntensors)
-        fail(g, ERR_ARG, "less data than the tensors hold");
+        gguf_write_fail(g, ERR_ARG, "less data than the tensors hold");
     if (g->code == OK && g->checksum &&
-        !(patch(g, BYTES_AT, g->written, 8) && patch(g, CRC_AT, g->crc, 4)))
-        fail(g, ERR_IO, strerror(errno));
+        !(gguf_write_patch(g, BYTES_AT, g->written, 8) && gguf_write_patch(g, CRC_AT, g->crc, 4)))
+        gguf_write_fail(g, ERR_IO, strerror(errno));
 }
 
 int ggufw_close(struct ggufw *g, bool commit, struct err *err)
@@ -304,7 +305,7 @@ int ggufw_close(struct ggufw *g, bool commit, struct err *err)
     if (!g)
         return OK;
     if (commit)
-        finish(g);
+        gguf_write_finish(g);
     if (g->code == OK)
         g->code = atomic_file_close(&g->part, commit, &g->err);
     else

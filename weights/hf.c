@@ -102,7 +102,7 @@ static int check_complete(const struct weights *w, const struct hf_config *c, st
 }
 
 /* folder/file in memory of w, or NULL. */
-static char *join(struct weights *w, const char *folder, const char *file)
+static char *hf_join(struct weights *w, const char *folder, const char *file)
 {
     size_t a = strlen(folder), b = strlen(file);
     char *s = table_alloc(w, a + b + 2);
@@ -114,7 +114,7 @@ static char *join(struct weights *w, const char *folder, const char *file)
 int hf_json(struct weights *w, json_t **out, const char *folder, const char *file, struct err *err)
 {
     *out = NULL;
-    char *path = join(w, folder, file);
+    char *path = hf_join(w, folder, file);
     if (!path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
     struct mapping m;
@@ -137,7 +137,7 @@ int hf_json(struct weights *w, json_t **out, const char *folder, const char *fil
 
 static int read_shard(struct weights *w, const char *folder, const char *file, struct err *err)
 {
-    char *path = join(w, folder, file);
+    char *path = hf_join(w, folder, file);
     struct mapping m;
     if (!path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
@@ -215,9 +215,9 @@ static int read_sharded(struct weights *w, const char *folder, struct err *err)
 }
 
 /* Without memory for the path: true, and reading it then tells. */
-static bool exists(struct weights *w, const char *folder, const char *file)
+static bool hf_exists(struct weights *w, const char *folder, const char *file)
 {
-    char *path = join(w, folder, file);
+    char *path = hf_join(w, folder, file);
     return !path || access(path, F_OK) == 0;
 }
 
@@ -228,9 +228,9 @@ int hf_read(struct weights *w, const char *folder, struct err *err)
     if (code != OK)
         return code;
     size_t keys = w->nkvs;
-    if (exists(w, folder, "model.safetensors"))
+    if (hf_exists(w, folder, "model.safetensors"))
         code = read_shard(w, folder, "model.safetensors", err);
-    else if (exists(w, folder, "model.safetensors.index.json"))
+    else if (hf_exists(w, folder, "model.safetensors.index.json"))
         code = read_sharded(w, folder, err);
     else
         code = err_set(err, ERR_FORMAT,

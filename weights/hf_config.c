@@ -12,7 +12,7 @@ struct config {
     int code; /* the first error */
 };
 
-static void refuse(struct config *c, const char *key, const char *expected, json_t *found)
+static void hf_config_refuse(struct config *c, const char *key, const char *expected, json_t *found)
 {
     if (c->code != OK)
         return;
@@ -32,24 +32,24 @@ static bool is_null(json_t *v)
     return !v || json_is_null(v);
 }
 
-static uint32_t whole(struct config *c, const char *key, uint32_t least)
+static uint32_t hf_config_whole(struct config *c, const char *key, uint32_t least)
 {
     json_t *v = json_object_get(c->root, key);
     if (!json_is_integer(v) || json_integer_value(v) < (json_int_t)least ||
         json_integer_value(v) > INT32_MAX) {
-        refuse(c, key, least ? "a positive whole number" : "a whole number", v);
+        hf_config_refuse(c, key, least ? "a positive whole number" : "a whole number", v);
         return 0;
     }
     return (uint32_t)json_integer_value(v);
 }
 
-static bool flag(struct config *c, const char *key, bool missing)
+static bool hf_config_flag(struct config *c, const char *key, bool missing)
 {
     json_t *v = json_object_get(c->root, key);
     if (is_null(v))
         return missing;
     if (!json_is_boolean(v))
-        refuse(c, key, "true or false", v);
+        hf_config_refuse(c, key, "true or false", v);
     return json_is_true(v);
 }
 
@@ -58,7 +58,7 @@ static float positive(struct config *c, json_t *object, const char *key)
     json_t *v = json_object_get(object, key);
     double d = json_number_value(v);
     if (!json_is_number(v) || !(d > 0 && d < 1e30)) {
-        refuse(c, key, "a positive number", v);
+        hf_config_refuse(c, key, "a positive number", v);
         return 0;
     }
     return (float)d;
@@ -69,7 +69,7 @@ static void must_be(struct config *c, const char *key, const char *want)
     json_t *v = json_object_get(c->root, key);
     const char *s = json_string_value(v);
     if (!s || strcmp(s, want) != 0)
-        refuse(c, key, want, v);
+        hf_config_refuse(c, key, want, v);
 }
 
 static void check_kind(struct config *c)
@@ -78,16 +78,16 @@ static void check_kind(struct config *c)
     const char *first = json_string_value(json_array_get(list, 0));
     must_be(c, "model_type", "qwen2");
     if (json_array_size(list) != 1 || !first || strcmp(first, "Qwen2ForCausalLM") != 0)
-        refuse(c, "architectures", "[\"Qwen2ForCausalLM\"]", list);
+        hf_config_refuse(c, "architectures", "[\"Qwen2ForCausalLM\"]", list);
     if (!is_null(json_object_get(c->root, "hidden_act")))
         must_be(c, "hidden_act", "silu");
     json_t *quantised = json_object_get(c->root, "quantization_config");
     if (!is_null(quantised))
-        refuse(c, "quantization_config", "plain weights", quantised);
+        hf_config_refuse(c, "quantization_config", "plain weights", quantised);
 }
 
 /* RoPE's base; every kind of scaling is refused. Newer files keep both in rope_parameters. */
-static float rope(struct config *c)
+static float hf_config_rope(struct config *c)
 {
     static const char *const keys[] = { "rope_scaling", "rope_parameters" };
     json_t *base = c->root;
@@ -99,13 +99,13 @@ static float rope(struct config *c)
         if (!kind)
             kind = json_object_get(v, "type");
         if (!json_is_string(kind) || strcmp(json_string_value(kind), "default") != 0)
-            refuse(c, keys[i], "null", v);
+            hf_config_refuse(c, keys[i], "null", v);
         if (json_object_get(v, "rope_theta"))
             base = v;
     }
     json_t *partial = json_object_get(c->root, "partial_rotary_factor");
     if (!is_null(partial) && !(json_number_value(partial) == 1.0))
-        refuse(c, "partial_rotary_factor", "1", partial);
+        hf_config_refuse(c, "partial_rotary_factor", "1", partial);
     return positive(c, base, "rope_theta");
 }
 
@@ -120,11 +120,11 @@ static void check_window(struct config *c, uint32_t layers, uint32_t context)
     json_int_t first = json_is_integer(from) ? json_integer_value(from) : 28;
     size_t i;
     bool longer = (size && json_is_null(size)) || window >= (json_int_t)context;
-    if (flag(c, "use_sliding_window", false) && first < (json_int_t)layers && !longer)
-        refuse(c, "use_sliding_window", "false", json_true());
+    if (hf_config_flag(c, "use_sliding_window", false) && first < (json_int_t)layers && !longer)
+        hf_config_refuse(c, "use_sliding_window", "false", json_true());
     json_array_foreach(types, i, v) if (!json_is_string(v) ||
                                         strcmp(json_string_value(v), "full_attention") != 0)
-        refuse(c, "layer_types", "\"full_attention\"", v);
+        hf_config_refuse(c, "layer_types", "\"full_attention\"", v);
 }
 
 /* "/models/Qwen2.5-0.5B/" -> "Qwen2.5-0.5B" */
@@ -153,26 +153,27 @@ static void token_id(struct config *c, const char *key, const char *gguf)
         c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->folder);
 }
 
-static void read_all(struct config *c, struct hf_config *out)
+static void hf_config_read_all(struct config *c, struct hf_config *out)
 {
     check_kind(c);
     const struct {
         const char *key;
         uint32_t v;
     } counts[] = {
-        { "qwen2.block_count", whole(c, "num_hidden_layers", 1) },
-        { "qwen2.context_length", whole(c, "max_position_embeddings", 1) },
-        { "qwen2.embedding_length", whole(c, "hidden_size", 1) },
-        { "qwen2.feed_forward_length", whole(c, "intermediate_size", 1) },
-        { "qwen2.attention.head_count", whole(c, "num_attention_heads", 1) },
-        { "qwen2.attention.head_count_kv", whole(c, "num_key_value_heads", 1) },
-        { "qwen2.vocab_size", whole(c, "vocab_size", 1) },
+        { "qwen2.block_count", hf_config_whole(c, "num_hidden_layers", 1) },
+        { "qwen2.context_length", hf_config_whole(c, "max_position_embeddings", 1) },
+        { "qwen2.embedding_length", hf_config_whole(c, "hidden_size", 1) },
+        { "qwen2.feed_forward_length", hf_config_whole(c, "intermediate_size", 1) },
+        { "qwen2.attention.head_count", hf_config_whole(c, "num_attention_heads", 1) },
+        { "qwen2.attention.head_count_kv", hf_config_whole(c, "num_key_value_heads", 1) },
+        { "qwen2.vocab_size", hf_config_whole(c, "vocab_size", 1) },
     };
-    float theta = rope(c), eps = positive(c, c->root, "rms_norm_eps");
-    uint32_t head = is_null(json_object_get(c->root, "head_dim")) ? 0 : whole(c, "head_dim", 1);
+    float theta = hf_config_rope(c), eps = positive(c, c->root, "rms_norm_eps");
+    uint32_t head =
+        is_null(json_object_get(c->root, "head_dim")) ? 0 : hf_config_whole(c, "head_dim", 1);
     check_window(c, counts[0].v, counts[1].v);
     out->layers = counts[0].v;
-    out->tied = flag(c, "tie_word_embeddings", false);
+    out->tied = hf_config_flag(c, "tie_word_embeddings", false);
     if (c->code != OK)
         return;
     struct weights *w = c->w;
@@ -199,7 +200,7 @@ int hf_config_read(struct weights *w, struct hf_config *out, const char *folder,
     int code = hf_json(w, &c.root, folder, "config.json", err);
     if (code != OK)
         return code;
-    read_all(&c, out);
+    hf_config_read_all(&c, out);
     json_decref(c.root);
     return c.code;
 }

@@ -69,7 +69,7 @@ int pickle_no_room(struct pickle *k)
 
 /* Room for element n of an array of pointers; the old one stays in the arena, so that all of them
  * together take at most twice the last. */
-static bool reserve(struct pickle *k, struct pval ***v, size_t *cap, size_t n)
+static bool pickle_reserve(struct pickle *k, struct pval ***v, size_t *cap, size_t n)
 {
     if (n < *cap)
         return true;
@@ -85,14 +85,14 @@ static bool reserve(struct pickle *k, struct pval ***v, size_t *cap, size_t n)
 }
 
 /* Every object and every reference is counted: a DUP and an APPENDS cost as well. */
-static bool spend(struct pickle *k)
+static bool pickle_spend(struct pickle *k)
 {
     return k->objects < OBJECTS_MAX && ++k->objects < OBJECTS_MAX;
 }
 
 struct pval *pickle_value(struct pickle *k, enum pkind kind)
 {
-    struct pval *v = spend(k) ? table_alloc(k->mem, sizeof(*v)) : NULL;
+    struct pval *v = pickle_spend(k) ? table_alloc(k->mem, sizeof(*v)) : NULL;
     if (v)
         v->kind = kind;
     return v;
@@ -100,15 +100,15 @@ struct pval *pickle_value(struct pickle *k, enum pkind kind)
 
 bool pickle_append(struct pickle *k, struct pval *seq, struct pval *v)
 {
-    if (!spend(k) || !reserve(k, &seq->u.seq.v, &seq->u.seq.cap, seq->u.seq.n))
+    if (!pickle_spend(k) || !pickle_reserve(k, &seq->u.seq.v, &seq->u.seq.cap, seq->u.seq.n))
         return false;
     seq->u.seq.v[seq->u.seq.n++] = v;
     return true;
 }
 
-static int push(struct pickle *k, struct pval *v)
+static int pickle_push(struct pickle *k, struct pval *v)
 {
-    if (!v || !spend(k) || !reserve(k, &k->stack, &k->room, k->top))
+    if (!v || !pickle_spend(k) || !pickle_reserve(k, &k->stack, &k->room, k->top))
         return pickle_no_room(k);
     k->stack[k->top++] = v;
     return OK;
@@ -119,11 +119,11 @@ static int push_int(struct pickle *k, enum pkind kind, int64_t i)
     struct pval *v = pickle_value(k, kind);
     if (v)
         v->u.i = i;
-    return push(k, v);
+    return pickle_push(k, v);
 }
 
 /* The top value that is no mark, taken off; NULL if there is none. */
-static struct pval *pop(struct pickle *k)
+static struct pval *pickle_pop(struct pickle *k)
 {
     if (!k->top || k->stack[k->top - 1]->kind == P_MARK)
         return NULL;
@@ -131,7 +131,7 @@ static struct pval *pop(struct pickle *k)
 }
 
 /* The number that n little-endian bytes make; false at the end of the pickle. */
-static bool number(struct pickle *k, unsigned n, uint64_t *out)
+static bool pickle_number(struct pickle *k, unsigned n, uint64_t *out)
 {
     if (!size_within(k->at, n, k->n))
         return false;
@@ -145,32 +145,32 @@ static bool number(struct pickle *k, unsigned n, uint64_t *out)
 static int push_text(struct pickle *k, enum pkind kind, unsigned n)
 {
     uint64_t length;
-    if (!number(k, n, &length) || length > k->n - k->at)
+    if (!pickle_number(k, n, &length) || length > k->n - k->at)
         return pickle_fail(k, "a string longer than the pickle");
     struct pval *v = pickle_value(k, kind);
     if (v)
         v->u.s = (struct str){ (const char *)k->p + k->at, (size_t)length };
     k->at += (size_t)length;
-    return push(k, v);
+    return pickle_push(k, v);
 }
 
 static int push_long(struct pickle *k)
 {
     uint64_t n, v = 0;
-    if (!number(k, 1, &n) || n > k->n - k->at)
+    if (!pickle_number(k, 1, &n) || n > k->n - k->at)
         return pickle_fail(k, "an integer longer than the pickle");
     if (n > 8) {
         k->at--;
         return push_text(k, P_BYTES, 1);
     }
-    number(k, (unsigned)n, &v);
+    pickle_number(k, (unsigned)n, &v);
     if (n && n < 8 && (v >> (8 * n - 1) & 1))
         v |= UINT64_MAX << (8 * n);
     return push_int(k, P_INT, (int64_t)v);
 }
 
 /* The values above the last mark become one of kind, and the mark goes. */
-static int collect(struct pickle *k, enum pkind kind)
+static int pickle_collect(struct pickle *k, enum pkind kind)
 {
     size_t mark = k->top;
     while (mark && k->stack[mark - 1]->kind != P_MARK)
@@ -182,25 +182,25 @@ static int collect(struct pickle *k, enum pkind kind)
         if (!pickle_append(k, v, k->stack[i]))
             return pickle_no_room(k);
     k->top = mark - 1;
-    return push(k, v);
+    return pickle_push(k, v);
 }
 
 /* The last n values become a tuple. */
-static int tuple(struct pickle *k, size_t n)
+static int pickle_tuple(struct pickle *k, size_t n)
 {
     struct pval *v = pickle_value(k, P_TUPLE), *item[3] = { NULL, NULL, NULL };
     for (size_t i = n; i-- > 0;)
-        if (!(item[i] = pop(k)))
+        if (!(item[i] = pickle_pop(k)))
             return pickle_fail(k, "an empty stack");
     for (size_t i = 0; v && i < n; i++)
         if (!pickle_append(k, v, item[i]))
             return pickle_no_room(k);
-    return push(k, v);
+    return pickle_push(k, v);
 }
 
 /* Add what lies above the last mark (many) or the last one or two values to the list or dict
  * below. */
-static int extend(struct pickle *k, enum pkind kind, bool many)
+static int pickle_extend(struct pickle *k, enum pkind kind, bool many)
 {
     size_t from = k->top, least = kind == P_DICT ? 2 : 1;
     if (many)
@@ -234,10 +234,10 @@ static int push_global(struct pickle *k, struct str module, struct str name)
     struct pval *v = pickle_value(k, P_GLOBAL);
     if (v)
         v->u.global = g;
-    return push(k, v);
+    return pickle_push(k, v);
 }
 
-static bool line(struct pickle *k, struct str *out)
+static bool pickle_line(struct pickle *k, struct str *out)
 {
     const unsigned char *start = k->p + k->at, *end = memchr(start, '\n', k->n - k->at);
     if (!end)
@@ -247,47 +247,47 @@ static bool line(struct pickle *k, struct str *out)
     return true;
 }
 
-static int global(struct pickle *k, int op)
+static int pickle_find_global(struct pickle *k, int op)
 {
     struct str module, name;
     if (op == GLOBAL) {
-        if (!line(k, &module) || !line(k, &name))
+        if (!pickle_line(k, &module) || !pickle_line(k, &name))
             return pickle_fail(k, "a global without an end");
         return push_global(k, module, name);
     }
-    struct pval *b = pop(k), *a = pop(k);
+    struct pval *b = pickle_pop(k), *a = pickle_pop(k);
     if (!a || !b || a->kind != P_STR || b->kind != P_STR)
         return pickle_fail(k, "a global without a name");
     return push_global(k, a->u.s, b->u.s);
 }
 
-static int memo_put(struct pickle *k, unsigned n)
+static int pickle_memo_put(struct pickle *k, unsigned n)
 {
     uint64_t i = n ? 0 : k->memoized++;
-    if (n && !number(k, n, &i))
+    if (n && !pickle_number(k, n, &i))
         return pickle_fail(k, "the end");
     if (!k->top || k->stack[k->top - 1]->kind == P_MARK || i > OBJECTS_MAX)
         return pickle_fail(k, "a memo of nothing");
     size_t cap = k->memos;
-    if (i >= cap && (!reserve(k, &k->memo, &cap, (size_t)i) || !spend(k)))
+    if (i >= cap && (!pickle_reserve(k, &k->memo, &cap, (size_t)i) || !pickle_spend(k)))
         return pickle_no_room(k);
     k->memo[i] = k->stack[k->top - 1];
     k->memos = cap;
     return OK;
 }
 
-static int memo_get(struct pickle *k, unsigned n)
+static int pickle_memo_get(struct pickle *k, unsigned n)
 {
     uint64_t i;
-    if (!number(k, n, &i) || i >= k->memos || !k->memo[i])
+    if (!pickle_number(k, n, &i) || i >= k->memos || !k->memo[i])
         return pickle_fail(k, "a memo that was never made");
-    return push(k, k->memo[i]);
+    return pickle_push(k, k->memo[i]);
 }
 
 /* REDUCE and BINPERSID; BUILD gives an OrderedDict attributes, which nobody needs. */
-static int call(struct pickle *k, int op)
+static int pickle_reduce(struct pickle *k, int op)
 {
-    struct pval *arg = pop(k), *f = op == BINPERSID ? arg : pop(k), *v = f;
+    struct pval *arg = pickle_pop(k), *f = op == BINPERSID ? arg : pickle_pop(k), *v = f;
     if (!arg || !f)
         return pickle_fail(k, "an empty stack");
     int code = OK;
@@ -297,11 +297,11 @@ static int call(struct pickle *k, int op)
         code = pickle_call(k, &v, f, arg);
     else if (f->kind != P_DICT)
         code = pickle_fail(k, "attributes for something that is no OrderedDict");
-    return code == OK ? push(k, v) : code;
+    return code == OK ? pickle_push(k, v) : code;
 }
 
 /* Opcodes that push a scalar. -100: op is none of them. */
-static int scalar(struct pickle *k, int op)
+static int pickle_scalar(struct pickle *k, int op)
 {
     uint64_t v = 0;
     unsigned bytes = op == BININT     ? 4
@@ -309,7 +309,7 @@ static int scalar(struct pickle *k, int op)
                      : op == BININT2  ? 2
                      : op == BINFLOAT ? 8
                                       : 0;
-    if (bytes && !number(k, bytes, &v))
+    if (bytes && !pickle_number(k, bytes, &v))
         return pickle_fail(k, "the end");
     switch (op) {
     case NONE:
@@ -350,70 +350,71 @@ static int container(struct pickle *k, int op)
     case MARK:
         return push_int(k, P_MARK, 0);
     case EMPTY_TUPLE:
-        return push(k, pickle_value(k, P_TUPLE));
+        return pickle_push(k, pickle_value(k, P_TUPLE));
     case EMPTY_LIST:
-        return push(k, pickle_value(k, P_LIST));
+        return pickle_push(k, pickle_value(k, P_LIST));
     case EMPTY_DICT:
-        return push(k, pickle_value(k, P_DICT));
+        return pickle_push(k, pickle_value(k, P_DICT));
     case TUPLE:
-        return collect(k, P_TUPLE);
+        return pickle_collect(k, P_TUPLE);
     case LIST:
-        return collect(k, P_LIST);
+        return pickle_collect(k, P_LIST);
     case DICT:
-        return collect(k, P_DICT);
+        return pickle_collect(k, P_DICT);
     case TUPLE1:
     case TUPLE2:
     case TUPLE3:
-        return tuple(k, (size_t)(op - TUPLE1) + 1);
+        return pickle_tuple(k, (size_t)(op - TUPLE1) + 1);
     case APPEND:
     case APPENDS:
-        return extend(k, P_LIST, op == APPENDS);
+        return pickle_extend(k, P_LIST, op == APPENDS);
     case SETITEM:
     case SETITEMS:
-        return extend(k, P_DICT, op == SETITEMS);
+        return pickle_extend(k, P_DICT, op == SETITEMS);
     default:
         return -100;
     }
 }
 
-static int step(struct pickle *k, int op)
+static int pickle_step(struct pickle *k, int op)
 {
     uint64_t v;
-    int code = scalar(k, op);
+    int code = pickle_scalar(k, op);
     if (code == -100)
         code = container(k, op);
     if (code != -100)
         return code;
     switch (op) {
     case PROTO:
-        return number(k, 1, &v) && v <= PROTO_MAX ? OK : pickle_fail(k, "an unknown protocol");
+        return pickle_number(k, 1, &v) && v <= PROTO_MAX ? OK
+                                                         : pickle_fail(k, "an unknown protocol");
     case FRAME:
-        return number(k, 8, &v) ? OK : pickle_fail(k, "the end");
+        return pickle_number(k, 8, &v) ? OK : pickle_fail(k, "the end");
     case POP:
-        return pop(k) ? OK : pickle_fail(k, "an empty stack");
+        return pickle_pop(k) ? OK : pickle_fail(k, "an empty stack");
     case POP_MARK:
-        while (pop(k))
+        while (pickle_pop(k))
             ;
         return k->top-- ? OK : pickle_fail(k, "no mark where one should be");
     case DUP:
-        return k->top ? push(k, k->stack[k->top - 1]) : pickle_fail(k, "an empty stack");
+        return k->top ? pickle_push(k, k->stack[k->top - 1]) : pickle_fail(k, "an empty stack");
     case GLOBAL:
     case STACK_GLOBAL:
-        return global(k, op);
+        return pickle_find_global(k, op);
     case REDUCE:
     case BUILD:
     case BINPERSID:
-        return call(k, op);
+        return pickle_reduce(k, op);
     case BINPUT:
-        return memo_put(k, 1);
+        return pickle_memo_put(k, 1);
     case LONG_BINPUT:
-        return memo_put(k, 4);
+        return pickle_memo_put(k, 4);
     case MEMOIZE:
-        return memo_put(k, 0);
+        return pickle_memo_put(k, 0);
     case BINGET:
-        return memo_get(k, 1);
+        return pickle_memo_get(k, 1);
     case LONG_BINGET:
-        return memo_get(k, 4);
+        return pickle_memo_get(k, 4);
     default:
         return err_set(k->err, ERR_FORMAT, "%s: the opcode 0x%02x at byte %zu is not allowed",
                        k->name, (unsigned)op, k->at - 1);
@@ -430,11 +431,11 @@ int pickle_run(struct pval **out, struct pval **storages, size_t *used, struct w
     while (k.at < n) {
         int op = p[k.at++];
         if (op == STOP) {
-            *out = pop(&k);
+            *out = pickle_pop(&k);
             *used = k.at;
             return *out && !k.top ? OK : pickle_fail(&k, "a stop with no single result");
         }
-        int code = step(&k, op);
+        int code = pickle_step(&k, op);
         if (code != OK)
             return code;
     }

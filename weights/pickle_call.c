@@ -20,7 +20,7 @@ static const struct pglobal globals[] = {
     { "torch", "BoolStorage", CALL_NONE, W_BOOL },
 };
 
-static bool same(struct str s, const char *text)
+static bool pickle_call_same(struct str s, const char *text)
 {
     return s.n == strlen(text) && memcmp(s.p, text, s.n) == 0;
 }
@@ -28,7 +28,7 @@ static bool same(struct str s, const char *text)
 const struct pglobal *pickle_global(struct str module, struct str name)
 {
     for (size_t i = 0; i < sizeof(globals) / sizeof(*globals); i++)
-        if (same(module, globals[i].module) && same(name, globals[i].name))
+        if (pickle_call_same(module, globals[i].module) && pickle_call_same(name, globals[i].name))
             return &globals[i];
     return NULL;
 }
@@ -47,7 +47,7 @@ int pickle_storage(struct pickle *k, struct pval **out, const struct pval *id)
 {
     struct pval *const *v = id->u.seq.v;
     size_t n = id->kind == P_TUPLE ? id->u.seq.n : 0, count;
-    if (n < 5 || n > 6 || v[0]->kind != P_STR || !same(v[0]->u.s, "storage") ||
+    if (n < 5 || n > 6 || v[0]->kind != P_STR || !pickle_call_same(v[0]->u.s, "storage") ||
         v[1]->kind != P_GLOBAL || v[1]->u.global->type < 0 || v[2]->kind != P_STR ||
         !count_of(&count, v[4]))
         return pickle_fail(k, "a persistent id that is no storage");
@@ -146,7 +146,7 @@ struct pval *pickle_item(const struct pval *dict, const char *key)
     if (dict->kind != P_DICT)
         return NULL;
     for (size_t i = 0; i + 1 < dict->u.seq.n; i += 2)
-        if (dict->u.seq.v[i]->kind == P_STR && same(dict->u.seq.v[i]->u.s, key))
+        if (dict->u.seq.v[i]->kind == P_STR && pickle_call_same(dict->u.seq.v[i]->u.s, key))
             return dict->u.seq.v[i + 1];
     return NULL;
 }

@@ -23,7 +23,7 @@ struct pth {
     struct str prefix; /* of the members' names, with its slash */
 };
 
-static int no_memory(const struct pth *p, struct err *err)
+static int pth_no_memory(const struct pth *p, struct err *err)
 {
     return err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
 }
@@ -45,7 +45,7 @@ static int storage_fail(const struct pth *p, const struct pval *s, const char *w
 }
 
 /* Member prefix + folder + tail, or NULL. */
-static struct zip_entry *member(struct pth *p, const char *folder, struct str tail)
+static struct zip_entry *pth_member(struct pth *p, const char *folder, struct str tail)
 {
     char name[512];
     int n = snprintf(name, sizeof(name), "%.*s%s%.*s", (int)p->prefix.n, p->prefix.p, folder,
@@ -87,7 +87,7 @@ static int open_zip(struct pth *p, struct pval **root, struct err *err)
     if (code != OK)
         return code;
     code = pickle_run(root, &storages, &used, p->w, bytes, n, p->w->path, err);
-    struct zip_entry *order = member(p, "", (struct str){ "byteorder", 9 });
+    struct zip_entry *order = pth_member(p, "", (struct str){ "byteorder", 9 });
     if (code == OK && order) {
         code = zip_read(&p->zip, order, &bytes, &n, 64, err);
         if (code == OK && (n != 6 || memcmp(bytes, "little", 6) != 0))
@@ -201,7 +201,7 @@ static int load_storage(struct pth *p, struct pval *s, struct err *err)
         return OK;
     if (!storage_bytes(s, &bytes))
         return storage_fail(p, s, "the size overflows", err);
-    struct zip_entry *e = p->zipped ? member(p, "data/", s->u.storage.key) : NULL;
+    struct zip_entry *e = p->zipped ? pth_member(p, "data/", s->u.storage.key) : NULL;
     if (!e)
         return storage_fail(p, s, "its data is not in the file", err);
     int code = zip_read(&p->zip, e, &s->u.storage.data, &n, bytes, err);
@@ -221,7 +221,7 @@ static int add_tensor(struct pth *p, struct str name, struct pval *v, struct err
         return err_set(err, ERR_FORMAT, "%s: a tensor's name is no text", p->w->path);
     struct tensor *t = table_tensor(p->w);
     if (!t || !(t->name = table_copy(p->w, name.p, name.n)))
-        return no_memory(p, err);
+        return pth_no_memory(p, err);
     t->type = s->u.storage.type;
     t->ndim = v->u.tensor.ndim;
     memcpy(t->shape, v->u.tensor.shape, sizeof(t->shape));
@@ -239,7 +239,7 @@ static int add_tensor(struct pth *p, struct str name, struct pval *v, struct err
 }
 
 /* The state dict inside the usual wrappings. */
-static struct pval *unwrap(struct pval *v)
+static struct pval *pth_unwrap(struct pval *v)
 {
     static const char *const names[] = { "state_dict", "model_state_dict", "model" };
     for (int level = 0; level < LEVELS_MAX; level++) {
@@ -255,7 +255,7 @@ static struct pval *unwrap(struct pval *v)
 
 static int add_all(struct pth *p, struct pval *root, struct err *err)
 {
-    const struct pval *d = unwrap(root);
+    const struct pval *d = pth_unwrap(root);
     int code = OK;
     if (d->kind != P_DICT)
         return err_set(err, ERR_FORMAT, "%s: expected a dict of tensors, found %s", p->w->path,

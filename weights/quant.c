@@ -7,12 +7,12 @@
 
 enum { BLOCK = 32, Q8_BYTES = 34, Q4_BYTES = 18 };
 
-static uint16_t get16(const unsigned char *p)
+static uint16_t quant_get16(const unsigned char *p)
 {
     return (uint16_t)(p[0] | p[1] << 8);
 }
 
-static void put16(unsigned char *p, uint16_t v)
+static void quant_put16(unsigned char *p, uint16_t v)
 {
     p[0] = (unsigned char)v;
     p[1] = (unsigned char)(v >> 8);
@@ -38,14 +38,14 @@ static void encode_q8_0(unsigned char *out, const float *x, size_t n)
         for (size_t i = 0; i < BLOCK; i++)
             amax = fabsf(x[i]) > amax ? fabsf(x[i]) : amax;
         float d = amax / 127.0f, id = d != 0 ? 1.0f / d : 0.0f;
-        put16(out, f16_from_f32(d));
+        quant_put16(out, f16_from_f32(d));
         for (size_t i = 0; i < BLOCK; i++)
             out[2 + i] = (unsigned char)round_away(x[i] * id);
     }
 }
 
 /* A value as a nibble: cut after adding 8.5, from above limited to 15. */
-static unsigned nibble(float x)
+static unsigned quant_nibble(float x)
 {
     float v = x + 8.5f;
     if (!(v > 0))
@@ -60,9 +60,10 @@ static void encode_q4_0(unsigned char *out, const float *x, size_t n)
         for (size_t i = 0; i < BLOCK; i++)
             max = fabsf(x[i]) > fabsf(max) ? x[i] : max;
         float d = max / -8.0f, id = d != 0 ? 1.0f / d : 0.0f;
-        put16(out, f16_from_f32(d));
+        quant_put16(out, f16_from_f32(d));
         for (size_t i = 0; i < BLOCK / 2; i++)
-            out[2 + i] = (unsigned char)(nibble(x[i] * id) | nibble(x[i + BLOCK / 2] * id) << 4);
+            out[2 + i] =
+                (unsigned char)(quant_nibble(x[i] * id) | quant_nibble(x[i + BLOCK / 2] * id) << 4);
     }
 }
 
@@ -76,11 +77,11 @@ void quant_encode(void *to, int type, const float *x, size_t n)
         break;
     case W_F16:
         for (size_t i = 0; i < n; i++)
-            put16(out + 2 * i, f16_from_f32(x[i]));
+            quant_put16(out + 2 * i, f16_from_f32(x[i]));
         break;
     case W_BF16:
         for (size_t i = 0; i < n; i++)
-            put16(out + 2 * i, bf16_from_f32(x[i]));
+            quant_put16(out + 2 * i, bf16_from_f32(x[i]));
         break;
     case W_Q8_0:
         encode_q8_0(out, x, n);
@@ -105,7 +106,7 @@ static void decode_f64(float *out, const unsigned char *in, size_t n)
 static void decode_q8_0(float *out, const unsigned char *in, size_t n)
 {
     for (; n >= BLOCK; n -= BLOCK, out += BLOCK, in += Q8_BYTES) {
-        float d = f32_from_f16(get16(in));
+        float d = f32_from_f16(quant_get16(in));
         for (size_t i = 0; i < BLOCK; i++)
             out[i] = (float)(int8_t)in[2 + i] * d;
     }
@@ -114,7 +115,7 @@ static void decode_q8_0(float *out, const unsigned char *in, size_t n)
 static void decode_q4_0(float *out, const unsigned char *in, size_t n)
 {
     for (; n >= BLOCK; n -= BLOCK, out += BLOCK, in += Q4_BYTES) {
-        float d = f32_from_f16(get16(in));
+        float d = f32_from_f16(quant_get16(in));
         for (size_t i = 0; i < BLOCK / 2; i++) {
             out[i] = (float)((in[2 + i] & 15) - 8) * d;
             out[i + BLOCK / 2] = (float)((in[2 + i] >> 4) - 8) * d;
@@ -138,11 +139,11 @@ void quant_decode(float *out, int type, const void *from, size_t n)
         break;
     case W_F16:
         for (size_t i = 0; i < n; i++)
-            out[i] = f32_from_f16(get16(in + 2 * i));
+            out[i] = f32_from_f16(quant_get16(in + 2 * i));
         break;
     case W_BF16:
         for (size_t i = 0; i < n; i++)
-            out[i] = f32_from_bf16(get16(in + 2 * i));
+            out[i] = f32_from_bf16(quant_get16(in + 2 * i));
         break;
     case W_F64:
         decode_f64(out, in, n);

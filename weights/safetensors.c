@@ -22,18 +22,18 @@ struct span { /* where a tensor says its bytes are */
     size_t tensor, first, end;
 };
 
-static int bad(struct scan *s, const char *what)
+static int safetensors_bad(struct scan *s, const char *what)
 {
     return err_set(s->err, ERR_FORMAT, "%s: header: expected %s at byte %zu", s->name, what,
                    PREFIX + s->at);
 }
 
-static int no_memory(struct scan *s)
+static int safetensors_no_memory(struct scan *s)
 {
     return err_set(s->err, ERR_NOMEM, "%s: out of memory", s->name);
 }
 
-static int peek(struct scan *s)
+static int safetensors_peek(struct scan *s)
 {
     while (s->at < s->n && (s->p[s->at] == ' ' || s->p[s->at] == '\t' || s->p[s->at] == '\n' ||
                             s->p[s->at] == '\r'))
@@ -41,15 +41,15 @@ static int peek(struct scan *s)
     return s->at < s->n ? s->p[s->at] : -1;
 }
 
-static bool eat(struct scan *s, char c)
+static bool safetensors_eat(struct scan *s, char c)
 {
-    if (peek(s) != c)
+    if (safetensors_peek(s) != c)
         return false;
     s->at++;
     return true;
 }
 
-static int hex4(struct scan *s)
+static int safetensors_hex4(struct scan *s)
 {
     int v = 0;
     if (!size_within(s->at, 4, s->n))
@@ -67,7 +67,7 @@ static int hex4(struct scan *s)
 }
 
 /* What follows a backslash, as UTF-8; NULL if it is nothing JSON knows. */
-static char *escape(struct scan *s, char *out)
+static char *safetensors_escape(struct scan *s, char *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = s->at < s->n ? s->p[s->at++] : 0;
@@ -76,13 +76,13 @@ static char *escape(struct scan *s, char *out)
         *out++ = to[at - from];
         return out;
     }
-    if (c != 'u' || (c = hex4(s)) < 1) /* a zero byte has no place in a name */
+    if (c != 'u' || (c = safetensors_hex4(s)) < 1) /* a zero byte has no place in a name */
         return NULL;
     if (c >= 0xd800 && c < 0xdc00) {
         if (!size_within(s->at, 2, s->n) || s->p[s->at] != '\\' || s->p[s->at + 1] != 'u')
             return NULL;
         s->at += 2;
-        int low = hex4(s);
+        int low = safetensors_hex4(s);
         if (low < 0xdc00 || low > 0xdfff)
             return NULL;
         c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
@@ -93,46 +93,46 @@ static char *escape(struct scan *s, char *out)
 }
 
 /* A string into memory of w, terminated. An escape is never shorter than what it stands for. */
-static int string(struct scan *s, struct str *out)
+static int safetensors_string(struct scan *s, struct str *out)
 {
-    if (!eat(s, '"'))
-        return bad(s, "a string");
+    if (!safetensors_eat(s, '"'))
+        return safetensors_bad(s, "a string");
     size_t end = s->at;
     while (end < s->n && s->p[end] != '"')
         end += s->p[end] == '\\' ? 2 : 1;
     if (end >= s->n)
-        return bad(s, "the end of a string");
+        return safetensors_bad(s, "the end of a string");
     char *copy = table_alloc(s->w, end - s->at + 1), *to = copy;
     if (!copy)
-        return no_memory(s);
+        return safetensors_no_memory(s);
     while (s->at < end) {
         int c = s->p[s->at++];
         if (c == '\\')
-            to = escape(s, to);
+            to = safetensors_escape(s, to);
         else if (c < 0x20)
             to = NULL;
         else
             *to++ = (char)c;
         if (!to)
-            return bad(s, "a plain character or a known escape");
+            return safetensors_bad(s, "a plain character or a known escape");
     }
     s->at = end + 1;
     *out = (struct str){ copy, (size_t)(to - copy) };
     return OK;
 }
 
-static int number(struct scan *s, size_t *out)
+static int safetensors_number(struct scan *s, size_t *out)
 {
-    int c = peek(s);
+    int c = safetensors_peek(s);
     size_t v = 0, start = s->at;
     for (; c >= '0' && c <= '9'; c = s->at < s->n ? s->p[s->at] : -1) {
         if (!size_mul(&v, v, 10) || !size_add(&v, v, (size_t)(c - '0')))
-            return bad(s, "a number that fits");
+            return safetensors_bad(s, "a number that fits");
         s->at++;
     }
     if (s->at == start || (s->p[start] == '0' && s->at > start + 1) || c == '.' || c == 'e' ||
         c == 'E')
-        return bad(s, "a whole number");
+        return safetensors_bad(s, "a whole number");
     *out = v;
     return OK;
 }
@@ -141,24 +141,24 @@ static int number(struct scan *s, size_t *out)
 static int numbers(struct scan *s, size_t *out, unsigned *count, unsigned max)
 {
     *count = 0;
-    if (!eat(s, '['))
-        return bad(s, "[");
-    if (eat(s, ']'))
+    if (!safetensors_eat(s, '['))
+        return safetensors_bad(s, "[");
+    if (safetensors_eat(s, ']'))
         return OK;
     do {
         if (*count == max)
-            return bad(s, "fewer numbers");
-        int code = number(s, &out[(*count)++]);
+            return safetensors_bad(s, "fewer numbers");
+        int code = safetensors_number(s, &out[(*count)++]);
         if (code != OK)
             return code;
-    } while (eat(s, ','));
-    return eat(s, ']') ? OK : bad(s, "]");
+    } while (safetensors_eat(s, ','));
+    return safetensors_eat(s, ']') ? OK : safetensors_bad(s, "]");
 }
 
-static int dtype(struct scan *s, const char *tensor, int *type)
+static int safetensors_dtype(struct scan *s, const char *tensor, int *type)
 {
     struct str name;
-    int code = string(s, &name);
+    int code = safetensors_string(s, &name);
     if (code != OK)
         return code;
     size_t values, bytes;
@@ -170,39 +170,39 @@ static int dtype(struct scan *s, const char *tensor, int *type)
 }
 
 /* {"dtype": .., "shape": [..], "data_offsets": [a, b]} in any order. */
-static int tensor(struct scan *s, struct tensor *t, struct span *span)
+static int safetensors_tensor(struct scan *s, struct tensor *t, struct span *span)
 {
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
     unsigned seen = 0, count;
     size_t offsets[2];
-    if (!eat(s, '{'))
-        return bad(s, "{");
+    if (!safetensors_eat(s, '{'))
+        return safetensors_bad(s, "{");
     do {
         struct str key;
-        int code = string(s, &key);
+        int code = safetensors_string(s, &key);
         if (code != OK)
             return code;
         unsigned bit = strcmp(key.p, "dtype") == 0          ? DTYPE
                        : strcmp(key.p, "shape") == 0        ? SHAPE
                        : strcmp(key.p, "data_offsets") == 0 ? OFFSETS
                                                             : 0;
-        if (!bit || (seen & bit) || !eat(s, ':'))
+        if (!bit || (seen & bit) || !safetensors_eat(s, ':'))
             return err_set(
                 s->err, ERR_FORMAT,
                 "%s: tensor %s: expected dtype, shape and data_offsets once, found %.40s", s->name,
                 t->name, key.p);
         seen |= bit;
         if (bit == DTYPE)
-            code = dtype(s, t->name, &t->type);
+            code = safetensors_dtype(s, t->name, &t->type);
         else if (bit == SHAPE)
             code = numbers(s, t->shape, &t->ndim, DIMS_MAX);
         else if ((code = numbers(s, offsets, &count, 2)) == OK && count != 2)
-            code = bad(s, "two offsets");
+            code = safetensors_bad(s, "two offsets");
         if (code != OK)
             return code;
-    } while (eat(s, ','));
-    if (!eat(s, '}'))
-        return bad(s, "}");
+    } while (safetensors_eat(s, ','));
+    if (!safetensors_eat(s, '}'))
+        return safetensors_bad(s, "}");
     if (seen != ALL)
         return err_set(s->err, ERR_FORMAT,
                        "%s: tensor %s: expected dtype, shape and data_offsets, found fewer",
@@ -215,27 +215,27 @@ static int tensor(struct scan *s, struct tensor *t, struct span *span)
 /* {"key": "value", ..}: kept as keys. */
 static int metadata(struct scan *s)
 {
-    if (!eat(s, '{'))
-        return bad(s, "{");
-    if (eat(s, '}'))
+    if (!safetensors_eat(s, '{'))
+        return safetensors_bad(s, "{");
+    if (safetensors_eat(s, '}'))
         return OK;
     do {
         struct str key, *value = table_alloc(s->w, sizeof(*value));
         if (!value)
-            return no_memory(s);
-        int code = string(s, &key);
-        if (code == OK && !eat(s, ':'))
-            code = bad(s, ":");
+            return safetensors_no_memory(s);
+        int code = safetensors_string(s, &key);
+        if (code == OK && !safetensors_eat(s, ':'))
+            code = safetensors_bad(s, ":");
         if (code == OK)
-            code = string(s, value);
+            code = safetensors_string(s, value);
         if (code != OK)
             return code;
         struct kv *kv = table_kv(s->w);
         if (!kv)
-            return no_memory(s);
+            return safetensors_no_memory(s);
         *kv = (struct kv){ .key = key, .type = KV_STR, .elem = KV_STR, .count = 1, .strs = value };
-    } while (eat(s, ','));
-    return eat(s, '}') ? OK : bad(s, "}");
+    } while (safetensors_eat(s, ','));
+    return safetensors_eat(s, '}') ? OK : safetensors_bad(s, "}");
 }
 
 static int add_span(struct scan *s, struct span **spans, size_t n, size_t *cap)
@@ -245,44 +245,44 @@ static int add_span(struct scan *s, struct span **spans, size_t n, size_t *cap)
     size_t want = *cap ? *cap * 2 : 64, bytes;
     struct span *p = size_mul(&bytes, want, sizeof(*p)) ? realloc(*spans, bytes) : NULL;
     if (!p)
-        return no_memory(s);
+        return safetensors_no_memory(s);
     *spans = p;
     *cap = want;
     return OK;
 }
 
-static int header(struct scan *s, struct span **spans, size_t *n)
+static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
 {
     size_t cap = 0;
     bool meta = false;
-    if (!eat(s, '{'))
-        return bad(s, "{");
-    if (!eat(s, '}')) {
+    if (!safetensors_eat(s, '{'))
+        return safetensors_bad(s, "{");
+    if (!safetensors_eat(s, '}')) {
         do {
             struct str key;
-            int code = string(s, &key);
-            if (code == OK && !eat(s, ':'))
-                code = bad(s, ":");
+            int code = safetensors_string(s, &key);
+            if (code == OK && !safetensors_eat(s, ':'))
+                code = safetensors_bad(s, ":");
             if (code != OK)
                 return code;
             if (strcmp(key.p, "__metadata__") == 0) {
-                code = meta ? bad(s, "__metadata__ once") : metadata(s);
+                code = meta ? safetensors_bad(s, "__metadata__ once") : metadata(s);
                 meta = true;
             } else if ((code = add_span(s, spans, *n, &cap)) == OK) {
                 struct tensor *t = table_tensor(s->w);
                 if (!t)
-                    return no_memory(s);
+                    return safetensors_no_memory(s);
                 t->name = key.p;
                 (*spans)[*n].tensor = s->w->ntensors - 1;
-                code = tensor(s, t, &(*spans)[(*n)++]);
+                code = safetensors_tensor(s, t, &(*spans)[(*n)++]);
             }
             if (code != OK)
                 return code;
-        } while (eat(s, ','));
-        if (!eat(s, '}'))
-            return bad(s, "}");
+        } while (safetensors_eat(s, ','));
+        if (!safetensors_eat(s, '}'))
+            return safetensors_bad(s, "}");
     }
-    return peek(s) < 0 ? OK : bad(s, "the end");
+    return safetensors_peek(s) < 0 ? OK : safetensors_bad(s, "the end");
 }
 
 static int by_place(const void *a, const void *b)
@@ -294,7 +294,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Every byte behind the header belongs to exactly one tensor. */
-static int place(struct scan *s, struct span *spans, size_t n, const struct mapping *m)
+static int safetensors_place(struct scan *s, struct span *spans, size_t n, const struct mapping *m)
 {
     const unsigned char *data = s->p + s->n;
     size_t room = m->n - PREFIX - s->n, at = 0;
@@ -338,9 +338,9 @@ int safetensors_read(struct weights *w, const struct mapping *m, const char *nam
         return err_set(err, ERR_FORMAT, "%s: header: expected UTF-8, found other bytes", name);
     struct span *spans = NULL;
     size_t count = 0;
-    int code = header(&s, &spans, &count);
+    int code = safetensors_header(&s, &spans, &count);
     if (code == OK)
-        code = place(&s, spans, count, m);
+        code = safetensors_place(&s, spans, count, m);
     free(spans);
     return code;
 }

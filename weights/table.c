@@ -76,7 +76,7 @@ char *table_copy(struct weights *w, const void *p, size_t n)
 }
 
 /* Room for element n of an array: doubles. */
-static void *grow(void *array, size_t *cap, size_t n, size_t each)
+static void *table_grow(void *array, size_t *cap, size_t n, size_t each)
 {
     if (n < *cap)
         return array;
@@ -91,7 +91,7 @@ static void *grow(void *array, size_t *cap, size_t n, size_t each)
 
 struct tensor *table_tensor(struct weights *w)
 {
-    struct tensor *p = grow(w->tensors, &w->ctensors, w->ntensors, sizeof(*p));
+    struct tensor *p = table_grow(w->tensors, &w->ctensors, w->ntensors, sizeof(*p));
     if (!p)
         return NULL;
     w->tensors = p;
@@ -102,7 +102,7 @@ struct tensor *table_tensor(struct weights *w)
 
 struct kv *table_kv(struct weights *w)
 {
-    struct kv *p = grow(w->kvs, &w->ckvs, w->nkvs, sizeof(*p));
+    struct kv *p = table_grow(w->kvs, &w->ckvs, w->nkvs, sizeof(*p));
     if (!p)
         return NULL;
     w->kvs = p;
@@ -164,7 +164,7 @@ void table_unmap(struct weights *w)
 
 int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err)
 {
-    struct mapping *maps = grow(w->maps, &w->cmaps, w->nmaps, sizeof(*maps));
+    struct mapping *maps = table_grow(w->maps, &w->cmaps, w->nmaps, sizeof(*maps));
     const char *name = table_copy(w, path, strlen(path));
     if (maps)
         w->maps = maps;

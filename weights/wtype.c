@@ -35,7 +35,7 @@ const char *wtype_name(int type)
     return NULL;
 }
 
-static char upper(char c)
+static char wtype_upper(char c)
 {
     return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
 }
@@ -44,7 +44,7 @@ bool wtype_parse(int *type, const char *name)
 {
     for (size_t i = 0; i < NTYPES; i++) {
         const char *a = types[i].name, *b = name;
-        while (*a && *a == upper(*b))
+        while (*a && *a == wtype_upper(*b))
             a++, b++;
         if (!*a && !*b) {
             *type = types[i].type;

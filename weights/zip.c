@@ -19,7 +19,7 @@ enum {
 /* All members that are inflated, together: a small file may claim any size. */
 static const size_t inflated_max = (size_t)1 << 30;
 
-static uint64_t get(const unsigned char *p, unsigned n)
+static uint64_t zip_get(const unsigned char *p, unsigned n)
 {
     uint64_t v = 0;
     for (unsigned i = 0; i < n; i++)
@@ -27,7 +27,7 @@ static uint64_t get(const unsigned char *p, unsigned n)
     return v;
 }
 
-static int bad(const struct zip *z, struct err *err, const char *what)
+static int zip_bad(const struct zip *z, struct err *err, const char *what)
 {
     return err_set(err, ERR_FORMAT, "%s: zip archive: %s", z->mem->path, what);
 }
@@ -42,7 +42,7 @@ static const unsigned char *find_end(const struct mapping *m)
 {
     for (size_t back = END_BYTES; back <= m->n && back <= END_BYTES + COMMENT_MAX; back++) {
         const unsigned char *p = m->p + m->n - back;
-        if (memcmp(p, "PK\5\6", 4) == 0 && get(p + 20, 2) == back - END_BYTES)
+        if (memcmp(p, "PK\5\6", 4) == 0 && zip_get(p + 20, 2) == back - END_BYTES)
             return p;
     }
     return NULL;
@@ -54,18 +54,18 @@ static bool find_directory(const struct mapping *m, uint64_t *n, uint64_t *bytes
     const unsigned char *end = find_end(m);
     if (!end)
         return false;
-    *n = get(end + 10, 2);
-    *bytes = get(end + 12, 4);
-    *at = get(end + 16, 4);
+    *n = zip_get(end + 10, 2);
+    *bytes = zip_get(end + 12, 4);
+    *at = zip_get(end + 16, 4);
     size_t place = (size_t)(end - m->p);
     if (place < LOCATOR_BYTES || memcmp(end - LOCATOR_BYTES, "PK\6\7", 4) != 0)
         return true;
-    uint64_t end64 = get(end - LOCATOR_BYTES + 8, 8);
+    uint64_t end64 = zip_get(end - LOCATOR_BYTES + 8, 8);
     if (end64 > m->n || m->n - end64 < END64_BYTES || memcmp(m->p + end64, "PK\6\6", 4) != 0)
         return false;
-    *n = get(m->p + end64 + 32, 8);
-    *bytes = get(m->p + end64 + 40, 8);
-    *at = get(m->p + end64 + 48, 8);
+    *n = zip_get(m->p + end64 + 32, 8);
+    *bytes = zip_get(m->p + end64 + 40, 8);
+    *at = zip_get(m->p + end64 + 48, 8);
     return true;
 }
 
@@ -74,7 +74,7 @@ static bool read_extra(struct zip_entry *e, const unsigned char *p, size_t n)
 {
     uint64_t *const values[] = { &e->size, &e->packed, &e->at };
     while (n >= 4) {
-        size_t id = (size_t)get(p, 2), length = (size_t)get(p + 2, 2);
+        size_t id = (size_t)zip_get(p, 2), length = (size_t)zip_get(p + 2, 2);
         p += 4;
         n -= 4;
         if (length > n)
@@ -84,7 +84,7 @@ static bool read_extra(struct zip_entry *e, const unsigned char *p, size_t n)
                 continue;
             if (length - used < 8)
                 return false;
-            *values[i] = get(p + used, 8);
+            *values[i] = zip_get(p + used, 8);
             used += 8;
         }
         p += length;
@@ -102,13 +102,13 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Where the member's bytes begin; false where the directory points to nowhere. */
-static bool locate(const struct zip *z, const struct zip_entry *e, size_t *at)
+static bool zip_locate(const struct zip *z, const struct zip_entry *e, size_t *at)
 {
     const struct mapping *m = &z->file;
     if (e->at > m->n || m->n - e->at < LOCAL_BYTES || memcmp(m->p + e->at, "PK\3\4", 4) != 0)
         return false;
     const unsigned char *p = m->p + e->at;
-    *at = (size_t)e->at + LOCAL_BYTES + (size_t)get(p + 26, 2) + (size_t)get(p + 28, 2);
+    *at = (size_t)e->at + LOCAL_BYTES + (size_t)zip_get(p + 26, 2) + (size_t)zip_get(p + 28, 2);
     return *at <= m->n && e->packed <= m->n - *at;
 }
 
@@ -124,25 +124,25 @@ static int read_entries(struct zip *z, const unsigned char *p, size_t left, stru
     for (size_t i = 0; i < z->n; i++) {
         struct zip_entry *e = &z->entries[i];
         if (left < ENTRY_BYTES || memcmp(p, "PK\1\2", 4) != 0)
-            return bad(z, err, "the central directory is damaged");
-        size_t name = (size_t)get(p + 28, 2), extra = (size_t)get(p + 30, 2);
-        size_t total = ENTRY_BYTES + name + extra + (size_t)get(p + 32, 2);
+            return zip_bad(z, err, "the central directory is damaged");
+        size_t name = (size_t)zip_get(p + 28, 2), extra = (size_t)zip_get(p + 30, 2);
+        size_t total = ENTRY_BYTES + name + extra + (size_t)zip_get(p + 32, 2);
         if (total > left)
-            return bad(z, err, "the central directory is damaged");
-        e->method = (unsigned)get(p + 10, 2);
-        e->crc = (uint32_t)get(p + 16, 4);
-        e->packed = get(p + 20, 4);
-        e->size = get(p + 24, 4);
-        e->at = get(p + 42, 4);
+            return zip_bad(z, err, "the central directory is damaged");
+        e->method = (unsigned)zip_get(p + 10, 2);
+        e->crc = (uint32_t)zip_get(p + 16, 4);
+        e->packed = zip_get(p + 20, 4);
+        e->size = zip_get(p + 24, 4);
+        e->at = zip_get(p + 42, 4);
         e->name = (struct str){ (const char *)p + ENTRY_BYTES, name };
-        if (get(p + 8, 2) & 1)
-            return bad(z, err, "a member is encrypted");
+        if (zip_get(p + 8, 2) & 1)
+            return zip_bad(z, err, "a member is encrypted");
         if (!read_extra(e, p + ENTRY_BYTES + name, extra))
-            return bad(z, err, "the central directory is damaged");
+            return zip_bad(z, err, "the central directory is damaged");
         size_t at;
         char shown[80];
         show_name(shown, sizeof(shown), e);
-        if (!locate(z, e, &at))
+        if (!zip_locate(z, e, &at))
             return err_set(err, ERR_FORMAT, "%s: %s: expected a member at byte %llu of %zu",
                            z->mem->path, shown, (unsigned long long)e->at, z->file.n);
         p += total;
@@ -156,9 +156,10 @@ int zip_open(struct zip *z, struct weights *mem, const struct mapping *m, struct
     uint64_t n, bytes, at;
     *z = (struct zip){ .mem = mem, .file = *m };
     if (!find_directory(m, &n, &bytes, &at))
-        return bad(z, err, "expected an end record, found none: the file is cut off or damaged");
+        return zip_bad(z, err,
+                       "expected an end record, found none: the file is cut off or damaged");
     if (at > m->n || bytes > m->n - at || n > bytes / ENTRY_BYTES)
-        return bad(z, err, "the central directory lies outside the file");
+        return zip_bad(z, err, "the central directory lies outside the file");
     z->n = (size_t)n;
     z->entries = table_alloc(mem, z->n * sizeof(*z->entries));
     if (!z->entries)
@@ -169,7 +170,7 @@ int zip_open(struct zip *z, struct weights *mem, const struct mapping *m, struct
     qsort(z->entries, z->n, sizeof(*z->entries), by_name);
     for (size_t i = 1; i < z->n; i++)
         if (by_name(&z->entries[i - 1], &z->entries[i]) == 0)
-            return bad(z, err, "two members have one name");
+            return zip_bad(z, err, "two members have one name");
     return OK;
 }
 
@@ -179,7 +180,7 @@ struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n)
     return bsearch(&want, z->entries, z->n, sizeof(want), by_name);
 }
 
-static bool inflate_all(unsigned char *out, size_t n, const unsigned char *in, size_t packed)
+static bool zip_inflate_all(unsigned char *out, size_t n, const unsigned char *in, size_t packed)
 {
     z_stream s = { .next_in = (unsigned char *)(uintptr_t)in, .avail_in = (uInt)packed };
     if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
@@ -197,7 +198,7 @@ int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size
     char name[80];
     size_t at = 0;
     show_name(name, sizeof(name), e);
-    if (!locate(z, e, &at) || e->size > limit)
+    if (!zip_locate(z, e, &at) || e->size > limit)
         return err_set(err, ERR_FORMAT, "%s: %s: %llu bytes are more than expected", z->mem->path,
                        name, (unsigned long long)e->size);
     *out = e->bytes ? e->bytes : z->file.p + at;
@@ -209,7 +210,7 @@ int zip_read(struct zip *z, struct zip_entry *e, const unsigned char **out, size
         if (!to)
             return err_set(err, ERR_NOMEM, "%s: out of memory", z->mem->path);
         z->inflated += *n;
-        if (!inflate_all(to, *n, *out, (size_t)e->packed))
+        if (!zip_inflate_all(to, *n, *out, (size_t)e->packed))
             return err_set(err, ERR_FORMAT, "%s: %s: the deflated data is damaged", z->mem->path,
                            name);
         *out = to;

@@ -17,14 +17,14 @@ struct regs {
     unsigned a, b, c, d;
 };
 
-static struct regs cpuid(unsigned leaf, unsigned sub)
+static struct regs cpu_cpuid(unsigned leaf, unsigned sub)
 {
     struct regs r = { 0, 0, 0, 0 };
     __get_cpuid_count(leaf, sub, &r.a, &r.b, &r.c, &r.d);
     return r;
 }
 
-static int has(unsigned reg, unsigned bits)
+static int cpu_has(unsigned reg, unsigned bits)
 {
     return (reg & bits) == bits;
 }
@@ -37,23 +37,24 @@ static unsigned saved_state(void)
     return low;
 }
 
-static unsigned detect(void)
+static unsigned cpu_ask(void)
 {
     enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 }; /* leaf 1 ecx */
     enum { AVX2 = 1 << 5, AVX512F = 1 << 16, AVX512DQ = 1 << 17, AVX512BW = 1 << 30 };
     enum { AVXVNNI = 1 << 4, AVX512BF16 = 1 << 5 };            /* leaf 7.1 eax */
     const unsigned avx512vl = 1u << 31, avx512vnni = 1u << 11; /* leaf 7 ebx, ecx */
     const unsigned ymm = 0x06, zmm = 0xe6;
-    struct regs l1 = cpuid(1, 0), l7 = cpuid(7, 0), l71 = cpuid(7, 1);
+    struct regs l1 = cpu_cpuid(1, 0), l7 = cpu_cpuid(7, 0), l71 = cpu_cpuid(7, 1);
     unsigned bits = BUILT_IN;
-    if (!has(l1.c, FMA | OSXSAVE | AVX | F16C) || !has(l7.b, AVX2) || !has(saved_state(), ymm))
+    if (!cpu_has(l1.c, FMA | OSXSAVE | AVX | F16C) || !cpu_has(l7.b, AVX2) ||
+        !cpu_has(saved_state(), ymm))
         return bits;
     bits |= CPU_AVX2;
-    if (l7.a >= 1 && has(l71.a, AVXVNNI))
+    if (l7.a >= 1 && cpu_has(l71.a, AVXVNNI))
         bits |= CPU_AVXVNNI;
-    if (has(l7.b, AVX512F | AVX512DQ | AVX512BW | avx512vl) && has(saved_state(), zmm))
-        bits |= CPU_AVX512 | (has(l7.c, avx512vnni) ? CPU_AVX512VNNI : 0) |
-                (l7.a >= 1 && has(l71.a, AVX512BF16) ? CPU_AVX512BF16 : 0);
+    if (cpu_has(l7.b, AVX512F | AVX512DQ | AVX512BW | avx512vl) && cpu_has(saved_state(), zmm))
+        bits |= CPU_AVX512 | (cpu_has(l7.c, avx512vnni) ? CPU_AVX512VNNI : 0) |
+                (l7.a >= 1 && cpu_has(l71.a, AVX512BF16) ? CPU_AVX512BF16 : 0);
     return bits;
 }
 
@@ -62,7 +63,7 @@ const char *cpu_name(void)
 {
     static _Thread_local char name[49];
     for (unsigned i = 0; i < 3; i++) {
-        struct regs r = cpuid(0x80000002 + i, 0);
+        struct regs r = cpu_cpuid(0x80000002 + i, 0);
         memcpy(name + 16 * i, &r, sizeof(r));
     }
     size_t len = strlen(name);
@@ -74,7 +75,7 @@ const char *cpu_name(void)
 
 #elif defined(__aarch64__)
 
-static unsigned detect(void)
+static unsigned cpu_ask(void)
 {
     return BUILT_IN | CPU_NEON | (os_has_dotprod() ? CPU_DOTPROD : 0) |
            (os_has_i8mm() ? CPU_I8MM : 0);
@@ -87,7 +88,7 @@ const char *cpu_name(void)
 
 #else
 
-static unsigned detect(void)
+static unsigned cpu_ask(void)
 {
     return BUILT_IN;
 }
@@ -107,6 +108,6 @@ unsigned cpu_detect(void)
     const unsigned asked = 1u << 31;
     unsigned bits = known;
     if (!bits)
-        known = bits = detect() | asked;
+        known = bits = cpu_ask() | asked;
     return bits & ~asked;
 }

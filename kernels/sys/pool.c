@@ -41,7 +41,7 @@ struct pool {
     struct worker worker[POOL_MAX];
 };
 
-static void relax(void)
+static void pool_relax(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -51,7 +51,7 @@ static void relax(void)
 }
 
 /* Spin for a bounded time while *word == seen; true once it differs. */
-static bool spin(const struct pool *p, _Atomic uint32_t *word, uint32_t seen)
+static bool pool_spin(const struct pool *p, _Atomic uint32_t *word, uint32_t seen)
 {
     uint64_t start = p->spin_ns ? os_now_ns() : 0;
     do {
@@ -60,14 +60,14 @@ static bool spin(const struct pool *p, _Atomic uint32_t *word, uint32_t seen)
                 return true;
             if (!p->spin_ns)
                 return false;
-            relax();
+            pool_relax();
         }
     } while (os_now_ns() - start < p->spin_ns);
     return false;
 }
 
 /* Claim and run chunks until there are none. */
-static void work(struct pool *p, size_t thread)
+static void pool_work(struct pool *p, size_t thread)
 {
     uint32_t left = atomic_load(&p->left);
     while (left > 0) {
@@ -89,21 +89,21 @@ static void *worker_main(void *arg)
     struct pool *p = w->pool;
     uint32_t seen = 0;
     while (!atomic_load(&p->stop)) {
-        if (!spin(p, &p->job, seen)) {
+        if (!pool_spin(p, &p->job, seen)) {
             atomic_fetch_add(&p->sleepers, 1);
             while (atomic_load(&p->job) == seen)
                 os_wait(&p->job, seen);
             atomic_fetch_sub(&p->sleepers, 1);
         }
         seen = atomic_load(&p->job);
-        work(p, w->thread);
+        pool_work(p, w->thread);
     }
     return NULL;
 }
 
 /* Workers leave signals to the caller's thread. Their stacks are not the system's choice: musl's
  * are 128 KiB, less than blas.c needs. */
-static int start_workers(struct pool *p)
+static int pool_start_workers(struct pool *p)
 {
     sigset_t all, old;
     pthread_attr_t attr;
@@ -137,7 +137,7 @@ int pool_open(struct pool **out, size_t threads, struct err *err)
         return err_set(err, ERR_NOMEM, "pool: out of memory");
     p->threads = threads;
     p->spin_ns = threads <= cpus ? SPIN_NS : 0; /* else the spinner holds up the worker */
-    int failed = start_workers(p);
+    int failed = pool_start_workers(p);
     if (failed) {
         pool_close(p);
         return err_set(err, ERR_IO, "pool: cannot start thread %zu of %zu: %s", p->started + 2,
@@ -165,7 +165,7 @@ size_t pool_threads(const struct pool *p)
 }
 
 /* Step and number of chunks for the current n. */
-static void cut(struct pool *p, size_t grain)
+static void pool_cut(struct pool *p, size_t grain)
 {
     size_t units = (p->n - 1) / grain + 1, most = p->threads * CHUNKS_PER_THREAD;
     p->step = grain * ((units - 1) / most + 1);
@@ -176,7 +176,7 @@ static void wait_done(struct pool *p)
 {
     uint32_t done = atomic_load(&p->done);
     while (done != p->chunks) {
-        if (!spin(p, &p->done, done)) {
+        if (!pool_spin(p, &p->done, done)) {
             atomic_store(&p->owner_sleeps, 1);
             while ((done = atomic_load(&p->done)) != p->chunks)
                 os_wait(&p->done, done);
@@ -200,12 +200,12 @@ void pool_for(struct pool *p, size_t n, size_t grain,
     p->fn = fn;
     p->arg = arg;
     p->n = n;
-    cut(p, grain);
+    pool_cut(p, grain);
     atomic_store(&p->done, 0);
     atomic_store(&p->left, p->chunks);
     atomic_fetch_add(&p->job, 1);
     if (atomic_load(&p->sleepers))
         os_wake(&p->job);
-    work(p, 0);
+    pool_work(p, 0);
     wait_done(p);
 }

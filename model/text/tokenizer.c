@@ -20,7 +20,7 @@ static uint64_t hash_pair(uint32_t left, uint32_t right)
     return h ^ (h >> 31);
 }
 
-static size_t table_size(size_t n)
+static size_t tokenizer_table_size(size_t n)
 {
     size_t size = 16;
     while (size < 2 * n)
@@ -81,7 +81,7 @@ static int check_sizes(const struct vocabulary *v, size_t *bytes, struct err *er
     return OK;
 }
 
-static struct str keep(char **at, const char *p, size_t n)
+static struct str tokenizer_keep(char **at, const char *p, size_t n)
 {
     struct str s = { *at, n };
     if (n)
@@ -98,7 +98,7 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
         p->type = s.p ? v->types[i] : 0;
         if (!p->type)
             continue;
-        p->raw = keep(at, s.p, s.n);
+        p->raw = tokenizer_keep(at, s.p, s.n);
         if (p->type == PIECE_UNUSED)
             continue;
         t->size = i + 1;
@@ -106,7 +106,7 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
         if (p->type != PIECE_NORMAL && !s.n)
             return err_set(err, ERR_FORMAT, "%s: piece %zu: an added token is empty", v->path, i);
         if (p->type != PIECE_NORMAL) {
-            p->bytes = keep(at, s.p, s.n);
+            p->bytes = tokenizer_keep(at, s.p, s.n);
             continue;
         }
         if (!s.n || !decode_piece(*at, &p->bytes.n, s))
@@ -139,7 +139,7 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
 static int add_merges(struct tokenizer *t, const struct vocabulary *v, char **at, struct err *err)
 {
     for (size_t r = 0; r < v->nmerges; r++) {
-        struct str line = t->lines[r] = keep(at, v->merges[r].p, v->merges[r].n);
+        struct str line = t->lines[r] = tokenizer_keep(at, v->merges[r].p, v->merges[r].n);
         const char *gap = line.n ? memchr(line.p, ' ', line.n) : NULL;
         size_t n = gap ? (size_t)(gap - line.p) : 0, m = gap ? line.n - n - 1 : 0;
         char both[1024];
@@ -221,7 +221,7 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
     struct tokenizer *t = calloc(1, sizeof(*t));
     if (!t)
         return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
-    size_t texts = table_size(v->count), pairs = table_size(v->nmerges);
+    size_t texts = tokenizer_table_size(v->count), pairs = tokenizer_table_size(v->nmerges);
     t->count = v->count;
     t->nmerges = v->nmerges;
     t->text_mask = texts - 1;

@@ -41,7 +41,7 @@ static int push_id(struct encoder *e, uint32_t id, struct err *err)
     return OK;
 }
 
-static bool before(const struct merge *a, const struct merge *b)
+static bool tokenizer_encode_before(const struct merge *a, const struct merge *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
@@ -49,7 +49,7 @@ static bool before(const struct merge *a, const struct merge *b)
 static void heap_push(struct encoder *e, struct merge m)
 {
     size_t i = e->nheap++;
-    for (; i && before(&m, &e->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i && tokenizer_encode_before(&m, &e->heap[(i - 1) / 2]); i = (i - 1) / 2)
         e->heap[i] = e->heap[(i - 1) / 2];
     e->heap[i] = m;
 }
@@ -59,9 +59,9 @@ static struct merge heap_pop(struct encoder *e)
     struct merge top = e->heap[0], last = e->heap[--e->nheap];
     size_t i = 0;
     for (size_t c = 1; c < e->nheap; c = 2 * i + 1) {
-        if (c + 1 < e->nheap && before(&e->heap[c + 1], &e->heap[c]))
+        if (c + 1 < e->nheap && tokenizer_encode_before(&e->heap[c + 1], &e->heap[c]))
             c++;
-        if (!before(&e->heap[c], &last))
+        if (!tokenizer_encode_before(&e->heap[c], &last))
             break;
         e->heap[i] = e->heap[c];
         i = c;
@@ -70,7 +70,7 @@ static struct merge heap_pop(struct encoder *e)
     return top;
 }
 
-static void offer(struct encoder *e, int32_t at)
+static void tokenizer_encode_offer(struct encoder *e, int32_t at)
 {
     if (at == NO_ID || e->symbols[at].next == NO_ID)
         return;
@@ -79,7 +79,7 @@ static void offer(struct encoder *e, int32_t at)
         heap_push(e, (struct merge){ rank, (uint32_t)at, left, right });
 }
 
-static int grow(struct encoder *e, size_t n, struct err *err)
+static int tokenizer_encode_grow(struct encoder *e, size_t n, struct err *err)
 {
     if (n <= e->word_room)
         return OK;
@@ -98,7 +98,7 @@ static int grow(struct encoder *e, size_t n, struct err *err)
 static int encode_word(struct encoder *e, const char *p, size_t n, struct err *err)
 {
     int rc = n > INT32_MAX / 4 ? err_set(err, ERR_NOMEM, "tokenizer: text too long")
-                               : grow(e, n < 64 ? 64 : n, err);
+                               : tokenizer_encode_grow(e, n < 64 ? 64 : n, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < n; i++)
@@ -106,7 +106,7 @@ static int encode_word(struct encoder *e, const char *p, size_t n, struct err *e
                                          i + 1 < n ? (int32_t)i + 1 : NO_ID };
     e->nheap = 0;
     for (size_t i = 0; i + 1 < n; i++)
-        offer(e, (int32_t)i);
+        tokenizer_encode_offer(e, (int32_t)i);
     while (e->nheap) {
         struct merge m = heap_pop(e);
         struct symbol *s = &e->symbols[m.at];
@@ -118,15 +118,15 @@ static int encode_word(struct encoder *e, const char *p, size_t n, struct err *e
         gone->id = UINT32_MAX;
         if (s->next != NO_ID)
             e->symbols[s->next].prev = (int32_t)m.at;
-        offer(e, s->prev);
-        offer(e, (int32_t)m.at);
+        tokenizer_encode_offer(e, s->prev);
+        tokenizer_encode_offer(e, (int32_t)m.at);
     }
     for (int32_t i = 0; !rc && i != NO_ID; i = e->symbols[i].next)
         rc = push_id(e, e->symbols[i].id, err);
     return rc;
 }
 
-static bool newline(uint32_t c)
+static bool tokenizer_encode_newline(uint32_t c)
 {
     return c == '\r' || c == '\n';
 }
@@ -158,7 +158,7 @@ static size_t run_of(const char *p, size_t n, enum unicode_class class)
 
 /* Bytes of an English ending after the apostrophe p[0], the apostrophe included, or 0. Case is
  * folded, so the long s counts as s. */
-static size_t ending(const char *p, size_t n)
+static size_t tokenizer_encode_ending(const char *p, size_t n)
 {
     static const char *const two[] = { "re", "ve", "ll" };
     struct ch a = ch_at(p + 1, n - 1);
@@ -174,13 +174,13 @@ static size_t ending(const char *p, size_t n)
 
 /* Length of the white space at p that forms one word: up to the last newline of the run; else all
  * of it but the last blank before something else. */
-static size_t blanks(const char *p, size_t n)
+static size_t tokenizer_encode_blanks(const char *p, size_t n)
 {
     size_t i = 0, last = 0, line = 0;
     for (struct ch c = ch_at(p, n); c.n && c.class == UNICODE_SPACE; c = ch_at(p + i, n - i)) {
         last = i;
         i += c.n;
-        if (newline(c.c))
+        if (tokenizer_encode_newline(c.c))
             line = i;
     }
     if (line)
@@ -191,26 +191,27 @@ static size_t blanks(const char *p, size_t n)
 /* Length of the first word of p[n], n > 0: Qwen2's expression
  *   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|
  *   \s*[\r\n]+|\s+(?!\S)|\s+ */
-static size_t word(const char *p, size_t n)
+static size_t tokenizer_encode_word(const char *p, size_t n)
 {
     struct ch c = ch_at(p, n), d = ch_at(p + c.n, n - c.n);
-    size_t i = c.c == '\'' ? ending(p, n) : 0;
+    size_t i = c.c == '\'' ? tokenizer_encode_ending(p, n) : 0;
     if (i)
         return i;
     if (c.class == UNICODE_LETTER)
         return run_of(p, n, UNICODE_LETTER);
-    if (!newline(c.c) && c.class != UNICODE_NUMBER && d.n && d.class == UNICODE_LETTER)
+    if (!tokenizer_encode_newline(c.c) && c.class != UNICODE_NUMBER && d.n &&
+        d.class == UNICODE_LETTER)
         return c.n + run_of(p + c.n, n - c.n, UNICODE_LETTER);
     if (c.class == UNICODE_NUMBER)
         return c.n;
     if (c.class == UNICODE_OTHER || (c.c == ' ' && d.n && d.class == UNICODE_OTHER)) {
         i = c.class == UNICODE_OTHER ? 0 : c.n;
         i += run_of(p + i, n - i, UNICODE_OTHER);
-        while (i < n && newline((unsigned char)p[i]))
+        while (i < n && tokenizer_encode_newline((unsigned char)p[i]))
             i++;
         return i;
     }
-    return blanks(p, n);
+    return tokenizer_encode_blanks(p, n);
 }
 
 /* Text without added tokens, valid UTF-8. */
@@ -225,7 +226,7 @@ static int encode_plain(struct encoder *e, const char *p, size_t n, struct err *
         n = len;
     }
     while (!rc && n) {
-        size_t len = word(p, n);
+        size_t len = tokenizer_encode_word(p, n);
         rc = encode_word(e, p, len, err);
         p += len;
         n -= len;
@@ -275,7 +276,7 @@ int tokenizer_encode(const struct tokenizer *t, uint32_t **ids, size_t *count, c
     char *repaired = NULL;
     *ids = NULL;
     *count = 0;
-    int rc = grow(&e, 64, err);
+    int rc = tokenizer_encode_grow(&e, 64, err);
     if (!rc && !text_valid(text, n)) {
         rc = unicode_repair(&repaired, &n, text, n, err);
         text = repaired;

@@ -80,13 +80,13 @@ static int from_gguf(struct tokenizer **out, const struct weights *w, struct err
     return rc;
 }
 
-static void join(char *out, size_t size, const char *folder, const char *name)
+static void tokenizer_files_join(char *out, size_t size, const char *folder, const char *name)
 {
     snprintf(out, size, "%s/%s", folder, name);
 }
 
 /* A whole file, terminated. ERR_IO with *text NULL where it is not there. */
-static int read_all(char **text, size_t *n, const char *path, struct err *err)
+static int tokenizer_files_read_all(char **text, size_t *n, const char *path, struct err *err)
 {
     *text = NULL;
     FILE *f = fopen(path, "rb");
@@ -135,8 +135,8 @@ static int read_json(json_t **out, const char *folder, const char *name, struct 
     size_t n;
     json_error_t why;
     *out = NULL;
-    join(path, sizeof(path), folder, name);
-    int rc = read_all(&text, &n, path, err);
+    tokenizer_files_join(path, sizeof(path), folder, name);
+    int rc = tokenizer_files_read_all(&text, &n, path, err);
     if (rc)
         return rc;
     size_t values = count_values(text, n);
@@ -276,8 +276,8 @@ static int read_merges(struct folder *f, struct err *err)
 {
     char path[4096];
     size_t n, lines = 1;
-    join(path, sizeof(path), f->path, "merges.txt");
-    int rc = read_all(&f->text, &n, path, err);
+    tokenizer_files_join(path, sizeof(path), f->path, "merges.txt");
+    int rc = tokenizer_files_read_all(&f->text, &n, path, err);
     if (rc)
         return rc;
     for (size_t i = 0; i < n; i++)
@@ -341,8 +341,8 @@ static int read_template(struct folder *f, struct err *err)
     char path[4096];
     size_t i;
     json_t *entry, *all = json_object_get(f->config, "chat_template"), *one = all;
-    join(path, sizeof(path), f->path, "chat_template.jinja");
-    int rc = read_all(&f->template, &f->v.template.n, path, err);
+    tokenizer_files_join(path, sizeof(path), f->path, "chat_template.jinja");
+    int rc = tokenizer_files_read_all(&f->template, &f->v.template.n, path, err);
     if (rc != ERR_IO) {
         f->v.template.p = f->template;
         return rc;

@@ -22,28 +22,28 @@ struct trainer {
     int32_t (*pair)[2]; /* of each piece above the bytes */
 };
 
-static bool letter(char c)
+static bool bpe_train_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-static bool digit(char c)
+static bool bpe_train_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-static bool newline(char c)
+static bool bpe_train_newline(char c)
 {
     return c == '\n' || c == '\r';
 }
 
-static bool space(char c)
+static bool bpe_train_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 /* Length of an English ending after an apostrophe ('s, 't, 're, ...), or 0. */
-static size_t ending(const char *p, size_t n)
+static size_t bpe_train_ending(const char *p, size_t n)
 {
     static const char *const all[] = { "s", "t", "re", "ve", "m", "ll", "d" };
     for (size_t i = 0; p[0] == '\'' && i < sizeof(all) / sizeof(all[0]); i++) {
@@ -61,28 +61,28 @@ static size_t ending(const char *p, size_t n)
  *   \s*[\r\n]+ | \s+(?!\S) | \s+ */
 static size_t pre_token(const char *p, size_t n)
 {
-    size_t i = ending(p, n);
+    size_t i = bpe_train_ending(p, n);
     if (i)
         return i;
-    i = !letter(p[0]) && !digit(p[0]) && !newline(p[0]);
-    if (i < n && letter(p[i])) {
-        while (i < n && letter(p[i]))
+    i = !bpe_train_letter(p[0]) && !bpe_train_digit(p[0]) && !bpe_train_newline(p[0]);
+    if (i < n && bpe_train_letter(p[i])) {
+        while (i < n && bpe_train_letter(p[i]))
             i++;
         return i;
     }
-    if (digit(p[0]))
+    if (bpe_train_digit(p[0]))
         return 1;
     i = p[0] == ' ';
-    if (i < n && !space(p[i]) && !letter(p[i]) && !digit(p[i])) {
-        while (i < n && !space(p[i]) && !letter(p[i]) && !digit(p[i]))
+    if (i < n && !bpe_train_space(p[i]) && !bpe_train_letter(p[i]) && !bpe_train_digit(p[i])) {
+        while (i < n && !bpe_train_space(p[i]) && !bpe_train_letter(p[i]) && !bpe_train_digit(p[i]))
             i++;
-        while (i < n && newline(p[i]))
+        while (i < n && bpe_train_newline(p[i]))
             i++;
         return i;
     }
     size_t last = 0; /* just after the last newline of the blanks */
-    for (i = 0; i < n && space(p[i]); i++)
-        if (newline(p[i]))
+    for (i = 0; i < n && bpe_train_space(p[i]); i++)
+        if (bpe_train_newline(p[i]))
             last = i + 1;
     if (last)
         return last;
@@ -166,7 +166,7 @@ static bool best_pair(struct trainer *t, int32_t pair[2], size_t pieces)
     return best > 1;
 }
 
-static void apply(struct trainer *t, const int32_t pair[2], int32_t piece)
+static void bpe_train_apply(struct trainer *t, const int32_t pair[2], int32_t piece)
 {
     for (size_t i = 0; i < t->nwords; i++) {
         int32_t *s = t->symbols + t->words[i].at;
@@ -185,11 +185,12 @@ static void apply(struct trainer *t, const int32_t pair[2], int32_t piece)
 }
 
 /* Append the letters of a piece at `to`; returns how many bytes. */
-static size_t spell(const struct trainer *t, char *to, int32_t piece, const uint32_t letter_of[])
+static size_t bpe_train_spell(const struct trainer *t, char *to, int32_t piece,
+                              const uint32_t letter_of[])
 {
     if (piece >= BYTES) {
-        size_t n = spell(t, to, t->pair[piece - BYTES][0], letter_of);
-        return n + spell(t, to + n, t->pair[piece - BYTES][1], letter_of);
+        size_t n = bpe_train_spell(t, to, t->pair[piece - BYTES][0], letter_of);
+        return n + bpe_train_spell(t, to + n, t->pair[piece - BYTES][1], letter_of);
     }
     uint32_t c = letter_of[piece];
     if (c < 128) {
@@ -227,15 +228,15 @@ static int write_vocab(struct bpe_vocab *v, const struct trainer *t, size_t merg
         return ERR_NOMEM;
     char *to = v->letters;
     for (size_t i = 0; i < BYTES + merges; i++) {
-        v->pieces[i] = (struct str){ to, spell(t, to, (int32_t)i, letter_of) };
+        v->pieces[i] = (struct str){ to, bpe_train_spell(t, to, (int32_t)i, letter_of) };
         v->types[i] = 1;
         to += v->pieces[i].n;
     }
     for (size_t i = 0; i < merges; i++) {
         char *begin = to;
-        to += spell(t, to, t->pair[i][0], letter_of);
+        to += bpe_train_spell(t, to, t->pair[i][0], letter_of);
         *to++ = ' ';
-        to += spell(t, to, t->pair[i][1], letter_of);
+        to += bpe_train_spell(t, to, t->pair[i][1], letter_of);
         v->merges[i] = (struct str){ begin, (size_t)(to - begin) };
     }
     for (size_t i = 0; i < CONTROLS; i++) {
@@ -245,7 +246,7 @@ static int write_vocab(struct bpe_vocab *v, const struct trainer *t, size_t merg
     return OK;
 }
 
-static int learn(struct bpe_vocab *v, struct trainer *t, const char *text, size_t n)
+static int bpe_train_learn(struct bpe_vocab *v, struct trainer *t, const char *text, size_t n)
 {
     size_t wanted = t->pieces - BYTES - CONTROLS, merges = 0;
     t->counts = calloc(t->pieces * t->pieces, sizeof(*t->counts));
@@ -253,7 +254,7 @@ static int learn(struct bpe_vocab *v, struct trainer *t, const char *text, size_
     if (!t->counts || !t->pair || count_words(t, text, n))
         return ERR_NOMEM;
     for (; merges < wanted && best_pair(t, t->pair[merges], BYTES + merges); merges++)
-        apply(t, t->pair[merges], (int32_t)(BYTES + merges));
+        bpe_train_apply(t, t->pair[merges], (int32_t)(BYTES + merges));
     return write_vocab(v, t, merges);
 }
 
@@ -268,7 +269,7 @@ int bpe_train(struct bpe_vocab **out, const char *text, size_t n, size_t pieces,
             return err_set(err, ERR_ARG, "vocabulary: text byte %zu: expected ASCII", i);
     struct trainer t = { .pieces = pieces };
     struct bpe_vocab *v = calloc(1, sizeof(*v));
-    int rc = v ? learn(v, &t, text, n) : ERR_NOMEM;
+    int rc = v ? bpe_train_learn(v, &t, text, n) : ERR_NOMEM;
     free(t.words);
     free(t.symbols);
     free(t.counts);

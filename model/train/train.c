@@ -9,7 +9,7 @@
 
 enum { LAYER_TENSORS = 12, ALIGN = 16, EMBEDDING_GAIN = 3 };
 
-static size_t most(size_t a, size_t b)
+static size_t train_most(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
@@ -43,7 +43,7 @@ static int check_config(const struct train *t, struct err *err)
 }
 
 /* The next tensor: its place in the flat arrays. */
-static size_t place(struct train *t, const char *name, size_t layer, size_t rows, size_t cols)
+static size_t train_place(struct train *t, const char *name, size_t layer, size_t rows, size_t cols)
 {
     struct train_tensor *x = &t->tensors[t->ntensors++];
     if (layer == SIZE_MAX)
@@ -57,30 +57,30 @@ static size_t place(struct train *t, const char *name, size_t layer, size_t rows
     return at;
 }
 
-static void lay_out(struct train *t)
+static void train_lay_out(struct train *t)
 {
     size_t h = t->c.hidden, f = t->c.ffn;
-    place(t, "token_embd.weight", SIZE_MAX, t->c.vocab, h);
+    train_place(t, "token_embd.weight", SIZE_MAX, t->c.vocab, h);
     for (size_t i = 0; i < t->c.layers; i++) {
         struct train_layer *l = &t->layers[i];
-        l->norm1 = place(t, "attn_norm.weight", i, 1, h);
-        l->qkv = place(t, "attn_q.weight", i, t->q, h);
-        place(t, "attn_k.weight", i, t->kv, h);
-        place(t, "attn_v.weight", i, t->kv, h);
-        l->bias = place(t, "attn_q.bias", i, 1, t->q);
-        place(t, "attn_k.bias", i, 1, t->kv);
-        place(t, "attn_v.bias", i, 1, t->kv);
-        l->o = place(t, "attn_output.weight", i, h, t->q);
-        l->norm2 = place(t, "ffn_norm.weight", i, 1, h);
-        l->gu = place(t, "ffn_gate.weight", i, f, h);
-        place(t, "ffn_up.weight", i, f, h);
-        l->down = place(t, "ffn_down.weight", i, h, f);
+        l->norm1 = train_place(t, "attn_norm.weight", i, 1, h);
+        l->qkv = train_place(t, "attn_q.weight", i, t->q, h);
+        train_place(t, "attn_k.weight", i, t->kv, h);
+        train_place(t, "attn_v.weight", i, t->kv, h);
+        l->bias = train_place(t, "attn_q.bias", i, 1, t->q);
+        train_place(t, "attn_k.bias", i, 1, t->kv);
+        train_place(t, "attn_v.bias", i, 1, t->kv);
+        l->o = train_place(t, "attn_output.weight", i, h, t->q);
+        l->norm2 = train_place(t, "ffn_norm.weight", i, 1, h);
+        l->gu = train_place(t, "ffn_gate.weight", i, f, h);
+        train_place(t, "ffn_up.weight", i, f, h);
+        l->down = train_place(t, "ffn_down.weight", i, h, f);
     }
-    t->final_norm = place(t, "output_norm.weight", SIZE_MAX, 1, h);
+    t->final_norm = train_place(t, "output_norm.weight", SIZE_MAX, 1, h);
 }
 
 /* Take n floats of the arena; with no arena yet, only count. */
-static float *take(struct train *t, size_t n)
+static float *train_take(struct train *t, size_t n)
 {
     float *p = t->arena ? t->arena + t->arena_floats : NULL;
     t->arena_floats += (n + ALIGN - 1) / ALIGN * ALIGN;
@@ -90,51 +90,52 @@ static float *take(struct train *t, size_t n)
 static void take_layer(struct train *t, struct train_layer *l)
 {
     size_t n = t->tokens, h = t->c.hidden, f = t->c.ffn;
-    l->x0 = take(t, n * h);
-    l->n1 = take(t, n * h);
-    l->qkv_out = take(t, n * t->qkv);
-    l->att = take(t, n * t->q);
-    l->x1 = take(t, n * h);
-    l->n2 = take(t, n * h);
-    l->gu_out = take(t, n * 2 * f);
-    l->act = take(t, n * f);
-    l->p = take(t, t->c.heads * n * ((t->doc + PANEL - 1) / PANEL * PANEL));
-    l->d_qkv = take(t, t->qkv * n);
-    l->d_o = take(t, h * n);
-    l->d_gu = take(t, 2 * f * n);
-    l->d_down = take(t, h * n);
-    l->g_norm1 = take(t, t->shards_max * h);
-    l->g_bias = take(t, t->shards_max * t->qkv);
-    l->g_norm2 = take(t, t->shards_max * h);
+    l->x0 = train_take(t, n * h);
+    l->n1 = train_take(t, n * h);
+    l->qkv_out = train_take(t, n * t->qkv);
+    l->att = train_take(t, n * t->q);
+    l->x1 = train_take(t, n * h);
+    l->n2 = train_take(t, n * h);
+    l->gu_out = train_take(t, n * 2 * f);
+    l->act = train_take(t, n * f);
+    l->p = train_take(t, t->c.heads * n * ((t->doc + PANEL - 1) / PANEL * PANEL));
+    l->d_qkv = train_take(t, t->qkv * n);
+    l->d_o = train_take(t, h * n);
+    l->d_gu = train_take(t, 2 * f * n);
+    l->d_down = train_take(t, h * n);
+    l->g_norm1 = train_take(t, t->shards_max * h);
+    l->g_bias = train_take(t, t->shards_max * t->qkv);
+    l->g_norm2 = train_take(t, t->shards_max * h);
 }
 
 static void take_all(struct train *t)
 {
     size_t n = t->tokens, h = t->c.hidden, rows = TRAIN_SHARD + t->doc;
     t->arena_floats = 0;
-    t->value = take(t, t->params);
-    t->grad = take(t, t->params);
-    t->m = take(t, t->params);
-    t->v = take(t, t->params);
-    t->packed = take(t, t->params);
-    t->packed_t = take(t, t->params);
-    t->cos = take(t, t->doc * t->c.head_dim / 2);
-    t->sin = take(t, t->doc * t->c.head_dim / 2);
-    t->nsin = take(t, t->doc * t->c.head_dim / 2);
+    t->value = train_take(t, t->params);
+    t->grad = train_take(t, t->params);
+    t->m = train_take(t, t->params);
+    t->v = train_take(t, t->params);
+    t->packed = train_take(t, t->params);
+    t->packed_t = train_take(t, t->params);
+    t->cos = train_take(t, t->doc * t->c.head_dim / 2);
+    t->sin = train_take(t, t->doc * t->c.head_dim / 2);
+    t->nsin = train_take(t, t->doc * t->c.head_dim / 2);
     for (size_t i = 0; i < t->c.layers; i++)
         take_layer(t, &t->layers[i]);
-    t->x_last = take(t, n * h);
-    t->xh = take(t, n * h);
-    t->d_logits = take(t, t->c.vocab * n);
-    t->d_emb = take(t, n * h);
-    t->g_final = take(t, t->shards_max * h);
+    t->x_last = train_take(t, n * h);
+    t->xh = train_take(t, n * h);
+    t->d_logits = train_take(t, t->c.vocab * n);
+    t->d_emb = train_take(t, n * h);
+    t->g_final = train_take(t, t->shards_max * h);
     for (size_t i = 0; i < pool_threads(t->pool); i++) {
         struct train_scratch *z = &t->scratch[i];
-        z->dx = take(t, rows * h);
-        z->dn = take(t, rows * h);
-        z->wide = take(t, rows * most(most(2 * t->c.ffn, t->qkv), t->c.vocab));
-        z->small = take(t, rows * most(t->c.ffn, t->q));
-        z->att = take(t, most(train_attn_scratch(t), n * PANEL)); /* or one strip of a batch */
+        z->dx = train_take(t, rows * h);
+        z->dn = train_take(t, rows * h);
+        z->wide = train_take(t, rows * train_most(train_most(2 * t->c.ffn, t->qkv), t->c.vocab));
+        z->small = train_take(t, rows * train_most(t->c.ffn, t->q));
+        z->att = train_take(
+            t, train_most(train_attn_scratch(t), n * PANEL)); /* or one strip of a batch */
     }
 }
 
@@ -211,7 +212,7 @@ static int allocate(struct train *t)
     t->scratch = calloc(pool_threads(t->pool), sizeof(*t->scratch));
     if (!t->layers || !t->tensors || !t->matrices || !t->shards || !t->scratch)
         return ERR_NOMEM;
-    lay_out(t);
+    train_lay_out(t);
     t->norms = calloc(t->params / 4096 + 1, sizeof(*t->norms));
     take_all(t);
     size_t floats = t->arena_floats;

@@ -9,24 +9,24 @@
 
 enum { BLOCK = 32 };
 
-static size_t round16(size_t n)
+static size_t train_attn_round16(size_t n)
 {
     return (n + PANEL - 1) / PANEL * PANEL;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t train_attn_least(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
 size_t train_attn_size(const struct train *t, size_t n)
 {
-    return t->c.heads * n * round16(n);
+    return t->c.heads * n * train_attn_round16(n);
 }
 
 size_t train_attn_scratch(const struct train *t)
 {
-    size_t n16 = round16(t->doc);
+    size_t n16 = train_attn_round16(t->doc);
     return 4 * n16 * t->c.head_dim + 2 * n16 * n16;
 }
 
@@ -54,14 +54,14 @@ static void sum_over_keys(const struct train *t, float *y, size_t ldy, const flo
 {
     struct panels w = train_panels(strips, t->c.head_dim, n);
     w.cols = i1;
-    size_t n16 = round16(n);
+    size_t n16 = train_attn_round16(n);
     t->k->matmul_f32(y + i0 * ldy, ldy, &w, s + i0 * n16, n16, i1 - i0, 0, t->c.head_dim / PANEL);
 }
 
 void train_attn_forward(const struct train *t, struct train_layer *l, size_t t0, size_t n, float *p,
                         float *scratch)
 {
-    size_t hd = t->c.head_dim, n16 = round16(n), per = t->c.heads / t->c.kv_heads;
+    size_t hd = t->c.head_dim, n16 = train_attn_round16(n), per = t->c.heads / t->c.kv_heads;
     const float *base = l->qkv_out + t0 * t->qkv;
     float *kp = scratch, *vp = scratch + n16 * hd, scale = t->scale;
     for (size_t g = 0; g < t->c.kv_heads; g++) {
@@ -70,7 +70,7 @@ void train_attn_forward(const struct train *t, struct train_layer *l, size_t t0,
         struct panels keys = train_panels(kp, n, hd);
         for (size_t h = g * per; h < (g + 1) * per; h++, p += n * n16)
             for (size_t i0 = 0; i0 < n; i0 += BLOCK) {
-                size_t i1 = least(n, i0 + BLOCK);
+                size_t i1 = train_attn_least(n, i0 + BLOCK);
                 t->k->matmul_f32(p + i0 * n16, n16, &keys, base + i0 * t->qkv + h * hd, t->qkv,
                                  i1 - i0, 0, panels_count(i1));
                 for (size_t i = i0; i < i1; i++)
@@ -86,7 +86,7 @@ static void sum_over_queries(const struct train *t, float *y, size_t ld, const f
 {
     size_t hd = t->c.head_dim;
     for (size_t j0 = 0; j0 < n; j0 += BLOCK) {
-        size_t j1 = least(n, j0 + BLOCK);
+        size_t j1 = train_attn_least(n, j0 + BLOCK);
         struct panels w = train_panels(strips, hd, n);
         w.data += j0 * PANEL * sizeof(float); /* queries before j0 do not see these keys */
         w.cols = n - j0;
@@ -119,11 +119,11 @@ struct head { /* one query head of one document */
 static void head_backward(const struct train *t, const struct head *h, size_t n, const float *ks,
                           const float *vp, float *scratch)
 {
-    size_t hd = t->c.head_dim, n16 = round16(n);
+    size_t hd = t->c.head_dim, n16 = train_attn_round16(n);
     float *s = scratch, *st = s + n16 * n16, *strips = st + n16 * n16, *tmp = strips + n16 * hd;
     struct panels values = train_panels(vp, n, hd);
     for (size_t i0 = 0; i0 < n; i0 += BLOCK) {
-        size_t i1 = least(n, i0 + BLOCK), panels = panels_count(i1);
+        size_t i1 = train_attn_least(n, i0 + BLOCK), panels = panels_count(i1);
         t->k->matmul_f32(s + i0 * n16, n16, &values, h->d_att + i0 * t->q, t->q, i1 - i0, 0,
                          panels);
         for (size_t i = i0; i < i1; i++) {
@@ -143,7 +143,7 @@ static void head_backward(const struct train *t, const struct head *h, size_t n,
 void train_attn_backward(const struct train *t, const struct train_layer *l, size_t t0, size_t n,
                          const float *p, const float *d_att, float *d_qkv, float *scratch)
 {
-    size_t hd = t->c.head_dim, n16 = round16(n), per = t->c.heads / t->c.kv_heads;
+    size_t hd = t->c.head_dim, n16 = train_attn_round16(n), per = t->c.heads / t->c.kv_heads;
     const float *base = l->qkv_out + t0 * t->qkv;
     float *ks = scratch, *vp = ks + n16 * hd, *rest = vp + n16 * hd;
     for (size_t g = 0; g < t->c.kv_heads; g++) {

@@ -58,8 +58,8 @@ void train_exp(float *x, size_t n)
     }
 }
 
-static void matmul(const struct train *t, float *y, size_t ldy, const float *packed, size_t rows,
-                   size_t cols, const float *x, size_t ldx, size_t n)
+static void train_pass_matmul(const struct train *t, float *y, size_t ldy, const float *packed,
+                              size_t rows, size_t cols, const float *x, size_t ldx, size_t n)
 {
     struct panels w = train_panels(packed, rows, cols);
     t->k->matmul_f32(y, ldy, &w, x, ldx, n, 0, rows / PANEL);
@@ -107,7 +107,7 @@ static void swiglu_backward(float *restrict d_gu, const float *restrict d_act,
 }
 
 /* Rotate q and k of document [t0, t0 + n) of rows of qkv columns; sin decides the direction. */
-static void rotate(const struct train *t, float *x, size_t n, const float *sin)
+static void train_pass_rotate(const struct train *t, float *x, size_t n, const float *sin)
 {
     size_t hd = t->c.head_dim, heads = t->c.heads + t->c.kv_heads;
     for (size_t i = 0; i < n; i++)
@@ -128,24 +128,25 @@ static void layer_forward(struct train *t, struct train_layer *l, const struct t
     float *x0 = l->x0 + at * h, *x1 = l->x1 + at * h, *qkv = l->qkv_out + at * t->qkv;
     for (size_t i = 0; i < n; i++)
         k->rmsnorm_f32(l->n1 + (at + i) * h, x0 + i * h, t->value + l->norm1, h, t->c.eps);
-    matmul(t, qkv, t->qkv, t->packed + l->qkv, t->qkv, h, l->n1 + at * h, h, n);
+    train_pass_matmul(t, qkv, t->qkv, t->packed + l->qkv, t->qkv, h, l->n1 + at * h, h, n);
     for (size_t i = 0; i < n; i++)
         k->add_f32(qkv + i * t->qkv, t->value + l->bias, t->qkv);
     float *p = l->p + s->p0;
     for (size_t d = s->doc0; d < s->doc1; d++) {
         size_t d0 = doc_begin(t, d), len = t->batch->ends[d] - d0;
-        rotate(t, l->qkv_out + d0 * t->qkv, len, t->sin);
+        train_pass_rotate(t, l->qkv_out + d0 * t->qkv, len, t->sin);
         train_attn_forward(t, l, d0, len, p, z->att);
         p += train_attn_size(t, len);
     }
-    matmul(t, x1, h, t->packed + l->o, h, t->q, l->att + at * t->q, t->q, n);
+    train_pass_matmul(t, x1, h, t->packed + l->o, h, t->q, l->att + at * t->q, t->q, n);
     k->add_f32(x1, x0, n * h);
     for (size_t i = 0; i < n; i++)
         k->rmsnorm_f32(l->n2 + (at + i) * h, x1 + i * h, t->value + l->norm2, h, t->c.eps);
-    matmul(t, l->gu_out + at * 2 * f, 2 * f, t->packed + l->gu, 2 * f, h, l->n2 + at * h, h, n);
+    train_pass_matmul(t, l->gu_out + at * 2 * f, 2 * f, t->packed + l->gu, 2 * f, h, l->n2 + at * h,
+                      h, n);
     for (size_t i = at; i < at + n; i++)
         k->swiglu_f32(l->act + i * f, l->gu_out + i * 2 * f, l->gu_out + i * 2 * f + f, f);
-    matmul(t, next, h, t->packed + l->down, h, f, l->act + at * f, f, n);
+    train_pass_matmul(t, next, h, t->packed + l->down, h, f, l->act + at * f, f, n);
     k->add_f32(next, x1, n * h);
 }
 
@@ -161,29 +162,29 @@ static void layer_backward(struct train *t, struct train_layer *l, size_t shard,
     memset(g_bias, 0, t->qkv * sizeof(float));
 
     train_transpose(l->d_down + at, ld, z->dx, h, n, h);
-    matmul(t, z->small, f, t->packed_t + l->down, f, h, z->dx, h, n);
+    train_pass_matmul(t, z->small, f, t->packed_t + l->down, f, h, z->dx, h, n);
     for (size_t i = 0; i < n; i++)
         swiglu_backward(z->wide + i * 2 * f, z->small + i * f, l->gu_out + (at + i) * 2 * f, f);
     train_transpose(l->d_gu + at, ld, z->wide, 2 * f, n, 2 * f);
-    matmul(t, z->dn, h, t->packed_t + l->gu, h, 2 * f, z->wide, 2 * f, n);
+    train_pass_matmul(t, z->dn, h, t->packed_t + l->gu, h, 2 * f, z->wide, 2 * f, n);
     for (size_t i = 0; i < n; i++)
         rmsnorm_backward(z->dx + i * h, g_norm2, z->dn + i * h, l->x1 + (at + i) * h,
                          t->value + l->norm2, h, t->c.eps);
 
     train_transpose(l->d_o + at, ld, z->dx, h, n, h);
-    matmul(t, z->small, t->q, t->packed_t + l->o, t->q, h, z->dx, h, n);
+    train_pass_matmul(t, z->small, t->q, t->packed_t + l->o, t->q, h, z->dx, h, n);
     const float *p = l->p + s->p0;
     for (size_t d = s->doc0; d < s->doc1; d++) {
         size_t d0 = doc_begin(t, d), len = t->batch->ends[d] - d0, in = d0 - at;
         float *d_qkv = z->wide + in * t->qkv;
         train_attn_backward(t, l, d0, len, p, z->small + in * t->q, d_qkv, z->att);
-        rotate(t, d_qkv, len, t->nsin);
+        train_pass_rotate(t, d_qkv, len, t->nsin);
         p += train_attn_size(t, len);
     }
     for (size_t i = 0; i < n; i++)
         t->k->add_f32(g_bias, z->wide + i * t->qkv, t->qkv);
     train_transpose(l->d_qkv + at, ld, z->wide, t->qkv, n, t->qkv);
-    matmul(t, z->dn, h, t->packed_t + l->qkv, h, t->qkv, z->wide, t->qkv, n);
+    train_pass_matmul(t, z->dn, h, t->packed_t + l->qkv, h, t->qkv, z->wide, t->qkv, n);
     for (size_t i = 0; i < n; i++)
         rmsnorm_backward(z->dx + i * h, g_norm1, z->dn + i * h, l->x0 + (at + i) * h,
                          t->value + l->norm1, h, t->c.eps);
@@ -223,7 +224,7 @@ static void head_pass(struct train *t, size_t shard, struct train_scratch *z)
     for (size_t i = s->t0; i < s->t1; i++)
         if (target[i] != TRAIN_NO_TARGET)
             t->k->rmsnorm_f32(xh + m++ * h, x + i * h, t->value + t->final_norm, h, t->c.eps);
-    matmul(t, logits, v, t->packed, v, h, xh, h, m);
+    train_pass_matmul(t, logits, v, t->packed, v, h, xh, h, m);
     if (t->logits)
         memcpy(t->logits + s->target0 * v, logits, m * v * sizeof(float));
     s->loss = 0;
@@ -240,7 +241,7 @@ static void head_pass(struct train *t, size_t shard, struct train_scratch *z)
     if (!t->backward)
         return;
     train_transpose(t->d_logits + s->target0, t->tokens, logits, v, m, v);
-    matmul(t, z->dn, h, t->packed_t, h, v, logits, v, m);
+    train_pass_matmul(t, z->dn, h, t->packed_t, h, v, logits, v, m);
     memset(z->dx, 0, (s->t1 - s->t0) * h * sizeof(float));
     float *g = t->g_final + shard * h;
     memset(g, 0, h * sizeof(float));

@@ -105,7 +105,7 @@ static void cut_shards(struct train *t, const struct train_batch *b)
     t->used = at;
 }
 
-static double run(struct train *t, const struct train_batch *b)
+static double train_step_run(struct train *t, const struct train_batch *b)
 {
     t->batch = b;
     cut_shards(t, b);
@@ -125,7 +125,7 @@ int train_gradient(double *loss, struct train *t, const struct train_batch *b, s
     t->backward = true;
     t->best = NULL;
     t->logits = NULL;
-    *loss = run(t, b);
+    *loss = train_step_run(t, b);
     size_t strips = 0;
     for (size_t i = 0; i < t->nmatrices; i++)
         strips += t->matrices[i].cols / PANEL;
@@ -143,7 +143,7 @@ int train_predict(double *loss, uint32_t *best, float *logits, struct train *t,
     t->backward = false;
     t->best = best;
     t->logits = logits;
-    *loss = run(t, b);
+    *loss = train_step_run(t, b);
     return OK;
 }
 
@@ -163,7 +163,8 @@ static void norm_job(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-static void adam(const struct train *t, size_t first, size_t last, float scale, float decay)
+static void train_step_adam(const struct train *t, size_t first, size_t last, float scale,
+                            float decay)
 {
     const struct train_rate *r = t->rate;
     float *restrict value = t->value, *restrict m = t->m, *restrict v = t->v;
@@ -187,7 +188,7 @@ static void adam_job(void *arg, size_t thread, size_t first, size_t last)
     for (size_t i = first; i < last; i++) {
         const struct train_tensor *x = &t->tensors[i];
         size_t at = (size_t)(x->value - t->value);
-        adam(t, at, at + x->rows * x->cols, scale, x->rows > 1 ? t->rate->decay : 0.0f);
+        train_step_adam(t, at, at + x->rows * x->cols, scale, x->rows > 1 ? t->rate->decay : 0.0f);
     }
 }
 

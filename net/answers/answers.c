@@ -23,7 +23,7 @@ struct answers {
     struct prefix_key print;
 };
 
-static int open_parts(struct answers *c, const struct answers_options *o, struct err *err)
+static int answers_open_parts(struct answers *c, const struct answers_options *o, struct err *err)
 {
     if (o->replay && (o->record || o->store))
         return err_set(err, ERR_ARG, "a replay answers from %s alone: neither store nor recording",
@@ -50,7 +50,7 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
     }
     c->tokenizer = o->tokenizer;
     c->vocab = o->vocab;
-    int rc = open_parts(c, o, err);
+    int rc = answers_open_parts(c, o, err);
     if (rc != OK) {
         answers_close(c, NULL);
         return rc;
@@ -74,7 +74,7 @@ int answers_close(struct answers *c, struct err *err)
     return rc;
 }
 
-static char *copy(const char *s)
+static char *answers_copy(const char *s)
 {
     size_t n = strlen(s) + 1;
     char *p = malloc(n);
@@ -100,7 +100,7 @@ static int set_server(struct answers *c, const char *model, const char *api, str
         if (rc != OK)
             return rc;
     }
-    char *m = copy(model), *a = copy(api);
+    char *m = answers_copy(model), *a = answers_copy(api);
     if (!m || !a) {
         free(m);
         free(a);
@@ -135,14 +135,15 @@ const char *answers_api(const struct answers *c)
     return c->api;
 }
 
-static void record(struct answers *c, const uint32_t *ids, size_t n, const struct record_answer *a)
+static void answers_record(struct answers *c, const uint32_t *ids, size_t n,
+                           const struct record_answer *a)
 {
     if (c->record) /* which keeps in mind what fails, for its end */
         record_put(c->record, ids, n, a, NULL);
 }
 
-static enum answers_from look(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
-                              size_t n, uint32_t *id)
+static enum answers_from answers_look(struct answers *c, const struct prefix_key *k,
+                                      const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct record_answer a;
     if (memo_get(c->memo, k, id))
@@ -157,8 +158,8 @@ static enum answers_from look(struct answers *c, const struct prefix_key *k, con
 }
 
 /* An answer that is used is kept where the next one will look. */
-static void keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids, size_t n,
-                 uint32_t id, enum answers_from from)
+static void answers_keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
+                         size_t n, uint32_t id, enum answers_from from)
 {
     if (c->replay || from == ANSWERS_NONE)
         return;
@@ -166,22 +167,22 @@ static void keep(struct answers *c, const struct prefix_key *k, const uint32_t *
         memo_put(c->memo, k, id);
     else if (c->store) /* a further token of a reply, wanted for the first time */
         store_put(c->store, k, id);
-    record(c, ids, n,
-           &(struct record_answer){ .from = from == ANSWERS_MEMO ? RECORD_MEMO : RECORD_STORE,
-                                    .id = id });
+    answers_record(c, ids, n,
+                   &(struct record_answer){
+                       .from = from == ANSWERS_MEMO ? RECORD_MEMO : RECORD_STORE, .id = id });
 }
 
-static enum answers_from find(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
-                              bool used)
+static enum answers_from answers_find(struct answers *c, const uint32_t *ids, size_t n,
+                                      uint32_t *id, bool used)
 {
     enum answers_from from = ANSWERS_NONE;
     uint32_t found = 0;
     pthread_mutex_lock(&c->mutex);
     if (c->model) {
         struct prefix_key k = prefix_key_of(&c->print, ids, n);
-        from = look(c, &k, ids, n, &found);
+        from = answers_look(c, &k, ids, n, &found);
         if (used)
-            keep(c, &k, ids, n, found, from);
+            answers_keep(c, &k, ids, n, found, from);
     }
     pthread_mutex_unlock(&c->mutex);
     if (from != ANSWERS_NONE)
@@ -191,12 +192,12 @@ static enum answers_from find(struct answers *c, const uint32_t *ids, size_t n, 
 
 enum answers_from answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    return find(c, ids, n, id, false);
+    return answers_find(c, ids, n, id, false);
 }
 
 enum answers_from answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    return find(c, ids, n, id, true);
+    return answers_find(c, ids, n, id, true);
 }
 
 int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
@@ -227,7 +228,7 @@ void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
         memo_put(c->memo, &k, id);
         if (c->store)
             store_put(c->store, &k, id);
-        record(c, ids, n, &(struct record_answer){ .from = RECORD_CALL, .id = id });
+        answers_record(c, ids, n, &(struct record_answer){ .from = RECORD_CALL, .id = id });
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -248,8 +249,9 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
         return;
     pthread_mutex_lock(&c->mutex);
     if (c->model)
-        record(c, ids, n,
-               &(struct record_answer){ .from = RECORD_CALL, .fault = code, .message = why });
+        answers_record(
+            c, ids, n,
+            &(struct record_answer){ .from = RECORD_CALL, .fault = code, .message = why });
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -51,7 +51,7 @@ void memo_close(struct memo *m)
 }
 
 /* The slot of k, or the free one where it would go. At least half of them are free. */
-static size_t find(const struct memo *m, const struct prefix_key *k)
+static size_t memo_find(const struct memo *m, const struct prefix_key *k)
 {
     size_t s = (size_t)k->lo & m->mask;
     while (m->slots[s] && !prefix_key_same(&m->at[m->slots[s] - 1].key, k))
@@ -60,7 +60,7 @@ static size_t find(const struct memo *m, const struct prefix_key *k)
 }
 
 /* Take slot s out and close the gap: what was pushed beyond it moves back. */
-static void take_out(struct memo *m, size_t s)
+static void memo_take_out(struct memo *m, size_t s)
 {
     size_t gap = s;
     m->slots[gap] = 0;
@@ -76,7 +76,7 @@ static void take_out(struct memo *m, size_t s)
 
 bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id)
 {
-    uint32_t i = m->slots[find(m, k)];
+    uint32_t i = m->slots[memo_find(m, k)];
     if (i)
         *id = m->at[i - 1].id;
     return i != 0;
@@ -84,17 +84,17 @@ bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id)
 
 void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id)
 {
-    uint32_t i = m->slots[find(m, k)];
+    uint32_t i = m->slots[memo_find(m, k)];
     if (i) {
         m->at[i - 1].id = id;
         return;
     }
     if (m->n == m->max)
-        take_out(m, find(m, &m->at[m->next].key));
+        memo_take_out(m, memo_find(m, &m->at[m->next].key));
     else
         m->n++;
     m->at[m->next] = (struct entry){ *k, id };
-    m->slots[find(m, k)] = (uint32_t)m->next + 1;
+    m->slots[memo_find(m, k)] = (uint32_t)m->next + 1;
     m->next = m->next + 1 < m->max ? m->next + 1 : 0;
 }
 

@@ -9,29 +9,29 @@ struct sip {
     uint64_t v[4];
 };
 
-static uint64_t rotl(uint64_t x, unsigned n)
+static uint64_t prefix_key_rotl(uint64_t x, unsigned n)
 {
     return x << n | x >> (64 - n);
 }
 
-static void rounds(struct sip *s, int n)
+static void prefix_key_rounds(struct sip *s, int n)
 {
     uint64_t *v = s->v;
     while (n--) {
         v[0] += v[1];
         v[2] += v[3];
-        v[1] = rotl(v[1], 13) ^ v[0];
-        v[3] = rotl(v[3], 16) ^ v[2];
-        v[0] = rotl(v[0], 32);
+        v[1] = prefix_key_rotl(v[1], 13) ^ v[0];
+        v[3] = prefix_key_rotl(v[3], 16) ^ v[2];
+        v[0] = prefix_key_rotl(v[0], 32);
         v[2] += v[1];
         v[0] += v[3];
-        v[1] = rotl(v[1], 17) ^ v[2];
-        v[3] = rotl(v[3], 21) ^ v[0];
-        v[2] = rotl(v[2], 32);
+        v[1] = prefix_key_rotl(v[1], 17) ^ v[2];
+        v[3] = prefix_key_rotl(v[3], 21) ^ v[0];
+        v[2] = prefix_key_rotl(v[2], 32);
     }
 }
 
-static void begin(struct sip *s, const struct prefix_key *k)
+static void prefix_key_begin(struct sip *s, const struct prefix_key *k)
 {
     s->v[0] = k->lo ^ UINT64_C(0x736f6d6570736575); /* "somepseudorandomlygeneratedbytes" */
     s->v[1] = k->hi ^ UINT64_C(0x646f72616e646f6d) ^ 0xee;
@@ -39,23 +39,23 @@ static void begin(struct sip *s, const struct prefix_key *k)
     s->v[3] = k->hi ^ UINT64_C(0x7465646279746573);
 }
 
-static void word(struct sip *s, uint64_t m)
+static void prefix_key_word(struct sip *s, uint64_t m)
 {
     s->v[3] ^= m;
-    rounds(s, 2);
+    prefix_key_rounds(s, 2);
     s->v[0] ^= m;
 }
 
 /* rest: the bytes after the last whole word; bytes: the length of all. */
-static struct prefix_key end(struct sip *s, uint64_t rest, size_t bytes)
+static struct prefix_key prefix_key_end(struct sip *s, uint64_t rest, size_t bytes)
 {
     struct prefix_key out;
-    word(s, (uint64_t)(bytes & 0xff) << 56 | rest);
+    prefix_key_word(s, (uint64_t)(bytes & 0xff) << 56 | rest);
     s->v[2] ^= 0xee;
-    rounds(s, 4);
+    prefix_key_rounds(s, 4);
     out.lo = s->v[0] ^ s->v[1] ^ s->v[2] ^ s->v[3];
     s->v[1] ^= 0xdd;
-    rounds(s, 4);
+    prefix_key_rounds(s, 4);
     out.hi = s->v[0] ^ s->v[1] ^ s->v[2] ^ s->v[3];
     return out;
 }
@@ -66,24 +66,24 @@ struct prefix_key prefix_key_fingerprint(const char *model, uint64_t tokenizer)
     struct sip s;
     size_t n = strlen(model);
     uint64_t m = 0;
-    begin(&s, &k);
+    prefix_key_begin(&s, &k);
     for (size_t i = 0; i < n; i++) {
         m |= (uint64_t)(unsigned char)model[i] << (i % 8 * 8);
         if (i % 8 == 7) {
-            word(&s, m);
+            prefix_key_word(&s, m);
             m = 0;
         }
     }
-    return end(&s, m, n);
+    return prefix_key_end(&s, m, n);
 }
 
 struct prefix_key prefix_key_of(const struct prefix_key *print, const uint32_t *ids, size_t n)
 {
     struct sip s;
-    begin(&s, print);
+    prefix_key_begin(&s, print);
     for (size_t i = 0; i + 1 < n; i += 2)
-        word(&s, ids[i] | (uint64_t)ids[i + 1] << 32);
-    return end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* of which 8 bits are used */
+        prefix_key_word(&s, ids[i] | (uint64_t)ids[i + 1] << 32);
+    return prefix_key_end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* of which 8 bits are used */
 }
 
 struct prefix_key prefix_key_seed(void)
@@ -96,10 +96,10 @@ struct prefix_key prefix_key_seed(void)
 uint64_t prefix_key_mix(const struct prefix_key *seed, const struct prefix_key *k)
 {
     struct sip s;
-    begin(&s, seed);
-    word(&s, k->lo);
-    word(&s, k->hi);
-    return end(&s, 0, sizeof(*k)).lo;
+    prefix_key_begin(&s, seed);
+    prefix_key_word(&s, k->lo);
+    prefix_key_word(&s, k->hi);
+    return prefix_key_end(&s, 0, sizeof(*k)).lo;
 }
 
 bool prefix_key_same(const struct prefix_key *a, const struct prefix_key *b)

@@ -28,7 +28,7 @@ void record_crc(char out[9], const char *p, size_t n)
     out[8] = 0;
 }
 
-static char *copy(const char *s)
+static char *record_copy(const char *s)
 {
     size_t n = strlen(s) + 1;
     char *p = malloc(n);
@@ -52,7 +52,7 @@ struct record_entry *record_find(const struct record *r, const struct prefix_key
 }
 
 /* Room for one more entry, with half of the slots free. */
-static bool make_room(struct record *r)
+static bool record_make_room(struct record *r)
 {
     size_t cap = r->cap ? 2 * r->cap : 64, bytes;
     if (r->n < r->cap)
@@ -83,7 +83,7 @@ bool record_keep(struct record *r, const struct record_entry *e)
         *old = *e;
         return true;
     }
-    if (!make_room(r))
+    if (!record_make_room(r))
         return false;
     r->slots[slot_of(r, &e->key)] = (uint32_t)r->n + 1;
     r->at[r->n++] = *e;
@@ -93,7 +93,7 @@ bool record_keep(struct record *r, const struct record_entry *e)
 int record_name(struct record *r, const char *model, const char *api, uint64_t tokenizer,
                 struct err *err)
 {
-    char *m = copy(model), *a = copy(api);
+    char *m = record_copy(model), *a = record_copy(api);
     if (!m || !a) {
         free(m);
         free(a);
@@ -106,19 +106,19 @@ int record_name(struct record *r, const char *model, const char *api, uint64_t t
     return OK;
 }
 
-static int no_memory(const struct record *r, struct err *err)
+static int record_no_memory(const struct record *r, struct err *err)
 {
     return err_set(err, ERR_NOMEM, "%s: out of memory: the recording is incomplete", r->path);
 }
 
 /* r->line gets its checksum and goes to the file whole, or not at all. */
-static int append_line(struct record *r, struct err *err)
+static int record_append_line(struct record *r, struct err *err)
 {
     char crc[9];
     ssize_t k;
     record_crc(crc, r->line.p, r->line.n);
     if (!buf_str(&r->line, ",\"crc\":\"") || !buf_str(&r->line, crc) || !buf_str(&r->line, "\"}\n"))
-        return no_memory(r, err);
+        return record_no_memory(r, err);
     off_t size = lseek(r->fd, 0, SEEK_END);
     do
         k = write(r->fd, r->line.p, r->line.n);
@@ -155,7 +155,7 @@ static int open_file(struct record *r, const char *path, bool writes, struct err
     const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; /* a FIFO would wait for its other end */
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     uint64_t whole, size;
-    r->path = copy(path);
+    r->path = record_copy(path);
     if (!r->path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     int fd = open(path, writes ? O_RDWR | O_APPEND | O_CREAT | flags : O_RDONLY | flags, 0600);
@@ -215,7 +215,7 @@ static int check_server(const struct record *r, const char *model, const char *a
 }
 
 /* After a failure, which is in r->why, nothing more is written. */
-static int broken(struct record *r, int rc, struct err *err)
+static int record_broken(struct record *r, int rc, struct err *err)
 {
     r->broken = rc != OK;
     return rc == OK ? OK : err_set(err, rc, "%s", r->why.msg);
@@ -238,7 +238,7 @@ int record_server(struct record *r, const char *name, const char *api, uint64_t 
         !buf_add(&r->line, hex + 16, 16) || !buf_str(&r->line, "\""))
         return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);
     int rc = record_name(r, model, api, tokenizer, err);
-    return rc == OK ? broken(r, append_line(r, &r->why), err) : rc;
+    return rc == OK ? record_broken(r, record_append_line(r, &r->why), err) : rc;
 }
 
 int record_open(struct record **out, const char *path, uint64_t tokenizer, struct err *err)
@@ -349,18 +349,18 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
     if (a->fault) {
         const char *why = a->message ? a->message : "";
         json_input_line(message, sizeof(message), why, strlen(why));
-        e.message = copy(message);
+        e.message = record_copy(message);
     }
     int rc = OK;
     if ((a->fault && !e.message) || !write_line(&r->line, &e, ids, n))
-        rc = no_memory(r, &r->why);
+        rc = record_no_memory(r, &r->why);
     if (rc == OK)
-        rc = append_line(r, &r->why);
+        rc = record_append_line(r, &r->why);
     if (rc == OK && !record_keep(r, &e))
-        rc = no_memory(r, &r->why);
+        rc = record_no_memory(r, &r->why);
     if (rc != OK)
         free(e.message);
-    return broken(r, rc, err);
+    return record_broken(r, rc, err);
 }
 
 int record_miss(const struct record *r, const uint32_t *ids, size_t n, struct err *err)

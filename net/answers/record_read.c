@@ -12,8 +12,8 @@ enum { CRC_TAIL = 18 }; /* ,"crc":"01234567"} */
 static const uint64_t most_bytes = UINT64_C(1) << 30;
 
 /* A field of the line is not what it should be. */
-static int bad(const struct record *r, size_t number, const char *field, const char *want,
-               const json_t *v, struct err *err)
+static int record_read_bad(const struct record *r, size_t number, const char *field,
+                           const char *want, const json_t *v, struct err *err)
 {
     return err_set(err, ERR_FORMAT, "%s: line %zu: %s: expected %s, found %s", r->path, number,
                    field, want, json_input_type(v));
@@ -39,13 +39,13 @@ static int read_first(struct record *r, const json_t *root, struct err *err)
     const json_t *print = json_object_get(root, "tokenizer");
     uint64_t tokenizer;
     if (!json_is_integer(version) || json_integer_value(version) != 1)
-        return bad(r, 1, "mizzle_record", "1", version, err);
+        return record_read_bad(r, 1, "mizzle_record", "1", version, err);
     if (!json_is_string(model) || strlen(json_string_value(model)) != json_string_length(model))
-        return bad(r, 1, "model", "a string", model, err);
+        return record_read_bad(r, 1, "model", "a string", model, err);
     if (!json_is_string(api) || strlen(json_string_value(api)) != json_string_length(api))
-        return bad(r, 1, "api", "a string", api, err);
+        return record_read_bad(r, 1, "api", "a string", api, err);
     if (!parse_hex64(&tokenizer, print))
-        return bad(r, 1, "tokenizer", "16 hexadecimal digits", print, err);
+        return record_read_bad(r, 1, "tokenizer", "16 hexadecimal digits", print, err);
     return record_name(r, json_string_value(model), json_string_value(api), tokenizer, err);
 }
 
@@ -59,9 +59,9 @@ static int read_fault(struct record_entry *e, const struct record *r, const json
     while (i < 3 && (!name || strcmp(name, record_faults[i].name) != 0))
         i++;
     if (i == 3)
-        return bad(r, number, "fault", "net, remote or text", fault, err);
+        return record_read_bad(r, number, "fault", "net, remote or text", fault, err);
     if (!json_is_string(why))
-        return bad(r, number, "message", "a string", why, err);
+        return record_read_bad(r, number, "message", "a string", why, err);
     json_input_line(line, sizeof(line), json_string_value(why), json_string_length(why));
     e->fault = (signed char)record_faults[i].code;
     e->message = malloc(strlen(line) + 1);
@@ -71,7 +71,8 @@ static int read_fault(struct record_entry *e, const struct record *r, const json
     return OK;
 }
 
-static int read_answer(struct record *r, const json_t *root, size_t number, struct err *err)
+static int record_read_read_answer(struct record *r, const json_t *root, size_t number,
+                                   struct err *err)
 {
     struct record_entry e = { .fault = OK };
     const json_t *hash = json_object_get(root, "hash"), *from = json_object_get(root, "from");
@@ -79,17 +80,17 @@ static int read_answer(struct record *r, const json_t *root, size_t number, stru
     const char *name = json_string_value(from);
     if (!json_is_string(hash) ||
         !prefix_key_parse(&e.key, json_string_value(hash), json_string_length(hash)))
-        return bad(r, number, "hash", "32 hexadecimal digits", hash, err);
+        return record_read_bad(r, number, "hash", "32 hexadecimal digits", hash, err);
     while (e.from < 3 && (!name || strcmp(name, record_from_names[e.from]) != 0))
         e.from++;
     if (e.from == 3)
-        return bad(r, number, "from", "call, memo or store", from, err);
+        return record_read_bad(r, number, "from", "call, memo or store", from, err);
     if (json_object_get(root, "fault")) {
         int rc = read_fault(&e, r, root, number, err);
         if (rc != OK)
             return rc;
     } else if (!json_input_id(&e.id, id, (size_t)UINT32_MAX)) {
-        return bad(r, number, "id", "a token id", id, err);
+        return record_read_bad(r, number, "id", "a token id", id, err);
     }
     if (record_keep(r, &e))
         return OK;
@@ -113,7 +114,7 @@ static int read_line(struct record *r, const char *p, size_t n, size_t number, s
                        number, crc, p + n - 10);
     if (json_input_parse(&root, p, n, &low) != OK)
         return err_set(err, ERR_FORMAT, "%s: line %zu: %s", r->path, number, low.msg);
-    int rc = number == 1 ? read_first(r, root, err) : read_answer(r, root, number, err);
+    int rc = number == 1 ? read_first(r, root, err) : record_read_read_answer(r, root, number, err);
     json_decref(root);
     return rc;
 }

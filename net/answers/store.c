@@ -40,12 +40,12 @@ struct store {
     bool troubled;      /* it is not told yet */
 };
 
-static void lock(struct store *s)
+static void store_lock(struct store *s)
 {
     pthread_mutex_lock(&s->mutex);
 }
 
-static void unlock(struct store *s)
+static void store_unlock(struct store *s)
 {
     pthread_mutex_unlock(&s->mutex);
 }
@@ -71,7 +71,7 @@ static bool record_at(const struct store *s, uint64_t number, struct store_recor
 
 /* The slot of the key, with its record in *r, or the free slot where it would go. There is always a
  * free one. */
-static size_t find(const struct store *s, const struct prefix_key *k, struct store_record *r)
+static size_t store_find(const struct store *s, const struct prefix_key *k, struct store_record *r)
 {
     uint32_t tag = tag_of(s, k);
     size_t i = tag & s->mask;
@@ -92,7 +92,7 @@ static bool is_latest(const struct store *s, const struct prefix_key *k, uint64_
 }
 
 /* Twice the slots. They are placed by their tags, so no record need be read. */
-static bool grow(struct store *s)
+static bool store_grow(struct store *s)
 {
     size_t n = s->slots ? 2 * (s->mask + 1) : FIRST_SLOTS;
     struct slot *more = calloc(n, sizeof(*more));
@@ -115,16 +115,16 @@ static bool grow(struct store *s)
 static bool index_record(struct store *s, const struct store_record *r, uint64_t number)
 {
     struct store_record old;
-    if (4 * (s->used + 1) > 3 * (s->mask + 1) && !grow(s))
+    if (4 * (s->used + 1) > 3 * (s->mask + 1) && !store_grow(s))
         return false;
-    struct slot *slot = &s->slots[find(s, &r->key, &old)];
+    struct slot *slot = &s->slots[store_find(s, &r->key, &old)];
     s->used += slot->record == 0;
     *slot = (struct slot){ tag_of(s, &r->key), (uint32_t)(number - s->base) + 1 };
     return true;
 }
 
 /* Forget the index, as the file is another one. */
-static void begin_again(struct store *s)
+static void store_begin_again(struct store *s)
 {
     memset(s->slots, 0, (s->mask + 1) * sizeof(*s->slots));
     s->used = 0;
@@ -139,7 +139,7 @@ static bool refresh(struct store *s)
     bool bad[STORE_FILE_BATCH];
     uint64_t total = store_file_records(&s->file), most = s->limit / STORE_RECORD;
     if (total < s->loaded) { /* cut by a stranger's hand */
-        begin_again(s);
+        store_begin_again(s);
     }
     if (!s->loaded && total > most)
         s->loaded = s->base = total - most;
@@ -208,13 +208,13 @@ static int compact(struct store *s, struct err *err)
     }
     rc = store_file_replace(&s->file, &made, err);
     if (rc == OK)
-        begin_again(s);
+        store_begin_again(s);
     return rc;
 }
 
 /* With the file's lock: make room for n more records. False where there is none, or where the lock
  * is gone, as another file is there now. */
-static bool make_room(struct store *s, size_t n)
+static bool store_make_room(struct store *s, size_t n)
 {
     struct err err;
     if (store_file_records(&s->file) + n <= (s->limit - STORE_HEADER) / STORE_RECORD)
@@ -234,21 +234,21 @@ static bool take_lock(struct store *s, unsigned ms)
     bool moved;
     s->patient = store_file_lock(&s->file, ms, &moved, &err);
     if (moved)
-        begin_again(s);
+        store_begin_again(s);
     if (!s->patient)
         trouble(s, &err);
     return s->patient;
 }
 
 /* Write what waits, if the lock is to be had. */
-static void flush(struct store *s, unsigned ms)
+static void store_flush(struct store *s, unsigned ms)
 {
     struct err err;
     size_t torn = 0;
     for (int again = 0; again < 2; again++) { /* once more after a compaction */
         if (!s->nwaiting || !s->file.writable || s->full || !take_lock(s, ms))
             return;
-        if (make_room(s, s->nwaiting)) {
+        if (store_make_room(s, s->nwaiting)) {
             if (store_file_append(&s->file, s->waiting, s->nwaiting, &torn, &err) == OK)
                 s->nwaiting = 0;
             else
@@ -270,12 +270,12 @@ static bool look_up(struct store *s, const struct prefix_key *k, uint32_t *id)
             return true;
         }
     for (int again = 0; again < 2; again++) {
-        if (s->slots[find(s, k, &r)].record) {
+        if (s->slots[store_find(s, k, &r)].record) {
             *id = r.id;
             return true;
         }
         if (store_file_moved(&s->file))
-            begin_again(s);
+            store_begin_again(s);
         else if (store_file_records(&s->file) == s->loaded)
             return false;
         refresh(s);
@@ -291,7 +291,7 @@ static int open_index(struct store *s, const char *path, uint64_t limit, struct 
             err, ERR_ARG, "%s: limit: expected %d bytes to %u records of %d, found %llu bytes",
             path, STORE_LEAST, UINT32_MAX - WAITING, STORE_RECORD, (unsigned long long)s->limit);
     s->seed = prefix_key_seed();
-    if (!grow(s))
+    if (!store_grow(s))
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     int rc = store_file_open(&s->file, path, &s->torn, err);
     if (rc != OK)
@@ -301,7 +301,7 @@ static int open_index(struct store *s, const char *path, uint64_t limit, struct 
     refresh(s);
     if (s->file.writable && s->loaded > (s->limit - STORE_HEADER) / STORE_RECORD &&
         take_lock(s, PATIENCE_MS)) {
-        make_room(s, 0);
+        store_make_room(s, 0);
         store_file_unlock(&s->file);
     }
     return OK;
@@ -331,7 +331,7 @@ void store_close(struct store *s)
 {
     if (!s)
         return;
-    flush(s, CLOSING_MS);
+    store_flush(s, CLOSING_MS);
     store_file_close(&s->file);
     pthread_mutex_destroy(&s->mutex);
     free(s->slots);
@@ -340,16 +340,16 @@ void store_close(struct store *s)
 
 bool store_get(struct store *s, const struct prefix_key *k, uint32_t *id)
 {
-    lock(s);
+    store_lock(s);
     bool found = look_up(s, k, id);
-    unlock(s);
+    store_unlock(s);
     return found;
 }
 
 void store_put(struct store *s, const struct prefix_key *k, uint32_t id)
 {
     uint32_t old;
-    lock(s);
+    store_lock(s);
     if (!look_up(s, k, &old) || old != id) {
         /* A batch goes to the file whole, which is why no more can wait than fit into one. */
         if (s->nwaiting < WAITING && s->file.writable)
@@ -357,19 +357,19 @@ void store_put(struct store *s, const struct prefix_key *k, uint32_t id)
         else
             s->lost++;
         /* After a wait in vain only now and then again. */
-        flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
+        store_flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
     }
-    unlock(s);
+    store_unlock(s);
 }
 
 size_t store_size(struct store *s)
 {
-    lock(s);
+    store_lock(s);
     if (store_file_moved(&s->file))
-        begin_again(s);
+        store_begin_again(s);
     refresh(s);
     size_t n = (size_t)(s->loaded - s->base) + s->nwaiting;
-    unlock(s);
+    store_unlock(s);
     return n;
 }
 
@@ -399,8 +399,8 @@ static bool next_note(struct store *s, struct err *note)
 
 bool store_note(struct store *s, struct err *note)
 {
-    lock(s);
+    store_lock(s);
     bool told = next_note(s, note);
-    unlock(s);
+    store_unlock(s);
     return told;
 }

@@ -36,7 +36,7 @@ static uint32_t checksum(const unsigned char *p)
     return (uint32_t)crc32(0, p, STORE_RECORD - 4);
 }
 
-static void encode(unsigned char *p, const struct store_record *r)
+static void store_file_encode(unsigned char *p, const struct store_record *r)
 {
     put_le(p, r->key.lo, 8);
     put_le(p + 8, r->key.hi, 8);
@@ -45,7 +45,7 @@ static void encode(unsigned char *p, const struct store_record *r)
 }
 
 /* False: the checksum does not match. */
-static bool decode(struct store_record *r, const unsigned char *p)
+static bool store_file_decode(struct store_record *r, const unsigned char *p)
 {
     r->key = (struct prefix_key){ get_le(p, 8), get_le(p + 8, 8) };
     r->id = (uint32_t)get_le(p + 16, 4);
@@ -73,7 +73,7 @@ static size_t read_at(int fd, void *to, size_t n, uint64_t at)
 }
 
 /* All of it at the end of the file, in one write; what was written in part is taken back. */
-static bool append(int fd, const void *p, size_t n, off_t size)
+static bool store_file_write_whole(int fd, const void *p, size_t n, off_t size)
 {
     ssize_t k;
     do
@@ -90,7 +90,7 @@ static bool append(int fd, const void *p, size_t n, off_t size)
 
 /* *path with symbolic links at its end followed, so that a new file replaces the file and not the
  * link. malloc'ed. */
-static int follow(char **out, const char *path, struct err *err)
+static int store_file_follow(char **out, const char *path, struct err *err)
 {
     char target[PATH_BYTES];
     char *at = malloc(strlen(path) + 1);
@@ -162,7 +162,7 @@ static int check_header(struct store_file *f, bool repair, struct err *err)
     if (n == sizeof(found) || memcmp(found, header, n) != 0 || !repair)
         return err_set(err, ERR_FORMAT, "%s: expected a store of answers, found other bytes",
                        f->path);
-    if (ftruncate(f->fd, 0) || !append(f->fd, header, sizeof(header), 0))
+    if (ftruncate(f->fd, 0) || !store_file_write_whole(f->fd, header, sizeof(header), 0))
         return io_error(f, "cannot write", err);
     return OK;
 }
@@ -174,7 +174,7 @@ static uint64_t file_size(const struct store_file *f)
 }
 
 /* With the lock: cut off what is behind the last whole record. */
-static int cut_tail(struct store_file *f, size_t *torn, struct err *err)
+static int store_file_cut_tail(struct store_file *f, size_t *torn, struct err *err)
 {
     uint64_t size = file_size(f);
     *torn = size > STORE_HEADER ? (size_t)((size - STORE_HEADER) % STORE_RECORD) : 0;
@@ -188,7 +188,7 @@ int store_file_open(struct store_file *f, const char *path, size_t *torn, struct
     bool moved;
     *torn = 0;
     *f = (struct store_file){ .fd = -1 };
-    int rc = follow(&f->path, path, err);
+    int rc = store_file_follow(&f->path, path, err);
     if (rc == OK)
         rc = open_fd(f, O_CREAT, err);
     if (rc == OK && f->writable) {
@@ -197,7 +197,7 @@ int store_file_open(struct store_file *f, const char *path, size_t *torn, struct
         } else {
             rc = check_header(f, true, err);
             if (rc == OK)
-                rc = cut_tail(f, torn, err);
+                rc = store_file_cut_tail(f, torn, err);
             store_file_unlock(f);
         }
     } else if (rc == OK) {
@@ -281,7 +281,7 @@ size_t store_file_read(const struct store_file *f, uint64_t at, struct store_rec
         n = STORE_FILE_BATCH;
     n = read_at(f->fd, bytes, n * STORE_RECORD, STORE_HEADER + at * STORE_RECORD) / STORE_RECORD;
     for (size_t i = 0; i < n; i++)
-        bad[i] = !decode(&out[i], bytes + i * STORE_RECORD);
+        bad[i] = !store_file_decode(&out[i], bytes + i * STORE_RECORD);
     return n;
 }
 
@@ -289,16 +289,17 @@ int store_file_append(struct store_file *f, const struct store_record *r, size_t
                       struct err *err)
 {
     unsigned char bytes[STORE_FILE_BATCH * STORE_RECORD];
-    int rc = cut_tail(f, torn, err);
+    int rc = store_file_cut_tail(f, torn, err);
     if (rc != OK)
         return rc;
     uint64_t size = file_size(f);
     if (size < STORE_HEADER)
         return err_set(err, ERR_FORMAT, "%s: the header is gone", f->path);
     for (size_t i = 0; i < n; i++)
-        encode(bytes + i * STORE_RECORD, &r[i]);
-    return append(f->fd, bytes, n * STORE_RECORD, (off_t)size) ? OK
-                                                               : io_error(f, "cannot write", err);
+        store_file_encode(bytes + i * STORE_RECORD, &r[i]);
+    return store_file_write_whole(f->fd, bytes, n * STORE_RECORD, (off_t)size)
+               ? OK
+               : io_error(f, "cannot write", err);
 }
 
 /* Opens a new file beside f; process id and number keep it apart from whatever else lies there. */
@@ -323,7 +324,7 @@ int store_file_begin(struct store_file *made, const struct store_file *f, struct
         return err_set(err, ERR_NOMEM, "%s: out of memory", f->path);
     made->fd = store_file_create(made, f, room);
     if (made->fd < 0 || fstat(f->fd, &st) || fchmod(made->fd, st.st_mode & 0777) ||
-        !append(made->fd, header, sizeof(header), 0) || fstat(made->fd, &st)) {
+        !store_file_write_whole(made->fd, header, sizeof(header), 0) || fstat(made->fd, &st)) {
         int rc = io_error(made, "cannot write", err);
         store_file_discard(made);
         return rc;

@@ -7,7 +7,7 @@
 
 enum { DIGITS = 12 };
 
-static bool reserve(struct id_list *t, size_t n)
+static bool id_list_reserve(struct id_list *t, size_t n)
 {
     size_t cap = t->cap ? t->cap : 256, bytes;
     while (cap < n)
@@ -26,7 +26,7 @@ static bool reserve(struct id_list *t, size_t n)
 }
 
 /* The number, with a comma or bracket in front. */
-static bool put(struct id_list *t, uint32_t v)
+static bool id_list_put(struct id_list *t, uint32_t v)
 {
     char text[DIGITS], *at = text + DIGITS;
     do
@@ -41,14 +41,14 @@ bool id_list_set(struct id_list *t, const uint32_t *ids, size_t n)
     size_t same = 0;
     while (same < t->n && same < n && t->ids[same] == ids[same])
         same++;
-    if (!reserve(t, n)) {
+    if (!id_list_reserve(t, n)) {
         t->n = 0;
         return false;
     }
     t->n = same;
     t->text.n = same ? t->ends[same - 1] : 0;
     for (; t->n < n; t->n++) {
-        if (!put(t, ids[t->n])) {
+        if (!id_list_put(t, ids[t->n])) {
             t->n = 0;
             return false;
         }

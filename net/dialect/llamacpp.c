@@ -34,7 +34,7 @@ static int check_whole(const json_t *root, const struct ask *a, struct err *err)
     return OK;
 }
 
-static int text_alone(struct err *err)
+static int llamacpp_text_alone(struct err *err)
 {
     return err_set(err, ERR_REMOTE,
                    "the server answers in text without token ids (it does not know "
@@ -46,7 +46,7 @@ static int llamacpp_reply(struct reply *out, const json_t *root, const struct as
 {
     const json_t *ids = json_object_get(root, "tokens");
     if (!ids && json_is_string(json_object_get(root, "content")))
-        return text_alone(err);
+        return llamacpp_text_alone(err);
     int rc = check_whole(root, a, err);
     json_int_t made = json_integer_value(json_object_get(root, "tokens_predicted"));
     return rc ? rc : dialect_ids(out, ids, made > 0 ? (size_t)made : 0, "tokens", a, err);
@@ -59,7 +59,7 @@ static int llamacpp_event(struct reply *io, const json_t *root, const struct ask
     const json_t *made = json_object_get(root, "tokens_predicted");
     bool last = json_is_true(json_object_get(root, "stop"));
     if (!ids && json_string_length(json_object_get(root, "content")))
-        return text_alone(err);
+        return llamacpp_text_alone(err);
     int rc = check_whole(root, a, err);
     /* The last event repeats nothing, but where it did, the count tells. */
     bool repeats = last && io->n && (uint64_t)json_integer_value(made) <= io->n;

@@ -27,7 +27,7 @@ static bool openai_request(struct buf *out, const struct ask *a, const struct bu
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
 }
 
-static int text_alone(struct err *err)
+static int openai_text_alone(struct err *err)
 {
     return err_set(err, ERR_REMOTE,
                    "the server answers in text without token ids (choices[0].token_ids is "
@@ -71,7 +71,7 @@ static int openai_reply(struct reply *out, const json_t *root, const struct ask 
         return rc;
     const json_t *ids = json_object_get(choice, "token_ids");
     if ((!ids || json_is_null(ids)) && json_is_string(json_object_get(choice, "text")))
-        return a->encode ? from_text(out, choice, a, err) : text_alone(err);
+        return a->encode ? from_text(out, choice, a, err) : openai_text_alone(err);
     json_int_t made =
         json_integer_value(json_object_get(json_object_get(root, "usage"), "completion_tokens"));
     return dialect_ids(out, ids, made > 0 ? (size_t)made : 0, "choices[0].token_ids", a, err);
@@ -92,7 +92,7 @@ static int openai_event(struct reply *io, const json_t *root, const struct ask *
     if (rc == OK && ids && !json_is_null(ids))
         rc = dialect_append(io, ids, "choices[0].token_ids", a, err);
     else if (rc == OK && json_string_length(json_object_get(choice, "text")))
-        rc = text_alone(err);
+        rc = openai_text_alone(err);
     io->ended = io->ended || json_is_string(reason);
     return rc;
 }

@@ -5,7 +5,7 @@
 #include "net/http/buf.h"
 
 /* Room for extra bytes more; doubling, so that a growing prefix costs few allocations. */
-static bool grow(struct buf *b, size_t extra)
+static bool buf_grow(struct buf *b, size_t extra)
 {
     size_t want;
     if (!size_add(&want, b->n, extra) || (b->max && want > b->max))
@@ -28,7 +28,7 @@ bool buf_add(struct buf *b, const void *p, size_t n)
 {
     if (!n)
         return true;
-    if (!grow(b, n))
+    if (!buf_grow(b, n))
         return false;
     memcpy(b->p + b->n, p, n);
     b->n += n;

@@ -350,7 +350,7 @@ void http_release(struct http *h, struct http_try *t)
     t->hold->running = false;
 }
 
-static int failed(const struct http_hold *h, CURLcode code, struct err *err)
+static int http_failed(const struct http_hold *h, CURLcode code, struct err *err)
 {
     /* A header line beyond its own limit is "out of memory" to libcurl. */
     curl_off_t begun = 0;
@@ -376,7 +376,7 @@ static bool is_broken(CURLcode code)
            code == CURLE_HTTP2_STREAM;
 }
 
-static void finish(struct http *h, struct http_hold *hold, CURLcode code)
+static void http_finish(struct http *h, struct http_hold *hold, CURLcode code)
 {
     struct http_try *t = &hold->try;
     long version = 0;
@@ -390,7 +390,7 @@ static void finish(struct http *h, struct http_hold *hold, CURLcode code)
         h->multiplexes = version == CURL_HTTP_VERSION_2_0;
     t->location = location;
     t->retry_ms = seconds > 0 ? (uint64_t)seconds * 1000 : 0;
-    t->rc = code ? failed(hold, code, &t->err) : OK;
+    t->rc = code ? http_failed(hold, code, &t->err) : OK;
     t->broken = code && !hold->no_memory && !hold->too_long && (hold->again || is_broken(code));
     t->lost = t->broken && t->sent == 1 && !t->answered;
 }
@@ -414,7 +414,7 @@ struct http_try *http_ended(struct http *h)
             continue;
         CURLcode code = msg->data.result;
         curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &hold);
-        finish(h, (struct http_hold *)(void *)hold, code);
+        http_finish(h, (struct http_hold *)(void *)hold, code);
         return &((struct http_hold *)(void *)hold)->try;
     }
     return NULL;

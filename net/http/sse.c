@@ -4,7 +4,7 @@
 
 #include "kernels/sys/base.h"
 
-static int full(const struct buf *b, size_t extra, struct err *err)
+static int sse_full(const struct buf *b, size_t extra, struct err *err)
 {
     if (b->max && extra > b->max - b->n)
         return err_set(err, ERR_NET, "an event of the reply is longer than %zu bytes", b->max);
@@ -38,9 +38,9 @@ static int end_line(struct sse *s,
     }
     const char *value = value_of(&s->line, &n);
     if (value && s->some && !buf_add(&s->data, "\n", 1))
-        rc = full(&s->data, 1, err);
+        rc = sse_full(&s->data, 1, err);
     if (value && rc == OK && !buf_add(&s->data, value, n))
-        rc = full(&s->data, n, err);
+        rc = sse_full(&s->data, n, err);
     s->some = s->some || value;
     s->line.n = 0;
     return rc;
@@ -61,7 +61,7 @@ int sse_feed(struct sse *s, const char *p, size_t n,
         while (end < n && p[end] != '\n' && p[end] != '\r')
             end++;
         if (!buf_add(&s->line, p + i, end - i))
-            return full(&s->line, end - i, err);
+            return sse_full(&s->line, end - i, err);
         i = end;
         if (end == n)
             break;

@@ -57,7 +57,7 @@ bool fit_holds_out(uint64_t seed, uint32_t group)
 }
 
 /* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
-static float *take(struct fit *t, size_t *at, size_t count)
+static float *fit_take(struct fit *t, size_t *at, size_t count)
 {
     float *p = t->arena ? t->arena + *at : NULL;
     *at += (count + 15) / 16 * 16;
@@ -66,24 +66,24 @@ static float *take(struct fit *t, size_t *at, size_t count)
 
 static void take_params(struct fit *t, size_t *at, struct params *p)
 {
-    p->w1 = take(t, at, t->nparams);
+    p->w1 = fit_take(t, at, t->nparams);
     p->b1 = p->w1 + t->room * t->dim;
     p->w2 = p->b1 + t->room;
     p->b2 = p->w2 + t->room;
 }
 
-static size_t carve(struct fit *t)
+static size_t fit_carve(struct fit *t)
 {
     size_t at = 0, batch = t->o->batch;
-    t->mean = take(t, &at, t->dim);
-    t->inv = take(t, &at, t->dim);
-    t->xb = take(t, &at, batch * t->dim);
-    t->xt = take(t, &at, batch * t->dim);
-    t->h = take(t, &at, batch * t->room);
-    t->dh = take(t, &at, batch * t->room);
-    t->g1 = take(t, &at, t->dim * t->room);
-    t->dz = take(t, &at, batch);
-    t->loss = take(t, &at, batch);
+    t->mean = fit_take(t, &at, t->dim);
+    t->inv = fit_take(t, &at, t->dim);
+    t->xb = fit_take(t, &at, batch * t->dim);
+    t->xt = fit_take(t, &at, batch * t->dim);
+    t->h = fit_take(t, &at, batch * t->room);
+    t->dh = fit_take(t, &at, batch * t->room);
+    t->g1 = fit_take(t, &at, t->dim * t->room);
+    t->dz = fit_take(t, &at, batch);
+    t->loss = fit_take(t, &at, batch);
     if (!t->arena)
         return at + 4 * ((t->nparams + 15) / 16 * 16);
     take_params(t, &at, &t->now);
@@ -94,7 +94,7 @@ static size_t carve(struct fit *t)
 }
 
 /* Deal the samples out by text; both parts need both kinds of tokens. */
-static int split(struct fit *t, struct err *err)
+static int fit_split(struct fit *t, struct err *err)
 {
     const struct samples *s = t->s;
     size_t count[2][2] = { { 0 } };
@@ -138,7 +138,7 @@ static void standardise(struct fit *t)
 }
 
 /* Uniform in +-1 / sqrt(fan-in), biases 0. */
-static void init(struct fit *t)
+static void fit_init(struct fit *t)
 {
     uint64_t key = rand_u64(t->o->seed, KEY_INIT);
     double a1 = 1 / sqrt((double)t->dim), a2 = 1 / sqrt((double)t->width);
@@ -151,7 +151,7 @@ static void init(struct fit *t)
     t->decay1 = t->decay2 = 1;
 }
 
-static void gather(void *arg, size_t thread, size_t first, size_t last)
+static void fit_gather(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
     (void)thread;
@@ -178,7 +178,7 @@ static void forward(void *arg, size_t thread, size_t first, size_t last)
 }
 
 /* Second layer, loss and its gradient, sample by sample. */
-static void judge(void *arg, size_t thread, size_t first, size_t last)
+static void fit_judge(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
     (void)thread;
@@ -199,7 +199,7 @@ struct adam {
     float rate, scale1, scale2;
 };
 
-static inline float adam(float w, float *m, float *v, float g, const struct adam *a)
+static inline float fit_adam(float w, float *m, float *v, float g, const struct adam *a)
 {
     *m = BETA1 * *m + (1 - BETA1) * g;
     *v = BETA2 * *v + (1 - BETA2) * g * g;
@@ -225,8 +225,8 @@ static void backward_panel(struct fit *t, size_t p, const struct adam *a)
             gb += d;
             g2 += h > 0 ? t->dz[b] * h : 0;
         }
-        t->now.b1[i] = adam(t->now.b1[i], &t->m.b1[i], &t->v.b1[i], gb, a);
-        t->now.w2[i] = adam(t->now.w2[i], &t->m.w2[i], &t->v.w2[i], g2, a);
+        t->now.b1[i] = fit_adam(t->now.b1[i], &t->m.b1[i], &t->v.b1[i], gb, a);
+        t->now.w2[i] = fit_adam(t->now.w2[i], &t->m.w2[i], &t->v.w2[i], g2, a);
     }
     /* g1[k][row] = sum over the batch of dh[b][row] x[b][k]. */
     struct panels w = { P_F32, PANEL, t->n, t->n * PANEL * sizeof(float),
@@ -236,7 +236,7 @@ static void backward_panel(struct fit *t, size_t p, const struct adam *a)
         for (size_t r = 0; r < PANEL; r++) {
             size_t at = (p * t->dim + k) * PANEL + r;
             float g = t->g1[k * t->room + p * PANEL + r];
-            t->now.w1[at] = adam(t->now.w1[at], &t->m.w1[at], &t->v.w1[at], g, a);
+            t->now.w1[at] = fit_adam(t->now.w1[at], &t->m.w1[at], &t->v.w1[at], g, a);
         }
 }
 
@@ -255,15 +255,15 @@ static double run_batch(struct fit *t, const size_t *index, size_t n)
     double loss = 0;
     t->index = index;
     t->n = n;
-    pool_for(t->pool, n, 16, gather, t);
+    pool_for(t->pool, n, 16, fit_gather, t);
     pool_for(t->pool, t->npanels, 1, forward, t);
-    pool_for(t->pool, n, 16, judge, t);
+    pool_for(t->pool, n, 16, fit_judge, t);
     for (size_t b = 0; b < n; b++)
         loss += (double)t->loss[b];
     return loss;
 }
 
-static void learn(struct fit *t)
+static void fit_learn(struct fit *t)
 {
     float gb = 0;
     for (size_t b = 0; b < t->n; b++)
@@ -272,11 +272,11 @@ static void learn(struct fit *t)
     t->decay2 *= (double)BETA2;
     struct adam a = adam_now(t);
     pool_for(t->pool, t->npanels, 1, backward, t);
-    *t->now.b2 = adam(*t->now.b2, t->m.b2, t->v.b2, gb, &a);
+    *t->now.b2 = fit_adam(*t->now.b2, t->m.b2, t->v.b2, gb, &a);
 }
 
 /* One pass over a part; learning in an order of its own for each epoch. Returns ERR_STOP or OK. */
-static int pass(double *loss, struct fit *t, size_t *index, size_t n, bool learns, size_t epoch)
+static int fit_pass(double *loss, struct fit *t, size_t *index, size_t n, bool learns, size_t epoch)
 {
     uint64_t key = rand_u64(rand_u64(t->o->seed, KEY_ORDER), epoch);
     for (size_t i = n; learns && i > 1; i--) {
@@ -290,7 +290,7 @@ static int pass(double *loss, struct fit *t, size_t *index, size_t n, bool learn
             return ERR_STOP;
         *loss += run_batch(t, index + at, n - at < t->o->batch ? n - at : t->o->batch);
         if (learns)
-            learn(t);
+            fit_learn(t);
     }
     *loss /= (double)n;
     return OK;
@@ -301,8 +301,8 @@ static int run_epochs(struct fit *t, struct fit_report *report, struct err *err)
     for (size_t epoch = 1; epoch <= t->o->epochs && epoch <= report->best + t->o->patience;
          epoch++) {
         struct fit_epoch e = { .epoch = epoch };
-        if (pass(&e.loss, t, t->train, t->ntrain, true, epoch) != OK ||
-            pass(&e.held_loss, t, t->held, t->nheld, false, epoch) != OK)
+        if (fit_pass(&e.loss, t, t->train, t->ntrain, true, epoch) != OK ||
+            fit_pass(&e.held_loss, t, t->held, t->nheld, false, epoch) != OK)
             return err_set(err, ERR_STOP, "router training: interrupted");
         e.best = epoch == 1 || e.held_loss < report->held_loss;
         if (e.best) {
@@ -318,7 +318,7 @@ static int run_epochs(struct fit *t, struct fit_report *report, struct err *err)
 }
 
 /* w x' = w (x - mean) inv: inv goes into the weights, the mean into the bias. */
-static void fold(struct router_form *f, const struct fit *t)
+static void fit_fold(struct router_form *f, const struct fit *t)
 {
     for (size_t i = 0; i < t->width; i++) {
         double bias = (double)t->best.b1[i];
@@ -389,23 +389,23 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     *report = (struct fit_report){ 0 };
     int rc = check_options(&t, err);
     if (rc == OK)
-        rc = split(&t, err);
+        rc = fit_split(&t, err);
     if (rc == OK) {
-        t.arena_bytes = carve(&t) * sizeof(float);
+        t.arena_bytes = fit_carve(&t) * sizeof(float);
         t.arena = os_alloc(t.arena_bytes);
         rc = t.arena ? router_form_open(out, t.dim, t.width, err)
                      : err_set(err, ERR_NOMEM, "router training: out of memory");
     }
     if (rc == OK) {
-        carve(&t);
+        fit_carve(&t);
         standardise(&t);
-        init(&t);
+        fit_init(&t);
         report->trained = t.ntrain;
         report->held = t.nheld;
         rc = run_epochs(&t, report, err);
     }
     if (rc == OK) {
-        fold(out, &t);
+        fit_fold(out, &t);
         rc = held_auc(&report->held_auc, &t, out, err);
     }
     if (rc != OK)

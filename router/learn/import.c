@@ -39,8 +39,8 @@ static int misshapen(struct err *err, const char *path, const char *name, const 
 }
 
 /* Rows and columns of a matrix whose shape decides the others'. */
-static int shape(size_t *rows, size_t *cols, const struct pth *p, const char *path,
-                 const char *name, struct err *err)
+static int import_shape(size_t *rows, size_t *cols, const struct pth *p, const char *path,
+                        const char *name, struct err *err)
 {
     const struct tensor *t = pth_find(p, name);
     if (!t || t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
@@ -52,8 +52,8 @@ static int shape(size_t *rows, size_t *cols, const struct pth *p, const char *pa
 }
 
 /* The values of a tensor that must be [rows][cols], or [rows] with cols 0. */
-static int values(float **out, const struct pth *p, const char *path, const char *name, size_t rows,
-                  size_t cols, struct err *err)
+static int import_values(float **out, const struct pth *p, const char *path, const char *name,
+                         size_t rows, size_t cols, struct err *err)
 {
     const struct tensor *t = pth_find(p, name);
     if (!t || t->ndim != (cols ? 2 : 1) || t->shape[0] != rows || (cols && t->shape[1] != cols)) {
@@ -73,9 +73,9 @@ static int values(float **out, const struct pth *p, const char *path, const char
 static int layers_read(struct layers *l, const struct pth *p, const char *path, struct err *err)
 {
     size_t dim, width, mid, same;
-    int rc = shape(&width, &dim, p, path, "mlp.0.weight", err);
+    int rc = import_shape(&width, &dim, p, path, "mlp.0.weight", err);
     if (rc == OK)
-        rc = shape(&mid, &same, p, path, "mlp.4.weight", err);
+        rc = import_shape(&mid, &same, p, path, "mlp.4.weight", err);
     if (rc != OK)
         return rc;
     l->dim = dim;
@@ -93,7 +93,7 @@ static int layers_read(struct layers *l, const struct pth *p, const char *path, 
         { &l->w6, "linear.weight", 1, mid },          { &l->b6, "linear.bias", 1, 0 },
     };
     for (size_t i = 0; rc == OK && i < sizeof(want) / sizeof(want[0]); i++)
-        rc = values(want[i].to, p, path, want[i].name, want[i].rows, want[i].cols, err);
+        rc = import_values(want[i].to, p, path, want[i].name, want[i].rows, want[i].cols, err);
     for (size_t i = 0; rc == OK && i < width; i++)
         if (!(l->var[i] >= 0))
             rc = err_set(err, ERR_FORMAT,
@@ -104,7 +104,7 @@ static int layers_read(struct layers *l, const struct pth *p, const char *path, 
 
 /* BatchNorm into mlp.0: s = gamma / sqrt(var + eps), w1 = s w0, b1 = s (b0 - mean) + beta; linear
  * after mlp.4: w2 = w6 w4, b2 = w6 b4 + b6. */
-static void fold(struct router_form *f, const struct layers *l)
+static void import_fold(struct router_form *f, const struct layers *l)
 {
     for (size_t i = 0; i < l->width; i++) {
         double s = (double)l->gamma[i] / sqrt((double)l->var[i] + BATCHNORM_EPS);
@@ -134,7 +134,7 @@ int import_pth(struct router_form *out, const char *path, struct err *err)
     if (rc == OK)
         rc = router_form_open(out, l.dim, l.width, err);
     if (rc == OK)
-        fold(out, &l);
+        import_fold(out, &l);
     layers_close(&l);
     pth_close(p);
     return rc;

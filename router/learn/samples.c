@@ -7,12 +7,12 @@
 #include "router/router.h"
 #include "router/learn/samples.h"
 
-static int no_memory(struct err *err)
+static int samples_no_memory(struct err *err)
 {
     return err_set(err, ERR_NOMEM, "router training: out of memory");
 }
 
-static bool grow(struct samples *s)
+static bool samples_grow(struct samples *s)
 {
     size_t room = s->room ? 2 * s->room : 1024, floats, bytes;
     if (!size_mul(&floats, room, s->dim) || !size_mul(&bytes, floats, sizeof(*s->x)))
@@ -34,8 +34,8 @@ static bool grow(struct samples *s)
 
 int samples_add(struct samples *s, const float *x, bool right, uint32_t group, struct err *err)
 {
-    if (s->n == s->room && !grow(s))
-        return no_memory(err);
+    if (s->n == s->room && !samples_grow(s))
+        return samples_no_memory(err);
     memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
     s->right[s->n] = right;
     s->group[s->n++] = group;
@@ -83,7 +83,7 @@ int samples_score(float *score, const struct samples *s, const struct router *r,
                        router_dim(r), s->dim);
     float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
     if (!scratch)
-        return no_memory(err);
+        return samples_no_memory(err);
     for (size_t i = 0; i < s->n; i++)
         score[i] = router_score(r, s->x + i * s->dim, scratch);
     free(scratch);
@@ -95,30 +95,30 @@ struct scored {
     bool right;
 };
 
-static int ascending(const void *a, const void *b)
+static int samples_ascending(const void *a, const void *b)
 {
     float x = ((const struct scored *)a)->score, y = ((const struct scored *)b)->score;
     return (x > y) - (x < y);
 }
 
-static struct scored *sorted(const float *score, const unsigned char *right, size_t n,
-                             struct err *err)
+static struct scored *samples_sorted(const float *score, const unsigned char *right, size_t n,
+                                     struct err *err)
 {
     struct scored *s = calloc(n ? n : 1, sizeof(*s));
     if (!s) {
-        no_memory(err);
+        samples_no_memory(err);
         return NULL;
     }
     for (size_t i = 0; i < n; i++)
         s[i] = (struct scored){ score[i], right[i] != 0 };
-    qsort(s, n, sizeof(*s), ascending);
+    qsort(s, n, sizeof(*s), samples_ascending);
     return s;
 }
 
 int samples_auc(double *auc, const float *score, const unsigned char *right, size_t n,
                 struct err *err)
 {
-    struct scored *s = sorted(score, right, n, err);
+    struct scored *s = samples_sorted(score, right, n, err);
     if (!s)
         return ERR_NOMEM;
     /* Pairs (wrong, right) in the right order, groups of equal scores at a time. */
@@ -154,7 +154,7 @@ void samples_measure(struct samples_cut *out, float threshold, const float *scor
 int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *right,
                       size_t n, double most, double cover, struct err *err)
 {
-    struct scored *s = sorted(score, right, n, err);
+    struct scored *s = samples_sorted(score, right, n, err);
     if (!s)
         return ERR_NOMEM;
     size_t wrong = 0, caught = 0, cut = 0, end;

@@ -23,7 +23,7 @@ double ahead_model_formula(double t, double routed, double agree, double latency
 }
 
 /* The token after `token` needs this one evaluated; after the last nothing is. */
-static void step(struct window *w, size_t token, size_t n, double t)
+static void ahead_model_step(struct window *w, size_t token, size_t n, double t)
 {
     w->next = token + 1;
     if (w->next < n)
@@ -31,7 +31,7 @@ static void step(struct window *w, size_t token, size_t n, double t)
 }
 
 /* The oldest answer is there. */
-static void hear(struct window *w, const unsigned char *marks, size_t n, double t)
+static void ahead_model_hear(struct window *w, const unsigned char *marks, size_t n, double t)
 {
     size_t token = w->calls[w->oldest].token;
     w->oldest = (w->oldest + 1) % AHEAD_MODEL_MOST;
@@ -42,10 +42,10 @@ static void hear(struct window *w, const unsigned char *marks, size_t n, double 
         return;
     w->wasted += w->out;
     w->out = 0;
-    step(w, token, n, t);
+    ahead_model_step(w, token, n, t);
 }
 
-static void ask(struct window *w, double latency)
+static void ahead_model_ask(struct window *w, double latency)
 {
     size_t at = (w->oldest + w->out++) % AHEAD_MODEL_MOST;
     w->calls[at].token = w->next;
@@ -62,16 +62,16 @@ double ahead_model_text(const unsigned char *marks, size_t n, double t, double l
         if (w.out && due > w.now && (w.next == n || (routed && w.out == ahead)))
             w.now = due;
         if (w.out && due <= w.now) {
-            hear(&w, marks, n, t);
+            ahead_model_hear(&w, marks, n, t);
             continue;
         }
         if (routed && ahead)
-            ask(&w, latency);
+            ahead_model_ask(&w, latency);
         else if (routed)
             w.now += latency;
         if (w.next == 0 && !(routed && ahead))
             w.first = w.now;
-        step(&w, w.next, n, t);
+        ahead_model_step(&w, w.next, n, t);
     }
     if (wasted)
         *wasted = w.wasted;

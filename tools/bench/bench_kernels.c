@@ -33,7 +33,8 @@ struct call {
     const char *what; /* kind of arithmetic, as in limits.h; or NULL */
 };
 
-static struct panels matrix(const struct kit *kit, enum ptype type, const struct call *c)
+static struct panels bench_kernels_matrix(const struct kit *kit, enum ptype type,
+                                          const struct call *c)
 {
     struct panels w = { .type = type, .rows = c->rows, .cols = c->cols, .data = kit->weights };
     size_t total;
@@ -43,19 +44,19 @@ static struct panels matrix(const struct kit *kit, enum ptype type, const struct
 
 static void do_matmul_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct panels w = matrix(kit, P_F32, c);
+    struct panels w = bench_kernels_matrix(kit, P_F32, c);
     k->matmul_f32(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels_count(c->rows));
 }
 
 static void do_matmul_bf16(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct panels w = matrix(kit, P_BF16, c);
+    struct panels w = bench_kernels_matrix(kit, P_BF16, c);
     k->matmul_bf16(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels_count(c->rows));
 }
 
 static void do_matmul_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct panels w = matrix(kit, P_Q8, c);
+    struct panels w = bench_kernels_matrix(kit, P_Q8, c);
     struct qact q = kit->q;
     q.cols = c->cols;
     k->matmul_q8(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
@@ -63,7 +64,7 @@ static void do_matmul_q8(const struct kernels *k, const struct kit *kit, const s
 
 static void do_matmul_q4(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct panels w = matrix(kit, P_Q4, c);
+    struct panels w = bench_kernels_matrix(kit, P_Q4, c);
     struct qact q = kit->q;
     q.cols = c->cols;
     k->matmul_q4(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
@@ -97,26 +98,26 @@ static void do_swiglu_f32(const struct kernels *k, const struct kit *kit, const 
 }
 
 /* c->rows query rows; y holds max, sum, out. */
-static struct attn_part part(const struct kit *kit, const struct call *c)
+static struct attn_part bench_kernels_part(const struct kit *kit, const struct call *c)
 {
     return (struct attn_part){ kit->y, kit->y + c->rows, kit->y + 2 * c->rows };
 }
 
 static void do_attn_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct attn_part y = part(kit, c);
+    struct attn_part y = bench_kernels_part(kit, c);
     k->attn_f32(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
 }
 
 static void do_attn_f16(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct attn_part y = part(kit, c);
+    struct attn_part y = bench_kernels_part(kit, c);
     k->attn_f16(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
 }
 
 static void do_attn_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
-    struct attn_part y = part(kit, c);
+    struct attn_part y = bench_kernels_part(kit, c);
     k->attn_q8(&y, kit->a, kit->b, kit->c, c->rows, PER, BLOCK, BLOCK, HEAD, 0.125f);
 }
 

@@ -22,7 +22,7 @@ struct reading {
     _Atomic uint64_t sum;
 };
 
-static int ascending(const void *a, const void *b)
+static int bench_limits_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -30,7 +30,7 @@ static int ascending(const void *a, const void *b)
 
 double bench_median(double *samples, size_t n)
 {
-    qsort(samples, n, sizeof(*samples), ascending);
+    qsort(samples, n, sizeof(*samples), bench_limits_ascending);
     return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
 }
 
@@ -83,7 +83,7 @@ struct turning {
     size_t turns;
 };
 
-static void turn(void *arg, size_t thread, size_t first, size_t last)
+static void bench_limits_turn(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct turning *t = arg;
     (void)thread;
@@ -100,7 +100,7 @@ static double arithmetic(const struct limit *limit, struct pool *pool)
     double best = 0;
     for (size_t i = 0; i < 2 * PASSES; i++) {
         uint64_t begin = os_now_ns();
-        pool_for(pool, n, 1, turn, &t);
+        pool_for(pool, n, 1, bench_limits_turn, &t);
         double now = limit->ops * (double)(n * t.turns) / (double)(os_now_ns() - begin);
         best = now > best ? now : best;
     }
@@ -128,7 +128,7 @@ struct row {
     double one, all; /* with one thread, with all */
 };
 
-static size_t measure(struct row rows[MOST], size_t threads, struct err *err)
+static size_t bench_limits_measure(struct row rows[MOST], size_t threads, struct err *err)
 {
     struct pool *one, *all;
     size_t n = 0;
@@ -149,7 +149,7 @@ static size_t measure(struct row rows[MOST], size_t threads, struct err *err)
     return n;
 }
 
-static void print_json(const struct row *r, size_t threads, const char *end)
+static void bench_limits_print_json(const struct row *r, size_t threads, const char *end)
 {
     json_t *o =
         json_pack("{s:s,s:s,s:s,s:I,s:f,s:f}", "cpu", cpu_name(), "limit", r->name, "unit", r->unit,
@@ -165,7 +165,7 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
     struct row rows[MOST];
     bool json = !strcmp(o->format, "json"), lines = !strcmp(o->format, "jsonl");
     threads = threads ? threads : os_cpus();
-    size_t n = measure(rows, threads, err);
+    size_t n = bench_limits_measure(rows, threads, err);
     if (!n)
         return ERR_NOMEM;
     if (interrupted)
@@ -179,7 +179,7 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &rows[i];
         if (json || lines)
-            print_json(r, threads, json && i + 1 < n ? "," : "");
+            bench_limits_print_json(r, threads, json && i + 1 < n ? "," : "");
         else if (!strcmp(o->format, "csv"))
             printf("\"%s\",%s,%zu,%.1f,%.1f\n", r->name, r->unit, threads, r->one, r->all);
         else

@@ -38,7 +38,7 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
 }
 
 /* n tokens of no meaning, the same for the same place. */
-static int eval(struct session *s, size_t n, bool one_at_a_time, struct err *err)
+static int bench_model_eval(struct session *s, size_t n, bool one_at_a_time, struct err *err)
 {
     uint32_t ids[SESSION_CHUNK];
     size_t vocab = model_config(session_model(s))->vocab;
@@ -70,21 +70,22 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     size_t n = t->prompt + t->gen;
     session_rewind(b->s, 0);
-    int rc = t->depth ? eval(b->s, t->depth, false, err) : OK;
+    int rc = t->depth ? bench_model_eval(b->s, t->depth, false, err) : OK;
     if (!rc)
-        rc = eval(b->s, t->prompt ? n : 1, t->gen > 0, err); /* warm */
+        rc = bench_model_eval(b->s, t->prompt ? n : 1, t->gen > 0, err); /* warm */
     t->probe = bench_probe(b->pool);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         session_rewind(b->s, t->depth);
         uint64_t begin = os_now_ns();
-        rc = eval(b->s, n, t->gen > 0, err);
+        rc = bench_model_eval(b->s, n, t->gen > 0, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
     }
     return rc;
 }
 
 /* One token, its score and, where head is true, its logits; the time of the score apart. */
-static int step(struct bench_run *b, bool head, double *ns, double *score, struct err *err)
+static int bench_model_step(struct bench_run *b, bool head, double *ns, double *score,
+                            struct err *err)
 {
     const struct session *s = b->s;
     uint32_t id = (uint32_t)rand_below(3, session_length(s), model_config(b->engine->model)->vocab);
@@ -108,9 +109,9 @@ static int run_router(struct bench_run *b, struct bench_test *t, struct err *err
     session_rewind(b->s, t->depth);
     for (t->pairs = 0; !rc && t->pairs < n; t->pairs++) {
         size_t i = t->pairs;
-        rc = step(b, true, &t->edge[i], &t->score[2 * i], err);
+        rc = bench_model_step(b, true, &t->edge[i], &t->score[2 * i], err);
         if (!rc)
-            rc = step(b, false, &t->routed[i], &t->score[2 * i + 1], err);
+            rc = bench_model_step(b, false, &t->routed[i], &t->score[2 * i + 1], err);
     }
     return rc;
 }
@@ -223,8 +224,8 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
     return rc;
 }
 
-static int run_all(struct bench_run *b, const struct plan *p, struct model_report *report,
-                   struct err *err)
+static int bench_model_run_all(struct bench_run *b, const struct plan *p,
+                               struct model_report *report, struct err *err)
 {
     int rc = open_router(b, err);
     model_report_begin(report);
@@ -263,7 +264,7 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         struct model_report report = {
             .format = o->format, .model = model, .kv = kvcache_name(p.kv), .engine = &e
         };
-        rc = run_all(&b, &p, &report, err);
+        rc = bench_model_run_all(&b, &p, &report, err);
     }
     if (e.model || e.pool)
         engine_close(&e);

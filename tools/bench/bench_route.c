@@ -102,7 +102,7 @@ static int read_list(struct list *out, const char *name, const char *text, doubl
                    name, LIST, whole ? "whole " : "", most, text);
 }
 
-static int read_options(struct bench_run *r, struct err *err)
+static int bench_route_read_options(struct bench_run *r, struct err *err)
 {
     const struct bench_options *o = r->o;
     int rc = read_list(&r->shares, "--routed", routed, 1, false, err);
@@ -143,7 +143,7 @@ static int read_options(struct bench_run *r, struct err *err)
     return OK;
 }
 
-static int open_parts(struct bench_run *r, const struct engine *e, struct err *err)
+static int bench_route_open_parts(struct bench_run *r, const struct engine *e, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     size_t n = r->o->prompt, room = n + 2 * r->o->tokens + PAPER_TOKENS;
@@ -222,7 +222,7 @@ static int rehearse(struct bench_run *r, double share, struct err *err)
     return rc;
 }
 
-static bool on_token(void *arg, const struct decode_token *t)
+static bool bench_route_on_token(void *arg, const struct decode_token *t)
 {
     uint64_t *text = arg;
     *text = scripted_cloud_hash(*text, t->id);
@@ -230,22 +230,22 @@ static bool on_token(void *arg, const struct decode_token *t)
 }
 
 /* One answer through loop, client and server. */
-static int decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text, double share,
-                  size_t window, struct err *err)
+static int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text,
+                              double share, size_t window, struct err *err)
 {
     struct decode_options o = decoding(r, share);
     struct cloud_port port;
     cloud_port_cloud(&port, r->cloud);
     *text = 0;
     o.ahead = window;
-    o.emit = on_token;
+    o.emit = bench_route_on_token;
     o.arg = text;
     session_rewind(r->session, 0);
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
                       &o, err);
 }
 
-static void expect(struct bench_route_row *row, const struct bench_run *r)
+static void bench_route_expect(struct bench_route_row *row, const struct bench_run *r)
 {
     const struct scripted_cloud *t = &r->truth;
     double a = r->setting.agree, call = row->latency + (double)t->step_ms;
@@ -260,14 +260,14 @@ static void expect(struct bench_route_row *row, const struct bench_run *r)
         row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
 }
 
-static int measure(struct bench_run *r, struct bench_route_row *row, struct err *err)
+static int bench_route_measure(struct bench_run *r, struct bench_route_row *row, struct err *err)
 {
     struct decode_stats s;
     size_t repeat = r->o->repeat;
     row->samples = calloc(repeat, sizeof(*row->samples));
     int rc = row->samples ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
     for (size_t i = 0; i < repeat && rc == OK; i++) {
-        rc = decode(r, &s, &row->text, row->share, row->ahead, err);
+        rc = bench_route_decode(r, &s, &row->text, row->share, row->ahead, err);
         if (rc == OK)
             row->samples[i] = (s.total_ms - s.ttft_ms) / (double)(s.tokens - 1);
     }
@@ -283,11 +283,11 @@ static int measure(struct bench_run *r, struct bench_route_row *row, struct err 
     row->down = (double)s.bytes_down / cloud;
     row->header_up = (double)s.header_bytes_up / cloud;
     row->header_down = (double)s.header_bytes_down / cloud;
-    expect(row, r);
+    bench_route_expect(row, r);
     return OK;
 }
 
-static int table(struct bench_run *r, struct err *err)
+static int bench_route_table(struct bench_run *r, struct err *err)
 {
     size_t n = 0, most = r->shares.n * r->latencies.n * r->aheads.n;
     struct bench_route_row *rows = calloc(most, sizeof(*rows));
@@ -300,7 +300,7 @@ static int table(struct bench_run *r, struct err *err)
                                                 .ahead = (size_t)r->aheads.at[k % r->aheads.n] };
             rc = open_server(r, rows[n].latency, err);
             if (rc == OK)
-                rc = measure(r, &rows[n++], err);
+                rc = bench_route_measure(r, &rows[n++], err);
             close_server(r);
         }
     }
@@ -322,7 +322,7 @@ static int our_way(struct bench_run *r, struct bench_route_way *way, double shar
     double best = 0;
     for (size_t i = 0; i < r->o->repeat; i++) {
         uint64_t text;
-        int rc = decode(r, &s, &text, share, window, err);
+        int rc = bench_route_decode(r, &s, &text, share, window, err);
         if (rc)
             return rc;
         if (i && s.total_ms >= best)
@@ -362,7 +362,7 @@ static int paper_way(struct bench_run *r, struct bench_route_way *way,
     return OK;
 }
 
-static int ways(struct bench_run *r, struct err *err)
+static int bench_route_ways(struct bench_run *r, struct err *err)
 {
     struct bench_route_way w[WAYS] = {
         { .name = "default" },
@@ -414,11 +414,11 @@ static int ways(struct bench_run *r, struct err *err)
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err)
 {
     struct bench_run r = { .o = o };
-    int rc = read_options(&r, err);
+    int rc = bench_route_read_options(&r, err);
     if (rc == OK)
-        rc = open_parts(&r, e, err);
+        rc = bench_route_open_parts(&r, e, err);
     if (rc == OK)
-        rc = as_paper ? ways(&r, err) : table(&r, err);
+        rc = as_paper ? bench_route_ways(&r, err) : bench_route_table(&r, err);
     close_server(&r);
     scripted_cloud_close(&r.truth);
     free(r.prompt);

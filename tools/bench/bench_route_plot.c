@@ -17,12 +17,12 @@ struct axes {
     double x_most, y_most;
 };
 
-static double x_of(const struct axes *a, double v)
+static double bench_route_plot_x_of(const struct axes *a, double v)
 {
     return LEFT + (WIDTH - LEFT - RIGHT) * v / a->x_most;
 }
 
-static double y_of(const struct axes *a, double v)
+static double bench_route_plot_y_of(const struct axes *a, double v)
 {
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * v / a->y_most;
 }
@@ -42,7 +42,7 @@ static bool same_but(const struct bench_route_row *a, const struct bench_route_r
 }
 
 /* The parameter with most values: rows that differ in nothing else than it. */
-static size_t widest(const struct bench_route_row *rows, size_t n)
+static size_t bench_route_plot_widest(const struct bench_route_row *rows, size_t n)
 {
     size_t best = 0, most = 0;
     for (size_t which = 0; which < 3; which++) {
@@ -87,8 +87,10 @@ static void draw_axes(const struct axes *a, size_t which)
                 "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g</text>\n"
                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#dddddd\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n",
-                x_of(a, x), TOP, x_of(a, x), HEIGHT - BOTTOM, x_of(a, x), HEIGHT - BOTTOM + 18, x,
-                LEFT, y_of(a, y), WIDTH - RIGHT, y_of(a, y), LEFT - 8, y_of(a, y) + 4, y);
+                bench_route_plot_x_of(a, x), TOP, bench_route_plot_x_of(a, x), HEIGHT - BOTTOM,
+                bench_route_plot_x_of(a, x), HEIGHT - BOTTOM + 18, x, LEFT,
+                bench_route_plot_y_of(a, y), WIDTH - RIGHT, bench_route_plot_y_of(a, y), LEFT - 8,
+                bench_route_plot_y_of(a, y) + 4, y);
     }
     fprintf(a->f,
             "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>"
@@ -98,29 +100,31 @@ static void draw_axes(const struct axes *a, size_t which)
 }
 
 /* A line through the rows that are like rows[first]: its model or its formula. */
-static void line(const struct axes *a, const struct bench_route_row *rows, size_t n, size_t first,
-                 size_t which, bool formula, const char *color)
+static void bench_route_plot_line(const struct axes *a, const struct bench_route_row *rows,
+                                  size_t n, size_t first, size_t which, bool formula,
+                                  const char *color)
 {
     fprintf(a->f, "<polyline fill=\"none\" stroke=\"%s\"%s points=\"", color,
             formula ? " stroke-dasharray=\"4 4\"" : "");
     for (size_t i = first; i < n; i++)
         if (same_but(&rows[first], &rows[i], which))
-            fprintf(a->f, "%.1f,%.1f ", x_of(a, parameter(&rows[i], which)),
-                    y_of(a, formula ? rows[i].formula : rows[i].model));
+            fprintf(a->f, "%.1f,%.1f ", bench_route_plot_x_of(a, parameter(&rows[i], which)),
+                    bench_route_plot_y_of(a, formula ? rows[i].formula : rows[i].model));
     fputs("\"/>\n", a->f);
 }
 
-static void series(const struct axes *a, const struct bench_route_row *rows, size_t n, size_t first,
-                   size_t which, size_t turn)
+static void bench_route_plot_series(const struct axes *a, const struct bench_route_row *rows,
+                                    size_t n, size_t first, size_t which, size_t turn)
 {
     const char *color = colors[turn % COLORS];
     int y = TOP + 18 * (int)turn;
-    line(a, rows, n, first, which, false, color);
-    line(a, rows, n, first, which, true, color);
+    bench_route_plot_line(a, rows, n, first, which, false, color);
+    bench_route_plot_line(a, rows, n, first, which, true, color);
     for (size_t i = first; i < n; i++)
         if (same_but(&rows[first], &rows[i], which))
             fprintf(a->f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n",
-                    x_of(a, parameter(&rows[i], which)), y_of(a, rows[i].ms), color);
+                    bench_route_plot_x_of(a, parameter(&rows[i], which)),
+                    bench_route_plot_y_of(a, rows[i].ms), color);
     fprintf(a->f, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/><text x=\"%d\" y=\"%d\">",
             WIDTH - RIGHT + 30, y, color, WIDTH - RIGHT + 40, y + 4);
     if (which != 0)
@@ -136,7 +140,7 @@ int bench_route_plot(const char *path, const struct bench_route_row *rows, size_
                      struct err *err)
 {
     struct axes a = { .x_most = 0, .y_most = 0 };
-    size_t which = widest(rows, n), turn = 0;
+    size_t which = bench_route_plot_widest(rows, n), turn = 0;
     struct output to;
     int rc = open_svg(&to, path, HEIGHT, err);
     if (rc)
@@ -156,7 +160,7 @@ int bench_route_plot(const char *path, const struct bench_route_row *rows, size_
         for (size_t k = 0; k < i && !seen; k++)
             seen = same_but(&rows[k], &rows[i], which);
         if (!seen)
-            series(&a, rows, n, i, which, turn++);
+            bench_route_plot_series(&a, rows, n, i, which, turn++);
     }
     return close_svg(&to, err);
 }

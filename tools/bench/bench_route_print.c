@@ -18,39 +18,39 @@ static enum form form_of(const char *format)
                                       : FORM_MD;
 }
 
-static void put(json_t *o, const char *key, double v)
+static void bench_route_print_put(json_t *o, const char *key, double v)
 {
     json_object_set_new(o, key, isfinite(v) ? json_real(v) : json_null());
 }
 
-static void count(json_t *o, const char *key, size_t v)
+static void bench_route_print_count(json_t *o, const char *key, size_t v)
 {
     json_object_set_new(o, key, json_integer((json_int_t)v));
 }
 
-static void hash(json_t *o, uint64_t text)
+static void bench_route_print_hash(json_t *o, uint64_t text)
 {
     char hex[20];
     snprintf(hex, sizeof(hex), "%016" PRIx64, text);
     json_object_set_new(o, "text", json_string(hex));
 }
 
-static json_t *about(const struct bench_route_setting *s)
+static json_t *bench_route_print_about(const struct bench_route_setting *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "model", json_string(s->model));
-    count(o, "n_prompt", s->prompt);
-    count(o, "n_gen", s->tokens);
-    put(o, "agree", s->agree);
-    count(o, "cloud_ms", s->cloud_ms);
-    count(o, "bandwidth", s->bandwidth);
-    put(o, "loss", s->loss);
-    count(o, "trips", s->trips);
+    bench_route_print_count(o, "n_prompt", s->prompt);
+    bench_route_print_count(o, "n_gen", s->tokens);
+    bench_route_print_put(o, "agree", s->agree);
+    bench_route_print_count(o, "cloud_ms", s->cloud_ms);
+    bench_route_print_count(o, "bandwidth", s->bandwidth);
+    bench_route_print_put(o, "loss", s->loss);
+    bench_route_print_count(o, "trips", s->trips);
     return o;
 }
 
 /* Prints and drops it; i of n. */
-static void emit(enum form form, json_t *o, size_t i, size_t n)
+static void bench_route_print_emit(enum form form, json_t *o, size_t i, size_t n)
 {
     char *text = json_dumps(o, 0);
     printf("%s%s%s\n", form == FORM_JSON && !i ? "[\n" : "", text ? text : "{}",
@@ -63,29 +63,29 @@ static void emit(enum form form, json_t *o, size_t i, size_t n)
 
 static json_t *row_json(const struct bench_route_setting *s, const struct bench_route_row *r)
 {
-    json_t *o = about(s), *samples = json_array();
+    json_t *o = bench_route_print_about(s), *samples = json_array();
     for (size_t i = 0; i < s->repeat; i++)
         json_array_append_new(samples, json_real(r->samples[i]));
-    put(o, "routed", r->share);
-    put(o, "latency_ms", r->latency);
-    count(o, "ahead", r->ahead);
-    put(o, "edge_ms", r->edge_ms);
-    put(o, "ms", r->ms);
+    bench_route_print_put(o, "routed", r->share);
+    bench_route_print_put(o, "latency_ms", r->latency);
+    bench_route_print_count(o, "ahead", r->ahead);
+    bench_route_print_put(o, "edge_ms", r->edge_ms);
+    bench_route_print_put(o, "ms", r->ms);
     json_object_set_new(o, "samples_ms", samples);
-    put(o, "formula_ms", r->formula);
-    put(o, "model_ms", r->model);
-    put(o, "here_ms", r->here);
-    put(o, "hidden", r->hidden);
-    count(o, "cloud", r->cloud);
-    count(o, "agreed", r->agreed);
-    count(o, "fallback", r->fallback);
-    count(o, "calls", r->calls);
-    count(o, "wasted", r->wasted);
-    put(o, "up_bytes", r->up);
-    put(o, "down_bytes", r->down);
-    put(o, "header_up_bytes", r->header_up);
-    put(o, "header_down_bytes", r->header_down);
-    hash(o, r->text);
+    bench_route_print_put(o, "formula_ms", r->formula);
+    bench_route_print_put(o, "model_ms", r->model);
+    bench_route_print_put(o, "here_ms", r->here);
+    bench_route_print_put(o, "hidden", r->hidden);
+    bench_route_print_count(o, "cloud", r->cloud);
+    bench_route_print_count(o, "agreed", r->agreed);
+    bench_route_print_count(o, "fallback", r->fallback);
+    bench_route_print_count(o, "calls", r->calls);
+    bench_route_print_count(o, "wasted", r->wasted);
+    bench_route_print_put(o, "up_bytes", r->up);
+    bench_route_print_put(o, "down_bytes", r->down);
+    bench_route_print_put(o, "header_up_bytes", r->header_up);
+    bench_route_print_put(o, "header_down_bytes", r->header_down);
+    bench_route_print_hash(o, r->text);
     return o;
 }
 
@@ -126,24 +126,24 @@ void bench_route_print(const char *format, const struct bench_route_setting *s,
         else if (form == FORM_MD)
             row_md(&rows[i]);
         else
-            emit(form, row_json(s, &rows[i]), i, n);
+            bench_route_print_emit(form, row_json(s, &rows[i]), i, n);
     }
 }
 
 static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
                         double times)
 {
-    json_t *o = about(s);
+    json_t *o = bench_route_print_about(s);
     json_object_set_new(o, "way", json_string(w->name));
-    put(o, "s", w->s);
-    put(o, "edge_s", w->edge_s);
-    put(o, "cloud_s", w->cloud_s);
-    put(o, "more_s", w->more_s);
-    put(o, "times", times);
-    count(o, "calls", w->calls);
-    put(o, "up_bytes", w->up);
-    put(o, "down_bytes", w->down);
-    hash(o, w->text);
+    bench_route_print_put(o, "s", w->s);
+    bench_route_print_put(o, "edge_s", w->edge_s);
+    bench_route_print_put(o, "cloud_s", w->cloud_s);
+    bench_route_print_put(o, "more_s", w->more_s);
+    bench_route_print_put(o, "times", times);
+    bench_route_print_count(o, "calls", w->calls);
+    bench_route_print_put(o, "up_bytes", w->up);
+    bench_route_print_put(o, "down_bytes", w->down);
+    bench_route_print_hash(o, w->text);
     return o;
 }
 
@@ -170,7 +170,7 @@ void bench_route_print_ways(const char *format, const struct bench_route_setting
                    w->s, w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down,
                    w->cause ? w->cause : "");
         else
-            emit(form, way_json(s, w, times), i, n);
+            bench_route_print_emit(form, way_json(s, w, times), i, n);
     }
     if (form == FORM_MD)
         printf("\n%s: %zu tokens after %zu. More: \"in step\" and \"as the paper\" than the "

@@ -24,12 +24,12 @@ static bool has_ipc(const struct kernels_report *b)
     return b->counts[OS_CYCLES] && b->counts[OS_INSTRUCTIONS];
 }
 
-static double column(const struct bench_point *p, size_t i)
+static double kernels_report_column(const struct bench_point *p, size_t i)
 {
     return columns[i].event == OS_CPU_NS ? p->on_cpu : p->count[columns[i].event];
 }
 
-static double ipc(const struct bench_point *p)
+static double kernels_report_ipc(const struct bench_point *p)
 {
     double cycles = p->count[OS_CYCLES], n = p->count[OS_INSTRUCTIONS];
     return cycles > 0 && n >= 0 ? n / cycles : -1;
@@ -52,10 +52,10 @@ static void print_counts(const struct kernels_report *b, const struct bench_poin
         if (!b->counts[columns[i].event])
             continue;
         bool share = columns[i].event == OS_CPU_NS;
-        print_cell(csv ? "," : " ", column(p, i), share && !csv ? 100 : 1,
+        print_cell(csv ? "," : " ", kernels_report_column(p, i), share && !csv ? 100 : 1,
                    csv ? (share ? "2" : "1") : "0", csv ? "" : " |");
         if (columns[i].event == OS_INSTRUCTIONS && has_ipc(b))
-            print_cell(csv ? "," : " ", ipc(p), 1, "2", csv ? "" : " |");
+            print_cell(csv ? "," : " ", kernels_report_ipc(p), 1, "2", csv ? "" : " |");
     }
     putchar('\n');
 }
@@ -88,17 +88,18 @@ void kernels_report_begin(const struct kernels_report *b)
     putchar('\n');
 }
 
-static void print_json(const struct kernels_report *b, const struct bench_point *p, double times)
+static void kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
+                                      double times)
 {
     json_t *o =
         json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:f}", "op", p->op, "isa", p->isa, "shape",
                   p->shape, "ns", p->ns, "gb_s", p->bytes / p->ns, "read_gb_s", b->read, "gop_s",
                   p->ops / p->ns, "peak_gop_s", p->peak, "times_scalar", times);
     for (size_t i = 0; i < COLUMNS; i++)
-        if (column(p, i) >= 0)
-            json_object_set_new(o, columns[i].key, json_real(column(p, i)));
-    if (ipc(p) >= 0)
-        json_object_set_new(o, "ipc", json_real(ipc(p)));
+        if (kernels_report_column(p, i) >= 0)
+            json_object_set_new(o, columns[i].key, json_real(kernels_report_column(p, i)));
+    if (kernels_report_ipc(p) >= 0)
+        json_object_set_new(o, "ipc", json_real(kernels_report_ipc(p)));
     char *text = o ? json_dumps(o, 0) : NULL;
     printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text ? text : "{}");
     free(text);
@@ -109,7 +110,7 @@ void kernels_report_row(struct kernels_report *b, const struct bench_point *p, d
 {
     double gb = p->bytes / p->ns, gop = p->ops / p->ns;
     if (*b->format == 'j') {
-        print_json(b, p, times);
+        kernels_report_print_json(b, p, times);
     } else if (*b->format == 'c') {
         printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f,%.2f,%.2f", p->op, p->isa, p->shape, p->ns, gb,
                b->read, gop, p->peak, times);

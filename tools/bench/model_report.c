@@ -14,7 +14,7 @@ struct spread {
     double mean, deviation;
 };
 
-static struct spread spread(const double *v, size_t n)
+static struct spread model_report_spread(const double *v, size_t n)
 {
     struct spread s = { 0, 0 };
     for (size_t i = 0; i < n; i++)
@@ -26,21 +26,21 @@ static struct spread spread(const double *v, size_t n)
 }
 
 /* Tokens a second of each sample. */
-static struct spread speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
+static struct spread model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
 {
     for (size_t i = 0; i < t->samples; i++)
         ts[i] = (double)(t->prompt + t->gen) * 1e9 / t->ns[i];
-    return spread(ts, t->samples);
+    return model_report_spread(ts, t->samples);
 }
 
-static double median(const double *v, size_t n)
+static double model_report_median(const double *v, size_t n)
 {
     static double copy[2 * BENCH_PAIRS];
     memcpy(copy, v, n * sizeof(*v));
     return bench_median(copy, n);
 }
 
-static json_t *reals(const double *v, size_t n)
+static json_t *model_report_reals(const double *v, size_t n)
 {
     json_t *a = json_array();
     for (size_t i = 0; i < n; i++)
@@ -48,14 +48,14 @@ static json_t *reals(const double *v, size_t n)
     return a;
 }
 
-static void put(json_t *o, const char *key, json_t *value)
+static void model_report_put(json_t *o, const char *key, json_t *value)
 {
     json_object_set_new(o, key, value);
 }
 
 static void put_size(json_t *o, const char *key, size_t v)
 {
-    put(o, key, json_integer((json_int_t)v));
+    model_report_put(o, key, json_integer((json_int_t)v));
 }
 
 /* The router's part: null where it was not measured, so that every row has the same keys. */
@@ -65,53 +65,54 @@ static void put_router(json_t *o, const struct bench_test *t)
                                         "routed_token_ns", "routed_saves",     "samples_score_ns",
                                         "samples_edge_ns", "samples_routed_ns" };
     for (size_t i = 0; !t->pairs && i < sizeof(keys) / sizeof(keys[0]); i++)
-        put(o, keys[i], json_null());
+        model_report_put(o, keys[i], json_null());
     if (!t->pairs)
         return;
-    double score = median(t->score, 2 * t->pairs), edge = median(t->edge, t->pairs);
-    double routed = median(t->routed, t->pairs);
-    put(o, keys[0], json_real(score));
-    put(o, keys[1], json_real(score / edge));
-    put(o, keys[2], json_real(edge));
-    put(o, keys[3], json_real(routed));
-    put(o, keys[4], json_real(1 - routed / edge));
-    put(o, keys[5], reals(t->score, 2 * t->pairs));
-    put(o, keys[6], reals(t->edge, t->pairs));
-    put(o, keys[7], reals(t->routed, t->pairs));
+    double score = model_report_median(t->score, 2 * t->pairs),
+           edge = model_report_median(t->edge, t->pairs);
+    double routed = model_report_median(t->routed, t->pairs);
+    model_report_put(o, keys[0], json_real(score));
+    model_report_put(o, keys[1], json_real(score / edge));
+    model_report_put(o, keys[2], json_real(edge));
+    model_report_put(o, keys[3], json_real(routed));
+    model_report_put(o, keys[4], json_real(1 - routed / edge));
+    model_report_put(o, keys[5], model_report_reals(t->score, 2 * t->pairs));
+    model_report_put(o, keys[6], model_report_reals(t->edge, t->pairs));
+    model_report_put(o, keys[7], model_report_reals(t->routed, t->pairs));
 }
 
-static json_t *row(const struct model_report *b, const struct bench_test *t)
+static json_t *model_report_json_row(const struct model_report *b, const struct bench_test *t)
 {
     static double ts[BENCH_REPEAT];
     char when[32] = "";
     time_t now = time(NULL);
     struct tm tm;
     json_t *o = json_object();
-    struct spread speed = speeds(ts, t), ns = spread(t->ns, t->samples);
+    struct spread speed = model_report_speeds(ts, t), ns = model_report_spread(t->ns, t->samples);
     const struct engine *e = b->engine;
     if (gmtime_r(&now, &tm))
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    put(o, "cpu_info", json_string(cpu_name()));
-    put(o, "model_filename", json_string(b->model));
-    put(o, "model_type", json_string(model_type_name(e->model)));
+    model_report_put(o, "cpu_info", json_string(cpu_name()));
+    model_report_put(o, "model_filename", json_string(b->model));
+    model_report_put(o, "model_type", json_string(model_type_name(e->model)));
     put_size(o, "model_size", model_bytes(e->model));
     put_size(o, "model_n_params", model_params(e->model));
-    put(o, "backends", json_string("CPU"));
-    put(o, "isa", json_string(e->kernels.isa));
+    model_report_put(o, "backends", json_string("CPU"));
+    model_report_put(o, "isa", json_string(e->kernels.isa));
     put_size(o, "n_threads", t->threads);
-    put(o, "type_k", json_string(b->kv));
-    put(o, "type_v", json_string(b->kv));
+    model_report_put(o, "type_k", json_string(b->kv));
+    model_report_put(o, "type_v", json_string(b->kv));
     put_size(o, "n_prompt", t->prompt);
     put_size(o, "n_gen", t->gen);
     put_size(o, "n_depth", t->depth);
-    put(o, "test_time", json_string(when));
-    put(o, "avg_ns", json_real(ns.mean));
-    put(o, "stddev_ns", json_real(ns.deviation));
-    put(o, "avg_ts", json_real(speed.mean));
-    put(o, "stddev_ts", json_real(speed.deviation));
-    put(o, "samples_ns", reals(t->ns, t->samples));
-    put(o, "samples_ts", reals(ts, t->samples));
-    put(o, "probe_gb_s", json_real(t->probe));
+    model_report_put(o, "test_time", json_string(when));
+    model_report_put(o, "avg_ns", json_real(ns.mean));
+    model_report_put(o, "stddev_ns", json_real(ns.deviation));
+    model_report_put(o, "avg_ts", json_real(speed.mean));
+    model_report_put(o, "stddev_ts", json_real(speed.deviation));
+    model_report_put(o, "samples_ns", model_report_reals(t->ns, t->samples));
+    model_report_put(o, "samples_ts", model_report_reals(ts, t->samples));
+    model_report_put(o, "probe_gb_s", json_real(t->probe));
     put_router(o, t);
     return o;
 }
@@ -162,7 +163,7 @@ static void print_md(const struct model_report *b, const struct bench_test *t)
 {
     static double ts[BENCH_REPEAT];
     const struct engine *e = b->engine;
-    struct spread speed = speeds(ts, t);
+    struct spread speed = model_report_speeds(ts, t);
     double bytes = (double)model_bytes(e->model), gb = speed.mean * bytes / 1e9;
     printf("| %s %s | %.2f MiB | %.2f M | %s | %zu | %s | %s%zu", b->model,
            model_type_name(e->model), bytes / (1 << 20), (double)model_params(e->model) / 1e6,
@@ -188,8 +189,10 @@ static size_t nlines;
 static void keep_line(const struct bench_test *t)
 {
     if (t->pairs && nlines < MOST_LINES)
-        lines[nlines++] = (struct line){ t->depth, t->threads, median(t->score, 2 * t->pairs),
-                                         median(t->edge, t->pairs), median(t->routed, t->pairs) };
+        lines[nlines++] =
+            (struct line){ t->depth, t->threads, model_report_median(t->score, 2 * t->pairs),
+                           model_report_median(t->edge, t->pairs),
+                           model_report_median(t->routed, t->pairs) };
 }
 
 void model_report_begin(const struct model_report *b)
@@ -207,7 +210,7 @@ void model_report_row(struct model_report *b, const struct bench_test *t)
         print_md(b, t);
         keep_line(t);
     } else {
-        json_t *o = row(b, t);
+        json_t *o = model_report_json_row(b, t);
         if (*b->format == 'c') {
             print_csv(b, o);
         } else {

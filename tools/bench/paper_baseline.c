@@ -31,7 +31,7 @@ struct writer {
     struct err *err;
 };
 
-static double ms_since(uint64_t start)
+static double paper_baseline_ms_since(uint64_t start)
 {
     return (double)(os_now_ns() - start) / 1e6;
 }
@@ -77,7 +77,7 @@ static char *body_of(const struct writer *w)
 }
 
 /* The first token of the reply. */
-static int first_of(const struct writer *w, const struct http_try *t, uint32_t *id)
+static int paper_baseline_first_of(const struct writer *w, const struct http_try *t, uint32_t *id)
 {
     json_t *root = NULL;
     uint32_t *ids = NULL;
@@ -126,7 +126,7 @@ static int transfer(struct writer *w, const char *path, const char *body, uint32
             http_wait(w->http, SLICE_MS);
     }
     if (rc == OK && id)
-        rc = first_of(w, t, id);
+        rc = paper_baseline_first_of(w, t, id);
     http_release(w->http, t);
     return rc;
 }
@@ -142,24 +142,24 @@ static void hang_up(struct writer *w)
     w->http = NULL;
 }
 
-static int dial(struct writer *w)
+static int paper_baseline_dial(struct writer *w)
 {
     const struct http_options o = { .max_reply = MAX_REPLY };
     return w->http ? OK : http_open(&w->http, &o, w->err);
 }
 
-static int call(struct writer *w, uint32_t *id)
+static int paper_baseline_call(struct writer *w, uint32_t *id)
 {
     uint64_t start = os_now_ns();
     char *body = body_of(w);
-    int rc = body ? dial(w) : err_set(w->err, ERR_NOMEM, "bench: out of memory");
+    int rc = body ? paper_baseline_dial(w) : err_set(w->err, ERR_NOMEM, "bench: out of memory");
     if (rc == OK)
         rc = transfer(w, "/generate", body, id);
     free(body);
     if (w->p->connect)
         hang_up(w);
     w->cost->calls++;
-    w->cost->cloud_ms += ms_since(start);
+    w->cost->cloud_ms += paper_baseline_ms_since(start);
     return rc;
 }
 
@@ -186,7 +186,7 @@ static int cut_again(struct writer *w)
 }
 
 /* Evaluate what of the text the session does not hold. */
-static int evaluate(struct writer *w)
+static int paper_baseline_evaluate(struct writer *w)
 {
     struct session *s = w->p->session;
     size_t shared = 0, have = w->p->no_cache ? 0 : session_length(s);
@@ -204,23 +204,23 @@ static int write_token(struct writer *w, size_t i)
     uint32_t id = 0;
     int rc = p->text ? cut_again(w) : OK;
     if (rc == OK)
-        rc = evaluate(w);
+        rc = paper_baseline_evaluate(w);
     if (rc)
         return rc;
     bool routed = policy_score_random(p->seed, p->n + i) < p->share;
     if (!routed)
         id = sampler_pick(p->sampler, session_logits(p->session, 0), w->ids, w->n);
-    w->cost->edge_ms += ms_since(start);
+    w->cost->edge_ms += paper_baseline_ms_since(start);
     if (routed)
-        rc = call(w, &id);
+        rc = paper_baseline_call(w, &id);
     w->ids[w->n++] = id;
     w->cost->text = scripted_cloud_hash(w->cost->text, id);
     return rc;
 }
 
-static int answer(struct writer *w)
+static int paper_baseline_answer(struct writer *w)
 {
-    int rc = w->p->connect ? OK : dial(w);
+    int rc = w->p->connect ? OK : paper_baseline_dial(w);
     if (rc == OK && !w->p->connect)
         rc = transfer(w, "/health", NULL, NULL);
     struct http_bytes opening = w->http ? http_bytes(w->http) : (struct http_bytes){ 0 };
@@ -228,7 +228,7 @@ static int answer(struct writer *w)
     session_rewind(w->p->session, 0);
     for (size_t i = 0; i < w->p->tokens && rc == OK; i++)
         rc = write_token(w, i);
-    w->cost->ms = ms_since(start);
+    w->cost->ms = paper_baseline_ms_since(start);
     hang_up(w);
     w->cost->up -= opening.up;
     w->cost->down -= opening.down;
@@ -252,7 +252,7 @@ int paper_baseline_run(struct paper_baseline_cost *out, const struct paper_basel
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &pipe, &old);
-    int rc = answer(&w);
+    int rc = paper_baseline_answer(&w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     free(w.ids);
     return rc;

@@ -14,19 +14,19 @@ static const double X_LOW = 0.25, X_HIGH = 4096, Y_LOW = 0.125, Y_HIGH = 8192;
 static const char *const colors[COLORS] = { "#777777", "#1b6ca8", "#0a8754", "#c8553d",
                                             "#7a3e9d", "#b58900", "#00798c", "#d1495b" };
 
-static double x_of(double v)
+static double roofline_x_of(double v)
 {
     v = v < X_LOW ? X_LOW : v > X_HIGH ? X_HIGH : v;
     return LEFT + (WIDTH - LEFT - RIGHT) * log_f64(v / X_LOW) / log_f64(X_HIGH / X_LOW);
 }
 
-static double y_of(double v)
+static double roofline_y_of(double v)
 {
     v = v < Y_LOW ? Y_LOW : v > Y_HIGH ? Y_HIGH : v;
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * log_f64(v / Y_LOW) / log_f64(Y_HIGH / Y_LOW);
 }
 
-static void axes(FILE *f)
+static void roofline_axes(FILE *f)
 {
     fprintf(f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
@@ -37,12 +37,14 @@ static void axes(FILE *f)
         fprintf(f,
                 "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>"
                 "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
-                x_of(v), TOP, x_of(v), HEIGHT - BOTTOM, x_of(v), HEIGHT - BOTTOM + 18, v);
+                roofline_x_of(v), TOP, roofline_x_of(v), HEIGHT - BOTTOM, roofline_x_of(v),
+                HEIGHT - BOTTOM + 18, v);
     for (double v = Y_LOW; v <= Y_HIGH; v *= 4)
         fprintf(f,
                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#dddddd\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                LEFT, y_of(v), WIDTH - RIGHT, y_of(v), LEFT - 8, y_of(v) + 4, v);
+                LEFT, roofline_y_of(v), WIDTH - RIGHT, roofline_y_of(v), LEFT - 8,
+                roofline_y_of(v) + 4, v);
     fprintf(f,
             "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">operations a byte</text>"
             "<text x=\"%d\" y=\"%d\">GOP/s, one thread</text>\n",
@@ -50,13 +52,14 @@ static void axes(FILE *f)
 }
 
 /* The roof under one peak: reading until it meets the peak. */
-static void roof(FILE *f, double peak, double read, const char *name, const char *color)
+static void roofline_roof(FILE *f, double peak, double read, const char *name, const char *color)
 {
     fprintf(f,
             "<polyline points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f\" fill=\"none\" stroke=\"%s\"/>"
             "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s %.0f</text>\n",
-            x_of(X_LOW), y_of(X_LOW * read), x_of(peak / read), y_of(peak), x_of(X_HIGH),
-            y_of(peak), color, WIDTH - RIGHT + 6, y_of(peak) + 4, color, name, peak);
+            roofline_x_of(X_LOW), roofline_y_of(X_LOW * read), roofline_x_of(peak / read),
+            roofline_y_of(peak), roofline_x_of(X_HIGH), roofline_y_of(peak), color,
+            WIDTH - RIGHT + 6, roofline_y_of(peak) + 4, color, name, peak);
 }
 
 int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
@@ -70,7 +73,7 @@ int roofline_plot(const char *path, const struct bench_point *points, size_t n, 
     if (rc)
         return rc;
     FILE *f = to.f;
-    axes(f);
+    roofline_axes(f);
     for (size_t i = 0; i < n; i++) {
         const struct bench_point *p = &points[i];
         size_t set = 0, peak = 0;
@@ -82,14 +85,14 @@ int roofline_plot(const char *path, const struct bench_point *points, size_t n, 
         while (peak < npeaks && !(peaks[peak] >= p->peak && peaks[peak] <= p->peak))
             peak++;
         if (p->peak > 0 && peak == npeaks && npeaks < COLORS * 2) {
-            roof(f, p->peak, read, p->isa, colors[set]);
+            roofline_roof(f, p->peak, read, p->isa, colors[set]);
             peaks[npeaks++] = p->peak;
         }
         fprintf(f,
                 "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"><title>%s %s, %s: %.1f "
                 "GOP/s</title></circle>\n",
-                x_of(p->ops / p->bytes), y_of(p->ops / p->ns), colors[set], p->op, p->isa, p->shape,
-                p->ops / p->ns);
+                roofline_x_of(p->ops / p->bytes), roofline_y_of(p->ops / p->ns), colors[set], p->op,
+                p->isa, p->shape, p->ops / p->ns);
     }
     for (size_t i = 0; i < sets; i++)
         fprintf(f,

@@ -51,8 +51,8 @@ uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
     return any_id(t, prefix);
 }
 
-static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
-                  enum cloud_port_from *from)
+static bool scripted_cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
+                                 enum cloud_port_from *from)
 {
     (void)arg, (void)ids, (void)n, (void)id, (void)from;
     return false;
@@ -60,7 +60,7 @@ static bool knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
 
 /* Does the next routed token agree? Drawing without putting back: as many of those left of the ten
  * as still have to. */
-static bool agrees(struct scripted_cloud *t, uint64_t prefix)
+static bool scripted_cloud_agrees(struct scripted_cloud *t, uint64_t prefix)
 {
     size_t block = t->routed / TEN, place = t->routed % TEN, taken = 0;
     size_t quota = (size_t)((double)(block + 1) * TEN * t->agree + 0.5) -
@@ -92,21 +92,22 @@ uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n
     return best;
 }
 
-static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_port_sight scripted_cloud_peek(void *arg, const uint32_t *ids, size_t n,
+                                                 uint32_t *id)
 {
     (void)arg, (void)ids, (void)n, (void)id;
     return CLOUD_PORT_UNKNOWN;
 }
 
-static size_t one(void *arg)
+static size_t scripted_cloud_one(void *arg)
 {
     (void)arg;
     return 1;
 }
 
 /* In step, so the session stands at the prefix. */
-static int ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
-               struct err *err)
+static int scripted_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
+                              struct err *err)
 {
     struct scripted_cloud *t = arg;
     struct bench_answer *a = &t->answers[n - t->prompt];
@@ -115,7 +116,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **c
     a->prefix = hash_of(ids, n);
     a->id = guess;
     t->marks[n - t->prompt] = AHEAD_MODEL_ROUTED;
-    if (agrees(t, a->prefix)) {
+    if (scripted_cloud_agrees(t, a->prefix)) {
         t->marks[n - t->prompt] |= AHEAD_MODEL_AGREES;
         t->agreed++;
     } else {
@@ -128,37 +129,37 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **c
     return OK;
 }
 
-static bool done(const void *call)
+static bool scripted_cloud_done(const void *call)
 {
     (void)call;
     return true;
 }
 
-static int take(void *call, uint32_t *id, struct err *err)
+static int scripted_cloud_take(void *call, uint32_t *id, struct err *err)
 {
     (void)err;
     *id = ((const struct bench_answer *)call)->id;
     return OK;
 }
 
-static void end(void *call)
+static void scripted_cloud_end(void *call)
 {
     (void)call;
 }
 
-static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
+static size_t scripted_cloud_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
 {
     (void)arg, (void)ids, (void)n, (void)tokens;
     return 0;
 }
 
-static void ledger(void *arg, struct cloud_port_ledger *out)
+static void scripted_cloud_ledger(void *arg, struct cloud_port_ledger *out)
 {
     (void)arg;
     *out = (struct cloud_port_ledger){ 0 };
 }
 
-static bool on_token(void *arg, const struct decode_token *token)
+static bool scripted_cloud_on_token(void *arg, const struct decode_token *token)
 {
     struct scripted_cloud *t = arg;
     t->text = scripted_cloud_hash(t->text, token->id);
@@ -170,9 +171,17 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                             const uint32_t *prompt, size_t n, const struct decode_options *o,
                             struct err *err)
 {
-    const struct cloud_port port = {
-        t, knows, peek, one, ask, done, take, end, end, bytes, ledger
-    };
+    const struct cloud_port port = { t,
+                                     scripted_cloud_knows,
+                                     scripted_cloud_peek,
+                                     scripted_cloud_one,
+                                     scripted_cloud_ask,
+                                     scripted_cloud_done,
+                                     scripted_cloud_take,
+                                     scripted_cloud_end,
+                                     scripted_cloud_end,
+                                     scripted_cloud_bytes,
+                                     scripted_cloud_ledger };
     struct decode_options in_step = *o;
     struct decode_stats stats;
     scripted_cloud_close(t);
@@ -185,7 +194,7 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
     t->session = s;
     t->sampler = sampler;
     in_step.ahead = 0;
-    in_step.emit = on_token;
+    in_step.emit = scripted_cloud_on_token;
     in_step.arg = t;
     int rc = decode_run(&stats, s, tok, sampler, NULL, &port, prompt, n, &in_step, err);
     if (rc == OK && stats.tokens > 1)

@@ -39,7 +39,7 @@ static void add_word(struct made *m, struct str *merges, size_t id, size_t befor
     merges[m->v.nmerges++] = (struct str){ line, shorter.n + 2 };
 }
 
-static size_t most(void)
+static size_t synthetic_vocab_most(void)
 {
     size_t n = SYNTHETIC_VOCAB_WORDS, words = 1;
     for (size_t i = 0; i < DEPTH; i++)
@@ -50,7 +50,7 @@ static size_t most(void)
 int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err)
 {
     struct made m = { .v.path = "the benchmark's" };
-    size_t n = size < most() ? size : most();
+    size_t n = size < synthetic_vocab_most() ? size : synthetic_vocab_most();
     int rc = OK;
     *out = NULL;
     if (n < SYNTHETIC_VOCAB_WORDS)

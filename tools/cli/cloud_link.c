@@ -10,8 +10,8 @@
 
 enum { DAY_MS = 86400000, MAX_SLOT = 1 << 20 };
 
-static int encode(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
-                  struct err *err)
+static int cloud_link_encode(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
+                             struct err *err)
 {
     return tokenizer_encode(arg, ids, count, text, n, true, err);
 }
@@ -37,7 +37,7 @@ int cloud_link_options(struct cloud_options *o, char **key, const char *url,
         .hedge_ms = at_most_a_day(cloud_option_values.hedge_ms),
         .compress = cloud_option_values.compress,
         .slot = cloud_option_values.slot < MAX_SLOT ? cloud_option_values.slot + 1 : 0,
-        .encode = t && !own ? encode : NULL,
+        .encode = t && !own ? cloud_link_encode : NULL,
         .encode_arg = (void *)(size_t)t,
     };
     if (!cloud_api_parse(&o->api, cloud_option_values.api))

@@ -10,7 +10,7 @@ enum { PATH_SIZE = 4096 };
 
 const char *demo_files_program;
 
-static bool join(char out[PATH_SIZE], const char *dir, size_t n, const char *file)
+static bool demo_files_join(char out[PATH_SIZE], const char *dir, size_t n, const char *file)
 {
     int len = snprintf(out, PATH_SIZE, "%.*s/%s", (int)n, dir, file);
     return len > 0 && len < PATH_SIZE;
@@ -26,7 +26,7 @@ static bool search_path(char out[PATH_SIZE], const char *name)
 {
     for (const char *p = getenv("PATH"); p && *p;) {
         size_t n = strcspn(p, ":");
-        if (n && n < PATH_SIZE && join(out, p, n, name) && access(out, X_OK) == 0)
+        if (n && n < PATH_SIZE && demo_files_join(out, p, n, name) && access(out, X_OK) == 0)
             return true;
         p += n + (p[n] == ':');
     }
@@ -52,7 +52,7 @@ static bool program_path(char out[PATH_SIZE])
         link[n] = '\0';
         if (link[0] == '/')
             snprintf(next, sizeof(next), "%s", link);
-        else if (!join(next, out, dir_length(out), link))
+        else if (!demo_files_join(next, out, dir_length(out), link))
             return false;
         memcpy(out, next, sizeof(next));
     }
@@ -69,12 +69,13 @@ const char *demo_files_path(const char *file)
     char program[PATH_SIZE], dir[PATH_SIZE], *out = found[turn++ % 4];
     const char *named = getenv("MIZZLE_DEMO");
     if (named && *named)
-        return join(out, named, strlen(named), file) && access(out, R_OK) == 0 ? out : NULL;
+        return demo_files_join(out, named, strlen(named), file) && access(out, R_OK) == 0 ? out
+                                                                                          : NULL;
     if (!program_path(program))
         return NULL;
     for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
-        if (join(dir, program, dir_length(program), beside[i]) &&
-            join(out, dir, strlen(dir), file) && access(out, R_OK) == 0)
+        if (demo_files_join(dir, program, dir_length(program), beside[i]) &&
+            demo_files_join(out, dir, strlen(dir), file) && access(out, R_OK) == 0)
             return out;
     return NULL;
 }

@@ -109,7 +109,7 @@ size_t options_distance(const char *a, const char *b)
 }
 
 /* The row whose name or short name is s[n]. */
-static const struct option *find(const struct command *cmd, const char *s, size_t n)
+static const struct option *options_find(const struct command *cmd, const char *s, size_t n)
 {
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
@@ -119,7 +119,7 @@ static const struct option *find(const struct command *cmd, const char *s, size_
     return NULL;
 }
 
-static int unknown(const struct command *cmd, const char *arg)
+static int options_unknown(const struct command *cmd, const char *arg)
 {
     const char *near = NULL;
     size_t least = 4;
@@ -154,7 +154,7 @@ static bool whole_number(const char *s, uint64_t max, uint64_t *out)
 }
 
 /* Store value where the row points; NULL, or what was expected instead. */
-static const char *store(const struct option *o, const char *value)
+static const char *options_store(const struct option *o, const char *value)
 {
     uint64_t n;
     switch (o->type) {
@@ -192,7 +192,8 @@ static const char *store(const struct option *o, const char *value)
     return "another type";
 }
 
-static int usage(const struct command *cmd, const char *name, const char *what, const char *found)
+static int options_usage(const struct command *cmd, const char *name, const char *what,
+                         const char *found)
 {
     struct err err;
     err_set(&err, ERR_ARG, "%s: expected %s%s%s", name, what, found ? ", found " : "",
@@ -220,20 +221,21 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
             return EXIT_FINE;
         }
         const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
-        const struct option *o = find(cmd, arg, equals ? (size_t)(equals - arg) : strlen(arg));
+        const struct option *o =
+            options_find(cmd, arg, equals ? (size_t)(equals - arg) : strlen(arg));
         if (!o)
-            return unknown(cmd, arg);
+            return options_unknown(cmd, arg);
         const char *value = equals ? equals + 1 : NULL;
         if (o->type == OPTION_FLAG && value)
-            return usage(cmd, o->name, "no value", value);
+            return options_usage(cmd, o->name, "no value", value);
         if (o->type != OPTION_FLAG && !value) {
             if (++i == argc)
-                return usage(cmd, o->name, o->arg, "nothing");
+                return options_usage(cmd, o->name, o->arg, "nothing");
             value = argv[i];
         }
-        const char *expected = store(o, value);
+        const char *expected = options_store(o, value);
         if (expected)
-            return usage(cmd, o->name, expected, value);
+            return options_usage(cmd, o->name, expected, value);
     }
     return -1;
 }

@@ -20,7 +20,7 @@ struct progress {
     bool ended;
 };
 
-static void *watch(void *arg)
+static void *progress_watch(void *arg)
 {
     struct progress *p = arg;
     struct timespec next;
@@ -50,7 +50,7 @@ struct progress *progress_begin(const char *what)
     err_set(&p->what, OK, "%s", what);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->done, NULL);
-    if (pthread_create(&p->thread, NULL, watch, p) == 0)
+    if (pthread_create(&p->thread, NULL, progress_watch, p) == 0)
         return p;
     pthread_mutex_destroy(&p->lock);
     pthread_cond_destroy(&p->done);

@@ -44,8 +44,8 @@ static size_t batch_tokens(const struct pretrain_data *d)
 /* Append text and end-of-text as a document. Targets are the tokens whose last byte is to be
  * learnt; end-of-text is one where the byte before it is. *fits false, and nothing done, where the
  * batch has no room. */
-static int append(struct pretrain_data *d, bool *fits, const char *text, const bool *learn,
-                  struct err *err)
+static int pretrain_data_append(struct pretrain_data *d, bool *fits, const char *text,
+                                const bool *learn, struct err *err)
 {
     uint32_t *ids;
     size_t n, at = batch_tokens(d), bytes = 0;
@@ -86,7 +86,7 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
             world_practice(text, learn, sizeof(text), d->world, d->easy, TRAIN_STREAM, d->next);
         else
             world_text(text, learn, sizeof(text), d->world, TRAIN_STREAM, d->next);
-        int rc = append(d, &fits, text, learn, err);
+        int rc = pretrain_data_append(d, &fits, text, learn, err);
         if (rc)
             return rc;
         if (!fits)
@@ -129,8 +129,8 @@ struct tally {
 };
 
 /* Add the documents of the batch, which are questions from number `first` on. */
-static void count(struct tally *n, const struct pretrain_data *d, const uint32_t *best,
-                  uint64_t stream, uint64_t first)
+static void pretrain_data_count(struct tally *n, const struct pretrain_data *d,
+                                const uint32_t *best, uint64_t stream, uint64_t first)
 {
     struct world_question q;
     for (size_t i = 0; i < batch_tokens(d); i++)
@@ -163,7 +163,7 @@ static int fill_questions(struct pretrain_data *d, uint64_t stream, uint64_t fir
         memcpy(text + n, q.answer, strlen(q.answer) + 1);
         for (size_t j = 0; j < sizeof(learn); j++)
             learn[j] = j >= n;
-        rc = append(d, &fits, text, learn, err);
+        rc = pretrain_data_append(d, &fits, text, learn, err);
     }
     return rc;
 }
@@ -180,7 +180,7 @@ int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct
         if (rc == OK)
             rc = train_predict(&loss, best, NULL, t, &d->batch, err);
         if (rc == OK)
-            count(&n, d, best, stream, done);
+            pretrain_data_count(&n, d, best, stream, done);
     }
     free(best);
     double all = (double)questions;

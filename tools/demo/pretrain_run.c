@@ -61,7 +61,7 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
     return rc;
 }
 
-static void show(const struct run *r, double loss)
+static void pretrain_run_show(const struct run *r, double loss)
 {
     size_t step = train_steps(r->train), done = step - r->begin_step;
     double seconds = (double)(os_now_ns() - r->begin_ns) * 1e-9;
@@ -72,7 +72,7 @@ static void show(const struct run *r, double loss)
                 (double)((int)left % 60));
 }
 
-static int save(const struct run *r, struct err *err)
+static int pretrain_run_save(const struct run *r, struct err *err)
 {
     int rc = pretrain_save_curve(r->curve, &r->state, err);
     return rc ? rc : pretrain_save_checkpoint(r->checkpoint, r->train, r->plan, &r->state, err);
@@ -100,7 +100,7 @@ static int one_step(struct run *r, struct err *err)
     if (step % ROW_STEPS && step != r->plan->steps)
         return OK;
     double mean = s->sum / (double)s->summed;
-    show(r, mean);
+    pretrain_run_show(r, mean);
     s->sum = 0;
     s->summed = 0;
     struct pretrain_row row = { (float)step, (float)s->read, (float)mean, rate.lr };
@@ -117,7 +117,7 @@ static int all_steps(struct run *r, struct err *err)
         bool last = step == r->plan->steps;
         if ((!interrupted || last) && (step % r->job->save_every || last))
             continue;
-        rc = save(r, err);
+        rc = pretrain_run_save(r, err);
         if (rc)
             return rc;
         if (interrupted)
@@ -147,7 +147,7 @@ static int open_run(struct run *r, struct err *err)
 }
 
 /* Questions of a test stream that no evaluation uses by default. */
-static int finish(struct pretrain_result *out, struct run *r, struct err *err)
+static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struct err *err)
 {
     out->params = train_params(r->train);
     out->steps = train_steps(r->train);
@@ -187,7 +187,7 @@ int pretrain_run(struct pretrain_result *out, const struct pretrain_job *job,
     if (!job->quiet && isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
     if (rc == OK)
-        rc = finish(out, &r, err);
+        rc = pretrain_run_finish(out, &r, err);
     train_close(r.train);
     pretrain_data_close(&r.data);
     free(r.state.rows);

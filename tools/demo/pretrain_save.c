@@ -40,7 +40,7 @@ static void write_tokenizer(struct ggufw *g, const struct bpe_vocab *v)
     ggufw_bool(g, "tokenizer.ggml.add_bos_token", false);
 }
 
-static void write_config(struct ggufw *g, const struct model_config *c)
+static void pretrain_save_write_config(struct ggufw *g, const struct model_config *c)
 {
     ggufw_u32(g, "qwen2.block_count", (uint32_t)c->layers);
     ggufw_u32(g, "qwen2.context_length", (uint32_t)c->context);
@@ -80,7 +80,8 @@ static bool is_matrix(const struct train_tensor *x)
     return x->rows > 1;
 }
 
-static void header(struct ggufw *g, const struct train_tensor *x, const char *suffix, int type)
+static void pretrain_save_header(struct ggufw *g, const struct train_tensor *x, const char *suffix,
+                                 int type)
 {
     char name[64];
     size_t shape[2] = { x->rows, x->cols };
@@ -93,7 +94,7 @@ static int write_tensors(struct ggufw *g, const struct train *t, struct err *err
     size_t n = train_ntensors(t), most = 0;
     for (size_t i = 0; i < n; i++) {
         const struct train_tensor *x = train_tensor(t, i);
-        header(g, x, "", is_matrix(x) ? W_Q8_0 : W_F32);
+        pretrain_save_header(g, x, "", is_matrix(x) ? W_Q8_0 : W_F32);
         most = x->rows * x->cols > most ? x->rows * x->cols : most;
     }
     unsigned char *bytes = malloc(most / Q8_BLOCK * Q8_BYTES + 1);
@@ -130,7 +131,7 @@ int pretrain_save_model(const char *path, const struct train *t, const struct pr
     ggufw_str(g, "general.license", "mit");
     ggufw_u32(g, "general.file_type", MOSTLY_Q8_0);
     ggufw_u32(g, "general.quantization_version", 2);
-    write_config(g, train_config(t));
+    pretrain_save_write_config(g, train_config(t));
     write_tokenizer(g, v);
     write_progress(g, t, p, s);
     ggufw_checksum(g);
@@ -146,7 +147,7 @@ static void checkpoint_tensors(struct ggufw *g, const struct train *t,
     size_t n = train_ntensors(t);
     for (size_t part = 0; part < 3; part++)
         for (size_t i = 0; i < n; i++)
-            header(g, train_tensor(t, i), suffix[part], W_F32);
+            pretrain_save_header(g, train_tensor(t, i), suffix[part], W_F32);
     size_t shape[2] = { s->nrows, ROW_FLOATS };
     if (s->nrows)
         ggufw_tensor(g, "curve", W_F32, 2, shape);
@@ -229,8 +230,9 @@ static int load_curve(struct pretrain_state *s, const struct weights *w, struct 
     return OK;
 }
 
-static int load(struct train *t, const struct weights *w, const struct pretrain_plan *p,
-                struct pretrain_state *s, struct err *err)
+static int pretrain_save_load(struct train *t, const struct weights *w,
+                              const struct pretrain_plan *p, struct pretrain_state *s,
+                              struct err *err)
 {
     uint64_t steps, length, low, high, summed;
     const char *path = weights_path(w);
@@ -257,7 +259,7 @@ int pretrain_load_checkpoint(const char *path, struct train *t, const struct pre
     int rc = weights_open(&w, path, err);
     if (rc)
         return rc;
-    rc = load(t, w, p, s, err);
+    rc = pretrain_save_load(t, w, p, s, err);
     weights_close(w);
     return rc;
 }

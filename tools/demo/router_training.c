@@ -58,8 +58,8 @@ static void teacher_close(struct teacher *t)
 }
 
 /* What the cloud model writes after the prompt, end-of-text included. */
-static int write_answer(uint32_t answer[MAX_ANSWER], size_t *m, struct teacher *t,
-                        const uint32_t *prompt, size_t n, struct err *err)
+static int router_training_write_answer(uint32_t answer[MAX_ANSWER], size_t *m, struct teacher *t,
+                                        const uint32_t *prompt, size_t n, struct err *err)
 {
     const struct engine *e = t->cloud;
     session_rewind(t->writer, 0);
@@ -76,8 +76,9 @@ static int write_answer(uint32_t answer[MAX_ANSWER], size_t *m, struct teacher *
 }
 
 /* The world's answer and end-of-text. */
-static int read_answer(uint32_t answer[MAX_ANSWER], size_t *m, const struct teacher *t,
-                       const struct world_question *q, struct err *err)
+static int router_training_read_answer(uint32_t answer[MAX_ANSWER], size_t *m,
+                                       const struct teacher *t, const struct world_question *q,
+                                       struct err *err)
 {
     uint32_t *ids, eos;
     const struct tokenizer *tok = t->edge->tokenizer;
@@ -97,8 +98,8 @@ static int read_answer(uint32_t answer[MAX_ANSWER], size_t *m, const struct teac
     return rc;
 }
 
-static int collect(struct samples *s, struct teacher *t, uint64_t stream, size_t questions,
-                   struct err *err)
+static int router_training_collect(struct samples *s, struct teacher *t, uint64_t stream,
+                                   size_t questions, struct err *err)
 {
     const struct engine *e = t->edge;
     int rc = OK;
@@ -110,8 +111,8 @@ static int collect(struct samples *s, struct teacher *t, uint64_t stream, size_t
         rc = tokenizer_encode(e->tokenizer, &prompt, &n, q.prompt, strlen(q.prompt), false, err);
         if (rc != OK)
             break;
-        rc = t->writer ? write_answer(answer, &m, t, prompt, n, err)
-                       : read_answer(answer, &m, t, &q, err);
+        rc = t->writer ? router_training_write_answer(answer, &m, t, prompt, n, err)
+                       : router_training_read_answer(answer, &m, t, &q, err);
         if (rc == OK)
             rc = samples_collect(s, t->session, t->o->tap, prompt, n, answer, m,
                                  tokenizer_size(e->tokenizer), (uint32_t)i, &e->kernels,
@@ -137,7 +138,7 @@ static int calibrate(struct router_form *f, struct router_training_report *repor
     struct samples s = { .dim = f->dim };
     struct router *r = NULL;
     float *score = NULL;
-    int rc = collect(&s, t, CALIBRATE_STREAM, t->o->calibration, err);
+    int rc = router_training_collect(&s, t, CALIBRATE_STREAM, t->o->calibration, err);
     if (rc == OK)
         rc = router_make(&r, f, "trained router", &t->edge->kernels, err);
     if (rc == OK && !(score = calloc(s.n + 1, sizeof(*score))))
@@ -178,7 +179,7 @@ int router_training_run(struct router_form *out, struct router_training_report *
             ? teacher_open(&t, err)
             : err_set(err, ERR_ARG, "router train: expected at least one question of each kind");
     if (rc == OK)
-        rc = collect(&s, &t, TRAIN_STREAM, o->questions, err);
+        rc = router_training_collect(&s, &t, TRAIN_STREAM, o->questions, err);
     if (rc == OK)
         rc = fit_router(out, &report->fit, &s, &fit, &edge->kernels, edge->pool, err);
     samples_close(&s);

@@ -145,7 +145,7 @@ static size_t draw_rank(struct draw *d, const double cumulative[THINGS])
     return lo;
 }
 
-static void zipf(double cumulative[THINGS], double exponent)
+static void world_zipf(double cumulative[THINGS], double exponent)
 {
     double sum = 0;
     for (size_t i = 0; i < THINGS; i++)
@@ -202,8 +202,8 @@ int world_open(struct world **out, uint64_t seed, struct err *err)
         w->kind[i] = w->kind[j];
         w->kind[j] = (unsigned char)(i % KINDS);
     }
-    zipf(w->read, ZIPF_READ);
-    zipf(w->asked, ZIPF_ASKED);
+    world_zipf(w->read, ZIPF_READ);
+    world_zipf(w->asked, ZIPF_ASKED);
     return OK;
 }
 
@@ -240,7 +240,7 @@ struct text {
     bool learning;
 };
 
-static void put(struct text *t, const char *s)
+static void world_put(struct text *t, const char *s)
 {
     size_t n = strlen(s);
     if (n >= t->cap - t->n)
@@ -271,7 +271,7 @@ static void put_form(struct text *t, const char *form, const char *name, size_t 
                 : *form == 'p' ? kinds[kind].place
                                : c;
         }
-        put(t, s);
+        world_put(t, s);
     }
 }
 
@@ -282,15 +282,15 @@ static void put_line(struct text *t, struct draw *d, const char *name, bool test
         lead = draw_below(d, COUNT(leads));
         verb = draw_below(d, COUNT(verbs));
     } while (((lead + verb) % HELD_OUT == 0) != test);
-    put(t, "Question: ");
-    put(t, leads[lead]);
-    put(t, " ");
-    put(t, verbs[verb]);
-    put(t, " ");
-    put(t, articles[draw_below(d, COUNT(articles))]);
-    put(t, " ");
-    put(t, name);
-    put(t, tails[draw_below(d, COUNT(tails))]);
+    world_put(t, "Question: ");
+    world_put(t, leads[lead]);
+    world_put(t, " ");
+    world_put(t, verbs[verb]);
+    world_put(t, " ");
+    world_put(t, articles[draw_below(d, COUNT(articles))]);
+    world_put(t, " ");
+    world_put(t, name);
+    world_put(t, tails[draw_below(d, COUNT(tails))]);
 }
 
 /* The first CHOICES of a shuffle of all places, `place` swapped in at a random spot, which is
@@ -314,13 +314,13 @@ static size_t draw_choices(size_t choice[KINDS], struct draw *d, size_t place)
 
 static void put_choices(struct text *t, const size_t choice[], size_t n)
 {
-    put(t, "Choices:\n");
+    world_put(t, "Choices:\n");
     for (size_t i = 0; i < n; i++) {
-        put(t, (char[]){ (char)('A' + i), '.', ' ', 0 });
-        put(t, kinds[choice[i]].place);
-        put(t, "\n");
+        world_put(t, (char[]){ (char)('A' + i), '.', ' ', 0 });
+        world_put(t, kinds[choice[i]].place);
+        world_put(t, "\n");
     }
-    put(t, "Answer:");
+    world_put(t, "Answer:");
 }
 
 static void make_question(struct world_question *q, const struct world *w, struct draw *d,
@@ -332,7 +332,7 @@ static void make_question(struct world_question *q, const struct world *w, struc
     q->letter = (char)('A' + draw_choices(choice, d, q->place));
     struct text t = { q->prompt, 0, sizeof(q->prompt), NULL, false };
     put_line(&t, d, w->name[thing], test);
-    put(&t, "\n");
+    world_put(&t, "\n");
     put_choices(&t, choice, CHOICES);
     t = (struct text){ q->answer, 0, sizeof(q->answer), NULL, false };
     put_form(&t, answer_form, w->name[thing], q->kind, q->letter);
@@ -355,9 +355,9 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uin
     if (what < SHARE_QUESTIONS) {
         struct world_question q;
         make_question(&q, w, &d, thing, stream & 1);
-        put(&t, q.prompt);
+        world_put(&t, q.prompt);
         t.learning = true;
-        put(&t, q.answer);
+        world_put(&t, q.answer);
     } else if (what < SHARE_QUESTIONS + SHARE_KIND_FACTS) {
         put_form(&t, kind_facts[draw_below(&d, COUNT(kind_facts))], "", draw_below(&d, KINDS), 0);
     } else {
@@ -387,7 +387,7 @@ static void put_copy(struct text *t, struct draw *d)
     char name[NAME_MAX_BYTES];
     draw_name(name, d);
     put_line(t, d, name, false);
-    put(t, "\n");
+    world_put(t, "\n");
     draw_choices(choice, d, draw_below(d, KINDS));
     put_choices(t, choice, CHOICES);
     put_form(t, copy_form, name, 0, 0);

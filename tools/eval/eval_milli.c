@@ -70,7 +70,7 @@ static bool take_token(void *arg, const struct decode_token *t)
     return !a->scores || !a->scores->full;
 }
 
-static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err)
+static int eval_milli_ask(struct eval_result *r, struct milli *m, size_t i, struct err *err)
 {
     struct world_question q;
     uint32_t *ids;
@@ -110,7 +110,7 @@ static int ask(struct eval_result *r, struct milli *m, size_t i, struct err *err
     return OK;
 }
 
-static double share(size_t part, size_t all)
+static double eval_milli_share(size_t part, size_t all)
 {
     return all ? (double)part / (double)all : 0;
 }
@@ -120,18 +120,19 @@ static int run_policy(struct eval_result *r, struct milli *m, struct err *err)
     bool shows = !m->o->quiet && isatty(STDERR_FILENO);
     int rc = OK;
     for (size_t i = 0; rc == OK && i < m->questions; i++) {
-        rc = ask(r, m, i, err);
+        rc = eval_milli_ask(r, m, i, err);
         if (shows && rc == OK && (i % 10 == 9 || i + 1 == m->questions))
             fprintf(stderr, "\r%s: %zu of %zu, right %.1f %%, routed %.2f %%  ",
                     policy_name(r->policy), i + 1, m->questions,
-                    100 * share(r->right, r->questions), 100 * share(r->cloud, r->tokens));
+                    100 * eval_milli_share(r->right, r->questions),
+                    100 * eval_milli_share(r->cloud, r->tokens));
     }
     if (shows)
         fprintf(stderr, "\n");
     return rc;
 }
 
-static void print_json(const struct milli *m, const struct eval_result *r)
+static void eval_milli_print_json(const struct milli *m, const struct eval_result *r)
 {
     double low, high;
     eval_interval(&low, &high, r->right, r->questions);
@@ -143,10 +144,10 @@ static void print_json(const struct milli *m, const struct eval_result *r)
            "\"accuracy_high\":%.6f,\"routed\":%.6f,\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
            "\"tok_s\":%.3f,\"bytes_up\":%llu,\"bytes_down\":%llu,\"isa\":\"%s\"}\n",
            policy_name(r->policy), threshold, (unsigned long long)m->o->seed, r->questions,
-           r->right, share(r->right, r->questions), low, high, share(r->cloud, r->tokens),
-           r->tokens, r->cloud, r->fallback, r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0,
-           (unsigned long long)r->bytes_up, (unsigned long long)r->bytes_down,
-           m->engine.kernels.isa);
+           r->right, eval_milli_share(r->right, r->questions), low, high,
+           eval_milli_share(r->cloud, r->tokens), r->tokens, r->cloud, r->fallback,
+           r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0, (unsigned long long)r->bytes_up,
+           (unsigned long long)r->bytes_down, m->engine.kernels.isa);
     fflush(stdout);
 }
 
@@ -161,8 +162,9 @@ static void print_table(const struct eval_result *r, size_t n)
             snprintf(threshold, sizeof(threshold), "%.4f", (double)r->threshold);
         eval_interval(&low, &high, r->right, r->questions);
         printf("%-8s  %9s  %9zu  %6.1f %%  %5.1f - %5.1f %%  %5.2f %%  %8zu  %9.1f\n",
-               policy_name(r->policy), threshold, r->questions, 100 * share(r->right, r->questions),
-               100 * low, 100 * high, 100 * share(r->cloud, r->tokens), r->fallback,
+               policy_name(r->policy), threshold, r->questions,
+               100 * eval_milli_share(r->right, r->questions), 100 * low, 100 * high,
+               100 * eval_milli_share(r->cloud, r->tokens), r->fallback,
                r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0);
     }
 }
@@ -227,7 +229,7 @@ static int set_threshold(struct eval_result *r, struct milli *m, float first, st
     return find_threshold(r, m, routed, err);
 }
 
-static int run_all(struct milli *m, const enum policy *list, size_t n, struct err *err)
+static int eval_milli_run_all(struct milli *m, const enum policy *list, size_t n, struct err *err)
 {
     struct eval_result results[EVAL_POLICIES];
     float first = NAN; /* share routed by the first policy with a threshold */
@@ -245,9 +247,9 @@ static int run_all(struct milli *m, const enum policy *list, size_t n, struct er
         if (rc != OK)
             return rc;
         if (isnan(first) && !isnan(r->threshold))
-            first = (float)share(r->cloud, r->tokens);
+            first = (float)eval_milli_share(r->cloud, r->tokens);
         if (m->o->json)
-            print_json(m, r);
+            eval_milli_print_json(m, r);
     }
     if (!m->o->json)
         print_table(results, n);
@@ -288,7 +290,7 @@ int eval_milli(const struct eval_options *o, struct err *err)
             list[n++] = m.routing.policy;
         rc = open_text(&m, err);
         if (rc == OK)
-            rc = run_all(&m, list, n, err);
+            rc = eval_milli_run_all(&m, list, n, err);
         sampler_close(m.sampler);
         session_close(m.session);
         world_close(m.world);

@@ -33,7 +33,8 @@ static double surprise(const struct ppl *p, const float *logits, uint32_t id)
 }
 
 /* Read ids[n] from an empty session and score the tokens from `first` (at least 1) on. */
-static int score(struct ppl *p, const uint32_t *ids, size_t n, size_t first, struct err *err)
+static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t first,
+                          struct err *err)
 {
     session_rewind(p->session, 0);
     for (size_t at = 0; at + 1 < n;) {
@@ -62,7 +63,7 @@ static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct er
     int rc = OK;
     for (size_t at = 0; rc == OK && (at == 0 || at + half < n); at += half) {
         size_t len = n - at < p->context ? n - at : p->context;
-        rc = score(p, ids + at, len, at ? half : 1, err);
+        rc = eval_ppl_score(p, ids + at, len, at ? half : 1, err);
         if (!p->o->quiet && isatty(STDERR_FILENO))
             fprintf(stderr, "\rppl: %zu of %zu tokens", at + len, n);
         if (at + len == n)
@@ -139,7 +140,7 @@ static int score_world(struct ppl *p, struct err *err)
         if (all) {
             ids = all;
             memcpy(ids + n, answer, m * sizeof(*ids));
-            rc = score(p, ids, n + m, n, err);
+            rc = eval_ppl_score(p, ids, n + m, n, err);
         } else if (rc == OK) {
             rc = err_set(err, ERR_NOMEM, "ppl: out of memory");
         }
@@ -150,7 +151,7 @@ static int score_world(struct ppl *p, struct err *err)
     return rc;
 }
 
-static void print(const struct ppl *p)
+static void eval_ppl_print(const struct ppl *p)
 {
     double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll);
     double bits = p->bytes ? p->sum / (double)p->bytes / log_f64(2) : 0;
@@ -188,7 +189,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     if (rc == OK && !isfinite(p.sum))
         rc = err_set(err, ERR_FORMAT, "ppl: the model's logits are not finite");
     if (rc == OK)
-        print(&p);
+        eval_ppl_print(&p);
     session_close(p.session);
     engine_close(&p.engine);
     return rc;

@@ -23,7 +23,7 @@ static void put_char(uint32_t c, const char *bytes, size_t n)
 }
 
 /* Put the characters of text[n]; returns how many bytes at the end begin one that is cut. */
-static size_t put_text(const char *text, size_t n)
+static size_t json_events_put_text(const char *text, size_t n)
 {
     for (size_t i = 0; i < n;) {
         uint32_t c;
@@ -50,11 +50,11 @@ static void put_token_text(struct json_events *j, uint32_t id)
         size_t len = j->n;
         memcpy(glued, j->cut, len);
         glued[len++] = bytes[i++];
-        j->n = put_text(glued, len);
+        j->n = json_events_put_text(glued, len);
         memmove(j->cut, glued + len - j->n, j->n);
     }
     if (i < n) {
-        j->n = put_text(bytes + i, n - i);
+        j->n = json_events_put_text(bytes + i, n - i);
         memcpy(j->cut, bytes + n - j->n, j->n);
     }
 }
@@ -76,7 +76,7 @@ bool json_events_token(struct json_events *j, const struct decode_token *t)
         fputs("null", stdout);
     if (t->fault) {
         printf(",\"reason\":\"%s\",\"message\":\"", gate_name(t->reason));
-        put_text(t->fault, strlen(t->fault));
+        json_events_put_text(t->fault, strlen(t->fault));
         fputs("\"", stdout);
     }
     printf(",\"ms\":%.3f}\n", t->ms);

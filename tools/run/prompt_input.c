@@ -11,7 +11,7 @@
 
 enum { TEXT_MAX = 64 << 20 };
 
-static int read_all(char **out, size_t *n, FILE *f, const char *path, struct err *err)
+static int prompt_input_read_all(char **out, size_t *n, FILE *f, const char *path, struct err *err)
 {
     size_t cap = 4096;
     char *text = malloc(cap);
@@ -48,17 +48,17 @@ static int read_all(char **out, size_t *n, FILE *f, const char *path, struct err
 int prompt_input_read(char **out, size_t *n, const char *path, struct err *err)
 {
     if (strcmp(path, "-") == 0)
-        return read_all(out, n, stdin, "standard input", err);
+        return prompt_input_read_all(out, n, stdin, "standard input", err);
     FILE *f = fopen(path, "rb");
     if (!f)
         return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    int rc = read_all(out, n, f, path, err);
+    int rc = prompt_input_read_all(out, n, f, path, err);
     fclose(f);
     return rc;
 }
 
 /* Append one line as typed; false at the end of the input. */
-static bool append_line(char **out, size_t *n, int *rc, struct err *err)
+static bool prompt_input_append_line(char **out, size_t *n, int *rc, struct err *err)
 {
     char *line = NULL;
     size_t cap = 0;
@@ -88,7 +88,7 @@ bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *er
     for (;;) {
         if (asks)
             fputs(sign, stderr);
-        if (!append_line(out, n, rc, err)) {
+        if (!prompt_input_append_line(out, n, rc, err)) {
             if (asks)
                 fputs("\n", stderr);
             if (*rc == OK && interrupted)

@@ -29,7 +29,7 @@ void token_view_begin(struct token_view *s, FILE *to, enum token_view_style styl
 }
 
 /* Close the mark that is open and open the one of this byte's token. */
-static void mark(struct token_view *s, enum source source, size_t token)
+static void token_view_mark(struct token_view *s, enum source source, size_t token)
 {
     static const char *const colours[] = { "", "\033[4;36m", "\033[7;33m" };
     if (source == s->open_source && (source == SOURCE_EDGE || token == s->open_token))
@@ -50,7 +50,7 @@ static void mark(struct token_view *s, enum source source, size_t token)
 
 /* Show all but the last `keep` bytes; a character that may still be completed is kept too, unless
  * this is the end. */
-static void flush(struct token_view *s, size_t keep, bool end)
+static void token_view_flush(struct token_view *s, size_t keep, bool end)
 {
     char text[HELD];
     size_t at = 0;
@@ -63,7 +63,7 @@ static void flush(struct token_view *s, size_t keep, bool end)
         unsigned char lead = (unsigned char)text[at];
         if (!ok && !end && at + len == s->n && lead >= 0xc2 && lead <= 0xf4)
             break;
-        mark(s, s->held[at].source, s->held[at].token);
+        token_view_mark(s, s->held[at].source, s->held[at].token);
         if (!ok)
             fputs("\xef\xbf\xbd", s->to);
         else if (c != '\n' && c != '\t' && !text_harmless(c))
@@ -88,18 +88,18 @@ bool token_view_token(struct token_view *s, const struct decode_token *t)
             s->n -= length < s->n ? length : s->n;
             s->ended = true;
         } else if (s->n == HELD) {
-            flush(s, stops_held(&s->stops), false);
+            token_view_flush(s, stops_held(&s->stops), false);
         }
     }
-    flush(s, s->ended ? 0 : stops_held(&s->stops), false);
-    mark(s, SOURCE_EDGE, 0);
+    token_view_flush(s, s->ended ? 0 : stops_held(&s->stops), false);
+    token_view_mark(s, SOURCE_EDGE, 0);
     return fflush(s->to) == 0;
 }
 
 void token_view_end(struct token_view *s)
 {
-    flush(s, 0, true);
-    mark(s, SOURCE_EDGE, 0);
+    token_view_flush(s, 0, true);
+    token_view_mark(s, SOURCE_EDGE, 0);
     if (s->line_open)
         fputc('\n', s->to);
     s->line_open = false;

@@ -4,7 +4,8 @@
 #include <strings.h>
 #include <zlib.h>
 
-static enum stand_in_wrong inflate_all(struct buf *out, z_stream *z, struct stand_in_refusal *no)
+static enum stand_in_wrong stand_in_body_inflate_all(struct buf *out, z_stream *z,
+                                                     struct stand_in_refusal *no)
 {
     unsigned char piece[1 << 14];
     int rc = Z_OK;
@@ -35,7 +36,7 @@ enum stand_in_wrong stand_in_body_unpack(struct buf *body, const char *encoding,
     z_stream z = { .next_in = (unsigned char *)body->p, .avail_in = (unsigned)body->n };
     if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, by its first bytes */
         return no->what = WRONG_MEMORY;
-    enum stand_in_wrong w = inflate_all(&out, &z, no);
+    enum stand_in_wrong w = stand_in_body_inflate_all(&out, &z, no);
     inflateEnd(&z);
     buf_free(body);
     *body = out;

@@ -20,7 +20,7 @@ struct stand_in_chance {
 };
 
 /* splitmix64's finisher (Steele, Lea, Flood 2014). */
-static uint64_t mix(uint64_t x)
+static uint64_t stand_in_chance_mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -68,13 +68,14 @@ uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, siz
 {
     uint64_t hash = n;
     for (size_t i = 0; i < n; i++)
-        hash = mix(hash ^ ids[i]);
-    return mix(mix(d->seed ^ hash) + attempt_of(d, hash));
+        hash = stand_in_chance_mix(hash ^ ids[i]);
+    return stand_in_chance_mix(stand_in_chance_mix(d->seed ^ hash) + attempt_of(d, hash));
 }
 
 double stand_in_chance_unit(uint64_t key, uint64_t purpose)
 {
-    return (double)(mix(key ^ mix(purpose)) >> 11) / 9007199254740992.0;
+    return (double)(stand_in_chance_mix(key ^ stand_in_chance_mix(purpose)) >> 11) /
+           9007199254740992.0;
 }
 
 static size_t packets(size_t bytes)

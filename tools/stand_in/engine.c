@@ -65,14 +65,14 @@ struct stand_in_engine {
     pthread_t workers[WORKERS_MAX];
 };
 
-static void append(struct list *l, struct stand_in_job *j)
+static void stand_in_engine_append(struct list *l, struct stand_in_job *j)
 {
     j->next = NULL;
     *l->end = j;
     l->end = &j->next;
 }
 
-static void take_out(struct list *l, struct stand_in_job *j)
+static void stand_in_engine_take_out(struct list *l, struct stand_in_job *j)
 {
     struct stand_in_job **at = &l->first;
     while (*at != j)
@@ -89,7 +89,7 @@ static void free_job(struct stand_in_job *j)
     free(j);
 }
 
-static void finish(struct stand_in_job *j, int rc)
+static void stand_in_engine_finish(struct stand_in_job *j, int rc)
 {
     j->state = FINISHED;
     j->text.finished = true;
@@ -103,7 +103,7 @@ static void finish(struct stand_in_job *j, int rc)
 }
 
 /* Questions from the front of the queue get slots. */
-static void admit(struct stand_in_engine *e)
+static void stand_in_engine_admit(struct stand_in_engine *e)
 {
     struct stand_in_job *next;
     e->look = false;
@@ -112,7 +112,7 @@ static void admit(struct stand_in_engine *e)
         struct stand_in_slot *slot = stand_in_slots_choose(&e->slots, j->ids, j->n, j->wanted);
         if (!slot)
             continue;
-        take_out(&e->queue, j);
+        stand_in_engine_take_out(&e->queue, j);
         e->waiting--;
         j->slot = slot;
         j->text.slot = (size_t)(slot - e->slots.slot);
@@ -121,18 +121,18 @@ static void admit(struct stand_in_engine *e)
         slot->n = j->n;
         slot->left = j->max;
         j->state = READY;
-        append(&e->ready, j);
+        stand_in_engine_append(&e->ready, j);
         pthread_cond_signal(&e->work);
     }
 }
 
-static double ms_since(uint64_t start)
+static double stand_in_engine_ms_since(uint64_t start)
 {
     return (double)(os_now_ns() - start) / 1e6;
 }
 
 /* A chunk of the prompt, or one token. True where *id is the next token. */
-static bool step(struct stand_in_job *j, uint32_t *id, int *rc)
+static bool stand_in_engine_step(struct stand_in_job *j, uint32_t *id, int *rc)
 {
     struct stand_in_engine *e = j->engine;
     struct session *s = j->slot->session;
@@ -155,7 +155,8 @@ static bool step(struct stand_in_job *j, uint32_t *id, int *rc)
     return true;
 }
 
-static void settle(struct stand_in_job *j, bool told, uint32_t id, int rc, double ms)
+static void stand_in_engine_settle(struct stand_in_job *j, bool told, uint32_t id, int rc,
+                                   double ms)
 {
     j->text.cached = j->cached;
     *(j->text.n ? &j->text.text_ms : &j->text.prompt_ms) += ms;
@@ -168,22 +169,22 @@ static void settle(struct stand_in_job *j, bool told, uint32_t id, int rc, doubl
         pthread_cond_broadcast(&j->news);
     }
     if (rc || j->dropped || j->text.ended || j->text.n == j->max) {
-        finish(j, rc);
+        stand_in_engine_finish(j, rc);
         if (j->dropped)
             free_job(j);
         return;
     }
     j->state = READY;
-    append(&j->engine->ready, j);
+    stand_in_engine_append(&j->engine->ready, j);
 }
 
-static void *work(void *arg)
+static void *stand_in_engine_work(void *arg)
 {
     struct stand_in_engine *e = arg;
     pthread_mutex_lock(&e->lock);
     for (;;) {
         if (e->look)
-            admit(e);
+            stand_in_engine_admit(e);
         struct stand_in_job *j = e->ready.first;
         if (!j && e->closing)
             break;
@@ -191,30 +192,30 @@ static void *work(void *arg)
             pthread_cond_wait(&e->work, &e->lock);
             continue;
         }
-        take_out(&e->ready, j);
+        stand_in_engine_take_out(&e->ready, j);
         j->state = RUNNING;
         pthread_mutex_unlock(&e->lock);
         uint64_t start = os_now_ns();
         uint32_t id = 0;
         int rc;
-        bool told = step(j, &id, &rc);
+        bool told = stand_in_engine_step(j, &id, &rc);
         pthread_mutex_lock(&e->lock);
-        settle(j, told, id, rc, ms_since(start));
+        stand_in_engine_settle(j, told, id, rc, stand_in_engine_ms_since(start));
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
 }
 
-static int start_workers(struct stand_in_engine *e, size_t n, struct err *err)
+static int stand_in_engine_start_workers(struct stand_in_engine *e, size_t n, struct err *err)
 {
     for (; e->nworkers < n; e->nworkers++)
-        if (pthread_create(&e->workers[e->nworkers], NULL, work, e))
+        if (pthread_create(&e->workers[e->nworkers], NULL, stand_in_engine_work, e))
             return err_set(err, ERR_IO, "cloud: threads cannot be made");
     return OK;
 }
 
-static int open_parts(struct stand_in_engine *e, const struct weights *w,
-                      const struct stand_in_options *o, struct err *err)
+static int stand_in_engine_open_parts(struct stand_in_engine *e, const struct weights *w,
+                                      const struct stand_in_options *o, struct err *err)
 {
     e->slots.kv = KVCACHE_F32;
     if (o->kv && !kvcache_parse(&e->slots.kv, o->kv))
@@ -251,7 +252,7 @@ static int open_parts(struct stand_in_engine *e, const struct weights *w,
                        : c->context < CONTEXT_MAX ? c->context
                                                   : (size_t)CONTEXT_MAX;
     rc = stand_in_slots_open(&e->slots, o->slots, err);
-    return rc ? rc : start_workers(e, workers, err);
+    return rc ? rc : stand_in_engine_start_workers(e, workers, err);
 }
 
 static int open_oracle(struct stand_in_engine *e, const struct stand_in_options *o, struct err *err)
@@ -262,7 +263,7 @@ static int open_oracle(struct stand_in_engine *e, const struct stand_in_options 
     e->limit = o->queue ? o->queue : (size_t)QUEUE;
     e->trained = e->slots.context = o->context ? o->context : (size_t)CONTEXT_MAX;
     int rc = stand_in_slots_open(&e->slots, o->slots, err);
-    return rc ? rc : start_workers(e, WORKERS_MAX, err);
+    return rc ? rc : stand_in_engine_start_workers(e, WORKERS_MAX, err);
 }
 
 int stand_in_engine_open(struct stand_in_engine **out, const char *path,
@@ -283,7 +284,7 @@ int stand_in_engine_open(struct stand_in_engine **out, const char *path,
     } else {
         rc = weights_open(&w, path, err);
         if (rc == OK)
-            rc = open_parts(e, w, o, err);
+            rc = stand_in_engine_open_parts(e, w, o, err);
         weights_close(w);
     }
     if (rc) {
@@ -363,8 +364,8 @@ void stand_in_engine_stop(struct stand_in_engine *e)
     e->stopped = true;
     while (e->queue.first) {
         struct stand_in_job *j = e->queue.first;
-        take_out(&e->queue, j);
-        finish(j, ERR_STOP);
+        stand_in_engine_take_out(&e->queue, j);
+        stand_in_engine_finish(j, ERR_STOP);
     }
     e->waiting = 0;
     for (size_t i = 0; i < SLOTS_MAX; i++)
@@ -415,7 +416,7 @@ int stand_in_engine_ask(struct stand_in_engine *e, struct stand_in_job **out,
     else if (e->waiting >= e->limit)
         rc = err_set(err, ERR_NET, "The request queue is full.");
     if (rc == OK) {
-        append(&e->queue, j);
+        stand_in_engine_append(&e->queue, j);
         e->waiting++;
         e->look = true;
         pthread_cond_signal(&e->work);
@@ -461,11 +462,11 @@ void stand_in_engine_drop(struct stand_in_job *j)
     pthread_mutex_lock(&e->lock);
     bool running = j->state == RUNNING;
     if (j->state == WAITING) {
-        take_out(&e->queue, j);
+        stand_in_engine_take_out(&e->queue, j);
         e->waiting--;
     } else if (j->state == READY) {
-        take_out(&e->ready, j);
-        finish(j, ERR_STOP);
+        stand_in_engine_take_out(&e->ready, j);
+        stand_in_engine_finish(j, ERR_STOP);
     } else if (running) { /* the worker frees it */
         j->dropped = true;
         atomic_store(&j->stop, 1);

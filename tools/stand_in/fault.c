@@ -122,7 +122,8 @@ const struct stand_in_fault stand_in_fault_table[] = {
     { .name = NULL },
 };
 
-static const struct stand_in_fault *find(const char *name, size_t n, const char **near)
+static const struct stand_in_fault *stand_in_fault_find(const char *name, size_t n,
+                                                        const char **near)
 {
     size_t least = 4;
     char word[32];
@@ -143,7 +144,7 @@ int stand_in_fault_add(struct stand_in_faults *f, const char *spec, struct err *
 {
     const char *colon = strchr(spec, ':'), *near = NULL;
     const struct stand_in_fault *fault =
-        find(spec, colon ? (size_t)(colon - spec) : strlen(spec), &near);
+        stand_in_fault_find(spec, colon ? (size_t)(colon - spec) : strlen(spec), &near);
     if (!fault)
         return err_set(err, ERR_ARG, "--fault: unknown name %s%s%s%s; --fault help lists them",
                        spec, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");

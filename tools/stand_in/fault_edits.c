@@ -10,7 +10,8 @@
 enum { DEPTH = 100000, BOMB = 16 << 20, FRONT = 5 };
 
 /* Where the ids are: the object and its key. NULL where the dialect has none. */
-static json_t *holder(json_t *reply, const struct stand_in_case *c, const char **key)
+static json_t *stand_in_fault_edits_holder(json_t *reply, const struct stand_in_case *c,
+                                           const char **key)
 {
     static const char *const keys[] = { "token_ids", "token_ids", "output_ids", "tokens" };
     *key = keys[c->ask->form];
@@ -22,13 +23,13 @@ static json_t *holder(json_t *reply, const struct stand_in_case *c, const char *
 static json_t *ids_of(json_t *reply, const struct stand_in_case *c)
 {
     const char *key;
-    const json_t *at = holder(reply, c, &key);
+    const json_t *at = stand_in_fault_edits_holder(reply, c, &key);
     json_t *list = json_object_get(at, key);
     return json_array_size(list) ? list : NULL;
 }
 
 /* The last id becomes v. */
-static bool put(json_t *reply, const struct stand_in_case *c, json_t *v)
+static bool stand_in_fault_edits_put(json_t *reply, const struct stand_in_case *c, json_t *v)
 {
     json_t *list = ids_of(reply, c);
     if (list)
@@ -41,45 +42,46 @@ bool stand_in_fault_edit_wrong_id(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = ids_of(*reply, c);
     json_int_t was = json_integer_value(json_array_get(list, json_array_size(list) - 1));
-    return put(*reply, c, json_integer(was == (json_int_t)c->other ? was + 1 : c->other));
+    return stand_in_fault_edits_put(*reply, c,
+                                    json_integer(was == (json_int_t)c->other ? was + 1 : c->other));
 }
 
 bool stand_in_fault_edit_out_of_vocab(json_t **reply, const struct stand_in_case *c)
 {
-    return put(*reply, c, json_integer((json_int_t)c->vocab + 7));
+    return stand_in_fault_edits_put(*reply, c, json_integer((json_int_t)c->vocab + 7));
 }
 
 bool stand_in_fault_edit_negative_id(json_t **reply, const struct stand_in_case *c)
 {
-    return put(*reply, c, json_integer(-1));
+    return stand_in_fault_edits_put(*reply, c, json_integer(-1));
 }
 
 bool stand_in_fault_edit_real_id(json_t **reply, const struct stand_in_case *c)
 {
-    return put(*reply, c, json_real(42.5));
+    return stand_in_fault_edits_put(*reply, c, json_real(42.5));
 }
 
 bool stand_in_fault_edit_string_id(json_t **reply, const struct stand_in_case *c)
 {
-    return put(*reply, c, json_string("42"));
+    return stand_in_fault_edits_put(*reply, c, json_string("42"));
 }
 
 bool stand_in_fault_edit_huge_id(json_t **reply, const struct stand_in_case *c)
 {
-    return put(*reply, c, json_integer(INT64_MAX));
+    return stand_in_fault_edits_put(*reply, c, json_integer(INT64_MAX));
 }
 
 bool stand_in_fault_edit_no_ids(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
-    json_t *at = holder(*reply, c, &key);
+    json_t *at = stand_in_fault_edits_holder(*reply, c, &key);
     return !at || json_object_del(at, key) == 0;
 }
 
 bool stand_in_fault_edit_null_ids(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
-    json_t *at = holder(*reply, c, &key);
+    json_t *at = stand_in_fault_edits_holder(*reply, c, &key);
     return !at || json_object_set_new(at, key, json_null()) == 0;
 }
 
@@ -99,13 +101,13 @@ static bool set_reason(json_t *reply, const struct stand_in_case *c, const char 
 bool stand_in_fault_edit_empty_ids(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
-    json_t *at = holder(*reply, c, &key);
+    json_t *at = stand_in_fault_edits_holder(*reply, c, &key);
     return !at ||
            (json_object_set_new(at, key, json_array()) == 0 && set_reason(*reply, c, "stop"));
 }
 
 /* Whether this answer or event says that the text has ended by end-of-text. */
-static bool stopped(const json_t *reply, const struct stand_in_case *c)
+static bool stand_in_fault_edits_stopped(const json_t *reply, const struct stand_in_case *c)
 {
     const json_t *why;
     if (c->ask->form == FORM_COMPLETION)
@@ -123,12 +125,13 @@ static bool stopped(const json_t *reply, const struct stand_in_case *c)
 bool stand_in_fault_edit_no_eos(json_t **reply, const struct stand_in_case *c)
 {
     json_t *list = ids_of(*reply, c);
-    return !list || !stopped(*reply, c) || json_array_remove(list, json_array_size(list) - 1) == 0;
+    return !list || !stand_in_fault_edits_stopped(*reply, c) ||
+           json_array_remove(list, json_array_size(list) - 1) == 0;
 }
 
 bool stand_in_fault_edit_length(json_t **reply, const struct stand_in_case *c)
 {
-    return !stopped(*reply, c) || set_reason(*reply, c, "length");
+    return !stand_in_fault_edits_stopped(*reply, c) || set_reason(*reply, c, "length");
 }
 
 bool stand_in_fault_edit_prompt(json_t **reply, const struct stand_in_case *c)
@@ -183,7 +186,7 @@ bool stand_in_fault_edit_short_prompt(json_t **reply, const struct stand_in_case
 bool stand_in_fault_edit_abort(json_t **reply, const struct stand_in_case *c)
 {
     const char *key;
-    json_t *at = holder(*reply, c, &key);
+    json_t *at = stand_in_fault_edits_holder(*reply, c, &key);
     return (!at || json_object_set_new(at, key, json_array()) == 0) &&
            set_reason(*reply, c, "abort");
 }

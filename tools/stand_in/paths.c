@@ -10,7 +10,7 @@
 #include "tools/stand_in/engine.h"
 #include "tools/stand_in/reply.h"
 
-static enum stand_in_wrong made(json_t **out, json_t *reply)
+static enum stand_in_wrong stand_in_paths_made(json_t **out, json_t *reply)
 {
     *out = reply;
     return reply ? WRONG_NOTHING : WRONG_MEMORY;
@@ -20,14 +20,14 @@ static enum stand_in_wrong get_health(const struct stand_in_paths *a, const json
                                       json_t **out, struct stand_in_refusal *no)
 {
     (void)a, (void)in, (void)no;
-    return made(out, json_pack("{s:s}", "status", "ok"));
+    return stand_in_paths_made(out, json_pack("{s:s}", "status", "ok"));
 }
 
 static enum stand_in_wrong get_version(const struct stand_in_paths *a, const json_t *in,
                                        json_t **out, struct stand_in_refusal *no)
 {
     (void)a, (void)in, (void)no;
-    return made(out, json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION));
+    return stand_in_paths_made(out, json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION));
 }
 
 static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json_t *in,
@@ -49,7 +49,7 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
                                       (json_int_t)stand_in_engine_vocab(a->engine), "n_ctx",
                                       context, "n_ctx_train",
                                       (json_int_t)stand_in_engine_trained(a->engine)));
-    return made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
+    return stand_in_paths_made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
 }
 
 static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_t *in, json_t **out,
@@ -65,7 +65,7 @@ static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_
         a->name, "model_alias", a->name, "build_info", "mizzle-" MIZZLE_VERSION);
     if (props && tokenizer_eos(t, &eos))
         json_object_set_new(props, "eos_token", stand_in_reply_text(t, &eos, 1, true));
-    return made(out, props);
+    return stand_in_paths_made(out, props);
 }
 
 static enum stand_in_wrong get_slots(const struct stand_in_paths *a, const json_t *in, json_t **out,
@@ -79,16 +79,17 @@ static enum stand_in_wrong get_slots(const struct stand_in_paths *a, const json_
                                               (json_int_t)stand_in_engine_context(a->engine),
                                               "speculative", 0, "is_processing",
                                               stand_in_engine_busy(a->engine, i)));
-    return made(out, list);
+    return stand_in_paths_made(out, list);
 }
 
 static enum stand_in_wrong get_model_info(const struct stand_in_paths *a, const json_t *in,
                                           json_t **out, struct stand_in_refusal *no)
 {
     (void)in, (void)no;
-    return made(out, json_pack("{s:s,s:s,s:b,s:n,s:s}", "model_path", a->name, "tokenizer_path",
-                               a->name, "is_generation", 1, "preferred_sampling_params",
-                               "weight_version", "default"));
+    return stand_in_paths_made(out,
+                               json_pack("{s:s,s:s,s:b,s:n,s:s}", "model_path", a->name,
+                                         "tokenizer_path", a->name, "is_generation", 1,
+                                         "preferred_sampling_params", "weight_version", "default"));
 }
 
 static enum stand_in_wrong get_server_info(const struct stand_in_paths *a, const json_t *in,
@@ -96,12 +97,12 @@ static enum stand_in_wrong get_server_info(const struct stand_in_paths *a, const
 {
     (void)in, (void)no;
     json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
-    return made(out, json_pack("{s:s,s:s,s:I,s:b,s:I,s:I,s:s}", "model_path", a->name,
-                               "served_model_name", a->name, "context_length", context,
-                               "skip_tokenizer_init", 0, "max_running_requests",
-                               (json_int_t)stand_in_engine_slots(a->engine), "waiting_requests",
-                               (json_int_t)stand_in_engine_waiting(a->engine), "version",
-                               "mizzle-" MIZZLE_VERSION));
+    return stand_in_paths_made(
+        out, json_pack("{s:s,s:s,s:I,s:b,s:I,s:I,s:s}", "model_path", a->name, "served_model_name",
+                       a->name, "context_length", context, "skip_tokenizer_init", 0,
+                       "max_running_requests", (json_int_t)stand_in_engine_slots(a->engine),
+                       "waiting_requests", (json_int_t)stand_in_engine_waiting(a->engine),
+                       "version", "mizzle-" MIZZLE_VERSION));
 }
 
 /* llama.cpp's form has "content", vLLM's "prompt"; where all are played the field decides. */
@@ -123,10 +124,11 @@ static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const j
     json_t *list = stand_in_reply_ids(ids, n);
     free(ids);
     if (!vllm)
-        return made(out, json_pack("{s:o}", "tokens", list));
-    return made(out, json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)n, "max_model_len",
-                               (json_int_t)stand_in_engine_context(a->engine), "tokens", list,
-                               "token_strs"));
+        return stand_in_paths_made(out, json_pack("{s:o}", "tokens", list));
+    return stand_in_paths_made(out, json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)n,
+                                              "max_model_len",
+                                              (json_int_t)stand_in_engine_context(a->engine),
+                                              "tokens", list, "token_strs"));
 }
 
 static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const json_t *in,
@@ -150,7 +152,7 @@ static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const
     if (a->server != STAND_IN_OPENAI)
         json_object_set(reply, "content", text);
     json_decref(text);
-    return made(out, reply);
+    return stand_in_paths_made(out, reply);
 }
 
 enum {
@@ -187,7 +189,7 @@ static const struct stand_in_route routes[] = {
 };
 
 /* "GET" in "GET, HEAD". */
-static bool among(const char *methods, const char *method)
+static bool stand_in_paths_among(const char *methods, const char *method)
 {
     size_t n = strlen(method);
     for (const char *p = methods; *p; p += strspn(p, ", ")) {
@@ -213,7 +215,7 @@ const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a,
             continue;
         if (!a->server)
             *server = r->as;
-        if (among(r->methods, strcmp(method, "HEAD") == 0 ? "GET" : method)) {
+        if (stand_in_paths_among(r->methods, strcmp(method, "HEAD") == 0 ? "GET" : method)) {
             no->what = WRONG_NOTHING;
             return r;
         }

@@ -85,7 +85,7 @@ static const char *const keywords[] = {
     "sampling_seed",
 };
 
-static bool empty(const json_t *v)
+static bool stand_in_question_empty(const json_t *v)
 {
     return !v || json_is_null(v) || json_is_false(v) ||
            (json_is_string(v) && !json_string_length(v)) ||
@@ -135,7 +135,7 @@ static enum stand_in_wrong check_sampling(enum stand_in_server server, const jso
             return stand_in_question_mistyped(no, server, numbers[i], "number", v);
     }
     for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++)
-        if (!empty(json_object_get(in, unserved[i])))
+        if (!stand_in_question_empty(json_object_get(in, unserved[i])))
             return stand_in_refusal_set(no, WRONG_VALUE, "%s: not served here", unserved[i]);
     return WRONG_NOTHING;
 }
@@ -214,9 +214,10 @@ enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_
     return WRONG_NOTHING;
 }
 
-static enum stand_in_wrong read_prompt(struct stand_in_question *out, struct stand_in_engine *e,
-                                       const char *field, const json_t *prompt,
-                                       struct stand_in_refusal *no)
+static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_question *out,
+                                                         struct stand_in_engine *e,
+                                                         const char *field, const json_t *prompt,
+                                                         struct stand_in_refusal *no)
 {
     struct err err;
     size_t context = stand_in_engine_context(e);
@@ -313,7 +314,8 @@ static enum stand_in_wrong read_generate(struct stand_in_question *out, struct s
         if (i == n)
             return no->what = WRONG_KEYWORD;
     }
-    return read_prompt(out, e, by_ids ? "input_ids" : "text", by_ids ? ids : text, no);
+    return stand_in_question_read_prompt(out, e, by_ids ? "input_ids" : "text", by_ids ? ids : text,
+                                         no);
 }
 
 static enum stand_in_wrong read_completion(struct stand_in_question *out, struct stand_in_engine *e,
@@ -335,7 +337,7 @@ static enum stand_in_wrong read_completion(struct stand_in_question *out, struct
             out->server == STAND_IN_LLAMACPP
                 ? "[json.exception.out_of_range.403] key 'prompt' not found"
                 : "Either prompt or prompt_embeds must be provided and non-empty.");
-    return read_prompt(out, e, "prompt", prompt, no);
+    return stand_in_question_read_prompt(out, e, "prompt", prompt, no);
 }
 
 enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,

@@ -38,30 +38,33 @@ enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand
     return what;
 }
 
-static struct stand_in_answer answer(unsigned status, json_t *json)
+static struct stand_in_answer stand_in_refusal_reply(unsigned status, json_t *json)
 {
     return (struct stand_in_answer){ .status = status, .json = json };
 }
 
 /* vLLM's ErrorResponse. */
-static struct stand_in_answer openai(unsigned status, const char *type, const char *param,
-                                     const char *why)
+static struct stand_in_answer stand_in_refusal_openai(unsigned status, const char *type,
+                                                      const char *param, const char *why)
 {
-    return answer(status, json_pack("{s:{s:s,s:s,s:s?,s:i}}", "error", "message", why, "type", type,
-                                    "param", param, "code", (int)status));
+    return stand_in_refusal_reply(status,
+                                  json_pack("{s:{s:s,s:s,s:s?,s:i}}", "error", "message", why,
+                                            "type", type, "param", param, "code", (int)status));
 }
 
 /* SGLang's ORJSONResponse of create_error_response. */
-static struct stand_in_answer sglang(unsigned status, const char *type, const char *why)
+static struct stand_in_answer stand_in_refusal_sglang(unsigned status, const char *type,
+                                                      const char *why)
 {
-    return answer(status, json_pack("{s:s,s:s,s:s,s:n,s:i}", "object", "error", "message", why,
-                                    "type", type, "param", "code", (int)status));
+    return stand_in_refusal_reply(status,
+                                  json_pack("{s:s,s:s,s:s,s:n,s:i}", "object", "error", "message",
+                                            why, "type", type, "param", "code", (int)status));
 }
 
 static struct stand_in_answer llamacpp(unsigned status, const char *type, const char *why)
 {
-    return answer(status, json_pack("{s:{s:i,s:s,s:s}}", "error", "code", (int)status, "message",
-                                    why, "type", type));
+    return stand_in_refusal_reply(status, json_pack("{s:{s:i,s:s,s:s}}", "error", "code",
+                                                    (int)status, "message", why, "type", type));
 }
 
 struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
@@ -70,11 +73,11 @@ struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsi
     char number[12];
     snprintf(number, sizeof(number), "%u", status);
     if (server != STAND_IN_LLAMACPP && status == 401)
-        return answer(401, json_pack("{s:s}", "error", "Unauthorized"));
+        return stand_in_refusal_reply(401, json_pack("{s:s}", "error", "Unauthorized"));
     if (server == STAND_IN_SGLANG)
-        return sglang(status, number, why);
+        return stand_in_refusal_sglang(status, number, why);
     if (server == STAND_IN_OPENAI)
-        return openai(status, name_of(server, status), NULL, why);
+        return stand_in_refusal_openai(status, name_of(server, status), NULL, why);
     return llamacpp(status, name_of(server, status), why);
 }
 
@@ -84,16 +87,16 @@ static struct stand_in_answer no_route(enum stand_in_server server, unsigned sta
 {
     if (server == STAND_IN_LLAMACPP) /* it knows no 405 */
         return stand_in_refusal_status(server, 404, "File Not Found");
-    return answer(status, json_pack("{s:s}", "detail", detail));
+    return stand_in_refusal_reply(status, json_pack("{s:s}", "detail", detail));
 }
 
 static struct stand_in_answer bad_body(enum stand_in_server server,
                                        const struct stand_in_refusal *no)
 {
     if (server == STAND_IN_SGLANG)
-        return sglang(400, "Bad Request", no->why);
+        return stand_in_refusal_sglang(400, "Bad Request", no->why);
     if (server == STAND_IN_OPENAI)
-        return openai(400, "Bad Request", NULL, no->why);
+        return stand_in_refusal_openai(400, "Bad Request", NULL, no->why);
     return llamacpp(no->what == WRONG_JSON ? 500 : 400,
                     no->what == WRONG_JSON ? "server_error" : "invalid_request_error", no->why);
 }
@@ -102,14 +105,14 @@ static struct stand_in_answer refused(enum stand_in_server server, const char *p
                                       const struct stand_in_refusal *no)
 {
     if (server == STAND_IN_SGLANG && strncmp(path, "/v1/", 4) == 0)
-        return sglang(400, "BadRequestError", no->why);
+        return stand_in_refusal_sglang(400, "BadRequestError", no->why);
     if (server == STAND_IN_SGLANG)
-        return answer(400, json_pack("{s:{s:s}}", "error", "message", no->why));
+        return stand_in_refusal_reply(400, json_pack("{s:{s:s}}", "error", "message", no->why));
     if (server == STAND_IN_LLAMACPP && no->what == WRONG_LENGTH)
-        return answer(400,
-                      json_pack("{s:{s:i,s:s,s:s,s:I,s:I}}", "error", "code", 400, "message",
-                                no->why, "type", "exceed_context_size_error", "n_prompt_tokens",
-                                (json_int_t)no->n, "n_ctx", (json_int_t)no->context));
+        return stand_in_refusal_reply(
+            400, json_pack("{s:{s:i,s:s,s:s,s:I,s:I}}", "error", "code", 400, "message", no->why,
+                           "type", "exceed_context_size_error", "n_prompt_tokens",
+                           (json_int_t)no->n, "n_ctx", (json_int_t)no->context));
     return stand_in_refusal_status(server, 400, no->why);
 }
 
@@ -126,7 +129,7 @@ struct stand_in_answer stand_in_refusal_answer(enum stand_in_server server, cons
     case WRONG_KEYWORD:
         return (struct stand_in_answer){ .status = 500, .plain = "Internal Server Error" };
     case WRONG_MODEL:
-        return openai(404, "NotFoundError", "model", no->why);
+        return stand_in_refusal_openai(404, "NotFoundError", "model", no->why);
     case WRONG_KEY:
         return stand_in_refusal_status(server, 401, "Invalid API Key");
     case WRONG_PATH:

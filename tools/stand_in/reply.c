@@ -71,7 +71,7 @@ void stand_in_reply_end(struct stand_in_reply *s)
 }
 
 /* Bytes of raw that are whole characters, or can no longer become one. */
-static size_t whole(const struct buf *raw)
+static size_t stand_in_reply_whole(const struct buf *raw)
 {
     for (size_t back = 1; back <= 3 && back <= raw->n; back++) {
         unsigned char c = (unsigned char)raw->p[raw->n - back];
@@ -89,11 +89,11 @@ static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool
     if (!add_token(&s->raw, s->tokenizer, id, false))
         return NULL;
     size_t from = all ? 0 : s->spoken;
-    s->spoken = last ? s->raw.n : whole(&s->raw);
+    s->spoken = last ? s->raw.n : stand_in_reply_whole(&s->raw);
     return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
 }
 
-static json_t *counts(const struct stand_in_reply *s, const struct stand_in_text *t)
+static json_t *stand_in_reply_counts(const struct stand_in_reply *s, const struct stand_in_text *t)
 {
     json_int_t in = (json_int_t)s->ask->n, out = (json_int_t)t->n;
     return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", in, "total_tokens", in + out,
@@ -101,7 +101,7 @@ static json_t *counts(const struct stand_in_reply *s, const struct stand_in_text
                      (json_int_t)t->cached);
 }
 
-static const char *reason(const struct stand_in_text *t)
+static const char *stand_in_reply_reason(const struct stand_in_text *t)
 {
     return t->ended ? "stop" : "length";
 }
@@ -113,7 +113,7 @@ static json_t *completion(const struct stand_in_reply *s, const struct stand_in_
     const struct stand_in_question *ask = s->ask;
     bool vllm = ask->form == FORM_VLLM, ids = ask->return_ids;
     json_t *choice = json_pack("{s:i,s:o,s:n,s:s?}", "index", 0, "text", text, "logprobs",
-                               "finish_reason", last ? reason(t) : NULL);
+                               "finish_reason", last ? stand_in_reply_reason(t) : NULL);
     if (vllm) {
         json_object_set_new(choice, "stop_reason", json_null());
         json_object_set_new(choice, "token_ids",
@@ -160,7 +160,7 @@ static json_t *generated(const struct stand_in_reply *s, const struct stand_in_t
                      "meta_info", meta);
 }
 
-static double rate(size_t n, double ms)
+static double stand_in_reply_rate(size_t n, double ms)
 {
     return ms > 0 ? (double)n * 1000 / ms : 0;
 }
@@ -176,11 +176,11 @@ static json_t *completed(const struct stand_in_reply *s, const struct stand_in_t
         json_pack("{s:I,s:f,s:i,s:f,s:f,s:f,s:b,s:b}", "n_predict", (json_int_t)ask->max,
                   "temperature", 0.0, "top_k", 1, "top_p", 1.0, "min_p", 0.0, "repeat_penalty", 1.0,
                   "ignore_eos", ask->go_on, "stream", ask->stream);
-    json_t *timings =
-        json_pack("{s:I,s:I,s:f,s:f,s:I,s:f,s:f}", "cache_n", (json_int_t)t->cached, "prompt_n",
-                  (json_int_t)fresh, "prompt_ms", t->prompt_ms, "prompt_per_second",
-                  rate(fresh, t->prompt_ms), "predicted_n", (json_int_t)t->n, "predicted_ms",
-                  t->text_ms, "predicted_per_second", rate(t->n, t->text_ms));
+    json_t *timings = json_pack("{s:I,s:I,s:f,s:f,s:I,s:f,s:f}", "cache_n", (json_int_t)t->cached,
+                                "prompt_n", (json_int_t)fresh, "prompt_ms", t->prompt_ms,
+                                "prompt_per_second", stand_in_reply_rate(fresh, t->prompt_ms),
+                                "predicted_n", (json_int_t)t->n, "predicted_ms", t->text_ms,
+                                "predicted_per_second", stand_in_reply_rate(t->n, t->text_ms));
     json_t *reply =
         json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0,
                   "content", text, "tokens", stand_in_reply_ids(t->ids, ids ? t->n : 0), "id_slot",
@@ -202,7 +202,7 @@ json_t *stand_in_reply_all(struct stand_in_reply *s, const struct stand_in_text 
         return generated(s, t, text, t->n, true);
     if (s->ask->form == FORM_COMPLETION)
         return completed(s, t, text, s->ask->return_ids);
-    return completion(s, t, text, 0, t->n, true, counts(s, t));
+    return completion(s, t, text, 0, t->n, true, stand_in_reply_counts(s, t));
 }
 
 json_t *stand_in_reply_event(struct stand_in_reply *s, const struct stand_in_text *t, size_t i,
@@ -227,7 +227,7 @@ json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct stand_in_t
         return NULL;
     return json_pack("{s:s,s:s,s:I,s:s,s:[],s:o}", "id", s->id, "object", "text_completion",
                      "created", (json_int_t)s->created, "model", s->model, "choices", "usage",
-                     counts(s, t));
+                     stand_in_reply_counts(s, t));
 }
 
 bool stand_in_reply_done(const struct stand_in_question *ask)

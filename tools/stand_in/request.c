@@ -46,8 +46,8 @@ struct exchange {
 };
 
 /* Queues what x->send holds. header, value: one more, or NULL. */
-static enum MHD_Result queue(struct exchange *x, unsigned status, const char *type, bool length,
-                             const char *header, const char *value)
+static enum MHD_Result stand_in_request_queue(struct exchange *x, unsigned status, const char *type,
+                                              bool length, const char *header, const char *value)
 {
     static const char *const servers[] = { "mizzle", "uvicorn", "uvicorn", "llama.cpp" };
     x->send.hold = &x->s->hold;
@@ -70,13 +70,13 @@ static enum MHD_Result queue(struct exchange *x, unsigned status, const char *ty
     return rc;
 }
 
-static const char *media(const struct exchange *x)
+static const char *stand_in_request_media(const struct exchange *x)
 {
     return x->server == STAND_IN_LLAMACPP ? "application/json; charset=utf-8" : "application/json";
 }
 
 /* The JSON as text at the end of out; drops it. */
-static bool print(struct buf *out, json_t *json)
+static bool stand_in_request_print(struct buf *out, json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     bool fine = text && buf_str(out, text);
@@ -86,38 +86,45 @@ static bool print(struct buf *out, json_t *json)
 }
 
 /* An error, or with plain whatever it says. */
-static enum MHD_Result answer(struct exchange *x, struct stand_in_answer a, const char *header,
-                              const char *value)
+static enum MHD_Result stand_in_request_answer(struct exchange *x, struct stand_in_answer a,
+                                               const char *header, const char *value)
 {
-    bool fine = a.plain ? buf_str(&x->send.bytes, a.plain) : print(&x->send.bytes, a.json);
-    return fine ? queue(x, a.status, a.plain ? "text/plain; charset=utf-8" : media(x), true, header,
-                        value)
-                : MHD_NO;
+    bool fine =
+        a.plain ? buf_str(&x->send.bytes, a.plain) : stand_in_request_print(&x->send.bytes, a.json);
+    return fine
+               ? stand_in_request_queue(
+                     x, a.status, a.plain ? "text/plain; charset=utf-8" : stand_in_request_media(x),
+                     true, header, value)
+               : MHD_NO;
 }
 
-static enum MHD_Result refuse(struct exchange *x, const struct stand_in_refusal *no)
+static enum MHD_Result stand_in_request_refuse(struct exchange *x,
+                                               const struct stand_in_refusal *no)
 {
     struct stand_in_answer a = stand_in_refusal_answer(x->server, x->path, no);
     /* SGLang has sent its status by the time it looks at the question. */
     if (x->ask.stream && x->ask.form == FORM_GENERATE &&
         (no->what == WRONG_VALUE || no->what == WRONG_LENGTH)) {
         struct buf *out = &x->send.bytes;
-        bool fine =
-            buf_str(out, "data: ") && print(out, a.json) && buf_str(out, "\n\ndata: [DONE]\n\n");
-        return fine ? queue(x, 200, "text/event-stream; charset=utf-8", false, NULL, NULL) : MHD_NO;
+        bool fine = buf_str(out, "data: ") && stand_in_request_print(out, a.json) &&
+                    buf_str(out, "\n\ndata: [DONE]\n\n");
+        return fine ? stand_in_request_queue(x, 200, "text/event-stream; charset=utf-8", false,
+                                             NULL, NULL)
+                    : MHD_NO;
     }
-    return answer(x, a, no->what == WRONG_METHOD ? "Allow" : NULL, no->why);
+    return stand_in_request_answer(x, a, no->what == WRONG_METHOD ? "Allow" : NULL, no->why);
 }
 
 /* A fault's status in place of the answer. */
-static enum MHD_Result fail(struct exchange *x)
+static enum MHD_Result stand_in_request_fail(struct exchange *x)
 {
     const struct stand_in_fault *f = x->fault;
     const char *value = f->value;
     char *filler = NULL;
     if (!f->body)
-        return answer(x, stand_in_refusal_status(x->server, f->status, "a fault was asked for"),
-                      f->header, value);
+        return stand_in_request_answer(
+            x, stand_in_refusal_status(x->server, f->status, "a fault was asked for"), f->header,
+            value);
     if (f->header && !value) {
         value = filler = malloc(HUGE_HEADER + 1);
         if (!filler)
@@ -129,7 +136,8 @@ static enum MHD_Result fail(struct exchange *x)
     }
     enum MHD_Result rc = MHD_NO;
     if (buf_str(&x->send.bytes, f->body) && (!f->text || f->text(&x->send.bytes)))
-        rc = queue(x, f->status, f->type ? f->type : media(x), true, f->header, value);
+        rc = stand_in_request_queue(x, f->status, f->type ? f->type : stand_in_request_media(x),
+                                    true, f->header, value);
     free(filler);
     return rc;
 }
@@ -147,7 +155,7 @@ static bool next_text(struct exchange *x, struct stand_in_text *t, size_t have)
     }
 }
 
-static bool due(struct exchange *x, const struct stand_in_text *t, size_t i)
+static bool stand_in_request_due(struct exchange *x, const struct stand_in_text *t, size_t i)
 {
     uint64_t when = t->at[i] + x->way;
     if (x->fault && x->fault->way == WAY_LATE)
@@ -155,7 +163,7 @@ static bool due(struct exchange *x, const struct stand_in_text *t, size_t i)
     return stand_in_waiting_until(&x->s->hold, x->fd, when);
 }
 
-static bool edit(struct exchange *x, json_t **reply)
+static bool stand_in_request_edit(struct exchange *x, json_t **reply)
 {
     struct stand_in_case c = { .ask = &x->ask,
                                .vocab = stand_in_engine_vocab(x->s->api.engine),
@@ -163,11 +171,11 @@ static bool edit(struct exchange *x, json_t **reply)
     return *reply && (!x->fault || !x->fault->json || x->fault->json(reply, &c));
 }
 
-static bool event(struct exchange *x, struct buf *out, json_t *json, bool first)
+static bool stand_in_request_event(struct exchange *x, struct buf *out, json_t *json, bool first)
 {
     bool comments = x->fault && x->fault->events == EVENTS_COMMENTS;
     struct buf text = { 0 };
-    bool fine = print(&text, json);
+    bool fine = stand_in_request_print(&text, json);
     if (fine && first && x->fault && x->fault->text)
         fine = x->fault->text(&text);
     fine = fine && (!comments || buf_str(out, ": ping\r\n\r\n")) && buf_str(out, "data: ") &&
@@ -182,20 +190,20 @@ static bool put_events(struct exchange *x, struct buf *out, const struct stand_i
     enum stand_in_events odd = x->fault ? x->fault->events : EVENTS_FINE;
     bool last = t->finished && x->next + 1 == t->n;
     json_t *json = stand_in_reply_event(&x->say, t, x->next, last);
-    if (!edit(x, &json)) {
+    if (!stand_in_request_edit(x, &json)) {
         json_decref(json);
         return false;
     }
-    if (odd == EVENTS_TWICE && !event(x, out, json_incref(json), !x->next)) {
+    if (odd == EVENTS_TWICE && !stand_in_request_event(x, out, json_incref(json), !x->next)) {
         json_decref(json);
         return false;
     }
-    if (!event(x, out, json, !x->next++))
+    if (!stand_in_request_event(x, out, json, !x->next++))
         return false;
     if (odd == EVENTS_ERROR) {
         x->broken = true;
-        return event(x, out, stand_in_refusal_status(x->server, 500, "a fault was asked for").json,
-                     false);
+        return stand_in_request_event(
+            x, out, stand_in_refusal_status(x->server, 500, "a fault was asked for").json, false);
     }
     if (!last)
         return true;
@@ -204,7 +212,7 @@ static bool put_events(struct exchange *x, struct buf *out, const struct stand_i
         json_decref(json);
         return true;
     }
-    if (json && !event(x, out, json, false))
+    if (json && !stand_in_request_event(x, out, json, false))
         return false;
     return !stand_in_reply_done(&x->ask) || buf_str(out, "data: [DONE]\n\n");
 }
@@ -219,14 +227,14 @@ static enum stand_in_more more_events(void *arg, struct buf *out)
         return MORE_BROKEN;
     if (x->next == t.n) /* no token more: all have been told, or it was stopped */
         return t.rc ? MORE_BROKEN : MORE_END;
-    if (!due(x, &t, x->next))
+    if (!stand_in_request_due(x, &t, x->next))
         return MORE_BROKEN;
     out->n = 0;
     t.finished = t.finished && !t.rc;
     return put_events(x, out, &t) ? MORE_BYTES : MORE_BROKEN;
 }
 
-static enum MHD_Result stream(struct exchange *x)
+static enum MHD_Result stand_in_request_stream(struct exchange *x)
 {
     const struct stand_in_fault *f = x->fault;
     const char *type = f && f->type                         ? f->type
@@ -236,29 +244,29 @@ static enum MHD_Result stream(struct exchange *x)
     if (more_events(x, &x->send.bytes) != MORE_BYTES)
         return MHD_NO;
     x->send.more = more_events;
-    return queue(x, 200, type, false, f ? f->header : NULL, f ? f->value : NULL);
+    return stand_in_request_queue(x, 200, type, false, f ? f->header : NULL, f ? f->value : NULL);
 }
 
-static enum MHD_Result whole(struct exchange *x, struct stand_in_text *t)
+static enum MHD_Result stand_in_request_whole(struct exchange *x, struct stand_in_text *t)
 {
     const struct stand_in_fault *f = x->fault;
     struct buf *out = &x->send.bytes;
     json_t *json = stand_in_reply_all(&x->say, t);
-    if (!edit(x, &json)) {
+    if (!stand_in_request_edit(x, &json)) {
         json_decref(json);
         return MHD_NO;
     }
-    if (!print(out, json) || (f && f->text && !f->text(out)))
+    if (!stand_in_request_print(out, json) || (f && f->text && !f->text(out)))
         return MHD_NO;
     x->way = x->trips + stand_in_chance_way(&x->s->net, x->key, x->received, out->n);
-    if (!due(x, t, t->n - 1))
+    if (!stand_in_request_due(x, t, t->n - 1))
         return MHD_NO;
-    return queue(x, 200, f && f->type ? f->type : media(x), !(f && f->no_length),
-                 f ? f->header : NULL, f ? f->value : NULL);
+    return stand_in_request_queue(x, 200, f && f->type ? f->type : stand_in_request_media(x),
+                                  !(f && f->no_length), f ? f->header : NULL, f ? f->value : NULL);
 }
 
 /* A fault that needs no answer of the model; *rc: what became of the request. */
-static bool failed(struct exchange *x, enum MHD_Result *rc)
+static bool stand_in_request_failed(struct exchange *x, enum MHD_Result *rc)
 {
     const struct stand_in_fault *f = x->fault;
     *rc = MHD_NO;
@@ -271,11 +279,11 @@ static bool failed(struct exchange *x, enum MHD_Result *rc)
     if (f->way == WAY_RESET)
         setsockopt(x->fd, SOL_SOCKET, SO_LINGER, &rst, sizeof(rst));
     if (f->status)
-        *rc = fail(x);
+        *rc = stand_in_request_fail(x);
     return true;
 }
 
-static enum MHD_Result complete(struct exchange *x)
+static enum MHD_Result stand_in_request_complete(struct exchange *x)
 {
     struct stand_in_service *s = x->s;
     struct stand_in_text t;
@@ -285,7 +293,7 @@ static enum MHD_Result complete(struct exchange *x)
     x->fault = stand_in_fault_draw(&s->faults, x->key);
     x->way = x->trips + stand_in_chance_way(&s->net, x->key, x->received, 0);
     x->send.way = x->fault ? x->fault->way : WAY_WHOLE;
-    if (failed(x, &rc))
+    if (stand_in_request_failed(x, &rc))
         return rc;
     stand_in_reply_begin(&x->say, s->api.engine, &x->ask, s->api.name, s->api.created, x->key);
     const struct stand_in_wish wish = { .prompt = x->ask.ids,
@@ -306,9 +314,9 @@ static enum MHD_Result complete(struct exchange *x)
         if (code == ERR_STOP)
             stand_in_refusal_set(&no, WRONG_STOPPING, "the server is stopping");
         x->ask.stream = false;
-        return refuse(x, &no);
+        return stand_in_request_refuse(x, &no);
     }
-    return x->ask.stream ? stream(x) : whole(x, &t);
+    return x->ask.stream ? stand_in_request_stream(x) : stand_in_request_whole(x, &t);
 }
 
 /* Parses and reads the body. */
@@ -370,27 +378,29 @@ static enum MHD_Result respond(struct exchange *x, const char *method)
     json_t *reply = NULL;
     const struct stand_in_route *r = stand_in_paths_find(&s->api, method, x->path, &x->server, &no);
     if (!stand_in_admission_length(x->c))
-        return answer(x,
-                      stand_in_refusal_status(x->server, 400,
-                                              "Content-Length and Transfer-Encoding: expected one"),
-                      "Connection", "close");
+        return stand_in_request_answer(
+            x,
+            stand_in_refusal_status(x->server, 400,
+                                    "Content-Length and Transfer-Encoding: expected one"),
+            "Connection", "close");
     if (s->key && !(r && r->open) && !stand_in_admission_key(x->c, s->key))
         no.what = WRONG_KEY;
     else if (r && x->no.what)
         no = x->no;
     if (no.what)
-        return refuse(x, &no);
+        return stand_in_request_refuse(x, &no);
     if (strcmp(r->methods, "GET") != 0)
         read_body(x, r, &reply, &no);
     else if (r->answer)
         r->answer(&s->api, NULL, &reply, &no);
     if (no.what)
-        return refuse(x, &no);
+        return stand_in_request_refuse(x, &no);
     if (r->completion)
-        return complete(x);
+        return stand_in_request_complete(x);
     if (!reply)
-        return queue(x, 200, NULL, true, NULL, NULL);
-    return answer(x, (struct stand_in_answer){ .status = 200, .json = reply }, NULL, NULL);
+        return stand_in_request_queue(x, 200, NULL, true, NULL, NULL);
+    return stand_in_request_answer(x, (struct stand_in_answer){ .status = 200, .json = reply },
+                                   NULL, NULL);
 }
 
 /* Some of the body. False: the connection is not worth keeping. */
@@ -422,8 +432,8 @@ static bool receive(struct exchange *x, const char *data, size_t n)
     return true;
 }
 
-static struct exchange *begin(struct stand_in_service *s, struct MHD_Connection *c,
-                              const char *path)
+static struct exchange *stand_in_request_begin(struct stand_in_service *s, struct MHD_Connection *c,
+                                               const char *path)
 {
     struct exchange *x = calloc(1, sizeof(*x));
     if (!x)
@@ -454,7 +464,7 @@ enum MHD_Result stand_in_request_handle(void *arg, struct MHD_Connection *c, con
 {
     (void)version;
     if (!*state) { /* the headers are there, the body is not */
-        *state = begin(arg, c, path);
+        *state = stand_in_request_begin(arg, c, path);
         return *state ? MHD_YES : MHD_NO;
     }
     struct exchange *x = *state;

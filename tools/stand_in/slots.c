@@ -31,7 +31,7 @@ void stand_in_slots_close(struct stand_in_slots *s)
             session_close(s->slot[i].session);
 }
 
-static size_t common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
+static size_t stand_in_slots_common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
 {
     size_t i = 0;
     while (i < na && i < nb && a[i] == b[i])
@@ -39,10 +39,11 @@ static size_t common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
     return i;
 }
 
-static size_t kept(const struct stand_in_slot *slot, const uint32_t *prompt, size_t n)
+static size_t stand_in_slots_kept(const struct stand_in_slot *slot, const uint32_t *prompt,
+                                  size_t n)
 {
     size_t have = slot->session ? session_length(slot->session) : 0;
-    return have ? common(session_ids(slot->session), have, prompt, n) : 0;
+    return have ? stand_in_slots_common(session_ids(slot->session), have, prompt, n) : 0;
 }
 
 /* Of the busy slots that will soon be free: how much the best one shares. */
@@ -53,7 +54,7 @@ static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, 
         const struct stand_in_slot *slot = &s->slot[i];
         if (!slot->job || slot->left > SOON)
             continue;
-        size_t same = common(slot->ids, slot->n, prompt, n);
+        size_t same = stand_in_slots_common(slot->ids, slot->n, prompt, n);
         if (same > most)
             most = same;
     }
@@ -61,7 +62,8 @@ static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, 
 }
 
 /* Where memory is short, fewer slots do as well. */
-static struct stand_in_slot *ready(struct stand_in_slots *s, struct stand_in_slot *slot)
+static struct stand_in_slot *stand_in_slots_ready(struct stand_in_slots *s,
+                                                  struct stand_in_slot *slot)
 {
     if (slot->session || !s->model ||
         session_open(&slot->session, s->model, s->pool, s->context, s->kv, NULL) == OK) {
@@ -81,14 +83,14 @@ struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint
     struct stand_in_slot *best = NULL, *oldest = NULL;
     size_t most = 0;
     if (wanted >= 0 && (size_t)wanted < s->n && s->slot[wanted].session)
-        return s->slot[wanted].job ? NULL : ready(s, &s->slot[wanted]);
+        return s->slot[wanted].job ? NULL : stand_in_slots_ready(s, &s->slot[wanted]);
     for (size_t i = 0; i < s->n; i++) {
         struct stand_in_slot *slot = &s->slot[i];
         if (slot->job)
             continue;
         if (oldest && i >= FIRST && !slot->used) /* and so are all behind it */
             break;
-        size_t same = kept(slot, prompt, n);
+        size_t same = stand_in_slots_kept(slot, prompt, n);
         if (same > most && same * 2 >= session_length(slot->session)) {
             best = slot;
             most = same;
@@ -98,13 +100,13 @@ struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint
     }
     if (!oldest || best_soon(s, prompt, n) > most + WORTH)
         return NULL;
-    struct stand_in_slot *slot = ready(s, best ? best : oldest);
+    struct stand_in_slot *slot = stand_in_slots_ready(s, best ? best : oldest);
     return slot ? slot : stand_in_slots_choose(s, prompt, n, wanted);
 }
 
 size_t stand_in_slots_enter(struct stand_in_slot *slot, const uint32_t *prompt, size_t n)
 {
-    size_t same = kept(slot, prompt, n), length = session_length(slot->session);
+    size_t same = stand_in_slots_kept(slot, prompt, n), length = session_length(slot->session);
     if (same == n && (length > n || !session_has_logits(slot->session)))
         same--;
     if (length > same)

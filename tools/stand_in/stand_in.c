@@ -52,7 +52,7 @@ static int try_listen(const struct addrinfo *a)
     return -1;
 }
 
-static bool is_loopback(const struct sockaddr *at)
+static bool stand_in_is_loopback(const struct sockaddr *at)
 {
     if (at->sa_family == AF_INET6)
         return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)at)->sin6_addr);
@@ -71,7 +71,7 @@ static int listen_on(struct stand_in *s, const char *host, unsigned port, bool k
     if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, service, &hints, &found))
         return err_set(err, ERR_ARG, "host: expected an IP address of this machine, found %s",
                        host);
-    bool safe = key || is_loopback(found->ai_addr);
+    bool safe = key || stand_in_is_loopback(found->ai_addr);
     s->listener = safe ? try_listen(found) : -1;
     int why = errno;
     freeaddrinfo(found);
@@ -159,7 +159,7 @@ static bool needs_headers(const struct stand_in_faults *f)
 }
 
 /* libmicrohttpd writes to stderr what a bad certificate makes GnuTLS say; here the caller does. */
-static void quiet(void *arg, const char *format, va_list args)
+static void stand_in_quiet(void *arg, const char *format, va_list args)
 {
     (void)arg, (void)format, (void)args;
 }
@@ -179,8 +179,8 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC |
                      MHD_USE_POLL | MHD_USE_ERROR_LOG | (s->tls_cert ? (unsigned)MHD_USE_TLS : 0u);
     s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, stand_in_request_handle, &s->serve, MHD_OPTION_EXTERNAL_LOGGER, quiet,
-        NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
+        flags, 0, NULL, NULL, stand_in_request_handle, &s->serve, MHD_OPTION_EXTERNAL_LOGGER,
+        stand_in_quiet, NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
         stand_in_request_done, &s->serve, MHD_OPTION_NOTIFY_CONNECTION,
         stand_in_deadlines_connection, &s->serve.watch, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
         NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
@@ -196,8 +196,8 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
     return err_set(err, ERR_NET, "the HTTP server does not start on port %u", s->port);
 }
 
-static int start(struct stand_in *s, const struct stand_in_options *o, const char *path,
-                 struct err *err)
+static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, const char *path,
+                          struct err *err)
 {
     struct stand_in_service *serve = &s->serve;
     int rc = read_tls(s, o, err);
@@ -244,7 +244,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     s->listener = -1;
     stand_in_waiting_open(&s->serve.hold);
     pthread_mutex_init(&s->serve.parser, NULL);
-    int rc = start(s, o, path, err);
+    int rc = stand_in_start(s, o, path, err);
     if (rc) {
         stand_in_close(s);
         return rc;
@@ -254,7 +254,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
 }
 
 /* No new connections; replies in progress get GRACE_MS, then the engine is told to give up. */
-static void drain(struct stand_in *s)
+static void stand_in_drain(struct stand_in *s)
 {
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);
     if (fd != MHD_INVALID_SOCKET)
@@ -270,7 +270,7 @@ void stand_in_close(struct stand_in *s)
     if (!s)
         return;
     if (s->daemon)
-        drain(s);
+        stand_in_drain(s);
     if (s->listener >= 0)
         close(s->listener);
     stand_in_deadlines_close(&s->serve.watch);

@@ -64,7 +64,7 @@ bool stand_in_waiting_gone(int fd)
                       seen[1] == 3 && seen[3] == 0 && seen[4] + 5 == n);
 }
 
-static void slice(struct stand_in_waiting *h, uint64_t ns)
+static void stand_in_waiting_slice(struct stand_in_waiting *h, uint64_t ns)
 {
     struct timespec t;
     uint64_t most = STAND_IN_SLICE_MS * UINT64_C(1000000);
@@ -80,7 +80,7 @@ bool stand_in_waiting_until(struct stand_in_waiting *h, int fd, uint64_t until)
     bool gone = false;
     pthread_mutex_lock(&h->lock);
     for (uint64_t now = os_now_ns(); !h->closing && !gone && now < until; now = os_now_ns()) {
-        slice(h, until - now);
+        stand_in_waiting_slice(h, until - now);
         gone = stand_in_waiting_gone(fd);
     }
     pthread_mutex_unlock(&h->lock);
@@ -102,6 +102,6 @@ void stand_in_waiting_drain(struct stand_in_waiting *h, unsigned ms)
     h->closing = true;
     pthread_cond_broadcast(&h->change);
     for (uint64_t now = os_now_ns(); h->busy && now < until; now = os_now_ns())
-        slice(h, until - now);
+        stand_in_waiting_slice(h, until - now);
     pthread_mutex_unlock(&h->lock);
 }
