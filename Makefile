@@ -83,7 +83,7 @@ LIB    := $(BUILD)/lib.a
 TOOLS  := $(BUILD)/tools.a
 SHARE  := $(DESTDIR)$(PREFIX)/share
 TLIB   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
-TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c))
+TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c tests/*/*/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 
 # build/mizzle is what people run and measure: a release build for this machine, where BUILD is not

@@ -21,6 +21,11 @@ awk '
         n = split(may[at[1]], m, " ")
         for (i = 1; i <= n; i++) ok += m[i] == to[1]
         if (!ok) { printf "%s:%d: %s may not include %s\n", FILENAME, FNR, at[1], inc[2]; bad = 1 }
+        here = FILENAME; there = inc[2]
+        sub(/[^\/]*$/, "", here); sub(/[^\/]*$/, "", there)
+        if (inc[2] ~ /_internal\.h$/ && here != there && at[1] != "tests") {
+            printf "%s:%d: %s is for %s alone\n", FILENAME, FNR, inc[2], there; bad = 1
+        }
     }
     END { exit bad }' $sources || bad=1
 
@@ -32,6 +37,10 @@ for f in $sources; do
     lines=$(wc -l <"$f")
     [ "$lines" -le 500 ] || { echo "$f: $lines lines, at most 500" && bad=1; }
 done
+
+# A folder can be taken in at a glance.
+find .ci kernels weights model net router tools tests -type f | sed 's,/[^/]*$,,' | sort | uniq -c |
+    awk '$1 > 45 { print $2 ": " $1 " files, at most 45"; bad = 1 } END { exit bad }' || bad=1
 
 libraries=$(echo "$sources" | grep -v '^tests/')
 # shellcheck disable=SC2086

@@ -1,12 +1,10 @@
-/* tokenizer_internal.h - inside of the tokenizer, shared by its three files; and for who makes up a
- * vocabulary without a file (tools/bench/synthetic_vocab.c). */
+/* tokenizer_internal.h - the inside of struct tokenizer, for tokenizer*.c alone. */
 #ifndef MODEL_TEXT_TOKENIZER_INTERNAL_H
 #define MODEL_TEXT_TOKENIZER_INTERNAL_H
 
 #include "model/text/tokenizer.h"
-#include "weights/weights.h"
+#include "model/text/vocabulary.h"
 
-enum { PIECE_NORMAL = 1, PIECE_CONTROL = 3, PIECE_USER = 4, PIECE_UNUSED = 5 }; /* as in GGUF */
 enum { MAX_PIECES = 1 << 22, NO_ID = -1 };
 
 struct piece {
@@ -38,21 +36,6 @@ struct tokenizer {
     bool has_eos;
     char *template; /* the chat template, or NULL */
 };
-
-/* What every source is brought to. Strings are borrowed until tokenizer_build returns. */
-struct vocabulary {
-    const char *path;   /* for messages */
-    struct str *pieces; /* [count]; p NULL: a hole */
-    int *types;         /* [count], of enum PIECE_*; 0 for a hole */
-    size_t count;
-    const struct str *merges; /* [nmerges] "a b" */
-    size_t nmerges;
-    uint32_t eog[16];
-    size_t neog;
-    struct str template; /* p NULL: the source has none */
-};
-
-int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct err *err);
 
 /* Rank of merging two pieces; false if they do not merge. */
 bool tokenizer_rank(const struct tokenizer *t, uint32_t left, uint32_t right, uint32_t *rank);

@@ -6,7 +6,8 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
-#include "model/text/tokenizer_internal.h"
+#include "model/text/tokenizer.h"
+#include "model/text/vocabulary.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"

@@ -275,6 +275,29 @@ static void test_threshold(void)
     cloud_close(c);
 }
 
+/* A text that the server will not have is refused alone: the next one is asked for. */
+static void test_unfit(struct cloud *c)
+{
+    struct gate gate;
+    struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 6, .gate = &gate };
+    static const char *const unfit[] = { "400", "413", "422" };
+    for (size_t i = 0; i < 3; i++) {
+        char reply[64];
+        snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
+        for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
+            gate = (struct gate){ 0 };
+            play(RUDE_CLOSE, reply);
+            for (size_t k = 0; k < 4; k++) { /* more often than faults in a row are borne */
+                CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
+                CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
+                CHECK(strstr(seen.fault, unfit[i]));
+            }
+            play(RUDE_CLOSE, REPLY(65));
+            CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);
+        }
+    }
+}
+
 static void test_faults(void)
 {
     struct err err = { "" };
@@ -304,23 +327,7 @@ static void test_faults(void)
         CHECK(seen.stats.reasons[GATE_REFUSED] == 6 && seen.stats.failed == 1);
         CHECK(run(&o, NULL, c) == OK && seen.stats.calls == 0 && strstr(seen.fault, "401"));
     }
-    /* A text that the server will not have is refused alone: the next one is asked for. */
-    static const char *const unfit[] = { "400", "413", "422" };
-    for (size_t i = 0; i < 3; i++) {
-        char reply[64];
-        snprintf(reply, sizeof(reply), "HTTP/1.1 %s no\r\nContent-Length: 0\r\n\r\n", unfit[i]);
-        for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
-            gate = (struct gate){ 0 };
-            play(RUDE_CLOSE, reply);
-            for (size_t k = 0; k < 4; k++) { /* more often than faults in a row are borne */
-                CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
-                CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
-                CHECK(strstr(seen.fault, unfit[i]));
-            }
-            play(RUDE_CLOSE, REPLY(65));
-            CHECK(run(&o, NULL, c) == OK && seen.stats.cloud == 6);
-        }
-    }
+    test_unfit(c);
     o.gate = NULL;
     o.ahead = 0;
     play(RUDE_CLOSE, "HTTP/1.1 500 no\r\n\r\n");

@@ -5,7 +5,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
-#include "model/text/tokenizer_internal.h"
+#include "model/text/vocabulary.h"
 
 enum { LETTERS = 26, DEPTH = 4, RAW = 8, LINE = 8 };
 

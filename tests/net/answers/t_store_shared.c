@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/net/store_help.h"
+#include "tests/net/answers/store_help.h"
 
 /* Children that write, each its own share, while the parent reads. */
 static void test_processes(uint32_t each, bool inherited)

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 
 #include "net/answers/store_file.h"
-#include "tests/net/store_help.h"
+#include "tests/net/answers/store_help.h"
 #include "tests/support/torture.h"
 
 static void says(struct store *s, const char *what)

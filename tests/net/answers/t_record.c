@@ -296,6 +296,28 @@ static struct answers *open_caches(const char *with_store, const char *rec, cons
     return c;
 }
 
+/* The recording of test_caches gives the same answers without a network. */
+static void test_replayed(void)
+{
+    uint32_t id = 0;
+    struct answers *c = open_caches(NULL, NULL, path);
+    CHECK(answers_replays(c) && strcmp(answers_model(c), "big") == 0);
+    CHECK(strcmp(answers_api(c), "openai") == 0);
+    CHECK(answers_server(c, NULL, NULL, &err) == OK && answers_server(c, "big", "x", &err) == OK);
+    CHECK(answers_server(c, "small", "openai", &err) == ERR_FORMAT);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* it was a call, and is one again */
+    CHECK(answers_call(c, ids, 3, &id, &err) == OK && id == 30);
+    answers_put(c, ids, 3, 30);
+    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_MEMO && id == 40);
+    CHECK(answers_call(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
+    CHECK(answers_call(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
+    CHECK(answers_call(c, ids, 5, &id, &err) == ERR_NET);
+    CHECK(answers_call(c, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
+    CHECK(answers_call(c, ids, 8, &id, &err) == ERR_NET && strstr(err.msg, "prefix of 8 tokens"));
+    CHECK(answers_close(c, &err) == OK);
+}
+
 static void test_caches(void)
 {
     uint32_t id = 0;
@@ -338,22 +360,7 @@ static void test_caches(void)
     CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* another model's */
     CHECK(answers_close(c, &err) == OK);
 
-    c = open_caches(NULL, NULL, path);
-    CHECK(answers_replays(c) && strcmp(answers_model(c), "big") == 0);
-    CHECK(strcmp(answers_api(c), "openai") == 0);
-    CHECK(answers_server(c, NULL, NULL, &err) == OK && answers_server(c, "big", "x", &err) == OK);
-    CHECK(answers_server(c, "small", "openai", &err) == ERR_FORMAT);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* it was a call, and is one again */
-    CHECK(answers_call(c, ids, 3, &id, &err) == OK && id == 30);
-    answers_put(c, ids, 3, 30);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
-    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_MEMO && id == 40);
-    CHECK(answers_call(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
-    CHECK(answers_call(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
-    CHECK(answers_call(c, ids, 5, &id, &err) == ERR_NET);
-    CHECK(answers_call(c, ids, 7, &id, &err) == ERR_NET && strstr(err.msg, "below 1000"));
-    CHECK(answers_call(c, ids, 8, &id, &err) == ERR_NET && strstr(err.msg, "prefix of 8 tokens"));
-    CHECK(answers_close(c, &err) == OK);
+    test_replayed();
     const struct answers_options both = { .store = store, .replay = path };
     CHECK(answers_open(&c, &both, &err) == ERR_ARG && !c);
     CHECK(unlink(path) == 0 && unlink(store) == 0);

@@ -1,6 +1,6 @@
 /* store_help.h - what t_store.c and t_store_shared.c do with a store: numbered answers. */
-#ifndef TESTS_NET_STORE_HELP_H
-#define TESTS_NET_STORE_HELP_H
+#ifndef TESTS_NET_ANSWERS_STORE_HELP_H
+#define TESTS_NET_ANSWERS_STORE_HELP_H
 
 #include <stdlib.h>
 #include <string.h>

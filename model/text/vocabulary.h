@@ -1,0 +1,29 @@
+/* vocabulary.h - the form that every source of a tokenizer is brought to: GGUF, tokenizer.json,
+ * vocab.json with merges.txt, and vocabularies that a program makes up. */
+#ifndef MODEL_TEXT_VOCABULARY_H
+#define MODEL_TEXT_VOCABULARY_H
+
+#include "weights/weights.h"
+
+struct err;
+struct tokenizer;
+
+enum { PIECE_NORMAL = 1, PIECE_CONTROL = 3, PIECE_USER = 4, PIECE_UNUSED = 5 }; /* as in GGUF */
+
+/* Strings and arrays are borrowed until tokenizer_build returns. */
+struct vocabulary {
+    const char *path;   /* for messages */
+    struct str *pieces; /* [count]; p NULL: a hole */
+    int *types;         /* [count], of enum PIECE_*; 0 for a hole */
+    size_t count;
+    const struct str *merges; /* [nmerges] "a b" */
+    size_t nmerges;
+    uint32_t eog[16];
+    size_t neog;
+    struct str template; /* p NULL: the source has none */
+};
+
+/* Check v and build the tokenizer. ERR_FORMAT names v->path; ERR_NOMEM. On error *out is NULL. */
+int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct err *err);
+
+#endif
