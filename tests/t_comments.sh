@@ -1,0 +1,93 @@
+#!/bin/sh
+# What is said of the code exists: identifiers and files named in comments and READMEs. Prose of
+# READMEs ends at 100 columns, as code does; tables and code blocks may be wider.
+set -u
+sources=$(find kernels weights model net router tools tests -name '*.[ch]')
+readmes=$(find README.md kernels weights model net router tools tests -name '*.md')
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# Names of other projects, files and systems that comments may mention.
+cat >"$tmp/foreign" <<END
+hidden_states conf_model create_error_response vectors_sip128 requires_grad
+scale_w scale_x FEAT_DotProd FEAT_I8MM HWCAP2_I8MM NFC_Quick_Check White_Space
+GGML_NATIVE llama_ftype cblas.h ggml.h
+END
+
+# Comments go to one file, as "file:line:text", all else to another. A string may hold what looks
+# like a comment.
+# shellcheck disable=SC2086
+awk -v comments="$tmp/comments" -v code="$tmp/code" '
+    FNR == 1 { inside = 0 }
+    {
+        line = $0; said = ""; done = ""
+        while (line != "") {
+            if (inside) {
+                at = index(line, "*/")
+                said = said " " (at ? substr(line, 1, at - 1) : line)
+                line = at ? substr(line, at + 2) : ""
+                inside = !at
+            } else if (match(line, /\/\*|\/\/|"([^"\\]|\\.)*"|\047([^\047\\]|\\.)+\047/)) {
+                mark = substr(line, RSTART, 2)
+                done = done substr(line, 1, RSTART - 1) " "
+                if (mark == "/*") {
+                    inside = 1
+                } else if (mark == "//") {
+                    said = said " " substr(line, RSTART + 2)
+                    RLENGTH = length(line)
+                } else {
+                    done = done substr(line, RSTART, RLENGTH)
+                }
+                line = substr(line, RSTART + RLENGTH)
+            } else {
+                done = done line
+                line = ""
+            }
+        }
+        if (said != "") print FILENAME ":" FNR ":" said >comments
+        if (done != "") print done >code
+    }' $sources
+awk '{ print FILENAME ":" FNR ":" $0 }' $readmes >>"$tmp/comments"
+
+git ls-files 2>/dev/null >"$tmp/files" && [ -s "$tmp/files" ] ||
+    find . -type f | sed 's,^\./,,' >"$tmp/files"
+{
+    grep -ohE '[A-Za-z_][A-Za-z0-9_]*' "$tmp/code" Makefile tools/*.sh tests/*.sh tests/*/*.sh
+    tr ' ' '\n' <"$tmp/foreign"
+    sed 's,.*/,,; s,\..*,,' "$tmp/files"
+} | sort -u >"$tmp/names"
+awk -v names="$tmp/names" -v files="$tmp/files" '
+    BEGIN {
+        while ((getline n <names) > 0) is_name[n] = 1
+        while ((getline f <files) > 0) {
+            is_file[f] = 1
+            while (sub(/^[^\/]*\//, "", f)) is_file[f] = 1
+        }
+    }
+    {
+        match($0, /:[0-9]+:/)
+        where = substr($0, 1, RSTART + RLENGTH - 2)
+        text = substr($0, RSTART + RLENGTH)
+        while (match(text, /[A-Za-z0-9_*\/.-]*[A-Za-z0-9_][A-Za-z0-9_*\/.-]*(\(\))?/)) {
+            word = substr(text, RSTART, RLENGTH)
+            text = substr(text, RSTART + RLENGTH)
+            sub(/[.\/-]+$/, "", word)
+            if (word ~ /NAME/) {
+                continue
+            } else if (word ~ /^[A-Za-z0-9_\/]+\.(c|h|sh|py|js)$/) {
+                if (!is_file[word] && !is_name[word]) { print where ": no file " word; bad = 1 }
+            } else if (word ~ /^[A-Za-z_][A-Za-z0-9_]*\(\)$/ ||
+                       word ~ /^[A-Za-z][A-Za-z0-9]*_[A-Za-z0-9_]*[A-Za-z0-9]$/) {
+                sub(/\(\)$/, "", word)
+                if (!is_name[word]) { print where ": nothing is named " word; bad = 1 }
+            }
+        }
+    }
+    END { exit bad }' "$tmp/comments" || bad=1
+
+# shellcheck disable=SC2086
+awk 'length($0) > 100 && !/^\|/ && !/^    / {
+         print FILENAME ":" FNR ": " length($0) " columns of prose, at most 100"; bad = 1
+     }
+     END { exit bad }' $readmes || bad=1
+exit "${bad:-0}"
