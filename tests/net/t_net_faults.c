@@ -335,12 +335,10 @@ static void test_request(void)
     cloud_close(c);
 }
 
-/* CLOUD_AUTO: what the server says about itself decides; one that answers nothing useful is taken
- * for openai, one that refuses is not used. */
 /* Without a key, 401 says where one is given, behind the server's own words however long. */
 static void test_no_key(void)
 {
-    static char reply[1200];
+    static char replies[2][1200]; /* the server's thread reads them */
     char url[64], words[900];
     struct err err = { "" };
     struct cloud *c;
@@ -348,7 +346,8 @@ static void test_no_key(void)
     memset(words, 'w', sizeof(words) - 1);
     words[sizeof(words) - 1] = 0;
     for (int i = 0; i < 2; i++) {
-        snprintf(reply, sizeof(reply),
+        char *reply = replies[i];
+        snprintf(reply, sizeof(replies[i]),
                  "HTTP/1.1 401 Unauthorized\r\nContent-Length: %zu\r\n\r\n{\"error\":\"%s\"}",
                  (i ? strlen(words) : 2) + 12, i ? words : "no");
         rude_play(server, &(struct rude_part){ RUDE_KEEP, reply, 0 });
@@ -364,6 +363,8 @@ static void test_no_key(void)
     }
 }
 
+/* CLOUD_AUTO: what the server says about itself decides; one that answers nothing useful is taken
+ * for openai, one that refuses is not used. */
 static void test_probe(void)
 {
 #define MODELS(owner) UNTIL_END "{\"data\":[{\"id\":\"m1\",\"owned_by\":\"" owner "\"}]}"
