@@ -1,3 +1,4 @@
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,12 +88,11 @@ static int read_threshold(struct router_form *f, const struct weights *w, const 
     struct str s;
     if (!weights_str(w, "threshold", &s))
         return OK;
-    char text[32] = "", *end = text;
-    if (s.n > 0 && s.n < sizeof(text)) {
-        memcpy(text, s.p, s.n);
-        f->threshold = strtof(text, &end);
-    }
-    if (end == text || *end || !(f->threshold >= 0 && f->threshold <= 1))
+    /* Not strtof, which expects a comma where the program's locale has one. */
+    json_t *number = s.n < 32 ? json_loadb(s.p, s.n, JSON_DECODE_ANY, NULL) : NULL;
+    f->threshold = json_is_number(number) ? (float)json_number_value(number) : -1;
+    json_decref(number);
+    if (!(f->threshold >= 0 && f->threshold <= 1))
         return err_set(err, ERR_FORMAT,
                        "%s: metadata threshold: expected a number of 0 to 1, found \"%.*s\"", path,
                        s.n < 64 ? (int)s.n : 64, s.p);
