@@ -64,6 +64,11 @@ int sampler_open(struct sampler **out, const struct sample_params *params, size_
     return OK;
 }
 
+void sampler_seed(struct sampler *s, uint64_t seed)
+{
+    s->p.seed = seed;
+}
+
 void sampler_close(struct sampler *s)
 {
     if (!s)

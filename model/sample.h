@@ -24,6 +24,8 @@ struct sample_params {
 int sampler_open(struct sampler **out, const struct sample_params *params, size_t size,
                  const struct kernels *k, struct err *err);
 void sampler_close(struct sampler *s);
+/* Draw with another seed from now on. */
+void sampler_seed(struct sampler *s, uint64_t seed);
 
 /* The token after prefix[n]. The draw depends on (seed, n) and the logits alone. Order of the
  * steps is that of llama.cpp's default chain: repetition penalty, top-k, top-p, min-p, temperature,

@@ -10,7 +10,6 @@
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "net/http/json_input.h"
-#include "tools/cli/cloud_link.h"
 #include "tools/command.h"
 #include "tools/cli/options.h"
 #include "tools/cli/setup.h"
@@ -71,12 +70,19 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
 
 static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, struct err *err)
 {
-    char *key;
+    char *key = NULL;
     struct cloud_options o;
     struct cloud *c = NULL;
     struct cloud_info info;
     struct trip t = { 0 };
-    int rc = cloud_link_options(&o, &key, url, tokenizer, false, err);
+    struct mizzle_options all;
+    struct err note = { "" };
+    int rc = setting_options(&all, err);
+    all.cloud_url = url;
+    if (rc == OK)
+        rc = routing_cloud_options(&o, &key, &all, tokenizer, &interrupted, &note, err);
+    if (note.msg[0])
+        fprintf(stderr, "mizzle: %s\n", note.msg);
     if (rc == OK)
         rc = cloud_open(&c, &o, err);
     if (rc == OK)
@@ -86,7 +92,7 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     if (rc == OK)
         rc = cloud_inspect(c, &info, err);
     if (c)
-        cloud_link_notes(c);
+        setting_cloud_notes(c);
     if (rc == OK)
         cloud_check_show(url, &info, &t);
     cloud_close(c);

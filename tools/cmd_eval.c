@@ -6,7 +6,6 @@
 #include "kernels/sys/base.h"
 #include "tools/command.h"
 #include "tools/eval/eval.h"
-#include "tools/cli/keep.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 

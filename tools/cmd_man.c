@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "tools/command.h"
-#include "tools/cli/keep.h"
 
 /* Text for roff: backslashes and leading dots and quotes are escaped, "-" stays a plain minus. */
 static void cmd_man_put(const char *s, size_t n, bool line_start)

@@ -94,6 +94,7 @@ static const struct option_group *const groups[] = { &text_opts,         &sample
 struct run {
     struct engine engine;
     struct routing routing;
+    struct stand_in *server; /* the one this process started, or NULL */
     struct session *session;
     struct sampler *sampler;
     struct token_view show;
@@ -124,15 +125,15 @@ static bool cmd_run_on_token(void *arg, const struct decode_token *t)
 }
 
 /* What was asked for, and what came of it. */
-static void cmd_run_ledger(const struct run *r, const struct decode_stats *s)
+static void cmd_run_ledger(const struct decode_stats *s)
 {
     char cost[CAPS_AMOUNT];
     const char *sep = "; fallback: ";
     caps_amount(cost, s->cost);
     fprintf(stderr, "%s: %zu calls: %zu answered, %zu failed, %zu wasted",
-            keep_replays(&r->routing.keep) ? "replay, without a network" : "cloud", s->calls,
+            (keep_opts.replay != NULL) ? "replay, without a network" : "cloud", s->calls,
             s->committed, s->failed, s->wasted);
-    if (!keep_replays(&r->routing.keep))
+    if (!(keep_opts.replay != NULL))
         fprintf(stderr, "; %" PRIu64 " retries, %.1f KB up, %.1f KB down", s->retries,
                 (double)s->bytes_up / 1e3, (double)s->bytes_down / 1e3);
     if (s->cost)
@@ -164,7 +165,7 @@ static void summary(const struct run *r, const struct decode_stats *s)
         fprintf(stderr, ", %.0f ms waited for the cloud in vain", s->cloud_ms);
     fprintf(stderr, "\n");
     if (s->calls + s->memo_hits + s->store_hits + s->fallback)
-        cmd_run_ledger(r, s);
+        cmd_run_ledger(s);
 }
 
 static int check_length(const struct run *r, size_t count, struct err *err)
@@ -205,7 +206,7 @@ static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct e
                         routing_teller(&r->routing), ids, count, &o, err);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, r->start_ms, keep_replays(&r->routing.keep));
+        json_events_done(&stats, r->start_ms, (keep_opts.replay != NULL));
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -357,7 +358,7 @@ static int cmd_run_check(int nargs, char **argv, struct err *err)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question is no conversation: leave --chat out");
-    return engine_kv(&kv, KVCACHE_F32, err);
+    return setting_kv(&kv, KVCACHE_F32, err);
 }
 
 static int open_session(struct run *r, struct err *err)
@@ -371,7 +372,7 @@ static int open_session(struct run *r, struct err *err)
                        "--context: expected at most %zu, as the model was made for, "
                        "found %zu",
                        most, context);
-    int rc = engine_kv(&kv, plain ? KVCACHE_F32 : KVCACHE_F16, err);
+    int rc = setting_kv(&kv, plain ? KVCACHE_F32 : KVCACHE_F16, err);
     if (rc == OK)
         rc = session_open(&r->session, r->engine.model, r->engine.pool, context, kv, err);
     return rc == OK ? sampler_open(&r->sampler, &options.sample,
@@ -389,10 +390,10 @@ static int cmd_run_main(int argc, char **argv)
     setup_catch_interrupts();
     int rc = cmd_run_check(nargs, argv, &err);
     if (rc == OK)
-        rc = engine_open(&r.engine, NULL, true, &err);
+        rc = setting_engine(&r.engine, NULL, true, &err);
     if (rc != OK)
         return command_fail("run", rc, &err);
-    rc = routing_open(&r.routing, &r.engine, &err);
+    rc = setting_routing(&r.routing, &r.server, &r.engine, &err);
     r.start_ms = r.routing.start_ms;
     if (rc == OK) {
         rc = open_session(&r, &err);
@@ -400,7 +401,7 @@ static int cmd_run_main(int argc, char **argv)
             rc = answer_all(&r, &err);
         sampler_close(r.sampler);
         session_close(r.session);
-        int end = routing_close(&r.routing, rc == OK ? &err : NULL);
+        int end = setting_routing_end(&r.routing, r.server, rc == OK ? &err : NULL);
         rc = rc == OK ? end : rc;
     }
     engine_close(&r.engine);

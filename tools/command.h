@@ -5,6 +5,7 @@
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
 
+#include "router/mizzle.h"
 #include "tools/cli/options.h"
 
 /* The exit status of every subcommand. */
@@ -16,8 +17,6 @@ enum {
     EXIT_NO_CLOUD = 4,
     EXIT_INTERRUPTED = 130
 };
-
-#define MIZZLE_VERSION "0.1.0"
 
 struct command {
     const char *name;

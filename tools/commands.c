@@ -1,5 +1,6 @@
 /* commands.c - the one table of subcommands; a test program may have it, too, without main(). */
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/command.h"
 
@@ -19,8 +20,12 @@ int command_fail(const char *name, int code, const struct err *err)
     };
     if (code == OK)
         return EXIT_FINE;
+    struct err line = *err;
+    for (size_t i = 0; (code == ERR_ARG || code == ERR_NET) && commands[i]; i++)
+        if (strcmp(commands[i]->name, name) == 0)
+            opt_words(&line, commands[i], err->msg);
     if (code != ERR_STOP)
-        fprintf(stderr, "mizzle %s: %s\n", name, err->msg);
+        fprintf(stderr, "mizzle %s: %s\n", name, line.msg);
     return -code > 0 && -code < (int)(sizeof(status) / sizeof(*status)) ? status[-code]
                                                                         : EXIT_FAILED;
 }

@@ -264,3 +264,11 @@ bool answers_note(struct answers *c, struct err *note)
     pthread_mutex_unlock(&c->mutex);
     return told;
 }
+
+int answers_recorded(struct answers *c, struct err *err)
+{
+    pthread_mutex_lock(&c->mutex);
+    int rc = record_whole(c->record, err);
+    pthread_mutex_unlock(&c->mutex);
+    return rc;
+}

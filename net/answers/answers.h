@@ -61,5 +61,7 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
 /* What a person should know and was not told yet (a torn tail was cut, the store's disk is full):
  * one line, or false. */
 bool answers_note(struct answers *c, struct err *note);
+/* ERR_IO, and why, where the recording is incomplete already. */
+int answers_recorded(struct answers *c, struct err *err);
 
 #endif

@@ -257,14 +257,17 @@ int record_open(struct record **out, const char *path, uint64_t tokenizer, struc
     return rc;
 }
 
+int record_whole(const struct record *r, struct err *err)
+{
+    return r && r->broken ? err_set(err, ERR_IO, "%s", r->why.msg) : OK;
+}
+
 int record_close(struct record *r, struct err *err)
 {
-    int rc = OK;
     if (!r)
         return OK;
-    if (r->broken)
-        rc = err_set(err, ERR_IO, "%s", r->why.msg);
-    else if (r->fd >= 0 && r->model && (fsync(r->fd)) && errno != EINVAL)
+    int rc = record_whole(r, err);
+    if (rc == OK && r->fd >= 0 && r->model && (fsync(r->fd)) && errno != EINVAL)
         rc = err_set(err, ERR_IO, "%s: %s", r->path, strerror(errno));
     if (r->fd >= 0)
         close(r->fd);

@@ -49,6 +49,8 @@ int record_server(struct record *r, const char *name, const char *api, uint64_t 
 int record_open(struct record **out, const char *path, uint64_t tokenizer, struct err *err);
 /* ERR_IO where not everything could be written: why, as the first record_put that failed has said.
  * NULL is fine. */
+int record_whole(const struct record *r, struct err *err);
+/* The same, after all has reached the disk. */
 int record_close(struct record *r, struct err *err);
 
 const char *record_model(const struct record *r); /* as in the first line; NULL before */

@@ -9,13 +9,13 @@
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "router/decode.h"
+#include "router/engine.h"
 #include "router/gate.h"
+#include "router/mizzle.h"
 #include "router/cloud_port.h"
 #include "tests/support/matrix.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/cli/options.h"
-#include "tools/cli/setup.h"
 
 enum { PROMPT = 3, LENGTH = 2, MAX_LATE = 2 };
 
@@ -129,9 +129,9 @@ int main(void)
     struct text edge;
     struct err err = { "" };
     const char *model = tiny_make();
+    const struct mizzle_options o = { .model = model, .threads = 1 };
     size_t rows = 0, late = 0, done = 0;
-    engine_options.threads = 1;
-    CHECK(engine_open(&engine, model, true, &err) == OK);
+    CHECK(engine_open(&engine, &o, true, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,

@@ -10,13 +10,13 @@
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/decode.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/cli/options.h"
-#include "tools/cli/setup.h"
 
 enum { WINDOWS = 5, TEXTS = 2, MOST = 48 };
 
@@ -169,9 +169,9 @@ static inline void open_all(void)
 {
     struct err err = { "" };
     const char *model = tiny_make();
+    const struct mizzle_options o = { .model = model, .threads = 1 };
     struct router_form form;
-    engine_options.threads = 1;
-    CHECK(engine_open(&engine, model, true, &err) == OK);
+    CHECK(engine_open(&engine, &o, true, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(session_open(&other, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

@@ -13,12 +13,12 @@
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "router/decode.h"
+#include "router/engine.h"
 #include "router/gate.h"
+#include "router/mizzle.h"
 #include "router/cloud_port.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/cli/options.h"
-#include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 
 enum { TOKENS = 100000, LENGTH = 200, AHEAD = 4, SLACK_KB = 2048 };
@@ -204,8 +204,8 @@ int main(int argc, char **argv)
     struct tally ahead, step;
     struct err err = { "" };
     const char *model = tiny_make();
-    engine_options.threads = 1;
-    CHECK(engine_open(&engine, model, true, &err) == OK);
+    const struct mizzle_options o = { .model = model, .threads = 1 };
+    CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);

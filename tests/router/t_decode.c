@@ -13,6 +13,8 @@
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "net/cloud.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
 #include "router/router.h"
 #include "router/stops.h"
 #include "router/cloud_port.h"
@@ -20,8 +22,6 @@
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
-#include "tools/cli/options.h"
-#include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 
 enum { LENGTH = 24, PROMPT = 3 };
@@ -446,10 +446,10 @@ int main(void)
 {
     struct err err = { "" };
     const char *model = tiny_make();
+    const struct mizzle_options o = { .model = model, .threads = 1 };
     const struct stand_in_options so = { .model = model, .threads = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    engine_options.threads = 1;
-    CHECK(engine_open(&engine, model, true, &err) == OK);
+    CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);

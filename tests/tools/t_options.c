@@ -156,8 +156,23 @@ static void test_rows(void)
     CHECK(isnan(route_options.threshold) && !strcmp(cloud_option_values.mode, "auto"));
 }
 
+static void test_words(void)
+{
+    struct err e;
+    opt_words(&e, &cmd_run, "policy: expected mlp, found cloud_url_2 with cloud_url");
+    CHECK(strcmp(e.msg, "--policy: expected mlp, found cloud_url_2 with --cloud-url") == 0);
+    opt_words(&e, &cmd_run, "a policy: no cloud_such");
+    CHECK(strcmp(e.msg, "a policy: no cloud_such") == 0);
+    char longest[sizeof(e.msg)];
+    memset(longest, 'a', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    opt_words(&e, &cmd_run, longest);
+    CHECK(strlen(e.msg) == strlen(longest));
+}
+
 int main(void)
 {
+    test_words();
     test_values();
     test_refused();
     test_help();

@@ -12,10 +12,10 @@
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/decode.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tools/cli/options.h"
-#include "tools/cli/setup.h"
 
 enum { PROMPT = 240 };
 
@@ -64,8 +64,8 @@ static void test_reading(void)
     struct sampler *sampler;
     struct decode_stats stats;
     uint32_t prompt[PROMPT], first;
-    engine_options.threads = 1;
-    CHECK(engine_open(&engine, tiny_make(), true, &err) == OK);
+    const struct mizzle_options model = { .model = tiny_make(), .threads = 1 };
+    CHECK(engine_open(&engine, &model, true, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,

@@ -294,7 +294,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
-            engine_blas_hint();
+            setting_blas_hint(set);
         }
         struct call mine = *c;
         if (i == 0 && c->n > FEW) { /* the definition is slow; its speed does not depend on n */

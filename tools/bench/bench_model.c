@@ -117,7 +117,7 @@ static int run_router(struct bench_run *b, struct bench_test *t, struct err *err
 }
 
 /* h -> 2h -> 1, as CITER's, of random weights. */
-static int open_router(struct bench_run *b, struct err *err)
+static int bench_model_open_router(struct bench_run *b, struct err *err)
 {
     struct router_form f;
     size_t h = model_config(b->engine->model)->hidden;
@@ -155,7 +155,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
                        m->shape);
     if (!parse_type(&type, m->type))
         return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", m->type);
-    int rc = engine_kernels(&e->kernels, err);
+    int rc = setting_kernels(&e->kernels, err);
     if (!rc)
         rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)
@@ -165,7 +165,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
 
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
-    return m->shape ? open_shape(e, m, err) : engine_open(e, NULL, false, err);
+    return m->shape ? open_shape(e, m, err) : setting_engine(e, NULL, false, err);
 }
 
 struct plan {
@@ -197,7 +197,7 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
     p->context = largest(&p->depth) + (prompt > gen ? prompt : gen);
     if (!prompt && !gen)
         return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
-    return engine_kv(&p->kv, KVCACHE_F16, err);
+    return setting_kv(&p->kv, KVCACHE_F16, err);
 }
 
 /* All tests with one number of threads. */
@@ -227,7 +227,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
 static int bench_model_run_all(struct bench_run *b, const struct plan *p,
                                struct model_report *report, struct err *err)
 {
-    int rc = open_router(b, err);
+    int rc = bench_model_open_router(b, err);
     model_report_begin(report);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/answers/store.h"
 #include "tools/command.h"
 
 enum { WIDTH = 80, HELP_COLUMN = 28 };
@@ -85,6 +86,44 @@ const struct option_group route_option_rows = {
     },
 };
 
+struct opt_keep_values keep_opts = { .store_limit = STORE_LIMIT >> 20,
+                                     .max_tokens = UINT64_MAX,
+                                     .max_upload = UINT64_MAX };
+
+const struct option_group keep_option_rows = {
+    "Limits and memory of the cloud",
+    (const struct option[]){
+        { "--max-cloud-tokens", NULL, OPTION_U64, &keep_opts.max_tokens, "N",
+          "ask the cloud for no more tokens than this, over all answers; what the store or the "
+          "memo "
+          "knows does not count (default: no limit)" },
+        { "--max-upload-bytes", NULL, OPTION_U64, &keep_opts.max_upload, "N",
+          "no more bytes of requests than this, headers and retries apart (default: no limit)" },
+        { "--cloud-budget", NULL, OPTION_STR, &keep_opts.budget, "AMOUNT",
+          "no more money than this, in the currency of --cloud-price (default: no limit)" },
+        { "--cloud-price", NULL, OPTION_STR, &keep_opts.price, "PRICES",
+          "prices per million tokens, UP,CACHED,DOWN as in 2.50,1.25,10; or a file with lines "
+          "MODEL UP CACHED DOWN, where MODEL * is any other" },
+        { "--private-from", NULL, OPTION_STR, &keep_opts.from, "TEXT",
+          "a text that holds this is not sent any more from there on" },
+        { "--private-to", NULL, OPTION_STR, &keep_opts.to, "TEXT",
+          "ends what --private-from begins: with nothing but blanks between the two, it is sent" },
+        { "--private-file", NULL, OPTION_STR, &keep_opts.patterns, "FILE",
+          "a text that holds a line of this file is not sent; in a line, \\d is a digit, \\w a "
+          "letter, digit or _, \\s a blank, \\\\ a backslash, # at its beginning a comment" },
+        { "--cloud-store", NULL, OPTION_STR, &keep_opts.store, "FILE",
+          "keep the cloud's answers there, and ask it nothing twice; processes may share it" },
+        { "--store-limit", NULL, OPTION_SIZE, &keep_opts.store_limit, "MB",
+          "size of the store; beyond it the older half goes (default: 64)" },
+        { "--record", NULL, OPTION_STR, &keep_opts.record, "FILE",
+          "append the cloud's answers there, as JSON lines" },
+        { "--replay", NULL, OPTION_STR, &keep_opts.replay, "FILE",
+          "take the cloud's answers from a recording and use no network; what it does not hold "
+          "is a fault" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
 size_t options_distance(const char *a, const char *b)
 {
     size_t row[33], nb = strlen(b);
@@ -117,6 +156,31 @@ static const struct option *options_find(const struct command *cmd, const char *
                 (o->alt && strlen(o->alt) == n && memcmp(o->alt, s, n) == 0))
                 return o;
     return NULL;
+}
+
+void opt_words(struct err *out, const struct command *cmd, const char *line)
+{
+    char text[sizeof(out->msg)], name[32] = "--";
+    size_t used = 0;
+    for (size_t i = 0; line[i] && used < sizeof(text) - sizeof(name);) {
+        size_t n = strspn(line + i, "abcdefghijklmnopqrstuvwxyz_");
+        bool option =
+            n && n < sizeof(name) - 2 && (memchr(line + i, '_', n) || (i == 0 && line[n] == ':'));
+        for (size_t k = 0; option && k < n; k++)
+            name[2 + k] = line[i + k] == '_' ? '-' : line[i + k];
+        if (!option || !options_find(cmd, name, n + 2)) {
+            n = n ? n : 1;
+            n = n < sizeof(text) - used ? n : sizeof(text) - used - 1;
+            memcpy(text + used, line + i, n);
+            used += n;
+        } else {
+            memcpy(text + used, name, n + 2);
+            used += n + 2;
+        }
+        i += n;
+    }
+    text[used] = '\0';
+    err_set(out, OK, "%s", text);
 }
 
 static int options_unknown(const struct command *cmd, const char *arg)

@@ -1,19 +1,18 @@
-/* setup.h - what most subcommands need, opened from the shared options in one call. */
+/* setup.h - the shared options as the library takes them, and what several subcommands open. */
 #ifndef TOOLS_CLI_SETUP_H
 #define TOOLS_CLI_SETUP_H
 
 #include <stdbool.h>
 
-#include "kernels/kernels.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
-#include "router/gate.h"
-#include "router/policy.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
 #include "router/router.h"
-#include "tools/cli/keep.h"
-#include "router/cloud_port.h"
+#include "router/routing.h"
+#include "tools/cli/options.h"
 
 struct stand_in;
 
@@ -29,47 +28,34 @@ extern const char *demo_files_program;
  * unfinished files and ends the process at once. */
 extern _Atomic int interrupted;
 void setup_catch_interrupts(void);
+/* An interrupt stops m as well; NULL: it no longer does. */
+void setting_stops(void *unused, struct mizzle *m);
 
-struct engine {
-    struct kernels kernels;
-    struct pool *pool;
-    struct model *model;
-    struct tokenizer *tokenizer; /* NULL if the file has none */
-};
+/* All that engine_options, route_options, cloud_option_values and keep_opts say, and their
+ * environment variables; without -m the demo's edge model. ERR_ARG where a value is out of bounds,
+ * ERR_IO where there is neither. */
+int setting_options(struct mizzle_options *o, struct err *err);
+/* Start the stand-in cloud, where the demo pair is to be used and wants one, and put its address
+ * into *o; else *out is NULL. It must be closed after what uses it. Its own errors. */
+int setting_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err);
 
-/* Kernels, pool, model and tokenizer as engine_options ask. path NULL: engine_options.model, else
- * the demo's edge model. Returns OK or an error code. Where the load takes long, progress is shown
- * on a terminal. */
-int engine_open(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
-void engine_close(struct engine *e);
+/* engine_open as engine_options ask; path NULL: engine_options.model, else the demo's edge model.
+ * Where the load takes long, progress is shown on a terminal. */
+int setting_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
 /* The kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. Where OpenBLAS is
  * among them, a hint on stderr if it takes the processor for an old one. ERR_ARG. */
-int engine_kernels(struct kernels *out, struct err *err);
-void engine_blas_hint(void);
+int setting_kernels(struct kernels *out, struct err *err);
+void setting_blas_hint(const struct kernels *k);
 /* The type that --kv names, else `otherwise`. ERR_ARG. */
-int engine_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
+int setting_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 
-/* The router, policy, threshold and cloud as route_options and cloud_option_values ask, for an open
- * engine; starts the stand-in cloud for the demo pair where no URL is given. Says once on stderr
- * what is off. */
-struct routing {
-    struct router *router; /* NULL unless found */
-    enum policy policy;
-    float threshold;
-    struct cloud *cloud;    /* NULL: off */
-    struct cloud_port port; /* of cloud */
-    struct gate gate;       /* limits and breaker, over all answers */
-    size_t ahead;           /* requests out at once */
-    struct keep keep;       /* caches, caps, private spans */
-    double start_ms;        /* waited for the cloud to answer */
-    bool required;
-    struct stand_in *server; /* the one this process started, or NULL */
-};
-/* r must stay where it is. */
-int routing_open(struct routing *r, const struct engine *e, struct err *err);
-/* ERR_IO where --record could not write all. */
-int routing_close(struct routing *r, struct err *err);
-/* What decode_run asks: r's teller, or NULL where the cloud is off. */
-const struct cloud_port *routing_teller(const struct routing *r);
+/* routing_open as all options ask, with the stand-in where it takes one; says on stderr what a
+ * person should know. *r must stay where it is. */
+int setting_routing(struct routing *r, struct stand_in **server, const struct engine *e,
+                    struct err *err);
+/* Closes both. ERR_IO where --record could not write all. */
+int setting_routing_end(struct routing *r, struct stand_in *server, struct err *err);
+/* Print what the client has to say. */
+void setting_cloud_notes(struct cloud *c);
 
 #endif

@@ -21,6 +21,7 @@ struct milli {
     const struct eval_options *o;
     struct engine engine;
     struct routing routing;
+    struct stand_in *server; /* the one this process started, or NULL */
     struct world *world;
     struct session *session;
     struct sampler *sampler;
@@ -261,7 +262,7 @@ static int open_text(struct milli *m, struct err *err)
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     size_t context = model_config(m->engine.model)->context;
     enum kvcache kv;
-    int rc = engine_kv(&kv, KVCACHE_F32, err);
+    int rc = setting_kv(&kv, KVCACHE_F32, err);
     if (rc == OK)
         rc = world_open(&m->world, m->o->world, err);
     if (rc == OK)
@@ -280,11 +281,11 @@ int eval_milli(const struct eval_options *o, struct err *err)
     size_t n = 0;
     int rc = o->policies ? eval_policies(list, &n, o->policies, err) : OK;
     if (rc == OK)
-        rc = engine_open(&m.engine, NULL, true, err);
+        rc = setting_engine(&m.engine, NULL, true, err);
     if (rc != OK)
         return rc;
     route_options.policy = n ? most_needing(list, n) : NULL;
-    rc = routing_open(&m.routing, &m.engine, err);
+    rc = setting_routing(&m.routing, &m.server, &m.engine, err);
     if (rc == OK) {
         if (!n)
             list[n++] = m.routing.policy;
@@ -294,7 +295,7 @@ int eval_milli(const struct eval_options *o, struct err *err)
         sampler_close(m.sampler);
         session_close(m.session);
         world_close(m.world);
-        int end = routing_close(&m.routing, rc == OK ? err : NULL);
+        int end = setting_routing_end(&m.routing, m.server, rc == OK ? err : NULL);
         rc = rc == OK ? end : rc;
     }
     engine_close(&m.engine);

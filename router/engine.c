@@ -1,0 +1,87 @@
+#include "router/engine.h"
+
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/openblas.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/mizzle.h"
+#include "weights/weights.h"
+
+static int engine_load(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
+{
+    struct weights *w = NULL;
+    int rc = weights_open(&w, path, err);
+    if (rc == OK) {
+        rc = tokenizer_open(&e->tokenizer, w, err);
+        if (rc != OK)
+            e->tokenizer = NULL;
+        if (!need_tokenizer)
+            rc = OK;
+    }
+    if (rc == OK)
+        rc = model_open(&e->model, w, &e->kernels, e->pool, err);
+    weights_close(w);
+    if (rc == OK && e->tokenizer && tokenizer_size(e->tokenizer) > model_config(e->model)->vocab)
+        rc = err_set(err, ERR_FORMAT, "%s: vocabulary: expected at most %zu ids, found %zu", path,
+                     model_config(e->model)->vocab, tokenizer_size(e->tokenizer));
+    return rc;
+}
+
+int engine_open(struct engine *e, const struct mizzle_options *o, bool need_tokenizer,
+                struct err *err)
+{
+    memset(e, 0, sizeof(*e));
+    if (!o->model)
+        return err_set(err, ERR_ARG, "model: expected a file or a folder, found none");
+    int rc = engine_kernels(&e->kernels, o->isa, err);
+    if (rc == OK)
+        rc = pool_open(&e->pool, o->threads, err);
+    if (rc == OK)
+        rc = engine_load(e, o->model, need_tokenizer, err);
+    if (rc != OK)
+        engine_close(e);
+    return rc;
+}
+
+void engine_close(struct engine *e)
+{
+    if (e->tokenizer)
+        tokenizer_close(e->tokenizer);
+    model_close(e->model);
+    pool_close(e->pool);
+    memset(e, 0, sizeof(*e));
+}
+
+int engine_kernels(struct kernels *out, const char *isa, struct err *err)
+{
+    return kernels_pick(out, isa && *isa ? isa : NULL, cpu_detect(), err);
+}
+
+int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struct err *err)
+{
+    *out = otherwise;
+    if (name && !kvcache_parse(out, name))
+        return err_set(err, ERR_ARG, "kv: expected f32, f16 or q8, found %s", name);
+    return OK;
+}
+
+enum kvcache engine_best_kv(const struct engine *e)
+{
+    return model_layer(e->model, 0)->down.type == P_F32 ? KVCACHE_F32 : KVCACHE_F16;
+}
+
+bool engine_note(const struct kernels *k, struct err *note)
+{
+    const char *core = k->needs & CPU_BLAS ? openblas_hint(cpu_detect()) : NULL;
+    if (!core)
+        return false;
+    err_set(note, OK,
+            "OpenBLAS takes this processor for an old one and is slow; with OPENBLAS_CORETYPE=%s "
+            "in the environment it is not",
+            core);
+    return true;
+}

@@ -1,0 +1,410 @@
+#include "router/mizzle.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/chat.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "router/decode.h"
+#include "router/engine.h"
+#include "router/mizzle_internal.h"
+#include "router/routing.h"
+#include "router/stops.h"
+
+enum { CONTEXT = 4096, ERR_BUSY = -MIZZLE_BUSY };
+
+_Static_assert(MIZZLE_NOMEM == -ERR_NOMEM && MIZZLE_IO == -ERR_IO && MIZZLE_FORMAT == -ERR_FORMAT &&
+                   MIZZLE_ARG == -ERR_ARG && MIZZLE_NET == -ERR_NET &&
+                   MIZZLE_REMOTE == -ERR_REMOTE && MIZZLE_STOPPED == -ERR_STOP &&
+                   MIZZLE_TEXT == -ERR_TEXT,
+               "the codes of the library are those of base.h without the sign");
+_Static_assert((int)MIZZLE_EDGE == SOURCE_EDGE && (int)MIZZLE_CLOUD == SOURCE_CLOUD &&
+                   (int)MIZZLE_FALLBACK == SOURCE_FALLBACK,
+               "sources are those of decode.h");
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may store into an atomic int");
+
+struct mizzle {
+    _Atomic int busy, stop;
+    struct engine engine;
+    struct routing routing;
+    struct session *session;
+    struct sampler *sampler;
+    size_t max_tokens;
+    uint64_t seed;
+    char **stops;    /* NULL-ended, one block with its texts; NULL: none */
+    char *piece;     /* room for the longest token and its end */
+    double start_ms; /* waited for the cloud, until an answer's stats tell */
+    bool guessed;    /* a conversation's system message is a guess, untold */
+    bool blas_told, recorded_told, guess_told;
+};
+
+const char *mizzle_version(void)
+{
+    return MIZZLE_VERSION;
+}
+
+/* Take the handle; false where a call has it. */
+static bool mizzle_take(struct mizzle *m)
+{
+    int idle = 0;
+    return atomic_compare_exchange_strong(&m->busy, &idle, 1);
+}
+
+static void mizzle_give_back(struct mizzle *m)
+{
+    atomic_store(&m->busy, 0);
+}
+
+static int mizzle_copy_stops(struct mizzle *m, const char *const *stops, struct err *err)
+{
+    size_t n = 0, bytes = 0;
+    for (; stops && stops[n]; n++)
+        bytes += strlen(stops[n]) + 1;
+    if (!n)
+        return OK;
+    m->stops = malloc((n + 1) * sizeof(*m->stops) + bytes);
+    if (!m->stops)
+        return err_set(err, ERR_NOMEM, "stops: out of memory");
+    char *to = (char *)(m->stops + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(stops[i]) + 1;
+        m->stops[i] = memcpy(to, stops[i], size);
+        to += size;
+    }
+    m->stops[n] = NULL;
+    struct stops check;
+    return stops_begin(&check, stops, err);
+}
+
+static int mizzle_open_piece(struct mizzle *m, struct err *err)
+{
+    size_t longest = 0, n;
+    for (size_t id = 0; id < tokenizer_size(m->engine.tokenizer); id++) {
+        tokenizer_bytes(m->engine.tokenizer, (uint32_t)id, &n);
+        longest = n > longest ? n : longest;
+    }
+    m->piece = malloc(longest + 1);
+    return m->piece ? OK : err_set(err, ERR_NOMEM, "tokens: out of memory");
+}
+
+static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o, struct err *err)
+{
+    const struct engine *e = &m->engine;
+    const struct sample_params sample = { .temp = (float)o->temp,
+                                          .top_k = o->top_k,
+                                          .top_p = (float)o->top_p,
+                                          .min_p = (float)o->min_p,
+                                          .repeat_penalty = (float)o->repeat_penalty,
+                                          .seed = o->seed };
+    size_t most = model_config(e->model)->context;
+    size_t context = o->context ? o->context : most < CONTEXT ? most : CONTEXT;
+    enum kvcache kv;
+    if (context > most)
+        return err_set(err, ERR_ARG,
+                       "context: expected at most %zu, as the model was made for, found %zu", most,
+                       context);
+    int rc = engine_kv(&kv, o->kv, engine_best_kv(e), err);
+    if (rc == OK)
+        rc = session_open(&m->session, e->model, e->pool, context, kv, err);
+    if (rc == OK)
+        rc = sampler_open(&m->sampler, &sample, tokenizer_size(e->tokenizer), &e->kernels, err);
+    return rc;
+}
+
+static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, struct err *err)
+{
+    enum kvcache kv;
+    m->max_tokens = o->max_tokens;
+    m->seed = o->seed;
+    int rc = engine_kv(&kv, o->kv, KVCACHE_F32, err); /* a slip shows before the model is read */
+    if (rc == OK)
+        rc = mizzle_copy_stops(m, o->stops, err);
+    if (rc == OK)
+        rc = engine_open(&m->engine, o, true, err);
+    if (rc == OK)
+        rc = mizzle_open_piece(m, err);
+    if (rc == OK)
+        rc = routing_open(&m->routing, &m->engine, o, &m->stop, err);
+    m->start_ms = m->routing.start_ms;
+    if (rc == OK)
+        rc = mizzle_open_session(m, o, err);
+    return rc;
+}
+
+/* Anything half-built will do. */
+static int mizzle_free(struct mizzle *m)
+{
+    sampler_close(m->sampler);
+    session_close(m->session);
+    int rc = routing_close(&m->routing, NULL);
+    engine_close(&m->engine);
+    free(m->piece);
+    free(m->stops);
+    free(m);
+    return rc;
+}
+
+static int mizzle_open_own(struct mizzle **out, const struct mizzle_options *from, struct err *err)
+{
+    struct mizzle_options o;
+    if (!out)
+        return err_set(err, ERR_ARG, "mizzle_open: expected a place for the handle, found NULL");
+    *out = NULL;
+    int rc = mizzle_read_options(&o, from, err);
+    if (rc != OK)
+        return rc;
+    struct mizzle *m = calloc(1, sizeof(*m));
+    if (!m)
+        return err_set(err, ERR_NOMEM, "mizzle_open: out of memory");
+    if (o.on_opening)
+        o.on_opening(o.opening_arg, m);
+    rc = mizzle_open_parts(m, &o, err);
+    if (rc == OK) {
+        *out = m;
+        return OK;
+    }
+    if (o.on_opening)
+        o.on_opening(o.opening_arg, NULL);
+    mizzle_free(m);
+    return rc;
+}
+
+int mizzle_open(struct mizzle **out, const struct mizzle_options *o, struct mizzle_error *error)
+{
+    struct err err = { "" };
+    int rc = mizzle_open_own(out, o, &err);
+    mizzle_write_error(error, rc, rc == OK ? "" : err.msg);
+    return -rc;
+}
+
+/* One call in progress. */
+struct mizzle_call {
+    struct mizzle *m;
+    bool (*on_token)(void *arg, const struct mizzle_token *t);
+    void (*on_reading)(void *arg, size_t done, size_t all);
+    void *arg;
+};
+
+static void mizzle_reading(void *arg, size_t done, size_t all)
+{
+    const struct mizzle_call *c = arg;
+    c->on_reading(c->arg, done, all);
+}
+
+static bool mizzle_emit(void *arg, const struct decode_token *t)
+{
+    const struct mizzle_call *c = arg;
+    const struct tokenizer *tok = c->m->engine.tokenizer;
+    bool shown = !t->eog && !tokenizer_is_control(tok, t->id);
+    size_t n = 0;
+    const char *bytes = shown ? tokenizer_bytes(tok, t->id, &n) : NULL;
+    if (bytes)
+        memcpy(c->m->piece, bytes, n);
+    c->m->piece[n] = '\0';
+    const struct mizzle_token out = {
+        .size = sizeof(out),
+        .piece = c->m->piece,
+        .piece_size = n,
+        .pos = t->pos,
+        .id = t->id,
+        .source = (int)t->source,
+        .score = (double)t->score,
+        .ms = t->ms,
+        .fault = t->fault,
+        .reason = t->fault ? gate_name(t->reason) : NULL,
+        .end = t->eog,
+        .has_edge = t->has_edge,
+        .edge_id = t->edge_id,
+    };
+    return c->on_token(c->arg, &out);
+}
+
+/* Where the system message will be a guess, a note says so. */
+static int mizzle_check_system(struct mizzle *m, const struct chat_message *list, size_t n,
+                               struct err *err)
+{
+    char *text = NULL;
+    if (m->guess_told || (n && strcmp(list[0].role, "system") == 0))
+        return OK;
+    int rc = chat_system(m->engine.tokenizer, &text, &m->guessed, err);
+    m->guess_told = rc == OK;
+    free(text);
+    return rc;
+}
+
+static int mizzle_encode_messages(struct mizzle *m, uint32_t **ids, size_t *n,
+                                  const struct mizzle_prompt *p, struct err *err)
+{
+    struct chat_message *list = calloc(p->n_messages ? p->n_messages : 1, sizeof(*list));
+    if (!list)
+        return err_set(err, ERR_NOMEM, "messages: out of memory");
+    int rc = OK;
+    for (size_t i = 0; i < p->n_messages; i++) {
+        const struct mizzle_message *from = &p->messages[i];
+        if (!from->role || !from->text)
+            rc = err_set(err, ERR_ARG, "messages[%zu]: expected a role and a text, found NULL", i);
+        else
+            list[i] =
+                (struct chat_message){ from->role, from->text,
+                                       from->text_size ? from->text_size : strlen(from->text) };
+    }
+    if (rc == OK)
+        rc = mizzle_check_system(m, list, p->n_messages, err);
+    if (rc == OK)
+        rc = chat_encode(m->engine.tokenizer, ids, n, list, p->n_messages, err);
+    free(list);
+    return rc;
+}
+
+/* *ids is malloc'ed, or the caller's own where the prompt has ids. */
+static int mizzle_prompt_ids(struct mizzle *m, uint32_t **ids, size_t *n,
+                             const struct mizzle_prompt *p, struct err *err)
+{
+    int given = (p->text != NULL) + (p->ids != NULL) + (p->messages != NULL);
+    *ids = NULL;
+    if (given != 1)
+        return err_set(err, ERR_ARG, "prompt: expected one of text, ids and messages, found %d",
+                       given);
+    if (p->messages)
+        return mizzle_encode_messages(m, ids, n, p, err);
+    if (p->text)
+        return tokenizer_encode(m->engine.tokenizer, ids, n, p->text,
+                                p->text_size ? p->text_size : strlen(p->text), true, err);
+    *n = p->n_ids;
+    return OK;
+}
+
+static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err)
+{
+    size_t room = session_context(m->session), most = model_config(m->engine.model)->context;
+    if (n <= room)
+        return OK;
+    if (n <= most)
+        return err_set(err, ERR_ARG, "context: expected at least %zu for this prompt, found %zu", n,
+                       room);
+    return err_set(err, ERR_ARG,
+                   "the prompt: expected at most %zu tokens, as the model was made for, found %zu",
+                   most, n);
+}
+
+static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
+                               struct decode_stats *stats, const struct mizzle_prompt *p,
+                               struct err *err)
+{
+    uint32_t *ids;
+    size_t n;
+    const struct routing *r = &m->routing;
+    const struct decode_options o = {
+        .policy = r->policy,
+        .threshold = r->threshold,
+        .ahead = r->ahead,
+        .gate = &m->routing.gate,
+        .cloud_required = r->required,
+        .max_tokens = p->max_tokens ? p->max_tokens : m->max_tokens,
+        .seed = p->seed ? p->seed : m->seed,
+        .stops = p->stops ? p->stops : (const char *const *)m->stops,
+        .stop = &m->stop,
+        .reading = p->on_reading ? mizzle_reading : NULL,
+        .emit = call->on_token ? mizzle_emit : NULL,
+        .arg = call,
+    };
+    int rc = mizzle_prompt_ids(m, &ids, &n, p, err);
+    if (rc != OK)
+        return rc;
+    call->on_reading = p->on_reading;
+    stats->prompt_tokens = n;
+    rc = mizzle_check_length(m, n, err);
+    sampler_seed(m->sampler, o.seed);
+    if (rc == OK)
+        rc = decode_run(stats, m->session, m->engine.tokenizer, m->sampler, r->router,
+                        routing_teller(r), ids ? ids : p->ids, n, &o, err);
+    free(ids);
+    return rc;
+}
+
+static int mizzle_generate_own(struct mizzle *m, const struct mizzle_prompt *from,
+                               struct mizzle_call *call, struct mizzle_stats *stats,
+                               struct err *err)
+{
+    struct mizzle_prompt p;
+    struct decode_stats s = { .finish = FINISH_ERROR };
+    if (!m)
+        return err_set(err, ERR_ARG, "mizzle_generate: expected a handle, found NULL");
+    if (!mizzle_has_room(stats))
+        return err_set(err, ERR_ARG, "stats: size: expected sizeof the struct, found %zu",
+                       stats->size);
+    if (!mizzle_take(m))
+        return err_set(err, ERR_BUSY, "a call on this handle is running");
+    int rc = mizzle_read_prompt(&p, from, err);
+    if (rc == OK)
+        rc = mizzle_write_answer(m, call, &s, &p, err);
+    mizzle_write_stats(stats, &s, m->start_ms);
+    m->start_ms = 0;
+    atomic_store(&m->stop, 0);
+    mizzle_give_back(m);
+    return rc;
+}
+
+int mizzle_generate(struct mizzle *m, const struct mizzle_prompt *prompt,
+                    bool (*on_token)(void *arg, const struct mizzle_token *token), void *arg,
+                    struct mizzle_stats *stats, struct mizzle_error *error)
+{
+    struct err err = { "" };
+    struct mizzle_call call = { .m = m, .on_token = on_token, .arg = arg };
+    int rc = mizzle_generate_own(m, prompt, &call, stats, &err);
+    mizzle_write_error(error, rc, rc == OK ? "" : err.msg);
+    return -rc;
+}
+
+void mizzle_stop(struct mizzle *m)
+{
+    if (m)
+        atomic_store(&m->stop, 1);
+}
+
+int mizzle_close(struct mizzle *m)
+{
+    if (!m)
+        return MIZZLE_OK;
+    if (!mizzle_take(m))
+        return MIZZLE_BUSY;
+    return -mizzle_free(m);
+}
+
+static bool mizzle_next_note(struct mizzle *m, struct err *note)
+{
+    if (!m->blas_told) {
+        m->blas_told = true;
+        if (engine_note(&m->engine.kernels, note))
+            return true;
+    }
+    if (routing_note(&m->routing, note))
+        return true;
+    if (m->guessed) {
+        m->guessed = false;
+        err_set(note, OK,
+                "the model has no chat template: its system prompt is Qwen2.5's, unless a "
+                "message says another");
+        return true;
+    }
+    if (m->recorded_told || routing_recorded(&m->routing, note) == OK)
+        return false;
+    return m->recorded_told = true;
+}
+
+bool mizzle_note(struct mizzle *m, struct mizzle_error *out)
+{
+    struct err note = { "" };
+    if (!m || !mizzle_take(m))
+        return false;
+    bool told = mizzle_next_note(m, &note);
+    mizzle_give_back(m);
+    if (told)
+        mizzle_write_error(out, OK, note.msg);
+    return told;
+}

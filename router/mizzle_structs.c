@@ -1,0 +1,138 @@
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/decode.h"
+#include "router/mizzle_internal.h"
+
+/* Sizes beyond this are taken for memory that was never set. */
+enum { MOST = 65536 };
+
+static const struct mizzle_options mizzle_defaults = {
+    .threshold = (double)NAN,
+    .max_tokens = 256,
+    .top_k = 40,
+    .top_p = 0.95,
+    .min_p = 0.05,
+    .repeat_penalty = 1,
+    .seed = 1,
+    .cloud_tokens = 1,
+    .cloud_slot = SIZE_MAX,
+    .ahead = 1,
+    .max_cloud_tokens = UINT64_MAX,
+    .max_upload_bytes = UINT64_MAX,
+};
+
+static bool mizzle_sane(size_t size)
+{
+    return size >= sizeof(size) && size <= MOST && size % sizeof(void *) == 0;
+}
+
+void mizzle_options_init(struct mizzle_options *o, size_t size)
+{
+    if (!o || !mizzle_sane(size))
+        return;
+    memset(o, 0, size);
+    memcpy(o, &mizzle_defaults, size < sizeof(*o) ? size : sizeof(*o));
+    o->size = size;
+}
+
+/* Both structs begin with their size; *out has `own` bytes. */
+static int mizzle_read(void *out, size_t own, const void *in, const char *name, struct err *err)
+{
+    size_t size;
+    if (!in)
+        return err_set(err, ERR_ARG, "%s: expected a struct, found NULL", name);
+    memcpy(&size, in, sizeof(size));
+    if (!mizzle_sane(size))
+        return err_set(err, ERR_ARG, "%s: size: expected sizeof the struct, found %zu", name, size);
+    for (size_t i = own; i < size; i++)
+        if (((const unsigned char *)in)[i])
+            return err_set(err, ERR_ARG,
+                           "%s: size: expected at most %zu, found %zu with fields that version "
+                           "%s does not know",
+                           name, own, size, MIZZLE_VERSION);
+    memcpy(out, in, size < own ? size : own);
+    memcpy(out, &own, sizeof(own));
+    return OK;
+}
+
+int mizzle_read_options(struct mizzle_options *out, const struct mizzle_options *in,
+                        struct err *err)
+{
+    *out = mizzle_defaults;
+    return mizzle_read(out, sizeof(*out), in, "options", err);
+}
+
+int mizzle_read_prompt(struct mizzle_prompt *out, const struct mizzle_prompt *in, struct err *err)
+{
+    memset(out, 0, sizeof(*out));
+    return mizzle_read(out, sizeof(*out), in, "prompt", err);
+}
+
+/* All of out but its size: as much of own[size] as it has room for, zero behind. */
+static void mizzle_write(void *out, size_t room, const void *own, size_t size)
+{
+    size_t n = room < size ? room : size, at = sizeof(size_t);
+    memcpy((char *)out + at, (const char *)own + at, n - at);
+    memset((char *)out + n, 0, room - n);
+}
+
+void mizzle_write_error(struct mizzle_error *out, int code, const char *line)
+{
+    struct mizzle_error own = { .code = -code };
+    if (!out || !mizzle_sane(out->size))
+        return;
+    size_t n = strlen(line);
+    n = n < sizeof(own.message) ? n : sizeof(own.message) - 1;
+    memcpy(own.message, line, n);
+    mizzle_write(out, out->size, &own, sizeof(own));
+    /* An older struct may end within the line. */
+    if (out->size > offsetof(struct mizzle_error, message) && out->size < sizeof(own))
+        ((char *)out)[out->size - 1] = '\0';
+}
+
+bool mizzle_has_room(const struct mizzle_stats *stats)
+{
+    return !stats || mizzle_sane(stats->size);
+}
+
+void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms)
+{
+    if (!out)
+        return;
+    const struct mizzle_stats own = {
+        .tokens = s->tokens,
+        .cloud = s->cloud,
+        .fallback = s->fallback,
+        .prompt_tokens = s->prompt_tokens,
+        .finish = finish_name(s->finish),
+        .first_ms = s->ttft_ms,
+        .total_ms = s->total_ms,
+        .start_ms = start_ms,
+        .edge_ms = s->edge_ms,
+        .router_ms = s->router_ms,
+        .cloud_ms = s->cloud_ms,
+        .calls = s->calls,
+        .committed = s->committed,
+        .failed = s->failed,
+        .wasted = s->wasted,
+        .memo_hits = s->memo_hits,
+        .store_hits = s->store_hits,
+        .retries = s->retries,
+        .hedges = s->hedges,
+        .bytes_up = s->bytes_up,
+        .bytes_down = s->bytes_down,
+        .header_bytes_up = s->header_bytes_up,
+        .header_bytes_down = s->header_bytes_down,
+        .cost = s->cost,
+        .held = { .no_cloud = s->reasons[GATE_NO_CLOUD],
+                  .refused = s->reasons[GATE_REFUSED],
+                  .unfit = s->reasons[GATE_UNFIT],
+                  .private_text = s->reasons[GATE_PRIVATE],
+                  .capped = s->reasons[GATE_CAPPED],
+                  .breaker = s->reasons[GATE_BREAKER],
+                  .fault = s->reasons[GATE_FAULT] },
+    };
+    mizzle_write(out, out->size, &own, sizeof(own));
+}

@@ -1,0 +1,335 @@
+#include "router/routing.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/os.h"
+#include "kernels/sys/wipe.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "net/answers/answers.h"
+#include "net/cloud.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+#include "router/private.h"
+#include "router/router.h"
+
+enum { PATH_SIZE = 4096, MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
+
+/* FILE.gguf has FILE.router.safetensors beside it, a folder router.safetensors in it. */
+static bool router_beside(char out[PATH_SIZE], const char *model)
+{
+    struct stat st;
+    size_t n = strlen(model);
+    int len;
+    if (stat(model, &st) == 0 && S_ISDIR(st.st_mode)) {
+        len = snprintf(out, PATH_SIZE, "%s/router.safetensors", model);
+    } else {
+        if (n > 5 && strcmp(model + n - 5, ".gguf") == 0)
+            n -= 5;
+        len = snprintf(out, PATH_SIZE, "%.*s.router.safetensors", (int)n, model);
+    }
+    return len > 0 && len < PATH_SIZE && access(out, F_OK) == 0;
+}
+
+static int routing_open_router(struct routing *r, const struct engine *e, const char *path,
+                               struct err *err)
+{
+    int rc = router_open(&r->router, path, &e->kernels, err);
+    if (rc != OK)
+        return rc;
+    router_threads(r->router, e->pool);
+    if (router_dim(r->router) != model_config(e->model)->hidden)
+        return err_set(err, ERR_FORMAT,
+                       "%s: hidden size: expected %zu, as the model has, found %zu", path,
+                       model_config(e->model)->hidden, router_dim(r->router));
+    return OK;
+}
+
+/* The router, the policy and its threshold. */
+static int open_policy(struct routing *r, const struct engine *e, const struct mizzle_options *o,
+                       struct err *err)
+{
+    char beside[PATH_SIZE];
+    const char *path = o->router;
+    if (o->policy && !policy_parse(&r->policy, o->policy))
+        return err_set(err, ERR_ARG,
+                       "policy: expected mlp, entropy, max-prob, margin, random, always or never, "
+                       "found %s",
+                       o->policy);
+    if (o->threshold < 0 || o->threshold > 1)
+        return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
+    if (o->ahead > MAX_AHEAD)
+        return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
+    if (!path && router_beside(beside, o->model))
+        path = beside;
+    if (path && (!o->policy || r->policy == POLICY_MLP)) {
+        int rc = routing_open_router(r, e, path, err);
+        if (rc != OK)
+            return rc;
+    }
+    if (!o->policy)
+        r->policy = r->router ? POLICY_MLP : POLICY_NEVER;
+    if (r->policy == POLICY_MLP && !r->router)
+        return err_set(err, ERR_ARG, "policy mlp: no router beside %s, and none was named",
+                       o->model);
+    r->ahead = o->ahead;
+    r->gate.max_wasted = o->max_wasted_calls;
+    r->threshold = (float)o->threshold;
+    if (isnan(r->threshold) &&
+        !(r->policy == POLICY_MLP && router_threshold(r->router, &r->threshold)))
+        r->threshold = 0.5f;
+    return OK;
+}
+
+static int open_caches(struct routing *r, const struct mizzle_options *o, const struct tokenizer *t,
+                       struct err *err)
+{
+    if (o->store_limit > MAX_STORE)
+        return err_set(err, ERR_ARG, "store_limit: expected 1 to %d MiB, found %zu", MAX_STORE,
+                       o->store_limit);
+    if (o->replay && (o->record || o->cloud_store))
+        return err_set(err, ERR_ARG, "replay answers from its file alone: leave out %s",
+                       o->record ? "record" : "cloud_store");
+    const struct answers_options c = { .store = o->cloud_store,
+                                       .store_limit = (uint64_t)o->store_limit << 20,
+                                       .record = o->record,
+                                       .replay = o->replay,
+                                       .tokenizer = tokenizer_fingerprint(t),
+                                       .vocab = tokenizer_size(t) };
+    return answers_open(&r->answers, &c, err);
+}
+
+/* Digits and what stands between them, and no such file. */
+static bool looks_like_prices(const char *text)
+{
+    return text[strspn(text, "0123456789., ")] == 0 && access(text, F_OK) != 0;
+}
+
+/* True where the prices are in a file, by model. */
+static bool prices_by_model(const struct mizzle_options *o)
+{
+    struct caps_price price;
+    return o->cloud_price && !caps_price(&price, o->cloud_price);
+}
+
+static int open_limits(struct routing *r, const struct mizzle_options *o, struct err *err)
+{
+    struct caps_limits l = caps_none;
+    const char *budget = o->cloud_budget;
+    l.tokens = o->max_cloud_tokens;
+    l.upload = o->max_upload_bytes;
+    if (budget && !caps_decimal(&l.budget, budget, strlen(budget), 12))
+        return err_set(err, ERR_ARG, "cloud_budget: expected an amount such as 0.50, found %s",
+                       budget);
+    if (budget && !o->cloud_price)
+        return err_set(err, ERR_ARG, "cloud_budget needs cloud_price");
+    if (o->cloud_price && !caps_price(&l.price, o->cloud_price) &&
+        looks_like_prices(o->cloud_price))
+        return err_set(err, ERR_ARG,
+                       "cloud_price: expected UP,CACHED,DOWN as in 2.50,1.25,10, or a file, "
+                       "found %s",
+                       o->cloud_price);
+    caps_begin(&r->caps, &l);
+    return OK;
+}
+
+static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
+                          struct err *err)
+{
+    return tokenizer_encode(arg, ids, count, text, n, true, err);
+}
+
+static unsigned at_most_a_day(size_t ms)
+{
+    return ms < DAY_MS ? (unsigned)ms : DAY_MS;
+}
+
+static int routing_read_key(char **key, const struct mizzle_options *o, struct err *note,
+                            struct err *err)
+{
+    note->msg[0] = '\0';
+    if (o->replay)
+        return OK;
+    if (!o->api_key_read)
+        return o->cloud_key_file || o->cloud_key_env
+                   ? api_key_read(key, o->cloud_key_file, o->cloud_url, note, err)
+                   : OK;
+    *key = malloc(strlen(o->api_key_read) + 1);
+    if (!*key)
+        return err_set(err, ERR_NOMEM, "cloud key: out of memory");
+    memcpy(*key, o->api_key_read, strlen(o->api_key_read) + 1);
+    return OK;
+}
+
+int routing_cloud_options(struct cloud_options *out, char **key, const struct mizzle_options *o,
+                          const struct tokenizer *t, const _Atomic int *stop, struct err *note,
+                          struct err *err)
+{
+    *key = NULL;
+    *out = (struct cloud_options){
+        .url = o->cloud_url,
+        .model = o->cloud_model,
+        .ca = o->cloud_ca,
+        .timeout_ms = at_most_a_day(o->cloud_timeout),
+        .vocab = t ? tokenizer_size(t) : UINT32_MAX,
+        .stop = stop,
+        .tokens = o->cloud_tokens,
+        .hedge_ms = at_most_a_day(o->hedge_ms),
+        .compress = o->compress,
+        .slot = o->cloud_slot < MAX_SLOT ? o->cloud_slot + 1 : 0,
+        .encode = t ? routing_encode : NULL,
+        .encode_arg = (void *)(size_t)t,
+    };
+    if (!cloud_api_parse(&out->api, o->cloud_api ? o->cloud_api : "auto"))
+        return err_set(err, ERR_ARG,
+                       "cloud_api: expected auto, openai, sglang or llamacpp, found %s",
+                       o->cloud_api);
+    if (!o->cloud_tokens || o->cloud_tokens > CLOUD_MAX_TOKENS)
+        return err_set(err, ERR_ARG, "cloud_tokens: expected 1 to %d, found %zu", CLOUD_MAX_TOKENS,
+                       o->cloud_tokens);
+    /* A dialect that is named needs no answer before the first call. */
+    out->background = out->api != CLOUD_AUTO;
+    int rc = routing_read_key(key, o, note, err);
+    out->key = *key;
+    return rc;
+}
+
+/* A line that waits for routing_note. */
+static void add_note(struct routing *r, const char *what, const char *why)
+{
+    if (r->unsaid < sizeof(r->notes) / sizeof(r->notes[0]))
+        err_set(&r->notes[r->unsaid++], OK, "%s%s", what, why);
+}
+
+/* What the server must tell is waited for; one that is down is asked again when a token is wanted,
+ * as often as the breaker lets one through. */
+static int reach_cloud(struct routing *r, const struct mizzle_options *o, bool asks,
+                       struct err *err)
+{
+    bool by_model = prices_by_model(o), needed = r->required || by_model;
+    int rc = needed || asks ? cloud_ready(r->cloud, err) : OK;
+    if (rc == ERR_NET && !needed) {
+        add_note(r, "no answer from the cloud yet: ", err->msg);
+        breaker_result(&r->gate.breaker, false);
+        r->gate.fault = *err;
+        rc = OK;
+    }
+    if (rc == OK && by_model)
+        rc = caps_price_file(&r->caps.limits.price, o->cloud_price, cloud_model(r->cloud), err);
+    return rc;
+}
+
+static int connect_cloud(struct routing *r, const struct engine *e, const struct mizzle_options *o,
+                         const _Atomic int *stop, struct err *err)
+{
+    char *key;
+    struct err note;
+    struct cloud_options c;
+    uint64_t start = os_now_ns();
+    int rc = routing_cloud_options(&c, &key, o, e->tokenizer, stop, &note, err);
+    bool asks = c.api == CLOUD_AUTO;
+    if (note.msg[0])
+        add_note(r, "", note.msg);
+    c.url = o->replay ? NULL : c.url;
+    c.answers = r->answers;
+    c.background = true;
+    if (rc == OK)
+        rc = cloud_open(&r->cloud, &c, err);
+    wipe_text(key);
+    if (rc == OK)
+        rc = reach_cloud(r, o, asks, err);
+    r->start_ms = (double)(os_now_ns() - start) / 1e6;
+    if (rc == OK)
+        cloud_port_cloud(&r->port, r->cloud);
+    if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
+        return rc;
+    add_note(r, "cloud off: ", err->msg);
+    cloud_close(r->cloud);
+    r->cloud = NULL;
+    return OK;
+}
+
+static int open_cloud(struct routing *r, const struct engine *e, const struct mizzle_options *o,
+                      const _Atomic int *stop, struct err *err)
+{
+    const char *mode = o->cloud ? o->cloud : "auto";
+    bool off = strcmp(mode, "off") == 0, always = r->policy == POLICY_ALWAYS;
+    r->required = strcmp(mode, "required") == 0;
+    if (!off && !r->required && strcmp(mode, "auto") != 0)
+        return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);
+    if (off)
+        return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
+    if (!o->replay && !(o->cloud_url && *o->cloud_url)) {
+        if (r->required || always)
+            return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
+        if (r->policy != POLICY_NEVER || !o->policy)
+            add_note(r, "cloud off: ", "no cloud_url");
+        return OK;
+    }
+    if (r->policy == POLICY_NEVER && !r->required) {
+        if (!o->policy)
+            add_note(r, "cloud off: ", "no router beside the model, and no policy");
+        return OK;
+    }
+    return connect_cloud(r, e, o, stop, err);
+}
+
+int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
+                 const _Atomic int *stop, struct err *err)
+{
+    const struct private_options p = { o->private_from, o->private_to, o->private_file };
+    struct err own = { "" };
+    memset(r, 0, sizeof(*r));
+    err = err ? err : &own;
+    int rc = open_policy(r, e, o, err);
+    if (rc == OK)
+        rc = open_limits(r, o, err);
+    if (rc == OK)
+        rc = private_open(&r->spans, &p, e->tokenizer, err);
+    if (rc == OK)
+        rc = open_caches(r, o, e->tokenizer, err);
+    r->gate.caps = &r->caps;
+    r->gate.spans = r->spans;
+    if (rc == OK)
+        rc = open_cloud(r, e, o, stop, err);
+    if (rc != OK)
+        routing_close(r, NULL);
+    return rc;
+}
+
+int routing_close(struct routing *r, struct err *err)
+{
+    cloud_close(r->cloud);
+    int rc = answers_close(r->answers, err);
+    private_close(r->spans);
+    caps_end(&r->caps);
+    router_close(r->router);
+    memset(r, 0, sizeof(*r));
+    return rc;
+}
+
+const struct cloud_port *routing_teller(const struct routing *r)
+{
+    return r->cloud ? &r->port : NULL;
+}
+
+bool routing_note(struct routing *r, struct err *note)
+{
+    if ((r->answers && answers_note(r->answers, note)) || (r->cloud && cloud_note(r->cloud, note)))
+        return true;
+    if (!r->unsaid)
+        return false;
+    *note = r->notes[0];
+    r->notes[0] = r->notes[--r->unsaid];
+    return true;
+}
+
+int routing_recorded(const struct routing *r, struct err *err)
+{
+    return r->answers ? answers_recorded(r->answers, err) : OK;
+}

@@ -1,0 +1,378 @@
+/* The front door as a hostile program uses it: callbacks that call back, calls that overlap, stops
+ * from everywhere, handles side by side, a cloud that is slow or gone, no memory. */
+#include "router/mizzle.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { TOKENS = 12, MANY = 24 };
+
+static const char *model;
+static struct stand_in *cloud;
+static struct mizzle_options base; /* the tiny model, one thread, no cloud */
+
+/* What a callback has seen, and what it is to do. */
+struct seen {
+    struct mizzle *m;
+    uint32_t ids[MANY];
+    size_t n, from[3], faults;
+    size_t most;                    /* false with this one; 0: never */
+    void (*first)(struct seen *s);  /* with the first token */
+    const struct mizzle_token *now; /* while in first */
+};
+
+static bool on_token(void *arg, const struct mizzle_token *t)
+{
+    struct seen *s = arg;
+    CHECK(t->size == sizeof(*t) && t->pos == s->n && s->n < MANY);
+    CHECK(t->piece && t->piece[t->piece_size] == '\0');
+    CHECK((t->fault != NULL) == (t->source == MIZZLE_FALLBACK));
+    s->from[t->source]++;
+    s->faults += t->fault != NULL;
+    s->ids[s->n++] = t->id;
+    s->now = t;
+    if (s->n == 1 && s->first)
+        s->first(s);
+    return s->n != s->most;
+}
+
+static struct mizzle *open_with(const struct mizzle_options *o)
+{
+    struct mizzle *m;
+    struct mizzle_error e = { .size = sizeof(e), .code = 77 };
+    int rc = mizzle_open(&m, o, &e);
+    if (rc)
+        fprintf(stderr, "%d: %s\n", rc, e.message);
+    CHECK(rc == MIZZLE_OK && m && e.code == MIZZLE_OK && !*e.message);
+    return m;
+}
+
+static int write_text(struct mizzle *m, const char *text, struct seen *s, struct mizzle_stats *st)
+{
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = text };
+    s->m = m;
+    return mizzle_generate(m, &p, on_token, s, st, NULL);
+}
+
+/* The answer of an undisturbed handle. */
+static void expect_answer(struct mizzle *m)
+{
+    static struct seen first;
+    struct seen s = { 0 };
+    CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_OK && s.n > 4);
+    if (!first.n)
+        first = s;
+    CHECK(s.n == first.n && memcmp(s.ids, first.ids, sizeof(s.ids)) == 0);
+}
+
+/* The same text for a seed, another for another. */
+static void test_seed(void)
+{
+    struct mizzle_options o = base;
+    struct seen s[3] = { 0 };
+    o.temp = 5;
+    o.seed = 2;
+    struct mizzle *m = open_with(&o);
+    for (size_t i = 0; i < 3; i++) {
+        const struct mizzle_prompt p = { .size = sizeof(p), .text = "a", .seed = i == 1 ? 7 : 0 };
+        CHECK(mizzle_generate(m, &p, on_token, &s[i], NULL, NULL) == MIZZLE_OK);
+    }
+    CHECK(memcmp(s[0].ids, s[1].ids, sizeof(s[0].ids)) != 0);
+    CHECK(memcmp(s[0].ids, s[2].ids, sizeof(s[0].ids)) == 0);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+}
+
+static void call_again(struct seen *s)
+{
+    struct mizzle_stats st = { .size = sizeof(st), .tokens = 5 };
+    struct mizzle_error e = { .size = sizeof(e) };
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = "other" };
+    const struct mizzle_token before = *s->now;
+    CHECK(mizzle_generate(s->m, &p, on_token, s, &st, &e) == MIZZLE_BUSY);
+    CHECK(e.code == MIZZLE_BUSY && *e.message && st.tokens == 5 && s->n == 1);
+    CHECK(mizzle_close(s->m) == MIZZLE_BUSY && !mizzle_note(s->m, &e));
+    CHECK(memcmp(&before, s->now, sizeof(before)) == 0);
+}
+
+static void *close_elsewhere(void *arg)
+{
+    CHECK(mizzle_close(arg) == MIZZLE_BUSY);
+    return NULL;
+}
+
+static void *stop_elsewhere(void *arg)
+{
+    mizzle_stop(arg);
+    return NULL;
+}
+
+static void in_thread(void *(*fn)(void *arg), void *arg)
+{
+    pthread_t t;
+    CHECK(pthread_create(&t, NULL, fn, arg) == 0 && pthread_join(t, NULL) == 0);
+}
+
+static void close_from_thread(struct seen *s)
+{
+    in_thread(close_elsewhere, s->m);
+}
+
+static void stop_from_thread(struct seen *s)
+{
+    in_thread(stop_elsewhere, s->m);
+}
+
+static struct mizzle *handled;
+
+static void on_signal(int number)
+{
+    (void)number;
+    mizzle_stop(handled);
+}
+
+static void stop_from_signal(struct seen *s)
+{
+    handled = s->m;
+    CHECK(raise(SIGUSR1) == 0);
+}
+
+static void test_busy_and_stop(void)
+{
+    static void (*const disturb[])(struct seen * s) = { call_again, close_from_thread };
+    static void (*const stop[])(struct seen * s) = { stop_from_thread, stop_from_signal };
+    struct sigaction act = { .sa_handler = on_signal };
+    struct mizzle *m = open_with(&base);
+    CHECK(sigaction(SIGUSR1, &act, NULL) == 0);
+    for (size_t i = 0; i < 2; i++) {
+        struct seen calm = { 0 }, busy = { .first = disturb[i] }, cut = { .first = stop[i] };
+        struct mizzle_stats st = { .size = sizeof(st) };
+        CHECK(write_text(m, "some text", &calm, NULL) == MIZZLE_OK);
+        CHECK(write_text(m, "some text", &busy, NULL) == MIZZLE_OK);
+        CHECK(busy.n == calm.n && memcmp(busy.ids, calm.ids, sizeof(calm.ids)) == 0);
+        CHECK(write_text(m, "some text", &cut, &st) == MIZZLE_STOPPED && cut.n == 1);
+        CHECK(st.tokens == 1 && strcmp(st.finish, "error") == 0);
+        expect_answer(m);
+        mizzle_stop(m); /* the next call ends at once, and that alone */
+        cut = (struct seen){ 0 };
+        CHECK(write_text(m, "some text", &cut, NULL) == MIZZLE_STOPPED && cut.n == 0);
+        expect_answer(m);
+    }
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+}
+
+/* One thread waits for a cloud that takes a minute, another stops it. */
+static void *stop_soon(void *arg)
+{
+    const struct timespec t = { .tv_nsec = 100000000 };
+    nanosleep(&t, NULL);
+    mizzle_stop(arg);
+    return NULL;
+}
+
+static void test_stop_waiting(void)
+{
+    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
+    struct mizzle_options o = base;
+    struct stand_in *slow;
+    struct seen s = { 0 };
+    struct err err;
+    pthread_t t;
+    CHECK(stand_in_open(&slow, &so, &err) == OK);
+    o.cloud_url = stand_in_url(slow);
+    o.cloud_api = "openai";
+    o.cloud_model = "slow";
+    o.policy = "always";
+    o.cloud_timeout = 600000;
+    struct mizzle *m = open_with(&o);
+    CHECK(pthread_create(&t, NULL, stop_soon, m) == 0);
+    CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_STOPPED && s.n == 0);
+    CHECK(pthread_join(t, NULL) == 0 && mizzle_close(m) == MIZZLE_OK);
+    stand_in_close(slow);
+}
+
+/* The same while the server is asked who it is. */
+static pthread_t stopper;
+static size_t told;
+
+static void on_opening(void *arg, struct mizzle *m)
+{
+    told++;
+    CHECK(arg == &told && (told == 1) == (m != NULL));
+    if (m)
+        CHECK(pthread_create(&stopper, NULL, stop_soon, m) == 0);
+}
+
+static void test_stop_opening(void)
+{
+    const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
+    struct mizzle_options o = base;
+    struct mizzle *m;
+    struct stand_in *slow;
+    struct err err;
+    CHECK(stand_in_open(&slow, &so, &err) == OK);
+    o.cloud_url = stand_in_url(slow);
+    o.policy = "always";
+    o.on_opening = on_opening;
+    o.opening_arg = &told;
+    CHECK(mizzle_open(&m, &o, NULL) == MIZZLE_STOPPED && !m && told == 2);
+    CHECK(pthread_join(stopper, NULL) == 0);
+    stand_in_close(slow);
+}
+
+static void *write_some(void *arg)
+{
+    struct mizzle *m = open_with(arg);
+    for (int i = 0; i < 5; i++)
+        expect_answer(m);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    return NULL;
+}
+
+static void test_side_by_side(void)
+{
+    struct mizzle_options o = base;
+    pthread_t t[2];
+    o.cloud_url = stand_in_url(cloud);
+    o.policy = "never";
+    o.threads = 2;
+    for (size_t i = 0; i < 2; i++)
+        CHECK(pthread_create(&t[i], NULL, write_some, &o) == 0);
+    struct mizzle *a = open_with(&base), *b = open_with(&base);
+    expect_answer(a);
+    expect_answer(b);
+    CHECK(mizzle_close(a) == MIZZLE_OK);
+    expect_answer(b);
+    CHECK(mizzle_close(b) == MIZZLE_OK);
+    for (size_t i = 0; i < 2; i++)
+        CHECK(pthread_join(t[i], NULL) == 0);
+}
+
+static void test_cloud(void)
+{
+    struct mizzle_options o = base;
+    struct mizzle_error e = { .size = sizeof(e) };
+    struct mizzle_stats st = { .size = sizeof(st) };
+    struct seen s = { 0 }, alone = { 0 };
+    o.policy = "always";
+    o.cloud_url = stand_in_url(cloud);
+    struct mizzle *m = open_with(&o);
+    CHECK(write_text(m, "some text", &s, &st) == MIZZLE_OK && s.from[MIZZLE_CLOUD] == s.n);
+    CHECK(st.cloud == s.n && st.calls == s.n && st.bytes_up > 0 && st.held.fault == 0);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    o.max_cloud_tokens = 3;
+    m = open_with(&o);
+    CHECK(write_text(m, "some text", &alone, &st) == MIZZLE_OK && st.cloud == 3);
+    CHECK(st.held.capped == alone.n - 3 && alone.faults == alone.n - 3);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    o.cloud_url = NULL;
+    CHECK(mizzle_open(&m, &o, &e) == MIZZLE_NET && strstr(e.message, "cloud_url"));
+    o.policy = "random";
+    m = open_with(&o);
+    CHECK(mizzle_note(m, &e) && strstr(e.message, "cloud off") && !mizzle_note(m, &e));
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    o.cloud_url = "http://127.0.0.1:1";
+    o.cloud = "required";
+    CHECK(mizzle_open(&m, &o, &e) == MIZZLE_NET && strstr(e.message, "127.0.0.1") && !m);
+}
+
+/* A file that may not grow: a note tells, and so does the end. */
+static void test_recording(void)
+{
+    char path[64];
+    struct rlimit was, now;
+    struct mizzle_error e = { .size = sizeof(e) };
+    struct mizzle_options o = base;
+    struct seen s = { 0 };
+    snprintf(path, sizeof(path), "/tmp/t_mizzle.%d", (int)getpid());
+    o.policy = "always";
+    o.cloud_url = stand_in_url(cloud);
+    o.record = path;
+    CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
+    struct mizzle *m = open_with(&o);
+    now = was;
+    now.rlim_cur = 400;
+    CHECK(!mizzle_note(m, &e) && setrlimit(RLIMIT_FSIZE, &now) == 0);
+    CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_OK);
+    CHECK(mizzle_note(m, &e) && strstr(e.message, "incomplete") && !mizzle_note(m, &e));
+    CHECK(mizzle_close(m) == MIZZLE_IO && setrlimit(RLIMIT_FSIZE, &was) == 0);
+    CHECK(unlink(path) == 0);
+}
+
+static void test_no_memory(void)
+{
+    int rc = MIZZLE_NOMEM;
+    for (long n = 1; rc == MIZZLE_NOMEM; n++) {
+        struct mizzle *m;
+        struct mizzle_error e = { .size = sizeof(e) };
+        struct seen s = { 0 };
+        CHECK(n < 2000);
+        torture_begin(n);
+        rc = mizzle_open(&m, &base, &e);
+        CHECK((rc == MIZZLE_OK) == (m != NULL) && e.code == rc);
+        if (rc == MIZZLE_OK)
+            rc = write_text(m, "some text", &s, NULL);
+        torture_end();
+        CHECK(mizzle_close(m) == MIZZLE_OK && torture_live() == 0);
+    }
+    CHECK(rc == MIZZLE_OK);
+}
+
+static size_t descriptors(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void test_leaks(void)
+{
+    struct mizzle_options o = base;
+    o.cloud_url = stand_in_url(cloud);
+    o.policy = "random";
+    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK); /* what libraries keep for ever */
+    size_t before = descriptors();
+    for (int i = 0; i < 20; i++)
+        CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK);
+    CHECK(descriptors() <= before + 2); /* the stand-in's side of the last connection */
+}
+
+int main(void)
+{
+    struct err err = { "" };
+    model = tiny_make();
+    const struct stand_in_options so = { .model = model, .threads = 1 };
+    mizzle_options_init(&base, sizeof(base));
+    CHECK(base.size == sizeof(base) && base.max_tokens == 256 && base.ahead == 1);
+    base.model = model;
+    base.threads = 1;
+    base.max_tokens = TOKENS;
+    base.policy = "never";
+    test_no_memory(); /* before there are other threads */
+    CHECK(stand_in_open(&cloud, &so, &err) == OK);
+    test_seed();
+    test_busy_and_stop();
+    test_stop_waiting();
+    test_stop_opening();
+    test_side_by_side();
+    test_cloud();
+    test_recording();
+    test_leaks();
+    stand_in_close(cloud);
+    tiny_remove();
+    return 0;
+}

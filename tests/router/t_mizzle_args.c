@@ -1,0 +1,244 @@
+/* What a hostile program passes to the front door: no pointers, sizes of older and newer structs,
+ * prompts and options that make no sense. Each is refused with a code and a line. */
+#include "router/mizzle.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+
+enum { TOKENS = 12 };
+
+static const char *model;
+static struct mizzle_options base;              /* the tiny model, one thread, no cloud */
+static void *(*volatile room)(size_t) = malloc; /* a compiler does not see how much there is */
+
+struct answer {
+    uint32_t ids[TOKENS];
+    size_t n, most; /* most: false with this token; 0: never */
+};
+
+static bool on_token(void *arg, const struct mizzle_token *t)
+{
+    struct answer *a = arg;
+    CHECK(a->n < TOKENS);
+    a->ids[a->n++] = t->id;
+    return a->n != a->most;
+}
+
+static struct mizzle *open_with(const struct mizzle_options *o)
+{
+    struct mizzle *m;
+    CHECK(mizzle_open(&m, o, NULL) == MIZZLE_OK && m);
+    return m;
+}
+
+static int write_text(struct mizzle *m, const char *text, struct answer *a, struct mizzle_stats *st)
+{
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = text };
+    return mizzle_generate(m, &p, on_token, a, st, NULL);
+}
+
+/* The handle is as good as new. */
+static void expect_answer(struct mizzle *m)
+{
+    struct answer a = { 0 };
+    CHECK(write_text(m, "some text", &a, NULL) == MIZZLE_OK && a.n == TOKENS);
+}
+
+/* An error of this code whose line holds `part`. */
+static void refuses(const struct mizzle_options *o, int code, const char *part)
+{
+    struct mizzle *m = (struct mizzle *)&m;
+    struct mizzle_error e = { .size = sizeof(e) };
+    int rc = mizzle_open(&m, o, &e);
+    if (rc != code || !strstr(e.message, part))
+        fprintf(stderr, "expected %d, %s; found %d, %s\n", code, part, rc, e.message);
+    CHECK(rc == code && e.code == code && strstr(e.message, part) && !m);
+    CHECK(!strchr(e.message, '\n'));
+}
+
+static void test_null(void)
+{
+    struct mizzle *m = NULL;
+    struct mizzle_error e = { .size = sizeof(e) };
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = "x" };
+    CHECK(strcmp(mizzle_version(), MIZZLE_VERSION) == 0);
+    mizzle_options_init(NULL, 64);
+    CHECK(mizzle_open(NULL, &base, &e) == MIZZLE_ARG && e.code == MIZZLE_ARG && *e.message);
+    CHECK(mizzle_open(NULL, NULL, NULL) == MIZZLE_ARG);
+    CHECK(mizzle_open(&m, NULL, &e) == MIZZLE_ARG && strstr(e.message, "NULL") && !m);
+    CHECK(mizzle_generate(NULL, &p, on_token, NULL, NULL, &e) == MIZZLE_ARG);
+    CHECK(mizzle_close(NULL) == MIZZLE_OK && !mizzle_note(NULL, &e));
+    mizzle_stop(NULL);
+    m = open_with(&base);
+    CHECK(mizzle_generate(m, NULL, on_token, NULL, NULL, &e) == MIZZLE_ARG);
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, NULL) == MIZZLE_OK);
+    CHECK(!mizzle_note(m, NULL));
+    expect_answer(m);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+}
+
+/* Structs of exactly their size on the heap, so that a sanitizer sees a byte too many. */
+static void test_sizes(void)
+{
+    struct mizzle *m;
+    static const size_t bad[] = { 0, 7, 12, SIZE_MAX, (size_t)1 << 40 };
+    struct mizzle_options *small = room(2 * sizeof(void *));
+    CHECK(small);
+    mizzle_options_init(small, 2 * sizeof(void *));
+    CHECK(small->size == 2 * sizeof(void *) && !small->model);
+    small->model = model;
+    CHECK(mizzle_open(&m, small, NULL) == MIZZLE_OK);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    free(small);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct mizzle_options o = base;
+        o.size = bad[i];
+        refuses(&o, MIZZLE_ARG, "size");
+    }
+    struct {
+        struct mizzle_options o;
+        size_t more;
+    } newer = { base, 0 };
+    newer.o.size = sizeof(newer);
+    m = open_with(&newer.o);
+    newer.more = 1;
+    refuses(&newer.o, MIZZLE_ARG, "does not know");
+
+    struct mizzle_prompt *p = room(2 * sizeof(void *));
+    struct mizzle_stats *st = room(3 * sizeof(void *));
+    struct mizzle_error *e = room(2 * sizeof(void *));
+    CHECK(p && st && e);
+    p->size = e->size = 2 * sizeof(void *);
+    st->size = 3 * sizeof(void *);
+    p->text = "some text";
+    CHECK(mizzle_generate(m, p, NULL, NULL, st, e) == MIZZLE_OK);
+    CHECK(st->size == 3 * sizeof(void *) && st->tokens > 4 && st->cloud == 0 && e->code == 0);
+    p->text = "";
+    CHECK(mizzle_generate(m, p, NULL, NULL, st, e) == MIZZLE_ARG && e->code == MIZZLE_ARG);
+    CHECK(memcmp(e->message, "the\0", 4) == 0); /* as much of the line as there is room for */
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        st->size = bad[i];
+        CHECK(mizzle_generate(m, p, NULL, NULL, st, NULL) == MIZZLE_ARG && st->size == bad[i]);
+        e->size = bad[i];
+        e->code = 5;
+        CHECK(mizzle_generate(m, p, NULL, NULL, NULL, e) == MIZZLE_ARG && e->code == 5);
+    }
+    struct {
+        struct mizzle_stats s;
+        size_t more;
+    } wide = { .s.size = sizeof(wide), .more = 9 };
+    p->text = "some text";
+    CHECK(mizzle_generate(m, p, NULL, NULL, &wide.s, NULL) == MIZZLE_OK);
+    CHECK(wide.s.tokens > 4 && strcmp(wide.s.finish, "length") == 0 && wide.more == 0);
+    free(p);
+    free(st);
+    free(e);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+}
+
+static void test_prompts(void)
+{
+    struct mizzle *m = open_with(&base);
+    struct mizzle_error e = { .size = sizeof(e) };
+    struct err err;
+    struct tokenizer *tok;
+    struct answer text = { 0 }, ids = { 0 }, stopped = { .most = 3 };
+    struct mizzle_stats st = { .size = sizeof(st) };
+    const struct mizzle_message bad[] = { { .role = "user", .text = "x" }, { .text = "y" } };
+    const char *const empty[] = { "", NULL };
+    struct mizzle_prompt p = { .size = sizeof(p) };
+    uint32_t *list;
+    size_t n;
+    CHECK(tokenizer_open_path(&tok, model, &err) == OK);
+    CHECK(tokenizer_encode(tok, &list, &n, "some text", 9, true, &err) == OK);
+    CHECK(write_text(m, "some text", &text, NULL) == MIZZLE_OK && text.n == TOKENS);
+    p.ids = list;
+    p.n_ids = n;
+    CHECK(mizzle_generate(m, &p, on_token, &ids, &st, &e) == MIZZLE_OK && st.prompt_tokens == n);
+    CHECK(memcmp(text.ids, ids.ids, sizeof(ids.ids)) == 0);
+    CHECK(write_text(m, "some text", &stopped, &st) == MIZZLE_OK && stopped.n == 3);
+    CHECK(strcmp(st.finish, "stop") == 0 && st.tokens == 3);
+    p.max_tokens = 2;
+    CHECK(mizzle_generate(m, &p, NULL, NULL, &st, &e) == MIZZLE_OK && st.tokens == 2);
+    p.text = "x";
+    CHECK(mizzle_generate(m, &p, NULL, NULL, &st, &e) == MIZZLE_ARG &&
+          strstr(e.message, "found 2"));
+    CHECK(st.tokens == 0 && strcmp(st.finish, "error") == 0);
+    p.text = NULL;
+    p.n_ids = 0;
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
+    p.n_ids = TINY_CONTEXT + 1;
+    p.ids = calloc(p.n_ids, sizeof(*p.ids));
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG && strstr(e.message, "256"));
+    p.n_ids = 1;
+    ((uint32_t *)p.ids)[0] = UINT32_MAX;
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
+    free((uint32_t *)p.ids);
+    p = (struct mizzle_prompt){ .size = sizeof(p), .messages = bad, .n_messages = 2 };
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG && strstr(e.message, "[1]"));
+    p = (struct mizzle_prompt){ .size = sizeof(p), .text = "x", .stops = empty };
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
+    p = (struct mizzle_prompt){ .size = sizeof(p) };
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG &&
+          strstr(e.message, "found 0"));
+    expect_answer(m); /* nothing of this has hurt */
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    free(list);
+    tokenizer_close(tok);
+}
+
+static void test_refused(void)
+{
+    static const char *const empty[] = { "", NULL };
+#define BAD(field, value, code, part)     \
+    do {                                  \
+        struct mizzle_options o = base;   \
+        o.policy = NULL;                  \
+        o.field = value;                  \
+        refuses(&o, MIZZLE_##code, part); \
+    } while (0)
+    BAD(model, NULL, ARG, "model");
+    BAD(model, "none.gguf", IO, "none.gguf");
+    BAD(model, "/dev/null", FORMAT, "/dev/null");
+    BAD(router, "none.safetensors", IO, "none.safetensors");
+    BAD(router, "/dev/null", FORMAT, "/dev/null");
+    BAD(policy, "maybe", ARG, "maybe");
+    BAD(policy, "mlp", ARG, "router");
+    BAD(threshold, 2, ARG, "threshold");
+    BAD(ahead, 65, ARG, "ahead");
+    BAD(context, 1 << 30, ARG, "context");
+    BAD(stops, empty, ARG, "stop");
+    BAD(temp, -1, ARG, "temp");
+    BAD(isa, "z80", ARG, "z80");
+    BAD(kv, "q3", ARG, "q3");
+    BAD(cloud, "perhaps", ARG, "perhaps");
+    BAD(cloud_budget, "much", ARG, "much");
+    BAD(cloud_budget, "1", ARG, "cloud_price");
+    BAD(private_file, "none.txt", IO, "none.txt");
+    BAD(private_to, "x", ARG, "from");
+    BAD(store_limit, 1 << 20, ARG, "store_limit");
+    BAD(replay, "none.jsonl", IO, "none.jsonl");
+#undef BAD
+}
+
+int main(void)
+{
+    model = tiny_make();
+    mizzle_options_init(&base, sizeof(base));
+    CHECK(base.size == sizeof(base) && base.max_tokens == 256 && base.ahead == 1);
+    base.model = model;
+    base.threads = 1;
+    base.max_tokens = TOKENS;
+    base.policy = "never";
+    test_null();
+    test_sizes();
+    test_prompts();
+    test_refused();
+    tiny_remove();
+    return 0;
+}
