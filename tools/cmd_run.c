@@ -8,18 +8,17 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "model/text/chat.h"
 #include "model/sample.h"
-#include "router/decode.h"
+#include "router/caps.h"
+#include "router/mizzle.h"
 #include "tools/command.h"
 #include "tools/cli/progress.h"
 #include "tools/run/json_events.h"
 #include "tools/run/prompt_input.h"
 #include "tools/cli/setup.h"
 #include "tools/run/token_view.h"
+#include "tools/stand_in/stand_in.h"
 #include "tools/demo/world.h"
-
-enum { CONTEXT = 4096 };
 
 static struct {
     const char *prompt, *file, *system;
@@ -92,17 +91,12 @@ static const struct option_group *const groups[] = { &text_opts,         &sample
                                                      &keep_option_rows,  NULL };
 
 struct run {
-    struct engine engine;
-    struct routing routing;
-    struct stand_in *server; /* the one this process started, or NULL */
-    struct session *session;
-    struct sampler *sampler;
+    struct mizzle *m;
     struct token_view show;
     struct json_events json;
     struct answer_text answer;      /* of a conversation */
     struct progress_count progress; /* of reading the prompt */
-    double start_ms;                /* waited for the cloud before the first answer; then 0 */
-    struct err fault;               /* the first one */
+    struct err fault, note;         /* the first fault of an answer; the latest note */
 };
 
 static void on_reading(void *arg, size_t done, size_t all)
@@ -114,40 +108,55 @@ static void on_reading(void *arg, size_t done, size_t all)
         progress_wipe(&r->progress);
 }
 
-static bool cmd_run_on_token(void *arg, const struct decode_token *t)
+static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
 {
     struct run *r = arg;
     if (t->fault && !r->fault.msg[0])
         err_set(&r->fault, OK, "%s", t->fault);
-    if (options.chat && !answer_text_add(&r->answer, r->engine.tokenizer, t->id))
+    if (options.chat && !answer_text_add(&r->answer, t->piece, t->piece_size))
         return false;
     return options.json ? json_events_token(&r->json, t) : token_view_token(&r->show, t);
 }
 
-/* What was asked for, and what came of it. */
-static void cmd_run_ledger(const struct decode_stats *s)
+/* Take in what the library has to say, and print it. */
+static void cmd_run_notes(struct run *r, bool says)
 {
+    struct mizzle_error note = { .size = sizeof(note) };
+    while (mizzle_note(r->m, &note)) {
+        opt_words(&r->note, &cmd_run, note.message);
+        if (says)
+            fprintf(stderr, "mizzle: %s\n", r->note.msg);
+    }
+}
+
+/* What was asked for, and what came of it. */
+static void cmd_run_ledger(const struct mizzle_stats *s)
+{
+    bool replays = keep_opts.replay != NULL;
     char cost[CAPS_AMOUNT];
-    const char *sep = "; fallback: ";
+    const char *name, *sep = "; fallback: ";
+    size_t count;
     caps_amount(cost, s->cost);
-    fprintf(stderr, "%s: %zu calls: %zu answered, %zu failed, %zu wasted",
-            (keep_opts.replay != NULL) ? "replay, without a network" : "cloud", s->calls,
-            s->committed, s->failed, s->wasted);
-    if (!(keep_opts.replay != NULL))
+    fprintf(stderr,
+            "%s: %" PRIu64 " calls: %" PRIu64 " answered, %" PRIu64 " failed, %" PRIu64 " wasted",
+            replays ? "replay, without a network" : "cloud", s->calls, s->committed, s->failed,
+            s->wasted);
+    if (!replays)
         fprintf(stderr, "; %" PRIu64 " retries, %.1f KB up, %.1f KB down", s->retries,
                 (double)s->bytes_up / 1e3, (double)s->bytes_down / 1e3);
     if (s->cost)
         fprintf(stderr, ", cost %s", cost);
-    fprintf(stderr, "; known without a call: %zu memo, %zu store", s->memo_hits, s->store_hits);
-    for (int i = GATE_OPEN + 1; i < GATE_REASONS; i++)
-        if (s->reasons[i]) {
-            fprintf(stderr, "%s%zu %s", sep, s->reasons[i], gate_name((enum gate_reason)i));
+    fprintf(stderr, "; known without a call: %" PRIu64 " memo, %" PRIu64 " store", s->memo_hits,
+            s->store_hits);
+    for (size_t i = 0; (name = run_reason(s, i, &count)); i++)
+        if (count) {
+            fprintf(stderr, "%s%zu %s", sep, count, name);
             sep = ", ";
         }
     fprintf(stderr, "\n");
 }
 
-static void summary(const struct run *r, const struct decode_stats *s)
+static void summary(const struct run *r, const struct mizzle_stats *s)
 {
     if (r->fault.msg[0])
         fprintf(stderr, "mizzle: kept %zu tokens of the small model: %s\n", s->fallback,
@@ -156,9 +165,9 @@ static void summary(const struct run *r, const struct decode_stats *s)
             s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
-    fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->ttft_ms);
-    if (r->start_ms >= 1)
-        fprintf(stderr, ", %.0f ms waited for the cloud at the start", r->start_ms);
+    fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->first_ms);
+    if (s->start_ms >= 1)
+        fprintf(stderr, ", %.0f ms waited for the cloud at the start", s->start_ms);
     if (s->cloud)
         fprintf(stderr, ", %.1f ms waited for each of the cloud", s->cloud_ms / (double)s->cloud);
     else if (s->cloud_ms >= 1)
@@ -168,78 +177,48 @@ static void summary(const struct run *r, const struct decode_stats *s)
         cmd_run_ledger(s);
 }
 
-static int check_length(const struct run *r, size_t count, struct err *err)
-{
-    size_t room = session_context(r->session), most = model_config(r->engine.model)->context;
-    if (count <= room)
-        return OK;
-    return err_set(err, ERR_ARG, "prompt: expected at most %zu tokens%s, found %zu", room,
-                   room < most ? " (-c makes more room)" : ", as the model was made for", count);
-}
-
 /* Answer one prompt. */
-static int answer_ids(struct run *r, const uint32_t *ids, size_t count, struct err *err)
+static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *err)
 {
-    struct decode_stats stats = { .finish = FINISH_ERROR };
+    struct mizzle_stats stats = { .size = sizeof(stats) };
+    struct mizzle_error e = { .size = sizeof(e) };
     const char *const *stops = options.stops.n ? options.stops.at : NULL;
-    const struct decode_options o = { .policy = r->routing.policy,
-                                      .threshold = r->routing.threshold,
-                                      .ahead = r->routing.ahead,
-                                      .gate = &r->routing.gate,
-                                      .cloud_required = r->routing.required,
-                                      .max_tokens = options.max_tokens,
-                                      .seed = options.sample.seed,
-                                      .stops = stops,
-                                      .stop = &interrupted,
-                                      .reading = on_reading,
-                                      .emit = cmd_run_on_token,
-                                      .arg = r };
-    int rc = check_length(r, count, err);
+    p->size = sizeof(*p);
+    p->on_reading = on_reading;
     token_view_begin(&r->show, stdout, options.plain ? TOKEN_VIEW_PLAIN : token_view_style(stdout),
-                     r->engine.tokenizer, stops);
-    r->json = (struct json_events){ .tok = r->engine.tokenizer };
+                     stops);
+    r->json = (struct json_events){ 0 };
     r->fault.msg[0] = '\0';
     r->progress = (struct progress_count){ "reading the prompt, tokens", os_now_ns(), false };
     answer_text_begin(&r->answer, stops);
-    if (rc == OK)
-        rc = decode_run(&stats, r->session, r->engine.tokenizer, r->sampler, r->routing.router,
-                        routing_teller(&r->routing), ids, count, &o, err);
+    int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, r->start_ms, (keep_opts.replay != NULL));
+        json_events_done(&stats, keep_opts.replay != NULL);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
         summary(r, &stats);
-    r->start_ms = 0;
-    return rc;
+    cmd_run_notes(r, !options.quiet);
+    if (rc == MIZZLE_OK && interrupted)
+        return ERR_STOP;
+    return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);
 }
 
-/* A prompt that is no conversation may name special tokens. */
-static int cmd_run_answer(struct run *r, const char *text, size_t n, struct err *err)
+static int answer_text(struct run *r, const char *text, size_t n, struct err *err)
 {
-    uint32_t *ids;
-    size_t count;
-    int rc = tokenizer_encode(r->engine.tokenizer, &ids, &count, text, n, true, err);
-    if (rc == OK)
-        rc = answer_ids(r, ids, count, err);
-    free(ids);
-    return rc;
+    struct mizzle_prompt p = { .text = text, .text_size = n };
+    return cmd_run_answer(r, &p, err);
 }
 
 /* The conversation goes on with the answer as it was shown, even if it was interrupted. */
 static int answer_chat(struct run *r, struct conversation *c, const char *text, size_t n,
                        struct err *err)
 {
-    uint32_t *ids;
-    size_t count;
     int rc = conversation_add(c, "user", text, n, err);
-    if (rc != OK)
-        return rc;
-    rc = chat_encode(r->engine.tokenizer, &ids, &count, c->messages, c->n, err);
+    struct mizzle_prompt p = { .messages = c->messages, .n_messages = c->n };
     if (rc == OK)
-        rc = answer_ids(r, ids, count, err);
-    free(ids);
+        rc = cmd_run_answer(r, &p, err);
     if (rc != OK && rc != ERR_STOP)
         return rc;
     int kept = conversation_add(c, "assistant", r->answer.text, r->answer.n, err);
@@ -249,7 +228,7 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
 static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
                        struct err *err)
 {
-    return options.chat ? answer_chat(r, c, line, n, err) : cmd_run_answer(r, line, n, err);
+    return options.chat ? answer_chat(r, c, line, n, err) : answer_text(r, line, n, err);
 }
 
 /* Line by line; the session keeps what the conversation shares with what was evaluated before. */
@@ -273,7 +252,9 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
         size_t before = c->n;
         rc = answer_line(r, c, line, n, err);
         if (rc == ERR_ARG && person) { /* too long: the person may go on with less */
-            fprintf(stderr, "mizzle run: %s%s\n", err->msg,
+            struct err said;
+            opt_words(&said, &cmd_run, err->msg);
+            fprintf(stderr, "mizzle run: %s%s\n", said.msg,
                     options.chat ? " (/clear begins anew)" : "");
             conversation_cut(c, before);
             rc = OK;
@@ -301,22 +282,9 @@ static int ask_world(struct run *r, struct err *err)
     bool says = !options.quiet && !options.json;
     if (says)
         fprintf(stderr, "%s\n", q.prompt);
-    rc = cmd_run_answer(r, q.prompt, strlen(q.prompt), err);
+    rc = answer_text(r, q.prompt, strlen(q.prompt), err);
     if (rc == OK && says)
         fprintf(stderr, "reference:%s\n", q.answer);
-    return rc;
-}
-
-/* Qwen2.5's system prompt may be wrong for a model whose file does not say. */
-static int say_system(const struct run *r, struct err *err)
-{
-    char *text;
-    bool guessed;
-    int rc = chat_system(r->engine.tokenizer, &text, &guessed, err);
-    if (rc == OK && guessed)
-        fprintf(stderr, "mizzle: the model has no chat template: its system prompt is Qwen2.5's; "
-                        "--system names another\n");
-    free(text);
     return rc;
 }
 
@@ -334,14 +302,12 @@ static int answer_all(struct run *r, struct err *err)
     const char *prompt = options.prompt ? options.prompt : text;
     if (options.prompt)
         n = strlen(options.prompt);
-    if (rc == OK && options.chat && !options.system && !options.quiet && !options.json)
-        rc = say_system(r, err);
     if (rc == OK && options.chat && options.system)
         rc = conversation_add(&c, "system", options.system, strlen(options.system), err);
     if (rc == OK)
         rc = converses      ? converse(r, &c, err)
              : options.chat ? answer_chat(r, &c, prompt, n, err)
-                            : cmd_run_answer(r, prompt, n, err);
+                            : answer_text(r, prompt, n, err);
     conversation_cut(&c, 0);
     free(text);
     return rc;
@@ -351,60 +317,62 @@ static int cmd_run_check(int nargs, char **argv, struct err *err)
 {
     int sources =
         (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
-    enum kvcache kv;
     if (nargs)
         return err_set(err, ERR_ARG, "unexpected argument %s (a prompt is given with -p)", argv[1]);
     if (sources > 1)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question is no conversation: leave --chat out");
-    return setting_kv(&kv, KVCACHE_F32, err);
+    return OK;
 }
 
-static int open_session(struct run *r, struct err *err)
+static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
-    size_t most = model_config(r->engine.model)->context;
-    size_t context = options.context ? options.context : most < CONTEXT ? most : CONTEXT;
-    bool plain = model_layer(r->engine.model, 0)->down.type == P_F32;
-    enum kvcache kv;
-    if (context > most)
-        return err_set(err, ERR_ARG,
-                       "--context: expected at most %zu, as the model was made for, "
-                       "found %zu",
-                       most, context);
-    int rc = setting_kv(&kv, plain ? KVCACHE_F32 : KVCACHE_F16, err);
+    struct mizzle_options o;
+    struct mizzle_error e = { .size = sizeof(e) };
+    int rc = setting_options(&o, err);
+    o.max_tokens = options.max_tokens;
+    o.context = options.context;
+    o.stops = options.stops.n ? options.stops.at : NULL;
+    o.temp = (double)options.sample.temp;
+    o.top_k = options.sample.top_k;
+    o.top_p = (double)options.sample.top_p;
+    o.min_p = (double)options.sample.min_p;
+    o.repeat_penalty = (double)options.sample.repeat_penalty;
+    o.seed = options.sample.seed;
+    o.on_opening = setting_stops;
     if (rc == OK)
-        rc = session_open(&r->session, r->engine.model, r->engine.pool, context, kv, err);
-    return rc == OK ? sampler_open(&r->sampler, &options.sample,
-                                   tokenizer_size(r->engine.tokenizer), &r->engine.kernels, err)
-                    : rc;
+        rc = setting_stand_in(server, &o, err);
+    if (rc != OK)
+        return rc;
+    struct progress *progress = progress_begin(o.model);
+    rc = mizzle_open(&r->m, &o, &e);
+    progress_end(progress);
+    return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);
 }
 
 static int cmd_run_main(int argc, char **argv)
 {
     struct err err = { "" };
     struct run r = { 0 };
+    struct stand_in *server = NULL;
     int nargs = 0, status = options_parse(&cmd_run, argc, argv, &nargs);
     if (status >= 0)
         return status;
     setup_catch_interrupts();
     int rc = cmd_run_check(nargs, argv, &err);
     if (rc == OK)
-        rc = setting_engine(&r.engine, NULL, true, &err);
-    if (rc != OK)
-        return command_fail("run", rc, &err);
-    rc = setting_routing(&r.routing, &r.server, &r.engine, &err);
-    r.start_ms = r.routing.start_ms;
+        rc = open_handle(&r, &server, &err);
     if (rc == OK) {
-        rc = open_session(&r, &err);
-        if (rc == OK)
-            rc = answer_all(&r, &err);
-        sampler_close(r.sampler);
-        session_close(r.session);
-        int end = setting_routing_end(&r.routing, r.server, rc == OK ? &err : NULL);
-        rc = rc == OK ? end : rc;
+        cmd_run_notes(&r, true);
+        rc = answer_all(&r, &err);
+        cmd_run_notes(&r, !options.quiet);
+        setting_stops(NULL, NULL);
+        int end = mizzle_close(r.m);
+        if (rc == OK && end != MIZZLE_OK)
+            rc = err_set(&err, -end, "%s", r.note.msg); /* which has said why */
     }
-    engine_close(&r.engine);
+    stand_in_close(server);
     free(r.answer.text);
     return rc == OK ? EXIT_FINE : command_fail("run", rc, &err);
 }

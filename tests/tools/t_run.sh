@@ -261,9 +261,11 @@ expect 0 --chat -p x --policy never -n 1
 [ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed system prompt is not said"
 expect 0 --chat -p x --policy never -n 1 --system y
 grep -q 'no chat template' "$dir/err" && fail "the system prompt is given, yet called guessed"
-printf '%2000s' | tr ' ' '#' >"$dir/long"
+printf '%800s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" -c 500 --policy never
-grep -q 'at most 500 tokens (-c ' "$dir/err" || fail "a prompt too long: -c is not named"
+grep -q -- '--context: expected at least 800 for this prompt, found 500' "$dir/err" ||
+    fail "a prompt too long: --context is not named"
+printf '%2000s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" --policy never
 grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for the model"
 printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \

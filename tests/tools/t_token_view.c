@@ -7,12 +7,9 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "model/text/tokenizer.h"
 #include "tests/support/test.h"
-#include "tests/support/tiny.h"
 #include "tools/run/json_events.h"
 
-static struct tokenizer *tok;
 static char said[4096];
 
 static void read_back(FILE *f)
@@ -29,18 +26,19 @@ static const char *show(enum token_view_style style, const char *const *stops, c
     struct token_view s;
     FILE *f = tmpfile();
     CHECK(f);
-    token_view_begin(&s, f, style, tok, stops);
+    token_view_begin(&s, f, style, stops);
     for (size_t i = 0; text[i]; i++) {
         char c = i < strlen(sources) ? sources[i] : 'e';
-        struct decode_token t = { .pos = i,
-                                  .id = (unsigned char)text[i],
-                                  .source = c == 'c'   ? SOURCE_CLOUD
-                                            : c == 'f' ? SOURCE_FALLBACK
-                                                       : SOURCE_EDGE };
+        struct mizzle_token t = { .pos = i,
+                                  .piece = text + i,
+                                  .piece_size = 1,
+                                  .source = c == 'c'   ? MIZZLE_CLOUD
+                                            : c == 'f' ? MIZZLE_FALLBACK
+                                                       : MIZZLE_EDGE };
         CHECK(token_view_token(&s, &t));
     }
-    struct decode_token end = {
-        .pos = strlen(text), .id = TINY_EOS, .source = SOURCE_CLOUD, .eog = true
+    struct mizzle_token end = {
+        .piece = "", .pos = strlen(text), .source = MIZZLE_CLOUD, .end = 1
     };
     CHECK(token_view_token(&s, &end));
     token_view_end(&s);
@@ -90,10 +88,10 @@ static void test_stops(void)
     struct token_view s;
     FILE *f = tmpfile();
     CHECK(f);
-    token_view_begin(&s, f, TOKEN_VIEW_PLAIN, tok, stops);
-    struct decode_token t = { .id = 'E' };
+    token_view_begin(&s, f, TOKEN_VIEW_PLAIN, stops);
+    struct mizzle_token t = { .piece = "E", .piece_size = 1 };
     CHECK(token_view_token(&s, &t) && ftell(f) == 0);
-    t.id = 'X';
+    t.piece = "X";
     CHECK(token_view_token(&s, &t) && ftell(f) == 2);
     token_view_end(&s);
     fclose(f);
@@ -102,14 +100,19 @@ static void test_stops(void)
 /* What json_events prints for the bytes of text, one token each. */
 static const char *json(const char *text)
 {
-    struct json_events j = { .tok = tok };
+    struct json_events j = { 0 };
     FILE *f = tmpfile();
     CHECK(f);
     fflush(stdout);
     int out = dup(1);
     CHECK(dup2(fileno(f), 1) == 1);
     for (size_t i = 0; text[i]; i++) {
-        struct decode_token t = { .pos = i, .id = (unsigned char)text[i], .score = 0.5f, .ms = 1 };
+        struct mizzle_token t = { .pos = i,
+                                  .id = (unsigned char)text[i],
+                                  .piece = text + i,
+                                  .piece_size = 1,
+                                  .score = 0.5,
+                                  .ms = 1 };
         CHECK(json_events_token(&j, &t));
     }
     fflush(stdout);
@@ -142,9 +145,9 @@ static void test_json(void)
     expect(json_text("a\"b\\c\n\t\033z"), "a\\\"b\\\\c\\n\\t\\u001bz");
     expect(json_text("x\xe2\x82\xacy\xf0\x9f\x98\x80"), "x\xe2\x82\xacy\xf0\x9f\x98\x80");
     expect(json_text("\xe2\x82z\xff.\xe2\x80\xae"), "\xef\xbf\xbdz\xef\xbf\xbd.\\u202e");
-    const struct decode_stats s = { .tokens = 3, .ttft_ms = 10, .total_ms = 110 };
+    const struct mizzle_stats s = { .tokens = 3, .first_ms = 10, .total_ms = 110 };
     CHECK(json_events_speed(&s) > 19.9 && json_events_speed(&s) < 20.1);
-    const struct decode_stats none = { 0 };
+    const struct mizzle_stats none = { 0 };
     CHECK(json_events_speed(&none) == 0);
 }
 
@@ -157,15 +160,10 @@ static void test_style(void)
 
 int main(void)
 {
-    struct err err;
-    const char *model = tiny_make();
-    CHECK(tokenizer_open_path(&tok, model, &err) == OK);
-    tiny_remove();
     test_marks();
     test_characters();
     test_stops();
     test_json();
     test_style();
-    tokenizer_close(tok);
     return 0;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kernels/sys/text.h"
-#include "model/text/tokenizer.h"
+#include "router/caps.h"
 #include "tools/run/token_view.h"
 
 static void put_char(uint32_t c, const char *bytes, size_t n)
@@ -39,12 +39,9 @@ static size_t json_events_put_text(const char *text, size_t n)
 }
 
 /* The text that this token completes. A cut character is glued together byte by byte. */
-static void put_token_text(struct json_events *j, uint32_t id)
+static void put_token_text(struct json_events *j, const char *bytes, size_t n)
 {
-    size_t n = 0, i = 0;
-    const char *bytes = tokenizer_is_control(j->tok, id) ? NULL : tokenizer_bytes(j->tok, id, &n);
-    if (!bytes)
-        return;
+    size_t i = 0;
     while (j->n && i < n) {
         char glued[4];
         size_t len = j->n;
@@ -59,23 +56,22 @@ static void put_token_text(struct json_events *j, uint32_t id)
     }
 }
 
-bool json_events_token(struct json_events *j, const struct decode_token *t)
+bool json_events_token(struct json_events *j, const struct mizzle_token *t)
 {
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
-    if (!t->eog)
-        put_token_text(j, t->id);
-    printf("\",\"source\":\"%s\",\"score\":", source_name(t->source));
+    put_token_text(j, t->piece, t->piece_size);
+    printf("\",\"source\":\"%s\",\"score\":", show_source(t->source));
     if (isnan(t->score)) /* which JSON has not */
         fputs("null", stdout);
     else
-        printf("%.9g", (double)t->score);
+        printf("%.9g", t->score);
     fputs(",\"edge_id\":", stdout);
     if (t->has_edge)
         printf("%" PRIu32, t->edge_id);
     else
         fputs("null", stdout);
     if (t->fault) {
-        printf(",\"reason\":\"%s\",\"message\":\"", gate_name(t->reason));
+        printf(",\"reason\":\"%s\",\"message\":\"", t->reason);
         json_events_put_text(t->fault, strlen(t->fault));
         fputs("\"", stdout);
     }
@@ -83,40 +79,59 @@ bool json_events_token(struct json_events *j, const struct decode_token *t)
     return fflush(stdout) == 0;
 }
 
-double json_events_speed(const struct decode_stats *s)
+double json_events_speed(const struct mizzle_stats *s)
 {
-    double ms = s->total_ms - s->ttft_ms;
+    double ms = s->total_ms - s->first_ms;
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
 }
 
+const char *run_reason(const struct mizzle_stats *s, size_t i, size_t *count)
+{
+    const struct {
+        const char *name;
+        size_t count;
+    } all[] = {
+        { "no-cloud", s->held.no_cloud }, { "refused", s->held.refused },
+        { "unfit", s->held.unfit },       { "private", s->held.private_text },
+        { "capped", s->held.capped },     { "breaker", s->held.breaker },
+        { "fault", s->held.fault },
+    };
+    if (i >= sizeof(all) / sizeof(all[0]))
+        return NULL;
+    *count = all[i].count;
+    return all[i].name;
+}
+
 /* The names and counts of the reasons that there were. */
-static void put_reasons(const struct decode_stats *s)
+static void put_reasons(const struct mizzle_stats *s)
 {
     const char *comma = "";
-    for (int r = GATE_OPEN + 1; r < GATE_REASONS; r++)
-        if (s->reasons[r]) {
-            printf("%s\"%s\":%zu", comma, gate_name((enum gate_reason)r), s->reasons[r]);
+    const char *name;
+    size_t count;
+    for (size_t i = 0; (name = run_reason(s, i, &count)); i++)
+        if (count) {
+            printf("%s\"%s\":%zu", comma, name, count);
             comma = ",";
         }
 }
 
-void json_events_done(const struct decode_stats *s, double start_ms, bool replayed)
+void json_events_done(const struct mizzle_stats *s, bool replayed)
 {
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
     printf("{\"event\":\"done\",\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
            "\"prompt_tokens\":%zu,\"ttft_ms\":%.3f,\"tok_s\":%.3f,\"bytes_up\":%" PRIu64
            ",\"bytes_down\":%" PRIu64 ",\"router_ms\":%.3f,\"edge_ms\":%.3f,\"cloud_ms\":%.3f,"
-           "\"start_ms\":%.3f,\"ledger\":{\"replayed\":%s,\"calls\":%zu,\"committed\":%zu,"
-           "\"failed\":%zu,\"wasted\":%zu,\"memo_hits\":%zu,"
-           "\"store_hits\":%zu,\"retries\":%" PRIu64 ",\"hedges\":%" PRIu64
-           ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
+           "\"start_ms\":%.3f,\"ledger\":{\"replayed\":%s,\"calls\":%" PRIu64
+           ",\"committed\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"wasted\":%" PRIu64
+           ",\"memo_hits\":%" PRIu64 ",\"store_hits\":%" PRIu64 ",\"retries\":%" PRIu64
+           ",\"hedges\":%" PRIu64 ",\"header_bytes_up\":%" PRIu64 ",\"header_bytes_down\":%" PRIu64
            ",\"cost\":%s,\"held\":{",
-           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->ttft_ms, json_events_speed(s),
-           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, start_ms,
+           s->tokens, s->cloud, s->fallback, s->prompt_tokens, s->first_ms, json_events_speed(s),
+           s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->start_ms,
            replayed ? "true" : "false", s->calls, s->committed, s->failed, s->wasted, s->memo_hits,
            s->store_hits, s->retries, s->hedges, s->header_bytes_up, s->header_bytes_down, cost);
     put_reasons(s);
-    printf("}},\"reason\":\"%s\"}\n", finish_name(s->finish));
+    printf("}},\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "model/text/tokenizer.h"
 #include "tools/cli/setup.h"
 
 enum { TEXT_MAX = 64 << 20 };
@@ -105,15 +104,16 @@ bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *er
 int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,
                      struct err *err)
 {
-    struct chat_message *more = realloc(c->messages, (c->n + 1) * sizeof(*more));
-    char *copy = more ? malloc(n ? n : 1) : NULL;
+    struct mizzle_message *more = realloc(c->messages, (c->n + 1) * sizeof(*more));
+    char *copy = more ? malloc(n + 1) : NULL;
     if (more)
         c->messages = more;
     if (!copy)
         return err_set(err, ERR_NOMEM, "conversation: out of memory");
     if (n)
         memcpy(copy, text, n);
-    c->messages[c->n++] = (struct chat_message){ .role = role, .text = copy, .n = n };
+    copy[n] = '\0';
+    c->messages[c->n++] = (struct mizzle_message){ .role = role, .text = copy, .text_size = n };
     return OK;
 }
 
@@ -124,10 +124,9 @@ void answer_text_begin(struct answer_text *a, const char *const *stops)
     stops_begin(&a->stops, stops, NULL);
 }
 
-bool answer_text_add(struct answer_text *a, const struct tokenizer *tok, uint32_t id)
+bool answer_text_add(struct answer_text *a, const char *bytes, size_t n)
 {
-    size_t n = 0, at, length, cap = a->cap;
-    const char *bytes = tokenizer_is_control(tok, id) ? NULL : tokenizer_bytes(tok, id, &n);
+    size_t at, length, cap = a->cap;
     while (n > cap - a->n)
         cap = cap ? cap * 2 : 1024;
     char *more = cap > a->cap ? realloc(a->text, cap) : a->text;
@@ -135,7 +134,7 @@ bool answer_text_add(struct answer_text *a, const struct tokenizer *tok, uint32_
         return false;
     a->text = more;
     a->cap = cap;
-    for (size_t i = 0; bytes && i < n && !a->ended; i++) {
+    for (size_t i = 0; i < n && !a->ended; i++) {
         a->text[a->n++] = bytes[i];
         a->ended = stops_feed(&a->stops, bytes + i, 1, &at, &length);
         if (a->ended)

@@ -5,11 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "model/text/chat.h"
+#include "router/mizzle.h"
 #include "router/stops.h"
 
 struct err;
-struct tokenizer;
 
 /* The whole of a file, "-" for standard input, terminated; at most 64 MiB. Free it. ERR_IO,
  * ERR_FORMAT (too long), ERR_NOMEM. */
@@ -21,7 +20,7 @@ int prompt_input_read(char **out, size_t *n, const char *path, struct err *err);
 bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
 
 struct conversation {
-    struct chat_message *messages; /* texts are owned */
+    struct mizzle_message *messages; /* texts are owned */
     size_t n;
 };
 
@@ -36,10 +35,10 @@ struct answer_text {
     bool ended; /* a stop string came */
 };
 
-/* Begin anew. stops: checked by decode_run, borrowed. */
+/* Begin anew. stops: accepted by mizzle_generate, borrowed. */
 void answer_text_begin(struct answer_text *a, const char *const *stops);
-/* False where memory ran out. */
-bool answer_text_add(struct answer_text *a, const struct tokenizer *tok, uint32_t id);
+/* Append a token's bytes[n]. False where memory ran out. */
+bool answer_text_add(struct answer_text *a, const char *bytes, size_t n);
 
 /* Forget the messages from number n on; 0 frees everything. */
 void conversation_cut(struct conversation *c, size_t n);

@@ -6,7 +6,6 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
-#include "model/text/tokenizer.h"
 
 enum { HELD = sizeof(((struct token_view *)0)->held) / sizeof(struct token_view_byte) };
 
@@ -18,31 +17,36 @@ enum token_view_style token_view_style(FILE *f)
     return TOKEN_VIEW_COLOUR;
 }
 
+const char *show_source(int source)
+{
+    static const char *const names[] = { "edge", "cloud", "fallback" };
+    return names[source];
+}
+
 void token_view_begin(struct token_view *s, FILE *to, enum token_view_style style,
-                      const struct tokenizer *tok, const char *const *stops)
+                      const char *const *stops)
 {
     memset(s, 0, sizeof(*s));
     s->to = to;
     s->style = style;
-    s->tok = tok;
     stops_begin(&s->stops, stops, NULL);
 }
 
 /* Close the mark that is open and open the one of this byte's token. */
-static void token_view_mark(struct token_view *s, enum source source, size_t token)
+static void token_view_mark(struct token_view *s, int source, size_t token)
 {
     static const char *const colours[] = { "", "\033[4;36m", "\033[7;33m" };
-    if (source == s->open_source && (source == SOURCE_EDGE || token == s->open_token))
+    if (source == s->open_source && (source == MIZZLE_EDGE || token == s->open_token))
         return;
     if (s->style == TOKEN_VIEW_COLOUR) {
-        if (s->open_source != SOURCE_EDGE)
+        if (s->open_source != MIZZLE_EDGE)
             fputs("\033[0m", s->to);
         fputs(colours[source], s->to);
     } else if (s->style == TOKEN_VIEW_MARKS) {
-        if (s->open_source != SOURCE_EDGE)
+        if (s->open_source != MIZZLE_EDGE)
             fputc(']', s->to);
-        if (source != SOURCE_EDGE)
-            fprintf(s->to, "[%s:", source_name(source));
+        if (source != MIZZLE_EDGE)
+            fprintf(s->to, "[%s:", show_source(source));
     }
     s->open_source = source;
     s->open_token = token;
@@ -77,14 +81,12 @@ static void token_view_flush(struct token_view *s, size_t keep, bool end)
     s->n -= at;
 }
 
-bool token_view_token(struct token_view *s, const struct decode_token *t)
+bool token_view_token(struct token_view *s, const struct mizzle_token *t)
 {
-    size_t n = 0, at, length;
-    const char *bytes =
-        tokenizer_is_control(s->tok, t->id) ? NULL : tokenizer_bytes(s->tok, t->id, &n);
-    for (size_t i = 0; bytes && i < n && !s->ended; i++) {
-        s->held[s->n++] = (struct token_view_byte){ bytes[i], (unsigned char)t->source, t->pos };
-        if (stops_feed(&s->stops, bytes + i, 1, &at, &length)) {
+    size_t at, length;
+    for (size_t i = 0; i < t->piece_size && !s->ended; i++) {
+        s->held[s->n++] = (struct token_view_byte){ t->piece[i], (unsigned char)t->source, t->pos };
+        if (stops_feed(&s->stops, t->piece + i, 1, &at, &length)) {
             s->n -= length < s->n ? length : s->n;
             s->ended = true;
         } else if (s->n == HELD) {
@@ -92,14 +94,14 @@ bool token_view_token(struct token_view *s, const struct decode_token *t)
         }
     }
     token_view_flush(s, s->ended ? 0 : stops_held(&s->stops), false);
-    token_view_mark(s, SOURCE_EDGE, 0);
+    token_view_mark(s, MIZZLE_EDGE, 0);
     return fflush(s->to) == 0;
 }
 
 void token_view_end(struct token_view *s)
 {
     token_view_flush(s, 0, true);
-    token_view_mark(s, SOURCE_EDGE, 0);
+    token_view_mark(s, MIZZLE_EDGE, 0);
     if (s->line_open)
         fputc('\n', s->to);
     s->line_open = false;

@@ -11,10 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "router/decode.h"
+#include "router/mizzle.h"
 #include "router/stops.h"
-
-struct tokenizer;
 
 enum token_view_style {
     TOKEN_VIEW_PLAIN,
@@ -25,10 +23,11 @@ enum token_view_style {
 /* Colour where f is a terminal that has it and the user does not object (NO_COLOR, TERM=dumb). */
 enum token_view_style token_view_style(FILE *f);
 
+const char *show_source(int source); /* "edge", "cloud", "fallback" */
+
 struct token_view {
     FILE *to;
     enum token_view_style style;
-    const struct tokenizer *tok;
     struct stops stops;
     struct token_view_byte {
         char c;
@@ -36,17 +35,17 @@ struct token_view {
         size_t token;
     } held[640];
     size_t n;
-    bool ended; /* a stop string came */
-    enum source open_source;
+    bool ended;        /* a stop string came */
+    int open_source;   /* enum mizzle_source */
     size_t open_token; /* the token whose mark is open, if open_source is not the edge */
     bool line_open;    /* the last character shown was not a newline */
 };
 
-/* stops: checked by decode_run, borrowed. */
+/* stops: accepted by mizzle_generate, borrowed. */
 void token_view_begin(struct token_view *s, FILE *to, enum token_view_style style,
-                      const struct tokenizer *tok, const char *const *stops);
+                      const char *const *stops);
 /* False when the output can no longer be written. */
-bool token_view_token(struct token_view *s, const struct decode_token *t);
+bool token_view_token(struct token_view *s, const struct mizzle_token *t);
 /* Shows what was held back and ends the line. */
 void token_view_end(struct token_view *s);
 
