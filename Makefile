@@ -1,5 +1,6 @@
 # make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), test, soak, kernels-test, demo, perf, install, uninstall (PREFIX=, DESTDIR=), clean.
+# Targets: all (default), lib, test, soak, kernels-test, demo, perf, clean,
+# install, uninstall (PREFIX=, DESTDIR=).
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -25,6 +26,7 @@ OPENBLAS := $(BREW)/opt/openblas/lib/libopenblas.dylib
 endif
 
 CFLAGS_ALL := -std=c11 -D_POSIX_C_SOURCE=200809L -I. $(CPPFLAGS) -g -MMD -MP -ffp-contract=off -fno-math-errno \
+              -fPIC -fvisibility=hidden \
               -Wall -Wextra -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes \
               -Wpointer-arith -Wconversion -Wdouble-promotion -Werror $(CFLAGS)
 flags.release := -O2
@@ -58,7 +60,9 @@ sources  = $(wildcard $(1)/*.c $(1)/*/*.c)
 LIB_SRC := $(filter-out kernels/blas.c,$(wildcard kernels/*.c kernels/sys/*.c)) \
            $(if $(isa.$(ARCH)),$(wildcard $(isa.$(ARCH))/*.c)) \
            $(foreach layer,weights model net router,$(call sources,$(layer)))
-LIBS    := -lcurl -ljansson -lmicrohttpd -lz -lpthread -lm
+# What the library needs; the program serves HTTP as well.
+LIB_LIBS := -lcurl -ljansson -lz -lpthread -lm
+LIBS     := -lmicrohttpd $(LIB_LIBS)
 
 # OpenBLAS is optional: BLAS=0 builds without it, and so does its absence. It is loaded at run time,
 # by the name here or one of those in kernels/openblas.c.
@@ -67,7 +71,8 @@ ifneq ($(BLAS),0)
 BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) $(LDFLAGS) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
 ifeq ($(BLAS_FOUND),1)
 LIB_SRC += kernels/blas.c
-LIBS    += $(if $(filter Linux,$(shell uname)),-ldl)
+LIB_LIBS += $(if $(filter Linux,$(shell uname)),-ldl)
+LIBS     += $(if $(filter Linux,$(shell uname)),-ldl)
 flags.kernels/kernels  := -DHAVE_BLAS
 flags.kernels/sys/cpu  := -DHAVE_BLAS
 flags.kernels/openblas := -DHAVE_BLAS -DOPENBLAS='"$(OPENBLAS)"'
@@ -82,15 +87,18 @@ $(foreach key,$(filter flags.%,$(.VARIABLES)),$(if $(findstring /,$(key)),$(if \
 LIB    := $(BUILD)/lib.a
 TOOLS  := $(BUILD)/tools.a
 SHARE  := $(DESTDIR)$(PREFIX)/share
+LIBDIR := $(DESTDIR)$(PREFIX)/lib
+INCLUDE := $(DESTDIR)$(PREFIX)/include
 TLIB   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c tests/*/*/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 
 # build/mizzle is what people run and measure: a release build for this machine, where BUILD is not
-# said. Any other stays in its own folder.
+# said. Any other stays in its own folder, and so do the libraries.
 NATIVE := $(shell uname -m) $(firstword $(subst -, ,$(shell cc -dumpmachine 2>/dev/null)))
+PLAIN  := $(filter release-file-native,$(MODE)-$(origin BUILD)-$(if $(filter $(ARCH),$(NATIVE)),native))
 all: $(BUILD)/mizzle
-ifeq ($(MODE)-$(origin BUILD)-$(if $(filter $(ARCH),$(NATIVE)),native),release-file-native)
+ifneq ($(PLAIN),)
 	@ln -sfn $(patsubst build/%,%,$(BUILD))/mizzle build/mizzle
 else
 	@echo "the program is $(BUILD)/mizzle"
@@ -119,6 +127,46 @@ $(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags,$^) $(LIBS) -o $@
 
+# The library, static and shared: router/mizzle.c and what it uses. Only its API is marked as visible
+# (MIZZLE_API), so that nothing else is exported.
+VERSION := $(shell sed -n 's/^#define MIZZLE_VERSION "\(.*\)"/\1/p' router/mizzle.h)
+ifeq ($(shell uname),Darwin)
+SONAME   := libmizzle.0.dylib
+SOLINK   := libmizzle.dylib
+SOFLAGS  := -dynamiclib -install_name $(PREFIX)/lib/$(SONAME)
+LOCALIZE := : # ld -r has done it
+else
+SONAME   := libmizzle.so.0
+SOLINK   := libmizzle.so
+SOFLAGS  := -shared -Wl,-soname,$(SONAME)
+LOCALIZE := $(shell $(CC) -print-prog-name=objcopy) --localize-hidden
+endif
+
+lib: $(BUILD)/libmizzle.a $(BUILD)/$(SONAME)
+	@ln -sfn $(SONAME) $(BUILD)/$(SOLINK)
+ifneq ($(PLAIN),)
+	@for f in libmizzle.a $(SONAME) $(SOLINK); do ln -sfn $(patsubst build/%,%,$(BUILD))/$$f build/$$f; done
+else
+	@echo "the libraries are $(BUILD)/libmizzle.a and $(BUILD)/$(SONAME)"
+endif
+
+$(BUILD)/$(SONAME): $(BUILD)/router/mizzle.o $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) $(flags.$(MODE)) $(SOFLAGS) $(LDFLAGS) $(filter-out %/flags,$^) $(LIB_LIBS) -o $@
+
+$(BUILD)/libmizzle.a: $(BUILD)/router/mizzle.o $(LIB)
+	$(call SAY,LINK,$@)
+	$(Q)$(CC) -r -nostdlib $(filter-out %/flags,$^) -o $(BUILD)/libmizzle.o
+	$(Q)$(LOCALIZE) $(BUILD)/libmizzle.o
+	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/libmizzle.o
+
+# Anew each time, as PREFIX may be another one.
+$(BUILD)/mizzle.pc: always $(BUILD)/flags
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
+	    'Name: Mizzle' 'Description: Small language model here, large one in the cloud, routed token by token' \
+	    'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lmizzle' \
+	    'Libs.private: $(strip $(LIB_LIBS))' >$@
+
 # Tests may use everything but main().
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
@@ -143,27 +191,36 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
 # What everything was built with: changes, and so rebuilds, where compiler, flags or sources differ.
-$(LIB) $(TOOLS) $(BUILD)/mizzle $(TESTS) $(BUILD)/tests/router/soak $(KTESTS): $(BUILD)/flags
+$(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
+    $(BUILD)/tests/router/soak: $(BUILD)/flags
 BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
 $(BUILD)/flags: Makefile always
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH))' >$@.new
 	@if [ Makefile -nt $@ ] || ! cmp -s $@.new $@; then mv $@.new $@; else rm $@.new; fi
 
-install: all
-	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli'
+install: all lib $(BUILD)/mizzle.pc
+	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli' \
+	    '$(INCLUDE)' '$(LIBDIR)/pkgconfig'
 	install -m 755 $(BUILD)/mizzle '$(DESTDIR)$(PREFIX)/bin/mizzle'
+	install -m 644 router/mizzle.h '$(INCLUDE)/mizzle.h'
+	install -m 644 $(BUILD)/libmizzle.a '$(LIBDIR)/libmizzle.a'
+	install -m 755 $(BUILD)/$(SONAME) '$(LIBDIR)/$(SONAME)'
+	ln -sfn $(SONAME) '$(LIBDIR)/$(SOLINK)'
+	install -m 644 $(BUILD)/mizzle.pc '$(LIBDIR)/pkgconfig/mizzle.pc'
 	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
 	install -m 644 $(BUILD)/mizzle.1 '$(SHARE)/man/man1/mizzle.1'
 	for f in weights/milli/*; do [ ! -f "$$f" ] || install -m 644 "$$f" '$(SHARE)/mizzle/milli/'; done
 
 uninstall:
-	rm -f '$(DESTDIR)$(PREFIX)/bin/mizzle' '$(SHARE)/man/man1/mizzle.1'
+	rm -f '$(DESTDIR)$(PREFIX)/bin/mizzle' '$(SHARE)/man/man1/mizzle.1' '$(INCLUDE)/mizzle.h' \
+	    '$(LIBDIR)/libmizzle.a' '$(LIBDIR)/$(SONAME)' '$(LIBDIR)/$(SOLINK)' \
+	    '$(LIBDIR)/pkgconfig/mizzle.pc'
 	rm -rf '$(SHARE)/mizzle'
 
 clean:
 	rm -rf build
 
-.PHONY: all test soak kernels-test demo perf install uninstall clean always
+.PHONY: all lib test soak kernels-test demo perf install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

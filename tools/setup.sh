@@ -13,7 +13,8 @@ set -eu
 build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev
  libopenblas-dev ca-certificates"
 dev="git clang clang-format libclang-rt-dev universal-ctags qemu-user gcc-aarch64-linux-gnu
- libc6-dev-arm64-cross python3-numpy python3-regex groff-base"
+ libc6-dev-arm64-cross python3-numpy python3-regex groff-base
+ g++ pkg-config"
 cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcurl4-openssl-dev:arm64
  libjansson-dev:arm64 libmicrohttpd-dev:arm64 zlib1g-dev:arm64"
 
@@ -80,7 +81,7 @@ macos() {
     fi
     missing=
     formulas="jansson libmicrohttpd openblas"
-    [ "${1:-}" != dev ] || formulas="$formulas clang-format universal-ctags"
+    [ "${1:-}" != dev ] || formulas="$formulas clang-format universal-ctags pkg-config"
     if ! command -v brew >/dev/null; then
         echo "Homebrew is missing (https://brew.sh); then type: brew install $formulas" >&2
         exit 1

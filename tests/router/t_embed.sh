@@ -1,0 +1,145 @@
+#!/bin/sh
+# The library as other programs see it: what is installed, what it exports, and README's own lines
+# in C and in Python, beside a caller in C++ and one that is linked statically.
+dir=$(mktemp -d) || exit 1
+cloud=
+cleanup() {
+    [ -z "$cloud" ] || kill -9 "$cloud" 2>/dev/null
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+fail() {
+    echo "t_embed: $*" >&2
+    tail -n 20 "$dir/log" >&2
+    exit 1
+}
+case ${BUILD:-build} in
+build/*-release) ;;
+*)
+    echo "SKIP: the library is tried with the release build"
+    exit 77
+    ;;
+esac
+edge=weights/milli/edge-0.5.gguf
+if [ ! -e $edge ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+CC=${CC:-cc} CXX=${CXX:-g++}
+unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY
+D=$dir/root
+make install DESTDIR="$D" PREFIX=/usr >"$dir/log" 2>&1 || fail "make install"
+
+# Nothing but the API is exported, by either library.
+for way in "-D $D/usr/lib/libmizzle.so" "-g $D/usr/lib/libmizzle.a"; do
+    # shellcheck disable=SC2086
+    nm --defined-only $way >"$dir/log" || fail "nm $way"
+    grep -q ' T mizzle_open$' "$dir/log" || fail "$way: no mizzle_open"
+    awk 'NF == 3 && $3 !~ /^mizzle_/ { bad = 1 } END { exit bad }' "$dir/log" ||
+        fail "$way: exports more than the API"
+done
+# What the header declares is there, and nothing else.
+sed -n 's/^MIZZLE_API .*[ *]\(mizzle_[a-z_]*\)(.*/\1/p' router/mizzle.h | sort >"$dir/declared"
+nm -D --defined-only "$D/usr/lib/libmizzle.so" | sed 's/.* //' | sort >"$dir/exported"
+cmp -s "$dir/declared" "$dir/exported" || fail "header and library differ"
+
+if ! command -v pkg-config >/dev/null; then
+    echo "SKIP: no pkg-config (sh tools/setup.sh dev)"
+    exit 77
+fi
+config() {
+    PKG_CONFIG_SYSROOT_DIR=$D PKG_CONFIG_PATH=$D/usr/lib/pkgconfig pkg-config "$@" mizzle
+}
+[ "mizzle $(config --modversion)" = "$("$D/usr/bin/mizzle" --version)" ] ||
+    fail "pkg-config: version"
+
+sed -n '/^```c$/,/^```$/p' README.md | grep -v '^```' >"$dir/app.c"
+sed -n '/^```python$/,/^```$/p' README.md | grep -v '^```' >"$dir/app.py"
+cat >"$dir/app.cc" <<'END'
+#include <mizzle.h>
+#include <clocale>
+#include <iostream>
+#include <string>
+
+int main(int, char **argv)
+{
+    mizzle *m = nullptr;
+    mizzle_options o;
+    mizzle_error e = {};
+    mizzle_prompt p = {};
+    mizzle_stats s = {};
+    std::string text;
+    std::setlocale(LC_ALL, "");
+    e.size = sizeof(e), p.size = sizeof(p), s.size = sizeof(s);
+    mizzle_options_init(&o, sizeof(o));
+    o.model = argv[1], o.cloud_url = argv[2], p.text = argv[3];
+    auto add = [](void *to, const mizzle_token *t) {
+        std::string piece(t->piece, t->piece_size);
+        *static_cast<std::string *>(to) += t->source == MIZZLE_CLOUD ? "[" + piece + "]" : piece;
+        return true;
+    };
+    int code = mizzle_open(&m, &o, &e);
+    if (!code)
+        code = mizzle_generate(m, &p, add, &text, &s, &e);
+    std::cout << text;
+    std::cerr << e.message;
+    return mizzle_close(m) || code || !s.tokens;
+}
+END
+# shellcheck disable=SC2046
+$CC -Wall -Wextra -Werror "$dir/app.c" -o "$dir/app" $(config --cflags --libs) >"$dir/log" 2>&1 ||
+    fail "README's C"
+# shellcheck disable=SC2046
+$CC "$dir/app.c" -o "$dir/app-static" $(config --cflags) "$D/usr/lib/libmizzle.a" \
+    $(config --static --libs | sed 's/-lmizzle//') >"$dir/log" 2>&1 || fail "C, static"
+
+: >"$dir/listening"
+"$D/usr/bin/mizzle" cloud --port 0 2>"$dir/listening" &
+cloud=$!
+url=
+tries=0
+while [ -z "$url" ]; do
+    url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/listening")
+    tries=$((tries + 1))
+    [ $tries -lt 300 ] || fail "the cloud is not ready in time"
+    sleep 0.1
+done
+prompt='A hilava is'
+want=' a[ pencil].'
+# same NAME COMMAND...: what it writes is the routed answer.
+same() {
+    name=$1
+    shift
+    LD_LIBRARY_PATH=$D/usr/lib "$@" $edge "$url" "$prompt" >"$dir/out" 2>"$dir/log" ||
+        fail "$name: status $?"
+    [ "$(cat "$dir/out")" = "$want" ] || fail "$name: $(cat "$dir/out"), not $want"
+    [ ! -s "$dir/log" ] || fail "$name: writes to stderr"
+}
+same C "$dir/app"
+LD_LIBRARY_PATH='' same "C, static" "$dir/app-static"
+[ "$(LD_LIBRARY_PATH=$D/usr/lib "$dir/app" none.gguf "$url" x 2>&1)" = \
+    "none.gguf: No such file or directory" ] || fail "a missing file is not named"
+"$D/usr/bin/mizzle" run -m $edge --cloud-url "$url" -p "$prompt" -q --plain >"$dir/out" 2>"$dir/log"
+[ "$(cat "$dir/out")" = ' a pencil.' ] || fail "mizzle run writes something else"
+if command -v "$CXX" >/dev/null; then
+    # shellcheck disable=SC2046
+    $CXX -Wall -Wextra -pedantic -Werror "$dir/app.cc" -o "$dir/app-cc" $(config --cflags --libs) \
+        >"$dir/log" 2>&1 || fail "C++"
+    same C++ "$dir/app-cc"
+    # In a program whose locale writes 0,5 for a half: thresholds and JSON have points.
+    if localedef -i de_DE -f UTF-8 "$dir/de_DE.UTF-8" >"$dir/log" 2>&1; then
+        LOCPATH=$dir LC_ALL=de_DE.UTF-8 same "C++ in a German locale" "$dir/app-cc"
+    else
+        echo "SKIP: localedef makes no de_DE, another locale was not tried"
+    fi
+else
+    echo "SKIP: no $CXX, C++ was not tried"
+fi
+if command -v python3 >/dev/null; then
+    same Python python3 "$dir/app.py"
+else
+    echo "SKIP: no python3, README's Python was not tried"
+fi
+make uninstall DESTDIR="$D" PREFIX=/usr >"$dir/log" 2>&1 || fail "make uninstall"
+[ -z "$(find "$D" ! -type d)" ] || fail "uninstall leaves $(find "$D" ! -type d)"
+exit 0
