@@ -17,12 +17,14 @@
 
 enum { ROUNDS = 5, NAME = 128 };
 
+/* The cost of one warm call. */
 struct trip {
     uint64_t best_ns;
-    size_t body, up, down; /* bytes: of the body alone, of a whole call */
+    size_t body, up, down; /* bytes: request body alone; whole call up, down */
 };
 
-/* The same prefix again and again: the best is the round trip with everything warm. */
+/* Ask for the same prefix several times; the fastest call is the round trip with everything
+ * warm. */
 static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
 {
     static const uint32_t ids[] = { 1, 2, 3 };
@@ -42,20 +44,21 @@ static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
     return rc;
 }
 
+/* Print the report. Strings that the server sent are shown without control characters. */
 static void cloud_check_show(const char *url, const struct cloud_info *info, const struct trip *t)
 {
     const char *name = info->model ? info->model : "not named";
-    char model[NAME]; /* without control characters: the server may have chosen it */
+    char model[NAME]; /* printable: the server may have chosen the name */
     json_input_line(model, sizeof(model), name, strlen(name));
     printf("%s: dialect %s, model %s, token ids %s, round trip %.2f ms\n", url,
            cloud_api_name(info->api), model, info->ids ? "yes" : "no (text, cut into tokens here)",
            (double)t->best_ns / 1e6);
     printf("  server     %s, version %s, health %s\n", *info->server ? info->server : "not named",
-           *info->version ? info->version : "not told", info->healthy ? "ok" : "not ok");
+           *info->version ? info->version : "not reported", info->healthy ? "ok" : "not ok");
     if (info->context)
         printf("  context    %zu tokens\n", info->context);
     else
-        printf("  context    not told\n");
+        printf("  context    not reported\n");
     if (info->tokenizer)
         printf("  tokenizer  the same as here (by %s)\n", info->tokenizer);
     else
@@ -68,6 +71,7 @@ static void cloud_check_show(const char *url, const struct cloud_info *info, con
            t->down);
 }
 
+/* Open the client, ask once to settle the dialect, measure, inspect and print. */
 static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, struct err *err)
 {
     char *key = NULL;

@@ -1,4 +1,4 @@
-/* cmd_cloud.c - `mizzle cloud`: the stand-in server, and a look at a real one. */
+/* cmd_cloud.c - `mizzle cloud`: run the stand-in server, or inspect a real one. */
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,31 +29,32 @@ static const struct option_group server_opts = {
     "Server",
     (const struct option[]){
         { "--port", NULL, OPTION_SIZE, &port, "N",
-          "port to listen on; 0: a free one (default: 8080)" },
+          "Listen on this port; 0 picks a free one (default: 8080)" },
         { "--host", NULL, OPTION_STR, &host, "ADDR",
-          "address to listen on; one that others reach needs a key (default: 127.0.0.1)" },
+          "Listen on this address; one that other machines can reach requires a key (default: "
+          "127.0.0.1)" },
         { "--api", NULL, OPTION_STR, &api, "NAME",
-          "server to play: openai (vLLM), sglang, llamacpp, or all, where the path decides "
-          "(default: all)" },
+          "Imitate this server: openai (vLLM), sglang, llamacpp, or all, where the path of a "
+          "request decides (default: all)" },
         { "--context", "-c", OPTION_SIZE, &context, "N",
-          "longest text in tokens (default: the model's, at most 4096)" },
+          "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--slots", NULL, OPTION_SIZE, &slots, "N",
-          "texts in progress or remembered, at most 64 (default: what fits into 512 MB, at least "
-          "4)" },
+          "Keep N texts, in progress or cached, at most 64 (default: as many as fit into 512 "
+          "MB, at least 4)" },
         { "--workers", NULL, OPTION_SIZE, &workers, "N",
-          "requests computed at a time, by one thread each; 1: one by all threads (default: 1 for "
-          "a model of more than 64 MB, else one a thread)" },
+          "Compute N requests at a time, each on one thread; with 1, one request uses all "
+          "threads (default: 1 for a model above 64 MB, else one per thread)" },
         { "--queue", NULL, OPTION_SIZE, &queue, "N",
-          "requests that may wait for a slot; one more gets status 503 (default: 256)" },
+          "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "ask for the key in this file (default: the one in MIZZLE_SERVER_KEY, else none)" },
+          "Require the API key in this file (default: the key in MIZZLE_SERVER_KEY, else none)" },
         { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
-          "serve https with this PEM certificate" },
-        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE", "its private key, PEM" },
+          "Serve https with this PEM certificate (default: http)" },
+        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",
+          "Read the private key of --tls-cert from this PEM file" },
         { "--check", NULL, OPTION_STR, &check_url, "URL",
-          "serve nothing: ask the server at URL for one token and say what it speaks; with -m, "
-          "whether "
-          "its tokenizer is that model's" },
+          "Do not serve: ask the server at URL for one token and report what it supports; with "
+          "-m, also whether its tokenizer is the same as the model's" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -62,18 +63,19 @@ static const struct option_group network_opts = {
     "Network and faults",
     (const struct option[]){
         { "--latency", NULL, OPTION_SIZE, &latency, "MS",
-          "a round trip: each answer comes so much later (default: 0)" },
+          "Delay each answer by a round trip of MS milliseconds (default: 0)" },
         { "--jitter", NULL, OPTION_SIZE, &jitter, "MS",
-          "vary the latency by up to this, both ways (default: 0)" },
+          "Vary the latency by up to MS milliseconds either way (default: 0)" },
         { "--bandwidth", NULL, OPTION_STR, &bandwidth, "N[,N]",
-          "bytes a second of each connection, or UP,DOWN; 0: no limit (default: 0)" },
+          "Limit each connection to N bytes per second, or to UP,DOWN; 0: no limit (default: 0)" },
         { "--loss", NULL, OPTION_FLOAT, &loss, "RATE",
-          "share of packets lost; each costs a retransmission timeout of 200 ms and the latency, "
-          "doubled if it is lost again (default: 0)" },
+          "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
+          "plus the latency, doubled if the packet is lost again (default: 0)" },
         { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
-          "do this to completions, or to that share of them; may be given 16 times, the first that "
-          "is drawn counts; `--fault help` lists the names" },
-        { "--seed", "-s", OPTION_U64, &seed, "N", "of jitter, loss and faults (default: 0)" },
+          "Apply this fault to completions, or to the given share of them; may be given 16 "
+          "times, and the first fault drawn applies; `--fault help` lists the names (default: "
+          "none)" },
+        { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for jitter, loss and faults (default: 0)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -89,6 +91,7 @@ static void on_term(int sig)
     atomic_store(&terminated, 1);
 }
 
+/* Serve until a signal arrives; return the exit status. */
 static int cmd_cloud_serve(const struct stand_in_options *o)
 {
     struct err err = { "" };
@@ -97,7 +100,7 @@ static int cmd_cloud_serve(const struct stand_in_options *o)
     setup_catch_interrupts();
     sigaction(SIGTERM, &term, NULL);
     int rc = stand_in_open(&s, o, &err);
-    if (rc == ERR_NET) { /* our own port, not a cloud that does not answer */
+    if (rc == ERR_NET) { /* the port is taken, which is not EXIT_NO_CLOUD */
         command_fail("cloud", rc, &err);
         return EXIT_FAILED;
     }
@@ -111,7 +114,7 @@ static int cmd_cloud_serve(const struct stand_in_options *o)
     return atomic_load(&interrupted) ? EXIT_INTERRUPTED : EXIT_FINE;
 }
 
-/* "1000" or "1000,2000". */
+/* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
 static int read_bandwidth(struct stand_in_options *o, struct err *err)
 {
     uint64_t n[2] = { 0, 0 };
@@ -132,8 +135,8 @@ static int read_bandwidth(struct stand_in_options *o, struct err *err)
     return OK;
 }
 
-/* The first option of a client that is given, or NULL: a server would not heed it, and whoever
- * gives --cloud-key-file for --api-key-file would have one without a key. */
+/* Return the first client option that was given, or NULL. The server would ignore it, and someone
+ * who confuses --cloud-key-file with --api-key-file would run a server without a key. */
 static const char *cloud_client_option(void)
 {
     const struct cloud_option_values *c = &cloud_option_values;
@@ -149,7 +152,7 @@ static const char *cloud_client_option(void)
                                          : NULL;
 }
 
-/* What the options say beyond their types. */
+/* Check ranges and combinations of the options, and parse those that have a form of their own. */
 static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
 {
     const char *client = check_url ? NULL : cloud_client_option();
@@ -171,6 +174,7 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
     return rc;
 }
 
+/* True when `--fault help` was given. */
 static bool asks_for_faults(void)
 {
     for (size_t i = 0; i < fault_list.n; i++)
@@ -179,8 +183,9 @@ static bool asks_for_faults(void)
     return false;
 }
 
-/* The key that clients must send; NULL: none. Not a client's MIZZLE_API_KEY: a server in the same
- * shell would hand it to whoever knows it. */
+/* Set *key to the key that clients must send (malloc'ed), or NULL if there is none. MIZZLE_API_KEY
+ * is not used: it is the secret of a client in the same shell, and the server would accept it from
+ * anyone. */
 static int cmd_cloud_read_key(char **key, struct err *err)
 {
     const char *env = getenv("MIZZLE_SERVER_KEY");
@@ -245,30 +250,25 @@ static int cmd_cloud_main(int argc, char **argv)
 
 const struct command cmd_cloud = {
     .name = "cloud",
-    .summary = "serve a local model as the cloud, or look at a real server",
+    .summary = "serve a local model as the cloud, or inspect a real server",
     .args = "",
     .description =
-        "A stand-in for the large model's server: any local model in the words of vLLM (POST\n"
-        "/v1/completions with return_token_ids), SGLang (POST /generate) and llama.cpp (POST\n"
-        "/completion), whole or streamed, with their errors, their /health, model lists and\n"
-        "tokenizers. Greedy only; settings that are left out are taken as greedy. Many clients "
-        "may\n"
-        "ask at once: a growing prefix costs its new tokens only, long answers take turns, and\n"
-        "each answer is the same whatever else is asked.\n"
-        "\n"
-        "The network options make a network of the loopback. What happens to a request depends on\n"
-        "the seed, its prefix and how often that prefix was asked for, not on the order in which\n"
-        "requests arrive.\n"
-        "\n"
-        "The key comes from a file or the environment and there is no option for the key itself:\n"
-        "every user of the machine can read the arguments of a running program. Request bodies "
-        "may\n"
-        "be compressed (Content-Encoding: gzip or deflate), at most 4 MB unpacked; replies say so\n"
-        "in Accept-Encoding.\n"
-        "\n"
-        "It prints one line when it is ready and stops on SIGTERM (status 0) or SIGINT (130);\n"
-        "requests in progress have two seconds to finish.\n"
-        "\n"
+        "Stands in for the server of the large model. It serves any local model through the "
+        "APIs of vLLM (POST /v1/completions with return_token_ids), SGLang (POST /generate) and "
+        "llama.cpp (POST /completion), whole or streamed, with their error replies, /health, "
+        "model lists and tokenizer endpoints. It always decodes greedily: sampling settings "
+        "that ask for anything else are refused, and missing ones mean greedy. Many clients may "
+        "ask at once. A prefix that grows costs only its new tokens, long answers take turns, "
+        "and every answer is the same whatever else is in progress.\n\n"
+        "The network options simulate a network on the loopback. What happens to a request "
+        "depends on the seed, on its prefix and on how often that prefix was requested, not on "
+        "the order in which requests arrive.\n\n"
+        "The API key comes from a file or from the environment. There is no option for the key "
+        "itself, because every user of the machine can read the arguments of a running program.\n\n"
+        "Request bodies may be compressed (Content-Encoding: gzip or deflate) and may hold up "
+        "to 4 MB when unpacked; replies announce this in Accept-Encoding.\n\n"
+        "The server prints one line when it is ready. It stops on SIGTERM (status 0) or SIGINT "
+        "(status 130) and gives requests in progress two seconds to finish.\n\n"
         "  mizzle cloud --port 8080 --latency 100 --jitter 30 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
         "  mizzle cloud --api sglang --tls-cert server.pem --tls-key server.key\n"

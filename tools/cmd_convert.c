@@ -1,4 +1,4 @@
-/* cmd_convert.c - `mizzle convert IN OUT --type T`: any model we read, as GGUF of another type. */
+/* cmd_convert.c - `mizzle convert IN OUT --type T`: write any model that Mizzle reads as GGUF. */
 #include <errno.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 #include "weights/quant.h"
 #include "weights/weights.h"
 
-/* Values that a thread decodes at once, and that are written at once: 4 MB of f32. */
+/* Values that one thread decodes at a time, and values that are written at a time (4 MB of f32). */
 enum { CHUNK = 4096, BATCH = 256 * CHUNK, GROUP_VALUES = 32 };
 
 static const char *type_name;
@@ -27,31 +27,33 @@ static bool pure, quiet;
 static const struct option_group own = {
     "Conversion",
     (const struct option[]){
-        { "--type", NULL, OPTION_STR, &type_name, "TYPE", "f32, f16, bf16, q8_0 or q4_0" },
+        { "--type", NULL, OPTION_STR, &type_name, "TYPE",
+          "Store matrices as f32, f16, bf16, q8_0 or q4_0 (no default)" },
         { "--pure", NULL, OPTION_FLAG, &pure, NULL,
-          "q4_0: write the output head as q4_0 too (default: q8_0 for the head and for an "
-          "embedding that is the head; llama-quantize writes q6_k)" },
+          "With q4_0: write the output head as q4_0 too (default: q8_0 for the head, and for an "
+          "embedding that is also the head; llama-quantize writes q6_k there)" },
         { "--threads", "-t", OPTION_SIZE, &threads, "N",
-          "threads to compute with (default: all processors)" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "no progress on the terminal" },
+          "Compute with N threads (default: all processors)" },
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
+/* One conversion. */
 struct job {
     const struct weights *w;
     struct pool *pool;
     struct ggufw *g;
     int type;
-    int *types;          /* of each tensor of w, as written */
+    int *types;          /* type of each tensor of w in the new file */
     float *floats;       /* [threads][CHUNK] */
     unsigned char *out;  /* one batch, encoded */
-    uint64_t begun;      /* for the progress line */
-    size_t bytes, total; /* of the source, read so far and altogether */
-    bool shown;
+    uint64_t begun;      /* start time, for the progress line */
+    size_t bytes, total; /* bytes of the source, read so far and in total */
+    bool shown;          /* true once the progress line was printed */
 };
 
-/* general.file_type, llama.cpp's llama_ftype. */
+/* Return the value of general.file_type, as in llama.cpp's llama_ftype. */
 static uint32_t file_type(int type)
 {
     return type == W_F32 ? 0 : type == W_F16 ? 1 : type == W_Q4_0 ? 2 : type == W_Q8_0 ? 7 : 32;
@@ -62,7 +64,8 @@ static bool cmd_convert_quantised(int type)
     return type == W_Q8_0 || type == W_Q4_0;
 }
 
-/* Matrices take the type asked for; norms and biases stay F32, as in llama.cpp. */
+/* Return the type to write t with: matrices take the type asked for, norms and biases stay F32, as
+ * in llama.cpp. *fell_back is set where the rows of t do not divide into blocks. */
 static int type_for(const struct job *job, const struct tensor *t, bool *fell_back)
 {
     bool head =
@@ -79,6 +82,8 @@ static int type_for(const struct job *job, const struct tensor *t, bool *fell_ba
     return head && job->type == W_Q4_0 && !pure ? W_Q8_0 : job->type;
 }
 
+/* Choose the type of every tensor before anything is written, so that a tensor that cannot be read
+ * is an error early. Report on stderr how many tensors fell back to F16. */
 static int cmd_convert_plan(struct job *job, struct err *err)
 {
     const struct tensor *first = NULL;
@@ -115,6 +120,8 @@ static bool cmd_convert_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+/* Copy the keys of the source, except those that describe its own bytes, and add the tokenizer
+ * where the source is a folder. */
 static int write_keys(struct job *job, struct err *err)
 {
     const struct weights *w = job->w;
@@ -142,6 +149,7 @@ static int write_keys(struct job *job, struct err *err)
     return code;
 }
 
+/* Show the percentage on a terminal, from two seconds on; the last call erases it. */
 static void progress(struct job *job, bool last)
 {
     static const uint64_t second = 1000000000;
@@ -155,16 +163,18 @@ static void progress(struct job *job, bool last)
         fprintf(stderr, "\rconverting, %zu %%", job->total ? job->bytes * 100 / job->total : 0);
 }
 
+/* A batch of values of one tensor, shared by the threads that encode it. */
 struct batch {
     const struct job *job;
     const struct tensor *t;
     int type;
-    size_t first, count;              /* values */
-    _Atomic uint32_t largest;         /* of the finite values, by magnitude: its bits */
-    size_t block_values, block_bytes; /* of type */
+    size_t first, count;              /* first value of the batch in the tensor, number of values */
+    _Atomic uint32_t largest;         /* bits of the largest finite magnitude seen so far */
+    size_t block_values, block_bytes; /* of the type to write */
 };
 
-/* Magnitudes from here on become infinite in this type, or their group's scale does, an f16. */
+/* Return the magnitude from which a value, or the f16 scale of its group, becomes infinite in this
+ * type. */
 static float type_limit(int type)
 {
     static const float f16 = 65520, bf16 = 0x1.ffp127f;
@@ -175,7 +185,8 @@ static float type_limit(int type)
                             : INFINITY;
 }
 
-/* The bits of magnitudes are in the order of the magnitudes. */
+/* Raise b->largest to the largest finite magnitude in x[n]. The bits of non-negative floats sort
+ * like their values, so an integer compare is enough. */
 static void note_largest(struct batch *b, const float *x, size_t n)
 {
     float most = 0;
@@ -187,19 +198,21 @@ static void note_largest(struct batch *b, const float *x, size_t n)
         ;
 }
 
+/* Thread function: decode chunks [from, to) of the batch and encode them into job->out. */
 static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
 {
     struct batch *b = arg;
     float *x = b->job->floats + thread * CHUNK;
     for (size_t c = from; c < to; c++) {
         size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
-        weights_floats(x, b->t, b->first + at, n, NULL); /* the type was checked in plan */
+        weights_floats(x, b->t, b->first + at, n, NULL); /* cmd_convert_plan checked the type */
         note_largest(b, x, n);
         quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, n);
     }
 }
 
-/* One tensor, in batches, so that memory does not depend on its size. */
+/* Write one tensor batch by batch, which keeps memory use independent of its size. ERR_FORMAT where
+ * a value is too large for the new type. */
 static int write_tensor(struct job *job, const struct tensor *t, int type, struct err *err)
 {
     struct batch b = { .job = job, .t = t, .type = type };
@@ -233,6 +246,7 @@ static int write_tensor(struct job *job, const struct tensor *t, int type, struc
     return OK;
 }
 
+/* Write keys, tensor headers and tensor data in the order of the file. */
 static int cmd_convert_write_all(struct job *job, struct err *err)
 {
     int code = write_keys(job, err);
@@ -247,8 +261,8 @@ static int cmd_convert_write_all(struct job *job, struct err *err)
     return code;
 }
 
-/* Writing onto a file that is still mapped would be safe, for the new one is renamed over it, but
- * nobody means it. */
+/* Reject an output that is a folder or the input itself. Overwriting the input would be safe,
+ * because the new file is renamed over the mapped one, but it is surely a mistake. */
 static int check_paths(const char *in, const char *out, struct err *err)
 {
     struct stat a, b;
@@ -261,6 +275,8 @@ static int check_paths(const char *in, const char *out, struct err *err)
     return OK;
 }
 
+/* Open the source and everything the job needs, then write; the output is renamed into place by
+ * ggufw_close only if all went well. */
 static int convert(struct job *job, const char *in, const char *out, struct err *err)
 {
     struct weights *w;
@@ -326,12 +342,13 @@ static int cmd_convert_main(int argc, char **argv)
 
 const struct command cmd_convert = {
     "convert",
-    "rewrite a model as GGUF of another type",
+    "write a model as GGUF with another type",
     "IN OUT --type TYPE",
-    "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp reads. "
-    "Matrices take the type asked for, norms and biases stay F32, and matrices whose rows do not "
-    "suit a quantised type become F16. A folder's tokenizer is written into the file. OUT appears "
-    "when it is complete, and replaces a file of that name.\n\n"
+    "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp can read. "
+    "Matrices are stored in the type asked for; norms and biases stay F32. Matrices whose rows "
+    "cannot be split into blocks of 32 values become F16. The tokenizer of a folder is written "
+    "into the file.\n\n"
+    "OUT appears only once it is complete, and replaces any file of that name.\n\n"
     "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
     "  mizzle convert qwen.gguf small.gguf --type q4_0 --pure\n",
     (const struct option_group *const[]){ &own, NULL },

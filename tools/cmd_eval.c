@@ -1,4 +1,4 @@
-/* cmd_eval.c - `mizzle eval`: how good the answers are, and what they cost. */
+/* cmd_eval.c - `mizzle eval`: measure how good the answers are and what they cost. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tools/demo/world.h"
 
 static const char *task = "milli";
-static size_t questions = SIZE_MAX; /* not given */
+static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static struct eval_options options = {
     .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN
 };
@@ -19,23 +19,29 @@ static const struct option_group task_opts = {
     "Task",
     (const struct option[]){
         { "--task", NULL, OPTION_STR, &task, "NAME",
-          "milli: the demo world's questions; ppl: perplexity (default: milli)" },
-        { "--questions", NULL, OPTION_SIZE, &questions, "N", "how many (default: 1000; ppl: 200)" },
+          "Choose the task: milli asks the questions of the demo world, ppl measures perplexity "
+          "(default: milli)" },
+        { "--questions", NULL, OPTION_SIZE, &questions, "N",
+          "Ask N questions (default: 1000; ppl: 200)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
-          "of the questions, which training never sees, and of policy random (default: 1)" },
+          "Seed for the questions, which training never sees, and for policy random (default: "
+          "1)" },
         { "--share", NULL, OPTION_FLOAT, &options.share, "X",
-          "share of tokens to route, for a policy without a threshold: found with the small model "
-          "writing alone (default: what the first policy with one has routed)" },
+          "Route this share of the tokens under policies that have no threshold; the threshold "
+          "for it is measured while the small model writes alone (default: the share that the "
+          "first policy with a threshold routed)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
-          "longest answer in tokens (default: 64)" },
+          "Limit each answer to N tokens (default: 64)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
-          "ppl: a text (default: answers of the demo world)" },
+          "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
-          "ppl: window in tokens (default: 512, at most the model's)" },
+          "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
         { "--world", NULL, OPTION_U64, &options.world, "N",
-          "seed of the world, for models trained on another (default: 1)" },
-        { "--json", NULL, OPTION_FLAG, &options.json, NULL, "one JSON object a line, no table" },
-        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "no progress on the terminal" },
+          "Build the demo world from this seed, for models trained on another world (default: "
+          "1)" },
+        { "--json", NULL, OPTION_FLAG, &options.json, NULL,
+          "Print one JSON object per line instead of a table" },
+        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -73,17 +79,17 @@ static int cmd_eval_main(int argc, char **argv)
 
 const struct command cmd_eval = {
     .name = "eval",
-    .summary = "accuracy and share of routed tokens on test questions, or perplexity",
+    .summary = "measure accuracy and share of routed tokens, or perplexity",
     .args = "",
     .description =
-        "milli asks the demo world's test questions over the real path: the small model writes, "
-        "the policy decides, the cloud is asked over HTTP (without -m and a URL: the demo pair and "
-        "its stand-in cloud). Printed are accuracy with its 95 % interval (Wilson), the share of "
-        "generated tokens that came from the cloud, and speed. --policy never is the small model "
-        "alone, always the cloud alone; several names with commas between run one after the "
-        "other, on the same questions.\n"
-        "ppl gives the perplexity of a text: windows of -c tokens that overlap by half, each token "
-        "scored once; without -f, of the answers to test questions.\n\n"
+        "milli asks the test questions of the demo world end to end: the small model writes, "
+        "the policy decides, and the cloud is asked over HTTP. Without -m and a URL it uses the "
+        "demo pair and its stand-in cloud. It prints the accuracy with its 95 % interval "
+        "(Wilson), the share of generated tokens that came from the cloud, and the speed. "
+        "--policy never measures the small model alone, always the cloud alone; several names, "
+        "separated by commas, run one after the other on the same questions.\n\n"
+        "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; "
+        "each token is scored once. Without -f, the text is the answers to the test questions.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,

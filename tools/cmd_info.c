@@ -1,4 +1,4 @@
-/* cmd_info.c - `mizzle info`: what a file holds; what this processor would run. */
+/* cmd_info.c - `mizzle info`: show what a file holds, or what this processor can run. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -17,15 +17,16 @@ static bool json, tensors, ops;
 static const struct option_group own = {
     "Report",
     (const struct option[]){
-        { "--json", NULL, OPTION_FLAG, &json, NULL, "one JSON object on stdout" },
-        { "--tensors", NULL, OPTION_FLAG, &tensors, NULL, "list every tensor of the file" },
+        { "--json", NULL, OPTION_FLAG, &json, NULL, "Print one JSON object on stdout" },
+        { "--tensors", NULL, OPTION_FLAG, &tensors, NULL, "List every tensor of the file" },
         { "--ops", NULL, OPTION_FLAG, &ops, NULL,
-          "without FILE: the operations that each kernel set brings" },
+          "Without FILE: list the operations that each kernel set implements" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-/* A string from a file in memory of ours, with \xNN for what a terminal must not get. */
+/* Return a malloc'ed copy of s[n], at most 400 bytes of it, with bytes that could harm a terminal
+ * written as \xNN; NULL if there is no memory. */
 static char *escaped(const char *s, size_t n)
 {
     enum { MOST = 400 };
@@ -47,6 +48,7 @@ static char *escaped(const char *s, size_t n)
     return out;
 }
 
+/* Print text from a file, escaped. */
 static void cmd_info_put(const char *s, size_t n)
 {
     char *text = escaped(s, n);
@@ -54,6 +56,7 @@ static void cmd_info_put(const char *s, size_t n)
     free(text);
 }
 
+/* Return a JSON string; text that is not UTF-8 is escaped first. */
 static json_t *json_text(const char *s, size_t n)
 {
     json_t *v = json_stringn(s, n);
@@ -78,6 +81,7 @@ static void print_ops(const struct kernels *set)
     putchar('\n');
 }
 
+/* Print the processor, the kernel sets it can run and the one that would be chosen. */
 static int machine(struct err *err)
 {
     struct kernels chosen;
@@ -117,9 +121,10 @@ static int machine(struct err *err)
 
 /* ---- a file ---- */
 
+/* An open file: exactly one of w and p is set. */
 struct source {
-    struct weights *w; /* one of the two */
-    struct pth *p;
+    struct weights *w; /* GGUF, safetensors or folder */
+    struct pth *p;     /* PyTorch checkpoint */
     const char *path;
 };
 
@@ -133,18 +138,20 @@ static const struct tensor *cmd_info_at(const struct source *s, size_t i)
     return s->w ? weights_tensor(s->w, i) : pth_tensor(s->p, i);
 }
 
+/* Return the number of values in t, 0 for an unknown type. */
 static size_t values_of(const struct tensor *t)
 {
     size_t values, bytes;
     return wtype_block(t->type, &values, &bytes) ? t->bytes / bytes * values : 0;
 }
 
-/* Tensors, bytes and values of one type (of all: -1). Doubles, for a header may state any size. */
+/* Totals over tensors. bytes and values are doubles because a header may state any size. */
 struct sum {
     size_t tensors;
     double bytes, values;
 };
 
+/* Return the totals of one type; of all types where type is -1. */
 static struct sum sum_type(const struct source *s, int type)
 {
     struct sum sum = { 0, 0, 0 };
@@ -159,7 +166,7 @@ static struct sum sum_type(const struct source *s, int type)
     return sum;
 }
 
-/* Types in the order of ggml's numbers, then those of safetensors. */
+/* Reports list types in the order of ggml's numbers, then those that only safetensors has. */
 enum { FIRST_OWN = W_U8, TYPES_GGML = 64, TYPES_ALL = TYPES_GGML + 16 };
 
 static int type_at(int i)
@@ -167,7 +174,8 @@ static int type_at(int i)
     return i < TYPES_GGML ? i : FIRST_OWN + i - TYPES_GGML;
 }
 
-/* "qwen2.block_count" -> "block_count" where arch is "qwen2". */
+/* Return the key without the prefix of the architecture, or NULL where the key has another prefix
+ * or is no number: "qwen2.block_count" gives "block_count" where arch is "qwen2". */
 static const char *shape_key(const struct kv *kv, struct str arch)
 {
     if (!arch.n || kv->key.n < arch.n + 2 || memcmp(kv->key.p, arch.p, arch.n) != 0 ||
@@ -181,6 +189,7 @@ static const char *cmd_info_format(const struct source *s)
     return s->w ? weights_format(s->w) : "pth";
 }
 
+/* Return the string under the key, empty if there is none. */
 static struct str text_key(const struct source *s, const char *key)
 {
     struct str v = { "", 0 };
@@ -189,19 +198,20 @@ static struct str text_key(const struct source *s, const char *key)
     return v;
 }
 
+/* Return the size of the vocabulary in the file, 0 if it holds none. */
 static size_t token_count(const struct source *s)
 {
     const struct kv *kv = s->w ? weights_key(s->w, "tokenizer.ggml.tokens") : NULL;
     return kv ? kv->count : 0;
 }
 
-/* What a router reads and when it asks, if the file is one: our own form or CITER's checkpoint,
- * which says neither tap nor threshold. */
+/* What a router file says about itself. CITER's checkpoints name neither tap nor threshold. */
 struct facts {
     size_t hidden, width;
-    struct str tap, threshold; /* threshold: as the file has it, or empty */
+    struct str tap, threshold; /* threshold: the text in the file, or empty */
 };
 
+/* Fill *f and return true if the file is a router: Mizzle's own form or CITER's checkpoint. */
 static bool router_facts(struct facts *f, const struct source *s)
 {
     const struct tensor *t =
@@ -214,7 +224,7 @@ static bool router_facts(struct facts *f, const struct source *s)
     return true;
 }
 
-/* A header alone: some tensor should have bytes and has none. */
+/* True for a file that holds a header alone: a tensor has a size, but its data is missing. */
 static bool without_data(const struct source *s)
 {
     for (size_t i = 0; i < cmd_info_count(s); i++)
@@ -223,6 +233,7 @@ static bool without_data(const struct source *s)
     return false;
 }
 
+/* Return an integer where a double is exact, else a real. */
 static json_t *json_size(double v)
 {
     return v < 9e15 ? json_integer((json_int_t)v) : json_real(v);
@@ -244,6 +255,7 @@ static json_t *json_tensors(const struct source *s)
     return list;
 }
 
+/* Return the hyperparameters of the architecture as an object. */
 static json_t *json_shape(const struct source *s, struct str arch)
 {
     json_t *shape = json_object();
@@ -266,6 +278,8 @@ static json_t *json_shape(const struct source *s, struct str arch)
     return shape;
 }
 
+/* Return what the router says about itself, or null. A threshold that is no number from 0 to 1 is
+ * shown as text. */
 static json_t *json_router(const struct source *s)
 {
     struct facts f;
@@ -410,7 +424,8 @@ static void cmd_info_report(const struct source *s)
         print_tensors(s);
 }
 
-/* One that is damaged is known by its name. */
+/* True for a PyTorch file. A damaged one is recognised by its name, so that pth_open reports the
+ * error. */
 static bool is_pth(const char *path)
 {
     size_t n = strlen(path);
@@ -446,13 +461,11 @@ static int cmd_info_main(int argc, char **argv)
 
 const struct command cmd_info = {
     "info",
-    "what a file holds; what this processor would run",
+    "show what a file holds, or what this processor can run",
     "[FILE]",
-    "FILE is a GGUF, safetensors or PyTorch file or a Hugging Face folder, of any architecture: "
-    "its "
-    "format, shape, types and size. Without FILE: the processor, the kernel sets that run on it "
-    "and "
-    "the one that would be chosen.\n\n"
+    "Shows format, shape, types and size of FILE, which is a GGUF, safetensors or PyTorch file "
+    "or a Hugging Face folder, of any architecture. Without FILE it shows the processor, the "
+    "kernel sets that can run on it, and the one that would be chosen.\n\n"
     "  mizzle info\n"
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",

@@ -1,4 +1,5 @@
-/* cmd_logits.c - `mizzle logits`: raw logits and hidden states, to compare with other engines. */
+/* cmd_logits.c - `mizzle logits`: write raw logits and hidden states, to compare with other
+ * engines. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,19 +16,22 @@ static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "fi
 static const struct option_group own = {
     "Logits",
     (const struct option[]){
-        { "--ids", NULL, OPTION_STR, &ids_text, "IDS", "token ids, separated by commas or blanks" },
-        { "--ids-file", NULL, OPTION_STR, &ids_file, "FILE", "the same from a file" },
+        { "--ids", NULL, OPTION_STR, &ids_text, "IDS",
+          "Evaluate these token ids, separated by commas or blanks" },
+        { "--ids-file", NULL, OPTION_STR, &ids_file, "FILE", "Read the token ids from this file" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
-          "raw little-endian f32 logits [ids][vocab]; - for stdout" },
+          "Write logits as raw little-endian f32 [ids][vocab]; - writes to stdout" },
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
-          "raw little-endian f32 hidden states [ids][hidden]; - for stdout" },
-        { "--tap", NULL, OPTION_STR, &tap_name, "NAME", "final or post_attn (default: final)" },
+          "Write hidden states as raw little-endian f32 [ids][hidden]; - writes to stdout" },
+        { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
+          "Take hidden states at final or post_attn (default: final)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
 static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
 
+/* Parse the ids in text into *out, *n of them, at least one. The caller frees *out. */
 static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *err)
 {
     uint32_t *ids = calloc(strlen(text) / 2 + 1, sizeof(*ids));
@@ -54,6 +58,7 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
     return OK;
 }
 
+/* Get the ids from --ids or --ids-file. A file is limited to 4 MiB and must not hold NUL bytes. */
 static int read_ids(uint32_t **ids, size_t *n, struct err *err)
 {
     enum { MOST = 1 << 22 };
@@ -77,7 +82,8 @@ static int read_ids(uint32_t **ids, size_t *n, struct err *err)
     return rc;
 }
 
-/* Teacher-forced, as many tokens at a time as keep their hidden states. */
+/* Evaluate the ids, teacher-forced, in chunks of the size for which the session keeps hidden
+ * states, and write one row for each id to each open file. */
 static int cmd_logits_write_all(struct session *s, const uint32_t *ids, size_t n, enum tap tap,
                                 FILE *logits, FILE *hidden, struct err *err)
 {
@@ -102,6 +108,7 @@ static int cmd_logits_write_all(struct session *s, const uint32_t *ids, size_t n
     return OK;
 }
 
+/* Open engine, session and outputs, and run the ids. The outputs appear only if all went well. */
 static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
 {
     enum tap tap = strcmp(tap_name, "post_attn") ? TAP_FINAL : TAP_POST_ATTN;
@@ -153,13 +160,14 @@ static int cmd_logits_main(int argc, char **argv)
 
 const struct command cmd_logits = {
     .name = "logits",
-    .summary = "token ids to raw logits and hidden states",
+    .summary = "write raw logits and hidden states for token ids",
     .args = "",
     .description =
-        "Runs the given ids through the model, teacher-forced, and writes the logits after each of "
-        "them, padded rows unmasked, and on request the hidden states, as raw little-endian f32. "
-        "Keys and values are kept in f32 unless --kv says otherwise, and stderr says in which; "
-        "mizzle run keeps them in f16.\n\n"
+        "Evaluates the given ids, teacher-forced, and writes the logits after each of them and, "
+        "on request, the hidden states, as raw little-endian f32. Logits of padding rows of the "
+        "vocabulary are not masked.\n\n"
+        "Keys and values are kept in f32 unless --kv says otherwise, and a line on stderr names "
+        "the type; mizzle run keeps them in f16.\n\n"
         "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32",
     .groups = groups,
     .run = cmd_logits_main,

@@ -1,9 +1,10 @@
-/* cmd_man.c - `mizzle man`: the manual page, from the same tables as --help. */
+/* cmd_man.c - `mizzle man`: print the manual page, made from the same tables as --help. */
 #include <stdio.h>
 
 #include "tools/command.h"
 
-/* Text for roff: backslashes and leading dots and quotes are escaped, "-" stays a plain minus. */
+/* Print s[n] as roff text: escape backslashes, hyphens, and dots and quotes at the beginning of a
+ * line. */
 static void cmd_man_put(const char *s, size_t n, bool line_start)
 {
     for (size_t i = 0; i < n; i++) {
@@ -27,7 +28,7 @@ static void put_string(const char *s)
     cmd_man_put(s, n, true);
 }
 
-/* Paragraphs; lines that begin with two blanks are examples, kept as they are. */
+/* Print paragraphs. Lines that begin with two blanks are examples and are printed unfilled. */
 static void cmd_man_put_text(const char *text)
 {
     bool kept = false;
@@ -56,6 +57,7 @@ static void cmd_man_put_text(const char *text)
         puts(".fi");
 }
 
+/* Print the rows of a group as tagged paragraphs. */
 static void put_options(const struct option_group *group)
 {
     printf(".PP\n%s:\n", group->title);
@@ -75,12 +77,14 @@ static void put_options(const struct option_group *group)
     }
 }
 
+/* True for groups that several commands share; the page describes them once, at the end. */
 static bool is_shared(const struct option_group *g)
 {
     return g == &engine_option_rows || g == &cloud_option_rows || g == &opt_check ||
            g == &keep_option_rows || g == &route_option_rows;
 }
 
+/* Print the section of one command. */
 static void put_command(const struct command *cmd)
 {
     printf(".SS mizzle %s [options]%s%s\n", cmd->name, *cmd->args ? " " : "", cmd->args);
@@ -94,7 +98,7 @@ static void put_command(const struct command *cmd)
     }
     if (!shared)
         return;
-    printf(".PP\nAnd these, see SHARED OPTIONS:");
+    printf(".PP\nAlso, as described under SHARED OPTIONS:");
     for (size_t g = 0; cmd->groups[g]; g++)
         if (is_shared(cmd->groups[g]))
             printf(" %s.", cmd->groups[g]->title);
@@ -113,10 +117,10 @@ static int cmd_man_main(int argc, char **argv)
     puts(".TH MIZZLE 1 \"\" \"mizzle " MIZZLE_VERSION "\" \"User Commands\"\n.SH NAME\n"
          "mizzle \\- a small language model that asks a large one token by token\n"
          ".SH SYNOPSIS\n.B mizzle\n.I command\n[options]\n.SH DESCRIPTION\n"
-         "Mizzle runs a Qwen2.5 model on this machine, scores every next token with a small "
-         "network\nthat reads the hidden state, and asks a large model behind HTTP for the few "
-         "tokens that\nthe small one would get wrong.\n"
-         "Without \\fB\\-m\\fR the demo pair is used, with a stand\\-in cloud on this machine.\n"
+         "Mizzle runs a Qwen2.5 model on this machine. A small network reads the hidden state and\n"
+         "scores every next token; the few tokens that the model would get wrong are requested\n"
+         "from a large model over HTTP.\n"
+         "Without \\fB\\-m\\fR, Mizzle uses the demo pair and a stand\\-in cloud on this machine.\n"
          ".SH COMMANDS");
     for (size_t i = 0; commands[i]; i++)
         put_command(commands[i]);
@@ -125,14 +129,14 @@ static int cmd_man_main(int argc, char **argv)
     put_options(&route_option_rows);
     put_options(&cloud_option_rows);
     put_options(&keep_option_rows);
-    puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nserver of the large model\n.TP\n"
-         "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nits API key, the first that is set; "
-         "the second one goes over https or to this machine alone\n"
-         ".TP\n\\fBMIZZLE_ISA\\fR\nkernel set to use\n.TP\n\\fBMIZZLE_DEMO\\fR\n"
-         "folder of the demo pair\n.TP\n\\fBNO_COLOR\\fR\nno colour on the terminal\n"
-         ".SH EXIT STATUS\n.TP\n0\nfine\n.TP\n1\nfailed\n.TP\n2\nwrong usage\n.TP\n3\n"
-         "a file that cannot be read or written, or whose bytes are wrong\n.TP\n4\n"
-         "the cloud is required and not available\n.TP\n130\ninterrupted");
+    puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nThe server of the large model.\n.TP\n"
+         "\\fBMIZZLE_API_KEY\\fR, \\fBOPENAI_API_KEY\\fR\nIts API key; the first one that is "
+         "set counts. The second is sent only over https or to this machine.\n"
+         ".TP\n\\fBMIZZLE_ISA\\fR\nThe kernel set to use.\n.TP\n\\fBMIZZLE_DEMO\\fR\n"
+         "The folder of the demo pair.\n.TP\n\\fBNO_COLOR\\fR\nUse no colour on the terminal.\n"
+         ".SH EXIT STATUS\n.TP\n0\nSuccess.\n.TP\n1\nFailure.\n.TP\n2\nWrong usage.\n.TP\n3\n"
+         "A file cannot be read or written, or its contents are invalid.\n.TP\n4\n"
+         "The cloud is required and not available.\n.TP\n130\nInterrupted.");
     return EXIT_FINE;
 }
 
@@ -142,8 +146,10 @@ const struct command cmd_man = {
     .name = "man",
     .summary = "print the manual page",
     .args = "",
-    .description = "Prints mizzle(1) for man, made from the same tables as every --help. `make "
-                   "install` installs it.\n\n  mizzle man >mizzle.1 && man ./mizzle.1",
+    .description =
+        "Prints mizzle(1) as roff source for man, made from the same tables as every --help. "
+        "`make install` installs it.\n\n"
+        "  mizzle man >mizzle.1 && man ./mizzle.1",
     .groups = groups,
     .run = cmd_man_main,
 };

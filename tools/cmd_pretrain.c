@@ -1,4 +1,4 @@
-/* cmd_pretrain.c - `mizzle pretrain`: the demo models, from nothing but a seed. */
+/* cmd_pretrain.c - `mizzle pretrain`: train the demo models from nothing but a seed. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,30 +23,35 @@ static uint64_t seed = WORLD_SEED;
 static const struct option_group pretrain_opts = {
     "Pretraining",
     (const struct option[]){
-        { "--out", "-o", OPTION_STR, &out, "DIR", "folder for the files; made if it is not there" },
+        { "--out", "-o", OPTION_STR, &out, "DIR",
+          "Write the files into this folder, which is created if necessary (no default)" },
         { "--all", NULL, OPTION_FLAG, &all, NULL,
-          "everything: vocabulary, all four models, a router for each edge model" },
+          "Train everything: the vocabulary, all four models, and a router for each edge model" },
         { "--size", NULL, OPTION_STR, &size, "NAME",
-          "one model alone: 0.1, 0.5, 1 or cloud (vocabulary included)" },
+          "Train one model alone, with its vocabulary: 0.1, 0.5, 1 or cloud" },
         { "--steps", NULL, OPTION_SIZE, &steps, "N",
-          "instead of the size's own number of steps (a different model comes out)" },
+          "Train N steps instead of the number that belongs to the size; the result is a "
+          "different model" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
-          "of the world, the weights and the texts (default: 1)" },
+          "Seed for the world, the weights and the texts (default: 1)" },
         { "--resume", NULL, OPTION_FLAG, &resume, NULL,
-          "go on from the checkpoints in DIR, to the same bits; finished models are kept" },
+          "Continue from the checkpoints in DIR, with the same final bits; finished models are "
+          "kept" },
         { "--save-every", NULL, OPTION_SIZE, &save_every, "N",
-          "steps between checkpoints (default: 200)" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "no progress on the terminal" },
+          "Save a checkpoint every N steps (default: 200)" },
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
         { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
-          "threads to compute with (default: all processors)" },
+          "Compute with N threads (default: all processors)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
-          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best)" },
+          "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
+          "else the best)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
 static const struct option_group *const groups[] = { &pretrain_opts, NULL };
 
+/* Print the table row of one trained model. */
 static void print_result(const char *name, const struct pretrain_result *r)
 {
     if (r->skipped)
@@ -58,6 +63,7 @@ static void print_result(const char *name, const struct pretrain_result *r)
     fflush(stdout);
 }
 
+/* Train all models, or the one that --size names, and print a row for each. */
 static int train_models(const struct pretrain_job *job, struct err *err)
 {
     printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
@@ -77,7 +83,7 @@ static int train_models(const struct pretrain_job *job, struct err *err)
     return OK;
 }
 
-/* The router of one edge model, beside it. */
+/* Train the router of one edge model and write it beside the model. */
 static int train_router(const char *name, struct err *err)
 {
     char model[PRETRAIN_PATH], router[PRETRAIN_PATH];
@@ -107,6 +113,7 @@ static int train_router(const char *name, struct err *err)
     return rc;
 }
 
+/* Build the world and the vocabulary, then train models and routers. */
 static int train_all(struct pretrain_job *job, struct err *err)
 {
     struct bpe_vocab *vocab = NULL;
@@ -129,6 +136,7 @@ static int train_all(struct pretrain_job *job, struct err *err)
     return rc;
 }
 
+/* Check the options and create the output folder. */
 static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
 {
     if (nargs)
@@ -171,7 +179,7 @@ static int cmd_pretrain_main(int argc, char **argv)
     }
     pool_close(job.pool);
     if (rc == ERR_STOP)
-        fprintf(stderr, "mizzle pretrain: interrupted; --resume goes on from here\n");
+        fprintf(stderr, "mizzle pretrain: interrupted; --resume continues from here\n");
     return rc == OK ? EXIT_FINE : command_fail("pretrain", rc, &err);
 }
 
@@ -181,16 +189,16 @@ const struct command cmd_pretrain = {
     .args = "",
     .description =
         "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
-        "about an invented world: facts about things, and questions with answers. The small models "
-        "(edge) read little and know the frequent things; the large one (cloud) reads more. First "
-        "they practise finding a place in a list of choices.\n"
-        "The same seed gives the same bits on every machine, kernel set and number of threads, "
-        "interrupted or not. Ctrl-C or SIGTERM saves a checkpoint and ends with status 130; "
-        "--resume goes on "
-        "from it.\n"
-        "For each model a line tells its parameters, steps, tokens read, last loss, minutes, and "
-        "how often on test questions, with the reference answer read so far, it foresees the "
-        "kind, the place and the letter. `mizzle eval` asks for whole answers.\n"
+        "about an invented world: facts about things, and questions with answers. The small "
+        "models (edge) read little and learn the frequent facts; the large one (cloud) reads "
+        "more. All of them first practise finding a place in a list of choices.\n\n"
+        "The same seed gives the same bits on every machine, with every kernel set and any "
+        "number of threads, interrupted or not. Ctrl-C or SIGTERM saves a checkpoint and ends "
+        "with status 130; --resume continues from it.\n\n"
+        "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
+        "also shows how often the model predicts the kind, the place and the letter of an "
+        "answer on test questions, given the reference answer up to there. `mizzle eval` scores "
+        "whole answers instead.\n\n"
         "  mizzle pretrain --all --out demo\n"
         "  mizzle pretrain --size 0.1 --steps 200 --out demo",
     .groups = groups,

@@ -1,4 +1,4 @@
-/* cmd_router.c - `mizzle router`: import, score, train. */
+/* cmd_router.c - `mizzle router`: import, apply or train a router. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +19,11 @@ static float most = TEACH_MOST, cover = TEACH_COVER;
 static const struct option_group file_opts = {
     "Files",
     (const struct option[]){
-        { "--router", NULL, OPTION_STR, &router_path, "FILE", "score: the router" },
+        { "--router", NULL, OPTION_STR, &router_path, "FILE", "score: apply this router" },
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
-          "score: hidden states, raw little-endian f32 [n][dim]" },
+          "score: read hidden states from this file, raw little-endian f32 [n][dim]" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
-          "score: raw f32 [n]; train: the router as safetensors" },
+          "score: write the scores as raw f32 [n]; train: write the router as safetensors" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -32,21 +32,23 @@ static const struct option_group train_opts = {
     "Training",
     (const struct option[]){
         { "--cloud-model", NULL, OPTION_STR, &cloud_path, "FILE",
-          "reference texts are what this model writes (default: the world's answers)" },
+          "Train on texts that this model writes (default: on the reference answers of the demo "
+          "world)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
-          "to train on, a fifth of them held out (default: 3000)" },
+          "Train on N questions, a fifth of them held out (default: 3000)" },
         { "--calibration", NULL, OPTION_SIZE, &calibration, "N",
-          "other questions, to set the threshold with (default: 1000)" },
+          "Set the threshold on N other questions (default: 1000)" },
         { "--share", NULL, OPTION_FLOAT, &most, "X",
-          "route at most this share of the tokens (default: 0.05)" },
+          "Route at most this share of the tokens (default: 0.05)" },
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",
-          "route no more than catches this share of the errors (default: 0.995)" },
+          "Route no more than needed to catch this share of the errors (default: 0.995)" },
         { "--width", NULL, OPTION_SIZE, &width, "N",
-          "of the MLP (default: twice the hidden size)" },
+          "Give the hidden layers of the MLP N units (default: twice the hidden size)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
-          "hidden state to read: final or post_attn (default: final)" },
-        { "--seed", "-s", OPTION_U64, &seed, "N", "of split, start and order (default: 1)" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "no progress on stderr" },
+          "Read this hidden state: final or post_attn (default: final)" },
+        { "--seed", "-s", OPTION_U64, &seed, "N",
+          "Seed for the held-out split, the initial weights and the training order (default: 1)" },
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on stderr" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -70,7 +72,7 @@ static int cmd_router_import(int nargs, char **args)
     return rc == OK ? EXIT_FINE : command_fail("router", rc, &err);
 }
 
-/* Score the rows of one open file into another. */
+/* Score each row of the open file `from` and write the score to `to`. */
 static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *err)
 {
     size_t dim = router_dim(r), n = 0;
@@ -91,6 +93,7 @@ static int score_rows(FILE *to, FILE *from, const struct router *r, struct err *
     return rc;
 }
 
+/* `mizzle router score`: open the router and both files, then score all rows. */
 static int cmd_router_score(int nargs)
 {
     struct err err = { "" };
@@ -129,6 +132,8 @@ static void print_report(const struct router_training_report *r)
     printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
 }
 
+/* Train with checked options: open the models, train, save the router, print the report. The output
+ * path is checked first, because training takes minutes. */
 static int cmd_router_teach(struct router_training_options *o)
 {
     struct err err = { "" };
@@ -156,6 +161,7 @@ static int cmd_router_teach(struct router_training_options *o)
     return EXIT_FINE;
 }
 
+/* `mizzle router train`: check the options and train. */
 static int cmd_router_train(int nargs)
 {
     struct router_training_options o;
@@ -198,13 +204,14 @@ const struct command cmd_router = {
     .summary = "import, apply or train the router that decides token by token",
     .args = "import IN.pth OUT.safetensors | score | train",
     .description =
-        "import reads CITER's PyTorch checkpoint without running anything in it, folds its layers "
-        "and writes safetensors.\n"
-        "score applies a router (safetensors or .pth) to rows of hidden states, as mizzle logits "
-        "--hidden writes them.\n"
-        "train collects hidden states of the small model over answers of the demo world's training "
-        "streams, learns where its own token would be wrong, sets the threshold on other "
-        "questions, and prints what that gives. Without -m it is the demo's small model.\n\n"
+        "import converts CITER's PyTorch checkpoint to safetensors. It runs no code from the "
+        "checkpoint and folds the layers that can be folded.\n\n"
+        "score applies a router (safetensors or .pth) to rows of hidden states, as written by "
+        "mizzle logits --hidden.\n\n"
+        "train runs the small model over answers from the training questions of the demo world "
+        "and collects its hidden states. It learns where the model's own next token would be "
+        "wrong, sets the threshold on other questions, and prints the share of routed tokens "
+        "and of errors caught. Without -m it trains for the demo's small model.\n\n"
         "  mizzle router import router.pth router.safetensors\n"
         "  mizzle router score --router router.safetensors --hidden x.f32 -o y.f32\n"
         "  mizzle router train -m edge.gguf -o edge.router.safetensors",

@@ -1,4 +1,4 @@
-/* cmd_tokenize.c - `mizzle tokenize`: text to ids and back. */
+/* cmd_tokenize.c - `mizzle tokenize`: turn text into token ids and back. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +17,19 @@ static const char *prompt;
 static const struct option_group own = {
     "Tokenize",
     (const struct option[]){
-        { "--special", NULL, OPTION_FLAG, &special, NULL, "parse special tokens in the text" },
-        { "--decode", NULL, OPTION_FLAG, &decodes, NULL, "ids on stdin to text on stdout" },
-        { "--show", NULL, OPTION_FLAG, &show, NULL, "one id and its quoted bytes a line" },
-        { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "the text (default: stdin)" },
+        { "--special", NULL, OPTION_FLAG, &special, NULL,
+          "Parse special tokens in the text (default: treat them as plain text)" },
+        { "--decode", NULL, OPTION_FLAG, &decodes, NULL,
+          "Read ids from stdin and write their text to stdout" },
+        { "--show", NULL, OPTION_FLAG, &show, NULL, "Print one id and its quoted bytes per line" },
+        { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "Tokenize this text (default: stdin)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
 static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
 
+/* Read all of stdin into *out, *n bytes. The caller frees *out. */
 static int read_stdin(char **out, size_t *n, struct err *err)
 {
     size_t room = 1 << 16;
@@ -50,7 +53,8 @@ static int read_stdin(char **out, size_t *n, struct err *err)
     return err_set(err, ERR_IO, "stdin: %s", strerror(errno));
 }
 
-/* Put p[n] with what is not harmless as \\xNN. */
+/* Print p[n] with \xNN for bytes that could harm a terminal, except those in `lines`, and for the
+ * characters in `quoted`. */
 static void tokenize_show(const char *p, size_t n, const char *lines, const char *quoted)
 {
     for (size_t i = 0; i < n;) {
@@ -66,6 +70,7 @@ static void tokenize_show(const char *p, size_t n, const char *lines, const char
     }
 }
 
+/* Print the ids of text[n], on one line or as --show asks. */
 static int cmd_tokenize_encode(const struct tokenizer *t, const char *text, size_t n,
                                struct err *err)
 {
@@ -89,7 +94,8 @@ static int cmd_tokenize_encode(const struct tokenizer *t, const char *text, size
     return OK;
 }
 
-/* The bytes of the ids in text, *n of them; out has room for them. */
+/* Append the bytes of all ids in text to *out, *n bytes, which grows as needed and which the caller
+ * frees, also after an error. */
 static int decode_all(char **out, size_t *n, const struct tokenizer *t, const char *text,
                       struct err *err)
 {
@@ -120,7 +126,7 @@ static int decode_all(char **out, size_t *n, const struct tokenizer *t, const ch
     return OK;
 }
 
-/* A terminal is spared what is not harmless. */
+/* Print the text of the ids. Bytes that could harm a terminal are escaped only on a terminal. */
 static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struct err *err)
 {
     char *out = NULL;
@@ -134,6 +140,7 @@ static int cmd_tokenize_decode(const struct tokenizer *t, const char *ids, struc
     return rc;
 }
 
+/* Open the tokenizer alone, without the weights, read the input and encode or decode it. */
 static int tokenize(struct err *err)
 {
     const char *path =
@@ -178,13 +185,14 @@ static int cmd_tokenize_main(int argc, char **argv)
 
 const struct command cmd_tokenize = {
     .name = "tokenize",
-    .summary = "text to token ids and back",
+    .summary = "turn text into token ids and back",
     .args = "",
-    .description = "Reads a text and prints its token ids, separated by blanks, as the model's own "
-                   "tokenizer cuts it. -m may name a model file, a model folder, or a folder that "
-                   "holds a tokenizer alone.\n\n"
-                   "  echo -n 'Hello' | mizzle tokenize -m model.gguf\n"
-                   "  echo 9707 | mizzle tokenize -m model.gguf --decode",
+    .description =
+        "Reads a text and prints its token ids, separated by blanks, as the model's own "
+        "tokenizer splits it. -m may name a model file, a model folder, or a folder that holds "
+        "only a tokenizer.\n\n"
+        "  echo -n 'Hello' | mizzle tokenize -m model.gguf\n"
+        "  echo 9707 | mizzle tokenize -m model.gguf --decode",
     .groups = groups,
     .run = cmd_tokenize_main,
 };

@@ -1,6 +1,6 @@
-/* command.h - the subcommands of the one binary; each is a main() of its own, one file cmd_NAME.c.
+/* command.h - the subcommands of the program, one file cmd_NAME.c for each.
  *
- * Each exports its row for the table in commands.c, from which --help, the man page and the
+ * Each file exports one row for the table in commands.c, from which --help, the manual page and the
  * dispatch are made. */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
@@ -20,23 +20,21 @@ enum {
 
 struct command {
     const char *name;
-    const char *summary; /* one line, no full stop */
-    const char *args;    /* what follows the options, e.g. "IN OUT", or "" */
-    const char
-        *description; /* a paragraph or more for --help and the man page, examples included */
-    const struct option_group *const
-        *groups;                       /* NULL-ended: the command's own options, then shared ones */
-    int (*run)(int argc, char **argv); /* argv[0] is the subcommand's name */
+    const char *summary;     /* one line that starts with a verb, no full stop */
+    const char *args;        /* what follows the options, e.g. "IN OUT", or "" */
+    const char *description; /* paragraphs for --help and the manual page, then examples */
+    const struct option_group *const *groups; /* NULL-ended: own options, then shared ones */
+    int (*run)(int argc, char **argv);        /* argv[0] is the subcommand's name */
 };
 
 extern const struct command cmd_run, cmd_cloud, cmd_eval, cmd_router, cmd_pretrain, cmd_convert,
     cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_man;
 
-/* All of them, NULL-ended, in the order of the help (commands.c). */
+/* All subcommands, NULL-ended, in the order of the help; defined in commands.c. */
 extern const struct command *const commands[];
 
-/* The status for an error code of the libraries; prints "mizzle NAME: msg" to stderr (for ERR_STOP
- * nothing). A file that cannot be read or written is a bad file too. */
+/* Return the exit status for an error code of the libraries, and print "mizzle NAME: msg" to
+ * stderr; ERR_STOP prints nothing. A file that cannot be read or written counts as a bad file. */
 int command_fail(const char *name, int code, const struct err *err);
 
 #endif

@@ -1,10 +1,10 @@
-/* commands.c - the one table of subcommands; a test program may have it, too, without main(). */
+/* commands.c - the table of subcommands, apart from main() so that test programs can link it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/command.h"
 
-/* clang-format off: one a line */
+/* clang-format off: columns */
 const struct command *const commands[] = {
     &cmd_run,  &cmd_eval,     &cmd_cloud,  &cmd_router, &cmd_pretrain, &cmd_convert,
     &cmd_info, &cmd_tokenize, &cmd_logits, &cmd_bench,  &cmd_man,      NULL,

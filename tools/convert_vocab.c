@@ -12,6 +12,7 @@
 
 enum { PATH_SIZE = 4096, CONFIG_MAX = 8 << 20, TYPE_UNUSED = 5, PAD_ROOM = 24 };
 
+/* True if the folder holds a regular file of that name; *size becomes its size. */
 static bool folder_has(const char *folder, const char *file, off_t *size)
 {
     char path[PATH_SIZE];
@@ -23,7 +24,8 @@ static bool folder_has(const char *folder, const char *file, off_t *size)
     return true;
 }
 
-/* tokens and token_type of all rows. */
+/* Write tokens and token types for all rows of the embedding; rows without a token become
+ * padding. */
 static int write_tokens(struct ggufw *g, const struct tokenizer *t, size_t rows)
 {
     size_t used = tokenizer_npieces(t);
@@ -65,8 +67,8 @@ static int write_merges(struct ggufw *g, const struct tokenizer *t)
     return OK;
 }
 
-/* The id of "eos_token": "TEXT" or {"content": "TEXT"} in tokenizer_config.json, else the number
- * that config.json gave, which w has as a key. */
+/* Write one special id: that of "eos_token": "TEXT" or {"content": "TEXT"} in
+ * tokenizer_config.json, else the number from config.json, which w holds under the key. */
 static void write_id(struct ggufw *g, const struct weights *w, const struct tokenizer *t,
                      const json_t *config, const char *name, const char *key)
 {
@@ -80,6 +82,7 @@ static void write_id(struct ggufw *g, const struct weights *w, const struct toke
         ggufw_u32(g, key, (uint32_t)number);
 }
 
+/* Write special ids and chat template from tokenizer_config.json, which a folder need not have. */
 static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
                                       const struct tokenizer *t, struct err *err)
 {

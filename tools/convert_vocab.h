@@ -1,4 +1,4 @@
-/* convert_vocab.h - a folder's tokenizer as the GGUF keys that llama.cpp reads. */
+/* convert_vocab.h - writes the tokenizer of a folder as the GGUF keys that llama.cpp reads. */
 #ifndef TOOLS_CONVERT_VOCAB_H
 #define TOOLS_CONVERT_VOCAB_H
 
@@ -8,9 +8,9 @@ struct err;
 struct ggufw;
 struct weights;
 
-/* Write tokenizer.* keys for the folder that w was opened from: rows tokens, those beyond the
- * vocabulary as [PADn] of type unused. A folder without tokenizer.json and vocab.json gets
- * tokenizer.ggml.model = no_vocab. */
+/* Write the tokenizer.* keys for the folder that w was opened from: `rows` tokens, of which those
+ * beyond the vocabulary are named [PADn] and have the type "unused". A folder with neither
+ * tokenizer.json nor vocab.json gets tokenizer.ggml.model = no_vocab. */
 int convert_vocab(struct ggufw *g, const struct weights *w, size_t rows, struct err *err);
 
 #endif

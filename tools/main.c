@@ -1,4 +1,4 @@
-/* main.c - picks the subcommand. */
+/* main.c - finds the subcommand and runs it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +15,7 @@ static const struct command *command_find(const char *name)
     return NULL;
 }
 
+/* Print the text of `mizzle --help`. */
 static void overview(FILE *to)
 {
     fprintf(to, "Mizzle runs a small language model here and asks a large one, in the cloud, for "
@@ -29,6 +30,7 @@ static void overview(FILE *to)
                 "not\navailable, 130 interrupted.\n");
 }
 
+/* Report an unknown subcommand and suggest the nearest name, if one is at most two letters off. */
 static int main_unknown(const char *name)
 {
     const char *near = NULL;
@@ -45,6 +47,7 @@ static int main_unknown(const char *name)
     return EXIT_USAGE;
 }
 
+/* Handle --help, --version and help, else run the subcommand; return the exit status. */
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
