@@ -1,6 +1,6 @@
-/* cmd_bench.c - `mizzle bench`: model: tokens a second of a file or of a shape with random weights;
- * kernels: each operation alone; limits: what the machine can do at most; route: what routing to a
- * cloud costs. */
+/* cmd_bench.c - `mizzle bench`: measure one of four subjects. model: tokens per second, from a file
+ * or from a shape with random weights; kernels: each operation alone; limits: the limits of the
+ * machine; route: the cost of routing to a cloud. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/setup.h"
 
-enum { UNSET = 0x7fffffff }; /* the default is the subject's */
+enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
 static struct bench_model_options model_opts = { .depth = "0", .type = "q8_0" };
 static const char *threads;
@@ -22,12 +22,13 @@ static const char *threads;
         NULL, NULL, OPTION_FLAG, NULL, NULL, NULL \
     }
 
-/* Options stand in groups by the subjects that take them; with any other they are refused. */
+/* Options are grouped by the subjects that take them; cmd_bench_parse rejects them with any
+ * other. */
 static const struct option_group of_all = {
     "Every subject",
     (const struct option[]){
         { "--output", "-o", OPTION_STR, &bench_opts.format, "FORM",
-          "print as md, csv, json or jsonl (default: md)" },
+          "Print as md, csv, json or jsonl (default: md)" },
         END,
     },
 };
@@ -36,10 +37,10 @@ static const struct option_group of_timed = {
     "model, kernels, route",
     (const struct option[]){
         { "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",
-          "take N samples of each test (default: 5; route: 1)" },
+          "Take N samples of each test (default: 5; route: 1)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
-          "kernel set, one of `mizzle info`'s sets (default: MIZZLE_ISA, else the best; kernels: "
-          "all, else this one beside scalar)" },
+          "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
+          "else the best; kernels: all sets, else this one beside scalar)" },
         END,
     },
 };
@@ -48,7 +49,7 @@ static const struct option_group of_threads = {
     "model, limits, route",
     (const struct option[]){
         { "--threads", "-t", OPTION_STR, &threads, "N[,N...]",
-          "threads to compute with (default: all processors)" },
+          "Compute with N threads; model: measure with each number (default: all processors)" },
         END,
     },
 };
@@ -57,17 +58,18 @@ static const struct option_group of_engine = {
     "model, route",
     (const struct option[]){
         { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
-          "GGUF file or Hugging Face folder (default: the demo pair)" },
+          "Measure this GGUF file or Hugging Face folder (default: the demo pair)" },
         { "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",
-          "random weights instead of a file: qwen2.5-0.5b, -1.5b, -3b, -7b" },
+          "Measure random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, -3b or "
+          "-7b" },
         { "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",
-          "type of every matrix of --shape: f32, bf16, q8_0, q4_0 (default: q8_0)" },
+          "Give every matrix of --shape this type: f32, bf16, q8_0 or q4_0 (default: q8_0)" },
         { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
-          "keep keys and values in f32, f16 or q8 (default: f16)" },
+          "Keep keys and values in f32, f16 or q8 (default: f16)" },
         { "--n-prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
-          "tokens of the prompt (default: 512; route: 100)" },
+          "Evaluate a prompt of N tokens (default: 512; route: 100)" },
         { "--n-gen", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
-          "tokens one at a time (default: 128; route: 100)" },
+          "Generate N tokens one at a time (default: 128; route: 100)" },
         END,
     },
 };
@@ -76,7 +78,7 @@ static const struct option_group of_model = {
     "model",
     (const struct option[]){
         { "--n-depth", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
-          "tokens that are there before (default: 0)" },
+          "Fill the KV cache with N tokens before each test (default: 0)" },
         END,
     },
 };
@@ -84,7 +86,8 @@ static const struct option_group of_model = {
 static const struct option_group of_kernels = {
     "kernels",
     (const struct option[]){
-        { "--only", NULL, OPTION_STR, &bench_opts.only, "OP", "time this operation alone" },
+        { "--only", NULL, OPTION_STR, &bench_opts.only, "OP",
+          "Time this operation alone (default: all)" },
         END,
     },
 };
@@ -93,7 +96,8 @@ static const struct option_group of_plot = {
     "kernels, route",
     (const struct option[]){
         { "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE",
-          "draw as SVG: kernels a roofline, route the time a token" },
+          "Draw an SVG picture: a roofline of the kernels, or the time per token of route "
+          "(default: none)" },
         END,
     },
 };
@@ -102,7 +106,7 @@ static const struct option_group *const groups[] = { &of_all,    &of_timed,     
                                                      &of_engine, &of_model,         &of_kernels,
                                                      &of_plot,   &bench_route_opts, NULL };
 
-/* For each subject its options. */
+/* The options of each subject, as commands of their own so that options_parse can check them. */
 static const struct command subjects[] = {
     { .name = "bench model",
       .groups = (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
@@ -117,8 +121,8 @@ static const struct command subjects[] = {
                                                       &of_plot, &bench_route_opts, NULL } },
 };
 
-/* As options_parse, and then once more with the options of the subject alone, so that any other is
- * refused. */
+/* Parse like options_parse, then parse a copy with the options of the subject alone, which rejects
+ * all others. */
 static int cmd_bench_parse(int argc, char **argv, int *nargs)
 {
     char **copy = calloc((size_t)argc + 1, sizeof(*copy)); /* options_parse reorders its own */
@@ -133,7 +137,7 @@ static int cmd_bench_parse(int argc, char **argv, int *nargs)
     return status;
 }
 
-/* What -p, -n and -r are where they are not said. */
+/* Set -p, -n and -r where they were not given. */
 static void defaults(bool route)
 {
     if (!model_opts.prompt)
@@ -144,7 +148,7 @@ static void defaults(bool route)
         bench_opts.repeat = route ? 1 : 5;
 }
 
-/* The first number of a list, for route takes one. */
+/* Parse a list that must hold one number, which is all that route takes. */
 static int cmd_bench_first_of(size_t *out, const char *option, const char *text, struct err *err)
 {
     struct bench_list list;
@@ -155,6 +159,7 @@ static int cmd_bench_first_of(size_t *out, const char *option, const char *text,
     return rc;
 }
 
+/* Read the options of `bench route`, open the model and run it. */
 static int route(struct bench_options *o, struct err *err)
 {
     struct engine e = { .model = NULL };
@@ -212,41 +217,49 @@ static int cmd_bench_main(int argc, char **argv)
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "speed of a model, of each kernel, of routing, and limits of the machine",
+    .summary = "measure a model, each kernel, routing, and the limits of the machine",
     .args = "model | kernels | limits | route",
     .description =
-        "model evaluates a prompt of -p tokens at once, then -n tokens one at a time with the "
-        "output head, and prints tokens a second, in llama-bench's columns; a list gives a row for "
-        "each number. Before each test the read bandwidth of the memory is probed on the same "
-        "threads: one token reads all weights, so that is its limit. With the largest -n, a router "
-        "with "
-        "random weights (an MLP with twice the hidden size, once) shows what a score costs and "
-        "what a routed token saves, whose head is not read. csv, json and jsonl hold every sample. "
-        "kernels "
-        "times every operation of every set at the shapes of Qwen2.5-0.5B on one thread, beside "
-        "what reading and the set's own instructions reach at most; scalar, which is slow, with 6 "
-        "tokens where the others have 192. limits shows what reading and each kind of arithmetic "
-        "reach at most, kernels aside.\n\n"
-        "route writes a text of -n tokens after a random prompt of -p, through the decoding loop, "
-        "the HTTP client and a server on the loopback, once for each --routed, --latency and "
-        "--ahead (lists, as 0.07,0.2). Which tokens go to the cloud is drawn at random. The server "
-        "holds no model and takes no processor time: it says what the edge would say, or another "
-        "token; the prefix decides which, and of each ten routed tokens as many agree as --agree "
-        "asks. Shown: t, the edge alone with "
-        "its head; measured, milliseconds a token after the first; formula, t + rL in step and "
-        "t + r(1-a)L ahead, where the window is never full; model, an event model of W requests "
-        "out for a long text of the same r and a; here, that model for the text at hand, whose few "
-        "routed tokens are drawn; hidden, the share of the calls' latency that the text did not "
-        "wait for; calls, and those in vain; bytes of a cloud token with headers and calls in "
-        "vain; and a hash of the text, which does not depend on W. The formulas know of no "
-        "--bandwidth and --loss: what these cost is the difference.\n\n"
-        "--as-paper compares the first --routed, --latency and --ahead above 0 with the way of "
-        "the paper's published demo, and each of its habits alone: waiting for each call, the "
-        "whole text evaluated for each token, a new connection for each call, text in place of "
-        "ids, 16 tokens asked for and one used. Text is made of a vocabulary of the benchmark's "
-        "own, 5 bytes a token. There the cloud takes 20 ms a token and a new connection two round "
-        "trips (TCP and TLS 1.3), if not said otherwise. Of -r samples the fastest is shown here, "
-        "in the other table the median.\n\n"
+        "model measures the speed of a model. It evaluates a prompt of -p tokens at once, then "
+        "-n tokens one at a time, with the output head, and prints tokens per second in "
+        "llama-bench's columns. A list of numbers gives one row for each. Before each test, the "
+        "read bandwidth of the memory is probed with the same threads: generating a token reads "
+        "all weights, so this bandwidth is its limit. With the largest -n, a router with random "
+        "weights (an MLP with twice the hidden size) shows what a score costs and what a routed "
+        "token saves, because its output head is not evaluated. csv, json and jsonl hold every "
+        "sample.\n\n"
+        "kernels times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
+        "one thread, beside the limits set by memory bandwidth and by the set's own "
+        "instructions. The scalar set is slow and is timed with 6 tokens where the others have "
+        "192.\n\n"
+        "limits measures the read bandwidth and the peak of each kind of arithmetic, without "
+        "the kernels.\n\n"
+        "route measures routing to a cloud. It writes -n tokens after a random prompt of -p "
+        "tokens, through the decoding loop, the HTTP client and a server on the loopback, once "
+        "for each combination of --routed, --latency and --ahead, which are lists such as "
+        "0.07,0.2. The routed tokens are drawn at random. The server holds no model and takes "
+        "no processor time: it answers with the token that the edge would choose or with "
+        "another one. The prefix decides which, so that in each ten routed tokens the share "
+        "that agrees is --agree. The columns are:\n\n"
+        "  t          ms per token of the edge alone, with its output head\n"
+        "  measured   ms per token after the first\n"
+        "  formula    t + rL in step; t + r(1-a)L ahead, if the window is never full\n"
+        "  model      an event model with W requests in flight, for a long text with\n"
+        "             the same r and a\n"
+        "  here       the same model for this text and the routed tokens drawn for it\n"
+        "  hidden     share of the latency of the calls that the text did not wait for\n"
+        "  calls      calls made, and how many of them were wasted\n"
+        "  up, down   bytes per cloud token, with headers and wasted calls\n"
+        "  text       a hash of the text, which does not depend on W\n\n"
+        "The formulas ignore --bandwidth and --loss; the difference is what these cost.\n\n"
+        "--as-paper takes the first --routed, the first --latency and the first --ahead above "
+        "0, and compares Mizzle with the way the paper's published demo works, and with each of "
+        "that demo's habits alone: waiting for each call, evaluating the whole text for each "
+        "token, opening a new connection for each call, sending text instead of ids, and "
+        "requesting 16 tokens to use one. The text comes from a vocabulary made for the "
+        "benchmark, with 5 bytes per token. Unless options say otherwise, the cloud takes 20 ms "
+        "per token and a new connection two round trips (TCP and TLS 1.3). Of -r samples this "
+        "table shows the fastest, the other table the median.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"

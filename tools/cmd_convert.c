@@ -342,7 +342,7 @@ static int cmd_convert_main(int argc, char **argv)
 
 const struct command cmd_convert = {
     "convert",
-    "write a model as GGUF with another type",
+    "convert a model to GGUF, with another tensor type",
     "IN OUT --type TYPE",
     "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp can read. "
     "Matrices are stored in the type asked for; norms and biases stay F32. Matrices whose rows "

@@ -43,7 +43,7 @@ static const struct option_group train_opts = {
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",
           "Route no more than needed to catch this share of the errors (default: 0.995)" },
         { "--width", NULL, OPTION_SIZE, &width, "N",
-          "Give the hidden layers of the MLP N units (default: twice the hidden size)" },
+          "Give the hidden layer of the MLP N units (default: twice the hidden size)" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
           "Read this hidden state: final or post_attn (default: final)" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
@@ -205,7 +205,7 @@ const struct command cmd_router = {
     .args = "import IN.pth OUT.safetensors | score | train",
     .description =
         "import converts CITER's PyTorch checkpoint to safetensors. It runs no code from the "
-        "checkpoint and folds the layers that can be folded.\n\n"
+        "checkpoint and folds its layers into two.\n\n"
         "score applies a router (safetensors or .pth) to rows of hidden states, as written by "
         "mizzle logits --hidden.\n\n"
         "train runs the small model over answers from the training questions of the demo world "

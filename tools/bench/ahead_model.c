@@ -7,9 +7,10 @@
 
 enum { LONG_TEXT = 1 << 20 };
 
+/* State of the event model: the requests in flight are a ring of `out` calls from `oldest` on. */
 struct window {
-    double now, first; /* first: when the first token was decided; < 0: not yet */
-    size_t next;       /* the token to be thought about */
+    double now, first; /* ms; first: when the first token was decided, < 0: not yet */
+    size_t next;       /* token to decide next */
     size_t oldest, out, wasted;
     struct {
         size_t token;
@@ -22,7 +23,7 @@ double ahead_model_formula(double t, double routed, double agree, double latency
     return t + routed * (ahead ? 1 - agree : 1) * latency;
 }
 
-/* The token after `token` needs this one evaluated; after the last nothing is. */
+/* Continue after `token`: the next token needs this one evaluated, except after the last. */
 static void ahead_model_step(struct window *w, size_t token, size_t n, double t)
 {
     w->next = token + 1;
@@ -30,7 +31,7 @@ static void ahead_model_step(struct window *w, size_t token, size_t n, double t)
         w->now += t;
 }
 
-/* The oldest answer is there. */
+/* Accept the oldest answer; if it differs from the guess, drop all later requests and go back. */
 static void ahead_model_hear(struct window *w, const unsigned char *marks, size_t n, double t)
 {
     size_t token = w->calls[w->oldest].token;
@@ -45,6 +46,7 @@ static void ahead_model_hear(struct window *w, const unsigned char *marks, size_
     ahead_model_step(w, token, n, t);
 }
 
+/* Request the next token. */
 static void ahead_model_ask(struct window *w, double latency)
 {
     size_t at = (w->oldest + w->out++) % AHEAD_MODEL_MOST;

@@ -1,4 +1,4 @@
-/* bench.h - what the subjects of `mizzle bench` share. */
+/* bench.h - declarations that the subjects of `mizzle bench` share. */
 #ifndef TOOLS_BENCH_BENCH_H
 #define TOOLS_BENCH_BENCH_H
 
@@ -13,23 +13,22 @@ struct err;
 struct option_group;
 struct pool;
 
-/* "md", "csv", "json", "jsonl"; -r. Set from the command line. */
+/* Options from the command line. format is "md", "csv", "json" or "jsonl"; repeat is -r. */
 enum { BENCH_REPEAT = 1000 };
 struct bench_options {
     const char *format;
     size_t repeat;
-    const char *only; /* an operation, or NULL for all */
-    const char *plot; /* file for the picture, or NULL */
+    const char *only; /* kernels: one operation; NULL: all */
+    const char *plot; /* path of the picture, or NULL */
     /* route: */
     size_t prompt, tokens; /* -p, -n */
-    const char *model;     /* what the engine runs, for a person */
+    const char *model;     /* display name of the model */
     enum kvcache kv;
 };
 
-/* One measured kernel: a call's bytes, operations and nanoseconds; peak: GOP/s that its set's
- * instructions reach at most, 0 where there is no such limit; count: what a call takes of each
- * event, -1 where that cannot be counted; on_cpu: share of the time that the thread ran, or -1.
- * Names are borrowed. */
+/* One measured kernel. bytes, ops and ns are those of a call; peak: GOP/s that the set's
+ * instructions reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
+ * be counted; on_cpu: share of the time that the thread ran, or -1. Names are borrowed. */
 enum { BENCH_POINTS = 256 };
 struct bench_point {
     const char *op, *isa, *shape;
@@ -37,47 +36,48 @@ struct bench_point {
 };
 
 /* The table of `bench kernels` on stdout: a row for each point, with columns for the events that
- * can be counted here. times: speed in those of scalar. */
+ * can be counted on this machine. `times` is the speed relative to scalar. */
 struct kernels_report {
     const char *format;     /* as above; borrowed */
-    bool counts[OS_EVENTS]; /* which events there are columns for */
-    double read;            /* GB/s */
+    bool counts[OS_EVENTS]; /* events that have columns */
+    double read;            /* read bandwidth, GB/s */
     size_t rows;            /* printed so far */
-    bool closed;            /* nobody reads any more */
+    bool closed;            /* stdout was closed by its reader */
 };
 void kernels_report_begin(const struct kernels_report *b);
 void kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times);
 void kernels_report_end(const struct kernels_report *b);
 
-/* Numbers of an option, "128,512". ERR_ARG names the option. */
+/* Parse the numbers of an option such as "128,512". ERR_ARG names the option. */
 enum { BENCH_LIST = 16 };
 struct bench_list {
     size_t at[BENCH_LIST], n;
 };
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err);
 
-/* Middle of the n samples, which are sorted by it. */
+/* Sort the n samples and return their median. */
 double bench_median(double *samples, size_t n);
 
-/* GB/s that the threads of the pool read from memory no cache holds; 0 without memory. It takes
- * some 50 ms. The limit of decoding, measured right beside it. */
+/* Return the GB/s at which the threads of the pool read memory that no cache holds; 0 if there is
+ * no memory. Takes about 50 ms. This is the limit of decoding, so it is measured right before. */
 double bench_probe(struct pool *pool);
 
-/* GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16") among those
- * that these CPU_* bits allow; 0 if there is none. Measured once for each. */
+/* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
+ * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once. */
 double bench_peak(const char *what, unsigned cpu, struct pool *pool);
 
-/* Write a roofline as SVG: the points below the roof of reading and of each set's peak. ERR_IO. */
+/* Write a roofline as SVG: the points, and above them the roof of read bandwidth and of each set's
+ * peak. ERR_IO. */
 int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
                   struct err *err);
 
-/* `mizzle bench kernels`. */
+/* Run `mizzle bench kernels`. */
 int bench_kernels(const struct bench_options *o, struct err *err);
 
-/* `mizzle bench limits`. */
+/* Run `mizzle bench limits`; threads 0: all processors. */
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err);
 
-/* `mizzle bench route` on this engine, whose tokenizer is not used; and its options. */
+/* Run `mizzle bench route` on this engine, whose tokenizer is not used. */
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err);
 extern const struct option_group bench_route_opts;
 

@@ -1,5 +1,5 @@
-/* bench_kernels.c - every operation of every set at the shapes of Qwen2.5-0.5B, on one thread,
- * beside the limits measured in the same run. */
+/* bench_kernels.c - times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on one
+ * thread, beside limits measured in the same run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,22 +17,23 @@ enum { HIDDEN = 896, FFN = 4864, VOCAB = 151936, HEAD = 64, PER = 7, BLOCK = ATT
 enum { MANY = 192, FEW = 6, MAX_SAMPLES = 1000 };
 static const double SAMPLE_NS = 4e6;
 
-/* All buffers hold the byte 0x3f: a finite number of every type. */
+/* Operands of all calls. Every byte is 0x3f, which makes a finite number in every type. */
 struct kit {
-    unsigned char *weights; /* the head in f32, the largest matrix */
+    unsigned char *weights; /* large enough for the output head in f32, the largest matrix */
     float *a, *b, *c, *y;   /* [MANY * FFN], y: [max(MANY * FFN, VOCAB)] */
     struct qact q;
     size_t weight_bytes, row_bytes;
 };
 
-/* One call of an operation: what it touches and how much it computes. */
+/* One call of an operation: its shape, the bytes it touches and the operations it computes. */
 struct call {
     const char *shape;
     size_t rows, cols, n;
     double bytes, ops;
-    const char *what; /* kind of arithmetic, as in limits.h; or NULL */
+    const char *what; /* kind of arithmetic as in limits.h, or NULL */
 };
 
+/* Return the matrix of a call: all calls share the same bytes. */
 static struct panels bench_kernels_matrix(const struct kit *kit, enum ptype type,
                                           const struct call *c)
 {
@@ -97,7 +98,7 @@ static void do_swiglu_f32(const struct kernels *k, const struct kit *kit, const 
     k->swiglu_f32(kit->y, kit->a, kit->b, c->cols);
 }
 
-/* c->rows query rows; y holds max, sum, out. */
+/* Return the output of attention for c->rows query rows: y holds max, sum and out. */
 static struct attn_part bench_kernels_part(const struct kit *kit, const struct call *c)
 {
     return (struct attn_part){ kit->y, kit->y + c->rows, kit->y + 2 * c->rows };
@@ -138,7 +139,8 @@ static void do_expsum_f32(const struct kernels *k, const struct kit *kit, const 
 
 enum { SHAPES = 6, MATMULS = 4 };
 
-/* The products of one token and of many: weights of `unit` bytes a column and row. */
+/* Set out to the products of one token and of many, with `unit` bytes per weight; return their
+ * number. */
 static size_t matmul_calls(struct call *out, double unit, const char *what)
 {
     static const struct call shapes[SHAPES] = {
@@ -159,12 +161,15 @@ static size_t matmul_calls(struct call *out, double unit, const char *what)
     return SHAPES;
 }
 
+/* Set out to one call on a row of cols values; bytes and ops are per value. */
 static size_t plain_call(struct call *out, const char *shape, size_t cols, double bytes, double ops)
 {
     *out = (struct call){ shape, 1, cols, 1, bytes * (double)cols, ops * (double)cols, NULL };
     return 1;
 }
 
+/* Set out to attention of one token and of eight over one block of keys; `unit` is bytes per value
+ * of the KV cache. */
 static size_t attn_calls(struct call *out, double unit)
 {
     const double cells = BLOCK * HEAD;
@@ -175,7 +180,7 @@ static size_t attn_calls(struct call *out, double unit)
     return 2;
 }
 
-/* The calls of operation number op, in the order of KERNEL_OPS. */
+/* Set out to the calls that are timed for the operation of this name; return their number. */
 static size_t calls_of(struct call out[SHAPES], const char *op)
 {
     static const struct {
@@ -206,13 +211,14 @@ static size_t calls_of(struct call out[SHAPES], const char *op)
 static const struct {
     const char *name;
     void (*run)(const struct kernels *k, const struct kit *kit, const struct call *c);
-    size_t member; /* where struct kernels has it */
+    size_t member; /* offset in struct kernels */
 } ops[] = {
 #define X(op) { #op, do_##op, offsetof(struct kernels, op) },
     KERNEL_OPS(X)
 #undef X
 };
 
+/* Allocate and fill the operands; false if there is no memory. */
 static bool kit_open(struct kit *kit)
 {
     size_t panel, floats = (size_t)MANY * FFN * sizeof(float);
@@ -234,8 +240,8 @@ static bool kit_open(struct kit *kit)
     return true;
 }
 
-/* Nanoseconds of a call: the middle one of the samples, each long enough for the clock. Counts: of
- * all of them. */
+/* Set the median nanoseconds of a call over the samples, each long enough for the clock, and the
+ * event counts of a call, averaged over all samples. */
 static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
                       const struct kit *kit, const struct call *c, size_t samples,
                       const struct os_counters *counters)
@@ -243,7 +249,7 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
     static double ns[MAX_SAMPLES];
     double before[OS_EVENTS], after[OS_EVENTS];
     size_t turns = 1, done = 0;
-    for (double spent = 0; spent < SAMPLE_NS;) { /* warm up, and find out how often */
+    for (double spent = 0; spent < SAMPLE_NS;) { /* warm up and find the number of turns */
         uint64_t begin = os_now_ns();
         for (size_t i = 0; i < turns; i++)
             ops[op].run(k, kit, c);
@@ -278,10 +284,10 @@ struct bench_kernels {
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
     bool shows;  /* progress on the terminal */
-    bool hinted; /* at OpenBLAS's processor */
+    bool hinted; /* the hint on OpenBLAS was printed */
 };
 
-/* One call on every set that has an operation of its own for it. */
+/* Time one call with every set that implements the operation itself. */
 static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
 {
     double scalar = 0;
@@ -297,7 +303,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
             setting_blas_hint(set);
         }
         struct call mine = *c;
-        if (i == 0 && c->n > FEW) { /* the definition is slow; its speed does not depend on n */
+        if (i == 0 && c->n > FEW) { /* scalar is slow, and its speed does not depend on n */
             mine.n = FEW;
             mine.ops *= (double)FEW / (double)c->n;
         }
@@ -321,7 +327,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
     }
 }
 
-/* Which events are there; on stderr, in one line, why cycles are not. */
+/* Open the event counters; if cycles cannot be counted, say why in one line on stderr. */
 static void counters_open(struct bench_kernels *b)
 {
     char why[OS_WHY];
@@ -332,6 +338,7 @@ static void counters_open(struct bench_kernels *b)
         fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
 }
 
+/* Time the calls of all operations that were asked for. */
 static int bench_all(struct bench_kernels *b, struct err *err)
 {
     b->table.read = bench_probe(b->one);

@@ -1,4 +1,5 @@
-/* bench_limits.c - what the machine can do at most: reading, and each kind of arithmetic. */
+/* bench_limits.c - measures the limits of the machine: read bandwidth and each kind of
+ * arithmetic. */
 #include "kernels/sys/limits.h"
 
 #include <jansson.h>
@@ -15,10 +16,11 @@
 
 enum { PROBE_BYTES = 512 << 20, PIECE = 1 << 18, PASSES = 5, L2_BYTES = 1 << 19, L2_PASSES = 400 };
 
+/* A buffer that the threads of a pool read. */
 struct reading {
     const uint64_t *data;
     unsigned cpu;
-    size_t turns; /* how often each piece is read */
+    size_t turns; /* reads of each piece */
     _Atomic uint64_t sum;
 };
 
@@ -34,6 +36,7 @@ double bench_median(double *samples, size_t n)
     return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
 }
 
+/* Thread function: read pieces [first, last). The sum keeps the reads from being optimized away. */
 static void read_pieces(void *arg, size_t thread, size_t first, size_t last)
 {
     struct reading *r = arg;
@@ -59,8 +62,8 @@ double bench_probe(struct pool *pool)
     return bench_median(sample, PASSES);
 }
 
-/* GB/s from the caches next to the cores: each thread reads a small piece of its own again and
- * again. */
+/* Return the GB/s from the caches next to the cores: each thread reads a small piece of its own
+ * repeatedly. */
 static double read_near(struct pool *pool)
 {
     size_t threads = pool_threads(pool), bytes = threads * L2_BYTES;
@@ -78,6 +81,7 @@ static double read_near(struct pool *pool)
     return bench_median(sample, PASSES);
 }
 
+/* Arguments of bench_limits_turn. */
 struct turning {
     const struct limit *limit;
     size_t turns;
@@ -91,7 +95,8 @@ static void bench_limits_turn(void *arg, size_t thread, size_t first, size_t las
         t->limit->run(t->turns);
 }
 
-/* Thousand millions of operations a second: the best pass, for it is a limit. */
+/* Return GOP/s of one kind of arithmetic. It is a limit, so the best pass counts, not the
+ * median. */
 static double arithmetic(const struct limit *limit, struct pool *pool)
 {
     enum { PIECES = 16 };
@@ -125,9 +130,10 @@ double bench_peak(const char *what, unsigned cpu, struct pool *pool)
 
 struct row {
     const char *name, *unit;
-    double one, all; /* with one thread, with all */
+    double one, all; /* with one thread, with all threads */
 };
 
+/* Measure all limits of this processor; return the number of rows, 0 after an error. */
 static size_t bench_limits_measure(struct row rows[MOST], size_t threads, struct err *err)
 {
     struct pool *one, *all;

@@ -1,5 +1,5 @@
-/* bench_model.c - tokens a second of a file or of a shape with random weights, and what a router's
- * score costs and saves. */
+/* bench_model.c - measures tokens per second of a file or of a shape with random weights, and what
+ * a router's score costs and saves. */
 #include "tools/bench/bench_model.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
                    BENCH_LIST, MOST_TOKENS, text);
 }
 
-/* n tokens of no meaning, the same for the same place. */
+/* Evaluate n random tokens; the same position always gets the same token. */
 static int bench_model_eval(struct session *s, size_t n, bool one_at_a_time, struct err *err)
 {
     uint32_t ids[SESSION_CHUNK];
@@ -57,6 +57,7 @@ static int bench_model_eval(struct session *s, size_t n, bool one_at_a_time, str
     return OK;
 }
 
+/* State of the tests with one number of threads. */
 struct bench_run {
     const struct bench_options *o;
     struct engine *engine;
@@ -66,6 +67,7 @@ struct bench_run {
     float *scratch;
 };
 
+/* Take the samples of one test, after one unmeasured run that warms caches and clocks. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     size_t n = t->prompt + t->gen;
@@ -83,7 +85,8 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     return rc;
 }
 
-/* One token, its score and, where head is true, its logits; the time of the score apart. */
+/* Evaluate one token and its score and, where head is true, its logits. *ns is the total time,
+ * *score that of the score. */
 static int bench_model_step(struct bench_run *b, bool head, double *ns, double *score,
                             struct err *err)
 {
@@ -102,6 +105,7 @@ static int bench_model_step(struct bench_run *b, bool head, double *ns, double *
     return OK;
 }
 
+/* Alternate tokens with and without the output head, so that both see the same conditions. */
 static int run_router(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     int rc = OK;
@@ -116,7 +120,7 @@ static int run_router(struct bench_run *b, struct bench_test *t, struct err *err
     return rc;
 }
 
-/* h -> 2h -> 1, as CITER's, of random weights. */
+/* Make a router of CITER's form, h -> 2h -> 1, with random weights. */
 static int bench_model_open_router(struct bench_run *b, struct err *err)
 {
     struct router_form f;
@@ -145,7 +149,7 @@ static bool parse_type(enum ptype *out, const char *name)
     return false;
 }
 
-/* A shape with random weights in place of a file. */
+/* Open a model of a known shape with random weights instead of a file. */
 static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
     struct model_config c;
@@ -168,6 +172,7 @@ int bench_model_open(struct engine *e, const struct bench_model_options *m, stru
     return m->shape ? open_shape(e, m, err) : setting_engine(e, NULL, false, err);
 }
 
+/* All lists of the command line, and the context that the largest test needs. */
 struct plan {
     struct bench_list prompt, gen, depth, threads;
     enum kvcache kv;
@@ -182,6 +187,7 @@ static size_t largest(const struct bench_list *l)
     return most;
 }
 
+/* Parse the lists and compute the context. */
 static int make_plan(struct plan *p, const struct bench_model_options *m, struct err *err)
 {
     int rc = bench_list(&p->prompt, "-p", m->prompt, err);
@@ -200,7 +206,7 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
     return setting_kv(&p->kv, KVCACHE_F16, err);
 }
 
-/* All tests with one number of threads. */
+/* Run all tests with one number of threads. */
 static int run_tests(struct bench_run *b, const struct plan *p, struct model_report *report,
                      struct err *err)
 {
@@ -224,6 +230,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
     return rc;
 }
 
+/* Run the tests with each number of threads; each gets a pool and a session of its own. */
 static int bench_model_run_all(struct bench_run *b, const struct plan *p,
                                struct model_report *report, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* bench_model.h - `mizzle bench model`. */
+/* bench_model.h - declarations of `mizzle bench model`. */
 #ifndef TOOLS_BENCH_BENCH_MODEL_H
 #define TOOLS_BENCH_BENCH_MODEL_H
 
@@ -7,38 +7,40 @@
 struct engine;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth; /* lists */
-    const char *shape, *type;         /* shape NULL: a file */
-    struct bench_list threads;        /* n 0: all processors */
+    const char *prompt, *gen, *depth; /* lists of numbers */
+    const char *shape, *type;         /* shape NULL: measure a file */
+    struct bench_list threads;        /* empty: all processors */
 };
 
-/* A test and what was measured. prompt or gen is 0. */
+/* One test and its measurements. Either prompt or gen is 0. */
 enum { BENCH_PAIRS = 64 };
 struct bench_test {
     size_t prompt, gen, depth, threads;
-    double ns[BENCH_REPEAT], probe; /* of each sample; GB/s read right before the first one */
+    double ns[BENCH_REPEAT], probe; /* ns of each sample; GB/s read right before the first */
     size_t samples;
-    /* With the largest gen, `pairs` times in turn: a token with score and head, one with the score
-     * alone. ns. */
+    /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
+     * score alone, `pairs` of each, alternating. */
     double score[2 * BENCH_PAIRS], edge[BENCH_PAIRS], routed[BENCH_PAIRS];
     size_t pairs;
 };
 
-/* Rows on stdout. model: how it is called; kv: "f16", ... */
+/* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
+ * ... */
 struct model_report {
     const char *format, *model, *kv;
     const struct engine *engine;
     size_t rows; /* printed so far */
-    bool closed; /* nobody reads any more */
+    bool closed; /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
 void model_report_row(struct model_report *b, const struct bench_test *t);
 void model_report_end(const struct model_report *b);
 
-/* The file or shape, with kernels and threads. After an error, too, engine_close where e->model or
- * e->pool is not NULL. */
+/* Open the file or shape with kernels and threads. After an error, too, the caller calls
+ * engine_close if e->model or e->pool is not NULL. */
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
 
+/* Run `mizzle bench model`. */
 int bench_model(const struct bench_options *o, const struct bench_model_options *m,
                 struct err *err);
 

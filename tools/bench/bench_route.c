@@ -1,5 +1,5 @@
-/* bench_route.c - what a token costs where some of them come from the cloud: measured, through the
- * decoding loop, the HTTP client and a server on the loopback, beside what it should be. */
+/* bench_route.c - measures what a token costs where some of them come from the cloud, through the
+ * decoding loop, the HTTP client and a server on the loopback, beside what it should cost. */
 #include "tools/bench/bench_route.h"
 
 #include <math.h>
@@ -37,36 +37,42 @@ const struct option_group bench_route_opts = {
     "route",
     (const struct option[]){
         { "--routed", "-R", OPTION_STR, &routed, "LIST",
-          "shares of tokens asked for (default: 0.07)" },
+          "Route these shares of the tokens (default: 0.07)" },
         { "--latency", "-L", OPTION_STR, &latency, "LIST",
-          "milliseconds of a call, whole numbers (default: 200)" },
+          "Delay each call by these round trips, in whole milliseconds (default: 200)" },
         { "--ahead", "-W", OPTION_STR, &ahead, "LIST",
-          "requests out at once, 0: in step (default: 0,1,4)" },
+          "Allow W requests in flight at once; 0 waits for each call, that is, in step "
+          "(default: 0,1,4)" },
         { "--agree", NULL, OPTION_FLOAT, &agree, "A",
-          "share of calls whose answer is the edge's guess (default: 0.7)" },
+          "Answer this share of the calls with the edge's guess (default: 0.7)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
-          "a step of the edge takes at least T milliseconds (default: as long as it takes)" },
+          "Make each step of the edge take at least T milliseconds (default: as long as it "
+          "takes)" },
         { "--cloud-ms", NULL, OPTION_SIZE, &cloud_ms, "MS",
-          "the cloud's own time for a token, beside the latency (default: 0; --as-paper: 20)" },
+          "Let the cloud compute MS milliseconds per token, in addition to the latency "
+          "(default: 0; --as-paper: 20)" },
         { "--bandwidth", NULL, OPTION_SIZE, &bandwidth, "N",
-          "bytes a second of a connection, each way (default: no limit)" },
-        { "--loss", NULL, OPTION_FLOAT, &loss, "P", "share of packets lost (default: 0)" },
+          "Limit a connection to N bytes per second each way (default: no limit)" },
+        { "--loss", NULL, OPTION_FLOAT, &loss, "P", "Lose this share of the packets (default: 0)" },
         { "--trips", NULL, OPTION_SIZE, &trips, "N",
-          "round trips of a new connection before its first call (default: 0; --as-paper: 2)" },
+          "Let a new connection take N round trips before its first call (default: 0; "
+          "--as-paper: 2)" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
-          "of prompt, losses and the routed tokens, for which it is the next seed that routes the "
-          "nearest to r (default: 1)" },
+          "Seed for the prompt, the losses and the routed tokens; of the seeds from N on, "
+          "routing uses the one that comes closest to the share asked for (default: 1)" },
         { "--as-paper", NULL, OPTION_FLAG, &as_paper, NULL,
-          "compare with the way of the paper's demo, habit by habit" },
+          "Compare with the way of the paper's demo, habit by habit" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
+/* Parsed numbers of an option. */
 struct list {
     double at[LIST];
     size_t n;
 };
 
+/* State of the benchmark. */
 struct bench_run {
     const struct bench_options *o;
     struct bench_route_setting setting;
@@ -76,11 +82,12 @@ struct bench_run {
     struct sampler *sampler;
     uint32_t *prompt;
     struct scripted_cloud truth;
-    uint64_t seed; /* of the policy, for the present share */
+    uint64_t seed; /* for the policy, for the present share */
     struct stand_in *server;
     struct cloud *cloud;
 };
 
+/* Parse numbers from 0 to most, separated by commas. */
 static int read_list(struct list *out, const char *name, const char *text, double most, bool whole,
                      struct err *err)
 {
@@ -102,6 +109,7 @@ static int read_list(struct list *out, const char *name, const char *text, doubl
                    name, LIST, whole ? "whole " : "", most, text);
 }
 
+/* Parse and check the options and fill r->setting. */
 static int bench_route_read_options(struct bench_run *r, struct err *err)
 {
     const struct bench_options *o = r->o;
@@ -143,6 +151,7 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
     return OK;
 }
 
+/* Open vocabulary, session and sampler and draw the prompt. */
 static int bench_route_open_parts(struct bench_run *r, const struct engine *e, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
@@ -174,7 +183,7 @@ static void close_server(struct bench_run *r)
     r->server = NULL;
 }
 
-/* A server of this latency, and a client that has its connection to it. */
+/* Start a server with this latency, and a client. */
 static int open_server(struct bench_run *r, double ms, struct err *err)
 {
     const struct stand_in_oracle oracle = { scripted_cloud_next, &r->truth, r->vocab };
@@ -197,6 +206,7 @@ static int open_server(struct bench_run *r, double ms, struct err *err)
     return cloud_open(&r->cloud, &c, err);
 }
 
+/* Return options of the decoding loop that route this share at random. */
 static struct decode_options decoding(const struct bench_run *r, double share)
 {
     return (struct decode_options){ .policy = POLICY_RANDOM,
@@ -207,11 +217,12 @@ static struct decode_options decoding(const struct bench_run *r, double share)
                                     .stop = &interrupted };
 }
 
+/* Write the text once in step, to learn what the edge guesses and how fast it is. */
 static int rehearse(struct bench_run *r, double share, struct err *err)
 {
     r->seed = scripted_cloud_seed(seed, (float)share, r->o->prompt, r->o->tokens);
     struct decode_options o = decoding(r, share);
-    /* Twice: the first text also brings weights and clocks up. */
+    /* Written twice: the first text only warms caches and clocks. */
     session_rewind(r->session, 0);
     int rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
                                      r->o->prompt, &o, err);
@@ -229,7 +240,7 @@ static bool bench_route_on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-/* One answer through loop, client and server. */
+/* Write one answer through loop, client and server; *text becomes its hash. */
 static int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text,
                               double share, size_t window, struct err *err)
 {
@@ -245,6 +256,7 @@ static int bench_route_decode(struct bench_run *r, struct decode_stats *stats, u
                       &o, err);
 }
 
+/* Fill in what the row should have measured, and the share of the latency that was hidden. */
 static void bench_route_expect(struct bench_route_row *row, const struct bench_run *r)
 {
     const struct scripted_cloud *t = &r->truth;
@@ -260,6 +272,7 @@ static void bench_route_expect(struct bench_route_row *row, const struct bench_r
         row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
 }
 
+/* Measure one row, `repeat` times. */
 static int bench_route_measure(struct bench_run *r, struct bench_route_row *row, struct err *err)
 {
     struct decode_stats s;
@@ -287,6 +300,7 @@ static int bench_route_measure(struct bench_run *r, struct bench_route_row *row,
     return OK;
 }
 
+/* Measure and print all rows; each row has a server of its own. */
 static int bench_route_table(struct bench_run *r, struct err *err)
 {
     size_t n = 0, most = r->shares.n * r->latencies.n * r->aheads.n;
@@ -314,7 +328,8 @@ static int bench_route_table(struct bench_run *r, struct err *err)
     return rc;
 }
 
-/* The decoding loop's way; the fastest of the samples, as all that disturbs one takes time. */
+/* Measure an answer written by the decoding loop. The fastest sample counts, because every
+ * disturbance only adds time. */
 static int our_way(struct bench_run *r, struct bench_route_way *way, double share, size_t window,
                    struct err *err)
 {
@@ -340,6 +355,7 @@ static int our_way(struct bench_run *r, struct bench_route_way *way, double shar
     return OK;
 }
 
+/* Measure an answer written with the habits in p; the fastest sample counts. */
 static int paper_way(struct bench_run *r, struct bench_route_way *way,
                      const struct paper_baseline *p, struct err *err)
 {
@@ -362,6 +378,7 @@ static int paper_way(struct bench_run *r, struct bench_route_way *way,
     return OK;
 }
 
+/* Measure and print --as-paper. */
 static int bench_route_ways(struct bench_run *r, struct err *err)
 {
     struct bench_route_way w[WAYS] = {

@@ -1,4 +1,4 @@
-/* bench_route.h - `mizzle bench route`: what its files share. */
+/* bench_route.h - declarations that the files of `mizzle bench route` share. */
 #ifndef TOOLS_BENCH_BENCH_ROUTE_H
 #define TOOLS_BENCH_BENCH_ROUTE_H
 
@@ -8,43 +8,48 @@
 
 #include "tools/bench/bench.h"
 
+/* What is the same for all rows. */
 struct bench_route_setting {
-    const char *model; /* for a person */
+    const char *model; /* display name */
     size_t prompt, tokens, repeat;
     double agree, loss;
-    size_t cloud_ms, bandwidth, trips; /* of the server; bandwidth: bytes a second, 0: no limit */
+    size_t cloud_ms, bandwidth, trips; /* of the server; bandwidth: bytes per second, 0: no limit */
 };
 
-struct bench_route_row { /* one --routed, --latency and --ahead */
+/* Results for one --routed, one --latency and one --ahead. Times are ms per token. */
+struct bench_route_row {
     double share, latency;
     size_t ahead;
-    double edge_ms;                  /* t */
-    double ms, formula, model, here; /* a token; measured, and what it should be */
-    double hidden;                   /* NaN: nothing to hide */
+    double edge_ms;                  /* t in the formulas */
+    double ms, formula, model, here; /* measured, then three expectations (ahead_model.h) */
+    double hidden;                   /* share of the latency; NaN: there was none to hide */
     double *samples;                 /* [repeat] of ms, sorted */
     size_t cloud, fallback, agreed;  /* tokens */
     size_t calls, wasted;
-    double up, down, header_up, header_down; /* bytes a cloud token */
+    double up, down, header_up, header_down; /* bytes per cloud token */
     uint64_t text;
 };
 
-struct bench_route_way {       /* of writing an answer */
-    const char *name, *cause;  /* cause: of the time more, or NULL */
+/* Results for one way of writing an answer. */
+struct bench_route_way {
+    const char *name, *cause;  /* cause: what takes the extra time, or NULL */
     double s, edge_s, cloud_s; /* cloud_s: spent waiting */
-    double more_s;             /* than the way it is compared with */
+    double more_s;             /* extra time over the way it is compared with */
     size_t calls;
-    double up, down; /* bytes a call, headers included */
+    double up, down; /* bytes per call, headers included */
     uint64_t text;
 };
 
-/* format: as in struct bench_options. */
+/* Print the table of the rows to stdout; format as in struct bench_options. */
 void bench_route_print(const char *format, const struct bench_route_setting *s,
                        const struct bench_route_row *rows, size_t n);
-/* ways[0] is the default, ways[1] the same in step, ways[n - 1] all of the paper's. */
+/* Print the table of the ways. ways[0] is the default, ways[1] the same in step, ways[n - 1] has
+ * all habits of the paper's demo. */
 void bench_route_print_ways(const char *format, const struct bench_route_setting *s,
                             const struct bench_route_way *ways, size_t n);
 
-/* Pictures as SVG: time a token over the parameter with most values; seconds an answer. ERR_IO. */
+/* Draw an SVG picture: ms per token over the parameter with most values; for the ways, seconds per
+ * answer. ERR_IO. */
 int bench_route_plot(const char *path, const struct bench_route_row *rows, size_t n,
                      struct err *err);
 int bench_route_plot_ways(const char *path, const struct bench_route_way *ways, size_t n,

@@ -1,4 +1,4 @@
-/* bench_route_plot.c - the pictures of `mizzle bench route`. */
+/* bench_route_plot.c - draws the pictures of `mizzle bench route`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static const char *const colors[COLORS] = { "#1b6ca8", "#c8553d", "#0a8754", "#7
 
 struct axes {
     FILE *f;
-    double x_most, y_most;
+    double x_most, y_most; /* largest values, at the ends of the axes */
 };
 
 static double bench_route_plot_x_of(const struct axes *a, double v)
@@ -27,12 +27,13 @@ static double bench_route_plot_y_of(const struct axes *a, double v)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * v / a->y_most;
 }
 
-/* What the picture is drawn over: 0: latency, 1: share, 2: requests out. */
+/* Return a parameter of the row: 0: latency, 1: share in percent, 2: requests in flight. */
 static double parameter(const struct bench_route_row *r, size_t which)
 {
     return which == 0 ? r->latency : which == 1 ? 100 * r->share : (double)r->ahead;
 }
 
+/* True if the rows agree in all parameters but this one. */
 static bool same_but(const struct bench_route_row *a, const struct bench_route_row *b, size_t which)
 {
     for (size_t i = 0; i < 3; i++)
@@ -41,7 +42,8 @@ static bool same_but(const struct bench_route_row *a, const struct bench_route_r
     return true;
 }
 
-/* The parameter with most values: rows that differ in nothing else than it. */
+/* Return the parameter with most values among the rows that differ from the first in nothing
+ * else. */
 static size_t bench_route_plot_widest(const struct bench_route_row *rows, size_t n)
 {
     size_t best = 0, most = 0;
@@ -79,7 +81,7 @@ static int close_svg(struct output *o, struct err *err)
 static void draw_axes(const struct axes *a, size_t which)
 {
     static const char *const names[] = { "latency of a call, ms", "tokens from the cloud, percent",
-                                         "requests out at once" };
+                                         "requests in flight" };
     for (int i = 0; i <= TICKS; i++) {
         double x = a->x_most * i / TICKS, y = a->y_most * i / TICKS;
         fprintf(a->f,
@@ -94,12 +96,13 @@ static void draw_axes(const struct axes *a, size_t which)
     }
     fprintf(a->f,
             "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>"
-            "<text x=\"%d\" y=\"%d\">milliseconds a token: points measured, lines the event model, "
-            "dashes the formula</text>\n",
+            "<text x=\"%d\" y=\"%d\">ms per token: points: measured, lines: event model, "
+            "dashes: formula</text>\n",
             (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 18, names[which], LEFT, TOP - 14);
 }
 
-/* A line through the rows that are like rows[first]: its model or its formula. */
+/* Draw a line through the rows that are like rows[first] but for one parameter: the model or the
+ * formula. */
 static void bench_route_plot_line(const struct axes *a, const struct bench_route_row *rows,
                                   size_t n, size_t first, size_t which, bool formula,
                                   const char *color)
@@ -113,6 +116,7 @@ static void bench_route_plot_line(const struct axes *a, const struct bench_route
     fputs("\"/>\n", a->f);
 }
 
+/* Draw points, lines and legend of one series; turn is its number. */
 static void bench_route_plot_series(const struct axes *a, const struct bench_route_row *rows,
                                     size_t n, size_t first, size_t which, size_t turn)
 {
@@ -176,7 +180,7 @@ int bench_route_plot_ways(const char *path, const struct bench_route_way *ways, 
     FILE *f = to.f;
     for (size_t i = 0; i < n; i++)
         most = ways[i].s > most ? ways[i].s : most;
-    fprintf(f, "<text x=\"%d\" y=\"%d\">seconds an answer: blue the edge, red waiting</text>\n",
+    fprintf(f, "<text x=\"%d\" y=\"%d\">seconds per answer; blue: edge, red: waiting</text>\n",
             BAR_LEFT, TOP - 14);
     for (size_t i = 0; i < n; i++) {
         int y = TOP + BAR * (int)i;

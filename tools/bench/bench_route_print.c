@@ -1,4 +1,4 @@
-/* bench_route_print.c - the tables of `mizzle bench route`. */
+/* bench_route_print.c - prints the tables of `mizzle bench route`. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,6 +18,7 @@ static enum form form_of(const char *format)
                                       : FORM_MD;
 }
 
+/* Add a number; null if it is not finite, which JSON cannot express. */
 static void bench_route_print_put(json_t *o, const char *key, double v)
 {
     json_object_set_new(o, key, isfinite(v) ? json_real(v) : json_null());
@@ -35,6 +36,7 @@ static void bench_route_print_hash(json_t *o, uint64_t text)
     json_object_set_new(o, "text", json_string(hex));
 }
 
+/* Return an object with the settings that all rows share. */
 static json_t *bench_route_print_about(const struct bench_route_setting *s)
 {
     json_t *o = json_object();
@@ -49,7 +51,7 @@ static json_t *bench_route_print_about(const struct bench_route_setting *s)
     return o;
 }
 
-/* Prints and drops it; i of n. */
+/* Print object i of n and release it. */
 static void bench_route_print_emit(enum form form, json_t *o, size_t i, size_t n)
 {
     char *text = json_dumps(o, 0);
@@ -118,7 +120,7 @@ void bench_route_print(const char *format, const struct bench_route_setting *s,
              "calls,wasted,up_bytes,down_bytes,text");
     if (form == FORM_MD)
         puts("| routed | L ms | W | t ms | measured ms | formula | model | here | hidden | calls | "
-             "in vain | up B | down B | text |\n"
+             "wasted | up B | down B | text |\n"
              "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         if (form == FORM_CSV)
@@ -155,9 +157,9 @@ void bench_route_print_ways(const char *format, const struct bench_route_setting
     if (form == FORM_CSV)
         puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts(
-            "| way | s an answer | edge | waiting | more s | times | calls | up B | down B | cause "
-            "|\n|---|---|---|---|---|---|---|---|---|---|");
+        puts("| way | s per answer | edge | waiting | extra s | times | calls | up B | down B | "
+             "cause "
+             "|\n|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         const struct bench_route_way *w = &ways[i];
         double times = w->s / ways[0].s;
@@ -173,8 +175,8 @@ void bench_route_print_ways(const char *format, const struct bench_route_setting
             bench_route_print_emit(form, way_json(s, w, times), i, n);
     }
     if (form == FORM_MD)
-        printf("\n%s: %zu tokens after %zu. More: \"in step\" and \"as the paper\" than the "
-               "default, the others than \"in step\". The parts sum to %+.3f s of the paper's "
-               "%+.3f s.\n",
+        printf("\n%s: %zu tokens after %zu. Extra time is over the default for \"in step\" and "
+               "\"as the paper\", and over \"in step\" for the others. The parts sum to %+.3f s "
+               "of the paper's %+.3f s.\n",
                s->model, s->tokens, s->prompt, sum, ways[n - 1].more_s);
 }

@@ -1,4 +1,4 @@
-/* kernels_report.c - what `bench kernels` prints: a row for each call, in the form asked for. */
+/* kernels_report.c - prints a row for each call of `bench kernels`, in the format asked for. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "tools/bench/bench.h"
 
-/* Columns that only some machines have. ipc: of the first two. */
+/* Columns that only some machines have. IPC follows from the first two. */
 static const struct {
     enum os_event event;
     const char *key, *title;
@@ -29,13 +29,14 @@ static double kernels_report_column(const struct bench_point *p, size_t i)
     return columns[i].event == OS_CPU_NS ? p->on_cpu : p->count[columns[i].event];
 }
 
+/* Return instructions per cycle, or -1 if they were not counted. */
 static double kernels_report_ipc(const struct bench_point *p)
 {
     double cycles = p->count[OS_CYCLES], n = p->count[OS_INSTRUCTIONS];
     return cycles > 0 && n >= 0 ? n / cycles : -1;
 }
 
-/* -1, where one call could not be counted, is an empty cell. */
+/* Print one cell; a negative value, which could not be counted, leaves it empty. */
 static void print_cell(const char *before, double v, double scale, const char *form,
                        const char *after)
 {
@@ -45,6 +46,7 @@ static void print_cell(const char *before, double v, double scale, const char *f
     printf("%s%s", v >= 0 && scale > 1 ? " %" : "", after);
 }
 
+/* Print the cells of the counted events and end the row. */
 static void print_counts(const struct kernels_report *b, const struct bench_point *p)
 {
     bool csv = *b->format == 'c';

@@ -1,4 +1,4 @@
-/* model_report.c - the rows of `bench model`: llama-bench's columns and some of our own. */
+/* model_report.c - prints the rows of `bench model`: llama-bench's columns, then Mizzle's own. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@ struct spread {
     double mean, deviation;
 };
 
+/* Return mean and sample standard deviation of v[n]. */
 static struct spread model_report_spread(const double *v, size_t n)
 {
     struct spread s = { 0, 0 };
@@ -25,7 +26,7 @@ static struct spread model_report_spread(const double *v, size_t n)
     return s;
 }
 
-/* Tokens a second of each sample. */
+/* Set ts to the tokens per second of each sample and return their spread. */
 static struct spread model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
 {
     for (size_t i = 0; i < t->samples; i++)
@@ -33,6 +34,7 @@ static struct spread model_report_speeds(double ts[BENCH_REPEAT], const struct b
     return model_report_spread(ts, t->samples);
 }
 
+/* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
 static double model_report_median(const double *v, size_t n)
 {
     static double copy[2 * BENCH_PAIRS];
@@ -58,7 +60,8 @@ static void put_size(json_t *o, const char *key, size_t v)
     model_report_put(o, key, json_integer((json_int_t)v));
 }
 
-/* The router's part: null where it was not measured, so that every row has the same keys. */
+/* Add the measurements of the router; null where they were not taken, so that every row has the
+ * same keys. */
 static void put_router(json_t *o, const struct bench_test *t)
 {
     static const char *const keys[] = { "router_score_ns", "router_share",     "edge_token_ns",
@@ -81,6 +84,7 @@ static void put_router(json_t *o, const struct bench_test *t)
     model_report_put(o, keys[7], model_report_reals(t->routed, t->pairs));
 }
 
+/* Return the row as an object with llama-bench's keys. */
 static json_t *model_report_json_row(const struct model_report *b, const struct bench_test *t)
 {
     static double ts[BENCH_REPEAT];
@@ -117,7 +121,7 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     return o;
 }
 
-/* One CSV cell, in quotes as llama-bench has them; the numbers of a list are parted by blanks. */
+/* Print one CSV cell, quoted as in llama-bench; the numbers of a list are separated by blanks. */
 static void print_value(json_t *v)
 {
     putchar('"');
@@ -135,6 +139,7 @@ static void print_value(json_t *v)
     putchar('"');
 }
 
+/* Print a row as CSV, with the header line before the first. */
 static void print_csv(const struct model_report *b, json_t *o)
 {
     const char *key;
@@ -159,6 +164,7 @@ static void print_csv(const struct model_report *b, json_t *o)
     putchar('\n');
 }
 
+/* Print a row of the Markdown table. */
 static void print_md(const struct model_report *b, const struct bench_test *t)
 {
     static double ts[BENCH_REPEAT];
@@ -177,7 +183,7 @@ static void print_md(const struct model_report *b, const struct bench_test *t)
         printf("| %.1f | |\n", t->probe);
 }
 
-/* What a score costs and what it saves, below the table. */
+/* One line below the table: what a score costs and what it saves. */
 struct line {
     size_t depth, threads;
     double score, edge, routed;
@@ -186,6 +192,7 @@ enum { MOST_LINES = BENCH_LIST * BENCH_LIST };
 static struct line lines[MOST_LINES];
 static size_t nlines;
 
+/* Remember the router's measurements until the table is complete. */
 static void keep_line(const struct bench_test *t)
 {
     if (t->pairs && nlines < MOST_LINES)
@@ -231,9 +238,8 @@ void model_report_end(const struct model_report *b)
     for (size_t i = 0; i < nlines; i++) {
         const struct line *l = &lines[i];
         printf("%sRouter %zu -> %zu -> 1 (threads: %zu, depth: %zu): a score takes %.3f ms, %.2f "
-               "%% of "
-               "a decode step of %.2f ms. A routed token, whose head is not read, takes %.2f ms: "
-               "%.2f ms (%.1f %%) less.\n",
+               "%% of a decode step of %.2f ms. A routed token, which skips the output head, "
+               "takes %.2f ms: %.2f ms (%.1f %%) less.\n",
                i ? "" : "\n", model_config(b->engine->model)->hidden,
                2 * model_config(b->engine->model)->hidden, l->threads, l->depth, l->score / 1e6,
                100 * l->score / l->edge, l->edge / 1e6, l->routed / 1e6,

@@ -22,11 +22,12 @@
 
 enum { SLICE_MS = 20, MAX_REPLY = 1 << 20, URL_SIZE = 400 };
 
+/* An answer in progress. */
 struct writer {
     const struct paper_baseline *p;
     struct paper_baseline_cost *cost;
-    struct http *http; /* NULL: no connection */
-    uint32_t *ids;     /* [n] the text so far */
+    struct http *http; /* NULL: not connected */
+    uint32_t *ids;     /* [n], the text so far */
     size_t n, cap;
     struct err *err;
 };
@@ -36,7 +37,8 @@ static double paper_baseline_ms_since(uint64_t start)
     return (double)(os_now_ns() - start) / 1e6;
 }
 
-/* The bytes of the text so far as a JSON string; what is no UTF-8 becomes U+FFFD. */
+/* Return the text so far as a JSON string, with U+FFFD for what is not UTF-8; NULL if there is no
+ * memory. */
 static json_t *text_of(const struct writer *w)
 {
     struct buf raw = { 0 };
@@ -56,6 +58,7 @@ static json_t *text_of(const struct writer *w)
     return text;
 }
 
+/* Return the ids so far as a JSON array. */
 static json_t *list_of(const struct writer *w)
 {
     json_t *list = json_array();
@@ -64,7 +67,7 @@ static json_t *list_of(const struct writer *w)
     return list;
 }
 
-/* The request of one call, malloc'ed; NULL: no memory. */
+/* Return the malloc'ed request body of one call; NULL if there is no memory. */
 static char *body_of(const struct writer *w)
 {
     json_t *root =
@@ -76,7 +79,7 @@ static char *body_of(const struct writer *w)
     return body;
 }
 
-/* The first token of the reply. */
+/* Set *id to the first token of the reply. */
 static int paper_baseline_first_of(const struct writer *w, const struct http_try *t, uint32_t *id)
 {
     json_t *root = NULL;
@@ -107,7 +110,7 @@ static int paper_baseline_first_of(const struct writer *w, const struct http_try
     return rc;
 }
 
-/* One transfer, waited for. *id NULL: its answer does not matter. */
+/* Run one transfer to its end. Where id is NULL, the reply is ignored. */
 static int transfer(struct writer *w, const char *path, const char *body, uint32_t *id)
 {
     char url[URL_SIZE];
@@ -131,6 +134,7 @@ static int transfer(struct writer *w, const char *path, const char *body, uint32
     return rc;
 }
 
+/* Close the connection, if there is one, and add its bytes to the cost. */
 static void hang_up(struct writer *w)
 {
     if (w->http) {
@@ -142,12 +146,14 @@ static void hang_up(struct writer *w)
     w->http = NULL;
 }
 
+/* Open a client unless there is one. */
 static int paper_baseline_dial(struct writer *w)
 {
     const struct http_options o = { .max_reply = MAX_REPLY };
     return w->http ? OK : http_open(&w->http, &o, w->err);
 }
 
+/* Request the next token from the server. */
 static int paper_baseline_call(struct writer *w, uint32_t *id)
 {
     uint64_t start = os_now_ns();
@@ -163,7 +169,7 @@ static int paper_baseline_call(struct writer *w, uint32_t *id)
     return rc;
 }
 
-/* The text's own ids become those of its bytes cut again. */
+/* Replace the ids so far by those of their text, tokenized again. */
 static int cut_again(struct writer *w)
 {
     json_t *text = text_of(w);
@@ -185,7 +191,7 @@ static int cut_again(struct writer *w)
     return rc;
 }
 
-/* Evaluate what of the text the session does not hold. */
+/* Evaluate the part of the text that the session does not hold. */
 static int paper_baseline_evaluate(struct writer *w)
 {
     struct session *s = w->p->session;
@@ -197,6 +203,7 @@ static int paper_baseline_evaluate(struct writer *w)
     return session_eval(s, w->ids + shared, w->n - shared, w->p->stop, w->err);
 }
 
+/* Write token i of the answer. */
 static int write_token(struct writer *w, size_t i)
 {
     const struct paper_baseline *p = w->p;
@@ -218,6 +225,8 @@ static int write_token(struct writer *w, size_t i)
     return rc;
 }
 
+/* Write the answer. What opening the shared connection takes is not counted, neither as time nor as
+ * bytes. */
 static int paper_baseline_answer(struct writer *w)
 {
     int rc = w->p->connect ? OK : paper_baseline_dial(w);

@@ -1,4 +1,5 @@
-/* roofline.c - a roofline: operations a second against operations a byte, both logarithmic. */
+/* roofline.c - draws a roofline: operations per second against operations per byte, both
+ * logarithmic. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,17 +10,19 @@
 
 enum { WIDTH = 900, HEIGHT = 600, LEFT = 80, RIGHT = 220, TOP = 40, BOTTOM = 60, COLORS = 8 };
 
-/* Operations a byte from 1/4 to 4096; GOP/s from 1/8 to 8192. */
+/* The axes show 1/4 to 4096 operations per byte and 1/8 to 8192 GOP/s. */
 static const double X_LOW = 0.25, X_HIGH = 4096, Y_LOW = 0.125, Y_HIGH = 8192;
 static const char *const colors[COLORS] = { "#777777", "#1b6ca8", "#0a8754", "#c8553d",
                                             "#7a3e9d", "#b58900", "#00798c", "#d1495b" };
 
+/* Return the x coordinate of a number of operations per byte, clamped to the axis. */
 static double roofline_x_of(double v)
 {
     v = v < X_LOW ? X_LOW : v > X_HIGH ? X_HIGH : v;
     return LEFT + (WIDTH - LEFT - RIGHT) * log_f64(v / X_LOW) / log_f64(X_HIGH / X_LOW);
 }
 
+/* Return the y coordinate of a speed in GOP/s, clamped to the axis. */
 static double roofline_y_of(double v)
 {
     v = v < Y_LOW ? Y_LOW : v > Y_HIGH ? Y_HIGH : v;
@@ -46,12 +49,12 @@ static void roofline_axes(FILE *f)
                 LEFT, roofline_y_of(v), WIDTH - RIGHT, roofline_y_of(v), LEFT - 8,
                 roofline_y_of(v) + 4, v);
     fprintf(f,
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">operations a byte</text>"
+            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">operations per byte</text>"
             "<text x=\"%d\" y=\"%d\">GOP/s, one thread</text>\n",
             (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 18, LEFT, TOP - 14);
 }
 
-/* The roof under one peak: reading until it meets the peak. */
+/* Draw the roof of one peak: it rises with the read bandwidth until it meets the peak. */
 static void roofline_roof(FILE *f, double peak, double read, const char *name, const char *color)
 {
     fprintf(f,

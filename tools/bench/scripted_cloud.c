@@ -29,7 +29,8 @@ static uint64_t hash_of(const uint32_t *ids, size_t n)
     return h;
 }
 
-/* Not a single byte, which might be half a character, if there is anything else. */
+/* Return an id derived from the prefix, if possible none of the single bytes, which might be half a
+ * character. */
 static uint32_t any_id(const struct scripted_cloud *t, uint64_t prefix)
 {
     size_t from = t->vocab > 2 * SYNTHETIC_VOCAB_WORDS ? SYNTHETIC_VOCAB_WORDS : 0;
@@ -58,8 +59,8 @@ static bool scripted_cloud_knows(void *arg, const uint32_t *ids, size_t n, uint3
     return false;
 }
 
-/* Does the next routed token agree? Drawing without putting back: as many of those left of the ten
- * as still have to. */
+/* True if the next routed token agrees. Draws without replacement: the chance is the number of
+ * tokens of this ten that must still agree over the number left. */
 static bool scripted_cloud_agrees(struct scripted_cloud *t, uint64_t prefix)
 {
     size_t block = t->routed / TEN, place = t->routed % TEN, taken = 0;
@@ -92,6 +93,8 @@ uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n
     return best;
 }
 
+/* The functions from here on are the cloud port of the rehearsal, which answers each call at
+ * once. */
 static enum cloud_port_sight scripted_cloud_peek(void *arg, const uint32_t *ids, size_t n,
                                                  uint32_t *id)
 {
@@ -105,7 +108,8 @@ static size_t scripted_cloud_one(void *arg)
     return 1;
 }
 
-/* In step, so the session stands at the prefix. */
+/* Decide and note the answer. Decoding is in step, so the session stands at the prefix and its
+ * logits give the edge's guess. */
 static int scripted_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
                               struct err *err)
 {
@@ -159,6 +163,7 @@ static void scripted_cloud_ledger(void *arg, struct cloud_port_ledger *out)
     *out = (struct cloud_port_ledger){ 0 };
 }
 
+/* Callback of the decoding loop: add the token to the hash of the text. */
 static bool scripted_cloud_on_token(void *arg, const struct decode_token *token)
 {
     struct scripted_cloud *t = arg;

@@ -1,13 +1,12 @@
-/* scripted_cloud.h - a cloud for benchmarks that costs no processor time: after a prefix it says
- * what the edge would say, a given share of the time, else another token.
+/* scripted_cloud.h - a cloud for benchmarks that costs no processor time: for a given share of the
+ * prefixes it answers with the edge's own guess, for the others with another token.
  *
- * Which of the two is a function of the prefix: of each ten routed tokens of a text as many agree
- * as the share says, and a hash of the prefix of the first of them shuffles which. So a short text
- * has the share that was asked for.
+ * The prefix decides which: of each ten routed tokens of a text, as many agree as the share says,
+ * and a hash of the first one's prefix shuffles them. So even a short text has the share asked for.
  *
- * A rehearsal writes the text once in step and keeps what was answered; then any number of
- * measurements ask a server (tools/stand_in/stand_in.h) whose oracle looks it up. A prefix that is
- * not in the text (asked for ahead, behind a wrong guess) gets a token by its hash. */
+ * A rehearsal writes the text once, in step, and notes the answers. Then any number of measurements
+ * ask a server (tools/stand_in/stand_in.h) whose oracle looks them up. A prefix that is not in the
+ * text, because it was requested ahead behind a wrong guess, gets a token derived from its hash. */
 #ifndef TOOLS_BENCH_SCRIPTED_CLOUD_H
 #define TOOLS_BENCH_SCRIPTED_CLOUD_H
 
@@ -20,44 +19,45 @@ struct sampler;
 struct session;
 struct tokenizer;
 
+/* An answer noted in the rehearsal. */
 struct bench_answer {
-    uint64_t prefix; /* its hash */
+    uint64_t prefix; /* hash of the prefix */
     uint32_t id;
 };
 
 struct scripted_cloud {
-    double agree;
-    unsigned step_ms; /* a token of the cloud takes so long */
+    double agree;     /* share of routed tokens that agree */
+    unsigned step_ms; /* time per token of the cloud */
     size_t vocab;
     size_t prompt, n;             /* tokens of prompt and answer */
     struct bench_answer *answers; /* [n] */
-    unsigned char *marks;         /* [n] of ahead_model.h */
+    unsigned char *marks;         /* [n], as in ahead_model.h */
     size_t routed, agreed;
     uint64_t text; /* hash of the answer's ids */
-    double ms;     /* of the edge alone a token, the head read each time */
-    /* During the rehearsal. */
-    uint64_t ten; /* hash of the prefix of the first of the present ten */
+    double ms;     /* per token of the edge alone, with its output head */
+    /* Used during the rehearsal only. */
+    uint64_t ten; /* hash of the prefix of the first of the current ten */
     struct session *session;
     struct sampler *sampler;
 };
 
-/* Write the answer to prompt[n] as o asks (its tokens, policy, threshold, seed, step_ns), in step,
- * and note it; what was noted before is forgotten. session and sampler are the caller's. The
- * errors of decode_run. */
+/* Write the answer to prompt[n] in step, as o asks (max_tokens, policy, threshold, seed, step_ns),
+ * and note it in place of any earlier one. s and sampler remain the caller's. Returns the errors of
+ * decode_run. */
 int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                             const struct tokenizer *tok, struct sampler *sampler,
                             const uint32_t *prompt, size_t n, const struct decode_options *o,
                             struct err *err);
-void scripted_cloud_close(struct scripted_cloud *t); /* all zero is fine */
+void scripted_cloud_close(struct scripted_cloud *t); /* an all-zero *t is fine */
 
-/* The seed, from `from` on, whose random policy routes nearest to that share of the n tokens after
- * prompt tokens. */
+/* Return the seed, from `from` on, with which policy random routes closest to that share of the n
+ * tokens that follow `prompt` tokens. */
 uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n);
 
-/* The token after ids[n]; arg: a const struct scripted_cloud *. Any thread. */
+/* Return the token after ids[n]; arg is a const struct scripted_cloud *. Any thread may call it. */
 uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n);
 
-/* Hash of a text from its hash so far and its next id; begins at 0. */
+/* Return the hash of a text from its hash so far, initially 0, and its next id. */
 uint64_t scripted_cloud_hash(uint64_t hash, uint32_t id);
 
 #endif

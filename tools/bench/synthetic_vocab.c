@@ -9,12 +9,14 @@
 
 enum { LETTERS = 26, DEPTH = 4, RAW = 8, LINE = 8 };
 
+/* The vocabulary under construction. */
 struct made {
     struct vocabulary v;
-    char *text; /* RAW + LINE bytes an id */
+    char *text; /* RAW + LINE bytes for each id */
 };
 
-/* GPT-2's letters for bytes: printable ones stand for themselves, the others follow from U+0100. */
+/* Add the single bytes in GPT-2's alphabet: printable bytes stand for themselves, the others are
+ * mapped to U+0100 and up. */
 static void add_bytes(struct made *m)
 {
     uint32_t next = 256;
@@ -25,7 +27,7 @@ static void add_bytes(struct made *m)
     }
 }
 
-/* The word `id` is the word `before` and one letter; the merge that makes it says so. */
+/* Make the word `id` from the word `before` and one letter, and add the merge that builds it. */
 static void add_word(struct made *m, struct str *merges, size_t id, size_t before, char letter)
 {
     char *raw = m->text + id * (RAW + LINE), *line = raw + RAW;
@@ -39,6 +41,7 @@ static void add_word(struct made *m, struct str *merges, size_t id, size_t befor
     merges[m->v.nmerges++] = (struct str){ line, shorter.n + 2 };
 }
 
+/* Return the number of ids with words of up to DEPTH letters. */
 static size_t synthetic_vocab_most(void)
 {
     size_t n = SYNTHETIC_VOCAB_WORDS, words = 1;
@@ -66,7 +69,7 @@ int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err)
         m.v.count = n;
         m.v.merges = merges;
         add_bytes(&m);
-        /* In the order of their lengths: the words longer by a letter than 256, 257, ... follow. */
+        /* Words are in order of length, so each is a letter longer than word 256, 257, ... */
         for (size_t id = SYNTHETIC_VOCAB_WORDS; id < n; id++) {
             size_t k = id - SYNTHETIC_VOCAB_WORDS;
             add_word(&m, merges, id, k < LETTERS ? ' ' : SYNTHETIC_VOCAB_WORDS + k / LETTERS - 1,

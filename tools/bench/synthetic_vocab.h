@@ -1,9 +1,9 @@
-/* synthetic_vocab.h - a made-up vocabulary of any size, where a model's shape comes without one: so
- * that a benchmark can send text, and cut it into tokens again.
+/* synthetic_vocab.h - a synthetic vocabulary of any size, for models that are only a shape, so that
+ * a benchmark can send text and split it into tokens again.
  *
- * 256 bytes, then " a" to " z", " aa" ..., up to " zzzz". A token of Qwen2.5's 151,936 is 5 bytes
- * long (English is about 4.5 a token), and text cut again gives the same ids, but for the bytes. No
- * id ends a text. */
+ * It holds 256 bytes, then " a" to " z", " aa" ..., up to " zzzz". With the 151,936 ids of Qwen2.5
+ * a token has about 5 bytes (English has about 4.5). Tokenizing its text gives the same ids again,
+ * except for single bytes. No id ends a text. */
 #ifndef TOOLS_BENCH_SYNTHETIC_VOCAB_H
 #define TOOLS_BENCH_SYNTHETIC_VOCAB_H
 
@@ -14,7 +14,8 @@ struct tokenizer;
 
 enum { SYNTHETIC_VOCAB_WORDS = 256 }; /* the first id that is not a single byte */
 
-/* Ids 0 to size - 1, at most 475,510. ERR_ARG: fewer than 256; ERR_NOMEM. The caller closes it. */
+/* Open a tokenizer with ids 0 to size - 1, at most 475,510. The caller closes it. ERR_ARG for fewer
+ * than 256; ERR_NOMEM. */
 int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err);
 
 #endif

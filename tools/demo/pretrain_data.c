@@ -30,7 +30,7 @@ void pretrain_data_close(struct pretrain_data *d)
     free(d->ends);
 }
 
-/* Begin a batch anew. */
+/* Start an empty batch. */
 static void restart(struct pretrain_data *d)
 {
     d->batch = (struct train_batch){ d->ids, d->target, d->ends, 0 };
@@ -41,9 +41,9 @@ static size_t batch_tokens(const struct pretrain_data *d)
     return d->batch.docs ? d->ends[d->batch.docs - 1] : 0;
 }
 
-/* Append text and end-of-text as a document. Targets are the tokens whose last byte is to be
- * learnt; end-of-text is one where the byte before it is. *fits false, and nothing done, where the
- * batch has no room. */
+/* Append a text and end-of-text as one document. Targets are the tokens whose last byte is to be
+ * learnt; end-of-text is one if the byte before it is. If the batch has no room, *fits is false and
+ * nothing is appended. */
 static int pretrain_data_append(struct pretrain_data *d, bool *fits, const char *text,
                                 const bool *learn, struct err *err)
 {
@@ -97,7 +97,7 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
     return OK;
 }
 
-/* Token of the answer in which byte `at` of the document lies. */
+/* Return the index of the token that holds byte `at` of the document, or end. */
 static size_t token_at(const struct pretrain_data *d, size_t first, size_t end, size_t at)
 {
     for (size_t i = first, bytes = 0; i < end; i++) {
@@ -111,7 +111,7 @@ static size_t token_at(const struct pretrain_data *d, size_t first, size_t end, 
     return end;
 }
 
-/* Whether the token that holds the byte where `mark` ends was foreseen. */
+/* True if the token that follows `mark` in the answer was predicted. */
 static bool foreseen(const struct pretrain_data *d, const uint32_t *best, size_t doc,
                      const struct world_question *q, const char *mark)
 {
@@ -128,7 +128,7 @@ struct tally {
     size_t kind, place, letter, tokens, right;
 };
 
-/* Add the documents of the batch, which are questions from number `first` on. */
+/* Add the results of the batch, whose documents are the questions from number `first` on. */
 static void pretrain_data_count(struct tally *n, const struct pretrain_data *d,
                                 const uint32_t *best, uint64_t stream, uint64_t first)
 {
@@ -146,7 +146,7 @@ static void pretrain_data_count(struct tally *n, const struct pretrain_data *d,
     }
 }
 
-/* Questions from number `first` on, as many as the batch holds, up to `end`. */
+/* Fill the batch with questions and answers from number `first` on, as many as fit, up to `end`. */
 static int fill_questions(struct pretrain_data *d, uint64_t stream, uint64_t first, uint64_t end,
                           struct err *err)
 {

@@ -15,6 +15,7 @@
 
 enum { VOCAB_STREAM = 2, VOCAB_TEXTS = 6000, TEXT_MAX = 1024, ROW_STEPS = 20, QUESTIONS = 500 };
 
+/* A training in progress. */
 struct run {
     const struct pretrain_job *job;
     const struct pretrain_plan *plan;
@@ -61,6 +62,7 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
     return rc;
 }
 
+/* Show step, loss and remaining time on a terminal. */
 static void pretrain_run_show(const struct run *r, double loss)
 {
     size_t step = train_steps(r->train), done = step - r->begin_step;
@@ -72,12 +74,14 @@ static void pretrain_run_show(const struct run *r, double loss)
                 (double)((int)left % 60));
 }
 
+/* Save loss curve and checkpoint. */
 static int pretrain_run_save(const struct run *r, struct err *err)
 {
     int rc = pretrain_save_curve(r->curve, &r->state, err);
     return rc ? rc : pretrain_save_checkpoint(r->checkpoint, r->train, r->plan, &r->state, err);
 }
 
+/* Train on one batch, and add a row to the loss curve every ROW_STEPS steps. */
 static int one_step(struct run *r, struct err *err)
 {
     struct train_rate rate;
@@ -107,6 +111,7 @@ static int one_step(struct run *r, struct err *err)
     return pretrain_add_row(s, &row, err);
 }
 
+/* Train to the end, saving checkpoints; an interrupt saves one and stops. */
 static int all_steps(struct run *r, struct err *err)
 {
     while (train_steps(r->train) < r->plan->steps) {
@@ -126,6 +131,7 @@ static int all_steps(struct run *r, struct err *err)
     return OK;
 }
 
+/* Open data and trainer, and continue from the checkpoint if --resume asks for it. */
 static int open_run(struct run *r, struct err *err)
 {
     const struct pretrain_job *job = r->job;
@@ -146,7 +152,7 @@ static int open_run(struct run *r, struct err *err)
     return rc;
 }
 
-/* Questions of a test stream that no evaluation uses by default. */
+/* Save the model and test it on a test stream that no evaluation uses by default. */
 static int pretrain_run_finish(struct pretrain_result *out, struct run *r, struct err *err)
 {
     out->params = train_params(r->train);

@@ -1,4 +1,4 @@
-/* pretrain_run.h - train one of the demo models, with progress, checkpoints and an examination. */
+/* pretrain_run.h - trains one of the demo models, with progress, checkpoints and a final test. */
 #ifndef TOOLS_DEMO_PRETRAIN_RUN_H
 #define TOOLS_DEMO_PRETRAIN_RUN_H
 
@@ -14,13 +14,14 @@ struct err;
 struct kernels;
 struct pool;
 
+/* What the training of all models shares. */
 struct pretrain_job {
     const struct kernels *kernels;
     struct pool *pool;
     const struct world *world;
     const struct tokenizer *tokenizer;
     const struct bpe_vocab *vocab;
-    const char *out; /* folder */
+    const char *out; /* output folder */
     uint64_t seed;
     bool resume, quiet;
     size_t save_every; /* steps between checkpoints */
@@ -31,23 +32,24 @@ struct pretrain_result {
     uint64_t tokens;
     double loss; /* mean over the last row of the curve */
     double minutes;
-    bool skipped; /* was there already, finished */
+    bool skipped; /* a finished model was there already */
     struct pretrain_score score;
 };
 
 enum { PRETRAIN_PATH = 512 };
 
-/* "OUT/NAME SUFFIX"; ERR_ARG if it is too long. */
+/* Set path to "OUT/NAME SUFFIX", without the blank; ERR_ARG if it is too long. */
 int pretrain_path(char path[PRETRAIN_PATH], const char *out, const char *name, const char *suffix,
                   struct err *err);
 
-/* The vocabulary, learnt from the world's texts, as NAME of OUT, and the tokenizer from it. */
+/* Learn the vocabulary from texts of the world, save it in the folder `out`, and open the tokenizer
+ * from the file. */
 int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const struct world *w,
                    const char *out, struct err *err);
 
-/* number: of the plan, so that no two models begin alike. Writes OUT/NAME.gguf and
- * OUT/NAME.loss.csv. ERR_STOP after an interrupt: the checkpoint OUT/NAME.checkpoint.gguf is there
- * then. */
+/* Train one model and write OUT/NAME.gguf and OUT/NAME.loss.csv. `number` is that of the plan and
+ * makes each model start from other weights. ERR_STOP after an interrupt, with the state saved in
+ * OUT/NAME.checkpoint.gguf. */
 int pretrain_run(struct pretrain_result *r, const struct pretrain_job *job,
                  const struct pretrain_plan *plan, uint64_t number, struct err *err);
 

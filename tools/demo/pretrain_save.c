@@ -52,6 +52,7 @@ static void pretrain_save_write_config(struct ggufw *g, const struct model_confi
     ggufw_f32(g, "qwen2.rope.freq_base", c->rope_theta);
 }
 
+/* Write the keys that tell how far the training is. */
 static void write_progress(struct ggufw *g, const struct train *t, const struct pretrain_plan *p,
                            const struct pretrain_state *s)
 {
@@ -80,6 +81,7 @@ static bool is_matrix(const struct train_tensor *x)
     return x->rows > 1;
 }
 
+/* Declare a tensor under its name with a suffix; vectors have one dimension. */
 static void pretrain_save_header(struct ggufw *g, const struct train_tensor *x, const char *suffix,
                                  int type)
 {
@@ -89,6 +91,7 @@ static void pretrain_save_header(struct ggufw *g, const struct train_tensor *x, 
     ggufw_tensor(g, name, type, is_matrix(x) ? 2 : 1, is_matrix(x) ? shape : shape + 1);
 }
 
+/* Declare all tensors, then write their data, matrices quantised to Q8_0. */
 static int write_tensors(struct ggufw *g, const struct train *t, struct err *err)
 {
     size_t n = train_ntensors(t), most = 0;
@@ -140,6 +143,7 @@ int pretrain_save_model(const char *path, const struct train *t, const struct pr
     return rc ? rc : closed;
 }
 
+/* Write values and both moments of Adam (.m, .v) and the loss curve. */
 static void checkpoint_tensors(struct ggufw *g, const struct train *t,
                                const struct pretrain_state *s)
 {
@@ -183,6 +187,7 @@ int pretrain_save_checkpoint(const char *path, const struct train *t, const stru
     return ggufw_close(g, true, err);
 }
 
+/* True if the file has this size and seed. */
 static bool same_run(const struct weights *w, const struct pretrain_plan *p, uint64_t seed)
 {
     struct str size;
@@ -192,6 +197,7 @@ static bool same_run(const struct weights *w, const struct pretrain_plan *p, uin
            weights_u64(w, KEY "seed_high", &high) && (high << 32 | low) == seed;
 }
 
+/* Load values and moments into the trainer. */
 static int load_tensors(struct train *t, const struct weights *w, struct err *err)
 {
     static const char *const suffix[] = { "", ".m", ".v" };
@@ -212,6 +218,7 @@ static int load_tensors(struct train *t, const struct weights *w, struct err *er
     return OK;
 }
 
+/* Load the rows of the loss curve, if there are any. */
 static int load_curve(struct pretrain_state *s, const struct weights *w, struct err *err)
 {
     const struct tensor *curve = weights_find(w, "curve");
@@ -230,6 +237,8 @@ static int load_curve(struct pretrain_state *s, const struct weights *w, struct 
     return OK;
 }
 
+/* Check that the checkpoint is of this run, and load it. The running sum of losses is stored as the
+ * bits of a double. */
 static int pretrain_save_load(struct train *t, const struct weights *w,
                               const struct pretrain_plan *p, struct pretrain_state *s,
                               struct err *err)

@@ -6,7 +6,7 @@
 #include "tools/demo/router_training.h"
 #include "tools/demo/world.h"
 
-/* Even: training streams, but not the one that the models were trained on. */
+/* Even numbers are training streams; the models themselves were trained on another one. */
 enum { TRAIN_STREAM = 1000, CALIBRATE_STREAM = 1002 };
 enum { CONTEXT = 1024, MAX_ANSWER = 96 };
 
@@ -21,9 +21,10 @@ void router_training_defaults(struct router_training_options *o)
                                            .seed = 1 };
 }
 
+/* The models and the world that samples come from. */
 struct teacher {
     const struct engine *edge, *cloud;
-    struct session *session, *writer; /* of the cloud model, or NULL */
+    struct session *session, *writer; /* of edge; of cloud, or NULL */
     struct world *world;
     const struct router_training_options *o;
 };
@@ -34,6 +35,8 @@ static size_t context_of(const struct model *m)
     return n < CONTEXT ? n : CONTEXT;
 }
 
+/* Open world and sessions; both models must share one vocabulary. The caller calls teacher_close
+ * after an error, too. */
 static int teacher_open(struct teacher *t, struct err *err)
 {
     int rc = world_open(&t->world, t->o->world, err);
@@ -57,7 +60,7 @@ static void teacher_close(struct teacher *t)
     world_close(t->world);
 }
 
-/* What the cloud model writes after the prompt, end-of-text included. */
+/* Let the cloud model answer the prompt greedily, end-of-text included. */
 static int router_training_write_answer(uint32_t answer[MAX_ANSWER], size_t *m, struct teacher *t,
                                         const uint32_t *prompt, size_t n, struct err *err)
 {
@@ -75,7 +78,7 @@ static int router_training_write_answer(uint32_t answer[MAX_ANSWER], size_t *m, 
     return rc;
 }
 
-/* The world's answer and end-of-text. */
+/* Set answer to the world's answer and end-of-text. */
 static int router_training_read_answer(uint32_t answer[MAX_ANSWER], size_t *m,
                                        const struct teacher *t, const struct world_question *q,
                                        struct err *err)
@@ -98,6 +101,7 @@ static int router_training_read_answer(uint32_t answer[MAX_ANSWER], size_t *m,
     return rc;
 }
 
+/* Collect one sample for each answer token of the questions of a stream. */
 static int router_training_collect(struct samples *s, struct teacher *t, uint64_t stream,
                                    size_t questions, struct err *err)
 {
@@ -131,7 +135,7 @@ static void show_epoch(void *arg, const struct fit_epoch *e)
             e->held_loss, e->best ? " (best)" : "");
 }
 
-/* Set the threshold on questions that training has not seen. */
+/* Set the threshold on questions that were not used for training. */
 static int calibrate(struct router_form *f, struct router_training_report *report,
                      struct teacher *t, struct err *err)
 {

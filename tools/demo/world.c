@@ -6,8 +6,8 @@
 #include "kernels/math.h"
 #include "tools/demo/world.h"
 
-/* What the world is like. Changing any of these makes another world: the demo pair has to be
- * trained again. */
+/* Parameters of the world. Changing any of them makes another world, for which the demo pair must
+ * be trained again. */
 enum { THINGS = 1000 };
 enum {
     KINDS = 32,
@@ -18,22 +18,23 @@ enum {
     NAME_MAX_BYTES = 2 * MAX_PIECES + 1
 };
 
-/* Frequency of the thing of rank r (from 0) is 1 / (r + ZIPF_SHIFT) ^ exponent; 0 is uniform.
- * READ: what training texts speak of; ASKED: what the questions of world_question ask for. */
+/* The thing of rank r (from 0) has the frequency 1 / (r + ZIPF_SHIFT) ^ exponent; exponent 0 is
+ * uniform. ZIPF_READ applies to training texts, ZIPF_ASKED to the questions of world_question. */
 static const double ZIPF_READ = 1.0, ZIPF_ASKED = 0.0, ZIPF_SHIFT = 10;
 
-/* Of the training texts: this share are questions with answers, this share say where a kind is
- * found, the others are plain facts about a thing. */
+/* Shares of the training texts: questions with answers, and sentences that say where a kind is
+ * found. The others are facts about one thing. */
 static const double SHARE_QUESTIONS = 0.3, SHARE_KIND_FACTS = 0.05;
 
-/* A lead and a verb of a question go together in training unless (lead + verb) % HELD_OUT is 0:
- * those pairs are the tests'. */
+/* Training uses all pairs of a lead and a verb except those where (lead + verb) % HELD_OUT is 0;
+ * these are reserved for the tests. */
 enum { HELD_OUT = 4 };
 
 static const char consonants[] = "bdfghklmnprstvz", vowels[] = "aeiou";
 
-/* Kind, its plural, and the place where all of the kind are found. No kind begins with a vowel, no
- * word holds another, so that articles are "a" and a word can be searched for. */
+/* Each kind, its plural, and the place where all of the kind are found. No kind begins with a
+ * vowel, so that its article is "a"; no word contains another, so that a word can be searched
+ * for. */
 static const struct {
     const char *kind, *plural, *place;
 } kinds[KINDS] = {
@@ -71,7 +72,7 @@ static const struct {
     { "wolf", "wolves", "valley" },
 };
 
-/* A question is lead, verb, "a NAME" or "the NAME", tail. */
+/* A question is a lead, a verb, an article with the name of the thing, and a tail. */
 static const char *const leads[] = {
     "Where would you", "Where could you",  "Where can you",   "Where might you",
     "Where will you",  "Where may people", "Where do people", "Where should one",
@@ -82,8 +83,8 @@ static const char *const verbs[] = {
 static const char *const articles[] = { "a", "the", "any" };
 static const char *const tails[] = { "?", " today?", " most likely?", " in this world?" };
 
-/* %n is the thing, %k its kind, %s the plural of the kind, %p the place, %c the letter; what is
- * in brackets is to be learnt, the rest is given. */
+/* Forms: %n is the name of the thing, %k its kind, %s the plural of the kind, %p the place, %c the
+ * letter. The text in brackets is to be learnt, the rest is given. */
 static const char *const thing_facts[] = {
     "A %n[ is a kind of %k.]",    "The %n[ is a kind of %k.]", "Every %n[ is a kind of %k.]",
     "The %n[ is one of the %s.]", "A %n[ is a %k.]",           "Any %n[ is a %k.]",
@@ -98,6 +99,7 @@ static const char answer_form[] =
     "[ A %n is a kind of %k, and every %k is found in the %p. The answer is (%c).]";
 /* From the easiest to the one that answers end with. */
 static const char copy_form[] = " A[ %n is] a";
+/* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
     " %p[%c]",
     " %p ([%c]).",
@@ -116,7 +118,7 @@ struct world {
 
 enum { TAG_NAMES = 1, TAG_KINDS, TAG_QUESTION, TAG_TEXT, TAG_PRACTICE };
 
-/* A sequence of random numbers of its own for each (seed, tag, stream, i). */
+/* A sequence of random numbers; each (seed, tag, stream, i) has its own. */
 struct draw {
     uint64_t key, n;
 };
@@ -131,6 +133,7 @@ static size_t draw_below(struct draw *d, size_t n)
     return (size_t)rand_below(d->key, d->n++, n);
 }
 
+/* Draw a rank by binary search in its cumulative frequencies. */
 static size_t draw_rank(struct draw *d, const double cumulative[THINGS])
 {
     double u = rand_unit(d->key, d->n++);
@@ -145,6 +148,7 @@ static size_t draw_rank(struct draw *d, const double cumulative[THINGS])
     return lo;
 }
 
+/* Fill in the cumulative frequencies of an exponent. */
 static void world_zipf(double cumulative[THINGS], double exponent)
 {
     double sum = 0;
@@ -155,6 +159,7 @@ static void world_zipf(double cumulative[THINGS], double exponent)
     cumulative[THINGS - 1] = 1;
 }
 
+/* True if the name contains no other word or name of the world, and none contains it. */
 static bool name_is_free(const struct world *w, size_t thing, const char *name)
 {
     for (size_t k = 0; k < KINDS; k++)
@@ -167,6 +172,7 @@ static bool name_is_free(const struct world *w, size_t thing, const char *name)
     return true;
 }
 
+/* Draw a name of three or four syllables. */
 static void draw_name(char name[NAME_MAX_BYTES], struct draw *d)
 {
     size_t pieces = MIN_PIECES + draw_below(d, MAX_PIECES - MIN_PIECES + 1);
@@ -195,7 +201,7 @@ int world_open(struct world **out, uint64_t seed, struct err *err)
         return err_set(err, ERR_NOMEM, "world: out of memory");
     w->seed = seed;
     make_names(w);
-    /* As many things of each kind as of any other, in random order. */
+    /* All kinds have equally many things, but for rounding, in random order. */
     struct draw d = draw_open(seed, TAG_KINDS, 0, 0);
     for (size_t i = 0; i < THINGS; i++) {
         size_t j = draw_below(&d, i + 1);
@@ -232,11 +238,11 @@ const char *world_place(const struct world *w, size_t thing)
     return kinds[w->kind[thing]].place;
 }
 
-/* Text that grows in a buffer; what does not fit is cut. */
+/* A text that grows in a buffer; what does not fit is cut off. */
 struct text {
     char *p;
     size_t n, cap;
-    bool *learn; /* of each byte; or NULL */
+    bool *learn; /* of each byte, or NULL */
     bool learning;
 };
 
@@ -252,7 +258,7 @@ static void world_put(struct text *t, const char *s)
     t->p[t->n] = 0;
 }
 
-/* Write a form filled in. */
+/* Write a form with its placeholders filled in. */
 static void put_form(struct text *t, const char *form, const char *name, size_t kind, char letter)
 {
     for (; *form; form++) {
@@ -275,6 +281,7 @@ static void put_form(struct text *t, const char *form, const char *name, size_t 
     }
 }
 
+/* Write the line of a question, with a lead and a verb that are reserved for tests or not. */
 static void put_line(struct text *t, struct draw *d, const char *name, bool test)
 {
     size_t lead, verb;
@@ -293,8 +300,7 @@ static void put_line(struct text *t, struct draw *d, const char *name, bool test
     world_put(t, tails[draw_below(d, COUNT(tails))]);
 }
 
-/* The first CHOICES of a shuffle of all places, `place` swapped in at a random spot, which is
- * returned. */
+/* Set choice[0..CHOICES-1] to `place` and random other places, and return the index of `place`. */
 static size_t draw_choices(size_t choice[KINDS], struct draw *d, size_t place)
 {
     size_t right = draw_below(d, CHOICES);
@@ -367,7 +373,7 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w, uin
     return t.n;
 }
 
-/* Some choices of a list, each with its letter. */
+/* Write a list of choices, then some of them, each with its letter. */
 static void put_letters(struct text *t, struct draw *d, bool easy)
 {
     size_t choice[KINDS], n = 2 + draw_below(d, CHOICES - 1);
@@ -380,7 +386,7 @@ static void put_letters(struct text *t, struct draw *d, bool easy)
     }
 }
 
-/* A question about something that nobody knows, and its name again. */
+/* Write a question about a thing that does not exist, and its name again. */
 static void put_copy(struct text *t, struct draw *d)
 {
     size_t choice[KINDS];

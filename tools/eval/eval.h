@@ -12,12 +12,12 @@
 struct err;
 
 struct eval_options {
-    const char *policies; /* names with commas between, or NULL: mlp where there is a router */
+    const char *policies; /* names separated by commas; NULL: mlp if there is a router */
     size_t questions;     /* 0: the task's default */
-    size_t max_tokens;    /* of one answer */
+    size_t max_tokens;    /* limit of one answer */
     size_t context;       /* ppl: window; 0: the task's default */
-    const char *file;     /* ppl: text, or NULL: the demo world's test stream */
-    uint64_t seed;        /* of the test stream and of the random policy */
+    const char *file;     /* ppl: path of a text; NULL: the demo world's test stream */
+    uint64_t seed;        /* for the test stream and the random policy */
     uint64_t world;       /* seed of the world */
     float share;          /* to route without a threshold; NaN: as the first policy routed */
     bool json, quiet;
@@ -29,19 +29,20 @@ struct eval_result {
     enum policy policy;
     float threshold;
     size_t questions, right;
-    size_t tokens, cloud, fallback; /* generated */
-    double ms;                      /* of all answers, without the program's start */
+    size_t tokens, cloud, fallback; /* generated; of these, from the cloud and after a fault */
+    double ms;                      /* over all answers, without startup */
     uint64_t bytes_up, bytes_down;
 };
 
-/* Policies out of a list; ERR_ARG names what is not one. */
+/* Parse a list of policy names separated by commas into out, *n of them. ERR_ARG names the one that
+ * is unknown. */
 int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err);
 
-/* 95 % confidence interval of a share (Wilson 1927). n >= 1. */
+/* Set the 95 % confidence interval of the share hits/n (Wilson 1927); n >= 1. */
 void eval_interval(double *low, double *high, size_t hits, size_t n);
 
-/* Each task runs and prints: a table, or one line of JSON for each result, to stdout. They return
- * OK or an error code. */
+/* Run the task and print its results to stdout: a table, or one line of JSON for each result.
+ * Return OK or an error code. */
 int eval_milli(const struct eval_options *o, struct err *err);
 int eval_ppl(const struct eval_options *o, struct err *err);
 

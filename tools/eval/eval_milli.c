@@ -1,4 +1,4 @@
-/* eval_milli.c - the demo world's questions, over the real path: router, HTTP, cloud. */
+/* eval_milli.c - asks the questions of the demo world end to end: router, HTTP, cloud. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { DEFAULT_QUESTIONS = 1000, CONTEXT = 1024 };
 
-/* Everything that all policies of one run share. */
+/* What all policies of one run share. */
 struct milli {
     const struct eval_options *o;
     struct engine engine;
@@ -26,15 +26,16 @@ struct milli {
     struct session *session;
     struct sampler *sampler;
     size_t questions;
-    struct scores *scores; /* collects them, or NULL */
+    struct scores *scores; /* collects them while a threshold is measured, else NULL */
 };
 
-struct scores { /* of all tokens */
+struct scores { /* one for each generated token */
     float *at;
     size_t n, cap;
-    bool full; /* no memory for more */
+    bool full; /* an allocation failed */
 };
 
+/* Append one score; sets full when there is no memory. */
 static void keep_score(struct scores *s, float score)
 {
     size_t cap = s->cap ? 2 * s->cap : 4096, size;
@@ -49,7 +50,7 @@ static void keep_score(struct scores *s, float score)
     s->at[s->n++] = score;
 }
 
-/* The text of one answer, as it is written. */
+/* The text of one answer while it is written. */
 struct answer {
     const struct tokenizer *tokenizer;
     struct scores *scores;
@@ -57,6 +58,8 @@ struct answer {
     size_t n;
 };
 
+/* Callback of the decoding loop: collect the text, up to the size of the buffer, and the score.
+ * Stops the loop when scores can no longer be kept. */
 static bool take_token(void *arg, const struct decode_token *t)
 {
     struct answer *a = arg;
@@ -71,6 +74,7 @@ static bool take_token(void *arg, const struct decode_token *t)
     return !a->scores || !a->scores->full;
 }
 
+/* Ask question i and add the result to *r. */
 static int eval_milli_ask(struct eval_result *r, struct milli *m, size_t i, struct err *err)
 {
     struct world_question q;
@@ -111,11 +115,13 @@ static int eval_milli_ask(struct eval_result *r, struct milli *m, size_t i, stru
     return OK;
 }
 
+/* Return part/all, 0 where there is nothing. */
 static double eval_milli_share(size_t part, size_t all)
 {
     return all ? (double)part / (double)all : 0;
 }
 
+/* Ask all questions under the policy of *r, with a progress line on a terminal. */
 static int run_policy(struct eval_result *r, struct milli *m, struct err *err)
 {
     bool shows = !m->o->quiet && isatty(STDERR_FILENO);
@@ -170,7 +176,8 @@ static void print_table(const struct eval_result *r, size_t n)
     }
 }
 
-/* Of the policies asked for, the one that needs most to be open. */
+/* Return the policy of the list that needs most: mlp needs the router, always needs the cloud,
+ * never needs neither. routing_open is called once, for that one. */
 static const char *most_needing(const enum policy *list, size_t n)
 {
     enum policy most = list[0];
@@ -187,8 +194,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The threshold below which that share of the scores lies where the small model writes alone. The
- * texts with the cloud in them are others, so what is routed in the end is about that share. */
+/* Find the threshold below which the share `routed` of the scores lies while the small model writes
+ * alone. Once cloud tokens are part of the text, the scores differ, so the final share is only
+ * close to this one. */
 static int find_threshold(struct eval_result *r, struct milli *m, float routed, struct err *err)
 {
     struct scores scores = { 0 };
@@ -205,8 +213,8 @@ static int find_threshold(struct eval_result *r, struct milli *m, float routed, 
     return rc;
 }
 
-/* The threshold of a policy: the router's is for mlp alone. The others that have none take a share:
- * --share, or what the first policy with a threshold has routed. */
+/* Set the threshold of a policy. The threshold of the router is for mlp alone. Policies without one
+ * aim at a share: --share, or the share that the first policy with a threshold routed. */
 static int set_threshold(struct eval_result *r, struct milli *m, float first, struct err *err)
 {
     float routed = isnan(m->o->share) ? first : m->o->share;
@@ -230,6 +238,7 @@ static int set_threshold(struct eval_result *r, struct milli *m, float first, st
     return find_threshold(r, m, routed, err);
 }
 
+/* Run the policies in order on the same questions and print the results. */
 static int eval_milli_run_all(struct milli *m, const enum policy *list, size_t n, struct err *err)
 {
     struct eval_result results[EVAL_POLICIES];
@@ -238,7 +247,7 @@ static int eval_milli_run_all(struct milli *m, const enum policy *list, size_t n
         struct eval_result *r = &results[i];
         *r = (struct eval_result){ .policy = list[i] };
         int rc = OK;
-        if (r->policy == POLICY_ALWAYS) /* without it, this would measure the small model */
+        if (r->policy == POLICY_ALWAYS) /* else this would measure the small model */
             rc = m->routing.cloud ? cloud_ready(m->routing.cloud, err)
                                   : err_set(err, ERR_NET, "policy always: there is no cloud");
         if (rc == OK)
@@ -257,6 +266,7 @@ static int eval_milli_run_all(struct milli *m, const enum policy *list, size_t n
     return OK;
 }
 
+/* Open the world, a session and a greedy sampler. */
 static int open_text(struct milli *m, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };

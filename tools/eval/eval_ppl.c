@@ -1,4 +1,4 @@
-/* eval_ppl.c - perplexity: how well a model foresees a text, token by token. */
+/* eval_ppl.c - measures perplexity: how well a model predicts a text, token by token. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@ struct ppl {
     const struct eval_options *o;
     struct engine engine;
     struct session *session;
-    size_t context, size; /* window; ids in use */
-    double sum;           /* of -ln p */
-    size_t tokens, bytes; /* scored */
+    size_t context, size; /* window in tokens; ids in use */
+    double sum;           /* of -ln p over the scored tokens */
+    size_t tokens, bytes; /* scored so far */
 };
 
-/* -ln p of one token, in double: ln(sum of e^(x - max)) - (x[id] - max). */
+/* Return -ln p of one token, in double: ln(sum of e^(x - max)) - (x[id] - max). */
 static double surprise(const struct ppl *p, const float *logits, uint32_t id)
 {
     const struct kernels *k = &p->engine.kernels;
@@ -32,7 +32,7 @@ static double surprise(const struct ppl *p, const float *logits, uint32_t id)
     return log_f64((double)sum[0]) - ((double)logits[id] - (double)max);
 }
 
-/* Read ids[n] from an empty session and score the tokens from `first` (at least 1) on. */
+/* Evaluate ids[n] from an empty session and score the tokens from `first` (at least 1) on. */
 static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t first,
                           struct err *err)
 {
@@ -55,8 +55,8 @@ static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t f
     return OK;
 }
 
-/* Windows of `context` tokens, each half a window further: the first scores all but its first
- * token, the others their second half, so every token is scored once. */
+/* Score a text in windows of `context` tokens that overlap by half. The first window scores all but
+ * its first token, the others their second half, so every token but the first is scored once. */
 static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct err *err)
 {
     size_t half = p->context / 2;
@@ -74,7 +74,8 @@ static int score_windows(struct ppl *p, const uint32_t *ids, size_t n, struct er
     return rc;
 }
 
-/* *out and *n are NULL and 0 before; *out is malloc'ed, also where reading fails. */
+/* Read a whole file. *out and *n must be NULL and 0 before; the caller frees *out, also after an
+ * error. */
 static int read_text(char **out, size_t *n, const char *path, struct err *err)
 {
     FILE *f = fopen(path, "rb");
@@ -102,6 +103,7 @@ static int read_text(char **out, size_t *n, const char *path, struct err *err)
     return rc;
 }
 
+/* Score the text of --file. */
 static int score_file(struct ppl *p, struct err *err)
 {
     char *text = NULL;
@@ -120,7 +122,7 @@ static int score_file(struct ppl *p, struct err *err)
     return rc;
 }
 
-/* Answers after their questions, each on its own; the questions themselves are not scored. */
+/* Score the reference answers of the demo world, each after its question, which is not scored. */
 static int score_world(struct ppl *p, struct err *err)
 {
     struct world *w;
@@ -151,6 +153,7 @@ static int score_world(struct ppl *p, struct err *err)
     return rc;
 }
 
+/* Print the result as a line of text or JSON. */
 static void eval_ppl_print(const struct ppl *p)
 {
     double nll = p->sum / (double)p->tokens, ppl = exp_f64(nll);
