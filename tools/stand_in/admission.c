@@ -7,7 +7,7 @@ static const char *admit_header(struct MHD_Connection *c, const char *name)
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* Compares all of it whatever differs, so that time tells nothing. */
+/* Compare all bytes whatever differs, so that timing reveals nothing. */
 static bool same_key(const char *sent, const char *key)
 {
     size_t n = strlen(sent), k = strlen(key), differ = n ^ k;
@@ -22,7 +22,7 @@ bool stand_in_admission_key(struct MHD_Connection *c, const char *key)
     return sent && strncmp(sent, "Bearer ", 7) == 0 && same_key(sent + 7, key);
 }
 
-/* vLLM and SGLang read a /v1 body only if it is said to be JSON. */
+/* vLLM and SGLang read a /v1 body only if it is declared as JSON. */
 bool stand_in_admission_media(struct MHD_Connection *c, enum stand_in_server played,
                               const char *path)
 {

@@ -1,4 +1,4 @@
-/* admission.h - which requests are let in, by their headers. */
+/* admission.h - decides from the headers which requests are let in. */
 #ifndef TOOLS_STAND_IN_ADMISSION_H
 #define TOOLS_STAND_IN_ADMISSION_H
 
@@ -7,13 +7,13 @@
 
 #include "tools/stand_in/refusal.h"
 
-/* The request brings the key. */
+/* True if the request carries the key. */
 bool stand_in_admission_key(struct MHD_Connection *c, const char *key);
-/* The played server reads a body of this type at the path. */
+/* True if the imitated server reads a body of this type at the path. */
 bool stand_in_admission_media(struct MHD_Connection *c, enum stand_in_server played,
                               const char *path);
-/* The body has one length: with Content-Length and Transfer-Encoding a proxy in front of the server
- * may see another request behind it than the server does. */
+/* True if the length of the body is unambiguous. With both Content-Length and Transfer-Encoding, a
+ * proxy in front of the server may find another request after this one than the server does. */
 bool stand_in_admission_length(struct MHD_Connection *c);
 
 #endif

@@ -4,6 +4,7 @@
 #include <strings.h>
 #include <zlib.h>
 
+/* Append the whole stream to out; anything after its end is an error. */
 static enum stand_in_wrong stand_in_body_inflate_all(struct buf *out, z_stream *z,
                                                      struct stand_in_refusal *no)
 {
@@ -34,7 +35,7 @@ enum stand_in_wrong stand_in_body_unpack(struct buf *body, const char *encoding,
                                     STAND_IN_ENCODINGS);
     struct buf out = { .max = body->max };
     z_stream z = { .next_in = (unsigned char *)body->p, .avail_in = (unsigned)body->n };
-    if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, by its first bytes */
+    if (inflateInit2(&z, 15 + 32) != Z_OK) /* gzip or zlib, told apart by the first bytes */
         return no->what = WRONG_MEMORY;
     enum stand_in_wrong w = stand_in_body_inflate_all(&out, &z, no);
     inflateEnd(&z);

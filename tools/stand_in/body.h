@@ -1,4 +1,4 @@
-/* body.h - a request's body: bounded, and unpacked where it is compressed. */
+/* body.h - decompresses the body of a request, within a limit. */
 #ifndef TOOLS_STAND_IN_BODY_H
 #define TOOLS_STAND_IN_BODY_H
 
@@ -7,11 +7,12 @@
 #include "net/http/buf.h"
 #include "tools/stand_in/refusal.h"
 
-/* What Content-Encoding may be, in the form of an Accept-Encoding response header (RFC 7694). */
+/* Supported values of Content-Encoding, in the form of an Accept-Encoding response header (RFC
+ * 7694). */
 #define STAND_IN_ENCODINGS "gzip, deflate"
 
-/* Unpacks body in place; encoding: the header's value, or NULL. Never longer than body->max:
- * WRONG_SIZE. WRONG_ENCODING, WRONG_JSON (the compressed bytes are damaged), WRONG_MEMORY. */
+/* Decompress body in place; encoding is the value of the header, or NULL. WRONG_SIZE beyond
+ * body->max; WRONG_ENCODING; WRONG_JSON for damaged data; WRONG_MEMORY. */
 enum stand_in_wrong stand_in_body_unpack(struct buf *body, const char *encoding,
                                          struct stand_in_refusal *no);
 

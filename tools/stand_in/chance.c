@@ -3,7 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Prefixes whose attempts are counted; beyond that, the ones that share a place start over. */
+/* Hash table of the prefixes whose attempts are counted. When it is full, prefixes that collide
+ * start over. */
 enum { PLACES = 1 << 18, PROBES = 8 };
 enum { PACKET = 1448, PACKETS_MAX = 256, AGAIN_MAX = 6, TIMEOUT_MS = 200 };
 enum { FOR_JITTER = 1, FOR_PACKETS = 1 << 20 };
@@ -19,7 +20,7 @@ struct stand_in_chance {
     struct place places[PLACES];
 };
 
-/* splitmix64's finisher (Steele, Lea, Flood 2014). */
+/* The finisher of splitmix64 (Steele, Lea, Flood 2014). */
 static uint64_t stand_in_chance_mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
@@ -46,6 +47,7 @@ void stand_in_chance_close(struct stand_in_chance *d)
     free(d);
 }
 
+/* Count an attempt for the prefix and return the number of earlier ones. */
 static uint64_t attempt_of(struct stand_in_chance *d, uint64_t hash)
 {
     struct place *p = NULL;
@@ -78,6 +80,7 @@ double stand_in_chance_unit(uint64_t key, uint64_t purpose)
            9007199254740992.0;
 }
 
+/* Return the number of packets of a message, limited so that drawing stays cheap. */
 static size_t packets(size_t bytes)
 {
     size_t n = bytes / PACKET + 1;

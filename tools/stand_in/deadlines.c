@@ -8,6 +8,7 @@
 
 enum { PATIENCE_MS = 60000, LOOK_MS = 1000 };
 
+/* One connection. */
 struct stand_in_guest {
     struct stand_in_guest *next, **link;
     int fd;
@@ -15,7 +16,7 @@ struct stand_in_guest {
     bool known;     /* it has sent a request before */
 };
 
-/* One look at all guests; those that are late are shut down, and libmicrohttpd closes them. */
+/* Shut down all connections that are late; libmicrohttpd then closes them. */
 static void watch_look(struct stand_in_deadlines *w, uint64_t now)
 {
     for (struct stand_in_guest *g = w->guests; g; g = g->next)
@@ -25,6 +26,7 @@ static void watch_look(struct stand_in_deadlines *w, uint64_t now)
         }
 }
 
+/* Thread function: look at all connections at regular intervals, as long as there are any. */
 static void *watch_run(void *arg)
 {
     struct stand_in_deadlines *w = arg;
@@ -101,7 +103,7 @@ void stand_in_deadlines_connection(void *arg, struct MHD_Connection *c, void **s
                                    enum MHD_ConnectionNotificationCode what)
 {
     struct stand_in_deadlines *w = arg;
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* the descriptor is closed after this */
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) { /* fd is still open here */
         if (*state)
             watch_leave(w, *state);
         *state = NULL;
@@ -112,7 +114,7 @@ void stand_in_deadlines_connection(void *arg, struct MHD_Connection *c, void **s
     struct stand_in_guest *g = fd ? calloc(1, sizeof(*g)) : NULL;
     *state = g;
     if (!g)
-        return; /* without memory its request fails as well */
+        return; /* no memory: its request will fail, too */
     g->fd = fd->connect_fd;
     g->until = os_now_ns() + w->patience;
     watch_enter(w, g);

@@ -19,23 +19,23 @@
 
 enum { CONTEXT_MAX = 4096, QUEUE = 256, WORKERS_MAX = 16 };
 
-/* Models of more than this are read from memory for each token: one question after the other by
- * all threads is then as fast as one a thread, and each is answered sooner. */
+/* Models above this size are read from memory for each token. One question at a time on all threads
+ * is then as fast as one question per thread, and each answer comes sooner. */
 static const size_t large = (size_t)64 << 20;
 
 enum state { WAITING, READY, RUNNING, FINISHED };
 
 struct stand_in_job {
     struct stand_in_engine *engine;
-    struct stand_in_job *next; /* in the queue or among those that are ready */
+    struct stand_in_job *next; /* in the queue or the ready list */
     enum state state;
     bool dropped;
     size_t n, max;
     long wanted;
     bool go_on;
     struct stand_in_slot *slot;
-    size_t cached, fed; /* tokens of prompt and text that the session has */
-    _Atomic int stop;   /* looked at between layers */
+    size_t cached, fed; /* fed: tokens of prompt and text that the session holds */
+    _Atomic int stop;   /* checked between layers */
     pthread_cond_t news;
     struct stand_in_text text;
     uint64_t *at;
@@ -50,16 +50,16 @@ struct stand_in_engine {
     struct kernels kernels;
     struct pool *pool;
     struct model *model;
-    struct tokenizer *own; /* the model's, or NULL */
+    struct tokenizer *own; /* the model's; NULL with an oracle */
     const struct tokenizer *tokenizer;
-    struct stand_in_oracle oracle; /* next NULL: there is a model */
-    size_t size, vocab, trained;   /* size: ids that may be picked */
+    struct stand_in_oracle oracle; /* next is NULL if there is a model */
+    size_t size, vocab, trained;   /* size: ids that may be chosen */
     size_t limit, waiting;
     pthread_mutex_t lock;
     pthread_cond_t work;
     struct stand_in_slots slots;
     struct list queue, ready;
-    bool look; /* a slot or a question is new: the queue may move */
+    bool look; /* a slot was freed or a question added: run stand_in_engine_admit */
     bool stopped, closing;
     size_t nworkers;
     pthread_t workers[WORKERS_MAX];
@@ -89,6 +89,8 @@ static void free_job(struct stand_in_job *j)
     free(j);
 }
 
+/* Mark the job finished and free its slot. Called with the lock held, like the functions around
+ * it. */
 static void stand_in_engine_finish(struct stand_in_job *j, int rc)
 {
     j->state = FINISHED;
@@ -102,7 +104,7 @@ static void stand_in_engine_finish(struct stand_in_job *j, int rc)
     pthread_cond_broadcast(&j->news);
 }
 
-/* Questions from the front of the queue get slots. */
+/* Give slots to questions, in the order of the queue. */
 static void stand_in_engine_admit(struct stand_in_engine *e)
 {
     struct stand_in_job *next;
@@ -131,12 +133,12 @@ static double stand_in_engine_ms_since(uint64_t start)
     return (double)(os_now_ns() - start) / 1e6;
 }
 
-/* A chunk of the prompt, or one token. True where *id is the next token. */
+/* Compute a chunk of the prompt or one token, without the lock. True if *id is the next token. */
 static bool stand_in_engine_step(struct stand_in_job *j, uint32_t *id, int *rc)
 {
     struct stand_in_engine *e = j->engine;
     struct session *s = j->slot->session;
-    size_t have = j->n + j->text.n; /* changed by this thread alone while the job runs */
+    size_t have = j->n + j->text.n; /* only this thread changes it while the job runs */
     if (e->oracle.next) {
         *rc = atomic_load(&j->stop) ? ERR_STOP : OK;
         *id = *rc ? 0 : e->oracle.next(e->oracle.arg, j->ids, have);
@@ -155,6 +157,7 @@ static bool stand_in_engine_step(struct stand_in_job *j, uint32_t *id, int *rc)
     return true;
 }
 
+/* Record the result of a step, and finish the job or queue it for its next turn. */
 static void stand_in_engine_settle(struct stand_in_job *j, bool told, uint32_t id, int rc,
                                    double ms)
 {
@@ -178,6 +181,7 @@ static void stand_in_engine_settle(struct stand_in_job *j, bool told, uint32_t i
     stand_in_engine_append(&j->engine->ready, j);
 }
 
+/* Thread function: run one step of the job whose turn it is, until the engine closes. */
 static void *stand_in_engine_work(void *arg)
 {
     struct stand_in_engine *e = arg;
@@ -214,6 +218,7 @@ static int stand_in_engine_start_workers(struct stand_in_engine *e, size_t n, st
     return OK;
 }
 
+/* Open the model and its sessions, and decide on the number of workers. */
 static int stand_in_engine_open_parts(struct stand_in_engine *e, const struct weights *w,
                                       const struct stand_in_options *o, struct err *err)
 {
@@ -242,7 +247,7 @@ static int stand_in_engine_open_parts(struct stand_in_engine *e, const struct we
         workers = model_bytes(e->model) > large ? 1 : pool_threads(e->pool);
     if (workers > WORKERS_MAX)
         workers = WORKERS_MAX;
-    if (workers > 1) { /* one thread each, and any session by any of them */
+    if (workers > 1) { /* no pool: each worker computes alone, in any session */
         pool_close(e->pool);
         e->pool = NULL;
     }
@@ -255,6 +260,7 @@ static int stand_in_engine_open_parts(struct stand_in_engine *e, const struct we
     return rc ? rc : stand_in_engine_start_workers(e, workers, err);
 }
 
+/* Set up an engine that asks the oracle and keeps no sessions. */
 static int open_oracle(struct stand_in_engine *e, const struct stand_in_options *o, struct err *err)
 {
     e->oracle = *o->oracle;
@@ -374,6 +380,7 @@ void stand_in_engine_stop(struct stand_in_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* Allocate a job with room for all its tokens; NULL if there is no memory. */
 static struct stand_in_job *new_job(struct stand_in_engine *e, const struct stand_in_wish *wish)
 {
     size_t bytes;
@@ -429,6 +436,7 @@ int stand_in_engine_ask(struct stand_in_engine *e, struct stand_in_job **out,
     return rc;
 }
 
+/* Return the time in ms milliseconds, for pthread_cond_timedwait. */
 static struct timespec after_ms(unsigned ms)
 {
     struct timespec t;

@@ -9,7 +9,8 @@
 
 enum { DEPTH = 100000, BOMB = 16 << 20, FRONT = 5 };
 
-/* Where the ids are: the object and its key. NULL where the dialect has none. */
+/* Return the object that holds the ids, and set *key to their key; NULL if the dialect sends
+ * none. */
 static json_t *stand_in_fault_edits_holder(json_t *reply, const struct stand_in_case *c,
                                            const char **key)
 {
@@ -20,6 +21,7 @@ static json_t *stand_in_fault_edits_holder(json_t *reply, const struct stand_in_
     return json_is_array(json_object_get(reply, *key)) ? reply : NULL;
 }
 
+/* Return the list of ids, or NULL if it is missing or empty. */
 static json_t *ids_of(json_t *reply, const struct stand_in_case *c)
 {
     const char *key;
@@ -28,7 +30,7 @@ static json_t *ids_of(json_t *reply, const struct stand_in_case *c)
     return json_array_size(list) ? list : NULL;
 }
 
-/* The last id becomes v. */
+/* Replace the last id by v. */
 static bool stand_in_fault_edits_put(json_t *reply, const struct stand_in_case *c, json_t *v)
 {
     json_t *list = ids_of(reply, c);
@@ -85,7 +87,7 @@ bool stand_in_fault_edit_null_ids(json_t **reply, const struct stand_in_case *c)
     return !at || json_object_set_new(at, key, json_null()) == 0;
 }
 
-/* The dialect's reason for the end. */
+/* Set the reason for the end of the text, in the words of the dialect. */
 static bool set_reason(json_t *reply, const struct stand_in_case *c, const char *why)
 {
     if (c->ask->form == FORM_COMPLETION)
@@ -106,7 +108,7 @@ bool stand_in_fault_edit_empty_ids(json_t **reply, const struct stand_in_case *c
            (json_object_set_new(at, key, json_array()) == 0 && set_reason(*reply, c, "stop"));
 }
 
-/* Whether this answer or event says that the text has ended by end-of-text. */
+/* True if this answer or event says that the text ended at end-of-text. */
 static bool stand_in_fault_edits_stopped(const json_t *reply, const struct stand_in_case *c)
 {
     const json_t *why;
@@ -153,7 +155,7 @@ bool stand_in_fault_edit_too_many(json_t **reply, const struct stand_in_case *c)
     return true;
 }
 
-/* The dialect's counts of the prompt and of the text. */
+/* Return the object that holds the token count of the prompt or of the text, and set *key. */
 static json_t *counter(json_t *reply, const struct stand_in_case *c, bool prompt, const char **key)
 {
     *key = prompt ? "prompt_tokens" : "completion_tokens";
@@ -165,6 +167,7 @@ static json_t *counter(json_t *reply, const struct stand_in_case *c, bool prompt
     return reply;
 }
 
+/* Change a token count by `by`. */
 static bool miscount(json_t *reply, const struct stand_in_case *c, bool prompt, json_int_t by)
 {
     const char *key;
@@ -213,7 +216,8 @@ bool stand_in_fault_edit_model(json_t **reply, const struct stand_in_case *c)
     return json_object_set_new(*reply, "model", json_string("another-model")) == 0;
 }
 
-/* In place of, or in front of, what is there. */
+/* Replace the text by front[n] or, if keep, put front before it; an object then loses its own
+ * brace. */
 static bool replace(struct buf *text, const char *front, size_t n, bool keep)
 {
     struct buf made = { .max = text->max };
@@ -296,7 +300,7 @@ bool stand_in_fault_edit_gzip(struct buf *text)
 
 bool stand_in_fault_edit_bomb(struct buf *text)
 {
-    char *zeros = calloc(1, BOMB); /* read only: no memory stands behind it */
+    char *zeros = calloc(1, BOMB); /* only read, so the kernel backs it with one zero page */
     bool fine = zeros && compress(text, zeros, BOMB);
     free(zeros);
     return fine;

@@ -1,5 +1,6 @@
-/* fault_edits.h - the edits of fault.c's table. json: of an answer or an event, false
- * where memory is out; one without ids is left as it is. text: of its JSON. */
+/* fault_edits.h - the edits in the table of fault.c. Those of a json_t change an answer or an event
+ * and leave one without ids as it is; those of a struct buf change its JSON text. All return false
+ * if there is no memory. */
 #ifndef TOOLS_STAND_IN_FAULT_EDITS_H
 #define TOOLS_STAND_IN_FAULT_EDITS_H
 

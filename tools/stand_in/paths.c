@@ -10,12 +10,15 @@
 #include "tools/stand_in/engine.h"
 #include "tools/stand_in/reply.h"
 
+/* Set *out to the reply; WRONG_MEMORY if it could not be made. */
 static enum stand_in_wrong stand_in_paths_made(json_t **out, json_t *reply)
 {
     *out = reply;
     return reply ? WRONG_NOTHING : WRONG_MEMORY;
 }
 
+/* Handlers of GET and POST requests follow, one for each reply; `in` is the parsed body of a
+ * POST. */
 static enum stand_in_wrong get_health(const struct stand_in_paths *a, const json_t *in,
                                       json_t **out, struct stand_in_refusal *no)
 {
@@ -105,7 +108,7 @@ static enum stand_in_wrong get_server_info(const struct stand_in_paths *a, const
                        "version", "mizzle-" MIZZLE_VERSION));
 }
 
-/* llama.cpp's form has "content", vLLM's "prompt"; where all are played the field decides. */
+/* llama.cpp's request has "content", vLLM's "prompt"; with STAND_IN_ALL the field decides. */
 static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const json_t *in,
                                          json_t **out, struct stand_in_refusal *no)
 {
@@ -162,6 +165,7 @@ enum {
     L = 1 << STAND_IN_LLAMACPP
 };
 
+/* Where a path appears twice, the servers differ. */
 static const struct stand_in_route routes[] = {
     { "POST", "/v1/completions", A | O, STAND_IN_OPENAI, .completion = true, .form = FORM_VLLM },
     { "POST", "/v1/completions", S | L, .completion = true, .form = FORM_TEXT },
@@ -188,7 +192,7 @@ static const struct stand_in_route routes[] = {
     { "GET", "/get_server_info", A | S, STAND_IN_SGLANG, .answer = get_server_info },
 };
 
-/* "GET" in "GET, HEAD". */
+/* True if the method is in the list: "GET" is in "GET, HEAD". */
 static bool stand_in_paths_among(const char *methods, const char *method)
 {
     size_t n = strlen(method);

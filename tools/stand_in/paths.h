@@ -1,5 +1,5 @@
-/* paths.h - which paths the server that is played has, and its answers to all but
- * completions. Knows no sockets. Any thread. */
+/* paths.h - the routes of the imitated server, and its answers to all requests but completions.
+ * Uses no sockets; any thread may call it. */
 #ifndef TOOLS_STAND_IN_PATHS_H
 #define TOOLS_STAND_IN_PATHS_H
 
@@ -13,32 +13,35 @@
 
 struct stand_in_engine;
 
+/* What the answers need. */
 struct stand_in_paths {
     struct stand_in_engine *engine;
     enum stand_in_server server;
-    const char *name; /* of the model */
-    int64_t created;  /* seconds, in replies */
+    const char *name; /* display name of the model */
+    int64_t created;  /* seconds, for replies */
 };
 
+/* One route. */
 struct stand_in_route {
     const char *methods, *path; /* "GET", "PUT, POST" */
-    unsigned servers;           /* bit 1 << enum stand_in_server */
-    enum stand_in_server as;    /* whose forms where all are played */
-    bool open;                  /* without a key */
-    /* *out: the reply. NULL: a completion of this form, or without form an empty reply. */
+    unsigned servers;           /* bit mask of 1 << enum stand_in_server */
+    enum stand_in_server as;    /* whose forms to use with STAND_IN_ALL */
+    bool open;                  /* needs no key */
+    /* Sets *out to the reply. NULL: a completion of `form` or, unless `completion`, an empty reply.
+     */
     enum stand_in_wrong (*answer)(const struct stand_in_paths *a, const json_t *in, json_t **out,
                                   struct stand_in_refusal *no);
     bool completion;
     enum stand_in_form form;
 };
 
-/* The route, or NULL with no->what WRONG_PATH or WRONG_METHOD (then no->why is what is allowed).
- * *server: whose forms to use in any case. */
+/* Return the route, or NULL with no->what WRONG_PATH or WRONG_METHOD; no->why then lists the
+ * allowed methods. *server is always set to the server whose forms apply. */
 const struct stand_in_route *stand_in_paths_find(const struct stand_in_paths *a, const char *method,
                                                  const char *path, enum stand_in_server *server,
                                                  struct stand_in_refusal *no);
 
-/* "openai", "sglang", "llamacpp", "all". */
+/* Parse "openai", "sglang", "llamacpp" or "all". */
 bool stand_in_paths_parse(enum stand_in_server *out, const char *name);
 
 #endif

@@ -8,7 +8,7 @@
 #include "net/http/json_input.h"
 #include "tools/stand_in/engine.h"
 
-/* Numbers that must be left out or have this value: anything else is not greedy, or not served. */
+/* Numbers that must be missing or have this value; any other is not greedy or not supported. */
 static const struct {
     const char *name;
     double only;
@@ -30,7 +30,7 @@ static const struct {
     { "top_logprobs_num", 0 },
 };
 
-/* Fields that must be left out, null, false or empty. */
+/* Fields that must be missing, null, false or empty. */
 static const char *const unserved[] = {
     "echo",
     "logprobs",
@@ -53,10 +53,11 @@ static const char *const unserved[] = {
     "structural_tag",
 };
 
-/* Cut down a distribution; with temperature 0 they change nothing, but must be numbers. */
+/* Fields that narrow a distribution. With temperature 0 they change nothing, but must be
+ * numbers. */
 static const char *const numbers[] = { "top_p", "top_k", "min_p", "typical_p", "seed" };
 
-/* Of SGLang's SamplingParams: any other name is a TypeError there. */
+/* Fields of SGLang's SamplingParams; any other name is a TypeError there. */
 static const char *const keywords[] = {
     "max_new_tokens",
     "stop",
@@ -115,6 +116,7 @@ enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
         field, want, word ? word + 1 : type);
 }
 
+/* Refuse sampling settings that are not greedy or not supported. */
 static enum stand_in_wrong check_sampling(enum stand_in_server server, const json_t *in,
                                           struct stand_in_refusal *no)
 {
@@ -163,6 +165,7 @@ static enum stand_in_wrong no_prompt(struct stand_in_refusal *no, enum stand_in_
                                     : "The decoder prompt cannot be empty");
 }
 
+/* Refuse a request of n prompt tokens and max new ones that exceeds the context. */
 static enum stand_in_wrong too_long(struct stand_in_refusal *no,
                                     const struct stand_in_question *ask, size_t n, size_t context,
                                     json_int_t max)
@@ -198,7 +201,7 @@ enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_
     *ids = NULL;
     *n = json_array_size(list);
     if (!*n || *n > most)
-        return WRONG_NOTHING; /* the caller says what it thinks of it */
+        return WRONG_NOTHING; /* the caller reports the wrong length */
     *ids = calloc(*n, sizeof(**ids));
     if (!*ids)
         return no->what = WRONG_MEMORY;
@@ -214,6 +217,7 @@ enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_
     return WRONG_NOTHING;
 }
 
+/* Read the prompt, which is a text, a list of ids, or a batch of one of either. */
 static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_question *out,
                                                          struct stand_in_engine *e,
                                                          const char *field, const json_t *prompt,
@@ -224,8 +228,9 @@ static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_questio
     const json_t *first = json_array_get(prompt, 0);
     if (json_is_array(first) || json_is_string(first)) { /* a batch of one */
         if (json_array_size(prompt) != 1)
-            return stand_in_refusal_set(no, WRONG_VALUE, "%s: one prompt a request, found %zu",
-                                        field, json_array_size(prompt));
+            return stand_in_refusal_set(no, WRONG_VALUE,
+                                        "%s: expected one prompt per request, found %zu", field,
+                                        json_array_size(prompt));
         prompt = first;
     }
     if (json_is_array(prompt)) {
@@ -248,6 +253,7 @@ static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_questio
     return out->n >= context ? too_long(no, out, out->n, context, 0) : WRONG_NOTHING;
 }
 
+/* Read a boolean; missing or null is false. */
 static enum stand_in_wrong read_flag(bool *out, enum stand_in_server server, const json_t *in,
                                      const char *name, struct stand_in_refusal *no)
 {
@@ -258,7 +264,7 @@ static enum stand_in_wrong read_flag(bool *out, enum stand_in_server server, con
     return stand_in_question_mistyped(no, server, name, "boolean", v);
 }
 
-/* The number of tokens, from the field of that name. */
+/* Read the number of tokens to generate from this field; `most` is the default. */
 static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t *in,
                                     const char *field, json_int_t most, size_t context,
                                     struct stand_in_refusal *no)
@@ -284,7 +290,7 @@ static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t 
     return WRONG_NOTHING;
 }
 
-/* SGLang's /generate; *sampling: where its sampling parameters are. */
+/* Read a request to SGLang's /generate; *sampling becomes its sampling parameters. */
 static enum stand_in_wrong read_generate(struct stand_in_question *out, struct stand_in_engine *e,
                                          const json_t *in, const json_t **sampling,
                                          struct stand_in_refusal *no)
@@ -318,6 +324,7 @@ static enum stand_in_wrong read_generate(struct stand_in_question *out, struct s
                                          no);
 }
 
+/* Read a request to /v1/completions or llama.cpp's /completion. */
 static enum stand_in_wrong read_completion(struct stand_in_question *out, struct stand_in_engine *e,
                                            const char *model, const json_t *in,
                                            struct stand_in_refusal *no)

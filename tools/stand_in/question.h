@@ -1,4 +1,4 @@
-/* question.h - what a completion request asks for, checked; every dialect. */
+/* question.h - reads and checks what a completion request asks for, in every dialect. */
 #ifndef TOOLS_STAND_IN_QUESTION_H
 #define TOOLS_STAND_IN_QUESTION_H
 
@@ -11,6 +11,7 @@
 
 struct stand_in_engine;
 
+/* Forms of completion requests. */
 enum stand_in_form {
     FORM_VLLM,       /* /v1/completions with return_token_ids */
     FORM_TEXT,       /* /v1/completions without ids: SGLang, llama.cpp */
@@ -18,34 +19,36 @@ enum stand_in_form {
     FORM_COMPLETION, /* llama.cpp's /completion */
 };
 
+/* A checked request. */
 struct stand_in_question {
     enum stand_in_form form;
     enum stand_in_server server; /* never STAND_IN_ALL */
-    uint32_t *ids;               /* [n] the prompt; malloc'ed */
-    size_t n, max;               /* max: tokens wanted, at least 1; n + max <= context */
+    uint32_t *ids;               /* [n], the prompt; malloc'ed */
+    size_t n, max;               /* max: tokens to generate, at least 1; n + max <= context */
     bool return_ids;             /* return_token_ids or return_tokens */
     bool go_on;                  /* ignore_eos */
     bool stream;
-    bool usage; /* a last event with the counts (stream_options.include_usage) */
+    bool usage; /* send a last event with token counts (stream_options.include_usage) */
     long slot;  /* id_slot, -1: any */
     char rid[65];
 };
 
-/* model: the served name where the request must name it, else NULL. Anything that would make the
- * answer other than one greedy text (temperature, penalties, stop, n, ...) is refused; what is left
- * out is taken as greedy. The caller frees out->ids. out->stream is set even where something else
- * is wrong: SGLang answers as it was asked. */
+/* Read the request `in` into *out. model: the served name if the request must match it, else NULL.
+ * Anything that asks for more than one greedy text (temperature, penalties, stop, n, ...) is
+ * refused; missing fields mean greedy. The caller frees out->ids. out->stream is set even if
+ * something else is wrong, because SGLang reports errors in the form that was asked for. */
 enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,
                                            enum stand_in_server server, enum stand_in_form form,
                                            const char *model, const json_t *in,
                                            struct stand_in_refusal *no);
 
-/* A list of at most most ids below vocab, malloc'ed; field: its name, for what is said. */
+/* Read a list of at most `most` ids below vocab into *ids, malloc'ed. field is its name in
+ * messages. */
 enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_in_server server,
                                           const char *field, const json_t *list, size_t vocab,
                                           size_t most, struct stand_in_refusal *no);
 
-/* A field of the wrong type, in the server's words. */
+/* Refuse a field of the wrong type, in the words of the server. */
 enum stand_in_wrong stand_in_question_mistyped(struct stand_in_refusal *no,
                                                enum stand_in_server server, const char *field,
                                                const char *want, const json_t *found);

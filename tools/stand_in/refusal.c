@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Each server's own word for a status. */
+/* The name that each server gives a status. */
 static const struct {
     unsigned status;
     const char *openai, *llamacpp;
@@ -43,7 +43,7 @@ static struct stand_in_answer stand_in_refusal_reply(unsigned status, json_t *js
     return (struct stand_in_answer){ .status = status, .json = json };
 }
 
-/* vLLM's ErrorResponse. */
+/* Return vLLM's ErrorResponse. */
 static struct stand_in_answer stand_in_refusal_openai(unsigned status, const char *type,
                                                       const char *param, const char *why)
 {
@@ -52,7 +52,7 @@ static struct stand_in_answer stand_in_refusal_openai(unsigned status, const cha
                                             "type", type, "param", param, "code", (int)status));
 }
 
-/* SGLang's ORJSONResponse of create_error_response. */
+/* Return the ORJSONResponse of SGLang's create_error_response. */
 static struct stand_in_answer stand_in_refusal_sglang(unsigned status, const char *type,
                                                       const char *why)
 {
@@ -61,6 +61,7 @@ static struct stand_in_answer stand_in_refusal_sglang(unsigned status, const cha
                                             why, "type", type, "param", "code", (int)status));
 }
 
+/* Return llama.cpp's error object. */
 static struct stand_in_answer llamacpp(unsigned status, const char *type, const char *why)
 {
     return stand_in_refusal_reply(status, json_pack("{s:{s:i,s:s,s:s}}", "error", "code",
@@ -81,15 +82,16 @@ struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsi
     return llamacpp(status, name_of(server, status), why);
 }
 
-/* What the web framework says before the server's own code is asked. */
+/* Return what the web framework replies before the server's own code runs. */
 static struct stand_in_answer no_route(enum stand_in_server server, unsigned status,
                                        const char *detail)
 {
-    if (server == STAND_IN_LLAMACPP) /* it knows no 405 */
+    if (server == STAND_IN_LLAMACPP) /* it never sends 405 */
         return stand_in_refusal_status(server, 404, "File Not Found");
     return stand_in_refusal_reply(status, json_pack("{s:s}", "detail", detail));
 }
 
+/* Return the reply to a body that cannot be read. */
 static struct stand_in_answer bad_body(enum stand_in_server server,
                                        const struct stand_in_refusal *no)
 {
@@ -101,6 +103,7 @@ static struct stand_in_answer bad_body(enum stand_in_server server,
                     no->what == WRONG_JSON ? "server_error" : "invalid_request_error", no->why);
 }
 
+/* Return the reply to a valid request that is refused. */
 static struct stand_in_answer refused(enum stand_in_server server, const char *path,
                                       const struct stand_in_refusal *no)
 {

@@ -1,27 +1,28 @@
-/* refusal.h - how each real server says no. Forms: recorded exchanges of llama.cpp, and the
- * sources of vLLM and SGLang. */
+/* refusal.h - the error replies of each real server. Sources: recorded exchanges with llama.cpp,
+ * and the source code of vLLM and SGLang. */
 #ifndef TOOLS_STAND_IN_REFUSAL_H
 #define TOOLS_STAND_IN_REFUSAL_H
 
 #include <jansson.h>
 #include <stddef.h>
 
-/* Which server is played. ALL: the path decides (stand_in_server). */
+/* The server to imitate. With STAND_IN_ALL the path decides (stand_in_paths_find). */
 enum stand_in_server { STAND_IN_ALL, STAND_IN_OPENAI, STAND_IN_SGLANG, STAND_IN_LLAMACPP };
 
+/* Why a request is refused. */
 enum stand_in_wrong {
     WRONG_NOTHING,
-    WRONG_JSON,    /* the body is no JSON */
-    WRONG_TYPE,    /* a field of the wrong type */
-    WRONG_VALUE,   /* refused */
+    WRONG_JSON,    /* the body is not JSON */
+    WRONG_TYPE,    /* a field has the wrong type */
+    WRONG_VALUE,   /* a value is not supported */
     WRONG_KEYWORD, /* SGLang: an unknown sampling parameter */
-    WRONG_LENGTH,  /* beyond the context */
+    WRONG_LENGTH,  /* the text exceeds the context */
     WRONG_MODEL,
     WRONG_KEY,
     WRONG_PATH,
     WRONG_METHOD,
     WRONG_SIZE,     /* the body is too large */
-    WRONG_ENCODING, /* Content-Encoding is not known */
+    WRONG_ENCODING, /* the Content-Encoding is unknown */
     WRONG_BUSY,     /* the queue is full */
     WRONG_STOPPING,
     WRONG_MEMORY
@@ -29,25 +30,26 @@ enum stand_in_wrong {
 
 struct stand_in_refusal {
     enum stand_in_wrong what;
-    size_t n, context; /* WRONG_LENGTH */
+    size_t n, context; /* for WRONG_LENGTH */
     char why[512];     /* one line */
 };
 
-/* printf into no->why; returns what, so that callers can return it. */
+/* Set no->what and format no->why. Returns what, so that callers can return it at once. */
 enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand_in_wrong what,
                                          const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 struct stand_in_answer {
     unsigned status;
-    json_t *json;      /* the caller drops it */
-    const char *plain; /* where it is not JSON: text/plain; static */
+    json_t *json;      /* released by the caller */
+    const char *plain; /* text/plain instead of JSON; static */
 };
 
-/* What server says (never STAND_IN_ALL). Without memory .json is NULL and .plain too. */
+/* Return the reply of a server (not STAND_IN_ALL). If there is no memory, both .json and .plain are
+ * NULL. */
 struct stand_in_answer stand_in_refusal_answer(enum stand_in_server server, const char *path,
                                                const struct stand_in_refusal *no);
-/* The same for any status, where something in front of the model refuses. */
+/* Return the reply with any status, as sent by something in front of the model. */
 struct stand_in_answer stand_in_refusal_status(enum stand_in_server server, unsigned status,
                                                const char *why);
 

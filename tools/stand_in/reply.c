@@ -10,6 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
 
+/* Append the bytes of a token; control tokens only if asked for. */
 static bool add_token(struct buf *raw, const struct tokenizer *t, uint32_t id, bool control)
 {
     size_t len = 0;
@@ -17,6 +18,7 @@ static bool add_token(struct buf *raw, const struct tokenizer *t, uint32_t id, b
     return !p || (!control && tokenizer_is_control(t, id)) || buf_add(raw, p, len);
 }
 
+/* Return p[n] as a JSON string, with U+FFFD for bytes that are not UTF-8. */
 static json_t *repaired(const char *p, size_t n)
 {
     char *clean = NULL;
@@ -70,7 +72,7 @@ void stand_in_reply_end(struct stand_in_reply *s)
     buf_free(&s->raw);
 }
 
-/* Bytes of raw that are whole characters, or can no longer become one. */
+/* Return the number of bytes of raw before an incomplete character at its end. */
 static size_t stand_in_reply_whole(const struct buf *raw)
 {
     for (size_t back = 1; back <= 3 && back <= raw->n; back++) {
@@ -83,7 +85,7 @@ static size_t stand_in_reply_whole(const struct buf *raw)
     return raw->n;
 }
 
-/* The text of the token's event: what is new, or with all everything so far. */
+/* Return the text of a token's event: what is new or, if all, everything so far. */
 static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool all)
 {
     if (!add_token(&s->raw, s->tokenizer, id, false))
@@ -93,6 +95,7 @@ static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool
     return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
 }
 
+/* Return OpenAI's "usage" object. */
 static json_t *stand_in_reply_counts(const struct stand_in_reply *s, const struct stand_in_text *t)
 {
     json_int_t in = (json_int_t)s->ask->n, out = (json_int_t)t->n;
@@ -106,7 +109,7 @@ static const char *stand_in_reply_reason(const struct stand_in_text *t)
     return t->ended ? "stop" : "length";
 }
 
-/* /v1/completions: one choice with the tokens from first to first + n. */
+/* Return a reply of /v1/completions: one choice with the tokens from first to first + n. */
 static json_t *completion(const struct stand_in_reply *s, const struct stand_in_text *t,
                           json_t *text, size_t first, size_t n, bool last, json_t *usage)
 {
@@ -127,7 +130,7 @@ static json_t *completion(const struct stand_in_reply *s, const struct stand_in_
     bool whole = vllm && usage && !json_is_null(usage);
     if (whole)
         json_object_set_new(choice, "prompt_logprobs", json_null());
-    /* Takes choice and usage, and drops them where it fails. */
+    /* json_pack takes over choice and usage, and releases them if it fails. */
     json_t *reply = json_pack("{s:s,s:s,s:I,s:s,s:[o],s:o}", "id", s->id, "object",
                               "text_completion", "created", (json_int_t)s->created, "model",
                               s->model, "choices", choice, "usage", usage);
@@ -141,7 +144,7 @@ static json_t *completion(const struct stand_in_reply *s, const struct stand_in_
     return reply;
 }
 
-/* SGLang's /generate: everything up to n tokens. */
+/* Return a reply of SGLang's /generate with the first n tokens. */
 static json_t *generated(const struct stand_in_reply *s, const struct stand_in_text *t,
                          json_t *text, size_t n, bool last)
 {
@@ -165,7 +168,7 @@ static double stand_in_reply_rate(size_t n, double ms)
     return ms > 0 ? (double)n * 1000 / ms : 0;
 }
 
-/* llama.cpp's last object; ids: with the tokens of t. */
+/* Return llama.cpp's final object, with the tokens of t if ids. */
 static json_t *completed(const struct stand_in_reply *s, const struct stand_in_text *t,
                          json_t *text, bool ids)
 {

@@ -19,7 +19,7 @@
 enum {
     MAX_BODY = 4 << 20,
     MAX_BODIES = 128 << 20, /* all requests together */
-    MAX_WASTE = 64 << 20,   /* of a body that is too large and read all the same */
+    MAX_WASTE = 64 << 20,   /* of a body that is too large but read anyway */
     LARGE_BODY = 64 << 10,
     HUGE_HEADER = 100 << 10,
 };
@@ -30,22 +30,21 @@ struct exchange {
     int fd;
     enum stand_in_server server;
     const char *path;
-    uint64_t start, due, until; /* due: when the bytes so far have come at --bandwidth; until: when
-                                   all must be there */
+    uint64_t start, due, until; /* due: the line is free again; until: deadline of the request */
     struct buf body;
     size_t received, claimed;
-    struct stand_in_refusal no; /* of the body */
+    struct stand_in_refusal no; /* why the body is refused */
     struct stand_in_question ask;
     struct stand_in_job *job;
     struct stand_in_reply say;
     struct stand_in_sending send;
     const struct stand_in_fault *fault;
-    uint64_t key, way, trips; /* nanoseconds; trips: of a new connection */
-    size_t next;              /* event */
-    bool broken;              /* an error event has been sent */
+    uint64_t key, way, trips; /* ns; trips: set-up of a new connection */
+    size_t next;              /* event to send */
+    bool broken;              /* an error event was sent */
 };
 
-/* Queues what x->send holds. header, value: one more, or NULL. */
+/* Queue what x->send holds. header and value: one extra header, or NULL. */
 static enum MHD_Result stand_in_request_queue(struct exchange *x, unsigned status, const char *type,
                                               bool length, const char *header, const char *value)
 {
@@ -56,7 +55,7 @@ static enum MHD_Result stand_in_request_queue(struct exchange *x, unsigned statu
     stand_in_sending_begin(&x->send);
     struct MHD_Response *r = stand_in_sending_response(&x->send, length);
     if (!r)
-        return MHD_NO; /* out of memory: the connection is closed */
+        return MHD_NO; /* out of memory: MHD closes the connection */
     if (type)
         MHD_add_response_header(r, "Content-Type", type);
     MHD_add_response_header(r, "Server", servers[x->s->api.server]);
@@ -75,7 +74,7 @@ static const char *stand_in_request_media(const struct exchange *x)
     return x->server == STAND_IN_LLAMACPP ? "application/json; charset=utf-8" : "application/json";
 }
 
-/* The JSON as text at the end of out; drops it. */
+/* Append the JSON to out as text and release it; false if there is no memory. */
 static bool stand_in_request_print(struct buf *out, json_t *json)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -85,7 +84,7 @@ static bool stand_in_request_print(struct buf *out, json_t *json)
     return fine;
 }
 
-/* An error, or with plain whatever it says. */
+/* Send an answer that is JSON or plain text. */
 static enum MHD_Result stand_in_request_answer(struct exchange *x, struct stand_in_answer a,
                                                const char *header, const char *value)
 {
@@ -102,7 +101,7 @@ static enum MHD_Result stand_in_request_refuse(struct exchange *x,
                                                const struct stand_in_refusal *no)
 {
     struct stand_in_answer a = stand_in_refusal_answer(x->server, x->path, no);
-    /* SGLang has sent its status by the time it looks at the question. */
+    /* SGLang sends status 200 before it checks the question, so its error is an event. */
     if (x->ask.stream && x->ask.form == FORM_GENERATE &&
         (no->what == WRONG_VALUE || no->what == WRONG_LENGTH)) {
         struct buf *out = &x->send.bytes;
@@ -115,7 +114,7 @@ static enum MHD_Result stand_in_request_refuse(struct exchange *x,
     return stand_in_request_answer(x, a, no->what == WRONG_METHOD ? "Allow" : NULL, no->why);
 }
 
-/* A fault's status in place of the answer. */
+/* Send the status of a fault instead of the answer. */
 static enum MHD_Result stand_in_request_fail(struct exchange *x)
 {
     const struct stand_in_fault *f = x->fault;
@@ -142,8 +141,8 @@ static enum MHD_Result stand_in_request_fail(struct exchange *x)
     return rc;
 }
 
-/* Waits until there are more than have tokens or no more will come. False: nobody is there any
- * longer, or the time to finish is up. */
+/* Wait until more than `have` tokens exist or none will follow. False: client gone, or time is
+ * up. */
 static bool next_text(struct exchange *x, struct stand_in_text *t, size_t have)
 {
     for (;;) {
@@ -155,6 +154,7 @@ static bool next_text(struct exchange *x, struct stand_in_text *t, size_t have)
     }
 }
 
+/* Wait until token i may be sent: its time of computation plus the latency. False: client gone. */
 static bool stand_in_request_due(struct exchange *x, const struct stand_in_text *t, size_t i)
 {
     uint64_t when = t->at[i] + x->way;
@@ -184,7 +184,7 @@ static bool stand_in_request_event(struct exchange *x, struct buf *out, json_t *
     return fine;
 }
 
-/* The event of one token, and behind the last one what closes the stream. */
+/* Write the event of the next token and, after the last one, those that close the stream. */
 static bool put_events(struct exchange *x, struct buf *out, const struct stand_in_text *t)
 {
     enum stand_in_events odd = x->fault ? x->fault->events : EVENTS_FINE;
@@ -217,6 +217,7 @@ static bool put_events(struct exchange *x, struct buf *out, const struct stand_i
     return !stand_in_reply_done(&x->ask) || buf_str(out, "data: [DONE]\n\n");
 }
 
+/* Callback of sending: fill out with the next events. */
 static enum stand_in_more more_events(void *arg, struct buf *out)
 {
     struct exchange *x = arg;
@@ -225,7 +226,7 @@ static enum stand_in_more more_events(void *arg, struct buf *out)
         return MORE_END;
     if (!next_text(x, &t, x->next))
         return MORE_BROKEN;
-    if (x->next == t.n) /* no token more: all have been told, or it was stopped */
+    if (x->next == t.n) /* all tokens were sent, or the job was stopped */
         return t.rc ? MORE_BROKEN : MORE_END;
     if (!stand_in_request_due(x, &t, x->next))
         return MORE_BROKEN;
@@ -265,7 +266,7 @@ static enum MHD_Result stand_in_request_whole(struct exchange *x, struct stand_i
                                   !(f && f->no_length), f ? f->header : NULL, f ? f->value : NULL);
 }
 
-/* A fault that needs no answer of the model; *rc: what became of the request. */
+/* Apply a fault that needs no answer of the model; *rc is the result of the request. */
 static bool stand_in_request_failed(struct exchange *x, enum MHD_Result *rc)
 {
     const struct stand_in_fault *f = x->fault;
@@ -319,7 +320,7 @@ static enum MHD_Result stand_in_request_complete(struct exchange *x)
     return x->ask.stream ? stand_in_request_stream(x) : stand_in_request_whole(x, &t);
 }
 
-/* Parses and reads the body. */
+/* Parse the body and answer it, or read the question from it. */
 static void parse_body(struct exchange *x, const struct stand_in_route *r, json_t **reply,
                        struct stand_in_refusal *no)
 {
@@ -338,7 +339,7 @@ static void parse_body(struct exchange *x, const struct stand_in_route *r, json_
     json_decref(in);
 }
 
-/* deflate makes at most 1,032 bytes of one. */
+/* Claim memory for the unpacked body; deflate makes at most 1,032 bytes of one. */
 static bool claim_unpacked(struct exchange *x)
 {
     size_t most = x->body.n < MAX_BODY / 1032 ? x->body.n * 1032 : (size_t)MAX_BODY;
@@ -403,7 +404,7 @@ static enum MHD_Result respond(struct exchange *x, const char *method)
                                    NULL, NULL);
 }
 
-/* Some of the body. False: the connection is not worth keeping. */
+/* Accept a part of the body. False: the connection is not worth keeping. */
 static bool receive(struct exchange *x, const char *data, size_t n)
 {
     struct stand_in_service *s = x->s;
@@ -463,7 +464,7 @@ enum MHD_Result stand_in_request_handle(void *arg, struct MHD_Connection *c, con
                                         size_t *n, void **state)
 {
     (void)version;
-    if (!*state) { /* the headers are there, the body is not */
+    if (!*state) { /* first call: headers only */
         *state = stand_in_request_begin(arg, c, path);
         return *state ? MHD_YES : MHD_NO;
     }
@@ -485,7 +486,8 @@ void stand_in_request_done(void *arg, struct MHD_Connection *c, void **state,
     (void)why;
     if (!x)
         return;
-    stand_in_deadlines_until(&s->watch, c, os_now_ns() + s->watch.patience); /* for the next one */
+    stand_in_deadlines_until(&s->watch, c,
+                             os_now_ns() + s->watch.patience); /* for the next request */
     *state = NULL;
     stand_in_engine_drop(x->job);
     stand_in_reply_end(&x->say);

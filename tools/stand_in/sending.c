@@ -13,7 +13,8 @@ void stand_in_sending_begin(struct stand_in_sending *s)
     s->cut = s->way == WAY_CUT || s->way == WAY_STALL ? s->bytes.n / 2 : SIZE_MAX;
 }
 
-/* How much may go now; waits where the pace asks for it. 0: the client has gone. */
+/* Return how many of n bytes may be sent now, after waiting as the pace demands; 0: the client has
+ * gone. */
 static size_t portion(struct stand_in_sending *s, size_t n)
 {
     uint64_t now = os_now_ns();
@@ -30,6 +31,7 @@ static size_t portion(struct stand_in_sending *s, size_t n)
     return stand_in_waiting_until(s->hold, s->fd, s->due) ? n : 0;
 }
 
+/* Callback of libmicrohttpd: fill out with the next bytes of the body. */
 static ssize_t read_bytes(void *arg, uint64_t pos, char *out, size_t room)
 {
     struct stand_in_sending *s = arg;

@@ -1,5 +1,5 @@
-/* sending.h - bytes on their way to the client: at a given pace, in one piece or as they are
- * made, whole or not. One thread a connection: it may wait here. */
+/* sending.h - sends bytes to the client at a given pace, at once or as they are made, complete or
+ * not. Each connection has a thread, so it may wait here. */
 #ifndef TOOLS_STAND_IN_SENDING_H
 #define TOOLS_STAND_IN_SENDING_H
 
@@ -13,26 +13,28 @@
 
 struct stand_in_waiting;
 
+/* Result of asking for more bytes. */
 enum stand_in_more { MORE_BYTES, MORE_END, MORE_BROKEN };
 
+/* A body on its way. */
 struct stand_in_sending {
     struct stand_in_waiting *hold;
     int fd;
-    struct buf bytes; /* to be sent; freed by the owner */
+    struct buf bytes; /* the bytes to send; freed by the owner */
     size_t at;
-    /* Replaces bytes, which have been sent, by the next ones; NULL: there are none. */
+    /* Replaces bytes, once they were sent, by the next ones; NULL: there are none. */
     enum stand_in_more (*more)(void *arg, struct buf *bytes);
     void *arg;
     enum stand_in_way way;
-    uint64_t pace; /* bytes a second; 0: no limit */
-    uint64_t due;  /* when the line is free again */
-    size_t blanks; /* to be sent first */
-    size_t sent, cut;
+    uint64_t pace;    /* bytes per second; 0: no limit */
+    uint64_t due;     /* time when the line is free again */
+    size_t blanks;    /* blanks still to be sent before bytes */
+    size_t sent, cut; /* bytes sent; bytes after which to stop */
 };
 
-/* What the way and the pace mean for bytes that are there. */
+/* Set up the fault of s->way for the bytes that are there. */
 void stand_in_sending_begin(struct stand_in_sending *s);
-/* Of a whole answer; chunked where it is made while it is sent, or length is false. */
+/* Return a response that sends the body; without `length` it is sent in chunks. */
 struct MHD_Response *stand_in_sending_response(struct stand_in_sending *s, bool length);
 
 #endif

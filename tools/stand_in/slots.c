@@ -4,9 +4,9 @@
 
 enum {
     SLOTS_MIN = 4,
-    FIRST = 8, /* more are opened where all of these are busy: a new one costs time and memory */
-    SOON = 4,  /* tokens that a busy slot has still to make */
-    WORTH = 64 /* tokens of prompt that make it worth waiting for */
+    FIRST = 8, /* more are opened only while all of these are busy: each costs time and memory */
+    SOON = 4,  /* a busy slot with at most this many tokens to go will soon be free */
+    WORTH = 64 /* tokens of shared prompt that make waiting for it worthwhile */
 };
 
 static const size_t budget = (size_t)512 << 20;
@@ -31,6 +31,7 @@ void stand_in_slots_close(struct stand_in_slots *s)
             session_close(s->slot[i].session);
 }
 
+/* Return the length of the common prefix of a and b. */
 static size_t stand_in_slots_common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
 {
     size_t i = 0;
@@ -39,6 +40,7 @@ static size_t stand_in_slots_common(const uint32_t *a, size_t na, const uint32_t
     return i;
 }
 
+/* Return how many tokens of the prompt the slot's session holds. */
 static size_t stand_in_slots_kept(const struct stand_in_slot *slot, const uint32_t *prompt,
                                   size_t n)
 {
@@ -46,7 +48,7 @@ static size_t stand_in_slots_kept(const struct stand_in_slot *slot, const uint32
     return have ? stand_in_slots_common(session_ids(slot->session), have, prompt, n) : 0;
 }
 
-/* Of the busy slots that will soon be free: how much the best one shares. */
+/* Return the longest prefix that a busy slot shares which will soon be free. */
 static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, size_t n)
 {
     size_t most = 0;
@@ -61,7 +63,8 @@ static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, 
     return most;
 }
 
-/* Where memory is short, fewer slots do as well. */
+/* Open the slot's session if needed. Without memory for it, reduce the number of slots and return
+ * NULL. */
 static struct stand_in_slot *stand_in_slots_ready(struct stand_in_slots *s,
                                                   struct stand_in_slot *slot)
 {
@@ -70,13 +73,13 @@ static struct stand_in_slot *stand_in_slots_ready(struct stand_in_slots *s,
         slot->used = ++s->clock;
         return slot;
     }
-    s->n = (size_t)(slot - s->slot); /* they are opened in order */
+    s->n = (size_t)(slot - s->slot); /* sessions are opened in order */
     return NULL;
 }
 
-/* The slot that shares most goes on, unless more than half of it would be forgotten (another text
- * that happens to begin alike): then one of the FIRST that was never used, else the least recently
- * used. */
+/* Prefer the slot that shares the longest prefix, unless more than half of its text would be lost
+ * to another text that merely begins alike. Otherwise take one of the FIRST that was never used,
+ * else the least recently used one. */
 struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint32_t *prompt,
                                             size_t n, long wanted)
 {
@@ -88,7 +91,7 @@ struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint
         struct stand_in_slot *slot = &s->slot[i];
         if (slot->job)
             continue;
-        if (oldest && i >= FIRST && !slot->used) /* and so are all behind it */
+        if (oldest && i >= FIRST && !slot->used) /* so are all after it */
             break;
         size_t same = stand_in_slots_kept(slot, prompt, n);
         if (same > most && same * 2 >= session_length(slot->session)) {

@@ -20,24 +20,26 @@
 
 enum {
     CONNECTIONS = 512,
-    IDLE_SECONDS = 60, /* without a byte, in either direction */
+    IDLE_SECONDS = 60, /* a connection without a byte in either direction */
     GRACE_MS = 2000,
     STACK = 512 << 10,
     PEM_MAX = 256 << 10,
-    HEADERS = 32 << 10,      /* of requests and replies, each */
-    MORE_HEADERS = 256 << 10 /* where a fault may need it */
+    HEADERS = 32 << 10,      /* of a request or a reply */
+    MORE_HEADERS = 256 << 10 /* if a fault needs it */
 };
 
+/* A running server. */
 struct stand_in {
     struct stand_in_service serve;
     struct MHD_Daemon *daemon;
-    int listener; /* -1: none */
+    int listener; /* -1: not open */
     unsigned port;
     char url[300];
     char name[128];
     char *tls_cert, *tls_key; /* PEM */
 };
 
+/* Return a listening socket, or -1 with errno set. */
 static int try_listen(const struct addrinfo *a)
 {
     int on = 1, fd = socket(a->ai_family, a->ai_socktype, a->ai_protocol);
@@ -59,6 +61,8 @@ static bool stand_in_is_loopback(const struct sockaddr *at)
     return ntohl(((const struct sockaddr_in *)(const void *)at)->sin_addr.s_addr) >> 24 == 127;
 }
 
+/* Listen on host and port, and set s->port and s->url. A host that other machines can reach is
+ * rejected without a key. */
 static int listen_on(struct stand_in *s, const char *host, unsigned port, bool key, struct err *err)
 {
     struct addrinfo *found, hints = { .ai_family = AF_UNSPEC,
@@ -97,7 +101,7 @@ static int listen_on(struct stand_in *s, const char *host, unsigned port, bool k
     return OK;
 }
 
-/* "dir/cloud.gguf" -> "cloud". */
+/* Set the display name: "dir/cloud.gguf" gives "cloud". */
 static void set_name(struct stand_in *s, const char *path)
 {
     size_t n = strlen(path);
@@ -112,12 +116,12 @@ static void set_name(struct stand_in *s, const char *path)
     if (n >= sizeof(s->name))
         n = sizeof(s->name) - 1;
     memcpy(s->name, path + start, n);
-    for (size_t i = 0; i < n; i++) /* it goes into JSON: ASCII always fits */
+    for (size_t i = 0; i < n; i++) /* ASCII alone, because the name is put into JSON */
         if (s->name[i] <= 0x20 || s->name[i] > 0x7e)
             s->name[i] = '_';
 }
 
-/* The text of a PEM file, malloc'ed. */
+/* Read a PEM file into malloc'ed text, which the caller frees, also after an error. */
 static int read_pem(char **out, const char *path, struct err *err)
 {
     FILE *f = fopen(path, "rb");
@@ -136,6 +140,7 @@ static int read_pem(char **out, const char *path, struct err *err)
     return OK;
 }
 
+/* Read certificate and key, if TLS was asked for. */
 static int read_tls(struct stand_in *s, const struct stand_in_options *o, struct err *err)
 {
     if (!o->tls_cert && !o->tls_key)
@@ -150,6 +155,7 @@ static int read_tls(struct stand_in *s, const struct stand_in_options *o, struct
     return rc;
 }
 
+/* True if a fault sends a header without a fixed value, which is a huge one. */
 static bool needs_headers(const struct stand_in_faults *f)
 {
     for (size_t i = 0; i < f->n; i++)
@@ -158,19 +164,21 @@ static bool needs_headers(const struct stand_in_faults *f)
     return false;
 }
 
-/* libmicrohttpd writes to stderr what a bad certificate makes GnuTLS say; here the caller does. */
+/* Log nothing: libmicrohttpd would print GnuTLS's complaints about a bad certificate to stderr,
+ * where the caller reports the error. */
 static void stand_in_quiet(void *arg, const char *format, va_list args)
 {
     (void)arg, (void)format, (void)args;
 }
 
-/* A path with an end inside, as C has it, is left as it is, and so nothing that is served. */
+/* Decode %XX in a path. A path with an embedded NUL stays encoded, so it matches no route. */
 static size_t unescape(void *arg, struct MHD_Connection *c, char *text)
 {
     (void)arg, (void)c;
     return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
+/* Start libmicrohttpd on the open socket, with one thread per connection. */
 static int start_daemon(struct stand_in *s, const struct stand_in_options *o, struct err *err)
 {
     struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
@@ -196,6 +204,7 @@ static int start_daemon(struct stand_in *s, const struct stand_in_options *o, st
     return err_set(err, ERR_NET, "the HTTP server does not start on port %u", s->port);
 }
 
+/* Open everything the server needs, then start it. The caller cleans up after an error. */
 static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, const char *path,
                           struct err *err)
 {
@@ -253,7 +262,8 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     return OK;
 }
 
-/* No new connections; replies in progress get GRACE_MS, then the engine is told to give up. */
+/* Accept no new connections, give replies in progress GRACE_MS, then stop the engine and the
+ * daemon. */
 static void stand_in_drain(struct stand_in *s)
 {
     MHD_socket fd = MHD_quiesce_daemon(s->daemon);

@@ -50,9 +50,9 @@ void stand_in_waiting_release(struct stand_in_waiting *h, size_t bytes)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* The end of what the client sends, or a TLS record as short as an alert: nothing else is expected
- * while an answer is awaited, for a client that sends its next request early sends more than that.
- */
+/* A client has gone if its stream ends or holds a TLS record as short as an alert. While a client
+ * awaits an answer, no other input is expected; one that sends its next request early sends
+ * more. */
 bool stand_in_waiting_gone(int fd)
 {
     enum { ALERT = 21, DATA = 23, SHORT = 5 + 26 };
@@ -64,6 +64,7 @@ bool stand_in_waiting_gone(int fd)
                       seen[1] == 3 && seen[3] == 0 && seen[4] + 5 == n);
 }
 
+/* Wait for a change, for at most ns or one slice. Called with the lock held. */
 static void stand_in_waiting_slice(struct stand_in_waiting *h, uint64_t ns)
 {
     struct timespec t;
