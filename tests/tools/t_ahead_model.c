@@ -1,9 +1,11 @@
-/* The event model of decoding ahead, on texts short enough to follow by hand: step 10, call 25. */
+/* The event model of decoding ahead, on texts short enough to follow by hand: a step takes 10, a
+ * call 25. */
 #include "tests/support/test.h"
 #include "tools/bench/ahead_model.h"
 
 enum { E = 0, R = AHEAD_MODEL_ROUTED, A = AHEAD_MODEL_ROUTED | AHEAD_MODEL_AGREES };
 
+/* The text must take `total`, with `wasted` calls. */
 static void holds(const unsigned char *marks, size_t n, size_t ahead, double total, size_t wasted)
 {
     size_t in_vain = 99;
@@ -23,16 +25,16 @@ static void test_by_hand(void)
     for (size_t w = 0; w <= 4; w++)
         holds(edge, 4, w, 30, 0);
     holds(alone, 7, 0, 85, 0); /* 6 steps and a call */
-    holds(alone, 7, 1, 60, 0); /* asked at 10, there at 35, unnoticed until 40: hidden */
+    holds(alone, 7, 1, 60, 0); /* requested at 10, answered at 35, seen at 40: hidden */
     holds(wrong, 6, 0, 75, 0);
-    holds(wrong, 6, 1, 80, 0); /* asked at 10, heard at 40, its token read until 50, then 3 steps */
+    holds(wrong, 6, 1, 80, 0); /* requested at 10, seen at 40, evaluated until 50, then 3 steps */
     holds(last, 3, 0, 45, 0);  /* nothing to do meanwhile */
     holds(last, 3, 1, 45, 0);
     holds(pair, 7, 1, 65, 0);  /* the second waits from 30 to 35 for the first; heard at 65 */
     holds(pair, 7, 2, 60, 0);  /* asked at 30, there at 55: both hidden */
     holds(trap, 6, 2, 85, 1);  /* asked at 10 and 30; heard at 40: token 3 is asked for again at 60,
                                   and at 80 nothing is left but to wait until 85 */
-    holds(first, 3, 0, 20, 0); /* the first decision is when the clock starts */
+    holds(first, 3, 0, 20, 0); /* the clock starts at the first decision */
     holds(first, 3, 1, 20, 0);
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# bench: llama-bench-like rows with every sample, no file needed; kernels, limits, the picture.
+# mizzle bench: rows like llama-bench's with every sample, without a file; kernels, limits, pictures.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
@@ -7,7 +7,7 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 "$MIZZLE" bench kernels --only add_f32 -r 1 -o jsonl --plot "$tmp/roof.svg" >"$tmp/out"
 [ "$(grep -c '"op": "add_f32".*"times_scalar"' "$tmp/out")" -ge 1 ]
-# Columns of counters where the machine has them, one line on stderr where it has not; never an error.
+# Counters have columns if the machine has them; otherwise one line on stderr says so.
 "$MIZZLE" bench kernels --only add_f32 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
 if [ -s "$tmp/err" ]; then
     grep -q 'no hardware counters: ' "$tmp/err" && [ "$(wc -l <"$tmp/err")" -eq 1 ]
@@ -36,7 +36,7 @@ for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-
     "$MIZZLE" bench $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
     [ "$status" -eq 2 ] && grep -q 'unknown option -' "$tmp/err" && [ ! -s "$tmp/out" ] || { echo "bench $wrong"; exit 1; }
 done
-# model: llama-bench's columns, lists, every sample in all forms but md, the router's cost and saving.
+# model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a router.
 "$MIZZLE" bench --help >"$tmp/out"
 for option in -p -n -d -r -t -o --shape --type --plot; do
     grep -q -e "$option" "$tmp/out"
@@ -71,7 +71,7 @@ for wrong in '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0'
     "$MIZZLE" bench model $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
     [ "$status" -eq 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ]
 done
-# No file; 4 bits in every matrix, the head too: 18 bytes for 32 weights, and little else.
+# Without a file: all matrices in 4 bits, the head included, take 18 bytes for 32 weights.
 "$MIZZLE" bench model --shape qwen2.5-0.5b --type q4_0 -p 0 -n 1 -r 1 -o jsonl >"$tmp/out"
 grep -q '"model_type": "q4_0", "model_size": 278[0-9]*, "model_n_params": 494032768, ' "$tmp/out"
 [ -d "$data" ] || { echo "SKIP: no $data"; exit 77; }

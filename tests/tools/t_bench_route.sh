@@ -1,6 +1,6 @@
 #!/bin/sh
-# bench route: columns of each format, the model beside the measurement, the same text for every W,
-# the paper's way, and what is refused. No claim about time: t_ahead_model.c checks the model by hand.
+# mizzle bench route: columns of each format, the model beside the measurement, the same text for every
+# W, the paper's way, and what is refused. Times are not checked: t_ahead_model.c tests the model.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d)
@@ -15,7 +15,7 @@ for option in --routed --latency --ahead --agree --edge-ms --cloud-ms --bandwidt
     grep -q -e "$option" "$tmp/help" || fail "--help does not name $option"
 done
 
-# A row for each combination; in each share one text, whatever L and W are.
+# Each combination has a row; for each share the text is the same, whatever L and W are.
 "$MIZZLE" bench route -p 12 -n 60 -R 0.1,0.3 -L 0,5 -W 0,1,4 -t 1 -o csv --plot "$tmp/a.svg" >"$tmp/csv"
 head -n 1 "$tmp/csv" | grep -q '^routed,latency_ms,ahead,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,cloud,fallback,calls,wasted,up_bytes,down_bytes,text$' ||
     fail "columns: $(head -n 1 "$tmp/csv")"
@@ -24,7 +24,7 @@ awk -F, 'NR > 1 {
     if (!($1 in text)) { text[$1] = $16; n++ }
     if (text[$1] != $16) { print "W changes the text: " $0; bad = 1 }
     if ($10 != 60 * $1 || $11 != 0) { print "cloud tokens: " $0; bad = 1 }
-    if ($12 != $10 + $13 || ($3 < 2 && $13)) { print "calls in vain: " $0; bad = 1 }
+    if ($12 != $10 + $13 || ($3 < 2 && $13)) { print "wasted calls: " $0; bad = 1 }
     if ($14 < 200 || $15 < 100) { print "bytes: " $0; bad = 1 }
     if ($2 == 0 && ($6 != $4 || $9 != "")) { print "nothing to wait for: " $0; bad = 1 }
     want = $3 ? $4 + $1 * 0.3 * $2 : $4 + $1 * $2
@@ -33,8 +33,8 @@ awk -F, 'NR > 1 {
 END { exit bad || n != 2 }' "$tmp/csv" || fail "see above"
 grep -q '^<svg' "$tmp/a.svg" && grep -q '</svg>' "$tmp/a.svg" || fail "no picture"
 
-# With the edge at a given speed the event model is a number: 60 steps of 10 ms, every token from a
-# cloud 20 ms away that always agrees: in step 30 ms each, and with one request out 20.
+# With a given speed of the edge the event model is exact: steps of 10 ms, every token from a cloud
+# 20 ms away that always agrees. In step a token takes 30 ms, with one request in flight 20 ms.
 "$MIZZLE" bench route -p 3 -n 6 -R 1 -L 20 -W 0,1 --agree 1 --edge-ms 10 -t 1 -o jsonl >"$tmp/jsonl"
 sed -n 1p "$tmp/jsonl" | grep -q '"formula_ms": 30.0,.*"here_ms": 30.0,.*"cloud": 6, "agreed": 6' || fail "in step: $(cat "$tmp/jsonl")"
 sed -n 2p "$tmp/jsonl" | grep -q '"formula_ms": 10.0,.*"here_ms": 20.0,' || fail "ahead: $(cat "$tmp/jsonl")"
@@ -44,7 +44,7 @@ for key in model n_prompt agree cloud_ms bandwidth loss samples_ms hidden header
 done
 "$MIZZLE" bench route -p 3 -n 4 -L 1 -t 1 | grep -q '^| routed | L ms | W |' || fail "no table"
 
-# The paper's way: the same text where it is not cut again, and more bytes where more is asked for.
+# The paper's way: the same text unless it is tokenized again, and more bytes if more is requested.
 "$MIZZLE" bench route -p 12 -n 20 -R 0.2 -L 2 --cloud-ms 0 --as-paper -t 1 -o csv --plot "$tmp/b.svg" >"$tmp/ways"
 awk -F, 'NR == 1 && $0 != "way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text" { bad = 1 }
 NR > 1 { calls[$1] = $7; down[$1] = $9; text[$1] = $10 }

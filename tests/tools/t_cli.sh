@@ -1,5 +1,5 @@
 #!/bin/sh
-# The program itself: overview, help of every command, unknown names, the manual page.
+# The program itself: the overview, the help of every command, unknown names, the manual page.
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
@@ -7,7 +7,7 @@ fail() {
     echo "t_cli: $*" >&2
     exit 1
 }
-# expect STATUS ARGS: runs mizzle; its output is in $dir/out and $dir/err.
+# expect STATUS ARGS: run mizzle, which must end with this status; keep its output in $dir.
 expect() {
     want=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# mizzle cloud on the command line: the ready line, each server it plays, the port in use, faults, keys,
-# TLS, and how it stops.
+# mizzle cloud on the command line: the ready line, each server it imitates, the port in use, faults,
+# keys, TLS, and how it stops.
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
 pid=
@@ -15,9 +15,9 @@ fail() {
     exit 1
 }
 
-# start ARGS: runs the server in the background; sets pid and url.
+# start ARGS: run the server in the background; set pid and url.
 start() {
-    : >"$dir/err" # not the address of the one before
+    : >"$dir/err" # remove the previous address
     "$MIZZLE" cloud --port 0 "$@" >"$dir/out" 2>"$dir/err" &
     pid=$!
     url=
@@ -31,7 +31,7 @@ start() {
     done
 }
 
-# stop SIGNAL STATUS
+# stop SIGNAL STATUS: stop the server with the signal; it must end with this status.
 stop() {
     kill -s "$1" "$pid"
     wait "$pid"
@@ -40,7 +40,7 @@ stop() {
     [ $status -eq "$2" ] || fail "SIG$1: status $status, not $2"
 }
 
-# one_line STATUS COMMAND...: fails with this status, one line on stderr and nothing on stdout.
+# one_line STATUS COMMAND...: it must fail with this status and one line on stderr alone.
 one_line() {
     want=$1
     shift
@@ -53,7 +53,7 @@ one_line() {
 
 "$MIZZLE" cloud --help >"$dir/help" || fail "--help"
 grep -q -e --latency "$dir/help" || fail "--help does not name --latency"
-# A client's options are shown as what they are here, and are none of the server's.
+# The options of a client are listed as such, and the server refuses them.
 if grep -q '^ *--cloud-url' "$dir/help"; then fail "--help has a client's --cloud-url"; fi
 sed -n '/^Cloud (with --check alone):$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file ||
     fail "--help does not say that --cloud-key-file goes with --check"
@@ -102,14 +102,14 @@ for api in openai sglang llamacpp; do
     stop TERM 0
 done
 
-# A name is shown without its control characters, which a server may have put there.
+# The name of a model, which the server chooses, is shown without control characters.
 start || fail "no start for a name"
 "$MIZZLE" cloud --check "$url" --cloud-model "$(printf 'red\033[31m')" >"$dir/check" ||
     fail "--check of a name of control characters"
 grep -q "model red \[31m," "$dir/check" || fail "--check shows the name as $(cat -v "$dir/check")"
 stop TERM 0
 
-# A request in progress does not hold up the end.
+# A request in progress does not delay the end.
 start --latency 60000 || fail "no start with a latency"
 "$MIZZLE" cloud --check "$url" --cloud-timeout 50000 >"$dir/check" 2>&1 &
 asker=$!
@@ -154,8 +154,8 @@ start --api-key-file "$dir/key" --latency 20 --jitter 10 --seed 3 || fail "no st
 one_line 4 "$MIZZLE" cloud --check "$url"
 "$MIZZLE" cloud --check "$url" --cloud-key-file "$dir/key" >"$dir/check" || fail "--check with key"
 if grep -q sesame "$dir/check" "$dir/err" "$dir/err1"; then fail "the key is shown"; fi
-# A shell without job control starts background commands with SIGINT ignored, so ask the server
-# whether it caught it; where it did not, TERM is what is left to try.
+# A shell without job control starts background commands with SIGINT ignored. Check whether the
+# server catches it; if not, only TERM can be tested.
 kill -s INT "$pid"
 sleep 1
 if kill -0 "$pid" 2>/dev/null; then

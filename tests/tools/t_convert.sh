@@ -1,5 +1,5 @@
 #!/bin/sh
-# mizzle convert: types, round trips, refusals, what is left behind; with a tokenizer, where there is one.
+# mizzle convert: types, round trips, refusals, leftovers; with a tokenizer, if there is one.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}
@@ -12,7 +12,8 @@ fail() {
     exit 1
 }
 
-# expect STATUS ARGS...: nothing on stdout; one line on stderr where it fails.
+# expect STATUS ARGS...: run convert, which must end with this status and print nothing to stdout; if
+# it fails, it prints one line to stderr.
 expect() {
     want=$1
     shift
@@ -21,11 +22,11 @@ expect() {
     [ "$got" -eq "$want" ] || fail "$*: status $got, expected $want: $(cat "$tmp/err")"
     [ ! -s "$tmp/out" ] || fail "$*: wrote to stdout"
     [ "$want" -eq 0 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "$*: not one line: $(cat "$tmp/err")"
-    # nothing unfinished stays behind
+    # no unfinished file may remain
     ls "$tmp" | grep -q '\.part$' && fail "$*: left a .part file"
 }
 
-# has FILE TEXT: info's JSON of the file holds that text.
+# has FILE TEXT: the JSON of mizzle info for the file must contain the text.
 has() {
     ${RUN:-} "$mizzle" info "$1" --json --tensors >"$tmp/json" || fail "info $1"
     grep -qF "$2" "$tmp/json" || fail "$1: expected $2 in $(cut -c1-2000 "$tmp/json")"
@@ -44,7 +45,7 @@ expect 2 one two --type i8
 expect 3 "$tmp/none" "$tmp/a.gguf" --type f32
 [ ! -e "$tmp/a.gguf" ] || fail "a refused input left an output"
 
-# What would become infinite, as a value or as a group's scale, is refused by the tensor's name.
+# A tensor in which a value or the scale of a group would become infinite is refused by name.
 # large OCTAL: a matrix "t" of one row of 32 zeros but for its last value, whose bytes are given
 large() {
     {
@@ -74,7 +75,7 @@ expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type q4_0
 expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
 large '\377\377\177\177' # the largest float
 expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
-large '\000\000\200\177' # infinite from the start: nothing is lost
+large '\000\000\200\177' # infinite already: nothing is lost
 expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
 rm "$tmp/x.gguf"
 for word in 'llama-quantize writes q6_k' '-q, --quiet'; do
@@ -102,7 +103,7 @@ has "$tmp/q4_0.gguf" '"architecture":"qwen2"'
 expect 0 "$src" "$tmp/pure.gguf" --type q4_0 --pure
 has "$tmp/pure.gguf" '"Q4_0":{"tensors":31,'
 
-# A type written again is the same file; exact types survive the way there and back.
+# Converting to the same type gives the same file; exact types survive a round trip.
 for type in f32 F16 bf16 Q8_0; do
     expect 0 "$tmp/$type.gguf" "$tmp/again.gguf" --type $type
     same "$tmp/$type.gguf" "$tmp/again.gguf"
@@ -112,23 +113,23 @@ for type in F16 bf16; do
     expect 0 "$tmp/wide.gguf" "$tmp/again.gguf" --type $type
     same "$tmp/$type.gguf" "$tmp/again.gguf"
 done
-# one thread or several: the same bytes; an existing file is replaced
+# One thread or several give the same bytes; an existing file is replaced.
 expect 0 "$src" "$tmp/again.gguf" --type q4_0 -t 1
 same "$tmp/q4_0.gguf" "$tmp/again.gguf"
 
-# the folder's engine and the file's give the same logits
+# The folder and the file give the same logits.
 ${RUN:-} "$mizzle" logits -m "$src" --ids 1,2,3 -o "$tmp/a.f32" >"$tmp/out" 2>&1 || fail "logits: $(cat "$tmp/out")"
 ${RUN:-} "$mizzle" logits -m "$tmp/f32.gguf" --ids 1,2,3 -o "$tmp/b.f32" >"$tmp/out" 2>&1 || fail "logits: $(cat "$tmp/out")"
 same "$tmp/a.f32" "$tmp/b.f32"
 
-# refusals
+# Refusals.
 expect 2 "$tmp/f32.gguf" "$tmp/f32.gguf" --type f32
 ln "$tmp/f32.gguf" "$tmp/link.gguf"
 expect 2 "$tmp/f32.gguf" "$tmp/link.gguf" --type f32
 expect 2 "$tmp/f32.gguf" "$tmp" --type f32
 expect 3 "$tmp/f32.gguf" "$tmp/no/such.gguf" --type f32
 mkfifo "$tmp/pipe"
-expect 3 "$tmp/f32.gguf" "$tmp/pipe" --type f32 # only a regular file is ever replaced
+expect 3 "$tmp/f32.gguf" "$tmp/pipe" --type f32 # only regular files are replaced
 [ -p "$tmp/pipe" ] || fail "the pipe was replaced"
 (
     ulimit -f 20
@@ -142,14 +143,14 @@ head -c 900000 "$tmp/f32.gguf" >"$tmp/cut.gguf"
 expect 3 "$tmp/cut.gguf" "$tmp/x.gguf" --type f32
 [ ! -e "$tmp/x.gguf" ] || fail "a refused input left an output"
 
-# another architecture is only rewritten, its keys and vocabulary kept
+# Another architecture is rewritten; its keys and vocabulary are kept.
 if [ -r "$data/weights/stories260K/stories260K.gguf" ]; then
     expect 0 "$data/weights/stories260K/stories260K.gguf" "$tmp/llama.gguf" --type q8_0
     has "$tmp/llama.gguf" '"architecture":"llama"'
     has "$tmp/llama.gguf" '"tokenizer":"llama","tokens":512'
 fi
 
-# a real vocabulary, on a random model with rows for it and some more
+# A real vocabulary, with a random model that has some more rows.
 real=$data/tokenizer/qwen2.5-0.5b-instruct
 random=$data/../oracle/make_random_qwen2.py
 if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$tmp/out"; then

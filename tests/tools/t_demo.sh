@@ -1,5 +1,5 @@
 #!/bin/sh
-# make demo: answers with who wrote what, the table, and nothing left running.
+# make demo: shows answers with the source of each token and the table, and leaves nothing running.
 MIZZLE=${MIZZLE:-build/mizzle}
 if [ ! -e weights/milli/edge-0.5.gguf ]; then
     echo "SKIP: no demo pair in weights/milli"

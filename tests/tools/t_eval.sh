@@ -1,5 +1,5 @@
 #!/bin/sh
-# mizzle eval on the demo pair: the real path with few questions, both tasks, faults, interrupts.
+# mizzle eval on the demo pair, end to end with few questions: both tasks, faults, interrupts.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d) || exit 1
@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-# run STATUS ARGS...: the exit status; the last line of stdout is left in $last.
+# run STATUS ARGS...: run eval, which must end with this status; set $last to its last line.
 run() {
     want=$1
     shift
@@ -59,13 +59,13 @@ is "$(field routed) > 0 && $(field routed) < 0.2 && $(field threshold) > 0"
 run 0 --questions 12 --policy never,mlp,entropy,margin,random --json -q
 first=$(sed -n 2p "$tmp/out")
 share=$(printf '%s\n' "$first" | sed -n 's/.*"routed":\([0-9.]*\).*/\1/p')
-for line in 3 4; do # at about the share that mlp has routed
+for line in 3 4; do # about the share that mlp routed
     last=$(sed -n ${line}p "$tmp/out")
     is "$(field threshold) > 0 && $(field routed) > $share / 2 && $(field routed) < $share * 2"
 done
 run 0 --questions 12 --policy max-prob --share 0.3 --json -q
 is "$(field routed) > 0.15 && $(field routed) < 0.45 && $(field threshold) > 0"
-run 2 --policy never,entropy,mlp # which share is not known yet
+run 2 --policy never,entropy,mlp # no share is known yet
 grep -q 'give --threshold or --share' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$tmp/out" || fail "no table"

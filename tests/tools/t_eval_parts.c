@@ -1,4 +1,4 @@
-/* The parts of eval that need no model: lists of policies, the confidence interval. */
+/* The parts of eval that need no model: lists of policies and the confidence interval. */
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# make install and uninstall into a folder of its own; what is installed finds the demo pair. And
-# which builds become build/mizzle.
+# make install and uninstall in a temporary folder; the installed program finds the demo pair. Also
+# tests which builds become build/mizzle.
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 fail() {

@@ -1,4 +1,5 @@
-/* Options: every type, both forms, what is refused and how, the help and its wrapping. */
+/* Options: every type, both forms, what is refused and with which message, and the help with its
+ * line breaks. */
 #include "tools/cli/options.h"
 
 #include <math.h>
@@ -37,9 +38,10 @@ static const struct command cmd = {
     .groups = (const struct option_group *const[]){ &own, NULL },
 };
 
-/* Parse up to seven words; stdout and stderr end up in said. */
+/* What the last call of parse printed. */
 static char said[8192];
 
+/* Parse up to seven words and capture stdout and stderr in `said`. */
 static int parse(int *nargs, char **argv)
 {
     int argc = 0;
@@ -81,6 +83,7 @@ static void test_values(void)
     CHECK(PARSE(&n, "--text=") == -1 && !*text);
 }
 
+/* Parsing must fail with `what` in the message. */
 static void refused(const char *what, char **argv)
 {
     int n;
@@ -135,7 +138,7 @@ static void test_distance(void)
 
 static void test_rows(void)
 {
-    /* No name twice in what any command takes, and every row has what its type needs. */
+    /* No command has two options of one name, and every row has what its type needs. */
     for (size_t c = 0; commands[c]; c++) {
         const struct option *seen[128];
         size_t n = 0;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Files that commands write: whole or not there, whatever happens meanwhile: a full disk, a signal, an
-# input that another process cuts short. And what `mizzle logits` says of its arguments.
+# Files that commands write are complete or absent, whatever happens: a full disk, a signal, an input
+# that another process truncates. Also tests the arguments of mizzle logits.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d) || exit 1
@@ -12,7 +12,8 @@ fail() {
     exit 1
 }
 
-# expect STATUS ARGS: one line on stderr where it fails, and nothing unfinished afterwards.
+# expect STATUS ARGS: run mizzle, which must end with this status and leave nothing unfinished; if it
+# fails, it prints one line to stderr.
 expect() {
     want=$1
     shift
@@ -23,7 +24,7 @@ expect() {
     [ -z "$(find "$tmp/out" -name '*.part')" ] || fail "$*: left a .part file"
 }
 
-# No ids are wrong usage; the type of keys and values is said, and --kv changes it and the bits.
+# Missing ids are wrong usage. The type of keys and values is reported; --kv changes it and the bits.
 : >"$tmp/empty"
 for ids in "" --ids= "--ids-file /dev/null" "--ids-file $tmp/empty"; do
     # shellcheck disable=SC2086
@@ -39,7 +40,7 @@ expect 0 logits --ids 1,2 -o /dev/null
 expect 3 logits --ids 1,2 -o "$tmp/out"
 cp "$tmp/out/f32" "$tmp/kept"
 
-# A disk that is full (here: a limit on the size of files): an error, and the old file stays.
+# A full disk (here a limit on the size of files) is an error, and the old file stays.
 (
     ulimit -f 2
     expect 3 logits --ids 1,2,3,4,5,6 -o "$tmp/out/f32"
@@ -50,12 +51,12 @@ cp "$tmp/out/f32" "$tmp/kept"
 cmp -s "$tmp/out/f32" "$tmp/kept" || fail "a full disk spoilt the file that was there"
 [ ! -e "$tmp/out/new" ] && [ ! -e "$tmp/out/roof.svg" ] || fail "a full disk leaves a file"
 
-# What takes long says before it starts that it cannot write.
+# Long tasks check before they start that the output can be written.
 expect 3 router train -o "$tmp/none/r.safetensors"
 expect 3 bench kernels --plot "$tmp/none/roof.svg"
 [ ! -s "$tmp/stdout" ] || fail "bench measures before it says that it cannot draw"
 
-# 8 GiB of zeros in one tensor, which take no room: 2048 x 1048576 values.
+# A sparse file with one tensor of 8 GiB of zeros: 2048 x 1048576 values.
 big() {
     {
         printf 'GGUF\003\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
@@ -73,7 +74,7 @@ big
     exit 77
 }
 
-# begin TYPE: a conversion that has begun to write; its process is $pid.
+# begin TYPE: start a conversion and wait until it writes; set pid.
 begin() {
     "$mizzle" convert "$tmp/big.gguf" "$tmp/out/big.gguf" --type "$1" 2>"$tmp/err" &
     pid=$!
@@ -85,7 +86,7 @@ begin() {
     done
 }
 
-ends() { # STATUS WHAT
+ends() { # STATUS WHAT: the conversion must end with this status and leave no file
     wait $pid
     got=$?
     [ $got -eq "$1" ] || fail "$2: status $got, expected $1: $(cat "$tmp/err")"
@@ -106,7 +107,7 @@ kill -TERM $pid 2>/dev/null
 wait $pid
 [ -z "$(find "$tmp/out" -name 'big*')" ] || fail "a second SIGTERM leaves a file"
 
-# The input is cut short: one line that names it, status 3.
+# A truncated input gives status 3 and one line that names it.
 for type in f32 f16; do
     begin $type
     truncate -s 4096 "$tmp/big.gguf"

@@ -1,4 +1,4 @@
-/* t_progress.c - a count of what is done: on a terminal alone, and not before two seconds. */
+/* t_progress.c - the progress line appears only on a terminal, and not before two seconds. */
 #define _XOPEN_SOURCE 700
 #include "tools/cli/progress.h"
 
@@ -21,7 +21,7 @@ enum { PROMPT = 240 };
 
 static char said[256];
 
-/* What came out of the terminal, or "". */
+/* Return what was written to the terminal, or "". */
 static const char *heard(int terminal)
 {
     struct pollfd p = { .fd = terminal, .events = POLLIN };
@@ -54,7 +54,7 @@ static bool on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-/* A prompt that is read in parts says so, up to its end, and the text is the same. */
+/* A prompt that is read in parts reports its progress up to its end, and the text is the same. */
 static void test_reading(void)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
@@ -100,7 +100,7 @@ static int test_terminal(void)
     uint64_t now = os_now_ns();
     struct progress_count early = { "reading", now, false };
     struct progress_count late = { "reading", now - 3000000000u, false };
-    dup2(none[1], STDERR_FILENO); /* no terminal */
+    dup2(none[1], STDERR_FILENO); /* not a terminal */
     progress_counted(&late, 5, 9);
     dup2(side, STDERR_FILENO);
     bool quiet = !late.shown;

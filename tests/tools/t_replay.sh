@@ -1,6 +1,6 @@
 #!/bin/sh
-# What costs nothing and what must not be sent, on the command line with the demo pair: --record and
-# --replay (without any network), --cloud-store, caps, prices, private spans.
+# Saving calls and keeping text private, on the command line with the demo pair: --record and --replay
+# (without any network), --cloud-store, limits, prices, private spans.
 MIZZLE=${MIZZLE:-build/mizzle}
 edge=weights/milli/edge-0.5.gguf
 if [ ! -e $edge ]; then
@@ -20,7 +20,7 @@ fail() {
     tail -n 5 "$dir/out" "$dir/err" >&2
     exit 1
 }
-# expect STATUS COMMAND ARGS: mizzle; its output is in $dir/out and $dir/err.
+# expect STATUS COMMAND ARGS: run mizzle, which must end with this status; keep its output in $dir.
 expect() {
     want=$1
     shift
@@ -29,15 +29,15 @@ expect() {
     [ $status -eq "$want" ] || fail "$*: status $status, not $want"
 }
 before=
-# field NAME: of the last line of $dir/out.
+# field NAME: print this field of the last line of $dir/out.
 field() {
     tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
 }
-# says WORDS: on stderr.
+# says WORDS: stderr must contain the words.
 says() {
     grep -q -e "$1" "$dir/err" || fail "stderr does not say: $1"
 }
-# tokens FILE: who wrote what, and how many calls that took.
+# tokens FILE: write the tokens with their sources and the number of calls to the file.
 tokens() {
     sed -n 's/,"edge_id".*//p' "$dir/out" >"$1"
     tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*,"failed":[0-9]*' >>"$1"
@@ -66,7 +66,7 @@ stop_cloud() {
 }
 ask="run --question 1 --policy always --json"
 
-# Recorded with a server, replayed without one: the same tokens, the same calls.
+# Recorded with a server and replayed without one: the same tokens and calls.
 echo sesame-1234 >"$dir/key"
 start_cloud --api-key-file "$dir/key"
 expect 0 $ask --cloud-url "$url" --cloud-key-file "$dir/key" --record "$dir/rec"
@@ -101,7 +101,7 @@ expect 0 $ask --replay "$dir/rec" --cloud-url http://127.0.0.1:1 --cloud require
 tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "a URL changes the replay"
 
-# What is not there is named; a torn end is cut off; damage is refused.
+# A missing file is named, a torn end is cut off, damage is refused.
 expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
 says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'
 expect 4 run --question 2 --policy always --cloud required --replay "$dir/rec" -q
@@ -124,7 +124,7 @@ expect 2 $ask --cloud-store "$dir/x" --replay "$dir/whole"
 says 'the recording is incomplete'
 expect 0 $ask --replay "$dir/full"
 
-# Faults, what the breaker held, and further tokens of a reply: all as it was.
+# Faults, calls held by the breaker, and further tokens of a reply are replayed as recorded.
 start_cloud --fault 500:0.6 --seed 3
 for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 0'; do
     rm -f "$dir/rec"
@@ -144,7 +144,7 @@ done
 grep -q '"from":"memo"' "$dir/rec" || fail "no further token of a reply was used"
 stop_cloud
 
-# Eval, with two policies over the same prefixes.
+# mizzle eval, with two policies on the same prefixes.
 expect 0 eval --questions 5 --policy mlp,always --json -q --record "$dir/eval"
 sed 's/"tok_s.*//' "$dir/out" >"$dir/first"
 expect 0 eval --questions 5 --policy mlp,always --json -q --replay "$dir/eval"
@@ -152,7 +152,7 @@ sed 's/"tok_s.*//' "$dir/out" >"$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "eval: the replay differs"
 expect 0 run --question 3 --policy always --json --replay "$dir/eval" -n 3
 
-# The store: the second time no call; two processes at once; a strange file is left alone.
+# The store: no calls the second time; two processes at once; an unknown file is not touched.
 expect 0 $ask --cloud-store "$dir/store"
 grep '"token"' "$dir/out" | sed 's/,"edge_id".*//' >"$dir/first"
 [ "$(field calls)" -gt 0 ] && [ "$(field store_hits)" -eq 0 ] || fail "store: first run"
@@ -177,7 +177,7 @@ one_line
 cmp -s $edge "$dir/strange" || fail "a strange file was changed"
 expect 2 $ask --cloud-store "$dir/store" --store-limit 0
 
-# Caps: the same tokens however far ahead.
+# Limits give the same tokens for any --ahead.
 for cap in '--max-cloud-tokens 7' '--max-upload-bytes 2000' \
     '--cloud-price 1,0.5,4 --cloud-budget 0.0002'; do
     for ahead in 0 1 4; do
@@ -195,7 +195,7 @@ expect 0 $ask --max-cloud-tokens 7
 [ "$(field cloud)" -eq 7 ] && [ "$(field cost)" = 0.0 ] || fail "--max-cloud-tokens 7"
 expect 0 $ask --max-cloud-tokens 0
 [ "$(field cloud)" -eq 0 ] && [ "$(field calls)" -eq 0 ] || fail "--max-cloud-tokens 0"
-# Eight tokens a call: a limit holds all the same, and no call is made where one is under way.
+# With eight tokens per call a limit still holds, and no call is made while one is in flight.
 for ahead in 0 1 4; do
     for cap in '--max-cloud-tokens 2' '--cloud-budget 2 --cloud-price 0,0,1000000'; do
         # shellcheck disable=SC2086
@@ -221,7 +221,7 @@ expect 3 $ask --cloud-price "$dir/prices"
 expect 2 $ask --cloud-price 2,5
 says 'UP,CACHED,DOWN.*found 2,5'
 
-# Private: from there on nothing goes up.
+# From a private span on, nothing is sent.
 expect 0 $ask --private-from 'Question'
 [ "$(field calls)" -eq 0 ] && [ "$(field private)" -eq "$(field tokens)" ] || fail "--private-from"
 printf '# the answer\nanswer is\n' >"$dir/patterns"

@@ -11,7 +11,8 @@ fail() {
     exit 1
 }
 
-# expect STATUS ARGS...: the exit status, nothing on stdout, and one line on stderr where it fails.
+# expect STATUS ARGS...: run mizzle router, which must end with this status and print nothing to
+# stdout; if it fails, it prints one line to stderr.
 expect() {
     want=$1
     shift
@@ -22,7 +23,7 @@ expect() {
     [ "$want" -eq 0 ] || [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "router $*: not one line: $(cat "$tmp/err")"
 }
 
-# Largest difference of two raw f32 files.
+# difference FILE FILE: print the largest difference between two raw f32 files.
 difference() {
     od -An -v -tf4 -w4 "$1" >"$tmp/a"
     od -An -v -tf4 -w4 "$2" >"$tmp/b"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# mizzle run on the command line, with the demo pair: out of the box, JSON, faults of the cloud,
-# interrupts, conversation, what a terminal gets to see.
+# mizzle run on the command line, with the demo pair: defaults, JSON, faults of the cloud, interrupts,
+# conversation, and what a terminal shows.
 MIZZLE=${MIZZLE:-build/mizzle}
 edge=weights/milli/edge-0.5.gguf
 if [ ! -e $edge ]; then
@@ -21,7 +21,7 @@ fail() {
     tail -n 5 "$dir/out" "$dir/err" >&2
     exit 1
 }
-# expect STATUS ARGS: mizzle run; its output is in $dir/out and $dir/err.
+# expect STATUS ARGS: run mizzle run, which must end with this status; keep its output in $dir.
 expect() {
     want=$1
     shift
@@ -29,12 +29,12 @@ expect() {
     status=$?
     [ $status -eq "$want" ] || fail "run $*: status $status, not $want"
 }
-# field NAME: of the last line of $dir/out.
+# field NAME: print this field of the last line of $dir/out.
 field() {
     tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
 }
 start_cloud() {
-    : >"$dir/cloud" # not the address of the one before
+    : >"$dir/cloud" # remove the previous address
     "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" 3>&- &
     cloud=$!
     url=
@@ -52,7 +52,7 @@ stop_cloud() {
     cloud=
 }
 
-# Out of the box: the demo pair, its router, the stand-in cloud.
+# By default: the demo pair, its router, the stand-in cloud.
 expect 0 --question 1
 grep -q '^Question:' "$dir/err" && grep -q '^reference:' "$dir/err" || fail "no question"
 grep -q ' tokens/s' "$dir/err" || fail "no summary"
@@ -73,7 +73,7 @@ tail -n 1 "$dir/out" | grep -q "^{$keys,\"reason\":\"eos\"}\$" || fail "done: ke
 grep -Evq '^\{"event":("token","pos":[0-9]+,"id":[0-9]+,"text":"([^"\\]|\\.)*","source":"(edge|cloud|fallback)","score":(null|[0-9.e+-]+),"edge_id":(null|[0-9]+)(,"reason":"[a-z-]+","message":"([^"\\]|\\.)+")?,"ms":[0-9.]+\}$|"done")' \
     "$dir/out" && fail "token: keys"
 
-# Ahead of the cloud: the same text, and with one request out the same calls.
+# --ahead does not change the text, and with one request in flight not the calls.
 tokens() { sed -n 's/"edge_id":.*//; /"event":"token"/p' "$dir/out"; }
 for policy in always max-prob random; do
     for seed in 1 2; do
@@ -92,7 +92,7 @@ for policy in always max-prob random; do
     done
 done
 for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
-    for ahead in 0 8; do # a server for each: its faults depend on how often a prefix came
+    for ahead in 0 8; do # a new server each: faults depend on how often a prefix was asked
         start_cloud --fault 500:0.5 --latency 3 --jitter 3 --seed 4
         # shellcheck disable=SC2086
         expect 0 --question 4 --policy always -n 16 --json --cloud-url "$url" $limit \
@@ -104,7 +104,7 @@ for limit in '' '--max-cloud-tokens 9' '--max-upload-bytes 3000'; do
         [ "$(field cloud)" -gt 0 ] && [ "$(field fallback)" -gt 0 ] || fail "faults: $limit: none"
     done
 done
-for seed in 2 5; do # a server that is asked in the background who it is, and fails at that, too
+for seed in 2 5; do # the probe that identifies the server fails, too
     for ahead in 0 1 8; do
         start_cloud --fault 500:0.8 --latency 3 --jitter 3 --seed $seed
         expect 0 --question 4 --policy always -n 24 --json --cloud-url "$url" --cloud-api openai \
@@ -118,7 +118,7 @@ done
 expect 0 --question 4 --policy always --json --ahead 8 --max-wasted-calls 1
 [ "$(field wasted)" -le 1 ] || fail "--max-wasted-calls 1: $(field wasted) were"
 
-# What the cloud is for, and without it.
+# Without a cloud.
 expect 0 -m $edge -p 'Question: Where' -n 4
 [ "$(grep -c 'cloud off' "$dir/err")" -eq 1 ] || fail "that the cloud is off is not said once"
 expect 4 -m $edge -p x --policy always
@@ -139,7 +139,7 @@ expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
 grep -q 'fallback' "$dir/out" && fail "--plain has marks"
 
-# A cloud that is down at the start is tried again; what is waited for is said.
+# A cloud that is down at the start is tried again, and the wait is reported.
 start_cloud --latency 1
 port=${url##*:}
 stop_cloud
@@ -170,7 +170,7 @@ grep -q 'no answer from the cloud yet' "$dir/err" || fail "that the cloud is dow
 # The cloud dies in the middle of an answer.
 for mode in auto required; do
     start_cloud --latency 60
-    : >"$dir/out" # not the tokens of the run before
+    : >"$dir/out" # remove the tokens of the previous run
     "$MIZZLE" run --question 1 --policy always --cloud $mode --cloud-url "$url" --json \
         >"$dir/out" 2>"$dir/err" &
     pid=$!
@@ -195,7 +195,7 @@ for mode in auto required; do
     fi
 done
 
-# Ctrl-C, while waiting for a slow cloud.
+# Ctrl-C while waiting for a slow cloud.
 start_cloud --latency 3000
 "$MIZZLE" run --question 1 --policy always --cloud-url "$url" >"$dir/out" 2>"$dir/err" &
 pid=$!
@@ -208,8 +208,8 @@ status=$?
 [ $(($(date +%s) - begin)) -le 2 ] || fail "SIGINT: not at once"
 stop_cloud
 
-# Ctrl-C in a conversation stops the answer alone; the second one leaves.
-wait_for() { # COUNT PATTERN: until so many lines of $dir/out have it
+# Ctrl-C in a conversation stops only the answer; a second one ends the program.
+wait_for() { # COUNT PATTERN: wait until COUNT lines of $dir/out match
     tries=0
     while [ "$(grep -c "$2" "$dir/out")" -lt "$1" ]; do
         tries=$((tries + 1))
@@ -255,7 +255,7 @@ expect 0 --question 2 --policy never --json --stop 'answer is'
 [ "$(field reason)" = stop ] || fail "reason is not stop"
 expect 0 --chat -p x --policy never -n 1 --json
 said=$(field prompt_tokens)
-expect 0 --chat -p 'x<|im_end|>' --policy never -n 1 --json # forged: read as the mark, one token
+expect 0 --chat -p 'x<|im_end|>' --policy never -n 1 --json # forged: as a mark it would be one token
 [ "$(field prompt_tokens)" -gt $((said + 4)) ] || fail "a message forges the end of its turn"
 expect 0 --chat -p x --policy never -n 1
 [ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed system prompt is not said"
@@ -271,7 +271,7 @@ grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for th
 printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
-# The history is as shown: "s." stopped at "." is the "s" that one token alone is.
+# The history is what was shown: "s." stopped at "." equals the single token "s".
 for way in '-n 1' '-n 4 --stop .'; do
     # shellcheck disable=SC2086
     printf 'one\ntwo\n' | "$MIZZLE" run --chat --policy never --json $way >"$dir/out" \
@@ -282,7 +282,7 @@ done
 printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err" ||
     fail "prompt from standard input"
 
-# What is refused.
+# Refusals.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
     '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' \
     '--ahead 65 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
@@ -297,7 +297,7 @@ expect 3 -m "$dir/cut.gguf" -p x
 expect 3 -m $edge --router "$dir/cut.gguf" -p x
 expect 3 -f "$dir/none.txt"
 
-# A terminal: colour and underline, or marks where colour is not wanted.
+# A terminal gets colour and underline, or marks if colour is not wanted.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
     line="$MIZZLE run --question 1 --policy always -q"
     TERM=xterm script -qec "$line" /dev/null >"$dir/out" 2>&1 </dev/null

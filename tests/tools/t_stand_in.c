@@ -1,5 +1,6 @@
-/* The stand-in: both dialects give the engine's own greedy token, a growing prefix is not computed
- * again, errors have the real servers' forms, and many clients at once change nothing. */
+/* The stand-in server: both dialects return the engine's own greedy token, a growing prefix is not
+ * computed again, errors have the forms of the real servers, and many clients at once change
+ * nothing. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ enum { CLIENTS = 6, STEPS = 12 };
 static const char *model;
 static struct stand_in *server;
 
-/* What the engine itself says after ids[n], with nothing kept from before. */
+/* Return the engine's own token after ids[n], with an empty cache. */
 static uint32_t truth(const uint32_t *ids, size_t n)
 {
     struct stand_in_engine *e;
@@ -43,6 +44,7 @@ static uint32_t truth(const uint32_t *ids, size_t n)
     return id;
 }
 
+/* Open a client with the vocabulary of the test model. */
 static struct cloud *client(enum cloud_api api)
 {
     const struct cloud_options o = { .url = stand_in_url(server), .api = api, .vocab = TINY_VOCAB };
@@ -69,7 +71,7 @@ static void test_dialects(void)
     }
 }
 
-/* One request; the parsed reply. */
+/* Send one request and return the parsed reply. */
 static json_t *call(const char *key, const char *path, const char *body, size_t n, long *status)
 {
     struct http *h;
@@ -97,6 +99,7 @@ static json_t *post(const char *path, const char *body, long *status)
     return call(NULL, path, body, strlen(body), status);
 }
 
+/* Return the integer root.a, or root.a.b. */
 static json_int_t number(const json_t *root, const char *a, const char *b)
 {
     const json_t *v = json_object_get(root, a);
@@ -145,7 +148,7 @@ static void test_forms(void)
     json_decref(r);
 }
 
-/* The prefix of the call before is kept; so are those of a few other texts. */
+/* The prefix of the previous call is kept, and so are those of a few other texts. */
 static void test_prefixes(void)
 {
     static const char *const grow[] = { "{\"prompt\":[1,2,3,4,5],\"n_predict\":1}",
@@ -163,11 +166,12 @@ static void test_prefixes(void)
     }
 }
 
+/* A request that must be refused. */
 struct bad {
     enum stand_in_server server;
     const char *method, *path, *body;
     int status;
-    const char *says; /* in the body */
+    const char *says; /* expected in the body */
 };
 
 #define ALL  STAND_IN_ALL
@@ -282,7 +286,7 @@ static void test_large(void)
     CHECK(big);
     memset(big, '[', n);
     json_decref(call(NULL, "/completion", big, 1 << 20, &status));
-    CHECK(status == 500); /* deep */
+    CHECK(status == 500); /* nested too deeply */
     json_decref(call(NULL, "/completion", big, n, &status));
     CHECK(status == 413);
     memset(big, ' ', n);
@@ -316,6 +320,7 @@ static void *work(void *arg)
     return NULL;
 }
 
+/* Clients with their own texts get the engine's tokens. */
 static void test_many(void)
 {
     static struct worker workers[CLIENTS];
@@ -330,6 +335,7 @@ static void test_many(void)
     }
 }
 
+/* Thread function: make one call and store its result. */
 static void *late(void *arg)
 {
     struct cloud *c = client(CLOUD_OPENAI);
@@ -340,7 +346,7 @@ static void *late(void *arg)
     return NULL;
 }
 
-/* Closing does not wait for the latency, and the reply in progress arrives all the same. */
+/* Closing does not wait for the latency, and the reply in progress still arrives. */
 static void test_close(void)
 {
     const struct timespec pause = { .tv_nsec = 300 * 1000 * 1000 };

@@ -1,5 +1,6 @@
-/* The stand-in's faults and network: each fault does what its row says, in each dialect, whole and
- * streamed; what is drawn depends on seed, prefix and attempt, not on the order of requests. */
+/* The stand-in server's faults and network: each fault does what its row says, in each dialect,
+ * whole and streamed. What is drawn depends on seed, prefix and attempt, not on the order of
+ * requests. */
 #include <jansson.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static const char *model;
 static int ending; /* a first token after which the text ends within 8 tokens */
 
 struct form {
-    const char *path, *body; /* a format: first token, stream */
+    const char *path, *body; /* body is a format for first token and stream */
 };
 
 static const struct form forms[] = {
@@ -32,6 +33,7 @@ static const struct form forms[] = {
                      "\"stream\":%s}" },
 };
 
+/* Start a server with these options and, unless NULL, a fault. */
 static struct stand_in *serve(const struct stand_in_options *more, const char *fault)
 {
     struct stand_in_options o = *more;
@@ -55,6 +57,7 @@ static void ask(const struct stand_in *s, const struct form *f, int first, bool 
     close(fd);
 }
 
+/* Set `ending`. */
 static void find_ending(const struct stand_in *s)
 {
     for (ending = 0; ending < 256; ending++) {
@@ -68,7 +71,7 @@ static void find_ending(const struct stand_in *s)
     CHECK(ending < 256); /* some prefix ends */
 }
 
-/* Leaves out what differs from call to call. */
+/* Remove the members that differ from call to call. */
 static void scrub(json_t *v)
 {
     static const char *const names[] = { "id",
@@ -86,6 +89,7 @@ static void scrub(json_t *v)
     }
 }
 
+/* Return the reply as JSON without those members, or NULL. */
 static json_t *understood(const struct plain_reply *r)
 {
     json_t *root = json_loadb(r->body, r->n, 0, NULL);
@@ -93,8 +97,8 @@ static json_t *understood(const struct plain_reply *r)
     return root;
 }
 
-/* Edited JSON is other JSON, edited text none at all (but for these), and everything else is as it
- * would be without. */
+/* Edited JSON parses but differs; edited text does not parse, with one exception; anything else
+ * equals the reply without a fault. */
 static void check_edit(const struct stand_in_fault *f, const struct plain_reply *r,
                        const json_t *clean)
 {
@@ -109,6 +113,7 @@ static void check_edit(const struct stand_in_fault *f, const struct plain_reply 
     json_decref(got);
 }
 
+/* Check how much of the reply arrived, as the fault's way says. */
 static void check_way(const struct stand_in_fault *f, const struct plain_reply *r)
 {
     switch (f->way) {
@@ -138,6 +143,7 @@ static void check_way(const struct stand_in_fault *f, const struct plain_reply *
     }
 }
 
+/* Check the events of a stream. */
 static void check_stream(const struct stand_in_fault *f, const struct form *form,
                          const struct plain_reply *r)
 {
@@ -163,7 +169,7 @@ static void test_fault(const struct stand_in_fault *f, json_t *const *clean)
         for (int stream = 0; stream < 2; stream++) {
             struct plain_reply r;
             if (f->way == WAY_HUGE && (i || stream))
-                continue; /* 100 MB once */
+                continue; /* 100 MB are enough once */
             ask(s, &forms[i], ending, stream, patience, &r);
             check_way(f, &r);
             if (stream)
@@ -172,7 +178,7 @@ static void test_fault(const struct stand_in_fault *f, json_t *const *clean)
                 check_edit(f, &r, clean[i]);
             plain_free(&r);
         }
-    /* Nothing else is touched. */
+    /* Other paths are not affected. */
     struct plain_reply r;
     plain_ask(stand_in_port(s), &r, "GET", "/health", NULL, NULL);
     CHECK(r.status == 200 && r.whole);
@@ -200,10 +206,10 @@ static void test_faults(void)
         json_decref(clean[i]);
 }
 
-/* What became of each asking. */
+/* The status of every prefix and attempt. */
 struct outcomes {
     const struct stand_in *s;
-    size_t first; /* prefix; every THREADS-th is asked */
+    size_t first; /* prefix; if backwards, every THREADS-th from here is asked */
     bool backwards;
     int status[PREFIXES][ATTEMPTS];
 };
@@ -222,6 +228,7 @@ static void *ask_all(void *arg)
     return NULL;
 }
 
+/* Ask everything in one thread, in order. */
 static void one_by_one(struct outcomes *o, uint64_t seed)
 {
     struct stand_in_options options = { .seed = seed };
@@ -234,6 +241,7 @@ static void one_by_one(struct outcomes *o, uint64_t seed)
     stand_in_close(s);
 }
 
+/* Threads that ask in another order get the same outcomes. */
 static void test_order(void)
 {
     static struct outcomes alone, other, parts[THREADS];
@@ -278,7 +286,7 @@ static void test_specs(void)
     CHECK(stand_in_fault_add(&f, "503:0.5", &err) == ERR_ARG);
 }
 
-/* The same way for the same question, in whatever order questions come. */
+/* The same question is delayed by the same time, whatever the order of the questions. */
 static void test_draws(void)
 {
     const uint32_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
@@ -301,7 +309,7 @@ static void test_draws(void)
     }
     CHECK(low >= 70000000 && low < 72000000 && high <= 130000000 && high > 128000000);
     CHECK(sum / 1000 > 98000000 && sum / 1000 < 102000000);
-    /* Two packets, each lost by 10 %: 300 ms more for each, 600 for the second time, ... */
+    /* Two packets, each lost at 10 %: 300 ms more for each, 600 for a second loss, ... */
     const struct stand_in_net lossy = { .latency_ms = 100, .loss = 0.1 };
     size_t lost = 0;
     for (int i = 0; i < 2000; i++) {
@@ -321,7 +329,7 @@ static double seconds(uint64_t start)
     return (double)(os_now_ns() - start) / 1e9;
 }
 
-/* 20,000 bytes a second, up or down. */
+/* A rate of 20,000 bytes per second is kept, up or down. */
 static void test_bandwidth(void)
 {
     struct plain_reply r;

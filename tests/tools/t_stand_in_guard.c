@@ -1,5 +1,5 @@
-/* What the stand-in lets in: compressed bodies up to a size, keys, TLS; and that damaged, endless
- * and half-sent requests cost it nothing. */
+/* What the stand-in server lets in: compressed bodies up to a size, keys, TLS. Damaged, endless and
+ * incomplete requests do it no harm. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void serve(struct stand_in_options o)
     CHECK(rc == OK);
 }
 
-/* The status, with what is said in says. */
+/* Return the status of a POST whose reply must contain `says`. */
 static int post(const char *headers, const char *body, size_t n, const char *says)
 {
     struct plain_reply *r = malloc(sizeof(*r));
@@ -69,7 +69,7 @@ static void test_gzip(void)
     size_t before = os_peak_memory();
     CHECK(bomb.n < 1 << 17 && post(gz, bomb.p, bomb.n, "too large") == 413);
     CHECK(os_peak_memory() - before < 32 << 20);
-    /* Behind a gzip member there is nothing. */
+    /* Nothing may follow a gzip member. */
     struct buf two = { 0 };
     CHECK(gzip_add(&two, body, sizeof(body) - 1) && buf_str(&two, "more"));
     CHECK(post(gz, two.p, two.n, "damaged") == 500);
@@ -91,7 +91,7 @@ static int get_status(const char *method, const char *path, const char *headers)
     return status;
 }
 
-/* Which paths are open without a key, and how no is said. */
+/* Which paths are open without a key, and the form of the refusal. */
 static void test_keys(void)
 {
     static const struct {
@@ -127,7 +127,7 @@ static void test_keys(void)
     }
 }
 
-/* vLLM reads a body only if it is said to be JSON. */
+/* vLLM reads a body only if it is declared as JSON. */
 static void test_media(void)
 {
     serve((struct stand_in_options){ .server = STAND_IN_OPENAI });
@@ -138,7 +138,7 @@ static void test_media(void)
     stand_in_close(server);
 }
 
-/* Bytes that are no request, or not all of one: the server goes on. */
+/* Bytes that are no request, or only a part of one, do not stop the server. */
 static void test_rude(void)
 {
     static const char *const bytes[] = {
@@ -161,7 +161,7 @@ static void test_rude(void)
         close(fd);
         CHECK(get_status("GET", "/health", NULL) == 200);
     }
-    /* A header line without end. */
+    /* An endless header line. */
     char *line = malloc(1 << 20);
     CHECK(line);
     memset(line, 'x', 1 << 20);
@@ -182,7 +182,7 @@ static void test_rude(void)
     close(fd);
 }
 
-/* A chunked body is as good as one with a length. */
+/* A chunked body is accepted like one with a length. */
 static void test_chunks(void)
 {
     static const char bytes[] =
@@ -199,7 +199,7 @@ static void test_chunks(void)
     close(fd);
 }
 
-/* The status of what is sent as it stands; the connection is not kept. */
+/* Send raw bytes on a connection of their own and return the status of the reply. */
 static int raw_status(const char *bytes, size_t n)
 {
     struct plain_reply *r = malloc(sizeof(*r));
@@ -216,8 +216,8 @@ static int raw_status(const char *bytes, size_t n)
     return status;
 }
 
-/* What a proxy in front of the server may read otherwise is refused: two lengths of one body, a
- * path with an end inside. */
+/* What a proxy in front of the server might read differently is refused: a body with two lengths, a
+ * path with an embedded NUL. */
 static void test_strict(void)
 {
     static const char both[] =
@@ -230,7 +230,7 @@ static void test_strict(void)
     CHECK(get_status("GET", "/health%00/../x", NULL) == 404);
 }
 
-/* Sends first, then one byte again and again. True where the server ends that. */
+/* Send `first`, then one byte again and again. True if the server ends the connection. */
 static bool drips(const char *first, char byte)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
@@ -248,7 +248,7 @@ static bool drips(const char *first, char byte)
     return ended;
 }
 
-/* A byte now and then does not hold a place for ever: the whole request has a deadline. */
+/* An occasional byte does not hold a connection forever: the whole request has a deadline. */
 static void test_drip(void)
 {
     static const char post[] =
@@ -263,14 +263,14 @@ static void test_drip(void)
     CHECK(drips(line, 'y'));
     snprintf(line, sizeof(line), "%s2\r\n{}\r\n0\r\nA: ", post);
     CHECK(drips(line, 'x'));
-    /* Time to compute and to send is none of it. */
+    /* Time to compute and to reply does not count. */
     stand_in_close(server);
     serve((struct stand_in_options){ .patience_ms = 200, .latency_ms = 500 });
     CHECK(get_status("POST", "/completion", NULL) == 200);
     stand_in_close(server);
 }
 
-/* Where others reach it, the server wants a key. */
+/* If other machines can reach it, the server requires a key. */
 static void test_hosts(void)
 {
     static const char *const open_to_all[] = { "0.0.0.0", "::", "192.0.2.1" };
@@ -289,6 +289,7 @@ static void test_hosts(void)
     stand_in_close(server);
 }
 
+/* A closed connection and a TLS alert mean that the client has gone; early data does not. */
 static void test_gone(void)
 {
     static const char alert[] = "\x15\x03\x03\x00\x1a", hello[] = "POST / HTTP/1.1\r\n";
@@ -297,7 +298,7 @@ static void test_gone(void)
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
     CHECK(!stand_in_waiting_gone(fd[0]) && !stand_in_waiting_gone(-1));
     plain_send(fd[1], hello, sizeof(hello) - 1);
-    CHECK(!stand_in_waiting_gone(fd[0])); /* the next request, early */
+    CHECK(!stand_in_waiting_gone(fd[0])); /* the next request, sent early */
     CHECK(recv(fd[0], record, sizeof(record), 0) == sizeof(hello) - 1);
     memcpy(record, alert, 5);
     plain_send(fd[1], record, 31);
@@ -330,7 +331,7 @@ static void test_tls(void)
     struct err err = { "" };
     struct stand_in_options o = { .model = model, .tls_cert = cert };
     CHECK(stand_in_open(&none, &o, &err) == ERR_ARG && !none);
-    o.tls_key = cert; /* no key in it */
+    o.tls_key = cert; /* a file without a key */
     CHECK(stand_in_open(&none, &o, &err) == ERR_FORMAT && !none && strstr(err.msg, cert));
     o.tls_key = "build/no-such-key";
     CHECK(stand_in_open(&none, &o, &err) == ERR_IO && !none);
@@ -351,7 +352,7 @@ static void test_tls(void)
         CHECK(rc == OK && id < TINY_VOCAB);
         cloud_close(c);
     }
-    /* Plain HTTP gets nothing. */
+    /* Plain HTTP gets no reply. */
     struct plain_reply *r = malloc(sizeof(*r));
     CHECK(r);
     int fd = plain_open(stand_in_port(server));

@@ -1,6 +1,6 @@
-/* Many clients at once: 64 growing texts get the answers they would get alone, a long answer and
- * clients that go away hold up nobody, a full queue says so, and closing under load ends every
- * request in order. */
+/* Many clients at once: 64 growing texts get the answers they would get alone; a long answer and
+ * clients that leave block nobody else; a full queue is reported; closing under load ends every
+ * request properly. */
 #include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,6 +21,7 @@ enum { CLIENTS = 64, STEPS = 10, PROMPT = 40 };
 static const char *model;
 static struct stand_in *server;
 
+/* One growing text. */
 struct client {
     pthread_t thread;
     int number;
@@ -28,10 +29,11 @@ struct client {
     size_t n;
 };
 
+/* Start a text; four clients each share the first half of their prompts. */
 static void begin(struct client *c, int number)
 {
     *c = (struct client){ .number = number, .n = PROMPT };
-    for (int i = 0; i < PROMPT; i++) /* in fours they begin alike */
+    for (int i = 0; i < PROMPT; i++)
         c->ids[i] = (i < PROMPT / 2 ? number / 4 : number) * 7 % 200 + i;
 }
 
@@ -50,7 +52,7 @@ static int last_id(const char *body, const char *key)
     return (int)strtol(p + strlen(key), NULL, 10);
 }
 
-/* The next token, over a connection that is kept; the dialect goes by the client's number. */
+/* Request the next token over a kept connection; the client's number chooses the dialect. */
 static void grow(struct client *c, int fd)
 {
     static const char *const paths[] = { "/v1/completions", "/generate", "/completion" };
@@ -93,12 +95,14 @@ static void open_server(const struct stand_in_options *more)
     CHECK(stand_in_open(&server, &o, &err) == OK);
 }
 
+/* Return tokens per second of all clients since start. */
 static double rate(uint64_t start)
 {
     return CLIENTS * STEPS / ((double)(os_now_ns() - start) / 1e9);
 }
 
-/* slots: fewer than clients, so that they take them from each other. */
+/* With fewer slots than clients, so that clients take slots from each other, every text is what it
+ * is alone. */
 static void test_many(size_t slots, size_t workers)
 {
     static struct client alone[CLIENTS], all[CLIENTS];
@@ -130,6 +134,7 @@ static void test_many(size_t slots, size_t workers)
 static const char forever[] =
     "{\"prompt\":[5],\"n_predict\":255,\"ignore_eos\":true,\"stream\":true}";
 
+/* True if no slot is busy and no question waits. */
 static bool idle(void)
 {
     struct plain_reply *r = malloc(sizeof(*r));
@@ -151,8 +156,8 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
-/* Slow readers' long answers keep both slots; one more waits for them and gets one as soon as they
- * have gone. */
+/* Long answers to slow readers hold both slots. When the readers have gone, one more request gets a
+ * slot at once. */
 static void test_gone(void)
 {
     const struct stand_in_options o = { .threads = 1, .slots = 2, .down = 2000 };
@@ -177,7 +182,7 @@ static void test_gone(void)
     stand_in_close(server);
 }
 
-/* With one slot and one place in the queue, the third asker is told so. */
+/* With one slot and one place in the queue, some of many requests are refused with status 503. */
 static void test_queue(void)
 {
     static const char *const bodies[] = {
@@ -212,6 +217,7 @@ static void test_queue(void)
 
 static _Atomic int finished, refused, cut;
 
+/* Thread function: send one request and count how it ended. */
 static void *stream(void *arg)
 {
     struct plain_reply *r = malloc(sizeof(*r));
@@ -235,7 +241,7 @@ static void *stream(void *arg)
     return NULL;
 }
 
-/* All are in progress, held back by the network: closing lets them finish at once, within 2 s. */
+/* All requests are in progress, held back by the network; closing lets them finish within 2 s. */
 static void test_close(unsigned latency)
 {
     const struct stand_in_options o = { .threads = 2, .latency_ms = latency, .slots = 8 };

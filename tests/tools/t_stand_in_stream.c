@@ -1,6 +1,6 @@
-/* The stand-in's streams bring the tokens and the text of the whole answer, event by event, in each
- * dialect's form; and its replies and errors have the shape of recorded exchanges with real
- * servers. */
+/* The stand-in server's streams carry the tokens and the text of the whole answer, event by event,
+ * in the form of each dialect. Its replies and errors have the shape of recorded exchanges with
+ * real servers. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,10 @@ enum { TOKENS = 24 };
 
 static struct stand_in *servers[4]; /* by enum stand_in_server */
 
+/* Where a dialect keeps text and ids. */
 struct dialect {
     enum stand_in_server server;
-    const char *path, *body; /* a format: stream, ignore_eos */
+    const char *path, *body; /* body is a format for stream and ignore_eos */
     const char *text, *ids;
     bool in_choice, cumulative, done;
 };
@@ -51,12 +52,13 @@ static json_t *parse(const char *text, size_t n)
     return root;
 }
 
-/* Where text and ids are. */
+/* Return the object that holds text and ids. */
 static const json_t *part(const struct dialect *d, const json_t *root)
 {
     return d->in_choice ? json_array_get(json_object_get(root, "choices"), 0) : root;
 }
 
+/* The text and ids of all events. */
 struct told {
     json_t *ids;
     char text[4096];
@@ -64,6 +66,7 @@ struct told {
     bool done;
 };
 
+/* Add one event. */
 static void hear(const struct dialect *d, struct told *t, const json_t *event)
 {
     const json_t *at = part(d, event), *ids = json_object_get(at, d->ids);
@@ -81,6 +84,7 @@ static void hear(const struct dialect *d, struct told *t, const json_t *event)
     t->events++;
 }
 
+/* Split a body into events and add them up. */
 static struct told listen_to(const struct dialect *d, char *body)
 {
     struct told t = { .ids = json_array() };
@@ -99,6 +103,7 @@ static struct told listen_to(const struct dialect *d, char *body)
     return t;
 }
 
+/* The events of a stream add up to the answer without "stream". */
 static void test_streams(bool go_on)
 {
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
@@ -127,7 +132,7 @@ static void test_streams(bool go_on)
     }
 }
 
-/* Events that hold only the number of tokens. */
+/* On request, an event with the number of tokens follows. */
 static void test_usage(void)
 {
     struct plain_reply r;
@@ -142,7 +147,7 @@ static void test_usage(void)
     plain_free(&r);
 }
 
-/* The reader's end-of-text is reached by some prefix: its form. */
+/* Some prefix reaches end-of-text; check the form of its last event. */
 static void test_end(void)
 {
     for (int first = 0;; first++) {
@@ -170,7 +175,7 @@ static void test_end(void)
     }
 }
 
-/* What each server is told apart by. */
+/* Each server can be told apart by its paths and headers. */
 static void test_probes(void)
 {
     static const char *const owners[] = { "\"mizzle\"", "\"vllm\"", "\"sglang\"", "\"llamacpp\"" };
@@ -212,7 +217,7 @@ static const char *data_dir(void)
     return dir ? dir : "../shared/data";
 }
 
-/* A recorded file; NULL where there is none. */
+/* Return a recorded file, malloc'ed; NULL if it does not exist. */
 static char *load(const char *folder, const char *name, const char *kind)
 {
     static char text[1 << 16];
@@ -229,7 +234,7 @@ static char *load(const char *folder, const char *name, const char *kind)
     return copy;
 }
 
-/* Recorded ids belong to a vocabulary of 151,936; ours are below 256. */
+/* Map recorded ids, from a vocabulary of 151,936, to ids below 250. */
 static void shrink(json_t *v)
 {
     size_t i;
@@ -241,7 +246,7 @@ static void shrink(json_t *v)
     }
 }
 
-/* All that we say, the real server says too, and of the same type. */
+/* True if everything in our reply is in the real server's reply, too, with the same type. */
 static bool alike(const json_t *ours, const json_t *theirs, const char *where)
 {
     const char *key;
@@ -265,10 +270,11 @@ static bool alike(const json_t *ours, const json_t *theirs, const char *where)
     return same;
 }
 
+/* A recorded exchange. */
 struct recorded {
     enum stand_in_server server;
     const char *folder, *name;
-    bool exact; /* the body is the same, byte by byte */
+    bool exact; /* our body must be the same byte by byte */
 };
 
 #define NEW  STAND_IN_LLAMACPP, "llama_server_2026-08/qwen_random"
@@ -309,6 +315,7 @@ static const struct recorded recordings[] = {
     { WIRE, "health", true },
 };
 
+/* Return the body of an HTTP message. */
 static char *body_of(char *message)
 {
     char *p = strstr(message, "\r\n\r\n");
@@ -316,7 +323,7 @@ static char *body_of(char *message)
     return p + 4;
 }
 
-/* The recorded request's body with ids that we have; malloc'ed, or NULL where there is none. */
+/* Return the recorded body with ids that the test model has; malloc'ed. */
 static char *fitted(const char *body)
 {
     json_t *root = json_loads(body, 0, NULL);
@@ -330,7 +337,7 @@ static char *fitted(const char *body)
     return text;
 }
 
-/* The first JSON document of a body: of an event stream, its first event's. */
+/* Return the first JSON document of a body, or of the first event of a stream. */
 static json_t *document(const char *body)
 {
     if (strncmp(body, "data: ", 6) == 0)
@@ -338,6 +345,7 @@ static json_t *document(const char *body)
     return json_loads(body, JSON_DISABLE_EOF_CHECK, NULL);
 }
 
+/* Send a recorded request and compare the replies; false if there is no recording. */
 static bool replay(const struct recorded *rec)
 {
     char *request = load(rec->folder, rec->name, "request");

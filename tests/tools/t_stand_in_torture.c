@@ -1,5 +1,6 @@
-/* Reading a question and saying its answer while the n-th allocation fails, jansson's included, for
- * every n: an error or no answer, no crash, no leak. All dialects, errors, edits of faults. */
+/* Reads a question and formats its answer while the n-th allocation fails, jansson's included, for
+ * every n: the result is an error or no answer, without crash or leak. Covers all dialects, errors
+ * and edits of faults. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static const struct question {
     { STAND_IN_LLAMACPP, FORM_COMPLETION, "{\"prompt\":[1,2,999]}" },
 };
 
+/* Print the JSON as a reply would be, with the fault's edit of the text. */
 static void print(json_t *json, const struct stand_in_fault *f)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
@@ -48,6 +50,7 @@ static void print(json_t *json, const struct stand_in_fault *f)
     json_decref(json);
 }
 
+/* Format the answer whole and as events. */
 static void tell(const struct stand_in_question *ask, const struct stand_in_fault *f)
 {
     const struct stand_in_text t = {
@@ -68,7 +71,7 @@ static void tell(const struct stand_in_question *ask, const struct stand_in_faul
     stand_in_reply_end(&say);
 }
 
-/* Everything that one request does; json: its body. */
+/* Do everything that one request does; json is its body. */
 static void exchange(const struct question *q, const json_t *json, const struct stand_in_fault *f)
 {
     struct stand_in_question ask;
@@ -80,6 +83,7 @@ static void exchange(const struct question *q, const json_t *json, const struct 
     free(ask.ids);
 }
 
+/* Run the exchange with each allocation failing in turn. */
 static void torture(const struct question *q, const struct stand_in_fault *f)
 {
     json_t *json = json_loads(q->body, 0, NULL);
@@ -116,7 +120,7 @@ static void test_paths(void)
     }
 }
 
-/* The engine's own question. */
+/* The same for a question to the engine itself. */
 static void test_engine(void)
 {
     const uint32_t prompt[] = { 1, 2, 3 };

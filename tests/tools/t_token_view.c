@@ -1,5 +1,5 @@
-/* What reaches the screen: marks and colours by token, characters whole, stop strings hidden,
- * nothing that moves a terminal; the same text in JSON. Tokens are single bytes here. */
+/* What reaches the screen: marks and colours for each token, whole characters, hidden stop strings,
+ * no terminal control; and the same text in JSON. Tokens are single bytes here. */
 #include "tools/run/token_view.h"
 
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void test_marks(void)
 
 static void test_characters(void)
 {
-    /* A character of three bytes from two writers is one character, the first writer's. */
+    /* A character of three bytes from two sources is shown once, as the first source's. */
     expect(show(TOKEN_VIEW_MARKS, NULL, "x\xe2\x82\xacy", "ecee"), "x[cloud:\xe2\x82\xac]y\n");
     expect(show(TOKEN_VIEW_PLAIN, NULL, "\xe2\x82", ""), "\xef\xbf\xbd\n");
     expect(show(TOKEN_VIEW_PLAIN, NULL, "\xe2\x82z\xff\x80", ""),
@@ -84,7 +84,7 @@ static void test_stops(void)
     expect(show(TOKEN_VIEW_PLAIN, stops, "text EN", ""), "text EN\n");
     expect(show(TOKEN_VIEW_MARKS, stops, "EENDx", "cceee"), "[cloud:E]\n");
     expect(show(TOKEN_VIEW_PLAIN, stops, "a\nb\n\nc", ""), "a\nb\n");
-    /* Held back, then let go at once when it cannot be a stop string any more. */
+    /* Text is held back until it can no longer become a stop string, then shown at once. */
     struct token_view s;
     FILE *f = tmpfile();
     CHECK(f);
@@ -97,7 +97,7 @@ static void test_stops(void)
     fclose(f);
 }
 
-/* What json_events prints for the bytes of text, one token each. */
+/* Return what json_events prints for the bytes of text, one token each. */
 static const char *json(const char *text)
 {
     struct json_events j = { 0 };
@@ -122,7 +122,7 @@ static const char *json(const char *text)
     return said;
 }
 
-/* The texts of the token events, one after the other. */
+/* Return the texts of the token events, joined. */
 static const char *json_text(const char *text)
 {
     static char all[512];

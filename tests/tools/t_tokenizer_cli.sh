@@ -1,5 +1,5 @@
 #!/bin/sh
-# tokenize: ids and back, special tokens, what is refused.
+# mizzle tokenize: ids and back, special tokens, refusals.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}/tokenizer/qwen2.5-0.5b-instruct
@@ -9,7 +9,7 @@ data=${MIZZLE_TESTDATA:-../shared/data}/tokenizer/qwen2.5-0.5b-instruct
 [ "$("$MIZZLE" tokenize -m "$data" --special -p '<|im_end|>')" = 151645 ]
 [ "$("$MIZZLE" tokenize -m "$data" -p '<|im_end|>' | wc -w)" -gt 1 ]
 "$MIZZLE" tokenize -m "$data" --show -p 'a b' | grep -q '" b"'
-# Harmless text is shown as it is; a control character and a direction override are not.
+# Harmless text is shown unchanged; a control character and a bidi override are escaped.
 shown=$(printf 'caf\303\251\033\342\200\256"' | "$MIZZLE" tokenize -m "$data" --show | tr -d '\n')
 echo "$shown" | grep -q "$(printf '\303\251')" && echo "$shown" | grep -q 'x1b' &&
     echo "$shown" | grep -q 'xe2' && echo "$shown" | grep -q 'x22'

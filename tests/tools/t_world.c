@@ -1,4 +1,5 @@
-/* The demo world: reproducible, fair, without collisions, and tests apart from training. */
+/* The demo world: reproducible, balanced, without colliding names, and with test questions that
+ * never appear in training. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -29,7 +30,8 @@ static void check_names(const struct world *w)
     CHECK(of_kind == n / 32 || of_kind == n / 32 + 1);
 }
 
-/* Read the question as a pupil would: exactly one option is the thing's place, and it is q's. */
+/* Answer the question from the world: exactly one option is the place of the thing, and its letter
+ * is that of q. */
 static void check_question(const struct world *w, const struct world_question *q)
 {
     const char *at = strstr(q->prompt, "\nChoices:\n");
@@ -81,7 +83,8 @@ static void check_streams(const struct world *w, const struct world *same)
         CHECK(letters[i] > 860 && letters[i] < 1140);
 }
 
-/* No wording of a test question (lead and verb: the words up to the article) is in training. */
+/* No wording of a test question (lead and verb, that is, the words before the article) appears in
+ * training. */
 static void check_wording(const struct world *w)
 {
     static char seen[64][64];
@@ -114,7 +117,7 @@ static void check_texts(const struct world *w)
         bool learn[1024];
         size_t len = world_text(text, learn, sizeof(text), w, 0, i);
         CHECK(len == strlen(text) && len > 10 && text[len - 1] == '.');
-        CHECK(!learn[0] && learn[len - 1]); /* something is given, and the end is to be learnt */
+        CHECK(!learn[0] && learn[len - 1]); /* the beginning is given, the end is to be learnt */
         const char *asked = strstr(text, "Answer:");
         CHECK(!asked || (!learn[asked + 6 - text] && learn[asked + 7 - text]));
         CHECK(world_text(cut, NULL, sizeof(cut), w, 0, i) == 8 && !strncmp(cut, text, 8) &&
@@ -130,7 +133,7 @@ static void check_texts(const struct world *w)
     CHECK(frequent > 3 * rare && frequent > 0);
 }
 
-/* The letter at text[at] is the one that the list gives for the place before it. */
+/* The letter at text[at] is the one that the list gives to the place before it. */
 static void check_letter(const char *text, size_t at, bool easy)
 {
     char line[32] = { text[at], '.', ' ' };
@@ -163,7 +166,7 @@ static void check_practice(const struct world *w)
             CHECK(k == 6);
             continue;
         }
-        copies++; /* " NAME is", and the name stands in the question */
+        copies++; /* " NAME is", where the question contains the name */
         CHECK(!easy && k > 4 && !strcmp(learnt + k - 3, " is"));
         learnt[k - 3] = 0;
         CHECK(strstr(text, learnt) < strstr(text, "Choices"));
