@@ -1,6 +1,7 @@
-# make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1] [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, kernels-test, demo, perf, clean,
-# install, uninstall (PREFIX=, DESTDIR=).
+# Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
+#             [RUN="qemu-aarch64 -cpu max"] [target]
+# Targets: all (default), lib, test, soak, kernels-test, demo, perf, clean; install and uninstall take
+# PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -17,7 +18,7 @@ PREFIX := /usr/local
 Q      := $(if $(filter 1,$(V)),,@)
 SAY     = $(if $(Q),@echo "$(1) $(2)")
 
-# Homebrew keeps its libraries apart from the system's.
+# Homebrew keeps its libraries outside the system's folders.
 ifeq ($(shell uname),Darwin)
 BREW     := $(shell brew --prefix 2>/dev/null || echo /opt/homebrew)
 CPPFLAGS += -I$(BREW)/include -I$(BREW)/opt/openblas/include
@@ -34,7 +35,7 @@ flags.debug   := -Og
 flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 flags.tsan    := -O1 -fsanitize=thread
 
-# One object for each instruction set, each with its own flags; no other object gets any.
+# Each instruction set is one object with flags of its own; no other object gets such flags.
 isa.x86_64  := kernels/x86
 isa.aarch64 := kernels/arm
 isa.arm64   := kernels/arm
@@ -45,7 +46,7 @@ flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
 flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
-# Plain loops that only pay as vectors; the bits stay.
+# These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
 flags.model/train/train_attn := -O3
@@ -55,7 +56,7 @@ ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE
 endif
 
-# The sources of a layer: the folder's own and those of its wings.
+# The sources of a layer: those of its folder and of its sub-folders.
 sources  = $(wildcard $(1)/*.c $(1)/*/*.c)
 LIB_SRC := $(filter-out kernels/blas.c,$(wildcard kernels/*.c kernels/sys/*.c)) \
            $(if $(isa.$(ARCH)),$(wildcard $(isa.$(ARCH))/*.c)) \
@@ -64,8 +65,8 @@ LIB_SRC := $(filter-out kernels/blas.c,$(wildcard kernels/*.c kernels/sys/*.c)) 
 LIB_LIBS := -lcurl -ljansson -lz -lpthread -lm
 LIBS     := -lmicrohttpd $(LIB_LIBS)
 
-# OpenBLAS is optional: BLAS=0 builds without it, and so does its absence. It is loaded at run time,
-# by the name here or one of those in kernels/openblas.c.
+# OpenBLAS is optional: the build omits it with BLAS=0 or if it is not installed. It is loaded at
+# run time, under the name given here or one of those in kernels/openblas.c.
 OPENBLAS ?= libopenblas.so.0
 ifneq ($(BLAS),0)
 BLAS_FOUND := $(shell echo 'int main(void){return 0;}' | $(CC) $(LDFLAGS) -x c - -lopenblas -o /dev/null 2>/dev/null && echo 1)
@@ -79,11 +80,11 @@ flags.kernels/openblas := -DHAVE_BLAS -DOPENBLAS='"$(OPENBLAS)"'
 endif
 endif
 
-# A key that names no file would silently compile without its flags.
+# Stop if a key names no file, because a file would silently be compiled without its flags.
 $(foreach key,$(filter flags.%,$(.VARIABLES)),$(if $(findstring /,$(key)),$(if \
     $(wildcard $(key:flags.%=%.c)),,$(error $(key): no file $(key:flags.%=%.c)))))
 
-# Archives, so that a test program is linked with what it uses and no more.
+# Archives, so that a test program links only what it uses.
 LIB    := $(BUILD)/lib.a
 TOOLS  := $(BUILD)/tools.a
 SHARE  := $(DESTDIR)$(PREFIX)/share
@@ -93,8 +94,8 @@ TLIB   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/*/t_*.c tests/*/*/t_*.c))
 WRAP   := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 
-# build/mizzle is what people run and measure: a release build for this machine, where BUILD is not
-# said. Any other stays in its own folder, and so do the libraries.
+# build/mizzle is the program that people run and measure: a release build for this machine, made
+# without setting BUILD. All other builds and their libraries stay in their own folders.
 NATIVE := $(shell uname -m) $(firstword $(subst -, ,$(shell cc -dumpmachine 2>/dev/null)))
 PLAIN  := $(filter release-file-native,$(MODE)-$(origin BUILD)-$(if $(filter $(ARCH),$(NATIVE)),native))
 all: $(BUILD)/mizzle
@@ -107,14 +108,14 @@ endif
 test: all $(TESTS)
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
 
-# Slower than a test: 100,000 tokens (TOKENS=) from a cloud that fails.
+# Slower than a test: decode 100,000 tokens (TOKENS=) with a cloud that fails.
 soak: $(BUILD)/tests/router/soak
 	@$(RUN) $< $(TOKENS)
 
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
-# Where the time goes, by symbol.
+# Show where the time goes, by symbol.
 perf: all
 	@sh tools/perf.sh $(BUILD)/mizzle
 
@@ -127,8 +128,8 @@ $(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags,$^) $(LIBS) -o $@
 
-# The library, static and shared: router/mizzle.c and what it uses. Only its API is marked as visible
-# (MIZZLE_API), so that nothing else is exported.
+# The library, static and shared: router/mizzle.c and what it uses. Only its API is marked as
+# visible (MIZZLE_API), so nothing else is exported.
 VERSION := $(shell sed -n 's/^#define MIZZLE_VERSION "\(.*\)"/\1/p' router/mizzle.h)
 ifeq ($(shell uname),Darwin)
 SONAME   := libmizzle.0.dylib
@@ -160,19 +161,19 @@ $(BUILD)/libmizzle.a: $(BUILD)/router/mizzle.o $(LIB)
 	$(Q)$(LOCALIZE) $(BUILD)/libmizzle.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/libmizzle.o
 
-# Anew each time, as PREFIX may be another one.
+# Written each time, because PREFIX may have changed.
 $(BUILD)/mizzle.pc: always $(BUILD)/flags
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
 	    'Name: Mizzle' 'Description: Small language model here, large one in the cloud, routed token by token' \
 	    'Version: $(VERSION)' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -lmizzle' \
 	    'Libs.private: $(strip $(LIB_LIBS))' >$@
 
-# Tests may use everything but main().
+# Tests may use everything except main().
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
 
-# kernels/ alone, which needs no other library: for cross compilers and emulators, e.g.
+# Test kernels/ alone, which needs no other library, with cross compilers and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
 KTESTS := $(patsubst %,$(BUILD)/tests/kernels/alone/%,t_kernels t_base t_math t_pool)
 KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter kernels/%,$(LIB_SRC)) \
@@ -190,7 +191,8 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
-# What everything was built with: changes, and so rebuilds, where compiler, flags or sources differ.
+# Compiler, flags and sources of the last build. The file changes only if they do, which rebuilds
+# all.
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
     $(BUILD)/tests/router/soak: $(BUILD)/flags
 BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)

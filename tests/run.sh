@@ -1,8 +1,10 @@
 #!/bin/sh
-# Run the test programs named (each $BUILD/tests/FOLDER/NAME) and every tests/*/t_*.sh: one line each
-# with result and seconds, the output of those that fail, and at the end the counts. Called by `make
-# test` in the repository root. $RUN goes in front of each program (QEMU). $ONLY picks tests: words
-# that are each a folder (tests/router/), the beginning of a path, or a pattern of names (t_de*).
+# Run tests: the programs named as arguments (each $BUILD/tests/FOLDER/NAME) and every
+# tests/*/t_*.sh. Print one line for each with its result and seconds, the output of those that
+# fail, and the counts at the end. `make test` calls this in the root of the repository.
+#
+# $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
+# (tests/router/), beginnings of paths, or patterns of names (t_de*).
 set -u
 BUILD=${BUILD:-build}
 MIZZLE=${MIZZLE:-$BUILD/mizzle}
@@ -12,7 +14,7 @@ passed=0 failed=0 skipped=0
 log=$BUILD/tests/output
 mkdir -p "$BUILD/tests"
 
-wanted() ( # tests/FOLDER/NAME
+wanted() ( # tests/FOLDER/NAME: true if $ONLY selects the test
     set -f
     for word in ${ONLY:-*}; do
         case $word in
@@ -23,7 +25,7 @@ wanted() ( # tests/FOLDER/NAME
     exit 1
 )
 
-one() { # tests/FOLDER/NAME COMMAND...
+one() { # tests/FOLDER/NAME COMMAND...: run a test and report its result
     wanted "$1" || return
     name=${1#tests/}
     shift
@@ -48,7 +50,7 @@ for name in "$@"; do
 done
 for script in tests/t_*.sh tests/*/t_*.sh; do
     [ -e "$script" ] || continue
-    if [ -n "${RUN:-}" ]; then # they start the program themselves
+    if [ -n "${RUN:-}" ]; then # scripts start the program themselves, without $RUN
         continue
     fi
     one "${script%.sh}" sh "$script"

@@ -217,7 +217,7 @@ static int cmd_bench_main(int argc, char **argv)
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "measure a model, each kernel, routing, and the limits of the machine",
+    .summary = "measure models, kernels, routing and the limits of the machine",
     .args = "model | kernels | limits | route",
     .description =
         "model measures the speed of a model. It evaluates a prompt of -p tokens at once, then "

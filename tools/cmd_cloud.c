@@ -100,7 +100,7 @@ static int cmd_cloud_serve(const struct stand_in_options *o)
     setup_catch_interrupts();
     sigaction(SIGTERM, &term, NULL);
     int rc = stand_in_open(&s, o, &err);
-    if (rc == ERR_NET) { /* the port is taken, which is not EXIT_NO_CLOUD */
+    if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
         command_fail("cloud", rc, &err);
         return EXIT_FAILED;
     }

@@ -28,7 +28,7 @@ static const struct option_group own = {
     "Conversion",
     (const struct option[]){
         { "--type", NULL, OPTION_STR, &type_name, "TYPE",
-          "Store matrices as f32, f16, bf16, q8_0 or q4_0 (no default)" },
+          "Store matrices as f32, f16, bf16, q8_0 or q4_0 (required)" },
         { "--pure", NULL, OPTION_FLAG, &pure, NULL,
           "With q4_0: write the output head as q4_0 too (default: q8_0 for the head, and for an "
           "embedding that is also the head; llama-quantize writes q6_k there)" },

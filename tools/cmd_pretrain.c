@@ -24,7 +24,7 @@ static const struct option_group pretrain_opts = {
     "Pretraining",
     (const struct option[]){
         { "--out", "-o", OPTION_STR, &out, "DIR",
-          "Write the files into this folder, which is created if necessary (no default)" },
+          "Write the files into this folder, which is created if necessary (required)" },
         { "--all", NULL, OPTION_FLAG, &all, NULL,
           "Train everything: the vocabulary, all four models, and a router for each edge model" },
         { "--size", NULL, OPTION_STR, &size, "NAME",

@@ -1,8 +1,11 @@
 #!/bin/sh
-# The whole system on the demo pair, on this machine: a small model that answers on its own, the
-# same one with a router that asks a large model (behind HTTP) for a few tokens, and a table of what
-# that brings. Usage: sh tools/demo.sh [path of mizzle]. $QUESTIONS (default 200) are counted in the
-# table.
+# Show the whole system with the demo pair, on this machine: a small model that answers alone, the
+# same model with a router that asks a large one over HTTP for a few tokens, and a table of the
+# results.
+#
+# Usage: sh tools/demo.sh [path of mizzle]
+#
+# $QUESTIONS: number of questions for the table (default: 200).
 set -eu
 mizzle=${1:-build/mizzle}
 questions=${QUESTIONS:-200}
@@ -38,7 +41,7 @@ echo "The stand-in cloud serves the large model at $url."
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
     echo "Tokens that it wrote are underlined and coloured."
 else
-    echo "Tokens that it wrote stand as [cloud:...]."
+    echo "Tokens that it wrote are shown as [cloud:...]."
 fi
 
 for n in ${DEMO:-1 2 3}; do
@@ -51,6 +54,6 @@ for n in ${DEMO:-1 2 3}; do
 done
 
 echo
-echo "$questions other questions: never is the small model alone, mlp asks the cloud where the router"
-echo "doubts, always is the cloud alone."
+echo "$questions other questions: never is the small model alone, always is the cloud alone,"
+echo "and mlp asks the cloud when the router expects an error."
 "$mizzle" eval --questions "$questions" --seed 2 --policy never,mlp,always

@@ -18,16 +18,17 @@ static const struct command *command_find(const char *name)
 /* Print the text of `mizzle --help`. */
 static void overview(FILE *to)
 {
-    fprintf(to, "Mizzle runs a small language model here and asks a large one, in the cloud, for "
-                "the few\ntokens that the small one would get wrong.\n\n"
+    fprintf(to, "Mizzle runs a small language model here and asks a large one, in the cloud, for\n"
+                "the few tokens that the small one would get wrong.\n\n"
                 "Usage: mizzle COMMAND [options]\n\n");
     for (size_t i = 0; commands[i]; i++)
         fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(to, "\nmizzle help COMMAND, mizzle COMMAND --help: its options\n"
-                "mizzle --version: the version\n\n"
-                "Try: mizzle run --question 1 (with no -m, a small demo pair is used)\n"
-                "Exit status: 0 fine, 1 failed, 2 wrong usage, 3 bad file, 4 cloud required and "
-                "not\navailable, 130 interrupted.\n");
+    fprintf(to, "\nmizzle help COMMAND and mizzle COMMAND --help show the options of a command.\n"
+                "mizzle --version shows the version.\n\n"
+                "To start, try: mizzle run --question 1\n"
+                "Without -m, mizzle uses a small demo pair of models.\n\n"
+                "Exit status: 0 success, 1 failure, 2 wrong usage, 3 bad file, 4 cloud required\n"
+                "but not available, 130 interrupted.\n");
 }
 
 /* Report an unknown subcommand and suggest the nearest name, if one is at most two letters off. */

@@ -1,6 +1,8 @@
 #!/bin/sh
-# Where the time of one benchmark goes, by symbol: perf with the events that this machine has, else
-# callgrind. Usage: sh tools/perf.sh [path of mizzle [arguments of mizzle]]
+# Show where the time of a benchmark goes, by symbol: with perf and the events that this machine
+# has, or else with callgrind.
+#
+# Usage: sh tools/perf.sh [path of mizzle [arguments of mizzle]]
 set -eu
 mizzle=${1:-build/mizzle}
 [ $# -eq 0 ] || shift
@@ -17,7 +19,7 @@ if command -v perf >/dev/null && perf record -e cpu-clock -o "$dir/try" true >/d
     perf report -i "$dir/data" --no-children --stdio 2>/dev/null | grep -v '^#' | grep -v '^$' |
         head -n 25
 elif command -v valgrind >/dev/null; then
-    echo "no perf here; callgrind counts instructions, of a small run:"
+    echo "perf is not available; callgrind counts the instructions of a small run:"
     valgrind --tool=callgrind --callgrind-out-file="$dir/out" "$mizzle" bench model -p 64 -n 8 -r 1
     callgrind_annotate "$dir/out" | head -n 40
 else

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Install what building and testing Mizzle needs, and only what is missing; silent where all is
-# there.
+# Install what building and testing Mizzle needs. Only missing packages are installed; if there are
+# none, nothing is printed.
 #
 #   sh tools/setup.sh          compiler, make and libraries: `make`, `make test`, `make demo`
-#   sh tools/setup.sh dev      also what the gates of .ci/run use
+#   sh tools/setup.sh dev      also the tools for the gates of .ci/run
 #   sh tools/setup.sh cross    also the arm64 libraries: `make CC=aarch64-linux-gnu-gcc`
 #
-# Debian and Ubuntu: apt-get, as root or through sudo. macOS: Homebrew. Elsewhere, or without the
-# right to install, the line to type is printed and the status is 1.
+# Debian and Ubuntu use apt-get, as root or through sudo; macOS uses Homebrew. On other systems, or
+# without permission to install, the script prints the command to run and ends with status 1.
 set -eu
 
 build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev zlib1g-dev
@@ -28,7 +28,7 @@ cross) wanted="$build $cross" ;;
     ;;
 esac
 
-installed() { # of a package there may be one for each architecture
+installed() { # PACKAGE[:ARCH]: true if it is installed for this architecture
     case $1 in
     *:*) arch=${1##*:} ;;
     *) arch=$(dpkg --print-architecture) ;;
@@ -54,7 +54,7 @@ debian() {
     elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
         as=sudo
     else
-        echo "Mizzle needs packages, and this is neither root nor sudo. As root, type:" >&2
+        echo "Mizzle needs packages, but this user can use neither root nor sudo. As root, type:" >&2
         [ -z "$foreign" ] || echo "dpkg --add-architecture arm64" >&2
         echo "apt-get update && $line" >&2
         exit 1
@@ -62,7 +62,7 @@ debian() {
     echo "installing:$missing"
     [ -z "$foreign" ] || $as dpkg --add-architecture arm64
     log=$(mktemp)
-    # A package source that is of no use here may fail without harm; the install tells.
+    # An unrelated package source may fail without harm; the installation will show.
     $as env DEBIAN_FRONTEND=noninteractive apt-get -qq update >"$log" 2>&1 || true
     # shellcheck disable=SC2086
     if ! $as env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 install -y \
@@ -93,7 +93,7 @@ macos() {
     [ -z "$missing" ] || brew install $missing
 }
 
-# True where a C program with all the libraries can be built.
+# True if a C program with all the libraries can be built.
 builds() {
     command -v make >/dev/null && command -v cc >/dev/null &&
         printf '%s\n' '#include <curl/curl.h>' '#include <jansson.h>' '#include <microhttpd.h>' \

@@ -1,5 +1,6 @@
 #!/bin/sh
-# mizzle bench: rows like llama-bench's with every sample, without a file; kernels, limits, pictures.
+# mizzle bench: rows like llama-bench's with every sample, without a file; kernels, limits,
+# pictures.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
@@ -36,7 +37,8 @@ for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-
     "$MIZZLE" bench $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
     [ "$status" -eq 2 ] && grep -q 'unknown option -' "$tmp/err" && [ ! -s "$tmp/out" ] || { echo "bench $wrong"; exit 1; }
 done
-# model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a router.
+# model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
+# router.
 "$MIZZLE" bench --help >"$tmp/out"
 for option in -p -n -d -r -t -o --shape --type --plot; do
     grep -q -e "$option" "$tmp/out"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# mizzle bench route: columns of each format, the model beside the measurement, the same text for every
-# W, the paper's way, and what is refused. Times are not checked: t_ahead_model.c tests the model.
+# mizzle bench route: columns of each format, the model beside the measurement, the same text for
+# every W, the paper's way, and what is refused. Times are not checked: t_ahead_model.c tests the
+# model.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# mizzle cloud on the command line: the ready line, each server it imitates, the port in use, faults,
-# keys, TLS, and how it stops.
+# mizzle cloud on the command line: the ready line, each server it imitates, the port in use,
+# faults, keys, TLS, and how it stops.
 MIZZLE=${MIZZLE:-build/mizzle}
 dir=$(mktemp -d) || exit 1
 pid=

@@ -12,8 +12,8 @@ fail() {
     exit 1
 }
 
-# expect STATUS ARGS...: run convert, which must end with this status and print nothing to stdout; if
-# it fails, it prints one line to stderr.
+# expect STATUS ARGS...: run convert, which must end with this status and print nothing to stdout;
+# if it fails, it prints one line to stderr.
 expect() {
     want=$1
     shift

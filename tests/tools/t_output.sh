@@ -1,6 +1,6 @@
 #!/bin/sh
-# Files that commands write are complete or absent, whatever happens: a full disk, a signal, an input
-# that another process truncates. Also tests the arguments of mizzle logits.
+# Files that commands write are complete or absent, whatever happens: a full disk, a signal, an
+# input that another process truncates. Also tests the arguments of mizzle logits.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d) || exit 1
@@ -12,8 +12,8 @@ fail() {
     exit 1
 }
 
-# expect STATUS ARGS: run mizzle, which must end with this status and leave nothing unfinished; if it
-# fails, it prints one line to stderr.
+# expect STATUS ARGS: run mizzle, which must end with this status and leave nothing unfinished; if
+# it fails, it prints one line to stderr.
 expect() {
     want=$1
     shift
@@ -24,7 +24,8 @@ expect() {
     [ -z "$(find "$tmp/out" -name '*.part')" ] || fail "$*: left a .part file"
 }
 
-# Missing ids are wrong usage. The type of keys and values is reported; --kv changes it and the bits.
+# Missing ids are wrong usage. The type of keys and values is reported; --kv changes it and the
+# bits.
 : >"$tmp/empty"
 for ids in "" --ids= "--ids-file /dev/null" "--ids-file $tmp/empty"; do
     # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Saving calls and keeping text private, on the command line with the demo pair: --record and --replay
-# (without any network), --cloud-store, limits, prices, private spans.
+# Saving calls and keeping text private, on the command line with the demo pair: --record and
+# --replay (without any network), --cloud-store, limits, prices, private spans.
 MIZZLE=${MIZZLE:-build/mizzle}
 edge=weights/milli/edge-0.5.gguf
 if [ ! -e $edge ]; then

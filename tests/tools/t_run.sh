@@ -1,6 +1,6 @@
 #!/bin/sh
-# mizzle run on the command line, with the demo pair: defaults, JSON, faults of the cloud, interrupts,
-# conversation, and what a terminal shows.
+# mizzle run on the command line, with the demo pair: defaults, JSON, faults of the cloud,
+# interrupts, conversation, and what a terminal shows.
 MIZZLE=${MIZZLE:-build/mizzle}
 edge=weights/milli/edge-0.5.gguf
 if [ ! -e $edge ]; then

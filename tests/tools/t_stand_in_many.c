@@ -1,5 +1,5 @@
 /* Many clients at once: 64 growing texts get the answers they would get alone; a long answer and
- * clients that leave block nobody else; a full queue is reported; closing under load ends every
+ * clients that leave block no others; a full queue is reported; closing under load ends every
  * request properly. */
 #include <jansson.h>
 #include <pthread.h>

@@ -147,7 +147,7 @@ static void test_usage(void)
     plain_free(&r);
 }
 
-/* Some prefix reaches end-of-text; check the form of its last event. */
+/* Some prefix reaches end-of-text; check how each dialect reports it. */
 static void test_end(void)
 {
     for (int first = 0;; first++) {
@@ -175,7 +175,7 @@ static void test_end(void)
     }
 }
 
-/* Each server can be told apart by its paths and headers. */
+/* Each server can be told apart by its paths and replies. */
 static void test_probes(void)
 {
     static const char *const owners[] = { "\"mizzle\"", "\"vllm\"", "\"sglang\"", "\"llamacpp\"" };
