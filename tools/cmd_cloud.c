@@ -85,6 +85,7 @@ static const struct option_group *const groups[] = { &server_opts, &network_opts
 
 static _Atomic int terminated;
 
+/* Handler of SIGTERM. */
 static void on_term(int sig)
 {
     (void)sig;

@@ -59,6 +59,7 @@ static uint32_t file_type(int type)
     return type == W_F32 ? 0 : type == W_F16 ? 1 : type == W_Q4_0 ? 2 : type == W_Q8_0 ? 7 : 32;
 }
 
+/* True for the types with blocks and scales. */
 static bool cmd_convert_quantised(int type)
 {
     return type == W_Q8_0 || type == W_Q4_0;

@@ -62,7 +62,7 @@ static json_t *json_text(const char *s, size_t n)
     json_t *v = json_stringn(s, n);
     if (v)
         return v;
-    char *text = escaped(s, n); /* no UTF-8 */
+    char *text = escaped(s, n); /* not UTF-8 */
     v = json_string(text ? text : "");
     free(text);
     return v;
@@ -70,6 +70,7 @@ static json_t *json_text(const char *s, size_t n)
 
 /* ---- this machine ---- */
 
+/* List the operations that a kernel set implements itself. */
 static void print_ops(const struct kernels *set)
 {
     printf("  %-12s", set->isa);
@@ -128,6 +129,7 @@ struct source {
     const char *path;
 };
 
+/* Return the number of tensors. */
 static size_t cmd_info_count(const struct source *s)
 {
     return s->w ? weights_ntensors(s->w) : pth_ntensors(s->p);
@@ -239,6 +241,7 @@ static json_t *json_size(double v)
     return v < 9e15 ? json_integer((json_int_t)v) : json_real(v);
 }
 
+/* Return the list of all tensors. */
 static json_t *json_tensors(const struct source *s)
 {
     json_t *list = json_array();
@@ -297,6 +300,7 @@ static json_t *json_router(const struct source *s)
                      number);
 }
 
+/* Print the report on a file as one JSON object. */
 static void report_json(const struct source *s)
 {
     struct str arch = text_key(s, "general.architecture"), name = text_key(s, "general.name");
@@ -332,6 +336,7 @@ static void report_json(const struct source *s)
     json_decref(root);
 }
 
+/* Print a size in a binary unit, with one decimal. */
 static void print_bytes(double n)
 {
     static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
@@ -341,6 +346,7 @@ static void print_bytes(double n)
     printf(u ? "%.1f %s" : "%.0f %s", n, units[u]);
 }
 
+/* Print a labelled line, unless v is empty. */
 static void print_text(const char *label, struct str v)
 {
     if (!v.n)
@@ -350,6 +356,7 @@ static void print_text(const char *label, struct str v)
     putchar('\n');
 }
 
+/* Print the hyperparameters of the architecture. */
 static void print_shape(const struct source *s, struct str arch)
 {
     for (size_t i = 0; s->w && i < weights_nkv(s->w); i++) {
@@ -393,6 +400,7 @@ static void print_router(const struct source *s)
     putchar('\n');
 }
 
+/* Print the report on a file for people. */
 static void cmd_info_report(const struct source *s)
 {
     struct str arch = text_key(s, "general.architecture");
@@ -433,6 +441,7 @@ static bool is_pth(const char *path)
            (n > 3 && strcmp(path + n - 3, ".pt") == 0);
 }
 
+/* Open the file, reading as little as possible, and report on it. */
 static int cmd_info_file(const char *path, struct err *err)
 {
     struct source s = { NULL, NULL, path };

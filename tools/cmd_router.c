@@ -56,6 +56,7 @@ static const struct option_group train_opts = {
 static const struct option_group *const groups[] = { &file_opts, &train_opts, &engine_option_rows,
                                                      NULL };
 
+/* Report wrong usage and return the status. */
 static int cmd_router_usage(const char *what)
 {
     struct err err;
@@ -63,6 +64,7 @@ static int cmd_router_usage(const char *what)
                         &err);
 }
 
+/* `mizzle router import`: convert a checkpoint. */
 static int cmd_router_import(int nargs, char **args)
 {
     struct err err = { "" };
@@ -120,6 +122,7 @@ static int cmd_router_score(int nargs)
     return rc == OK ? EXIT_FINE : command_fail("router", rc, &err);
 }
 
+/* Print the results of training. */
 static void print_report(const struct router_training_report *r)
 {
     printf("trained on      %zu tokens, %zu held out; best of %zu epochs: %zu\n", r->fit.trained,

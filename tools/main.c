@@ -7,6 +7,7 @@
 #include "tools/cli/setup.h"
 #include "tools/cli/signals.h"
 
+/* Return the subcommand of this name, or NULL. */
 static const struct command *command_find(const char *name)
 {
     for (size_t i = 0; commands[i]; i++)

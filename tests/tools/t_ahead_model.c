@@ -28,12 +28,12 @@ static void test_by_hand(void)
     holds(alone, 7, 1, 60, 0); /* requested at 10, answered at 35, seen at 40: hidden */
     holds(wrong, 6, 0, 75, 0);
     holds(wrong, 6, 1, 80, 0); /* requested at 10, seen at 40, evaluated until 50, then 3 steps */
-    holds(last, 3, 0, 45, 0);  /* nothing to do meanwhile */
+    holds(last, 3, 0, 45, 0);  /* nothing to do in the meantime */
     holds(last, 3, 1, 45, 0);
-    holds(pair, 7, 1, 65, 0);  /* the second waits from 30 to 35 for the first; heard at 65 */
-    holds(pair, 7, 2, 60, 0);  /* asked at 30, there at 55: both hidden */
-    holds(trap, 6, 2, 85, 1);  /* asked at 10 and 30; heard at 40: token 3 is asked for again at 60,
-                                  and at 80 nothing is left but to wait until 85 */
+    holds(pair, 7, 1, 65, 0);  /* the second waits from 30 to 35 for the first; seen at 65 */
+    holds(pair, 7, 2, 60, 0);  /* requested at 30, answered at 55: both hidden */
+    holds(trap, 6, 2, 85, 1);  /* requested at 10 and 30, seen at 40; token 3 again at 60, and from
+                                  80 on only waiting until 85 is left */
     holds(first, 3, 0, 20, 0); /* the clock starts at the first decision */
     holds(first, 3, 1, 20, 0);
 }

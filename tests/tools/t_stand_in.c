@@ -278,6 +278,7 @@ static void test_errors(void)
         stand_in_close(servers[i]);
 }
 
+/* Bodies that are too large, too deep or too long for the context are refused. */
 static void test_large(void)
 {
     long status;

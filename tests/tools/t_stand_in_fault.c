@@ -46,6 +46,7 @@ static struct stand_in *serve(const struct stand_in_options *more, const char *f
     return s;
 }
 
+/* Send one request and read the reply for at most ms. */
 static void ask(const struct stand_in *s, const struct form *f, int first, bool stream, unsigned ms,
                 struct plain_reply *r)
 {
@@ -158,6 +159,7 @@ static void check_stream(const struct stand_in_fault *f, const struct form *form
     CHECK(f->events != EVENTS_ERROR || strstr(r->body, "error"));
 }
 
+/* Compare the replies under a fault with those without it, in each form. */
 static void test_fault(const struct stand_in_fault *f, json_t *const *clean)
 {
     const struct stand_in_options o = { .seed = 1 };
@@ -268,7 +270,7 @@ static void test_order(void)
             CHECK(parts[(PREFIXES - 1 - p) % THREADS].status[p][a] == status);
             counts[status == 200 ? 0 : status == 500 ? 1 : status == 429 ? 2 : 3]++;
         }
-    for (size_t i = 0; i < 4; i++) /* 72 draws: each kind is there, and most are fine */
+    for (size_t i = 0; i < 4; i++) /* 72 draws: each kind occurs, and most requests succeed */
         CHECK(counts[i] >= 4 && counts[0] > 20);
 }
 

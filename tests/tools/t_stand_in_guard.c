@@ -50,6 +50,7 @@ static int post(const char *headers, const char *body, size_t n, const char *say
     return status;
 }
 
+/* Compressed bodies are read up to the limit; bombs, damage and trailing bytes are refused. */
 static void test_gzip(void)
 {
     static const char body[] = "{\"prompt\":[1,2,3],\"n_predict\":1}";
@@ -311,6 +312,7 @@ static void test_gone(void)
 
 static char dir[] = "build/guard-XXXXXX", cert[64], key[64];
 
+/* Make a self-signed certificate with openssl; false if that is not possible. */
 static bool make_certificate(void)
 {
     char line[512];

@@ -45,6 +45,7 @@ static size_t write_ids(char *out, size_t room, const struct client *c)
     return at;
 }
 
+/* Return the number after `key` in the body. */
 static int last_id(const char *body, const char *key)
 {
     const char *p = strstr(body, key);

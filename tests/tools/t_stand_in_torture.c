@@ -43,7 +43,7 @@ static void print(json_t *json, const struct stand_in_fault *f)
 {
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     struct buf out = { 0 };
-    if (text && buf_str(&out, text) && f && f->text && f->name[0] != 'g') /* bombs are slow */
+    if (text && buf_str(&out, text) && f && f->text && f->name[0] != 'g') /* compressing is slow */
         f->text(&out);
     buf_free(&out);
     free(text);

@@ -64,6 +64,7 @@ static void check_question(const struct world *w, const struct world_question *q
     CHECK(!strcmp(q->answer, want) && world_extract(q->answer) == q->letter);
 }
 
+/* The same seed gives the same items, and letters are evenly distributed. */
 static void check_streams(const struct world *w, const struct world *same)
 {
     size_t letters[5] = { 0 }, n = 5000;
@@ -147,6 +148,7 @@ static void check_letter(const char *text, size_t at, bool easy)
     CHECK(last && (!easy || last + len == text + at));
 }
 
+/* Practice texts list choices and then their letters, or copy a name. */
 static void check_practice(const struct world *w)
 {
     size_t copies = 0;

@@ -43,6 +43,7 @@ static struct panels bench_kernels_matrix(const struct kit *kit, enum ptype type
     return w;
 }
 
+/* One function for each operation follows; each makes the call c on the operands of kit. */
 static void do_matmul_f32(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
     struct panels w = bench_kernels_matrix(kit, P_F32, c);

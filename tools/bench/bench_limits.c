@@ -87,6 +87,7 @@ struct turning {
     size_t turns;
 };
 
+/* Thread function: run pieces [first, last) of the arithmetic. */
 static void bench_limits_turn(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct turning *t = arg;

@@ -233,6 +233,7 @@ static int rehearse(struct bench_run *r, double share, struct err *err)
     return rc;
 }
 
+/* Callback of the decoding loop: add the token to the hash of the text. */
 static bool bench_route_on_token(void *arg, const struct decode_token *t)
 {
     uint64_t *text = arg;

@@ -17,6 +17,7 @@ struct axes {
     double x_most, y_most; /* largest values, at the ends of the axes */
 };
 
+/* Return the x coordinate of a value. */
 static double bench_route_plot_x_of(const struct axes *a, double v)
 {
     return LEFT + (WIDTH - LEFT - RIGHT) * v / a->x_most;
@@ -59,6 +60,7 @@ static size_t bench_route_plot_widest(const struct bench_route_row *rows, size_t
     return best;
 }
 
+/* Open the file and write the head of the picture. */
 static int open_svg(struct output *o, const char *path, int height, struct err *err)
 {
     int rc = output_open(o, path, err);
@@ -78,6 +80,7 @@ static int close_svg(struct output *o, struct err *err)
     return output_close(o, true, err);
 }
 
+/* Draw grid, numbers and titles; `which` is the parameter on the x axis. */
 static void draw_axes(const struct axes *a, size_t which)
 {
     static const char *const names[] = { "latency of a call, ms", "tokens from the cloud, percent",

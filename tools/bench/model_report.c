@@ -55,6 +55,7 @@ static void model_report_put(json_t *o, const char *key, json_t *value)
     json_object_set_new(o, key, value);
 }
 
+/* Add an integer. */
 static void put_size(json_t *o, const char *key, size_t v)
 {
     model_report_put(o, key, json_integer((json_int_t)v));

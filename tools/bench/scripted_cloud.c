@@ -52,6 +52,7 @@ uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
     return any_id(t, prefix);
 }
 
+/* The cloud port of the rehearsal: it has no memo, answers each call at once and costs nothing. */
 static bool scripted_cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
                                  enum cloud_port_from *from)
 {
@@ -93,8 +94,7 @@ uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n
     return best;
 }
 
-/* The functions from here on are the cloud port of the rehearsal, which answers each call at
- * once. */
+/* Nothing is known of a prefix before it is asked for. */
 static enum cloud_port_sight scripted_cloud_peek(void *arg, const uint32_t *ids, size_t n,
                                                  uint32_t *id)
 {

@@ -29,6 +29,7 @@ struct teacher {
     const struct router_training_options *o;
 };
 
+/* Return the context to open sessions with: the model's, at most CONTEXT. */
 static size_t context_of(const struct model *m)
 {
     size_t n = model_config(m)->context;
@@ -128,6 +129,7 @@ static int router_training_collect(struct samples *s, struct teacher *t, uint64_
     return rc;
 }
 
+/* Callback of fit_router: print the losses of an epoch. */
 static void show_epoch(void *arg, const struct fit_epoch *e)
 {
     (void)arg;

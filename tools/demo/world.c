@@ -97,7 +97,7 @@ static const char *const kind_facts[] = {
 };
 static const char answer_form[] =
     "[ A %n is a kind of %k, and every %k is found in the %p. The answer is (%c).]";
-/* From the easiest to the one that answers end with. */
+/* The form of practice that copies the name of an unknown thing. */
 static const char copy_form[] = " A[ %n is] a";
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
@@ -123,6 +123,7 @@ struct draw {
     uint64_t key, n;
 };
 
+/* Start the sequence of (seed, tag, stream, i). */
 static struct draw draw_open(uint64_t seed, uint64_t tag, uint64_t stream, uint64_t i)
 {
     return (struct draw){ rand_u64(rand_u64(rand_u64(seed, tag), stream), i), 0 };
@@ -183,6 +184,7 @@ static void draw_name(char name[NAME_MAX_BYTES], struct draw *d)
     name[2 * pieces] = 0;
 }
 
+/* Draw names until each is free; the order of the draws makes them reproducible. */
 static void make_names(struct world *w)
 {
     struct draw d = draw_open(w->seed, TAG_NAMES, 0, 0);
@@ -246,6 +248,7 @@ struct text {
     bool learning;
 };
 
+/* Append s, and mark its bytes as to be learnt or given. */
 static void world_put(struct text *t, const char *s)
 {
     size_t n = strlen(s);
@@ -329,6 +332,7 @@ static void put_choices(struct text *t, const size_t choice[], size_t n)
     world_put(t, "Answer:");
 }
 
+/* Make a question about a thing; `test` chooses the wording. */
 static void make_question(struct world_question *q, const struct world *w, struct draw *d,
                           size_t thing, bool test)
 {

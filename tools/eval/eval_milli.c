@@ -139,6 +139,7 @@ static int run_policy(struct eval_result *r, struct milli *m, struct err *err)
     return rc;
 }
 
+/* Print the result of one policy as one line of JSON. */
 static void eval_milli_print_json(const struct milli *m, const struct eval_result *r)
 {
     double low, high;
@@ -158,6 +159,7 @@ static void eval_milli_print_json(const struct milli *m, const struct eval_resul
     fflush(stdout);
 }
 
+/* Print the results of all policies. */
 static void print_table(const struct eval_result *r, size_t n)
 {
     printf("policy    threshold  questions  accuracy   95 %% interval   routed  fallback   "

@@ -77,6 +77,7 @@ void stand_in_deadlines_close(struct stand_in_deadlines *w)
     w->runs = false;
 }
 
+/* Add a connection to the list. */
 static void watch_enter(struct stand_in_deadlines *w, struct stand_in_guest *g)
 {
     pthread_mutex_lock(&w->lock);
@@ -89,6 +90,7 @@ static void watch_enter(struct stand_in_deadlines *w, struct stand_in_guest *g)
     pthread_mutex_unlock(&w->lock);
 }
 
+/* Remove a connection from the list and free it. */
 static void watch_leave(struct stand_in_deadlines *w, struct stand_in_guest *g)
 {
     pthread_mutex_lock(&w->lock);
@@ -120,6 +122,7 @@ void stand_in_deadlines_connection(void *arg, struct MHD_Connection *c, void **s
     watch_enter(w, g);
 }
 
+/* Return the connection's entry; NULL if there was no memory for it. */
 static struct stand_in_guest *watch_guest(struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *state =

@@ -65,6 +65,7 @@ struct stand_in_engine {
     pthread_t workers[WORKERS_MAX];
 };
 
+/* Append the job to the end of the list. */
 static void stand_in_engine_append(struct list *l, struct stand_in_job *j)
 {
     j->next = NULL;
@@ -72,6 +73,7 @@ static void stand_in_engine_append(struct list *l, struct stand_in_job *j)
     l->end = &j->next;
 }
 
+/* Remove the job, which must be in the list. */
 static void stand_in_engine_take_out(struct list *l, struct stand_in_job *j)
 {
     struct stand_in_job **at = &l->first;
@@ -475,7 +477,7 @@ void stand_in_engine_drop(struct stand_in_job *j)
     } else if (j->state == READY) {
         stand_in_engine_take_out(&e->ready, j);
         stand_in_engine_finish(j, ERR_STOP);
-    } else if (running) { /* the worker frees it */
+    } else if (running) { /* its worker will free it */
         j->dropped = true;
         atomic_store(&j->stop, 1);
     }

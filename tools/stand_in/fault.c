@@ -37,7 +37,7 @@ const struct stand_in_fault stand_in_fault_table[] = {
     { "500", "Internal Server Error", .status = 500 },
     { "500-text", "the same, in plain text", .status = 500, .type = "text/plain; charset=utf-8",
       .body = "Internal Server Error" },
-    { "501", "Not Implemented", .status = 501 },
+    { "501", "an unsupported method", .status = 501 },
     { "502", "Bad Gateway, a proxy's HTML", .status = 502, .type = html, .body = gateway },
     { "503", "Service Unavailable, Retry-After: 1", .status = 503, "Retry-After", "1" },
     { "504", "Gateway Timeout, a proxy's HTML", .status = 504, .type = html, .body = late },

@@ -284,6 +284,7 @@ bool stand_in_fault_edit_twice(struct buf *text)
     return replace(text, front, sizeof(front) - 1, true);
 }
 
+/* Replace the text by p[n], compressed. */
 static bool compress(struct buf *text, const char *p, size_t n)
 {
     struct buf out = { .max = text->max };

@@ -33,6 +33,7 @@ static enum stand_in_wrong get_version(const struct stand_in_paths *a, const jso
     return stand_in_paths_made(out, json_pack("{s:s}", "version", "mizzle-" MIZZLE_VERSION));
 }
 
+/* The members differ by server, so that a client can tell which one it talks to. */
 static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json_t *in,
                                       json_t **out, struct stand_in_refusal *no)
 {
@@ -55,6 +56,7 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
     return stand_in_paths_made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
 }
 
+/* llama.cpp's server properties. */
 static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_t *in, json_t **out,
                                      struct stand_in_refusal *no)
 {
@@ -85,6 +87,7 @@ static enum stand_in_wrong get_slots(const struct stand_in_paths *a, const json_
     return stand_in_paths_made(out, list);
 }
 
+/* SGLang's model and server information. */
 static enum stand_in_wrong get_model_info(const struct stand_in_paths *a, const json_t *in,
                                           json_t **out, struct stand_in_refusal *no)
 {
@@ -134,6 +137,7 @@ static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const j
                                               "tokens", list, "token_strs"));
 }
 
+/* vLLM's reply has "prompt", llama.cpp's "content"; STAND_IN_ALL sends both. */
 static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const json_t *in,
                                            json_t **out, struct stand_in_refusal *no)
 {

@@ -86,6 +86,7 @@ static const char *const keywords[] = {
     "sampling_seed",
 };
 
+/* True for a value that means the same as a missing field. */
 static bool stand_in_question_empty(const json_t *v)
 {
     return !v || json_is_null(v) || json_is_false(v) ||
@@ -142,6 +143,7 @@ static enum stand_in_wrong check_sampling(enum stand_in_server server, const jso
     return WRONG_NOTHING;
 }
 
+/* Refuse an id beyond the vocabulary, in the words of the server. */
 static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, enum stand_in_server server,
                                       json_int_t id, size_t vocab)
 {
@@ -155,6 +157,7 @@ static enum stand_in_wrong unknown_id(struct stand_in_refusal *no, enum stand_in
         (long long)id, vocab);
 }
 
+/* Refuse an empty prompt, in the words of the server. */
 static enum stand_in_wrong no_prompt(struct stand_in_refusal *no, enum stand_in_server server,
                                      enum stand_in_form form)
 {

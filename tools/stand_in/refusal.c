@@ -17,6 +17,7 @@ static const struct {
     { 503, "ServiceUnavailableError", "unavailable_error" },
 };
 
+/* Return the name for a status; unlisted ones get that of their class. */
 static const char *name_of(enum stand_in_server server, unsigned status)
 {
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

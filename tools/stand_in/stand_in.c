@@ -54,6 +54,7 @@ static int try_listen(const struct addrinfo *a)
     return -1;
 }
 
+/* True for ::1 and 127.0.0.0/8. */
 static bool stand_in_is_loopback(const struct sockaddr *at)
 {
     if (at->sa_family == AF_INET6)
