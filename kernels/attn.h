@@ -1,15 +1,18 @@
-/* attn.h - attention of one key block, written once for all vector lengths.
+/* attn.h - attention over one key block, written once for all vector lengths.
  *
- * Included by an instruction set after it has defined: vec, a vector of VEC floats (4, 8 or 16);
- * vec_zero, vec_set1, vec_store, vec_add, vec_mul; vec_fma(a, b, c) = a * b + c; vec_keep(x), which
- * holds x in a register; load_keys(type, group, d, part, hd16): column d of keys part * VEC to part
- * * VEC + VEC - 1 of a group of 16; load_value(type, row, d, hd16): columns d to d + VEC - 1 of a
- * value; softmax_row(y, i, p, seen): scores p[0..seen) to weights in place, with max and sum of row
- * i. With many query rows ROWS, KEY_GROUPS groups of keys and VALUES vectors of a value go at once;
- * with 7 (the query heads of a KV head in Qwen2.5 0.5B and 7B) these 7, one group and FEW_VALUES.
+ * An instruction set includes this file after it has defined: vec, a vector of VEC floats (4, 8 or
+ * 16); vec_zero, vec_set1, vec_store, vec_add, vec_mul; vec_fma(a, b, c) = a * b + c; vec_keep(x),
+ * which forces x to stay in a register; load_keys(type, group, d, part, hd16), which loads column d
+ * of keys part * VEC to part * VEC + VEC - 1 of a group of 16; load_value(type, row, d, hd16),
+ * which loads columns d to d + VEC - 1 of a value; softmax_row(y, i, p, seen), which turns the
+ * scores p[0..seen) into weights in place and stores max and sum of row i. With many query rows,
+ * ROWS of them, KEY_GROUPS groups of keys and VALUES vectors of a value are processed together;
+ * with exactly 7 (the query heads of a KV head in Qwen2.5 0.5B and 7B) all 7, one group and
+ * FEW_VALUES vectors.
  *
  * Lanes are keys, so each lane of the virtual vector is a sum of its own, and the tree at its end
- * adds vectors: no sum goes across lanes. Rows that go at once share what is loaded. */
+ * adds whole vectors: nothing is summed across lanes. Rows processed together share what is
+ * loaded. */
 #ifndef KERNELS_ATTN_H
 #define KERNELS_ATTN_H
 
@@ -19,28 +22,29 @@
 
 enum {
     PARTS = 16 / VEC,
-    FEW = 8,         /* rows whose weights are kept at a time */
-    WIDE_MOST = 128, /* head size up to which a block is widened to f32 for more rows than that */
+    FEW = 8,         /* rows whose weights are kept at once */
+    WIDE_MOST = 128, /* largest head size for which a block is widened to f32 for many rows */
     SUMS = (ROWS * KEY_GROUPS > 7 ? ROWS * KEY_GROUPS : 7) * PARTS,
 };
 
-/* nr query rows; ng groups of keys from k on; all values from v on. */
+/* A piece of the work: nr query rows against ng groups of keys, which start at k, and the values
+ * that start at v. */
 struct attn_rows {
     enum kvcache type;
     const float *q;
     const unsigned char *k, *v;
     size_t keys_bytes, value_bytes, hd16, nr, ng;
-    size_t ahead; /* what lies so far behind is asked for meanwhile: the next block; or 0 */
+    size_t ahead; /* bytes from a block to the next one, which is prefetched; 0: no prefetch */
 };
 
-/* Ask for n bytes of the next block, where this one has them at p. */
+/* Prefetch the n bytes of the next block that correspond to the n bytes at p of this block. */
 INLINE void ask_next(const struct attn_rows *t, const unsigned char *p, size_t n)
 {
     for (size_t i = 0; t->ahead && i < n; i += 64)
         __builtin_prefetch(p + t->ahead + i, 0, 2);
 }
 
-/* Lane l of the virtual vectors: o[(r * ng + g) * PARTS + part]. */
+/* Compute lane l of the virtual vectors of all rows and keys: o[(r * ng + g) * PARTS + part]. */
 INLINE void lane_0(vec *o, const struct attn_rows *t, size_t l)
 {
     size_t nk = t->ng * PARTS;
@@ -55,7 +59,8 @@ INLINE void lane_0(vec *o, const struct attn_rows *t, size_t l)
         }
 }
 
-/* The tree, depth first: lanes l and l + 8, then + 4. */
+/* Define one level of the tree, depth first, so that few partial sums are live at a time: lane_8
+ * adds lanes l and l + 8, and lane_4 adds those of l and l + 4. */
 #define ATTN_LANE(name, below, apart)                             \
     INLINE void name(vec *o, const struct attn_rows *t, size_t l) \
     {                                                             \
@@ -68,7 +73,8 @@ INLINE void lane_0(vec *o, const struct attn_rows *t, size_t l)
 ATTN_LANE(lane_8, lane_0, 8)
 ATTN_LANE(lane_4, lane_8, 4)
 
-/* Scores of ng groups from group g on; the last two steps of the tree are here. */
+/* Compute the scores of ng groups of keys from group g on; the last two levels of the tree are
+ * here. */
 INLINE void attn_scores(float p[][ATTN_BLOCK], struct attn_rows t, size_t g, size_t ng, float scale)
 {
     vec part[4][SUMS];
@@ -89,6 +95,8 @@ INLINE void attn_scores(float p[][ATTN_BLOCK], struct attn_rows t, size_t g, siz
     }
 }
 
+/* Compute the scores of nr rows from row r on against the first `seen` keys, ng groups at a
+ * time. */
 INLINE void attn_scores_of(float p[][ATTN_BLOCK], struct attn_rows t, size_t r, size_t nr,
                            size_t ng, size_t seen, float scale)
 {
@@ -101,8 +109,8 @@ INLINE void attn_scores_of(float p[][ATTN_BLOCK], struct attn_rows t, size_t r, 
         attn_scores(p, t, g, 1, scale);
 }
 
-/* out[r] for nv vectors from d on, over the keys that all rows see, then over those that later rows
- * see. */
+/* Compute out[r] for nv vectors from column d on: first over the keys that all rows see, where each
+ * loaded value serves every row, then over those that only later rows see. */
 INLINE void attn_mix(float *out, const float p[][ATTN_BLOCK], const struct attn_rows *t,
                      const size_t *seen, size_t d, size_t nv)
 {
@@ -131,6 +139,7 @@ INLINE void attn_mix(float *out, const float p[][ATTN_BLOCK], const struct attn_
             vec_store(out + r * t->hd16 + d + i * VEC, acc[r][i]);
 }
 
+/* Compute out for nr rows, nv vectors of columns at a time. */
 INLINE void attn_mix_of(float *out, const float p[][ATTN_BLOCK], struct attn_rows t, size_t nr,
                         size_t nv, const size_t *seen)
 {
@@ -142,8 +151,9 @@ INLINE void attn_mix_of(float *out, const float p[][ATTN_BLOCK], struct attn_row
         attn_mix(out, p, &t, seen, d, PARTS);
 }
 
-/* Rows [i, i + n), nr at once: first all scores, then all weights, so that the long chains of
- * softmax overlap, then all sums of values. Later rows see at least as much. */
+/* Process rows [i, i + n), nr at once: first all scores, then all weights, so that the long
+ * dependency chains of softmax overlap, then all sums of values. Later rows see at least as many
+ * keys as earlier ones. */
 INLINE void attn_some(const struct attn_part *y, size_t i, size_t n, struct attn_rows t, size_t nr,
                       size_t ng, size_t nv, const size_t *seen, float scale)
 {
@@ -162,7 +172,7 @@ INLINE void attn_some(const struct attn_part *y, size_t i, size_t n, struct attn
         attn_mix_of(out + r * t.hd16, (const float(*)[ATTN_BLOCK])(p + r), t, 1, nv, seen + r);
 }
 
-/* All rows, nr at once. */
+/* Process all rows, FEW at a time, in tiles of nr rows, ng key groups and nv vectors of a value. */
 INLINE void attn_all(const struct attn_part *y, const struct attn_rows *t, size_t nq, size_t per,
                      size_t first, size_t nk, size_t nr, size_t ng, size_t nv, float scale)
 {
@@ -174,7 +184,7 @@ INLINE void attn_all(const struct attn_part *y, const struct attn_rows *t, size_
     }
 }
 
-/* Many rows of f32, one piece of code for all types. */
+/* Process many rows of f32. All cache types share this one copy of the code, hence noinline. */
 static __attribute__((noinline)) void attn_wide(const struct attn_part *y,
                                                 const struct attn_rows *t, size_t nq, size_t per,
                                                 size_t first, size_t nk, float scale)
@@ -184,7 +194,7 @@ static __attribute__((noinline)) void attn_wide(const struct attn_part *y,
     attn_all(y, &wide, nq, per, first, nk, ROWS, KEY_GROUPS, VALUES, scale);
 }
 
-/* Also asks for what lies behind the block: the next one. */
+/* Widen a block to f32 once, and prefetch the next one, which lies right behind it. */
 INLINE void attn_widen(float *keys, float *values, const struct attn_rows *t, size_t nk)
 {
     size_t ahead = ATTN_BLOCK / 16 * t->keys_bytes;
@@ -205,6 +215,8 @@ INLINE void attn_widen(float *keys, float *values, const struct attn_rows *t, si
     }
 }
 
+/* Choose the tile for the number of rows. Decoding (7 rows, or few) reads the block as it is; many
+ * rows widen it first, because each row would otherwise convert it again. */
 INLINE void attn(enum kvcache type, const struct attn_part *y, const float *q, const void *k,
                  const void *v, size_t nq, size_t per, size_t first, size_t nk, size_t hd16,
                  float scale)

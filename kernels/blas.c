@@ -1,16 +1,16 @@
-/* blas.c - f32 products of many tokens through OpenBLAS. Opt-in: its sums have an order of their
- * own, so results are equal within rounding only. */
+/* blas.c - f32 products of many tokens through OpenBLAS. The set is opt-in: OpenBLAS has its own
+ * order of summation, so results agree with the definition only within rounding. */
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
 #include "kernels/openblas.h"
 #include "kernels/tiles.h"
 
-/* The unpacked piece of the weights: 128 KiB on the stack (POOL_STACK in pool.h). Below FEWEST
- * tokens unpacking costs more than sgemm gains. */
+/* The unpacked piece of the weights takes 128 KiB of stack (POOL_STACK in pool.h allows it). Below
+ * FEWEST tokens, unpacking costs more than sgemm gains. */
 enum { DEPTH = 128, PANELS = 16, WIDTH = PANELS * PANEL, FEWEST = 16 };
 
-/* Columns [k0, k0 + nk) of np panels from p on, as [nk][np * 16]. */
+/* Unpack columns [k0, k0 + nk) of np panels from panel p on into dst, as [nk][np * 16]. */
 static void blas_unpack(float *dst, const struct panels *w, size_t p, size_t np, size_t k0,
                         size_t nk)
 {
@@ -22,6 +22,8 @@ static void blas_unpack(float *dst, const struct panels *w, size_t p, size_t np,
     }
 }
 
+/* With few tokens, without the library, or beyond the int range of its arguments, the fastest exact
+ * set does the work instead. */
 static void matmul_f32_blas(float *y, size_t ldy, const struct panels *w, const float *x,
                             size_t ldx, size_t n, size_t p0, size_t p1)
 {

@@ -38,7 +38,7 @@ bool kernels_ready(const struct kernels *set, unsigned cpu)
     return kernels_runs(set, cpu) && (!(set->needs & CPU_BLAS) || openblas_load(NULL));
 }
 
-/* Put what set has on top of out. */
+/* Override the members of out with those that set has. */
 static void kernels_lay(struct kernels *out, const struct kernels *set)
 {
     out->isa = set->isa;
@@ -50,11 +50,13 @@ static void kernels_lay(struct kernels *out, const struct kernels *set)
 #undef X
 }
 
+/* True when the set gives the bits of scalar.c, so that it may be chosen by default. */
 static bool kernels_exact(const struct kernels *set)
 {
     return !(set->needs & CPU_INEXACT);
 }
 
+/* Set an error that lists the sets that run here. */
 static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
 {
     char names[128] = "";
@@ -66,6 +68,7 @@ static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
     return err_set(err, ERR_ARG, "isa '%s': not on this machine, which runs: %s", isa, names);
 }
 
+/* Find the last set that fits, then lay all runnable exact sets up to it over scalar, in order. */
 int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err)
 {
     const struct kernels *last = NULL;

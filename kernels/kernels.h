@@ -1,18 +1,19 @@
 /* kernels.h - every numeric kernel, as one struct of function pointers.
  *
- * An instruction set is one file that fills one `struct kernels`; members it leaves NULL are
+ * An instruction set is one file that fills one `struct kernels`; members that it leaves NULL are
  * inherited from the next slower set (kernels_pick). scalar.c fills all of them and is the
  * definition of what each operation means: every other set gives the same bits, NaN payloads
- * excepted. Only the opt-in sets `blas` (matmul_f32) and `avx512bf16` (matmul_bf16) are exempt, by
- * tolerance.
+ * excepted. Only the opt-in sets `blas` (matmul_f32) and `avx512bf16` (matmul_bf16) are exempt;
+ * they are compared by tolerance.
  *
- * Contract of every kernel: no allocation, no threads, no globals, no errno; never reads or writes
- * a byte outside the ranges stated; any alignment of the element type is allowed, except that
- * panels are 64-byte aligned; outputs never overlap inputs unless said so.
+ * Contract of every kernel: it does not allocate, start threads, or touch globals or errno; it
+ * never reads or writes a byte outside the ranges stated; any alignment of the element type is
+ * allowed, except that panels are 64-byte aligned; outputs never overlap inputs unless stated.
  *
- * "Virtual vector": sums along a row use 16 lanes; element i goes to lane i % 16 in ascending
- * order, each lane by fmaf (or +, where said) from +0; n is rounded up to a multiple of 16 with
- * zeros. Then the tree a[l] + a[l+8], a[l] + a[l+4], a[l] + a[l+2], a[0] + a[1]. */
+ * "Virtual vector": a sum along a row uses 16 lanes; element i goes to lane i % 16 in ascending
+ * order, and each lane accumulates by fmaf (or +, where stated) from +0; n is rounded up to a
+ * multiple of 16 with zeros. Then the lanes are added as a tree: a[l] + a[l+8], a[l] + a[l+4], a[l]
+ * + a[l+2], a[0] + a[1]. */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
@@ -24,7 +25,8 @@
 
 struct err;
 
-/* Activations of n tokens in int8, groups of 32 columns: value = q * scale. Views. */
+/* Activations of n tokens in int8, in groups of 32 columns: value = q * scale. The pointers are
+ * views; the caller owns the memory. */
 struct qact {
     int8_t *q;     /* [n][cols], in [-127, 127] */
     float *scale;  /* [n][cols / 32] */
@@ -32,9 +34,9 @@ struct qact {
     size_t cols;   /* a multiple of 32 */
 };
 
-enum { ATTN_BLOCK = 64 }; /* absolute positions of a key block */
+enum { ATTN_BLOCK = 64 }; /* positions of a key block; blocks start at multiples of it */
 
-/* Partial attention of one key block for nq query rows. */
+/* The partial attention of nq query rows over one key block, before it is normalised. */
 struct attn_part {
     float *max; /* [nq] largest score */
     float *sum; /* [nq] sum of exp(score - max) */
@@ -52,17 +54,16 @@ struct kernels {
                        size_t n, size_t p0, size_t p1);
     void (*matmul_bf16)(float *y, size_t ldy, const struct panels *w, const float *x, size_t ldx,
                         size_t n, size_t p0, size_t p1);
-    /* The same with quantised activations. Per group: exact int32 sum of products, then
+    /* These do the same with quantised activations. Per group: exact int32 sum of products, then
      * acc = fmaf((float)sum, scale_w * scale_x, acc), groups ascending from 0. */
     void (*matmul_q8)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
                       size_t p0, size_t p1);
     void (*matmul_q4)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
                       size_t p0, size_t p1);
 
-    /* q, scale and bias of row t of y from x[cols]. Per group: amax = largest |x| (NaN ignored);
-     * amax not above 2^-100 gives scale 0 and q 0; else scale = amax / 127, and q = x * (127 /
-     * amax) clamped to
-     * [-127, 127] (NaN to -127), rounded to nearest even. */
+    /* Fill q, scale and bias of row t of y from x[cols]. Per group: amax = largest |x| (NaN is
+     * ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127, and q = x
+     * * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
     void (*quantize_q8)(const struct qact *y, size_t t, const float *x);
 
     /* y[i] = x[i] * inv * w[i], inv = 1 / sqrt(sum(x^2) / n + eps), in that order; the sum is a
@@ -79,13 +80,12 @@ struct kernels {
     /* y[i] = (g[i] / (1 + exp_f32(-g[i]))) * u[i]. y may be g or u. */
     void (*swiglu_f32)(float *y, const float *g, const float *u, size_t n);
 
-    /* One block of nk <= 64 keys, nq query rows of hd16 floats (head size rounded up to 16, padding
-     * zero). q[i * hd16]. k and v in the form of kv.h, type F32: key j is lane j % 16 of group
-     * j / 16, whose other lanes may hold anything. Row i sees the first
-     * seen(i) = min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot
-     * as virtual vector; max = running s > max ? s : max from -inf, +0 for -0; p = exp_f32(s -
-     * max); sum = virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending
-     * from 0. */
+    /* Attend nq query rows to one block of nk <= 64 keys. hd16 is the head size rounded up to 16;
+     * padding is zero. q is [nq][hd16]. k and v have the layout of kv.h, type F32: key j is lane j
+     * % 16 of group j / 16, whose other lanes may hold anything. Row i sees the first seen(i) =
+     * min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot as virtual
+     * vector; max = running s > max ? s : max from -inf, +0 for -0; p = exp_f32(s - max); sum =
+     * virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending from 0. */
     void (*attn_f32)(const struct attn_part *y, const float *q, const void *k, const void *v,
                      size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
     /* The same with types F16 and Q8, widened to f32. */
@@ -100,7 +100,8 @@ struct kernels {
     void (*attn_merge)(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
                        const float *out_b, size_t hd16);
 
-    /* Index of the largest x, the lowest of equals; NaN never wins; 0 if nothing is above -inf. */
+    /* Return the index of the largest x, the lowest index of equals; NaN never wins; 0 if nothing
+     * is above -inf. */
     size_t (*argmax_f32)(const float *x, size_t n);
 
     /* out[0] = sum of e, out[1] = sum of e * d, where d = max(x[i] - max, -88), e = exp_f32(d) (d
@@ -109,8 +110,8 @@ struct kernels {
     void (*expsum_f32)(float out[2], const float *x, size_t n, float max);
 };
 
-/* The one list of operations. Adding a member above without a line here, or without check_<op> in
- * tests/, does not compile. */
+/* The one list of operations. A member that is added above without a line here, or without a
+ * check_<op> function in tests/, does not compile. */
 #define KERNEL_OPS(X) \
     X(matmul_f32)     \
     X(matmul_bf16)    \
@@ -128,7 +129,7 @@ struct kernels {
     X(argmax_f32)     \
     X(expsum_f32)
 
-/* The table each instruction-set file exports; only some exist on one architecture. */
+/* The tables that the instruction-set files export; each architecture compiles some of them. */
 extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
     kernels_avx512vnni, kernels_avx512bf16, kernels_neon, kernels_dotprod, kernels_i8mm,
     kernels_blas;
@@ -137,9 +138,10 @@ extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kerne
 extern const struct kernels *const kernels_sets[];
 extern const size_t kernels_nsets;
 
-/* True where this set runs on a processor with these CPU_* bits. */
+/* True when this set runs on a processor with these CPU_* bits. */
 bool kernels_runs(const struct kernels *set, unsigned cpu);
-/* The same, and a library that it needs is there: OpenBLAS may have gone since the build. */
+/* True when this set also finds the library that it needs: OpenBLAS may have been removed since the
+ * build. */
 bool kernels_ready(const struct kernels *set, unsigned cpu);
 
 /* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top

@@ -36,7 +36,8 @@ size_t kvcache_keys_bytes(enum kvcache type, size_t hd16)
     return PANEL * kvcache_value_bytes(type, hd16);
 }
 
-/* Element d goes to q[d * step], the scale of a group to scale[group * step]. */
+/* Quantize x by the rule in kv.h. Element d goes to q[d * step], the scale of a group to
+ * scale[group * step]. */
 static void put_q8(float *scale, int8_t *q, size_t step, const float *x, size_t hd16)
 {
     for (size_t d = 0; d < hd16; d += GROUP, scale += step) {
@@ -49,13 +50,14 @@ static void put_q8(float *scale, int8_t *q, size_t step, const float *x, size_t 
         *scale = live ? amax / 127.0f : 0.0f;
         for (size_t i = 0; i < n; i++) {
             float v = x[d + i] * inv;
-            v = v > -127.0f ? v : -127.0f; /* NaN as well */
+            v = v > -127.0f ? v : -127.0f; /* sends NaN to -127, too */
             v = v < 127.0f ? v : 127.0f;
             q[(d + i) * step] = live ? (int8_t)rintf(v) : 0;
         }
     }
 }
 
+/* Store x in lane `lane` of an array whose rows have `step` lanes: 16 for keys, 1 for a value. */
 static void kv_put(enum kvcache type, void *base, size_t lane, size_t step, const float *x,
                    size_t hd16)
 {

@@ -31,8 +31,8 @@ static uint64_t bits_f64(double f)
     return u;
 }
 
-/* e^x = 2^n * e^r, |r| <= ln(2) / 2. ln(2) is split in two floats; the first fmaf is exact. The
- * polynomial is 1 + r + r^2 * P(r), P fitted for the least relative error (4e-9). */
+/* e^x = 2^n * e^r with |r| <= ln(2) / 2. ln(2) is split into two floats; the first fmaf is exact.
+ * The polynomial is 1 + r + r^2 * P(r); P was fitted for the least relative error (4e-9). */
 float exp_f32(float x)
 {
     float c = x < 88.0f ? x : 88.0f;
@@ -56,12 +56,12 @@ float sigmoid_f32(float x)
     return 1.0f / (1.0f + exp_f32(-x));
 }
 
-/* ln(2) = LN2_HI + LN2_LO; LN2_HI has 21 trailing zero bits, so that n * LN2_HI is exact. */
+/* ln(2) = LN2_HI + LN2_LO. LN2_HI has 21 trailing zero bits, so n * LN2_HI is exact. */
 #define LN2_HI 0x1.62e42fee00000p-1
 #define LN2_LO 0x1.a39ef35793c76p-33
 #define LOG2_E 0x1.71547652b82fep+0
 
-/* a[0] + a[1] x + ... + a[n - 1] x^(n - 1) */
+/* Return a[0] + a[1] x + ... + a[n - 1] x^(n - 1). */
 static double math_horner(const double *a, size_t n, double x)
 {
     double y = a[n - 1];
@@ -70,7 +70,7 @@ static double math_horner(const double *a, size_t n, double x)
     return y;
 }
 
-/* Taylor: the first term left out is below 1e-17. */
+/* A Taylor series after the same reduction; the first term left out is below 1e-17. */
 double exp_f64(double x)
 {
     static const double a[] = { 1,
@@ -96,7 +96,8 @@ double exp_f64(double x)
     return x >= -708.0 ? y : 0.0;
 }
 
-/* x = 2^e * m with m in [sqrt(1/2), sqrt(2)); ln(m) = 2 atanh(s), s = (m - 1) / (m + 1). */
+/* x = 2^e * m with m in [sqrt(1/2), sqrt(2)), and ln(m) = 2 atanh(s) with s = (m - 1) / (m + 1). A
+ * subnormal x is scaled up first. */
 double log_f64(double x)
 {
     static const double a[] = { 1,       1. / 3,  1. / 5,  1. / 7,  1. / 9,  1. / 11,
@@ -118,7 +119,8 @@ double log_f64(double x)
     return n * LN2_HI + (n * LN2_LO + 2 * s * math_horner(a, sizeof(a) / sizeof(a[0]), s * s));
 }
 
-/* Reduction by pi / 2 in two doubles: the first fma is exact for |x| < 2^30. Then Taylor. */
+/* Reduce by pi / 2, given as two doubles; the first fma is exact for |x| < 2^30. Taylor series
+ * follow; the quadrant n % 4 swaps and negates them. */
 void sincos_f64(double *sin, double *cos, double x)
 {
     static const double s[] = { 1,
@@ -169,15 +171,17 @@ double pow_f64(double a, double b)
 float f32_from_f16(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, mag = h & 0x7fff;
-    if (mag < 0x400) { /* zero and subnormal: mag * 2^-24, exact */
+    if (mag < 0x400) { /* zero or subnormal: mag * 2^-24 is exact */
         float f = (float)mag * 0x1p-24f;
         return f32_bits(bits_f32(f) | sign);
     }
-    if (mag >= 0x7c00) /* infinity; NaN made quiet, as hardware does */
+    if (mag >= 0x7c00) /* infinity, or NaN, which is made quiet as hardware does */
         return f32_bits(sign | 0x7f800000u | (mag & 0x3ff) << 13 | (mag > 0x7c00 ? 0x400000u : 0));
     return f32_bits(sign | ((mag << 13) + (112u << 23)));
 }
 
+/* Normal numbers are rounded by adding just below half a unit, plus the last kept bit (ties to
+ * even), before the shift. */
 uint16_t f16_from_f32(float x)
 {
     uint32_t u = bits_f32(x), sign = u >> 16 & 0x8000, mag = u & 0x7fffffffu;
@@ -206,6 +210,7 @@ uint16_t bf16_from_f32(float x)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
+/* splitmix64's finaliser. */
 static uint64_t math_mix64(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -224,6 +229,7 @@ double rand_unit(uint64_t seed, uint64_t counter)
     return (double)(rand_u64(seed, counter) >> 11) * 0x1p-53;
 }
 
+/* The high word of a 128-bit product scales without a division; its bias is at most n / 2^64. */
 uint64_t rand_below(uint64_t seed, uint64_t counter, uint64_t n)
 {
     return (uint64_t)((unsigned __int128)rand_u64(seed, counter) * n >> 64);

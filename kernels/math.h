@@ -1,27 +1,27 @@
-/* math.h - the transcendental functions, the same bits on every machine.
+/* math.h - transcendental functions that give the same bits on every machine.
  *
- * libm's versions change their last bits with the processor and the library version. These use
- * only +, -, *, /, sqrt, rint and fma, which IEEE 754 fixes. The f32 ones are also what every
- * kernel set computes lane by lane (kernels/README.md). */
+ * The last bits of libm's results change with the processor and the library version. These
+ * functions use only +, -, *, /, sqrt, rint and fma, which IEEE 754 fixes. The f32 ones are also
+ * what every kernel set computes lane by lane (kernels/README.md). */
 #ifndef KERNELS_MATH_H
 #define KERNELS_MATH_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* e^x within 2 ulp; 0 for x < -87 and for NaN; x is clamped to 88 from above. */
+/* Return e^x within 2 ulp; 0 for x < -87 and for NaN; x above 88 is clamped to 88. */
 float exp_f32(float x);
-/* 1 / (1 + e^-x). */
+/* Return 1 / (1 + e^-x). */
 float sigmoid_f32(float x);
 
-/* Double versions, about 1e-15 relative. exp_f64: 0 below -708, clamped to 709 from above.
- * log_f64: x > 0 and finite. sincos_f64: |x| < 2^30. pow_f64: a > 0. */
+/* Double versions, accurate to about 1e-15 relative. exp_f64 returns 0 below -708 and clamps x
+ * above 709. log_f64 needs x > 0 and finite, sincos_f64 |x| < 2^30, pow_f64 a > 0. */
 double exp_f64(double x);
 double log_f64(double x);
 void sincos_f64(double *sin, double *cos, double x);
 double pow_f64(double a, double b);
 
-/* Half-precision conversions, round to nearest even; NaN stays NaN. */
+/* Half-precision conversions. They round to nearest even; NaN stays NaN. */
 float f32_from_f16(uint16_t h);
 uint16_t f16_from_f32(float x);
 float f32_from_bf16(uint16_t h);

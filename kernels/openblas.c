@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Of cblas.h. */
+/* Values of cblas.h. */
 enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111 };
 
 static struct {
@@ -18,18 +18,21 @@ static struct {
                   const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
     void (*set_num_threads)(int n);
     char *(*get_corename)(void);
-    const char *why; /* NULL: it is there */
+    const char *why; /* reason why it could not be loaded; NULL when it was */
 } lib;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Store the address of the library's symbol `name` in the function pointer at `pointer`; false when
+ * the library lacks it. */
 static bool openblas_find(void *library, void *pointer, const char *name)
 {
     void *symbol = dlsym(library, name);
-    memcpy(pointer, &symbol, sizeof(symbol)); /* an object pointer to one of a function */
+    memcpy(pointer, &symbol, sizeof(symbol)); /* C has no cast from object to function pointer */
     return symbol != NULL;
 }
 
+/* Try the library of the build first, then the usual names. */
 static void openblas_load_once(void)
 {
     static const char *const names[] = { OPENBLAS, "libopenblas.so.0", "libopenblas.so",

@@ -7,7 +7,7 @@
 
 enum {
     GGUF_Q8_0 = 34, /* f16 scale, i8[32] */
-    GGUF_Q4_0 = 18, /* f16 scale, u8[16]: low nibbles are columns 0..15 */
+    GGUF_Q4_0 = 18, /* f16 scale, u8[16], whose low nibbles are columns 0..15 */
 };
 
 const char *panels_type_name(enum ptype type)
@@ -58,7 +58,7 @@ static void store_u32(unsigned char *p, uint32_t v)
     memcpy(p, &v, sizeof(v));
 }
 
-/* Rows of panel p that the matrix has. */
+/* Return how many rows of panel p the matrix has; the last panel may be partial. */
 static size_t rows_in(size_t rows, size_t p)
 {
     size_t left = rows - p * PANEL;
@@ -88,19 +88,21 @@ void panels_pack_f16(unsigned char *dst, const void *src, size_t rows, size_t co
         }
 }
 
+/* Two columns of a row are moved as one 32-bit word; an odd last column goes alone. */
 void panels_pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
 {
     size_t have = rows_in(rows, p);
     const unsigned char *s = (const unsigned char *)src + p * PANEL * cols * 2;
     memset(dst, 0, (cols + cols % 2) * PANEL * 2);
-    for (size_t k = 0; k + 1 < cols; k += 2) /* two columns of a row at a time */
+    for (size_t k = 0; k + 1 < cols; k += 2)
         for (size_t r = 0; r < have; r++)
             store_u32(dst + (k / 2 * PANEL + r) * 4, load_u32(s + (r * cols + k) * 2));
     for (size_t r = 0; cols % 2 && r < have; r++)
         memcpy(dst + (cols / 2 * PANEL + r) * 4, s + (r * cols + cols - 1) * 2, 2);
 }
 
-/* Groups of 32 columns are the unit of both quantised types. */
+/* Groups of 32 columns are the unit of both quantised types. Rows and groups that the matrix lacks
+ * become zeros: scale 0, value 128. Flipping the top bit of each byte adds 128. */
 void panels_pack_q8_0(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
 {
     size_t have = rows_in(rows, p), groups = cols / GROUP;
@@ -121,6 +123,7 @@ void panels_pack_q8_0(unsigned char *dst, const void *src, size_t rows, size_t c
     }
 }
 
+/* GGUF stores nibbles as value + 8 already, low ones for columns 0..15, so bytes are only moved. */
 void panels_pack_q4_0(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
 {
     size_t have = rows_in(rows, p), groups = cols / GROUP;
@@ -141,6 +144,7 @@ void panels_pack_q4_0(unsigned char *dst, const void *src, size_t rows, size_t c
     }
 }
 
+/* Dequantise row r of a Q8 panel into out[cols]. */
 static void row_q8(float *out, const unsigned char *panel, size_t r, size_t cols)
 {
     for (size_t k = 0; k < cols; k++) {
@@ -151,6 +155,7 @@ static void row_q8(float *out, const unsigned char *panel, size_t r, size_t cols
     }
 }
 
+/* Dequantise row r of a Q4 panel into out[cols]. */
 static void row_q4(float *out, const unsigned char *panel, size_t r, size_t cols)
 {
     for (size_t k = 0; k < cols; k++) {

@@ -1,5 +1,5 @@
-/* scalar.c - the definition of every operation, in plain C. Written to be read and compared with;
- * the other sets are faster ways to the same bits. */
+/* scalar.c - the definition of every operation, in plain C. It is written to be read and to be
+ * compared with; the other sets are faster ways to the same bits. */
 #include <math.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { LANES = 16 };
 
-/* The fixed tree that ends every virtual vector. */
+/* Add up the lanes by the fixed tree that ends every virtual vector. */
 static float scalar_tree_sum(float lane[LANES])
 {
     for (size_t half = LANES / 2; half > 0; half /= 2)
@@ -18,6 +18,7 @@ static float scalar_tree_sum(float lane[LANES])
     return lane[0];
 }
 
+/* Return the dot product of a and b as a virtual vector. */
 static float scalar_dot(const float *a, const float *b, size_t n)
 {
     float lane[LANES] = { 0 };
@@ -62,7 +63,8 @@ static void matmul_bf16_scalar(float *y, size_t ldy, const struct panels *w, con
         }
 }
 
-/* q: [8][16][4] bytes of a group, from one row's first byte on. */
+/* Return the exact dot product of one row and one group. q points to the row's first byte in the
+ * group's [8][16][4] bytes. */
 static int32_t dot_q8(const unsigned char *q, const int8_t *x)
 {
     int32_t sum = 0;
@@ -71,7 +73,7 @@ static int32_t dot_q8(const unsigned char *q, const int8_t *x)
     return sum;
 }
 
-/* q: [4][16][4] bytes of a group, from one row's first byte on. */
+/* The same for Q4. q points to the row's first byte in the group's [4][16][4] bytes. */
 static int32_t dot_q4(const unsigned char *q, const int8_t *x)
 {
     int32_t sum = 0;
@@ -82,7 +84,7 @@ static int32_t dot_q4(const unsigned char *q, const int8_t *x)
     return sum;
 }
 
-/* Both quantised types differ in the bytes of a group's values and in the sum alone. */
+/* The quantised types differ only in the bytes of a group's values and in the sum over a group. */
 static void matmul_groups(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                           size_t n, size_t p0, size_t p1, size_t group_bytes,
                           int32_t (*dot_group)(const unsigned char *q, const int8_t *x))
@@ -167,7 +169,7 @@ static void swiglu_f32_scalar(float *y, const float *g, const float *u, size_t n
         y[i] = g[i] / (1.0f + exp_f32(-g[i])) * u[i];
 }
 
-/* Scores to weights, in place; returns their sum. */
+/* Turn scores into weights in place, and return their sum. */
 static float scalar_soften(float *s, size_t n, float *max)
 {
     float m = -INFINITY, lane[LANES] = { 0 };
@@ -181,7 +183,8 @@ static float scalar_soften(float *s, size_t n, float *max)
     return scalar_tree_sum(lane);
 }
 
-/* Element d of key or value `at` of its group (lane of 16, or the only one of 1). */
+/* Return element d of the key or value in lane `at` of its group (lanes is 16 for keys, 1 for a
+ * value). */
 static float kv_at(enum kvcache type, const void *group, size_t lanes, size_t at, size_t d,
                    size_t hd16)
 {
@@ -195,6 +198,7 @@ static float kv_at(enum kvcache type, const void *group, size_t lanes, size_t at
     return (float)q[d * lanes + at] * f[d / GROUP * lanes + at];
 }
 
+/* Attend one query row after the other, exactly as kernels.h states it. */
 static void attn(enum kvcache type, const struct attn_part *y, const float *q,
                  const unsigned char *k, const unsigned char *v, size_t nq, size_t per,
                  size_t first, size_t nk, size_t hd16, float scale)

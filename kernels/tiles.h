@@ -1,8 +1,9 @@
-/* tiles.h - what the kernels share inside this folder: how a product is cut into register tiles.
+/* tiles.h - what the kernels of this folder share: how a product is cut into register tiles.
  *
- * A tile function is tile(np, nt, p, t, ...): np panels from p on times nt tokens from t on, np and
- * nt constants, so that after inlining its sums live in registers: each weight vector is loaded
- * once a tile, each activation broadcast once and used for every panel. */
+ * A tile function is tile(np, nt, p, t, ...). It multiplies np panels from panel p on by nt tokens
+ * from token t on. np and nt are constants, so after inlining its sums live in registers: each
+ * weight vector is loaded once per tile, and each activation is broadcast once and used for every
+ * panel. */
 #ifndef KERNELS_TILES_H
 #define KERNELS_TILES_H
 
@@ -10,34 +11,35 @@
 
 #include "kernels/kernels.h"
 
-/* Bytes of a block of panels.h, and of the scales at its head. */
+/* Bytes of the scales at the head of a block, and of whole blocks (panels.h). */
 enum { SCALES = 64, Q8_BLOCK = 1088, Q4_BLOCK = 576 };
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* With one token every weight is read once, and the hardware's own prefetching stops at each page:
- * ask the memory for the line this far behind p. Never faults. */
+/* With one token every weight is read once, and the hardware prefetcher stops at each page:
+ * ask_ahead prefetches the line this many bytes behind p. A prefetch never faults. */
 enum { AHEAD = 4096 };
 INLINE void ask_ahead(const unsigned char *p)
 {
     __builtin_prefetch(p + AHEAD, 0, 3);
 }
 
-/* A loop of a constant number of turns, unrolled so that its arrays become registers. */
+/* REPEAT is a loop with a constant number of turns, unrolled so that its arrays become
+ * registers. */
 #if defined(__clang__)
 #define REPEAT(i, n) _Pragma("clang loop unroll(full)") for (size_t i = 0; i < (n); i++)
 #else
 #define REPEAT(i, n) _Pragma("GCC unroll 32") for (size_t i = 0; i < (n); i++)
 #endif
 
-/* Panels in steps of np, each over the tokens [t, end) in steps of nt. */
+/* Walk the panels in steps of np, each over the tokens [t, end) in steps of nt. */
 #define SPAN(np, nt, tile, ...)                        \
     for (; p + (np) <= p1; p += (np))                  \
         for (size_t u = t; u + (nt) <= end; u += (nt)) \
             tile(np, nt, p, u, __VA_ARGS__);
 
-/* As many tokens as make whole tiles of nt, from t on, which moves behind them. Uses the names t,
- * n, p0 and p1 of the calling kernel. */
+/* Process as many tokens from t on as make whole tiles of nt, and move t behind them. Uses the
+ * names t, n, p0 and p1 of the calling kernel. */
 #define TOKENS(nt, np, tile, ...)                       \
     do {                                                \
         size_t end = t + (n - t) / (nt) * (nt), p = p0; \
@@ -49,10 +51,11 @@ INLINE void ask_ahead(const unsigned char *p)
         t = end;                                        \
     } while (0)
 
-/* The same with the columns cut twice. Into stretches, [from, to), so that the activations of one
- * stay in the second cache while all panels pass; and these into turns, so that the weights of a
- * turn stay in the first cache while all tokens pass: tile(np, nt, p, t, k0, k1, ...) goes on with
- * the sums that are in y where k0 is not 0. Uses w of the calling kernel, too. */
+/* TURNS does the same and cuts the columns twice: into stretches [from, to), so that the
+ * activations of one stretch stay in the L2 cache while all panels pass; and stretches into turns,
+ * so that the weights of a turn stay in the L1 cache while all tokens pass. tile(np, nt, p, t, k0,
+ * k1, ...) continues with the sums that are in y where k0 is not 0. It also uses w of the calling
+ * kernel. */
 #define TURNS(nt, np, tile, ...) \
     STRETCHES(nt, TURN(np, nt, tile, __VA_ARGS__) if ((np) > 1) TURN(1, nt, tile, __VA_ARGS__))
 #define STRETCHES(nt, turns)                                              \
@@ -77,9 +80,9 @@ INLINE void ask_ahead(const unsigned char *p)
             }                                                                            \
         }
 
-/* As TURNS, for weights that have to be unpacked: unpack(np, to, w, p, k0, k1) writes a turn of
- * them to `unpacked`, once for all tokens; the tile reads them there. columns: what fits of one
- * panel. */
+/* UNPACKED_TURNS is TURNS for weights that have to be unpacked: unpack(np, to, w, p, k0, k1) writes
+ * the weights of a turn to `unpacked`, once for all tokens, and the tile reads them there.
+ * `columns` is how many columns of one panel fit. */
 enum { UNPACKED = 24 << 10 };
 #define UNPACKED_TURNS(nt, np, unpack, columns, tile, ...)                                \
     STRETCHES(nt, UNPACKED_TURN(np, nt, unpack, columns, tile, __VA_ARGS__) if ((np) > 1) \
@@ -96,7 +99,8 @@ enum { UNPACKED = 24 << 10 };
             }                                                                        \
         }
 
-/* Ask for one of `parts` of the weights of a turn that begins at panel p, column k. */
+/* Prefetch one of `parts` equal parts of the weights of the turn that begins at panel p, column k.
+ * Tiles of the current turn each call it for one part, which spreads the prefetches. */
 INLINE void fetch_turn(const struct panels *w, size_t p, size_t k, size_t np, size_t step,
                        size_t part, size_t parts)
 {
@@ -107,7 +111,8 @@ INLINE void fetch_turn(const struct panels *w, size_t p, size_t k, size_t np, si
             __builtin_prefetch(next + i * w->panel_bytes + l * 64, 0, 2);
 }
 
-/* Where the stretch that begins at column `from` ends: 1 MiB of n tokens' activations further. */
+/* Return where the stretch that begins at column `from` ends: where the activations of n tokens
+ * fill 1 MiB. Few tokens (nt < 3) are not cut. */
 INLINE size_t stretch_end(const struct panels *w, size_t nt, size_t n, size_t from)
 {
     enum { BYTES = 1 << 20 };
@@ -116,7 +121,8 @@ INLINE size_t stretch_end(const struct panels *w, size_t nt, size_t n, size_t fr
     return nt < 3 || w->cols - from <= columns ? w->cols : from + columns;
 }
 
-/* A multiple of 64; with few tokens there is nothing to stay for. */
+/* Return the columns of a turn, a multiple of 64: 24 KiB of weights. With few tokens it is all
+ * columns, because no weight is used often enough to be worth keeping in the cache. */
 INLINE size_t turn_columns(const struct panels *w, size_t np, size_t nt)
 {
     enum { BYTES = 24 << 10 };
@@ -124,13 +130,13 @@ INLINE size_t turn_columns(const struct panels *w, size_t np, size_t nt)
     return nt < 3 ? w->cols : each < BYTES ? BYTES / each * 64 : 64;
 }
 
-/* Keys that query row i of a block sees: attn_f32 in kernels.h. */
+/* Return how many keys query row i of a block sees: attn_f32 in kernels.h. */
 INLINE size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
 {
     return first + i / per < nk ? first + i / per : nk;
 }
 
-/* The three types of attention from one inline attn(type, ...). */
+/* Define one kernel from the inline function attn(type, ...), for a fixed cache type. */
 #define ATTN(name, type)                                                                       \
     static void name(const struct attn_part *y, const float *q, const void *k, const void *v,  \
                      size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale) \
@@ -138,7 +144,7 @@ INLINE size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
         attn(type, y, q, k, v, nq, per, first, nk, hd16, scale);                               \
     }
 
-/* Bytes of scales at the head of 16 keys (lanes 16) or of one value (lanes 1). */
+/* Return the bytes of scales at the head of 16 keys (lanes 16) or of one value (lanes 1). */
 INLINE size_t kv_scales(enum kvcache type, size_t lanes, size_t hd16)
 {
     return type == KVCACHE_Q8 ? (hd16 + GROUP - 1) / GROUP * lanes * sizeof(float) : 0;

@@ -1,11 +1,11 @@
-/* dotprod.c - SDOT (ARMv8.2 FEAT_DotProd): the quantised products; the rest is neon's. */
+/* dotprod.c - SDOT (ARMv8.2 FEAT_DotProd): the quantised products. The rest comes from neon.c. */
 #include <arm_neon.h>
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
 #include "kernels/tiles.h"
 
-/* Four activations for all rows. */
+/* Broadcast four activations, so that every row meets them. */
 INLINE int8x16_t bcast4(const int8_t *x)
 {
     int32_t v;
@@ -13,7 +13,8 @@ INLINE int8x16_t bcast4(const int8_t *x)
     return vreinterpretq_s8_s32(vdupq_n_s32(v));
 }
 
-/* acc = fmaf((float)sum, scale_w * scale_x, acc) for one group. scale: of the first panel. */
+/* Add one group: acc = fmaf((float)sum, scale_w * scale_x, acc). `scale` points to the scales of
+ * the first panel. */
 INLINE void add_group(float32x4_t *acc, const int32x4_t *sum, size_t np, size_t nt,
                       const unsigned char *scale, size_t panel_bytes, const float *xs, size_t ldxs)
 {
@@ -33,6 +34,8 @@ INLINE void store_tile(float *y, size_t ldy, const float32x4_t *acc, size_t np, 
             vst1q_f32(y + j * ldy + i * 4, acc[i * nt + j]);
 }
 
+/* SDOT takes two signed sides, so flipping the top bit turns value + 128 back into the value and no
+ * bias is needed. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
@@ -68,7 +71,7 @@ static void matmul_q8_dotprod(float *y, size_t ldy, const struct panels *w, cons
     TOKENS(1, 2, tile_q8, y, ldy, w, x);
 }
 
-/* Nibbles as they are, value + 8; the sum starts at -8 * sum(x). */
+/* Nibbles are used as they are stored, as value + 8; the sum starts at -8 * sum(x). */
 INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {

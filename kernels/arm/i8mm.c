@@ -1,14 +1,15 @@
-/* i8mm.c - SMMLA (ARMv8.6 FEAT_I8MM): two rows times two tokens over eight columns at once, for
- * prompts; a single token is dotprod's. */
+/* i8mm.c - SMMLA (ARMv8.6 FEAT_I8MM): one instruction multiplies two rows by two tokens over eight
+ * columns, which suits prompts; dotprod.c handles a single token. */
 #include <arm_neon.h>
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
 #include "kernels/tiles.h"
 
-enum { QUARTERS = 4 }; /* of a panel: four rows each, as two pairs */
+enum { QUARTERS = 4 }; /* quarters of a panel: four rows each, as two pairs */
 
-/* Eight columns of rows 4i..4i+3 from two vectors of four columns each: [0] rows 0, 1, [1] 2, 3. */
+/* Join two vectors of four columns each into eight columns of rows 4i..4i+3: out[0] holds rows 0
+ * and 1, out[1] rows 2 and 3. */
 INLINE void pair_rows(int8x16_t out[2], int8x16_t first, int8x16_t second)
 {
     int32x4_t a = vreinterpretq_s32_s8(first), b = vreinterpretq_s32_s8(second);
@@ -16,13 +17,14 @@ INLINE void pair_rows(int8x16_t out[2], int8x16_t first, int8x16_t second)
     out[1] = vreinterpretq_s8_s32(vzip2q_s32(a, b));
 }
 
-/* Eight columns of tokens t and t + 1. */
+/* Load eight columns of two successive tokens into one vector. */
 INLINE int8x16_t pair_tokens(const int8_t *x, size_t cols)
 {
     return vcombine_s8(vld1_s8(x), vld1_s8(x + cols));
 }
 
-/* The sums of quarter i, rows r and tokens t: sum[2i + h][m] = { r t, r t', r' t, r' t' }. */
+/* Add one group. For quarter i, row pair h and token pair m, sum[2i + h][m] holds { r t, r t', r'
+ * t, r' t' }; unzipping gives the four rows of each token. */
 INLINE void add_group(float32x4_t *acc, int32x4_t sum[][2], size_t nt, const unsigned char *scale,
                       const float *xs, size_t ldxs)
 {
@@ -48,12 +50,13 @@ INLINE void store_tile(float *y, size_t ldy, const float32x4_t *acc, size_t nt)
             vst1q_f32(y + j * ldy + i * 4, acc[i * nt + j]);
 }
 
+/* SMMLA takes signed bytes, so flipping the top bit turns value + 128 back into the value. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
     size_t cols = w->cols, groups = cols / GROUP;
     float32x4_t acc[16] = { vdupq_n_f32(0) };
-    (void)np; /* one panel */
+    (void)np; /* always one panel */
     for (size_t g = 0; g < groups; g++) {
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 512;
@@ -79,7 +82,7 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
     store_tile(y + t * ldy + p * PANEL, ldy, acc, nt);
 }
 
-/* The tokens that are left over, from token t on. */
+/* Return a view of the tokens from token t on, which are left over. */
 static struct qact rest(const struct qact *x, size_t t)
 {
     size_t groups = x->cols / GROUP;
@@ -98,13 +101,14 @@ static void matmul_q8_i8mm(float *y, size_t ldy, const struct panels *w, const s
         kernels_dotprod.matmul_q8(y + t * ldy, ldy, w, &last, n - t, p0, p1);
 }
 
-/* Nibbles as they are, value + 8; the sums start at -8 * sum(x) of their token. */
+/* Nibbles are used as they are stored, as value + 8; the sums start at -8 * sum(x) of their
+ * token. */
 INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
     size_t cols = w->cols, groups = cols / GROUP;
     float32x4_t acc[16] = { vdupq_n_f32(0) };
-    (void)np; /* one panel */
+    (void)np; /* always one panel */
     for (size_t g = 0; g < groups; g++) {
         const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 256;

@@ -1,4 +1,4 @@
-/* neon.c - aarch64 baseline: four vectors are a panel's rows or one virtual vector. */
+/* neon.c - the aarch64 baseline: four vectors hold a panel's rows or one virtual vector. */
 #include <arm_neon.h>
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/tiles.h"
 
-/* y: of the tile's first row and token; nv vectors of 4 rows. */
+/* Store nv vectors of 4 rows for each token. y points to the tile's first row and token. */
 INLINE void store_tile(float *y, size_t ldy, const float32x4_t *acc, size_t nv, size_t nt)
 {
     REPEAT (j, nt)
@@ -44,8 +44,8 @@ static void matmul_f32_neon(float *y, size_t ldy, const struct panels *w, const 
     TOKENS(1, 4, tile_f32, y, ldy, w, x, ldx);
 }
 
-/* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
- * first after a shift, the second after a mask. */
+/* A 32-bit lane holds column k in its low half and k + 1 in its high half. A shift turns the first
+ * into a float, a mask the second. */
 INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                       const struct panels *w, const float *x, size_t ldx)
 {
@@ -88,7 +88,7 @@ INLINE float32x4_t load_half(const void *p)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
 }
 
-/* Four activations for all rows. */
+/* Broadcast four activations, so that every row meets them. */
 INLINE int8x16_t bcast4(const int8_t *x)
 {
     int32_t v;
@@ -96,7 +96,7 @@ INLINE int8x16_t bcast4(const int8_t *x)
     return vreinterpretq_s8_s32(vdupq_n_s32(v));
 }
 
-/* acc = fmaf((float)sum, scale_w * scale_x, acc) for one group of one panel. */
+/* Add one group of one panel: acc = fmaf((float)sum, scale_w * scale_x, acc). */
 INLINE void add_group(float32x4_t *acc, const int32x4_t *sum, size_t nt, const unsigned char *scale,
                       const float *xs, size_t ldxs)
 {
@@ -108,7 +108,7 @@ INLINE void add_group(float32x4_t *acc, const int32x4_t *sum, size_t nt, const u
     }
 }
 
-/* 16-bit lanes hold two products, at most 2 * 128 * 127 = 32512, before they are widened. */
+/* A 16-bit lane holds two products, at most 2 * 128 * 127 = 32512, before they are widened. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
@@ -151,8 +151,8 @@ static void matmul_q8_neon(float *y, size_t ldy, const struct panels *w, const s
     TOKENS(1, 1, tile_q8, y, ldy, w, x);
 }
 
-/* Nibbles as they are (value + 8, corrected by -8 * sum(x)): the eight products of a 16-bit lane
- * are at most 8 * 15 * 127 = 15240. */
+/* Nibbles are used as stored (value + 8, corrected by -8 * sum(x)): the eight products of a 16-bit
+ * lane are at most 8 * 15 * 127 = 15240. */
 INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
@@ -195,13 +195,13 @@ static void matmul_q4_neon(float *y, size_t ldy, const struct panels *w, const s
     TOKENS(1, 1, tile_q4, y, ldy, w, x);
 }
 
-/* Elements left from i on; none rather than a wrapped number. */
+/* Return how many elements are left from i on: 0 rather than a wrapped number. */
 INLINE size_t left(size_t n, size_t i)
 {
     return i < n ? n - i : 0;
 }
 
-/* x[0] to x[n - 1], then rest. */
+/* Load x[0] to x[n - 1]; the lanes beyond are `rest`. */
 INLINE float32x4_t load4(const float *x, size_t n, float rest)
 {
     if (n >= 4)
@@ -224,7 +224,8 @@ INLINE void store4(float *y, size_t n, float32x4_t v)
         y[i] = a[i];
 }
 
-/* The larger one, b where a is NaN; NEON's own maximum has other rules. */
+/* Return the larger of each lane, and b where a is NaN; NEON's own maximum has other rules for
+ * NaN. */
 INLINE float32x4_t max4(float32x4_t a, float32x4_t b)
 {
     return vbslq_f32(vcgtq_f32(a, b), a, b);
@@ -235,7 +236,7 @@ INLINE float32x4_t min4(float32x4_t a, float32x4_t b)
     return vbslq_f32(vcltq_f32(a, b), a, b);
 }
 
-/* a[l] + a[l + 8], a[l] + a[l + 4], ... */
+/* Add the lanes by the fixed tree: a[l] + a[l + 8], a[l] + a[l + 4], ... */
 INLINE float tree_sum(const float32x4_t a[4])
 {
     float32x4_t c = vaddq_f32(vaddq_f32(a[0], a[2]), vaddq_f32(a[1], a[3]));
@@ -243,7 +244,7 @@ INLINE float tree_sum(const float32x4_t a[4])
     return vget_lane_f32(vpadd_f32(d, d), 0);
 }
 
-/* kernels/math.c, exp_f32, lane by lane. */
+/* exp_f32 of kernels/math.c, lane by lane. */
 INLINE float32x4_t exp_4(float32x4_t x)
 {
     float32x4_t c = max4(min4(x, vdupq_n_f32(88.0f)), vdupq_n_f32(-87.0f));
@@ -340,7 +341,7 @@ static void swiglu_f32_neon(float *y, const float *g, const float *u, size_t n)
 #define vec_keep(x)      __asm__("" : "+w"(x))
 enum { VEC = 4, ROWS = 2, KEY_GROUPS = 1, VALUES = 8, FEW_VALUES = 4 };
 
-/* 4 signed bytes, or halves, as floats. */
+/* Widen 4 signed bytes to floats; halves_4 does so with 4 halves. */
 INLINE float32x4_t bytes_4(const unsigned char *p)
 {
     int32_t four;
@@ -384,8 +385,8 @@ INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t se
     for (size_t j = seen; j < n16; j++)
         p[j] = -INFINITY; /* weight 0 */
     for (size_t j = 0; j < n16; j += 4)
-        max = max4(vld1q_f32(p + j), max); /* NaN: keeps max */
-    y->max[i] = vmaxvq_f32(max) + 0.0f;    /* + 0: never -0 */
+        max = max4(vld1q_f32(p + j), max); /* NaN leaves max */
+    y->max[i] = vmaxvq_f32(max) + 0.0f;    /* + 0 turns -0 into 0 */
     for (size_t j = 0; j < n16; j += 16)
         REPEAT (h, 4) {
             float32x4_t e = exp_4(vsubq_f32(vld1q_f32(p + j + h * 4), vdupq_n_f32(y->max[i])));
@@ -415,7 +416,7 @@ static void attn_merge_neon(float *max_a, float *sum_a, float *out_a, float max_
     }
 }
 
-/* The largest first, then the first that equals it. */
+/* Find the largest value first, then the first element that equals it. */
 static size_t argmax_f32_neon(const float *x, size_t n)
 {
     float32x4_t m0 = vdupq_n_f32(-INFINITY), m1 = m0;
@@ -432,7 +433,7 @@ static size_t argmax_f32_neon(const float *x, size_t n)
     return 0;
 }
 
-/* -inf beyond the end weighs nothing, whatever max is. */
+/* Elements beyond the end are -inf, which weighs nothing, whatever max is. */
 static void expsum_f32_neon(float out[2], const float *x, size_t n, float max)
 {
     float32x4_t sum[4] = { vdupq_n_f32(0) }, moment[4] = { vdupq_n_f32(0) };

@@ -29,7 +29,7 @@ static int cpu_has(unsigned reg, unsigned bits)
     return (reg & bits) == bits;
 }
 
-/* Which registers the operating system saves on a context switch. */
+/* Return which registers the operating system saves on a context switch (XCR0). */
 static unsigned saved_state(void)
 {
     unsigned low, high;
@@ -37,6 +37,7 @@ static unsigned saved_state(void)
     return low;
 }
 
+/* An instruction set counts only when the operating system also saves its registers. */
 static unsigned cpu_ask(void)
 {
     enum { FMA = 1 << 12, OSXSAVE = 1 << 27, AVX = 1 << 28, F16C = 1 << 29 }; /* leaf 1 ecx */
@@ -58,7 +59,8 @@ static unsigned cpu_ask(void)
     return bits;
 }
 
-/* The brand string: three leaves of 16 bytes, padded with blanks or zeros on either side. */
+/* The brand string comes in three leaves of 16 bytes, padded with blanks or zeros on either side.
+ */
 const char *cpu_name(void)
 {
     static _Thread_local char name[49];
@@ -100,8 +102,8 @@ const char *cpu_name(void)
 
 #endif
 
-/* Asked once: in a virtual machine each question costs a trap. The answer never changes, so threads
- * that ask together may both ask the processor. */
+/* Ask once: in a virtual machine each CPUID costs a trap. The answer never changes, so two threads
+ * may both ask at the same time. */
 unsigned cpu_detect(void)
 {
     static _Atomic unsigned known;

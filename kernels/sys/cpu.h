@@ -14,13 +14,14 @@ enum {
     CPU_I8MM = 1u << 6,       /* ARMv8.6 FEAT_I8MM */
     CPU_BLAS = 1u << 7,       /* built with OpenBLAS */
     CPU_AVX512BF16 = 1u << 8, /* AVX-512 BF16 */
-    CPU_INEXACT = CPU_BLAS | CPU_AVX512BF16, /* needs of the sets that are compared by tolerance */
+    CPU_INEXACT = CPU_BLAS | CPU_AVX512BF16, /* sets that are compared by tolerance */
 };
 
-/* The bits of this machine, asked once from the processor and the operating system. */
+/* Return the CPU_* bits of this machine. The processor and the operating system are asked once. */
 unsigned cpu_detect(void);
 
-/* The processor's own name, e.g. "Intel(R) Xeon(R) Processor"; never NULL, static storage. */
+/* Return the name that the processor gives itself, e.g. "Intel(R) Xeon(R) Processor"; never NULL.
+ * The string is static, or lives as long as the calling thread. */
 const char *cpu_name(void);
 
 #endif

@@ -2,12 +2,13 @@
 
 #include "kernels/sys/cpu.h"
 
-enum { UNROLL = 12, STREAMS = 4, AHEAD = 4096 }; /* AHEAD: as in tiles.h */
+enum { UNROLL = 12, STREAMS = 4, AHEAD = 4096 }; /* AHEAD has the value of tiles.h */
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Twelve instructions of which none waits for another; clang and gcc know no more than the text. */
+/* Twelve instructions, none of which waits for another. They are inline assembly, so that neither
+ * gcc nor clang can fold or reorder them. */
 #define TWELVE(i, r)                                                                          \
     i(r "0") i(r "1") i(r "2") i(r "3") i(r "4") i(r "5") i(r "6") i(r "7") i(r "8") i(r "9") \
         i(r "10") i(r "11")
@@ -131,6 +132,7 @@ const struct limit limits[] = { { "f32", "f32", 0, UNROLL * 2, fma_plain } };
 
 const size_t limits_count = sizeof(limits) / sizeof(limits[0]);
 
+/* The fallback, in plain C. */
 static uint64_t read_plain(const uint64_t *p, size_t quarter)
 {
     uint64_t x[STREAMS] = { 0 };

@@ -1,25 +1,25 @@
-/* limits.h - what this machine can do at most: loops that do one thing and nothing else, to hold a
- * kernel's speed against. No kernel uses them. */
+/* limits.h - what this machine can do at most: loops that do one thing only, as a yardstick for the
+ * speed of kernels. No kernel uses them. */
 #ifndef KERNELS_SYS_LIMITS_H
 #define KERNELS_SYS_LIMITS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* An instruction of which many independent ones are run, on registers alone. */
+/* The peak rate of one instruction: many independent copies of it run on registers alone. */
 struct limit {
     const char *name; /* "f32 zmm", "int8 zmm (vpdpbusd)", ... */
     const char *what; /* "f32", "int8" or "bf16" */
     unsigned needs;   /* CPU_* bits, all required */
-    double ops;       /* multiplications and additions of one turn */
+    double ops;       /* multiplications plus additions per turn */
     void (*run)(size_t turns);
 };
 
 extern const struct limit limits[];
 extern const size_t limits_count;
 
-/* Exclusive or of the n words at p, which is 64-byte aligned: four streams, with the widest vectors
- * that these CPU_* bits allow. The point is the reading. */
+/* Return the exclusive or of the n words at p, which is 64-byte aligned. Four streams are read with
+ * the widest vectors that these CPU_* bits allow; the result only keeps the reading alive. */
 uint64_t limits_read(const uint64_t *p, size_t n, unsigned cpu);
 
 #endif

@@ -1,4 +1,5 @@
-/* os.c - feature macros first: this file alone asks for more than POSIX. */
+/* os.c - the system calls behind os.h. The feature macros come first: only this file needs more
+ * than POSIX. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
 #include <stdio.h>
@@ -25,7 +26,8 @@ enum { ALIGN = 64 };
 #include <sys/auxv.h>
 #endif
 
-/* Larger requests get pages of their own, aligned so that the kernel can use big ones. */
+/* Requests of at least this size get pages of their own, aligned so that the kernel can use big
+ * pages. */
 #define BIG_PAGE ((size_t)2 << 20)
 
 void os_wait(_Atomic uint32_t *word, uint32_t seen)
@@ -47,6 +49,7 @@ size_t os_cpus(void)
     return n > 0 ? (size_t)n : 1;
 }
 
+/* Map more than asked for, then unmap both ends, so that the block starts on a big page. */
 static void *alloc_pages(size_t size)
 {
     size_t slack = BIG_PAGE;
@@ -63,6 +66,7 @@ static void *alloc_pages(size_t size)
     return p + before;
 }
 
+/* Round up to whole pages, as munmap needs them. */
 static size_t page_round(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -117,7 +121,7 @@ bool os_has_i8mm(void)
 
 enum { READ_MISSES = PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16 };
 
-/* By their places in enum os_event. */
+/* Indexed by enum os_event. */
 static const struct {
     uint32_t type, event;
 } events[OS_EVENTS] = {
@@ -129,6 +133,7 @@ static const struct {
     { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
 };
 
+/* Say in a few words why the processor's counters are not available. */
 static void explain(char why[OS_WHY], int error)
 {
     char level[16] = "unknown";
@@ -194,7 +199,8 @@ void os_counters_close(struct os_counters *c)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* One condition for all words: a wake may disturb others, which os_wait allows. */
+/* One condition serves all words: a wake-up may wake threads of another word, which os_wait allows.
+ */
 void os_wait(_Atomic uint32_t *word, uint32_t seen)
 {
     pthread_mutex_lock(&lock);

@@ -1,7 +1,7 @@
 /* os.h - the operating system beyond POSIX: sleeping on a word, big pages, core counts, counters.
  *
- * os.c has one fast path (Linux) and one portable path (pthreads and posix_memalign only), which
- * macOS takes and `make PORTABLE=1` builds on Linux. Same contract for both. */
+ * os.c has a fast path (Linux) and a portable path (pthreads and posix_memalign only), which macOS
+ * takes and `make PORTABLE=1` builds on Linux. The contract is the same for both. */
 #ifndef KERNELS_SYS_OS_H
 #define KERNELS_SYS_OS_H
 
@@ -10,32 +10,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sleep while *word == seen; may return early for any reason, so the caller looks again. */
+/* Sleep while *word == seen. It may return early for any reason, so the caller checks again. */
 void os_wait(_Atomic uint32_t *word, uint32_t seen);
-/* Wake every thread that sleeps on word. Call after changing it. */
+/* Wake every thread that sleeps on word. Call it after changing *word. */
 void os_wake(_Atomic uint32_t *word);
 
-/* Processors that this process may run on; at least 1. */
+/* Return the number of processors that this process may run on, at least 1. */
 size_t os_cpus(void);
 
-/* True on an aarch64 processor with FEAT_DotProd; user code cannot ask it directly. */
+/* True on an aarch64 processor with FEAT_DotProd. User code cannot ask the processor directly. */
 bool os_has_dotprod(void);
-/* The same of FEAT_I8MM. */
+/* True on an aarch64 processor with FEAT_I8MM. */
 bool os_has_i8mm(void);
 
-/* Zeroed memory, aligned to 64 bytes, in big pages where it is large and the system has them.
- * NULL when there is none. Free with the same size. */
+/* Return zeroed memory, aligned to 64 bytes; large blocks get big pages where the system has them.
+ * Returns NULL when out of memory. Pass the same size to os_free; p may be NULL. */
 void *os_alloc(size_t size);
 void os_free(void *p, size_t size);
 
-/* Tell the system that a mapped file's range has been read and will not be needed soon. */
+/* Tell the system that this range of a mapped file has been read and will not be needed soon. */
 void os_dontneed(const void *p, size_t size);
 
-/* Monotonic clock, nanoseconds. */
+/* Return the monotonic clock in nanoseconds. */
 uint64_t os_now_ns(void);
 
-/* What is counted of the thread that opened the counters, user code alone: by the processor
- * (cycles to misses of the last cache), then by the system (time on a processor, page faults). */
+/* Counters cover the thread that opened them, in user code alone. Those down to OS_LLC_MISSES are
+ * counted by the processor, the others (time on a processor, page faults) by the system. OS_WHY is
+ * the size of the text of os_counters_open. */
 enum { OS_WHY = 100 };
 enum os_event {
     OS_CYCLES,
@@ -47,17 +48,18 @@ enum os_event {
     OS_EVENTS
 };
 struct os_counters {
-    int fd[OS_EVENTS]; /* -1: not to be had */
+    int fd[OS_EVENTS]; /* -1: not available */
 };
 
-/* Begin to count what can be counted. why: empty, or a few words on why there are no cycles. Close
- * in either case. */
+/* Start the counters that are available. why becomes empty, or a few words on why cycles are not
+ * available. Call os_counters_close in either case. */
 void os_counters_open(struct os_counters *c, char why[OS_WHY]);
-/* Counts since then, estimated where the processor had to take turns; -1: not to be had. */
+/* Return the counts since then, extrapolated where the processor had to multiplex its counters; -1
+ * where a counter is not available. */
 void os_counters_read(const struct os_counters *c, double count[OS_EVENTS]);
 void os_counters_close(struct os_counters *c);
 
-/* Peak resident memory of this process so far, in bytes; 0 if unknown. */
+/* Return the peak resident memory of this process so far in bytes, or 0 if unknown. */
 size_t os_peak_memory(void);
 
 #endif

@@ -10,8 +10,8 @@
 #include "kernels/sys/pool.h"
 
 enum {
-    SPIN_NS = 50000,       /* longer than a step of a small model, shorter than anyone notices */
-    CHUNKS_PER_THREAD = 32 /* evens out the ends, keeps the counter cool */
+    SPIN_NS = 50000,       /* longer than a step of a small model, too short to matter */
+    CHUNKS_PER_THREAD = 32 /* evens out the ends without much contention on `left` */
 };
 
 struct worker {
@@ -20,9 +20,9 @@ struct worker {
     pthread_t id;
 };
 
-/* Chunks of a job are claimed by counting `left` down; whoever claimed one may read the job, which
- * stays as it is until every chunk is counted in `done`. So nobody waits for a worker that has
- * claimed nothing: a sleeping thread never delays a job. */
+/* Chunks of a job are claimed by counting `left` down. A thread that has claimed a chunk may read
+ * the job, which stays unchanged until every chunk has been counted in `done`. No one waits for a
+ * worker that has claimed nothing, so a sleeping thread never delays a job. */
 struct pool {
     void (*fn)(void *arg, size_t thread, size_t first, size_t last);
     void *arg;
@@ -31,8 +31,8 @@ struct pool {
 
     _Alignas(64) _Atomic uint32_t left;
     _Alignas(64) _Atomic uint32_t done;
-    _Alignas(64) _Atomic uint32_t job; /* grows by one a job; workers sleep on it */
-    _Atomic uint32_t sleepers;         /* workers asleep, or about to be */
+    _Alignas(64) _Atomic uint32_t job; /* incremented for each job; workers sleep on it */
+    _Atomic uint32_t sleepers;         /* workers that sleep or are about to */
     _Atomic uint32_t owner_sleeps;
     _Atomic bool stop;
 
@@ -41,6 +41,7 @@ struct pool {
     struct worker worker[POOL_MAX];
 };
 
+/* Tell the processor that this is a spin loop. */
 static void pool_relax(void)
 {
 #if defined(__x86_64__)
@@ -66,7 +67,7 @@ static bool pool_spin(const struct pool *p, _Atomic uint32_t *word, uint32_t see
     return false;
 }
 
-/* Claim and run chunks until there are none. */
+/* Claim and run chunks until there are none left. */
 static void pool_work(struct pool *p, size_t thread)
 {
     uint32_t left = atomic_load(&p->left);
@@ -83,6 +84,7 @@ static void pool_work(struct pool *p, size_t thread)
     }
 }
 
+/* Wait for a job, first by spinning and then asleep, run its chunks, and repeat. */
 static void *worker_main(void *arg)
 {
     struct worker *w = arg;
@@ -101,8 +103,9 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Workers leave signals to the caller's thread. Their stacks are not the system's choice: musl's
- * are 128 KiB, less than blas.c needs. */
+/* Start the workers with all signals blocked, so that the caller's thread gets them. Their stack
+ * size is set here because the system's default may be too small: musl's is 128 KiB, less than
+ * blas.c needs. */
 static int pool_start_workers(struct pool *p)
 {
     sigset_t all, old;
@@ -112,7 +115,7 @@ static int pool_start_workers(struct pool *p)
         return failed;
     failed = pthread_attr_setstacksize(&attr, POOL_STACK);
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* a fault of the worker's own, for the program's handler */
+    sigdelset(&all, SIGBUS); /* a worker's own fault goes to the program's handler */
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (size_t i = 1; i < p->threads && !failed; i++) {
         p->worker[i] = (struct worker){ .pool = p, .thread = i };
@@ -136,7 +139,8 @@ int pool_open(struct pool **out, size_t threads, struct err *err)
     if (!p)
         return err_set(err, ERR_NOMEM, "pool: out of memory");
     p->threads = threads;
-    p->spin_ns = threads <= cpus ? SPIN_NS : 0; /* else the spinner holds up the worker */
+    /* With more threads than processors, a spinning thread would hold up one that has work. */
+    p->spin_ns = threads <= cpus ? SPIN_NS : 0;
     int failed = pool_start_workers(p);
     if (failed) {
         pool_close(p);
@@ -164,7 +168,7 @@ size_t pool_threads(const struct pool *p)
     return p ? p->threads : 1;
 }
 
-/* Step and number of chunks for the current n. */
+/* Choose the step and the number of chunks for the current n. */
 static void pool_cut(struct pool *p, size_t grain)
 {
     size_t units = (p->n - 1) / grain + 1, most = p->threads * CHUNKS_PER_THREAD;
@@ -172,6 +176,7 @@ static void pool_cut(struct pool *p, size_t grain)
     p->chunks = (uint32_t)((p->n - 1) / p->step + 1);
 }
 
+/* Wait until every chunk is done, first by spinning and then asleep. */
 static void wait_done(struct pool *p)
 {
     uint32_t done = atomic_load(&p->done);

@@ -11,7 +11,7 @@ size_t text_decode(uint32_t *c, const char *s, size_t n, bool *ok)
         *c = p[0];
         return 1;
     }
-    /* Bytes that follow, and the bounds of the first of them, by table 3-7 of the standard. */
+    /* The number of bytes that follow, and the bounds of the first one (table 3-7). */
     size_t more = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : p[0] < 0xf5 ? 3 : 0;
     unsigned lo = p[0] == 0xe0 ? 0xa0 : p[0] == 0xf0 ? 0x90 : 0x80;
     unsigned hi = p[0] == 0xed ? 0x9f : p[0] == 0xf4 ? 0x8f : 0xbf;
@@ -50,6 +50,7 @@ size_t text_encode(char out[4], uint32_t c)
     return n;
 }
 
+/* Eight bytes at a time: none may have its top bit set. */
 size_t text_ascii(const char *s, size_t n)
 {
     size_t i = 0;

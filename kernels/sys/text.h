@@ -1,4 +1,4 @@
-/* text.h - UTF-8, and what of it may be shown to a person.
+/* text.h - UTF-8, and which characters may be shown to a person.
  *
  * Source: the Unicode Standard, section 3.9, table 3-7. */
 #ifndef KERNELS_SYS_TEXT_H
@@ -8,26 +8,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The first code point of s[n], n > 0; returns its length in bytes. Invalid bytes give U+FFFD
- * with *ok false (ok may be NULL) and the length of the maximal subpart, as Python and Rust count
- * it. */
+/* Decode the first code point of s[n], n > 0, and return its length in bytes. Invalid bytes give
+ * U+FFFD, *ok false (ok may be NULL) and the length of the maximal subpart, as Python and Rust
+ * count it. */
 size_t text_decode(uint32_t *c, const char *s, size_t n, bool *ok);
-/* Writes 1 to 4 bytes, returns how many. */
+/* Write c as 1 to 4 bytes and return how many. */
 size_t text_encode(char out[4], uint32_t c);
+/* Return how many bytes c takes. */
 size_t text_encoded_length(uint32_t c);
 
-/* Bytes of s[n] before the first that is not ASCII. */
+/* Return how many bytes of s[n] come before the first that is not ASCII. */
 size_t text_ascii(const char *s, size_t n);
-/* True where s[n] is well-formed: no overlong forms, surrogates or values above U+10FFFF. */
+/* True when s[n] is well-formed: no overlong forms, surrogates or values above U+10FFFF. */
 bool text_valid(const char *s, size_t n);
 
-/* False for what would do more than stand in its line: control characters (newline and tab too),
- * line separators, characters that change the writing direction, a byte order mark. Joiners, which
- * emoji and Persian are written with, are harmless. */
+/* False for characters that affect more than their own place in the line: control characters
+ * (newline and tab too), line separators, characters that change the writing direction, the byte
+ * order mark. Joiners, which emoji and Persian need, are harmless. */
 bool text_harmless(uint32_t c);
-/* Length of the first character of s[n], n > 0, if it is well-formed and harmless; else 0. */
+/* Return the length of the first character of s[n], n > 0, if it is well-formed and harmless; else
+ * 0. */
 size_t text_shown(const char *s, size_t n);
-/* Make s one harmless line: each byte of anything else becomes '?'. */
+/* Make s one harmless line: each byte of a character that is not harmless becomes '?'. */
 void text_line(char *s);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not inlined, also where the linker optimises: each caller keeps a call that can be looked for. */
+/* Never inlined, not even by the linker, so that each caller keeps a call that a test can find. */
 __attribute__((noinline)) void wipe(void *p, size_t n)
 {
     volatile unsigned char *at = p;

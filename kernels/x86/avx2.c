@@ -1,4 +1,4 @@
-/* avx2.c - AVX2, FMA and F16C (Haswell): two vectors are a panel's rows or one virtual vector. */
+/* avx2.c - AVX2, FMA and F16C (Haswell): two vectors hold a panel's rows or one virtual vector. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/tiles.h"
 
-/* y: of the tile's first row and token. */
+/* Store a tile's sums. y points to the tile's first row and token. */
 INLINE void store_tile(float *y, size_t ldy, const __m256 *acc, size_t nv, size_t nt)
 {
     REPEAT (j, nt)
@@ -14,7 +14,7 @@ INLINE void store_tile(float *y, size_t ldy, const __m256 *acc, size_t nv, size_
             _mm256_storeu_ps(y + j * ldy + i * 8, acc[i * nt + j]);
 }
 
-/* One half of a line of weights. */
+/* Load one half (8 rows) of a line of weights. With one token, prefetch as well. */
 INLINE __m256i load_weights(const unsigned char *line, size_t half, size_t nt)
 {
     if (nt == 1 && half == 0)
@@ -51,8 +51,8 @@ static void matmul_f32_avx2(float *y, size_t ldy, const struct panels *w, const 
     TOKENS(1, 4, tile_f32, y, ldy, w, x, ldx);
 }
 
-/* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
- * first after a shift, the second after a mask. */
+/* A 32-bit lane holds column k in its low half and k + 1 in its high half. A shift turns the first
+ * into a float, a mask the second. */
 INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                       const struct panels *w, const float *x, size_t ldx)
 {
@@ -90,7 +90,7 @@ static void matmul_bf16_avx2(float *y, size_t ldy, const struct panels *w, const
     TOKENS(1, 4, tile_bf16, y, ldy, w, x, ldx);
 }
 
-/* Four activations for all rows. */
+/* Broadcast four activations, so that every row meets them. */
 INLINE __m256i bcast4(const int8_t *x)
 {
     int32_t v;
@@ -98,7 +98,8 @@ INLINE __m256i bcast4(const int8_t *x)
     return _mm256_set1_epi32(v);
 }
 
-/* acc = fmaf((float)sum, scale_w * scale_x, acc) for one group. scale: of the first panel. */
+/* Add one group: acc = fmaf((float)sum, scale_w * scale_x, acc). `scale` points to the scales of
+ * the first panel. */
 INLINE void add_group(__m256 *acc, const __m256i *sum, size_t nv, size_t nt,
                       const unsigned char *scale, size_t panel_bytes, const float *xs, size_t ldxs)
 {
@@ -112,8 +113,8 @@ INLINE void add_group(__m256 *acc, const __m256i *sum, size_t nv, size_t nt,
     }
 }
 
-/* maddubs wants an unsigned side: |w| (128 for -128), and x takes w's sign. The sum of two is at
- * most 2 * 128 * 127 = 32512, so nothing saturates. */
+/* maddubs needs an unsigned side: |w| (128 for -128), while x takes w's sign. The sum of two
+ * products is at most 2 * 128 * 127 = 32512, so nothing saturates. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
@@ -151,8 +152,8 @@ static void matmul_q8_avx2(float *y, size_t ldy, const struct panels *w, const s
     TOKENS(1, 2, tile_q8, y, ldy, w, x);
 }
 
-/* Nibbles are unsigned as they are (value + 8, corrected by -8 * sum(x)) and so small that the
- * eight products of a group fit in 16 bits: 8 * 2 * 15 * 127 = 30480. */
+/* Nibbles are unsigned already (value + 8, corrected by -8 * sum(x)) and so small that the eight
+ * products of a group fit in 16 bits: 8 * 2 * 15 * 127 = 30480. */
 INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
@@ -195,7 +196,7 @@ static void matmul_q4_avx2(float *y, size_t ldy, const struct panels *w, const s
     TOKENS(1, 2, tile_q4, y, ldy, w, x);
 }
 
-/* x[0] to x[n - 1], then lanes of rest. */
+/* Load x[0] to x[n - 1]; the lanes beyond come from `rest`. */
 INLINE __m256 load8(const float *x, size_t n, __m256 rest)
 {
     if (n >= 8)
@@ -214,13 +215,13 @@ INLINE void store8(float *y, size_t n, __m256 a)
         memcpy(y, v, n * sizeof(*y));
 }
 
-/* Elements left from i on; none rather than a wrapped number. */
+/* Return how many elements are left from i on: 0 rather than a wrapped number. */
 INLINE size_t left(size_t n, size_t i)
 {
     return i < n ? n - i : 0;
 }
 
-/* a[l] + a[l + 8], a[l] + a[l + 4], ... */
+/* Add the lanes by the fixed tree: a[l] + a[l + 8], a[l] + a[l + 4], ... */
 INLINE float tree_sum(__m256 lo, __m256 hi)
 {
     __m256 b = _mm256_add_ps(lo, hi);
@@ -236,7 +237,8 @@ INLINE float max8(__m256 m)
     return _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)));
 }
 
-/* kernels/math.c, exp_f32, lane by lane; min and max return their second operand for NaN. */
+/* exp_f32 of kernels/math.c, lane by lane. For NaN, min and max return their second operand, as the
+ * comparisons there do. */
 INLINE __m256 exp_256(__m256 x)
 {
     __m256 c = _mm256_min_ps(x, _mm256_set1_ps(88.0f));
@@ -280,8 +282,9 @@ static void quantize_q8_avx2(const struct qact *y, size_t t, const float *x)
         __m128i s4 = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
         s4 = _mm_add_epi32(s4, _mm_shuffle_epi32(s4, 0x4e));
         s4 = _mm_add_epi32(s4, _mm_shuffle_epi32(s4, 0xb1));
-        __m256i b = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]),
-                                       _mm256_packs_epi32(q[2], q[3])); /* 128-bit halves mixed */
+        /* Packing works on 128-bit halves, so the dwords come out interleaved. */
+        __m256i b =
+            _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
         b = _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256((__m256i *)(void *)(y->q + t * y->cols + g * GROUP), b);
         y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
@@ -344,7 +347,7 @@ static void swiglu_f32_avx2(float *y, const float *g, const float *u, size_t n)
 #define vec_keep(x) __asm__("" : "+x"(x))
 enum { VEC = 8, ROWS = 2, KEY_GROUPS = 1, VALUES = 4, FEW_VALUES = 2 };
 
-/* 8 signed bytes, or halves, as floats. */
+/* Widen 8 signed bytes to floats; halves_8 does so with 8 halves. */
 INLINE __m256 bytes_8(const unsigned char *p)
 {
     return _mm256_cvtepi32_ps(
@@ -387,8 +390,8 @@ INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t se
     for (size_t j = seen; j < n16; j++)
         p[j] = -INFINITY; /* weight 0 */
     for (size_t j = 0; j < n16; j += 8)
-        max = _mm256_max_ps(_mm256_loadu_ps(p + j), max); /* NaN: keeps max */
-    y->max[i] = max8(max) + 0.0f;                         /* + 0: never -0 */
+        max = _mm256_max_ps(_mm256_loadu_ps(p + j), max); /* NaN leaves max */
+    y->max[i] = max8(max) + 0.0f;                         /* + 0 turns -0 into 0 */
     max = _mm256_set1_ps(y->max[i]);
     for (size_t j = 0; j < n16; j += 16) {
         __m256 a = exp_256(_mm256_sub_ps(_mm256_loadu_ps(p + j), max));
@@ -421,7 +424,7 @@ static void attn_merge_avx2(float *max_a, float *sum_a, float *out_a, float max_
     }
 }
 
-/* The largest first, then the first that equals it. */
+/* Find the largest value first, then the first element that equals it. */
 static size_t argmax_f32_avx2(const float *x, size_t n)
 {
     const __m256 none = _mm256_set1_ps(-INFINITY);
@@ -438,7 +441,7 @@ static size_t argmax_f32_avx2(const float *x, size_t n)
     return 0;
 }
 
-/* -inf beyond the end weighs nothing, whatever max is. */
+/* Elements beyond the end are -inf, which weighs nothing, whatever max is. */
 static void expsum_f32_avx2(float out[2], const float *x, size_t n, float max)
 {
     const __m256 none = _mm256_set1_ps(-INFINITY);

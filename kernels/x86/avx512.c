@@ -1,4 +1,4 @@
-/* avx512.c - AVX-512 without VNNI: one vector is a panel's 16 rows, or one virtual vector. */
+/* avx512.c - AVX-512 without VNNI: one vector holds a panel's 16 rows, or one virtual vector. */
 #include <immintrin.h>
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,8 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/x86/tiles512.h"
 
-/* wp: column k0 of the first panel; the next panel's is `bytes` behind it. */
+/* Multiply f32 weights. wp points to column k0 of the first panel, and each further panel is
+ * `bytes` behind the one before; they may be unpacked copies. */
 INLINE void tile_at(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
                     const unsigned char *wp, size_t bytes, float *y, size_t ldy, const float *x,
                     size_t ldx)
@@ -48,8 +49,8 @@ static void matmul_f32_avx512(float *y, size_t ldy, const struct panels *w, cons
     TURNS(1, 4, tile_f32, y, ldy, w, x, ldx);
 }
 
-/* A 32-bit lane holds column k in its low half and k + 1 in its high half: as float bits, the
- * first after a shift, the second after a mask. */
+/* A 32-bit lane holds column k in its low half and k + 1 in its high half. A shift turns the first
+ * into a float, a mask the second. */
 INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
                       size_t ldy, const struct panels *w, const float *x, size_t ldx)
 {
@@ -85,9 +86,10 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_
     store_tile(y, ldy, acc, np, nt);
 }
 
-/* Columns a panel of 64 bytes a column can have of UNPACKED; a multiple of 64. */
+/* How many columns of one panel fit into UNPACKED, at 64 bytes per column; a multiple of 64. */
 enum { F32_COLUMNS = UNPACKED / 64 };
 
+/* Unpack columns [k0, k1) of np panels to f32, once for all tokens of a turn. */
 INLINE void unpack_bf16(size_t np, unsigned char *to, const struct panels *w, size_t p, size_t k0,
                         size_t k1)
 {
@@ -104,6 +106,7 @@ INLINE void unpack_bf16(size_t np, unsigned char *to, const struct panels *w, si
     }
 }
 
+/* The tile for many tokens, on weights that unpack_bf16 has unpacked. */
 INLINE void tile_wide(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
                       const unsigned char *unpacked, float *y, size_t ldy, const float *x,
                       size_t ldx)
@@ -200,7 +203,7 @@ static void swiglu_f32_avx512(float *y, const float *g, const float *u, size_t n
 #define vec_keep(x) __asm__("" : "+v"(x))
 enum { VEC = 16, ROWS = 4, KEY_GROUPS = 2, VALUES = 4, FEW_VALUES = 4 };
 
-/* 16 signed bytes, or halves, as floats. */
+/* Widen 16 signed bytes to floats; halves_16 does so with 16 halves. */
 INLINE __m512 bytes_16(const unsigned char *p)
 {
     return _mm512_cvtepi32_ps(
@@ -238,9 +241,9 @@ INLINE __m512 load_value(enum kvcache type, const unsigned char *row, size_t d, 
 INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
 {
     __m512 max = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
-    for (size_t j = 0; j < seen; j += 16) /* NaN: keeps max */
+    for (size_t j = 0; j < seen; j += 16) /* NaN leaves max */
         max = _mm512_mask_max_ps(max, lanes(seen - j), _mm512_loadu_ps(p + j), max);
-    y->max[i] = _mm512_reduce_max_ps(max) + 0.0f; /* + 0: never -0 */
+    y->max[i] = _mm512_reduce_max_ps(max) + 0.0f; /* + 0 turns -0 into 0 */
     max = _mm512_set1_ps(y->max[i]);
     for (size_t j = 0; j < seen; j += 16) {
         __m512 e = exp_512(_mm512_sub_ps(_mm512_loadu_ps(p + j), max));
@@ -271,7 +274,7 @@ static void attn_merge_avx512(float *max_a, float *sum_a, float *out_a, float ma
     }
 }
 
-/* The largest first, then the first that equals it. */
+/* Find the largest value first, then the first element that equals it. */
 static size_t argmax_f32_avx512(const float *x, size_t n)
 {
     __m512 m0 = _mm512_set1_ps(-INFINITY), m1 = m0;

@@ -1,15 +1,17 @@
-/* avx512bf16.c - AVX-512's dot products of bf16 pairs. Opt-in: activations are rounded to bf16, and
- * a pair is added in an order of its own, so results are equal within that rounding only. */
+/* avx512bf16.c - AVX-512's dot product of bf16 pairs. The set is opt-in: it rounds activations to
+ * bf16 and adds the two products of a pair in its own order, so results agree with the definition
+ * only within that rounding. */
 #include <immintrin.h>
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
 #include "kernels/x86/tiles512.h"
 
-/* Activations of a tile of 8 tokens, as pairs: what fits of each. */
+/* A tile takes 8 tokens; STRETCH columns of each, rounded to bf16 pairs, are kept at a time. */
 enum { TOKENS_8 = 8, STRETCH = 1024 };
 
-/* Columns [k0, k1) of nt tokens as bf16, a column beyond the last as zero; k0 is even. */
+/* Round columns [k0, k1) of nt tokens to bf16; a column beyond the last becomes zero. k0 is
+ * even. */
 INLINE void round_tokens(uint32_t to[][STRETCH / 2], const float *x, size_t ldx, size_t nt,
                          size_t k0, size_t k1)
 {
@@ -25,6 +27,7 @@ INLINE void round_tokens(uint32_t to[][STRETCH / 2], const float *x, size_t ldx,
         }
 }
 
+/* Add the products of columns [k0, k1): each instruction takes a pair of columns of 16 rows. */
 INLINE void tile(size_t np, size_t nt, size_t p, size_t k0, size_t k1, float *y, size_t ldy,
                  const struct panels *w, uint32_t x[][STRETCH / 2])
 {
@@ -50,6 +53,7 @@ INLINE void tile(size_t np, size_t nt, size_t p, size_t k0, size_t k1, float *y,
     store_tile(y, ldy, acc, np, nt);
 }
 
+/* Multiply nt tokens by all panels, one stretch of columns after the other. */
 INLINE void tokens(size_t nt, size_t np, float *y, size_t ldy, const struct panels *w,
                    const float *x, size_t ldx, size_t p0, size_t p1)
 {

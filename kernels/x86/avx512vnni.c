@@ -1,11 +1,11 @@
-/* avx512vnni.c - AVX-512's dot products of bytes, on top of avx512.c. */
+/* avx512vnni.c - AVX-512's byte dot product, on top of avx512.c. */
 #include <immintrin.h>
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
 #include "kernels/x86/tiles512.h"
 
-/* Four activations for all rows. */
+/* Broadcast four activations, so that every row meets them. */
 INLINE __m512i bcast4(const int8_t *x)
 {
     int32_t v;
@@ -13,7 +13,8 @@ INLINE __m512i bcast4(const int8_t *x)
     return _mm512_set1_epi32(v);
 }
 
-/* acc = fmaf((float)sum, scale_w * scale_x, acc) for one group. scale: of the first panel. */
+/* Add one group: acc = fmaf((float)sum, scale_w * scale_x, acc). `scale` points to the scales of
+ * the first panel. */
 INLINE void add_group(__m512 *acc, const __m512i *sum, size_t np, size_t nt,
                       const unsigned char *scale, size_t panel_bytes, const float *xs, size_t ldxs)
 {
@@ -27,8 +28,8 @@ INLINE void add_group(__m512 *acc, const __m512i *sum, size_t np, size_t nt,
     }
 }
 
-/* Weights are stored as value + 128, the unsigned side of the dot product; -128 * sum(x) as first
- * value of the sum takes the 128 off again. */
+/* Weights are stored as value + 128, because the instruction needs one unsigned side. Each sum
+ * starts at -128 * sum(x), which takes the 128 off again. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
                     size_t ldy, const struct panels *w, const struct qact *x)
 {
@@ -42,7 +43,7 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
         const int8_t *xq = x->q + t * cols + g * GROUP;
         REPEAT (j, nt)
             if (nt > 2)
-                __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* of the next tile */
+                __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* the next tile's */
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]);
@@ -72,7 +73,7 @@ static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, c
     TURNS(1, 2, tile_q8, y, ldy, w, x);
 }
 
-/* As Q8, with value + 8 in a nibble: low ones are columns 0..15 of a group, high ones 16..31. */
+/* As Q8, with value + 8 in a nibble: low nibbles are columns 0..15 of a group, high ones 16..31. */
 INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
                     size_t ldy, const struct panels *w, const struct qact *x)
 {
@@ -87,7 +88,7 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
         const int8_t *xq = x->q + t * cols + g * GROUP;
         REPEAT (j, nt)
             if (nt > 2)
-                __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* of the next tile */
+                __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* the next tile's */
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_srai_epi32(_mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]), 4);
@@ -112,9 +113,11 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
     store_tile(y, ldy, acc, np, nt);
 }
 
-/* Columns a panel can have of UNPACKED, with 512 bytes a group. */
+/* How many columns of one panel fit into UNPACKED, at 512 bytes per group. */
 enum { BYTE_COLUMNS = UNPACKED / 512 * GROUP };
 
+/* Unpack the nibbles of columns [k0, k1) of np panels into bytes. A turn's weights then serve all
+ * tokens, and the masks and shifts are paid once. */
 INLINE void unpack_q4(size_t np, unsigned char *to, const struct panels *w, size_t p, size_t k0,
                       size_t k1)
 {
@@ -133,7 +136,7 @@ INLINE void unpack_q4(size_t np, unsigned char *to, const struct panels *w, size
         }
 }
 
-/* Many tokens: as tile_q8 on unpacked nibbles. */
+/* The tile for many tokens: tile_q8 on unpacked nibbles, with the bias of Q4. */
 INLINE void tile_nibbles(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
                          const unsigned char *unpacked, float *y, size_t ldy,
                          const struct panels *w, const struct qact *x)
@@ -146,7 +149,7 @@ INLINE void tile_nibbles(size_t np, size_t nt, size_t p, size_t t, size_t k0, si
         const unsigned char *scale = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK + g % 2 * 32;
         const int8_t *xq = x->q + t * cols + g * GROUP;
         REPEAT (j, nt)
-            __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* of the next tile */
+            __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* the next tile's */
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_srai_epi32(_mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]), 4);

@@ -1,11 +1,11 @@
-/* avxvnni.c - the dot products of bytes in 256 bits (VEX encoded), on top of avx2.c. */
+/* avxvnni.c - the byte dot product in 256 bits (VEX encoded), on top of avx2.c. */
 #include <immintrin.h>
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
 #include "kernels/tiles.h"
 
-/* Four activations for all rows. */
+/* Broadcast four activations, so that every row meets them. */
 INLINE __m256i bcast4(const int8_t *x)
 {
     int32_t v;
@@ -13,7 +13,7 @@ INLINE __m256i bcast4(const int8_t *x)
     return _mm256_set1_epi32(v);
 }
 
-/* One half of a line of weights. */
+/* Load one half (8 rows) of a line of weights. With one token, prefetch as well. */
 INLINE __m256i load_weights(const unsigned char *line, size_t half, size_t nt)
 {
     if (nt == 1 && half == 0)
@@ -21,6 +21,7 @@ INLINE __m256i load_weights(const unsigned char *line, size_t half, size_t nt)
     return _mm256_load_si256((const __m256i *)(const void *)(line + half * 32));
 }
 
+/* Start a tile's sums: from zero in the first turn of columns (k0 is 0), else from y. */
 INLINE void load_tile(__m256 *acc, const float *y, size_t ldy, size_t nv, size_t nt, size_t k0)
 {
     REPEAT (j, nt)
@@ -35,7 +36,8 @@ INLINE void store_tile(float *y, size_t ldy, const __m256 *acc, size_t nv, size_
             _mm256_storeu_ps(y + j * ldy + i * 8, acc[i * nt + j]);
 }
 
-/* acc = fmaf((float)sum, scale_w * scale_x, acc) for one group. scale: of the first panel. */
+/* Add one group: acc = fmaf((float)sum, scale_w * scale_x, acc). `scale` points to the scales of
+ * the first panel. */
 INLINE void add_group(__m256 *acc, const __m256i *sum, size_t nv, size_t nt,
                       const unsigned char *scale, size_t panel_bytes, const float *xs, size_t ldxs)
 {
@@ -49,7 +51,8 @@ INLINE void add_group(__m256 *acc, const __m256i *sum, size_t nv, size_t nt,
     }
 }
 
-/* Weights are value + 128, the unsigned side; x's bias takes the 128 off again. */
+/* Weights are stored as value + 128, because the instruction needs one unsigned side. Each sum
+ * starts at x's bias, -128 * sum(x), which takes the 128 off again. */
 INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
                     size_t ldy, const struct panels *w, const struct qact *x)
 {
@@ -86,7 +89,8 @@ static void matmul_q8_avxvnni(float *y, size_t ldy, const struct panels *w, cons
     TURNS(1, 2, tile_q8, y, ldy, w, x);
 }
 
-/* The same with value + 8 in a nibble; the bias is 16 times too large for it. */
+/* The same with value + 8 in a nibble. The bias is for 128, 16 times too large, hence the
+ * division. */
 INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
                     size_t ldy, const struct panels *w, const struct qact *x)
 {

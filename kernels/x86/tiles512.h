@@ -1,4 +1,4 @@
-/* tiles512.h - what the AVX-512 sets share: tiles of sums in registers, parts of vectors, exp. */
+/* tiles512.h - what the AVX-512 sets share: tiles of sums in registers, partial vectors, exp. */
 #ifndef KERNELS_X86_TILES512_H
 #define KERNELS_X86_TILES512_H
 
@@ -7,7 +7,8 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-/* y: of the tile's first row and token. k0: where the columns of this turn begin. */
+/* Start a tile's sums: from zero in the first turn of columns (k0 is 0), else from y, where the
+ * turn before left them. y points to the tile's first row and token. */
 INLINE void load_tile(__m512 *acc, const float *y, size_t ldy, size_t np, size_t nt, size_t k0)
 {
     REPEAT (j, nt)
@@ -22,13 +23,13 @@ INLINE void store_tile(float *y, size_t ldy, const __m512 *acc, size_t np, size_
             _mm512_storeu_ps(y + j * ldy + i * PANEL, acc[i * nt + j]);
 }
 
-/* The first n lanes, all of them from 16 on. */
+/* Return a mask of the first n lanes, of all lanes when n is 16 or more. */
 INLINE __mmask16 lanes(size_t n)
 {
     return (__mmask16)(0xffffu >> (n < 16 ? 16 - n : 0));
 }
 
-/* a[l] + a[l + 8], a[l] + a[l + 4], ... */
+/* Add the lanes by the fixed tree: a[l] + a[l + 8], a[l] + a[l + 4], ... */
 INLINE float tree_sum(__m512 a)
 {
     __m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
@@ -37,7 +38,8 @@ INLINE float tree_sum(__m512 a)
     return _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)));
 }
 
-/* kernels/math.c, exp_f32, lane by lane; min and max return their second operand for NaN. */
+/* exp_f32 of kernels/math.c, lane by lane. For NaN, min and max return their second operand, as the
+ * comparisons there do. */
 INLINE __m512 exp_512(__m512 x)
 {
     __m512 c = _mm512_min_ps(x, _mm512_set1_ps(88.0f));
