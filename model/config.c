@@ -1,4 +1,4 @@
-/* config.c - the shape of a model: read from metadata, or one of the published ones. */
+/* config.c - the shape of a model: read from metadata, or one of the published shapes. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -13,7 +13,7 @@ enum {
     MAX_CONTEXT = 1 << 22,
 };
 
-/* One integer key in [1, max]; absent is an error. */
+/* Read an integer key in [1, max]; it is an error when the key is absent. */
 static int read_size(size_t *out, const struct weights *w, const char *key, size_t max,
                      struct err *err)
 {
@@ -28,6 +28,7 @@ static int read_size(size_t *out, const struct weights *w, const char *key, size
     return OK;
 }
 
+/* Read a number in [low, high], or `fallback` when the key is absent. */
 static int read_float(float *out, const struct weights *w, const char *key, double fallback,
                       double low, double high, struct err *err)
 {
@@ -41,6 +42,7 @@ static int read_float(float *out, const struct weights *w, const char *key, doub
     return OK;
 }
 
+/* Refuse other architectures and scaled RoPE, which would be computed wrongly. */
 static int check_architecture(const struct weights *w, struct err *err)
 {
     struct str arch;
@@ -61,6 +63,7 @@ static int check_architecture(const struct weights *w, struct err *err)
     return OK;
 }
 
+/* Check that heads divide the hidden size and KV heads the heads, and derive the head size. */
 static int check_shape(struct model_config *c, const struct weights *w, struct err *err)
 {
     const char *path = weights_path(w);

@@ -1,4 +1,4 @@
-/* forward.c - one chunk of tokens through the layers, on the kernels. */
+/* forward.c - run one chunk of tokens through the layers. */
 #include <math.h>
 #include <string.h>
 
@@ -7,12 +7,12 @@
 #include "kernels/sys/pool.h"
 #include "model/session_internal.h"
 
-/* Up to three products of the same input, as one job over all their panels. */
+/* One of up to three products of the same input, which form one job over all their panels. */
 struct product {
     float *y;
     size_t ldy;
     const struct panels *w;
-    const float *bias; /* or NULL */
+    const float *bias; /* NULL: no bias */
 };
 
 struct products {
@@ -23,12 +23,13 @@ struct products {
     size_t ldx;
 };
 
+/* True for weights whose products need quantised activations. */
 static bool forward_quantised(const struct panels *w)
 {
     return w->type == P_Q8 || w->type == P_Q4;
 }
 
-/* Panels [p0, p1) of w for n tokens. x is the plain input, s->act the quantised one. */
+/* Multiply panels [p0, p1) of w for n tokens. x is the plain input, s->act the quantised one. */
 static void multiply(const struct session *s, float *y, size_t ldy, const struct panels *w,
                      const float *x, size_t ldx, size_t n, size_t p0, size_t p1)
 {
@@ -49,6 +50,7 @@ static void multiply(const struct session *s, float *y, size_t ldy, const struct
     }
 }
 
+/* Run the panels [first, last) of all products, counted through, and add biases. */
 static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
@@ -68,8 +70,8 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* How many panels of `cols` columns are worth a hand-over: with many tokens in multiples of what
- * the kernels take at once. */
+/* Return how many panels of `cols` columns are worth handing to a thread; with many tokens, a
+ * multiple of 6, so that the kernels' tiles of panels stay whole. */
 static size_t forward_grain(size_t cols, size_t n)
 {
     size_t work = PANEL * cols * n, most = work >= CHUNK_WORK ? 1 : CHUNK_WORK / work;
@@ -78,8 +80,8 @@ static size_t forward_grain(size_t cols, size_t n)
 
 struct rows {
     struct session *s;
-    float *x;             /* gets `add` first, where that is not NULL */
-    const float *add, *w; /* w: norm weights, or NULL to quantise alone */
+    float *x;             /* `add` is added to it first, if not NULL */
+    const float *add, *w; /* w: norm weights, or NULL to quantise only */
     float *y;
     size_t ld, cols;
     bool quantise;
@@ -101,7 +103,7 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* x += add where add is not NULL; y = x normed by w; and quantised where a product needs it. */
+/* x += add if add is not NULL; y = x normed by w; y is also quantised if a product needs it. */
 static void forward_norm(struct session *s, float *y, const float *add, const float *w, size_t n,
                          bool quantise)
 {
@@ -112,7 +114,7 @@ static void forward_norm(struct session *s, float *y, const float *add, const fl
     pool_for(s->pool, n, 1 + 32768 / cols, rows_chunk, &r);
 }
 
-/* Quantise n rows of y. */
+/* Quantise n rows of y into s->act. */
 static void quantise(struct session *s, float *y, size_t ld, size_t cols, size_t n)
 {
     struct rows r = { s, NULL, NULL, NULL, y, ld, cols, true };
@@ -130,6 +132,7 @@ static void run_products(struct session *s, const struct product *list, size_t c
     pool_for(s->pool, panels, forward_grain(list[0].w->cols, n), products_chunk, &j);
 }
 
+/* Compute sine and cosine for the positions of this chunk, with the project's own functions. */
 static void rope_tables(struct session *s, size_t n)
 {
     size_t half = model_config(s->m)->head_dim / 2;
@@ -142,7 +145,8 @@ static void rope_tables(struct session *s, size_t n)
         }
 }
 
-/* The group of 16 keys that holds `pos`, and the value at `pos`, of one KV head. */
+/* Return the group of 16 keys that contains position pos, for one KV head; cache_value returns the
+ * value at pos. */
 static void *cache_keys(const struct session *s, size_t layer, size_t g, size_t pos)
 {
     size_t head = layer * model_config(s->m)->kv_heads + g;
@@ -160,7 +164,8 @@ struct spread {
     size_t layer;
 };
 
-/* Queries and keys of some tokens are rotated; all go to rows of hd16 floats, padding zero. */
+/* Rotate queries and keys. Queries go to rows of hd16 floats, padding zero; keys and values go to
+ * the cache. */
 static void spread_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct spread *a = arg;
@@ -168,7 +173,7 @@ static void spread_chunk(void *arg, size_t thread, size_t first, size_t last)
     const struct model_config *c = model_config(s->m);
     const struct kernels *k = model_kernels(s->m);
     size_t hd = c->head_dim, half = hd / 2;
-    float *row = s->row + thread * s->hd16; /* its end stays zero */
+    float *row = s->row + thread * s->hd16; /* the padding at its end stays zero */
     for (size_t t = first; t < last; t++) {
         const float *cosine = s->cos + t * half, *sine = s->sin + t * half;
         size_t pos = s->length + t;
@@ -194,13 +199,14 @@ struct attention {
     size_t layer, n;
 };
 
+/* Return the partial attention that begins at this row of the session's buffers. */
 static struct attn_part part_at(const struct session *s, size_t row)
 {
     return (struct attn_part){ s->part_max + row, s->part_sum + row, s->part_out + row * s->hd16 };
 }
 
-/* Partial attention of tokens [t0, t1) with key block b, for KV head g. The first of them must see
- * the block's first key. */
+/* Compute the partial attention of tokens [t0, t1) with key block b, for KV head g. The first of
+ * these tokens must see the block's first key. */
 static void forward_attend(const struct attention *a, const struct attn_part *y, size_t g, size_t b,
                            size_t t0, size_t t1)
 {
@@ -226,6 +232,7 @@ static void forward_attend(const struct attention *a, const struct attn_part *y,
     }
 }
 
+/* Merge row j of b into row i of a; b is the later block. */
 static void forward_merge(const struct session *s, const struct attn_part *a, size_t i,
                           const struct attn_part *b, size_t j)
 {
@@ -233,7 +240,7 @@ static void forward_merge(const struct session *s, const struct attn_part *a, si
                                     b->sum[j], b->out + j * s->hd16, s->hd16);
 }
 
-/* Row i of part y is query head h of KV head g at token t. */
+/* Normalise row i of part y and write it as query head h of KV head g at token t. */
 static void finish_row(const struct session *s, const struct attn_part *y, size_t i, size_t g,
                        size_t h, size_t t)
 {
@@ -243,7 +250,8 @@ static void finish_row(const struct session *s, const struct attn_part *y, size_
         out[d] = y->out[i * s->hd16 + d] * inv;
 }
 
-/* Units are (KV head, tile of tokens); blocks ascending, each merged into the first. */
+/* A unit is (KV head, tile of tokens). Blocks are processed in ascending order, each merged into
+ * the first one. */
 static void tile_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct attention *a = arg;
@@ -266,7 +274,7 @@ static void tile_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* One token with a long past: units are (KV head, block), merged by the caller in block order. */
+/* One token with a long past: a unit is (KV head, block); the caller merges them in block order. */
 static void block_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
@@ -278,6 +286,8 @@ static void block_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
+/* Split attention by tiles of tokens, or, for one token with a long past, by key blocks. Both merge
+ * blocks in the same order, so the bits are the same. */
 static void attention(struct session *s, size_t layer, size_t n)
 {
     const struct model_config *c = model_config(s->m);
@@ -309,6 +319,7 @@ struct ffn {
     size_t n;
 };
 
+/* Compute gate, up and SwiGLU for the same panels, so that they stay in this thread's cache. */
 static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
@@ -323,7 +334,8 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* From s->x, to which the layer before has still to add s->out, to s->x and s->out. */
+/* Run one layer. On entry s->out of the layer before is still to be added to s->x; this layer
+ * leaves its own s->out in the same way. */
 static void forward_layer(struct session *s, size_t i, size_t n)
 {
     const struct model_config *c = model_config(s->m);

@@ -21,16 +21,16 @@ struct model {
     size_t bytes, params;
 };
 
-/* While a model is made: where each part comes from and where it goes. */
+/* While a model is built: where each part comes from and where it goes. */
 struct matrix {
     struct panels *to;
-    const struct tensor *from; /* NULL: random */
-    size_t at;
+    const struct tensor *from; /* NULL: random weights */
+    size_t at;                 /* offset in the arena */
 };
 
 struct vector {
     const float **to;
-    const struct tensor *from; /* NULL: one, or zero for a bias */
+    const struct tensor *from; /* NULL: `fill` everywhere */
     size_t n, at;
     float fill;
 };
@@ -41,11 +41,12 @@ struct builder {
     struct matrix *mats;
     struct vector *vecs;
     size_t nmats, nvecs, total;
-    enum ptype type; /* of random matrices */
+    enum ptype type; /* type of random matrices */
     uint64_t seed;
     struct err *err;
 };
 
+/* Reserve aligned bytes in the arena and return their offset in *at. */
 static int model_place(struct builder *b, size_t *at, size_t bytes)
 {
     *at = b->total;
@@ -55,6 +56,7 @@ static int model_place(struct builder *b, size_t *at, size_t bytes)
     return OK;
 }
 
+/* Choose the packed type of a file's type: the same, except that F16 becomes F32. */
 static bool ptype_of(enum ptype *out, int type)
 {
     switch (type) {
@@ -76,6 +78,7 @@ static bool ptype_of(enum ptype *out, int type)
     }
 }
 
+/* Check a matrix and reserve its place; it is packed later. */
 static int add_matrix(struct builder *b, struct panels *to, const char *name, size_t rows,
                       size_t cols)
 {
@@ -100,6 +103,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     return OK;
 }
 
+/* Check a vector and reserve its place, padded to whole panels; a random model gets `fill`. */
 static int add_vector(struct builder *b, const float **to, const char *name, size_t n, float fill)
 {
     const struct tensor *t = NULL;
@@ -114,7 +118,7 @@ static int add_vector(struct builder *b, const float **to, const char *name, siz
     return OK;
 }
 
-/* Biases: all three of a layer, or none in the whole file (then zero). */
+/* A file has either all three biases of every layer or none at all; without any they are zero. */
 static int add_bias(struct builder *b, const float **to, const char *name, size_t n)
 {
     if (b->w && !weights_find(b->w, "blk.0.attn_q.bias") && !weights_find(b->w, name)) {
@@ -186,7 +190,7 @@ static int bind_all(struct builder *b)
     return rc;
 }
 
-/* One matrix on its way into the arena; panels may be packed by several threads. */
+/* A matrix on its way into the arena; several threads may pack its panels. */
 struct packing {
     const struct builder *b;
     const struct matrix *mat;
@@ -218,8 +222,9 @@ static void pack_panel(const struct packing *k, size_t p)
     }
 }
 
-enum { RAW_Q8 = 34, RAW_Q4 = 18 }; /* bytes of a GGUF block of 32 */
+enum { RAW_Q8 = 34, RAW_Q4 = 18 }; /* bytes of a GGUF block of 32 values */
 
+/* Return the bytes of one row as a file stores it. */
 static size_t raw_bytes(enum ptype type, size_t cols)
 {
     return type == P_F32    ? cols * sizeof(float)
@@ -228,8 +233,8 @@ static size_t raw_bytes(enum ptype type, size_t cols)
                             : cols / GROUP * RAW_Q4;
 }
 
-/* One row of uniform weights with about the spread of a trained matrix, as a file would hold it:
- * values in [-s, s), s = 1.7 / sqrt(cols). */
+/* Make one row of uniform weights with about the spread of a trained matrix, as a file would store
+ * it: values in [-s, s), s = 1.7 / sqrt(cols). */
 static void random_row(unsigned char *out, const struct panels *w, uint64_t seed, size_t row)
 {
     float s = 1.7f / sqrtf((float)w->cols);
@@ -253,6 +258,7 @@ static void random_row(unsigned char *out, const struct panels *w, uint64_t seed
         memcpy(out + i, &scale, sizeof(scale));
 }
 
+/* Fill `rows` with the random rows of panel p and pack them. */
 static void random_panel(struct packing *k, unsigned char *rows, size_t p)
 {
     const struct panels *w = k->mat->to;
@@ -299,6 +305,7 @@ static int fill_vector(const struct builder *b, const struct vector *v)
     return v->from ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
 }
 
+/* Allocate the arena and fill it. Pages of the file are released as soon as they are packed. */
 static int pack_all(const struct builder *b, struct pool *pool)
 {
     struct model *m = b->m;

@@ -18,12 +18,13 @@ struct pool;
 struct weights;
 struct model; /* immutable once open: sessions in several threads may share it */
 
+/* The shape of a model. */
 struct model_config {
     size_t layers, hidden, heads, kv_heads, head_dim, ffn;
-    size_t vocab;   /* rows of the embedding, padding included */
+    size_t vocab;   /* rows of the embedding, padding rows included */
     size_t context; /* positions the model was made for */
     float eps, rope_theta;
-    bool tied; /* the head is the embedding */
+    bool tied; /* the output head is the embedding */
 };
 
 struct model_layer {
@@ -33,21 +34,22 @@ struct model_layer {
     struct panels gate, up, down; /* [ffn][hidden] x 2, [hidden][ffn] */
 };
 
-/* Read and check the shape keys alone ("qwen2.*" as GGUF names them). ERR_FORMAT names key,
+/* Read and check the shape keys alone ("qwen2.*", as GGUF names them). ERR_FORMAT names key,
  * expected and found; an architecture other than qwen2 is refused by its name. */
 int model_config_read(struct model_config *out, const struct weights *w, struct err *err);
 
-/* Bind all tensors of w, check every shape, pack (in parallel on pool, which may be NULL). w is not
- * needed afterwards. k and pool are borrowed; k until model_close. */
+/* Bind all tensors of w, check every shape, and pack the matrices (in parallel on pool, which may
+ * be NULL). w is not needed afterwards. k and pool are borrowed, k until model_close. */
 int model_open(struct model **out, const struct weights *w, const struct kernels *k,
                struct pool *pool, struct err *err);
 
-/* Random weights of a given shape and type, for benchmarks: no file. type: what the matrices are
- * (Q4: the embedding and head too). */
+/* Make a model of this shape with random weights, for benchmarks without a file. type is the type
+ * of the matrices, the embedding and head included. */
 int model_random(struct model **out, const struct model_config *config, enum ptype type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err);
 
-/* "qwen2.5-0.5b", "qwen2.5-1.5b", ...: the published shapes; false if unknown. */
+/* Set *out to a published shape ("qwen2.5-0.5b", "qwen2.5-1.5b", ...); false for an unknown
+ * name. */
 bool model_shape(struct model_config *out, const char *name);
 
 void model_close(struct model *m); /* NULL is fine */
@@ -58,8 +60,8 @@ const struct model_layer *model_layer(const struct model *m, size_t i);
 const struct panels *model_embedding(const struct model *m); /* [vocab][hidden] */
 const struct panels *model_head(const struct model *m); /* [vocab][hidden]; the embedding if tied */
 const float *model_final_norm(const struct model *m);   /* [hidden] */
-size_t model_bytes(const struct model *m);              /* packed weights */
+size_t model_bytes(const struct model *m);              /* bytes of packed weights */
 size_t model_params(const struct model *m);             /* parameters, a tied head counted once */
-const char *model_type_name(const struct model *m);     /* of most of the weights: "q8_0", ... */
+const char *model_type_name(const struct model *m);     /* type of most weights: "q8_0", ... */
 
 #endif

@@ -17,10 +17,10 @@ struct sampler {
     struct sample_params p;
     size_t size;
     const struct kernels *k;
-    float *logits;         /* [size] with the penalty applied */
+    float *logits;         /* [size] copy with the penalty applied */
     struct candidate *all; /* [size] */
     double *prob;          /* [size] */
-    unsigned char *seen;   /* [size] */
+    unsigned char *seen;   /* [size] 1: the prefix has this id */
 };
 
 static int sample_check(const struct sample_params *p, size_t size, struct err *err)
@@ -80,7 +80,8 @@ void sampler_close(struct sampler *s)
     free(s);
 }
 
-/* Each token of the prefix once, however often it stands there. */
+/* Return the logits with the repetition penalty applied, once per token, however often the prefix
+ * repeats it. */
 static const float *penalised(struct sampler *s, const float *logits, const uint32_t *prefix,
                               size_t n)
 {
@@ -101,6 +102,7 @@ static const float *penalised(struct sampler *s, const float *logits, const uint
     return s->logits;
 }
 
+/* A total order: the larger logit first, then the lower id. */
 static bool sample_better(const struct candidate *a, const struct candidate *b)
 {
     return a->logit != b->logit ? a->logit > b->logit : a->id < b->id;
@@ -111,7 +113,7 @@ static int by_rank(const void *a, const void *b)
     return sample_better(a, b) ? -1 : sample_better(b, a);
 }
 
-/* Put the k best of c[n] first, in any order (Lomuto's selection). No two are equal. */
+/* Move the k best of c[n] to the front, in any order (Lomuto's selection). No two are equal. */
 static void select_best(struct candidate *c, size_t n, size_t k)
 {
     size_t low = 0, high = n; /* the k-th place lies in [low, high) */
@@ -136,13 +138,14 @@ static void select_best(struct candidate *c, size_t n, size_t k)
     }
 }
 
-/* The weight of a candidate beside that of the best, at temperature temp. */
+/* Return the weight of candidate i relative to the best one, at temperature temp. */
 static double sample_weight(const struct sampler *s, size_t i, double temp)
 {
     return exp_f64((double)(s->all[i].logit - s->all[0].logit) / temp);
 }
 
-/* How many of the n sorted candidates stay after top-p and min-p, which see temperature 1. */
+/* Return how many of the n sorted candidates remain after top-p and min-p, which are applied at
+ * temperature 1. */
 static size_t sample_cut_tail(struct sampler *s, size_t n)
 {
     double total = 0, kept = 0;
@@ -155,7 +158,7 @@ static size_t sample_cut_tail(struct sampler *s, size_t n)
     return keep;
 }
 
-/* One of the first n, as likely as the temperature makes it. */
+/* Draw one of the first n candidates at the sampler's temperature; unit is in [0, 1). */
 static uint32_t sample_draw(struct sampler *s, size_t n, double unit)
 {
     double sum = 0;

@@ -12,13 +12,15 @@ static size_t session_round16(size_t n)
     return (n + PANEL - 1) / PANEL * PANEL;
 }
 
-/* Lays the arena out: called once to count (base NULL), once to place. */
+/* The layout of the arena. session_lay_out runs twice: to count bytes (base NULL), then to
+ * place. */
 struct layout {
     unsigned char *base;
     size_t at;
     bool overflow;
 };
 
+/* Take n elements from the arena; NULL while only counting. */
 static void *session_take(struct layout *l, size_t n, size_t each)
 {
     size_t bytes, at = l->at;
@@ -55,7 +57,7 @@ static void session_lay_out(struct session *s, struct layout *l)
     s->act.q = session_take(l, n * wide, 1);
     s->act.scale = session_take(l, n * (wide / GROUP + 1), f);
     s->act.bias = session_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
-    /* Tiles: two parts a thread. One token split by block: a part for each KV head and block. */
+    /* Tiles need two parts per thread; one token split by block needs one per KV head and block. */
     size_t tiles = 2 * threads * TILE * s->per, split = c->heads * blocks;
     s->part_rows = TILE * s->per;
     size_t rows = tiles > split ? tiles : split;

@@ -10,12 +10,12 @@
 
 #include "kernels/sys/base.h"
 
-/* The names of unfinished files. A slot is filled and emptied by one exchange each, so that a
- * signal handler may empty it at any time; what it took is never freed. */
+/* The names of unfinished files. A slot is filled and emptied by one atomic exchange each, so that
+ * a signal handler may empty it at any time; a name that it took is never freed. */
 enum { PARTS_MAX = 64 };
 static _Atomic(char *) unfinished[PARTS_MAX];
 
-/* Put `to` into a slot that holds `from`; false where there is none. */
+/* Replace `from` by `to` in a slot that holds `from`; false when no slot does. */
 static bool part_swap(char *from, char *to)
 {
     for (size_t i = 0; i < PARTS_MAX; i++) {
@@ -35,7 +35,8 @@ void part_abandon_all(void)
     }
 }
 
-/* Open a new file beside the final one; the process id and a number keep writers apart. */
+/* Open a new file beside the final one. The process id and a number in its name keep writers
+ * apart. */
 static int atomic_file_create(struct atomic_file *p, size_t room)
 {
     int fd = -1;
@@ -94,7 +95,7 @@ int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)
     if (!commit || code != OK)
         unlink(p->temp);
     free(p->path);
-    if (!p->listed || part_swap(p->temp, NULL)) /* else a handler is using it */
+    if (!p->listed || part_swap(p->temp, NULL)) /* otherwise a signal handler is using it */
         free(p->temp);
     *p = (struct atomic_file){ 0 };
     return code;

@@ -1,6 +1,6 @@
-/* atomic_file.h - a file that appears under its name complete or not at all: written beside it,
- * then renamed. An existing regular file is replaced; anything else of that name (a device, a
- * folder) is refused. */
+/* atomic_file.h - a file that appears under its name complete or not at all: it is written beside
+ * the final name and then renamed. An existing regular file is replaced; anything else of that name
+ * (a device, a folder) is refused. */
 #ifndef WEIGHTS_ATOMIC_FILE_H
 #define WEIGHTS_ATOMIC_FILE_H
 
@@ -9,21 +9,21 @@
 
 struct err;
 
-/* While it is open the unfinished file is on a list of this process, for part_abandon_all. */
+/* While a file is open, its unfinished name is on a list of this process, for part_abandon_all. */
 struct atomic_file {
-    char *path, *temp; /* the final name and the one while writing */
+    char *path, *temp; /* the final name, and the name while writing */
     FILE *f;
-    bool listed;
+    bool listed; /* temp is on the list; false when the list was full */
 };
 
-/* ERR_IO, ERR_NOMEM: nothing is left. */
+/* Create the unfinished file. On ERR_IO or ERR_NOMEM nothing is left behind. */
 int atomic_file_open(struct atomic_file *p, const char *path, struct err *err);
 
-/* Flush to disk and rename, or (commit false) delete. Where that fails nothing is left and ERR_IO
- * is returned. */
+/* With commit, flush to disk and rename; without, delete. When that fails, nothing is left and
+ * ERR_IO is returned. */
 int atomic_file_close(struct atomic_file *p, bool commit, struct err *err);
 
-/* Delete all unfinished files, because the process is about to end: for its signal handlers. */
+/* Delete all unfinished files because the process is about to end. It is for signal handlers. */
 void part_abandon_all(void);
 
 #endif

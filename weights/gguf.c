@@ -1,5 +1,5 @@
-/* gguf.c - GGUF v2 and v3, little-endian: header, keys, tensor table, aligned data.
- * Source: the GGUF specification in ggml's docs/gguf.md; the checks are those of ggml's reader. */
+/* gguf.c - GGUF v2 and v3, little-endian: header, keys, tensor table, aligned data. Source: the
+ * GGUF specification in ggml's docs/gguf.md; the checks are those of ggml's reader. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,6 +15,7 @@ struct reader {
     struct err *err;
 };
 
+/* Set ERR_FORMAT: "path: WHAT at byte N of M". */
 static int gguf_bad(struct reader *r, const char *what)
 {
     return err_set(r->err, ERR_FORMAT, "%s: %s at byte %zu of %zu", r->w->path, what, r->at, r->n);
@@ -25,7 +26,7 @@ static int gguf_no_memory(struct reader *r)
     return err_set(r->err, ERR_NOMEM, "%s: out of memory", r->w->path);
 }
 
-/* The next n bytes, or NULL at the end of the file. */
+/* Return the next n bytes, or NULL beyond the end of the file. */
 static const unsigned char *gguf_take(struct reader *r, size_t n)
 {
     if (!size_within(r->at, n, r->n))
@@ -63,7 +64,7 @@ static bool take_str(struct reader *r, struct str *out)
     return true;
 }
 
-/* Names become C strings, so a zero byte inside has no place. */
+/* Names become C strings, so they must not contain a zero byte. */
 static int take_name(struct reader *r, struct str *out, const char *what)
 {
     if (!take_str(r, out))
@@ -74,8 +75,8 @@ static int take_name(struct reader *r, struct str *out, const char *what)
     return out->p ? OK : gguf_no_memory(r);
 }
 
-/* kv->count strings. Each takes at least its eight bytes of length, which bounds the memory by the
- * size of the file. */
+/* Read kv->count strings. Each takes at least its eight bytes of length, which bounds the memory by
+ * the size of the file. */
 static int read_strings(struct reader *r, struct kv *kv)
 {
     if (kv->count > (r->n - r->at) / 8)
@@ -98,16 +99,16 @@ static int read_numbers(struct reader *r, struct kv *kv)
     return OK;
 }
 
-/* The checksum covers every byte but its own four and the eight of "mizzle.bytes", the key before
- * it. A tool that rewrites the file copies both keys and changes the size, so only a file of the
- * size that was written is held to the checksum. Where the checksum is right and the size is wrong,
- * the key itself is damaged. */
+/* The checksum covers every byte except its own four and the eight of "mizzle.bytes", the key
+ * before it. A tool that rewrites the file copies both keys and changes the size, so only a file of
+ * the size that was written is held to the checksum. When the checksum is right and the size is
+ * wrong, the size key itself is damaged. */
 static int gguf_verify(struct reader *r, const struct kv *kv)
 {
     static const unsigned char zeros[8];
     const struct kv *size = r->w->nkvs == 1 ? &r->w->kvs[0] : NULL;
     if (!size || strcmp(size->key.p, "mizzle.bytes") != 0)
-        return OK; /* another tool has put the keys in another order */
+        return OK; /* another tool has reordered the keys */
     if (kv->type != KV_U32 || size->type != KV_U64)
         return gguf_bad(r, "mizzle.bytes is no U64 or mizzle.crc32 no U32");
     size_t bytes_at = (size_t)((const unsigned char *)size->data - r->p), at = r->at;
@@ -169,6 +170,7 @@ static int gguf_read_key(struct reader *r)
     return OK;
 }
 
+/* general.alignment must be a power of two; without it the default applies. */
 static int read_alignment(struct reader *r, size_t *align)
 {
     *align = ALIGN_DEFAULT;
@@ -189,7 +191,7 @@ static int read_alignment(struct reader *r, size_t *align)
     return OK;
 }
 
-/* One row of the tensor table; *offset is where it says its data is. */
+/* Read one row of the tensor table; *offset becomes the position that it gives for its data. */
 static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
 {
     struct str name;
@@ -215,7 +217,7 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
         if (v > INT64_MAX || v > SIZE_MAX)
             return err_set(r->err, ERR_FORMAT, "%s: tensor %s: found a dimension of %llu",
                            r->w->path, name.p, (unsigned long long)v);
-        t->shape[t->ndim - 1 - i] = (size_t)v; /* the file has the fastest first */
+        t->shape[t->ndim - 1 - i] = (size_t)v; /* the file stores the fastest dimension first */
     }
     if (!take_u32(r, &type) || !take_u64(r, offset))
         return gguf_bad(r, "the end of the file inside a tensor's description");
@@ -226,9 +228,9 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
     return OK;
 }
 
-/* ggml wants each dimension's product to fit a signed 64-bit number, whole blocks in a row, and
- * offsets that follow each other without holes. *end is where the next tensor begins, *last where
- * the data of this one ends: a file may end there, unpadded. */
+/* Check one tensor's size and offset. As in ggml, sizes must fit a signed 64-bit number, rows are
+ * whole blocks, and offsets follow each other without holes. *end becomes where the next tensor
+ * begins and *last where the data of this one ends: a file may end there, without padding. */
 static int gguf_place(struct reader *r, struct tensor *t, uint64_t offset, size_t align,
                       size_t *end, size_t *last)
 {
@@ -249,6 +251,7 @@ static int gguf_place(struct reader *r, struct tensor *t, uint64_t offset, size_
     return OK;
 }
 
+/* Read the tensor table, then point each tensor to its data, if the data is in the file. */
 static int read_tensors(struct reader *r, size_t n, size_t align, bool header_only)
 {
     size_t end = 0, last = 0, start;
@@ -265,7 +268,7 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
     }
     bool there = size_align(&start, r->at, align) &&
                  (!end || size_within(start, end, r->n) ||
-                  (start <= r->n && r->n - start == last)); /* all but the last padding */
+                  (start <= r->n && r->n - start == last)); /* only the last padding is missing */
     if (!there && !(header_only && (start == r->n || r->at == r->n)))
         return err_set(r->err, ERR_FORMAT,
                        "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->w->path,
@@ -297,7 +300,7 @@ int gguf_read(struct weights *w, const struct mapping *m, bool header_only, stru
         return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", w->path,
                        (unsigned)version,
                        version && !(version & 0xffff) ? " (a big-endian file?)" : "");
-    /* Each row of either table takes some bytes, which bounds the loops and the memory. */
+    /* Each row takes a minimum of bytes, which bounds the loops and the memory. */
     if (nkvs > (r.n - r.at) / KEY_MIN_BYTES || ntensors > (r.n - r.at) / INFO_MIN)
         return err_set(err, ERR_FORMAT, "%s: %llu keys and %llu tensors do not fit in %zu bytes",
                        w->path, (unsigned long long)nkvs, (unsigned long long)ntensors, r.n);

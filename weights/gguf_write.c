@@ -20,9 +20,9 @@ struct bytes {
 struct ggufw {
     struct atomic_file part;
     struct bytes keys, infos;
-    size_t *sizes; /* of each tensor's data */
+    size_t *sizes; /* bytes of each tensor's data */
     size_t ntensors, ctensors, nkeys;
-    size_t current, done; /* the tensor whose data comes next, and how much of it is there */
+    size_t current, done; /* the tensor whose data comes next, and its bytes so far */
     size_t offset;        /* end of the data announced so far */
     size_t written;       /* bytes of the file */
     bool begun, checksum;
@@ -31,6 +31,7 @@ struct ggufw {
     int code; /* the first error, kept until close */
 };
 
+/* Keep the first error; later calls then do nothing. */
 static void gguf_write_fail(struct ggufw *g, int code, const char *what)
 {
     if (g->code == OK)
@@ -96,6 +97,7 @@ int ggufw_open(struct ggufw **out, const char *path, struct err *err)
     return OK;
 }
 
+/* Append a key's name and type; the caller appends its value. */
 static void begin_key(struct ggufw *g, const char *key, enum kvtype type)
 {
     append_str(g, &g->keys, key, strlen(key));
@@ -195,7 +197,7 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
     }
     append_str(g, &g->infos, name, n);
     append_u32(g, &g->infos, ndim);
-    for (unsigned i = ndim; i-- > 0;) /* the file has the fastest first */
+    for (unsigned i = ndim; i-- > 0;) /* the file stores the fastest dimension first */
         append_u64(g, &g->infos, shape[i]);
     append_u32(g, &g->infos, (uint32_t)type);
     append_u64(g, &g->infos, g->offset);
@@ -208,7 +210,7 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
 {
     if (g->code != OK || !n)
         return;
-    if (fwrite(p, 1, n, g->part.f) != n) /* EFAULT: p lies in a mapping */
+    if (fwrite(p, 1, n, g->part.f) != n) /* EFAULT means that p lies in a mapping */
         gguf_write_fail(g, ERR_IO,
                         errno == EFAULT ? "another process cut its source short" : strerror(errno));
     g->written += n;
@@ -216,21 +218,22 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
         g->crc = table_crc(g->crc, p, n);
 }
 
-/* Zeros up to the next multiple of ALIGN after n bytes. */
+/* Write zeros up to the next multiple of ALIGN after n bytes. */
 static void write_padding(struct ggufw *g, size_t n)
 {
     static const unsigned char zeros[ALIGN];
     write_out(g, zeros, (ALIGN - n % ALIGN) % ALIGN);
 }
 
-/* Where the values of the file's size and checksum are: they are the first keys, so that all other
- * bytes are covered before a reader trusts any of them. */
+/* Where the values of the file's size and checksum are. They are the first keys, so that a reader
+ * verifies all other bytes before it trusts any of them. */
 enum {
     HEADER_BYTES = 24,
     BYTES_AT = HEADER_BYTES + 8 + (int)sizeof(bytes_key) - 1 + 4,
     CRC_AT = BYTES_AT + 8 + 8 + (int)sizeof(crc_key) - 1 + 4
 };
 
+/* Write the header, the keys and the tensor table before the first data, when all are known. */
 static void begin_data(struct ggufw *g)
 {
     if (g->begun)
@@ -256,7 +259,7 @@ static void begin_data(struct ggufw *g)
     free(head.p);
 }
 
-/* Close tensors that are full, empty ones among them. */
+/* Pad and leave tensors that are full, empty ones included. */
 static void move_on(struct ggufw *g)
 {
     while (g->current < g->ntensors && g->done == g->sizes[g->current]) {
@@ -279,7 +282,7 @@ void ggufw_data(struct ggufw *g, const void *data, size_t bytes)
         move_on(g);
 }
 
-/* The low n bytes of v at that place in the file. */
+/* Overwrite n bytes at this place of the file with the low n bytes of v. */
 static bool gguf_write_patch(struct ggufw *g, long at, uint64_t v, size_t n)
 {
     unsigned char p[8];
@@ -288,6 +291,7 @@ static bool gguf_write_patch(struct ggufw *g, long at, uint64_t v, size_t n)
     return fseek(g->part.f, at, SEEK_SET) == 0 && fwrite(p, 1, n, g->part.f) == n;
 }
 
+/* Check that all data came, then fill in size and checksum. */
 static void gguf_write_finish(struct ggufw *g)
 {
     begin_data(g);

@@ -1,5 +1,5 @@
-/* hf.c - a Hugging Face folder: config.json as GGUF keys, tensors under GGUF names.
- * Source: transformers' Qwen2Config and the names of Qwen2ForCausalLM's state dict. */
+/* hf.c - a Hugging Face folder: config.json becomes GGUF keys, tensors get GGUF names. Source:
+ * transformers' Qwen2Config and the names of Qwen2ForCausalLM's state dict. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,8 @@ static const struct name_row {
 
 enum { NLAYER = sizeof(in_layer) / sizeof(*in_layer), NOUTSIDE = 3, NAME_ROOM = 64 };
 
-/* The GGUF name of a Qwen2 tensor; false for a name that Qwen2 has not, or a layer beyond the
- * last. */
+/* Write the GGUF name of a Qwen2 tensor; false for a name that Qwen2 does not have, or a layer
+ * beyond the last. */
 static bool rename_to(char out[NAME_ROOM], const char *name, uint32_t layers)
 {
     static const char prefix[] = "model.layers.";
@@ -54,8 +54,8 @@ static bool rename_to(char out[NAME_ROOM], const char *name, uint32_t layers)
     return false;
 }
 
-/* Rename all tensors; leave out what Hugging Face leaves out: the head of a tied model, and the
- * rotary tables that old versions stored. */
+/* Rename all tensors. Like Hugging Face, drop the head of a tied model and the rotary tables that
+ * old versions stored. */
 static int rename_all(struct weights *w, const struct hf_config *c, struct err *err)
 {
     size_t kept = 0;
@@ -80,7 +80,8 @@ static int rename_all(struct weights *w, const struct hf_config *c, struct err *
     return OK;
 }
 
-/* Names are distinct and all known, so the count tells whether one is missing. */
+/* All names are known and distinct, so the count shows whether one is missing; the loops find
+ * which. */
 static int check_complete(const struct weights *w, const struct hf_config *c, struct err *err)
 {
     uint64_t want = (uint64_t)c->layers * NLAYER + (c->tied ? 2 : 3);
@@ -101,7 +102,7 @@ static int check_complete(const struct weights *w, const struct hf_config *c, st
                    (unsigned long long)want, w->ntensors);
 }
 
-/* folder/file in memory of w, or NULL. */
+/* Return folder/file in memory of w, or NULL. */
 static char *hf_join(struct weights *w, const char *folder, const char *file)
 {
     size_t a = strlen(folder), b = strlen(file);
@@ -145,7 +146,7 @@ static int read_shard(struct weights *w, const char *folder, const char *file, s
     return code == OK ? safetensors_read(w, &m, path, err) : code;
 }
 
-/* A shard is a file of the folder itself. */
+/* True for a plain .safetensors name: a shard must be a file in the folder itself. */
 static bool plain_name(const char *s)
 {
     size_t n = strlen(s);
@@ -153,8 +154,8 @@ static bool plain_name(const char *s)
            strcmp(s + n - 12, ".safetensors") == 0;
 }
 
-/* Tensors read from shard file that the index places elsewhere are not ours; those that it places
- * here must be here. */
+/* Drop the tensors of a shard that the index places elsewhere, and require those that it places
+ * here. */
 static int keep_mapped(struct weights *w, size_t first, json_t *map, const char *file,
                        struct err *err)
 {
@@ -174,6 +175,7 @@ static int keep_mapped(struct weights *w, size_t first, json_t *map, const char 
                    w->path, file, want, kept - first);
 }
 
+/* Read every shard that the index names, each once. */
 static int read_sharded(struct weights *w, const char *folder, struct err *err)
 {
     json_t *index, *done = json_object(), *v;
@@ -184,7 +186,7 @@ static int read_sharded(struct weights *w, const char *folder, struct err *err)
         code = err_set(err, ERR_FORMAT, "%s: model.safetensors.index.json: weight_map is missing",
                        folder);
     if (code == OK)
-        json_object_foreach(map, name, v) /* all names before any file is touched */
+        json_object_foreach(map, name, v) /* check all names before any file is opened */
             if (code == OK && (!json_is_string(v) || !plain_name(json_string_value(v)))) code =
                 err_set(err, ERR_FORMAT,
                         "%s: model.safetensors.index.json: weight_map: expected the name "
@@ -214,7 +216,7 @@ static int read_sharded(struct weights *w, const char *folder, struct err *err)
     return code;
 }
 
-/* Without memory for the path: true, and reading it then tells. */
+/* When there is no memory for the path, return true: reading the file then reports it. */
 static bool hf_exists(struct weights *w, const char *folder, const char *file)
 {
     char *path = hf_join(w, folder, file);

@@ -1,4 +1,4 @@
-/* hf.h - inside of weights/: a folder's config.json. */
+/* hf.h - internal to weights/: the config.json of a Hugging Face folder. */
 #ifndef WEIGHTS_HF_H
 #define WEIGHTS_HF_H
 
@@ -10,18 +10,19 @@
 struct err;
 struct weights;
 
-/* jansson's tree can take some 50 bytes for each byte of text, so the text is limited. */
+/* Limits on a JSON file's bytes and on the number of shards. jansson's tree can take some 50 bytes
+ * for each byte of text, hence the first. */
 enum { HF_JSON_MAX = 8 << 20, HF_SHARDS_MAX = 1000 };
 
 struct hf_config {
     uint32_t layers;
-    bool tied;
+    bool tied; /* the output head is the embedding */
 };
 
-/* Read, check and present config.json as GGUF keys of w. */
+/* Read and check config.json, and add its values to w as GGUF keys. */
 int hf_config_read(struct weights *w, struct hf_config *out, const char *folder, struct err *err);
 
-/* A JSON object from folder/file; the caller calls json_decref. */
+/* Read a JSON object from folder/file; the caller calls json_decref. */
 int hf_json(struct weights *w, json_t **out, const char *folder, const char *file, struct err *err);
 
 #endif

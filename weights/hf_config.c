@@ -12,6 +12,7 @@ struct config {
     int code; /* the first error */
 };
 
+/* Keep the first refusal as the error; found may be NULL. */
 static void hf_config_refuse(struct config *c, const char *key, const char *expected, json_t *found)
 {
     if (c->code != OK)
@@ -19,7 +20,7 @@ static void hf_config_refuse(struct config *c, const char *key, const char *expe
     char *text = found ? json_dumps(found, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     c->code = err_set(c->err, ERR_FORMAT, "%s/config.json: %s: expected %s, found %.100s",
                       c->folder, key, expected, text ? text : "nothing");
-    /* jansson's default allocator: its strings are freed by its own free */
+    /* jansson may use its own allocator, so its strings are freed with its own free */
     json_malloc_t get;
     json_free_t put;
     json_get_alloc_funcs(&get, &put);
@@ -27,11 +28,13 @@ static void hf_config_refuse(struct config *c, const char *key, const char *expe
         put(text);
 }
 
+/* True when a key is absent or null, which config.json treats alike. */
 static bool is_null(json_t *v)
 {
     return !v || json_is_null(v);
 }
 
+/* Return a key's whole number from `least` on, or 0 after a refusal. */
 static uint32_t hf_config_whole(struct config *c, const char *key, uint32_t least)
 {
     json_t *v = json_object_get(c->root, key);
@@ -43,6 +46,7 @@ static uint32_t hf_config_whole(struct config *c, const char *key, uint32_t leas
     return (uint32_t)json_integer_value(v);
 }
 
+/* Return a key's boolean, or `missing` when it is absent. */
 static bool hf_config_flag(struct config *c, const char *key, bool missing)
 {
     json_t *v = json_object_get(c->root, key);
@@ -53,6 +57,7 @@ static bool hf_config_flag(struct config *c, const char *key, bool missing)
     return json_is_true(v);
 }
 
+/* Return a key's positive number, or 0 after a refusal. */
 static float positive(struct config *c, json_t *object, const char *key)
 {
     json_t *v = json_object_get(object, key);
@@ -64,6 +69,7 @@ static float positive(struct config *c, json_t *object, const char *key)
     return (float)d;
 }
 
+/* Refuse unless the key is exactly this string. */
 static void must_be(struct config *c, const char *key, const char *want)
 {
     json_t *v = json_object_get(c->root, key);
@@ -72,6 +78,7 @@ static void must_be(struct config *c, const char *key, const char *want)
         hf_config_refuse(c, key, want, v);
 }
 
+/* Refuse every architecture, activation and quantisation that the engine would compute wrongly. */
 static void check_kind(struct config *c)
 {
     json_t *list = json_object_get(c->root, "architectures");
@@ -86,7 +93,8 @@ static void check_kind(struct config *c)
         hf_config_refuse(c, "quantization_config", "plain weights", quantised);
 }
 
-/* RoPE's base; every kind of scaling is refused. Newer files keep both in rope_parameters. */
+/* Return the base of RoPE; every kind of scaling is refused. Newer files keep both in
+ * rope_parameters. */
 static float hf_config_rope(struct config *c)
 {
     static const char *const keys[] = { "rope_scaling", "rope_parameters" };
@@ -109,8 +117,8 @@ static float hf_config_rope(struct config *c)
     return positive(c, base, "rope_theta");
 }
 
-/* A window is harmless where no layer uses it or it is no shorter than the context. The defaults
- * are Qwen2Config's. */
+/* A sliding window is harmless when no layer uses it or it is at least as long as the context. The
+ * defaults are those of Qwen2Config. */
 static void check_window(struct config *c, uint32_t layers, uint32_t context)
 {
     json_t *size = json_object_get(c->root, "sliding_window");
@@ -127,7 +135,7 @@ static void check_window(struct config *c, uint32_t layers, uint32_t context)
         hf_config_refuse(c, "layer_types", "\"full_attention\"", v);
 }
 
-/* "/models/Qwen2.5-0.5B/" -> "Qwen2.5-0.5B" */
+/* Name the model after its folder: "/models/Qwen2.5-0.5B/" gives "Qwen2.5-0.5B". */
 static bool add_name(struct weights *w, const char *folder)
 {
     size_t end = strlen(folder);
@@ -142,6 +150,7 @@ static bool add_name(struct weights *w, const char *folder)
     return name && table_add_str(w, "general.name", name);
 }
 
+/* Copy a token id, or the first of a list; a key that is absent or unusable is left out. */
 static void token_id(struct config *c, const char *key, const char *gguf)
 {
     json_t *v = json_object_get(c->root, key);
@@ -153,6 +162,7 @@ static void token_id(struct config *c, const char *key, const char *gguf)
         c->code = err_set(c->err, ERR_NOMEM, "%s: out of memory", c->folder);
 }
 
+/* Check all keys before any is added, so that the first refusal is the error. */
 static void hf_config_read_all(struct config *c, struct hf_config *out)
 {
     check_kind(c);

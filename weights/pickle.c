@@ -4,9 +4,10 @@
 #include "weights/pickle.h"
 #include "weights/table.h"
 
+/* The object budget of one pickle, and the newest protocol. */
 enum { OBJECTS_MAX = 1 << 18, PROTO_MAX = 5 };
 
-/* Opcodes, named as in pickletools. */
+/* The opcodes, with the names of pickletools. */
 enum {
     MARK = '(',
     STOP = '.',
@@ -67,8 +68,8 @@ int pickle_no_room(struct pickle *k)
     return err_set(k->err, ERR_NOMEM, "%s: out of memory", k->name);
 }
 
-/* Room for element n of an array of pointers; the old one stays in the arena, so that all of them
- * together take at most twice the last. */
+/* Make room for element n of an array of pointers. The old array stays in the arena; all of them
+ * together take at most twice the last one. */
 static bool pickle_reserve(struct pickle *k, struct pval ***v, size_t *cap, size_t n)
 {
     if (n < *cap)
@@ -84,7 +85,8 @@ static bool pickle_reserve(struct pickle *k, struct pval ***v, size_t *cap, size
     return true;
 }
 
-/* Every object and every reference is counted: a DUP and an APPENDS cost as well. */
+/* Take one from the object budget. Every object and every reference counts, so that DUP and APPENDS
+ * cost as well. */
 static bool pickle_spend(struct pickle *k)
 {
     return k->objects < OBJECTS_MAX && ++k->objects < OBJECTS_MAX;
@@ -122,7 +124,7 @@ static int push_int(struct pickle *k, enum pkind kind, int64_t i)
     return pickle_push(k, v);
 }
 
-/* The top value that is no mark, taken off; NULL if there is none. */
+/* Take the top value off the stack; NULL when it is a mark or the stack is empty. */
 static struct pval *pickle_pop(struct pickle *k)
 {
     if (!k->top || k->stack[k->top - 1]->kind == P_MARK)
@@ -130,7 +132,7 @@ static struct pval *pickle_pop(struct pickle *k)
     return k->stack[--k->top];
 }
 
-/* The number that n little-endian bytes make; false at the end of the pickle. */
+/* Read n little-endian bytes as a number; false at the end of the pickle. */
 static bool pickle_number(struct pickle *k, unsigned n, uint64_t *out)
 {
     if (!size_within(k->at, n, k->n))
@@ -141,7 +143,7 @@ static bool pickle_number(struct pickle *k, unsigned n, uint64_t *out)
     return true;
 }
 
-/* A string whose length takes n bytes. */
+/* Push a string whose length takes n bytes. It stays where it is in the pickle. */
 static int push_text(struct pickle *k, enum pkind kind, unsigned n)
 {
     uint64_t length;
@@ -154,6 +156,7 @@ static int push_text(struct pickle *k, enum pkind kind, unsigned n)
     return pickle_push(k, v);
 }
 
+/* Push a LONG1 integer: sign-extended up to 8 bytes, else as bytes. */
 static int push_long(struct pickle *k)
 {
     uint64_t n, v = 0;
@@ -169,7 +172,7 @@ static int push_long(struct pickle *k)
     return push_int(k, P_INT, (int64_t)v);
 }
 
-/* The values above the last mark become one of kind, and the mark goes. */
+/* Replace the last mark and the values above it by one container of this kind. */
 static int pickle_collect(struct pickle *k, enum pkind kind)
 {
     size_t mark = k->top;
@@ -185,7 +188,7 @@ static int pickle_collect(struct pickle *k, enum pkind kind)
     return pickle_push(k, v);
 }
 
-/* The last n values become a tuple. */
+/* Replace the last n values by a tuple. */
 static int pickle_tuple(struct pickle *k, size_t n)
 {
     struct pval *v = pickle_value(k, P_TUPLE), *item[3] = { NULL, NULL, NULL };
@@ -198,8 +201,8 @@ static int pickle_tuple(struct pickle *k, size_t n)
     return pickle_push(k, v);
 }
 
-/* Add what lies above the last mark (many) or the last one or two values to the list or dict
- * below. */
+/* Add to the list or dict below: with `many` all values above the last mark, else the last one
+ * (list) or two (dict). */
 static int pickle_extend(struct pickle *k, enum pkind kind, bool many)
 {
     size_t from = k->top, least = kind == P_DICT ? 2 : 1;
@@ -222,6 +225,7 @@ static int pickle_extend(struct pickle *k, enum pkind kind, bool many)
     return OK;
 }
 
+/* Push an allowed global; any other is refused by its name. */
 static int push_global(struct pickle *k, struct str module, struct str name)
 {
     const struct pglobal *g = pickle_global(module, name);
@@ -237,6 +241,7 @@ static int push_global(struct pickle *k, struct str module, struct str name)
     return pickle_push(k, v);
 }
 
+/* Read a line of text, as GLOBAL stores names. */
 static bool pickle_line(struct pickle *k, struct str *out)
 {
     const unsigned char *start = k->p + k->at, *end = memchr(start, '\n', k->n - k->at);
@@ -247,6 +252,7 @@ static bool pickle_line(struct pickle *k, struct str *out)
     return true;
 }
 
+/* GLOBAL has its two names as lines, STACK_GLOBAL as strings on the stack. */
 static int pickle_find_global(struct pickle *k, int op)
 {
     struct str module, name;
@@ -261,6 +267,7 @@ static int pickle_find_global(struct pickle *k, int op)
     return push_global(k, a->u.s, b->u.s);
 }
 
+/* Store the top value in a memo slot: number n bytes long, or the next one for n = 0. */
 static int pickle_memo_put(struct pickle *k, unsigned n)
 {
     uint64_t i = n ? 0 : k->memoized++;
@@ -284,7 +291,8 @@ static int pickle_memo_get(struct pickle *k, unsigned n)
     return pickle_push(k, k->memo[i]);
 }
 
-/* REDUCE and BINPERSID; BUILD gives an OrderedDict attributes, which nobody needs. */
+/* Interpret REDUCE, BINPERSID and BUILD. BUILD gives an OrderedDict attributes, which are
+ * ignored. */
 static int pickle_reduce(struct pickle *k, int op)
 {
     struct pval *arg = pickle_pop(k), *f = op == BINPERSID ? arg : pickle_pop(k), *v = f;
@@ -300,7 +308,7 @@ static int pickle_reduce(struct pickle *k, int op)
     return code == OK ? pickle_push(k, v) : code;
 }
 
-/* Opcodes that push a scalar. -100: op is none of them. */
+/* Interpret the opcodes that push a scalar. Returns -100 for any other. */
 static int pickle_scalar(struct pickle *k, int op)
 {
     uint64_t v = 0;
@@ -343,7 +351,7 @@ static int pickle_scalar(struct pickle *k, int op)
     }
 }
 
-/* Opcodes that make and fill containers. */
+/* Interpret the opcodes that make and fill containers. Returns -100 for any other. */
 static int container(struct pickle *k, int op)
 {
     switch (op) {
@@ -376,6 +384,7 @@ static int container(struct pickle *k, int op)
     }
 }
 
+/* Interpret one opcode. */
 static int pickle_step(struct pickle *k, int op)
 {
     uint64_t v;

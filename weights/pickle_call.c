@@ -3,6 +3,7 @@
 #include "kernels/sys/base.h"
 #include "weights/pickle.h"
 
+/* The globals that a state_dict needs; everything else is refused. */
 static const struct pglobal globals[] = {
     { "collections", "OrderedDict", CALL_ORDERED_DICT, -1 },
     { "torch._utils", "_rebuild_tensor_v2", CALL_TENSOR, -1 },
@@ -33,7 +34,7 @@ const struct pglobal *pickle_global(struct str module, struct str name)
     return NULL;
 }
 
-/* A size or offset: an integer from 0. */
+/* Read a size or an offset: an integer that is not negative. */
 static bool count_of(size_t *out, const struct pval *v)
 {
     if (v->kind != P_INT || v->u.i < 0)
@@ -42,7 +43,8 @@ static bool count_of(size_t *out, const struct pval *v)
     return true;
 }
 
-/* ('storage', class, key, location, count) and in the legacy form a view, which must be None. */
+/* An id is ('storage', class, key, location, count). The legacy form adds a view, which must be
+ * None. */
 int pickle_storage(struct pickle *k, struct pval **out, const struct pval *id)
 {
     struct pval *const *v = id->u.seq.v;
@@ -65,7 +67,8 @@ int pickle_storage(struct pickle *k, struct pval **out, const struct pval *id)
     return OK;
 }
 
-/* (storage, offset, size, stride, requires_grad, hooks[, metadata]) */
+/* The arguments are (storage, offset, size, stride, requires_grad, hooks[, metadata]). A tensor is
+ * contiguous when each stride is the product of the sizes behind it. */
 static int rebuild_tensor(struct pickle *k, struct pval **out, const struct pval *args)
 {
     struct pval *const *v = args->u.seq.v;
@@ -93,7 +96,7 @@ static int rebuild_tensor(struct pickle *k, struct pval **out, const struct pval
     return OK;
 }
 
-/* OrderedDict() or, from Python 2, OrderedDict([[key, value], ...]). */
+/* The arguments are () or, from Python 2, ([[key, value], ...]). */
 static int ordered_dict(struct pickle *k, struct pval **out, const struct pval *args)
 {
     struct pval *d = pickle_value(k, P_DICT);

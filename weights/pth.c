@@ -12,7 +12,7 @@
 #include "weights/table.h"
 #include "weights/zip.h"
 
-/* A pickle holds names and shapes, not values: a few hundred bytes a tensor. */
+/* A pickle holds names and shapes, not values: a few hundred bytes per tensor. */
 enum { PICKLE_MAX = 4 << 20, LEVELS_MAX = 4, LEGACY_VERSION = 1001 };
 
 struct pth {
@@ -20,7 +20,7 @@ struct pth {
     struct mapping file;
     struct zip zip;
     bool zipped;
-    struct str prefix; /* of the members' names, with its slash */
+    struct str prefix; /* common start of the members' names, slash included */
 };
 
 static int pth_no_memory(const struct pth *p, struct err *err)
@@ -28,7 +28,7 @@ static int pth_no_memory(const struct pth *p, struct err *err)
     return err_set(err, ERR_NOMEM, "%s: out of memory", p->w->path);
 }
 
-/* Bytes that a storage needs; false where that overflows. */
+/* Compute the bytes that a storage needs; false on overflow. */
 static bool storage_bytes(const struct pval *s, size_t *out)
 {
     size_t values, bytes;
@@ -36,6 +36,7 @@ static bool storage_bytes(const struct pval *s, size_t *out)
            size_mul(out, s->u.storage.count, bytes);
 }
 
+/* Set ERR_FORMAT with the storage's key, size and type. */
 static int storage_fail(const struct pth *p, const struct pval *s, const char *what,
                         struct err *err)
 {
@@ -44,7 +45,7 @@ static int storage_fail(const struct pth *p, const struct pval *s, const char *w
                    s->u.storage.key.p, s->u.storage.count, wtype_name(s->u.storage.type), what);
 }
 
-/* Member prefix + folder + tail, or NULL. */
+/* Return the member called prefix + folder + tail, or NULL. */
 static struct zip_entry *pth_member(struct pth *p, const char *folder, struct str tail)
 {
     char name[512];
@@ -53,7 +54,8 @@ static struct zip_entry *pth_member(struct pth *p, const char *folder, struct st
     return n > 0 && (size_t)n < sizeof(name) ? zip_find(&p->zip, name, (size_t)n) : NULL;
 }
 
-/* All members lie in one folder, named after the file; its data.pkl is the pickle. */
+/* All members lie in one folder, named after the file; its data.pkl is the pickle. Sets
+ * p->prefix. */
 static struct zip_entry *find_pickle(struct pth *p)
 {
     static const char tail[] = "data.pkl";
@@ -70,6 +72,7 @@ static struct zip_entry *find_pickle(struct pth *p)
     return NULL;
 }
 
+/* Run data.pkl. Storages are read later, when a tensor needs them. */
 static int open_zip(struct pth *p, struct pval **root, struct err *err)
 {
     const unsigned char *bytes;
@@ -96,6 +99,7 @@ static int open_zip(struct pth *p, struct pval **root, struct err *err)
     return code;
 }
 
+/* Order storages by key length, then by key. */
 static int by_key(const void *a, const void *b)
 {
     const struct pval *const *x = a, *const *y = b;
@@ -105,7 +109,7 @@ static int by_key(const void *a, const void *b)
     return s.n ? memcmp(s.p, t.p, s.n) : 0;
 }
 
-/* The next pickle of a legacy file. */
+/* Run the next pickle of a legacy file. */
 static int next_pickle(struct pth *p, struct pval **out, struct pval **storages, size_t *at,
                        struct err *err)
 {
@@ -117,9 +121,9 @@ static int next_pickle(struct pth *p, struct pval **out, struct pval **storages,
     return code;
 }
 
-/* Behind the pickles: for each key its count as 8 bytes and its values. A storage may be named
- * several times in the pickle but only once in the list, or the loops below could take quadratic
- * time. */
+/* Behind the pickles come, for each key of the list, its count as 8 bytes and its values. The
+ * pickle may name a storage several times, but the list only once; otherwise the loops below could
+ * take quadratic time. */
 static int legacy_data(struct pth *p, const struct pval *keys, struct pval *storages, size_t at,
                        struct err *err)
 {
@@ -157,7 +161,8 @@ static int legacy_data(struct pth *p, const struct pval *keys, struct pval *stor
     return OK;
 }
 
-/* Magic number, protocol, facts of the machine that wrote, the object, the list of storages. */
+/* The legacy form is a series of pickles: magic number, protocol, facts about the machine that
+ * wrote it, the object, the list of storages. */
 static int open_legacy(struct pth *p, struct pval **root, struct err *err)
 {
     static const unsigned char magic[10] = { 0x6c, 0xfc, 0x9c, 0x46, 0xf9,
@@ -194,6 +199,7 @@ static int open_legacy(struct pth *p, struct pval **root, struct err *err)
     return legacy_data(p, keys, storages, at, err);
 }
 
+/* Point a storage to its bytes; the zip form reads its member on first use. */
 static int load_storage(struct pth *p, struct pval *s, struct err *err)
 {
     size_t bytes, n;
@@ -210,6 +216,7 @@ static int load_storage(struct pth *p, struct pval *s, struct err *err)
     return code;
 }
 
+/* Check one tensor against its storage and add it to the table. */
 static int add_tensor(struct pth *p, struct str name, struct pval *v, struct err *err)
 {
     static const char module[] = "module.";
@@ -238,7 +245,7 @@ static int add_tensor(struct pth *p, struct str name, struct pval *v, struct err
     return code;
 }
 
-/* The state dict inside the usual wrappings. */
+/* Return the state dict inside the usual wrappers. */
 static struct pval *pth_unwrap(struct pval *v)
 {
     static const char *const names[] = { "state_dict", "model_state_dict", "model" };
@@ -272,7 +279,7 @@ bool pth_is(const char *path)
 {
     unsigned char b[9] = { 0 };
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* as in table_map */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* O_NONBLOCK as in table_map */
     if (fd < 0)
         return false;
     ssize_t n = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? read(fd, b, sizeof(b)) : 0;

@@ -1,11 +1,11 @@
 /* pth.h - read the tensors of a PyTorch checkpoint without running anything in it.
  *
- * torch.save's zip form (stored or deflated members) and its legacy form. The pickle is
+ * It reads torch.save's zip form (stored or deflated members) and its legacy form. The pickle is
  * interpreted by a machine that can build dicts, lists, tuples, numbers and strings and knows a
  * fixed list of globals (collections.OrderedDict, torch._utils._rebuild_tensor_v2,
- * _rebuild_parameter, torch.*Storage, torch.Size ...); any other global is refused by name.
- * Wrappings are unwound: "state_dict", "model_state_dict", "model" inside a checkpoint, "module."
- * in front of each name. */
+ * _rebuild_parameter, torch.*Storage, torch.Size); any other global is refused by name. Wrappers
+ * are removed: "state_dict", "model_state_dict" or "model" around the tensors, "module." in front
+ * of each name. */
 #ifndef WEIGHTS_PTH_H
 #define WEIGHTS_PTH_H
 
@@ -16,12 +16,13 @@
 
 struct pth;
 
-/* True where a regular file begins as one of PyTorch's, a zip archive or a pickle, and not as a
- * safetensors file whose length has the same first byte. A file that cannot be read is none of
- * them: whoever opens it next says why. */
+/* True when a regular file begins like a PyTorch file, that is a zip archive or a pickle, and is
+ * not a safetensors file whose header length has the same first byte. False for a file that cannot
+ * be read: whatever opens it next reports why. */
 bool pth_is(const char *path);
 
-/* ERR_FORMAT says file and reason. */
+/* Open a checkpoint. On error *out is NULL and err names file and reason: ERR_FORMAT, ERR_IO or
+ * ERR_NOMEM. */
 int pth_open(struct pth **out, const char *path, struct err *err);
 void pth_close(struct pth *p);
 size_t pth_ntensors(const struct pth *p);

@@ -18,8 +18,8 @@ static void quant_put16(unsigned char *p, uint16_t v)
     p[1] = (unsigned char)(v >> 8);
 }
 
-/* To the nearest integer, halves away from zero, as roundf. Adding 0.5 before cutting would be
- * wrong for 0.49999997, so the fraction decides; x - whole is exact. NaN gives 0. */
+/* Round to the nearest integer, halves away from zero, as roundf does. Adding 0.5 and truncating
+ * would be wrong for 0.49999997, so the fraction decides; x - whole is exact. NaN gives 0. */
 static int round_away(float x)
 {
     if (!(x > -2e9f && x < 2e9f))
@@ -31,6 +31,7 @@ static int round_away(float x)
     return rest <= -0.5f ? whole - 1 : whole;
 }
 
+/* The scale is max |x| / 127; values are divided by the unrounded scale, as in ggml. */
 static void encode_q8_0(unsigned char *out, const float *x, size_t n)
 {
     for (; n >= BLOCK; n -= BLOCK, x += BLOCK, out += Q8_BYTES) {
@@ -44,7 +45,7 @@ static void encode_q8_0(unsigned char *out, const float *x, size_t n)
     }
 }
 
-/* A value as a nibble: cut after adding 8.5, from above limited to 15. */
+/* Return x as a nibble: truncated after adding 8.5, at most 15. */
 static unsigned quant_nibble(float x)
 {
     float v = x + 8.5f;
@@ -53,6 +54,7 @@ static unsigned quant_nibble(float x)
     return v < 15 ? (unsigned)v : 15;
 }
 
+/* The scale is m / -8, where m is the value of largest magnitude with its sign. */
 static void encode_q4_0(unsigned char *out, const float *x, size_t n)
 {
     for (; n >= BLOCK; n -= BLOCK, x += BLOCK, out += Q4_BYTES) {

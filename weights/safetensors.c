@@ -1,6 +1,6 @@
-/* safetensors.c - the header is JSON of one fixed form, so it is read by a scanner for that form:
- * memory grows with the tensors alone, whatever the header holds.
- * Source: the format's README and the checks of the safetensors crate. */
+/* safetensors.c - read a safetensors file. The header is JSON of one fixed form, so a scanner for
+ * that form reads it: memory grows only with the tensors, whatever the header contains. Source: the
+ * format's README and the checks of the safetensors crate. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +12,15 @@ enum { HEADER_MAX = 100 * 1000 * 1000, PREFIX = 8, DIMS_MAX = 8 };
 
 struct scan {
     struct weights *w;
-    const char *name; /* of the file */
+    const char *name; /* the file's, for errors */
     const unsigned char *p;
     size_t n, at;
     struct err *err;
 };
 
-struct span { /* where a tensor says its bytes are */
-    size_t tensor, first, end;
+/* The byte range that the header gives for a tensor. */
+struct span {
+    size_t tensor, first, end; /* index in the table; range [first, end) */
 };
 
 static int safetensors_bad(struct scan *s, const char *what)
@@ -33,6 +34,7 @@ static int safetensors_no_memory(struct scan *s)
     return err_set(s->err, ERR_NOMEM, "%s: out of memory", s->name);
 }
 
+/* Skip white space and return the next byte, or -1 at the end. */
 static int safetensors_peek(struct scan *s)
 {
     while (s->at < s->n && (s->p[s->at] == ' ' || s->p[s->at] == '\t' || s->p[s->at] == '\n' ||
@@ -41,6 +43,7 @@ static int safetensors_peek(struct scan *s)
     return s->at < s->n ? s->p[s->at] : -1;
 }
 
+/* Consume the next byte if it is c. */
 static bool safetensors_eat(struct scan *s, char c)
 {
     if (safetensors_peek(s) != c)
@@ -49,6 +52,7 @@ static bool safetensors_eat(struct scan *s, char c)
     return true;
 }
 
+/* Read the four hex digits of a \u escape; -1 when they are not. */
 static int safetensors_hex4(struct scan *s)
 {
     int v = 0;
@@ -66,7 +70,8 @@ static int safetensors_hex4(struct scan *s)
     return v;
 }
 
-/* What follows a backslash, as UTF-8; NULL if it is nothing JSON knows. */
+/* Decode what follows a backslash into UTF-8 at out and return the new end; NULL when JSON has no
+ * such escape. */
 static char *safetensors_escape(struct scan *s, char *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -76,7 +81,7 @@ static char *safetensors_escape(struct scan *s, char *out)
         *out++ = to[at - from];
         return out;
     }
-    if (c != 'u' || (c = safetensors_hex4(s)) < 1) /* a zero byte has no place in a name */
+    if (c != 'u' || (c = safetensors_hex4(s)) < 1) /* names must not contain a zero byte */
         return NULL;
     if (c >= 0xd800 && c < 0xdc00) {
         if (!size_within(s->at, 2, s->n) || s->p[s->at] != '\\' || s->p[s->at + 1] != 'u')
@@ -92,7 +97,8 @@ static char *safetensors_escape(struct scan *s, char *out)
     return out + text_encode(out, (uint32_t)c);
 }
 
-/* A string into memory of w, terminated. An escape is never shorter than what it stands for. */
+/* Read a string into memory of w, terminated. An escape is never shorter than what it stands
+ * for. */
 static int safetensors_string(struct scan *s, struct str *out)
 {
     if (!safetensors_eat(s, '"'))
@@ -121,6 +127,7 @@ static int safetensors_string(struct scan *s, struct str *out)
     return OK;
 }
 
+/* Read a whole number that is not negative and has no leading zeros. */
 static int safetensors_number(struct scan *s, size_t *out)
 {
     int c = safetensors_peek(s);
@@ -137,7 +144,7 @@ static int safetensors_number(struct scan *s, size_t *out)
     return OK;
 }
 
-/* [a, b, ...], at most max of them. */
+/* Read [a, b, ...], at most max numbers. */
 static int numbers(struct scan *s, size_t *out, unsigned *count, unsigned max)
 {
     *count = 0;
@@ -155,6 +162,7 @@ static int numbers(struct scan *s, size_t *out, unsigned *count, unsigned max)
     return safetensors_eat(s, ']') ? OK : safetensors_bad(s, "]");
 }
 
+/* Read a dtype that has one value per block, as all types of the format do. */
 static int safetensors_dtype(struct scan *s, const char *tensor, int *type)
 {
     struct str name;
@@ -169,7 +177,7 @@ static int safetensors_dtype(struct scan *s, const char *tensor, int *type)
     return OK;
 }
 
-/* {"dtype": .., "shape": [..], "data_offsets": [a, b]} in any order. */
+/* Read {"dtype": .., "shape": [..], "data_offsets": [a, b]}, in any order. */
 static int safetensors_tensor(struct scan *s, struct tensor *t, struct span *span)
 {
     enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4, ALL = 7 };
@@ -212,7 +220,7 @@ static int safetensors_tensor(struct scan *s, struct tensor *t, struct span *spa
     return OK;
 }
 
-/* {"key": "value", ..}: kept as keys. */
+/* Read {"key": "value", ..} and keep it as keys. */
 static int metadata(struct scan *s)
 {
     if (!safetensors_eat(s, '{'))
@@ -238,6 +246,7 @@ static int metadata(struct scan *s)
     return safetensors_eat(s, '}') ? OK : safetensors_bad(s, "}");
 }
 
+/* Make room for span n. */
 static int add_span(struct scan *s, struct span **spans, size_t n, size_t *cap)
 {
     if (n < *cap)
@@ -293,7 +302,8 @@ static int by_place(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Every byte behind the header belongs to exactly one tensor. */
+/* Check that every byte behind the header belongs to exactly one tensor, and set the data
+ * pointers. */
 static int safetensors_place(struct scan *s, struct span *spans, size_t n, const struct mapping *m)
 {
     const unsigned char *data = s->p + s->n;

@@ -9,7 +9,7 @@
 #include "weights/safetensors_write.h"
 #include "weights/table.h"
 
-/* {"dtype": .., "shape": [..], "data_offsets": [at, at + bytes]} */
+/* Return a tensor's entry: {"dtype": .., "shape": [..], "data_offsets": [at, at + bytes]}. */
 static json_t *describe(const struct tensor *t, size_t at)
 {
     json_t *shape = json_array();
@@ -19,6 +19,7 @@ static json_t *describe(const struct tensor *t, size_t at)
                      "data_offsets", (json_int_t)at, (json_int_t)(at + t->bytes));
 }
 
+/* Return the JSON header as malloc'ed text, or NULL when out of memory. */
 static char *make_header(const struct tensor *tensors, size_t n, const char *const *meta)
 {
     json_t *root = json_object(), *m = json_object();
@@ -29,7 +30,7 @@ static char *make_header(const struct tensor *tensors, size_t n, const char *con
         fine = json_object_set(root, "__metadata__", m) == 0 && fine;
     for (size_t i = 0, at = 0; i < n; at += tensors[i++].bytes)
         fine = json_object_set_new(root, tensors[i].name, describe(&tensors[i], at)) == 0 && fine;
-    /* jansson may have an allocator of its own: hand out memory of ours */
+    /* jansson may use another allocator, so the text is copied into memory from malloc */
     size_t size = fine ? json_dumpb(root, NULL, 0, JSON_COMPACT) : 0;
     char *text = size ? malloc(size + 1) : NULL;
     if (text) {
@@ -41,10 +42,11 @@ static char *make_header(const struct tensor *tensors, size_t n, const char *con
     return text;
 }
 
+/* Blanks after the header align the data to 8 bytes. */
 static bool safetensors_write_write_all(FILE *f, const char *header, const struct tensor *tensors,
                                         size_t n)
 {
-    size_t length = strlen(header), padded = (length + 7) / 8 * 8; /* data begins aligned */
+    size_t length = strlen(header), padded = (length + 7) / 8 * 8;
     unsigned char prefix[8];
     for (size_t i = 0; i < 8; i++)
         prefix[i] = (unsigned char)((uint64_t)padded >> (8 * i));

@@ -1,4 +1,4 @@
-/* safetensors_write.h - write a small safetensors file (routers). */
+/* safetensors_write.h - write a small safetensors file, such as a router. */
 #ifndef WEIGHTS_SAFETENSORS_WRITE_H
 #define WEIGHTS_SAFETENSORS_WRITE_H
 
@@ -6,8 +6,8 @@
 
 #include "weights/weights.h"
 
-/* tensors: data owned by the caller. meta: pairs of terminated strings for "__metadata__", ended by
- * NULL; may be NULL. Written beside path, then renamed. */
+/* Write n tensors, whose data the caller owns. meta holds pairs of terminated strings for
+ * "__metadata__", ended by NULL; it may be NULL. The file is written beside path, then renamed. */
 int safetensors_write(const char *path, const struct tensor *tensors, size_t n,
                       const char *const *meta, struct err *err);
 

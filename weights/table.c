@@ -11,12 +11,14 @@
 #include "kernels/sys/base.h"
 #include "weights/table.h"
 
+/* A block of the arena; allocations are never freed one by one. */
 struct arena_block {
     struct arena_block *next;
     size_t used, size;
     _Alignas(16) unsigned char bytes[];
 };
 
+/* Blocks double in size up to 1 MiB, so that small files stay small. */
 void *table_alloc(struct weights *w, size_t n)
 {
     size_t need;
@@ -75,7 +77,7 @@ char *table_copy(struct weights *w, const void *p, size_t n)
     return s;
 }
 
-/* Room for element n of an array: doubles. */
+/* Make room for element n of an array, which doubles. */
 static void *table_grow(void *array, size_t *cap, size_t n, size_t each)
 {
     if (n < *cap)
@@ -111,7 +113,7 @@ struct kv *table_kv(struct weights *w)
     return p;
 }
 
-/* Mappings of this process, for a signal handler: `p` is set last and cleared first. */
+/* The mappings of this process, for signal handlers: `p` is set last and cleared first. */
 enum { MAPPINGS_MAX = 64 };
 static struct {
     _Atomic bool taken;
@@ -120,6 +122,7 @@ static struct {
     _Atomic(const char *) path;
 } mappings[MAPPINGS_MAX];
 
+/* List a mapping for weights_mapped; when the list is full, it stays unlisted. */
 static void map_list(const struct mapping *m, const char *path)
 {
     for (size_t i = 0; i < MAPPINGS_MAX; i++)
@@ -170,7 +173,7 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
         w->maps = maps;
     if (!maps || !name)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    /* O_NONBLOCK: a FIFO must not hold the open up. */
+    /* O_NONBLOCK keeps open() from blocking on a FIFO. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));

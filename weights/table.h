@@ -1,6 +1,6 @@
-/* table.h - inside of weights/: the table that every reader fills, and the memory behind it.
+/* table.h - internal to weights/: the table that every reader fills, and the memory behind it.
  *
- * A reader maps its file with table_map, appends tensors and keys, and table_index then sorts them,
+ * A reader maps its file with table_map and appends tensors and keys; table_index then sorts them,
  * which also finds duplicates. Everything lives until weights_close. */
 #ifndef WEIGHTS_TABLE_H
 #define WEIGHTS_TABLE_H
@@ -8,7 +8,7 @@
 #include "weights/weights.h"
 
 struct mapping {
-    const unsigned char *p; /* NULL where the file is empty */
+    const unsigned char *p; /* NULL when the file is empty */
     size_t n;
 };
 
@@ -23,50 +23,55 @@ struct weights {
     size_t ntensors, ctensors;
     struct kv *kvs;
     size_t nkvs, ckvs;
-    const struct tensor **by_name; /* sorted */
+    const struct tensor **by_name; /* sorted by name, for binary search */
     const struct kv **by_key;
     struct arena_block *blocks;
 };
 
-/* An empty table; weights_close frees it. NULL when there is no memory. */
+/* Return an empty table, which weights_close frees, or NULL when out of memory. */
 struct weights *table_new(const char *path, const char *format);
 
-/* Memory that lives as long as w, zeroed, aligned for any type; NULL when there is none. */
+/* Return zeroed memory, aligned for any type, that lives as long as w; NULL when out of memory. */
 void *table_alloc(struct weights *w, size_t n);
-/* A terminated copy. */
+/* Return a terminated copy of p[n] in such memory, or NULL. */
 char *table_copy(struct weights *w, const void *p, size_t n);
 
-void table_free(struct weights *w); /* all of that memory */
+/* Free all of that memory. */
+void table_free(struct weights *w);
 
-/* Map a regular file for reading. */
+/* Map a regular file for reading. ERR_IO, ERR_FORMAT (not a regular file) or ERR_NOMEM. */
 int table_map(struct weights *w, struct mapping *out, const char *path, struct err *err);
-void table_unmap(struct weights *w); /* all of them */
+/* Remove all mappings. */
+void table_unmap(struct weights *w);
 
-/* Room for one more, zeroed; NULL when there is no memory. The pointer is good until the next. */
+/* Append a zeroed row and return it; NULL when out of memory. The pointer is valid until the next
+ * call. */
 struct tensor *table_tensor(struct weights *w);
 struct kv *table_kv(struct weights *w);
 
-/* Keys that are made here and not read: false when there is no memory. key is copied. */
+/* Add a key that is made here, not read from a file; false when out of memory. key and value are
+ * copied. */
 bool table_add_str(struct weights *w, const char *key, const char *value);
 bool table_add_num(struct weights *w, const char *key, enum kvtype type, const void *value);
 
-/* Sort by name; ERR_FORMAT where two are the same. */
+/* Sort tensors and keys by name; ERR_FORMAT when two have the same name. */
 int table_index(struct weights *w, struct err *err);
 
-/* Bytes of one number of this type; 0 for KV_STR and KV_ARR. */
+/* Return the bytes of one number of this type; 0 for KV_STR and KV_ARR. */
 size_t kvtype_size(enum kvtype type);
 
-/* The product of t's shape as bytes of t's type, into t->bytes. False where it does not fit or the
- * fastest dimension is no whole number of blocks. */
+/* Compute t->bytes from t's shape and type. False when it does not fit in size_t or the fastest
+ * dimension is not a whole number of blocks. */
 bool table_size(struct tensor *t);
 
-/* "[2,3]" */
+/* Write a shape as "[2,3]". */
 void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape);
 
-/* zlib's crc32 of any length; crc is 0 or what the bytes before gave. */
+/* Return zlib's crc32 of any length; crc is 0, or the result for the bytes before. */
 uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n);
 
-/* The readers; hf_read indexes too. name: what the error lines call the file. */
+/* The readers of each format. hf_read also calls table_index. name is what error messages call the
+ * file. */
 int gguf_read(struct weights *w, const struct mapping *m, bool header_only, struct err *err);
 int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err);
 int hf_read(struct weights *w, const char *folder, struct err *err);

@@ -14,6 +14,7 @@ static bool ends_with(const char *s, const char *end)
     return a >= b && strcmp(s + a - b, end) == 0;
 }
 
+/* Choose the reader by what the path is, how the file begins, and how its name ends. */
 static int read_any(struct weights *w, bool header_only, struct err *err)
 {
     struct stat st;
@@ -170,7 +171,7 @@ const struct kv *weights_key(const struct weights *w, const char *key)
     return NULL;
 }
 
-/* A stored integer as 64 bits and its sign; false for other types. */
+/* Read a stored integer as 64 bits and its sign; false for other types. */
 static bool integer(const struct kv *kv, uint64_t *bits, bool *negative)
 {
     static const bool is_signed[] = {

@@ -1,13 +1,13 @@
 /* weights.h - named, typed, shaped views into the files of a model.
  *
- * One form for all sources: a GGUF v2/v3 file, a safetensors file, or a Hugging Face folder
+ * All sources look the same: a GGUF v2/v3 file, a safetensors file, or a Hugging Face folder
  * (config.json + *.safetensors, with or without model.safetensors.index.json). A folder's Qwen2
- * tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" ->
+ * tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
  * "blk.0.attn_q.weight") and its config.json is presented as GGUF's keys ("qwen2.block_count",
  * ...), so that model/ knows one form only.
  *
  * Files are mapped; every count, offset and size is checked at open, and nothing outside is read
- * later. Immutable once open: threads may share it. */
+ * later. A struct weights is immutable once open: threads may share it. */
 #ifndef WEIGHTS_WEIGHTS_H
 #define WEIGHTS_WEIGHTS_H
 
@@ -18,9 +18,9 @@
 struct err;
 struct weights;
 
-/* ggml's own numbers, so that a GGUF type needs no table; names are llama.cpp's. Types that only
- * safetensors has begin at 1000. Known here: every type ggml knows, for `info`; the engine computes
- * with the first row only. */
+/* The numbers are ggml's, so that a GGUF type needs no table; the names are llama.cpp's. Types that
+ * only safetensors has begin at 1000. wtype.c knows every type of ggml, for `info`; the engine
+ * computes with F32, F16, Q4_0, Q8_0 and BF16 only. */
 enum wtype {
     W_F32 = 0,
     W_F16 = 1,
@@ -41,11 +41,11 @@ enum wtype {
     W_F8_E5M2,
 };
 
-/* "F32", "Q8_0", ...; NULL where the number is no type. */
+/* Return "F32", "Q8_0", ..., or NULL when the number is not a known type. */
 const char *wtype_name(int type);
-/* The other way, any case; false if there is none of that name. */
+/* Find the type of this name, in any case; false when there is none. */
 bool wtype_parse(int *type, const char *name);
-/* Values in one block and bytes of one block; false if unknown. */
+/* Return the values in one block and the bytes of one block; false for an unknown type. */
 bool wtype_block(int type, size_t *values, size_t *bytes);
 
 struct tensor {
@@ -57,16 +57,16 @@ struct tensor {
     size_t bytes;
 };
 
-/* path: a file or a folder. On error *out is NULL: ERR_IO (cannot be read), ERR_FORMAT (says file,
- * field, expected, found), ERR_NOMEM. A GGUF file whose size is its key "mizzle.bytes"
- * is verified against "mizzle.crc32". */
+/* Open a file or a folder. On error *out is NULL: ERR_IO (cannot be read), ERR_FORMAT (names file,
+ * field, expected, found) or ERR_NOMEM. A GGUF file whose size equals its key "mizzle.bytes" is
+ * verified against "mizzle.crc32". */
 int weights_open(struct weights **out, const char *path, struct err *err);
-/* Like weights_open, but a GGUF file may end where its data should begin, as one does whose header
- * alone was fetched: every tensor's data is NULL then. For `info`. */
+/* Like weights_open, but a GGUF file may end where its data should begin, for instance because only
+ * its header was downloaded; every tensor's data is NULL then. It is for `info`. */
 int weights_open_header(struct weights **out, const char *path, struct err *err);
 void weights_close(struct weights *w); /* NULL is fine */
-/* The path of the open file whose bytes lie at this address, or NULL. For a program's handler of
- * SIGBUS, which comes where another process has cut the file short. */
+/* Return the path of the open file whose bytes lie at this address, or NULL. It is for a SIGBUS
+ * handler: that signal comes when another process has cut the file short. */
 const char *weights_mapped(const void *address);
 
 const char *weights_path(const struct weights *w);   /* as given to weights_open */
@@ -76,12 +76,12 @@ size_t weights_ntensors(const struct weights *w);
 const struct tensor *weights_tensor(const struct weights *w, size_t i);       /* file order */
 const struct tensor *weights_find(const struct weights *w, const char *name); /* or NULL */
 
-/* Like weights_find, but must exist with ndim and this shape; otherwise NULL and err says
- * "path: tensor NAME: expected [a,b], found [c,d]". cols 0: one-dimensional [rows]. */
+/* Like weights_find, but the tensor must exist and have this shape; otherwise returns NULL, and err
+ * says "path: tensor NAME: expected [a,b], found [c,d]". cols 0 means one dimension, [rows]. */
 const struct tensor *weights_want(const struct weights *w, const char *name, size_t rows,
                                   size_t cols, struct err *err);
 
-/* Metadata. Types are GGUF's. */
+/* Types of metadata, numbered as in GGUF. */
 enum kvtype {
     KV_U8,
     KV_I8,
@@ -104,27 +104,28 @@ struct str {
 };
 
 struct kv {
-    struct str key; /* p is terminated as well */
+    struct str key; /* p is also terminated */
     enum kvtype type;
-    enum kvtype elem;       /* of an array */
-    size_t count;           /* of an array, else 1 */
-    const void *data;       /* numbers: raw little-endian, any alignment; not for strings */
-    const struct str *strs; /* [count] where type or elem is KV_STR, else NULL */
+    enum kvtype elem;       /* an array's element type, else type */
+    size_t count;           /* elements of an array, else 1 */
+    const void *data;       /* numbers: raw little-endian, any alignment; NULL for strings */
+    const struct str *strs; /* [count] when type or elem is KV_STR, else NULL */
 };
 
 size_t weights_nkv(const struct weights *w);
 const struct kv *weights_kv(const struct weights *w, size_t i);
 const struct kv *weights_key(const struct weights *w, const char *key); /* or NULL */
 
-/* Typed getters: true and *out set where the key exists and is an integer that fits / a number /
- * a bool / a string. */
+/* Typed getters. They return true and set *out when the key exists and is an integer that fits, a
+ * number, a bool, or a string, respectively. */
 bool weights_u64(const struct weights *w, const char *key, uint64_t *out);
 bool weights_f64(const struct weights *w, const char *key, double *out);
 bool weights_bool(const struct weights *w, const char *key, bool *out);
 bool weights_str(const struct weights *w, const char *key, struct str *out);
 
-/* Values of t as floats from value first, count of them, for F32, F16, BF16, F64, Q8_0, Q4_0
- * (quantised: first and count multiples of 32). ERR_FORMAT names the tensor for other types. */
+/* Decode `count` values of t from value `first` on, for F32, F16, BF16, F64, Q8_0, Q4_0 (for
+ * quantised types, first and count are multiples of 32). ERR_FORMAT names the tensor for other
+ * types. */
 int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "weights/weights.h"
 
-/* Numbers, blocks and bytes from ggml.h and ggml-common.h; the numbers that are missing were types
- * once and are retired. */
+/* Numbers, blocks and bytes are those of ggml.h and ggml-common.h; the missing numbers belonged to
+ * types that ggml has retired. */
 static const struct {
     int type;
     const char *name;

@@ -16,9 +16,10 @@ enum {
     DEFLATED = 8
 };
 
-/* All members that are inflated, together: a small file may claim any size. */
+/* The limit on all inflated members together, because a small file may claim any size. */
 static const size_t inflated_max = (size_t)1 << 30;
 
+/* Read n little-endian bytes. */
 static uint64_t zip_get(const unsigned char *p, unsigned n)
 {
     uint64_t v = 0;
@@ -37,7 +38,7 @@ bool zip_is(const struct mapping *m)
     return m->n >= 4 && (memcmp(m->p, "PK\3\4", 4) == 0 || memcmp(m->p, "PK\5\6", 4) == 0);
 }
 
-/* The end record is the last thing in the file but for a comment. */
+/* Find the end record, the last thing in the file except for a comment. */
 static const unsigned char *find_end(const struct mapping *m)
 {
     for (size_t back = END_BYTES; back <= m->n && back <= END_BYTES + COMMENT_MAX; back++) {
@@ -48,7 +49,8 @@ static const unsigned char *find_end(const struct mapping *m)
     return NULL;
 }
 
-/* Where the central directory is, from the zip64 record if there is one. */
+/* Find the central directory: its entries, bytes and offset, from the zip64 record if there is
+ * one. */
 static bool find_directory(const struct mapping *m, uint64_t *n, uint64_t *bytes, uint64_t *at)
 {
     const unsigned char *end = find_end(m);
@@ -69,7 +71,8 @@ static bool find_directory(const struct mapping *m, uint64_t *n, uint64_t *bytes
     return true;
 }
 
-/* The extra field 1 replaces the values that are all ones, in this order. */
+/* Read an entry's extra fields. Field 1 (zip64) replaces the values that are all ones, in this
+ * order. */
 static bool read_extra(struct zip_entry *e, const unsigned char *p, size_t n)
 {
     uint64_t *const values[] = { &e->size, &e->packed, &e->at };
@@ -101,7 +104,7 @@ static int by_name(const void *a, const void *b)
     return c ? c : x->name.n < y->name.n ? -1 : x->name.n > y->name.n;
 }
 
-/* Where the member's bytes begin; false where the directory points to nowhere. */
+/* Find where a member's bytes begin; false when the directory points outside the file. */
 static bool zip_locate(const struct zip *z, const struct zip_entry *e, size_t *at)
 {
     const struct mapping *m = &z->file;
@@ -112,6 +115,7 @@ static bool zip_locate(const struct zip *z, const struct zip_entry *e, size_t *a
     return *at <= m->n && e->packed <= m->n - *at;
 }
 
+/* Copy a member's name, cut to cap - 1 bytes, for error messages. */
 static void show_name(char *out, size_t cap, const struct zip_entry *e)
 {
     size_t n = e->name.n < cap - 1 ? e->name.n : cap - 1;
@@ -180,6 +184,7 @@ struct zip_entry *zip_find(const struct zip *z, const char *name, size_t n)
     return bsearch(&want, z->entries, z->n, sizeof(want), by_name);
 }
 
+/* Inflate raw deflate data of exactly n bytes; false when it is damaged or longer or shorter. */
 static bool zip_inflate_all(unsigned char *out, size_t n, const unsigned char *in, size_t packed)
 {
     z_stream s = { .next_in = (unsigned char *)(uintptr_t)in, .avail_in = (uInt)packed };

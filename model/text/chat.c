@@ -16,7 +16,7 @@ struct chat_ids {
     size_t count;
 };
 
-/* Append a mark (if it is not NULL) and text[n] without special tokens. */
+/* Append a mark (if mark is not NULL) and text[n], encoded without special tokens. */
 static int chat_append(struct chat_ids *c, const uint32_t *mark, const char *text, size_t n,
                        struct err *err)
 {
@@ -40,7 +40,7 @@ static int chat_append(struct chat_ids *c, const uint32_t *mark, const char *tex
     return OK;
 }
 
-/* Role and text are encoded together: they are one piece of text between the marks. */
+/* Encode role and text together, because they are one piece of text between the marks. */
 static int chat_append_message(struct chat_ids *c, const struct chat_message *m, struct err *err)
 {
     size_t role = strlen(m->role), n;
@@ -56,6 +56,7 @@ static int chat_append_message(struct chat_ids *c, const struct chat_message *m,
     return rc == OK ? chat_append(c, &c->end, "\n", 1, err) : rc;
 }
 
+/* Append the template's own system message, if it has one. */
 static int chat_append_system(struct chat_ids *c, struct err *err)
 {
     char *text;
@@ -94,9 +95,9 @@ int chat_encode(const struct tokenizer *t, uint32_t **ids, size_t *count,
     return OK;
 }
 
-/* Copy the text that begins at p, in a literal between quotes or, quote 0, in the template's plain
- * text, up to <|im_end|>; false if something else than text comes before that. out has room for
- * strlen(p) bytes. */
+/* Copy the text that begins at p up to <|im_end|>. It is part of a literal between quotes or, with
+ * quote 0, of the template's plain text. False when anything but text comes before the mark. out
+ * has room for strlen(p) bytes. */
 static bool chat_literal(char *out, const char *p, char quote)
 {
     static const char begin[] = "<|im_start|>", end[] = "<|im_end|>";

@@ -6,6 +6,7 @@
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer_internal.h"
 
+/* FNV-1a, with the high bits folded down because the tables use the low ones. */
 static uint64_t hash_text(const char *p, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -20,6 +21,7 @@ static uint64_t hash_pair(uint32_t left, uint32_t right)
     return h ^ (h >> 31);
 }
 
+/* Return a power of two that keeps a hash table at most half full. */
 static size_t tokenizer_table_size(size_t n)
 {
     size_t size = 16;
@@ -28,6 +30,7 @@ static size_t tokenizer_table_size(size_t n)
     return size;
 }
 
+/* Return the id of the normal piece with this raw text, or NO_ID. */
 static int64_t find_text(const struct tokenizer *t, const char *p, size_t n)
 {
     for (size_t i = hash_text(p, n) & t->text_mask; t->by_text[i]; i = (i + 1) & t->text_mask) {
@@ -38,7 +41,8 @@ static int64_t find_text(const struct tokenizer *t, const char *p, size_t n)
     return NO_ID;
 }
 
-/* GPT-2's letters: printable bytes stand for themselves, the others for U+0100 and up. -1: none. */
+/* Return the byte of a GPT-2 letter, or -1 if c is none: printable bytes stand for themselves, the
+ * others for U+0100 and up. */
 static int byte_of_letter(uint32_t c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255))
@@ -49,8 +53,8 @@ static int byte_of_letter(uint32_t c)
     return k <= 32 ? (int)k : k <= 66 ? (int)(127 + (k - 33)) : 173;
 }
 
-/* The bytes that a normal piece stands for; false if it holds a character that is no letter of
- * the map. */
+/* Decode a normal piece into the bytes that it stands for; false when it contains a character that
+ * is not a letter of the map. */
 static bool decode_piece(char *out, size_t *n, struct str raw)
 {
     *n = 0;
@@ -66,6 +70,7 @@ static bool decode_piece(char *out, size_t *n, struct str raw)
     return true;
 }
 
+/* Check the counts, and compute in *bytes how large the arena of strings must be. */
 static int check_sizes(const struct vocabulary *v, size_t *bytes, struct err *err)
 {
     if (v->count == 0 || v->count > MAX_PIECES || v->nmerges > MAX_PIECES)
@@ -81,6 +86,7 @@ static int check_sizes(const struct vocabulary *v, size_t *bytes, struct err *er
     return OK;
 }
 
+/* Copy a string into the arena. */
 static struct str tokenizer_keep(char **at, const char *p, size_t n)
 {
     struct str s = { *at, n };
@@ -90,6 +96,7 @@ static struct str tokenizer_keep(char **at, const char *p, size_t n)
     return s;
 }
 
+/* Copy and decode all pieces, index the normal ones, and require a piece for every byte. */
 static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at, struct err *err)
 {
     for (size_t i = 0; i < v->count; i++) {
@@ -136,6 +143,7 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
     return OK;
 }
 
+/* Resolve all merges to ids and index them by pair. */
 static int add_merges(struct tokenizer *t, const struct vocabulary *v, char **at, struct err *err)
 {
     for (size_t r = 0; r < v->nmerges; r++) {
@@ -157,7 +165,7 @@ static int add_merges(struct tokenizer *t, const struct vocabulary *v, char **at
         t->merges[r] = (struct pair){ (uint32_t)left, (uint32_t)right, (uint32_t)merged };
         uint32_t seen;
         if (tokenizer_rank(t, (uint32_t)left, (uint32_t)right, &seen))
-            continue; /* the first one counts */
+            continue; /* the first of equal merges counts */
         size_t slot = hash_pair((uint32_t)left, (uint32_t)right) & t->pair_mask;
         while (t->by_pair[slot])
             slot = (slot + 1) & t->pair_mask;
@@ -166,6 +174,7 @@ static int add_merges(struct tokenizer *t, const struct vocabulary *v, char **at
     return OK;
 }
 
+/* List the added tokens, longest text first, so that the longest match wins. */
 static void add_added(struct tokenizer *t)
 {
     for (size_t i = 0; i < t->size; i++) {
@@ -192,6 +201,7 @@ static int add_template(struct tokenizer *t, struct str s, struct err *err)
     return OK;
 }
 
+/* Collect the ids that end an answer: those of the file, then the usual names. */
 static void add_ends(struct tokenizer *t, const struct vocabulary *v)
 {
     static const char *const names[] = { "<|im_end|>", "<|endoftext|>" };

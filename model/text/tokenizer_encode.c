@@ -7,7 +7,7 @@
 #include "model/text/tokenizer_internal.h"
 #include "model/text/unicode.h"
 
-/* A possible merge: of the symbol at `at` with its right neighbour. */
+/* A possible merge of the symbol at `at` with its right neighbour. */
 struct merge {
     uint32_t rank, at, left, right;
 };
@@ -41,6 +41,7 @@ static int push_id(struct encoder *e, uint32_t id, struct err *err)
     return OK;
 }
 
+/* The order of merges: by rank, then from left to right. */
 static bool tokenizer_encode_before(const struct merge *a, const struct merge *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
@@ -70,6 +71,7 @@ static struct merge heap_pop(struct encoder *e)
     return top;
 }
 
+/* Push the merge of the symbol at `at` with its right neighbour, if the vocabulary has it. */
 static void tokenizer_encode_offer(struct encoder *e, int32_t at)
 {
     if (at == NO_ID || e->symbols[at].next == NO_ID)
@@ -79,6 +81,7 @@ static void tokenizer_encode_offer(struct encoder *e, int32_t at)
         heap_push(e, (struct merge){ rank, (uint32_t)at, left, right });
 }
 
+/* Make room for a word of n bytes. */
 static int tokenizer_encode_grow(struct encoder *e, size_t n, struct err *err)
 {
     if (n <= e->word_room)
@@ -87,14 +90,14 @@ static int tokenizer_encode_grow(struct encoder *e, size_t n, struct err *err)
     free(e->heap);
     e->word_room = 0;
     e->symbols = malloc(n * sizeof(*e->symbols));
-    e->heap = malloc(3 * n * sizeof(*e->heap)); /* n - 1 at first, at most two for each merge */
+    e->heap = malloc(3 * n * sizeof(*e->heap)); /* n - 1 at first, then at most two per merge */
     if (!e->symbols || !e->heap)
         return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
     e->word_room = n;
     return OK;
 }
 
-/* Bytes of one word to ids: the pair of lowest rank merges first, the leftmost of equals. */
+/* Encode one word: the pair of lowest rank merges first, the leftmost of equals. */
 static int encode_word(struct encoder *e, const char *p, size_t n, struct err *err)
 {
     int rc = n > INT32_MAX / 4 ? err_set(err, ERR_NOMEM, "tokenizer: text too long")
@@ -111,7 +114,7 @@ static int encode_word(struct encoder *e, const char *p, size_t n, struct err *e
         struct merge m = heap_pop(e);
         struct symbol *s = &e->symbols[m.at];
         if (s->id != m.left || s->next == NO_ID || e->symbols[s->next].id != m.right)
-            continue; /* one of the two has merged since */
+            continue; /* stale: one of the two has merged meanwhile */
         struct symbol *gone = &e->symbols[s->next];
         s->id = e->t->merges[m.rank].merged;
         s->next = gone->next;
@@ -131,7 +134,7 @@ static bool tokenizer_encode_newline(uint32_t c)
     return c == '\r' || c == '\n';
 }
 
-/* One character of valid text; 0 bytes at the end. */
+/* One character of valid text; n is 0 at the end. */
 struct ch {
     uint32_t c;
     size_t n;
@@ -148,6 +151,7 @@ static struct ch ch_at(const char *p, size_t n)
     return r;
 }
 
+/* Return the bytes of the characters of this class at the start of p[n]. */
 static size_t run_of(const char *p, size_t n, enum unicode_class class)
 {
     size_t i = 0;
@@ -156,8 +160,8 @@ static size_t run_of(const char *p, size_t n, enum unicode_class class)
     return i;
 }
 
-/* Bytes of an English ending after the apostrophe p[0], the apostrophe included, or 0. Case is
- * folded, so the long s counts as s. */
+/* Return the bytes of an English ending after the apostrophe p[0], the apostrophe included, or 0.
+ * Case is folded, so the long s (U+017F) counts as s. */
 static size_t tokenizer_encode_ending(const char *p, size_t n)
 {
     static const char *const two[] = { "re", "ve", "ll" };
@@ -172,8 +176,8 @@ static size_t tokenizer_encode_ending(const char *p, size_t n)
     return 0;
 }
 
-/* Length of the white space at p that forms one word: up to the last newline of the run; else all
- * of it but the last blank before something else. */
+/* Return the length of the white space at p that forms one word: up to the last newline of the run;
+ * without a newline all of it, except the last blank before something else. */
 static size_t tokenizer_encode_blanks(const char *p, size_t n)
 {
     size_t i = 0, last = 0, line = 0;
@@ -188,7 +192,7 @@ static size_t tokenizer_encode_blanks(const char *p, size_t n)
     return i == n || !last ? i : last;
 }
 
-/* Length of the first word of p[n], n > 0: Qwen2's expression
+/* Return the length of the first word of p[n], n > 0, by Qwen2's expression
  *   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|
  *   \s*[\r\n]+|\s+(?!\S)|\s+ */
 static size_t tokenizer_encode_word(const char *p, size_t n)
@@ -214,7 +218,7 @@ static size_t tokenizer_encode_word(const char *p, size_t n)
     return tokenizer_encode_blanks(p, n);
 }
 
-/* Text without added tokens, valid UTF-8. */
+/* Encode text without added tokens; it is valid UTF-8. */
 static int encode_plain(struct encoder *e, const char *p, size_t n, struct err *err)
 {
     char *nfc = NULL;
@@ -235,7 +239,7 @@ static int encode_plain(struct encoder *e, const char *p, size_t n, struct err *
     return rc;
 }
 
-/* The added token that begins at p, the longest one; its length, or 0. */
+/* Find the longest added token at p; returns its length, or 0. */
 static size_t added_at(const struct tokenizer *t, const char *p, size_t n, uint32_t *id)
 {
     if (!t->added_first[(unsigned char)p[0]])
@@ -250,6 +254,7 @@ static size_t added_at(const struct tokenizer *t, const char *p, size_t n, uint3
     return 0;
 }
 
+/* Encode text, cutting out added tokens if `special`. */
 static int encode_all(struct encoder *e, const char *p, size_t n, bool special, struct err *err)
 {
     size_t from = 0, at = 0;

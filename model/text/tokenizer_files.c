@@ -1,4 +1,4 @@
-/* tokenizer_files.c - where a vocabulary comes from: GGUF metadata or a Hugging Face folder. */
+/* tokenizer_files.c - read a vocabulary from GGUF metadata or a Hugging Face folder. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -9,10 +9,11 @@
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer_internal.h"
 
-/* Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value costs far more memory than
- * its text, so both are limited: the worst that is let through costs 290 MB. */
+/* Limits on a JSON file. Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value takes
+ * far more memory than its text, so both are limited: the worst file that passes takes 290 MB. */
 enum { MAX_FILE = 32 << 20, MAX_VALUES = 1 << 21 };
 
+/* Refuse every tokenizer that is not Qwen2's byte-level BPE. */
 static int is_gpt2(const struct weights *w, struct err *err)
 {
     static const struct {
@@ -85,7 +86,7 @@ static void tokenizer_files_join(char *out, size_t size, const char *folder, con
     snprintf(out, size, "%s/%s", folder, name);
 }
 
-/* A whole file, terminated. ERR_IO with *text NULL where it is not there. */
+/* Read a whole file, terminated. ERR_IO, with *text NULL, when it does not exist. */
 static int tokenizer_files_read_all(char **text, size_t *n, const char *path, struct err *err)
 {
     *text = NULL;
@@ -110,8 +111,8 @@ static int tokenizer_files_read_all(char **text, size_t *n, const char *path, st
     return rc;
 }
 
-/* How many values a JSON text has at most, without reading it; a list or an object counts as three,
- * for what it costs. */
+/* Return an upper bound on the values in a JSON text, without parsing it; a list or an object
+ * counts as three because of the memory that it takes. */
 static size_t count_values(const char *text, size_t n)
 {
     size_t count = 1;
@@ -155,7 +156,7 @@ static int read_json(json_t **out, const char *folder, const char *name, struct 
                    why.text);
 }
 
-/* A folder's vocabulary while it is gathered; strings belong to the JSON values and to text. */
+/* A folder's vocabulary while it is read; its strings belong to the JSON values and to text. */
 struct folder {
     const char *path;
     json_t *main, *config; /* tokenizer.json or vocab.json; tokenizer_config.json */
@@ -166,6 +167,8 @@ struct folder {
     struct vocabulary v;
 };
 
+/* Store a piece under its id. An added token may replace a normal piece, but nothing else may occur
+ * twice. */
 static int put_piece(struct folder *f, int64_t id, const char *s, size_t n, int type,
                      struct err *err)
 {
@@ -180,6 +183,7 @@ static int put_piece(struct folder *f, int64_t id, const char *s, size_t n, int 
     return OK;
 }
 
+/* Store an object of pieces with their ids; `extra` is the number of added tokens to come. */
 static int put_vocab(struct folder *f, json_t *vocab, size_t extra, struct err *err)
 {
     const char *key;
@@ -196,7 +200,7 @@ static int put_vocab(struct folder *f, json_t *vocab, size_t extra, struct err *
         at = (size_t)v + 1 > at ? (size_t)v + 1 : at;
     }
     f->v.count = at > most ? at : most;
-    f->v.count += 4096; /* added tokens may lie behind a gap; holes cost nothing */
+    f->v.count += 4096; /* added tokens may follow a gap; unused ids cost nothing */
     f->v.pieces = calloc(f->v.count, sizeof(*f->v.pieces));
     f->v.types = calloc(f->v.count, sizeof(*f->v.types));
     if (!f->v.pieces || !f->v.types)
@@ -210,6 +214,7 @@ static int put_vocab(struct folder *f, json_t *vocab, size_t extra, struct err *
     return rc;
 }
 
+/* Store an added token: control if it is marked special, else user defined. */
 static int put_added(struct folder *f, json_t *id, json_t *entry, struct err *err)
 {
     json_t *content = json_object_get(entry, "content");
@@ -220,7 +225,7 @@ static int put_added(struct folder *f, json_t *id, json_t *entry, struct err *er
                      json_string_length(content), type, err);
 }
 
-/* tokenizer.json: model.vocab, model.merges ("a b" or ["a", "b"]), added_tokens. */
+/* Read tokenizer.json: model.vocab, model.merges ("a b" or ["a", "b"]), added_tokens. */
 static int from_tokenizer_json(struct folder *f, struct err *err)
 {
     json_t *model = json_object_get(f->main, "model"), *entry;
@@ -272,6 +277,7 @@ static int from_tokenizer_json(struct folder *f, struct err *err)
     return OK;
 }
 
+/* Read merges.txt, one merge per line; a #version line may come first. */
 static int read_merges(struct folder *f, struct err *err)
 {
     char path[4096];
@@ -300,7 +306,7 @@ static int read_merges(struct folder *f, struct err *err)
     return OK;
 }
 
-/* vocab.json + merges.txt (+ tokenizer_config.json's added_tokens_decoder). */
+/* Read vocab.json + merges.txt (+ added_tokens_decoder of tokenizer_config.json). */
 static int from_vocab_json(struct folder *f, struct err *err)
 {
     const char *key;
@@ -318,6 +324,7 @@ static int from_vocab_json(struct folder *f, struct err *err)
     return rc ? rc : read_merges(f, err);
 }
 
+/* Collect eos_token_id, a number or a list, from one of the folder's files, if it exists. */
 static void put_ends(struct folder *f, const char *name)
 {
     json_t *config, *id;
@@ -334,7 +341,7 @@ static void put_ends(struct folder *f, const char *name)
     json_decref(config);
 }
 
-/* The chat template: a file of its own, or in tokenizer_config.json as a string or as a list of
+/* Read the chat template: a file of its own, or in tokenizer_config.json a string or a list of
  * named ones. */
 static int read_template(struct folder *f, struct err *err)
 {
@@ -357,6 +364,7 @@ static int read_template(struct folder *f, struct err *err)
     return OK;
 }
 
+/* tokenizer.json is preferred; ids at the end that no piece uses are cut off. */
 static int from_folder(struct tokenizer **out, const char *path, struct err *err)
 {
     struct folder f = { .path = path, .v = { .path = path } };

@@ -1,4 +1,4 @@
-/* tokenizer_internal.h - the inside of struct tokenizer, for tokenizer*.c alone. */
+/* tokenizer_internal.h - struct tokenizer, for tokenizer*.c only. */
 #ifndef MODEL_TEXT_TOKENIZER_INTERNAL_H
 #define MODEL_TEXT_TOKENIZER_INTERNAL_H
 
@@ -8,9 +8,9 @@
 enum { MAX_PIECES = 1 << 22, NO_ID = -1 };
 
 struct piece {
-    struct str raw;   /* as files hold it: bytes as letters */
-    struct str bytes; /* what it stands for */
-    int type;         /* 0: a hole, no piece of this id */
+    struct str raw;   /* as files store it: bytes as letters */
+    struct str bytes; /* the bytes that it stands for */
+    int type;         /* 0: no piece has this id */
 };
 
 struct pair {
@@ -21,23 +21,23 @@ struct tokenizer {
     struct piece *pieces; /* [count] */
     size_t count, size;   /* size: the highest id in use, plus one */
     char *arena;          /* all strings */
-    uint32_t *by_text;    /* open addressing, id + 1; of normal pieces by raw text */
+    uint32_t *by_text;    /* hash table, open addressing: id + 1 of normal pieces by raw text */
     struct pair *merges;  /* [nmerges] in rank order */
     struct str *lines;    /* [nmerges] "a b" */
     size_t nmerges;
-    uint32_t *by_pair; /* open addressing, rank + 1 */
+    uint32_t *by_pair; /* hash table, open addressing: rank + 1 by pair */
     size_t text_mask, pair_mask;
     uint32_t byte_id[256];
     uint32_t *added; /* ids of control and user pieces, longest text first */
     size_t nadded;
     unsigned char added_first[256]; /* 1: an added token begins with this byte */
     uint32_t eog[16];
-    size_t neog; /* eog[0] is the file's eos where has_eos */
+    size_t neog; /* eog[0] is the file's eos if has_eos */
     bool has_eos;
     char *template; /* the chat template, or NULL */
 };
 
-/* Rank of merging two pieces; false if they do not merge. */
+/* Find the rank of merging two pieces; false when they do not merge. */
 bool tokenizer_rank(const struct tokenizer *t, uint32_t left, uint32_t right, uint32_t *rank);
 
 #endif

@@ -6,6 +6,7 @@
 #include "model/text/unicode.h"
 #include "model/text/unicode_table.h"
 
+/* Binary search: the first range that does not end below c must contain it. */
 static bool in_ranges(const struct unicode_range *r, size_t n, uint32_t c)
 {
     size_t lo = 0, end = n;
@@ -35,7 +36,7 @@ enum unicode_class unicode_class(uint32_t c)
             return UNICODE_NUMBER;
         return is_space(c) ? UNICODE_SPACE : UNICODE_OTHER;
     }
-    if (c >= 0x4e00 && c <= 0x9fff) /* the common CJK block: all letters */
+    if (c >= 0x4e00 && c <= 0x9fff) /* the common CJK block has letters only */
         return UNICODE_LETTER;
     if (in_ranges(unicode_letters, unicode_letters_n, c))
         return UNICODE_LETTER;
@@ -75,7 +76,8 @@ bool unicode_sure_nfc(const char *s, size_t n)
     return true;
 }
 
-/* While NFC works on a text, an element is a code point with its combining class above it. */
+/* While NFC works on a text, an element is a code point with its combining class in the top bits.
+ */
 enum { CCC_SHIFT = 24, CODE_MASK = 0xffffff };
 
 enum { /* section 3.12 */
@@ -89,6 +91,7 @@ enum { /* section 3.12 */
        S_COUNT = L_COUNT * V_COUNT * T_COUNT
 };
 
+/* Return c with its combining class in the top bits. */
 static uint32_t with_ccc(uint32_t c)
 {
     size_t lo = 0, n = unicode_marks_n;
@@ -117,6 +120,7 @@ static const struct unicode_pair *find_pair(uint32_t c)
     return lo < unicode_pairs_n && unicode_pairs[lo].c == c ? &unicode_pairs[lo] : NULL;
 }
 
+/* Return the one code point to which c is canonically equal, or c itself. */
 static uint32_t find_single(uint32_t c)
 {
     size_t lo = 0, n = unicode_singles_n;
@@ -130,7 +134,7 @@ static uint32_t find_single(uint32_t c)
     return lo < unicode_singles_n && unicode_singles[lo].c == c ? unicode_singles[lo].to : c;
 }
 
-/* Full canonical decomposition, at most 4 elements. */
+/* Decompose c completely (canonical), into at most 4 elements; returns how many. */
 static size_t decompose(uint32_t out[4], uint32_t c)
 {
     if (c < 0xc0) {
@@ -144,7 +148,7 @@ static size_t decompose(uint32_t out[4], uint32_t c)
         out[2] = T_BASE + t;
         return t ? 3 : 2;
     }
-    /* Only the first part decomposes further, so the second parts come out last one first. */
+    /* Only the first part decomposes further, so the second parts come out in reverse order. */
     uint32_t tail[4];
     size_t n = 0;
     for (;;) {
@@ -161,7 +165,8 @@ static size_t decompose(uint32_t out[4], uint32_t c)
     return n + 1;
 }
 
-/* Marks e[n] into ascending class, equal ones as they were; tmp[n]. */
+/* Sort marks e[n] by ascending class, keeping the order of equal ones; tmp has room for n. Long
+ * runs use a counting sort, so that they do not take quadratic time. */
 static void sort_marks(uint32_t *e, uint32_t *tmp, size_t n)
 {
     if (n <= 16) {
@@ -174,7 +179,7 @@ static void sort_marks(uint32_t *e, uint32_t *tmp, size_t n)
         }
         return;
     }
-    size_t at[257] = { 0 }; /* a long run of marks must not cost its square */
+    size_t at[257] = { 0 };
     for (size_t i = 0; i < n; i++)
         at[(e[i] >> CCC_SHIFT) + 1]++;
     for (size_t i = 1; i < 257; i++)
@@ -184,7 +189,7 @@ static void sort_marks(uint32_t *e, uint32_t *tmp, size_t n)
         e[at[tmp[i] >> CCC_SHIFT]++] = tmp[i];
 }
 
-/* The composite of a b, or 0. */
+/* Return the composite of a and b, or 0. */
 static uint32_t composite(uint32_t a, uint32_t b)
 {
     if (a >= L_BASE && a < L_BASE + L_COUNT && b >= V_BASE && b < V_BASE + V_COUNT)
@@ -207,14 +212,15 @@ static uint32_t composite(uint32_t a, uint32_t b)
     return p->a == a && p->b == b ? p->c : 0;
 }
 
-/* Canonical composition in place; returns the new count. */
+/* Compose canonically, in place; returns the new count. */
 static size_t compose(uint32_t *e, size_t n)
 {
     size_t m = 0, starter = SIZE_MAX;
     for (size_t i = 0; i < n; i++) {
         uint32_t ccc = e[i] >> CCC_SHIFT, c = e[i] & CODE_MASK;
         if (starter != SIZE_MAX) {
-            /* Blocked where something between has class 0 or one as high as this. */
+            /* Composition is blocked when something between has class 0 or a class as high as this.
+             */
             bool next = m == starter + 1;
             uint32_t last = e[m - 1] >> CCC_SHIFT;
             uint32_t both = next || (last && last < ccc) ? composite(e[starter], c) : 0;
@@ -233,7 +239,7 @@ static size_t compose(uint32_t *e, size_t n)
 int unicode_nfc(char **out, size_t *len, const char *s, size_t n, struct err *err)
 {
     *out = NULL;
-    /* The worst growth is three elements from two bytes (U+01D5), and sorting wants as many. */
+    /* The worst growth is three elements from two bytes (U+01D5); sorting needs as many again. */
     size_t cap, bytes;
     if (!size_add(&cap, n, n / 2 + 4) || !size_mul(&bytes, cap, 2 * sizeof(uint32_t)))
         return err_set(err, ERR_NOMEM, "text of %zu bytes: out of memory", n);

@@ -1,11 +1,11 @@
-/* unicode.h - the classes that Qwen2's pre-tokenizer asks for, and NFC.
+/* unicode.h - the character classes that Qwen2's pre-tokenizer needs, and NFC.
  *
  * The versions are those of Hugging Face's tokenizers 0.23: classes of Unicode 16.0, NFC of Unicode
- * 9.0, where a mark that came later is no mark. tests/support/unicode_check.js compares all code
- * points.
+ * 9.0, in which a combining mark that was added later is no mark. tests/support/unicode_check.js
+ * compares all code points.
  *
- * Source: the Unicode Standard, sections 3.11 (normalization) and 3.12
- * (Hangul by arithmetic). Everything is linear in the length of the text. */
+ * Source: the Unicode Standard, sections 3.11 (normalization) and 3.12 (Hangul by arithmetic).
+ * Everything is linear in the length of the text. */
 #ifndef MODEL_TEXT_UNICODE_H
 #define MODEL_TEXT_UNICODE_H
 
@@ -17,15 +17,16 @@ struct err;
 
 enum unicode_class { UNICODE_OTHER, UNICODE_SPACE, UNICODE_LETTER, UNICODE_NUMBER };
 
-/* White_Space, L* or N* of a code point; anything else is UNICODE_OTHER. */
+/* Return the class of a code point: White_Space, L* or N*; anything else is UNICODE_OTHER. */
 enum unicode_class unicode_class(uint32_t c);
 
-/* A copy in which each maximal invalid subpart is U+FFFD. *out is malloc'ed. ERR_NOMEM only. */
+/* Copy s[n], with each maximal invalid subpart replaced by U+FFFD. *out is malloc'ed. ERR_NOMEM
+ * only. */
 int unicode_repair(char **out, size_t *len, const char *s, size_t n, struct err *err);
 
-/* True where valid s[n] is NFC for certain; false where only unicode_nfc can tell. */
+/* True when valid s[n] is certainly NFC; false when only unicode_nfc can tell. */
 bool unicode_sure_nfc(const char *s, size_t n);
-/* NFC of valid s[n]. *out is malloc'ed. ERR_NOMEM only. */
+/* Bring valid s[n] to NFC. *out is malloc'ed. ERR_NOMEM only. */
 int unicode_nfc(char **out, size_t *len, const char *s, size_t n, struct err *err);
 
 #endif

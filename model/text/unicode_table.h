@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct unicode_range {
-    uint32_t lo, hi; /* both inside */
+    uint32_t lo, hi; /* both included */
 };
 
 struct unicode_mark {
@@ -25,15 +25,15 @@ extern const struct unicode_range unicode_letters[], unicode_numbers[];
 extern const size_t unicode_letters_n, unicode_numbers_n;
 extern const struct unicode_mark unicode_marks[];
 extern const size_t unicode_marks_n;
-/* Text without any of these is NFC already: combining class not 0, or NFC_Quick_Check No or Maybe.
- */
+/* Code points whose combining class is not 0 or whose NFC_Quick_Check is No or Maybe. Text without
+ * any of these is NFC already. */
 extern const struct unicode_range unicode_unsure[];
 extern const size_t unicode_unsure_n;
 extern const struct unicode_single unicode_singles[];
 extern const size_t unicode_singles_n;
 extern const struct unicode_pair unicode_pairs[];
 extern const size_t unicode_pairs_n;
-/* Indices into unicode_pairs by (a, b), composition exclusions left out. */
+/* Indices into unicode_pairs, sorted by (a, b), without composition exclusions. */
 extern const uint16_t unicode_compose[];
 extern const size_t unicode_compose_n;
 

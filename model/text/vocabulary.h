@@ -1,5 +1,5 @@
-/* vocabulary.h - the form that every source of a tokenizer is brought to: GGUF, tokenizer.json,
- * vocab.json with merges.txt, and vocabularies that a program makes up. */
+/* vocabulary.h - the common form of every source of a tokenizer: GGUF, tokenizer.json, vocab.json
+ * with merges.txt, and vocabularies that a program makes. */
 #ifndef MODEL_TEXT_VOCABULARY_H
 #define MODEL_TEXT_VOCABULARY_H
 
@@ -12,13 +12,13 @@ enum { PIECE_NORMAL = 1, PIECE_CONTROL = 3, PIECE_USER = 4, PIECE_UNUSED = 5 }; 
 
 /* Strings and arrays are borrowed until tokenizer_build returns. */
 struct vocabulary {
-    const char *path;   /* for messages */
-    struct str *pieces; /* [count]; p NULL: a hole */
-    int *types;         /* [count], of enum PIECE_*; 0 for a hole */
+    const char *path;   /* for error messages */
+    struct str *pieces; /* [count]; p NULL: no piece has this id */
+    int *types;         /* [count], PIECE_*; 0: no piece */
     size_t count;
     const struct str *merges; /* [nmerges] "a b" */
     size_t nmerges;
-    uint32_t eog[16];
+    uint32_t eog[16]; /* ids that end an answer, the file's eos first */
     size_t neog;
     struct str template; /* p NULL: the source has none */
 };

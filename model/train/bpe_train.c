@@ -10,16 +10,16 @@ static const char *const controls[CONTROLS] = { "<|endoftext|>", "<|im_start|>",
 
 struct word { /* one distinct pre-token */
     const char *text;
-    size_t n, count, at; /* at: its first piece in the symbol array */
+    size_t n, count, at; /* at: its first symbol in the symbol array */
 };
 
 struct trainer {
     struct word *words;
     size_t nwords;
-    int32_t *symbols;   /* of all words; a merged-away place holds NONE at the word's end */
+    int32_t *symbols;   /* of all words; a word that shrank ends in NONE */
     size_t *counts;     /* [pieces][pieces] */
     size_t pieces;      /* rows of counts */
-    int32_t (*pair)[2]; /* of each piece above the bytes */
+    int32_t (*pair)[2]; /* the two parts of each piece above the bytes */
 };
 
 static bool bpe_train_letter(char c)
@@ -42,7 +42,7 @@ static bool bpe_train_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Length of an English ending after an apostrophe ('s, 't, 're, ...), or 0. */
+/* Return the length of an English ending after an apostrophe ('s, 't, 're, ...), or 0. */
 static size_t bpe_train_ending(const char *p, size_t n)
 {
     static const char *const all[] = { "s", "t", "re", "ve", "m", "ll", "d" };
@@ -56,7 +56,7 @@ static size_t bpe_train_ending(const char *p, size_t n)
     return 0;
 }
 
-/* Length of the first pre-token of p[n], n > 0: Qwen2's expression for ASCII text,
+/* Return the length of the first pre-token of p[n], n > 0, by Qwen2's expression for ASCII text:
  *   '(s|t|re|ve|m|ll|d) | [^\r\n letter digit]?letter+ | digit | ?[^space letter digit]+[\r\n]* |
  *   \s*[\r\n]+ | \s+(?!\S) | \s+ */
 static size_t pre_token(const char *p, size_t n)
@@ -80,7 +80,7 @@ static size_t pre_token(const char *p, size_t n)
             i++;
         return i;
     }
-    size_t last = 0; /* just after the last newline of the blanks */
+    size_t last = 0; /* just after the last newline of the white space */
     for (i = 0; i < n && bpe_train_space(p[i]); i++)
         if (bpe_train_newline(p[i]))
             last = i + 1;
@@ -96,8 +96,8 @@ static int by_text(const void *pa, const void *pb)
     return c ? c : (a->n > b->n) - (a->n < b->n);
 }
 
-/* GPT-2's order of bytes: the printable ones first. Byte of id i, and the code point of its
- * letter. */
+/* Fill in GPT-2's order of bytes, printable ones first: the byte of each id, and the code point of
+ * its letter. */
 static void byte_letters(unsigned char byte[BYTES], uint32_t letter_of[BYTES])
 {
     size_t n = 0;
@@ -112,7 +112,7 @@ static void byte_letters(unsigned char byte[BYTES], uint32_t letter_of[BYTES])
         }
 }
 
-/* Distinct pre-tokens with their counts, and the symbols of each. */
+/* Collect the distinct pre-tokens with their counts, and the symbols of each. */
 static int count_words(struct trainer *t, const char *text, size_t n)
 {
     size_t words = 0, at = 0, symbols = 0;
@@ -146,7 +146,7 @@ static int count_words(struct trainer *t, const char *text, size_t n)
     return OK;
 }
 
-/* The most frequent pair; false where none occurs twice. */
+/* Find the most frequent pair; false when none occurs twice. */
 static bool best_pair(struct trainer *t, int32_t pair[2], size_t pieces)
 {
     memset(t->counts, 0, t->pieces * t->pieces * sizeof(*t->counts));
@@ -166,6 +166,7 @@ static bool best_pair(struct trainer *t, int32_t pair[2], size_t pieces)
     return best > 1;
 }
 
+/* Replace the pair by its new piece in every word. */
 static void bpe_train_apply(struct trainer *t, const int32_t pair[2], int32_t piece)
 {
     for (size_t i = 0; i < t->nwords; i++) {
@@ -184,7 +185,7 @@ static void bpe_train_apply(struct trainer *t, const int32_t pair[2], int32_t pi
     }
 }
 
-/* Append the letters of a piece at `to`; returns how many bytes. */
+/* Append the letters of a piece at `to`, and return how many bytes they take. */
 static size_t bpe_train_spell(const struct trainer *t, char *to, int32_t piece,
                               const uint32_t letter_of[])
 {
@@ -202,6 +203,7 @@ static size_t bpe_train_spell(const struct trainer *t, char *to, int32_t piece,
     return 2;
 }
 
+/* Return the length of a piece in letters. */
 static size_t piece_length(const struct trainer *t, int32_t piece)
 {
     if (piece < BYTES)
@@ -209,6 +211,7 @@ static size_t piece_length(const struct trainer *t, int32_t piece)
     return piece_length(t, t->pair[piece - BYTES][0]) + piece_length(t, t->pair[piece - BYTES][1]);
 }
 
+/* Write the pieces and merges as GGUF stores them. */
 static int write_vocab(struct bpe_vocab *v, const struct trainer *t, size_t merges)
 {
     unsigned char byte[BYTES];

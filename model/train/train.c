@@ -14,6 +14,7 @@ static size_t train_most(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Check sizes, the tied head and the batch limits. */
 static int check_config(const struct train *t, struct err *err)
 {
     const struct model_config *c = &t->c;
@@ -42,7 +43,7 @@ static int check_config(const struct train *t, struct err *err)
     return OK;
 }
 
-/* The next tensor: its place in the flat arrays. */
+/* Append a tensor and return where it begins in the flat arrays. */
 static size_t train_place(struct train *t, const char *name, size_t layer, size_t rows, size_t cols)
 {
     struct train_tensor *x = &t->tensors[t->ntensors++];
@@ -79,7 +80,7 @@ static void train_lay_out(struct train *t)
     t->final_norm = train_place(t, "output_norm.weight", SIZE_MAX, 1, h);
 }
 
-/* Take n floats of the arena; with no arena yet, only count. */
+/* Take n floats of the arena; while there is no arena, only count. */
 static float *train_take(struct train *t, size_t n)
 {
     float *p = t->arena ? t->arena + t->arena_floats : NULL;
@@ -108,6 +109,7 @@ static void take_layer(struct train *t, struct train_layer *l)
     l->g_norm2 = train_take(t, t->shards_max * h);
 }
 
+/* Lay out the arena. It runs twice: to count, then to place. */
 static void take_all(struct train *t)
 {
     size_t n = t->tokens, h = t->c.hidden, rows = TRAIN_SHARD + t->doc;
@@ -134,11 +136,12 @@ static void take_all(struct train *t)
         z->dn = train_take(t, rows * h);
         z->wide = train_take(t, rows * train_most(train_most(2 * t->c.ffn, t->qkv), t->c.vocab));
         z->small = train_take(t, rows * train_most(t->c.ffn, t->q));
-        z->att = train_take(
-            t, train_most(train_attn_scratch(t), n * PANEL)); /* or one strip of a batch */
+        /* It also serves as the strip of matrix_job, which needs n * PANEL floats. */
+        z->att = train_take(t, train_most(train_attn_scratch(t), n * PANEL));
     }
 }
 
+/* List the matrices with the inputs and output gradients that their gradients need. */
 static void list_matrices(struct train *t)
 {
     size_t h = t->c.hidden, f = t->c.ffn;
@@ -153,6 +156,7 @@ static void list_matrices(struct train *t)
     }
 }
 
+/* Compute sine and cosine of every position, and the negated sine for the backward rotation. */
 static void fill_tables(struct train *t)
 {
     size_t half = t->c.head_dim / 2, at = 0;
@@ -168,7 +172,7 @@ static void fill_tables(struct train *t)
     t->scale = (float)(1.0 / sqrt_hd);
 }
 
-/* Normal random numbers by Box and Muller; u is never 0. */
+/* Fill x with normal random numbers (Box and Muller); u is never 0. */
 static void fill_normal(float *x, size_t n, double deviation, uint64_t key)
 {
     for (size_t i = 0; i < n; i++) {
@@ -178,6 +182,7 @@ static void fill_normal(float *x, size_t n, double deviation, uint64_t key)
     }
 }
 
+/* Point each tensor into the flat arrays and give it its random start; see train_open. */
 static void fill_weights(struct train *t, uint64_t seed)
 {
     float *value = t->value;

@@ -1,8 +1,9 @@
-/* Causal attention of whole documents, forward and backward, as small matrix products.
+/* train_attn.c - causal attention of whole documents, forward and backward, as small matrix
+ * products.
  *
  * The probabilities are kept: for each query head [n][n16], n16 = n rounded up to 16, zero where a
- * query does not see the key. Queries go in blocks of BLOCK rows, so that most of what the mask
- * would throw away is never computed. */
+ * query does not see the key. Queries are processed in blocks of BLOCK rows, so that most of what
+ * the mask would discard is never computed. */
 #include <string.h>
 
 #include "model/train/train_internal.h"
@@ -30,7 +31,7 @@ size_t train_attn_scratch(const struct train *t)
     return 4 * n16 * t->c.head_dim + 2 * n16 * n16;
 }
 
-/* A [n][n16] row to probabilities over its first `seen` scores. */
+/* Turn a row of [n][n16] into probabilities over its first `seen` scores; the rest becomes 0. */
 static void softmax(float *row, size_t seen, size_t n16, float scale)
 {
     float max = row[0];
@@ -48,7 +49,7 @@ static void softmax(float *row, size_t seen, size_t n16, float scale)
     memset(row + seen, 0, (n16 - seen) * sizeof(float));
 }
 
-/* Rows [i0, i1) of a product whose k axis are the positions up to i1. */
+/* Compute rows [i0, i1) of a product whose k axis is the positions up to i1. */
 static void sum_over_keys(const struct train *t, float *y, size_t ldy, const float *strips,
                           size_t n, const float *s, size_t i0, size_t i1)
 {
@@ -80,7 +81,8 @@ void train_attn_forward(const struct train *t, struct train_layer *l, size_t t0,
     }
 }
 
-/* y [n][ld] = or += s^T x: s [n][n16], x as strips; s^T comes transposed in st [n][n]. */
+/* y [n][ld] = s^T x, or += with `add`. s is [n][n16] and comes transposed, as st [n][n]; x comes as
+ * strips. */
 static void sum_over_queries(const struct train *t, float *y, size_t ld, const float *st,
                              const float *strips, size_t n, bool add, float *tmp)
 {
@@ -97,7 +99,7 @@ static void sum_over_queries(const struct train *t, float *y, size_t ld, const f
     }
 }
 
-/* ds = p * (dp - sum(p * dp)) * scale, in place; zero where p is. */
+/* ds = p * (dp - sum(p * dp)) * scale, in place; zero where p is zero. */
 static void softmax_backward(float *ds, const float *p, size_t n16, float scale)
 {
     float lane[PANEL] = { 0 }, sum = 0;
@@ -113,9 +115,10 @@ static void softmax_backward(float *ds, const float *p, size_t n16, float scale)
 struct head { /* one query head of one document */
     const float *q, *p, *d_att;
     float *dq, *dk, *dv;
-    bool add; /* not the first query head of its key head */
+    bool add; /* dk and dv already hold another query head's part */
 };
 
+/* Compute dq, dk and dv of one query head. ks and vp are the packed keys and values. */
 static void head_backward(const struct train *t, const struct head *h, size_t n, const float *ks,
                           const float *vp, float *scratch)
 {

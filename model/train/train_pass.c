@@ -1,5 +1,5 @@
-/* One shard through the model and back. Loops over floats are written for the compiler to turn
- * into vectors; none of them sums across its elements except in fixed lanes. */
+/* train_pass.c - one shard through the model and back. Loops over floats are written so that the
+ * compiler vectorises them; none of them sums across its elements except in fixed lanes. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,8 @@ void train_pack(float *out, const float *x, size_t ldx, size_t n, size_t cols)
     }
 }
 
-/* The polynomial of exp_f32 without fused operations; 3 * 2^22 added and taken away rounds. */
+/* The polynomial of exp_f32 without fused operations. Adding and subtracting 3 * 2^22 rounds to an
+ * integer. */
 void train_exp(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -58,6 +59,7 @@ void train_exp(float *x, size_t n)
     }
 }
 
+/* Multiply n rows of x by packed weights. */
 static void train_pass_matmul(const struct train *t, float *y, size_t ldy, const float *packed,
                               size_t rows, size_t cols, const float *x, size_t ldx, size_t n)
 {
@@ -65,6 +67,7 @@ static void train_pass_matmul(const struct train *t, float *y, size_t ldy, const
     t->k->matmul_f32(y, ldy, &w, x, ldx, n, 0, rows / PANEL);
 }
 
+/* Return the dot product in 16 fixed lanes, which are added in ascending order. */
 static float dot_lanes(const float *a, const float *b, size_t n)
 {
     float lane[PANEL] = { 0 }, sum = 0;
@@ -76,7 +79,7 @@ static float dot_lanes(const float *a, const float *b, size_t n)
     return sum;
 }
 
-/* dx += gradient of y = x * inv * w, g_w += dy * x * inv; dy is used up. */
+/* dx += the gradient of y = x * inv * w, and g_w += dy * x * inv. dy is overwritten. */
 static void rmsnorm_backward(float *restrict dx, float *restrict g_w, float *restrict dy,
                              const float *restrict x, const float *restrict w, size_t n, float eps)
 {
@@ -90,7 +93,7 @@ static void rmsnorm_backward(float *restrict dx, float *restrict g_w, float *res
         dx[i] += dy[i] * inv - x[i] * mean;
 }
 
-/* d_act [n] and gu -> d_gu [2n] for act = g / (1 + e^-g) * u. */
+/* Compute d_gu [2n] from d_act [n] and gu, for act = g / (1 + e^-g) * u. */
 static void swiglu_backward(float *restrict d_gu, const float *restrict d_act,
                             const float *restrict gu, size_t n)
 {
@@ -106,7 +109,7 @@ static void swiglu_backward(float *restrict d_gu, const float *restrict d_act,
     }
 }
 
-/* Rotate q and k of document [t0, t0 + n) of rows of qkv columns; sin decides the direction. */
+/* Rotate q and k in n rows of qkv columns; sin, negated or not, decides the direction. */
 static void train_pass_rotate(const struct train *t, float *x, size_t n, const float *sin)
 {
     size_t hd = t->c.head_dim, heads = t->c.heads + t->c.kv_heads;
@@ -120,6 +123,7 @@ static size_t doc_begin(const struct train *t, size_t d)
     return d ? t->batch->ends[d - 1] : 0;
 }
 
+/* Run one layer forward; `next` receives its output. */
 static void layer_forward(struct train *t, struct train_layer *l, const struct train_shard *s,
                           float *next, struct train_scratch *z)
 {
@@ -150,6 +154,8 @@ static void layer_forward(struct train *t, struct train_layer *l, const struct t
     k->add_f32(next, x1, n * h);
 }
 
+/* Run one layer backward. z->dx holds the gradient of its output, then of its input; the output
+ * gradients of its matrices are stored transposed. */
 static void layer_backward(struct train *t, struct train_layer *l, size_t shard,
                            struct train_scratch *z)
 {
@@ -190,7 +196,7 @@ static void layer_backward(struct train *t, struct train_layer *l, size_t shard,
                          t->value + l->norm1, h, t->c.eps);
 }
 
-/* Loss of one row of logits, which become (softmax - one-hot) * scale. */
+/* Return the loss of one row of logits, and turn the row into (softmax - one-hot) * scale. */
 static double cross_entropy(float *row, size_t n, uint32_t target, float scale)
 {
     float max = row[0], lane[PANEL] = { 0 };
@@ -213,7 +219,7 @@ static double cross_entropy(float *row, size_t n, uint32_t target, float scale)
     return log_f64(sum) - wanted;
 }
 
-/* The head, for the tokens that have targets: loss, and dx of the whole shard. */
+/* Run the head for the tokens that have targets: loss, predictions, and dx of the whole shard. */
 static void head_pass(struct train *t, size_t shard, struct train_scratch *z)
 {
     struct train_shard *s = &t->shards[shard];

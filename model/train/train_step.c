@@ -1,4 +1,4 @@
-/* A whole batch: packing, shards, gradients of the matrices, AdamW. */
+/* train_step.c - a whole batch: packing, shards, gradients of the matrices, AdamW. */
 #include <math.h>
 #include <string.h>
 
@@ -6,8 +6,9 @@
 #include "kernels/math.h"
 #include "model/train/train_internal.h"
 
-enum { CHUNK = 4096 }; /* parameters of one partial norm */
+enum { CHUNK = 4096 }; /* parameters per partial norm */
 
+/* Pack the matrices, and for a backward pass their transposes. */
 static void pack_job(void *arg, size_t thread, size_t first, size_t last)
 {
     struct train *t = arg;
@@ -26,7 +27,7 @@ static void shard_job(void *arg, size_t thread, size_t first, size_t last)
         train_shard_run(arg, thread, i);
 }
 
-/* Job i: 16 columns of the gradient of one matrix. */
+/* Job i computes 16 columns of one matrix's gradient. */
 static void matrix_job(void *arg, size_t thread, size_t first, size_t last)
 {
     struct train *t = arg;
@@ -44,6 +45,7 @@ static void matrix_job(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
+/* Add up the shards' partial sums in order. */
 static void sum_shards(float *out, const float *parts, size_t n, size_t shards)
 {
     memcpy(out, parts, n * sizeof(float));
@@ -52,7 +54,8 @@ static void sum_shards(float *out, const float *parts, size_t n, size_t shards)
             out[i] += parts[s * n + i];
 }
 
-/* What the matrices leave: norms, biases, and the embedding as input, tokens in order. */
+/* Add what the matrix jobs leave out: norms, biases, and the embedding as input, tokens in
+ * order. */
 static void finish_gradient(struct train *t)
 {
     size_t h = t->c.hidden;
@@ -67,6 +70,7 @@ static void finish_gradient(struct train *t)
         t->k->add_f32(t->grad + t->batch->ids[i] * h, t->d_emb + i * h, h);
 }
 
+/* Check a batch against the limits given at open. */
 static int check_batch(const struct train *t, const struct train_batch *b, struct err *err)
 {
     size_t at = 0, targets = 0;
@@ -85,6 +89,8 @@ static int check_batch(const struct train *t, const struct train_batch *b, struc
     return targets ? OK : err_set(err, ERR_ARG, "train: no token of the batch has a target");
 }
 
+/* Cut the batch into shards of whole documents, at least TRAIN_SHARD tokens each except the
+ * last. */
 static void cut_shards(struct train *t, const struct train_batch *b)
 {
     struct train_shard *s = t->shards;
@@ -105,6 +111,7 @@ static void cut_shards(struct train *t, const struct train_batch *b)
     t->used = at;
 }
 
+/* Run the forward pass (and backward if t->backward) of a batch, and return the mean loss. */
 static double train_step_run(struct train *t, const struct train_batch *b)
 {
     t->batch = b;
@@ -147,6 +154,7 @@ int train_predict(double *loss, uint32_t *best, float *logits, struct train *t,
     return OK;
 }
 
+/* Sum the squares of one chunk of the gradient in fixed lanes. */
 static void norm_job(void *arg, size_t thread, size_t first, size_t last)
 {
     struct train *t = arg;
@@ -154,7 +162,7 @@ static void norm_job(void *arg, size_t thread, size_t first, size_t last)
     for (size_t c = first; c < last; c++) {
         size_t end = (c + 1) * CHUNK < t->params ? (c + 1) * CHUNK : t->params;
         double lane[PANEL] = { 0 }, sum = 0;
-        for (size_t i = c * CHUNK; i < end; i += PANEL) /* every tensor is a multiple of 16 */
+        for (size_t i = c * CHUNK; i < end; i += PANEL) /* tensors have multiples of 16 values */
             for (size_t j = 0; j < PANEL; j++)
                 lane[j] += (double)t->grad[i + j] * (double)t->grad[i + j];
         for (size_t j = 0; j < PANEL; j++)
@@ -179,6 +187,7 @@ static void train_step_adam(const struct train *t, size_t first, size_t last, fl
     }
 }
 
+/* Update some tensors. norms[0] holds the norm of the whole gradient; vectors do not decay. */
 static void adam_job(void *arg, size_t thread, size_t first, size_t last)
 {
     struct train *t = arg;
