@@ -1,4 +1,4 @@
-/* Status text and checked sizes. */
+/* t_base.c - status text, checked sizes, and the choice of an instruction set. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -6,6 +6,7 @@
 #include "kernels/kernels.h"
 #include "tests/support/test.h"
 
+/* Control characters are replaced, long text is truncated, and err may be NULL. */
 static void errors(void)
 {
     struct err e;
@@ -35,7 +36,7 @@ static void sizes(void)
     CHECK(!size_within(3, 8, 10) && !size_within(11, 0, 10) && !size_within(3, SIZE_MAX, 10));
 }
 
-/* Sizes that a file could state. */
+/* Sizes that a file could state, those that overflow included. */
 static void panel_sizes(void)
 {
     size_t panel, total;
@@ -52,7 +53,7 @@ static void panel_sizes(void)
           panels_count(17) == 2 && panels_count(SIZE_MAX) == SIZE_MAX / 16 + 1);
 }
 
-/* Any name in the list of sets is accepted where it runs; others are refused by name. */
+/* Any name in the list of sets is accepted where the set runs; others are refused by name. */
 static void picks(void)
 {
     struct kernels k;

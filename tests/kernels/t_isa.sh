@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every name in `info --json`'s sets is accepted by --isa and MIZZLE_ISA; all exact ones give the
-# same logits and hidden states of a prompt, with any number of threads and either KV cache.
+# Every set that `info --json` lists is accepted by --isa and MIZZLE_ISA. All exact sets give the
+# same logits and hidden states of a prompt, with any number of threads and each KV cache type.
 set -eu
 mizzle=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d)
@@ -25,7 +25,7 @@ for kv in f32 f16 q8; do
         cmp "$tmp/part" "$tmp/other"
     done
 done
-# OpenBLAS that runs for an old processor is told of, with the name that helps.
+# When OpenBLAS takes the processor for an old one, a hint names the core type that helps.
 case $sets in *avx2*blas*)
     blas() { OPENBLAS_CORETYPE=$1 "$mizzle" logits --ids 1 -o "$tmp/part" --isa blas 2>"$tmp/err"; }
     blas Prescott

@@ -1,11 +1,11 @@
-/* tests/kernels/t_kernels.c - every kernel of every set against scalar.c, bit by bit.
+/* t_kernels.c - every kernel of every set against scalar.c, bit by bit.
  *
- *   kernels [--seed N] [--rounds N] [--only OP] [--isa SET]
+ *   t_kernels [--seed N] [--rounds N] [--only OP] [--isa SET]
  *
- * Shapes are random, buffers end (or begin) on guard pages and have odd alignments; a crash is
- * reported as a failure with the operation, the set and the seed of its round. Driven by KERNEL_OPS
- * and kernels_sets: a new operation without check_<op> does not compile, a new set
- * needs no line. KERNELS_ROUNDS in the environment is the same as --rounds: emulators are slow. */
+ * Shapes are random; buffers end (or begin) on guard pages and have odd alignments; a crash is
+ * reported as a failure with the operation, the set and the seed of its round. KERNEL_OPS and
+ * kernels_sets drive the test: a new operation without check_<op> does not compile, a new set needs
+ * no line. KERNELS_ROUNDS in the environment is the same as --rounds, for slow emulators. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ static uint64_t seed_now, drawn;
 static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
 static sigjmp_buf crash;
 
-/* What a round is about; drawn by begin_round. */
+/* The character of a round, drawn by begin_round. */
 static int high, wild; /* which end has the guard page; NaN, inf and denormals among the inputs */
 static int vast;       /* products: larger than a stretch of tiles.h */
 static float tolerance;
@@ -47,7 +47,7 @@ static void begin_round(uint64_t seed)
     vast = seed % 40 == 7;
 }
 
-/* Mostly small ones and a few odd ones: 1..most. */
+/* Return a size in 1..most, mostly a small one. */
 static size_t rnd_size(size_t most)
 {
     return 1 + rnd(rnd(2) ? most : most < 20 ? most : 20);
@@ -82,16 +82,16 @@ static float *buf_out(size_t n)
     return memset(guard_alloc(n * sizeof(float), high), MARK, n * sizeof(float));
 }
 
-/* A matrix with its own bytes. Odd scales, -128 among the values. */
+/* Return a matrix of random bytes, with odd scales and -128 among the values. */
 static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
 {
     struct panels w = { .type = type, .rows = rows, .cols = cols };
     size_t total;
     if (!panels_bytes(&w.panel_bytes, &total, type, rows, cols))
         abort();
-    /* Panels are whole cache lines, so that either end may touch the guard page. */
+    /* Panels are whole cache lines, so either end may touch the guard page. */
     unsigned char *d = guard_alloc(total, high);
-    size_t kind = rnd(4); /* 0: the ends of the range alone, as packed: -128, -127, 127 */
+    size_t kind = rnd(4); /* 0: only the ends of the range, as packed: -128, -127, 127, 0 */
     static const unsigned char ends[] = { 0x00, 0x01, 0xff, 0x80 };
     for (size_t i = 0; i < total; i++)
         d[i] = kind ? (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256)) : ends[rnd(4)];
@@ -129,7 +129,7 @@ static struct qact rnd_qact(size_t n, size_t cols)
     return x;
 }
 
-/* Where a product is checked: panels [p0, p1) of w, n tokens, y rows ldy apart. */
+/* One product to check: panels [p0, p1) of w, n tokens, y rows ldy apart. */
 struct product {
     struct panels w;
     size_t n, ldy, p0, p1;
@@ -138,7 +138,7 @@ struct product {
 
 static struct product rnd_product(enum ptype type, size_t cols)
 {
-    /* Now and then as many tokens as a session gives, or more rows than a tile takes. */
+    /* Sometimes use as many tokens as a session gives, or more rows than a tile takes. */
     size_t far = rnd(8), rows = rnd_size(vast ? 50 : far == 1 ? 700 : 200);
     size_t panels = panels_count(rows), n = vast ? 230 + rnd(30) : rnd_size(far ? 40 : 260);
     struct product c = { .w = rnd_panels(type, rows, cols), .n = n };
@@ -155,7 +155,7 @@ static size_t product_size(const struct product *c)
     return (c->n - 1) * c->ldy + panels_count(c->w.rows) * PANEL;
 }
 
-/* Largest difference allowed of a sum of products, for the sets that are compared by tolerance. */
+/* Compare within `tolerance` of the sum of |products|, for sets that are not exact. */
 static bool near(const struct product *c, const float *x, size_t ldx)
 {
     float *row = guard_alloc(c->w.cols * sizeof(*row), high);
@@ -294,7 +294,7 @@ static struct attn_part part_out(size_t nq, size_t hd16)
     return (struct attn_part){ buf_out(nq), buf_out(nq), buf_out(nq * hd16) };
 }
 
-/* Keys as they are put and, in lanes that nobody sees, whatever was there. */
+/* Unused lanes of the last group of keys hold random bytes, which must not matter. */
 static const char *check_attn(enum kvcache type, const struct kernels *ref, const struct kernels *k)
 {
     size_t nq = rnd_size(rnd(4) ? 12 : 112), per = rnd_size(8),
@@ -348,7 +348,7 @@ static const char *check_attn_merge(const struct kernels *ref, const struct kern
 {
     size_t hd16 = 16 * rnd_size(16);
     float *want = buf_f32(hd16 + 2), *got = buf_out(hd16 + 2), *b = buf_f32(hd16 + 2);
-    if (rnd(4) == 0) { /* the last x that exp_f32 does not call 0 */
+    if (rnd(4) == 0) { /* the smallest x whose exp_f32 is not 0 */
         bool first = rnd(2);
         want[0] = first ? 0.0f : -87.0f;
         b[0] = first ? -87.0f : 0.0f;
@@ -363,7 +363,7 @@ static const char *check_argmax_f32(const struct kernels *ref, const struct kern
 {
     size_t n = rnd_size(500), kind = rnd(4);
     float *x = buf_f32(n);
-    for (size_t i = 0; kind < 2 && i < n; i++) /* many equals; zeros of both signs; nothing */
+    for (size_t i = 0; kind < 2 && i < n; i++) /* many equals, or zeros of both signs */
         x[i] = kind ? (rnd(2) ? 0.0f : -0.0f) : (float)rnd(3);
     for (size_t i = 0; kind == 2 && wild && i < n; i++)
         x[i] = rnd(2) ? NAN : -INFINITY;
@@ -406,7 +406,7 @@ static void on_crash(int sig)
     siglongjmp(crash, sig); /* SIGSEGV: guard page. SIGILL: wrong needs or wrong flags. */
 }
 
-/* True where every round agrees with scalar. */
+/* True when every round agrees with scalar. */
 static bool check(const struct op *op, const struct kernels *k, uint64_t seed, uint64_t rounds)
 {
     const char *volatile why = NULL;
@@ -453,8 +453,8 @@ static struct options parse(int argc, char **argv)
     return o;
 }
 
-/* Everything in one set; the number of failures. scalar is run against itself: it must be
- * deterministic and stay inside its buffers. */
+/* Check everything in one set; return the number of failures. scalar runs against itself: it must
+ * be deterministic and stay inside its buffers. */
 static int check_set(const struct kernels *set, const struct options *o, int *ran)
 {
     int failed = 0, checked = 0;

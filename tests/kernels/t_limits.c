@@ -1,4 +1,5 @@
-/* The loops behind `mizzle bench limits` run, and the reading one reads every word. */
+/* t_limits.c - the loops behind `mizzle bench limits` run, and the reading loop reads every
+ * word. */
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/limits.h"

@@ -1,4 +1,4 @@
-/* kernels/math.h against libm and against known bits; panels against their source. */
+/* t_math.c - kernels/math.h against libm and against known bits; panels against their source. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ static void exp_sigmoid_f32(void)
     CHECK(exp_f32(-87) > 0 && exp_f32(-87.00001f) == 0 && exp_f32(-INFINITY) == 0);
     CHECK(exp_f32(NAN) == 0 && exp_f32(INFINITY) == exp_f32(88) && exp_f32(89) == exp_f32(88));
     CHECK(sigmoid_f32(INFINITY) == 1 && sigmoid_f32(0) == 0.5f);
-    /* The same bits on every machine: a few values, written down once. */
+    /* A few values, recorded once: every machine must give the same bits. */
     static const struct {
         float x;
         uint32_t y;
@@ -69,7 +69,7 @@ static void doubles(void)
     CHECK(pow_f64(3, 0) == 1);
 }
 
-/* All 65,536 halves there and back, and rounding at every half-way point. */
+/* Convert all 65,536 halves there and back, and check rounding at every half-way point. */
 static void halves(void)
 {
     for (uint32_t i = 0; i < 0x10000; i++) {
@@ -83,7 +83,7 @@ static void halves(void)
             CHECK((bf16_from_f32(b) & 0x7fff) > 0x7f80);
         else
             CHECK(bf16_from_f32(b) == h);
-        if ((h & 0x7fff) < 0x7bff) { /* to even between h and its successor; else the nearer one */
+        if ((h & 0x7fff) < 0x7bff) { /* half-way to its successor: to even */
             uint16_t even = (uint16_t)(h + (h & 1));
             float mid = f + (f32_from_f16((uint16_t)(h + 1)) - f) * 0.5f;
             CHECK(f16_from_f32(mid) == even);
@@ -121,7 +121,7 @@ static void randoms(void)
     CHECK(rand_u64(1, 0) == 0x5e41ab087439611eu && rand_u64(0, UINT64_MAX) == 0x48218226ff3cd4bfu);
 }
 
-/* Every element of a matrix comes back out of its panels. */
+/* Every element of a matrix comes back from its panels. */
 static void panels_f32(void)
 {
     enum { ROWS = 19, COLS = 7, BYTES = 2 * COLS * 64 };
@@ -167,8 +167,8 @@ static void panels_bf16(void)
     }
 }
 
-/* GGUF blocks: f16 scale, then 32 int8, or 16 bytes of two nibbles. Three groups: the second group
- * of the last panel block is padding. */
+/* GGUF blocks: an f16 scale, then 32 int8, or 16 bytes of two nibbles. There are three groups, so
+ * the second group of the last panel block is padding. */
 static void panels_quantised(bool four)
 {
     enum { ROWS = 18, COLS = 96, GROUPS = 3 };
@@ -203,7 +203,7 @@ static void panels_quantised(bool four)
     }
 }
 
-/* One product small enough to follow by hand, through the definition. */
+/* A product small enough to verify by hand, computed by scalar.c. */
 static void product_by_hand(void)
 {
     static _Alignas(64) float panel[2][16]; /* two columns */
@@ -219,7 +219,7 @@ static void product_by_hand(void)
     CHECK(out[0] == 2 && out[1] == 0);
 }
 
-/* Attention cut into two blocks and merged is the softmax over both, in double precision. */
+/* Attention cut into two blocks and merged equals the softmax over both, in double precision. */
 static void attention_merges(void)
 {
     enum { HD = 16, NK = 80 };

@@ -1,4 +1,5 @@
-/* Every index once, whoever takes it; more threads than processors; memory that runs out. */
+/* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
+ * memory runs out; memory and counters of os.h. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -18,6 +19,7 @@ struct job {
     _Atomic size_t calls;
 };
 
+/* Check one chunk against the contract of pool_for and count its indices. */
 static void count(void *arg, size_t thread, size_t first, size_t last)
 {
     struct job *j = arg;
@@ -28,6 +30,7 @@ static void count(void *arg, size_t thread, size_t first, size_t last)
     atomic_fetch_add(&j->calls, 1);
 }
 
+/* Check that a job of n indices runs each of them once. */
 static void covers(struct pool *p, size_t n, size_t grain)
 {
     static struct job j;
@@ -58,8 +61,8 @@ static void sizes(size_t threads)
     pool_close(p);
 }
 
-/* Many short jobs one after the other, some after a pause in which the workers fall asleep. What
- * one job wrote, the next one reads. */
+/* Run many short jobs in a row, some after a pause in which the workers fall asleep. Each job reads
+ * what the one before wrote. */
 static uint32_t cells[64];
 
 static void step(void *arg, size_t thread, size_t first, size_t last)
@@ -84,7 +87,7 @@ static void jobs_in_a_row(size_t threads, size_t rounds)
     memset(cells, 0, sizeof(cells));
     for (size_t i = 0; i < rounds; i++) {
         pool_for(p, 32, 1, half_step, NULL); /* the lower half */
-        pool_for(p, 32, 3, step, NULL);      /* reads the upper half, which nobody writes */
+        pool_for(p, 32, 3, step, NULL);      /* reads the upper half, which no job writes */
         if (i % (rounds / 4) == 0)
             for (uint64_t t = os_now_ns(); os_now_ns() - t < 300000;)
                 continue;
@@ -94,7 +97,7 @@ static void jobs_in_a_row(size_t threads, size_t rounds)
     pool_close(p);
 }
 
-/* Half a megabyte on the stack of whoever is free. */
+/* Use half a megabyte of stack in whichever thread is free. */
 static void dig(void *arg, size_t thread, size_t first, size_t last)
 {
     volatile unsigned char deep[POOL_STACK / 8];
@@ -103,7 +106,7 @@ static void dig(void *arg, size_t thread, size_t first, size_t last)
         for (size_t k = sizeof(deep); k > 0; k -= 512)
             deep[k - 1] = (unsigned char)i;
         for (uint64_t t = os_now_ns(); os_now_ns() - t < 100000;)
-            continue; /* so that every thread gets some */
+            continue; /* gives every thread a chance to take some */
         ((unsigned char *)arg)[i] += deep[511];
     }
 }
@@ -132,13 +135,14 @@ static void memory_runs_out(void)
             pool_close(p);
             break;
         }
-        /* ERR_IO: the memory was for a thread (in a static program, whose C library's own
-         * requests fail, too). */
+        /* ERR_IO: the memory was for a thread. This happens in a static program, where requests
+         * of the C library itself fail, too. */
         CHECK((rc == ERR_NOMEM || rc == ERR_IO) && !p && torture_live() == 0);
         CHECK(n < 100);
     }
 }
 
+/* Memory is aligned and zeroed, and absurd sizes are refused. */
 static void os_memory(void)
 {
     static const size_t size[] = { 1, 64, 4096, 100000, ((size_t)2 << 20) - 1, (size_t)5 << 20 };
@@ -156,7 +160,7 @@ static void os_memory(void)
     CHECK(os_cpus() >= 1 && os_peak_memory() > (size_t)1 << 20);
 }
 
-/* Some work is counted as some work; what cannot be counted is said, and nothing fails. */
+/* Work is counted as work; counters that are not available are reported, and nothing fails. */
 static void os_counting(void)
 {
     struct os_counters c;
@@ -191,7 +195,7 @@ static void os_counting(void)
     CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
     none.rlim_max = most.rlim_max;
     CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    os_counters_open(&c, why); /* no descriptor is left */
+    os_counters_open(&c, why); /* no file descriptor is left */
     CHECK(why[0] && c.fd[OS_CYCLES] < 0 && c.fd[OS_FAULTS] < 0);
     os_counters_close(&c);
     CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);

@@ -1,4 +1,4 @@
-/* t_text.c - UTF-8 by the table of the standard, and what may be shown. */
+/* t_text.c - UTF-8 by the table of the standard, and which characters may be shown. */
 #include "kernels/sys/text.h"
 
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 
+/* Encode and decode every code point; surrogates and cut characters are invalid. */
 static void check_round_trip(void)
 {
     for (uint32_t c = 1; c < 0x110000; c++) {

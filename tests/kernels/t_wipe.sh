@@ -1,5 +1,5 @@
 #!/bin/sh
-# What overwrites secrets is called where they are held: the compiler has taken none of it out.
+# The objects that hold secrets still call wipe: the compiler has removed none of the calls.
 set -u
 BUILD=${BUILD:-build/x86_64-release}
 bad=0
@@ -10,7 +10,7 @@ nm --defined-only "$BUILD/kernels/sys/wipe.o" 2>/dev/null | grep -qw wipe || {
     echo "$BUILD/kernels/sys/wipe.o does not define wipe"
     exit 1
 }
-# calls OBJECT FUNCTION LEAST: so many places in the object's code call the function.
+# calls OBJECT FUNCTION LEAST: at least LEAST places in the object's code call the function.
 calls() {
     n=$(objdump -r "$BUILD/$1.o" | grep -cE "[^_[:alnum:]]$2([^_[:alnum:]]|$)")
     [ "$n" -ge "$3" ] || { echo "$1.o: $n calls of $2, at least $3 expected" && bad=1; }

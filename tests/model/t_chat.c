@@ -1,4 +1,4 @@
-/* t_chat.c - a conversation as ids: the marks are ids, and nothing that is said can forge one. */
+/* t_chat.c - a conversation as ids: the marks are ids, and no text of a message can forge one. */
 #include "model/text/chat.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { START = 256, END = 257, PIECES = 258 };
 
-/* The 256 bytes, whose ids they are, and two marks. */
+/* Return a tokenizer of the 256 bytes, each with its value as id, and `marks` of the two marks. */
 static struct tokenizer *open_bytes(const char *template, size_t marks)
 {
     static char letters[256][4];
@@ -38,7 +38,7 @@ static struct tokenizer *open_bytes(const char *template, size_t marks)
     return t;
 }
 
-/* Check ids against a text in which [ and ] are the marks. */
+/* Check ids against a text in which [ and ] stand for the marks. */
 static void check_ids(const struct tokenizer *t, const struct chat_message *m, size_t n,
                       const char *want)
 {
@@ -79,6 +79,7 @@ static void check_marks(void)
     tokenizer_close(t);
 }
 
+/* Check the system message that a template contains; want NULL: none. */
 static void check_system(const char *template, const char *want)
 {
     struct tokenizer *t = open_bytes(template, 2);
@@ -114,7 +115,7 @@ static void check_templates(void)
     check_system("'<|im_start|>system\\n<|im_end|>'", "");
 }
 
-/* What people really ship; the text is that of the file. */
+/* Check a template that is really shipped, if the test data is there. */
 static void check_real(const char *name, const char *want)
 {
     static char path[1024], text[64 << 10];
@@ -130,7 +131,7 @@ static void check_real(const char *name, const char *want)
     check_system(text, want);
 }
 
-/* A folder's template: a string, the default of a list, or a file of its own. */
+/* A folder's template is a string, the default of a list, or a file of its own. */
 static void check_folder(void)
 {
     static const char *const forms[][3] = {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Random models of odd shapes against a float64 reference in numpy: logits and both taps.
+# Random models of odd shapes match a float64 reference in numpy: logits and both taps.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 ORACLE=${MIZZLE_ORACLE:-../shared/oracle}

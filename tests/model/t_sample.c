@@ -1,4 +1,4 @@
-/* t_sample.c - each filter by hand, ties, odd logits, and the distribution by counting; ChatML. */
+/* t_sample.c - each filter by hand, ties, odd logits, and the distribution by counting. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static struct kernels kernels;
 
 static const struct sample_params plain = { .temp = 1, .top_p = 1, .repeat_penalty = 1, .seed = 9 };
 
-/* How often each of n ids comes in 4,000 draws. */
+/* Count how often each of n ids comes in 4,000 draws. */
 static void draw(size_t *counts, const struct sample_params *p, const float *logits, size_t n)
 {
     struct err err;
@@ -33,7 +33,7 @@ static void draw(size_t *counts, const struct sample_params *p, const float *log
 
 static void check_filters(void)
 {
-    /* exp: 8, 4, 2, 1, 1 of 16 */
+    /* weights 8, 4, 2, 1, 1 of 16 */
     const float x[] = { 2.0794415f, 1.3862944f, 0.6931472f, 0, 0 };
     const double share[] = { 0.5, 0.25, 0.125, 0.0625, 0.0625 };
     size_t c[5];
@@ -42,12 +42,12 @@ static void check_filters(void)
     for (size_t i = 0; i < 5; i++)
         chi +=
             ((double)c[i] - 4000 * share[i]) * ((double)c[i] - 4000 * share[i]) / (4000 * share[i]);
-    CHECK(chi < 18.5); /* 4 degrees of freedom, 0.1 % */
+    CHECK(chi < 18.5); /* 0.1 % level at 4 degrees of freedom */
     struct sample_params p = plain;
     p.top_k = 2;
     draw(c, &p, x, 5);
     CHECK(c[0] + c[1] == 4000 && c[0] > 2500 && c[1] > 1150);
-    p.top_k = 4; /* of equals the lower id stays */
+    p.top_k = 4; /* of equal logits, the lower id stays */
     draw(c, &p, x, 5);
     CHECK(c[3] > 0 && c[4] == 0);
     p = plain;
@@ -64,8 +64,8 @@ static void check_filters(void)
     CHECK(c[0] == 4000);
 }
 
-/* What may be picked is found at temperature 1; how often, at the one that is set: with 4, of 8 and
- * 4 the first comes in 0.543 of all draws. */
+/* The filters work at temperature 1, and the draw at the temperature that is set: with 4, the first
+ * of the weights 8 and 4 comes in 0.543 of all draws. */
 static void check_order(void)
 {
     const float x[] = { 2.0794415f, 1.3862944f, 0.6931472f, 0, 0 };
@@ -101,14 +101,14 @@ static void check_greedy(void)
     CHECK(pick(&p, ties, 3, prefix, 1) == 1); /* id 3 is not in use */
     CHECK(pick(&p, odd, 4, prefix, 1) == 2 && pick(&plain, odd, 4, prefix, 1) == 2);
     CHECK(pick(&p, none, 2, prefix, 1) == 0 && pick(&plain, none, 2, prefix, 1) == 0);
-    p.repeat_penalty = 2; /* 5 / 2 once, however often it was there */
+    p.repeat_penalty = 2; /* 5 / 2 once, however often the prefix has it */
     CHECK(pick(&p, ties, 3, prefix, 4) == 2);
     const float below[] = { -3, -2 };
     CHECK(pick(&p, below, 2, prefix, 4) == 0); /* -2 * 2 */
 }
 
-/* A pick depends on the prefix alone: backwards, as after a rewind, and from a fresh sampler too.
- */
+/* A pick depends only on the prefix: it is the same backwards, as after a rewind, and from a fresh
+ * sampler. */
 static void check_prefix_alone(void)
 {
     struct err err;

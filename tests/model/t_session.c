@@ -1,5 +1,5 @@
-/* t_session.c - the same bits whatever the threads, chunks, rewinds and instruction sets; one hash
- * for each type, equal on every machine. */
+/* t_session.c - threads, chunks, rewinds and instruction sets give the same bits; one hash per type
+ * is equal on every machine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct shape {
     struct model_config config;
     enum ptype type;
     enum kvcache kv;
-    uint64_t hash; /* of logits and both taps of all N tokens; the same on every machine */
+    uint64_t hash; /* over logits and both taps of all N tokens */
 };
 
 static const struct shape shapes[] = {
@@ -46,6 +46,7 @@ static const struct shape shapes[] = {
       0x833d967f7f192294u },
 };
 
+/* What a run produced for each token; rows that it did not record are zero. */
 struct trace {
     float logits[N][MAX_VOCAB], final[N][128], post[N][128];
 };
@@ -58,6 +59,7 @@ static uint64_t fnv(uint64_t h, const void *p, size_t n)
     return h;
 }
 
+/* Record the last n tokens. */
 static void note(struct trace *t, struct session *s, size_t n, const struct model_config *c)
 {
     for (size_t back = 0; back < n; back++) {
@@ -73,7 +75,7 @@ static uint32_t id_at(size_t i, size_t vocab)
     return (uint32_t)rand_below(5, i, vocab);
 }
 
-/* The whole text in chunks of `chunk`, with a rewind of 3 after each where `rewind` says so. */
+/* Evaluate the whole text in chunks of `chunk`; with `rewind`, go back 3 tokens after each. */
 static void run(struct trace *t, const struct shape *sh, const struct kernels *k, size_t threads,
                 size_t chunk, bool rewind)
 {
@@ -112,7 +114,7 @@ static uint64_t hash_of(const struct trace *t)
     return fnv(0xcbf29ce484222325u, t, sizeof(*t));
 }
 
-/* What a run noted must equal the whole trace there. */
+/* Whatever a run recorded must equal the whole trace. */
 static void same(const struct trace *whole, const struct trace *part)
 {
     for (size_t i = 0; i < N; i++) {

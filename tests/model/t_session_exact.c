@@ -1,11 +1,12 @@
-/* t_session_exact.c - one hash for each type of weights and of KV cache, equal on every machine.
+/* t_session_exact.c - one hash per type of weights and of KV cache, equal on every machine.
  *
  * Models of odd shapes with random weights, biases and norms go through a GGUF file into a session.
  * Every instruction set of this machine evaluates the same prompt: with 1 to 8 threads, in chunks
  * from 1 token to more than SESSION_CHUNK, straight through and with tentative tokens that are
- * taken back. Each token's logits and hidden states must be the same bits, and all of them together
- * give the hash that is written down here. Under an emulator ($RUN) or a sanitizer each model is
- * evaluated by the fastest set and one other, in turn; a sanitizer sees three of the shapes. */
+ * rolled back. Each token's logits and hidden states must be the same bits, and all of them
+ * together must give the hash that is recorded here. Under an emulator ($RUN) or a sanitizer, each
+ * model is evaluated by the fastest set and one other, in turn; a sanitizer sees three of the
+ * shapes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +35,10 @@ enum { TYPES = 6, SHAPES = 8, KVS = 3, MIXED = 5, MOST = 270, THREADS = 8, CHUNK
 static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
 static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
 
-/* mixed: each matrix another one, as in a file of K-quants. */
+/* -1: mixed, each matrix has another type, as in a file of K-quants. */
 static const int types[TYPES] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0, -1 };
 
-/* Logits and both hidden states of all tokens of all shapes. The same on every machine. */
+/* Hashes over logits and both hidden states of all tokens of all shapes. */
 static const uint64_t expected[TYPES][KVS] = {
     { 0x4b5f79248f4bc44fu, 0x1f258933eda535c7u, 0x9272a7003359a2b8u },
     { 0xfd6e884fa1ecae53u, 0xfb05bbcd00fa1746u, 0x2cbf6f7bb0fb8bf6u },
@@ -47,8 +48,8 @@ static const uint64_t expected[TYPES][KVS] = {
     { 0x78119b55a8388ca5u, 0xa544e012b88bfc36u, 0x621fe53b961d9616u },
 };
 
-/* Head sizes 32, 64, 80, 128; then odd ones, whose rows end inside a vector and a panel; last one
- * large enough that decoding is shared among threads, with 7 query heads a KV head. */
+/* Head sizes 32, 64, 80, 128; then odd ones, whose rows end inside a vector and a panel; the last
+ * one is large enough that decoding is split among threads, with 7 query heads per KV head. */
 static const struct shape {
     size_t layers, hidden, heads, kv_heads, ffn, vocab, tokens;
     bool tied, odd;
@@ -71,8 +72,9 @@ static uint64_t fnv(uint64_t h, const void *p, size_t n)
     return h;
 }
 
-/* ---- the file ---- */
+/* ---- writing the model file ---- */
 
+/* A model file in progress. Its random numbers depend only on the shape. */
 struct form {
     struct ggufw *g;
     const struct shape *sh;
@@ -91,6 +93,7 @@ static uint64_t draw(struct form *f)
     return rand_u64(f->seed, f->drawn++);
 }
 
+/* Announce a tensor; a quantised type that the columns do not suit is replaced. */
 static void add(struct form *f, const char *name, size_t rows, size_t cols, float around)
 {
     static const int any[] = { W_Q8_0, W_BF16, W_Q4_0, W_F32, W_F16 };
@@ -130,7 +133,7 @@ static void add_layer(struct form *f, size_t i)
     }
 }
 
-/* A row of a matrix. Quantised ones are random bytes, -128 among them. */
+/* Write a row of a matrix. Quantised rows are random bytes, -128 included. */
 static void write_row(struct form *f, int type, size_t cols)
 {
     static unsigned char row[4096];
@@ -193,16 +196,18 @@ static void write_model(const char *path, const struct shape *sh, int type)
 
 /* ---- one evaluation ---- */
 
-/* Of each token; 0: not looked at. */
+/* A hash per token over its logits and hidden states; 0: not recorded. */
 struct trace {
     uint64_t token[MOST];
 };
 
+/* How to evaluate: threads, chunk size, and whether with rolled-back tokens. */
 struct how {
     size_t threads, chunk;
     bool tangled;
 };
 
+/* Record the last n tokens. */
 static void note(struct trace *t, struct session *s, size_t n)
 {
     const struct model_config *c = model_config(session_model(s));
@@ -214,7 +219,8 @@ static void note(struct trace *t, struct session *s, size_t n)
     }
 }
 
-/* Other tokens, taken back together with `back` of those before, which then come once more. */
+/* Evaluate other tokens, then roll back past them and `back` more tokens, which are evaluated
+ * again. */
 static void tangle(struct trace *t, struct session *s, const uint32_t *ids, size_t back)
 {
     struct err err;
@@ -237,7 +243,7 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
     struct err err;
     struct session *s;
     uint32_t ids[MOST];
-    size_t even = model_config(m)->vocab / 2 * 2; /* so that id ^ 1 is one, too */
+    size_t even = model_config(m)->vocab / 2 * 2; /* so that id ^ 1 is valid, too */
     memset(t, 0, sizeof(*t));
     for (size_t i = 0; i < tokens; i++)
         ids[i] = (uint32_t)rand_below(11, i, even);
@@ -253,10 +259,10 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
     session_close(s);
 }
 
-/* ---- all of them ---- */
+/* ---- all sets, types and shapes ---- */
 
 static struct pool *pools[THREADS + 1];
-static const struct kernels *sets[SETS]; /* the exact ones that this machine has */
+static const struct kernels *sets[SETS]; /* the exact sets that run here */
 static struct kernels tables[SETS];
 static size_t nsets, turns[SETS]; /* runs of each set so far */
 static bool light;
@@ -273,13 +279,14 @@ static void find_sets(void)
         }
 }
 
-/* Runs number 0, 1, 2, ... of a set go through all pairs of threads and chunks. */
+/* Runs 0, 1, 2, ... of a set go through all pairs of threads and chunks. */
 static struct how how_of(size_t turn)
 {
     return (struct how){ 1 + turn % THREADS, chunks[(turn / THREADS + turn) % CHUNKS],
                          turn / 3 % 2 };
 }
 
+/* Whatever a run recorded must equal the whole trace. */
 static void compare(const struct trace *whole, const struct trace *part, const char *isa,
                     const struct how *how)
 {
@@ -295,7 +302,7 @@ static void compare(const struct trace *whole, const struct trace *part, const c
     CHECK(noted);
 }
 
-/* One set and model: the whole trace where it is the first, else compared with it. */
+/* Check one set and model: the first set makes the whole trace, the others are compared with it. */
 static void check_set(struct trace *whole, bool first, const struct weights *w,
                       const struct shape *sh, enum kvcache kv, size_t set)
 {
@@ -324,7 +331,7 @@ static uint64_t check_model(const char *path, uint64_t h, size_t shape, size_t t
     CHECK(weights_open(&w, path, &err) == OK);
     static size_t models;
     models++;
-    for (size_t i = nsets; i-- > 0;) /* the fastest first: it makes the whole trace */
+    for (size_t i = nsets; i-- > 0;) /* the fastest set comes first and makes the whole trace */
         if (!light || i + 1 == nsets || i == models % nsets)
             check_set(&whole, i + 1 == nsets, w, sh, kvs[kv], i);
     weights_close(w);
@@ -376,7 +383,7 @@ int main(void)
     for (size_t i = 1; i <= THREADS; i++)
         pool_close(pools[i]);
     for (size_t i = 0; i < nsets; i++)
-        /* Every pair of threads and chunks, on every set; on scalar more than half of them. */
+        /* Every set must have seen every pair of threads and chunks, scalar at least half. */
         CHECK(light || turns[i] >= THREADS * CHUNKS / (i ? 1 : 2));
     return wrong != 0;
 }

@@ -1,4 +1,4 @@
-/* t_stories.c - real trained weights against another engine's logits: 220 positions. */
+/* t_stories.c - real trained weights against the logits of another engine, at 220 positions. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,7 +69,7 @@ int main(void)
         const float *got = session_logits(s, 0);
         for (size_t j = 0; j < VOCAB; j++) {
             double difference = fabs((double)got[j] - (double)want[i][j]);
-            if (!(difference <= worst)) /* NaN is the worst */
+            if (!(difference <= worst)) /* also true for NaN */
                 worst = difference;
         }
         same += argmax(got) == argmax(want[i]);

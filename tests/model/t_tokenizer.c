@@ -32,6 +32,7 @@ static char *read_file(const char *name, size_t *n)
     return text;
 }
 
+/* True when text[n] gives exactly these ids. */
 static bool equal(const struct tokenizer *t, const char *text, size_t n, bool special,
                   const uint32_t *want, size_t count)
 {
@@ -44,6 +45,7 @@ static bool equal(const struct tokenizer *t, const char *text, size_t n, bool sp
     return same;
 }
 
+/* True when a test case's text gives its ids; otherwise it is printed. */
 static bool equal_json(const struct tokenizer *t, json_t *c, const char *text_key)
 {
     static uint32_t want[1 << 16];
@@ -58,7 +60,7 @@ static bool equal_json(const struct tokenizer *t, json_t *c, const char *text_ke
     return same;
 }
 
-/* 47 texts with a line of ids each; special tokens are not parsed there. */
+/* Check ggml's 47 texts, each with a line of ids; special tokens are not parsed there. */
 static size_t check_ggml(const struct tokenizer *t)
 {
     static const char gap[] = "\n__ggml_vocab_test__\n";
@@ -109,6 +111,7 @@ static size_t check_cases(const struct tokenizer *t, const char *name)
     return bad;
 }
 
+/* Check the texts of a file with one JSON object per line. */
 static size_t check_lines(const struct tokenizer *t)
 {
     size_t n, bad = 0, count = 0;
@@ -130,7 +133,7 @@ static size_t check_lines(const struct tokenizer *t)
     return bad;
 }
 
-/* Decoding gives NFC of the text in which invalid bytes are U+FFFD. */
+/* Decoding must give the NFC of the text in which invalid bytes are U+FFFD. */
 static void check_round_trips(const struct tokenizer *t)
 {
     static const char *const bits[] = {

@@ -1,4 +1,5 @@
-/* The demo's tokenizer while each allocation fails in turn: ERR_NOMEM and nothing kept. */
+/* t_tokenizer_memory.c - the demo's tokenizer while each allocation fails in turn: ERR_NOMEM, and
+ * no memory leaks. */
 #include <string.h>
 #include <unistd.h>
 

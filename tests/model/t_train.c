@@ -1,5 +1,5 @@
-/* The training engine: gradients against central differences, the forward pass against the engine,
- * the same bits on every set and thread count, and refusals. */
+/* t_train.c - the training engine: gradients against central differences, the same bits on every
+ * set and thread count, documents that do not see each other, and refusals. */
 #include <math.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ struct data {
     struct train_batch b;
 };
 
-/* Documents of 1 to DOC tokens; some tokens without a target. */
+/* Make documents of 1 to DOC tokens; some tokens have no target. */
 static void fill(struct data *d, uint64_t seed)
 {
     size_t at = 0, docs = 0;
@@ -51,7 +51,8 @@ static void fill(struct data *d, uint64_t seed)
     d->b = (struct train_batch){ d->ids, d->target, d->ends, docs };
 }
 
-/* Along a random direction of each tensor: (loss(+e) - loss(-e)) / 2e against grad . direction. */
+/* Along a random direction of each tensor, (loss(+e) - loss(-e)) / 2e must equal grad .
+ * direction. */
 static void check_gradient(const struct kernels *k)
 {
     struct train *t;
@@ -62,7 +63,7 @@ static void check_gradient(const struct kernels *k)
     fill(&d, 1);
     CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 7, &err) == OK);
     CHECK(train_params(t) == 48 * 32 + 2 * (32 * 64 + 64 + 32 * 32 + 3 * 48 * 32 + 64) + 32);
-    /* Norms and biases away from their first values, so that every term matters. */
+    /* Move norms and biases away from their initial values, so that every term matters. */
     for (size_t i = 0; i < train_ntensors(t); i++) {
         const struct train_tensor *x = train_tensor(t, i);
         for (size_t j = 0; x->rows == 1 && j < x->cols; j++)
@@ -77,7 +78,8 @@ static void check_gradient(const struct kernels *k)
         float keep[48 * 32], dir[48 * 32];
         for (size_t j = 0; j < n; j++) {
             keep[j] = x->value[j];
-            /* half along the gradient, so that the slope is well above rounding */
+            /* The direction lies half along the gradient, so that the slope is well above rounding.
+             */
             norm += (double)x->grad[j] * (double)x->grad[j];
         }
         norm = sqrt(norm / (double)n) + 1e-12;
@@ -100,7 +102,7 @@ static void check_gradient(const struct kernels *k)
     train_close(t);
 }
 
-/* FNV-1a over losses, norms and all values after a few steps. */
+/* FNV-1a. */
 static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
 {
     for (const unsigned char *c = p, *end = c + n; c < end; c++)
@@ -108,6 +110,7 @@ static uint64_t hash_bytes(uint64_t h, const void *p, size_t n)
     return h;
 }
 
+/* Return a hash over losses, norms and all values after a few steps. */
 static uint64_t run_hash(const struct kernels *k, size_t threads)
 {
     struct train *t;
@@ -137,7 +140,7 @@ static uint64_t run_hash(const struct kernels *k, size_t threads)
     return h;
 }
 
-/* The documents of a batch do not see each other: alone, the same logits. */
+/* The documents of a batch do not see each other: alone, they give the same logits. */
 static void check_documents(const struct kernels *k)
 {
     struct train *t;

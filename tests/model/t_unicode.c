@@ -1,11 +1,11 @@
-/* t_unicode.c - classes and NFC, as Hugging Face's tokenizers 0.23 has them. */
+/* t_unicode.c - character classes and NFC are those of Hugging Face's tokenizers 0.23. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "model/text/unicode.h"
 #include "tests/support/test.h"
 
-/* Code points behind the last range of a table have no class; U+E0067 is a tag, U+E0100 a
+/* Code points beyond the last range of a table have no class. U+E0067 is a tag, U+E0100 a variation
  * selector. */
 static void check_ends(void)
 {
@@ -18,7 +18,7 @@ static void check_ends(void)
     CHECK(unicode_sure_nfc("\xf3\xa0\x84\x80\xf4\x8f\xbf\xbf", 8));
 }
 
-/* The counts of Unicode 16.0, which Oniguruma 6.9.10 holds. */
+/* Check the number of code points per class in Unicode 16.0, which Oniguruma 6.9.10 has. */
 static void check_classes(void)
 {
     size_t count[4] = { 0 };
@@ -29,8 +29,8 @@ static void check_classes(void)
     CHECK(count[UNICODE_NUMBER] == 1911);
     CHECK(count[UNICODE_SPACE] == 25);
     CHECK(unicode_class(0x10d4a) == UNICODE_LETTER); /* since 16.0 */
-    CHECK(unicode_class(0x10940) == UNICODE_OTHER);  /* a letter since 17.0 */
-    CHECK(unicode_class(0x11de0) == UNICODE_OTHER);  /* a number since 17.0 */
+    CHECK(unicode_class(0x10940) == UNICODE_OTHER);  /* a letter only since 17.0 */
+    CHECK(unicode_class(0x11de0) == UNICODE_OTHER);  /* a number only since 17.0 */
 }
 
 static void check_nfc(const char *text, const char *want)
@@ -54,7 +54,7 @@ int main(void)
     check_classes();
     check_nfc("e\xcc\x81", "\xc3\xa9");
     check_nfc("\xcc\x81\xcc\xa3", "\xcc\xa3\xcc\x81"); /* U+0323 has the lower class */
-    /* U+1DF9 is a mark since Unicode 10.0, U+11938 is composed since 13.0: NFC is that of 9.0. */
+    /* U+1DF9 is a mark only since Unicode 10.0, U+11938 a composite only since 13.0. */
     check_nfc("q\xe1\xb7\xb9", "q\xe1\xb7\xb9");
     check_nfc("\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0", "\xf0\x91\xa4\xb5\xf0\x91\xa4\xb0");
     return 0;

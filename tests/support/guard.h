@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* size bytes between two unreadable pages, against the upper one if high, else the
- * lower. Aborts when memory is out. Release everything at once with guard_reset. */
+/* Return size bytes between two unreadable pages: against the upper one if high, else against the
+ * lower one. Aborts when out of memory. guard_reset releases everything at once. */
 void *guard_alloc(size_t size, int high);
 void guard_reset(void);
 

@@ -48,6 +48,7 @@ struct matrix_server {
 static const uint32_t prompt[] = { 7, 8, 9 };
 static const char good_reply[] = "HTTP/1.1 200 OK\r\nContent-Length: " L "\r\n\r\n" W;
 
+/* Return the format of a whole reply in this dialect, with room for the list of ids. */
 static const char *whole_form(enum cloud_api api)
 {
     switch (api) {
@@ -63,6 +64,7 @@ static const char *whole_form(enum cloud_api api)
     }
 }
 
+/* Return the format of one event in this dialect. */
 static const char *event_form(enum cloud_api api)
 {
     switch (api) {
@@ -84,7 +86,7 @@ static void add(struct text *t, const char *p, size_t n)
     t->n += n;
 }
 
-/* The bytes with their marks replaced. */
+/* Write the bytes to t with their marks replaced. */
 static void render(struct text *t, const char *bytes, const char *ids, enum cloud_api api)
 {
     struct text parts[5];
@@ -107,7 +109,7 @@ static void render(struct text *t, const char *bytes, const char *ids, enum clou
             add(t, bytes, 1);
 }
 
-/* 1: ready; 0: not within ms; -1: the check ends. */
+/* Wait until fd is ready. Returns 1: ready; 0: not within ms; -1: the check ends. */
 static int ready(const struct matrix_server *s, int fd, short events, int ms)
 {
     for (; !atomic_load(&s->stop); ms -= 10) {
@@ -136,6 +138,7 @@ static bool put(const struct matrix_server *s, int fd, const char *p, size_t n)
     return true;
 }
 
+/* Discard input until the client closes. */
 static void until_gone(const struct matrix_server *s, int fd)
 {
     char sink[512];
@@ -160,7 +163,7 @@ static void drip(const struct matrix_server *s, int fd, const struct text *t)
             return;
 }
 
-/* True where the connection stays for another request. */
+/* Do what the row says; true when the connection stays open for another request. */
 static bool play(const struct matrix_server *s, int fd)
 {
     const struct matrix_row *r = s->row;
@@ -181,7 +184,7 @@ static bool play(const struct matrix_server *s, int fd)
     return r->then == KEEP;
 }
 
-/* One whole request, or `least` bytes of it; false when the client has gone. */
+/* Read one whole request, or `least` bytes of it; false when the client has gone. */
 static bool get(const struct matrix_server *s, int fd, char *text, size_t cap, size_t least)
 {
     size_t n = 0;
@@ -277,6 +280,7 @@ void matrix_close(struct matrix_server *s)
     free(s);
 }
 
+/* Check code, id and message: one harmless line that contains the row's text and not the key. */
 static bool check_answer(const struct matrix_row *r, enum cloud_api api, int rc, uint32_t id,
                          const struct err *err)
 {
@@ -290,7 +294,7 @@ static bool check_answer(const struct matrix_row *r, enum cloud_api api, int rc,
     return right;
 }
 
-/* In time, and a call that only the deadline ends, not before it. */
+/* Check that the call ended in time, and not before a deadline that alone can end it. */
 static bool check_time(const struct matrix_row *r, int rc, double ms)
 {
     bool waits = r->late && rc != OK;
@@ -310,14 +314,14 @@ static bool check_ledger(const struct matrix_row *r, const struct cloud_ledger *
     return right;
 }
 
-/* The next call, of a server that answers well again. */
+/* Check the next call, after the server has been told to answer correctly. */
 static bool check_next(const struct matrix_row *r, struct cloud *c, enum cloud_api api)
 {
     const struct matrix_row well = { .name = r->name, .code = OK, .says = "" };
     struct err err = { "" };
     uint32_t id = 77;
     int rc = cloud_next(c, prompt, 3, &id, &err);
-    for (int again = 0; rc == ERR_NET && r->late && again < 20; again++) /* a short deadline */
+    for (int again = 0; rc == ERR_NET && r->late && again < 20; again++) /* its deadline is short */
         rc = cloud_next(c, prompt, 3, &id, &err);
     return check_answer(&well, api, rc, id, &err);
 }

@@ -1,5 +1,5 @@
-/* Faults of what comes with status 200: JSON, token ids, events. The first rows hold all dialects'
- * fields at once. */
+/* matrix_bodies.c - faults in what comes with status 200: JSON, token ids, events. The first rows
+ * contain the fields of all dialects at once. */
 #include "kernels/sys/base.h"
 #include "tests/support/matrix.h"
 
@@ -10,7 +10,7 @@
 #define JSON(name, says, text) ROW(name, ERR_NET, says, CLOSE, ENDS text)
 #define EVENTS(name, code, says, then, text) \
     ROW(name, code, says, then, STREAM text, .stream = true)
-/* The fields of all dialects; the reason as each says it. */
+/* The fields of all dialects; each dialect has its own way to state the finish reason. */
 #define ALL(ids, openai, sglang)                                                                  \
     "{\"choices\":[{\"text\":\"\",\"finish_reason\":" openai ",\"token_ids\":" ids "}],\"output_" \
     "ids\":" ids ",\"meta_info\":{\"finish_reason\":" sglang "},\"tokens\":" ids                  \

@@ -1,5 +1,5 @@
-/* Faults of the connection and of HTTP: name, what the client makes of it, part of its line, then
- * what the server does. */
+/* matrix_replies.c - faults of the connection and of HTTP: name, what the client makes of it, part
+ * of its message, then what the server does. */
 #include "kernels/sys/base.h"
 #include "tests/support/matrix.h"
 
@@ -17,7 +17,7 @@
 #define X79       "XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX"
 
 const struct matrix_row matrix_replies[] = {
-    /* The connection goes, or stands still, at each stage. */
+    /* The connection ends, or stalls, at each stage. */
     ROW("FIN before the request", ERR_NET, "", CLOSE, "", .when = ACCEPT),
     ROW("FIN within the request", ERR_NET, "", CLOSE, "", .when = HALF),
     ROW("FIN after the request", ERR_NET, "", CLOSE, ""),
@@ -56,7 +56,7 @@ const struct matrix_row matrix_replies[] = {
     ROW("slow body", ERR_NET, "in time", DRIP, LONG W W W, .late = true),
     ROW("slow, and in time", OK, "", DRIP, GOOD),
 
-    /* The length is not that of the body. */
+    /* The length differs from that of the body. */
     ROW("length longer than the body", ERR_NET, "", CLOSE, LONG W),
     ROW("length shorter than the body", ERR_NET, "not JSON", CLOSE,
         OK200 "Content-Length: 9\r\n\r\n" W),
@@ -130,7 +130,7 @@ const struct matrix_row matrix_replies[] = {
     ROW("chunk extension and trailer", OK, "", KEEP,
         CHUNKS X ";a=b\r\n" W "\r\n0;c\r\nX-Trailer: 1\r\n\r\n"),
 
-    /* A portal, a redirect, an encoding nobody asked for. */
+    /* A captive portal, a redirect, an encoding that was not requested. */
     ROW("HTML portal", ERR_NET, "<html>", CLOSE,
         OK200 "Content-Type: text/html\r\n\r\n<html>\x1b[31mlog in"),
     ROW("301", ERR_TEXT, "not followed", KEEP, TO("301 Moved", "http://127.0.0.1:1/")),
@@ -151,7 +151,7 @@ const struct matrix_row matrix_replies[] = {
         OK200 "Content-Encoding: gzip\r\nConnection: close\r\n\r\n\x1f\x8b\x08",
         .flood = "\xec\xc1\x81\x10\x10\x10\x10"),
 
-    /* What the server says with its status. */
+    /* The text that comes with an error status. */
     ROW("204", ERR_NET, "204", KEEP, "HTTP/1.1 204 No Content\r\n\r\n"),
     ROW("206", ERR_NET, "206", KEEP, CODE("206 Partial Content")),
     ROW("400", ERR_TEXT, "400: the reason", KEEP, CODE("400 Bad Request")),
@@ -193,7 +193,7 @@ const struct matrix_row matrix_replies[] = {
     ROW("599", ERR_NET, "599", KEEP, CODE("599 What")),
     ROW("999", ERR_NET, "999", KEEP, CODE("999 Denied")),
 
-    /* Where TLS is expected. */
+    /* The client expects TLS. */
     ROW("plain HTTP on the TLS port", ERR_NET, "", CLOSE, CODE("400 Bad Request"), .when = HALF,
         .tls = true),
     ROW("FIN before the handshake", ERR_NET, "", CLOSE, "", .when = ACCEPT, .tls = true),

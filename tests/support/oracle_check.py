@@ -1,5 +1,6 @@
 """oracle_check.py ORACLE_DIR MODEL_DIR IDS LOGITS.f32 HIDDEN.f32 TAP
-Compare the engine's raw floats with the float64 reference: largest difference by largest value."""
+Compare the engine's raw floats with the float64 reference: the largest difference is divided by the
+largest value."""
 import sys
 import numpy as np
 

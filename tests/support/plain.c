@@ -29,7 +29,7 @@ void plain_send(int fd, const char *bytes, size_t n)
     while (n) {
         ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
         if (sent <= 0)
-            return; /* the server has closed: the reply, or its absence, is what counts */
+            return; /* the server has closed; the test looks at the reply, or its absence */
         bytes += sent;
         n -= (size_t)sent;
     }
@@ -59,7 +59,7 @@ struct reader {
     size_t at, n;
 };
 
-/* The next byte, or -1. */
+/* Return the next byte, or -1 at the end or after the deadline. */
 static int next(struct reader *in)
 {
     if (in->at == in->n) {

@@ -29,8 +29,9 @@ struct rude {
     atomic_int stop;
 };
 
-static struct rude the; /* one a process is enough, and no allocation is counted */
+static struct rude the; /* static, so that tests that count allocations do not see it */
 
+/* Wait until fd is ready; false when the server stops. */
 static bool ready(struct rude *r, int fd, short events)
 {
     while (!atomic_load(&r->stop)) {
@@ -44,7 +45,7 @@ static bool ready(struct rude *r, int fd, short events)
     return false;
 }
 
-/* False once the client is gone. */
+/* Send n bytes; false once the client is gone. */
 static bool put(struct rude *r, int fd, const char *p, size_t n)
 {
     while (n) {
@@ -67,7 +68,7 @@ static size_t body_length(const char *head)
     return at ? (size_t)strtoul(at + 15, NULL, 10) : 0;
 }
 
-/* One whole request into r->request; false when the client has gone. */
+/* Read one whole request into r->request; false when the client has gone. */
 static bool get(struct rude *r, int fd)
 {
     size_t n = 0;
@@ -115,7 +116,7 @@ static bool drip(struct rude *r, int fd, const char *p, size_t n)
     return true;
 }
 
-/* True where the connection stays open for another request. */
+/* Play the present part; true when the connection stays open for another request. */
 static bool play(struct rude *r, int fd)
 {
     pthread_mutex_lock(&r->lock);

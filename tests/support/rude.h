@@ -1,7 +1,7 @@
 /* rude.h - a server on a raw loopback socket that misbehaves in ways an HTTP library cannot.
  *
- * One thread, one connection at a time; it allocates nothing. It reads each request whole and then
- * plays the part that was last given to rude_play. */
+ * It has one thread, serves one connection at a time and allocates nothing. It reads each request
+ * completely and then plays the part that was last given to rude_play. */
 #ifndef TESTS_SUPPORT_RUDE_H
 #define TESTS_SUPPORT_RUDE_H
 
@@ -19,19 +19,19 @@ enum rude_mode {
 
 struct rude_part {
     enum rude_mode mode;
-    const char *bytes; /* sent first; what it points to outlives the part */
+    const char *bytes; /* sent first; must outlive the part */
     size_t n;          /* 0: strlen */
 };
 
 struct rude;
 
-struct rude *rude_open(void); /* exits the test where no socket is to be had */
+struct rude *rude_open(void); /* ends the test when no socket can be had */
 void rude_close(struct rude *r);
 unsigned rude_port(const struct rude *r);
 void rude_play(struct rude *r, const struct rude_part *part);
 unsigned rude_connections(struct rude *r); /* accepted so far */
 unsigned rude_requests(struct rude *r);    /* read so far */
-/* The latest request, terminated; copied to out[cap]. */
+/* Copy the latest request to out[cap], terminated. */
 void rude_request(struct rude *r, char *out, size_t cap);
 
 #endif

@@ -22,12 +22,13 @@ static uint64_t draw(struct sim *s, uint64_t below)
     return rand_below(s->trace, s->draws++, below);
 }
 
-/* Does this prefix belong to that share of all? */
+/* True when this prefix belongs to this share of all prefixes. */
 static bool falls(const struct sim *s, uint64_t key, unsigned which, unsigned percent)
 {
     return rand_below(rand_u64(s->truth.seed, which), key, 100) < percent;
 }
 
+/* Return what the edge itself would pick after this prefix. */
 static uint32_t edge_says(struct sim *s, const uint32_t *ids, size_t n)
 {
     struct err err;
@@ -40,6 +41,7 @@ static uint32_t edge_says(struct sim *s, const uint32_t *ids, size_t n)
     return sampler_pick(s->sampler, session_logits(s->edge, 0), ids, n);
 }
 
+/* Return the cloud's answer to a prefix: the edge's, an odd one, or a random id. */
 static uint32_t truth(struct sim *s, const uint32_t *ids, size_t n, uint64_t key)
 {
     if (falls(s, key, 1, s->truth.agree))
@@ -49,6 +51,7 @@ static uint32_t truth(struct sim *s, const uint32_t *ids, size_t n, uint64_t key
     return (uint32_t)rand_below(s->truth.seed, key, TINY_IM_END);
 }
 
+/* Return the slot of this key, or SIM_MEMO. */
 static size_t in_memo(const struct sim *s, uint64_t key)
 {
     size_t n = s->nmemo < s->truth.room ? s->nmemo : s->truth.room, i = 0;
@@ -74,7 +77,7 @@ static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n,
     return *id < s->size;
 }
 
-/* Waits for what is on its way; what the store knows is in the memo from now on. */
+/* Wait for a reply that is on its way; what the store knows is in the memo from then on. */
 static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
                   enum cloud_port_from *from)
 {
@@ -94,6 +97,7 @@ static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
     return true;
 }
 
+/* Look without waiting; the clock moves a little. */
 static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
@@ -123,6 +127,8 @@ static void send(struct sim *s, uint64_t number, uint64_t after)
     s->packets[s->npackets++].number = number;
 }
 
+/* Check that the request is allowed, then schedule its reply: late, lost and sent again, or
+ * twice. */
 static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
 {
     struct sim *s = arg;
@@ -147,9 +153,9 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **cal
         const struct sim_call *b = &s->calls[i];
         if (!b->number || b == c)
             continue;
-        CHECK(b->key != c->key);     /* nothing is asked for twice */
-        CHECK(!b->told || b->heard); /* nor before an answer that is there is looked at */
-        CHECK(b->n >= n || n - b->n >= b->tokens || /* nor what another call asks for as well */
+        CHECK(b->key != c->key);                    /* no prefix is requested twice */
+        CHECK(!b->told || b->heard);                /* answers that are there are read first */
+        CHECK(b->n >= n || n - b->n >= b->tokens || /* no call covers this one's prefix */
               memcmp(b->ids, ids, b->n * sizeof(*ids)) != 0);
     }
     c->rc = falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
@@ -158,10 +164,10 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **cal
                                                   : OK;
     c->id = truth(s, ids, n, c->key);
     uint64_t after = draw(s, s->delay + 1);
-    for (; draw(s, 4) == 0; s->retries++) /* lost, and sent again */
+    for (; draw(s, 4) == 0; s->retries++) /* lost, then sent again */
         after += s->delay + draw(s, s->delay + 1);
     send(s, c->number, after);
-    if (draw(s, 4) == 0) /* comes twice */
+    if (draw(s, 4) == 0) /* arrives twice */
         send(s, c->number, after + draw(s, s->delay + 1));
     s->longest = n > s->longest ? n : s->longest;
     CHECK(s->nasked < SIM_LOG);
@@ -171,7 +177,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **cal
     return OK;
 }
 
-/* Hand over what is due. What nobody waits for any more is nobody's. */
+/* Deliver the packets that are due. A packet of a call that no longer exists is stale. */
 static void deliver(struct sim *s)
 {
     for (size_t i = 0; i < s->npackets;) {
@@ -197,7 +203,7 @@ static bool done(const void *call)
     size_t length = session_length(s->session);
     int logits = session_has_logits(s->session);
     s->idle = length == s->seen_length && logits == s->seen_logits ? s->idle + 1 : 0;
-    CHECK(s->idle <= IDLE); /* waiting is take's work */
+    CHECK(s->idle <= IDLE); /* waiting is the job of take */
     s->seen_length = length;
     s->seen_logits = logits;
     s->clock += draw(s, 3);
@@ -210,7 +216,7 @@ static int take(void *call, uint32_t *id, struct err *err)
 {
     struct sim_call *c = call;
     struct sim *s = c->sim;
-    for (size_t i = 0; i < SIM_CALLS; i++) /* the oldest one */
+    for (size_t i = 0; i < SIM_CALLS; i++) /* the oldest call must be taken first */
         CHECK(!s->calls[i].number || s->calls[i].n >= c->n);
     while (!c->arrived) {
         uint64_t next = UINT64_MAX;
@@ -235,6 +241,7 @@ static void end(struct sim_call *c)
     c->sim->live--;
 }
 
+/* Charge the call, and put each token of its reply into the memo. */
 static void commit(void *call)
 {
     struct sim_call *c = call;

@@ -1,6 +1,7 @@
-/* sim.h - a cloud without a network: answers depend on the prefix alone, when they come depends on
- * a trace of random numbers. Its clock moves when it is looked at or waited for, never by itself.
- * Replies are late, out of order, lost and sent again, and come twice. It checks how it is used. */
+/* sim.h - a cloud without a network. Its answers depend only on the prefix; when they arrive
+ * depends on a trace of random numbers. Its clock moves only when a call is checked or awaited.
+ * Replies arrive late, out of order, twice, or are lost and sent again. It also checks that the
+ * router uses it correctly. */
 #ifndef TESTS_SUPPORT_SIM_H
 #define TESTS_SUPPORT_SIM_H
 
@@ -17,36 +18,36 @@ struct sampler;
 enum { SIM_CALLS = 16, SIM_PACKETS = 256, SIM_MEMO = 8, SIM_LOG = 2048 };
 
 struct sim_call {
-    uint64_t number; /* 0: free */
-    uint64_t key;    /* of the prefix */
+    uint64_t number; /* 0: this slot is free */
+    uint64_t key;    /* hash of the prefix */
     size_t n, tokens;
     uint32_t ids[TINY_CONTEXT];
-    bool arrived, told, heard;
+    bool arrived, told, heard; /* reply has come; done said so; take returned it */
     int rc;
     uint32_t id;
     struct sim *sim;
 };
 
-struct sim_truth { /* shares in percent */
+struct sim_truth { /* what the cloud answers; shares are in percent of all prefixes */
     uint64_t seed;
-    unsigned agree; /* says what the edge says */
-    unsigned odd;   /* of the rest: end-of-text or an id that is none */
+    unsigned agree; /* the answer is the edge's own */
+    unsigned odd;   /* of the rest: end-of-text or an invalid id */
     unsigned fault, refused, unfit, store;
-    size_t tokens; /* of one reply at most */
-    size_t room;   /* of the memo, at most SIM_MEMO; the oldest answer goes first */
+    size_t tokens; /* most tokens of one reply */
+    size_t room;   /* size of the memo, at most SIM_MEMO; the oldest answer is dropped */
 };
 
 struct sim {
     struct sim_truth truth;
-    uint64_t trace; /* seed of what the network does */
-    uint64_t delay; /* the longest */
-    size_t window;  /* calls that may be out */
+    uint64_t trace; /* seed of the network's behaviour */
+    uint64_t delay; /* the longest delay of a reply */
+    size_t window;  /* most calls in flight; 0 means 1 */
     const struct session *session;
-    bool late_head;       /* the head must not have been read when the newest token is asked for */
-    struct session *edge; /* the same model and sampler once more: what the edge would say */
+    bool late_head;       /* the head must be unread when the newest prefix is requested */
+    struct session *edge; /* a second copy of model and sampler, for what the edge would say */
     struct sampler *sampler;
     size_t size;
-    const _Atomic int *stop; /* take gives up */
+    const _Atomic int *stop; /* nonzero: take returns ERR_STOP */
 
     uint64_t clock, draws, number;
     struct sim_call calls[SIM_CALLS];
@@ -54,21 +55,22 @@ struct sim {
         uint64_t due, number;
     } packets[SIM_PACKETS];
     size_t live, npackets, most, last_commit;
-    size_t longest, reach; /* prefix asked for since the last commit; and before, since another */
+    size_t longest, reach; /* longest prefix requested since the last commit; and before it */
     struct {
-        uint64_t key, due; /* when the reply that holds it has come so far */
+        uint64_t key, due; /* when the reply has got this far */
         uint32_t id;
     } memo[SIM_MEMO];
     size_t nmemo;
-    uint64_t asked[SIM_LOG], committed[SIM_LOG]; /* keys and numbers of tokens, in order */
+    uint64_t asked[SIM_LOG], committed[SIM_LOG]; /* hashes of key and token count, in order */
     size_t nasked, ncommitted, ndropped, nstale, retries;
-    size_t charged, comes;    /* tokens of committed calls; looks at one that is on its way */
-    size_t idle, seen_length; /* looks at the call without any work between them */
+    size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
+    size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
 };
 
+/* Make s usable as a cloud port. */
 void sim_teller(struct cloud_port *out, struct sim *s);
-/* A new text: commits begin anew. */
+/* Begin a new text: commits start again. */
 void sim_text(struct sim *s);
 
 #endif

@@ -1,14 +1,15 @@
 # stories_vocab.awk - the 512 pieces of llama2.c's tok512.bin as vocab.json, merges.txt and
 # tokenizer_config.json of a byte-level BPE, ids unchanged, for engines that read GPT-2's form.
 #   od -An -v -tu1 tok512.bin | awk -v dir=FOLDER -f tests/support/stories_vocab.awk
-# tok512.bin: int32 longest; for each piece float32 score, int32 length, its bytes. Piece 0 to 2 are
-# unknown, begin and end; 3 to 258 are bytes, of which those that are pieces too get no text of their own.
+# tok512.bin holds an int32, the longest length, then for each piece a float32 score, an int32
+# length and its bytes. Pieces 0 to 2 are unknown, begin and end; 3 to 258 are bytes. A byte that is
+# also a piece of its own gets a placeholder as text.
 {
     for (i = 1; i <= NF; i++)
         byte[n++] = $i
 }
 
-# GPT-2's letter for a byte (LC_ALL=C, so that %c is one byte).
+# Return GPT-2's letter for a byte (run with LC_ALL=C, so that %c is one byte).
 function letter(b,   c) {
     if (b >= 33 && b <= 126 || b >= 161 && b <= 172 || b >= 174)
         c = b
@@ -17,7 +18,7 @@ function letter(b,   c) {
     return c < 128 ? sprintf("%c", c) : sprintf("%c%c", 192 + int(c / 64), 128 + c % 64)
 }
 
-# As a JSON string.
+# Return s as a JSON string.
 function quoted(s,   i, c, out) {
     for (i = 1; i <= length(s); i++) {
         c = substr(s, i, 1)

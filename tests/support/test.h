@@ -1,4 +1,4 @@
-/* test.h - all the framework there is: one file, one main, one exit code. */
+/* test.h - the whole test framework: one file, one main, one exit code. */
 #ifndef TESTS_SUPPORT_TEST_H
 #define TESTS_SUPPORT_TEST_H
 

@@ -26,6 +26,7 @@ static float draw(void)
     return (float)((double)(state >> 40) / (1 << 24) - 0.5);
 }
 
+/* Add a tensor with random values around a mean; cols 0 makes a vector. */
 static void add(const char *name, size_t rows, size_t cols, float around)
 {
     size_t n = rows * (cols ? cols : 1);
@@ -56,7 +57,8 @@ static void write_text(const char *name, const char *text)
     CHECK(fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* GPT-2's letters for bytes: printable ones stand for themselves, the others follow from U+0100. */
+/* Write GPT-2's letters for bytes: printable ones stand for themselves, the others follow from
+ * U+0100. */
 static void write_vocab(void)
 {
     FILE *f = create("vocab.json");

@@ -1,12 +1,12 @@
-/* tiny.h - a model small enough to be made in a test: a Hugging Face folder of one layer with
+/* tiny.h - a model small enough to be made in a test: a Hugging Face folder with one layer of
  * random weights and a byte-level vocabulary of 256 bytes and two special tokens. */
 #ifndef TESTS_SUPPORT_TINY_H
 #define TESTS_SUPPORT_TINY_H
 
 enum { TINY_VOCAB = 272, TINY_IM_END = 256, TINY_EOS = 257, TINY_CONTEXT = 256 };
 
-/* Makes a temporary folder, writes the model into it, and returns its path (static storage). Exits
- * the test where it cannot. */
+/* Write the model into a new temporary folder and return its path (static storage). Ends the test
+ * when that fails. */
 const char *tiny_make(void);
 void tiny_remove(void);
 

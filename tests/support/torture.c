@@ -6,7 +6,7 @@
 
 #include "tests/support/torture.h"
 
-/* Atomic: programs with threads are linked with this, too. */
+/* Atomic, because programs with threads are linked with this file, too. */
 static _Atomic long countdown, live;
 static _Atomic int hit;
 static const char *_Atomic watched;
@@ -61,12 +61,13 @@ static bool torture_holds(const char *p, size_t n, const char *secret)
     return false;
 }
 
+/* Count one allocation; true when it is the one that must fail. */
 static int fail_now(void)
 {
     if (countdown <= 0 || --countdown != 0)
         return 0;
     hit = 1;
-    errno = ENOMEM; /* as the real ones do: the C library's own callers look at it */
+    errno = ENOMEM; /* as malloc does: callers in the C library check it */
     return 1;
 }
 

@@ -1,13 +1,13 @@
-/* torture.h - make the n-th allocation fail. Link with TORTURE_LDFLAGS (Makefile). */
+/* torture.h - make the n-th allocation fail. Link with WRAP (Makefile). */
 #ifndef TESTS_SUPPORT_TORTURE_H
 #define TESTS_SUPPORT_TORTURE_H
 
-void torture_begin(long n); /* the n-th allocation from now returns NULL */
+void torture_begin(long n); /* make the n-th allocation from now return NULL */
 int torture_end(void);      /* stop; 1 if that allocation was reached */
 long torture_live(void);    /* blocks allocated since torture_begin and not freed */
 
-/* From now on every block that is freed is searched for the secret, which is borrowed (NULL: stop);
- * torture_left: so many held it. */
+/* Search every block that is freed from now on for the secret, which is borrowed (NULL: stop).
+ * torture_left returns how many blocks contained it. */
 void torture_watch(const char *secret);
 long torture_left(void);
 

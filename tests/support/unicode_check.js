@@ -1,12 +1,12 @@
-/* unicode_check.js - all of Unicode through `mizzle tokenize` and through Hugging Face's library.
+/* unicode_check.js - compare `mizzle tokenize` with Hugging Face's library on all of Unicode.
  *
  *     npm install --prefix DIR tokenizers@0.23.2
  *     NODE_PATH=DIR/node_modules node tests/support/unicode_check.js build/mizzle
  *
  * The vocabulary is the 256 bytes and merges that are possible only inside one word: a letter joins
- * the "a" before it, what is neither letter, number nor white space the "!" behind it, and white
- * space the newline. So the ids tell each code point's class. Marks on both sides of it show the
- * order that NFC gives them. */
+ * the "a" before it; white space joins the newline after it; anything that is neither of these nor
+ * a number joins the "!" after it. The ids therefore show each code point's class. Marks on both
+ * sides of it show the order that NFC gives them. */
 'use strict';
 const fs = require('fs');
 const os = require('os');
@@ -18,7 +18,7 @@ const SHOWN = 20;
 const QWEN2 = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|" +
     ' ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+';
 
-/* GPT-2's letter for each byte. */
+/* Return GPT-2's letter for each byte. */
 function byteLetters() {
     let free = 256;
     return Array.from({ length: 256 }, (_, b) => {
@@ -57,7 +57,7 @@ async function main(mizzle) {
     let count = 0, bad = 0;
     for (let from = 0; from < 0x110000; from += 0x4000) {
         if (from >= 0x40000 && from !== 0xe0000 && from !== 0x10c000)
-            continue; /* Nothing is assigned there but private use. */
+            continue; /* Only private-use code points are assigned there. */
         const texts = [];
         for (let code = from; code < from + 0x4000; code++) {
             const c = String.fromCodePoint(code);
@@ -70,7 +70,7 @@ async function main(mizzle) {
         count += texts.length;
         if (run.status === 0 && found === want.join(' '))
             continue;
-        for (const text of texts) { /* Find which ones, as far as they are shown. */
+        for (const text of texts) { /* Find which ones differ, until SHOWN of them are found. */
             if (bad === SHOWN)
                 break;
             const one = spawnSync(mizzle, ['tokenize', '-m', dir], { input: text, encoding: 'utf8' });

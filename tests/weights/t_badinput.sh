@@ -1,5 +1,6 @@
 #!/bin/sh
-# Files that others made to break readers: mizzle info says of each what the formats' own readers say.
+# Files that others made to break readers: `mizzle info` accepts or refuses each one as the formats'
+# own readers do.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}/badinput
@@ -12,7 +13,7 @@ fail() {
     exit 1
 }
 
-# A file that is refused gives status 3 and one line that names it; the others print a report.
+# info FILE...: sets $status. A refused file gives 3 and one line that names it, others a report.
 info() {
     ${RUN:-} timeout 60 "$mizzle" info --tensors "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
     status=$?
@@ -30,7 +31,7 @@ refused() {
         grep -qF "$1: " "$tmp/err" || fail "$1: status $status, expected a refusal: $(cat "$tmp/err")"
 }
 
-# Strings of a file reach the terminal without control characters, whatever they hold.
+# A file's strings reach the terminal without control characters, whatever they contain.
 printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000' >"$tmp/escape.gguf"
 printf '\014\000\000\000\000\000\000\000general.name\010\000\000\000' >>"$tmp/escape.gguf"
 printf '\013\000\000\000\000\000\000\000a\033[31m\302\233\n\tb' >>"$tmp/escape.gguf"
@@ -42,13 +43,13 @@ info "$tmp/escape.gguf" --json
 printf 'GGUF' >"$tmp/short"
 refused "$tmp/short"
 refused "$tmp/none.gguf"
-# A FIFO that nobody writes to holds nothing up, whoever looks at it.
+# A FIFO without a writer blocks no reader.
 mkfifo "$tmp/pipe"
 refused "$tmp/pipe"
 ${RUN:-} timeout 20 "$mizzle" router score --router "$tmp/pipe" --hidden x -o y 2>"$tmp/err"
 [ $? -eq 3 ] && grep -q "regular file" "$tmp/err" || fail "a FIFO as a router: $(cat "$tmp/err")"
 
-# A router's report says what it reads and when it asks.
+# The report on a router shows its input and its threshold.
 router=weights/milli/edge-0.5.router.safetensors
 if [ -r $router ]; then
     accepted $router
@@ -76,11 +77,11 @@ count=0
 while IFS=$tab read -r name verdict; do
     file=$data/safetensors/$name
     case $name in
-    ok_fp4*) refused "$file" ;; # four-bit floats are no type of ours
+    ok_fp4*) refused "$file" ;; # four-bit floats are not supported
     ok_*) accepted "$file" ;;
     *) refused "$file" ;;
     esac
-    case $name in # "OK test1 I32 [2,2]": the report has that row
+    case $name in # the row that the report must contain
     ok_attn.0_f32*) row="F32      [1,2,3]  attn.0" ;;
     ok_attn0*) row="F32      [1,1,2,3]  attn0" ;;
     ok_deserialization*) row="I32      [2,2]  test" ;;

@@ -1,4 +1,5 @@
-/* GGUF: written, read back, damaged in every way that one can enumerate, and fuzzed. */
+/* t_gguf.c - GGUF files: written, read back, damaged in every way that can be enumerated, and
+ * fuzzed. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ static void save(const unsigned char *p, size_t n)
 
 static const float values[6] = { 1, -2, 3.5f, 0, 1e-3f, 6e4f };
 
-/* A small file with every kind of key that the writer knows. Returns the writer's code. */
+/* Write a small file with every kind of key that the writer knows; returns the writer's code. */
 static int write_sample(bool checksum, bool commit)
 {
     static const struct str words[3] = { { "a", 1 }, { "", 0 }, { "b\0c", 3 } };
@@ -60,6 +61,7 @@ static int write_sample(bool checksum, bool commit)
     return ggufw_close(g, commit, &err);
 }
 
+/* Read it back through every getter. */
 static void check_sample(void)
 {
     struct weights *w;
@@ -87,8 +89,8 @@ static void check_sample(void)
     weights_close(w);
 }
 
-/* As weights_open does, from memory of exactly n bytes, so that a sanitizer sees any byte too
- * many. Every byte and string of what opens is read. */
+/* Open a file as weights_open does, from memory of exactly n bytes, so that a sanitizer sees any
+ * byte read beyond it. If it opens, every byte and string is read. */
 static bool opens(const unsigned char *p, size_t n, bool header_only)
 {
     unsigned char *copy = malloc(n ? n : 1);
@@ -117,11 +119,11 @@ static bool opens(const unsigned char *p, size_t n, bool header_only)
     return code == OK;
 }
 
-/* Behind the 34 bytes of the sample's last tensor. */
+/* Bytes of padding after the 34 bytes of the sample's last tensor. */
 enum { PADDING = 30 };
 
-/* With the checksum no bit may be wrong; the only flips that go unseen are those in the names of
- * the checksum's own keys. A file of another size is only as good as its table of tensors. */
+/* With the checksum no bit may be wrong; only flips in the names of the checksum's own keys go
+ * unseen. A file of another size is only as good as its table of tensors. */
 static void test_checksum(void)
 {
     static unsigned char p[ROOM];
@@ -145,7 +147,7 @@ static void test_checksum(void)
     CHECK(opens(p, n, false) && opens(p, n + 1, false));
 }
 
-/* As other tools do: every key copied, the checksum's among them, and one more. */
+/* Rewrite a file as other tools do: copy every key, the checksum's included, and add one. */
 static void test_rewritten(void)
 {
     struct weights *w;
@@ -168,7 +170,7 @@ static void test_rewritten(void)
     weights_close(w);
 }
 
-/* Without it: a file may end where its data should begin, but only for `info`. */
+/* Without the checksum, a file may end where its data should begin, but only for `info`. */
 static void test_cuts(void)
 {
     static unsigned char p[ROOM];
@@ -179,8 +181,8 @@ static void test_cuts(void)
         CHECK(opens(p, cut, false) == (cut == n - PADDING));
         opened += opens(p, cut, true);
     }
-    CHECK(opened == 2 || opened == 3); /* before and behind the padding; all but the last one */
-    save(p, n - 96);                   /* 32 bytes of m, 64 of q */
+    CHECK(opened == 2 || opened == 3); /* before and after the padding; without the last padding */
+    save(p, n - 96);                   /* m has 32 bytes, q 64 */
     struct weights *w;
     float x[6];
     CHECK(weights_open_header(&w, path, &err) == OK);
@@ -194,7 +196,7 @@ static void put(unsigned char *p, uint64_t v, unsigned bytes)
         p[i] = (unsigned char)(v >> (8 * i));
 }
 
-/* Counts and lengths that lie, in the header and in the first key. */
+/* Counts and lengths that are wrong, in the header and in a key. */
 static void test_lies(void)
 {
     static unsigned char p[ROOM], q[ROOM];
@@ -233,7 +235,8 @@ static void test_fuzz(void)
     }
 }
 
-/* What the writer refuses leaves no file behind, neither the final one nor the unfinished one. */
+/* When the writer refuses, it leaves no file behind, neither the final one nor the unfinished
+ * one. */
 static void test_writer(void)
 {
     struct ggufw *g;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The demo pair itself: the files as trained, what they must show, damage to them.
+# The demo pair: the files are those of the training, show what they must, and notice damage.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
 milli=weights/milli
@@ -19,7 +19,8 @@ fail() {
     fail "files are not those of SHA256SUMS: $(cat "$tmp/err")"
 [ "$(cat $milli/* | wc -c)" -le $((25 * 1024 * 1024)) ] || fail "more than 25 MB"
 
-# The paper's headline, on questions of a seed given by nobody: never, mlp, random, always.
+# The paper's main result, on questions of a seed that differs in each run: policies never, mlp,
+# random and always.
 seed=$(($(date +%s) % 1000003))
 ${RUN:-} "$mizzle" eval --questions 200 --seed $seed --policy never,mlp,random,always --json -q \
     >"$tmp/out" || fail "eval, seed $seed"
@@ -38,7 +39,7 @@ awk -v seed=$seed '
         exit !ok
     }' "$tmp/out" || fail "the pair does not show what it must"
 
-# The sizes are of one vocabulary and each has its router.
+# All sizes share one vocabulary, and each has its router.
 for size in 0.1 1; do
     "$mizzle" eval -m $milli/edge-$size.gguf --questions 5 --policy never --json -q \
         >"$tmp/out" || fail "edge-$size"
@@ -46,8 +47,8 @@ for size in 0.1 1; do
         >"$tmp/out" 2>&1 || fail "edge-$size: router: $(cat "$tmp/out")"
 done
 
-# A byte changed or a file cut anywhere is noticed. (But for the name of the key that holds the
-# checksum: without it nothing is wrong with the rest.)
+# A changed byte or a cut anywhere is noticed, except in the name of the key that holds the
+# checksum: without that key, the rest is a correct file.
 size=$(wc -c <$milli/edge-0.1.gguf)
 damaged() { # what
     ${RUN:-} "$mizzle" run -m "$tmp/bad.gguf" --policy never --cloud off -p x -n 1 -q \

@@ -1,5 +1,5 @@
-/* PyTorch files: small ones made here in both forms, every refusal of the pickle machine, fuzz.
- * t_pth_data.c has the real ones. */
+/* t_pth.c - PyTorch files: small ones made here in both forms, every refusal of the pickle machine,
+ * and fuzzing. t_pth_data.c reads real ones. */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +39,8 @@ static void add_number(struct buffer *b, uint64_t v, unsigned bytes)
 
 #define ADD(b, text) add(b, text, sizeof(text) - 1)
 
-/* A [2][2] float tensor "w" on storage "0" of four values; tail: what a persistent id has more. */
+/* The pickle of a [2][2] float tensor "w" on storage "0" of four values. `tail` is what the legacy
+ * form appends to a persistent id. */
 #define TENSOR_PICKLE(tail)                                            \
     "\x80\x02}(X\x08\0\0\0module.wctorch._utils\n_rebuild_tensor_v2\n" \
     "((X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\0"            \
@@ -49,6 +50,7 @@ static void add_number(struct buffer *b, uint64_t v, unsigned bytes)
 
 static const float values[4] = { 1, -2, 3, 0.5f };
 
+/* Write a legacy file with that tensor. */
 static void make_legacy(struct buffer *b)
 {
     b->n = 0;
@@ -61,7 +63,7 @@ static void make_legacy(struct buffer *b)
     add(b, values, sizeof(values));
 }
 
-/* One member; its row of the central directory goes to dir. */
+/* Append one member; its row of the central directory goes to dir. */
 static void add_member(struct buffer *b, struct buffer *dir, const char *name, const void *p,
                        size_t n, bool deflated)
 {
@@ -99,6 +101,7 @@ static void add_member(struct buffer *b, struct buffer *dir, const char *name, c
     add(dir, name, strlen(name));
 }
 
+/* Write a zip file with this pickle and one storage. */
 static void make_zip(struct buffer *b, const void *pickle, size_t n, bool deflated)
 {
     static struct buffer dir;
@@ -135,7 +138,7 @@ static void test_small(void)
         else
             make_zip(&b, TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1, form == 2);
         CHECK(open_bytes(&p, &b) == OK && pth_ntensors(p) == 1);
-        const struct tensor *t = pth_find(p, "w"); /* "module." is gone */
+        const struct tensor *t = pth_find(p, "w"); /* without "module." */
         CHECK(t && t == pth_tensor(p, 0) && t->type == W_F32 && t->ndim == 2 && t->shape[0] == 2);
         CHECK(memcmp(t->data, values, sizeof(values)) == 0);
         pth_close(p);
@@ -146,13 +149,14 @@ static void test_small(void)
     }
 }
 
-/* A key twice in a legacy file's list is refused, for each of them would be looked up again. */
+/* A key that occurs twice in a legacy file's list is refused, because each occurrence would be
+ * looked up again. */
 static void test_twice(void)
 {
     static struct buffer b, once;
     struct pth *p;
     make_legacy(&once);
-    size_t list = once.n - sizeof(values) - 8 - 2; /* behind the key, before "e." */
+    size_t list = once.n - sizeof(values) - 8 - 2; /* after the key, before "e." */
     CHECK(memcmp(once.p + list, "e.", 2) == 0);
     b.n = 0;
     add(&b, once.p, list);
@@ -181,7 +185,7 @@ static void test_member_once(void)
     weights_close(w);
 }
 
-/* A pickle in memory of exactly its size. */
+/* Run a pickle in memory of exactly its size, so that a sanitizer sees any byte read beyond it. */
 static int run(const void *text, size_t n)
 {
     struct weights *w = table_new("file", "pth");
@@ -278,7 +282,7 @@ static const struct {
 static void test_machine(void)
 {
     CHECK(RUN("N.") == OK && RUN("(K\1K\2l.") == OK && RUN("]q\0h\0a.") == OK);
-    CHECK(RUN("]q\0(h\0h\0e.") == OK); /* a list that holds itself is not followed */
+    CHECK(RUN("]q\0(h\0h\0e.") == OK); /* a list that contains itself is not followed */
     CHECK(RUN("\x80\x04\x95\0\0\0\0\0\0\0\0\x8c\1a\x94\x8c\1b\x94\x86\x94.") == OK);
     CHECK(RUN("\x8a\1\xff.") == OK && RUN("G\0\0\0\0\0\0\0\0.") == OK && RUN("NN0.") == OK);
     for (size_t i = 0; i < sizeof(bad_pickles) / sizeof(*bad_pickles); i++)
@@ -300,7 +304,7 @@ static void test_machine(void)
     CHECK(strstr(err.msg, "save its state_dict() instead"));
 }
 
-/* A megabyte of each opcode: the budget of objects stops it before memory does. */
+/* Run a megabyte of each opcode: the object budget stops it before memory runs out. */
 static void test_budget(void)
 {
     static const char ops[] = "N(])}2N\x88t\x94\x85";
@@ -312,12 +316,13 @@ static void test_budget(void)
         p[0] = 'N';
         CHECK(run(p, n) == ERR_FORMAT);
     }
-    for (size_t i = 0; i < n; i++) /* a list that doubles itself by way of the memo */
+    for (size_t i = 0; i < n; i++) /* a list that doubles itself through the memo */
         p[i] = "]q\0(h\0h\0h\0e"[i % 11];
     CHECK(run(p, n) == ERR_FORMAT);
     free(p);
 }
 
+/* Change sizes, strides, counts, keys and names in the pickle of a good file. */
 static void test_shapes(void)
 {
     static struct buffer b;
@@ -352,6 +357,7 @@ static void test_shapes(void)
     }
 }
 
+/* Read every member of a possibly damaged archive. */
 static void read_members(unsigned char *p, size_t n)
 {
     struct weights *w = table_new("file", "pth");
@@ -371,6 +377,7 @@ static void read_members(unsigned char *p, size_t n)
     weights_close(w);
 }
 
+/* Fuzz the pickle machine and the zip reader. */
 static void test_fuzz(const void *pickle, size_t n)
 {
     static struct buffer b;

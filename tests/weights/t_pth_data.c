@@ -1,5 +1,5 @@
-/* PyTorch's own files, of the test data: tensors by their sha256, and everything that must be
- * refused. */
+/* t_pth_data.c - PyTorch's own files, from the test data: tensors by their sha256, and every file
+ * that must be refused. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 static struct err err;
 static char path[64];
 
+/* Compute the sha256 of a tensor's bytes with sha256sum. */
 static void hash(char out[65], const struct tensor *t)
 {
     char command[128];
@@ -24,6 +25,7 @@ static void hash(char out[65], const struct tensor *t)
     CHECK(pclose(pipe) == 0);
 }
 
+/* Open a file of the test data, which must give this code. */
 static struct pth *open_data(const char *folder, const char *name, int want)
 {
     char full[512];

@@ -1,4 +1,5 @@
-/* GGUF's block types against cases worked out by hand and against plain double arithmetic. */
+/* t_quant.c - GGUF's block types against cases worked out by hand and against plain double
+ * arithmetic. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +18,7 @@ static unsigned get16(const unsigned char *p)
 
 static void test_q8_0(void)
 {
-    /* amax 127: d = 1, so the values themselves are rounded, halves away from zero */
+    /* amax 127 makes d = 1, so the values themselves are rounded, halves away from zero */
     float x[BLOCK] = { 127, -127, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 0.49999997f, 126.5f };
     static const int want[9] = { 127, -127, 1, -1, 2, 3, -3, 0, 127 };
     unsigned char q[34], zero[34] = { 0 };
@@ -38,18 +39,18 @@ static void test_q8_0(void)
 
 static void test_q4_0(void)
 {
-    /* the largest is -8: d = 1, and 8.5 is added before cutting */
+    /* The largest is -8, so d = 1; 8.5 is added before truncating. */
     float x[BLOCK] = { -8, 0.5f, -0.5f, 7.4f, 7.6f, 0.49f }, y[BLOCK];
     static const unsigned want[6] = { 0, 9, 8, 15, 15, 8 };
     unsigned char q[18];
     x[16] = -7.9f; /* the high nibble of the first byte */
-    x[17] = 8;     /* as large as -8, but later: does not decide the sign */
+    x[17] = 8;     /* as large as -8 but later, so it does not decide the sign */
     quant_encode(q, W_Q4_0, x, BLOCK);
     CHECK(get16(q) == 0x3c00);
     for (int i = 0; i < 6; i++)
         CHECK((q[2 + i] & 15) == want[i]);
     CHECK(q[2] >> 4 == 0 && q[3] >> 4 == 15);
-    /* the largest is +4: d = -0.5 */
+    /* the largest is +4, so d = -0.5 */
     memset(x, 0, sizeof(x));
     x[5] = 4;
     quant_encode(q, W_Q4_0, x, BLOCK);
@@ -95,7 +96,7 @@ static void test_halves(void)
     CHECK((get16(q) & 0x7c00) == 0x7c00 && (get16(q) & 0x3ff));
 }
 
-/* Random blocks: every stored number recomputed in double from the definition. */
+/* Recompute every stored number of random blocks in double from the definition. */
 static void test_random(void)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -122,7 +123,7 @@ static void test_random(void)
     }
 }
 
-/* Infinities and NaN come from broken files; the bytes do not matter, but nothing may go wrong. */
+/* Infinities and NaN come from broken files. The bytes do not matter, but nothing may overflow. */
 static void test_wild(void)
 {
     const float wild[] = { INFINITY, -INFINITY, NAN, 1e-45f, -1e-40f, 3e38f };

@@ -1,4 +1,4 @@
-/* safetensors: headers that must and must not be read, the writer, fuzz, torture. */
+/* t_safetensors.c - headers that must and must not be read, the writer, fuzzing, torture. */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@ enum { ROOM = 4096, FUZZ_ROUNDS = 30000, TORTURE_MAX = 100 };
 
 static struct err err;
 
+/* Read a file from memory; on success *out (if out is not NULL) owns it. */
 static int read_memory(struct weights **out, const unsigned char *p, size_t n)
 {
     struct weights *w = table_new("file", "safetensors");
@@ -30,7 +31,7 @@ static int read_memory(struct weights **out, const unsigned char *p, size_t n)
     return code;
 }
 
-/* header and bytes of data behind it, in memory of exactly their size. */
+/* Read a header with `bytes` bytes of data behind it, in memory of exactly their size. */
 static int read_text(struct weights **out, unsigned char **memory, const char *header, size_t bytes)
 {
     size_t n = strlen(header);
@@ -97,13 +98,13 @@ static const char *const bad_headers[] = {
     "{\"a\":1}",
     "{\"a\":{}}",
     "{\"a\":" T("[5]", "0", "5") ",}",
-    "{\"a\":" T("[4]", "0", "4") "}",                              /* a byte too many */
+    "{\"a\":" T("[4]", "0", "4") "}",                              /* one byte too many */
     "{\"a\":" T("[6]", "0", "6") "}",                              /* one too few */
     "{\"a\":" T("[4]", "1", "5") "}",                              /* a hole in front */
     "{\"a\":" T("[2]", "0", "2") ",\"b\":" T("[2]", "3", "5") "}", /* in the middle */
     "{\"a\":" T("[3]", "0", "3") ",\"b\":" T("[3]", "2", "5") "}", /* overlap */
     "{\"a\":" T("[5]", "0", "5") ",\"b\":" T("[5]", "0", "5") "}",
-    "{\"a\":" T("[2]", "0", "2") ",\"a\":" T("[3]", "2", "5") "}", /* two names */
+    "{\"a\":" T("[2]", "0", "2") ",\"a\":" T("[3]", "2", "5") "}", /* the same name twice */
     "{\"a\":" T("[4]", "0", "5") "}",
     "{\"a\":" T("[5]", "5", "0") "}",
     "{\"a\":" T("[-5]", "0", "5") "}",
@@ -147,7 +148,7 @@ static void test_bad(void)
     CHECK(read_text(NULL, NULL, "{\"a\":" T("[5]", "0", "5") "}", 5) == OK);
     for (int bytes = 0; bytes < 8; bytes++)
         CHECK(read_memory(NULL, (const unsigned char *)"\0\0\0\0\0\0\0", (size_t)bytes) != OK);
-    /* lengths that lie */
+    /* wrong lengths */
     CHECK(read_memory(NULL, (const unsigned char *)"\3\0\0\0\0\0\0\0{}", 10) != OK);
     CHECK(read_memory(NULL, (const unsigned char *)"\377\377\377\377\377\377\377\377{}", 10) != OK);
     CHECK(read_memory(NULL, (const unsigned char *)"\370\377\377\377\377\377\377\377{}", 10) != OK);

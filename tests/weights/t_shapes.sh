@@ -1,5 +1,5 @@
 #!/bin/sh
-# Models whose configuration and tensors do not go together, or that are no Qwen2: refused with
+# Models whose configuration and tensors do not match, or that are not Qwen2, are refused with
 # status 3 and one line that names the folder and what is wrong.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
@@ -23,7 +23,7 @@ evaluate() {
 cp "$src/config.json" "$tmp/m/config.json"
 evaluate || fail "the model itself: $(cat "$tmp/err")"
 
-# bad WORD SED-EXPRESSION: config.json changed so.
+# bad WORD SED-EXPRESSION: the changed config.json is refused with a line that matches WORD.
 bad() {
     rm -f "$tmp/l"
     sed "$2" "$src/config.json" >"$tmp/m/config.json"
@@ -65,7 +65,7 @@ bad vocab "$(value vocab_size 9)"
 bad rope_scaling 's/^{/{"rope_scaling": {"type": "yarn", "factor": 4},/'
 bad sliding_window "$(value use_sliding_window true);$(value sliding_window 8);$(value max_window_layers 0)"
 
-# Tensors cut off, renamed, of another type.
+# Tensors are cut off, renamed, or have another type.
 cp "$src/config.json" "$tmp/m/config.json"
 size=$(wc -c <"$src/model.safetensors")
 for bytes in 0 7 8 1000 $((size - 1)); do

@@ -1,4 +1,5 @@
-/* Hugging Face folders: names, keys, shards, and every way in which a folder is not Qwen2. */
+/* t_weights.c - Hugging Face folders: names, keys, shards, and every way in which a folder is not
+ * Qwen2. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +33,7 @@ static const char plain[] =
     "\"max_position_embeddings\":1024,\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,"
     "\"tie_word_embeddings\":true,\"eos_token_id\":[7,8]}";
 
+/* Return the path of a file in the folder (static storage). */
 static char *in_folder(const char *file)
 {
     static char path[256];
@@ -45,7 +47,7 @@ static void write_text(const char *file, const char *text)
     CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* Tensors number first to last - 1 of a whole model; the last one of all is the head. */
+/* Write tensors number first to last - 1 of a whole model; the last one of all is the head. */
 static void write_tensors(const char *file, size_t first, size_t last, const char *extra)
 {
     static char names[ALL][80];
@@ -84,6 +86,7 @@ static int open_folder(struct weights **out)
     return code;
 }
 
+/* The folder must be refused with a message that contains `says`. */
 static void refused(const char *says)
 {
     struct weights *w;
@@ -118,12 +121,12 @@ static void test_plain(void)
     CHECK(weights_f64(w, "qwen2.rope.freq_base", &d) && d == 1e6);
     CHECK(weights_f64(w, "qwen2.attention.layer_norm_rms_epsilon", &d) && (float)d == 1e-6f);
     weights_close(w);
-    write_tensors("model.safetensors", 0, ALL, NULL); /* a tied model may store its head, too */
+    write_tensors("model.safetensors", 0, ALL, NULL); /* a tied model may store its head as well */
     CHECK(open_folder(&w) == OK && weights_ntensors(w) == ALL - 1);
     weights_close(w);
 }
 
-/* from in the plain config replaced by to. */
+/* Write config.json with `from` replaced by `to`. */
 static void change(const char *from, const char *to)
 {
     char text[2048];
@@ -225,7 +228,7 @@ static void test_tensors(void)
     refused("found neither");
 }
 
-/* An index that places tensors below 10 in a.safetensors and the others in b.safetensors. */
+/* Write an index that places tensors below 10 in file a and the others in file b. */
 static void write_index(const char *a, const char *b, size_t last)
 {
     FILE *f = fopen(in_folder("model.safetensors.index.json"), "w");
@@ -248,7 +251,8 @@ static void test_shards(void)
 {
     struct weights *w;
     write_tensors("a.safetensors", 0, 10, NULL);
-    write_tensors("b.safetensors", 9, ALL - 1, NULL); /* tensor 9 is in both: the index decides */
+    write_tensors("b.safetensors", 9, ALL - 1,
+                  NULL); /* tensor 9 is in both, so the index decides */
     write_index("a.safetensors", "b.safetensors", ALL - 1);
     CHECK(open_folder(&w) == OK && weights_ntensors(w) == ALL - 1);
     weights_close(w);
