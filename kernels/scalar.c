@@ -117,6 +117,7 @@ static void matmul_q4_scalar(float *y, size_t ldy, const struct panels *w, const
     matmul_groups(y, ldy, w, x, n, p0, p1, PANEL * GROUP / 2, dot_q4);
 }
 
+/* Each comparison is false for NaN: it never becomes amax, and it is clamped to -127. */
 static void quantize_q8_scalar(const struct qact *y, size_t t, const float *x)
 {
     size_t groups = y->cols / GROUP;
@@ -250,6 +251,7 @@ static size_t argmax_f32_scalar(const float *x, size_t n)
     return at;
 }
 
+/* d is clamped so that -inf does not give 0 * inf in the moment. */
 static void expsum_f32_scalar(float out[2], const float *x, size_t n, float max)
 {
     float sum[LANES] = { 0 }, moment[LANES] = { 0 };

@@ -17,7 +17,7 @@ enum { SCALES = 64, Q8_BLOCK = 1088, Q4_BLOCK = 576 };
 #define INLINE static inline __attribute__((always_inline))
 
 /* With one token every weight is read once, and the hardware prefetcher stops at each page:
- * ask_ahead prefetches the line this many bytes behind p. A prefetch never faults. */
+ * ask_ahead prefetches the line this many bytes past p. A prefetch never faults. */
 enum { AHEAD = 4096 };
 INLINE void ask_ahead(const unsigned char *p)
 {

@@ -14,6 +14,7 @@ INLINE void store_tile(float *y, size_t ldy, const float32x4_t *acc, size_t nv, 
             vst1q_f32(y + j * ldy + i * 4, acc[i * nt + j]);
 }
 
+/* The plain tile: each weight vector of 4 rows meets the broadcast activation of each token. */
 INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                      const struct panels *w, const float *x, size_t ldx)
 {
@@ -212,6 +213,7 @@ INLINE float32x4_t load4(const float *x, size_t n, float rest)
     return vld1q_f32(v);
 }
 
+/* Store the first n lanes. */
 INLINE void store4(float *y, size_t n, float32x4_t v)
 {
     if (n >= 4) {
@@ -263,6 +265,8 @@ INLINE float32x4_t exp_4(float32x4_t x)
     return vreinterpretq_f32_u32(vandq_u32(y, vcgeq_f32(x, vdupq_n_f32(-87.0f))));
 }
 
+/* max4 returns its second operand for NaN, so NaN never becomes amax, and clamping sends it to
+ * -127. A group that is not live is masked to zero. */
 static void quantize_q8_neon(const struct qact *y, size_t t, const float *x)
 {
     size_t groups = y->cols / GROUP;
@@ -355,6 +359,7 @@ INLINE float32x4_t halves_4(const unsigned char *p)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)(const void *)p)));
 }
 
+/* Load and widen a part of a column of keys; load_value does so with a row of values (attn.h). */
 INLINE float32x4_t load_keys(enum kvcache type, const unsigned char *group, size_t d, size_t part,
                              size_t hd16)
 {
@@ -378,6 +383,7 @@ INLINE float32x4_t load_value(enum kvcache type, const unsigned char *row, size_
     return vld1q_f32(f + d);
 }
 
+/* The last group is filled with -inf, whose weight is 0, so no loop needs a tail. */
 INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
 {
     float32x4_t max = vdupq_n_f32(-INFINITY), sum[4] = { vdupq_n_f32(0) };

@@ -32,6 +32,7 @@ bool size_mul(size_t *out, size_t a, size_t b)
     return true;
 }
 
+/* Adding align - 1 may overflow; clearing the low bits cannot. */
 bool size_align(size_t *out, size_t n, size_t align)
 {
     if (!size_add(&n, n, align - 1))

@@ -22,6 +22,7 @@ INLINE __m256i load_weights(const unsigned char *line, size_t half, size_t nt)
     return _mm256_load_si256((const __m256i *)(const void *)(line + half * 32));
 }
 
+/* The plain tile: one weight vector per half panel meets the broadcast activation of each token. */
 INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
                      const struct panels *w, const float *x, size_t ldx)
 {
@@ -207,6 +208,7 @@ INLINE __m256 load8(const float *x, size_t n, __m256 rest)
     return _mm256_loadu_ps(v);
 }
 
+/* Store the first n lanes. */
 INLINE void store8(float *y, size_t n, __m256 a)
 {
     float v[8];
@@ -259,6 +261,8 @@ INLINE __m256 exp_256(__m256 x)
     return _mm256_and_ps(y, _mm256_cmp_ps(x, _mm256_set1_ps(-87.0f), _CMP_GE_OQ));
 }
 
+/* max takes its second operand for NaN, so NaN never becomes amax, and clamping sends it to -127. A
+ * group that is not live is masked to zero. */
 static void quantize_q8_avx2(const struct qact *y, size_t t, const float *x)
 {
     const __m256 minus = _mm256_set1_ps(-0.0f), hi = _mm256_set1_ps(127.0f);
@@ -359,6 +363,7 @@ INLINE __m256 halves_8(const unsigned char *p)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 
+/* Load and widen a part of a column of keys; load_value does so with a row of values (attn.h). */
 INLINE __m256 load_keys(enum kvcache type, const unsigned char *group, size_t d, size_t part,
                         size_t hd16)
 {
@@ -383,6 +388,7 @@ INLINE __m256 load_value(enum kvcache type, const unsigned char *row, size_t d, 
     return _mm256_loadu_ps(f + d);
 }
 
+/* The last group is filled with -inf, whose weight is 0, so no loop needs a tail. */
 INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
 {
     __m256 max = _mm256_set1_ps(-INFINITY), lo = _mm256_setzero_ps(), hi = lo;

@@ -32,6 +32,7 @@ INLINE void tile_at(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
     store_tile(y, ldy, acc, np, nt);
 }
 
+/* The tile on packed f32 weights. */
 INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
                      size_t ldy, const struct panels *w, const float *x, size_t ldx)
 {
@@ -125,6 +126,8 @@ static void matmul_bf16_avx512(float *y, size_t ldy, const struct panels *w, con
     TURNS(1, 4, tile_bf16, y, ldy, w, x, ldx);
 }
 
+/* max takes its second operand for NaN, so NaN never becomes amax, and clamping sends it to -127. A
+ * group that is not live is masked to zero. */
 static void quantize_q8_avx512(const struct qact *y, size_t t, const float *x)
 {
     size_t groups = y->cols / GROUP;
@@ -215,6 +218,7 @@ INLINE __m512 halves_16(const unsigned char *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
+/* Load and widen a column of keys; load_value does so with a row of values (attn.h). */
 INLINE __m512 load_keys(enum kvcache type, const unsigned char *group, size_t d, size_t part,
                         size_t hd16)
 {
@@ -238,6 +242,7 @@ INLINE __m512 load_value(enum kvcache type, const unsigned char *row, size_t d, 
     return _mm512_mul_ps(bytes_16(row + kv_scales(type, 1, hd16) + d), _mm512_set1_ps(scale));
 }
 
+/* Masks keep the lanes beyond `seen` out of the maximum and give them weight 0. */
 INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
 {
     __m512 max = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
@@ -297,6 +302,7 @@ static size_t argmax_f32_avx512(const float *x, size_t n)
     return 0;
 }
 
+/* Masks keep the lanes beyond the end out of both sums. */
 static void expsum_f32_avx512(float out[2], const float *x, size_t n, float max)
 {
     __m512 sum = _mm512_setzero_ps(), moment = sum;
