@@ -87,6 +87,7 @@ struct rows {
     bool quantise;
 };
 
+/* Add, norm and quantise rows [first, last), each step only if asked for. */
 static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
@@ -122,6 +123,7 @@ static void quantise(struct session *s, float *y, size_t ld, size_t cols, size_t
     pool_for(s->pool, n, 1 + 32768 / cols, rows_chunk, &r);
 }
 
+/* Run the products of one input as one job over all their panels. */
 static void run_products(struct session *s, const struct product *list, size_t count,
                          const float *x, size_t ldx, size_t n)
 {

@@ -130,6 +130,7 @@ static int add_bias(struct builder *b, const float **to, const char *name, size_
     return add_vector(b, to, name, n, 0.0f);
 }
 
+/* Bind the seven matrices and five vectors of layer i by GGUF's names. */
 static int bind_layer(struct builder *b, size_t i)
 {
     const struct model_config *c = &b->m->config;
@@ -171,6 +172,7 @@ static int bind_layer(struct builder *b, size_t i)
     return rc;
 }
 
+/* Bind every tensor of the model; nothing is allocated for weights yet. */
 static int bind_all(struct builder *b)
 {
     struct model *m = b->m;
@@ -198,6 +200,7 @@ struct packing {
     _Atomic int failed;
 };
 
+/* Pack one panel from the file's type. */
 static void pack_panel(const struct packing *k, size_t p)
 {
     const struct panels *w = k->mat->to;
@@ -278,6 +281,7 @@ static void random_panel(struct packing *k, unsigned char *rows, size_t p)
         panels_pack_q4_0(dst, rows, n, w->cols, 0);
 }
 
+/* Pack panels [first, last), from the file or from random rows. */
 static void pack_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
@@ -296,6 +300,7 @@ static void pack_chunk(void *arg, size_t thread, size_t first, size_t last)
     free(rows);
 }
 
+/* Point *v->to into the arena and fill it from the file or with v->fill. */
 static int fill_vector(const struct builder *b, const struct vector *v)
 {
     float *out = (float *)(void *)(b->m->arena + v->at);
@@ -332,6 +337,7 @@ static int pack_all(const struct builder *b, struct pool *pool)
     return OK;
 }
 
+/* The common part of model_open and model_random: bind, then pack. */
 static int model_build(struct model **out, struct builder *b, const struct model_config *config,
                        const struct kernels *k, struct pool *pool)
 {

@@ -23,6 +23,7 @@ struct sampler {
     unsigned char *seen;   /* [size] 1: the prefix has this id */
 };
 
+/* Check the parameters; messages name the options that set them. */
 static int sample_check(const struct sample_params *p, size_t size, struct err *err)
 {
     if (!size)

@@ -30,6 +30,7 @@ static void *session_take(struct layout *l, size_t n, size_t each)
     return l->base && !l->overflow ? l->base + at : NULL;
 }
 
+/* Take every array of the session from the arena; the KV cache comes last. */
 static void session_lay_out(struct session *s, struct layout *l)
 {
     const struct model_config *c = model_config(s->m);

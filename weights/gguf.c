@@ -91,6 +91,7 @@ static int read_strings(struct reader *r, struct kv *kv)
     return OK;
 }
 
+/* A number or an array of numbers stays where it is in the file. */
 static int read_numbers(struct reader *r, struct kv *kv)
 {
     size_t bytes;
@@ -130,6 +131,7 @@ static int gguf_verify(struct reader *r, const struct kv *kv)
                    r->w->path, (unsigned)stored, (unsigned long long)bytes, (unsigned)crc, r->n);
 }
 
+/* Read one key with its value and append it; "mizzle.crc32" is verified at once. */
 static int gguf_read_key(struct reader *r)
 {
     struct kv kv = { .count = 1 };

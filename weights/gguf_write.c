@@ -38,6 +38,7 @@ static void gguf_write_fail(struct ggufw *g, int code, const char *what)
         g->code = err_set(&g->err, code, "%s: %s", g->part.path, what);
 }
 
+/* Append n bytes to a buffer, which doubles. */
 static void gguf_write_append(struct ggufw *g, struct bytes *b, const void *p, size_t n)
 {
     if (g->code != OK || !n)
@@ -206,6 +207,7 @@ void ggufw_tensor(struct ggufw *g, const char *name, int type, unsigned ndim, co
         gguf_write_fail(g, ERR_ARG, "tensors that do not fit in a file");
 }
 
+/* Write n bytes to the file and into the checksum. */
 static void write_out(struct ggufw *g, const void *p, size_t n)
 {
     if (g->code != OK || !n)

@@ -136,6 +136,7 @@ int hf_json(struct weights *w, json_t **out, const char *folder, const char *fil
     return err_set(err, ERR_FORMAT, "%s: expected a JSON object", path);
 }
 
+/* Map one safetensors file of the folder and append its tensors. */
 static int read_shard(struct weights *w, const char *folder, const char *file, struct err *err)
 {
     char *path = hf_join(w, folder, file);

@@ -108,6 +108,7 @@ bool pickle_append(struct pickle *k, struct pval *seq, struct pval *v)
     return true;
 }
 
+/* Push v; NULL means that making it failed, and sets the error. */
 static int pickle_push(struct pickle *k, struct pval *v)
 {
     if (!v || !pickle_spend(k) || !pickle_reserve(k, &k->stack, &k->room, k->top))
@@ -283,6 +284,7 @@ static int pickle_memo_put(struct pickle *k, unsigned n)
     return OK;
 }
 
+/* Push the value of memo slot number n bytes long. */
 static int pickle_memo_get(struct pickle *k, unsigned n)
 {
     uint64_t i;

@@ -260,6 +260,7 @@ static struct pval *pth_unwrap(struct pval *v)
     return v;
 }
 
+/* Add every tensor of the state dict; entries that are not tensors are skipped. */
 static int add_all(struct pth *p, struct pval *root, struct err *err)
 {
     const struct pval *d = pth_unwrap(root);

@@ -23,6 +23,7 @@ struct span {
     size_t tensor, first, end; /* index in the table; range [first, end) */
 };
 
+/* Set ERR_FORMAT: "header: expected WHAT at byte N". */
 static int safetensors_bad(struct scan *s, const char *what)
 {
     return err_set(s->err, ERR_FORMAT, "%s: header: expected %s at byte %zu", s->name, what,
@@ -260,6 +261,7 @@ static int add_span(struct scan *s, struct span **spans, size_t n, size_t *cap)
     return OK;
 }
 
+/* Read the whole header: tensors with their byte ranges, and __metadata__ at most once. */
 static int safetensors_header(struct scan *s, struct span **spans, size_t *n)
 {
     size_t cap = 0;

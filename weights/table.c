@@ -134,6 +134,7 @@ static void map_list(const struct mapping *m, const char *path)
         }
 }
 
+/* Take a mapping off the list before it is unmapped. */
 static void map_unlist(const struct mapping *m)
 {
     for (size_t i = 0; i < MAPPINGS_MAX; i++)

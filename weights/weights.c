@@ -42,6 +42,7 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
                    w->path);
 }
 
+/* The common part of weights_open and weights_open_header. */
 static int open_any(struct weights **out, const char *path, bool header_only, struct err *err)
 {
     *out = NULL;

@@ -123,6 +123,7 @@ static void show_name(char *out, size_t cap, const struct zip_entry *e)
     out[n] = 0;
 }
 
+/* Read the central directory, and check that each member lies inside the file. */
 static int read_entries(struct zip *z, const unsigned char *p, size_t left, struct err *err)
 {
     for (size_t i = 0; i < z->n; i++) {

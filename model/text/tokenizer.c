@@ -15,6 +15,7 @@ static uint64_t hash_text(const char *p, size_t n)
     return h ^ (h >> 29);
 }
 
+/* Multiplicative hashing, with the high bits folded down. */
 static uint64_t hash_pair(uint32_t left, uint32_t right)
 {
     uint64_t h = (((uint64_t)left << 32) | right) * 0x9e3779b97f4a7c15u;

@@ -47,6 +47,7 @@ static bool tokenizer_encode_before(const struct merge *a, const struct merge *b
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
+/* The heap holds the possible merges of a word, the next one to apply at the top. */
 static void heap_push(struct encoder *e, struct merge m)
 {
     size_t i = e->nheap++;
@@ -141,6 +142,7 @@ struct ch {
     enum unicode_class class;
 };
 
+/* Decode the character at p. */
 static struct ch ch_at(const char *p, size_t n)
 {
     struct ch r = { 0, 0, UNICODE_OTHER };

@@ -32,6 +32,7 @@ static int is_gpt2(const struct weights *w, struct err *err)
     return OK;
 }
 
+/* Build the tokenizer from a GGUF file's keys; types default to normal. */
 static int from_gguf(struct tokenizer **out, const struct weights *w, struct err *err)
 {
     int rc = is_gpt2(w, err);
@@ -130,6 +131,7 @@ static size_t count_values(const char *text, size_t n)
     return count;
 }
 
+/* Read folder/name as a JSON object. ERR_IO when it does not exist. */
 static int read_json(json_t **out, const char *folder, const char *name, struct err *err)
 {
     char path[4096], *text;

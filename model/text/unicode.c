@@ -20,6 +20,7 @@ static bool in_ranges(const struct unicode_range *r, size_t n, uint32_t c)
     return lo < n && r[lo].lo <= c;
 }
 
+/* The 25 code points of White_Space. */
 static bool is_space(uint32_t c)
 {
     return (c >= 0x09 && c <= 0x0d) || c == 0x20 || c == 0x85 || c == 0xa0 || c == 0x1680 ||
@@ -107,6 +108,7 @@ static uint32_t with_ccc(uint32_t c)
     return c;
 }
 
+/* Return the decomposition of c into two code points, or NULL. */
 static const struct unicode_pair *find_pair(uint32_t c)
 {
     size_t lo = 0, n = unicode_pairs_n;

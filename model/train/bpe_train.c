@@ -249,6 +249,7 @@ static int write_vocab(struct bpe_vocab *v, const struct trainer *t, size_t merg
     return OK;
 }
 
+/* Count words, then merge the most frequent pair until there are enough pieces. */
 static int bpe_train_learn(struct bpe_vocab *v, struct trainer *t, const char *text, size_t n)
 {
     size_t wanted = t->pieces - BYTES - CONTROLS, merges = 0;

@@ -58,6 +58,8 @@ static size_t train_place(struct train *t, const char *name, size_t layer, size_
     return at;
 }
 
+/* List all tensors in the order of the flat arrays. Tensors that are used as one matrix are
+ * adjacent. */
 static void train_lay_out(struct train *t)
 {
     size_t h = t->c.hidden, f = t->c.ffn;
@@ -208,6 +210,7 @@ static void fill_weights(struct train *t, uint64_t seed)
     }
 }
 
+/* Allocate everything; take_all counts first, then places. */
 static int allocate(struct train *t)
 {
     t->layers = calloc(t->c.layers, sizeof(*t->layers));

@@ -118,6 +118,7 @@ static void train_pass_rotate(const struct train *t, float *x, size_t n, const f
             t->k->rope_f32(x + i * t->qkv + h * hd, t->cos + i * hd / 2, sin + i * hd / 2, hd / 2);
 }
 
+/* Return where document d begins. */
 static size_t doc_begin(const struct train *t, size_t d)
 {
     return d ? t->batch->ends[d - 1] : 0;

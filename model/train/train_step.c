@@ -171,6 +171,7 @@ static void norm_job(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
+/* Update the values [first, last). fix1 and fix2 correct the bias of the moments. */
 static void train_step_adam(const struct train *t, size_t first, size_t last, float scale,
                             float decay)
 {
