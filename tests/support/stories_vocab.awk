@@ -3,7 +3,7 @@
 #   od -An -v -tu1 tok512.bin | awk -v dir=FOLDER -f tests/support/stories_vocab.awk
 # tok512.bin holds an int32, the longest length, then for each piece a float32 score, an int32
 # length and its bytes. Pieces 0 to 2 are unknown, begin and end; 3 to 258 are bytes. A byte that is
-# also a piece of its own gets a placeholder as text.
+# also a piece of its own gets a text of the form <byte-N>.
 {
     for (i = 1; i <= NF; i++)
         byte[n++] = $i
