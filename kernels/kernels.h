@@ -12,8 +12,8 @@
  *
  * "Virtual vector": a sum along a row uses 16 lanes; element i goes to lane i % 16 in ascending
  * order, and each lane accumulates by fmaf (or +, where stated) from +0; n is rounded up to a
- * multiple of 16 with zeros. Then the lanes are added as a tree: a[l] + a[l+8], a[l] + a[l+4], a[l]
- * + a[l+2], a[0] + a[1]. */
+ * multiple of 16 with zeros. Then the lanes are added as a tree:
+ * a[l] + a[l+8], a[l] + a[l+4], a[l] + a[l+2], a[0] + a[1]. */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
@@ -62,8 +62,8 @@ struct kernels {
                       size_t p0, size_t p1);
 
     /* Fill q, scale and bias of row t of y from x[cols]. Per group: amax = largest |x| (NaN is
-     * ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127, and q = x
-     * * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
+     * ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127, and
+     * q = x * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
     void (*quantize_q8)(const struct qact *y, size_t t, const float *x);
 
     /* y[i] = x[i] * inv * w[i], inv = 1 / sqrt(sum(x^2) / n + eps), in that order; the sum is a
@@ -81,11 +81,12 @@ struct kernels {
     void (*swiglu_f32)(float *y, const float *g, const float *u, size_t n);
 
     /* Attend nq query rows to one block of nk <= 64 keys. hd16 is the head size rounded up to 16;
-     * padding is zero. q is [nq][hd16]. k and v have the layout of kv.h, type F32: key j is lane j
-     * % 16 of group j / 16, whose other lanes may hold anything. Row i sees the first seen(i) =
-     * min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot as virtual
-     * vector; max = running s > max ? s : max from -inf, +0 for -0; p = exp_f32(s - max); sum =
-     * virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending from 0. */
+     * padding is zero. q is [nq][hd16]. k and v have the layout of kv.h, type F32: key j is lane
+     * j % 16 of group j / 16, whose other lanes may hold anything. Row i sees the first
+     * seen(i) = min(nk, first + i / per) keys; seen(i) >= 1. Score s = dot(q, k) * scale, the dot
+     * as virtual vector; max = running s > max ? s : max from -inf, +0 for -0; p = exp_f32(s -
+     * max); sum = virtual vector of + over p; out[d] = fmaf(p[j], v[j][d], out[d]), j ascending
+     * from 0. */
     void (*attn_f32)(const struct attn_part *y, const float *q, const void *k, const void *v,
                      size_t nq, size_t per, size_t first, size_t nk, size_t hd16, float scale);
     /* The same with types F16 and Q8, widened to f32. */

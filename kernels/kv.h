@@ -30,8 +30,8 @@ size_t kvcache_value_bytes(enum kvcache type, size_t hd16);
 
 /* Store x[hd16] as key `lane` of a group, or as a row of values. Both are aligned as their
  * elements. F16 rounds to nearest even. Q8, for each 32 columns: amax = largest |x| (NaN is
- * ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127 and q = x *
- * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
+ * ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127 and
+ * q = x * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
 void kvcache_put_key(enum kvcache type, void *group, size_t lane, const float *x, size_t hd16);
 void kvcache_put_value(enum kvcache type, void *row, const float *x, size_t hd16);
 

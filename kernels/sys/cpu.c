@@ -59,8 +59,7 @@ static unsigned cpu_ask(void)
     return bits;
 }
 
-/* The brand string comes in three leaves of 16 bytes, padded with blanks or zeros on either side.
- */
+/* The brand string has three leaves of 16 bytes, padded with blanks or zeros on either side. */
 const char *cpu_name(void)
 {
     static _Thread_local char name[49];

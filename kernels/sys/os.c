@@ -199,8 +199,7 @@ void os_counters_close(struct os_counters *c)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* One condition serves all words: a wake-up may wake threads of another word, which os_wait allows.
- */
+/* One condition serves all words: a wake-up may reach threads of other words. os_wait allows it. */
 void os_wait(_Atomic uint32_t *word, uint32_t seen)
 {
     pthread_mutex_lock(&lock);

@@ -169,8 +169,8 @@ struct folder {
     struct vocabulary v;
 };
 
-/* Store a piece under its id. An added token may replace a normal piece, but nothing else may occur
- * twice. */
+/* Store a piece under its id. A normal piece must be the first one there; an added token may
+ * replace what is there. */
 static int put_piece(struct folder *f, int64_t id, const char *s, size_t n, int type,
                      struct err *err)
 {

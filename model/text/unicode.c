@@ -77,8 +77,7 @@ bool unicode_sure_nfc(const char *s, size_t n)
     return true;
 }
 
-/* While NFC works on a text, an element is a code point with its combining class in the top bits.
- */
+/* During NFC, an element is a code point with its combining class in the top bits. */
 enum { CCC_SHIFT = 24, CODE_MASK = 0xffffff };
 
 enum { /* section 3.12 */
@@ -221,8 +220,7 @@ static size_t compose(uint32_t *e, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint32_t ccc = e[i] >> CCC_SHIFT, c = e[i] & CODE_MASK;
         if (starter != SIZE_MAX) {
-            /* Composition is blocked when something between has class 0 or a class as high as this.
-             */
+            /* It is blocked when something between has class 0 or a class as high as this. */
             bool next = m == starter + 1;
             uint32_t last = e[m - 1] >> CCC_SHIFT;
             uint32_t both = next || (last && last < ccc) ? composite(e[starter], c) : 0;

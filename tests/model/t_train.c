@@ -78,8 +78,7 @@ static void check_gradient(const struct kernels *k)
         float keep[48 * 32], dir[48 * 32];
         for (size_t j = 0; j < n; j++) {
             keep[j] = x->value[j];
-            /* The direction lies half along the gradient, so that the slope is well above rounding.
-             */
+            /* The direction is half along the gradient: the slope is well above rounding. */
             norm += (double)x->grad[j] * (double)x->grad[j];
         }
         norm = sqrt(norm / (double)n) + 1e-12;
