@@ -16,7 +16,7 @@ enum { PARTS_MAX = 64 };
 static _Atomic(char *) unfinished[PARTS_MAX];
 
 /* Replace `from` by `to` in a slot that holds `from`; false when no slot does. */
-static bool part_swap(char *from, char *to)
+static bool atomic_file_swap(char *from, char *to)
 {
     for (size_t i = 0; i < PARTS_MAX; i++) {
         char *expected = from;
@@ -26,7 +26,7 @@ static bool part_swap(char *from, char *to)
     return false;
 }
 
-void part_abandon_all(void)
+void atomic_file_abandon_all(void)
 {
     for (size_t i = 0; i < PARTS_MAX; i++) {
         char *temp = atomic_exchange(&unfinished[i], NULL);
@@ -68,7 +68,7 @@ int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
     }
     if (code == OK) {
-        p->listed = part_swap(NULL, p->temp);
+        p->listed = atomic_file_swap(NULL, p->temp);
         return OK;
     }
     if (fd >= 0) {
@@ -95,7 +95,7 @@ int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)
     if (!commit || code != OK)
         unlink(p->temp);
     free(p->path);
-    if (!p->listed || part_swap(p->temp, NULL)) /* otherwise a signal handler is using it */
+    if (!p->listed || atomic_file_swap(p->temp, NULL)) /* otherwise a signal handler is using it */
         free(p->temp);
     *p = (struct atomic_file){ 0 };
     return code;

@@ -9,7 +9,8 @@
 
 struct err;
 
-/* While a file is open, its unfinished name is on a list of this process, for part_abandon_all. */
+/* While a file is open, its unfinished name is on a list of this process, for
+ * atomic_file_abandon_all. */
 struct atomic_file {
     char *path, *temp; /* the final name, and the name while writing */
     FILE *f;
@@ -24,6 +25,6 @@ int atomic_file_open(struct atomic_file *p, const char *path, struct err *err);
 int atomic_file_close(struct atomic_file *p, bool commit, struct err *err);
 
 /* Delete all unfinished files because the process is about to end. It is for signal handlers. */
-void part_abandon_all(void);
+void atomic_file_abandon_all(void);
 
 #endif

@@ -43,8 +43,8 @@ static char *make_header(const struct tensor *tensors, size_t n, const char *con
 }
 
 /* Blanks after the header align the data to 8 bytes. */
-static bool safetensors_write_write_all(FILE *f, const char *header, const struct tensor *tensors,
-                                        size_t n)
+static bool safetensors_write_bytes(FILE *f, const char *header, const struct tensor *tensors,
+                                    size_t n)
 {
     size_t length = strlen(header), padded = (length + 7) / 8 * 8;
     unsigned char prefix[8];
@@ -67,7 +67,7 @@ int safetensors_write(const char *path, const struct tensor *tensors, size_t n,
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     int code = atomic_file_open(&part, path, err);
     if (code == OK) {
-        bool fine = safetensors_write_write_all(part.f, header, tensors, n);
+        bool fine = safetensors_write_bytes(part.f, header, tensors, n);
         code = fine ? OK : err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
         struct err second;
         int closed = atomic_file_close(&part, fine, fine ? err : &second);

@@ -60,7 +60,7 @@ def braces(row, decimals=()):
 
 
 def write(name, what, version, text):
-    path = "model/" + name
+    path = "model/text/" + name
     with open(path, "w") as f:
         f.write(HEAD % (name, what, version) + text.rstrip("\n") + "\n")
     subprocess.run([sys.argv[2] if len(sys.argv) > 2 else "clang-format", "-i", path], check=True)

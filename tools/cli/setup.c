@@ -29,7 +29,7 @@ static void on_interrupt(int number)
     mizzle_stop(atomic_load(&stopped));
     if (!atomic_exchange(&interrupted, 1))
         return;
-    part_abandon_all();
+    atomic_file_abandon_all();
     signal(number, SIG_DFL);
     raise(number);
 }

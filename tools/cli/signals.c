@@ -11,7 +11,7 @@
 
 static void signals_on_end(int number)
 {
-    part_abandon_all();
+    atomic_file_abandon_all();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -41,7 +41,7 @@ static void signals_on_fault(int number, siginfo_t *info, void *context)
     }
     while (atomic_exchange(&ending, true)) /* another thread is at it */
         pause();
-    part_abandon_all();
+    atomic_file_abandon_all();
     signals_say_cut(path);
     _exit(EXIT_BAD_FILE);
 }
