@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/crc.h"
 #include "weights/gguf_write.h"
 #include "weights/atomic_file.h"
 #include "weights/table.h"
@@ -217,7 +218,7 @@ static void write_out(struct ggufw *g, const void *p, size_t n)
                         errno == EFAULT ? "another process cut its source short" : strerror(errno));
     g->written += n;
     if (g->checksum)
-        g->crc = table_crc(g->crc, p, n);
+        g->crc = crc_add(g->crc, p, n);
 }
 
 /* Write zeros up to the next multiple of ALIGN after n bytes. */

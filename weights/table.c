@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "kernels/sys/base.h"
 #include "weights/table.h"
@@ -287,15 +286,4 @@ bool table_size(struct tensor *t)
     if (values > 1 && (!t->ndim || t->shape[t->ndim - 1] % values))
         return false;
     return size_mul(&t->bytes, n / values, bytes);
-}
-
-uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n)
-{
-    while (n) {
-        size_t step = n < 1u << 30 ? n : 1u << 30; /* zlib counts in 32 bits */
-        crc = (uint32_t)crc32(crc, p, (uInt)step);
-        p += step;
-        n -= step;
-    }
-    return crc;
 }

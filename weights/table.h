@@ -67,9 +67,6 @@ bool table_size(struct tensor *t);
 /* Write a shape as "[2,3]". */
 void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape);
 
-/* Return zlib's crc32 of any length; crc is 0, or the result for the bytes before. */
-uint32_t table_crc(uint32_t crc, const unsigned char *p, size_t n);
-
 /* The readers of each format. hf_read also calls table_index. name is what error messages call the
  * file. */
 int gguf_read(struct weights *w, const struct mapping *m, bool header_only, struct err *err);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/crc.h"
 #include "net/http/json_input.h"
 #include "net/answers/record_internal.h"
 
@@ -22,7 +22,7 @@ const char record_begin[] = "{\"mizzle_record\":";
 
 void record_crc(char out[9], const char *p, size_t n)
 {
-    uint32_t crc = (uint32_t)crc32(0, (const unsigned char *)p, (unsigned)n);
+    uint32_t crc = crc_add(0, p, n);
     for (unsigned i = 0; i < 8; i++)
         out[i] = "0123456789abcdef"[crc >> (28 - 4 * i) & 15];
     out[8] = 0;
