@@ -16,13 +16,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/answers/origin.h"
+
 struct answers;
 struct err;
 struct cloud;      /* one thread at a time; not usable in a forked child, which may close it */
 struct cloud_call; /* one token asked for after one prefix; its cloud's thread */
 
 enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
-enum cloud_from { CLOUD_FROM_MEMO, CLOUD_FROM_STORE }; /* where a known token was known from */
 
 /* Of a token: not known; its reply is on the way; *id is it. */
 enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
@@ -138,11 +139,10 @@ size_t cloud_call_bytes(const struct cloud_call *call);
 /* The same of a call that was not made yet: what a limit on bytes must know before. */
 size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
 
-/* The token after exactly ids[n], where memo or store have it; counted as a hit. Makes no call, but
- * waits where the rest of a committed call's reply may still bring it, so that what is asked for
- * never depends on timing. */
-bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
-                 enum cloud_from *from);
+/* Find the token after exactly ids[n] in memo or store, and count the hit: ORIGIN_MEMO or
+ * ORIGIN_STORE with *id set, else ORIGIN_NONE. Makes no call, but waits while the rest of a
+ * committed call's reply may still bring it, so that what is asked for never depends on timing. */
+enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* Would cloud_known find it, were the calls committed so far all there will be? Never waits, counts
  * nothing and leaves memo and store as they are: for a token whose turn has not come. */
 enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id);

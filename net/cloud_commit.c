@@ -122,27 +122,25 @@ enum cloud_sight cloud_peek(struct cloud *c, const uint32_t *ids, size_t n, uint
     for (const struct cloud_call *call = c->calls; call && !sight; call = call->next)
         sight = in_reply(call, ids, n, id);
     wire_unlock(c->wire);
-    if (sight == CLOUD_UNKNOWN && answers_peek(c->o.answers, ids, n, id) != ANSWERS_NONE)
+    if (sight == CLOUD_UNKNOWN && answers_peek(c->o.answers, ids, n, id) != ORIGIN_NONE)
         sight = CLOUD_HERE;
     return sight;
 }
 
-bool cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id,
-                 enum cloud_from *from)
+enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
     if (!c->o.answers || wire_forked(c->wire))
-        return false;
+        return ORIGIN_NONE;
     wire_lock(c->wire);
     for (harvest_all(c); some_may_come(c, ids, n); harvest_all(c))
         wire_wait(c->wire);
     wire_unlock(c->wire);
-    enum answers_from where = answers_get(c->o.answers, ids, n, id);
-    if (where == ANSWERS_NONE)
-        return false;
-    *from = where == ANSWERS_MEMO ? CLOUD_FROM_MEMO : CLOUD_FROM_STORE;
+    enum origin from = answers_get(c->o.answers, ids, n, id);
+    if (from == ORIGIN_NONE)
+        return from;
     wire_lock(c->wire);
     struct cloud_ledger *l = wire_ledger(c->wire);
-    ++*(where == ANSWERS_MEMO ? &l->memo_hits : &l->store_hits);
+    ++*(from == ORIGIN_MEMO ? &l->memo_hits : &l->store_hits);
     wire_unlock(c->wire);
-    return true;
+    return from;
 }

@@ -1,23 +1,13 @@
 #include "router/cloud_port.h"
 
-#include "net/cloud.h"
-
-static bool cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
-                        enum cloud_port_from *from)
+static enum origin cloud_port_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    enum cloud_from whence;
-    if (!cloud_known(arg, ids, n, id, &whence))
-        return false;
-    *from = whence == CLOUD_FROM_MEMO ? CLOUD_PORT_MEMO : CLOUD_PORT_STORE;
-    return true;
+    return cloud_known(arg, ids, n, id);
 }
 
-static enum cloud_port_sight cloud_port_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight cloud_port_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    static const enum cloud_port_sight as[] = { [CLOUD_UNKNOWN] = CLOUD_PORT_UNKNOWN,
-                                                [CLOUD_COMING] = CLOUD_PORT_COMING,
-                                                [CLOUD_HERE] = CLOUD_PORT_HERE };
-    return as[cloud_peek(arg, ids, n, id)];
+    return cloud_peek(arg, ids, n, id);
 }
 
 static size_t cloud_port_tokens(void *arg)
@@ -73,7 +63,7 @@ static void cloud_port_ledger(void *arg, struct cloud_port_ledger *out)
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ c,
-                                cloud_knows,
+                                cloud_port_known,
                                 cloud_port_peek,
                                 cloud_port_tokens,
                                 cloud_port_ask,

@@ -9,12 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct cloud;
-struct err;
+#include "net/cloud.h"
 
-enum cloud_port_from { CLOUD_PORT_MEMO, CLOUD_PORT_STORE };
-/* Of a token: not known; the reply to a committed call may bring it; it is there. */
-enum cloud_port_sight { CLOUD_PORT_UNKNOWN, CLOUD_PORT_COMING, CLOUD_PORT_HERE };
+struct err;
 
 struct cloud_port_ledger {         /* since the beginning; differences are what counts */
     uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
@@ -24,11 +21,10 @@ struct cloud_port_ledger {         /* since the beginning; differences are what 
 
 struct cloud_port {
     void *arg; /* of known, peek, tokens, ask, bytes and ledger */
-    /* Is the token after ids[n] known without a call? */
-    bool (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
-                  enum cloud_port_from *from);
+    /* Find the token after ids[n] without a call: ORIGIN_MEMO or ORIGIN_STORE, else ORIGIN_NONE. */
+    enum origin (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
     /* Would known say so, were nothing committed any more? Never waits, and leaves no trace. */
-    enum cloud_port_sight (*peek)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
+    enum cloud_sight (*peek)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
     /* How many tokens a call may ask for, at least 1; may fall to 1 until the first answer. */
     size_t (*tokens)(void *arg);
     /* Ask for the token after ids[n] (copied) and those behind it, `tokens` in all, where that many

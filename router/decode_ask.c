@@ -14,11 +14,11 @@ double decode_lap(uint64_t *since)
     return ms;
 }
 
-static bool decode_ask_known(const struct decode *d, size_t n, uint32_t *id,
-                             enum cloud_port_from *from)
+static enum origin decode_ask_known(const struct decode *d, size_t n, uint32_t *id)
 {
     const struct cloud_port *c = d->cloud;
-    return c && c->known(c->arg, session_ids(d->session), n, id, from) && *id < d->size;
+    enum origin from = c ? c->known(c->arg, session_ids(d->session), n, id) : ORIGIN_NONE;
+    return from != ORIGIN_NONE && *id < d->size ? from : ORIGIN_NONE;
 }
 
 /* In which ways may the token be asked for? Bodies are measured only where they count. */
@@ -53,7 +53,6 @@ int decode_ask(struct decode *d, struct ahead_token *e, struct err *err)
 /* The turn of a routed token: all before it is decided. */
 int decode_begin_turn(struct decode *d, struct ahead_token *e)
 {
-    enum cloud_port_from from;
     size_t way = 0, asked = e->ways[e->way].tokens;
     e->met = true;
     if (d->cloud)
@@ -61,11 +60,12 @@ int decode_begin_turn(struct decode *d, struct ahead_token *e)
     if (asked > e->ways[0].tokens)
         asked = e->ways[0].tokens; /* it gives no more */
     uint64_t clock = os_now_ns();
-    e->answered = decode_ask_known(d, e->at, &e->answer, &from);
+    enum origin from = decode_ask_known(d, e->at, &e->answer);
+    e->answered = from != ORIGIN_NONE;
     d->stats->cloud_ms += decode_lap(&clock); /* a reply that is under way may bring it */
     if (e->answered) {
-        d->stats->memo_hits += from == CLOUD_PORT_MEMO;
-        d->stats->store_hits += from == CLOUD_PORT_STORE;
+        d->stats->memo_hits += from == ORIGIN_MEMO;
+        d->stats->store_hits += from == ORIGIN_STORE;
     } else if (!d->cloud) {
         e->gate = GATE_NO_CLOUD;
         err_set(&d->fault, ERR_NET, "there is no cloud");
@@ -117,8 +117,7 @@ bool decode_is_coming(const struct decode *d, const struct ahead_token *e)
 {
     const struct cloud_port *c = d->cloud;
     uint32_t id;
-    return c && d->o->ahead &&
-           c->peek(c->arg, session_ids(d->session), e->at, &id) == CLOUD_PORT_COMING;
+    return c && d->o->ahead && c->peek(c->arg, session_ids(d->session), e->at, &id) == CLOUD_COMING;
 }
 
 /* May one more call be out, behind the oldest one? Each of these may be in vain. */
@@ -161,7 +160,7 @@ static bool decode_ask_covered(const struct decode *d, const struct ahead_token 
 void decode_look_up(const struct decode *d, struct ahead_token *e, uint32_t *id)
 {
     const struct cloud_port *c = d->cloud;
-    enum cloud_port_sight sight = c->peek(c->arg, session_ids(d->session), e->at, id);
-    e->known = sight == CLOUD_PORT_HERE && *id < d->size;
-    e->covered = sight == CLOUD_PORT_COMING || decode_ask_covered(d, e);
+    enum cloud_sight sight = c->peek(c->arg, session_ids(d->session), e->at, id);
+    e->known = sight == CLOUD_HERE && *id < d->size;
+    e->covered = sight == CLOUD_COMING || decode_ask_covered(d, e);
 }

@@ -142,40 +142,38 @@ static void answers_record(struct answers *c, const uint32_t *ids, size_t n,
         record_put(c->record, ids, n, a, NULL);
 }
 
-static enum answers_from answers_look(struct answers *c, const struct prefix_key *k,
-                                      const uint32_t *ids, size_t n, uint32_t *id)
+static enum origin answers_look(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
+                                size_t n, uint32_t *id)
 {
     struct record_answer a;
     if (memo_get(c->memo, k, id))
-        return ANSWERS_MEMO;
+        return ORIGIN_MEMO;
     if (c->store && store_get(c->store, k, id) && *id < c->vocab)
-        return ANSWERS_STORE;
-    if (!c->replay || !record_get(c->replay, ids, n, &a) || a.from == RECORD_CALL || a.fault ||
+        return ORIGIN_STORE;
+    if (!c->replay || !record_get(c->replay, ids, n, &a) || a.from == ORIGIN_CALL || a.fault ||
         a.id >= c->vocab)
-        return ANSWERS_NONE;
+        return ORIGIN_NONE;
     *id = a.id;
-    return a.from == RECORD_MEMO ? ANSWERS_MEMO : ANSWERS_STORE;
+    return a.from;
 }
 
 /* An answer that is used is kept where the next one will look. */
 static void answers_keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
-                         size_t n, uint32_t id, enum answers_from from)
+                         size_t n, uint32_t id, enum origin from)
 {
-    if (c->replay || from == ANSWERS_NONE)
+    if (c->replay || from == ORIGIN_NONE)
         return;
-    if (from == ANSWERS_STORE)
+    if (from == ORIGIN_STORE)
         memo_put(c->memo, k, id);
     else if (c->store) /* a further token of a reply, wanted for the first time */
         store_put(c->store, k, id);
-    answers_record(c, ids, n,
-                   &(struct record_answer){
-                       .from = from == ANSWERS_MEMO ? RECORD_MEMO : RECORD_STORE, .id = id });
+    answers_record(c, ids, n, &(struct record_answer){ .from = from, .id = id });
 }
 
-static enum answers_from answers_find(struct answers *c, const uint32_t *ids, size_t n,
-                                      uint32_t *id, bool used)
+static enum origin answers_find(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
+                                bool used)
 {
-    enum answers_from from = ANSWERS_NONE;
+    enum origin from = ORIGIN_NONE;
     uint32_t found = 0;
     pthread_mutex_lock(&c->mutex);
     if (c->model) {
@@ -185,17 +183,17 @@ static enum answers_from answers_find(struct answers *c, const uint32_t *ids, si
             answers_keep(c, &k, ids, n, found, from);
     }
     pthread_mutex_unlock(&c->mutex);
-    if (from != ANSWERS_NONE)
+    if (from != ORIGIN_NONE)
         *id = found;
     return from;
 }
 
-enum answers_from answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
+enum origin answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
     return answers_find(c, ids, n, id, false);
 }
 
-enum answers_from answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
+enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id)
 {
     return answers_find(c, ids, n, id, true);
 }
@@ -228,7 +226,7 @@ void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
         memo_put(c->memo, &k, id);
         if (c->store)
             store_put(c->store, &k, id);
-        answers_record(c, ids, n, &(struct record_answer){ .from = RECORD_CALL, .id = id });
+        answers_record(c, ids, n, &(struct record_answer){ .from = ORIGIN_CALL, .id = id });
     }
     pthread_mutex_unlock(&c->mutex);
 }
@@ -251,7 +249,7 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
     if (c->model)
         answers_record(
             c, ids, n,
-            &(struct record_answer){ .from = RECORD_CALL, .fault = code, .message = why });
+            &(struct record_answer){ .from = ORIGIN_CALL, .fault = code, .message = why });
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/answers/origin.h"
+
 struct err;
 struct answers;
-
-enum answers_from { ANSWERS_NONE, ANSWERS_MEMO, ANSWERS_STORE };
 
 struct answers_options {
     size_t memo;          /* answers kept in memory; 0: 65,536 */
@@ -40,12 +40,12 @@ bool answers_replays(const struct answers *c);
 const char *answers_model(const struct answers *c); /* the replay's; else what was told, or NULL */
 const char *answers_api(const struct answers *c);
 
-/* An answer that needs no call, or ANSWERS_NONE. In a replay, only what needed no call when it was
+/* An answer that needs no call, or ORIGIN_NONE. In a replay, only what needed no call when it was
  * recorded, so that calls are counted as they were. */
-enum answers_from answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
+enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* The same without a trace: memo, store and recording stay as they are. For a token whose turn has
  * not come. */
-enum answers_from answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
+enum origin answers_peek(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* In a replay: what a call gave. The recorded fault (ERR_NET, ERR_REMOTE, ERR_TEXT) comes back as
  * it was; a prefix that is not there is ERR_NET and named: its length, its hash, its last ids. */
 int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err);

@@ -14,7 +14,7 @@
 
 enum { STRING = 2048 };
 
-const char *const record_from_names[3] = { "call", "memo", "store" };
+const char *const record_origins[4] = { NULL, "call", "memo", "store" };
 const struct record_fault record_faults[3] = { { "net", ERR_NET },
                                                { "remote", ERR_REMOTE },
                                                { "text", ERR_TEXT } };
@@ -313,7 +313,7 @@ bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_a
     struct prefix_key k = prefix_key_of(&r->print, ids, n);
     const struct record_entry *e = r->model ? record_find(r, &k) : NULL;
     if (e)
-        *out = (struct record_answer){ (enum record_from)e->from, e->fault, e->id, e->message };
+        *out = (struct record_answer){ (enum origin)e->from, e->fault, e->id, e->message };
     return e != NULL;
 }
 
@@ -326,7 +326,7 @@ static bool write_line(struct buf *b, const struct record_entry *e, const uint32
     b->n = 0;
     bool ok = add_number(b, "{\"n\":", n) && buf_str(b, ",\"hash\":\"") && buf_str(b, hash) &&
               buf_str(b, "\",\"last\":") && buf_ids(b, ids + n - last, last) &&
-              buf_str(b, ",\"from\":\"") && buf_str(b, record_from_names[e->from]);
+              buf_str(b, ",\"from\":\"") && buf_str(b, record_origins[e->from]);
     if (!ok || e->fault == OK)
         return ok && add_number(b, "\",\"id\":", e->id);
     size_t i = 0;

@@ -22,16 +22,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net/answers/origin.h"
 #include "net/answers/prefix_key.h"
 
 struct err;
 struct record;
 
-enum record_from { RECORD_CALL, RECORD_MEMO, RECORD_STORE };
-
 struct record_answer {
-    enum record_from from;
-    int fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
+    enum origin from; /* not ORIGIN_NONE */
+    int fault;        /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
     uint32_t id;
     const char *message; /* of a fault, one line; else NULL. Until the next call */
 };

@@ -16,9 +16,9 @@ enum {
 struct record_entry {
     struct prefix_key key;
     uint32_t id;
-    signed char fault; /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
-    unsigned char from;
-    char *message; /* of a fault */
+    signed char fault;  /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
+    unsigned char from; /* enum origin */
+    char *message;      /* of a fault */
 };
 
 struct record {
@@ -38,7 +38,7 @@ struct record {
     struct buf line;
 };
 
-extern const char *const record_from_names[3];
+extern const char *const record_origins[4]; /* by enum origin; NULL for ORIGIN_NONE */
 extern const struct record_fault {
     const char *name;
     int code;

@@ -74,16 +74,16 @@ static int read_fault(struct record_entry *e, const struct record *r, const json
 static int record_read_read_answer(struct record *r, const json_t *root, size_t number,
                                    struct err *err)
 {
-    struct record_entry e = { .fault = OK };
+    struct record_entry e = { .fault = OK, .from = ORIGIN_CALL };
     const json_t *hash = json_object_get(root, "hash"), *from = json_object_get(root, "from");
     const json_t *id = json_object_get(root, "id");
     const char *name = json_string_value(from);
     if (!json_is_string(hash) ||
         !prefix_key_parse(&e.key, json_string_value(hash), json_string_length(hash)))
         return record_read_bad(r, number, "hash", "32 hexadecimal digits", hash, err);
-    while (e.from < 3 && (!name || strcmp(name, record_from_names[e.from]) != 0))
+    while (e.from <= ORIGIN_STORE && (!name || strcmp(name, record_origins[e.from]) != 0))
         e.from++;
-    if (e.from == 3)
+    if (e.from > ORIGIN_STORE)
         return record_read_bad(r, number, "from", "call, memo or store", from, err);
     if (json_object_get(root, "fault")) {
         int rc = read_fault(&e, r, root, number, err);

@@ -270,26 +270,25 @@ static void test_stream(void)
 {
     struct answers *answers;
     struct err err = { "" };
-    enum cloud_from from = CLOUD_FROM_STORE;
     uint32_t ids[] = { 500, 600, STREAM, 201, 202, 203, 9 }, id = 0;
     CHECK(answers_open(&answers, &(struct answers_options){ .vocab = VOCAB }, &err) == OK);
     struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .answers = answers });
     crowd_forget();
     struct cloud_call *call = ask(c, STREAM);
     uint64_t start = os_now_ns();
-    CHECK(!cloud_known(c, ids, 3, &id, &from));
+    CHECK(!cloud_known(c, ids, 3, &id));
     CHECK(cloud_take(call, &id, &err) == OK && id == 201 && seconds_since(start) < 0.08);
-    CHECK(!cloud_known(c, ids, 4, &id, &from)); /* not committed: it may be dropped */
+    CHECK(!cloud_known(c, ids, 4, &id)); /* not committed: it may be dropped */
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     cloud_commit(call);
     CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_COMING &&
           cloud_peek(c, ids, 7, &id) == CLOUD_UNKNOWN);
-    CHECK(cloud_known(c, ids, 3, &id, &from) && id == 201 && from == CLOUD_FROM_MEMO);
-    CHECK(cloud_known(c, ids, 6, &id, &from) && id == 204); /* waits for it */
+    CHECK(cloud_known(c, ids, 3, &id) == ORIGIN_MEMO && id == 201);
+    CHECK(cloud_known(c, ids, 6, &id) && id == 204); /* waits for it */
     CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_HERE && id == 204);
-    CHECK(cloud_known(c, ids, 4, &id, &from) && id == 202);
+    CHECK(cloud_known(c, ids, 4, &id) && id == 202);
     ids[3] = 7;
-    CHECK(!cloud_known(c, ids, 4, &id, &from) && !cloud_known(c, ids, 7, &id, &from));
+    CHECK(!cloud_known(c, ids, 4, &id) && !cloud_known(c, ids, 7, &id));
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     CHECK(crowd_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
@@ -297,10 +296,10 @@ static void test_stream(void)
     ids[2] = STREAM_CUT;
     ids[3] = 201;
     CHECK(next(c, STREAM_CUT, &id, &err) == OK && id == 201);
-    CHECK(cloud_known(c, ids, 4, &id, &from) && id == 202 && !cloud_known(c, ids, 5, &id, &from));
+    CHECK(cloud_known(c, ids, 4, &id) && id == 202 && !cloud_known(c, ids, 5, &id));
     ids[2] = STREAM_PLAIN;
     CHECK(next(c, STREAM_PLAIN, &id, &err) == OK && id == 201);
-    CHECK(cloud_known(c, ids, 6, &id, &from) && id == 204);
+    CHECK(cloud_known(c, ids, 6, &id) && id == 204);
     CHECK(next(c, STREAM_BAD, &id, &err) == ERR_NET && strstr(err.msg, "too long"));
     cloud_drop(ask(c, STREAM)); /* while it streams */
     CHECK(next(c, 99, &id, &err) == OK && id == 106);

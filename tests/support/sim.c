@@ -78,40 +78,37 @@ static bool in_store(struct sim *s, uint64_t key, const uint32_t *ids, size_t n,
 }
 
 /* Wait for a reply that is on its way; what the store knows is in the memo from then on. */
-static bool known(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
-                  enum cloud_port_from *from)
+static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
     size_t i = in_memo(s, key);
-    *from = CLOUD_PORT_MEMO;
     if (i < SIM_MEMO) {
         s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
         *id = s->memo[i].id;
-        return true;
+        return ORIGIN_MEMO;
     }
-    *from = CLOUD_PORT_STORE;
     if (!in_store(s, key, ids, n, id))
-        return false;
+        return ORIGIN_NONE;
     remember(s, key, *id, 0);
-    return true;
+    return ORIGIN_STORE;
 }
 
 /* Look without waiting; the clock moves a little. */
-static enum cloud_port_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
     size_t i = in_memo(s, key);
     s->clock += draw(s, 3);
     if (i == SIM_MEMO)
-        return in_store(s, key, ids, n, id) ? CLOUD_PORT_HERE : CLOUD_PORT_UNKNOWN;
+        return in_store(s, key, ids, n, id) ? CLOUD_HERE : CLOUD_UNKNOWN;
     if (s->memo[i].due > s->clock) {
         s->comes++;
-        return CLOUD_PORT_COMING;
+        return CLOUD_COMING;
     }
     *id = s->memo[i].id;
-    return CLOUD_PORT_HERE;
+    return CLOUD_HERE;
 }
 
 static size_t tokens(void *arg)

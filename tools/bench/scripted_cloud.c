@@ -53,11 +53,10 @@ uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
 }
 
 /* The cloud port of the rehearsal: it has no memo, answers each call at once and costs nothing. */
-static bool scripted_cloud_knows(void *arg, const uint32_t *ids, size_t n, uint32_t *id,
-                                 enum cloud_port_from *from)
+static enum origin scripted_cloud_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
-    (void)arg, (void)ids, (void)n, (void)id, (void)from;
-    return false;
+    (void)arg, (void)ids, (void)n, (void)id;
+    return ORIGIN_NONE;
 }
 
 /* True if the next routed token agrees. Draws without replacement: the chance is the number of
@@ -95,11 +94,10 @@ uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n
 }
 
 /* Nothing is known of a prefix before it is asked for. */
-static enum cloud_port_sight scripted_cloud_peek(void *arg, const uint32_t *ids, size_t n,
-                                                 uint32_t *id)
+static enum cloud_sight scripted_cloud_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     (void)arg, (void)ids, (void)n, (void)id;
-    return CLOUD_PORT_UNKNOWN;
+    return CLOUD_UNKNOWN;
 }
 
 static size_t scripted_cloud_one(void *arg)
@@ -177,7 +175,7 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                             struct err *err)
 {
     const struct cloud_port port = { t,
-                                     scripted_cloud_knows,
+                                     scripted_cloud_known,
                                      scripted_cloud_peek,
                                      scripted_cloud_one,
                                      scripted_cloud_ask,

@@ -44,13 +44,15 @@ static void make_one(void)
     struct record *r;
     unlink(path);
     CHECK(record_create(&r, path, &err) == OK);
-    CHECK(record_put(r, ids, 1, &(struct record_answer){ .id = 1 }, &err) == ERR_ARG);
+    CHECK(record_put(r, ids, 1, &(struct record_answer){ ORIGIN_CALL, .id = 1 }, &err) == ERR_ARG);
     CHECK(record_server(r, "Qwen \"x\"\n\x1b[2J", "openai", 0x1234, &err) == OK);
-    CHECK(record_put(r, ids, 12, &(struct record_answer){ .id = 151935 }, &err) == OK);
-    CHECK(record_put(r, ids, 12, &(struct record_answer){ .id = 151935 }, &err) == OK); /* once */
-    CHECK(record_put(r, ids, 2, &(struct record_answer){ RECORD_MEMO, .id = 7 }, &err) == OK);
-    CHECK(record_put(r, ids, 1, &(struct record_answer){ RECORD_STORE, .id = 0 }, &err) == OK);
-    const struct record_answer fault = { .fault = ERR_REMOTE,
+    CHECK(record_put(r, ids, 12, &(struct record_answer){ ORIGIN_CALL, .id = 151935 }, &err) == OK);
+    CHECK(record_put(r, ids, 12, &(struct record_answer){ ORIGIN_CALL, .id = 151935 }, &err) ==
+          OK); /* once */
+    CHECK(record_put(r, ids, 2, &(struct record_answer){ ORIGIN_MEMO, .id = 7 }, &err) == OK);
+    CHECK(record_put(r, ids, 1, &(struct record_answer){ ORIGIN_STORE, .id = 0 }, &err) == OK);
+    const struct record_answer fault = { .from = ORIGIN_CALL,
+                                         .fault = ERR_REMOTE,
                                          .message = "status 401: \x1b[31m\"no\"" };
     CHECK(record_put(r, ids, 3, &fault, &err) == OK);
     CHECK(record_put(r, ids, 12, &fault, &err) == OK); /* an answer stays */
@@ -64,11 +66,11 @@ static void check_answers(struct record *r, size_t whole)
     struct record_answer a;
     CHECK(record_size(r) == whole);
     CHECK(record_get(r, ids, 12, &a) == (whole > 0));
-    CHECK(!whole || (a.id == 151935 && a.from == RECORD_CALL && !a.fault));
+    CHECK(!whole || (a.id == 151935 && a.from == ORIGIN_CALL && !a.fault));
     CHECK(record_get(r, ids, 2, &a) == (whole > 1));
-    CHECK(whole < 2 || (a.id == 7 && a.from == RECORD_MEMO && !a.fault));
+    CHECK(whole < 2 || (a.id == 7 && a.from == ORIGIN_MEMO && !a.fault));
     CHECK(record_get(r, ids, 1, &a) == (whole > 2));
-    CHECK(whole < 3 || (a.id == 0 && a.from == RECORD_STORE && !a.fault));
+    CHECK(whole < 3 || (a.id == 0 && a.from == ORIGIN_STORE && !a.fault));
     CHECK(record_get(r, ids, 3, &a) == (whole > 3));
     CHECK(whole < 4 || (a.fault == ERR_REMOTE && strcmp(a.message, "status 401: [31m\"no\"") == 0));
     CHECK(!record_get(r, ids, 4, &a) && !record_get(r, ids + 1, 1, &a));
@@ -92,7 +94,7 @@ static void test_text(void)
     CHECK(record_open(&r, path, 0x1234, &err) == OK && strcmp(record_api(r), "openai") == 0);
     CHECK(strcmp(record_model(r), "Qwen \"x\" [2J") == 0);
     check_answers(r, LINES);
-    CHECK(record_put(r, ids, 5, &(struct record_answer){ .id = 1 }, &err) == ERR_ARG);
+    CHECK(record_put(r, ids, 5, &(struct record_answer){ ORIGIN_CALL, .id = 1 }, &err) == ERR_ARG);
     CHECK(record_miss(r, ids, 7, &err) == ERR_NET && strstr(err.msg, path));
     CHECK(strstr(err.msg, "prefix of 7 tokens, hash ") &&
           strstr(err.msg, "last ids [14,15,16,17]"));
@@ -117,7 +119,7 @@ static void test_text(void)
     }
     int status;
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-    CHECK(record_put(r, ids, 3, &(struct record_answer){ .id = 9 }, &err) == OK);
+    CHECK(record_put(r, ids, 3, &(struct record_answer){ ORIGIN_CALL, .id = 9 }, &err) == OK);
     CHECK(record_close(r, &err) == OK);
     struct record_answer a;
     CHECK(record_open(&r, path, 0x1234, &err) == OK && record_get(r, ids, 3, &a) && a.id == 9);
@@ -151,7 +153,7 @@ static void test_torn(void)
         CHECK(record_note(r, &err) == (torn > 0));
         CHECK(record_server(r, "Qwen \"x\"\n\x1b[2J", "openai", 0x1234, &err) == OK);
         check_answers(r, lines ? lines - 1 : 0);
-        CHECK(record_put(r, ids, 9, &(struct record_answer){ .id = 3 }, &err) == OK);
+        CHECK(record_put(r, ids, 9, &(struct record_answer){ ORIGIN_CALL, .id = 3 }, &err) == OK);
         CHECK(record_close(r, &err) == OK);
         struct record_answer a;
         CHECK(record_open(&r, path, 0x1234, &err) == OK && !record_note(r, &err));
@@ -269,10 +271,10 @@ static void test_full_disk(void)
         CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
         rc = record_server(r, "Qwen \"x\"\n\x1b[2J", "openai", 0x1234, &err);
         for (size_t i = 1; rc == OK && i <= 12; i++)
-            rc = record_put(r, ids, i, &(struct record_answer){ .id = 1 }, &err);
+            rc = record_put(r, ids, i, &(struct record_answer){ ORIGIN_CALL, .id = 1 }, &err);
         CHECK(rc == ERR_IO && strstr(err.msg, "incomplete"));
         size_t lines = record_size(r);
-        CHECK(record_put(r, ids, 12, &(struct record_answer){ .id = 1 }, &err) == OK);
+        CHECK(record_put(r, ids, 12, &(struct record_answer){ ORIGIN_CALL, .id = 1 }, &err) == OK);
         CHECK(record_size(r) == lines && record_close(r, &err) == ERR_IO);
         CHECK(setrlimit(RLIMIT_FSIZE, &was) == 0);
         rc = record_open(&r, path, 0x1234, &err);
@@ -305,11 +307,11 @@ static void test_replayed(void)
     CHECK(strcmp(answers_api(c), "openai") == 0);
     CHECK(answers_server(c, NULL, NULL, &err) == OK && answers_server(c, "big", "x", &err) == OK);
     CHECK(answers_server(c, "small", "openai", &err) == ERR_FORMAT);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* it was a call, and is one again */
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE); /* it was a call, and is one again */
     CHECK(answers_call(c, ids, 3, &id, &err) == OK && id == 30);
     answers_put(c, ids, 3, 30);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
-    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_MEMO && id == 40);
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ORIGIN_MEMO && id == 40);
     CHECK(answers_call(c, ids, 6, &id, &err) == ERR_NET && strstr(err.msg, "cut off"));
     CHECK(answers_call(c, ids, 9, &id, &err) == ERR_TEXT && strstr(err.msg, "too long"));
     CHECK(answers_call(c, ids, 5, &id, &err) == ERR_NET);
@@ -322,12 +324,12 @@ static void test_caches(void)
 {
     uint32_t id = 0;
     struct answers *c = open_caches(store, path, NULL);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE && !answers_model(c) && !answers_replays(c));
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE && !answers_model(c) && !answers_replays(c));
     answers_put(c, ids, 3, 4); /* of nobody */
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_server(c, "small", "openai", &err) == ERR_REMOTE);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE);
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE);
     CHECK(answers_call(c, ids, 3, &id, &err) == ERR_ARG);
     answers_put(c, ids, 3, 30);
     answers_put(c, ids, 7,
@@ -337,27 +339,27 @@ static void test_caches(void)
     answers_fault(c, ids, 6, ERR_NET, "cut off");
     answers_fault(c, ids, 6, ERR_STOP, "interrupted");
     answers_fault(c, ids, 9, ERR_TEXT, "too long");
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
-    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_MEMO && id == 40);
-    CHECK(answers_peek(c, ids, 5, &id) == ANSWERS_MEMO && id == 50); /* and is not kept for that */
-    CHECK(answers_get(c, ids, 6, &id) == ANSWERS_NONE && !answers_note(c, &err));
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ORIGIN_MEMO && id == 40);
+    CHECK(answers_peek(c, ids, 5, &id) == ORIGIN_MEMO && id == 50); /* and is not kept for that */
+    CHECK(answers_get(c, ids, 6, &id) == ORIGIN_NONE && !answers_note(c, &err));
     CHECK(answers_close(c, &err) == OK);
 
     /* Another process later: the store has what was committed and what was used. */
     c = open_caches(store, NULL, NULL);
     CHECK(answers_server(c, "big", "openai", &err) == OK);
-    CHECK(answers_peek(c, ids, 3, &id) == ANSWERS_STORE && id == 30);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_STORE &&
+    CHECK(answers_peek(c, ids, 3, &id) == ORIGIN_STORE && id == 30);
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_STORE &&
           id == 30); /* not for having been looked at */
-    CHECK(answers_peek(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_MEMO && id == 30);
-    CHECK(answers_get(c, ids, 4, &id) == ANSWERS_STORE && id == 40);
-    CHECK(answers_get(c, ids, 5, &id) == ANSWERS_NONE);
-    CHECK(answers_get(c, ids, 7, &id) == ANSWERS_NONE); /* beyond the vocabulary */
+    CHECK(answers_peek(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ORIGIN_STORE && id == 40);
+    CHECK(answers_get(c, ids, 5, &id) == ORIGIN_NONE);
+    CHECK(answers_get(c, ids, 7, &id) == ORIGIN_NONE); /* beyond the vocabulary */
     CHECK(answers_close(c, &err) == OK);
     c = open_caches(store, NULL, NULL);
     CHECK(answers_server(c, "small", "openai", &err) == OK);
-    CHECK(answers_get(c, ids, 3, &id) == ANSWERS_NONE); /* another model's */
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE); /* another model's */
     CHECK(answers_close(c, &err) == OK);
 
     test_replayed();
@@ -383,7 +385,7 @@ static void test_memory(void)
             for (size_t i = 1; i <= 12; i++)
                 answers_put(c, ids, i, (uint32_t)i);
             answers_fault(c, ids + 1, 3, ERR_NET, "cut off");
-            CHECK(answers_get(c, ids, 12, &id) == ANSWERS_MEMO && id == 12);
+            CHECK(answers_get(c, ids, 12, &id) == ORIGIN_MEMO && id == 12);
         }
         answers_close(c, NULL);
         reached = torture_end();
