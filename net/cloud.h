@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "net/answers/origin.h"
+#include "net/http/traffic.h"
 
 struct answers;
 struct err;
@@ -71,11 +72,9 @@ struct cloud_info {
 struct cloud_ledger {               /* of the whole life of the client */
     uint64_t calls, faults, tokens; /* asked; those that failed; ids received */
     uint64_t committed, wasted;     /* calls committed with an answer; calls dropped */
-    uint64_t retries, hedges;       /* requests sent once more: after a fault; for being late */
     uint64_t memo_hits, store_hits;
-    uint64_t bytes_up, bytes_down;               /* bodies and headers, compressed where they are */
-    uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
-    uint64_t ns;                                 /* time spent waiting in cloud_open and _take */
+    struct traffic traffic;
+    uint64_t ns; /* time spent waiting in cloud_open and _take */
 };
 
 /* "openai", "llamacpp", "sglang", "auto". */

@@ -37,11 +37,10 @@ static void release(struct wire *w, struct wire_attempt *a)
 
 static void count_wire(struct wire *w)
 {
-    struct http_bytes b = http_bytes(w->http);
-    w->ledger.bytes_up = b.up;
-    w->ledger.bytes_down = b.down;
-    w->ledger.header_bytes_up = b.header_up;
-    w->ledger.header_bytes_down = b.header_down;
+    struct traffic *sum = &w->ledger.traffic, now = http_traffic(w->http);
+    now.retries = sum->retries;
+    now.hedges = sum->hedges;
+    *sum = now;
     w->multiplexes = http_multiplexes(w->http);
 }
 
@@ -194,7 +193,7 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
     wire_call_lower(next, call->deadline);
     if (call->retry_at && now >= call->retry_at) {
         call->retry_at = 0;
-        wire_call_count(w, &w->ledger.retries);
+        wire_call_count(w, &w->ledger.traffic.retries);
         wire_call_send(w, call, false);
         return;
     }
@@ -203,7 +202,7 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
         call->hedge_at = 0;
     if (call->hedge_at && now >= call->hedge_at) {
         call->hedge_at = 0;
-        wire_call_count(w, &w->ledger.hedges);
+        wire_call_count(w, &w->ledger.traffic.hedges);
         /* A second stream of the same connection would wait behind the same loss. */
         wire_call_send(w, call, http_multiplexes(w->http));
         return;
@@ -312,7 +311,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     int rc = outcome(w, a, t, &root, &err);
     if (t->sent > 1) {
         call->resent = true;
-        wire_call_count(w, &w->ledger.retries);
+        wire_call_count(w, &w->ledger.traffic.retries);
     }
     bool lost = t->lost && !call->resent && !call->linger;
     uint64_t again = retry_time(call, t, now);
@@ -333,7 +332,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
         call->retried = true;
     } else if (lost) {
         call->resent = true;
-        wire_call_count(w, &w->ledger.retries);
+        wire_call_count(w, &w->ledger.traffic.retries);
         wire_call_send(w, call, true);
     } else if (again) {
         call->retried = true;

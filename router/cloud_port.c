@@ -49,15 +49,9 @@ static size_t cloud_port_bytes(void *arg, const uint32_t *ids, size_t n, size_t 
     return cloud_bytes(arg, ids, n, want);
 }
 
-static void cloud_port_ledger(void *arg, struct cloud_port_ledger *out)
+static struct traffic cloud_port_traffic(void *arg)
 {
-    const struct cloud_ledger *l = cloud_ledger(arg);
-    *out = (struct cloud_port_ledger){ .retries = l->retries,
-                                       .hedges = l->hedges,
-                                       .bytes_up = l->bytes_up,
-                                       .bytes_down = l->bytes_down,
-                                       .header_bytes_up = l->header_bytes_up,
-                                       .header_bytes_down = l->header_bytes_down };
+    return cloud_ledger(arg)->traffic;
 }
 
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
@@ -72,5 +66,5 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_commit,
                                 cloud_port_drop,
                                 cloud_port_bytes,
-                                cloud_port_ledger };
+                                cloud_port_traffic };
 }

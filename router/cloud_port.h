@@ -13,14 +13,8 @@
 
 struct err;
 
-struct cloud_port_ledger {         /* since the beginning; differences are what counts */
-    uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
-    uint64_t bytes_up, bytes_down; /* bodies and headers */
-    uint64_t header_bytes_up, header_bytes_down;
-};
-
 struct cloud_port {
-    void *arg; /* of known, peek, tokens, ask, bytes and ledger */
+    void *arg; /* of known, peek, tokens, ask, bytes and traffic */
     /* Find the token after ids[n] without a call: ORIGIN_MEMO or ORIGIN_STORE, else ORIGIN_NONE. */
     enum origin (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
     /* Would known say so, were nothing committed any more? Never waits, and leaves no trace. */
@@ -42,7 +36,8 @@ struct cloud_port {
     void (*drop)(void *call);
     /* Bytes of the request's body; depends on ids[n] and tokens alone. */
     size_t (*bytes)(void *arg, const uint32_t *ids, size_t n, size_t tokens);
-    void (*ledger)(void *arg, struct cloud_port_ledger *out);
+    /* Return what has gone over the network since the cloud was opened. */
+    struct traffic (*traffic)(void *arg);
 };
 
 /* c is borrowed. */

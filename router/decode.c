@@ -351,9 +351,7 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
                         .size = tokenizer_size(tok),
                         .n = n };
     uint64_t clock = os_now_ns();
-    struct cloud_port_ledger before = { 0 }, after = { 0 };
-    if (cloud)
-        cloud->ledger(cloud->arg, &before);
+    struct traffic before = cloud ? cloud->traffic(cloud->arg) : (struct traffic){ 0 };
     uint64_t cost = d.gate->caps ? d.gate->caps->count.cost : 0;
     int rc = decode_text(&d, prompt);
     stats->cost = d.gate->caps ? d.gate->caps->count.cost - cost : 0;
@@ -361,16 +359,10 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
         stats->finish = FINISH_ERROR;
     ahead_close(&d.ahead);
     session_rewind(s, d.ended ? d.end : n + stats->tokens);
-    if (cloud)
-        cloud->ledger(cloud->arg, &after);
+    struct traffic after = cloud ? cloud->traffic(cloud->arg) : before;
     stats->wasted = (size_t)d.ahead.wasted;
     d.gate->wasted += d.ahead.wasted;
-    stats->retries = after.retries - before.retries;
-    stats->hedges = after.hedges - before.hedges;
-    stats->header_bytes_up = after.header_bytes_up - before.header_bytes_up;
-    stats->header_bytes_down = after.header_bytes_down - before.header_bytes_down;
-    stats->bytes_up = after.bytes_up - before.bytes_up;
-    stats->bytes_down = after.bytes_down - before.bytes_down;
+    stats->traffic = traffic_since(&after, &before);
     stats->total_ms = decode_lap(&clock);
     free(d.scratch);
     return rc;

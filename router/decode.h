@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "model/session.h"
+#include "net/http/traffic.h"
 #include "router/gate.h"
 #include "router/policy.h"
 
@@ -68,11 +69,9 @@ struct decode_stats {
     /* The ledger: calls = committed (the text goes on with their answer) + failed (with their
      * fault, so the small model's token stands) + wasted (made ahead, and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
-    size_t reasons[GATE_REASONS];  /* of fallback */
-    uint64_t retries, hedges;      /* requests sent once more: after a fault; for being late */
-    uint64_t bytes_up, bytes_down; /* bodies and headers, of wasted calls too */
-    uint64_t header_bytes_up, header_bytes_down;
-    uint64_t cost; /* of committed and failed calls, as caps.h counts it */
+    size_t reasons[GATE_REASONS]; /* of fallback */
+    struct traffic traffic;       /* of wasted calls too */
+    uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };
 

@@ -33,13 +33,14 @@ static int cloud_check_measure(struct trip *t, struct cloud *c, struct err *err)
     t->body = cloud_bytes(c, ids, 3, CLOUD_MAX_TOKENS);
     for (int i = 0; i < ROUNDS && rc == OK; i++) {
         uint32_t id;
-        uint64_t up = cloud_ledger(c)->bytes_up, down = cloud_ledger(c)->bytes_down;
+        struct traffic before = cloud_ledger(c)->traffic;
         uint64_t start = os_now_ns();
         rc = cloud_next(c, ids, 3, &id, err);
         uint64_t ns = os_now_ns() - start;
         t->best_ns = ns < t->best_ns ? ns : t->best_ns;
-        t->up = (size_t)(cloud_ledger(c)->bytes_up - up);
-        t->down = (size_t)(cloud_ledger(c)->bytes_down - down);
+        struct traffic trip = traffic_since(&cloud_ledger(c)->traffic, &before);
+        t->up = (size_t)trip.bytes_up;
+        t->down = (size_t)trip.bytes_down;
     }
     return rc;
 }

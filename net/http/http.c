@@ -39,7 +39,7 @@ struct http {
     char *ca;
     size_t max_reply;
     bool multiplexes;
-    struct http_bytes bytes;
+    struct traffic traffic;
 };
 
 static pthread_once_t global_once = PTHREAD_ONCE_INIT;
@@ -102,16 +102,16 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
 static int on_trace(CURL *easy, curl_infotype type, char *p, size_t n, void *arg)
 {
     struct http_hold *h = arg;
-    struct http_bytes *b = &h->http->bytes;
+    struct traffic *t = &h->http->traffic;
     bool header = type == CURLINFO_HEADER_OUT || type == CURLINFO_HEADER_IN;
     (void)easy, (void)p;
     if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT) {
-        b->up += n;
-        b->header_up += header ? n : 0;
+        t->bytes_up += n;
+        t->header_bytes_up += header ? n : 0;
     }
     if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN) {
-        b->down += n;
-        b->header_down += header ? n : 0;
+        t->bytes_down += n;
+        t->header_bytes_down += header ? n : 0;
         h->try.answered = true;
     }
     return 0;
@@ -437,7 +437,7 @@ bool http_multiplexes(const struct http *h)
     return h->multiplexes;
 }
 
-struct http_bytes http_bytes(const struct http *h)
+struct traffic http_traffic(const struct http *h)
 {
-    return h->bytes;
+    return h->traffic;
 }

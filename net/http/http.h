@@ -13,6 +13,7 @@
 
 #include "kernels/sys/base.h"
 #include "net/http/buf.h"
+#include "net/http/traffic.h"
 
 struct http;
 
@@ -20,10 +21,6 @@ struct http_options {
     const char *key;  /* sent as "Authorization: Bearer KEY", or NULL; copied */
     const char *ca;   /* PEM file: the only authorities then trusted; NULL: the system's */
     size_t max_reply; /* bytes of a body */
-};
-
-struct http_bytes { /* since http_open, both ways */
-    uint64_t up, down, header_up, header_down;
 };
 
 struct http_try { /* one transfer */
@@ -74,6 +71,7 @@ void http_wait(struct http *h, int ms);
 void http_wake(struct http *h); /* any thread */
 
 bool http_multiplexes(const struct http *h); /* the latest reply came over HTTP/2 */
-struct http_bytes http_bytes(const struct http *h);
+/* Return the bytes of all transfers since http_open; retries and hedges are 0. */
+struct traffic http_traffic(const struct http *h);
 
 #endif

@@ -156,8 +156,8 @@ static void test_many(void)
     CHECK(seconds_since(start) < 5); /* one after the other they would take 4.2 s and more */
     const struct cloud_ledger *l = cloud_ledger(c);
     CHECK(l->calls == 64 && l->committed == 42 && l->wasted == 22 && l->faults == 0);
-    CHECK(l->header_bytes_up && l->header_bytes_up < l->bytes_up);
-    CHECK(l->header_bytes_down && l->header_bytes_down < l->bytes_down);
+    CHECK(l->traffic.header_bytes_up && l->traffic.header_bytes_up < l->traffic.bytes_up);
+    CHECK(l->traffic.header_bytes_down && l->traffic.header_bytes_down < l->traffic.bytes_down);
     cloud_close(c);
 }
 
@@ -186,7 +186,7 @@ static void test_retry(void)
         int rc = next(c, cases[i].last, &id, &err);
         double s = seconds_since(start);
         bool fine = rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
-                    s <= cases[i].most && cloud_ledger(c)->retries == cases[i].retries &&
+                    s <= cases[i].most && cloud_ledger(c)->traffic.retries == cases[i].retries &&
                     crowd_seen(cases[i].last) == cases[i].requests;
         if (!fine)
             fprintf(stderr, "retry %zu: %d, id %u, %.3f s, %u requests: %s\n", i, rc, id, s,
@@ -205,14 +205,15 @@ static void test_hedge(void)
     uint64_t start = os_now_ns();
     CHECK(next(c, LATE, &id, &err) == OK && id == 45);
     CHECK(seconds_since(start) > 0.04 && seconds_since(start) < 3);
-    CHECK(cloud_ledger(c)->hedges == 1 && cloud_ledger(c)->retries == 0 && crowd_seen(LATE) == 2);
-    CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->hedges == 1);
-    CHECK(next(c, BAD, &id, &err) == ERR_TEXT && cloud_ledger(c)->hedges == 1);
+    CHECK(cloud_ledger(c)->traffic.hedges == 1 && cloud_ledger(c)->traffic.retries == 0 &&
+          crowd_seen(LATE) == 2);
+    CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->traffic.hedges == 1);
+    CHECK(next(c, BAD, &id, &err) == ERR_TEXT && cloud_ledger(c)->traffic.hedges == 1);
     cloud_close(c);
     c = client(&(struct cloud_options){ .hedge_ms = 20, .timeout_ms = 200 });
     start = os_now_ns();
     CHECK(next(c, SILENT, &id, &err) == ERR_NET && strstr(err.msg, "in time"));
-    CHECK(seconds_since(start) > 0.15 && cloud_ledger(c)->hedges == 1);
+    CHECK(seconds_since(start) > 0.15 && cloud_ledger(c)->traffic.hedges == 1);
     cloud_close(c);
 }
 
@@ -401,7 +402,7 @@ static void test_kept(void)
             cloud_commit(calls[i]);
         crowd_forget();
         CHECK(next(c, RESETS, &id, &err) == ERR_NET);
-        CHECK(crowd_seen(RESETS) == 3 && cloud_ledger(c)->retries == 2);
+        CHECK(crowd_seen(RESETS) == 3 && cloud_ledger(c)->traffic.retries == 2);
         CHECK(next(c, 99, &id, &err) == OK && id == 106);
         cloud_close(c);
     }

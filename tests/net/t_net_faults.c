@@ -176,7 +176,8 @@ static void test_table(void)
     const struct cloud_ledger *l = cloud_ledger(c);
     size_t n = sizeof(faults) / sizeof(faults[0]);
     CHECK(l->calls == 2 * n + 1 && l->faults == n && l->tokens == n + 1);
-    CHECK(l->bytes_up > 100 * l->calls && l->bytes_down > 50 * l->tokens && l->ns > 0);
+    CHECK(l->traffic.bytes_up > 100 * l->calls && l->traffic.bytes_down > 50 * l->tokens &&
+          l->ns > 0);
     cloud_close(c);
 }
 
@@ -330,7 +331,7 @@ static void test_request(void)
     CHECK(strstr(text, "Content-Type: application/json\r\n"));
     CHECK(!strstr(text, "Expect") && !strstr(text, "Accept-Encoding") && !strstr(text, "Cookie"));
     CHECK(strstr(text, "\"prompt\":[7,8,9]"));
-    size_t up = cloud_ledger(c)->bytes_up, down = cloud_ledger(c)->bytes_down;
+    size_t up = cloud_ledger(c)->traffic.bytes_up, down = cloud_ledger(c)->traffic.bytes_down;
     CHECK(up == strlen(text) && down == sizeof(good) - 1);
     cloud_close(c);
 }

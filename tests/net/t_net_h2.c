@@ -117,7 +117,7 @@ static void test_http2(void)
     cloud_close(c);
     c = client(true);
     CHECK(cloud_ready(c, &err) == OK);
-    uint64_t up = cloud_ledger(c)->bytes_up;
+    uint64_t up = cloud_ledger(c)->traffic.bytes_up;
     uint32_t id = 0;
     CHECK(up > 0 && cloud_next(c, &id, 1, &id, &err) == OK && id == 2); /* made before the call */
     cloud_close(c);

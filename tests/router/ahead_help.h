@@ -84,7 +84,7 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
-    CHECK(s->retries <= r->sim.retries && (s->calls || !s->retries));
+    CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
     CHECK(r->sim.live == 0); /* no call is left behind */
     CHECK(r->caps.count.tokens == r->sim.charged && r->caps.count.tokens <= r->caps.limits.tokens);
     CHECK(r->caps.count.cost <= r->caps.limits.budget);

@@ -181,7 +181,7 @@ static void run(struct tally *y, const char *model, size_t ahead, uint64_t most)
     }
     look(y, 1, &s);
     y->seconds = (double)(os_now_ns() - clock) / 1e9;
-    y->retries = cloud_ledger(c)->retries;
+    y->retries = cloud_ledger(c)->traffic.retries;
     CHECK(cloud_ledger(c)->calls == y->calls);
     cloud_close(c);
     stop(&s);

@@ -188,8 +188,8 @@ static void test_policies(const struct router *router)
             CHECK(!t->has_edge || t->edge_id == edge[i]);
         }
         if (p == POLICY_ALWAYS)
-            CHECK(seen.stats.cloud == LENGTH && seen.stats.cloud_ms > 0 && seen.stats.bytes_up &&
-                  seen.stats.bytes_down);
+            CHECK(seen.stats.cloud == LENGTH && seen.stats.cloud_ms > 0 &&
+                  seen.stats.traffic.bytes_up && seen.stats.traffic.bytes_down);
         if (p < POLICY_ALWAYS)
             CHECK(seen.stats.cloud > 0 && seen.stats.cloud < LENGTH && seen.stats.router_ms > 0);
     }

@@ -282,16 +282,16 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
     return sum;
 }
 
-static void ledger(void *arg, struct cloud_port_ledger *out)
+static struct traffic traffic(void *arg)
 {
     const struct sim *s = arg;
-    *out = (struct cloud_port_ledger){ .retries = s->retries };
+    return (struct traffic){ .retries = s->retries };
 }
 
 void sim_teller(struct cloud_port *out, struct sim *s)
 {
-    *out =
-        (struct cloud_port){ s, known, peek, tokens, ask, done, take, commit, drop, bytes, ledger };
+    *out = (struct cloud_port){ s,    known,  peek, tokens, ask,    done,
+                                take, commit, drop, bytes,  traffic };
 }
 
 void sim_text(struct sim *s)

@@ -293,10 +293,10 @@ static int bench_route_measure(struct bench_run *r, struct bench_route_row *row,
     row->fallback = s.fallback;
     row->calls = s.calls;
     row->wasted = s.wasted;
-    row->up = (double)s.bytes_up / cloud;
-    row->down = (double)s.bytes_down / cloud;
-    row->header_up = (double)s.header_bytes_up / cloud;
-    row->header_down = (double)s.header_bytes_down / cloud;
+    row->up = (double)s.traffic.bytes_up / cloud;
+    row->down = (double)s.traffic.bytes_down / cloud;
+    row->header_up = (double)s.traffic.header_bytes_up / cloud;
+    row->header_down = (double)s.traffic.header_bytes_down / cloud;
     bench_route_expect(row, r);
     return OK;
 }
@@ -349,8 +349,8 @@ static int our_way(struct bench_run *r, struct bench_route_way *way, double shar
         way->edge_s = (s.edge_ms + s.router_ms) / 1e3;
         way->cloud_s = s.cloud_ms / 1e3;
         way->calls = s.calls;
-        way->up = (double)s.bytes_up / calls;
-        way->down = (double)s.bytes_down / calls;
+        way->up = (double)s.traffic.bytes_up / calls;
+        way->down = (double)s.traffic.bytes_down / calls;
         way->text = text;
     }
     return OK;

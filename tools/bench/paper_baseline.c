@@ -138,9 +138,9 @@ static int transfer(struct writer *w, const char *path, const char *body, uint32
 static void hang_up(struct writer *w)
 {
     if (w->http) {
-        struct http_bytes b = http_bytes(w->http);
-        w->cost->up += b.up;
-        w->cost->down += b.down;
+        struct traffic t = http_traffic(w->http);
+        w->cost->up += t.bytes_up;
+        w->cost->down += t.bytes_down;
     }
     http_close(w->http);
     w->http = NULL;
@@ -232,15 +232,15 @@ static int paper_baseline_answer(struct writer *w)
     int rc = w->p->connect ? OK : paper_baseline_dial(w);
     if (rc == OK && !w->p->connect)
         rc = transfer(w, "/health", NULL, NULL);
-    struct http_bytes opening = w->http ? http_bytes(w->http) : (struct http_bytes){ 0 };
+    struct traffic opening = w->http ? http_traffic(w->http) : (struct traffic){ 0 };
     uint64_t start = os_now_ns();
     session_rewind(w->p->session, 0);
     for (size_t i = 0; i < w->p->tokens && rc == OK; i++)
         rc = write_token(w, i);
     w->cost->ms = paper_baseline_ms_since(start);
     hang_up(w);
-    w->cost->up -= opening.up;
-    w->cost->down -= opening.down;
+    w->cost->up -= opening.bytes_up;
+    w->cost->down -= opening.bytes_down;
     return rc;
 }
 

@@ -155,10 +155,10 @@ static size_t scripted_cloud_bytes(void *arg, const uint32_t *ids, size_t n, siz
     return 0;
 }
 
-static void scripted_cloud_ledger(void *arg, struct cloud_port_ledger *out)
+static struct traffic scripted_cloud_traffic(void *arg)
 {
     (void)arg;
-    *out = (struct cloud_port_ledger){ 0 };
+    return (struct traffic){ 0 };
 }
 
 /* Callback of the decoding loop: add the token to the hash of the text. */
@@ -184,7 +184,7 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                                      scripted_cloud_end,
                                      scripted_cloud_end,
                                      scripted_cloud_bytes,
-                                     scripted_cloud_ledger };
+                                     scripted_cloud_traffic };
     struct decode_options in_step = *o;
     struct decode_stats stats;
     scripted_cloud_close(t);

@@ -110,8 +110,8 @@ static int eval_milli_ask(struct eval_result *r, struct milli *m, size_t i, stru
     r->cloud += stats.cloud;
     r->fallback += stats.fallback;
     r->ms += stats.total_ms;
-    r->bytes_up += stats.bytes_up;
-    r->bytes_down += stats.bytes_down;
+    r->bytes_up += stats.traffic.bytes_up;
+    r->bytes_down += stats.traffic.bytes_down;
     return OK;
 }
 

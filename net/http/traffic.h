@@ -1,0 +1,26 @@
+/* traffic.h - what has gone over the network. Counted by http and wire, and handed up as it is to
+ * the printed summary. */
+#ifndef NET_HTTP_TRAFFIC_H
+#define NET_HTTP_TRAFFIC_H
+
+#include <stdint.h>
+
+struct traffic {
+    uint64_t retries, hedges;      /* requests sent again: after a fault; because one was late */
+    uint64_t bytes_up, bytes_down; /* bodies (compressed where they are) and headers */
+    uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
+};
+
+/* Return what has been added to *from since it had the value *before. */
+static inline struct traffic traffic_since(const struct traffic *from, const struct traffic *before)
+{
+    return (struct traffic){ .retries = from->retries - before->retries,
+                             .hedges = from->hedges - before->hedges,
+                             .bytes_up = from->bytes_up - before->bytes_up,
+                             .bytes_down = from->bytes_down - before->bytes_down,
+                             .header_bytes_up = from->header_bytes_up - before->header_bytes_up,
+                             .header_bytes_down =
+                                 from->header_bytes_down - before->header_bytes_down };
+}
+
+#endif
