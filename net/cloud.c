@@ -11,57 +11,6 @@
 
 enum { TIMEOUT_MS = 10000, MAX_REPLY = 1 << 20 };
 
-int cloud_no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "cloud: out of memory");
-}
-
-/* What is kept is kept for this server. */
-static int name_caches(struct cloud *c, struct err *err)
-{
-    if (!c->o.answers)
-        return OK;
-    return answers_server(c->o.answers, c->model ? c->model : c->base,
-                          cloud_api_name(c->dialect->api), err);
-}
-
-static int cloud_probed(struct cloud *c, int rc, struct err *why)
-{
-    if (rc == OK)
-        rc = name_caches(c, why);
-    bool passing = rc == ERR_NET || rc == ERR_STOP || rc == ERR_NOMEM;
-    wire_lock(c->wire);
-    c->failed = rc;
-    c->why = *why;
-    c->state = rc == OK ? CLOUD_READY : passing ? CLOUD_FAILED : CLOUD_REFUSED;
-    if (c->state == CLOUD_FAILED)
-        cloud_charge(c);
-    else
-        cloud_unpark(c, rc, why);
-    wire_tell(c->wire);
-    wire_unlock(c->wire);
-    return rc;
-}
-
-static void *cloud_prober(void *arg)
-{
-    struct cloud *c = arg;
-    struct err why = { "" };
-    cloud_probed(c, probe_run(c, &why), &why);
-    return NULL;
-}
-
-bool cloud_wake_prober(struct cloud *c)
-{
-    if (c->prober_runs)
-        pthread_join(c->prober, NULL); /* it has ended, or is about to */
-    c->state = CLOUD_PROBING;
-    c->prober_runs = pthread_create(&c->prober, NULL, cloud_prober, c) == 0;
-    if (!c->prober_runs)
-        c->state = CLOUD_ASLEEP;
-    return c->prober_runs;
-}
-
 /* Everything comes from a file: what was the server, too, so that calls are as large as then. */
 static int open_replay(struct cloud *c, struct err *err)
 {
@@ -106,7 +55,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
     if (!probe_needed(c)) {
         c->info = (struct cloud_info){ .api = o->api, .ids = true };
         c->state = CLOUD_READY;
-        return name_caches(c, err);
+        return cloud_prober_name(c, err);
     }
     if (o->background) {
         wire_lock(c->wire);
@@ -118,7 +67,7 @@ static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, stru
         return OK;
     uint64_t start = os_now_ns();
     struct err why = { "" };
-    rc = cloud_probed(c, probe_run(c, &why), &why);
+    rc = cloud_prober_ask(c, &why);
     c->ns += os_now_ns() - start;
     return rc ? err_set(err, rc, "%s", why.msg) : OK;
 }
@@ -173,22 +122,6 @@ void cloud_close(struct cloud *c)
     free(c);
 }
 
-int cloud_wait_ready(struct cloud *c, struct err *err)
-{
-    if (c->state == CLOUD_ASLEEP && !cloud_wake_prober(c))
-        return cloud_no_memory(err);
-    uint64_t start = os_now_ns();
-    while (c->state == CLOUD_PROBING)
-        wire_wait(c->wire);
-    c->ns += os_now_ns() - start;
-    return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
-}
-
-int cloud_forked(struct err *err)
-{
-    return err_set(err, ERR_ARG, "cloud: the connection belongs to the parent process");
-}
-
 int cloud_ready(struct cloud *c, struct err *err)
 {
     if (wire_forked(c->wire))
@@ -224,25 +157,10 @@ const struct cloud_ledger *cloud_ledger(struct cloud *c)
     return &c->shown;
 }
 
-void cloud_say(struct cloud *c, size_t slot, const char *text)
+int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err)
 {
-    wire_lock(c->wire);
-    err_set(&c->notes[slot], OK, "cloud %s: %s", c->base, text);
-    wire_unlock(c->wire);
-}
-
-bool cloud_note(struct cloud *c, struct err *note)
-{
-    bool some = false;
-    if (wire_forked(c->wire))
-        return false;
-    wire_lock(c->wire);
-    for (size_t i = 0; i < sizeof(c->notes) / sizeof(c->notes[0]) && !some; i++) {
-        some = c->notes[i].msg[0];
-        if (some)
-            *note = c->notes[i];
-        c->notes[i].msg[0] = 0;
-    }
-    wire_unlock(c->wire);
-    return some;
+    int rc = cloud_ready(c, err);
+    if (rc == OK && c->replay)
+        rc = err_set(err, ERR_ARG, "cloud: a replay has no server to look at");
+    return rc == OK ? probe_inspect(c, out, err) : rc;
 }

@@ -144,3 +144,14 @@ enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t
     wire_unlock(c->wire);
     return from;
 }
+
+int cloud_next(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *out, struct err *err)
+{
+    struct cloud_call *call;
+    int rc = cloud_ask(c, ids, n, c->o.tokens, &call, err);
+    if (rc)
+        return rc;
+    rc = cloud_take(call, out, err);
+    cloud_commit(call);
+    return rc;
+}

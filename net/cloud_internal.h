@@ -1,4 +1,9 @@
-/* cloud_internal.h - struct cloud, for cloud*.c and probe.c alone. */
+/* cloud_internal.h - struct cloud, for cloud*.c and probe.c alone.
+ *
+ * From the bottom to the top, above wire.c: cloud_base.c, probe.c (what is asked from the server),
+ * cloud_call.c (one call, sent or settled), cloud_prober.c (who probes, and what that does to the
+ * calls that wait), cloud_ask.c, cloud_commit.c, cloud.c. None calls a function of a file above it;
+ * tests/net/t_net_order.sh holds that. */
 #ifndef NET_CLOUD_INTERNAL_H
 #define NET_CLOUD_INTERNAL_H
 
@@ -55,34 +60,67 @@ struct cloud {
     struct cloud_ledger shown;
 };
 
-/* *base: url without "/" and "/v1" at its end. ERR_ARG, ERR_NOMEM. */
+/* cloud_url.c */
+
+/* Write url without "/" and "/v1" at its end to *base, malloc'ed. ERR_ARG, ERR_NOMEM. */
 int cloud_url_check(char **base, const char *url, struct err *err);
 /* True where nobody reads along on the way: https, or this machine. */
 bool cloud_url_private(const char *url);
 /* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
-/* Keep a line for cloud_note. */
-void cloud_say(struct cloud *c, size_t slot, const char *text);
+
+/* cloud_base.c */
 
 int cloud_no_memory(struct err *err);
 int cloud_forked(struct err *err);
-/* With the lock held: */
-bool cloud_wake_prober(struct cloud *c); /* from ASLEEP to PROBING; false: no thread */
-int cloud_wait_ready(struct cloud *c, struct err *err);
-/* What has been asked meanwhile goes out, the oldest first, or is told why not. */
-void cloud_unpark(struct cloud *c, int rc, const struct err *why);
-/* A probe that fails is the answer to one call, as it is in step: in FAILED, the oldest one that
- * waits is told. The next probe is for the next call, when this one is committed; where it is
- * dropped, the next one is told. */
-void cloud_charge(struct cloud *c);
-void cloud_charged(struct cloud_call *call, bool committed);
-/* The handle alone. */
-void cloud_free_handle(struct cloud_call *call);
+/* Keep a line for cloud_note. */
+void cloud_say(struct cloud *c, size_t slot, const char *text);
+
+/* probe.c */
 
 /* True where probe_run has something to ask. */
 bool probe_needed(const struct cloud *c);
 /* Ask the server what must be known before the first call; sets dialect, model, gzip, text, info.
  * ERR_NET, ERR_REMOTE, ERR_STOP, ERR_NOMEM. */
 int probe_run(struct cloud *c, struct err *err);
+/* cloud_inspect, of a cloud that is ready. */
+int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
+
+/* cloud_call.c; all with the lock held. */
+
+/* What the call asks for; ids is borrowed. In READY. */
+struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
+/* Return the body as it goes up, valid until the next one; NULL: out of memory. In READY. */
+const struct buf *cloud_call_body(struct cloud *c, const struct ask *a);
+/* Write the request and hand it to the network thread. In READY. */
+void cloud_call_launch(struct cloud *c, struct cloud_call *call);
+/* End the call without the network: with an error, or with the reply that is in it. */
+void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
+/* The oldest call that waits for the prober, or NULL. */
+struct cloud_call *cloud_call_oldest(const struct cloud *c);
+/* Send the calls that wait, the oldest first; with rc, end them with that error. */
+void cloud_unpark(struct cloud *c, int rc, const struct err *why);
+/* A probe that fails is the answer to one call, as it is in step: in FAILED, the oldest one that
+ * waits is ended with its error. The next probe is for the next call, when this one is committed;
+ * where it is dropped, the next one is ended. */
+void cloud_charge(struct cloud *c);
+/* Free the handle alone. */
+void cloud_free_handle(struct cloud_call *call);
+
+/* cloud_prober.c */
+
+/* Tell the answers which server they are of; without the lock. answers_server's errors. */
+int cloud_prober_name(struct cloud *c, struct err *err);
+/* Run the probe in this thread, and settle what waited for it; without the lock. */
+int cloud_prober_ask(struct cloud *c, struct err *why);
+/* With the lock held, here and below: start the prober's thread, from ASLEEP to PROBING. False: no
+ * thread could be started. */
+bool cloud_wake_prober(struct cloud *c);
+/* Wait while the prober runs. OK in READY, else how the probe ended. */
+int cloud_wait_ready(struct cloud *c, struct err *err);
+/* Probe once more, from ASLEEP and with calls parked. */
+void cloud_probe_again(struct cloud *c);
+/* The call ends, committed or dropped: see cloud_charge. */
+void cloud_charged(struct cloud_call *call, bool committed);
 
 #endif

@@ -10,36 +10,11 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
 #include "net/wire_internal.h"
-#include "net/http/json_input.h"
 
 enum {
     STOP_SLICE_MS = 20, /* how often an interruption is looked for */
     IDLE_MS = 1000,     /* a wake-up that was lost delays a call by no more */
-    MESSAGE = 300,
-    /* So many characters of the key in a row are blotted out; of its beginning fewer. */
-    PART_OF_KEY = 8,
-    BEGINNING_OF_KEY = 6,
 };
-
-void wire_lock(struct wire *w)
-{
-    pthread_mutex_lock(&w->lock);
-}
-
-void wire_unlock(struct wire *w)
-{
-    pthread_mutex_unlock(&w->lock);
-}
-
-void wire_wait(struct wire *w)
-{
-    pthread_cond_wait(&w->changed, &w->lock);
-}
-
-void wire_tell(struct wire *w)
-{
-    pthread_cond_broadcast(&w->changed);
-}
 
 bool wire_forked(const struct wire *w)
 {
@@ -211,51 +186,6 @@ void wire_drop(struct wire *w, struct wire_call *call)
 {
     call->dropped = true;
     http_wake(w->http);
-}
-
-void wire_free(struct wire_call *call)
-{
-    if (!call)
-        return;
-    for (size_t i = 0; i < 2; i++)
-        sse_free(&call->attempts[i].sse);
-    json_decref(call->answer.root);
-    free((uint32_t *)(size_t)call->ask.ids); /* the call's own */
-    free(call->url);
-    buf_free(&call->body);
-    free(call);
-}
-
-/* How many characters at the beginning of text[n] are to be hidden, as the key has them, too. */
-static size_t wire_secret(const char *key, const char *text, size_t n)
-{
-    size_t most = 0, k = key ? strlen(key) : 0;
-    for (size_t at = 0; at < k; at++) {
-        size_t same = 0, least = at ? PART_OF_KEY : BEGINNING_OF_KEY;
-        while (same < n && at + same < k && text[same] == key[at + same])
-            same++;
-        if (same > most && (same >= least || same == k))
-            most = same;
-    }
-    return most;
-}
-
-int wire_error(const struct wire *w, struct err *err, int code, const char *url,
-               const struct err *low)
-{
-    struct buf clean = { 0 };
-    char line[MESSAGE];
-    const char *text = low->msg;
-    size_t n = strlen(text);
-    for (size_t i = 0; i < n;) {
-        size_t secret = wire_secret(w->key, text + i, n - i);
-        if (!buf_add(&clean, secret ? "***" : text + i, secret ? 3 : 1))
-            break;
-        i += secret ? secret : 1;
-    }
-    json_input_line(line, sizeof(line), clean.p ? clean.p : "", clean.n);
-    buf_free(&clean);
-    return err_set(err, code, "cloud %s: %s", url, line);
 }
 
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,

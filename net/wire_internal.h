@@ -1,5 +1,8 @@
-/* wire_internal.h - one question in the network thread: its attempts, timers and end. For wire.c
- * alone. */
+/* wire_internal.h - struct wire, and one question in the network thread: its attempts, timers and
+ * end. For wire*.c alone.
+ *
+ * From the bottom to the top: wire_base.c (lock, error lines), wire_call.c (one question), wire.c
+ * (the thread). None calls a function of a file above it; tests/net/t_net_order.sh holds that. */
 #ifndef NET_WIRE_INTERNAL_H
 #define NET_WIRE_INTERNAL_H
 

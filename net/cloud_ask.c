@@ -1,0 +1,187 @@
+/* cloud_ask.c - the caller's side of a call, until it ends: asked, looked at, waited for. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/answers/answers.h"
+#include "net/cloud_internal.h"
+
+static int check_ids(const struct cloud *c, const uint32_t *ids, size_t n, struct err *err)
+{
+    if (!n)
+        return err_set(err, ERR_ARG, "cloud: no tokens to continue");
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] >= c->o.vocab)
+            return err_set(err, ERR_ARG, "cloud: token %zu: expected an id below %zu, found %u", i,
+                           c->o.vocab, (unsigned)ids[i]);
+    return OK;
+}
+
+/* FNV-1a over the ids: what a retry waits depends on the prefix, not on the clock. */
+static uint64_t seed_of(const uint32_t *ids, size_t n)
+{
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ ids[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
+{
+    size_t size, room;
+    struct cloud_call *call = calloc(1, sizeof(*call));
+    struct wire_call *w = calloc(1, sizeof(*w));
+    /* Behind the ids there is room for the reply's: together they are the next prefixes. */
+    bool fits = size_add(&room, n, CLOUD_MAX_TOKENS) && size_mul(&size, room, sizeof(*ids));
+    uint32_t *own = fits ? malloc(size) : NULL;
+    if (!call || !w || !own) {
+        free(call);
+        free(w);
+        free(own);
+        return NULL;
+    }
+    memcpy(own, ids, n * sizeof(*ids));
+    w->ask.ids = own;
+    w->ask.n = n;
+    w->seed = seed_of(ids, n);
+    w->deadline = os_now_ns() + c->timeout_ns;
+    call->cloud = c;
+    call->wire = w;
+    call->tokens = tokens;
+    call->next = c->calls;
+    call->link = &c->calls;
+    if (call->next)
+        call->next->link = &call->next;
+    c->calls = call;
+    return call;
+}
+
+/* The recorded answer. Under the lock. */
+static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
+{
+    struct wire_call *w = call->wire;
+    struct err why = { "" };
+    uint32_t id = 0;
+    w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
+    const struct buf *body = cloud_call_body(c, &w->ask);
+    call->bytes = body ? body->n : 0;
+    int rc = answers_call(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
+    wire_ledger(c->wire)->tokens += rc == OK;
+    wire_ledger(c->wire)->faults += rc != OK;
+    w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };
+    cloud_call_settle(call, rc, &why);
+}
+
+size_t cloud_tokens(struct cloud *c)
+{
+    size_t n = 1;
+    if (wire_forked(c->wire))
+        return n;
+    wire_lock(c->wire);
+    if (c->state != CLOUD_READY || !c->text) /* before, the prober may be writing it */
+        n = c->o.tokens;
+    wire_unlock(c->wire);
+    return n;
+}
+
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
+              struct cloud_call **out, struct err *err)
+{
+    *out = NULL;
+    if (wire_forked(c->wire))
+        return cloud_forked(err);
+    int rc = check_ids(c, ids, n, err);
+    if (rc)
+        return rc;
+    if (c->o.stop && atomic_load(c->o.stop))
+        return err_set(err, ERR_STOP, "cloud: interrupted");
+    wire_lock(c->wire);
+    struct cloud_call *call = new_call(c, ids, n, tokens);
+    if (call) {
+        wire_ledger(c->wire)->calls++;
+        if (c->replay) {
+            cloud_call_from_file(c, call);
+        } else if (c->state == CLOUD_READY) {
+            cloud_call_launch(c, call);
+        } else if (c->state == CLOUD_REFUSED) {
+            cloud_call_settle(call, c->failed, &c->why);
+        } else {
+            call->parked = true;
+            if (c->state == CLOUD_ASLEEP)
+                cloud_probe_again(c);
+            else if (c->state == CLOUD_FAILED && !c->failing)
+                cloud_charge(c);
+        }
+    }
+    wire_unlock(c->wire);
+    *out = call;
+    return call ? OK : cloud_no_memory(err);
+}
+
+/* It waits for a probe that will not be made before an older call is ended. Who wants its answer
+ * now shares the older one's. Under the lock. */
+static bool given_up(const struct cloud_call *call)
+{
+    return call->parked && call->cloud->state == CLOUD_FAILED;
+}
+
+bool cloud_done(const struct cloud_call *call)
+{
+    wire_lock(call->cloud->wire);
+    bool done = call->wire->answer.done || given_up(call);
+    wire_unlock(call->cloud->wire);
+    return done;
+}
+
+int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
+{
+    struct cloud *c = call->cloud;
+    const struct wire_answer *answer = &call->wire->answer;
+    if (wire_forked(c->wire))
+        return cloud_forked(err);
+    wire_lock(c->wire);
+    if (!answer->done) {
+        uint64_t start = os_now_ns();
+        while (!answer->done && !given_up(call))
+            wire_wait(c->wire);
+        c->ns += os_now_ns() - start;
+    }
+    if (!answer->done) {
+        call->parked = false;
+        cloud_call_settle(call, c->failed, &c->why);
+    }
+    int rc = answer->rc;
+    if (rc)
+        err_set(err, rc, "%s", answer->err.msg);
+    else
+        *id = answer->reply.ids[0];
+    wire_unlock(c->wire);
+    return rc;
+}
+
+size_t cloud_call_bytes(const struct cloud_call *call)
+{
+    struct cloud *c = call->cloud;
+    wire_lock(c->wire);
+    while (call->parked && !given_up(call))
+        wire_wait(c->wire);
+    wire_unlock(c->wire);
+    return call->bytes;
+}
+
+size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
+{
+    size_t bytes = 0;
+    if (wire_forked(c->wire) || check_ids(c, ids, n, NULL))
+        return 0;
+    wire_lock(c->wire);
+    if (cloud_wait_ready(c, NULL) == OK) {
+        const struct ask a = cloud_call_question(c, ids, n, tokens);
+        const struct buf *body = cloud_call_body(c, &a);
+        bytes = body ? body->n : 0;
+    }
+    wire_unlock(c->wire);
+    return bytes;
+}
