@@ -15,14 +15,15 @@ enum { MEMO = 65536 };
 struct answers {
     pthread_mutex_t mutex;
     struct memo *memo;
-    struct store *store;            /* NULL: none */
-    struct record *record, *replay; /* one at most, or NULL */
+    struct store *store;            /* NULL: no store */
+    struct record *record, *replay; /* at most one of the two; NULL: none */
     uint64_t tokenizer;
     size_t vocab;
-    char *model, *api; /* NULL: not told yet; nothing is found or kept */
+    char *model, *api; /* NULL until answers_server; nothing is found or kept before */
     struct prefix_key print;
 };
 
+/* Open memo, store, recording and replay as the options want them. */
 static int answers_open_parts(struct answers *c, const struct answers_options *o, struct err *err)
 {
     if (o->replay && (o->record || o->store))
@@ -83,6 +84,7 @@ static char *answers_copy(const char *s)
     return p;
 }
 
+/* answers_server, with the lock held. */
 static int set_server(struct answers *c, const char *model, const char *api, struct err *err)
 {
     const char *had = c->replay ? record_model(c->replay) : c->model;
@@ -135,13 +137,15 @@ const char *answers_api(const struct answers *c)
     return c->api;
 }
 
+/* Add a line to the recording, if there is one. */
 static void answers_record(struct answers *c, const uint32_t *ids, size_t n,
                            const struct record_answer *a)
 {
-    if (c->record) /* which keeps in mind what fails, for its end */
+    if (c->record) /* a failure is kept for record_close */
         record_put(c->record, ids, n, a, NULL);
 }
 
+/* Look in memo, store and replay, without changing them. With the lock held. */
 static enum origin answers_look(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
                                 size_t n, uint32_t *id)
 {
@@ -157,7 +161,7 @@ static enum origin answers_look(struct answers *c, const struct prefix_key *k, c
     return a.from;
 }
 
-/* An answer that is used is kept where the next one will look. */
+/* Keep an answer that is used now in the places that the next look asks first, and record it. */
 static void answers_keep(struct answers *c, const struct prefix_key *k, const uint32_t *ids,
                          size_t n, uint32_t id, enum origin from)
 {
@@ -170,6 +174,7 @@ static void answers_keep(struct answers *c, const struct prefix_key *k, const ui
     answers_record(c, ids, n, &(struct record_answer){ .from = from, .id = id });
 }
 
+/* Look an answer up; `used` also keeps and records it. */
 static enum origin answers_find(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
                                 bool used)
 {

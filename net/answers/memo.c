@@ -12,7 +12,7 @@ struct entry {
 };
 
 struct memo {
-    struct entry *at; /* [max], a ring: the oldest makes room */
+    struct entry *at; /* [max], a ring buffer: the oldest entry is overwritten */
     size_t max, n, next;
     uint32_t *slots; /* [mask + 1], open addressing: index into at, plus 1; 0: free */
     size_t mask;
@@ -50,7 +50,7 @@ void memo_close(struct memo *m)
     free(m);
 }
 
-/* The slot of k, or the free one where it would go. At least half of them are free. */
+/* Return the slot of k, or the free slot where it would go; at least half of the slots are free. */
 static size_t memo_find(const struct memo *m, const struct prefix_key *k)
 {
     size_t s = (size_t)k->lo & m->mask;
@@ -59,7 +59,7 @@ static size_t memo_find(const struct memo *m, const struct prefix_key *k)
     return s;
 }
 
-/* Take slot s out and close the gap: what was pushed beyond it moves back. */
+/* Empty slot s and move back the entries that had been pushed beyond it. */
 static void memo_take_out(struct memo *m, size_t s)
 {
     size_t gap = s;

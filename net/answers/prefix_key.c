@@ -14,6 +14,7 @@ static uint64_t prefix_key_rotl(uint64_t x, unsigned n)
     return x << n | x >> (64 - n);
 }
 
+/* Run n of SipHash's rounds. */
 static void prefix_key_rounds(struct sip *s, int n)
 {
     uint64_t *v = s->v;
@@ -31,6 +32,7 @@ static void prefix_key_rounds(struct sip *s, int n)
     }
 }
 
+/* Start a hash under the key k; the 0xee marks 128 bits of output. */
 static void prefix_key_begin(struct sip *s, const struct prefix_key *k)
 {
     s->v[0] = k->lo ^ UINT64_C(0x736f6d6570736575); /* "somepseudorandomlygeneratedbytes" */
@@ -39,6 +41,7 @@ static void prefix_key_begin(struct sip *s, const struct prefix_key *k)
     s->v[3] = k->hi ^ UINT64_C(0x7465646279746573);
 }
 
+/* Hash 8 bytes. */
 static void prefix_key_word(struct sip *s, uint64_t m)
 {
     s->v[3] ^= m;
@@ -46,7 +49,7 @@ static void prefix_key_word(struct sip *s, uint64_t m)
     s->v[0] ^= m;
 }
 
-/* rest: the bytes after the last whole word; bytes: the length of all. */
+/* Finish the hash. rest holds the bytes behind the last whole word, bytes is the length of all. */
 static struct prefix_key prefix_key_end(struct sip *s, uint64_t rest, size_t bytes)
 {
     struct prefix_key out;
@@ -83,7 +86,8 @@ struct prefix_key prefix_key_of(const struct prefix_key *print, const uint32_t *
     prefix_key_begin(&s, print);
     for (size_t i = 0; i + 1 < n; i += 2)
         prefix_key_word(&s, ids[i] | (uint64_t)ids[i + 1] << 32);
-    return prefix_key_end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* of which 8 bits are used */
+    return prefix_key_end(&s, n % 2 ? ids[n - 1] : 0,
+                          4 * (n & 63)); /* only the low 8 bits are used */
 }
 
 struct prefix_key prefix_key_seed(void)

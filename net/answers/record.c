@@ -37,6 +37,7 @@ static char *record_copy(const char *s)
     return p;
 }
 
+/* Return the slot of k, or the free slot where it would go. */
 static size_t slot_of(const struct record *r, const struct prefix_key *k)
 {
     size_t i = (size_t)prefix_key_mix(&r->seed, k) & r->mask;
@@ -51,7 +52,7 @@ struct record_entry *record_find(const struct record *r, const struct prefix_key
     return i ? &r->at[i - 1] : NULL;
 }
 
-/* Room for one more entry, with half of the slots free. */
+/* Make room for one more entry and keep half of the slots free. */
 static bool record_make_room(struct record *r)
 {
     size_t cap = r->cap ? 2 * r->cap : 64, bytes;
@@ -111,7 +112,7 @@ static int record_no_memory(const struct record *r, struct err *err)
     return err_set(err, ERR_NOMEM, "%s: out of memory: the recording is incomplete", r->path);
 }
 
-/* r->line gets its checksum and goes to the file whole, or not at all. */
+/* Append r->line with its checksum to the file, whole or not at all. */
 static int record_append_line(struct record *r, struct err *err)
 {
     char crc[9];
@@ -132,7 +133,7 @@ static int record_append_line(struct record *r, struct err *err)
                    strerror(why));
 }
 
-/* Append text as a JSON string; json_input_line has left nothing to escape but these two. */
+/* Append text as a JSON string. After json_input_line only quotes and backslashes need escaping. */
 static bool add_string(struct buf *b, const char *text)
 {
     char clean[STRING];
@@ -143,6 +144,7 @@ static bool add_string(struct buf *b, const char *text)
     return ok && buf_str(b, "\"");
 }
 
+/* Append name and the number v. */
 static bool add_number(struct buf *b, const char *name, uint64_t v)
 {
     char text[64];
@@ -150,9 +152,11 @@ static bool add_number(struct buf *b, const char *name, uint64_t v)
     return buf_add(b, text, (size_t)n);
 }
 
+/* Open the file, lock it for writing, read its lines, and cut off a torn one. */
 static int open_file(struct record *r, const char *path, bool writes, struct err *err)
 {
-    const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; /* a FIFO would wait for its other end */
+    const int flags =
+        O_CLOEXEC | O_NONBLOCK | O_NOCTTY; /* do not wait for the other end of a FIFO */
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     uint64_t whole, size;
     r->path = record_copy(path);
@@ -178,6 +182,7 @@ static int open_file(struct record *r, const char *path, bool writes, struct err
     return OK;
 }
 
+/* Create the recording around open_file. */
 static int open_record(struct record **out, const char *path, bool writes, struct err *err)
 {
     *out = NULL;
@@ -200,6 +205,7 @@ int record_create(struct record **out, const char *path, struct err *err)
     return open_record(out, path, true, err);
 }
 
+/* Compare a server with the one in the first line. */
 static int check_server(const struct record *r, const char *model, const char *api,
                         uint64_t tokenizer, struct err *err)
 {
@@ -214,7 +220,7 @@ static int check_server(const struct record *r, const char *model, const char *a
     return OK;
 }
 
-/* After a failure, which is in r->why, nothing more is written. */
+/* Return rc. After a failure, whose reason is in r->why, nothing more is written. */
 static int record_broken(struct record *r, int rc, struct err *err)
 {
     r->broken = rc != OK;
@@ -226,7 +232,7 @@ int record_server(struct record *r, const char *name, const char *api, uint64_t 
 {
     struct prefix_key print = { tokenizer, 0 };
     char hex[PREFIX_KEY_TEXT],
-        model[STRING]; /* as it can be written, so that it is read as the same */
+        model[STRING]; /* as it will be written, so that it reads back as the same */
     json_input_line(model, sizeof(model), name, strlen(name));
     if (r->model)
         return check_server(r, model, api, tokenizer, err);
@@ -317,7 +323,7 @@ bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_a
     return e != NULL;
 }
 
-/* The line of an answer, but for its checksum. */
+/* Write the line of an answer into b, up to its checksum. */
 static bool write_line(struct buf *b, const struct record_entry *e, const uint32_t *ids, size_t n)
 {
     char hash[PREFIX_KEY_TEXT];

@@ -1,5 +1,5 @@
-/* record_internal.h - a recording in memory and its reader, for record.c and record_read.c alone.
- */
+/* record_internal.h - a recording in memory, and its reader; for record.c and record_read.c
+ * alone. */
 #ifndef NET_ANSWERS_RECORD_INTERNAL_H
 #define NET_ANSWERS_RECORD_INTERNAL_H
 
@@ -8,9 +8,9 @@
 #include "net/answers/record.h"
 
 enum {
-    RECORD_LAST = 8,     /* last ids of a prefix that are written down */
+    RECORD_LAST = 8,     /* last ids of a prefix that are written */
     RECORD_LINE = 8192,  /* longest line in bytes */
-    RECORD_MESSAGE = 240 /* longest message of a fault */
+    RECORD_MESSAGE = 240 /* of a fault; malloc'ed */
 };
 
 struct record_entry {
@@ -23,18 +23,18 @@ struct record_entry {
 
 struct record {
     char *path;
-    int fd;      /* -1: to read only */
-    bool broken; /* a write failed, and why says how */
+    int fd;      /* -1: read only */
+    bool broken; /* a write failed; why has the reason */
     struct err why;
     struct prefix_key print;
-    char *model, *api; /* NULL: not known yet */
+    char *model, *api; /* NULL until the first line is read or written */
     uint64_t tokenizer;
     struct record_entry *at; /* [n] */
     size_t n, cap;
     uint32_t *slots; /* [mask + 1]: index into at, plus 1; 0: free */
     size_t mask;
     struct prefix_key seed;
-    size_t torn; /* bytes of a torn line, not told yet */
+    size_t torn; /* bytes of a torn line that record_note has not reported */
     struct buf line;
 };
 
@@ -43,20 +43,20 @@ extern const struct record_fault {
     const char *name;
     int code;
 } record_faults[3];
-extern const char record_begin[]; /* how every recording begins */
+extern const char record_begin[]; /* the first bytes of every recording */
 
-/* The entry of k, or NULL. */
+/* Return the entry of k, or NULL. */
 struct record_entry *record_find(const struct record *r, const struct prefix_key *k);
-/* Put e in, or in the place of the one with its key; takes e->message. False: no memory, and
- * e->message is the caller's. */
+/* Add e, or replace the entry with its key. Takes over e->message. False: out of memory, and
+ * e->message stays with the caller. */
 bool record_keep(struct record *r, const struct record_entry *e);
-/* Of which server: sets model, api, tokenizer, print. */
+/* Set model, api, tokenizer and print. */
 int record_name(struct record *r, const char *model, const char *api, uint64_t tokenizer,
                 struct err *err);
-/* CRC-32 as 8 hexadecimal digits, terminated. */
+/* Write the CRC-32 of p[n] as 8 hexadecimal digits with an end. */
 void record_crc(char out[9], const char *p, size_t n);
 
-/* Read the file behind fd, all whole lines of it; *whole is their length in bytes, *size that of
+/* Read all whole lines of the file behind fd. *whole is their length in bytes, *size the length of
  * the file. */
 int record_read(struct record *r, int fd, uint64_t *whole, uint64_t *size, struct err *err);
 

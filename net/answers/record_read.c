@@ -11,7 +11,7 @@
 enum { CRC_TAIL = 18 }; /* ,"crc":"01234567"} */
 static const uint64_t most_bytes = UINT64_C(1) << 30;
 
-/* A field of the line is not what it should be. */
+/* Report a field that is not what it should be. */
 static int record_read_bad(const struct record *r, size_t number, const char *field,
                            const char *want, const json_t *v, struct err *err)
 {
@@ -19,6 +19,7 @@ static int record_read_bad(const struct record *r, size_t number, const char *fi
                    field, want, json_input_type(v));
 }
 
+/* Read 16 hexadecimal digits. */
 static bool parse_hex64(uint64_t *out, const json_t *v)
 {
     char text[PREFIX_KEY_TEXT] = "0000000000000000";
@@ -32,6 +33,7 @@ static bool parse_hex64(uint64_t *out, const json_t *v)
     return true;
 }
 
+/* Read the first line, which names the server. */
 static int read_first(struct record *r, const json_t *root, struct err *err)
 {
     const json_t *version = json_object_get(root, "mizzle_record");
@@ -49,6 +51,7 @@ static int read_first(struct record *r, const json_t *root, struct err *err)
     return record_name(r, json_string_value(model), json_string_value(api), tokenizer, err);
 }
 
+/* Read the fault's kind and message into e. */
 static int read_fault(struct record_entry *e, const struct record *r, const json_t *root,
                       size_t number, struct err *err)
 {
@@ -71,6 +74,7 @@ static int read_fault(struct record_entry *e, const struct record *r, const json
     return OK;
 }
 
+/* Read the line of one prefix. */
 static int record_read_read_answer(struct record *r, const json_t *root, size_t number,
                                    struct err *err)
 {
@@ -98,7 +102,7 @@ static int record_read_read_answer(struct record *r, const json_t *root, size_t 
     return err_set(err, ERR_NOMEM, "%s: out of memory", r->path);
 }
 
-/* One line without its end. */
+/* Read one line without its LF: checksum first, then JSON. */
 static int read_line(struct record *r, const char *p, size_t n, size_t number, struct err *err)
 {
     char crc[9];
@@ -119,7 +123,7 @@ static int read_line(struct record *r, const char *p, size_t n, size_t number, s
     return rc;
 }
 
-/* All whole lines in p[n]; *used is their length. */
+/* Read all whole lines of p[n]; *used is their length. */
 static int read_lines(struct record *r, const char *p, size_t n, size_t *used, size_t *number,
                       struct err *err)
 {
@@ -135,7 +139,7 @@ static int read_lines(struct record *r, const char *p, size_t n, size_t *used, s
     return OK;
 }
 
-/* What begins otherwise is somebody else's file. */
+/* Refuse a file that begins otherwise: it is not a recording. */
 static int check_begin(const struct record *r, const char *p, size_t n, struct err *err)
 {
     size_t most = strlen(record_begin);

@@ -15,7 +15,7 @@ enum {
     FIRST_SLOTS = 1024
 };
 
-/* Where a record is: a hash of its key, and its number from base on, plus 1; 0: free. */
+/* Where a record is: a hash of its key, and 1 + its number counted from base; 0: free. */
 struct slot {
     uint32_t tag, record;
 };
@@ -24,20 +24,21 @@ struct store {
     pthread_mutex_t mutex;
     struct store_file file;
     uint64_t limit;
-    struct prefix_key seed; /* of the tags: a file cannot be made so that they collide */
-    uint64_t base;          /* the first record that the index knows */
-    uint64_t loaded;        /* records read so far; those before base are not used */
+    struct prefix_key
+        seed;        /* seed of the tags, so that a file cannot be crafted to make them collide */
+    uint64_t base;   /* number of the first record in the index */
+    uint64_t loaded; /* records read so far, including the unused ones before base */
     struct slot *slots;
-    size_t mask, used; /* slots - 1; different keys */
+    size_t mask, used; /* number of slots - 1; number of different keys */
     struct store_record waiting[WAITING];
     size_t nwaiting;
-    bool patient; /* the lock was not held too long last time */
-    bool full;    /* compaction failed: nothing more is written */
+    bool patient; /* the last wait for the lock succeeded */
+    bool full;    /* compaction failed; nothing more is written */
     /* For store_note. */
     size_t torn, damaged, lost;
     bool read_only;
-    struct err trouble; /* the latest, told once */
-    bool troubled;      /* it is not told yet */
+    struct err trouble; /* the latest trouble, reported once */
+    bool troubled;      /* it has not been reported yet */
 };
 
 static void store_lock(struct store *s)
@@ -50,6 +51,7 @@ static void store_unlock(struct store *s)
     pthread_mutex_unlock(&s->mutex);
 }
 
+/* Keep a problem for store_note, unless it is the latest one again. */
 static void trouble(struct store *s, const struct err *why)
 {
     if (strcmp(s->trouble.msg, why->msg) == 0)
@@ -58,19 +60,21 @@ static void trouble(struct store *s, const struct err *why)
     s->troubled = true;
 }
 
+/* Hash a key for the index. */
 static uint32_t tag_of(const struct store *s, const struct prefix_key *k)
 {
     return (uint32_t)prefix_key_mix(&s->seed, k);
 }
 
+/* Read a record. False: it is damaged or cannot be read. */
 static bool record_at(const struct store *s, uint64_t number, struct store_record *r)
 {
     bool bad;
     return store_file_read(&s->file, number, r, &bad, 1) == 1 && !bad;
 }
 
-/* The slot of the key, with its record in *r, or the free slot where it would go. There is always a
- * free one. */
+/* Return the slot of the key, with its record in *r, or the free slot where it would go. There
+ * always is a free one. */
 static size_t store_find(const struct store *s, const struct prefix_key *k, struct store_record *r)
 {
     uint32_t tag = tag_of(s, k);
@@ -82,7 +86,7 @@ static size_t store_find(const struct store *s, const struct prefix_key *k, stru
     return i;
 }
 
-/* True where record `number` is what the index knows for its key: no later one answers it anew. */
+/* True when record `number` is the one in the index for its key, so no later record replaces it. */
 static bool is_latest(const struct store *s, const struct prefix_key *k, uint64_t number)
 {
     for (size_t i = tag_of(s, k) & s->mask; s->slots[i].record; i = (i + 1) & s->mask)
@@ -91,7 +95,7 @@ static bool is_latest(const struct store *s, const struct prefix_key *k, uint64_
     return false;
 }
 
-/* Twice the slots. They are placed by their tags, so no record need be read. */
+/* Double the slots. They are placed by their tags, so no record has to be read. */
 static bool store_grow(struct store *s)
 {
     size_t n = s->slots ? 2 * (s->mask + 1) : FIRST_SLOTS;
@@ -112,6 +116,7 @@ static bool store_grow(struct store *s)
     return true;
 }
 
+/* Put a record into the index, in the place of an older one with its key. False: out of memory. */
 static bool index_record(struct store *s, const struct store_record *r, uint64_t number)
 {
     struct store_record old;
@@ -123,7 +128,7 @@ static bool index_record(struct store *s, const struct store_record *r, uint64_t
     return true;
 }
 
-/* Forget the index, as the file is another one. */
+/* Empty the index, because the path now leads to another file. */
 static void store_begin_again(struct store *s)
 {
     memset(s->slots, 0, (s->mask + 1) * sizeof(*s->slots));
@@ -131,14 +136,14 @@ static void store_begin_again(struct store *s)
     s->loaded = s->base = 0;
 }
 
-/* Read what the file has got since. Of a file far beyond the limit only the end. False where memory
- * ran out or the file cannot be read, so that the index does not know all. */
+/* Read what the file has gained since; of a file far beyond the limit, only the end. False: out of
+ * memory or a read error, so the index is incomplete. */
 static bool refresh(struct store *s)
 {
     struct store_record r[STORE_FILE_BATCH];
     bool bad[STORE_FILE_BATCH];
     uint64_t total = store_file_records(&s->file), most = s->limit / STORE_RECORD;
-    if (total < s->loaded) { /* cut by a stranger's hand */
+    if (total < s->loaded) { /* truncated by another program */
         store_begin_again(s);
     }
     if (!s->loaded && total > most)
@@ -163,12 +168,12 @@ static bool refresh(struct store *s)
     return s->loaded >= total;
 }
 
-/* With the file's lock: copy the youngest different answers, at most `room` of them, to made. */
+/* Copy the youngest different answers, at most `room`, to made. With the file's lock. */
 static int copy_youngest(struct store *s, struct store_file *made, uint64_t room, struct err *err)
 {
     struct store_record r[STORE_FILE_BATCH], keep[STORE_FILE_BATCH];
     bool bad[STORE_FILE_BATCH];
-    /* The index holds each key once: what is to go are the oldest of them, in file order. */
+    /* The index holds each key once; skip the oldest of them, in file order. */
     uint64_t skip = s->used > room ? s->used - room : 0;
     for (uint64_t at = s->base; at < s->loaded;) {
         size_t torn, kept = 0, n = store_file_read(&s->file, at, r, bad, STORE_FILE_BATCH);
@@ -190,7 +195,8 @@ static int copy_youngest(struct store *s, struct store_file *made, uint64_t room
     return OK;
 }
 
-/* With the file's lock, which is gone afterwards where that succeeds. */
+/* Replace the file with one of half the limit. With the file's lock, which is gone after
+ * success. */
 static int compact(struct store *s, struct err *err)
 {
     struct store_file made;
@@ -212,8 +218,8 @@ static int compact(struct store *s, struct err *err)
     return rc;
 }
 
-/* With the file's lock: make room for n more records. False where there is none, or where the lock
- * is gone, as another file is there now. */
+/* Make room for n more records. False: there is none, or the lock is gone because another file is
+ * open now. With the file's lock. */
 static bool store_make_room(struct store *s, size_t n)
 {
     struct err err;
@@ -228,6 +234,8 @@ static bool store_make_room(struct store *s, size_t n)
     return false;
 }
 
+/* Take the lock on the file, waiting for at most ms; the index is emptied if the file was
+ * replaced. */
 static bool take_lock(struct store *s, unsigned ms)
 {
     struct err err;
@@ -240,12 +248,12 @@ static bool take_lock(struct store *s, unsigned ms)
     return s->patient;
 }
 
-/* Write what waits, if the lock is to be had. */
+/* Write the records that wait, if the lock can be had within ms. */
 static void store_flush(struct store *s, unsigned ms)
 {
     struct err err;
     size_t torn = 0;
-    for (int again = 0; again < 2; again++) { /* once more after a compaction */
+    for (int again = 0; again < 2; again++) { /* a second time after a compaction */
         if (!s->nwaiting || !s->file.writable || s->full || !take_lock(s, ms))
             return;
         if (store_make_room(s, s->nwaiting)) {
@@ -260,7 +268,7 @@ static void store_flush(struct store *s, unsigned ms)
     }
 }
 
-/* The answer among those that wait, the file, and what the file has got since. */
+/* Look among the waiting records, in the index, and in what the file has gained since. */
 static bool look_up(struct store *s, const struct prefix_key *k, uint32_t *id)
 {
     struct store_record r;
@@ -283,6 +291,7 @@ static bool look_up(struct store *s, const struct prefix_key *k, uint32_t *id)
     return false;
 }
 
+/* Open the file and read it into the index; compact it if it is beyond the limit. */
 static int open_index(struct store *s, const char *path, uint64_t limit, struct err *err)
 {
     s->limit = limit ? limit : STORE_LIMIT;
@@ -351,12 +360,12 @@ void store_put(struct store *s, const struct prefix_key *k, uint32_t id)
     uint32_t old;
     store_lock(s);
     if (!look_up(s, k, &old) || old != id) {
-        /* A batch goes to the file whole, which is why no more can wait than fit into one. */
+        /* A batch is appended whole, so no more may wait than fit into one. */
         if (s->nwaiting < WAITING && s->file.writable)
             s->waiting[s->nwaiting++] = (struct store_record){ *k, id };
         else
             s->lost++;
-        /* After a wait in vain only now and then again. */
+        /* Retry only occasionally after a failed wait. */
         store_flush(s, s->patient || (s->nwaiting + s->lost) % OFTEN == 0 ? PATIENCE_MS : 0);
     }
     store_unlock(s);
@@ -373,6 +382,7 @@ size_t store_size(struct store *s)
     return n;
 }
 
+/* store_note, with the lock held. */
 static bool next_note(struct store *s, struct err *note)
 {
     const char *path = s->file.path;

@@ -12,11 +12,12 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/crc.h"
 
-/* Magic, version 1, record size, nothing: the same 32 bytes in every store. */
+/* Magic, version 1, record size, zeros: the same 32 bytes in every store. */
 static const unsigned char header[STORE_HEADER] = { 'M',  'Z', 'S', 'T', 'O', 'R',         'E',
                                                     '\n', 1,   0,   0,   0,   STORE_RECORD };
 enum { MAGIC = 8, LINKS = 16, PATH_BYTES = 4096 };
 
+/* Write the low n bytes of v, little-endian. */
 static void put_le(unsigned char *p, uint64_t v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -31,6 +32,7 @@ static uint64_t get_le(const unsigned char *p, size_t n)
     return v;
 }
 
+/* Return the CRC-32 of a record without its own checksum. */
 static uint32_t checksum(const unsigned char *p)
 {
     return crc_add(0, p, STORE_RECORD - 4);
@@ -44,7 +46,7 @@ static void store_file_encode(unsigned char *p, const struct store_record *r)
     put_le(p + 20, checksum(p), 4);
 }
 
-/* False: the checksum does not match. */
+/* Read a record. False: the checksum does not match. */
 static bool store_file_decode(struct store_record *r, const unsigned char *p)
 {
     r->key = (struct prefix_key){ get_le(p, 8), get_le(p + 8, 8) };
@@ -52,12 +54,13 @@ static bool store_file_decode(struct store_record *r, const unsigned char *p)
     return get_le(p + 20, 4) == checksum(p);
 }
 
+/* Report a failed system call with errno. */
 static int io_error(const struct store_file *f, const char *what, struct err *err)
 {
     return err_set(err, ERR_IO, "%s: %s: %s", f->path, what, strerror(errno));
 }
 
-/* As much of [at, at + n) as there is. */
+/* Read as much of [at, at + n) as there is. */
 static size_t read_at(int fd, void *to, size_t n, uint64_t at)
 {
     size_t got = 0;
@@ -72,7 +75,7 @@ static size_t read_at(int fd, void *to, size_t n, uint64_t at)
     return got;
 }
 
-/* All of it at the end of the file, in one write; what was written in part is taken back. */
+/* Append p[n] to a file of `size` bytes in one write; a partial write is undone. */
 static bool store_file_write_whole(int fd, const void *p, size_t n, off_t size)
 {
     ssize_t k;
@@ -82,14 +85,14 @@ static bool store_file_write_whole(int fd, const void *p, size_t n, off_t size)
     if (k >= 0 && (size_t)k == n)
         return true;
     int why = k < 0 ? errno : ENOSPC;
-    if (k > 0 && ftruncate(fd, size)) /* then the torn tail is cut by the next writer */
+    if (k > 0 && ftruncate(fd, size)) /* if this fails, the next writer cuts the torn tail */
         why = errno;
     errno = why;
     return false;
 }
 
-/* *path with symbolic links at its end followed, so that a new file replaces the file and not the
- * link. malloc'ed. */
+/* Return path with symbolic links at its end followed (malloc'ed), so that a compaction replaces
+ * the file and not the link. */
 static int store_file_follow(char **out, const char *path, struct err *err)
 {
     char target[PATH_BYTES];
@@ -98,7 +101,7 @@ static int store_file_follow(char **out, const char *path, struct err *err)
         memcpy(at, path, strlen(path) + 1);
     for (int links = 0; at; links++) {
         ssize_t n = readlink(at, target, sizeof(target));
-        if (n < 0) { /* no link */
+        if (n < 0) { /* not a link */
             *out = at;
             return OK;
         }
@@ -120,11 +123,11 @@ static int store_file_follow(char **out, const char *path, struct err *err)
     return err_set(err, ERR_NOMEM, "%s: out of memory", path);
 }
 
-/* Opens f->path. made: O_CREAT or 0. */
+/* Open f->path, read-only if it cannot be written. made: O_CREAT or 0. */
 static int open_fd(struct store_file *f, int made, struct err *err)
 {
     struct stat st;
-    /* Not blocking: a FIFO would wait for its other end. */
+    /* Do not wait for the other end of a FIFO. */
     int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     f->writable = true;
     f->fd = open(f->path, O_RDWR | O_APPEND | made | flags, 0600);
@@ -133,7 +136,7 @@ static int open_fd(struct store_file *f, int made, struct err *err)
         f->writable = false;
         f->fd = open(f->path, O_RDONLY | flags);
         if (f->fd < 0)
-            errno = why; /* that it does not exist says nothing where it could not be made */
+            errno = why; /* "no such file" would hide that it could not be created */
     }
     if (f->fd < 0)
         return err_set(err, errno == EISDIR ? ERR_ARG : ERR_IO, "%s: %s", f->path, strerror(errno));
@@ -146,8 +149,7 @@ static int open_fd(struct store_file *f, int made, struct err *err)
     return OK;
 }
 
-/* The header is there and ours. repair (with the lock): an empty file, or one with a torn header,
- * gets it. */
+/* Check the header. repair (needs the lock): write it into an empty file or over a torn header. */
 static int check_header(struct store_file *f, bool repair, struct err *err)
 {
     unsigned char found[STORE_HEADER];
@@ -173,7 +175,7 @@ static uint64_t file_size(const struct store_file *f)
     return fstat(f->fd, &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
 }
 
-/* With the lock: cut off what is behind the last whole record. */
+/* Cut off what is behind the last whole record. With the lock. */
 static int store_file_cut_tail(struct store_file *f, size_t *torn, struct err *err)
 {
     uint64_t size = file_size(f);
@@ -216,6 +218,7 @@ void store_file_close(struct store_file *f)
     *f = (struct store_file){ .fd = -1 };
 }
 
+/* Try to set or drop the lock, without waiting. */
 static bool set_lock(int fd, short type)
 {
     struct flock l = { .l_type = type, .l_whence = SEEK_SET };
@@ -228,7 +231,7 @@ bool store_file_moved(struct store_file *f)
     struct store_file now = { .fd = -1 };
     if (stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
         return false;
-    /* Removed, or no store any more: then the one that is open goes on. */
+    /* When the path is gone or is no store, keep using the open file. */
     now.path = f->path;
     if (stat(f->path, &st) || !S_ISREG(st.st_mode) || open_fd(&now, 0, NULL) ||
         check_header(&now, false, NULL)) {
@@ -249,7 +252,7 @@ bool store_file_lock(struct store_file *f, unsigned ms, bool *moved, struct err 
         if (set_lock(f->fd, F_WRLCK)) {
             if (!store_file_moved(f))
                 return true;
-            *moved = true; /* the lock went with the old file */
+            *moved = true; /* the lock is gone with the old file */
         } else if (errno != EACCES && errno != EAGAIN && errno != EINTR) {
             io_error(f, "cannot be locked", err);
             return false;
@@ -302,7 +305,7 @@ int store_file_append(struct store_file *f, const struct store_record *r, size_t
                : io_error(f, "cannot write", err);
 }
 
-/* Opens a new file beside f; process id and number keep it apart from whatever else lies there. */
+/* Open a new file beside f; process id and a number keep its name apart from other files. */
 static int store_file_create(struct store_file *made, const struct store_file *f, size_t room)
 {
     int fd = -1;
@@ -341,7 +344,7 @@ void store_file_discard(struct store_file *made)
     store_file_close(made);
 }
 
-/* So that the new name survives a loss of power, where the system can do that. */
+/* Sync the folder of path where the system can, so that the new name survives a power loss. */
 static void sync_folder(char *path)
 {
     char *slash = strrchr(path, '/'), kept = slash ? slash[1] : 0;
@@ -363,7 +366,7 @@ int store_file_replace(struct store_file *f, struct store_file *made, struct err
         store_file_discard(made);
         return rc;
     }
-    close(f->fd); /* and with it the lock */
+    close(f->fd); /* this drops the lock, too */
     free(made->path);
     made->path = f->path;
     *f = *made;

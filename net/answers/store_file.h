@@ -1,6 +1,6 @@
-/* store_file.h - the file under store.h: header, lock, whole appends, the new file of a compaction.
- *
- * Knows bytes and records, no answers. Messages go to *err; store.c decides who reads them. */
+/* store_file.h - the file under store.h: header, lock, whole appends, and the new file of a
+ * compaction. It knows bytes and records, no answers. Messages go to *err; store.c decides what
+ * becomes of them. */
 #ifndef NET_ANSWERS_STORE_FILE_H
 #define NET_ANSWERS_STORE_FILE_H
 
@@ -15,8 +15,8 @@
 struct err;
 
 struct store_file {
-    int fd;     /* -1: not open */
-    char *path; /* without symbolic links */
+    int fd;     /* -1 when not open */
+    char *path; /* with symbolic links followed */
     bool writable;
     dev_t dev;
     ino_t ino;
@@ -27,37 +27,40 @@ struct store_record {
     uint32_t id;
 };
 
-/* *torn: bytes of a torn tail that were cut off. */
+/* Open path, or create it; check the header and cut off a torn tail, *torn bytes. ERR_ARG,
+ * ERR_FORMAT, ERR_IO, ERR_NOMEM. */
 int store_file_open(struct store_file *f, const char *path, size_t *torn, struct err *err);
 void store_file_close(struct store_file *f);
 
-/* Take the lock, waiting for at most ms milliseconds; false with *err where that fails. *moved is
- * set where the path by now leads to another file, which is open then. */
+/* Take the lock, waiting for at most ms milliseconds. False: failed, see *err. *moved is set when
+ * the path meanwhile leads to another file, which is open then. */
 bool store_file_lock(struct store_file *f, unsigned ms, bool *moved, struct err *err);
 void store_file_unlock(struct store_file *f);
-/* Without the lock: true where another file has taken the path, which is open then. */
+/* True when the path now leads to another store, which is open then. Needs no lock. */
 bool store_file_moved(struct store_file *f);
 
-/* Whole records in the file. 0 where that is not to be learnt. */
+/* Return the number of whole records in the file; 0 when it cannot be found out. */
 uint64_t store_file_records(const struct store_file *f);
-/* Up to n records from number `at` on; returns how many. bad[i]: the checksum does not match. */
+/* Read up to n records from number `at` on, and return how many were read. bad[i]: the checksum
+ * does not match. */
 size_t store_file_read(const struct store_file *f, uint64_t at, struct store_record *out, bool *bad,
                        size_t n);
-/* With the lock: append n records (at most STORE_FILE_BATCH), all or none. A torn tail is cut off
- * before, *torn its bytes. ERR_IO, ERR_FORMAT (the file has lost its header). */
+/* Append n records (at most STORE_FILE_BATCH), all or none. With the lock. A torn tail is cut off
+ * before, *torn bytes. ERR_IO, ERR_FORMAT (the file has lost its header). */
 int store_file_append(struct store_file *f, const struct store_record *r, size_t n, size_t *torn,
                       struct err *err);
 
-/* Compaction, with the lock: a new file beside the old one, into which store_file_append writes,
- * and which replaces it. f stays what it was until store_file_replace. */
+/* Create a new file beside f for a compaction, to which store_file_append writes. With f's lock; f
+ * stays as it is until store_file_replace. */
 int store_file_begin(struct store_file *made, const struct store_file *f, struct err *err);
-/* Syncs made, renames it over f, and makes it f. On error made is removed. */
+/* Sync made, rename it over f, and make it f. After an error made is removed. */
 int store_file_replace(struct store_file *f, struct store_file *made, struct err *err);
+/* Close and remove the new file of a compaction. */
 void store_file_discard(struct store_file *made);
 
 enum {
     STORE_FILE_BATCH = 256,
-    STORE_FILE_NAMES = 100 /* tried for the new file: STORE.PROCESS.NUMBER.new */
+    STORE_FILE_NAMES = 100 /* names tried for the new file: STORE.PROCESS.NUMBER.new */
 };
 
 #endif

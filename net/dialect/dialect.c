@@ -21,6 +21,7 @@ bool dialect_body(const struct dialect *d, struct buf *out, const struct ask *a)
     return fine;
 }
 
+/* Read one id of a reply; the error names the field and what was found. */
 static int one_id(uint32_t *out, const json_t *v, const char *field, const struct ask *a,
                   struct err *err)
 {
@@ -33,13 +34,14 @@ static int one_id(uint32_t *out, const json_t *v, const char *field, const struc
                    json_is_real(v) ? "a fraction" : json_input_type(v));
 }
 
+/* Report a reply with more ids than were asked for. */
 static int too_many(size_t found, const char *field, const struct ask *a, struct err *err)
 {
     return err_set(err, ERR_NET, "%s: expected %zu token id%s, found %zu", field, a->want,
                    a->want == 1 ? "" : "s", found);
 }
 
-/* True where ids[0 .. front) equals the end of the prompt. */
+/* True when ids[0 .. front) equals the end of the prompt. */
 static bool prompt_in_front(const json_t *ids, size_t front, const struct ask *a)
 {
     if (front > a->n)

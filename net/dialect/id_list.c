@@ -7,6 +7,7 @@
 
 enum { DIGITS = 12 };
 
+/* Make room for n ids and their ends. */
 static bool id_list_reserve(struct id_list *t, size_t n)
 {
     size_t cap = t->cap ? t->cap : 256, bytes;
@@ -25,7 +26,7 @@ static bool id_list_reserve(struct id_list *t, size_t n)
     return ends != NULL;
 }
 
-/* The number, with a comma or bracket in front. */
+/* Append the number with a comma or the opening bracket in front. */
 static bool id_list_put(struct id_list *t, uint32_t v)
 {
     char text[DIGITS], *at = text + DIGITS;

@@ -1,5 +1,5 @@
-/* id_list.h - the JSON text of a list of token ids that mostly grows: only what differs from the
- * list before is written anew. Plain memory; one thread. */
+/* id_list.h - the JSON text of a list of token ids. The list mostly grows, so only the part that
+ * differs from the previous list is written again. One thread. */
 #ifndef NET_DIALECT_ID_LIST_H
 #define NET_DIALECT_ID_LIST_H
 
@@ -9,15 +9,16 @@
 
 #include "net/http/buf.h"
 
-struct id_list { /* all zero to begin */
+struct id_list { /* starts with all zero */
     uint32_t *ids;
-    size_t *ends; /* ends[i]: bytes of text up to and with ids[i] */
+    size_t *ends; /* ends[i]: length of text including ids[i] */
     size_t n, cap;
     struct buf text; /* "[1,2,3]" */
 };
 
-/* Make t->text the list ids[n], n > 0. False: no memory, and t is empty. */
+/* Make t->text the JSON of ids[n], n > 0. False: out of memory, and t is empty. */
 bool id_list_set(struct id_list *t, const uint32_t *ids, size_t n);
+/* Free everything; t can be used again. */
 void id_list_free(struct id_list *t);
 
 #endif

@@ -1,8 +1,8 @@
 /* llamacpp.c - POST /completion of llama.cpp's server: prompt as ids, return_tokens.
  *
- * What the server was started with (--repeat-penalty, --mirostat, ...) is the default of every
- * request, so whatever would bend greedy is switched off: "samplers" names the only one that runs,
- * and what older servers apply outside of that list is sent with the value that does nothing. */
+ * The server's command line (--repeat-penalty, --mirostat, ...) sets the defaults of every request,
+ * so whatever would disturb greedy decoding is switched off: "samplers" names the only one that
+ * runs, and what older servers apply outside of that list is sent with its neutral value. */
 #include <stdio.h>
 
 #include "kernels/sys/base.h"
@@ -23,7 +23,7 @@ static bool llamacpp_request(struct buf *out, const struct ask *a, const struct 
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
 }
 
-/* Older servers drop the middle of a prompt that is too long and answer all the same. */
+/* ERR_TEXT when the prompt was truncated: older servers drop its middle and answer anyway. */
 static int check_whole(const json_t *root, const struct ask *a, struct err *err)
 {
     const json_t *read = json_object_get(root, "tokens_evaluated");
@@ -34,6 +34,7 @@ static int check_whole(const json_t *root, const struct ask *a, struct err *err)
     return OK;
 }
 
+/* ERR_REMOTE: the reply has text, but no ids. */
 static int llamacpp_text_alone(struct err *err)
 {
     return err_set(err, ERR_REMOTE,
@@ -61,7 +62,7 @@ static int llamacpp_event(struct reply *io, const json_t *root, const struct ask
     if (!ids && json_string_length(json_object_get(root, "content")))
         return llamacpp_text_alone(err);
     int rc = check_whole(root, a, err);
-    /* The last event repeats nothing, but where it did, the count tells. */
+    /* The last event should repeat nothing; the count shows whether it does. */
     bool repeats = last && io->n && (uint64_t)json_integer_value(made) <= io->n;
     if (rc == OK && ids && !repeats)
         rc = dialect_append(io, ids, "tokens", a, err);

@@ -1,9 +1,10 @@
-/* openai.c - POST /v1/completions as vLLM serves it: prompt as ids, return_token_ids.
+/* openai.c - POST /v1/completions as vLLM serves it: prompt as ids, return_token_ids. vLLM takes
+ * missing values of temperature, top_p, top_k, min_p and repetition_penalty from the model's
+ * generation_config.json, so all are sent. top_k 1 is greedy in every version; 0 and -1 have both
+ * been refused by some.
  *
- * vLLM fills temperature, top_p, top_k, min_p and repetition_penalty from the model's
- * generation_config.json where they are left out, so they are sent. top_k 1 is greedy in every
- * version; 0 and -1 have both been refused by some. Other servers (SGLang here, llama.cpp here,
- * generic ones) give text alone: it is used only where the caller can cut it into ids again. */
+ * Other servers (SGLang and llama.cpp at this path, generic ones) give text alone, which is used
+ * only when the caller can cut it into ids again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ static bool openai_request(struct buf *out, const struct ask *a, const struct bu
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
 }
 
+/* ERR_REMOTE: the reply has text, but no ids. */
 static int openai_text_alone(struct err *err)
 {
     return err_set(err, ERR_REMOTE,
@@ -34,8 +36,8 @@ static int openai_text_alone(struct err *err)
                    "missing although return_token_ids was asked for); it cannot be used");
 }
 
-/* Text in place of ids: the first token of the text cut again. Text that is empty, or that ends
- * inside a character, is no token, but for the one at which the server says that it stopped. */
+/* Read a reply without ids: cut its text and take the first token. Text that is empty or ends
+ * inside a character gives no token, unless the server names the token at which it stopped. */
 static int from_text(struct reply *out, const json_t *choice, const struct ask *a, struct err *err)
 {
     const json_t *text = json_object_get(choice, "text");
@@ -81,7 +83,7 @@ static int openai_event(struct reply *io, const json_t *root, const struct ask *
 {
     const json_t *choices = json_object_get(root, "choices");
     const json_t *choice = json_array_get(choices, 0);
-    if (json_is_array(choices) && !json_array_size(choices)) /* usage, at the end */
+    if (json_is_array(choices) && !json_array_size(choices)) /* the usage event at the end */
         return OK;
     if (json_array_size(choices) != 1 || !json_is_object(choice))
         return err_set(err, ERR_NET, "choices: expected a list of one, found %s of %zu",

@@ -1,10 +1,10 @@
 /* sglang.c - POST /generate of SGLang: input_ids up, output_ids down.
  *
  * Only known sampling parameters may be sent: an unknown one is a Python TypeError and status 500.
- * meta_info.completion_tokens tells how many ids at the end of output_ids are new: the rest may be
- * the prompt's last (sgl-project/sglang issue 17240) and, in a stream, what came before (ids are
+ * meta_info.completion_tokens says how many ids at the end of output_ids are new. The rest may be
+ * the end of the prompt (sgl-project/sglang issue 17240) or, in a stream, earlier tokens: ids are
  * cumulative there unless the server was started with --stream-output or
- * --incremental-streaming-output). End-of-text is an id like any other, and with one token asked
+ * --incremental-streaming-output. End-of-text is an id like any other, and when one token is asked
  * for, its finish_reason is "length". */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static bool sglang_request(struct buf *out, const struct ask *a, const struct bu
            buf_str(out, a->stream ? ",\"stream\":true}" : "}");
 }
 
-/* ERR_NET where the server gave up. */
+/* Set *ended when the reply has a finish_reason. ERR_NET when the server gave up. */
 static int check_reason(const json_t *meta, bool *ended, struct err *err)
 {
     const json_t *reason = json_object_get(meta, "finish_reason");
@@ -40,6 +40,7 @@ static int check_reason(const json_t *meta, bool *ended, struct err *err)
                    line);
 }
 
+/* Return the list of ids, or NULL; *rc is ERR_REMOTE when there is text alone. */
 static const json_t *output_ids(const json_t *root, struct err *err, int *rc)
 {
     const json_t *ids = json_object_get(root, "output_ids");
@@ -51,6 +52,7 @@ static const json_t *output_ids(const json_t *root, struct err *err, int *rc)
     return ids;
 }
 
+/* Return the number of new ids according to the server; 0: it does not say. */
 static size_t completion_tokens(const json_t *meta)
 {
     json_int_t made = json_integer_value(json_object_get(meta, "completion_tokens"));
@@ -68,7 +70,7 @@ static int sglang_reply(struct reply *out, const json_t *root, const struct ask 
     return rc ? rc : dialect_ids(out, ids, completion_tokens(meta), "output_ids", a, err);
 }
 
-/* True where what we have is what the list of all ids so far begins with. */
+/* True when the ids of `now` begin with those of `before`. */
 static bool goes_on(const struct reply *before, const struct reply *now)
 {
     return now->n >= before->n &&
@@ -86,7 +88,7 @@ static int sglang_event(struct reply *io, const json_t *root, const struct ask *
         return rc;
     size_t count = json_array_size(ids);
     if (io->n && !made) {
-        io->ended = true; /* deltas or not? It does not say, so the first ids are all */
+        io->ended = true; /* cumulative or not? It does not say, so the first ids are all we take */
         return OK;
     }
     if (!count && made <= io->n) {

@@ -4,7 +4,8 @@
 #include "kernels/sys/base.h"
 #include "net/http/buf.h"
 
-/* Room for extra bytes more; doubling, so that a growing prefix costs few allocations. */
+/* Make room for `extra` more bytes. The capacity doubles, so that a growing prefix costs few
+ * allocations. */
 static bool buf_grow(struct buf *b, size_t extra)
 {
     size_t want;

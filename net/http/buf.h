@@ -1,4 +1,4 @@
-/* buf.h - bytes that grow up to a limit: requests on their way out, replies on their way in. */
+/* buf.h - a byte buffer that grows up to a limit; holds requests and replies. */
 #ifndef NET_HTTP_BUF_H
 #define NET_HTTP_BUF_H
 
@@ -7,16 +7,19 @@
 #include <stdint.h>
 
 struct buf {
-    char *p; /* [n]; not terminated */
+    char *p; /* n bytes, not terminated */
     size_t n, cap;
     size_t max; /* never longer than this; 0: no limit */
 };
 
-/* Append. False, with nothing appended, where memory or the limit does not allow it. */
+/* Append p[n]. False, with nothing appended, when memory or the limit does not allow it; so do the
+ * two functions below. */
 bool buf_add(struct buf *b, const void *p, size_t n);
+/* Append the string s without its end. */
 bool buf_str(struct buf *b, const char *s);
-/* Token ids in decimal, as a JSON array: "[1,2,3]". */
+/* Append token ids in decimal, as a JSON array: "[1,2,3]". */
 bool buf_ids(struct buf *b, const uint32_t *ids, size_t n);
+/* Free the bytes and empty the buffer; its limit stays. */
 void buf_free(struct buf *b);
 
 #endif

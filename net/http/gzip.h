@@ -1,4 +1,4 @@
-/* gzip.h - a body on its way out, compressed (RFC 1952). */
+/* gzip.h - compresses a request body (RFC 1952). */
 #ifndef NET_HTTP_GZIP_H
 #define NET_HTTP_GZIP_H
 
@@ -7,7 +7,7 @@
 
 struct buf;
 
-/* Append the gzip of p[n] to out; the same bytes for the same input. False: no memory. */
+/* Append the gzip of p[n] to out; equal input gives equal bytes. False: out of memory. */
 bool gzip_add(struct buf *out, const char *p, size_t n);
 
 #endif

@@ -13,28 +13,28 @@
 #include "net/http/http.h"
 
 enum {
-    MAX_HEADERS = 64 << 10, /* of one reply, informational ones included */
+    MAX_HEADERS = 64 << 10, /* of one reply, including informational responses */
     CONNECT_MS = 60 * 1000,
-    KEPT = 64, /* idle connections at most */
+    KEPT = 64, /* most idle connections kept */
     MAX_CA = 4 << 20,
 };
 
-struct http_hold { /* one curl handle, used again and again */
+struct http_hold { /* one reusable curl handle */
     struct http_try try;
     struct http *http;
     CURL *easy;
     size_t header_bytes, total;
     bool running;
-    bool too_long, no_memory, refused; /* why our own callbacks ended it */
-    bool once, again;                  /* may be sent once only; would have been sent too often */
+    bool too_long, no_memory, refused; /* why a callback of ours ended it */
+    bool once, again; /* the request may go out only once; it would have gone out too often */
     struct http_hold *next;
     char why[CURL_ERROR_SIZE];
 };
 
 struct http {
     CURLM *multi;
-    struct http_hold *all; /* every handle there is */
-    /* get, post, post with gzip */
+    struct http_hold *all; /* all handles, running or idle */
+    /* For GET, for POST, for POST with gzip. */
     struct curl_slist *headers[3];
     char *ca;
     size_t max_reply;
@@ -50,6 +50,8 @@ static void global_init(void)
     global_state = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* curl's write callback: keep the piece within max_reply, and note status and content type with the
+ * first one. */
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
     struct http_hold *h = arg;
@@ -76,8 +78,9 @@ static size_t on_body(char *p, size_t size, size_t n, void *arg)
     return 0;
 }
 
-/* Before a request is sent. libcurl sends it again, as often as it likes, where a kept connection
- * ends without an answer; how often a server is asked must not depend on which was kept. */
+/* curl's callback before a request goes out. libcurl repeats a request as often as it likes when a
+ * kept connection ends without an answer; how often a server is asked must not depend on which
+ * connections were kept. */
 static int on_send(void *arg, char *to, char *from, int to_port, int from_port)
 {
     struct http_hold *h = arg;
@@ -87,6 +90,7 @@ static int on_send(void *arg, char *to, char *from, int to_port, int from_port)
     return h->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
+/* curl's header callback: only limits the size. */
 static size_t on_header(char *p, size_t size, size_t n, void *arg)
 {
     struct http_hold *h = arg;
@@ -98,7 +102,8 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     return 0;
 }
 
-/* curl's trace is its only exact account of bytes (HTTP/2 included); counted, not kept. */
+/* Count bytes. curl's trace is the only exact account of them (HTTP/2 included); nothing of it is
+ * kept. */
 static int on_trace(CURL *easy, curl_infotype type, char *p, size_t n, void *arg)
 {
     struct http_hold *h = arg;
@@ -125,6 +130,7 @@ static bool add_header(struct curl_slist **list, const char *line)
     return longer != NULL;
 }
 
+/* Build the three header lists, with the key in each. */
 static bool make_headers(struct http *h, const char *key)
 {
     size_t size = key ? strlen(key) + sizeof("Authorization: Bearer ") : 1;
@@ -149,6 +155,7 @@ static bool make_headers(struct http *h, const char *key)
     return fine;
 }
 
+/* Allow http and https only, with the option that this version of libcurl knows. */
 static bool limit_protocols(CURL *e)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -158,6 +165,7 @@ static bool limit_protocols(CURL *e)
 #endif
 }
 
+/* Set the options that all transfers of a handle share. */
 static bool configure(struct http_hold *h, const char *ca)
 {
     CURL *e = h->easy;
@@ -168,12 +176,12 @@ static bool configure(struct http_hold *h, const char *ca)
     SET(CURLOPT_TCP_NODELAY, 1L);
     SET(CURLOPT_TCP_KEEPALIVE, 1L);
     SET(CURLOPT_FOLLOWLOCATION, 0L);
-    SET(CURLOPT_PROXY, ""); /* whatever the environment says */
+    SET(CURLOPT_PROXY, ""); /* ignore the proxies of the environment */
     SET(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L); /* no small reply becomes a large one */
+    SET(CURLOPT_HTTP_CONTENT_DECODING, 0L); /* a small reply must not unpack into a large one */
     SET(CURLOPT_HTTP_TRANSFER_DECODING, 1L);
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     SET(CURLOPT_USERAGENT, "mizzle");
@@ -189,7 +197,7 @@ static bool configure(struct http_hold *h, const char *ca)
     SET(CURLOPT_VERBOSE, 1L);
     SET(CURLOPT_PRIVATE, h);
 #if LIBCURL_VERSION_NUM >= 0x075700
-    SET(CURLOPT_QUICK_EXIT, 1L); /* a hanging name look-up must not outlive the deadline */
+    SET(CURLOPT_QUICK_EXIT, 1L); /* do not wait for a hanging name look-up */
 #endif
     if (ca) {
         SET(CURLOPT_CAINFO, ca);
@@ -199,6 +207,7 @@ static bool configure(struct http_hold *h, const char *ca)
     return fine;
 }
 
+/* Create a handle and add it to the list. NULL: out of memory. */
 static struct http_hold *hold_open(struct http *h)
 {
     struct http_hold *new = calloc(1, sizeof(*new));
@@ -217,8 +226,8 @@ static struct http_hold *hold_open(struct http *h)
     return new;
 }
 
-/* A line of a PEM file begins a certificate. libcurl itself looks at the file when it first
- * connects, which is late for a usage error, and reads all of it, so that it must have an end. */
+/* Check that the file holds a certificate in PEM form. libcurl reads the file only when it first
+ * connects, which is too late for a usage error, and reads all of it, so the size is limited. */
 static int http_check_ca(const char *path, struct err *err)
 {
     char line[128];
@@ -264,7 +273,8 @@ int http_open(struct http **out, const struct http_options *o, struct err *err)
     h->ca = o->ca ? malloc(ca_size) : NULL;
     if (h->ca)
         memcpy(h->ca, o->ca, ca_size);
-    /* Without a descriptor to be woken by, libcurl goes on, and a call would wait as long as it. */
+    /* libcurl would start without a descriptor to wake it, and calls would wait for its
+     * timeouts. */
     bool wakes = h->multi && !curl_multi_wakeup(h->multi);
     if (wakes && (h->ca || !o->ca) && make_headers(h, o->key) &&
         !curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)KEPT) && hold_open(h)) {
@@ -291,18 +301,19 @@ void http_close(struct http *h)
         curl_multi_cleanup(h->multi);
     for (size_t i = 0; i < 3; i++) {
         for (struct curl_slist *line = h->headers[i]; line; line = line->next)
-            wipe(line->data, strlen(line->data)); /* one of them is the key's */
+            wipe(line->data, strlen(line->data)); /* one of these lines holds the key */
         curl_slist_free_all(h->headers[i]);
     }
     free(h->ca);
     free(h);
 }
 
+/* Set the options of one request. */
 static bool prepare(const struct http *h, const struct http_hold *t, const struct http_request *r)
 {
     CURL *e = t->easy;
     struct curl_slist *headers = h->headers[r->body ? r->gzip ? 2 : 1 : 0];
-    /* With TLS, a connection that is being made may turn out to carry many. */
+    /* With TLS, a connection that is being made may turn out to carry many requests. */
     bool may_carry = strncmp(r->url, "https:", 6) == 0;
     if (curl_easy_setopt(e, CURLOPT_URL, r->url) ||
         curl_easy_setopt(e, CURLOPT_PIPEWAIT, may_carry ? 1L : 0L) ||
@@ -345,14 +356,15 @@ void http_release(struct http *h, struct http_try *t)
 {
     if (!t)
         return;
-    /* Removing an unfinished transfer closes its connection, or its stream of one. */
+    /* Removing an unfinished transfer closes its connection, or its HTTP/2 stream. */
     curl_multi_remove_handle(h->multi, t->hold->easy);
     t->hold->running = false;
 }
 
+/* Put into words why a transfer failed; our own callbacks' reasons come first. */
 static int http_failed(const struct http_hold *h, CURLcode code, struct err *err)
 {
-    /* A header line beyond its own limit is "out of memory" to libcurl. */
+    /* libcurl reports a header line beyond its own limit as "out of memory". */
     curl_off_t begun = 0;
     curl_easy_getinfo(h->easy, CURLINFO_STARTTRANSFER_TIME_T, &begun);
     if (!h->no_memory && begun && code == CURLE_OUT_OF_MEMORY)
@@ -368,7 +380,7 @@ static int http_failed(const struct http_hold *h, CURLcode code, struct err *err
     return err_set(err, ERR_NET, "%s", h->why[0] ? h->why : curl_easy_strerror(code));
 }
 
-/* Faults of the connection, which another one may not have. */
+/* True for faults of the connection, which another connection may not have. */
 static bool is_broken(CURLcode code)
 {
     return code == CURLE_COULDNT_CONNECT || code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR ||
@@ -376,6 +388,7 @@ static bool is_broken(CURLcode code)
            code == CURLE_HTTP2_STREAM;
 }
 
+/* Fill in the results of a transfer that has ended. */
 static void http_finish(struct http *h, struct http_hold *hold, CURLcode code)
 {
     struct http_try *t = &hold->try;
@@ -424,7 +437,7 @@ void http_wait(struct http *h, int ms)
 {
     const struct timespec nap = { .tv_nsec = 10000000 };
     if (curl_multi_poll(h->multi, NULL, 0, ms, NULL) && ms)
-        nanosleep(&nap, NULL); /* it did not wait: do not turn at full speed */
+        nanosleep(&nap, NULL); /* it returned at once: avoid a busy loop */
 }
 
 void http_wake(struct http *h)

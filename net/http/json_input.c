@@ -4,8 +4,8 @@
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
 
-/* True where no more than JSON_INPUT_DEPTH brackets are open at once. Brackets inside strings do
- * not count; what is no JSON at all is left to the parser. */
+/* True when at most JSON_INPUT_DEPTH brackets are open at once. Brackets inside strings do not
+ * count; text that is not JSON is left for the parser to refuse. */
 static bool shallow(const char *p, size_t n)
 {
     size_t depth = 0;
@@ -35,7 +35,7 @@ int json_input_parse(json_t **out, const char *p, size_t n, struct err *err)
     *out = NULL;
     if (!n)
         return err_set(err, ERR_FORMAT, "not JSON: empty");
-    if (memchr(p, 0, n)) /* jansson takes one at the end for the end */
+    if (memchr(p, 0, n)) /* jansson would take a final 0 for the end of the text */
         return err_set(err, ERR_FORMAT, "not JSON: a byte 0");
     if (!shallow(p, n))
         return err_set(err, ERR_FORMAT, "not JSON: nested deeper than %d", JSON_INPUT_DEPTH);
@@ -83,12 +83,12 @@ const char *json_input_type(const json_t *v)
 
 void json_input_line(char *out, size_t cap, const char *text, size_t n)
 {
-    size_t at = 0, fit = 0; /* fit: where "..." still has room behind it */
+    size_t at = 0, fit = 0; /* fit: the last length behind which "..." still fits */
     bool cut = false;
     for (size_t i = 0; i < n && !cut;) {
         size_t len = text_shown(text + i, n - i);
         size_t put = len ? len : 1;
-        bool blank = !len && at && out[at - 1] == ' '; /* a run of them is one */
+        bool blank = !len && at && out[at - 1] == ' '; /* a run of blanks becomes one */
         if (at + put + 1 > cap) {
             cut = true;
             break;

@@ -4,6 +4,7 @@
 
 #include "kernels/sys/base.h"
 
+/* Say why `extra` bytes could not be added to b: its limit, or memory. */
 static int sse_full(const struct buf *b, size_t extra, struct err *err)
 {
     if (b->max && extra > b->max - b->n)
@@ -11,7 +12,7 @@ static int sse_full(const struct buf *b, size_t extra, struct err *err)
     return err_set(err, ERR_NOMEM, "out of memory");
 }
 
-/* The value of a data line, or NULL: another field, or a comment. */
+/* Return the value of a data line and its length in *n, or NULL for another field or a comment. */
 static const char *value_of(const struct buf *line, size_t *n)
 {
     size_t skip = 4;
@@ -23,6 +24,7 @@ static const char *value_of(const struct buf *line, size_t *n)
     return line->p + skip;
 }
 
+/* Handle the line that is complete in s->line; an empty one ends the event. */
 static int end_line(struct sse *s,
                     int (*event)(void *arg, const char *data, size_t n, struct err *err), void *arg,
                     struct err *err)
@@ -51,7 +53,7 @@ int sse_feed(struct sse *s, const char *p, size_t n,
              struct err *err)
 {
     for (size_t i = 0; i < n;) {
-        if (s->cr && p[i] == '\n') { /* of CR LF */
+        if (s->cr && p[i] == '\n') { /* the second half of CR LF */
             s->cr = false;
             i++;
             continue;

@@ -1,7 +1,9 @@
-/* sse.h - server-sent events: bytes cut anywhere in, the data of whole events out. Bounded.
+/* sse.h - a bounded parser for server-sent events: takes bytes cut anywhere, gives the data of
+ * whole events.
  *
- * Lines end in LF, CR LF or CR; "data" lines of one event are joined by LF; other fields and
- * comments are skipped; an event that its stream does not finish is none (WHATWG HTML, 9.2.6). */
+ * Lines end in LF, CR LF or CR; the "data" lines of one event are joined by LF; other fields
+ * and comments are skipped; an event that the stream does not finish is discarded (WHATWG HTML,
+ * 9.2.6). */
 #ifndef NET_HTTP_SSE_H
 #define NET_HTTP_SSE_H
 
@@ -9,17 +11,18 @@
 
 struct err;
 
-struct sse {               /* all zero, but for data.max and line.max, to begin */
-    struct buf line, data; /* the present line; the present event */
+struct sse {               /* start with all zero, except data.max and line.max */
+    struct buf line, data; /* the current line; the data of the current event */
     bool cr, some;         /* the last byte was CR; the event has data */
 };
 
-/* event(arg, data[n], err) is called for each event that these bytes finish; what it returns other
- * than OK ends the feeding and is returned. ERR_NET: an event is longer than the limit; ERR_NOMEM.
- */
+/* Parse p[n] and call event(arg, data, n, err) for each event that these bytes complete. A result
+ * of event other than OK ends the parsing and is returned. ERR_NET: an event is longer than the
+ * limit; ERR_NOMEM. */
 int sse_feed(struct sse *s, const char *p, size_t n,
              int (*event)(void *arg, const char *data, size_t n, struct err *err), void *arg,
              struct err *err);
+/* Free the buffers; s can be used again after its limits are set. */
 void sse_free(struct sse *s);
 
 #endif
