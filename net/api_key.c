@@ -10,7 +10,8 @@
 
 enum { MAX_KEY = 8192 };
 
-/* A key goes into a header line: printable ASCII only, so that none can smuggle in another line. */
+/* Copy the key without blanks around it. It becomes part of a header line, so only printable ASCII
+ * is allowed: nothing can smuggle in a second line. */
 static int api_key_keep(char **key, const char *from, char *text, size_t n, struct err *err)
 {
     while (n && strchr(" \t\r\n", text[n - 1]))
@@ -33,7 +34,7 @@ static int api_key_keep(char **key, const char *from, char *text, size_t n, stru
     return OK;
 }
 
-/* Not through stdio, whose buffer nobody would wipe. */
+/* Read the key from a file; not through stdio, whose buffer would not be wiped. */
 static int api_key_from_file(char **key, const char *path, struct err *err)
 {
     char text[MAX_KEY + 1];
@@ -59,7 +60,7 @@ static int api_key_from_file(char **key, const char *path, struct err *err)
     return rc;
 }
 
-/* Of a variable of the environment; none where it is not set or empty. */
+/* Read the key from an environment variable; *key stays NULL when it is unset or empty. */
 static int from_environment(char **key, const char *name, struct err *err)
 {
     char text[MAX_KEY];
@@ -88,7 +89,7 @@ int api_key_read(char **key, const char *file, const char *url, struct err *note
                     "the API key goes over plain http, where others can read it: use https");
         return rc;
     }
-    /* Whoever set this one had another server in mind. */
+    /* This variable was set with another server in mind. */
     rc = from_environment(key, "OPENAI_API_KEY", err);
     if (*key && open_way) {
         wipe_text(*key);

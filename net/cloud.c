@@ -11,7 +11,7 @@
 
 enum { TIMEOUT_MS = 10000, MAX_REPLY = 1 << 20 };
 
-/* Everything comes from a file: what was the server, too, so that calls are as large as then. */
+/* Take the server from the replay file, so that calls are as large as they were then. */
 static int open_replay(struct cloud *c, struct err *err)
 {
     const char *model = answers_model(c->o.answers), *api = answers_api(c->o.answers);
@@ -32,6 +32,7 @@ static int open_replay(struct cloud *c, struct err *err)
     return rc;
 }
 
+/* Open what cloud_open needs, and probe the server if that must be done now. */
 static int cloud_open_parts(struct cloud *c, const struct cloud_options *o, struct err *err)
 {
     int rc = c->replay ? OK : cloud_url_check(&c->base, o->url, err);
@@ -129,7 +130,7 @@ int cloud_ready(struct cloud *c, struct err *err)
     wire_lock(c->wire);
     int rc = cloud_wait_ready(c, err);
     if (c->state == CLOUD_FAILED && !c->failing)
-        c->state = CLOUD_ASLEEP; /* the caller has been told */
+        c->state = CLOUD_ASLEEP; /* the caller gets the error */
     wire_unlock(c->wire);
     return rc;
 }

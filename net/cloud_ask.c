@@ -1,4 +1,4 @@
-/* cloud_ask.c - the caller's side of a call, until it ends: asked, looked at, waited for. */
+/* cloud_ask.c - the caller's side of a call: ask, poll, wait. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 #include "net/answers/answers.h"
 #include "net/cloud_internal.h"
 
+/* Refuse an empty prefix and ids outside of the vocabulary. */
 static int check_ids(const struct cloud *c, const uint32_t *ids, size_t n, struct err *err)
 {
     if (!n)
@@ -19,7 +20,8 @@ static int check_ids(const struct cloud *c, const uint32_t *ids, size_t n, struc
     return OK;
 }
 
-/* FNV-1a over the ids: what a retry waits depends on the prefix, not on the clock. */
+/* Hash the ids (FNV-1a), so that the delay before a retry depends on the prefix and not on the
+ * clock. */
 static uint64_t seed_of(const uint32_t *ids, size_t n)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -28,12 +30,13 @@ static uint64_t seed_of(const uint32_t *ids, size_t n)
     return h;
 }
 
+/* Create a call and put it at the front of the list. NULL: out of memory. With the lock held. */
 static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens)
 {
     size_t size, room;
     struct cloud_call *call = calloc(1, sizeof(*call));
     struct wire_call *w = calloc(1, sizeof(*w));
-    /* Behind the ids there is room for the reply's: together they are the next prefixes. */
+    /* Leave room behind the ids for those of the reply: together they are the next prefixes. */
     bool fits = size_add(&room, n, CLOUD_MAX_TOKENS) && size_mul(&size, room, sizeof(*ids));
     uint32_t *own = fits ? malloc(size) : NULL;
     if (!call || !w || !own) {
@@ -58,7 +61,7 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
     return call;
 }
 
-/* The recorded answer. Under the lock. */
+/* Answer the call from the replay. With the lock held. */
 static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
@@ -80,7 +83,7 @@ size_t cloud_tokens(struct cloud *c)
     if (wire_forked(c->wire))
         return n;
     wire_lock(c->wire);
-    if (c->state != CLOUD_READY || !c->text) /* before, the prober may be writing it */
+    if (c->state != CLOUD_READY || !c->text) /* before that, the prober may be writing it */
         n = c->o.tokens;
     wire_unlock(c->wire);
     return n;
@@ -120,8 +123,8 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     return call ? OK : cloud_no_memory(err);
 }
 
-/* It waits for a probe that will not be made before an older call is ended. Who wants its answer
- * now shares the older one's. Under the lock. */
+/* True when the call waits for a probe that starts only after an older call has ended. If its
+ * answer is needed now, it shares the older one's. With the lock held. */
 static bool given_up(const struct cloud_call *call)
 {
     return call->parked && call->cloud->state == CLOUD_FAILED;

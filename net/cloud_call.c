@@ -7,7 +7,6 @@
 #include "net/cloud_internal.h"
 #include "net/http/gzip.h"
 
-/* An answer that needs no network. Under the lock. */
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
 {
     struct wire_answer *answer = &call->wire->answer;
@@ -17,7 +16,6 @@ void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why)
     wire_tell(call->cloud->wire);
 }
 
-/* The body as it goes up; until the next one. Under the lock, in READY. */
 const struct buf *cloud_call_body(struct cloud *c, const struct ask *a)
 {
     struct buf before = c->plain;
@@ -30,7 +28,7 @@ const struct buf *cloud_call_body(struct cloud *c, const struct ask *a)
     }
     if (!c->gzip)
         return &c->plain;
-    /* The same body is often wanted twice: for its size, and to be sent. */
+    /* The same body is often needed twice: for its size, and to be sent. */
     if (c->packed.n && c->plain.n == before.n && memcmp(c->plain.p, before.p, before.n) == 0)
         return &c->packed;
     c->packed.n = 0;
@@ -55,7 +53,6 @@ struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_
                          .encode_arg = c->o.encode_arg };
 }
 
-/* Write the request and hand it over. Under the lock, in READY. */
 void cloud_call_launch(struct cloud *c, struct cloud_call *call)
 {
     struct wire_call *w = call->wire;
@@ -77,7 +74,7 @@ void cloud_call_launch(struct cloud *c, struct cloud_call *call)
     wire_submit(c->wire, w);
 }
 
-/* The list has the newest first. */
+/* The list begins with the newest call. */
 struct cloud_call *cloud_call_oldest(const struct cloud *c)
 {
     struct cloud_call *oldest = NULL;

@@ -1,4 +1,4 @@
-/* cloud_commit.c - how a call ends, and what is known without one. */
+/* cloud_commit.c - ends calls, and finds tokens that are known without one. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,8 @@
 #include "net/answers/answers.h"
 #include "net/cloud_internal.h"
 
-/* The handle goes; what the network thread still has, it frees. Under the lock. */
+/* Free the handle and the wire call; the network thread frees one that it still has. With the lock
+ * held. */
 static void let_go(struct cloud_call *call)
 {
     cloud_charged(call, call->committed);
@@ -17,12 +18,12 @@ static void let_go(struct cloud_call *call)
     cloud_free_handle(call);
 }
 
-/* What has come of a committed reply behind its first token goes into the memo: the ids so far are
- * the prefix of the next. Under the lock. */
+/* Put the further tokens of a committed reply into the memo. The ids so far are the prefix of the
+ * next. With the lock held. */
 static void harvest(struct cloud *c, struct cloud_call *call)
 {
     const struct reply *r = &call->wire->answer.reply;
-    uint32_t *ids = (uint32_t *)(size_t)call->wire->ask.ids; /* ours, with room behind */
+    uint32_t *ids = (uint32_t *)(size_t)call->wire->ask.ids; /* our copy, with room */
     for (; call->kept < r->n; call->kept++) {
         size_t n = call->wire->ask.n + call->kept;
         if (call->kept)
@@ -31,7 +32,7 @@ static void harvest(struct cloud *c, struct cloud_call *call)
     }
 }
 
-/* All committed replies that still come; those that have ended go. Under the lock. */
+/* Harvest all committed replies, and free those that have ended. With the lock held. */
 static void harvest_all(struct cloud *c)
 {
     for (struct cloud_call *call = c->calls, *next; call; call = next) {
@@ -78,8 +79,8 @@ void cloud_drop(struct cloud_call *call)
     wire_unlock(c->wire);
 }
 
-/* May this committed reply, which has not ended, still bring the token after ids[n]? Under the
- * lock, harvested. */
+/* True when this committed reply, which has been harvested and has not ended, may still bring the
+ * token after ids[n]. With the lock held. */
 static bool may_come(const struct cloud_call *call, const uint32_t *ids, size_t n)
 {
     const struct ask *a = &call->wire->ask;
@@ -88,6 +89,7 @@ static bool may_come(const struct cloud_call *call, const uint32_t *ids, size_t 
     return memcmp(a->ids, ids, (a->n + call->kept) * sizeof(*ids)) == 0;
 }
 
+/* True when any committed reply may still bring the token. With the lock held. */
 static bool some_may_come(const struct cloud *c, const uint32_t *ids, size_t n)
 {
     for (const struct cloud_call *call = c->calls; call; call = call->next)
@@ -96,7 +98,7 @@ static bool some_may_come(const struct cloud *c, const uint32_t *ids, size_t n)
     return false;
 }
 
-/* The token after ids[n] in a committed reply, as far as that has come. Under the lock. */
+/* Look for the token after ids[n] in what has come of a committed reply. With the lock held. */
 static enum cloud_sight in_reply(const struct cloud_call *call, const uint32_t *ids, size_t n,
                                  uint32_t *id)
 {

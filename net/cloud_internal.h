@@ -14,49 +14,49 @@
 #include "net/wire.h"
 
 enum cloud_state {
-    CLOUD_ASLEEP,  /* something must be asked from the server first; nobody does */
-    CLOUD_PROBING, /* the prober does */
+    CLOUD_ASLEEP,  /* the server must be probed first, and no probe is running */
+    CLOUD_PROBING, /* the prober is asking */
     CLOUD_READY,   /* calls can be written */
-    CLOUD_FAILED,  /* it could not, which is the answer to one call: failing, or the next one */
-    CLOUD_REFUSED, /* this server cannot be used: why says why */
+    CLOUD_FAILED,  /* the probe failed, which is the answer to one call: failing, or the next one */
+    CLOUD_REFUSED, /* this server cannot be used, for the reason in why */
 };
 
 struct cloud_call {
     struct cloud *cloud;
     struct cloud_call *next, **link;
     struct wire_call *wire;
-    bool parked;    /* waits for the prober */
-    bool sent;      /* the network thread has it, or has had it */
-    bool committed; /* the handle is given back; more tokens may come */
-    size_t kept;    /* of these tokens, how many the memo has */
-    size_t tokens;  /* asked for, if the server can */
+    bool parked;    /* the call waits for the prober */
+    bool sent;      /* the network thread has or had it */
+    bool committed; /* the caller has given the handle back; more tokens may come */
+    size_t kept;    /* how many of the reply's tokens are in the memo */
+    size_t tokens;  /* how many tokens to ask for, if the server can */
     size_t bytes;
 };
 
 struct cloud {
-    struct cloud_options o; /* strings are copies; key is not kept here */
+    struct cloud_options o; /* strings are copies; the key is not kept */
     struct wire *wire;
     char *base; /* URL without a slash at its end */
     uint64_t timeout_ns;
-    bool replay; /* everything comes from o.caches */
-    /* Written by the prober (or in cloud_open); read once the state is READY. */
+    bool replay; /* all answers come from o.answers */
+    /* Written by the prober or cloud_open; read once the state is READY. */
     const struct dialect *dialect;
-    char *model, *model_json; /* NULL: not named */
-    bool gzip, text;          /* bodies go up compressed; replies are text alone */
-    struct cloud_info info;   /* but for health, version and http2 */
-    /* Under the wire's lock. */
+    char *model, *model_json; /* NULL: requests name no model */
+    bool gzip, text;          /* request bodies are compressed; replies are text alone */
+    struct cloud_info info;   /* except health, version and http2 */
+    /* Guarded by the wire's lock. */
     enum cloud_state state;
-    int failed; /* how the latest probe ended */
+    int failed; /* the error of the latest probe */
     struct err why;
-    struct cloud_call *failing; /* in FAILED: the call that is told so, until it ends; or NULL */
-    struct err notes[2];        /* empty: told */
+    struct cloud_call *failing; /* in FAILED: the call that got the error, until it ends; or NULL */
+    struct err notes[2];        /* an empty one has been reported */
     struct cloud_call *calls;
     uint64_t ns;
-    /* The thread that decodes, or in PROBING the prober. */
+    /* Belongs to the decoding thread, or in PROBING to the prober. */
     bool prober_runs;
     pthread_t prober;
     struct id_list list;
-    struct buf plain, spare, packed; /* the latest body, the one before; with gzip, compressed */
+    struct buf plain, spare, packed; /* the latest body; the one before; the compressed one */
     struct cloud_ledger shown;
 };
 
@@ -64,7 +64,7 @@ struct cloud {
 
 /* Write url without "/" and "/v1" at its end to *base, malloc'ed. ERR_ARG, ERR_NOMEM. */
 int cloud_url_check(char **base, const char *url, struct err *err);
-/* True where nobody reads along on the way: https, or this machine. */
+/* True when the way to the server cannot be overheard: https, or this machine. */
 bool cloud_url_private(const char *url);
 /* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */
 int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err);
@@ -78,17 +78,17 @@ void cloud_say(struct cloud *c, size_t slot, const char *text);
 
 /* probe.c */
 
-/* True where probe_run has something to ask. */
+/* True when probe_run has something to ask. */
 bool probe_needed(const struct cloud *c);
 /* Ask the server what must be known before the first call; sets dialect, model, gzip, text, info.
  * ERR_NET, ERR_REMOTE, ERR_STOP, ERR_NOMEM. */
 int probe_run(struct cloud *c, struct err *err);
-/* cloud_inspect, of a cloud that is ready. */
+/* Do the work of cloud_inspect for a cloud that is ready. */
 int probe_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* cloud_call.c; all with the lock held. */
 
-/* What the call asks for; ids is borrowed. In READY. */
+/* Return the question to ask; ids is borrowed. In READY. */
 struct ask cloud_call_question(const struct cloud *c, const uint32_t *ids, size_t n, size_t tokens);
 /* Return the body as it goes up, valid until the next one; NULL: out of memory. In READY. */
 const struct buf *cloud_call_body(struct cloud *c, const struct ask *a);
@@ -96,7 +96,7 @@ const struct buf *cloud_call_body(struct cloud *c, const struct ask *a);
 void cloud_call_launch(struct cloud *c, struct cloud_call *call);
 /* End the call without the network: with an error, or with the reply that is in it. */
 void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
-/* The oldest call that waits for the prober, or NULL. */
+/* Return the oldest call that waits for the prober, or NULL. */
 struct cloud_call *cloud_call_oldest(const struct cloud *c);
 /* Send the calls that wait, the oldest first; with rc, end them with that error. */
 void cloud_unpark(struct cloud *c, int rc, const struct err *why);
@@ -120,7 +120,7 @@ bool cloud_wake_prober(struct cloud *c);
 int cloud_wait_ready(struct cloud *c, struct err *err);
 /* Probe once more, from ASLEEP and with calls parked. */
 void cloud_probe_again(struct cloud *c);
-/* The call ends, committed or dropped: see cloud_charge. */
+/* Note that the call ends, committed or dropped; see cloud_charge. */
 void cloud_charged(struct cloud_call *call, bool committed);
 
 #endif

@@ -1,11 +1,11 @@
-/* cloud_prober.c - who asks the server what must be known: the prober thread, or cloud_open. What
- * it has learnt ends or sends the calls that wait for it. */
+/* cloud_prober.c - runs the probe, in its own thread or in cloud_open, and then sends or ends the
+ * calls that wait for its result. */
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/answers/answers.h"
 #include "net/cloud_internal.h"
 
-/* What is kept is kept for this server. */
+/* Answers are kept under the name of this server. */
 int cloud_prober_name(struct cloud *c, struct err *err)
 {
     if (!c->o.answers)
@@ -44,7 +44,7 @@ static void *cloud_prober(void *arg)
 bool cloud_wake_prober(struct cloud *c)
 {
     if (c->prober_runs)
-        pthread_join(c->prober, NULL); /* it has ended, or is about to */
+        pthread_join(c->prober, NULL); /* it has ended or is about to end */
     c->state = CLOUD_PROBING;
     c->prober_runs = pthread_create(&c->prober, NULL, cloud_prober, c) == 0;
     if (!c->prober_runs)
@@ -63,7 +63,7 @@ int cloud_wait_ready(struct cloud *c, struct err *err)
     return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
 }
 
-/* From ASLEEP, with calls parked: each has its whole time from here, as it would have in step. */
+/* Each parked call gets its whole time from here on, as it would have in step. */
 void cloud_probe_again(struct cloud *c)
 {
     uint64_t deadline = os_now_ns() + c->timeout_ns;

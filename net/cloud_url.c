@@ -28,7 +28,7 @@ const char *cloud_api_name(enum cloud_api api)
     return api_names[api];
 }
 
-/* One part of a parsed URL, compared with nothing: is it there? */
+/* True when a parsed URL has this part. */
 static bool has_part(CURLU *u, CURLUPart part)
 {
     char *text = NULL;
@@ -37,6 +37,7 @@ static bool has_part(CURLU *u, CURLUPart part)
     return there;
 }
 
+/* Return what is wrong with the URL, or NULL. */
 static const char *url_fault(CURLU *u, const char *url)
 {
     for (const char *c = url; *c; c++)
@@ -56,7 +57,7 @@ static const char *url_fault(CURLU *u, const char *url)
     return NULL;
 }
 
-/* As an address or as "localhost"; curl gives IPv6 in brackets. */
+/* True for a loopback address or "localhost"; curl gives IPv6 addresses in brackets. */
 static bool cloud_url_is_loopback(char *host)
 {
     struct in_addr four;
@@ -92,12 +93,12 @@ int cloud_url_check(char **base, const char *url, struct err *err)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     const char *fault = url_fault(u, url);
     curl_url_cleanup(u);
-    /* What is before an @ may be a secret: it is not repeated. */
+    /* The part before an @ may be a secret, so it is not repeated. */
     if (fault)
         return err_set(err, ERR_ARG, "cloud: the URL %s%s%s", strchr(url, '@') ? "" : url,
                        strchr(url, '@') ? "" : " ", fault);
     size_t n = strlen(url), host = (size_t)(strchr(url, ':') - url) + 1;
-    host += strspn(url + host, "/"); /* what is behind it is a path, it is none */
+    host += strspn(url + host, "/"); /* slashes behind this belong to the path */
     while (n > host && url[n - 1] == '/')
         n--;
     if (n >= host + 3 && memcmp(url + n - 3, "/v1", 3) == 0)

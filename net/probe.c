@@ -1,4 +1,4 @@
-/* probe.c - what is asked from a server before the first call, and for `--check`. */
+/* probe.c - asks a server what must be known before the first call, and what `--check` shows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,32 +8,33 @@
 #include "net/http/gzip.h"
 #include "net/http/json_input.h"
 
-/* Merges, digits, blanks, accents, other scripts and an emoji: tokenizers that are not the same
- * cut something in it differently. Plain enough that no server's template touches it. */
+/* A text with merges, digits, blanks, accents, other scripts and an emoji: different tokenizers cut
+ * something in it differently. It is plain enough that no server's template changes it. */
 static const char sample[] = "The caf\xc3\xa9 isn't 1,234.50 \xe2\x82\xac:\n\tif (x != 42) { "
                              "return na\xc3\xafvely;  }\n\xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x98\x80";
 
 struct probe {
     struct cloud *c;
     uint64_t deadline;
-    uint32_t *ids; /* sample, as we cut it */
+    uint32_t *ids; /* the sample text in our ids */
     size_t n;
 };
 
-/* The server was there, and does not offer the path in this form. */
+/* True for a status that means: the server is there, but does not offer this path in this form. */
 static bool not_offered(long status)
 {
     return status == 400 || status == 404 || status == 405 || status == 422 || status == 500 ||
            status == 501;
 }
 
+/* GET a path as JSON. */
 static int probe_get(const struct probe *p, const char *path, json_t **root, long *status,
                      struct err *err)
 {
     return wire_fetch(p->c->wire, p->c->base, path, NULL, false, p->deadline, root, status, err);
 }
 
-/* POST what json_pack made; takes body. */
+/* POST what json_pack made; frees body. */
 static int probe_post(const struct probe *p, const char *path, json_t *body, json_t **root,
                       long *status, struct err *err)
 {
@@ -49,7 +50,7 @@ static int probe_post(const struct probe *p, const char *path, json_t *body, jso
     return rc;
 }
 
-/* Does the server offer llama.cpp's /props? */
+/* Find out whether the server offers llama.cpp's /props. */
 static int ask_props(const struct probe *p, bool *llamacpp, struct err *err)
 {
     json_t *root;
@@ -57,17 +58,18 @@ static int ask_props(const struct probe *p, bool *llamacpp, struct err *err)
     int rc = probe_get(p, "/props", &root, &status, err);
     *llamacpp = rc == OK && json_is_object(json_object_get(root, "default_generation_settings"));
     json_decref(root);
-    /* A server that answers anything at all has told that this is not its path. */
+    /* Any other reply means that the server does not have this path. */
     return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
 }
 
+/* Return a positive integer, or 0. */
 static size_t probe_number(const json_t *v)
 {
     json_int_t n = json_integer_value(v);
     return n > 0 ? (size_t)n : 0;
 }
 
-/* What the first entry of /v1/models tells. */
+/* Read what the first entry of /v1/models says. */
 static void read_model(struct cloud *c, const json_t *first)
 {
     const char *owner = json_string_value(json_object_get(first, "owned_by"));
@@ -79,6 +81,7 @@ static void read_model(struct cloud *c, const json_t *first)
         c->info.context = probe_number(json_object_get(meta, "n_ctx"));
 }
 
+/* Return the dialect that goes with "owned_by", or NULL. */
 static const struct dialect *dialect_of_owner(const char *owner)
 {
     static const struct {
@@ -94,7 +97,7 @@ static const struct dialect *dialect_of_owner(const char *owner)
     return NULL;
 }
 
-/* Learn the model's name from /v1/models and, where it is still open, the dialect. */
+/* Learn the model's name from /v1/models and, if it is still open, the dialect. */
 static int ask_models(const struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
@@ -120,7 +123,7 @@ static int ask_models(const struct probe *p, struct err *err)
     return OK;
 }
 
-/* The connection is made; what is answered does not matter. */
+/* Make the connection; the reply does not matter. */
 static int probe_knock(const struct probe *p, struct err *err)
 {
     json_t *root;
@@ -130,8 +133,8 @@ static int probe_knock(const struct probe *p, struct err *err)
     return rc == ERR_STOP || rc == ERR_NOMEM || !status ? rc : OK;
 }
 
-/* ids[n] from the server, as got[i] gives them, against ours. One id in front (begin-of-text) is
- * the server's own addition. */
+/* Compare the server's ids[n] with ours. One more id in front (begin-of-text) is the server's own
+ * addition. */
 static int compare(const struct probe *p, const uint32_t *got, size_t n, const char *path,
                    struct err *err)
 {
@@ -153,13 +156,13 @@ static int compare(const struct probe *p, const uint32_t *got, size_t n, const c
                    p->c->base, p->n, n);
 }
 
-/* A list of ids, or of [logprob, id, text]; other things in it are another tokenizer's. */
+/* Compare a list of ids, or of [logprob, id, text]; anything else in it counts as a difference. */
 static int compare_list(const struct probe *p, const json_t *list, const char *path,
                         struct err *err)
 {
     size_t n = json_array_size(list), size;
     if (!n || !size_mul(&size, n, sizeof(uint32_t)))
-        return OK; /* says nothing */
+        return OK; /* this proves nothing */
     uint32_t *got = malloc(size);
     if (!got)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
@@ -173,7 +176,7 @@ static int compare_list(const struct probe *p, const json_t *list, const char *p
     return rc;
 }
 
-/* POST /tokenize, in the forms of vLLM, SGLang and llama.cpp at once. */
+/* POST /tokenize in the forms of vLLM, SGLang and llama.cpp at once. */
 static int ask_tokenize(const struct probe *p, struct err *err)
 {
     json_t *root;
@@ -191,7 +194,7 @@ static int ask_tokenize(const struct probe *p, struct err *err)
     return rc;
 }
 
-/* SGLang cuts the sample and gives the prompt's ids back with their log probabilities. */
+/* Let SGLang cut the sample; it returns the ids of the prompt with their log probabilities. */
 static int ask_logprobs(const struct probe *p, struct err *err)
 {
     json_t *root;
@@ -209,8 +212,8 @@ static int ask_logprobs(const struct probe *p, struct err *err)
     return rc;
 }
 
-/* One token after the sample, sent as text where the tokenizer is still open: do ids come back, of
- * the token and of the prompt? */
+/* Ask for one token after the sample, which is sent as text while the tokenizer is unconfirmed; see
+ * whether ids of the token and of the prompt come back. */
 static int ask_round_trip(const struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
@@ -241,6 +244,7 @@ static int ask_round_trip(const struct probe *p, struct err *err)
     return rc;
 }
 
+/* Compare the server's tokenizer with ours in every way that its dialect offers. */
 static int check_tokenizer(struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
@@ -256,7 +260,7 @@ static int check_tokenizer(struct probe *p, struct err *err)
     return rc;
 }
 
-/* One token, asked for with a compressed request: is it understood? */
+/* Ask for one token with a compressed request, to see whether it is understood. */
 static int try_gzip(const struct probe *p, struct err *err)
 {
     struct cloud *c = p->c;
@@ -313,7 +317,7 @@ int probe_run(struct cloud *c, struct err *err)
     return OK;
 }
 
-/* "version" or "build_info" of some path, where it is there. */
+/* Read "version" or "build_info" from a path that may not exist. */
 static int ask_version(const struct probe *p, const char *path, const char *field,
                        struct cloud_info *info, struct err *err)
 {

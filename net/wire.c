@@ -12,8 +12,8 @@
 #include "net/wire_internal.h"
 
 enum {
-    STOP_SLICE_MS = 20, /* how often an interruption is looked for */
-    IDLE_MS = 1000,     /* a wake-up that was lost delays a call by no more */
+    STOP_SLICE_MS = 20, /* how often to look for an interruption */
+    IDLE_MS = 1000,     /* the longest delay after a lost wake-up */
 };
 
 bool wire_forked(const struct wire *w)
@@ -34,7 +34,7 @@ struct cloud_ledger *wire_ledger(struct wire *w)
     return &w->ledger;
 }
 
-/* True to go on; what was asked for and given up since is taken in. */
+/* Take over submitted calls, and forget dropped ones. False: the wire is closing. */
 static bool take_over(struct wire *w)
 {
     uint64_t now = os_now_ns();
@@ -59,6 +59,7 @@ static bool take_over(struct wire *w)
     return !closing;
 }
 
+/* End all active calls with an error. */
 static void end_all(struct wire *w, int code, const char *why)
 {
     struct err err;
@@ -67,6 +68,7 @@ static void end_all(struct wire *w, int code, const char *why)
         wire_call_finish(w, w->active, code, &err);
 }
 
+/* Return how long the thread may sleep. */
 static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
 {
     if (!w->active)
@@ -77,6 +79,7 @@ static int wait_ms(const struct wire *w, uint64_t now, uint64_t next)
     return wait < IDLE_MS ? (int)wait : IDLE_MS;
 }
 
+/* The network thread. */
 static void *wire_run(void *arg)
 {
     struct wire *w = arg;
@@ -102,7 +105,8 @@ static void *wire_run(void *arg)
     return NULL;
 }
 
-/* The thread takes no signals: Ctrl-C is the others', and a SIGPIPE of OpenSSL's stays pending. */
+/* Start the thread with all signals blocked: Ctrl-C is for the other threads, and a SIGPIPE of
+ * OpenSSL's stays pending. */
 static bool wire_start(struct wire *w)
 {
     sigset_t all, old;
@@ -159,7 +163,7 @@ void wire_stop(struct wire *w)
 
 void wire_close(struct wire *w)
 {
-    /* In a forked child nothing is known about the moment at which the thread was copied. */
+    /* A forked child cannot know in which state the thread was copied. */
     if (!w || wire_forked(w))
         return;
     http_close(w->http);

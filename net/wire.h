@@ -1,11 +1,11 @@
-/* wire.h - the one network thread: takes questions, carries them to their end, whatever happens.
+/* wire.h - the one network thread, which carries each question to an answer or an error.
  *
- * A question (struct call) is sent, sent once more where that helps (a dead connection, one retry
+ * A question (struct wire_call) is sent, sent again where that helps (a dead connection, one retry
  * after 408, 425, 429, 5xx or a broken connection, one hedge when it is late), read as it arrives,
- * and ended at its deadline. The decoding thread only hands over and looks.
+ * and ended at its deadline. The decoding thread only submits questions and looks at answers.
  *
- * Locking: `shared` of a call, and what the comment says here, is guarded by wire_lock; the rest of
- * a call belongs to who made it until wire_submit, and to the network thread after that. */
+ * Locking: wire_lock guards `answer` and `dropped` of a call. The rest of a call belongs to its
+ * creator until wire_submit, and to the network thread after that. */
 #ifndef NET_WIRE_H
 #define NET_WIRE_H
 
@@ -24,45 +24,45 @@
 struct wire;
 
 struct wire_attempt {
-    struct http_try *try; /* NULL: none is out */
+    struct http_try *try; /* NULL: not in flight */
     struct wire_call *call;
     struct sse sse;
     struct reply reply;
-    int rc; /* why its data were refused, with err */
+    int rc; /* the error of its data, with err */
     struct err err;
 };
 
-/* What has come of a call; read under wire_lock. */
+/* The answer of a call; read it with the lock held. */
 struct wire_answer {
-    bool done;  /* the first token, or a fault, is there */
-    bool ended; /* no more will come; the network thread has let go of it */
-    int rc;     /* of the first token */
+    bool done;  /* the first token or a fault is there */
+    bool ended; /* nothing more will come, and the network thread has let go of it */
+    int rc;     /* the error of the first token, with err */
     struct err err;
     struct reply reply; /* grows until ended */
-    json_t *root;       /* of a question without dialect */
-    long status;        /* of the last reply; 0: none came */
+    json_t *root;       /* the reply to a question without a dialect */
+    long status;        /* HTTP status of the last reply; 0: none came */
 };
 
 struct wire_call {
     /* The question. */
-    const struct dialect *dialect; /* NULL: any JSON; answer.root is then owned by the caller */
-    struct ask ask;                /* ids: the call's own copy */
+    const struct dialect *dialect; /* NULL: any JSON; the caller then owns answer.root */
+    struct ask ask;                /* its ids are the call's own copy */
     char *url;
-    struct buf body; /* p NULL: GET */
+    struct buf body; /* p is NULL for GET */
     bool gzip;
     uint64_t deadline; /* os_now_ns() */
     uint64_t hedge_ns; /* 0: never */
     uint64_t seed;     /* of the jitter */
-    /* The network thread's. */
+    /* Owned by the network thread. */
     struct wire *wire;
-    struct wire_call *next, **link; /* who points here; in the queue unused */
+    struct wire_call *next, **link; /* link: what points to this call; unused in the queue */
     struct wire_attempt attempts[2];
-    struct wire_attempt *winner;  /* whose tokens are the answer */
-    uint64_t retry_at, hedge_at;  /* 0: not */
+    struct wire_attempt *winner;  /* the attempt whose tokens are the answer */
+    uint64_t retry_at, hedge_at;  /* times; 0: none */
     bool retried, resent, linger; /* linger: dropped, and left to end by itself */
-    /* Under wire_lock; apart from the flags above, which are read in one word. */
+    /* Guarded by wire_lock; kept apart from the flags above, which share a word. */
     struct wire_answer answer;
-    bool dropped; /* freed by the network thread */
+    bool dropped; /* the network thread frees it */
 };
 
 struct wire_options {
@@ -70,36 +70,37 @@ struct wire_options {
     const _Atomic int *stop; /* may be NULL */
 };
 
-/* ERR_NOMEM, ERR_ARG, ERR_NET. */
+/* Start the network thread. ERR_NOMEM, ERR_ARG, ERR_NET. */
 int wire_open(struct wire **out, const struct wire_options *o, struct err *err);
-/* Ends all calls with ERR_STOP, and the thread. wire_submit then ends at once what it is given. */
+/* End all calls with ERR_STOP, and the thread. Later calls are ended by wire_submit at once. */
 void wire_stop(struct wire *w);
-void wire_close(struct wire *w);        /* after wire_stop; NULL is fine */
-bool wire_forked(const struct wire *w); /* this is a child of the process that opened it */
+void wire_close(struct wire *w);        /* call wire_stop before; NULL is fine */
+bool wire_forked(const struct wire *w); /* true in a forked child of the process that opened it */
 
 void wire_lock(struct wire *w);
 void wire_unlock(struct wire *w);
-void wire_wait(struct wire *w); /* under the lock: until some call may have changed */
-void wire_tell(struct wire *w); /* under the lock: wake who waits */
+void wire_wait(struct wire *w); /* wait until some call may have changed; with the lock held */
+void wire_tell(struct wire *w); /* wake the threads that wait; with the lock held */
 
-/* With the lock held. The call is the network thread's until answer.ended. */
+/* Hand a call to the network thread, which owns it until answer.ended. With the lock held. */
 void wire_submit(struct wire *w, struct wire_call *call);
-/* With the lock held: the caller forgets a submitted call that has not ended. */
+/* Forget a submitted call that has not ended. With the lock held. */
 void wire_drop(struct wire *w, struct wire_call *call);
-/* Frees a call that was never submitted, or has ended. NULL is fine. */
+/* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
 
-/* Counters of the network thread, and bytes; with the lock held. */
+/* Return the counts, which may be changed. With the lock held. */
 struct cloud_ledger *wire_ledger(struct wire *w);
 
-/* One exchange, waited for: body NULL is GET. OK with *root for status 200 and JSON (json_decref).
- * Any thread but the network's. */
+/* Make one exchange and wait for it; body NULL is GET. OK, with *root to be freed by json_decref,
+ * for status 200 and JSON. Any thread except the network's. */
 int wire_fetch(struct wire *w, const char *base, const char *path, const struct buf *body,
                bool gzip, uint64_t deadline, json_t **root, long *status, struct err *err);
 
-bool wire_multiplexes(struct wire *w); /* the latest reply came over HTTP/2; not under the lock */
+/* True when the latest reply came over HTTP/2. Call it without the lock. */
+bool wire_multiplexes(struct wire *w);
 
-/* A lower layer's message as one line behind the URL, without the key. */
+/* Write a lower layer's message as one line behind the URL, without the API key. */
 int wire_error(const struct wire *w, struct err *err, int code, const char *url,
                const struct err *low);
 

@@ -1,5 +1,5 @@
-/* wire_base.c - what both the network thread and its callers stand on: the lock, the end of a
- * question, the lines of errors. */
+/* wire_base.c - what the network thread and its callers share: the lock, freeing a question, and
+ * error lines. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum {
     MESSAGE = 300,
-    /* So many characters of the key in a row are blotted out; of its beginning fewer. */
+    /* This many characters of the key in a row are hidden; fewer at its beginning. */
     PART_OF_KEY = 8,
     BEGINNING_OF_KEY = 6,
 };
@@ -41,13 +41,14 @@ void wire_free(struct wire_call *call)
     for (size_t i = 0; i < 2; i++)
         sse_free(&call->attempts[i].sse);
     json_decref(call->answer.root);
-    free((uint32_t *)(size_t)call->ask.ids); /* the call's own */
+    free((uint32_t *)(size_t)call->ask.ids); /* the call's own copy */
     free(call->url);
     buf_free(&call->body);
     free(call);
 }
 
-/* How many characters at the beginning of text[n] are to be hidden, as the key has them, too. */
+/* Return how many characters at the beginning of text[n] must be hidden because the key has them,
+ * too. */
 static size_t wire_secret(const char *key, const char *text, size_t n)
 {
     size_t most = 0, k = key ? strlen(key) : 0;

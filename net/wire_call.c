@@ -8,14 +8,14 @@
 
 enum {
     MESSAGE = 200,
-    MAX_LINGER = 4,   /* dropped calls that may end by themselves */
-    LINGER_MS = 2000, /* and for how long */
-    RETRY_MS = 40,    /* before the retry, times 1/2 to 3/2 */
+    MAX_LINGER = 4,   /* most dropped calls left to end by themselves */
+    LINGER_MS = 2000, /* and for how long at most */
+    RETRY_MS = 40,    /* mean delay before the retry, times 1/2 to 3/2 */
 };
 
 static const uint64_t ms = 1000000;
 
-/* 1/2 to 3/2 of RETRY_MS, from the prefix alone (the last steps of MurmurHash3). */
+/* Return 1/2 to 3/2 of RETRY_MS, from the seed alone (the last steps of MurmurHash3). */
 static uint64_t jitter_ns(uint64_t x)
 {
     x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
@@ -24,17 +24,20 @@ static uint64_t jitter_ns(uint64_t x)
     return RETRY_MS * ms / 2 + x % (RETRY_MS * ms);
 }
 
+/* True while an attempt is in flight. */
 static bool wire_call_out(const struct wire_call *call)
 {
     return call->attempts[0].try || call->attempts[1].try;
 }
 
+/* Give the attempt's transfer back. */
 static void release(struct wire *w, struct wire_attempt *a)
 {
     http_release(w->http, a->try);
     a->try = NULL;
 }
 
+/* Copy http's counts of bytes into the ledger. With the lock held. */
 static void count_wire(struct wire *w)
 {
     struct traffic *sum = &w->ledger.traffic, now = http_traffic(w->http);
@@ -44,7 +47,7 @@ static void count_wire(struct wire *w)
     w->multiplexes = http_multiplexes(w->http);
 }
 
-/* The winning attempt's tokens so far become the call's. Under the lock. */
+/* Make the winning attempt's tokens so far those of the call. With the lock held. */
 static void wire_call_show(struct wire *w, struct wire_call *call, const struct reply *r)
 {
     struct wire_answer *answer = &call->answer;
@@ -80,6 +83,7 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
         wire_free(call);
 }
 
+/* Read one event of a stream into the attempt's reply. */
 static int on_event(void *arg, const char *data, size_t n, struct err *err)
 {
     struct wire_attempt *a = arg;
@@ -103,7 +107,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
     return rc;
 }
 
-/* Events are read as they come; anything else is kept until it is whole. */
+/* Read events as they arrive; keep any other body until it is complete. */
 static bool on_data(struct http_try *t)
 {
     struct wire_attempt *a = t->arg;
@@ -123,7 +127,7 @@ static bool on_data(struct http_try *t)
     return a->rc == OK;
 }
 
-/* Send the question, as attempt 0 or, where that is out, 1. */
+/* Send the question as attempt 0, or as attempt 1 while 0 is in flight. */
 static void wire_call_send(struct wire *w, struct wire_call *call, bool fresh)
 {
     struct wire_attempt *a = &call->attempts[call->attempts[0].try != NULL];
@@ -157,6 +161,7 @@ void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now)
     wire_call_send(w, call, false);
 }
 
+/* End the call at its deadline. */
 static void too_late(struct wire *w, struct wire_call *call)
 {
     struct err err, low;
@@ -174,6 +179,7 @@ static void wire_call_lower(uint64_t *next, uint64_t at)
         *next = at;
 }
 
+/* Increment a counter of the ledger. */
 static void wire_call_count(struct wire *w, uint64_t *counter)
 {
     wire_lock(w);
@@ -210,14 +216,15 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
     wire_call_lower(next, call->hedge_at);
 }
 
-/* A reply with a status other than 200: which kind of failure, with the server's own words. */
+/* Put a status other than 200 into words, the server's own included, and choose the kind of
+ * failure. */
 static int status_error(const struct wire *w, const struct wire_call *call,
                         const struct http_try *t, struct err *err)
 {
     long s = t->status;
     bool passing = s < 300 || s >= 500 || s == 408 || s == 425 || s == 429 || s == 302 ||
                    s == 303 || s == 307 || s == 304;
-    bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* whatever is asked for */
+    bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* with any text */
     int code = passing ? ERR_NET : good ? ERR_REMOTE : ERR_TEXT;
     struct err low;
     if (s >= 300 && s < 400) {
@@ -239,7 +246,7 @@ static int status_error(const struct wire *w, const struct wire_call *call,
     return wire_error(w, err, code, call->url, &low);
 }
 
-/* A whole reply with status 200 that is no stream. */
+/* Read a complete reply with status 200 that is not a stream. */
 static int read_whole(const struct wire *w, struct wire_attempt *a, const struct http_try *t,
                       json_t **root, struct err *err)
 {
@@ -257,14 +264,14 @@ static int read_whole(const struct wire *w, struct wire_attempt *a, const struct
     if (!call->dialect)
         return OK;
     const char *words = dialect_message(*root);
-    if (words && json_object_get(*root, "error")) /* an error dressed as success */
+    if (words && json_object_get(*root, "error")) /* an error disguised as success */
         rc = err_set(&low, ERR_NET, "the server says: %s", words);
     else
         rc = call->dialect->reply(&a->reply, *root, &call->ask, &low);
     return rc ? wire_error(w, err, rc, call->url, &low) : OK;
 }
 
-/* What has come of an attempt. *root: of a question without dialect. */
+/* Return the result of an attempt. *root is the reply to a question without a dialect. */
 static int outcome(const struct wire *w, struct wire_attempt *a, const struct http_try *t,
                    json_t **root, struct err *err)
 {
@@ -284,7 +291,7 @@ static int outcome(const struct wire *w, struct wire_attempt *a, const struct ht
                       &(struct err){ "the reply ended without a token" });
 }
 
-/* When to send once more; 0: not at all. */
+/* Return when to send once more; 0: never. */
 static uint64_t retry_time(const struct wire_call *call, const struct http_try *t, uint64_t now)
 {
     long s = t->status;
@@ -328,7 +335,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     release(w, a);
     if (call->winner == a || rc == ERR_REMOTE || rc == ERR_TEXT || rc == ERR_NOMEM) {
         wire_call_finish(w, call, rc, &err);
-    } else if (wire_call_out(call)) { /* the other one may still answer */
+    } else if (wire_call_out(call)) { /* the other attempt may still answer */
         call->retried = true;
     } else if (lost) {
         call->resent = true;

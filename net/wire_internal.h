@@ -13,34 +13,34 @@
 
 struct wire {
     struct http *http;
-    char *key; /* blotted out of messages */
+    char *key; /* hidden in messages */
     size_t max_reply;
     const _Atomic int *stop;
     pthread_t thread;
     pid_t owner;
-    bool running; /* the thread is there to be joined */
+    bool running; /* the thread can be joined */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Under the lock. */
+    /* Guarded by the lock. */
     struct wire_call *queue, **queue_end;
     bool closing;
     struct cloud_ledger ledger;
     bool multiplexes; /* as http_multiplexes */
-    /* The network thread's. */
-    struct wire_call *active, **active_end; /* oldest first: it may be making the connection */
+    /* Owned by the network thread. */
+    struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
     size_t lingering;
 };
 
-/* A call just taken from the queue enters w->active, and is sent. */
+/* Add a call from the queue to w->active, and send it. */
 void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now);
-/* What is due by now is done, and *next lowered to when something is due again. */
+/* Do what is due by now, and lower *next to the time when something is due again. */
 void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64_t *next);
-/* One of its transfers has ended. */
+/* Handle the end of one transfer. */
 void wire_call_ended(struct wire *w, struct http_try *t);
-/* Ends the call, which leaves w->active; its memory may be gone afterwards. */
+/* End the call and take it out of w->active; its memory may be freed here. */
 void wire_call_finish(struct wire *w, struct wire_call *call, int code, const struct err *why);
-/* Nobody waits for it any more. HTTP/1.1 would lose the connection of a transfer that is broken
- * off, so a few short ones are left to end by themselves. */
+/* Drop the call. Over HTTP/1.1, aborting a transfer would close its connection, so a few short ones
+ * are left to end by themselves. */
 void wire_call_forget(struct wire *w, struct wire_call *call, uint64_t now);
 
 #endif

@@ -18,10 +18,9 @@ struct answers_options {
     const char *store;    /* file, or NULL for none */
     uint64_t store_limit; /* bytes; 0: 64 MiB */
     const char *record;   /* file to append to, or NULL */
-    const char
-        *replay; /* file to answer from, without a network, or NULL; excludes store and record */
-    uint64_t tokenizer; /* fingerprint of the tokenizer */
-    size_t vocab;       /* ids from a file must be below this; others are ignored */
+    const char *replay;   /* file to answer from, without a network; NULL, or no other file */
+    uint64_t tokenizer;   /* fingerprint of the tokenizer */
+    size_t vocab;         /* ids from a file must be below this; others are ignored */
 };
 
 /* Open the files. ERR_ARG, ERR_IO, ERR_FORMAT, ERR_NOMEM. */
@@ -38,8 +37,8 @@ int answers_server(struct answers *c, const char *model, const char *api, struct
 
 /* True with a replay file: there is no network at all. */
 bool answers_replays(const struct answers *c);
-const char *answers_model(
-    const struct answers *c); /* the replay's, or what answers_server was given; NULL before */
+/* The model and the dialect: the replay's, or what answers_server was given; NULL before. */
+const char *answers_model(const struct answers *c);
 const char *answers_api(const struct answers *c);
 
 /* Find an answer that needs no call, and keep it where the next look finds it first. In a replay,

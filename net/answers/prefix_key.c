@@ -86,8 +86,7 @@ struct prefix_key prefix_key_of(const struct prefix_key *print, const uint32_t *
     prefix_key_begin(&s, print);
     for (size_t i = 0; i + 1 < n; i += 2)
         prefix_key_word(&s, ids[i] | (uint64_t)ids[i + 1] << 32);
-    return prefix_key_end(&s, n % 2 ? ids[n - 1] : 0,
-                          4 * (n & 63)); /* only the low 8 bits are used */
+    return prefix_key_end(&s, n % 2 ? ids[n - 1] : 0, 4 * (n & 63)); /* low 8 bits are used */
 }
 
 struct prefix_key prefix_key_seed(void)

@@ -155,8 +155,7 @@ static bool add_number(struct buf *b, const char *name, uint64_t v)
 /* Open the file, lock it for writing, read its lines, and cut off a torn one. */
 static int open_file(struct record *r, const char *path, bool writes, struct err *err)
 {
-    const int flags =
-        O_CLOEXEC | O_NONBLOCK | O_NOCTTY; /* do not wait for the other end of a FIFO */
+    const int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY; /* a FIFO must not block */
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     uint64_t whole, size;
     r->path = record_copy(path);

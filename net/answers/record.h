@@ -51,8 +51,7 @@ int record_whole(const struct record *r, struct err *err);
 /* Close it after all has reached the disk. Returns what record_whole does. */
 int record_close(struct record *r, struct err *err);
 
-const char *
-record_model(const struct record *r); /* as in the first line; NULL before record_server */
+const char *record_model(const struct record *r); /* from the first line; NULL before */
 const char *record_api(const struct record *r);
 size_t record_size(const struct record *r); /* number of different prefixes */
 /* Give one line that a person should see (a torn line), once. False: there is none. */

@@ -24,10 +24,9 @@ struct store {
     pthread_mutex_t mutex;
     struct store_file file;
     uint64_t limit;
-    struct prefix_key
-        seed;        /* seed of the tags, so that a file cannot be crafted to make them collide */
-    uint64_t base;   /* number of the first record in the index */
-    uint64_t loaded; /* records read so far, including the unused ones before base */
+    struct prefix_key seed; /* of the tags: a crafted file cannot make them collide */
+    uint64_t base;          /* number of the first record in the index */
+    uint64_t loaded;        /* records read so far, including the unused ones before base */
     struct slot *slots;
     size_t mask, used; /* number of slots - 1; number of different keys */
     struct store_record waiting[WAITING];
