@@ -1,5 +1,5 @@
-/* The parts of the client that need no network: requests field by field against SCHEMAS, replies
- * recorded from real servers, JSON from outside. */
+/* Tests the parts of the client that need no network: requests field by field, replies recorded
+ * from real servers, JSON from outside. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 static const uint32_t prompt[] = { 0, 7, 4294967295u, 151644 };
 static bool skipped;
 
+/* Parse JSON that must be valid. */
 static json_t *parsed(const char *p, size_t n)
 {
     json_t *root;
@@ -25,6 +26,7 @@ static json_t *parsed(const char *p, size_t n)
     return root;
 }
 
+/* Return a dialect's request as JSON. */
 static json_t *request_of(const struct dialect *d, const struct ask *a)
 {
     struct buf b = { 0 };
@@ -34,7 +36,7 @@ static json_t *request_of(const struct dialect *d, const struct ask *a)
     return root;
 }
 
-/* Every field that decides about greedy is there, with the value that means greedy. */
+/* Every field that greedy decoding depends on is present with its greedy value. */
 static void test_requests(void)
 {
     const struct ask a = {
@@ -84,6 +86,7 @@ static void test_buf(void)
     buf_free(&b);
 }
 
+/* json_input_line gives harmless lines that are cut between characters. */
 static void test_lines(void)
 {
     static const struct {
@@ -96,7 +99,7 @@ static void test_lines(void)
         { "a\xe2\x80\xae"
           "b\xc2\x9b"
           "c",
-          "a b c" }, /* right-to-left override, C1 CSI */
+          "a b c" }, /* a right-to-left override and the C1 control CSI */
         { "cut \xe2\x82", "cut " },
         { "\xc0\xaf\xed\xa0\x80", " " }, /* overlong, surrogate */
         { "0123456789012345678901234567890123456789", "01234567890123456789012345678..." },
@@ -113,7 +116,7 @@ static void test_lines(void)
     }
 }
 
-/* A file of the third-party data: its text; NULL where the data is absent. */
+/* Read a file of the third-party data; NULL when the data is absent. */
 static char *data(const char *path, size_t *n)
 {
     const char *root = getenv("MIZZLE_TESTDATA");
@@ -130,7 +133,7 @@ static char *data(const char *path, size_t *n)
     return text;
 }
 
-/* The body of a recorded message, and its status. */
+/* Return the body of a recorded message, and its status. */
 static json_t *recorded(const char *dir, const char *name, const char *kind, long *status)
 {
     char path[256];
@@ -150,8 +153,8 @@ static json_t *recorded(const char *dir, const char *name, const char *kind, lon
 static const char *const dirs[] = { "llama_server_2025-02/qwen_random",
                                     "llama_server_2026-08/qwen_random" };
 
-/* What the recorded request has in common with ours is equal, and the recorded reply is understood
- * (or refused) as it should be. says NULL: id expected. */
+/* Compare what the recorded request has in common with ours, and check that the recorded reply
+ * gives the id, or with `says` the error. */
 static void replay(const char *dir, const char *name, const struct dialect *d, int code,
                    uint32_t id, const char *says)
 {
@@ -190,6 +193,7 @@ static void replay(const char *dir, const char *name, const struct dialect *d, i
     json_decref(reply);
 }
 
+/* Read replies that llama.cpp gave in two versions. */
 static void test_replies(void)
 {
     const struct dialect *l = &dialect_llamacpp, *o = &dialect_openai;
@@ -203,16 +207,17 @@ static void test_replies(void)
         replay(dirs[i], "completion_no_return_tokens", l, ERR_NET, 0, "found none");
         replay(dirs[i], "v1_completions_ids", o, ERR_REMOTE, 0, "without token ids");
     }
-    replay(dirs[1], "completion_stop_eos_bias", l, OK, 151645, NULL); /* end-of-text is an id */
+    /* End-of-text is an id like any other. */
+    replay(dirs[1], "completion_stop_eos_bias", l, OK, 151645, NULL);
 }
 
-/* Old servers cut a long prompt and answer with status 200: that token is none of ours. */
+/* Old servers truncate a long prompt and answer with status 200; that token must be refused. */
 static void test_cut_prompt(void)
 {
     replay(dirs[0], "err_too_long", &dialect_llamacpp, ERR_TEXT, 0, "context is full");
 }
 
-/* Every recorded error body has words that are found. */
+/* dialect_message finds the words in every recorded error body and in no other JSON. */
 static void test_messages(void)
 {
     static const char *const names[] = {
@@ -245,7 +250,7 @@ static void test_messages(void)
     }
 }
 
-/* JSONTestSuite: what must parse does, what must not does not. */
+/* Of JSONTestSuite, accept what must be accepted and refuse what must be refused. */
 static void test_json(void)
 {
     const char *root = getenv("MIZZLE_TESTDATA");
@@ -263,7 +268,7 @@ static void test_json(void)
         if ((e->d_name[0] != 'y' && e->d_name[0] != 'n') || e->d_name[1] != '_')
             continue;
         if (strcmp(e->d_name, "y_object_escaped_null_in_key.json") == 0)
-            continue; /* jansson's keys are C strings: it refuses this one */
+            continue; /* jansson refuses this one, because its keys are C strings */
         snprintf(name, sizeof(name), "badinput/json/%.300s", e->d_name);
         char *text = data(name, &n);
         json_t *v;

@@ -1,5 +1,5 @@
-/* Calls that are out together: answered, dropped, sent once more, hedged, streamed, interrupted.
- * The server's behaviour is chosen by the last id of the prefix. */
+/* Tests calls that are in flight together: answered, dropped, retried, hedged, streamed,
+ * interrupted. The last id of the prefix selects the server's behaviour. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -21,22 +21,23 @@ enum {
     BUSY = 2,     /* 503 once, then an answer */
     LATER,        /* 429 with Retry-After: 1 once */
     MUCH_LATER,   /* 429 with Retry-After: 100 */
-    RESET,        /* RST once */
-    RESETS,       /* always */
-    LATE,         /* silent once */
-    SILENT,       /* always */
+    RESET,        /* a reset, once */
+    RESETS,       /* a reset, always */
+    LATE,         /* no answer, once */
+    SILENT,       /* no answer, always */
     BAD,          /* 400 */
     STREAM,       /* four tokens, 30 ms apart */
-    STREAM_CUT,   /* two of four, then a reset */
-    STREAM_PLAIN, /* four tokens, but not as a stream */
-    STREAM_BAD,   /* an error as its first event */
+    STREAM_CUT,   /* two of four tokens, then a reset */
+    STREAM_PLAIN, /* four tokens, not as a stream */
+    STREAM_BAD,   /* an error as the first event */
     NONE,         /* 500 always */
-    SLOW = 1000,  /* and above: after 100 ms */
+    SLOW = 1000,  /* ids from here on: an answer after 100 ms */
 };
 
 #define SSE       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 #define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
 
+/* Answer with the token `id`. */
 static bool answer(const struct crowd_request *r, unsigned id)
 {
     char json[128];
@@ -46,6 +47,7 @@ static bool answer(const struct crowd_request *r, unsigned id)
     return crowd_json(r, "200 OK", json);
 }
 
+/* Send four tokens as events. */
 static bool stream(const struct crowd_request *r)
 {
     return crowd_text(r, SSE EVENT("201")) && crowd_pause(r, 30) && crowd_text(r, EVENT("202")) &&
@@ -53,6 +55,7 @@ static bool stream(const struct crowd_request *r)
            crowd_text(r, EVENT("204") "data: [DONE]\n\n") && false;
 }
 
+/* Behave as the last id of the prompt says. */
 static bool serve(const struct crowd_request *r)
 {
     switch (r->last) {
@@ -96,6 +99,7 @@ static bool serve(const struct crowd_request *r)
     }
 }
 
+/* Open a client of the crowd server, with more options. */
 static struct cloud *client(const struct cloud_options *more)
 {
     char url[64];
@@ -112,6 +116,7 @@ static struct cloud *client(const struct cloud_options *more)
     return c;
 }
 
+/* Ask for the token after a prefix that ends in `last`. */
 static struct cloud_call *ask(struct cloud *c, uint32_t last)
 {
     struct cloud_call *call;
@@ -120,6 +125,7 @@ static struct cloud_call *ask(struct cloud *c, uint32_t last)
     return call;
 }
 
+/* Ask for a token and wait for it. */
 static int next(struct cloud *c, uint32_t last, uint32_t *id, struct err *err)
 {
     return cloud_next(c, (const uint32_t[]){ 500, 600, last }, 3, id, err);
@@ -130,7 +136,8 @@ static double seconds_since(uint64_t start)
     return (double)(os_now_ns() - start) / 1e9;
 }
 
-/* 64 at once, taken in another order than asked, every third dropped while it is out. */
+/* Of 64 calls at once, taken in another order than they were made, every third is dropped in
+ * flight. */
 static void test_many(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });
@@ -153,7 +160,7 @@ static void test_many(void)
         CHECK(cloud_take(calls[i], &again, &err) == OK && again == id);
         cloud_commit(calls[i]);
     }
-    CHECK(seconds_since(start) < 5); /* one after the other they would take 4.2 s and more */
+    CHECK(seconds_since(start) < 5); /* one after another they would take at least 4.2 s */
     const struct cloud_ledger *l = cloud_ledger(c);
     CHECK(l->calls == 64 && l->committed == 42 && l->wasted == 22 && l->faults == 0);
     CHECK(l->traffic.header_bytes_up && l->traffic.header_bytes_up < l->traffic.bytes_up);
@@ -161,6 +168,7 @@ static void test_many(void)
     cloud_close(c);
 }
 
+/* What is retried, how often, and after how long. */
 static void test_retry(void)
 {
     static const struct {
@@ -196,6 +204,7 @@ static void test_retry(void)
     }
 }
 
+/* A late call is sent once more, and the faster copy counts. */
 static void test_hedge(void)
 {
     struct cloud *c = client(&(struct cloud_options){ .hedge_ms = 50, .timeout_ms = 5000 });
@@ -217,6 +226,7 @@ static void test_hedge(void)
     cloud_close(c);
 }
 
+/* Set the stop flag after a while. */
 static void *raise_flag(void *flag)
 {
     nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
@@ -224,6 +234,7 @@ static void *raise_flag(void *flag)
     return NULL;
 }
 
+/* An interruption ends calls in flight, and cloud_close does not wait for them. */
 static void test_stop(void)
 {
     static _Atomic int stop;
@@ -241,17 +252,17 @@ static void test_stop(void)
     pthread_join(t, NULL);
     cloud_drop(calls[0]);
     cloud_commit(calls[1]);
-    cloud_close(c); /* with one of them still in hand */
+    cloud_close(c); /* while a call is still open */
     c = client(&(struct cloud_options){ 0 });
     ask(c, SILENT);
     ask(c, SLOW);
     cloud_drop(ask(c, SILENT));
     start = os_now_ns();
-    cloud_close(c); /* waits for none */
+    cloud_close(c); /* which waits for no call */
     CHECK(seconds_since(start) < 2);
 }
 
-/* Dropped calls neither block nor spoil what follows, and keep their connection where they can. */
+/* Dropped calls neither block nor harm later ones, and keep their connections where possible. */
 static void test_drop(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });
@@ -266,7 +277,7 @@ static void test_drop(void)
     cloud_close(c);
 }
 
-/* The first token as it comes, the rest through the memo, without a second call. */
+/* The first token comes at once and the others through the memo, without a second call. */
 static void test_stream(void)
 {
     struct answers *answers;
@@ -279,13 +290,13 @@ static void test_stream(void)
     uint64_t start = os_now_ns();
     CHECK(!cloud_known(c, ids, 3, &id));
     CHECK(cloud_take(call, &id, &err) == OK && id == 201 && seconds_since(start) < 0.08);
-    CHECK(!cloud_known(c, ids, 4, &id)); /* not committed: it may be dropped */
+    CHECK(!cloud_known(c, ids, 4, &id)); /* not committed yet, so it may be dropped */
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     cloud_commit(call);
     CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_COMING &&
           cloud_peek(c, ids, 7, &id) == CLOUD_UNKNOWN);
     CHECK(cloud_known(c, ids, 3, &id) == ORIGIN_MEMO && id == 201);
-    CHECK(cloud_known(c, ids, 6, &id) && id == 204); /* waits for it */
+    CHECK(cloud_known(c, ids, 6, &id) && id == 204); /* waits for the stream */
     CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_HERE && id == 204);
     CHECK(cloud_known(c, ids, 4, &id) && id == 202);
     ids[3] = 7;
@@ -293,7 +304,7 @@ static void test_stream(void)
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     CHECK(crowd_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
-    /* Cut after two: the call is fine, the third is just not there. */
+    /* Cut after two tokens: the call succeeds, and the third token is missing. */
     ids[2] = STREAM_CUT;
     ids[3] = 201;
     CHECK(next(c, STREAM_CUT, &id, &err) == OK && id == 201);
@@ -308,7 +319,7 @@ static void test_stream(void)
     answers_close(answers, NULL);
 }
 
-/* A child cannot use the client, and leaves the parent's connection alone. */
+/* A forked child cannot use the client, and leaves the parent's connection alone. */
 static void test_fork(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });
@@ -328,13 +339,14 @@ static void test_fork(void)
     cloud_close(c);
 }
 
+/* Order numbers for qsort. */
 static int up(const void *a, const void *b)
 {
     const double *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
 
-/* What the client and the loopback cost: the server answers at once. */
+/* Measure what the client and the loopback cost; the server answers at once. */
 static void test_speed(void)
 {
     enum { N = 1000, ROUNDS = 301 };
@@ -356,6 +368,7 @@ static void test_speed(void)
     cloud_close(c);
 }
 
+/* Every allocation fails once: an error or a right answer, and no leak. */
 static void test_torture(void)
 {
     long n = 1;
@@ -386,8 +399,8 @@ static void test_torture(void)
     CHECK(n > 10);
 }
 
-/* How often a server is asked depends on its answers alone, not on whether the connection was a
- * kept one: with more requests out fewer are. */
+/* How often a server is asked depends on its answers alone, not on whether a connection was a kept
+ * one; with more requests in flight fewer connections are kept. */
 static void test_kept(void)
 {
     for (int kept = 0; kept < 3; kept++) {
@@ -395,7 +408,7 @@ static void test_kept(void)
         struct cloud_call *calls[2];
         struct err err;
         uint32_t id;
-        for (int i = 0; i < kept; i++) /* at once, so that each has a connection */
+        for (int i = 0; i < kept; i++) /* all at once, so that each has a connection */
             CHECK(cloud_ask(c, (const uint32_t[]){ SLOW }, 1, CLOUD_MAX_TOKENS, &calls[i], &err) ==
                   OK);
         for (int i = 0; i < kept; i++)

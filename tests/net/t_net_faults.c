@@ -1,5 +1,5 @@
-/* Everything a network and a server can do wrong: each fault has its code and its line, ends within
- * the deadline, and leaves the client fit for the next call. */
+/* Tests what a network and a server can do wrong: each fault has its code and its message, ends
+ * within the deadline, and leaves the client fit for the next call. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ struct fault {
     enum rude_mode mode;
     const char *bytes;
     int code;
-    const char *says; /* part of the message */
+    const char *says; /* a part of the message */
 };
 
 static const struct fault faults[] = {
@@ -121,6 +121,7 @@ static const struct fault faults[] = {
     { "504", RUDE_KEEP, STATUS("504 Gateway Timeout"), ERR_NET, "504" },
 };
 
+/* Open a client of the rude server, with more options. */
 static struct cloud *client(const struct cloud_options *more)
 {
     char url[64];
@@ -137,6 +138,7 @@ static struct cloud *client(const struct cloud_options *more)
     return c;
 }
 
+/* The message is one line that contains `says` and not the key. */
 static void check_line(const char *name, const struct err *err, const char *says)
 {
     if (!*err->msg || !strstr(err->msg, says) || strstr(err->msg, KEY))
@@ -146,6 +148,7 @@ static void check_line(const char *name, const struct err *err, const char *says
         CHECK(*c >= 0x20 && *c != 0x7f);
 }
 
+/* The client still answers the next call. */
 static void works(struct cloud *c)
 {
     struct err err = { "" };
@@ -157,6 +160,7 @@ static void works(struct cloud *c)
     CHECK(rc == OK && id == 42);
 }
 
+/* Each fault of the table gives its code and message. */
 static void test_table(void)
 {
     struct cloud *c = client(&(struct cloud_options){ .max_reply = 1 << 16 });
@@ -181,7 +185,7 @@ static void test_table(void)
     cloud_close(c);
 }
 
-/* Replies that look odd and are right. */
+/* Replies that look odd but are valid are accepted. */
 static void test_odd_but_right(void)
 {
     static const char *const fine[] = {
@@ -189,11 +193,11 @@ static void test_odd_but_right(void)
         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" OK_JSON
         "Content-Length: 78\r\n\r\n" GOOD_BODY,
         "HTTP/1.0 200 OK\r\n\r\n" GOOD_BODY,
-        /* end-of-text is a token, whatever the reason is called */
+        /* end-of-text is a token, whatever finish_reason says */
         UNTIL_END "{\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\",\"token_ids\":[42]}]}",
         UNTIL_END "{\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\",\"token_ids\":[42]}]}",
         UNTIL_END "{\"choices\":[{\"text\":\"\\u0000\",\"token_ids\":[42]}]}",
-        /* the end of the prompt in front, and exactly one made */
+        /* the end of the prompt in front of exactly one new id */
         UNTIL_END "{\"choices\":[{\"text\":\"\",\"token_ids\":[8,9,42]}],\"usage\":{\"completion_"
                   "tokens\":1}}",
     };
@@ -211,7 +215,7 @@ static void test_odd_but_right(void)
     cloud_close(c);
 }
 
-/* Closed between two calls: the next one goes through on a new connection. */
+/* A connection closed between two calls is replaced by a new one. */
 static void test_kept_alive(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });
@@ -233,6 +237,7 @@ static double seconds_since(uint64_t start)
     return (double)(os_now_ns() - start) / 1e9;
 }
 
+/* A call ends at its deadline, whatever the server sends until then. */
 static void test_deadline(void)
 {
     static const struct rude_part slow[] = {
@@ -258,6 +263,7 @@ static void test_deadline(void)
     cloud_close(c);
 }
 
+/* A server that has gone gives an error that names it. */
 static void test_refused(void)
 {
     struct err err = { "" };
@@ -265,7 +271,7 @@ static void test_refused(void)
     unsigned port = rude_port(server);
     uint32_t id = 77;
     works(c);
-    rude_close(server); /* nobody listens now */
+    rude_close(server); /* no server listens now */
     CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_NET && id == 77);
     check_line("refused", &err, "127.0.0.1");
     CHECK(cloud_next(c, prompt, 3, &id, &err) == ERR_NET);
@@ -274,6 +280,7 @@ static void test_refused(void)
     server = rude_open();
 }
 
+/* Set the stop flag after a while. */
 static void *raise_flag(void *flag)
 {
     const struct timespec pause = { .tv_nsec = 100 * 1000 * 1000 };
@@ -282,6 +289,7 @@ static void *raise_flag(void *flag)
     return NULL;
 }
 
+/* The stop flag ends a waiting call. */
 static void test_interrupted(void)
 {
     static _Atomic int stop;
@@ -304,6 +312,7 @@ static void test_interrupted(void)
     cloud_close(c);
 }
 
+/* JSON that is nested too deep is refused. */
 static void test_deep(void)
 {
     static char deep[1 << 16] = UNTIL_END;
@@ -319,7 +328,7 @@ static void test_deep(void)
     cloud_close(c);
 }
 
-/* What goes over the wire: one POST, no Expect, no encoding asked for, the key in one place. */
+/* The wire carries one POST without Expect or Accept-Encoding, and the key in one place. */
 static void test_request(void)
 {
     static char text[1 << 16];
@@ -336,7 +345,8 @@ static void test_request(void)
     cloud_close(c);
 }
 
-/* Without a key, 401 says where one is given, behind the server's own words however long. */
+/* Without a key, the message for 401 says where to give one, behind the server's own words, however
+ * long these are. */
 static void test_no_key(void)
 {
     static char replies[2][1200]; /* the server's thread reads them */
@@ -364,8 +374,8 @@ static void test_no_key(void)
     }
 }
 
-/* CLOUD_AUTO: what the server says about itself decides; one that answers nothing useful is taken
- * for openai, one that refuses is not used. */
+/* With CLOUD_AUTO, what the server says about itself decides; one that answers nothing useful is
+ * taken for openai, and one that refuses is not used. */
 static void test_probe(void)
 {
 #define MODELS(owner) UNTIL_END "{\"data\":[{\"id\":\"m1\",\"owned_by\":\"" owner "\"}]}"
@@ -408,6 +418,7 @@ static void test_probe(void)
 #undef MODELS
 }
 
+/* Every allocation fails once: an error or a right answer, and no leak. */
 static void test_torture(void)
 {
     long n = 1;

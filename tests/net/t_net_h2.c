@@ -1,6 +1,6 @@
-/* HTTP/2 over TLS against node's server: many calls on one connection, which is there before the
- * first of them; dropped ones close their stream alone; where the server has HTTP/1.1 only, as many
- * connections as are needed. */
+/* Tests HTTP/2 over TLS against node's server: many calls share one connection, which is made
+ * before the first of them; dropped calls close only their stream. When the server has only
+ * HTTP/1.1, there are as many connections as needed. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +17,14 @@ static char dir[] = "build/h2-XXXXXX", cert[64], key[64];
 static unsigned port;
 static pid_t running;
 
+/* Kill the server; also at exit. */
 static void end_server(void)
 {
     if (running)
         kill(running, SIGKILL);
 }
 
+/* Start the server with HTTP/2 or HTTP/1.1. False: node is not installed. */
 static bool start(const char *mode)
 {
     int to[2], from[2];
@@ -62,6 +64,7 @@ static void stop(void)
     running = 0;
 }
 
+/* Open a client of the server. */
 static struct cloud *client(bool background)
 {
     char url[64];
@@ -81,7 +84,8 @@ static struct cloud *client(bool background)
 
 enum { MANY = 32 };
 
-/* So many at once, every fourth dropped; the largest token is how many connections there were. */
+/* Make MANY calls at once and drop every fourth. Returns the largest token, which is the number of
+ * connections. */
 static uint32_t burst(struct cloud *c)
 {
     struct cloud_call *calls[MANY];
@@ -103,7 +107,8 @@ static uint32_t burst(struct cloud *c)
         most = id > most ? id : most;
         cloud_commit(calls[i]);
     }
-    CHECK((double)(os_now_ns() - start) / 1e9 < 2.4); /* one after the other: 2.4 s and more */
+    /* One after another they take at least 2.4 s. */
+    CHECK((double)(os_now_ns() - start) / 1e9 < 2.4);
     return most;
 }
 
@@ -112,14 +117,16 @@ static void test_http2(void)
     struct cloud *c = client(false);
     struct cloud_info info;
     struct err err;
-    CHECK(burst(c) == 1 && burst(c) == 1); /* the first, too, wait for the one being made */
+    /* Even the first calls wait for the connection that is being made. */
+    CHECK(burst(c) == 1 && burst(c) == 1);
     CHECK(cloud_inspect(c, &info, &err) == OK && info.http2);
     cloud_close(c);
     c = client(true);
     CHECK(cloud_ready(c, &err) == OK);
     uint64_t up = cloud_ledger(c)->traffic.bytes_up;
     uint32_t id = 0;
-    CHECK(up > 0 && cloud_next(c, &id, 1, &id, &err) == OK && id == 2); /* made before the call */
+    /* The connection was made before the call. */
+    CHECK(up > 0 && cloud_next(c, &id, 1, &id, &err) == OK && id == 2);
     cloud_close(c);
 }
 

@@ -1,5 +1,5 @@
-/* URLs and keys: which are refused, what is left of a URL, where a key comes from and which hosts
- * it may go to, and that no memory is given back with a key in it. */
+/* Tests URLs and keys: which are refused, how a URL is shortened, where a key comes from, to which
+ * hosts it may go, and that no memory is freed with a key in it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +33,8 @@ static void test_urls(void)
     }
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         o.url = good[i];
-        CHECK(cloud_open(&c, &o, &err) == OK); /* a named dialect asks nothing at open */
+        /* With a named dialect cloud_open asks the server nothing. */
+        CHECK(cloud_open(&c, &o, &err) == OK);
         uint32_t id = 77;
         CHECK(cloud_next(c, prompt, 0, &id, &err) == ERR_ARG);
         CHECK(cloud_next(c, (const uint32_t[]){ 10 }, 1, &id, &err) == ERR_ARG && id == 77);
@@ -53,7 +54,7 @@ static void test_urls(void)
     CHECK(!cloud_api_parse(&api, "chat") && strcmp(cloud_api_name(CLOUD_OPENAI), "openai") == 0);
 }
 
-/* A /v1 at the end is left out, the host is not. */
+/* A /v1 at the end of the URL is left out, and the host is not. */
 static void test_bases(void)
 {
     static const char *const cases[][2] = {
@@ -78,6 +79,7 @@ static void test_bases(void)
     }
 }
 
+/* Read a key from a file with this text. */
 static int key_from(const char *text, size_t n, char **key)
 {
     static const char path[] = "build/t_net.key";
@@ -90,12 +92,13 @@ static int key_from(const char *text, size_t n, char **key)
     return rc;
 }
 
+/* Set or unset an environment variable. */
 static void set(const char *name, const char *value)
 {
     CHECK((value ? setenv(name, value, 1) : unsetenv(name)) == 0);
 }
 
-/* What is taken from the environment for a server, and what a person is told. */
+/* Check which key the environment gives for a server, and which note comes with it. */
 static void from_variables(const char *mizzle, const char *openai, const char *url,
                            const char *want, const char *says)
 {
@@ -134,7 +137,7 @@ static void test_keys(void)
     from_variables("", "second", "https://h", "second", "");
 }
 
-/* Which hosts a key may go to in plain sight. */
+/* Check to which hosts a key may go unencrypted. */
 static void test_key_hosts(void)
 {
     static const char *const near[] = {
@@ -159,7 +162,7 @@ static void test_key_hosts(void)
     }
 }
 
-/* No block of ours is given back with the key in it, and none of ours is kept. */
+/* No block is freed with the key in it, and none that holds it is leaked. */
 static void test_key_wiped(void)
 {
     static const char secret[] = "sk-to-be-wiped-0123456789";
@@ -170,7 +173,7 @@ static void test_key_wiped(void)
     torture_watch(secret);
     CHECK(key_from(secret, sizeof(secret) - 1, &key) == OK);
     free(key);
-    CHECK(torture_left() == 1); /* this is how it is seen */
+    CHECK(torture_left() == 1); /* a block with the key in it would be found */
     torture_watch(secret);
     CHECK(key_from(secret, sizeof(secret) - 1, &key) == OK);
     setenv("OPENAI_API_KEY", secret, 1);

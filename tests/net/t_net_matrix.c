@@ -1,6 +1,6 @@
-/* Every fault there is a row for, in each dialect, through the real client: no crash, no wait
- * beyond the deadline, no token where none came, and a client that is fit for the next call. All
- * this while the wall clock jumps by hours at every look. */
+/* Sends every fault of the matrix, in each dialect, through the real client: no crash, no wait
+ * beyond the deadline, no token where none came, and a client that is fit for the next call.
+ * Meanwhile the wall clock jumps by hours at every look. */
 #ifdef __linux__
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -30,7 +30,7 @@ static atomic_size_t next_row, checked, wrong, jumps;
 static atomic_int stop;
 
 #ifdef __linux__
-/* In place of the C library's: the wall clock is up to a day off, back and forth. */
+/* Replaces the C library's function: the wall clock is up to a day off, back and forth. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
     int rc = (int)syscall(SYS_clock_gettime, clock, t);
@@ -59,7 +59,7 @@ time_t time(time_t *t)
     return now.tv_sec;
 }
 
-/* It does jump, and the deadlines' clock does not. */
+/* The wall clock does jump, and the deadlines' clock does not. */
 static void test_clock(void)
 {
     uint64_t start = os_now_ns();
@@ -68,12 +68,14 @@ static void test_clock(void)
 }
 #endif
 
+/* Check one row in all dialects. */
 static void one(const struct matrix_row *r)
 {
     for (size_t a = 0; a < 3; a++, atomic_fetch_add(&checked, 1))
         atomic_fetch_add(&wrong, !matrix_check(r, apis[a]));
 }
 
+/* Check rows until none is left. */
 static void *work(void *arg)
 {
     const struct matrix_row *const *rows = arg;
@@ -82,7 +84,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Many at a time; those that only wait go first. */
+/* Check many rows at a time; those that only wait go first. */
 static void test_table(void)
 {
     static const struct matrix_row *rows[MAX_ROWS + WORKERS + 1];
@@ -99,14 +101,14 @@ static void test_table(void)
             }
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < i; k++)
-            CHECK(strcmp(rows[i]->name, rows[k]->name) != 0); /* counted once */
+            CHECK(strcmp(rows[i]->name, rows[k]->name) != 0); /* each name is there once */
     for (size_t i = 0; i < WORKERS; i++)
         CHECK(pthread_create(&threads[i], NULL, work, rows) == 0);
     for (size_t i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
 }
 
-/* At an address where nobody answers. */
+/* Call an address where no server answers. */
 static void nobody(const char *name, const char *url, bool late, bool hasty)
 {
     const struct matrix_row r = {
@@ -116,6 +118,7 @@ static void nobody(const char *name, const char *url, bool late, bool hasty)
         atomic_fetch_add(&wrong, !matrix_call(&r, apis[a], url, NULL));
 }
 
+/* Bind a socket to a free port and listen; backlog -1: do not listen. */
 static int listener(unsigned *port, int backlog)
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
@@ -129,11 +132,12 @@ static int listener(unsigned *port, int backlog)
     return fd;
 }
 
+/* Addresses that refuse, unknown names, and a SYN without an answer. */
 static void test_nobody(void)
 {
     char url[64];
     unsigned port;
-    int fd = listener(&port, -1), fillers[FILLERS]; /* bound, and does not listen */
+    int fd = listener(&port, -1), fillers[FILLERS]; /* bound, but not listening */
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
     nobody("refused", url, false, false);
     snprintf(url, sizeof(url), "https://127.0.0.1:%u", port);
@@ -145,7 +149,7 @@ static void test_nobody(void)
     nobody("a name too long",
            "http://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.invalid",
            false, true);
-#ifdef __linux__ /* a queue that is full answers no SYN */
+#ifdef __linux__ /* a full queue answers no SYN */
     fd = listener(&port, 0);
     for (size_t i = 0; i < FILLERS; i++) {
         struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
@@ -171,6 +175,7 @@ static void on_signal(int sig)
     atomic_store(&stop, 1);
 }
 
+/* Send SIGINT after a while. */
 static void *interrupt(void *arg)
 {
     const struct timespec pause = { .tv_nsec = 60 * 1000 * 1000 };
@@ -179,7 +184,7 @@ static void *interrupt(void *arg)
     return NULL;
 }
 
-/* Ctrl-C at each stage of the wait. */
+/* Ctrl-C works at each stage of the wait. */
 static void test_interrupt(void)
 {
     static const struct matrix_row rows[] = {
@@ -214,7 +219,8 @@ static void test_interrupt(void)
     }
 }
 
-/* A server that goes while a long request is written costs no signal: SIGPIPE would end this. */
+/* A server that closes while a long request is written must not raise SIGPIPE, which would end this
+ * program. */
 static void test_pipe(void)
 {
     static uint32_t ids[1 << 18];
@@ -240,6 +246,7 @@ static void test_pipe(void)
     }
 }
 
+/* Return how many descriptors are open. */
 static size_t descriptors(void)
 {
     DIR *d = opendir("/proc/self/fd");
@@ -253,7 +260,8 @@ static size_t descriptors(void)
 
 int main(void)
 {
-    nobody("refused", "http://127.0.0.1:1", false, false); /* what libraries open once is open */
+    /* Libraries have opened their files before descriptors are counted. */
+    nobody("refused", "http://127.0.0.1:1", false, false);
     atomic_store(&checked, 0);
     size_t open = descriptors();
     test_nobody();

@@ -1,6 +1,6 @@
-/* Every third kind of fault (matrix.h) under the real decoding loop, the dialects in turn, in step
- * and with 4 requests out: the text is the model's own where the cloud fails, the cloud's where it
- * does not, and never anything else. */
+/* Runs every third fault of matrix.h under the real decoding loop, with the dialects in turn, in
+ * step and with 4 requests in flight. The text must be the local model's where the cloud fails, the
+ * cloud's where it does not, and nothing else. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -29,6 +29,7 @@ struct text {
     size_t n, faults;
 };
 
+/* Keep the token. */
 static bool on_token(void *arg, const struct decode_token *t)
 {
     struct text *x = arg;
@@ -38,6 +39,7 @@ static bool on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
+/* Write a text with the cloud and check its result code. */
 static void write_text(struct text *x, struct cloud *c, size_t ahead, bool required, int code)
 {
     struct cloud_port port;
@@ -59,12 +61,14 @@ static void write_text(struct text *x, struct cloud *c, size_t ahead, bool requi
     CHECK(rc == code && stats.calls == stats.committed + stats.failed + stats.wasted);
 }
 
-/* A reply that begins with the prompt is right for one prefix alone. */
+/* True when the row's reply answers token i: a reply that begins with the prompt is right for one
+ * prefix only. */
 static bool answers(const struct matrix_row *r, size_t i)
 {
     return r->code == OK && (i == 0 || !r->ids);
 }
 
+/* Compare the text with the local model's and the reply's tokens. */
 static bool as_expected(const struct matrix_row *r, const struct text *x, const struct text *edge)
 {
     if (x->n != LENGTH)
@@ -74,7 +78,8 @@ static bool as_expected(const struct matrix_row *r, const struct text *x, const 
         bool cloud = answers(r, i);
         if (t->source != (cloud ? SOURCE_CLOUD : SOURCE_FALLBACK))
             return false;
-        /* Behind a token of the cloud, the model's own is another one than in its own text. */
+        /* Behind a token from the cloud, the local model goes on with other tokens than in its own
+         * text. */
         bool same = i == 0 || !answers(r, i - 1);
         if (cloud ? t->id != MATRIX_ID : t->id != t->edge_id || (same && t->id != edge->at[i].id))
             return false;
@@ -82,6 +87,7 @@ static bool as_expected(const struct matrix_row *r, const struct text *x, const 
     return x->faults == (size_t)!answers(r, 0) + !answers(r, 1);
 }
 
+/* Open a client of the row's server. */
 static struct cloud *client(const struct matrix_row *r, const struct matrix_server *s,
                             enum cloud_api api)
 {
@@ -100,6 +106,7 @@ static struct cloud *client(const struct matrix_row *r, const struct matrix_serv
     return c;
 }
 
+/* Check one row in step and ahead. */
 static void one(const struct matrix_row *r, enum cloud_api api, const struct text *edge)
 {
     for (size_t ahead = 0; ahead <= 4; ahead += 4) {
@@ -111,7 +118,8 @@ static void one(const struct matrix_row *r, enum cloud_api api, const struct tex
             fprintf(stderr, "%s, %s, ahead %zu\n", r->name, cloud_api_name(api), ahead);
         CHECK(as_expected(r, &x, edge));
         cloud_close(c);
-        if (ahead && r->code && !r->late) { /* and where the cloud is required, no text at all */
+        /* When the cloud is required, there is no text at all. */
+        if (ahead && r->code && !r->late) {
             c = client(r, s, api);
             write_text(&x, c, ahead, true, r->code);
             CHECK(x.n == 0);

@@ -1,5 +1,5 @@
-/* What the client needs from its machine before it can ask: descriptors, of which there may be none
- * left, and a file of certificates, which may be none or have no end. Nothing waits for ever. */
+/* Tests cloud_open on a machine that lacks something: file descriptors may have run out, and the
+ * file of certificates may be missing or endless. Nothing may wait for ever. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -21,14 +21,14 @@
 #endif
 
 enum {
-    HANGS = 30, /* seconds; what is tested takes one at most */
-    MOST = 24   /* descriptors, which are enough */
+    HANGS = 30, /* seconds until a test counts as hanging; each takes one at most */
+    MOST = 24   /* a number of descriptors that is enough */
 };
 
 static const char good[] = "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{\"tokens\":[42]}";
 
-/* One call of a process that may have so many descriptors. Its status: 0 where the call succeeded,
- * 1 where it failed as it should, else 2. */
+/* Make one call with a limited number of descriptors. Returns 0 when it succeeded, 1 when it failed
+ * as it should, else 2. */
 static int call_with(const char *url, rlim_t descriptors)
 {
     struct err err = { "" };
@@ -53,6 +53,7 @@ static int call_with(const char *url, rlim_t descriptors)
     return rc == ERR_NET && *err.msg ? 1 : 2;
 }
 
+/* Every number of descriptors gives an answer or a clean error. */
 static void test_descriptors(struct rude *server)
 {
     if (TSAN) { /* which ends a child that starts threads */
@@ -79,6 +80,7 @@ static void test_descriptors(struct rude *server)
         }
 }
 
+/* cloud_open refuses the CA file, and names it. */
 static void refused(const char *file, const char *says)
 {
     struct err err = { "" };

@@ -1,4 +1,5 @@
-/* What the client asks a server before it trusts it: dialect, tokenizer, ids or text, gzip. */
+/* Tests what the client asks a server before it trusts it: dialect, tokenizer, ids or text,
+ * gzip. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,12 @@
 #include "tests/support/crowd.h"
 #include "tests/support/test.h"
 
-/* The server's ways, set by the test. */
+/* The behaviour of the server, set by the tests. */
 static _Atomic int tokenize, text_only, takes_gzip, sglang, slow, down, shift;
-static _Atomic int down_for, probes; /* so many requests more are refused; seen of /v1/models */
+/* How many more requests are refused; how many for /v1/models were seen. */
+static _Atomic int down_for, probes;
 
-/* Our tokenizer: a byte is a token, 'x' is 7. */
+/* Our tokenizer: a byte is a token, and 'x' is 7. */
 static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
                  struct err *err)
 {
@@ -26,7 +28,7 @@ static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, siz
     return OK;
 }
 
-/* The sample in the request's JSON, unescaped enough: bytes of the string behind "key":. */
+/* Write the ids of the string behind "key": in the request, unescaped as far as needed. */
 static void sample_ids(const struct crowd_request *r, const char *key, char *out, size_t cap)
 {
     const char *at = strstr(r->body, key);
@@ -44,6 +46,7 @@ static void sample_ids(const struct crowd_request *r, const char *key, char *out
     }
 }
 
+/* Answer /v1/completions. */
 static bool completions(const struct crowd_request *r)
 {
     char json[4096], ids[3000] = "";
@@ -58,6 +61,7 @@ static bool completions(const struct crowd_request *r)
     return crowd_json(r, "200 OK", json);
 }
 
+/* Answer as the variables above say. */
 static bool serve(const struct crowd_request *r)
 {
     char json[4096], ids[3000];
@@ -84,7 +88,7 @@ static bool serve(const struct crowd_request *r)
         return completions(r);
     if (strcmp(r->path, "/generate") == 0 && strstr(r->body, "\"text\"")) {
         sample_ids(r, "\"text\":", ids, sizeof(ids));
-        snprintf(json, sizeof(json), /* 1: begin-of-text */
+        snprintf(json, sizeof(json), /* 1 is begin-of-text */
                  "{\"output_ids\":[7],\"meta_info\":{\"input_token_logprobs\":[[null,1,null],%s]}}",
                  ids);
         return crowd_json(r, "200 OK", json);
@@ -95,6 +99,7 @@ static bool serve(const struct crowd_request *r)
     return crowd_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
 }
 
+/* Open a client of the server. */
 static int begin(struct cloud **c, struct cloud_options o, struct err *err)
 {
     char url[64];
@@ -104,7 +109,8 @@ static int begin(struct cloud **c, struct cloud_options o, struct err *err)
     return cloud_open(c, &o, err);
 }
 
-/* A server that is set up so: what cloud_ready says, and by which path the tokenizer was seen. */
+/* Check what cloud_ready returns for a server set up like this, and which path confirmed the
+ * tokenizer. */
 static void expect(const char *name, struct cloud_options o, int code, const char *by,
                    const char *note)
 {
@@ -155,7 +161,7 @@ static void test_tokenizers(void)
     sglang = 0;
 }
 
-/* Text alone: said, and used where it can be cut; else refused at the call. */
+/* Text alone is noted, and used if it can be cut into ids; else the call is refused. */
 static void test_text(void)
 {
     struct cloud *c;
@@ -179,7 +185,7 @@ static void test_gzip(void)
     expect("gzip", (struct cloud_options){ .compress = true }, OK, NULL, NULL);
 }
 
-/* Nothing waits for the server but who wants an answer; what was asked meanwhile is sent then. */
+/* Only callers that want an answer wait for the server; calls made meanwhile are sent later. */
 static void test_background(void)
 {
     struct cloud *c;
@@ -192,7 +198,7 @@ static void test_background(void)
     for (size_t i = 0; i < 3; i++)
         CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     CHECK(!cloud_done(calls[0]));
-    cloud_drop(calls[2]); /* before it was sent */
+    cloud_drop(calls[2]); /* before it has been sent */
     CHECK(cloud_call_bytes(calls[0]) == cloud_bytes(c, (const uint32_t[]){ 5, 6 }, 2, 1));
     for (size_t i = 0; i < 2; i++) {
         CHECK(cloud_take(calls[i], &id, &err) == OK && id == 7);
@@ -202,18 +208,18 @@ static void test_background(void)
     cloud_close(c);
     CHECK(begin(&c, o, &err) == OK);
     CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[0], &err) == OK);
-    cloud_close(c); /* in the middle of it */
+    cloud_close(c); /* in the middle of a probe */
     slow = 0;
     down = 1;
     CHECK(begin(&c, o, &err) == OK);
     CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == ERR_NET);
     down = 0;
-    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7); /* asks again */
+    CHECK(cloud_next(c, (const uint32_t[]){ 5 }, 1, &id, &err) == OK && id == 7); /* probes again */
     cloud_close(c);
 }
 
-/* Five calls made at once while the server fails three times: what each gets, in the order in which
- * they end. What '-' says is dropped before it ends. */
+/* Make five calls at once while the server fails three times. ends: what each gets, in the order in
+ * which they end; '-': it is dropped before. */
 static void together(const char *ends, size_t ahead)
 {
     struct cloud *c;
@@ -221,7 +227,7 @@ static void together(const char *ends, size_t ahead)
     struct err err = { "" };
     const struct cloud_options o = { .api = CLOUD_OPENAI, .background = true };
     size_t n = strlen(ends), asked = 0;
-    down_for = 3 * 2; /* each is tried twice */
+    down_for = 3 * 2; /* each request is tried twice */
     probes = 0;
     CHECK(begin(&c, o, &err) == OK);
     for (size_t i = 0; i < n; i++) {
@@ -242,13 +248,13 @@ static void together(const char *ends, size_t ahead)
     cloud_close(c);
 }
 
-/* A probe that fails is one call's fault, however many wait for it. */
+/* A failed probe is the error of one call, however many wait for it. */
 static void test_one_at_a_time(void)
 {
     for (size_t ahead = 0; ahead < 5; ahead++)
         together("xxx77", ahead);
     together("xxx77", 5);
-    together("-xxx7", 4); /* the one dropped may have been told */
+    together("-xxx7", 4); /* the dropped one may have got the error */
     struct cloud *c;
     struct cloud_call *calls[3];
     struct err err = { "" };
@@ -259,8 +265,9 @@ static void test_one_at_a_time(void)
         CHECK(cloud_ask(c, (const uint32_t[]){ 5, 6 }, 2, CLOUD_MAX_TOKENS, &calls[i], &err) == OK);
     CHECK(cloud_take(calls[0], &id, &err) == ERR_NET);
     CHECK(cloud_call_bytes(calls[1]) == 0 && cloud_bytes(c, (const uint32_t[]){ 5 }, 1, 1) == 0);
-    CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET); /* before its turn */
-    cloud_drop(calls[0]); /* so the next one is told */
+    /* It is asked before its turn. */
+    CHECK(cloud_done(calls[1]) && cloud_take(calls[1], &id, &err) == ERR_NET);
+    cloud_drop(calls[0]); /* so the next one gets the error */
     CHECK(cloud_take(calls[2], &id, &err) == ERR_NET && id == 77);
     cloud_commit(calls[1]);
     cloud_commit(calls[2]);

@@ -1,5 +1,5 @@
-/* Streams cut at every byte, recorded ones and wrong ones; SGLang's ids in all their forms; bodies
- * and how they are written. No network. */
+/* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids, request
+ * bodies and the breaker; without a network. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -24,6 +24,7 @@ struct reading {
     struct reply reply;
 };
 
+/* Read an event as the client does. */
 static int on_event(void *arg, const char *data, size_t n, struct err *err)
 {
     struct reading *r = arg;
@@ -39,7 +40,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
     return rc;
 }
 
-/* The stream p[n] in two pieces, cut behind `cut` bytes; 0: byte by byte. */
+/* Read p[n] in two pieces, cut behind `cut` bytes; 0: byte by byte. */
 static int read_stream(struct reading *r, const char *p, size_t n, size_t cut, struct err *err)
 {
     struct sse s = { .line.max = 1 << 16, .data.max = 1 << 16 };
@@ -56,6 +57,7 @@ static int read_stream(struct reading *r, const char *p, size_t n, size_t cut, s
     return rc;
 }
 
+/* Read the stream cut at every byte, with equal results. */
 static void everywhere(const char *name, const struct dialect *d, const char *p, size_t n,
                        size_t want, const uint32_t *ids, size_t count)
 {
@@ -71,7 +73,7 @@ static void everywhere(const char *name, const struct dialect *d, const char *p,
     }
 }
 
-/* What dialect d makes of a stream: an error's words, or the ids. */
+/* Check what dialect d makes of a stream: an error with these words, or this many ids. */
 static void one(const struct dialect *d, const char *p, int code, const char *says, size_t count)
 {
     struct err err = { "" };
@@ -82,7 +84,7 @@ static void one(const struct dialect *d, const char *p, int code, const char *sa
     CHECK(rc == code && r.reply.n == count && strstr(err.msg, says));
 }
 
-/* The body of a recorded reply without its chunks' framing; NULL where it is absent. */
+/* Return a recorded reply's body without chunk framing; NULL when it is absent. */
 static char *recorded(const char *path, size_t *n)
 {
     const char *root = getenv("MIZZLE_TESTDATA");
@@ -97,7 +99,7 @@ static char *recorded(const char *path, size_t *n)
     fclose(f);
     text[len] = 0;
     char *body = strstr(text, "\r\n\r\n");
-    if (!body) { /* copied from a web page: the events alone */
+    if (!body) { /* copied from a web page: only the events */
         *n = len;
         return text;
     }
@@ -125,7 +127,7 @@ static void test_recorded(void)
     p = recorded("sglang_wire_sim/wire/generate_stream.response", &n);
     if (p)
         everywhere("sglang", &dialect_sglang, p, n, 2, sgl, 2);
-    /* Deltas that do not say so: the first ids alone are sure. */
+    /* Deltas without a count: only the first ids are sure. */
     p = recorded("recorded_public/lmdeploy_generate_qwen2.5-1.5b_stream.txt", &n);
     if (p)
         everywhere("lmdeploy", &dialect_sglang, p, n, 16, lmdeploy, 1);
@@ -136,6 +138,7 @@ static void test_recorded(void)
     CHECK(!p || read_stream(&r, p, n, n, &err) == ERR_REMOTE);
 }
 
+/* Check a recorded reply that is not a stream. */
 static void whole(const char *path, size_t n, uint32_t last, int code)
 {
     size_t len;
@@ -169,7 +172,7 @@ static void test_sglang_replies(void)
     whole("sglang_wire_sim/wire/generate_ids.response", 1, 12095, OK);
     whole("recorded_public/sglang_generate_input_ids_dsv4_2026-04.response.json", 1, 113899, OK);
     whole("recorded_public/sglang_generate_kimi_2026-04.json", 8, 378, OK);
-    /* five of the prompt's ids in front of the one that was made; not so after another prompt */
+    /* five of the prompt's ids in front of the new one; refused after another prompt */
     whole("recorded_public/sglang_output_ids_with_prompt_tail_BUG.json", 1, 5338, OK);
     whole("recorded_public/sglang_output_ids_with_prompt_tail_BUG.json", 0, 0, ERR_NET);
 }
@@ -191,7 +194,7 @@ static void test_sglang_streams(void)
     for (size_t i = 0; i < 4; i++)
         everywhere("sglang forms", &dialect_sglang, same[i], strlen(same[i]), 4, ids, 3);
     const struct dialect *s = &dialect_sglang;
-    one(s, same[4], ERR_FORMAT, "empty", 1); /* data of nothing is no JSON */
+    one(s, same[4], ERR_FORMAT, "empty", 1); /* empty data is not JSON */
     one(s, FIRST IDS("14,12", "2"), ERR_NET, "takes back", 1);
     one(s, FIRST IDS("12", "4"), ERR_NET, "expected 3 new ids", 1);
     one(s, IDS("11,12,13,14,15", "5"), ERR_NET, "expected 4 token ids", 0);
@@ -216,9 +219,10 @@ static void test_openai_streams(void)
     one(o, CHUNK("7", ""), ERR_NET, "a number", 0);
     one(o, "data: {\"choices\":7}\n\n", ERR_NET, "choices", 0);
     one(o, "data: [[[\n\n", ERR_FORMAT, "JSON", 0);
-    one(o, "data: {\"choices\":[{\"token_ids\":[1]}]}", OK, "", 0); /* never finished */
+    one(o, "data: {\"choices\":[{\"token_ids\":[1]}]}", OK, "", 0); /* the event is not finished */
 }
 
+/* An event handler that does nothing. */
 static int ignore(void *arg, const char *data, size_t n, struct err *err)
 {
     (void)data, (void)err;
@@ -254,6 +258,7 @@ static void test_limits(void)
     sse_free(&s);
 }
 
+/* id_list_set gives the same text as a list written anew. */
 static void test_idtext(void)
 {
     struct id_list t = { 0 };
@@ -282,7 +287,7 @@ static void test_idtext(void)
     id_list_free(&t);
 }
 
-/* 500 ids of Qwen's tokenizer: the first texts of a list. */
+/* Return 500 ids of Qwen's tokenizer: the first texts of a list. */
 static bool real_ids(uint32_t ids[500])
 {
     const char *root = getenv("MIZZLE_TESTDATA");
@@ -304,6 +309,7 @@ static bool real_ids(uint32_t ids[500])
     return n == 500;
 }
 
+/* Measure request bodies, plain and compressed. */
 static void test_sizes(void)
 {
     uint32_t ids[500];
@@ -344,7 +350,7 @@ static void test_breaker(void)
         CHECK(breaker_allows(&b));
         breaker_result(&b, false);
     }
-    for (; k < 7; k++) { /* every probe fails: 4, 8, ..., 64, 64 */
+    for (; k < 7; k++) { /* every probe fails: pauses of 4, 8, ..., 64, 64 */
         for (; !breaker_allows(&b); held[k]++)
             breaker_held(&b);
         breaker_result(&b, false);
@@ -356,7 +362,7 @@ static void test_breaker(void)
     CHECK(breaker_allows(&b));
     breaker_result(&b, false);
     breaker_result(&b, false);
-    CHECK(breaker_allows(&b)); /* two in a row are not three */
+    CHECK(breaker_allows(&b)); /* two faults in a row are not three */
     breaker_result(&b, true);
     breaker_result(&b, false);
     breaker_result(&b, false);

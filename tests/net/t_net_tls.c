@@ -1,5 +1,5 @@
-/* TLS of every wrong kind is refused in each dialect before the key has left, and what is right is
- * accepted. The server is `openssl s_server`; this program talks through its pipes. */
+/* Tests that wrong TLS of every kind is refused in each dialect before the key has left, and that
+ * right TLS is accepted. The server is `openssl s_server`; this program talks through its pipes. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -22,9 +22,9 @@
 static const char reply[] = "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" BODY;
 static char dir[] = "build/tls-XXXXXX";
 static unsigned port;
-static pid_t running; /* the server, 0: none */
+static pid_t running; /* the server; 0: none */
 
-/* Certificates, each its own authority, and how they are made. */
+/* Certificates, each its own authority, and how to make them. */
 enum { GOOD, OTHER, EXPIRED, CLIENT, WEAK, CERTIFICATES };
 
 static const struct {
@@ -39,11 +39,11 @@ static const struct {
 
 static const struct row {
     const char *name;
-    int certificate, ca; /* ca: CERTIFICATES: the system's */
+    int certificate, ca; /* ca CERTIFICATES means the system's */
     const char *host;
     int code;
     const char *says;
-    const char *args[4]; /* of s_server */
+    const char *args[4]; /* arguments for s_server */
     unsigned ms;         /* the deadline; 0: 10 s */
 } rows[] = {
     { "right", GOOD, GOOD, "127.0.0.1", OK, "", { NULL }, 0 },
@@ -113,11 +113,13 @@ static const struct row {
       300 },
 };
 
+/* Name the file of a certificate or key. */
 static void path(char out[64], int certificate, const char *what)
 {
     snprintf(out, 64, "%s/%s.%s", dir, certificates[certificate].name, what);
 }
 
+/* Make a certificate. False: openssl cannot. */
 static bool make_certificate(int i)
 {
     char line[1024], crt[64], key[64], csr[64], ext[64];
@@ -134,7 +136,7 @@ static bool make_certificate(int i)
     return system(line) == 0;
 }
 
-/* A port that was free a moment ago. */
+/* Return a port that was free a moment ago. */
 static unsigned free_port(void)
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
@@ -149,16 +151,17 @@ static unsigned free_port(void)
 
 struct server {
     pid_t pid;
-    int in, out; /* what we write goes to the client; what the client sent is read here */
+    int in, out; /* write to the client; read what the client sent */
 };
 
-/* Also where a CHECK ends the program: no server is left behind. */
+/* Kill the server; also when a CHECK ends the program. */
 static void end_server(void)
 {
     if (running)
         kill(running, SIGKILL);
 }
 
+/* Start s_server as the row says. */
 static void start(struct server *s, const struct row *r)
 {
     int to[2], from[2];
@@ -197,6 +200,7 @@ static void stop(struct server *s)
     close(s->out);
 }
 
+/* Open a client that trusts what the row says. */
 static struct cloud *client(const struct row *r, enum cloud_api api)
 {
     char url[64], ca[64] = "";
@@ -216,7 +220,7 @@ static struct cloud *client(const struct row *r, enum cloud_api api)
     return c;
 }
 
-/* One call; until the server listens, "refused" is tried again. */
+/* Make one call; retry while the server does not listen yet. */
 static int call(struct cloud *c, uint32_t *id, struct err *err)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
@@ -229,7 +233,8 @@ static int call(struct cloud *c, uint32_t *id, struct err *err)
     }
 }
 
-/* The reply is put into the pipe first: s_server passes it on as soon as a client is there. */
+/* Check one row. The reply is put into the pipe first: s_server passes it on as soon as a client is
+ * there. */
 static void one(const struct row *r, const struct server *s, enum cloud_api api)
 {
     struct err err = { "" };
@@ -246,7 +251,7 @@ static void one(const struct row *r, const struct server *s, enum cloud_api api)
     cloud_close(c);
 }
 
-/* The key never left before the certificate was checked. */
+/* The key must not leave before the certificate was checked. */
 static void nothing_leaked(const struct server *s)
 {
     static char seen[1 << 16];

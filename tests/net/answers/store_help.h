@@ -1,4 +1,4 @@
-/* store_help.h - what t_store.c and t_store_shared.c do with a store: numbered answers. */
+/* store_help.h - numbered answers in a store, for t_store.c and t_store_shared.c. */
 #ifndef TESTS_NET_ANSWERS_STORE_HELP_H
 #define TESTS_NET_ANSWERS_STORE_HELP_H
 
@@ -25,13 +25,14 @@ static inline uint32_t id_of(uint32_t i)
     return i * 2654435761u;
 }
 
+/* Store answer i. */
 static inline void put(struct store *s, uint32_t i)
 {
     struct prefix_key k = key_of(i);
     store_put(s, &k, id_of(i));
 }
 
-/* True where i is answered; then rightly. */
+/* True when answer i is in the store; checks that it is right. */
 static inline bool has(struct store *s, uint32_t i)
 {
     struct prefix_key k = key_of(i);
@@ -52,6 +53,7 @@ static inline struct store *must_open(void)
     return s;
 }
 
+/* The store has nothing to report. */
 static inline void silent(struct store *s)
 {
     struct err note;
@@ -61,6 +63,7 @@ static inline void silent(struct store *s)
     CHECK(!told);
 }
 
+/* Return the size of the file. */
 static inline size_t size_of(void)
 {
     struct stat st;
@@ -68,13 +71,15 @@ static inline size_t size_of(void)
     return (size_t)st.st_size;
 }
 
-/* made: the i-th name of a file that is to replace the store. True. */
+/* Set made to the i-th name of a file that is to replace the store. Always true, for use in
+ * loops. */
 static inline bool name_made(unsigned i)
 {
     snprintf(made, sizeof(made), "%s.%ld.%u.new", path, (long)getpid(), i);
     return true;
 }
 
+/* Make the folder for the test. */
 static inline void begin(void)
 {
     CHECK(mkdtemp(folder));

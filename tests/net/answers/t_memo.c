@@ -1,4 +1,5 @@
-/* t_memo.c - keys and the memo: known answers, the oldest makes room, against a plain list. */
+/* t_memo.c - tests keys against known answers, and the memo against a plain list, the oldest answer
+ * making room. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,8 @@
 
 static void test_key(void)
 {
-    /* From the reference implementation's vectors_sip128, key 00 01 .. 0f: no bytes, and the four
-     * bytes 00 01 02 03, least byte first. */
+    /* Vectors from vectors_sip128 of the reference implementation, key 00 01 .. 0f: no bytes, and
+     * the four bytes 00 01 02 03, least byte first. */
     const struct prefix_key k = { UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908) };
     const uint32_t id = 0x03020100, long_one[] = { 0x03020100, 0x07060504, 0x0b0a0908 };
     struct prefix_key none = prefix_key_of(&k, NULL, 0), one = prefix_key_of(&k, &id, 1),
@@ -28,7 +29,7 @@ static void test_key(void)
     CHECK(!prefix_key_parse(&back, text, 31) &&
           !prefix_key_parse(&back, "930255c71472f66dE6a825ba047f81a3", 32));
 
-    /* Another model, another tokenizer, another length: other keys. */
+    /* Another model, tokenizer or length gives another key. */
     struct prefix_key a = prefix_key_fingerprint("qwen2.5-7b", 1),
                       b = prefix_key_fingerprint("qwen2.5-7b", 2),
                       c = prefix_key_fingerprint("qwen2.5-72b", 1),
@@ -49,13 +50,14 @@ static void test_key(void)
     }
 }
 
-/* The same as a list from the oldest to the youngest. */
+/* The model of the memo: a list from the oldest to the youngest answer. */
 struct list {
     struct prefix_key key[64];
     uint32_t id[64];
     size_t n;
 };
 
+/* Do what memo_put does. */
 static void list_put(struct list *l, size_t max, const struct prefix_key *k, uint32_t id)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -72,12 +74,14 @@ static void list_put(struct list *l, size_t max, const struct prefix_key *k, uin
     l->id[l->n++] = id;
 }
 
-/* Keys that collide in their low bits, so that chains are long and cross the table's end. */
+/* Return keys that collide in their low bits, so that chains are long and cross the end of the
+ * table. */
 static struct prefix_key key_of(uint64_t r)
 {
     return (struct prefix_key){ r % 7 ? r % 97 * 64 + 63 : r % 97, r % 97 };
 }
 
+/* Compare random operations on both. */
 static void test_memo(size_t max)
 {
     struct memo *m;

@@ -1,5 +1,5 @@
-/* t_record.c - recordings and what stands behind cloud.c's door: every line torn and flipped,
- * faults that come back, misses that are named, memo and store and recording together. */
+/* t_record.c - tests recordings and answers.h: every line torn and flipped, faults that come back,
+ * misses that are named; memo, store and recording together. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -20,6 +20,7 @@ static char folder[] = "build/record-XXXXXX", path[64], store[64];
 static struct err err;
 static const uint32_t ids[] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 
+/* Read the file. */
 static size_t slurp(char *to, size_t cap)
 {
     FILE *f = fopen(path, "rb");
@@ -29,6 +30,7 @@ static size_t slurp(char *to, size_t cap)
     return n;
 }
 
+/* Write the file. */
 static void spill(const char *from, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -36,9 +38,10 @@ static void spill(const char *from, size_t n)
     CHECK(fclose(f) == 0);
 }
 
-/* What make_one records: n of these answers. */
+/* How many answers make_one records. */
 enum { LINES = 4 };
 
+/* Record LINES answers. */
 static void make_one(void)
 {
     struct record *r;
@@ -55,12 +58,12 @@ static void make_one(void)
                                          .fault = ERR_REMOTE,
                                          .message = "status 401: \x1b[31m\"no\"" };
     CHECK(record_put(r, ids, 3, &fault, &err) == OK);
-    CHECK(record_put(r, ids, 12, &fault, &err) == OK); /* an answer stays */
+    CHECK(record_put(r, ids, 12, &fault, &err) == OK); /* a fault does not replace an answer */
     CHECK(record_size(r) == LINES && !record_note(r, &err));
     CHECK(record_close(r, &err) == OK);
 }
 
-/* Of the first `whole` answers, all right; of the others nothing. */
+/* The first `whole` answers are right, and there are no others. */
 static void check_answers(struct record *r, size_t whole)
 {
     struct record_answer a;
@@ -103,7 +106,7 @@ static void test_text(void)
     record_close(r, NULL);
     CHECK(record_open(&r, path, 0x1235, &err) == ERR_FORMAT && !r && strstr(err.msg, "tokenizer"));
 
-    /* Continued: only by the same server, and not by two at once. */
+    /* Only the same server may continue a recording, and only one process at a time. */
     CHECK(record_create(&r, path, &err) == OK);
     CHECK(record_server(r, "other", "openai", 0x1234, &err) == ERR_FORMAT);
     CHECK(record_server(r, "Qwen \"x\"\n\x1b[2J", "sglang", 0x1234, &err) == ERR_FORMAT);
@@ -126,6 +129,7 @@ static void test_text(void)
     record_close(r, NULL);
 }
 
+/* A file torn at every byte keeps its whole lines. */
 static void test_torn(void)
 {
     char text[2000];
@@ -147,7 +151,7 @@ static void test_torn(void)
             CHECK(!torn || strstr(err.msg, "torn line"));
             record_close(r, NULL);
         }
-        if (torn > 1 && cut % 16) /* each end is synced to the disk, which takes its time */
+        if (torn > 1 && cut % 16) /* closing syncs to the disk, which is slow */
             continue;
         CHECK(record_create(&r, path, &err) == OK);
         CHECK(record_note(r, &err) == (torn > 0));
@@ -162,6 +166,7 @@ static void test_torn(void)
     }
 }
 
+/* Flipped bytes are found. */
 static void test_hostile(void)
 {
     struct record *r;
@@ -172,13 +177,13 @@ static void test_hostile(void)
         text[bit / 8] ^= (char)(1 << bit % 8);
         spill(text, n);
         int rc = record_open(&r, path, 0x1234, &err);
-        /* Only a flip that makes the last line's end something else leaves a torn line. */
+        /* Only a flip of the last LF leaves a torn line. */
         CHECK(rc == ERR_FORMAT || (rc == OK && bit / 8 == n - 1));
         CHECK(rc == OK || (strstr(err.msg, path) && !strchr(err.msg, '\n')));
         record_close(r, NULL);
         text[bit / 8] ^= (char)(1 << bit % 8);
     }
-    /* Strangers' files are refused and left as they are. */
+    /* Other files are refused and left as they are. */
     memset(big, 'x', sizeof(big));
     for (size_t i = 0; i < 3; i++) {
         static const char *const begins[] = { "", "{\"mizzle_record\":1,", "{\"mizzle" };
@@ -197,6 +202,7 @@ static void test_hostile(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Append a line with a right checksum. */
 static size_t add_line(char *to, const char *body)
 {
     char crc[9];
@@ -204,7 +210,7 @@ static size_t add_line(char *to, const char *body)
     return (size_t)snprintf(to, 500, "%s,\"crc\":\"%s\"}\n", body, crc);
 }
 
-/* Lines whose checksum is right and whose fields are not. */
+/* Lines with a right checksum and wrong fields are refused. */
 static void test_fields(void)
 {
     static const char good[] = "{\"mizzle_record\":1,\"model\":\"m\",\"api\":\"openai\","
@@ -253,7 +259,7 @@ static void test_fields(void)
     CHECK(unlink(path) == 0);
 }
 
-/* A disk that is full at every byte: whole lines before it, an error that says so. */
+/* A disk that is full at every byte keeps whole lines, and the error says so. */
 static void test_full_disk(void)
 {
     char text[2000];
@@ -285,6 +291,7 @@ static void test_full_disk(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Open answers with these files. */
 static struct answers *open_caches(const char *with_store, const char *rec, const char *replay)
 {
     struct answers *c;
@@ -325,15 +332,14 @@ static void test_caches(void)
     uint32_t id = 0;
     struct answers *c = open_caches(store, path, NULL);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE && !answers_model(c) && !answers_replays(c));
-    answers_put(c, ids, 3, 4); /* of nobody */
+    answers_put(c, ids, 3, 4); /* no server is named yet */
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_server(c, "small", "openai", &err) == ERR_REMOTE);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE);
     CHECK(answers_call(c, ids, 3, &id, &err) == ERR_ARG);
     answers_put(c, ids, 3, 30);
-    answers_put(c, ids, 7,
-                2000); /* no id of this vocabulary: the caller's mistake, kept as it is */
+    answers_put(c, ids, 7, 2000); /* not an id of this vocabulary; kept as the caller gave it */
     answers_extra(c, ids, 4, 40);
     answers_extra(c, ids, 5, 50);
     answers_fault(c, ids, 6, ERR_NET, "cut off");
@@ -341,25 +347,24 @@ static void test_caches(void)
     answers_fault(c, ids, 9, ERR_TEXT, "too long");
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
     CHECK(answers_get(c, ids, 4, &id) == ORIGIN_MEMO && id == 40);
-    CHECK(answers_peek(c, ids, 5, &id) == ORIGIN_MEMO && id == 50); /* and is not kept for that */
+    CHECK(answers_peek(c, ids, 5, &id) == ORIGIN_MEMO && id == 50); /* a look does not keep it */
     CHECK(answers_get(c, ids, 6, &id) == ORIGIN_NONE && !answers_note(c, &err));
     CHECK(answers_close(c, &err) == OK);
 
-    /* Another process later: the store has what was committed and what was used. */
+    /* A later process: the store has what was committed and what was used. */
     c = open_caches(store, NULL, NULL);
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_peek(c, ids, 3, &id) == ORIGIN_STORE && id == 30);
-    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_STORE &&
-          id == 30); /* not for having been looked at */
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_STORE && id == 30); /* a look did not move it */
     CHECK(answers_peek(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
     CHECK(answers_get(c, ids, 4, &id) == ORIGIN_STORE && id == 40);
     CHECK(answers_get(c, ids, 5, &id) == ORIGIN_NONE);
-    CHECK(answers_get(c, ids, 7, &id) == ORIGIN_NONE); /* beyond the vocabulary */
+    CHECK(answers_get(c, ids, 7, &id) == ORIGIN_NONE); /* id beyond the vocabulary */
     CHECK(answers_close(c, &err) == OK);
     c = open_caches(store, NULL, NULL);
     CHECK(answers_server(c, "small", "openai", &err) == OK);
-    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE); /* another model's */
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE); /* of another model */
     CHECK(answers_close(c, &err) == OK);
 
     test_replayed();
@@ -368,6 +373,7 @@ static void test_caches(void)
     CHECK(unlink(path) == 0 && unlink(store) == 0);
 }
 
+/* Every allocation fails once. */
 static void test_memory(void)
 {
     long n = 0;
@@ -392,7 +398,7 @@ static void test_memory(void)
         CHECK(torture_live() == 0);
         long m = 0;
         int inner;
-        do { /* whatever was written can be read again, or memory is short again */
+        do { /* what was written can be read, unless memory is short again */
             const struct answers_options again = { .memo = 8, .replay = path, .vocab = 1000 };
             torture_begin(reached ? 1000000 : ++m);
             rc = answers_open(&c, &again, &err);

@@ -1,5 +1,5 @@
-/* t_store.c - the store on disk: torn tails at every byte, flipped bits, a full disk, compaction,
- * strangers' files, no memory. */
+/* t_store.c - tests the store on disk: torn tails at every byte, flipped bits, a full disk,
+ * compaction, other files, no memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include "tests/net/answers/store_help.h"
 #include "tests/support/torture.h"
 
+/* store_note gives a line with this text. */
 static void says(struct store *s, const char *what)
 {
     struct err note = { "" };
@@ -19,6 +20,7 @@ static void says(struct store *s, const char *what)
     CHECK(strstr(note.msg, what) && strstr(note.msg, path) && !strchr(note.msg, '\n'));
 }
 
+/* Read the file. */
 static size_t slurp(unsigned char *to, size_t cap)
 {
     FILE *f = fopen(path, "rb");
@@ -28,6 +30,7 @@ static size_t slurp(unsigned char *to, size_t cap)
     return n;
 }
 
+/* Write the file. */
 static void spill(const void *from, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -45,9 +48,9 @@ static void test_basics(void)
     put(s, 1);
     CHECK(has(s, 1) && !has(s, 2) && store_size(s) == 1);
     CHECK(size_of() == STORE_HEADER + STORE_RECORD);
-    other = prefix_key_of(&other, &id, 1); /* the same prefix, asked by another model */
+    other = prefix_key_of(&other, &id, 1); /* the same prefix of another model */
     CHECK(!store_get(s, &other, &id));
-    store_put(s, &k, 5); /* a newer answer counts */
+    store_put(s, &k, 5); /* the newer answer counts */
     CHECK(store_get(s, &k, &id) && id == 5 && store_size(s) == 2);
     put(s, 1);
     store_close(s);
@@ -62,6 +65,7 @@ static void test_basics(void)
 
 enum { SOME = 5, BYTES = STORE_HEADER + SOME * STORE_RECORD };
 
+/* Make a store with SOME answers, and return its bytes. */
 static void make_some(unsigned char bytes[BYTES])
 {
     struct store *s = must_open();
@@ -71,6 +75,7 @@ static void make_some(unsigned char bytes[BYTES])
     CHECK(slurp(bytes, BYTES) == BYTES && size_of() == BYTES);
 }
 
+/* A file torn at every byte keeps its whole records. */
 static void test_torn(void)
 {
     unsigned char bytes[BYTES];
@@ -93,7 +98,7 @@ static void test_torn(void)
         silent(s);
         store_close(s);
     }
-    /* Torn by another process while this one has it open. */
+    /* Another process tears it while this one has it open. */
     spill(bytes, BYTES);
     struct store *s = must_open();
     spill(bytes, BYTES - 1);
@@ -103,6 +108,7 @@ static void test_torn(void)
     store_close(s);
 }
 
+/* Each flipped bit costs one answer at most and never gives a wrong one. */
 static void test_flips(void)
 {
     unsigned char bytes[BYTES];
@@ -125,10 +131,10 @@ static void test_flips(void)
             says(s, "1 damaged");
             store_close(s);
         }
-        CHECK(size_of() == BYTES); /* nothing is thrown away */
+        CHECK(size_of() == BYTES); /* no record is removed */
         bytes[at] ^= (unsigned char)(1 << bit % 8);
     }
-    /* Damage after the index was made: the answer is gone, not wrong. */
+    /* Damage done after the index was read: the answer is gone, not wrong. */
     spill(bytes, BYTES);
     struct store *s = must_open();
     CHECK(has(s, 2));
@@ -142,6 +148,7 @@ static void test_flips(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Files that are no stores are refused and left as they are. */
 static void test_strangers(void)
 {
     struct store *s;
@@ -162,7 +169,7 @@ static void test_strangers(void)
     CHECK(store_open(&s, "t_store.none/x", 0, &err) == ERR_IO);
     CHECK(store_open(&s, path, 1000, &err) == ERR_ARG && strstr(err.msg, "found 1000 bytes"));
     CHECK(store_open(&s, path, UINT64_MAX, &err) == ERR_ARG);
-    /* 1 TB of nothing with a header: read from its end, then made small. */
+    /* A file of 1 TB of zeros with a header is read from its end, then compacted. */
     s = must_open();
     store_close(s);
     if (truncate(path, (off_t)1 << 40) == 0) {
@@ -176,6 +183,7 @@ static void test_strangers(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Compaction replaces the target of a symbolic link. */
 static void test_link(void)
 {
     struct stat st;
@@ -189,7 +197,7 @@ static void test_link(void)
     CHECK(lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && lstat(real, &st) == 0);
     CHECK(S_ISREG(st.st_mode) && st.st_size > STORE_HEADER && st.st_size <= STORE_LEAST);
     CHECK(unlink(path) == 0 && unlink(real) == 0);
-    CHECK(symlink("store", path) == 0); /* a link to itself */
+    CHECK(symlink("store", path) == 0); /* a link that leads to itself */
     CHECK(store_open(&s, path, 0, &err) == ERR_IO && strstr(err.msg, "symbolic"));
     CHECK(unlink(path) == 0);
 }
@@ -200,7 +208,7 @@ static void test_read_only(void)
     uid_t nobody = 65534;
     make_some(bytes);
     CHECK(chmod(folder, 0755) == 0 && chmod(path, 0444) == 0);
-    bool root = geteuid() == 0; /* who may write everything */
+    bool root = geteuid() == 0; /* root may write everything */
     CHECK(!root || seteuid(nobody) == 0);
     if (access(path, R_OK) == 0) {
         struct store *s = must_open();
@@ -216,13 +224,14 @@ static void test_read_only(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Leave a file in the folder. */
 static void leave(const char *name)
 {
     FILE *f = fopen(name, "wb");
     CHECK(f && fputs("not ours", f) >= 0 && fclose(f) == 0);
 }
 
-/* True where the folder holds the store and nothing else. */
+/* True when the folder holds only the store. */
 static bool alone(void)
 {
     DIR *d = opendir(folder);
@@ -234,7 +243,7 @@ static bool alone(void)
     return n == 1;
 }
 
-/* Compaction: the youngest stay, never more than the limit, others notice the new file. */
+/* The youngest answers stay, the limit holds, and others notice the new file. */
 static void test_compaction(void)
 {
     struct store *s = must_open(), *reader;
@@ -253,8 +262,8 @@ static void test_compaction(void)
     store_close(s);
     s = must_open();
     CHECK(has(s, 19999) && has(s, 19000) && !has(s, 0));
-    /* The same few answers again and again; a file of the user's, and a leftover of a process that
-     * was killed while it compacted and had our number. */
+    /* The same few answers again and again, beside a file of the user's and one left by a process
+     * that was killed during a compaction and had our number. */
     char mine[80];
     snprintf(mine, sizeof(mine), "%s.new", path);
     leave(mine);
@@ -267,7 +276,7 @@ static void test_compaction(void)
     CHECK(size_of() <= STORE_LEAST && has(s, 19999) && unlink(made) == 0 && unlink(mine) == 0);
     CHECK(alone());
     store_close(s);
-    /* A smaller limit than the file was made with. */
+    /* Open with a smaller limit than before. */
     CHECK(store_open(&s, path, 10 * STORE_LEAST, &err) == OK);
     for (uint32_t i = 0; i < 10000; i++)
         put(s, i);
@@ -279,8 +288,8 @@ static void test_compaction(void)
     CHECK(unlink(path) == 0);
 }
 
-/* A process that dies in the middle of a compaction: the folder takes no new file, or the new file
- * is there and not renamed. Either way the old one goes on. */
+/* A process may die during a compaction: the folder takes no new file, or the new file is there but
+ * not renamed. The old store goes on. */
 static void test_no_compaction(void)
 {
     struct store *s = must_open();
@@ -298,8 +307,8 @@ static void test_no_compaction(void)
     CHECK(unlink(path) == 0);
 }
 
-/* Named without a slash, a store lies in the folder the process is in; the name of one that cannot
- * be made there is told with the reason. */
+/* A store named without a slash lies in the current folder. If it cannot be created there, the
+ * error has name and reason. */
 static void test_bare_name(void)
 {
     char home[4096], whole[64];
@@ -323,8 +332,8 @@ static void test_bare_name(void)
     memcpy(path, whole, sizeof(path));
 }
 
-/* No room beyond a certain byte, for every such byte: what is there stays whole, and later, with
- * room again, what waited is written. */
+/* Without room beyond a certain byte, for every such byte, the file stays whole; with room again,
+ * the waiting answers are written. */
 static void test_full_disk(void)
 {
     struct rlimit was, now;
@@ -352,7 +361,7 @@ static void test_full_disk(void)
         CHECK(unlink(path) == 0);
     }
     now = was;
-    now.rlim_cur = 10; /* not even the header */
+    now.rlim_cur = 10; /* room for less than the header */
     CHECK(setrlimit(RLIMIT_FSIZE, &now) == 0);
     struct store *s;
     CHECK(store_open(&s, path, 0, &err) == ERR_IO && strstr(err.msg, "cannot write"));
@@ -360,6 +369,7 @@ static void test_full_disk(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Every allocation fails once. */
 static void test_memory(void)
 {
     long n = 0;
@@ -369,7 +379,7 @@ static void test_memory(void)
         torture_begin(++n);
         int rc = store_open(&s, path, 0, &err);
         CHECK(rc == (s ? OK : ERR_NOMEM));
-        for (uint32_t i = 0; s && i < 1500; i++) { /* beyond the first index */
+        for (uint32_t i = 0; s && i < 1500; i++) { /* more than the first index holds */
             put(s, i);
             has(s, i);
         }

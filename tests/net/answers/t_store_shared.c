@@ -1,4 +1,4 @@
-/* t_store_shared.c - a store that others use too: processes that write, die, hold the lock; forked
+/* t_store_shared.c - tests a shared store: processes that write, die and hold the lock; forked
  * children; threads. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -8,7 +8,7 @@
 
 #include "tests/net/answers/store_help.h"
 
-/* Children that write, each its own share, while the parent reads. */
+/* Children write, each its own answers, while the parent reads. */
 static void test_processes(uint32_t each, bool inherited)
 {
     enum { CHILDREN = 4 };
@@ -24,7 +24,7 @@ static void test_processes(uint32_t each, bool inherited)
         for (uint32_t i = 0; i < each; i++) {
             put(s, c * each + i);
             for (int tries = 0; !has(s, c * each + i);
-                 tries++) { /* others held the lock too long */
+                 tries++) { /* others held the lock for too long */
                 CHECK(tries < 1000);
                 nanosleep(&nap, NULL);
                 put(s, c * each + i);
@@ -51,7 +51,7 @@ static void test_processes(uint32_t each, bool inherited)
     CHECK(unlink(path) == 0);
 }
 
-/* Writers that are killed at any moment. */
+/* Writers are killed at any moment. */
 static void test_killed(void)
 {
     for (uint32_t round = 0; round < 12; round++) {
@@ -77,17 +77,17 @@ static void test_killed(void)
         close(pipes[0]);
         struct store *s = must_open();
         for (uint32_t i = done > 500 ? done - 500 : 0; done && i <= done; i++)
-            CHECK(has(s, round * 100000 + i)); /* what put has returned from is there */
+            CHECK(has(s, round * 100000 + i)); /* an answer is there once store_put has returned */
         store_close(s);
         CHECK(size_of() <= STORE_LEAST);
         snprintf(made, sizeof(made), "%s.%ld.0.new", path, (long)pid);
-        unlink(made); /* it may have been killed while it compacted */
+        unlink(made); /* it may have been killed during a compaction */
     }
     CHECK(unlink(path) == 0);
 }
 
-/* While one process waits for the lock, the one that has it puts another file in the store's place:
- * the answer goes to that one. */
+/* While one process waits for the lock, its holder replaces the store; the answer goes to the new
+ * file. */
 static void test_replaced(void)
 {
     for (uint32_t round = 0; round < 5; round++) {
@@ -128,7 +128,7 @@ static void test_replaced(void)
     }
 }
 
-/* Another process holds the lock and does not let go. */
+/* Another process holds the lock and does not release it. */
 static void test_held(void)
 {
     struct store *s = must_open();
@@ -164,6 +164,7 @@ static void test_held(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Write the answers of one thread. */
 static void *writer(void *arg)
 {
     struct store *s = arg;
