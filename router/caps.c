@@ -11,7 +11,7 @@ enum { PRICE_PLACES = 6, PRICE_LINE = 1024 };
 
 const struct caps_limits caps_none = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
 
-/* a + b * c, or UINT64_MAX where that does not fit. */
+/* Return a + b * c, or UINT64_MAX when that does not fit. */
 static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t product, sum;
@@ -20,7 +20,7 @@ static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
     return sum;
 }
 
-/* The cost so far with this call, of which `down` tokens come down. */
+/* Return the cost so far plus that of this call with `down` tokens coming down. */
 static uint64_t cost_with(const struct caps_limits *l, const struct caps_count *c, size_t n,
                           size_t down)
 {
@@ -72,7 +72,7 @@ void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *ca
     if (n > c->last_cap) {
         size_t cap = n < SIZE_MAX / 8 ? 2 * n : n, want;
         uint32_t *more = size_mul(&want, cap, sizeof(*more)) ? realloc(c->last, want) : NULL;
-        if (!more) { /* the next text is then counted as new to the server, which costs more */
+        if (!more) { /* the next text then counts as new to the server, which costs more */
             c->last_n = 0;
             return;
         }
@@ -123,7 +123,7 @@ void caps_amount(char out[CAPS_AMOUNT], uint64_t pico)
         out[--n] = 0;
 }
 
-/* Three numbers with `between` in between: a comma, or NULL for blanks. */
+/* Read three numbers separated by the characters of `between`: a comma, or blanks. */
 static bool caps_three(struct caps_price *out, const char *p, const char *between)
 {
     uint64_t *to[] = { &out->up, &out->cached, &out->down };

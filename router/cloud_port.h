@@ -1,7 +1,6 @@
-/* cloud_port.h - the cloud as the decoding loop sees it: a table of functions.
- *
- * A call asks for the token after one prefix, and maybe for some behind it. cloud_port_cloud is the
- * real one (net/cloud.h); tests put a simulated cloud behind the same table. Used by one thread. */
+/* cloud_port.h - the cloud as the decoding loop sees it: a table of functions. A call asks for the
+ * token after one prefix, and perhaps for some behind it. cloud_port_cloud fills in the real one
+ * (net/cloud.h); tests put a simulated cloud behind the same table. Used by one thread. */
 #ifndef ROUTER_CLOUD_PORT_H
 #define ROUTER_CLOUD_PORT_H
 
@@ -14,33 +13,35 @@
 struct err;
 
 struct cloud_port {
-    void *arg; /* of known, peek, tokens, ask, bytes and traffic */
+    void *arg; /* argument of known, peek, tokens, ask, bytes and traffic */
     /* Find the token after ids[n] without a call: ORIGIN_MEMO or ORIGIN_STORE, else ORIGIN_NONE. */
     enum origin (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
-    /* Would known say so, were nothing committed any more? Never waits, and leaves no trace. */
+    /* Say what known would find if no further call were committed. Never waits and leaves no
+     * trace. */
     enum cloud_sight (*peek)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
-    /* How many tokens a call may ask for, at least 1; may fall to 1 until the first answer. */
+    /* Return how many tokens a call may ask for, at least 1; may fall to 1 until the first
+     * answer. */
     size_t (*tokens)(void *arg);
-    /* Ask for the token after ids[n] (copied) and those behind it, `tokens` in all, where that many
-     * are allowed; returns at once. ERR_ARG, ERR_NOMEM, ERR_STOP. */
+    /* Ask for `tokens` tokens after ids[n] (copied), or as many as are allowed; return at once.
+     * ERR_ARG, ERR_NOMEM, ERR_STOP. */
     int (*ask)(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
                struct err *err);
-    /* Would take return at once? */
+    /* True when take would not wait. */
     bool (*done)(const void *call);
     /* Wait for the answer: the id, or ERR_NET, ERR_REMOTE (will not work in this run), ERR_TEXT
-     * (nor with this text), ERR_STOP. The same again if called again. */
+     * (will not work with this text), ERR_STOP. A repeated call gives the same. */
     int (*take)(void *call, uint32_t *id, struct err *err);
-    /* Both end the call. commit: its answer, or its fault, is what the text goes on with. drop: it
-     * was not needed; cancelled. */
+    /* Both end the call. commit: the text goes on with its answer or its fault. drop: it was not
+     * needed and is cancelled. */
     void (*commit)(void *call);
     void (*drop)(void *call);
-    /* Bytes of the request's body; depends on ids[n] and tokens alone. */
+    /* Return the size of the request's body, which depends on ids[n] and tokens alone. */
     size_t (*bytes)(void *arg, const uint32_t *ids, size_t n, size_t tokens);
     /* Return what has gone over the network since the cloud was opened. */
     struct traffic (*traffic)(void *arg);
 };
 
-/* c is borrowed. */
+/* Fill in the port of a real cloud, which is borrowed. */
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c);
 
 #endif

@@ -24,7 +24,7 @@ const char *finish_name(enum finish f)
     return names[f];
 }
 
-/* The edge's own token; reads the head unless that is done. */
+/* Pick the local model's own token, from the head unless that has been read. */
 static void edge_pick(struct decode *d, struct decode_token *t)
 {
     uint64_t clock = os_now_ns();
@@ -34,8 +34,8 @@ static void edge_pick(struct decode *d, struct decode_token *t)
     d->stats->edge_ms += decode_lap(&clock);
 }
 
-/* The score, and whether the token is to be asked for. The head is read by those policies alone
- * that decide by it. */
+/* Score the token, and say whether it goes to the cloud. Only policies that need the head read
+ * it. */
 static bool wants_cloud(struct decode *d, struct decode_token *t)
 {
     const struct decode_options *o = d->o;
@@ -50,7 +50,7 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     } else if (o->policy == POLICY_RANDOM) {
         t->score = policy_score_random(o->seed, session_length(d->session));
     } else {
-        edge_pick(d, t); /* its time is the edge's */
+        edge_pick(d, t); /* counts as edge time */
         decode_lap(&clock);
         t->score =
             policy_score_logits(o->policy, session_logits(d->session, 0), d->size, d->kernels);
@@ -59,7 +59,7 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     return t->score < o->threshold;
 }
 
-/* Sleep until then, or a signal. */
+/* Sleep until then, or until a signal. */
 static void decode_rest(uint64_t until)
 {
     uint64_t now = os_now_ns();
@@ -69,6 +69,7 @@ static void decode_rest(uint64_t until)
         nanosleep(&t, NULL);
 }
 
+/* Evaluate tokens, and take at least step_ns for it. */
 static int decode_evaluate(struct decode *d, const uint32_t *ids, size_t n)
 {
     uint64_t clock = os_now_ns();
@@ -79,7 +80,7 @@ static int decode_evaluate(struct decode *d, const uint32_t *ids, size_t n)
     return rc;
 }
 
-/* Add the token's bytes; true where the text now ends with a stop string. */
+/* Add the token's bytes; true when the text now ends with a stop string. */
 static bool decode_stopped(const struct decode *d, struct stops *stops, uint32_t id)
 {
     size_t n, at, length;
@@ -87,7 +88,7 @@ static bool decode_stopped(const struct decode *d, struct stops *stops, uint32_t
     return bytes && !tokenizer_is_control(d->tok, id) && stops_feed(stops, bytes, n, &at, &length);
 }
 
-/* The text may go on behind this token, the newest. */
+/* Write the newest token: the text goes on behind it. */
 static void written(struct decode *d, struct ahead_token *e, uint32_t id)
 {
     e->t.id = d->last = id;
@@ -95,7 +96,7 @@ static void written(struct decode *d, struct ahead_token *e, uint32_t id)
     d->halted = tokenizer_is_eog(d->tok, id) || decode_stopped(d, &d->tail, id);
 }
 
-/* No answer: the edge's own token stands. */
+/* Take the local model's own token, as there is no answer. */
 static int fall_back(struct decode *d, struct ahead_token *e)
 {
     bool limit = e->gate == GATE_PRIVATE || e->gate == GATE_CAPPED;
@@ -103,7 +104,7 @@ static int fall_back(struct decode *d, struct ahead_token *e)
     if (d->o->cloud_required && !limit)
         return err_set(d->err, code, "%s", d->fault.msg);
     if (!e->t.has_edge && session_length(d->session) > e->at) {
-        /* It was known, and the text went on behind it; now it is not known any more. */
+        /* It was known and the text went on behind it, but now it is not known any more. */
         uint32_t before = session_ids(d->session)[e->at - 1];
         ahead_cut(&d->ahead, 1);
         e->written = false;
@@ -143,8 +144,8 @@ static void decode_show(struct decode *d, struct decode_token *t, size_t at)
     d->ended = stats->tokens >= o->max_tokens || at == session_context(d->session);
 }
 
-/* The oldest token becomes part of the text; where it is not what the tokens behind it stand on,
- * they go. */
+/* Make the oldest token part of the text; roll back the tokens behind it if they stand on another
+ * one. */
 static int decode_decide(struct decode *d, struct ahead_token *e)
 {
     int rc = e->routed && !e->answered ? fall_back(d, e) : OK;
@@ -170,7 +171,7 @@ static int decode_decide(struct decode *d, struct ahead_token *e)
     return OK;
 }
 
-/* Decide what can be decided, oldest first. wait: for the oldest one's answer. */
+/* Decide what can be decided, oldest first. wait: wait for the answer of the oldest. */
 static int decode_decide_ready(struct decode *d, bool wait)
 {
     while (d->ahead.n && !d->ended) {
@@ -194,7 +195,7 @@ static int decode_decide_ready(struct decode *d, bool wait)
     return OK;
 }
 
-/* Score the next token; a routed one is looked at as its request would be. */
+/* Score the next token; for a routed one, find the ways to ask for it. */
 static void decode_score_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
@@ -207,8 +208,8 @@ static void decode_score_next(struct decode *d)
     d->scored = true;
 }
 
-/* Put the next token behind the others. One that is routed while others are undecided is asked for
- * ahead of its turn. */
+/* Append the next token to the queue. A routed one behind undecided ones is asked for ahead of its
+ * turn. */
 static int decode_enqueue_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
@@ -220,7 +221,7 @@ static int decode_enqueue_next(struct decode *d)
         if (!decode_has_room(d))
             return decode_decide_ready(d, true);
         if (decode_ask(d, e, NULL) != OK)
-            e->call = NULL; /* its turn will come, and tell why */
+            e->call = NULL; /* when its turn comes, the error will be reported */
     }
     if (!e->routed) {
         if (!e->t.has_edge)
@@ -234,7 +235,7 @@ static int decode_enqueue_next(struct decode *d)
     return OK;
 }
 
-/* One step of work ahead of what is decided; where there is none, wait. */
+/* Do one step of work ahead of what is decided; wait if there is none. */
 static int decode_advance(struct decode *d)
 {
     struct ahead_token *last = ahead_last(&d->ahead);
@@ -258,7 +259,7 @@ static int decode_advance(struct decode *d)
     return OK;
 }
 
-/* Evaluate what of the prompt the session does not hold; at least its last token. */
+/* Evaluate the part of the prompt that the session does not hold, and at least its last token. */
 static int decode_read_prompt(struct decode *d, const uint32_t *prompt, size_t n)
 {
     size_t shared = 0, length = session_length(d->session);
@@ -283,7 +284,7 @@ static int decode_read_prompt(struct decode *d, const uint32_t *prompt, size_t n
     return rc;
 }
 
-/* The tokens of the answer, after the prompt has been evaluated. */
+/* Write the answer, after the prompt has been evaluated. */
 static int decode_write_answer(struct decode *d)
 {
     int rc = OK;
@@ -298,7 +299,7 @@ static int decode_write_answer(struct decode *d)
     return rc;
 }
 
-/* As many tokens as can be undecided: in step one. */
+/* Return how many tokens can be undecided at once; 1 in step. */
 static size_t most_ahead(const struct decode *d)
 {
     size_t context = session_context(d->session), most = d->o->max_tokens;
@@ -308,6 +309,7 @@ static size_t most_ahead(const struct decode *d)
     return most ? most : 1;
 }
 
+/* Set up the loop and run it. */
 static int decode_text(struct decode *d, const uint32_t *prompt)
 {
     const struct decode_options *o = d->o;

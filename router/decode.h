@@ -1,11 +1,11 @@
-/* decode.h - the loop: the small model writes, the router decides, the cloud is asked.
+/* decode.h - the decoding loop: the local model writes, the router decides, the cloud is asked.
  *
- * In step: each routed token is asked for and waited for. Ahead: while the cloud is asked the small
- * model goes on behind its own guess, with up to `ahead` requests out. What the cloud confirms
- * stands; else the text goes back to the place, and what came behind it was never shown. Both write
- * the same text, token for token, for a cloud whose answer depends on the prefix alone: scores and
- * edge tokens depend on the prefix alone as well, bit for bit, and what is shown, counted against a
- * limit or fed to the breaker is so in the order of the text. */
+ * In step, the loop waits for each routed token. Ahead, the local model goes on behind its own
+ * guess while the cloud is asked, with up to `ahead` requests in flight. A guess that the cloud
+ * confirms stands; otherwise the text is rolled back to it, and the tokens behind it are never
+ * shown. Both ways write the same text, token for token, if the cloud's answer depends on the
+ * prefix alone. Scores and local tokens depend on the prefix alone, bit for bit, and tokens are
+ * shown, counted against limits and fed to the breaker in the order of the text. */
 #ifndef ROUTER_DECODE_H
 #define ROUTER_DECODE_H
 
@@ -34,30 +34,29 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score;   /* raw, 0..1; NaN where nothing is measured: policies always and never */
-    bool has_edge; /* the head was read; ahead also for a guess */
+    float score;   /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    bool has_edge; /* edge_id is set; ahead also for a guess */
     uint32_t edge_id;
-    double ms;               /* since the token before (the first: since the start) */
-    bool eog;                /* ends the text; no bytes to show */
-    enum gate_reason reason; /* fallback: why; else GATE_OPEN */
-    const char *fault;       /* the same as one line, or NULL */
+    double ms;               /* since the previous token; the first: since the start */
+    bool eog;                /* ends the text, and has no bytes to show */
+    enum gate_reason reason; /* why it is a fallback; else GATE_OPEN */
+    const char *fault;       /* the same reason as one line, or NULL */
 };
 
 struct decode_options {
     enum policy policy;
     float threshold;
-    size_t ahead;        /* requests out at once; 0: in step */
-    struct gate *gate;   /* limits and breaker, kept from text to text; NULL: no limits */
-    bool cloud_required; /* a fault ends the run with its error; limits do not */
+    size_t ahead;        /* most requests in flight; 0: in step */
+    struct gate *gate;   /* limits and breaker, kept between texts; NULL: no limits */
+    bool cloud_required; /* a fault ends the run with its error; a limit does not */
     size_t max_tokens;
-    uint64_t seed;            /* of the random policy */
-    uint64_t step_ns;         /* an evaluation lasts at least this long: a slower machine, for
-                                 experiments; 0: as long as it takes */
-    const char *const *stops; /* stop strings, NULL-ended, or NULL */
-    const _Atomic int *stop;  /* interrupted by the user, or NULL */
-    /* Called while the prompt is read: so many of its tokens are done. May be NULL. */
+    uint64_t seed;    /* seed of the random policy */
+    uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
+    const char *const *stops; /* NULL-terminated stop strings, or NULL */
+    const _Atomic int *stop;  /* nonzero: interrupted; may be NULL */
+    /* Called while the prompt is read, with the number of its tokens that are done. May be NULL. */
     void (*reading)(void *arg, size_t done, size_t all);
-    /* Called for each token in order; false ends the text (finish "stop"). May be NULL. */
+    /* Called for each token in order; false ends the text with FINISH_STOP. May be NULL. */
     bool (*emit)(void *arg, const struct decode_token *t);
     void *arg;
 };
@@ -65,22 +64,22 @@ struct decode_options {
 struct decode_stats {
     size_t tokens, cloud, fallback, prompt_tokens;
     double ttft_ms, total_ms, router_ms, edge_ms;
-    double cloud_ms; /* spent waiting */
-    /* The ledger: calls = committed (the text goes on with their answer) + failed (with their
-     * fault, so the small model's token stands) + wasted (made ahead, and not needed). */
+    double cloud_ms; /* time spent waiting for the cloud */
+    /* calls = committed (the text goes on with their answer) + failed (the local model's token
+     * stands) + wasted (made ahead and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
-    size_t reasons[GATE_REASONS]; /* of fallback */
-    struct traffic traffic;       /* of wasted calls too */
+    size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
+    struct traffic traffic;       /* includes wasted calls */
     uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };
 
 /* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
- * NULL unless the policy is mlp; cloud may be NULL: a token that should be asked for then stays the
- * edge's, marked fallback, unless the policy is never. ERR_REMOTE from the cloud switches it off
- * for as long as the gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP
- * (interrupted), ERR_NET, ERR_REMOTE, ERR_TEXT (only if required), ERR_ARG (prompt too long). stats
- * are filled in any case. */
+ * NULL unless the policy is mlp. cloud may be NULL: tokens that should be asked for then stay the
+ * local model's, marked as fallback. ERR_REMOTE from the cloud switches it off for as long as the
+ * gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted), ERR_NET,
+ * ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats are filled
+ * in any case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

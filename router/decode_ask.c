@@ -1,11 +1,10 @@
-/* decode_ask.c - the loop's talk with the cloud: what is known, in which way a token is asked for,
- * and what has come of it. */
+/* decode_ask.c - the loop's dealings with the cloud: what is known, how a token is asked for, and
+ * what the answer was. */
 #include "router/decode_internal.h"
 
 #include "kernels/sys/os.h"
 #include "router/cloud_port.h"
 
-/* Milliseconds since *since, which becomes now. */
 double decode_lap(uint64_t *since)
 {
     uint64_t now = os_now_ns();
@@ -14,6 +13,7 @@ double decode_lap(uint64_t *since)
     return ms;
 }
 
+/* Look the token up without a call. */
 static enum origin decode_ask_known(const struct decode *d, size_t n, uint32_t *id)
 {
     const struct cloud_port *c = d->cloud;
@@ -21,7 +21,7 @@ static enum origin decode_ask_known(const struct decode *d, size_t n, uint32_t *
     return from != ORIGIN_NONE && *id < d->size ? from : ORIGIN_NONE;
 }
 
-/* In which ways may the token be asked for? Bodies are measured only where they count. */
+/* Bodies are measured only when a limit counts them. */
 void decode_find_ways(struct decode *d, struct ahead_token *e)
 {
     const struct cloud_port *c = d->cloud;
@@ -31,7 +31,7 @@ void decode_find_ways(struct decode *d, struct ahead_token *e)
         struct caps_call *w = &e->ways[i];
         size_t tokens = i ? 1 : c->tokens(c->arg);
         if (w->tokens == tokens && w->bytes)
-            continue; /* this was done before, and nothing has changed */
+            continue; /* done before, and nothing has changed */
         *w = (struct caps_call){ .n = e->at, .tokens = tokens };
         if (i && e->ways[0].tokens == 1)
             *w = e->ways[0];
@@ -50,19 +50,18 @@ int decode_ask(struct decode *d, struct ahead_token *e, struct err *err)
     return rc;
 }
 
-/* The turn of a routed token: all before it is decided. */
 int decode_begin_turn(struct decode *d, struct ahead_token *e)
 {
     size_t way = 0, asked = e->ways[e->way].tokens;
     e->met = true;
     if (d->cloud)
-        decode_find_ways(d, e); /* again: the server may not have been known then */
+        decode_find_ways(d, e); /* again: the server may have been unknown before */
     if (asked > e->ways[0].tokens)
-        asked = e->ways[0].tokens; /* it gives no more */
+        asked = e->ways[0].tokens; /* the server gives no more */
     uint64_t clock = os_now_ns();
     enum origin from = decode_ask_known(d, e->at, &e->answer);
     e->answered = from != ORIGIN_NONE;
-    d->stats->cloud_ms += decode_lap(&clock); /* a reply that is under way may bring it */
+    d->stats->cloud_ms += decode_lap(&clock); /* a reply on its way may bring it */
     if (e->answered) {
         d->stats->memo_hits += from == ORIGIN_MEMO;
         d->stats->store_hits += from == ORIGIN_STORE;
@@ -72,7 +71,7 @@ int decode_begin_turn(struct decode *d, struct ahead_token *e)
     } else {
         e->gate = gate_decide(d->gate, e->ways, e->held, &way, &d->fault);
         if (e->call && e->gate == GATE_OPEN && e->ways[way].tokens != asked)
-            ahead_drop(&d->ahead, e); /* a limit has come nearer than it seemed */
+            ahead_drop(&d->ahead, e); /* a limit has come closer than predicted */
         e->way = way;
         if (e->gate == GATE_OPEN)
             return e->call ? OK : decode_ask(d, e, d->err);
@@ -82,7 +81,6 @@ int decode_begin_turn(struct decode *d, struct ahead_token *e)
     return OK;
 }
 
-/* Wait for the answer to a token whose turn it is. */
 int decode_await_answer(struct decode *d, struct ahead_token *e)
 {
     uint64_t clock = os_now_ns();
@@ -91,7 +89,7 @@ int decode_await_answer(struct decode *d, struct ahead_token *e)
     if (rc == OK && e->answer >= d->size) {
         rc = err_set(&d->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", d->size,
                      (unsigned)e->answer);
-        ahead_drop(&d->ahead, e); /* nobody shall remember it */
+        ahead_drop(&d->ahead, e); /* the memo must not keep it */
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
         return err_set(d->err, rc, "%s", d->fault.msg);
@@ -103,7 +101,7 @@ int decode_await_answer(struct decode *d, struct ahead_token *e)
     struct caps_call *way = &e->ways[e->way];
     size_t most = d->cloud->tokens(d->cloud->arg);
     if (rc == OK && way->tokens > most)
-        way->tokens = most; /* the server, not known when it was asked, gives no more */
+        way->tokens = most; /* the server, unknown when it was asked, gives no more */
     gate_done(d->gate, e->gate, session_ids(d->session), way, &d->fault);
     d->stats->committed += e->call && rc == OK;
     d->stats->failed += e->call && rc != OK;
@@ -111,8 +109,7 @@ int decode_await_answer(struct decode *d, struct ahead_token *e)
     return OK;
 }
 
-/* Is the answer to this token, whose turn it is, on the way already? In step there is nothing to do
- * meanwhile. */
+/* In step this is always false, as there is nothing to do meanwhile. */
 bool decode_is_coming(const struct decode *d, const struct ahead_token *e)
 {
     const struct cloud_port *c = d->cloud;
@@ -120,19 +117,17 @@ bool decode_is_coming(const struct decode *d, const struct ahead_token *e)
     return c && d->o->ahead && c->peek(c->arg, session_ids(d->session), e->at, &id) == CLOUD_COMING;
 }
 
-/* May one more call be out, behind the oldest one? Each of these may be in vain. */
 bool decode_has_room(const struct decode *d)
 {
     const struct gate *g = d->gate;
     const struct ahead_token *first = ahead_at(&d->ahead, 0);
-    /* Without a call of its own, the oldest one waits for a committed reply, which is out as well.
-     */
+    /* Without a call of its own, the oldest token waits for a committed reply, which counts,
+     * too. */
     size_t out = d->ahead.out + (first->routed && !first->call);
     return out < d->o->ahead &&
            (!g->max_wasted || g->wasted + d->ahead.wasted + out <= g->max_wasted);
 }
 
-/* Is a routed token behind undecided ones worth a call? In which way, then. */
 bool decode_expects(const struct decode *d, struct ahead_token *e)
 {
     struct gate_ahead a;
@@ -145,7 +140,7 @@ bool decode_expects(const struct decode *d, struct ahead_token *e)
     return gate_expects(d->gate, e->ways, e->held, &a, &e->way);
 }
 
-/* Does a call that is out, in front of this token, ask for its place as well? */
+/* True when a call in flight in front of this token asks for its place as well. */
 static bool decode_ask_covered(const struct decode *d, const struct ahead_token *e)
 {
     for (size_t i = 0; i < d->ahead.n; i++) {
@@ -156,7 +151,6 @@ static bool decode_ask_covered(const struct decode *d, const struct ahead_token 
     return false;
 }
 
-/* Look, without leaving a trace, whether a token whose turn has not come will need no call. */
 void decode_look_up(const struct decode *d, struct ahead_token *e, uint32_t *id)
 {
     const struct cloud_port *c = d->cloud;

@@ -21,7 +21,7 @@ void gate_text(struct gate *g, const uint32_t *prompt, size_t n)
         caps_text(g->caps, prompt, n);
 }
 
-/* The way that the limits allow after these counts; NULL, or why there is none. */
+/* Find the way that the limits allow after these counts. Returns NULL, or why there is none. */
 static const char *gate_choose(const struct gate *g, const struct caps_count *count,
                                const struct caps_call ways[2], size_t *way)
 {
@@ -67,7 +67,7 @@ void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids,
         breaker_held(&g->breaker);
     if (!asked)
         return;
-    /* A server that will not have this text is there. */
+    /* A server that refuses this text is alive. */
     breaker_result(&g->breaker, r == GATE_OPEN || r == GATE_UNFIT);
     if (g->caps)
         caps_commit(g->caps, ids, call, r == GATE_OPEN);

@@ -31,6 +31,7 @@ bool policy_reads_logits(enum policy p)
     return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN;
 }
 
+/* Return the largest value except x[but]. */
 static float largest_but(const float *x, size_t n, size_t but)
 {
     float second = -INFINITY;
@@ -45,7 +46,7 @@ float policy_score_logits(enum policy p, const float *logits, size_t size, const
     float sum[2], score;
     size_t best = k->argmax_f32(logits, size);
     float max = logits[best];
-    if (!isfinite(max)) /* nothing to be sure of */
+    if (!isfinite(max)) /* no token is certain */
         return 0;
     k->expsum_f32(sum, logits, size, max);
     if (p == POLICY_MAX_PROB) {
@@ -62,6 +63,6 @@ float policy_score_logits(enum policy p, const float *logits, size_t size, const
 
 float policy_score_random(uint64_t seed, size_t position)
 {
-    /* Another key than the sampler's, which draws from (seed, position) as well. */
+    /* Use another key than the sampler, which draws from (seed, position) as well. */
     return (float)rand_unit(rand_u64(seed, 0x706f6c696379), position);
 }

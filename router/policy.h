@@ -1,7 +1,7 @@
-/* policy.h - who writes the next token: a score in 0..1, and "score < threshold goes to the cloud".
- *
- * mlp: the router's sigmoid. max-prob: p1. margin: p1 - p2. entropy: 1 - H / ln V. random: u(seed,
- * position), so that a threshold of 0.07 routes 7 %. always, never: as they say. V: ids in use. */
+/* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
+ * the router's sigmoid. max-prob: p1. margin: p1 - p2. entropy: 1 - H / ln V, where V is the number
+ * of ids in use. random: u(seed, position), so that a threshold of 0.07 routes 7 %. always and
+ * never: no score. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 
@@ -22,12 +22,14 @@ enum policy {
 };
 
 const char *policy_name(enum policy p);
+/* Parse a name. False: there is no such policy. */
 bool policy_parse(enum policy *out, const char *name);
-/* True where the score comes from the logits, so the head must be read before deciding. */
+/* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
-/* Score of a logits policy over logits[size], size >= 1; 0 where the largest is not finite. */
+/* Return the score of a logits policy over logits[size], size >= 1; 0 when the largest is not
+ * finite. */
 float policy_score_logits(enum policy p, const float *logits, size_t size, const struct kernels *k);
-/* Score of the random policy at this position of the text. */
+/* Return the score of the random policy at this position of the text. */
 float policy_score_random(uint64_t seed, size_t position);
 
 #endif

@@ -12,13 +12,13 @@
 
 enum { LONGEST = 255, MOST = 4096, LINE = 2048 };
 
-/* What stands at a place of a pattern: a byte, or one of a class. */
+/* An element of a pattern: a byte, or one of these classes. */
 enum { DIGIT = 256, WORD, BLANK };
 
-/* What is so at a place. TO_RAW and TO_NFC are ends of the to marker as written and composed. */
+/* Flags of an element. TO_RAW and TO_NFC mark the ends of the to marker as written and composed. */
 enum { FIRST = 1, FOUND = 2, HALF = 4, FROM = 8, TO_RAW = 16, TO_NFC = 32, FLAGS = 6 };
 
-/* All patterns one after the other, while they are collected. */
+/* All patterns one after another, while they are collected. */
 struct list {
     uint16_t what[MOST];
     unsigned char flags[MOST];
@@ -27,18 +27,18 @@ struct list {
 
 struct private_filter {
     const struct tokenizer *tok;
-    size_t words;          /* a bit for each place of all patterns */
-    uint64_t *masks;       /* [256][words]: the places where this byte may stand */
-    uint64_t *at[FLAGS];   /* [words] each: the places with this flag; in masks' memory */
+    size_t words;          /* words of 64 bits, with one bit for each element of all patterns */
+    uint64_t *masks;       /* [256][words]: the elements that match this byte */
+    uint64_t *at[FLAGS];   /* [words] each: the elements with this flag; in the memory of masks */
     size_t to_raw, to_nfc; /* bytes of the to marker */
-    /* The text that was read, and what is known of it. */
+    /* The text read so far, and what is known about it. */
     uint32_t *ids; /* [n] */
     size_t n, cap;
-    uint64_t *now; /* [words]: places that the text's end has come to; in masks' memory */
-    bool found;    /* a pattern, or a span that was not empty: for good */
-    bool open;     /* behind a from marker */
-    size_t inside; /* bytes since then */
-    size_t ink;    /* of these, up to and with the first that is no blank; 0: none */
+    uint64_t *now; /* [words]: elements that the end of the text matches; in the memory of masks */
+    bool found;    /* a pattern or a span that is not blank was found; stays set */
+    bool open;     /* inside a span */
+    size_t inside; /* bytes since the from marker */
+    size_t ink;    /* position of the first of them that is not blank; 0: none */
 };
 
 static bool is_blank(unsigned c)
@@ -46,6 +46,7 @@ static bool is_blank(unsigned c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+/* True when byte c matches the element. */
 static bool matches(unsigned what, unsigned c)
 {
     bool digit = c >= '0' && c <= '9';
@@ -56,8 +57,8 @@ static bool matches(unsigned what, unsigned c)
                            : what == c;
 }
 
-/* One pattern, its end flagged with `end`. escapes: a backslash is special. NULL, or what is wrong
- * with it. */
+/* Add one pattern, with `end` as the flag of its last element. escapes: a backslash is special.
+ * Returns NULL, or what is wrong with it. */
 static const char *private_add(struct list *l, const char *p, size_t n, unsigned end, bool escapes)
 {
     size_t begin = l->n;
@@ -83,8 +84,8 @@ static const char *private_add(struct list *l, const char *p, size_t n, unsigned
     return NULL;
 }
 
-/* Text as it is and, where that is another, composed. *nfc is the composed one's length, 0 if it is
- * the same. */
+/* Add text as it is and, if that differs, composed. *nfc is the length of the composed text, 0 if
+ * it is the same. */
 static int add_both(struct list *l, const char *from, const char *p, size_t n, unsigned raw_end,
                     unsigned nfc_end, bool escapes, size_t *nfc, struct err *err)
 {
@@ -107,6 +108,7 @@ static int add_both(struct list *l, const char *from, const char *p, size_t n, u
     return wrong ? err_set(err, ERR_FORMAT, "%s: expected %s", from, wrong) : OK;
 }
 
+/* Add the patterns of a file. */
 static int add_file(struct list *l, const char *path, struct err *err)
 {
     char line[LINE], from[256];
@@ -133,6 +135,7 @@ static int add_file(struct list *l, const char *path, struct err *err)
     return rc;
 }
 
+/* Add the from and to markers. */
 static int add_markers(struct list *l, struct private_filter *p, const struct private_options *o,
                        struct err *err)
 {
@@ -146,9 +149,10 @@ static int add_markers(struct list *l, struct private_filter *p, const struct pr
         p->to_raw = strlen(o->to);
         rc = add_both(l, "--private-to", o->to, p->to_raw, TO_RAW, TO_NFC, false, &p->to_nfc, err);
     }
-    return rc == ERR_FORMAT ? ERR_ARG : rc; /* from the command line, not from a file */
+    return rc == ERR_FORMAT ? ERR_ARG : rc; /* the command line is no file */
 }
 
+/* Build the bit masks from the list. */
 static int private_build(struct private_filter *p, const struct list *l, struct err *err)
 {
     p->words = (l->n + 63) / 64;
@@ -208,7 +212,7 @@ void private_close(struct private_filter *p)
     free(p);
 }
 
-/* One byte; the flags of all places that the text's end has now come to. */
+/* Advance by one byte. Returns the flags of all elements that the end of the text now matches. */
 static unsigned private_step(struct private_filter *p, unsigned char c)
 {
     const uint64_t *mask = p->masks + c * p->words;
@@ -225,15 +229,16 @@ static unsigned private_step(struct private_filter *p, unsigned char c)
     return flags;
 }
 
-/* The to marker of n bytes ends here: is there anything but blanks before it? */
+/* Close the span, as the to marker of n bytes ends here; it counts unless it holds only blanks. */
 static void close_span(struct private_filter *p, size_t n)
 {
-    if (p->inside < n) /* it begins inside the from marker */
+    if (p->inside < n) /* the marker begins inside the from marker */
         return;
     p->open = false;
     p->found = p->ink && p->ink <= p->inside - n;
 }
 
+/* Read one byte of the text. */
 static void read_byte(struct private_filter *p, unsigned char c)
 {
     unsigned flags = private_step(p, c);
@@ -253,6 +258,7 @@ static void read_byte(struct private_filter *p, unsigned char c)
     }
 }
 
+/* Read the bytes of a token, until something private is found. */
 static void read_token(struct private_filter *p, uint32_t id)
 {
     size_t n;
@@ -261,6 +267,7 @@ static void read_token(struct private_filter *p, uint32_t id)
         read_byte(p, (unsigned char)bytes[i]);
 }
 
+/* Forget the text. */
 static void private_begin_again(struct private_filter *p)
 {
     memset(p->now, 0, p->words * sizeof(*p->now));

@@ -15,7 +15,7 @@ int stops_begin(struct stops *s, const char *const *list, struct err *err)
     return OK;
 }
 
-/* Length of the longest stop string that the text ends with, or 0. */
+/* Return the length of the longest stop string that the text ends with, or 0. */
 static size_t stops_complete(const struct stops *s)
 {
     size_t longest = 0;
