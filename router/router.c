@@ -67,6 +67,7 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     return safetensors_write(path, tensors, sizeof(tensors) / sizeof(tensors[0]), meta, err);
 }
 
+/* Read the tap from the metadata; final is the default. */
 static int read_tap(struct router_form *f, const struct weights *w, const char *path,
                     struct err *err)
 {
@@ -82,6 +83,7 @@ static int read_tap(struct router_form *f, const struct weights *w, const char *
                    path, s.n < 64 ? (int)s.n : 64, s.p);
 }
 
+/* Read the threshold from the metadata, if there is one. */
 static int read_threshold(struct router_form *f, const struct weights *w, const char *path,
                           struct err *err)
 {
@@ -100,6 +102,7 @@ static int read_threshold(struct router_form *f, const struct weights *w, const 
     return OK;
 }
 
+/* Read a tensor of this shape as f32. */
 static int read_tensor(float *to, const struct weights *w, const char *name, size_t rows,
                        size_t cols, struct err *err)
 {
@@ -107,6 +110,7 @@ static int read_tensor(float *to, const struct weights *w, const char *name, siz
     return t ? weights_floats(to, t, 0, cols ? rows * cols : rows, err) : ERR_FORMAT;
 }
 
+/* Read a form from a safetensors file. */
 static int read_safetensors(struct router_form *f, const char *path, struct err *err)
 {
     struct weights *w;
@@ -152,6 +156,7 @@ int router_open(struct router **out, const char *path, const struct kernels *k, 
     return rc;
 }
 
+/* Refuse values that are not finite. */
 static int check_finite(const float *v, size_t n, const char *file, const char *tensor,
                         struct err *err)
 {
@@ -163,6 +168,7 @@ static int check_finite(const float *v, size_t n, const char *file, const char *
     return OK;
 }
 
+/* Refuse a form with values that are not finite. */
 static int check_form(const struct router_form *f, const char *file, struct err *err)
 {
     int rc = check_finite(f->w1, f->width * f->dim, file, "router.w1", err);
@@ -173,7 +179,7 @@ static int check_form(const struct router_form *f, const char *file, struct err 
     return rc == OK ? check_finite(&f->b2, 1, file, "router.b2", err) : rc;
 }
 
-/* Pack a row-major matrix of bounded size; false if there is no memory. */
+/* Pack a row-major matrix of bounded size. False: out of memory. */
 static bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols)
 {
     size_t bytes;
@@ -268,6 +274,7 @@ struct hidden_layer {
     float *y;
 };
 
+/* Compute some panels of the first layer; one thread's share. */
 static void hidden_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
@@ -278,14 +285,14 @@ static void hidden_chunk(void *arg, size_t thread, size_t first, size_t last)
 
 float router_score(const struct router *r, const float *hidden, float *scratch)
 {
-    enum { WORTH = 1 << 17 }; /* multiply-adds that are worth handing to another thread */
+    enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
     size_t width = r->w1.rows, panels = panels_count(width), room = panels * PANEL;
     float *z = scratch + room; /* the second matrix is one panel: one row, then padding */
     struct hidden_layer h = { r, hidden, scratch };
     pool_for(r->pool, panels, WORTH / (PANEL * r->w1.cols) + 1, hidden_chunk, &h);
     for (size_t i = 0; i < width; i++) {
         float a = scratch[i] + r->b1[i];
-        scratch[i] = a < 0 ? 0 : a; /* keeps NaN */
+        scratch[i] = a < 0 ? 0 : a; /* this keeps NaN */
     }
     r->k->matmul_f32(z, PANEL, &r->w2, scratch, width, 1, 0, 1);
     float sum = z[0] + r->b2;

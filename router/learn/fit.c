@@ -11,7 +11,7 @@
 
 static const float BETA1 = 0.9f, BETA2 = 0.999f, ADAM_EPS = 1e-8f;
 
-enum { SPLIT = 5, MAX_BATCH = 4096 }; /* one text in five is held out */
+enum { SPLIT = 5, MAX_BATCH = 4096 }; /* SPLIT: one text in five is held out */
 enum { KEY_SPLIT = 1, KEY_INIT, KEY_ORDER };
 
 /* All parameters, their moments and gradients share one form: w1 as panels [panels][dim][16], then
@@ -26,7 +26,7 @@ struct fit {
     const struct kernels *k;
     struct pool *pool;
     size_t dim, width, room, npanels, nparams;
-    size_t *train, *held; /* numbers of the samples of each part */
+    size_t *train, *held; /* indices of the samples of each part */
     size_t ntrain, nheld;
     float wrong_weight;
     double decay1, decay2; /* beta ^ steps */
@@ -36,13 +36,13 @@ struct fit {
     float *mean, *inv; /* [dim] */
     struct params now, best, m, v;
     float *xb;           /* [batch][dim] standardised */
-    float *xt;           /* [dim][batch] the same, turned */
+    float *xt;           /* [dim][batch] the same, transposed */
     float *h;            /* [batch][room] first layer, before ReLU */
     float *dh;           /* [panels][batch][16] its gradient, as panels */
     float *g1;           /* [dim][room] gradient of w1 */
     float *dz, *loss;    /* [batch] */
-    size_t n;            /* samples of the present batch */
-    const size_t *index; /* [n] their numbers */
+    size_t n;            /* samples in the current batch */
+    const size_t *index; /* [n] their indices */
 };
 
 void fit_defaults(struct fit_options *o)
@@ -64,6 +64,7 @@ static float *fit_take(struct fit *t, size_t *at, size_t count)
     return p;
 }
 
+/* Take the arrays of one set of parameters. */
 static void take_params(struct fit *t, size_t *at, struct params *p)
 {
     p->w1 = fit_take(t, at, t->nparams);
@@ -72,6 +73,7 @@ static void take_params(struct fit *t, size_t *at, struct params *p)
     p->b2 = p->w2 + t->room;
 }
 
+/* Lay out all arrays in the arena. Returns the number of floats. */
 static size_t fit_carve(struct fit *t)
 {
     size_t at = 0, batch = t->o->batch;
@@ -93,7 +95,7 @@ static size_t fit_carve(struct fit *t)
     return at;
 }
 
-/* Deal the samples out by text; both parts need both kinds of tokens. */
+/* Split the samples by text; both parts need right and wrong tokens. */
 static int fit_split(struct fit *t, struct err *err)
 {
     const struct samples *s = t->s;
@@ -119,6 +121,7 @@ static int fit_split(struct fit *t, struct err *err)
     return OK;
 }
 
+/* Compute mean and inverse deviation of each feature over the training part. */
 static void standardise(struct fit *t)
 {
     for (size_t k = 0; k < t->dim; k++) {
@@ -132,12 +135,12 @@ static void standardise(struct fit *t)
         }
         double deviation = sqrt(squares / (double)t->ntrain);
         t->mean[k] = (float)mean;
-        /* A feature that never changes tells nothing. */
+        /* A feature that never changes carries no information. */
         t->inv[k] = deviation > 1e-6 * fabs(mean) ? (float)(1 / deviation) : 0;
     }
 }
 
-/* Uniform in +-1 / sqrt(fan-in), biases 0. */
+/* Draw the weights uniformly from +-1 / sqrt(fan-in); biases are 0. */
 static void fit_init(struct fit *t)
 {
     uint64_t key = rand_u64(t->o->seed, KEY_INIT);
@@ -151,6 +154,7 @@ static void fit_init(struct fit *t)
     t->decay1 = t->decay2 = 1;
 }
 
+/* Standardise some samples of the batch. */
 static void fit_gather(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
@@ -165,6 +169,7 @@ static void fit_gather(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
+/* Compute some panels of the first layer for the batch. */
 static void forward(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
@@ -177,7 +182,7 @@ static void forward(void *arg, size_t thread, size_t first, size_t last)
             t->h[b * t->room + i] += t->now.b1[i];
 }
 
-/* Second layer, loss and its gradient, sample by sample. */
+/* Compute second layer, loss and its gradient for some samples. */
 static void fit_judge(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
@@ -199,6 +204,7 @@ struct adam {
     float rate, scale1, scale2;
 };
 
+/* Return w after one step of Adam. */
 static inline float fit_adam(float w, float *m, float *v, float g, const struct adam *a)
 {
     *m = BETA1 * *m + (1 - BETA1) * g;
@@ -206,12 +212,13 @@ static inline float fit_adam(float w, float *m, float *v, float g, const struct 
     return w - a->rate * (*m * a->scale1) / (sqrtf(*v * a->scale2) + ADAM_EPS);
 }
 
+/* Return Adam's factors for the current step. */
 static struct adam adam_now(const struct fit *t)
 {
     return (struct adam){ t->o->rate, (float)(1 / (1 - t->decay1)), (float)(1 / (1 - t->decay2)) };
 }
 
-/* Gradients of one panel's rows and their step. */
+/* Compute the gradients of one panel of rows, and make its step. */
 static void backward_panel(struct fit *t, size_t p, const struct adam *a)
 {
     float *dh = t->dh + p * t->o->batch * PANEL;
@@ -240,6 +247,7 @@ static void backward_panel(struct fit *t, size_t p, const struct adam *a)
         }
 }
 
+/* Do backward_panel for some panels. */
 static void backward(void *arg, size_t thread, size_t first, size_t last)
 {
     struct fit *t = arg;
@@ -249,7 +257,7 @@ static void backward(void *arg, size_t thread, size_t first, size_t last)
         backward_panel(t, p, &a);
 }
 
-/* Forward over index[n]; adds the batch's loss. */
+/* Run index[n] forward; returns the batch's loss. */
 static double run_batch(struct fit *t, const size_t *index, size_t n)
 {
     double loss = 0;
@@ -263,6 +271,7 @@ static double run_batch(struct fit *t, const size_t *index, size_t n)
     return loss;
 }
 
+/* Make one step of learning from the current batch. */
 static void fit_learn(struct fit *t)
 {
     float gb = 0;
@@ -275,7 +284,7 @@ static void fit_learn(struct fit *t)
     *t->now.b2 = fit_adam(*t->now.b2, t->m.b2, t->v.b2, gb, &a);
 }
 
-/* One pass over a part; learning in an order of its own for each epoch. Returns ERR_STOP or OK. */
+/* Make one pass over a part; learning uses a new order in each epoch. Returns ERR_STOP or OK. */
 static int fit_pass(double *loss, struct fit *t, size_t *index, size_t n, bool learns, size_t epoch)
 {
     uint64_t key = rand_u64(rand_u64(t->o->seed, KEY_ORDER), epoch);
@@ -296,6 +305,7 @@ static int fit_pass(double *loss, struct fit *t, size_t *index, size_t n, bool l
     return OK;
 }
 
+/* Train until the held-out loss stops improving; keep the best weights. */
 static int run_epochs(struct fit *t, struct fit_report *report, struct err *err)
 {
     for (size_t epoch = 1; epoch <= t->o->epochs && epoch <= report->best + t->o->patience;
@@ -317,7 +327,8 @@ static int run_epochs(struct fit *t, struct fit_report *report, struct err *err)
     return OK;
 }
 
-/* w x' = w (x - mean) inv: inv goes into the weights, the mean into the bias. */
+/* Fold the standardisation into the weights: w x' = w (x - mean) inv, so inv goes into the weights
+ * and the mean into the bias. */
 static void fit_fold(struct router_form *f, const struct fit *t)
 {
     for (size_t i = 0; i < t->width; i++) {
@@ -334,7 +345,7 @@ static void fit_fold(struct router_form *f, const struct fit *t)
     f->b2 = *t->best.b2;
 }
 
-/* AUC of the finished router on the held-out part. */
+/* Compute the AUC of the finished router on the held-out part. */
 static int held_auc(double *auc, const struct fit *t, const struct router_form *f, struct err *err)
 {
     struct router *r;
@@ -358,6 +369,7 @@ static int held_auc(double *auc, const struct fit *t, const struct router_form *
     return rc;
 }
 
+/* Check options and samples. */
 static int check_options(const struct fit *t, struct err *err)
 {
     if (t->o->batch < 1 || t->o->batch > MAX_BATCH || t->o->epochs < 1 || t->o->patience < 1)

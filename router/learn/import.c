@@ -26,6 +26,7 @@ static void layers_close(struct layers *l)
         free(all[i]);
 }
 
+/* Report a tensor of the wrong shape. */
 static int misshapen(struct err *err, const char *path, const char *name, const char *want,
                      const struct tensor *t)
 {
@@ -38,7 +39,7 @@ static int misshapen(struct err *err, const char *path, const char *name, const 
                    found, t->ndim > 3 ? ",..." : "");
 }
 
-/* Rows and columns of a matrix whose shape decides the others'. */
+/* Read rows and columns of a matrix whose shape determines those of the others. */
 static int import_shape(size_t *rows, size_t *cols, const struct pth *p, const char *path,
                         const char *name, struct err *err)
 {
@@ -51,7 +52,7 @@ static int import_shape(size_t *rows, size_t *cols, const struct pth *p, const c
     return OK;
 }
 
-/* The values of a tensor that must be [rows][cols], or [rows] with cols 0. */
+/* Read the values of a tensor that must be [rows][cols], or [rows] with cols 0. */
 static int import_values(float **out, const struct pth *p, const char *path, const char *name,
                          size_t rows, size_t cols, struct err *err)
 {
@@ -70,6 +71,7 @@ static int import_values(float **out, const struct pth *p, const char *path, con
     return rc == OK ? OK : err_set(err, rc, "%s: %s", path, why.msg);
 }
 
+/* Read all layers. */
 static int layers_read(struct layers *l, const struct pth *p, const char *path, struct err *err)
 {
     size_t dim, width, mid, same;
@@ -102,8 +104,8 @@ static int layers_read(struct layers *l, const struct pth *p, const char *path, 
     return rc;
 }
 
-/* BatchNorm into mlp.0: s = gamma / sqrt(var + eps), w1 = s w0, b1 = s (b0 - mean) + beta; linear
- * after mlp.4: w2 = w6 w4, b2 = w6 b4 + b6. */
+/* Fold BatchNorm into mlp.0: s = gamma / sqrt(var + eps), w1 = s w0, b1 = s (b0 - mean) + beta; and
+ * linear into mlp.4: w2 = w6 w4, b2 = w6 b4 + b6. */
 static void import_fold(struct router_form *f, const struct layers *l)
 {
     for (size_t i = 0; i < l->width; i++) {

@@ -1,4 +1,4 @@
-/* import.h - CITER's PyTorch checkpoint as a router. */
+/* import.h - imports a PyTorch checkpoint of CITER as a router. */
 #ifndef ROUTER_LEARN_IMPORT_H
 #define ROUTER_LEARN_IMPORT_H
 

@@ -12,6 +12,7 @@ static int samples_no_memory(struct err *err)
     return err_set(err, ERR_NOMEM, "router training: out of memory");
 }
 
+/* Make room for one more sample. */
 static bool samples_grow(struct samples *s)
 {
     size_t room = s->room ? 2 * s->room : 1024, floats, bytes;
@@ -60,8 +61,8 @@ int samples_collect(struct samples *s, struct session *session, enum tap tap,
         return err_set(err, ERR_ARG,
                        "router training: expected an answer of 1 to %d tokens, found %zu",
                        SESSION_CHUNK, m);
-    /* The last token of the prompt and all but the last of the answer: what is read before each
-     * token of the answer, in one go whose hidden states are all kept. */
+    /* Evaluate the last token of the prompt and all but the last of the answer: these precede the
+     * tokens of the answer. */
     ids[0] = prompt[n - 1];
     memcpy(ids + 1, answer, (m - 1) * sizeof(*ids));
     session_rewind(session, 0);
@@ -95,12 +96,14 @@ struct scored {
     bool right;
 };
 
+/* Order by score for qsort. */
 static int samples_ascending(const void *a, const void *b)
 {
     float x = ((const struct scored *)a)->score, y = ((const struct scored *)b)->score;
     return (x > y) - (x < y);
 }
 
+/* Return scores and labels sorted by score; NULL: out of memory. */
 static struct scored *samples_sorted(const float *score, const unsigned char *right, size_t n,
                                      struct err *err)
 {
@@ -121,7 +124,7 @@ int samples_auc(double *auc, const float *score, const unsigned char *right, siz
     struct scored *s = samples_sorted(score, right, n, err);
     if (!s)
         return ERR_NOMEM;
-    /* Pairs (wrong, right) in the right order, groups of equal scores at a time. */
+    /* Count pairs (wrong, right) in the right order, a group of equal scores at a time. */
     double pairs = 0, rights = 0, wrongs = 0;
     for (size_t i = 0, end; i < n; i = end) {
         double r = 0, w = 0;
@@ -160,7 +163,7 @@ int samples_calibrate(struct samples_cut *out, const float *score, const unsigne
     size_t wrong = 0, caught = 0, cut = 0, end;
     for (size_t i = 0; i < n; i++)
         wrong += !s[i].right;
-    /* Take in groups of equal scores while more is to be caught and there is room. */
+    /* Add groups of equal scores while more must be caught and there is room. */
     for (size_t i = 0; i < n && (double)caught < cover * (double)wrong; i = end) {
         for (end = i; end < n && s[end].score == s[i].score; end++)
             caught += !s[end].right;
@@ -168,7 +171,7 @@ int samples_calibrate(struct samples_cut *out, const float *score, const unsigne
             break;
         cut = end;
     }
-    /* Half-way to the next score, so that the last bits of another machine would not matter. */
+    /* Stay half-way to the next score, so that the last bits of another machine do not matter. */
     float below = cut ? s[cut - 1].score : 0, above = cut < n ? s[cut].score : 1;
     float threshold = cut ? below + (above - below) / 2 : 0;
     if (cut && !(threshold > below))

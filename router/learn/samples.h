@@ -1,7 +1,5 @@
-/* samples.h - tokens to learn from: hidden states, and whether the small model's token was right.
- *
- * Labels as in CITER (arXiv 2502.01976): 1 where the small model's first choice equals the token of
- * the reference text, else 0. */
+/* samples.h - tokens to learn from: hidden states, and whether the local model's token was
+ * right. */
 #ifndef ROUTER_LEARN_SAMPLES_H
 #define ROUTER_LEARN_SAMPLES_H
 
@@ -15,43 +13,44 @@ struct err;
 struct kernels;
 struct router;
 
-struct samples { /* {0} with dim set is an empty one */
+struct samples { /* all zero with dim set is an empty one */
     size_t dim, n, room;
     float *x;             /* [n][dim] hidden states */
     unsigned char *right; /* [n] 1 or 0 */
-    uint32_t *group;      /* [n] number of the text; texts are never split */
+    uint32_t *group;      /* [n] number of the text; a text is never split */
 };
 
+/* Append a sample; x is copied. ERR_NOMEM. */
 int samples_add(struct samples *s, const float *x, bool right, uint32_t group, struct err *err);
 void samples_close(struct samples *s);
 
 /* Run prompt[n] and answer[m] (n, m >= 1, m <= SESSION_CHUNK) through the session, teacher-forced,
  * and add one sample for each token of the answer: the hidden state before it, and whether the
- * largest of the first `size` logits is that token. Errors as session_eval's, and ERR_NOMEM. */
+ * largest of the first `size` logits is that token. Returns session_eval's errors and ERR_NOMEM. */
 int samples_collect(struct samples *s, struct session *session, enum tap tap,
                     const uint32_t *prompt, size_t n, const uint32_t *answer, size_t m, size_t size,
                     uint32_t group, const struct kernels *k, const _Atomic int *stop,
                     struct err *err);
 
-/* score[s->n] of a router of the same dim. */
+/* Compute score[s->n] with a router of the same dim. */
 int samples_score(float *score, const struct samples *s, const struct router *r, struct err *err);
 
-/* Area under the ROC curve: the chance that a right token scores above a wrong one (equal scores
- * count half). NaN where one kind is missing. */
+/* Compute the area under the ROC curve: the chance that a right token scores above a wrong one
+ * (equal scores count half). NaN when one kind is missing. */
 int samples_auc(double *auc, const float *score, const unsigned char *right, size_t n,
                 struct err *err);
 
 struct samples_cut {
     float threshold;
-    double routed; /* share of all tokens that score below it */
-    double caught; /* share of the wrong tokens among these; 1 where none is wrong */
+    double routed; /* share of all tokens that score below the threshold */
+    double caught; /* share of the wrong tokens that do; 1 when none is wrong */
 };
 
-/* The least threshold that catches `cover` of the wrong tokens, or, where that would route more
+/* Find the least threshold that catches `cover` of the wrong tokens, or, if that would route more
  * than `most` of all tokens, the largest that does not. n >= 1. */
 int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *right,
                       size_t n, double most, double cover, struct err *err);
-/* What a given threshold does. */
+/* Measure what a given threshold does. */
 void samples_measure(struct samples_cut *out, float threshold, const float *score,
                      const unsigned char *right, size_t n);
 

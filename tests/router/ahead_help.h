@@ -1,5 +1,5 @@
-/* ahead_help.h - what t_ahead.c and t_ahead_hand.c share: one case, written with a window, behind a
- * simulated cloud; and two windows compared. */
+/* ahead_help.h - shared by t_ahead.c and t_ahead_hand.c: writes one case with a window behind a
+ * simulated cloud, and compares two windows. */
 #ifndef TESTS_ROUTER_AHEAD_HELP_H
 #define TESTS_ROUTER_AHEAD_HELP_H
 
@@ -39,7 +39,7 @@ struct setup { /* one case */
     char stop[2][4];
 };
 
-struct text { /* what one answer gave */
+struct text { /* the result of one answer */
     struct decode_token at[TINY_CONTEXT];
     char fault[TINY_CONTEXT][64];
     size_t n, most, interrupt_after;
@@ -47,10 +47,10 @@ struct text { /* what one answer gave */
     int rc;
     struct err err;
     struct decode_stats stats;
-    size_t reach; /* of the simulation */
+    size_t reach; /* reach of the simulation */
 };
 
-struct result { /* of one case and window */
+struct result { /* the results of one case and window */
     struct text text[TEXTS];
     struct sim sim;
     struct gate gate;
@@ -60,6 +60,7 @@ struct result { /* of one case and window */
 
 static struct result results[WINDOWS];
 
+/* Keep the token. */
 static inline bool on_token(void *arg, const struct decode_token *t)
 {
     struct text *x = arg;
@@ -72,6 +73,7 @@ static inline bool on_token(void *arg, const struct decode_token *t)
     return x->n != x->most;
 }
 
+/* The counts of a text agree with one another and with the simulation. */
 static inline void check_ledger(const struct result *r, const struct text *x)
 {
     const struct decode_stats *s = &x->stats;
@@ -85,11 +87,12 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
     CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
-    CHECK(r->sim.live == 0); /* no call is left behind */
+    CHECK(r->sim.live == 0); /* no call is left over */
     CHECK(r->caps.count.tokens == r->sim.charged && r->caps.count.tokens <= r->caps.limits.tokens);
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
 }
 
+/* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
 {
@@ -140,13 +143,14 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         x->reach = r->sim.reach;
         check_ledger(r, x);
     }
-    r->count = r->caps.count; /* which the end clears */
+    r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
     private_close(spans);
     sampler_close(mine);
     sampler_close(its);
 }
 
+/* Two texts and their counts are equal. */
 static inline void compare_text(const struct text *a, const struct text *b)
 {
     const struct decode_stats *s = &a->stats, *t = &b->stats;

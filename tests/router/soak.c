@@ -1,6 +1,6 @@
-/* soak.c - `make soak`: 100,000 tokens from a server of another process that fails at every tenth,
- * with 4 requests out ahead. Memory and descriptors do not grow, and the text is the one that is
- * written in step. An argument: so many tokens. */
+/* soak.c - `make soak`: writes 100,000 tokens (or as many as the argument says) from a server of
+ * another process that fails at every tenth, with 4 requests in flight. Memory and descriptors must
+ * not grow, and the text must be the one that is written in step. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,20 +23,20 @@
 
 enum { TOKENS = 100000, LENGTH = 200, AHEAD = 4, SLACK_KB = 2048 };
 
-/* One in ten; the first three are tried again. "wrong-id" is no fault: it makes the cloud another
- * model than the edge, so that guesses are wrong and the text is taken back. */
+/* One request in ten fails; the first three kinds are retried. "wrong-id" is no fault: it makes the
+ * cloud another model than the local one, so that guesses are wrong and the text is rolled back. */
 static const char *const faults[] = { "500:0.002",         "reset:0.002",     "cut:0.001",
                                       "bad-json:0.03",     "nan:0.02",        "empty-ids:0.02",
                                       "out-of-vocab:0.02", "error-200:0.005", "wrong-id:0.1" };
 
 struct server {
     pid_t pid;
-    int end; /* closing it ends the server */
+    int end; /* closing this ends the server */
     unsigned port;
 };
 
 struct tally {
-    uint64_t hash; /* of all tokens and who wrote them */
+    uint64_t hash; /* hash of all tokens and their sources */
     uint64_t texts, tokens, cloud, fallback, calls, wasted, retries;
     size_t kb[2], server_kb[2], descriptors[2]; /* after a fifth, and at the end */
     double seconds;
@@ -46,6 +46,7 @@ static struct engine engine;
 static struct session *session;
 static struct sampler *sampler;
 
+/* Run the server, in a child process. */
 static void serve(const char *model, int port, int end)
 {
     struct stand_in_options o = { .model = model, .threads = 1, .workers = 1, .seed = 1 };
@@ -63,6 +64,7 @@ static void serve(const char *model, int port, int end)
     _exit(0);
 }
 
+/* Start the server. */
 static void start(struct server *s, const char *model)
 {
     int port[2], end[2];
@@ -80,6 +82,7 @@ static void start(struct server *s, const char *model)
     s->end = end[1];
 }
 
+/* End the server. */
 static void stop(const struct server *s)
 {
     int status;
@@ -87,7 +90,7 @@ static void stop(const struct server *s)
     CHECK(waitpid(s->pid, &status, 0) == s->pid && status == 0);
 }
 
-/* Resident memory; 0 where the system does not tell. */
+/* Return resident memory; 0 when the system does not say. */
 static size_t resident_kb(pid_t pid)
 {
     char path[64];
@@ -101,6 +104,7 @@ static size_t resident_kb(pid_t pid)
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
+/* Return how many descriptors are open. */
 static size_t descriptors(void)
 {
     DIR *d = opendir("/proc/self/fd");
@@ -112,6 +116,7 @@ static size_t descriptors(void)
     return n;
 }
 
+/* Measure both processes. */
 static void look(struct tally *t, size_t when, const struct server *s)
 {
     t->kb[when] = resident_kb(getpid());
@@ -119,6 +124,7 @@ static void look(struct tally *t, size_t when, const struct server *s)
     t->descriptors[when] = descriptors();
 }
 
+/* Add the token to the hash. */
 static bool on_token(void *arg, const struct decode_token *t)
 {
     struct tally *y = arg;
@@ -127,6 +133,7 @@ static bool on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
+/* Write one text and add up its counts. */
 static void one_text(struct tally *y, struct gate *gate, const struct cloud_port *cloud,
                      size_t ahead)
 {
@@ -154,7 +161,7 @@ static void one_text(struct tally *y, struct gate *gate, const struct cloud_port
     y->wasted += stats.wasted;
 }
 
-/* The same texts, until there are so many tokens of the cloud. */
+/* Write the same texts until the cloud has given this many tokens. */
 static void run(struct tally *y, const char *model, size_t ahead, uint64_t most)
 {
     struct server s;

@@ -1,5 +1,6 @@
-/* Decoding ahead writes what decoding in step writes: random clouds, networks, policies, samplers,
- * stop strings and limits, each with 0, 1, 2, 4 and 8 requests out, behind a simulated cloud. */
+/* Tests that decoding ahead writes what decoding in step writes: random clouds, networks, policies,
+ * samplers, stop strings and limits, each with 0, 1, 2, 4 and 8 requests in flight, behind a
+ * simulated cloud. */
 #include <math.h>
 #include <string.h>
 
@@ -8,14 +9,14 @@
 
 enum { CASES = 400, SCORES = 40 };
 
-static float low[POLICY_ALWAYS], high[POLICY_ALWAYS]; /* scores as they come */
+static float low[POLICY_ALWAYS], high[POLICY_ALWAYS]; /* range of the scores */
 
-static struct { /* what was met at all */
+static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes;
 } met;
 
-/* Window w against in step. */
+/* Compare window w with in step. */
 static void compare(const struct setup *c, size_t w)
 {
     const struct result *a = &results[0], *b = &results[w];
@@ -30,17 +31,19 @@ static void compare(const struct setup *c, size_t w)
         CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
         CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
     }
-    if (c->max_wasted) /* ids that are none are dropped too, but not in vain */
+    if (c->max_wasted) /* answers that are not ids are dropped, too, but were not wasted */
         CHECK(b->gate.wasted <= c->max_wasted + a->gate.wasted);
 }
 
-static uint64_t at; /* of the random numbers that make the cases */
+static uint64_t at; /* counter of the random numbers that make the cases */
 
+/* Draw a number below `below`. */
 static uint64_t pick(uint64_t below)
 {
     return rand_below(77, at++, below);
 }
 
+/* Draw a case. */
 static void make_case(struct setup *c)
 {
     static const float temps[] = { 0, 0, 0.8f, 2 };
@@ -87,7 +90,7 @@ static void make_case(struct setup *c)
     }
 }
 
-/* Stop strings that do occur: bytes of the text as it was without. */
+/* Make stop strings that do occur: bytes of the text without them. */
 static void make_stops(struct setup *c, const struct text *x)
 {
     for (size_t k = 0; k < 2 && x->n > 4; k++) {
@@ -100,6 +103,7 @@ static void make_stops(struct setup *c, const struct text *x)
     }
 }
 
+/* Note what occurred, so that the test can show that it covers everything. */
 static void count(void)
 {
     for (size_t w = 0; w < WINDOWS; w++) {
@@ -148,7 +152,7 @@ static void test_cases(void)
         CHECK(met.finish[k] > 5);
 }
 
-/* Scores of each policy over some text, so that thresholds fall between them. */
+/* Collect the range of scores of each policy over some text, so that thresholds fall inside. */
 static void look_at_scores(void)
 {
     struct err err;

@@ -1,8 +1,8 @@
-/* t_ahead_hand.c - decoding ahead, by hand: interrupts, what it costs at best and at worst, limits,
- * replies of many tokens, a text that is refused, the end of the text. */
+/* t_ahead_hand.c - tests decoding ahead on cases checked by hand: interrupts, best and worst cost,
+ * limits, replies of many tokens, a text that is refused, the end of the text. */
 #include "tests/router/ahead_help.h"
 
-/* A case without faults and limits, all of it asked for. */
+/* Make a case without faults and limits in which every token is asked for. */
 static void plain_case(struct setup *c)
 {
     memset(c, 0, sizeof(*c));
@@ -16,7 +16,7 @@ static void plain_case(struct setup *c)
         c->prompt[i][c->nprompt[i]++] = (uint32_t)(70 + i);
 }
 
-/* Ctrl-C while calls are out: what was shown is what in step shows, and no call is left. */
+/* Ctrl-C while calls are in flight: what was shown is what in step shows, and no call is left. */
 static void test_interrupt(void)
 {
     static struct setup c;
@@ -32,7 +32,7 @@ static void test_interrupt(void)
     }
 }
 
-/* By hand: everything confirmed, and nothing; what it costs. */
+/* What it costs when every guess is confirmed, and when none is. */
 static void test_extremes(void)
 {
     static struct setup c;
@@ -43,7 +43,8 @@ static void test_extremes(void)
     uint64_t in_step = results[0].sim.clock;
     run_window(&results[1], &c, 8, 1);
     CHECK(results[1].sim.most == 8 && results[1].text[0].stats.cloud == MOST);
-    CHECK(results[1].text[0].stats.wasted <= 7); /* asked for behind the end of the text */
+    /* These were asked for behind the end of the text. */
+    CHECK(results[1].text[0].stats.wasted <= 7);
     CHECK(results[1].sim.clock * 2 < in_step);
     c.truth.agree = 0;
     run_window(&results[0], &c, 0, 2);
@@ -56,7 +57,7 @@ static void test_extremes(void)
     compare_text(&results[0].text[0], &results[1].text[0]);
 }
 
-/* By hand: a dead server. Three faults, 4 held, a probe, 8 held, a probe, 16 held. */
+/* A dead server: three faults, 4 held, a probe, 8 held, a probe, 16 held. Then a limit. */
 static void test_limits(void)
 {
     static struct setup c;
@@ -76,9 +77,9 @@ static void test_limits(void)
         }
         CHECK(x->n == 40 && k == 6 && x->stats.failed == 6 && x->stats.committed == 0);
         CHECK(x->stats.cloud == 0);
-        CHECK(x->stats.wasted <= 2 * windows[w]); /* none behind a probe */
+        CHECK(x->stats.wasted <= 2 * windows[w]); /* none goes out behind a probe */
     }
-    c.truth.fault = 0; /* a limit of 5 tokens */
+    c.truth.fault = 0; /* now a limit of 5 tokens */
     c.limits.tokens = 5;
     for (size_t w = 0; w < WINDOWS; w++) {
         run_window(&results[w], &c, windows[w], w);
@@ -86,12 +87,13 @@ static void test_limits(void)
         for (size_t i = 0; i < x->n; i++)
             CHECK(x->at[i].source == (i < 5 ? SOURCE_CLOUD : SOURCE_FALLBACK));
         CHECK(x->stats.reasons[GATE_CAPPED] == x->n - 5 && strstr(x->fault[5], "cloud-tokens"));
-        CHECK(results[w].text[1].stats.calls == 0); /* a limit of the process, not of the text */
+        /* The limit is for the process, not for the text. */
+        CHECK(results[w].text[1].stats.calls == 0);
     }
 }
 
-/* By hand: 8 tokens a call. Where one is under way, what it will bring is not asked for again, and
- * a limit is never passed: where less than 8 tokens are left, they are asked for one by one. */
+/* With 8 tokens per call, what a call in flight will bring is not asked for again. A limit is never
+ * passed: when fewer than 8 tokens are left, they are asked for one by one. */
 static void test_many(void)
 {
     static struct setup c;
@@ -121,7 +123,7 @@ static void test_many(void)
         }
 }
 
-/* By hand: a text that the server will not have. The next one it may. */
+/* A text that the server refuses; the next one is asked for again. */
 static void test_unfit(void)
 {
     static struct setup c;
@@ -137,8 +139,8 @@ static void test_unfit(void)
     }
 }
 
-/* Nothing is asked for behind what would be the end of the text, were the guesses right: a stop
- * string half of which the cloud put right. */
+/* Nothing is asked for behind the predicted end of the text: a stop string, half of which the cloud
+ * corrected. */
 static void test_stop_ahead(void)
 {
     static struct setup c;
@@ -155,7 +157,7 @@ static void test_stop_ahead(void)
         c.stop[0][1] = (char)b->id;
         c.stops[0] = c.stop[0];
         run_window(&results[1], &c, 8, k);
-        if (results[1].text[0].n != k + 2) /* the same two tokens were there before */
+        if (results[1].text[0].n != k + 2) /* the same two tokens occurred before */
             continue;
         tried++;
         CHECK(results[1].text[0].stats.finish == FINISH_STOP);

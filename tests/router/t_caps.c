@@ -1,4 +1,5 @@
-/* t_caps.c - limits on tokens, bytes and money, against sums made by hand and a plain model. */
+/* t_caps.c - tests limits on tokens, bytes and money against sums made by hand and a plain
+ * model. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,7 +84,7 @@ static void test_by_hand(void)
     commit(&c, ids, 6, 150, false); /* 4 cached, 2 up, nothing down */
     CHECK(c.count.cost == 16000000 + 4 * 500000 + 2 * 2000000 && c.count.tokens == 1);
     CHECK(c.count.upload == 250);
-    caps_text(&c, other, 4); /* shares 2 with what went up last */
+    caps_text(&c, other, 4); /* shares 2 ids with the last prefix */
     commit(&c, other, 4, 100, true);
     CHECK(c.count.cost == 22000000 + 2 * 500000 + 2 * 2000000 + 8000000);
     caps_text(&c, ids, 3);
@@ -96,7 +97,7 @@ static void test_by_hand(void)
     CHECK(strstr(refuse(&c.limits, &c.count, 3, 1), "--max-cloud-tokens"));
     caps_end(&c);
 
-    /* Exactly the budget is allowed, a millionth of a millionth less is not. */
+    /* Exactly the budget is allowed; 10^-12 less is not. */
     l = caps_none;
     CHECK(caps_price(&l.price, "2,0.5,8"));
     l.budget = 16000000;
@@ -104,7 +105,7 @@ static void test_by_hand(void)
     CHECK(!refuse(&l, &none, 4, 1));
     l.budget--;
     CHECK(strstr(refuse(&l, &none, 4, 1), "--cloud-budget"));
-    /* A call is charged all the tokens it asks for. */
+    /* A call is charged for all tokens it asks for. */
     l.budget = 8 * 2000000 + 3 * 8000000;
     CHECK(!caps_refuse(&l, &none, &(struct caps_call){ 8, 3, 1 }));
     CHECK(strstr(caps_refuse(&l, &none, &(struct caps_call){ 8, 4, 1 }), "--cloud-budget"));
@@ -114,7 +115,7 @@ static void test_by_hand(void)
     caps_add(&l, &three, &(struct caps_call){ 8, 3, 1 }, true);
     CHECK(three.tokens == 3 && three.cost == l.budget && refuse(&l, &three, 8, 1));
     l.tokens = UINT64_MAX;
-    l.price.up = UINT64_MAX; /* too much to count is too much */
+    l.price.up = UINT64_MAX; /* an overflow counts as too much */
     l.budget = UINT64_MAX - 1;
     CHECK(refuse(&l, &none, SIZE_MAX, 1));
     caps_add(&l, &none, &(struct caps_call){ SIZE_MAX, 1, 1 }, true);
@@ -124,8 +125,8 @@ static void test_by_hand(void)
     caps_end(&c);
 }
 
-/* Any order of asking: what is allowed never goes beyond a limit, and a call is refused only where
- * it would. A copy that runs in front counts the same. */
+/* In any order of asking, no limit is passed, and a call is refused only if it would pass one. A
+ * copy counts the same. */
 static void test_property(void)
 {
     for (uint64_t seed = 0; seed < 300; seed++) {
@@ -171,6 +172,7 @@ static void test_property(void)
     }
 }
 
+/* Read a price from a file with this text. */
 static int price(struct caps_price *p, const char *text, const char *model)
 {
     const char *path = "build/caps-prices";
@@ -209,7 +211,8 @@ static void test_prices(void)
     CHECK(caps_price_file(&p, "build/no-such-file", NULL, &err) == ERR_IO);
 }
 
-/* Without memory for the last prefix the next text counts as new: more, never less. */
+/* Without memory for the last prefix, the next text counts as new, which costs more and never
+ * less. */
 static void test_memory(void)
 {
     const uint32_t ids[] = { 1, 2, 3 };

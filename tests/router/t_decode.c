@@ -1,6 +1,6 @@
-/* The decoding loop: who writes what, that the head is read only where it is wanted, and every way
- * in which an answer ends. The cloud is the stand-in with the same model, so that greedy routed and
- * unrouted answers are one text; or a rude server. */
+/* Tests the decoding loop: who writes what, that the head is read only when needed, and every way
+ * in which an answer ends. The cloud is the stand-in with the same model, so that routed and local
+ * greedy answers are one text; or a rude server. */
 #include "router/decode.h"
 
 #include <math.h>
@@ -32,9 +32,9 @@ static struct session *session;
 static struct sampler *sampler;
 static struct stand_in *stand_in;
 static struct rude *rude;
-static uint32_t edge[LENGTH]; /* what the model writes on its own */
+static uint32_t edge[LENGTH]; /* what the model writes without a cloud */
 
-/* What one run gave. */
+/* The result of one run. */
 static struct seen {
     struct decode_token at[TINY_CONTEXT];
     size_t n, most;
@@ -104,7 +104,7 @@ static bool same_text(void)
 
 static struct cloud *client(const char *url)
 {
-    /* Padded rows are let through here, so that the loop itself must refuse them. */
+    /* Padded rows pass here, so that the loop itself must refuse them. */
     const struct cloud_options o = {
         .url = url, .api = CLOUD_OPENAI, .model = "m", .vocab = TINY_VOCAB
     };
@@ -131,7 +131,7 @@ static void play(enum rude_mode mode, const char *bytes)
     "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" \
     "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" #id "]}]}"
 
-/* The model alone, against the plain loop. */
+/* The model alone writes what the plain loop writes. */
 static void test_edge(void)
 {
     struct err err;
@@ -141,10 +141,12 @@ static void test_edge(void)
     for (size_t i = 0; i < LENGTH; i++) {
         edge[i] = (uint32_t)engine.kernels.argmax_f32(session_logits(session, 0), size);
         CHECK(session_eval(session, &edge[i], 1, NULL, &err) == OK);
-        CHECK(!tokenizer_is_eog(engine.tokenizer, edge[i])); /* or the tests below say less */
+        /* The tests below need a text without an end. */
+        CHECK(!tokenizer_is_eog(engine.tokenizer, edge[i]));
     }
     const struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = LENGTH };
-    for (int again = 0; again < 2; again++) { /* a session that holds the text already */
+    /* The second time the session holds the text already. */
+    for (int again = 0; again < 2; again++) {
         CHECK(run(&o, NULL, NULL) == OK && seen.n == LENGTH && same_text());
         CHECK(seen.stats.finish == FINISH_LENGTH && seen.stats.cloud == 0);
         for (size_t i = 0; i < seen.n; i++)
@@ -154,7 +156,8 @@ static void test_edge(void)
     CHECK(seen.stats.edge_ms > 0 && seen.stats.cloud_ms == 0);
 }
 
-/* A threshold between the scores of a policy, so that some tokens are routed and some are not. */
+/* Return a threshold between the scores of a policy, so that some tokens are routed and some are
+ * not. */
 static float middle(enum policy policy, const struct router *router)
 {
     const struct decode_options o = { .policy = policy, .max_tokens = LENGTH, .seed = 4 };
@@ -168,7 +171,7 @@ static float middle(enum policy policy, const struct router *router)
     return (least + most) / 2;
 }
 
-/* Every policy against the stand-in: one text, and the head read where it must be. */
+/* Every policy writes the same text with the stand-in, and reads the head only when needed. */
 static void test_policies(const struct router *router)
 {
     struct cloud *c = client(stand_in_url(stand_in));
@@ -196,7 +199,7 @@ static void test_policies(const struct router *router)
     cloud_close(c);
 }
 
-/* With requests out ahead: the same tokens from the same sources, over real connections. */
+/* Requests ahead give the same tokens from the same sources, over real connections. */
 static void test_ahead(const struct router *router)
 {
     static struct seen step;
@@ -222,8 +225,7 @@ static void test_ahead(const struct router *router)
     cloud_close(c);
 }
 
-/* Replies of several tokens: what they bring beyond the first is asked for no more, the same with
- * every window. */
+/* What a reply brings beyond its first token is not asked for again, with every window. */
 static void test_ahead_memo(const struct router *router)
 {
     static struct seen step;
@@ -275,7 +277,7 @@ static void test_threshold(void)
     cloud_close(c);
 }
 
-/* A text that the server will not have is refused alone: the next one is asked for. */
+/* A text that the server refuses is refused alone: the next one is asked for. */
 static void test_unfit(struct cloud *c)
 {
     struct gate gate;
@@ -287,7 +289,8 @@ static void test_unfit(struct cloud *c)
         for (o.ahead = 0; o.ahead <= 4; o.ahead += 2) {
             gate = (struct gate){ 0 };
             play(RUDE_CLOSE, reply);
-            for (size_t k = 0; k < 4; k++) { /* more often than faults in a row are borne */
+            /* More often than the breaker allows faults in a row. */
+            for (size_t k = 0; k < 4; k++) {
                 CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
                 CHECK(seen.stats.reasons[GATE_UNFIT] == 6 && seen.stats.failed == 1);
                 CHECK(strstr(seen.fault, unfit[i]));
@@ -309,7 +312,7 @@ static void test_faults(void)
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(strstr(seen.fault, "500"));
 
-    play(RUDE_CLOSE, REPLY(265)); /* a padded row */
+    play(RUDE_CLOSE, REPLY(265)); /* the id of a padded row */
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(strstr(seen.fault, "265") && strstr(seen.fault, "258"));
 

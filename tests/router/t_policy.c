@@ -1,4 +1,5 @@
-/* Policies: names, the four scores against double arithmetic, their limits, random's share. */
+/* Tests policies: names, the four scores against double arithmetic, their limits, the share of
+ * random. */
 #include <math.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "router/policy.h"
 #include "tests/support/test.h"
 
+/* Compute the score in double. */
 static double reference(enum policy p, const float *x, size_t n)
 {
     size_t best = 0, second = n;
@@ -59,7 +61,7 @@ static void check_limits(const struct kernels *k)
     x[2] = 1000;
     for (enum policy p = POLICY_ENTROPY; p <= POLICY_MARGIN; p++)
         CHECK(policy_score_logits(p, x, 4, k) > 0.9999f);
-    x[0] = NAN; /* a number above -inf still wins */
+    x[0] = NAN; /* a number above -inf is still the largest */
     CHECK(policy_score_logits(POLICY_MARGIN, x, 4, k) > 0.9999f);
     for (enum policy p = POLICY_ENTROPY; p <= POLICY_MARGIN; p++) {
         float bad[2] = { NAN, -INFINITY };

@@ -1,6 +1,6 @@
-/* t_private.c - what must not be sent: by hand, and against a plain search through the text for
- * random texts, patterns and markers, asked in any order; no prefix that may be sent holds a span.
- */
+/* t_private.c - tests what must not be sent: by hand, and against a plain search through the text
+ * for random texts, patterns and markers, asked in any order. No prefix that may be sent holds a
+ * private span. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@ static const char *const path = "build/private-patterns";
 static struct tokenizer *tok;
 static struct err err;
 
+/* Write the file of patterns. */
 static void spill(const char *text, size_t n)
 {
     FILE *f = fopen(path, "wb");
@@ -24,6 +25,7 @@ static void spill(const char *text, size_t n)
     CHECK(fclose(f) == 0);
 }
 
+/* Build a filter. */
 static struct private_filter *open_private(const char *from, const char *to, const char *patterns)
 {
     struct private_filter *p;
@@ -39,8 +41,8 @@ static struct private_filter *open_private(const char *from, const char *to, con
     return p;
 }
 
-/* The answer for a text as it is cut into tokens, and for each of its prefixes: '#' held, '.' not.
- * The tiny tokenizer has a token a byte. */
+/* Check the answer for a text and each of its prefixes: '#' is held, '.' is not. The tiny tokenizer
+ * has one token per byte. */
 static void expect(struct private_filter *p, const char *text, const char *held)
 {
     uint32_t *ids;
@@ -79,7 +81,7 @@ static void test_by_hand(void)
     private_close(p);
 
     p = open_private(NULL, NULL, "\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
-    expect(p, "a sesam", "......#"); /* 5 of 9 bytes */
+    expect(p, "a sesam", "......#"); /* 5 of 9 bytes of the pattern */
     expect(p, "a sesamy", "......#.");
     expect(p, "sesame-12 b", "....#######");
     expect(p, "in 19 and 42-a \\ b", "............######");
@@ -87,7 +89,7 @@ static void test_by_hand(void)
     expect(p, "# a comment", "...........");
     private_close(p);
 
-    /* Composed or not, by whoever: e with acute. */
+    /* E with acute, composed or not, in pattern and text. */
     p = open_private(NULL, NULL, "caf\xc3\xa9!");
     expect(p, "cafe\xcc\x81!", "..####"); /* the tokenizer composes what is typed */
     private_close(p);
@@ -110,6 +112,7 @@ static void test_by_hand(void)
     CHECK(!private_holds(NULL, one, 7));
 }
 
+/* private_open refuses the options. */
 static void refused(int rc, const char *from, const char *to, const char *patterns, size_t n,
                     const char *what)
 {
@@ -149,17 +152,19 @@ static void test_refused(void)
     CHECK(private_open(&p, &none, tok, &err) == ERR_IO && !p);
 }
 
-/* The same by plain search. */
+/* The options again, for the plain search. */
 struct plain {
     const char *from, *to;       /* or NULL */
-    const char *const *patterns; /* NULL-ended */
+    const char *const *patterns; /* NULL-terminated */
 };
 
+/* True when the text ends with `what`. */
 static bool ends(const char *text, size_t n, const char *what, size_t len)
 {
     return len <= n && memcmp(text + n - len, what, len) == 0;
 }
 
+/* Do what private_holds does, by plain search. */
 static bool plainly_holds(const struct plain *x, const char *text, size_t n)
 {
     for (const char *const *p = x->patterns; *p; p++) {
@@ -191,7 +196,7 @@ static bool plainly_holds(const struct plain *x, const char *text, size_t n)
     return false;
 }
 
-/* A piece of text as a pattern, or NULL where it cannot be one. */
+/* Return a piece of the text as a pattern, or NULL when it cannot be one. */
 static const char *piece(char out[16], const char *text, size_t n, uint64_t r)
 {
     size_t len = 1 + r % 9, at = (size_t)(r >> 8) % (n - len), k = 0;
@@ -210,11 +215,11 @@ enum { TOKENS = 60, TEXT = 4096 };
 
 struct text {
     uint32_t ids[TOKENS];
-    size_t end[TOKENS + 1]; /* bytes after so many tokens */
+    size_t end[TOKENS + 1]; /* number of bytes after this many tokens */
     char bytes[TEXT];
 };
 
-/* Tokens out of a few, so that pieces come again; from `from` on. */
+/* Draw tokens from `from` on, out of `few`, so that pieces repeat. */
 static void draw(struct text *t, uint64_t seed, uint64_t few, size_t from)
 {
     for (size_t i = from; i < TOKENS; i++) {
@@ -235,9 +240,9 @@ static size_t test_random(uint64_t seed)
     char pieces[5][16], file[1000] = "";
     const char *patterns[5] = { NULL };
     size_t npatterns = 0, held = 0;
-    char filler[100] = ""; /* so that the others lie anywhere in the automaton's words */
+    char filler[100] = ""; /* moves the others to any place in the words of the automaton */
     draw(&text[0], seed, 3 + seed % 20, 0);
-    text[1] = text[0]; /* they part in the middle */
+    text[1] = text[0]; /* the two texts differ from the middle on */
     draw(&text[1], seed ^ 1, 3 + seed % 20, TOKENS / 2);
     for (size_t i = 0; seed % 3 && i < 3; i++) {
         const struct text *t = &text[i % 2];
@@ -288,7 +293,7 @@ static void test_memory(void)
         torture_begin(++n);
         int rc = private_open(&p, &o, tok, &err);
         CHECK(rc == (p ? OK : ERR_NOMEM));
-        bool holds = p && private_holds(p, ids, 3); /* without memory nothing is sent */
+        bool holds = p && private_holds(p, ids, 3); /* when memory runs out, nothing is sent */
         private_close(p);
         reached = torture_end();
         CHECK(torture_live() == 0 && holds == (p && reached));
@@ -308,7 +313,7 @@ int main(void)
     CHECK(held > 1000);
     tokenizer_close(tok);
     tiny_remove();
-    /* With tokens of several bytes. */
+    /* Tokens with several bytes. */
     if (access("weights/milli/edge-0.5.gguf", R_OK) == 0) {
         CHECK(tokenizer_open_path(&tok, "weights/milli/edge-0.5.gguf", &err) == OK);
         held = 0;

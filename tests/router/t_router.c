@@ -1,4 +1,5 @@
-/* The router: a case checked by hand, PyTorch's own outputs, hostile files, failing allocations. */
+/* Tests the router: a case checked by hand, PyTorch's own outputs, hostile files, failing
+ * allocations. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,11 @@
 #include "weights/safetensors_write.h"
 
 static struct kernels kernels;
-static char path[256]; /* a file of this test's own */
+static char path[256]; /* a file that this test may write */
 
 static float w1[] = { 1, 0, 0, 0, -1, 0 }, b1[] = { 0, 0.5f }, w2[] = { 2, 4 }, b2[] = { -1 };
 
-/* A router large enough to be shared: the same score from one thread and from three. */
+/* A router large enough to be shared gives the same score with one thread and with three. */
 static void threads_share(void)
 {
     enum { DIM = 300, WIDTH = 700 };
@@ -48,7 +49,7 @@ static void threads_share(void)
     free(scratch);
 }
 
-/* h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5 */
+/* By hand: h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5. */
 static void check_by_hand(void)
 {
     struct router_form f = { 3, 2, w1, b1, w2, b2[0], TAP_POST_ATTN, true, 0.3f };
@@ -74,7 +75,7 @@ static void check_by_hand(void)
     router_close(r);
 }
 
-/* Each way in which a file can be wrong is refused by name. */
+/* A file with these tensors is refused with these words. */
 static void refuse(struct tensor *tensors, size_t n, const char *const *meta, const char *said)
 {
     struct err err = { "" };
@@ -138,6 +139,7 @@ static void check_refused(void)
     CHECK(router_open(&r, "tests/no-such-file", &kernels, &err) == ERR_IO && !r);
 }
 
+/* Every allocation fails once. */
 static void check_torture(void)
 {
     struct router_form f = { 3, 2, w1, b1, w2, b2[0], TAP_FINAL, false, 0 };
@@ -158,6 +160,7 @@ static void check_torture(void)
     }
 }
 
+/* Return a tensor as double. */
 static double *doubles(const struct pth *p, const char *name)
 {
     const struct tensor *t = pth_find(p, name);
@@ -174,7 +177,7 @@ static double *doubles(const struct pth *p, const char *name)
     return d;
 }
 
-/* CITER's layers one after the other in double, nothing folded. h = 64. */
+/* Compute CITER's layers one after another in double, without folding; h = 64. */
 static void evaluate(double y[64], const char *file, const float *x)
 {
     static const char *const names[] = {
@@ -209,6 +212,7 @@ static void evaluate(double y[64], const char *file, const float *x)
     pth_close(p);
 }
 
+/* Read a file of floats. False: it is absent. */
 static bool read_floats(float *to, size_t n, const char *dir, const char *name)
 {
     char file[512];
@@ -221,6 +225,7 @@ static bool read_floats(float *to, size_t n, const char *dir, const char *name)
     return got == n;
 }
 
+/* Compare with PyTorch's outputs. */
 static void check_pytorch(const char *dir)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* Router training: it learns what can be learnt and nothing else, to the same bits everywhere. */
+/* Tests router training: it learns what can be learnt and nothing else, and gives the same bits
+ * everywhere. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 enum { DIM = 19, TEXTS = 300, PER_TEXT = 12 };
 
+/* Return a normally distributed number. */
 static double normal(uint64_t seed, uint64_t i)
 {
     double sum = 0;
@@ -22,8 +24,9 @@ static double normal(uint64_t seed, uint64_t i)
     return sum - 6;
 }
 
-/* Features of very different size and offset, one of them constant. noise: labels that have
- * nothing to do with them; else wrong where two features are both large, which is not linear. */
+/* Make features of very different size and offset, one of them constant. noise: labels are
+ * independent of them; else a token is wrong when two features are both large, which is not
+ * linear. */
 static void make(struct samples *s, uint64_t seed, bool noise)
 {
     *s = (struct samples){ .dim = DIM };
@@ -48,8 +51,8 @@ static void same_bits(const struct router_form *a, const struct router_form *b)
     CHECK(!memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
 }
 
-/* The file scores as the form does; its held-out loss is the one reported, of the best epoch and
- * not of the last one. */
+/* The file scores as the form does; the reported held-out loss is that of the best epoch, not of
+ * the last. */
 static void check_saved(const struct samples *s, const struct router_form *f,
                         const struct fit_report *report, const struct fit_options *o,
                         const struct kernels *k)
@@ -92,7 +95,7 @@ static void check_learns(const struct kernels *k, struct pool *pool)
     CHECK(kernels_pick(&scalar, "scalar", cpu_detect(), NULL) == OK);
     fit_defaults(&o);
     o.width = 40;
-    o.batch = 100; /* the last batch of a part is a short one */
+    o.batch = 100; /* the last batch of a part is shorter */
     o.rate = 3e-3f;
     make(&s, 5, false);
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == OK);
@@ -170,7 +173,8 @@ static void check_measures(void)
     static const float score[] = { 0.1f, 0.9f, 0.4f, 0.4f, 0.2f, 0.8f, 0.7f, 0.6f, 0.5f, 0.95f };
     static const unsigned char right[] = { 0, 1, 0, 1, 1, 1, 1, 1, 1, 1 };
     double auc = 0;
-    /* wrong .1 is below all 8 right ones; wrong .4 below 6, level with 1: 14.5 of 16 pairs */
+    /* The wrong .1 is below all 8 right ones; the wrong .4 is below 6 and equal to 1: 14.5 of 16
+     * pairs. */
     CHECK(samples_auc(&auc, score, right, 10, NULL) == OK && auc == 14.5 / 16);
     CHECK(samples_auc(&auc, score, right + 3, 7, NULL) == OK && isnan(auc));
 
@@ -178,7 +182,7 @@ static void check_measures(void)
     CHECK(samples_calibrate(&cut, score, right, 10, 0.5, 1, NULL) == OK);
     CHECK(cut.threshold > 0.4f && cut.threshold < 0.5f && cut.routed == 0.4 && cut.caught == 1);
     CHECK(samples_calibrate(&cut, score, right, 10, 0.39, 1, NULL) ==
-          OK); /* equals stay together */
+          OK); /* equal scores stay together */
     CHECK(cut.threshold > 0.2f && cut.threshold <= 0.4f && cut.routed == 0.2 && cut.caught == 0.5);
     CHECK(samples_calibrate(&cut, score, right, 10, 0.9, 0.5, NULL) == OK && cut.routed == 0.1);
     CHECK(samples_calibrate(&cut, score, right, 10, 0.05, 1, NULL) == OK);
