@@ -15,7 +15,7 @@
 
 enum { DIM = 19, TEXTS = 300, PER_TEXT = 12 };
 
-/* Return a normally distributed number. */
+/* Return a nearly normal number: the sum of 12 uniform ones. */
 static double normal(uint64_t seed, uint64_t i)
 {
     double sum = 0;
