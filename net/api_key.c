@@ -12,7 +12,7 @@ enum { MAX_KEY = 8192 };
 
 /* Copy the key without blanks around it. It becomes part of a header line, so only printable ASCII
  * is allowed: nothing can smuggle in a second line. */
-static int api_key_keep(char **key, const char *from, char *text, size_t n, struct err *err)
+static int api_key_keep(char **key, const char *from, const char *text, size_t n, struct err *err)
 {
     while (n && strchr(" \t\r\n", text[n - 1]))
         n--;
@@ -76,17 +76,36 @@ static int from_environment(char **key, const char *name, struct err *err)
     return rc;
 }
 
+static bool api_key_in_the_open(const char *url)
+{
+    return url && !cloud_url_private(url);
+}
+
+static void api_key_warn(struct err *note)
+{
+    err_set(note, OK, "the API key goes over plain http, where others can read it: use https");
+}
+
+int api_key_copy(char **key, const char *text, const char *url, struct err *note, struct err *err)
+{
+    *key = NULL;
+    note->msg[0] = 0;
+    int rc = api_key_keep(key, "cloud_key", text, strlen(text), err);
+    if (rc == OK && api_key_in_the_open(url))
+        api_key_warn(note);
+    return rc;
+}
+
 int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err)
 {
-    bool open_way = url && !cloud_url_private(url);
+    bool open_way = api_key_in_the_open(url);
     *key = NULL;
     note->msg[0] = 0;
     int rc =
         file ? api_key_from_file(key, file, err) : from_environment(key, "MIZZLE_API_KEY", err);
     if (rc != OK || file || *key) {
         if (*key && open_way)
-            err_set(note, OK,
-                    "the API key goes over plain http, where others can read it: use https");
+            api_key_warn(note);
         return rc;
     }
     /* This variable was set with another server in mind. */

@@ -90,6 +90,10 @@ const char *cloud_api_name(enum cloud_api api);
  * ASCII), ERR_NOMEM. */
 int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err);
 
+/* Copy a key that the caller has; it is checked and noted like one from a file, and also freed with
+ * wipe_text. ERR_ARG, ERR_NOMEM. */
+int api_key_copy(char **key, const char *text, const char *url, struct err *note, struct err *err);
+
 /* Check URL and options, and open the client. Some facts must be known before the first call: the
  * dialect for CLOUD_AUTO (a server that does not say is taken for openai), the model's name, with
  * encode whether the tokenizer is ours, with compress whether gzip is accepted. For CLOUD_AUTO the

@@ -97,7 +97,7 @@ struct mizzle_options {
                                    "required": a fault ends the call; NULL: auto */
     const char *cloud_api;      /* "openai", "sglang", "llamacpp", or "auto" to ask; NULL: auto */
     const char *cloud_model;    /* model to ask for; NULL: the first one that the server lists */
-    const char *api_key_read;   /* API key */
+    const char *cloud_key;      /* API key */
     const char *cloud_key_file; /* else a file with it */
     size_t cloud_key_env;       /* 1: else take MIZZLE_API_KEY or OPENAI_API_KEY */
     const char *cloud_ca;    /* PEM file with the only authorities to trust; NULL: the system's */

@@ -155,15 +155,11 @@ static int routing_read_key(char **key, const struct mizzle_options *o, struct e
     note->msg[0] = '\0';
     if (o->replay)
         return OK;
-    if (!o->api_key_read)
-        return o->cloud_key_file || o->cloud_key_env
-                   ? api_key_read(key, o->cloud_key_file, o->cloud_url, note, err)
-                   : OK;
-    *key = malloc(strlen(o->api_key_read) + 1);
-    if (!*key)
-        return err_set(err, ERR_NOMEM, "cloud key: out of memory");
-    memcpy(*key, o->api_key_read, strlen(o->api_key_read) + 1);
-    return OK;
+    if (o->cloud_key)
+        return api_key_copy(key, o->cloud_key, o->cloud_url, note, err);
+    return o->cloud_key_file || o->cloud_key_env
+               ? api_key_read(key, o->cloud_key_file, o->cloud_url, note, err)
+               : OK;
 }
 
 int routing_cloud_options(struct cloud_options *out, char **key, const struct mizzle_options *o,

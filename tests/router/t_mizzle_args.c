@@ -226,6 +226,27 @@ static void test_refused(void)
 #undef BAD
 }
 
+/* A key that the program gives is checked like one from a file, and noted like it. */
+static void test_key(void)
+{
+    struct mizzle_options o = base;
+    struct mizzle_error e = { .size = sizeof(e) };
+    o.policy = "always";
+    o.cloud_api = "openai"; /* so that opening waits for nobody */
+    o.cloud_url = "http://127.0.0.1:1";
+    o.cloud_key = "";
+    refuses(&o, MIZZLE_ARG, "cloud_key: the API key is empty");
+    o.cloud_key = "secret\r\nX-More: 1";
+    refuses(&o, MIZZLE_ARG, "cloud_key: the API key must be one word");
+    o.cloud_key = "secret";
+    struct mizzle *m = open_with(&o);
+    CHECK(!mizzle_note(m, &e) && mizzle_close(m) == MIZZLE_OK);
+    o.cloud_url = "http://0.0.0.0:1";
+    m = open_with(&o);
+    CHECK(mizzle_note(m, &e) && strstr(e.message, "plain http") && !strstr(e.message, "secret"));
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+}
+
 int main(void)
 {
     model = tiny_make();
@@ -239,6 +260,7 @@ int main(void)
     test_sizes();
     test_prompts();
     test_refused();
+    test_key();
     tiny_remove();
     return 0;
 }
