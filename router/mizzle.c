@@ -161,11 +161,13 @@ static int mizzle_open_own(struct mizzle **out, const struct mizzle_options *fro
     struct mizzle *m = calloc(1, sizeof(*m));
     if (!m)
         return err_set(err, ERR_NOMEM, "mizzle_open: out of memory");
+    m->busy = 1; /* on_opening may hand it to another thread */
     if (o.on_opening)
         o.on_opening(o.opening_arg, m);
     rc = mizzle_open_parts(m, &o, err);
     if (rc == OK) {
         *out = m;
+        mizzle_give_back(m);
         return OK;
     }
     if (o.on_opening)

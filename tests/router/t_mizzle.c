@@ -207,10 +207,15 @@ static size_t told;
 
 static void on_opening(void *arg, struct mizzle *m)
 {
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = "x" };
     told++;
     CHECK(arg == &told && (told == 1) == (m != NULL));
-    if (m)
-        CHECK(pthread_create(&stopper, NULL, stop_soon, m) == 0);
+    if (!m)
+        return;
+    /* Opening is a call like any other. */
+    CHECK(mizzle_close(m) == MIZZLE_BUSY && !mizzle_note(m, NULL));
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, NULL) == MIZZLE_BUSY);
+    CHECK(pthread_create(&stopper, NULL, stop_soon, m) == 0);
 }
 
 static void test_stop_opening(void)
