@@ -1,10 +1,12 @@
 /* tokenizer_files.c - read a vocabulary from GGUF metadata or a Hugging Face folder. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer_internal.h"
@@ -90,14 +92,19 @@ static void tokenizer_files_join(char *out, size_t size, const char *folder, con
 /* Read a whole file, terminated. ERR_IO, with *text NULL, when it does not exist. */
 static int tokenizer_files_read_all(char **text, size_t *n, const char *path, struct err *err)
 {
-    *text = NULL;
-    FILE *f = fopen(path, "rb");
     struct stat st;
-    if (!f)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    int rc = OK;
+    int rc = OK, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait */
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+    *text = NULL;
+    if (!f) {
+        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
     if (fstat(fileno(f), &st) || !S_ISREG(st.st_mode) || st.st_size > MAX_FILE)
-        rc = err_set(err, ERR_FORMAT, "%s: expected a file of at most %d bytes", path, MAX_FILE);
+        rc = err_set(err, ERR_FORMAT, "%s: expected a regular file of at most %d bytes", path,
+                     MAX_FILE);
     else if (!(*text = malloc((size_t)st.st_size + 1)))
         rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
     else if (fread(*text, 1, (size_t)st.st_size, f) != (size_t)st.st_size)

@@ -48,6 +48,10 @@ mkfifo "$tmp/pipe"
 refused "$tmp/pipe"
 ${RUN:-} timeout 20 "$mizzle" router score --router "$tmp/pipe" --hidden x -o y 2>"$tmp/err"
 [ $? -eq 3 ] && grep -q "regular file" "$tmp/err" || fail "a FIFO as a router: $(cat "$tmp/err")"
+mkdir "$tmp/piped"
+mkfifo "$tmp/piped/tokenizer.json"
+timeout 20 "$MIZZLE" tokenize -m "$tmp/piped" </dev/null 2>"$tmp/err"
+[ $? -eq 3 ] && grep -q "regular file" "$tmp/err" || fail "a FIFO as a tokenizer: $(cat "$tmp/err")"
 
 # The report on a router shows its input and its threshold.
 router=weights/milli/edge-0.5.router.safetensors
