@@ -274,6 +274,9 @@ static void test_cloud(void)
     struct mizzle *m = open_with(&o);
     CHECK(write_text(m, "some text", &s, &st) == MIZZLE_OK && s.from[MIZZLE_CLOUD] == s.n);
     CHECK(st.cloud == s.n && st.calls == s.n && st.bytes_up > 0 && st.held.fault == 0);
+    CHECK(st.start_ms > 0); /* told once */
+    CHECK(write_text(m, "some text", &alone, &st) == MIZZLE_OK && st.start_ms == 0);
+    alone = (struct seen){ 0 };
     CHECK(mizzle_close(m) == MIZZLE_OK);
     o.max_cloud_tokens = 3;
     m = open_with(&o);
