@@ -82,7 +82,7 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     struct trip t = { 0 };
     struct mizzle_options all;
     struct err note = { "" };
-    int rc = setting_options(&all, err);
+    int rc = setup_options(&all, err);
     all.cloud_url = url;
     if (rc == OK)
         rc = routing_cloud_options(&o, &key, &all, tokenizer, &interrupted, &note, err);
@@ -97,7 +97,7 @@ static int cloud_check_look(const char *url, const struct tokenizer *tokenizer, 
     if (rc == OK)
         rc = cloud_inspect(c, &info, err);
     if (c)
-        setting_cloud_notes(c);
+        setup_cloud_notes(c);
     if (rc == OK)
         cloud_check_show(url, &info, &t);
     cloud_close(c);

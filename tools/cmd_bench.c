@@ -167,7 +167,7 @@ static int route(struct bench_options *o, struct err *err)
     if (!rc)
         rc = cmd_bench_first_of(&o->tokens, "-n", model_opts.gen, err);
     if (!rc)
-        rc = setting_kv(&o->kv, KVCACHE_F16, err);
+        rc = setup_kv(&o->kv, KVCACHE_F16, err);
     o->model = model_opts.shape       ? model_opts.shape
                : engine_options.model ? engine_options.model
                                       : "demo";

@@ -81,7 +81,8 @@ static const struct option_group network_opts = {
 };
 
 static const struct option_group *const groups[] = { &server_opts, &network_opts,
-                                                     &engine_option_rows, &opt_check, NULL };
+                                                     &engine_option_rows, &cloud_check_option_rows,
+                                                     NULL };
 
 static _Atomic int terminated;
 

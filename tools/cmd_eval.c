@@ -46,9 +46,10 @@ static const struct option_group task_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &task_opts,         &engine_option_rows,
-                                                     &route_option_rows, &cloud_option_rows,
-                                                     &keep_option_rows,  NULL };
+static const struct option_group *const groups[] = {
+    &task_opts,         &engine_option_rows,      &route_option_rows,
+    &cloud_option_rows, &cloud_limit_option_rows, NULL
+};
 
 static int cmd_eval_main(int argc, char **argv)
 {

@@ -120,9 +120,9 @@ static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
     struct engine e;
     struct session *s = NULL;
     struct output to = { .f = NULL }, hidden = { .f = NULL };
-    int rc = setting_kv(&kv, KVCACHE_F32, err);
+    int rc = setup_kv(&kv, KVCACHE_F32, err);
     if (!rc)
-        rc = setting_engine(&e, NULL, false, err);
+        rc = setup_engine(&e, NULL, false, err);
     if (rc)
         return rc;
     rc = session_open(&s, e.model, e.pool, n, kv, err);

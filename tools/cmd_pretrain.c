@@ -95,7 +95,7 @@ static int train_router(const char *name, struct err *err)
     if (rc == OK)
         rc = pretrain_path(router, out, name, ".router.safetensors", err);
     if (rc == OK)
-        rc = setting_engine(&edge, model, true, err);
+        rc = setup_engine(&edge, model, true, err);
     if (rc)
         return rc;
     router_training_defaults(&o);
@@ -166,7 +166,7 @@ static int cmd_pretrain_main(int argc, char **argv)
     setup_catch_interrupts();
     int rc = cmd_pretrain_check(nargs, argv, &err);
     if (rc == OK)
-        rc = setting_kernels(&kernels, &err);
+        rc = setup_kernels(&kernels, &err);
     if (rc == OK)
         rc = pool_open(&job.pool, engine_options.threads, &err);
     if (rc == OK) {

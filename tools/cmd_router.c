@@ -103,7 +103,7 @@ static int cmd_router_score(int nargs)
     struct router *r = NULL;
     if (nargs || !router_path || !hidden_path || !out_path)
         return cmd_router_usage("score: expected --router, --hidden and -o");
-    int rc = setting_kernels(&k, &err);
+    int rc = setup_kernels(&k, &err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
     if (rc != OK)
@@ -145,10 +145,10 @@ static int cmd_router_teach(struct router_training_options *o)
     struct router_training_report report;
     int rc = output_check(out_path, &err);
     if (rc == OK)
-        rc = setting_engine(&edge, NULL, true, &err);
+        rc = setup_engine(&edge, NULL, true, &err);
     if (rc != OK)
         return command_fail("router", rc, &err);
-    rc = cloud_path ? setting_engine(&cloud, cloud_path, true, &err) : OK;
+    rc = cloud_path ? setup_engine(&cloud, cloud_path, true, &err) : OK;
     if (rc == OK) {
         rc = router_training_run(&form, &report, &edge, cloud_path ? &cloud : NULL, o, &err);
         if (cloud_path)

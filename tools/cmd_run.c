@@ -85,10 +85,14 @@ static const struct option_group output_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &text_opts,         &sample_opts,
-                                                     &output_opts,       &engine_option_rows,
-                                                     &route_option_rows, &cloud_option_rows,
-                                                     &keep_option_rows,  NULL };
+static const struct option_group *const groups[] = { &text_opts,
+                                                     &sample_opts,
+                                                     &output_opts,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     NULL };
 
 struct run {
     struct mizzle *m;
@@ -123,7 +127,7 @@ static void cmd_run_notes(struct run *r, bool says)
 {
     struct mizzle_error note = { .size = sizeof(note) };
     while (mizzle_note(r->m, &note)) {
-        opt_words(&r->note, &cmd_run, note.message);
+        options_as_typed(&r->note, &cmd_run, note.message);
         if (says)
             fprintf(stderr, "mizzle: %s\n", r->note.msg);
     }
@@ -132,7 +136,7 @@ static void cmd_run_notes(struct run *r, bool says)
 /* What was asked for, and what came of it. */
 static void cmd_run_ledger(const struct mizzle_stats *s)
 {
-    bool replays = keep_opts.replay != NULL;
+    bool replays = cloud_limit_options.replay != NULL;
     char cost[CAPS_AMOUNT];
     const char *name, *sep = "; fallback: ";
     size_t count;
@@ -148,7 +152,7 @@ static void cmd_run_ledger(const struct mizzle_stats *s)
         fprintf(stderr, ", cost %s", cost);
     fprintf(stderr, "; known without a call: %" PRIu64 " memo, %" PRIu64 " store", s->memo_hits,
             s->store_hits);
-    for (size_t i = 0; (name = run_reason(s, i, &count)); i++)
+    for (size_t i = 0; (name = json_events_reason(s, i, &count)); i++)
         if (count) {
             fprintf(stderr, "%s%zu %s", sep, count, name);
             sep = ", ";
@@ -194,7 +198,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, keep_opts.replay != NULL);
+        json_events_done(&stats, cloud_limit_options.replay != NULL);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -253,7 +257,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
         rc = answer_line(r, c, line, n, err);
         if (rc == ERR_ARG && person) { /* too long: the person may go on with less */
             struct err said;
-            opt_words(&said, &cmd_run, err->msg);
+            options_as_typed(&said, &cmd_run, err->msg);
             fprintf(stderr, "mizzle run: %s%s\n", said.msg,
                     options.chat ? " (/clear begins anew)" : "");
             conversation_cut(c, before);
@@ -330,7 +334,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
-    int rc = setting_options(&o, err);
+    int rc = setup_options(&o, err);
     o.max_tokens = options.max_tokens;
     o.context = options.context;
     o.stops = options.stops.n ? options.stops.at : NULL;
@@ -340,9 +344,9 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.min_p = (double)options.sample.min_p;
     o.repeat_penalty = (double)options.sample.repeat_penalty;
     o.seed = options.sample.seed;
-    o.on_opening = setting_stops;
+    o.on_opening = setup_stop_on_interrupt;
     if (rc == OK)
-        rc = setting_stand_in(server, &o, err);
+        rc = setup_stand_in(server, &o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin(o.model);
@@ -367,7 +371,7 @@ static int cmd_run_main(int argc, char **argv)
         cmd_run_notes(&r, true);
         rc = answer_all(&r, &err);
         cmd_run_notes(&r, !options.quiet);
-        setting_stops(NULL, NULL);
+        setup_stop_on_interrupt(NULL, NULL);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
             rc = err_set(&err, -end, "%s", r.note.msg); /* which has said why */

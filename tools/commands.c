@@ -23,7 +23,7 @@ int command_fail(const char *name, int code, const struct err *err)
     struct err line = *err;
     for (size_t i = 0; (code == ERR_ARG || code == ERR_NET) && commands[i]; i++)
         if (strcmp(commands[i]->name, name) == 0)
-            opt_words(&line, commands[i], err->msg);
+            options_as_typed(&line, commands[i], err->msg);
     if (code != ERR_STOP)
         fprintf(stderr, "mizzle %s: %s\n", name, line.msg);
     return -code > 0 && -code < (int)(sizeof(status) / sizeof(*status)) ? status[-code]

@@ -33,10 +33,10 @@ int main(void)
     CHECK(fabs(low - 0.722467) < 1e-5 && fabs(high - 1) < 1e-12);
 
     enum kvcache kv;
-    CHECK(setting_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
+    CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
     engine_options.kv = "q8";
-    CHECK(setting_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
+    CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_Q8);
     engine_options.kv = "f8";
-    CHECK(setting_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
+    CHECK(setup_kv(&kv, KVCACHE_F16, &err) == ERR_ARG);
     return 0;
 }

@@ -162,14 +162,14 @@ static void test_rows(void)
 static void test_words(void)
 {
     struct err e;
-    opt_words(&e, &cmd_run, "policy: expected mlp, found cloud_url_2 with cloud_url");
+    options_as_typed(&e, &cmd_run, "policy: expected mlp, found cloud_url_2 with cloud_url");
     CHECK(strcmp(e.msg, "--policy: expected mlp, found cloud_url_2 with --cloud-url") == 0);
-    opt_words(&e, &cmd_run, "a policy: no cloud_such");
+    options_as_typed(&e, &cmd_run, "a policy: no cloud_such");
     CHECK(strcmp(e.msg, "a policy: no cloud_such") == 0);
     char longest[sizeof(e.msg)];
     memset(longest, 'a', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
-    opt_words(&e, &cmd_run, longest);
+    options_as_typed(&e, &cmd_run, longest);
     CHECK(strlen(e.msg) == strlen(longest));
 }
 

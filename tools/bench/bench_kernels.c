@@ -301,7 +301,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
-            setting_blas_hint(set);
+            setup_blas_hint(set);
         }
         struct call mine = *c;
         if (i == 0 && c->n > FEW) { /* scalar is slow, and its speed does not depend on n */

@@ -159,7 +159,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
                        m->shape);
     if (!parse_type(&type, m->type))
         return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", m->type);
-    int rc = setting_kernels(&e->kernels, err);
+    int rc = setup_kernels(&e->kernels, err);
     if (!rc)
         rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)
@@ -169,7 +169,7 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
 
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
-    return m->shape ? open_shape(e, m, err) : setting_engine(e, NULL, false, err);
+    return m->shape ? open_shape(e, m, err) : setup_engine(e, NULL, false, err);
 }
 
 /* All lists of the command line, and the context that the largest test needs. */
@@ -203,7 +203,7 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
     p->context = largest(&p->depth) + (prompt > gen ? prompt : gen);
     if (!prompt && !gen)
         return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
-    return setting_kv(&p->kv, KVCACHE_F16, err);
+    return setup_kv(&p->kv, KVCACHE_F16, err);
 }
 
 /* Run all tests with one number of threads. */

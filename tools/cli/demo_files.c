@@ -17,12 +17,12 @@ static bool demo_files_join(char out[PATH_SIZE], const char *dir, size_t n, cons
 }
 
 /* Length of the folder part of a path that has a slash. */
-static size_t dir_length(const char *path)
+static size_t demo_files_dir_length(const char *path)
 {
     return (size_t)(strrchr(path, '/') - path);
 }
 
-static bool search_path(char out[PATH_SIZE], const char *name)
+static bool demo_files_search_path(char out[PATH_SIZE], const char *name)
 {
     for (const char *p = getenv("PATH"); p && *p;) {
         size_t n = strcspn(p, ":");
@@ -34,7 +34,7 @@ static bool search_path(char out[PATH_SIZE], const char *name)
 }
 
 /* The file that runs, symbolic links followed. */
-static bool program_path(char out[PATH_SIZE])
+static bool demo_files_program_path(char out[PATH_SIZE])
 {
     char link[PATH_SIZE], next[PATH_SIZE];
     if (access("/proc/self/exe", F_OK) == 0)
@@ -43,7 +43,7 @@ static bool program_path(char out[PATH_SIZE])
         return false;
     else if (strchr(demo_files_program, '/'))
         snprintf(out, PATH_SIZE, "%s", demo_files_program);
-    else if (!search_path(out, demo_files_program))
+    else if (!demo_files_search_path(out, demo_files_program))
         return false;
     for (int hops = 0; hops < 16; hops++) {
         ssize_t n = readlink(out, link, sizeof(link) - 1);
@@ -52,7 +52,7 @@ static bool program_path(char out[PATH_SIZE])
         link[n] = '\0';
         if (link[0] == '/')
             snprintf(next, sizeof(next), "%s", link);
-        else if (!demo_files_join(next, out, dir_length(out), link))
+        else if (!demo_files_join(next, out, demo_files_dir_length(out), link))
             return false;
         memcpy(out, next, sizeof(next));
     }
@@ -71,10 +71,10 @@ const char *demo_files_path(const char *file)
     if (named && *named)
         return demo_files_join(out, named, strlen(named), file) && access(out, R_OK) == 0 ? out
                                                                                           : NULL;
-    if (!program_path(program))
+    if (!demo_files_program_path(program))
         return NULL;
     for (size_t i = 0; i < sizeof(beside) / sizeof(*beside); i++)
-        if (demo_files_join(dir, program, dir_length(program), beside[i]) &&
+        if (demo_files_join(dir, program, demo_files_dir_length(program), beside[i]) &&
             demo_files_join(out, dir, strlen(dir), file) && access(out, R_OK) == 0)
             return out;
     return NULL;

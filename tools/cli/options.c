@@ -63,7 +63,8 @@ static const struct option cloud_rows[] = {
 };
 
 const struct option_group cloud_option_rows = { "Cloud", cloud_rows };
-const struct option_group opt_check = { "Cloud (with --check alone)", cloud_rows + WHETHER };
+const struct option_group cloud_check_option_rows = { "Cloud (with --check alone)",
+                                                      cloud_rows + WHETHER };
 
 const struct option_group route_option_rows = {
     "Routing",
@@ -86,38 +87,38 @@ const struct option_group route_option_rows = {
     },
 };
 
-struct opt_keep_values keep_opts = { .store_limit = STORE_LIMIT >> 20,
-                                     .max_tokens = UINT64_MAX,
-                                     .max_upload = UINT64_MAX };
+struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >> 20,
+                                                   .max_tokens = UINT64_MAX,
+                                                   .max_upload = UINT64_MAX };
 
-const struct option_group keep_option_rows = {
+const struct option_group cloud_limit_option_rows = {
     "Limits and memory of the cloud",
     (const struct option[]){
-        { "--max-cloud-tokens", NULL, OPTION_U64, &keep_opts.max_tokens, "N",
+        { "--max-cloud-tokens", NULL, OPTION_U64, &cloud_limit_options.max_tokens, "N",
           "ask the cloud for no more tokens than this, over all answers; what the store or the "
           "memo "
           "knows does not count (default: no limit)" },
-        { "--max-upload-bytes", NULL, OPTION_U64, &keep_opts.max_upload, "N",
+        { "--max-upload-bytes", NULL, OPTION_U64, &cloud_limit_options.max_upload, "N",
           "no more bytes of requests than this, headers and retries apart (default: no limit)" },
-        { "--cloud-budget", NULL, OPTION_STR, &keep_opts.budget, "AMOUNT",
+        { "--cloud-budget", NULL, OPTION_STR, &cloud_limit_options.budget, "AMOUNT",
           "no more money than this, in the currency of --cloud-price (default: no limit)" },
-        { "--cloud-price", NULL, OPTION_STR, &keep_opts.price, "PRICES",
+        { "--cloud-price", NULL, OPTION_STR, &cloud_limit_options.price, "PRICES",
           "prices per million tokens, UP,CACHED,DOWN as in 2.50,1.25,10; or a file with lines "
           "MODEL UP CACHED DOWN, where MODEL * is any other" },
-        { "--private-from", NULL, OPTION_STR, &keep_opts.from, "TEXT",
+        { "--private-from", NULL, OPTION_STR, &cloud_limit_options.from, "TEXT",
           "a text that holds this is not sent any more from there on" },
-        { "--private-to", NULL, OPTION_STR, &keep_opts.to, "TEXT",
+        { "--private-to", NULL, OPTION_STR, &cloud_limit_options.to, "TEXT",
           "ends what --private-from begins: with nothing but blanks between the two, it is sent" },
-        { "--private-file", NULL, OPTION_STR, &keep_opts.patterns, "FILE",
+        { "--private-file", NULL, OPTION_STR, &cloud_limit_options.patterns, "FILE",
           "a text that holds a line of this file is not sent; in a line, \\d is a digit, \\w a "
           "letter, digit or _, \\s a blank, \\\\ a backslash, # at its beginning a comment" },
-        { "--cloud-store", NULL, OPTION_STR, &keep_opts.store, "FILE",
+        { "--cloud-store", NULL, OPTION_STR, &cloud_limit_options.store, "FILE",
           "keep the cloud's answers there, and ask it nothing twice; processes may share it" },
-        { "--store-limit", NULL, OPTION_SIZE, &keep_opts.store_limit, "MB",
+        { "--store-limit", NULL, OPTION_SIZE, &cloud_limit_options.store_limit, "MB",
           "size of the store; beyond it the older half goes (default: 64)" },
-        { "--record", NULL, OPTION_STR, &keep_opts.record, "FILE",
+        { "--record", NULL, OPTION_STR, &cloud_limit_options.record, "FILE",
           "append the cloud's answers there, as JSON lines" },
-        { "--replay", NULL, OPTION_STR, &keep_opts.replay, "FILE",
+        { "--replay", NULL, OPTION_STR, &cloud_limit_options.replay, "FILE",
           "take the cloud's answers from a recording and use no network; what it does not hold "
           "is a fault" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
@@ -158,7 +159,7 @@ static const struct option *options_find(const struct command *cmd, const char *
     return NULL;
 }
 
-void opt_words(struct err *out, const struct command *cmd, const char *line)
+void options_as_typed(struct err *out, const struct command *cmd, const char *line)
 {
     char text[sizeof(out->msg)], name[32] = "--";
     size_t used = 0;
@@ -200,7 +201,7 @@ static int options_unknown(const struct command *cmd, const char *arg)
     return EXIT_USAGE;
 }
 
-static bool whole_number(const char *s, uint64_t max, uint64_t *out)
+static bool options_number(const char *s, uint64_t max, uint64_t *out)
 {
     uint64_t n = 0;
     if (!*s)
@@ -229,12 +230,12 @@ static const char *options_store(const struct option *o, const char *value)
         *(const char **)o->to = value;
         return NULL;
     case OPTION_SIZE:
-        if (!whole_number(value, SIZE_MAX, &n))
+        if (!options_number(value, SIZE_MAX, &n))
             return "a whole number";
         *(size_t *)o->to = (size_t)n;
         return NULL;
     case OPTION_U64:
-        if (!whole_number(value, UINT64_MAX, (uint64_t *)o->to))
+        if (!options_number(value, UINT64_MAX, (uint64_t *)o->to))
             return "a whole number";
         return NULL;
     case OPTION_FLOAT: {
@@ -305,7 +306,7 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
 }
 
 /* Words of text[n] from column `at` on, further lines indented. */
-static void wrap_words(FILE *to, const char *text, size_t n, int indent, int at)
+static void options_wrap_words(FILE *to, const char *text, size_t n, int indent, int at)
 {
     for (size_t i = 0; i < n;) {
         size_t len = 0;
@@ -337,7 +338,7 @@ void options_wrap(FILE *to, const char *text, int indent)
             while (*end && !(end[0] == '\n' && (end[1] == '\n' || end[1] == ' ' || !end[1])))
                 end++;
             fprintf(to, "%*s", indent, "");
-            wrap_words(to, text, (size_t)(end - text), indent, indent);
+            options_wrap_words(to, text, (size_t)(end - text), indent, indent);
         }
         text = *end ? end + 1 : end;
     }
@@ -346,7 +347,7 @@ void options_wrap(FILE *to, const char *text, int indent)
 void options_help(FILE *to, const struct command *cmd)
 {
     int at = fprintf(to, "mizzle %s:", cmd->name);
-    wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
+    options_wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
     fprintf(to, "\nUsage: mizzle %s [options]%s%s\n\n", cmd->name, *cmd->args ? " " : "",
             cmd->args);
     options_wrap(to, cmd->description, 0);
@@ -360,7 +361,7 @@ void options_help(FILE *to, const struct command *cmd)
                 at = 0;
             }
             fprintf(to, "%*s", HELP_COLUMN - at, "");
-            wrap_words(to, o->help, strlen(o->help), HELP_COLUMN, HELP_COLUMN);
+            options_wrap_words(to, o->help, strlen(o->help), HELP_COLUMN, HELP_COLUMN);
         }
     }
     fprintf(to, "\nOther:\n  -h, --help%*sthis text\n", HELP_COLUMN - 12, "");

@@ -51,7 +51,7 @@ void options_wrap(FILE *to, const char *text, int indent);
 /* The library names its options as C does: in line, write those that the command has as they are
  * typed. cloud_url is --cloud-url, and so is a single word at the beginning, as in "policy: ...".
  */
-void opt_words(struct err *out, const struct command *cmd, const char *line);
+void options_as_typed(struct err *out, const struct command *cmd, const char *line);
 
 /* Letters to insert, delete or replace to make b of a: for "did you mean". */
 size_t options_distance(const char *a, const char *b);
@@ -63,12 +63,12 @@ extern const struct option_group
                --cloud-ca --cloud-model --cloud-timeout
                --cloud-tokens --hedge-ms --compress --cloud-slot */
 extern const struct option_group
-    opt_check; /* those of cloud_option_rows but --cloud-url and --cloud */
+    cloud_check_option_rows; /* those of cloud_option_rows but --cloud-url and --cloud */
 extern const struct option_group route_option_rows; /* --router --policy --threshold --ahead
                                             --max-wasted-calls */
 
 extern const struct option_group
-    keep_option_rows; /* --max-cloud-tokens --max-upload-bytes --cloud-budget
+    cloud_limit_option_rows; /* --max-cloud-tokens --max-upload-bytes --cloud-budget
               --cloud-price --private-* --cloud-store --store-limit
               --record --replay */
 
@@ -97,11 +97,11 @@ extern struct route_options {
     size_t max_wasted;  /* calls made ahead in vain; 0: no limit */
 } route_options;
 
-extern struct opt_keep_values {
+extern struct cloud_limit_options {
     const char *store, *record, *replay;
     size_t store_limit; /* MiB */
     uint64_t max_tokens, max_upload;
     const char *budget, *price, *from, *to, *patterns;
-} keep_opts;
+} cloud_limit_options;
 
 #endif

@@ -274,7 +274,7 @@ static int open_text(struct milli *m, struct err *err)
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     size_t context = model_config(m->engine.model)->context;
     enum kvcache kv;
-    int rc = setting_kv(&kv, KVCACHE_F32, err);
+    int rc = setup_kv(&kv, KVCACHE_F32, err);
     if (rc == OK)
         rc = world_open(&m->world, m->o->world, err);
     if (rc == OK)
@@ -293,11 +293,11 @@ int eval_milli(const struct eval_options *o, struct err *err)
     size_t n = 0;
     int rc = o->policies ? eval_policies(list, &n, o->policies, err) : OK;
     if (rc == OK)
-        rc = setting_engine(&m.engine, NULL, true, err);
+        rc = setup_engine(&m.engine, NULL, true, err);
     if (rc != OK)
         return rc;
     route_options.policy = n ? most_needing(list, n) : NULL;
-    rc = setting_routing(&m.routing, &m.server, &m.engine, err);
+    rc = setup_routing(&m.routing, &m.server, &m.engine, err);
     if (rc == OK) {
         if (!n)
             list[n++] = m.routing.policy;
@@ -307,7 +307,7 @@ int eval_milli(const struct eval_options *o, struct err *err)
         sampler_close(m.sampler);
         session_close(m.session);
         world_close(m.world);
-        int end = setting_routing_end(&m.routing, m.server, rc == OK ? err : NULL);
+        int end = setup_routing_end(&m.routing, m.server, rc == OK ? err : NULL);
         rc = rc == OK ? end : rc;
     }
     engine_close(&m.engine);

@@ -172,7 +172,7 @@ static void eval_ppl_print(const struct ppl *p)
 int eval_ppl(const struct eval_options *o, struct err *err)
 {
     struct ppl p = { .o = o, .context = o->context ? o->context : DEFAULT_CONTEXT };
-    int rc = setting_engine(&p.engine, NULL, true, err);
+    int rc = setup_engine(&p.engine, NULL, true, err);
     if (rc != OK)
         return rc;
     enum kvcache kv;
@@ -184,7 +184,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
         rc = err_set(err, ERR_ARG, "--context: expected %d to %zu, found %zu", MIN_CONTEXT, most,
                      p.context);
     if (rc == OK)
-        rc = setting_kv(&kv, KVCACHE_F32, err);
+        rc = setup_kv(&kv, KVCACHE_F32, err);
     if (rc == OK)
         rc = session_open(&p.session, p.engine.model, p.engine.pool, p.context, kv, err);
     if (rc == OK)

@@ -10,7 +10,7 @@
 #include "router/caps.h"
 #include "tools/run/token_view.h"
 
-static void put_char(uint32_t c, const char *bytes, size_t n)
+static void json_events_put_char(uint32_t c, const char *bytes, size_t n)
 {
     if (c == '"' || c == '\\')
         printf("\\%c", (int)c);
@@ -32,14 +32,14 @@ static size_t json_events_put_text(const char *text, size_t n)
         unsigned char lead = (unsigned char)text[i];
         if (!ok && i + len == n && lead >= 0xc2 && lead <= 0xf4)
             return len;
-        put_char(c, ok ? text + i : "\xef\xbf\xbd", ok ? len : 3);
+        json_events_put_char(c, ok ? text + i : "\xef\xbf\xbd", ok ? len : 3);
         i += len;
     }
     return 0;
 }
 
 /* The text that this token completes. A cut character is glued together byte by byte. */
-static void put_token_text(struct json_events *j, const char *bytes, size_t n)
+static void json_events_put_token(struct json_events *j, const char *bytes, size_t n)
 {
     size_t i = 0;
     while (j->n && i < n) {
@@ -59,8 +59,8 @@ static void put_token_text(struct json_events *j, const char *bytes, size_t n)
 bool json_events_token(struct json_events *j, const struct mizzle_token *t)
 {
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
-    put_token_text(j, t->piece, t->piece_size);
-    printf("\",\"source\":\"%s\",\"score\":", show_source(t->source));
+    json_events_put_token(j, t->piece, t->piece_size);
+    printf("\",\"source\":\"%s\",\"score\":", token_view_source(t->source));
     if (isnan(t->score)) /* which JSON has not */
         fputs("null", stdout);
     else
@@ -85,7 +85,7 @@ double json_events_speed(const struct mizzle_stats *s)
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
 }
 
-const char *run_reason(const struct mizzle_stats *s, size_t i, size_t *count)
+const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *count)
 {
     const struct {
         const char *name;
@@ -103,12 +103,12 @@ const char *run_reason(const struct mizzle_stats *s, size_t i, size_t *count)
 }
 
 /* The names and counts of the reasons that there were. */
-static void put_reasons(const struct mizzle_stats *s)
+static void json_events_put_reasons(const struct mizzle_stats *s)
 {
     const char *comma = "";
     const char *name;
     size_t count;
-    for (size_t i = 0; (name = run_reason(s, i, &count)); i++)
+    for (size_t i = 0; (name = json_events_reason(s, i, &count)); i++)
         if (count) {
             printf("%s\"%s\":%zu", comma, name, count);
             comma = ",";
@@ -131,7 +131,7 @@ void json_events_done(const struct mizzle_stats *s, bool replayed)
            s->bytes_up, s->bytes_down, s->router_ms, s->edge_ms, s->cloud_ms, s->start_ms,
            replayed ? "true" : "false", s->calls, s->committed, s->failed, s->wasted, s->memo_hits,
            s->store_hits, s->retries, s->hedges, s->header_bytes_up, s->header_bytes_down, cost);
-    put_reasons(s);
+    json_events_put_reasons(s);
     printf("}},\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }

@@ -24,7 +24,7 @@ void json_events_done(const struct mizzle_stats *s, bool replayed);
 
 /* Of the reasons for fallback tokens number i: its name, and how often it was one in *count; NULL
  * behind the last one. */
-const char *run_reason(const struct mizzle_stats *s, size_t i, size_t *count);
+const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *count);
 
 /* Tokens per second after the first one. */
 double json_events_speed(const struct mizzle_stats *s);

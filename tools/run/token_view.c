@@ -17,7 +17,7 @@ enum token_view_style token_view_style(FILE *f)
     return TOKEN_VIEW_COLOUR;
 }
 
-const char *show_source(int source)
+const char *token_view_source(int source)
 {
     static const char *const names[] = { "edge", "cloud", "fallback" };
     return names[source];
@@ -46,7 +46,7 @@ static void token_view_mark(struct token_view *s, int source, size_t token)
         if (s->open_source != MIZZLE_EDGE)
             fputc(']', s->to);
         if (source != MIZZLE_EDGE)
-            fprintf(s->to, "[%s:", show_source(source));
+            fprintf(s->to, "[%s:", token_view_source(source));
     }
     s->open_source = source;
     s->open_token = token;

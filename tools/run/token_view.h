@@ -23,7 +23,7 @@ enum token_view_style {
 /* Colour where f is a terminal that has it and the user does not object (NO_COLOR, TERM=dumb). */
 enum token_view_style token_view_style(FILE *f);
 
-const char *show_source(int source); /* "edge", "cloud", "fallback" */
+const char *token_view_source(int source); /* "edge", "cloud", "fallback" */
 
 struct token_view {
     FILE *to;
