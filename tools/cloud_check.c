@@ -11,7 +11,7 @@
 #include "net/cloud.h"
 #include "net/http/json_input.h"
 #include "tools/command.h"
-#include "tools/cli/options.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 #include "weights/weights.h"
 

@@ -11,7 +11,7 @@
 #include "net/cloud.h"
 #include "tools/cloud_check.h"
 #include "tools/command.h"
-#include "tools/cli/options.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 #include "tools/stand_in/paths.h"

@@ -1,6 +1,7 @@
 /* cmd_man.c - `mizzle man`: print the manual page, made from the same tables as --help. */
 #include <stdio.h>
 
+#include "tools/cli/shared_options.h"
 #include "tools/command.h"
 
 /* Print s[n] as roff text: escape backslashes, hyphens, and dots and quotes at the beginning of a

@@ -9,6 +9,7 @@
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "tools/command.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/setup.h"
 
 static bool special, decodes, show;

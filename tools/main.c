@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "tools/command.h"
-#include "tools/cli/setup.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/signals.h"
+#include "tools/edit_distance.h"
 
 /* Return the subcommand of this name, or NULL. */
 static const struct command *command_find(const char *name)
@@ -38,8 +39,8 @@ static int main_unknown(const char *name)
     const char *near = NULL;
     size_t least = 3;
     for (size_t i = 0; commands[i]; i++)
-        if (options_distance(name, commands[i]->name) < least) {
-            least = options_distance(name, commands[i]->name);
+        if (edit_distance(name, commands[i]->name) < least) {
+            least = edit_distance(name, commands[i]->name);
             near = commands[i]->name;
         }
     struct err err;

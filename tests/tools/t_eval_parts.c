@@ -5,7 +5,7 @@
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tools/eval/eval.h"
-#include "tools/cli/options.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 
 int main(void)

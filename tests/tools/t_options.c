@@ -1,6 +1,6 @@
 /* Options: every type, both forms, what is refused and with which message, and the help with its
  * line breaks. */
-#include "tools/cli/options.h"
+#include "tools/cli/shared_options.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "tests/support/test.h"
 #include "tools/command.h"
+#include "tools/edit_distance.h"
 
 static bool flag;
 static const char *text;
@@ -131,9 +132,9 @@ static void test_help(void)
 
 static void test_distance(void)
 {
-    CHECK(options_distance("", "") == 0 && options_distance("run", "") == 3);
-    CHECK(options_distance("kitten", "sitting") == 3 && options_distance("eval", "eavl") == 2);
-    CHECK(options_distance("0123456789012345678901234567890123", "x") == SIZE_MAX);
+    CHECK(edit_distance("", "") == 0 && edit_distance("run", "") == 3);
+    CHECK(edit_distance("kitten", "sitting") == 3 && edit_distance("eval", "eavl") == 2);
+    CHECK(edit_distance("0123456789012345678901234567890123", "x") == SIZE_MAX);
 }
 
 static void test_rows(void)

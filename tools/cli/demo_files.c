@@ -1,10 +1,10 @@
-/* demo_files.c - where the program is, and from there the demo pair. */
+#include "tools/cli/demo_files.h"
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "tools/cli/setup.h"
 
 enum { PATH_SIZE = 4096 };
 

@@ -9,7 +9,7 @@
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
 #include "tools/command.h"
-#include "tools/cli/options.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/progress.h"
 #include "tools/stand_in/stand_in.h"
 #include "weights/atomic_file.h"

@@ -12,17 +12,9 @@
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "tools/cli/options.h"
+#include "tools/cli/shared_options.h"
 
 struct stand_in;
-
-/* The demo pair: found at $MIZZLE_DEMO, beside the program's sources (build/../weights/milli), or
- * installed (PREFIX/share/mizzle/milli). */
-const char *
-demo_files_path(const char *file); /* e.g. "edge-0.5.gguf"; static storage; NULL if not found */
-
-/* argv[0], set by main: where the system does not tell the program's own path. */
-extern const char *demo_files_program;
 
 /* Set by SIGINT or SIGTERM once setup_catch_interrupts was called; a second one deletes
  * unfinished files and ends the process at once. */

@@ -3,7 +3,6 @@
 
 #include "kernels/sys/base.h"
 #include "tools/eval/eval.h"
-#include "tools/cli/options.h"
 
 int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err)
 {

@@ -10,7 +10,7 @@
 #include "model/sample.h"
 #include "router/decode.h"
 #include "tools/eval/eval.h"
-#include "tools/cli/options.h"
+#include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/cli/options.h"
+#include "tools/edit_distance.h"
 #include "tools/stand_in/chance.h"
 #include "tools/stand_in/fault_edits.h"
 
@@ -131,7 +131,7 @@ static const struct stand_in_fault *stand_in_fault_find(const char *name, size_t
     char word[32];
     snprintf(word, sizeof(word), "%.*s", n < 31 ? (int)n : 31, name);
     for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++) {
-        size_t d = options_distance(f->name, word);
+        size_t d = edit_distance(f->name, word);
         if (!d && n < sizeof(word))
             return f;
         if (d < least) {

@@ -6,7 +6,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
-#include "tools/command.h"
+#include "router/mizzle.h"
 #include "tools/stand_in/engine.h"
 #include "tools/stand_in/reply.h"
 

@@ -13,7 +13,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
-#include "tools/cli/setup.h"
+#include "tools/cli/demo_files.h"
 #include "tools/stand_in/stand_in.h"
 #include "tools/stand_in/engine.h"
 #include "tools/stand_in/request.h"
