@@ -1,4 +1,5 @@
-/* cmd_run.c - `mizzle run`: one prompt, or a conversation, routed token by token. */
+/* cmd_run.c - `mizzle run`: answers one prompt, or holds a conversation, routed token by token. It
+ * uses the library through router/mizzle.h, as any other program would. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,22 +35,27 @@ static struct {
 static const struct option_group text_opts = {
     "Text",
     (const struct option[]){
-        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "what to continue, or to ask" },
+        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT",
+          "Continue this text, or answer it with --chat (default: standard input)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
-          "the prompt from a file, - for standard input" },
+          "Read the prompt from FILE; - is standard input (default: standard input)" },
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
-          "ask test question N of the demo world (drawn with --seed) and show its answer" },
+          "Ask test question N of the demo world, drawn with --seed, and show the reference answer "
+          "(default: none)" },
         { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
-          "ChatML; without a prompt a conversation, line by line (/quit, /clear, Ctrl-D)" },
+          "Use the ChatML format; without a prompt, hold a conversation line by line (/clear "
+          "starts "
+          "again, /quit or Ctrl-D ends; default: off)" },
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
-          "set the system message of --chat (default: what the model's chat template says, else "
+          "Set the system message of --chat (default: what the model's chat template says, else "
           "Qwen2.5's)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
-          "longest answer in tokens (default: 256)" },
+          "Write at most N tokens per answer (default: 256)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
-          "room for prompt and answer in tokens (default: 4096, at most the model's)" },
+          "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
+          "if that is less)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
-          "end the answer where this text would appear; may be given several times" },
+          "End the answer where this text would appear; may be given 16 times (default: none)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -58,17 +64,20 @@ static const struct option_group sample_opts = {
     "Sampling of the small model's tokens (the cloud is always greedy)",
     (const struct option[]){
         { "--temp", NULL, OPTION_FLOAT, &options.sample.temp, "T",
-          "temperature, applied after the filters below; 0 takes the likeliest (default: 0)" },
+          "Sample with this temperature, applied after the filters below (0: take the most likely "
+          "token; default: 0)" },
         { "--top-k", NULL, OPTION_SIZE, &options.sample.top_k, "K",
-          "of the K likeliest; 0: off (default: 40)" },
+          "Sample from the K most likely tokens (0: no limit; default: 40)" },
         { "--top-p", NULL, OPTION_FLOAT, &options.sample.top_p, "P",
-          "of the likeliest that make up P; 1: off (default: 0.95)" },
+          "Sample from the most likely tokens whose probabilities add up to P (1: no limit; "
+          "default: 0.95)" },
         { "--min-p", NULL, OPTION_FLOAT, &options.sample.min_p, "P",
-          "at least P of the likeliest; 0: off (default: 0.05)" },
+          "Drop tokens less likely than P times the most likely one (0: no limit; default: 0.05)" },
         { "--repeat-penalty", NULL, OPTION_FLOAT, &options.sample.repeat_penalty, "X",
-          "penalty of tokens that were there; 1: off (default: 1)" },
+          "Penalize tokens that occur in the text before by the factor X (1: no penalty; default: "
+          "1)" },
         { "--seed", "-s", OPTION_U64, &options.sample.seed, "N",
-          "of sampling, of policy random and of --question (default: 1)" },
+          "Seed for sampling, for policy random and for --question (default: 1)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -77,10 +86,11 @@ static const struct option_group output_opts = {
     "Output",
     (const struct option[]){
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
-          "one JSON object a token, and a summary as the last line" },
+          "Print one JSON object per token, and a summary as the last line (default: text)" },
         { "--plain", NULL, OPTION_FLAG, &options.plain, NULL,
-          "the text alone, without showing who wrote what" },
-        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "nothing on stderr but errors" },
+          "Print the text without marking what came from the cloud (default: marked)" },
+        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL,
+          "Print only errors to stderr (default: also notes and a summary)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -98,11 +108,12 @@ struct run {
     struct mizzle *m;
     struct token_view show;
     struct json_events json;
-    struct answer_text answer;      /* of a conversation */
-    struct progress_count progress; /* of reading the prompt */
+    struct answer_text answer;      /* for the next turn of a conversation */
+    struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
 };
 
+/* Callback of mizzle_generate: show how much of the prompt is evaluated. */
 static void on_reading(void *arg, size_t done, size_t all)
 {
     struct run *r = arg;
@@ -112,6 +123,7 @@ static void on_reading(void *arg, size_t done, size_t all)
         progress_wipe(&r->progress);
 }
 
+/* Callback of mizzle_generate: show a token, and keep the text of a conversation. */
 static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
 {
     struct run *r = arg;
@@ -122,7 +134,7 @@ static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
     return options.json ? json_events_token(&r->json, t) : token_view_token(&r->show, t);
 }
 
-/* Take in what the library has to say, and print it. */
+/* Take the pending notes of the library and, if says is true, print them. */
 static void cmd_run_notes(struct run *r, bool says)
 {
     struct mizzle_error note = { .size = sizeof(note) };
@@ -133,7 +145,7 @@ static void cmd_run_notes(struct run *r, bool says)
     }
 }
 
-/* What was asked for, and what came of it. */
+/* Print the second line of the summary: the calls and what became of them. */
 static void cmd_run_ledger(const struct mizzle_stats *s)
 {
     bool replays = cloud_limit_options.replay != NULL;
@@ -160,6 +172,7 @@ static void cmd_run_ledger(const struct mizzle_stats *s)
     fprintf(stderr, "\n");
 }
 
+/* Print the summary of an answer to stderr. */
 static void summary(const struct run *r, const struct mizzle_stats *s)
 {
     if (r->fault.msg[0])
@@ -175,13 +188,13 @@ static void summary(const struct run *r, const struct mizzle_stats *s)
     if (s->cloud)
         fprintf(stderr, ", %.1f ms waited for each of the cloud", s->cloud_ms / (double)s->cloud);
     else if (s->cloud_ms >= 1)
-        fprintf(stderr, ", %.0f ms waited for the cloud in vain", s->cloud_ms);
+        fprintf(stderr, ", %.0f ms waited for the cloud without an answer", s->cloud_ms);
     fprintf(stderr, "\n");
     if (s->calls + s->memo_hits + s->store_hits + s->fallback)
         cmd_run_ledger(s);
 }
 
-/* Answer one prompt. */
+/* Answer one prompt and show the answer. The caller sets one of p's text, ids and messages. */
 static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *err)
 {
     struct mizzle_stats stats = { .size = sizeof(stats) };
@@ -215,7 +228,8 @@ static int answer_text(struct run *r, const char *text, size_t n, struct err *er
     return cmd_run_answer(r, &p, err);
 }
 
-/* The conversation goes on with the answer as it was shown, even if it was interrupted. */
+/* Answer one turn of a conversation. The answer enters the conversation as it was shown, even if it
+ * was interrupted. */
 static int answer_chat(struct run *r, struct conversation *c, const char *text, size_t n,
                        struct err *err)
 {
@@ -229,13 +243,15 @@ static int answer_chat(struct run *r, struct conversation *c, const char *text, 
     return kept == OK ? rc : kept;
 }
 
+/* Answer one line of input. */
 static int answer_line(struct run *r, struct conversation *c, const char *line, size_t n,
                        struct err *err)
 {
     return options.chat ? answer_chat(r, c, line, n, err) : answer_text(r, line, n, err);
 }
 
-/* Line by line; the session keeps what the conversation shares with what was evaluated before. */
+/* Answer line by line until the input ends. The library does not evaluate again what a prompt
+ * shares with the text before, so a conversation costs only its new messages. */
 static int converse(struct run *r, struct conversation *c, struct err *err)
 {
     char *line = NULL;
@@ -244,8 +260,8 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
     bool stopped = false, person = isatty(STDIN_FILENO), asks = person && !options.quiet;
     if (asks)
         fprintf(stderr, "%s; /quit or Ctrl-D ends%s\n",
-                options.chat ? "Say something" : "Begin a text; a line that ends in \\ goes on",
-                options.chat ? ", /clear begins anew" : "");
+                options.chat ? "Say something" : "Begin a text; a line that ends in \\ continues",
+                options.chat ? ", /clear starts again" : "");
     while (rc == OK && prompt_input_line(&line, &n, asks, &rc, err)) {
         if (strcmp(line, "/quit") == 0)
             break;
@@ -255,15 +271,15 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
             continue;
         size_t before = c->n;
         rc = answer_line(r, c, line, n, err);
-        if (rc == ERR_ARG && person) { /* too long: the person may go on with less */
+        if (rc == ERR_ARG && person) { /* too long: the user may continue with less */
             struct err said;
             options_as_typed(&said, &cmd_run, err->msg);
             fprintf(stderr, "mizzle run: %s%s\n", said.msg,
-                    options.chat ? " (/clear begins anew)" : "");
+                    options.chat ? " (/clear starts again)" : "");
             conversation_cut(c, before);
             rc = OK;
         }
-        if (rc == ERR_STOP && (person || !stopped)) { /* Ctrl-C stops this answer alone */
+        if (rc == ERR_STOP && (person || !stopped)) { /* ends this answer; from a file, only once */
             stopped = true;
             interrupted = 0;
             setup_catch_interrupts();
@@ -274,6 +290,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
     return rc;
 }
 
+/* Answer a question of the demo world and show the reference answer. */
 static int ask_world(struct run *r, struct err *err)
 {
     struct world *w;
@@ -292,6 +309,7 @@ static int ask_world(struct run *r, struct err *err)
     return rc;
 }
 
+/* Answer what the options ask for: a question, a prompt or a conversation. */
 static int answer_all(struct run *r, struct err *err)
 {
     struct conversation c = { 0 };
@@ -317,19 +335,21 @@ static int answer_all(struct run *r, struct err *err)
     return rc;
 }
 
+/* Reject arguments and options that contradict each other. */
 static int cmd_run_check(int nargs, char **argv, struct err *err)
 {
     int sources =
         (options.prompt != NULL) + (options.file != NULL) + (options.question != SIZE_MAX);
     if (nargs)
-        return err_set(err, ERR_ARG, "unexpected argument %s (a prompt is given with -p)", argv[1]);
+        return err_set(err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", argv[1]);
     if (sources > 1)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
-        return err_set(err, ERR_ARG, "--question is no conversation: leave --chat out");
+        return err_set(err, ERR_ARG, "--question does not work with --chat");
     return OK;
 }
 
+/* Open the library, and the stand-in server if it is needed, from all options. */
 static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
     struct mizzle_options o;
@@ -374,7 +394,7 @@ static int cmd_run_main(int argc, char **argv)
         setup_stop_on_interrupt(NULL, NULL);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
-            rc = err_set(&err, -end, "%s", r.note.msg); /* which has said why */
+            rc = err_set(&err, -end, "%s", r.note.msg); /* the last note says why */
     }
     stand_in_close(server);
     free(r.answer.text);
@@ -383,14 +403,16 @@ static int cmd_run_main(int argc, char **argv)
 
 const struct command cmd_run = {
     .name = "run",
-    .summary = "continue a prompt or converse, token by token here or in the cloud",
+    .summary = "continue a prompt or converse, with tokens from here and from the cloud",
     .args = "",
     .description =
-        "Writes the answer to stdout as it comes. On a terminal a token from the cloud is "
-        "underlined and coloured, one that the cloud should have written but could not is shown "
-        "in reverse; elsewhere, and with NO_COLOR or TERM=dumb, they stand as [cloud: word] and "
-        "[fallback: word]. The summary goes to stderr. With neither -p nor -f the prompt is read "
-        "from standard input; on a terminal line by line, each begins a text of its own.\n\n"
+        "Writes the answer to stdout as it is generated. On a terminal, a token from the cloud is "
+        "underlined and coloured, and a token that the cloud should have written but could not "
+        "is shown in reverse. Elsewhere, and with NO_COLOR or TERM=dumb, they are printed as "
+        "[cloud: word] and [fallback: word]. Notes and a summary go to stderr.\n\n"
+        "Without -p and -f, the prompt is read from standard input; on a terminal, every line is "
+        "a prompt of its own, or a turn of the conversation with --chat. There, "
+        "Ctrl-C ends only the current answer.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

@@ -55,7 +55,7 @@ one_line() {
 grep -q -e --latency "$dir/help" || fail "--help does not name --latency"
 # The options of a client are listed as such, and the server refuses them.
 if grep -q '^ *--cloud-url' "$dir/help"; then fail "--help has a client's --cloud-url"; fi
-sed -n '/^Cloud (with --check alone):$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file ||
+sed -n '/^Cloud (only with --check):$/,/^$/p' "$dir/help" | grep -q -e --cloud-key-file ||
     fail "--help does not say that --cloud-key-file goes with --check"
 one_line 2 "$MIZZLE" cloud --cloud-url http://127.0.0.1:1
 one_line 2 "$MIZZLE" cloud --port 0 --cloud-key-file "$dir/help"

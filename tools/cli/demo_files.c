@@ -10,18 +10,20 @@ enum { PATH_SIZE = 4096 };
 
 const char *demo_files_program;
 
+/* Write "dir[n]/file" to out; false if it does not fit. */
 static bool demo_files_join(char out[PATH_SIZE], const char *dir, size_t n, const char *file)
 {
     int len = snprintf(out, PATH_SIZE, "%.*s/%s", (int)n, dir, file);
     return len > 0 && len < PATH_SIZE;
 }
 
-/* Length of the folder part of a path that has a slash. */
+/* Return the length of the folder part of a path that has a slash. */
 static size_t demo_files_dir_length(const char *path)
 {
     return (size_t)(strrchr(path, '/') - path);
 }
 
+/* Find an executable in the folders of PATH, as a shell does. */
 static bool demo_files_search_path(char out[PATH_SIZE], const char *name)
 {
     for (const char *p = getenv("PATH"); p && *p;) {
@@ -33,7 +35,7 @@ static bool demo_files_search_path(char out[PATH_SIZE], const char *name)
     return false;
 }
 
-/* The file that runs, symbolic links followed. */
+/* Find the file that is running, and follow symbolic links. */
 static bool demo_files_program_path(char out[PATH_SIZE])
 {
     char link[PATH_SIZE], next[PATH_SIZE];
@@ -61,10 +63,10 @@ static bool demo_files_program_path(char out[PATH_SIZE])
 
 const char *demo_files_path(const char *file)
 {
-    /* From build/ARCH-MODE/, build/ARCH-MODE/tests/FOLDER/ and PREFIX/bin/. */
+    /* For programs in build/ARCH-MODE/, build/ARCH-MODE/tests/FOLDER/ and PREFIX/bin/. */
     static const char *const beside[] = { "../../weights/milli", "../../../../weights/milli",
                                           "../share/mizzle/milli" };
-    static char found[4][PATH_SIZE]; /* the last four answers stay valid */
+    static char found[4][PATH_SIZE]; /* four answers are valid at a time */
     static size_t turn;
     char program[PATH_SIZE], dir[PATH_SIZE], *out = found[turn++ % 4];
     const char *named = getenv("MIZZLE_DEMO");

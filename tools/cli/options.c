@@ -9,7 +9,7 @@
 
 enum { WIDTH = 80, HELP_COLUMN = 28 };
 
-/* The row whose name or short name is s[n]. */
+/* Return the row of cmd whose name or short name is s[n], or NULL. */
 static const struct option *options_find(const struct command *cmd, const char *s, size_t n)
 {
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
@@ -45,6 +45,7 @@ void options_as_typed(struct err *out, const struct command *cmd, const char *li
     err_set(out, OK, "%s", text);
 }
 
+/* Report an unknown option and suggest the nearest name, if one is at most three letters off. */
 static int options_unknown(const struct command *cmd, const char *arg)
 {
     const char *near = NULL;
@@ -62,6 +63,7 @@ static int options_unknown(const struct command *cmd, const char *arg)
     return EXIT_USAGE;
 }
 
+/* Parse a decimal number of at most max; digits only, so no sign and no blanks. */
 static bool options_number(const char *s, uint64_t max, uint64_t *out)
 {
     uint64_t n = 0;
@@ -79,7 +81,7 @@ static bool options_number(const char *s, uint64_t max, uint64_t *out)
     return true;
 }
 
-/* Store value where the row points; NULL, or what was expected instead. */
+/* Parse value and store it where the row points. Return NULL, or what was expected instead. */
 static const char *options_store(const struct option *o, const char *value)
 {
     uint64_t n;
@@ -118,6 +120,7 @@ static const char *options_store(const struct option *o, const char *value)
     return "another type";
 }
 
+/* Report what an option expected and, unless found is NULL, what it got. */
 static int options_usage(const struct command *cmd, const char *name, const char *what,
                          const char *found)
 {
@@ -166,7 +169,8 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
     return -1;
 }
 
-/* Words of text[n] from column `at` on, further lines indented. */
+/* Print the words of text[n] from column `at` on, with line breaks before column 80. Further lines
+ * are indented. */
 static void options_wrap_words(FILE *to, const char *text, size_t n, int indent, int at)
 {
     for (size_t i = 0; i < n;) {
@@ -192,7 +196,7 @@ void options_wrap(FILE *to, const char *text, int indent)
 {
     while (*text) {
         const char *end = text;
-        if (*text == ' ' || *text == '\n') { /* kept as it is */
+        if (*text == ' ' || *text == '\n') { /* print the line as it is */
             end = strchr(text, '\n') ? strchr(text, '\n') : text + strlen(text);
             fprintf(to, "%*s%.*s\n", *text == '\n' ? 0 : indent, "", (int)(end - text), text);
         } else {
@@ -225,5 +229,5 @@ void options_help(FILE *to, const struct command *cmd)
             options_wrap_words(to, o->help, strlen(o->help), HELP_COLUMN, HELP_COLUMN);
         }
     }
-    fprintf(to, "\nOther:\n  -h, --help%*sthis text\n", HELP_COLUMN - 12, "");
+    fprintf(to, "\nOther:\n  -h, --help%*sPrint this text\n", HELP_COLUMN - 12, "");
 }

@@ -1,8 +1,8 @@
-/* options.h - options from one table: parsing, --help and the man page read the same rows.
+/* options.h - command-line options. The parser, --help and the man page read the same table.
  *
- * "--name value", "--name=value", "-x value"; "--" ends the options; flags take no value. A
- * command's own values live in static variables that the rows point to; defaults are what the
- * variables hold before. */
+ * The parser takes "--name value", "--name=value" and "-x value"; "--" ends the options. Flags take
+ * no value. A command keeps its values in static variables that the rows point to; what these hold
+ * before options_parse are the defaults. */
 #ifndef TOOLS_CLI_OPTIONS_H
 #define TOOLS_CLI_OPTIONS_H
 
@@ -17,9 +17,9 @@ struct command;
 
 enum option_type { OPTION_FLAG, OPTION_STR, OPTION_SIZE, OPTION_U64, OPTION_FLOAT, OPTION_LIST };
 
-/* What an option that may be given several times points to: its values in order, NULL-ended. */
+/* The values of an option that may be given up to 16 times. */
 struct option_list {
-    const char *at[17];
+    const char *at[17]; /* in the order given, NULL-terminated */
     size_t n;
 };
 
@@ -29,28 +29,29 @@ struct option {
     enum option_type type;
     void *to;         /* bool, const char *, size_t, uint64_t, float, struct option_list */
     const char *arg;  /* "N", for the help; NULL for a flag */
-    const char *help; /* one line; defaults are named here */
+    const char *help; /* one line that starts with a verb and names the default */
 };
 
 struct option_group {
     const char *title;         /* "Model", "Cloud", ... */
-    const struct option *opts; /* ended by a row with name NULL */
+    const struct option *opts; /* ends with a row whose name is NULL */
 };
 
-/* Parse argv against the command's groups. Positional arguments are moved to the front, *nargs of
- * them, beginning at argv[1]. Returns -1 to go on, or the exit status: EXIT_FINE after --help was
- * printed to stdout, EXIT_USAGE after one line on stderr. */
+/* Parse argv against the command's groups. Move the positional arguments to the front, beginning at
+ * argv[1], and set *nargs to their number. Return -1 if the command should run, else the exit
+ * status: EXIT_FINE after printing --help to stdout, EXIT_USAGE after one line on stderr. */
 int options_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 
-void options_help(FILE *to, const struct command *cmd); /* what --help prints */
+/* Print what --help shows. */
+void options_help(FILE *to, const struct command *cmd);
 
-/* Print text in lines of at most 80 columns, indented; a line that begins with two blanks is kept
- * as it is, an empty line ends a paragraph. */
+/* Print text in indented lines of at most 80 columns. Lines that begin with a blank are printed as
+ * they are; an empty line ends a paragraph. */
 void options_wrap(FILE *to, const char *text, int indent);
 
-/* The library names its options as C does: in line, write those that the command has as they are
- * typed. cloud_url is --cloud-url, and so is a single word at the beginning, as in "policy: ...".
- */
+/* Translate the option names in a message of the library to the way they are typed: cloud_url
+ * becomes --cloud-url. A name without an underscore is recognized only at the beginning of the
+ * line, as in "policy: ...". Names that are not options of cmd stay as they are. */
 void options_as_typed(struct err *out, const struct command *cmd, const char *line);
 
 #endif

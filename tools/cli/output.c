@@ -45,7 +45,7 @@ int output_check(const char *path, struct err *err)
     struct output o;
     struct stat st;
     if (path && stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return OK; /* opening a pipe twice would end it */
+        return OK; /* closing a pipe here would end its reader */
     int rc = output_open(&o, path, err);
     return rc == OK ? output_close(&o, false, NULL) : rc;
 }

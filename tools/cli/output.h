@@ -1,4 +1,4 @@
-/* output.h - a file that a subcommand writes for its user: complete or not there at all. */
+/* output.h - files that commands write for the user: complete, or not there at all. */
 #ifndef TOOLS_CLI_OUTPUT_H
 #define TOOLS_CLI_OUTPUT_H
 
@@ -8,17 +8,19 @@
 #include "weights/atomic_file.h"
 
 struct output {
-    const char *path; /* borrowed; NULL: nothing is asked for, and f is NULL */
+    const char *path; /* borrowed; NULL: no output, and f is NULL */
     FILE *f;
-    struct atomic_file part; /* unless f is stdout, a device or a pipe */
+    struct atomic_file part; /* open unless f is stdout, a device or a pipe */
 };
 
-/* path: a file, which replaces one of that name when output_close commits it; "-" for stdout; a
- * device or a pipe, which is written straight away; or NULL. ERR_IO, ERR_NOMEM. */
+/* Open an output. path is "-" for stdout; a device or a pipe, which is written directly; a file,
+ * which appears under its name when output_close commits it; or NULL. ERR_IO, ERR_NOMEM. */
 int output_open(struct output *o, const char *path, struct err *err);
-/* The rest is written, or (commit false) the file thrown away. ERR_IO: no file stays behind. */
+/* Write what is buffered and commit the file; with commit false, delete it instead. On ERR_IO no
+ * file is left. */
 int output_close(struct output *o, bool commit, struct err *err);
-/* Can a file of that name be written? For commands that take long before they write. */
+/* Return OK if an output with this path can be opened. For commands that compute for a long time
+ * before they write. ERR_IO, ERR_NOMEM. */
 int output_check(const char *path, struct err *err);
 
 #endif

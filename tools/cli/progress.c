@@ -10,16 +10,17 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 
-static const uint64_t quiet_ns = 2000000000;
+static const uint64_t quiet_ns = 2000000000; /* time before the first line */
 
 struct progress {
-    struct err what; /* made harmless for the terminal */
+    struct err what; /* without control characters */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t done;
+    pthread_cond_t done; /* ended was set */
     bool ended;
 };
 
+/* Thread: wake up every second, until progress_end is called, and print the line. */
 static void *progress_watch(void *arg)
 {
     struct progress *p = arg;

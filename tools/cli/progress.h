@@ -1,4 +1,5 @@
-/* progress.h - tells on a terminal that something takes long. */
+/* progress.h - shows on a terminal that something takes long. Nothing is shown during the first two
+ * seconds, or if stderr is not a terminal. */
 #ifndef TOOLS_CLI_PROGRESS_H
 #define TOOLS_CLI_PROGRESS_H
 
@@ -6,25 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 struct progress;
 
-/* From two seconds on a line on stderr says what goes on and for how long, if stderr is a terminal.
- * what is borrowed. NULL where there is nothing to show or nobody to see it. */
+/* Start a thread that, after two seconds, prints "loading WHAT" and the time on stderr once per
+ * second. what is copied. Return NULL if there is no terminal or no thread. */
 struct progress *progress_begin(const char *what);
-void progress_end(struct progress *p); /* wipes the line; NULL is fine */
+/* Stop the thread, erase the line and free p. NULL is fine. */
+void progress_end(struct progress *p);
 
-/* The same for work that counts what it has done, without a thread. */
+/* Progress of work that counts what it has done; it needs no thread. */
 struct progress_count {
     const char *what; /* borrowed */
     uint64_t since;   /* os_now_ns at the beginning */
-    bool shown;
+    bool shown;       /* a line is on the terminal */
 };
-/* After two seconds, prints "what: done of all" if stderr is a terminal. */
+/* Print "WHAT: DONE of ALL", once two seconds have passed. */
 void progress_counted(struct progress_count *p, size_t done, size_t all);
-void progress_wipe(struct progress_count *p); /* wipes the line if it is shown */
+/* Erase the line if one is shown. */
+void progress_wipe(struct progress_count *p);
 
 #endif

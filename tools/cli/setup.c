@@ -16,7 +16,7 @@
 
 _Atomic int interrupted;
 
-static _Atomic(struct mizzle *) stopped; /* by an interrupt, or NULL */
+static _Atomic(struct mizzle *) stopped; /* the handle that an interrupt stops, or NULL */
 
 void setup_stop_on_interrupt(void *unused, struct mizzle *m)
 {
@@ -24,6 +24,7 @@ void setup_stop_on_interrupt(void *unused, struct mizzle *m)
     atomic_store(&stopped, m);
 }
 
+/* Handle SIGINT and SIGTERM: the first one sets a flag, the second one ends the process. */
 static void setup_on_interrupt(int number)
 {
     mizzle_stop(atomic_load(&stopped));
@@ -36,19 +37,20 @@ static void setup_on_interrupt(int number)
 
 void setup_catch_interrupts(void)
 {
-    /* Not restarted, so that a wait for input ends. */
+    /* Interrupted calls do not restart, so a read from the terminal ends too. */
     struct sigaction act = { .sa_handler = setup_on_interrupt };
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
 }
 
+/* Return the value given by an option, else that of an environment variable; NULL if empty. */
 static const char *setup_variable(const char *given, const char *name)
 {
     const char *value = given ? given : getenv(name);
     return value && *value ? value : NULL;
 }
 
-/* What the library has for the options that every command shares. */
+/* Set the defaults, the model and the options of the machine. */
 static void setup_machine(struct mizzle_options *o, const char *path)
 {
     mizzle_options_init(o, sizeof(*o));
@@ -60,6 +62,7 @@ static void setup_machine(struct mizzle_options *o, const char *path)
     o->kv = engine_options.kv;
 }
 
+/* Set the options of the routing and of the cloud. */
 static void setup_cloud(struct mizzle_options *o)
 {
     o->router = route_options.router;
@@ -81,6 +84,7 @@ static void setup_cloud(struct mizzle_options *o)
     o->cloud_slot = cloud_option_values.slot;
 }
 
+/* Set the limits, the private spans and the files that keep answers. */
 static void setup_limits(struct mizzle_options *o)
 {
     o->max_cloud_tokens = cloud_limit_options.max_tokens;
@@ -108,7 +112,7 @@ int setup_options(struct mizzle_options *o, struct err *err)
     setup_machine(o, NULL);
     setup_cloud(o);
     setup_limits(o);
-    if (!cloud_limit_options.store_limit) /* which would be the default there */
+    if (!cloud_limit_options.store_limit) /* in mizzle_options, 0 means the default */
         return err_set(err, ERR_ARG, "--store-limit: expected at least 1 MB, found 0");
     return setup_check_model(o, err);
 }
@@ -156,6 +160,7 @@ int setup_kernels(struct kernels *out, struct err *err)
     return rc;
 }
 
+/* Print a note of the library. */
 static void setup_print(const struct err *note)
 {
     fprintf(stderr, "mizzle: %s\n", note->msg);
@@ -173,6 +178,8 @@ int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
     return engine_kv(out, engine_options.kv, otherwise, err);
 }
 
+/* Print the pending notes of r, with option names as they are typed. `mizzle eval` is the only
+ * command that opens a routing here; `mizzle run` uses the library. */
 static void setup_routing_notes(struct routing *r)
 {
     struct err note, line;
@@ -204,7 +211,7 @@ int setup_routing(struct routing *r, struct stand_in **server, const struct engi
 
 int setup_routing_end(struct routing *r, struct stand_in *server, struct err *err)
 {
-    setup_routing_notes(r); /* what came up in the background */
+    setup_routing_notes(r); /* those of background work */
     int rc = routing_close(r, err);
     stand_in_close(server);
     return rc;

@@ -1,4 +1,7 @@
-/* setup.h - the shared options as the library takes them, and what several subcommands open. */
+/* setup.h - turns the shared options into the library's, and opens what several commands need.
+ *
+ * These functions read the values of shared_options.h and the environment. They set err and return
+ * the library's codes; notes for the user are printed to stderr. */
 #ifndef TOOLS_CLI_SETUP_H
 #define TOOLS_CLI_SETUP_H
 
@@ -16,38 +19,39 @@
 
 struct stand_in;
 
-/* Set by SIGINT or SIGTERM once setup_catch_interrupts was called; a second one deletes
+/* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
 extern _Atomic int interrupted;
 void setup_catch_interrupts(void);
-/* An interrupt stops m as well; NULL: it no longer does. */
+/* Make an interrupt stop m too, until this is called with NULL. Has the type of on_opening in
+ * struct mizzle_options. */
 void setup_stop_on_interrupt(void *unused, struct mizzle *m);
 
-/* All that engine_options, route_options, cloud_option_values and cloud_limit_options say, and
- * their environment variables; without -m the demo's edge model. ERR_ARG where a value is out of
- * bounds, ERR_IO where there is neither. */
+/* Fill *o from all shared options and their environment variables; without -m, the model is the
+ * demo's small one. ERR_ARG if --store-limit is 0, ERR_IO if there is no -m and no demo pair. */
 int setup_options(struct mizzle_options *o, struct err *err);
-/* Start the stand-in cloud, where the demo pair is to be used and wants one, and put its address
- * into *o; else *out is NULL. It must be closed after what uses it. Its own errors. */
+/* Start the stand-in server if the demo pair is used and may need its cloud, and put its address
+ * into *o; otherwise *out is NULL. Close it after everything that uses it. Returns the errors of
+ * stand_in_open. */
 int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err);
 
-/* engine_open as engine_options ask; path NULL: engine_options.model, else the demo's edge model.
- * Where the load takes long, progress is shown on a terminal. */
+/* Call engine_open with engine_options. The model is path, else engine_options.model, else the
+ * demo's small one. While a long load lasts, a terminal shows progress. */
 int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
-/* The kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. Where OpenBLAS is
- * among them, a hint on stderr if it takes the processor for an old one. ERR_ARG. */
+/* Select the kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. ERR_ARG. */
 int setup_kernels(struct kernels *out, struct err *err);
+/* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */
 void setup_blas_hint(const struct kernels *k);
-/* The type that --kv names, else `otherwise`. ERR_ARG. */
+/* Set *out to the type that --kv names, else to `otherwise`. ERR_ARG. */
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err);
 
-/* routing_open as all options ask, with the stand-in where it takes one; says on stderr what a
- * person should know. *r must stay where it is. */
+/* Call routing_open with all shared options, starting the stand-in server if it is needed, and
+ * print the notes. *r must not move afterwards. */
 int setup_routing(struct routing *r, struct stand_in **server, const struct engine *e,
                   struct err *err);
-/* Closes both. ERR_IO where --record could not write all. */
+/* Print the remaining notes and close both. ERR_IO if --record is incomplete. */
 int setup_routing_end(struct routing *r, struct stand_in *server, struct err *err);
-/* Print what the client has to say. */
+/* Print the notes of a cloud client. */
 void setup_cloud_notes(struct cloud *c);
 
 #endif

@@ -9,6 +9,7 @@
 #include "weights/atomic_file.h"
 #include "weights/weights.h"
 
+/* Delete unfinished files, then end the process as the signal would have done. */
 static void signals_on_end(int number)
 {
     atomic_file_abandon_all();
@@ -16,8 +17,8 @@ static void signals_on_end(int number)
     raise(number);
 }
 
-/* "mizzle: PATH: ..." in one write, for two would mix with other lines. */
-static void signals_say_cut(const char *path)
+/* Print the line in one write, so that it does not mix with other output. Async-signal-safe. */
+static void signals_print_truncated(const char *path)
 {
     static const char begin[] = "mizzle: ", end[] = ": another process cut it short\n";
     char line[600];
@@ -29,20 +30,21 @@ static void signals_say_cut(const char *path)
     (void)!write(STDERR_FILENO, line, n + sizeof(end) - 1);
 }
 
-/* Only functions that POSIX allows in a handler. */
+/* Handle SIGBUS, which accesses to a truncated mapping raise. Calls only functions that are
+ * async-signal-safe. */
 static void signals_on_fault(int number, siginfo_t *info, void *context)
 {
     static _Atomic bool ending;
     const char *path = weights_mapped(info->si_addr);
     (void)context;
-    if (!path) { /* no file of ours: the same instruction faults again and ends the process */
+    if (!path) { /* not a mapped file: the instruction faults again and ends the process */
         signal(number, SIG_DFL);
         return;
     }
-    while (atomic_exchange(&ending, true)) /* another thread is at it */
+    while (atomic_exchange(&ending, true)) /* another thread is ending the process */
         pause();
     atomic_file_abandon_all();
-    signals_say_cut(path);
+    signals_print_truncated(path);
     _exit(EXIT_BAD_FILE);
 }
 

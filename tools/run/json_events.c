@@ -10,6 +10,7 @@
 #include "router/caps.h"
 #include "tools/run/token_view.h"
 
+/* Print one character of a JSON string, whose UTF-8 is bytes[n]. */
 static void json_events_put_char(uint32_t c, const char *bytes, size_t n)
 {
     if (c == '"' || c == '\\')
@@ -22,7 +23,8 @@ static void json_events_put_char(uint32_t c, const char *bytes, size_t n)
         printf("\\u%04x", (unsigned)c);
 }
 
-/* Put the characters of text[n]; returns how many bytes at the end begin one that is cut. */
+/* Print the characters of text[n]; invalid bytes become U+FFFD. Return how many bytes at the end
+ * begin a character that is not complete; these are not printed. */
 static size_t json_events_put_text(const char *text, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -38,7 +40,8 @@ static size_t json_events_put_text(const char *text, size_t n)
     return 0;
 }
 
-/* The text that this token completes. A cut character is glued together byte by byte. */
+/* Print the characters that a token completes. A character that began in an earlier token is put
+ * together byte by byte. */
 static void json_events_put_token(struct json_events *j, const char *bytes, size_t n)
 {
     size_t i = 0;
@@ -61,7 +64,7 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t)
     printf("{\"event\":\"token\",\"pos\":%zu,\"id\":%" PRIu32 ",\"text\":\"", t->pos, t->id);
     json_events_put_token(j, t->piece, t->piece_size);
     printf("\",\"source\":\"%s\",\"score\":", token_view_source(t->source));
-    if (isnan(t->score)) /* which JSON has not */
+    if (isnan(t->score)) /* JSON has no NaN */
         fputs("null", stdout);
     else
         printf("%.9g", t->score);
@@ -102,7 +105,7 @@ const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *c
     return all[i].name;
 }
 
-/* The names and counts of the reasons that there were. */
+/* Print the members of "held", without those that are 0. */
 static void json_events_put_reasons(const struct mizzle_stats *s)
 {
     const char *comma = "";

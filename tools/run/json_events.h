@@ -1,4 +1,4 @@
-/* json_events.h - the events of `mizzle run --json`, one object a line. */
+/* json_events.h - the events of `mizzle run --json`, one JSON object per line on stdout. */
 #ifndef TOOLS_RUN_JSON_EVENTS_H
 #define TOOLS_RUN_JSON_EVENTS_H
 
@@ -7,26 +7,27 @@
 
 #include "router/mizzle.h"
 
-/* The bytes of a character whose other bytes are in a token to come. */
+/* The state of one answer; zero at its beginning. */
 struct json_events {
-    char cut[4];
-    size_t n;
+    char cut[4]; /* first bytes of a character that a later token completes */
+    size_t n;    /* number of these */
 };
 
-/* {"event":"token",...}: the text is what this token completes; ASCII but for harmless characters.
- * The score is null where the policy measures none; a fallback token says why in "reason" and
- * "message". False when stdout can no longer be written. */
+/* Print {"event":"token",...}. "text" holds the characters that this token completes; control
+ * characters and those that change the writing direction are escaped. "score" is null if the policy
+ * measures none. A fallback token gives the cause in "reason" and "message". False if stdout can no
+ * longer be written. */
 bool json_events_token(struct json_events *j, const struct mizzle_token *t);
-/* {"event":"done",...}. The ledger: calls = committed (with an answer) + failed + wasted, of the
- * recording where replayed is true, for then there is no network; cost in the currency of
- * --cloud-price; held counts the fallback tokens by reason. */
+/* Print {"event":"done",...} with the statistics. In "ledger", calls = committed + failed + wasted;
+ * "replayed" means that these are calls of the recording and none was made; "cost" is in the
+ * currency of --cloud-price; "held" counts the fallback tokens by reason. */
 void json_events_done(const struct mizzle_stats *s, bool replayed);
 
-/* Of the reasons for fallback tokens number i: its name, and how often it was one in *count; NULL
- * behind the last one. */
+/* Return the name of the i-th reason for fallback tokens and set *count to how many tokens had it;
+ * NULL behind the last reason. */
 const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *count);
 
-/* Tokens per second after the first one. */
+/* Return tokens per second, counted from the first token on; 0 if there are fewer than two. */
 double json_events_speed(const struct mizzle_stats *s);
 
 #endif

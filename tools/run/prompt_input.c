@@ -8,8 +8,9 @@
 #include "kernels/sys/base.h"
 #include "tools/cli/setup.h"
 
-enum { TEXT_MAX = 64 << 20 };
+enum { TEXT_MAX = 64 << 20 }; /* bytes of the buffer; a full one must grow */
 
+/* Read f to its end; path is its name for messages. */
 static int prompt_input_read_all(char **out, size_t *n, FILE *f, const char *path, struct err *err)
 {
     size_t cap = 4096;
@@ -27,7 +28,7 @@ static int prompt_input_read_all(char **out, size_t *n, FILE *f, const char *pat
         if (!more) {
             free(text);
             return cap > TEXT_MAX ? err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path,
-                                            TEXT_MAX / 2 - 1)
+                                            TEXT_MAX - 2)
                                   : err_set(err, ERR_NOMEM, "%s: out of memory", path);
         }
         text = more;
@@ -56,7 +57,7 @@ int prompt_input_read(char **out, size_t *n, const char *path, struct err *err)
     return rc;
 }
 
-/* Append one line as typed; false at the end of the input. */
+/* Append one line without its end to *out; false at the end of the input or without memory. */
 static bool prompt_input_append_line(char **out, size_t *n, int *rc, struct err *err)
 {
     char *line = NULL;

@@ -1,4 +1,5 @@
-/* prompt_input.h - what is asked: a prompt from the command line or a file, or a conversation. */
+/* prompt_input.h - reads prompts from a file or a terminal, and keeps the messages of a
+ * conversation. */
 #ifndef TOOLS_RUN_PROMPT_INPUT_H
 #define TOOLS_RUN_PROMPT_INPUT_H
 
@@ -10,37 +11,39 @@
 
 struct err;
 
-/* The whole of a file, "-" for standard input, terminated; at most 64 MiB. Free it. ERR_IO,
- * ERR_FORMAT (too long), ERR_NOMEM. */
+/* Read a whole file, or standard input if path is "-". *out[*n] is terminated; the caller frees it.
+ * ERR_IO, ERR_FORMAT (64 MiB or more), ERR_NOMEM, ERR_STOP (interrupted). */
 int prompt_input_read(char **out, size_t *n, const char *path, struct err *err);
 
-/* The next line of standard input without its end, terminated; one that ends in a backslash goes on
- * in the next line. asks: show "> " on stderr. *out (NULL at first) is used again from call to
- * call; free it. False at the end of the input. ERR_NOMEM and ERR_STOP (interrupted) in *rc. */
+/* Read the next line of standard input, without its newline, terminated. A line that ends in a
+ * backslash continues in the next line. With asks, print "> " to stderr first. *out must be NULL or
+ * the result of an earlier call, whose memory is reused; the caller frees it at the end. Return
+ * false at the end of the input or after an error: ERR_NOMEM or ERR_STOP (interrupted) in *rc. */
 bool prompt_input_line(char **out, size_t *n, bool asks, int *rc, struct err *err);
 
+/* The messages of a conversation; zero at first. */
 struct conversation {
-    struct mizzle_message *messages; /* texts are owned */
+    struct mizzle_message *messages; /* the texts are owned */
     size_t n;
 };
 
-/* role is borrowed, text[n] copied. */
+/* Append a message. role is borrowed, text[n] is copied. ERR_NOMEM. */
 int conversation_add(struct conversation *c, const char *role, const char *text, size_t n,
                      struct err *err);
-/* The text of an answer as it is shown: up to a stop string, without special tokens. */
+/* Drop all messages but the first n; n = 0 frees everything. */
+void conversation_cut(struct conversation *c, size_t n);
+
+/* Collects the text of an answer as it is shown: up to a stop string, without special tokens. */
 struct answer_text {
-    char *text; /* [n]; owned, free it */
+    char *text; /* [n]; owned, the caller frees it */
     size_t n, cap;
     struct stops stops;
-    bool ended; /* a stop string came */
+    bool ended; /* a stop string was found */
 };
 
-/* Begin anew. stops: accepted by mizzle_generate, borrowed. */
+/* Begin a new answer. stops is borrowed and must be valid, as mizzle_generate checks. */
 void answer_text_begin(struct answer_text *a, const char *const *stops);
-/* Append a token's bytes[n]. False where memory ran out. */
+/* Append the bytes[n] of a token. False if there is no memory. */
 bool answer_text_add(struct answer_text *a, const char *bytes, size_t n);
-
-/* Forget the messages from number n on; 0 frees everything. */
-void conversation_cut(struct conversation *c, size_t n);
 
 #endif

@@ -32,7 +32,8 @@ void token_view_begin(struct token_view *s, FILE *to, enum token_view_style styl
     stops_begin(&s->stops, stops, NULL);
 }
 
-/* Close the mark that is open and open the one of this byte's token. */
+/* Close the open mark and open one for this token, unless the byte continues the open one. The
+ * small model's tokens have no mark. */
 static void token_view_mark(struct token_view *s, int source, size_t token)
 {
     static const char *const colours[] = { "", "\033[4;36m", "\033[7;33m" };
@@ -52,8 +53,8 @@ static void token_view_mark(struct token_view *s, int source, size_t token)
     s->open_token = token;
 }
 
-/* Show all but the last `keep` bytes; a character that may still be completed is kept too, unless
- * this is the end. */
+/* Show all but the last `keep` bytes that are held. A character that may still be completed is kept
+ * as well, unless this is the end. */
 static void token_view_flush(struct token_view *s, size_t keep, bool end)
 {
     char text[HELD];

@@ -1,9 +1,9 @@
-/* token_view.h - the answer on the screen, token by token, with who wrote what.
+/* token_view.h - shows an answer token by token, and marks what came from the cloud.
  *
- * Characters cut across tokens are shown once whole; what may become a stop string is held back
- * until that is decided, and a stop string itself is not shown. Nothing that a model says reaches
- * the terminal but harmless text: control characters and those that turn the writing direction
- * are shown as \x1b or \u202e. */
+ * A character that several tokens share is shown once it is complete. Text that may become a stop
+ * string is held back until that is decided; stop strings are not shown. Only harmless text reaches
+ * the terminal: control characters and those that change the writing direction are shown as \x1b or
+ * \u202e. */
 #ifndef TOOLS_RUN_TOKEN_VIEW_H
 #define TOOLS_RUN_TOKEN_VIEW_H
 
@@ -20,10 +20,12 @@ enum token_view_style {
     TOKEN_VIEW_COLOUR /* cloud underlined in cyan, fallback reversed in yellow */
 };
 
-/* Colour where f is a terminal that has it and the user does not object (NO_COLOR, TERM=dumb). */
+/* Return TOKEN_VIEW_COLOUR if f is a terminal with colours and the user does not object (NO_COLOR,
+ * TERM=dumb), else TOKEN_VIEW_MARKS. */
 enum token_view_style token_view_style(FILE *f);
 
-const char *token_view_source(int source); /* "edge", "cloud", "fallback" */
+/* Return the name of an enum mizzle_source: "edge", "cloud" or "fallback". */
+const char *token_view_source(int source);
 
 struct token_view {
     FILE *to;
@@ -31,22 +33,22 @@ struct token_view {
     struct stops stops;
     struct token_view_byte {
         char c;
-        unsigned char source;
-        size_t token;
-    } held[640];
+        unsigned char source; /* enum mizzle_source */
+        size_t token;         /* position of its token in the answer */
+    } held[640];              /* bytes that are not shown yet, [n] */
     size_t n;
-    bool ended;        /* a stop string came */
-    int open_source;   /* enum mizzle_source */
-    size_t open_token; /* the token whose mark is open, if open_source is not the edge */
+    bool ended;        /* a stop string was found */
+    int open_source;   /* enum mizzle_source of the open mark; MIZZLE_EDGE: none is open */
+    size_t open_token; /* the token that the open mark belongs to */
     bool line_open;    /* the last character shown was not a newline */
 };
 
-/* stops: accepted by mizzle_generate, borrowed. */
+/* Begin an answer. stops is borrowed and must be valid, as mizzle_generate checks. */
 void token_view_begin(struct token_view *s, FILE *to, enum token_view_style style,
                       const char *const *stops);
-/* False when the output can no longer be written. */
+/* Show the next token. False if the output can no longer be written. */
 bool token_view_token(struct token_view *s, const struct mizzle_token *t);
-/* Shows what was held back and ends the line. */
+/* Show what was held back and end the line. */
 void token_view_end(struct token_view *s);
 
 #endif
