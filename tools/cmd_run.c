@@ -403,7 +403,7 @@ static int cmd_run_main(int argc, char **argv)
 
 const struct command cmd_run = {
     .name = "run",
-    .summary = "continue a prompt or converse, with tokens from here and from the cloud",
+    .summary = "continue a prompt or converse, routed token by token",
     .args = "",
     .description =
         "Writes the answer to stdout as it is generated. On a terminal, a token from the cloud is "

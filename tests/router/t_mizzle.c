@@ -294,6 +294,27 @@ static void test_cloud(void)
     CHECK(mizzle_open(&m, &o, &e) == MIZZLE_NET && strstr(e.message, "127.0.0.1") && !m);
 }
 
+/* The program hands over the server's key; without it the server refuses. */
+static void test_key(void)
+{
+    const struct stand_in_options so = { .model = model, .threads = 1, .key = "secret" };
+    struct mizzle_options o = base;
+    struct mizzle *m;
+    struct stand_in *locked;
+    struct seen s = { 0 };
+    struct err err;
+    CHECK(stand_in_open(&locked, &so, &err) == OK);
+    o.policy = "always";
+    o.cloud = "required";
+    o.cloud_url = stand_in_url(locked);
+    CHECK(mizzle_open(&m, &o, NULL) == MIZZLE_REMOTE && !m);
+    o.cloud_key = "secret";
+    m = open_with(&o);
+    CHECK(write_text(m, "some text", &s, NULL) == MIZZLE_OK && s.from[MIZZLE_CLOUD] == s.n);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    stand_in_close(locked);
+}
+
 /* A file that may not grow: a note tells, and so does the end. */
 static void test_recording(void)
 {
@@ -378,6 +399,7 @@ int main(void)
     test_stop_opening();
     test_side_by_side();
     test_cloud();
+    test_key();
     test_recording();
     test_leaks();
     stand_in_close(cloud);
