@@ -11,6 +11,8 @@
 #include "router/mizzle.h"
 #include "weights/weights.h"
 
+/* Load tokenizer and model from one file or folder. A bad tokenizer is ignored unless it is needed.
+ */
 static int engine_load(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
 {
     struct weights *w = NULL;
@@ -79,9 +81,10 @@ bool engine_note(const struct kernels *k, struct err *note)
     const char *core = k->needs & CPU_BLAS ? openblas_hint(cpu_detect()) : NULL;
     if (!core)
         return false;
-    err_set(note, OK,
-            "OpenBLAS takes this processor for an old one and is slow; with OPENBLAS_CORETYPE=%s "
-            "in the environment it is not",
-            core);
+    err_set(
+        note, OK,
+        "OpenBLAS mistakes this processor for an older one and is slow; set OPENBLAS_CORETYPE=%s "
+        "in the environment",
+        core);
     return true;
 }

@@ -1,4 +1,4 @@
-/* engine.h - kernels, threads, model and tokenizer, opened together from plain options. */
+/* engine.h - opens kernels, threads, model and tokenizer together, from the library's options. */
 #ifndef ROUTER_ENGINE_H
 #define ROUTER_ENGINE_H
 
@@ -13,27 +13,28 @@ struct model;
 struct pool;
 struct tokenizer;
 
-struct engine { /* must stay where it is: the model borrows the kernels */
+struct engine { /* must not move: the model borrows the kernels */
     struct kernels kernels;
     struct pool *pool;
     struct model *model;
     struct tokenizer *tokenizer; /* NULL if the file has none */
 };
 
-/* o's model, isa and threads count. On error *e is all zero. ERR_ARG, ERR_IO, ERR_FORMAT (also
- * where a tokenizer is needed and the file has none that can be used), ERR_NOMEM. */
+/* Open an engine with the model, isa and threads of o. On error *e is all zero. ERR_ARG, ERR_IO,
+ * ERR_FORMAT (also if a tokenizer is needed and the file has none that can be used), ERR_NOMEM. */
 int engine_open(struct engine *e, const struct mizzle_options *o, bool need_tokenizer,
                 struct err *err);
-void engine_close(struct engine *e); /* all zero is fine */
+/* Close all parts; an engine that is all zero is fine. */
+void engine_close(struct engine *e);
 
-/* The kernel set called isa; NULL or "": the fastest exact one. ERR_ARG. */
+/* Select the kernel set named isa, or the fastest exact one if isa is NULL or "". ERR_ARG. */
 int engine_kernels(struct kernels *out, const char *isa, struct err *err);
-/* The type called name; NULL: `otherwise`. ERR_ARG. */
+/* Set *out to the KV cache type of this name, or to `otherwise` if name is NULL. ERR_ARG. */
 int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struct err *err);
-/* What is fastest for this model: f32 where its weights are f32, else f16. */
+/* Return the KV cache type that suits the model: f32 if its weights are f32, else f16. */
 enum kvcache engine_best_kv(const struct engine *e);
-/* True, and a line that says what helps, where OpenBLAS is among the kernels and takes this
- * processor for an older one. */
+/* Return true and set *note to a hint if k uses OpenBLAS and OpenBLAS mistakes this processor for
+ * an older one. */
 bool engine_note(const struct kernels *k, struct err *note);
 
 #endif

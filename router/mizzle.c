@@ -29,7 +29,8 @@ _Static_assert((int)MIZZLE_EDGE == SOURCE_EDGE && (int)MIZZLE_CLOUD == SOURCE_CL
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a signal handler may store into an atomic int");
 
 struct mizzle {
-    _Atomic int busy, stop;
+    _Atomic int busy; /* 1 while a call is running */
+    _Atomic int stop; /* 1 after mizzle_stop, until the call that it ends returns */
     struct engine engine;
     struct routing routing;
     struct session *session;
@@ -37,10 +38,10 @@ struct mizzle {
     size_t max_tokens;
     uint64_t seed;
     char **stops;    /* NULL-ended, one block with its texts; NULL: none */
-    char *piece;     /* room for the longest token and its end */
-    double start_ms; /* waited for the cloud, until an answer's stats tell */
-    bool guessed;    /* a conversation's system message is a guess, untold */
-    bool blas_told, recorded_told, guess_told;
+    char *piece;     /* room for the longest token and a zero */
+    double start_ms; /* time waited for the cloud; 0 once an answer's stats have reported it */
+    bool guessed;    /* a note that the system message is a guess is pending */
+    bool blas_told, recorded_told, guess_told; /* notes that are not repeated */
 };
 
 const char *mizzle_version(void)
@@ -48,7 +49,7 @@ const char *mizzle_version(void)
     return MIZZLE_VERSION;
 }
 
-/* Take the handle; false where a call has it. */
+/* Acquire the handle; false if a call is running. */
 static bool mizzle_take(struct mizzle *m)
 {
     int idle = 0;
@@ -60,6 +61,7 @@ static void mizzle_give_back(struct mizzle *m)
     atomic_store(&m->busy, 0);
 }
 
+/* Copy the stop texts of the options into one block, and check them. */
 static int mizzle_copy_stops(struct mizzle *m, const char *const *stops, struct err *err)
 {
     size_t n = 0, bytes = 0;
@@ -81,6 +83,7 @@ static int mizzle_copy_stops(struct mizzle *m, const char *const *stops, struct 
     return stops_begin(&check, stops, err);
 }
 
+/* Allocate m->piece for the longest token of the vocabulary. */
 static int mizzle_open_piece(struct mizzle *m, struct err *err)
 {
     size_t longest = 0, n;
@@ -92,6 +95,7 @@ static int mizzle_open_piece(struct mizzle *m, struct err *err)
     return m->piece ? OK : err_set(err, ERR_NOMEM, "tokens: out of memory");
 }
 
+/* Open the session and the sampler; the engine must be open. */
 static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o, struct err *err)
 {
     const struct engine *e = &m->engine;
@@ -116,12 +120,14 @@ static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o,
     return rc;
 }
 
+/* Open all that the handle holds. On error, the caller frees what was opened. */
 static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, struct err *err)
 {
     enum kvcache kv;
     m->max_tokens = o->max_tokens;
     m->seed = o->seed;
-    int rc = engine_kv(&kv, o->kv, KVCACHE_F32, err); /* a slip shows before the model is read */
+    int rc =
+        engine_kv(&kv, o->kv, KVCACHE_F32, err); /* reports a wrong name before the model is read */
     if (rc == OK)
         rc = mizzle_copy_stops(m, o->stops, err);
     if (rc == OK)
@@ -136,7 +142,7 @@ static int mizzle_open_parts(struct mizzle *m, const struct mizzle_options *o, s
     return rc;
 }
 
-/* Anything half-built will do. */
+/* Free m, which may be only partly open. Return the error of the recording. */
 static int mizzle_free(struct mizzle *m)
 {
     sampler_close(m->sampler);
@@ -149,6 +155,7 @@ static int mizzle_free(struct mizzle *m)
     return rc;
 }
 
+/* Do the work of mizzle_open, with a struct err. */
 static int mizzle_open_own(struct mizzle **out, const struct mizzle_options *from, struct err *err)
 {
     struct mizzle_options o;
@@ -184,7 +191,7 @@ int mizzle_open(struct mizzle **out, const struct mizzle_options *o, struct mizz
     return -rc;
 }
 
-/* One call in progress. */
+/* The callbacks of a running mizzle_generate. */
 struct mizzle_call {
     struct mizzle *m;
     bool (*on_token)(void *arg, const struct mizzle_token *t);
@@ -192,12 +199,15 @@ struct mizzle_call {
     void *arg;
 };
 
+/* Callback of decode_run: report how much of the prompt is evaluated. */
 static void mizzle_reading(void *arg, size_t done, size_t all)
 {
     const struct mizzle_call *c = arg;
     c->on_reading(c->arg, done, all);
 }
 
+/* Callback of decode_run: pass a token on. Control tokens and the end of the answer have no text.
+ */
 static bool mizzle_emit(void *arg, const struct decode_token *t)
 {
     const struct mizzle_call *c = arg;
@@ -226,7 +236,8 @@ static bool mizzle_emit(void *arg, const struct decode_token *t)
     return c->on_token(c->arg, &out);
 }
 
-/* Where the system message will be a guess, a note says so. */
+/* If the conversation has no system message, find out whether the model's is known or a guess, and
+ * leave a note in the second case. Done once for a handle. */
 static int mizzle_check_system(struct mizzle *m, const struct chat_message *list, size_t n,
                                struct err *err)
 {
@@ -239,6 +250,7 @@ static int mizzle_check_system(struct mizzle *m, const struct chat_message *list
     return rc;
 }
 
+/* Turn a conversation into token ids with the model's chat template. */
 static int mizzle_encode_messages(struct mizzle *m, uint32_t **ids, size_t *n,
                                   const struct mizzle_prompt *p, struct err *err)
 {
@@ -263,7 +275,8 @@ static int mizzle_encode_messages(struct mizzle *m, uint32_t **ids, size_t *n,
     return rc;
 }
 
-/* *ids is malloc'ed, or the caller's own where the prompt has ids. */
+/* Set *n to the prompt's number of tokens, and *ids to its malloc'ed ids, or to NULL if the prompt
+ * has ids itself. */
 static int mizzle_prompt_ids(struct mizzle *m, uint32_t **ids, size_t *n,
                              const struct mizzle_prompt *p, struct err *err)
 {
@@ -281,6 +294,7 @@ static int mizzle_prompt_ids(struct mizzle *m, uint32_t **ids, size_t *n,
     return OK;
 }
 
+/* Reject prompts that do not fit. The message depends on whether a larger context would help. */
 static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err)
 {
     size_t room = session_context(m->session), most = model_config(m->engine.model)->context;
@@ -294,6 +308,7 @@ static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err
                    most, n);
 }
 
+/* Encode the prompt and run the decoding loop. */
 static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
                                struct decode_stats *stats, const struct mizzle_prompt *p,
                                struct err *err)
@@ -324,11 +339,12 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     sampler_seed(m->sampler, o.seed);
     if (rc == OK)
         rc = decode_run(stats, m->session, m->engine.tokenizer, m->sampler, r->router,
-                        routing_teller(r), ids ? ids : p->ids, n, &o, err);
+                        routing_port(r), ids ? ids : p->ids, n, &o, err);
     free(ids);
     return rc;
 }
 
+/* Do the work of mizzle_generate, with a struct err. */
 static int mizzle_generate_own(struct mizzle *m, const struct mizzle_prompt *from,
                                struct mizzle_call *call, struct mizzle_stats *stats,
                                struct err *err)
@@ -378,6 +394,7 @@ int mizzle_close(struct mizzle *m)
     return -mizzle_free(m);
 }
 
+/* Take the next note: of the kernels, the routing, the chat template or the recording. */
 static bool mizzle_next_note(struct mizzle *m, struct err *note)
 {
     if (!m->blas_told) {

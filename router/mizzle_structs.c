@@ -5,7 +5,7 @@
 #include "router/decode.h"
 #include "router/mizzle_internal.h"
 
-/* Sizes beyond this are taken for memory that was never set. */
+/* The largest size that is accepted; beyond, the field was probably never set. */
 enum { MOST = 65536 };
 
 static const struct mizzle_options mizzle_defaults = {
@@ -23,6 +23,7 @@ static const struct mizzle_options mizzle_defaults = {
     .max_upload_bytes = UINT64_MAX,
 };
 
+/* True for a size that a struct of any version can have. */
 static bool mizzle_sane(size_t size)
 {
     return size >= sizeof(size) && size <= MOST && size % sizeof(void *) == 0;
@@ -37,7 +38,8 @@ void mizzle_options_init(struct mizzle_options *o, size_t size)
     o->size = size;
 }
 
-/* Both structs begin with their size; *out has `own` bytes. */
+/* Copy the caller's struct to *out, which has `own` bytes and keeps its values where the caller's
+ * struct is shorter. Both begin with their size. */
 static int mizzle_read(void *out, size_t own, const void *in, const char *name, struct err *err)
 {
     size_t size;
@@ -70,7 +72,8 @@ int mizzle_read_prompt(struct mizzle_prompt *out, const struct mizzle_prompt *in
     return mizzle_read(out, sizeof(*out), in, "prompt", err);
 }
 
-/* All of out but its size: as much of own[size] as it has room for, zero behind. */
+/* Copy own[size] to the caller's out[room], except its size field: as much as there is room for,
+ * and zeros behind it. */
 static void mizzle_write(void *out, size_t room, const void *own, size_t size)
 {
     size_t n = room < size ? room : size, at = sizeof(size_t);
@@ -87,7 +90,7 @@ void mizzle_write_error(struct mizzle_error *out, int code, const char *line)
     n = n < sizeof(own.message) ? n : sizeof(own.message) - 1;
     memcpy(own.message, line, n);
     mizzle_write(out, out->size, &own, sizeof(own));
-    /* An older struct may end within the line. */
+    /* An older struct may end within the message. */
     if (out->size > offsetof(struct mizzle_error, message) && out->size < sizeof(own))
         ((char *)out)[out->size - 1] = '\0';
 }

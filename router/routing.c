@@ -20,8 +20,9 @@
 
 enum { PATH_SIZE = 4096, MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
 
-/* FILE.gguf has FILE.router.safetensors beside it, a folder router.safetensors in it. */
-static bool router_beside(char out[PATH_SIZE], const char *model)
+/* Find the router that belongs to a model: FILE.router.safetensors beside FILE.gguf, or
+ * router.safetensors in a folder. False if there is none. */
+static bool routing_find_router(char out[PATH_SIZE], const char *model)
 {
     struct stat st;
     size_t n = strlen(model);
@@ -36,6 +37,7 @@ static bool router_beside(char out[PATH_SIZE], const char *model)
     return len > 0 && len < PATH_SIZE && access(out, F_OK) == 0;
 }
 
+/* Open the router and check that it fits the model. */
 static int routing_open_router(struct routing *r, const struct engine *e, const char *path,
                                struct err *err)
 {
@@ -50,9 +52,9 @@ static int routing_open_router(struct routing *r, const struct engine *e, const 
     return OK;
 }
 
-/* The router, the policy and its threshold. */
-static int open_policy(struct routing *r, const struct engine *e, const struct mizzle_options *o,
-                       struct err *err)
+/* Choose the policy, open the router if the policy is mlp, and set the threshold. */
+static int routing_open_policy(struct routing *r, const struct engine *e,
+                               const struct mizzle_options *o, struct err *err)
 {
     char beside[PATH_SIZE];
     const char *path = o->router;
@@ -65,7 +67,7 @@ static int open_policy(struct routing *r, const struct engine *e, const struct m
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
-    if (!path && router_beside(beside, o->model))
+    if (!path && routing_find_router(beside, o->model))
         path = beside;
     if (path && (!o->policy || r->policy == POLICY_MLP)) {
         int rc = routing_open_router(r, e, path, err);
@@ -86,8 +88,9 @@ static int open_policy(struct routing *r, const struct engine *e, const struct m
     return OK;
 }
 
-static int open_caches(struct routing *r, const struct mizzle_options *o, const struct tokenizer *t,
-                       struct err *err)
+/* Open memo, store, recording or replay. */
+static int routing_open_caches(struct routing *r, const struct mizzle_options *o,
+                               const struct tokenizer *t, struct err *err)
 {
     if (o->store_limit > MAX_STORE)
         return err_set(err, ERR_ARG, "store_limit: expected 1 to %d MiB, found %zu", MAX_STORE,
@@ -104,20 +107,21 @@ static int open_caches(struct routing *r, const struct mizzle_options *o, const 
     return answers_open(&r->answers, &c, err);
 }
 
-/* Digits and what stands between them, and no such file. */
-static bool looks_like_prices(const char *text)
+/* True for a text of digits and separators that does not name a file. */
+static bool routing_looks_like_prices(const char *text)
 {
     return text[strspn(text, "0123456789., ")] == 0 && access(text, F_OK) != 0;
 }
 
-/* True where the prices are in a file, by model. */
-static bool prices_by_model(const struct mizzle_options *o)
+/* True if the prices are in a file, so that the name of the server's model is needed. */
+static bool routing_prices_by_model(const struct mizzle_options *o)
 {
     struct caps_price price;
     return o->cloud_price && !caps_price(&price, o->cloud_price);
 }
 
-static int open_limits(struct routing *r, const struct mizzle_options *o, struct err *err)
+/* Parse the limits. A price file is read later, by routing_reach_cloud. */
+static int routing_open_limits(struct routing *r, const struct mizzle_options *o, struct err *err)
 {
     struct caps_limits l = caps_none;
     const char *budget = o->cloud_budget;
@@ -129,7 +133,7 @@ static int open_limits(struct routing *r, const struct mizzle_options *o, struct
     if (budget && !o->cloud_price)
         return err_set(err, ERR_ARG, "cloud_budget needs cloud_price");
     if (o->cloud_price && !caps_price(&l.price, o->cloud_price) &&
-        looks_like_prices(o->cloud_price))
+        routing_looks_like_prices(o->cloud_price))
         return err_set(err, ERR_ARG,
                        "cloud_price: expected UP,CACHED,DOWN as in 2.50,1.25,10, or a file, "
                        "found %s",
@@ -138,17 +142,19 @@ static int open_limits(struct routing *r, const struct mizzle_options *o, struct
     return OK;
 }
 
+/* Callback of the cloud client: cut a text as the small model does. */
 static int routing_encode(void *arg, uint32_t **ids, size_t *count, const char *text, size_t n,
                           struct err *err)
 {
     return tokenizer_encode(arg, ids, count, text, n, true, err);
 }
 
-static unsigned at_most_a_day(size_t ms)
+static unsigned routing_at_most_a_day(size_t ms)
 {
     return ms < DAY_MS ? (unsigned)ms : DAY_MS;
 }
 
+/* Copy the API key from the options, or read it from its file or from the environment. */
 static int routing_read_key(char **key, const struct mizzle_options *o, struct err *note,
                             struct err *err)
 {
@@ -171,11 +177,11 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
         .url = o->cloud_url,
         .model = o->cloud_model,
         .ca = o->cloud_ca,
-        .timeout_ms = at_most_a_day(o->cloud_timeout),
+        .timeout_ms = routing_at_most_a_day(o->cloud_timeout),
         .vocab = t ? tokenizer_size(t) : UINT32_MAX,
         .stop = stop,
         .tokens = o->cloud_tokens,
-        .hedge_ms = at_most_a_day(o->hedge_ms),
+        .hedge_ms = routing_at_most_a_day(o->hedge_ms),
         .compress = o->compress,
         .slot = o->cloud_slot < MAX_SLOT ? o->cloud_slot + 1 : 0,
         .encode = t ? routing_encode : NULL,
@@ -188,29 +194,29 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
     if (!o->cloud_tokens || o->cloud_tokens > CLOUD_MAX_TOKENS)
         return err_set(err, ERR_ARG, "cloud_tokens: expected 1 to %d, found %zu", CLOUD_MAX_TOKENS,
                        o->cloud_tokens);
-    /* A dialect that is named needs no answer before the first call. */
+    /* If the dialect is given, nothing must be known of the server before the first call. */
     out->background = out->api != CLOUD_AUTO;
     int rc = routing_read_key(key, o, note, err);
     out->key = *key;
     return rc;
 }
 
-/* A line that waits for routing_note. */
-static void add_note(struct routing *r, const char *what, const char *why)
+/* Add a line for routing_note. */
+static void routing_add_note(struct routing *r, const char *what, const char *why)
 {
     if (r->unsaid < sizeof(r->notes) / sizeof(r->notes[0]))
         err_set(&r->notes[r->unsaid++], OK, "%s%s", what, why);
 }
 
-/* What the server must tell is waited for; one that is down is asked again when a token is wanted,
- * as often as the breaker lets one through. */
-static int reach_cloud(struct routing *r, const struct mizzle_options *o, bool asks,
-                       struct err *err)
+/* Wait for the server if something must be known of it. If it does not answer and is not required,
+ * the first routed token asks it again, as soon as the breaker allows. */
+static int routing_reach_cloud(struct routing *r, const struct mizzle_options *o, bool asks,
+                               struct err *err)
 {
-    bool by_model = prices_by_model(o), needed = r->required || by_model;
+    bool by_model = routing_prices_by_model(o), needed = r->required || by_model;
     int rc = needed || asks ? cloud_ready(r->cloud, err) : OK;
     if (rc == ERR_NET && !needed) {
-        add_note(r, "no answer from the cloud yet: ", err->msg);
+        routing_add_note(r, "no answer from the cloud yet: ", err->msg);
         breaker_result(&r->gate.breaker, false);
         r->gate.fault = *err;
         rc = OK;
@@ -220,8 +226,11 @@ static int reach_cloud(struct routing *r, const struct mizzle_options *o, bool a
     return rc;
 }
 
-static int connect_cloud(struct routing *r, const struct engine *e, const struct mizzle_options *o,
-                         const _Atomic int *stop, struct err *err)
+/* Open the cloud client and reach the server. If that fails and the cloud is not required, leave a
+ * note and continue without a cloud. */
+static int routing_connect_cloud(struct routing *r, const struct engine *e,
+                                 const struct mizzle_options *o, const _Atomic int *stop,
+                                 struct err *err)
 {
     char *key;
     struct err note;
@@ -230,7 +239,7 @@ static int connect_cloud(struct routing *r, const struct engine *e, const struct
     int rc = routing_cloud_options(&c, &key, o, e->tokenizer, stop, &note, err);
     bool asks = c.api == CLOUD_AUTO;
     if (note.msg[0])
-        add_note(r, "", note.msg);
+        routing_add_note(r, "", note.msg);
     c.url = o->replay ? NULL : c.url;
     c.answers = r->answers;
     c.background = true;
@@ -238,20 +247,22 @@ static int connect_cloud(struct routing *r, const struct engine *e, const struct
         rc = cloud_open(&r->cloud, &c, err);
     wipe_text(key);
     if (rc == OK)
-        rc = reach_cloud(r, o, asks, err);
+        rc = routing_reach_cloud(r, o, asks, err);
     r->start_ms = (double)(os_now_ns() - start) / 1e6;
     if (rc == OK)
         cloud_port_cloud(&r->port, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
         return rc;
-    add_note(r, "cloud off: ", err->msg);
+    routing_add_note(r, "cloud off: ", err->msg);
     cloud_close(r->cloud);
     r->cloud = NULL;
     return OK;
 }
 
-static int open_cloud(struct routing *r, const struct engine *e, const struct mizzle_options *o,
-                      const _Atomic int *stop, struct err *err)
+/* Decide from mode, policy and URL whether there is a cloud, and open it. */
+static int routing_open_cloud(struct routing *r, const struct engine *e,
+                              const struct mizzle_options *o, const _Atomic int *stop,
+                              struct err *err)
 {
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0, always = r->policy == POLICY_ALWAYS;
@@ -264,15 +275,15 @@ static int open_cloud(struct routing *r, const struct engine *e, const struct mi
         if (r->required || always)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
         if (r->policy != POLICY_NEVER || !o->policy)
-            add_note(r, "cloud off: ", "no cloud_url");
+            routing_add_note(r, "cloud off: ", "no cloud_url");
         return OK;
     }
     if (r->policy == POLICY_NEVER && !r->required) {
         if (!o->policy)
-            add_note(r, "cloud off: ", "no router beside the model, and no policy");
+            routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
         return OK;
     }
-    return connect_cloud(r, e, o, stop, err);
+    return routing_connect_cloud(r, e, o, stop, err);
 }
 
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
@@ -282,17 +293,17 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     struct err own = { "" };
     memset(r, 0, sizeof(*r));
     err = err ? err : &own;
-    int rc = open_policy(r, e, o, err);
+    int rc = routing_open_policy(r, e, o, err);
     if (rc == OK)
-        rc = open_limits(r, o, err);
+        rc = routing_open_limits(r, o, err);
     if (rc == OK)
         rc = private_open(&r->spans, &p, e->tokenizer, err);
     if (rc == OK)
-        rc = open_caches(r, o, e->tokenizer, err);
+        rc = routing_open_caches(r, o, e->tokenizer, err);
     r->gate.caps = &r->caps;
     r->gate.spans = r->spans;
     if (rc == OK)
-        rc = open_cloud(r, e, o, stop, err);
+        rc = routing_open_cloud(r, e, o, stop, err);
     if (rc != OK)
         routing_close(r, NULL);
     return rc;
@@ -309,7 +320,7 @@ int routing_close(struct routing *r, struct err *err)
     return rc;
 }
 
-const struct cloud_port *routing_teller(const struct routing *r)
+const struct cloud_port *routing_port(const struct routing *r)
 {
     return r->cloud ? &r->port : NULL;
 }

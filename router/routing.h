@@ -1,6 +1,6 @@
-/* routing.h - router, policy, cloud and their limits, opened together from plain options.
+/* routing.h - opens router, policy, cloud and limits together, from the library's options.
  *
- * Nothing is printed: what a person should know waits for routing_note. */
+ * Nothing is printed; what the user should know is kept for routing_note. */
 #ifndef ROUTER_ROUTING_H
 #define ROUTER_ROUTING_H
 
@@ -22,43 +22,43 @@ struct private_filter;
 struct router;
 struct tokenizer;
 
-struct routing {           /* must stay where it is */
-    struct router *router; /* NULL unless found */
+struct routing {           /* must not move: the parts point to each other */
+    struct router *router; /* NULL: the policy uses none */
     enum policy policy;
     float threshold;
     struct cloud *cloud;          /* NULL: off */
-    struct cloud_port port;       /* of cloud */
+    struct cloud_port port;       /* how decode_run asks the cloud */
     struct gate gate;             /* limits and breaker, over all answers */
-    size_t ahead;                 /* requests out at once */
-    bool required;                /* a fault of the cloud ends the text */
+    size_t ahead;                 /* requests in flight at once; 0: wait for each */
+    bool required;                /* a failure of the cloud ends the text */
     struct answers *answers;      /* memo, store, recording */
     struct private_filter *spans; /* NULL: none */
     struct caps caps;
-    double start_ms;     /* waited for the cloud to answer */
-    struct err notes[2]; /* to be told, [unsaid]: of the key, and why the cloud is off */
+    double start_ms;     /* time spent waiting for the cloud in routing_open */
+    struct err notes[2]; /* pending notes, [unsaid]: on the API key, and why the cloud is off */
     size_t unsaid;
 };
 
-/* For an open engine. *stop, which may be NULL, is borrowed: not zero gives up, here and in every
- * call of the cloud. A cloud that does not answer is an error only where it is required or wanted
- * for every token. On error *r is all zero. ERR_ARG, ERR_IO, ERR_FORMAT, ERR_NOMEM, ERR_NET,
- * ERR_REMOTE, ERR_STOP. */
+/* Open the routing of an open engine. stop, which may be NULL, is borrowed: when *stop is not zero,
+ * this function and every call of the cloud give up. A cloud that does not answer is an error only
+ * if it is required; policy "always" needs one, too. On error *r is all zero. ERR_ARG, ERR_IO,
+ * ERR_FORMAT, ERR_NOMEM, ERR_NET, ERR_REMOTE, ERR_STOP. */
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err);
-/* ERR_IO where the recording is incomplete. All zero is fine. */
+/* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
 int routing_close(struct routing *r, struct err *err);
 
-/* What decode_run asks: r's teller, or NULL where the cloud is off. */
-const struct cloud_port *routing_teller(const struct routing *r);
-/* What a person should know and was not told yet: one line, or false. */
+/* Return what decode_run asks, or NULL if the cloud is off. */
+const struct cloud_port *routing_port(const struct routing *r);
+/* Take the next note for the user: true and one line, or false. */
 bool routing_note(struct routing *r, struct err *note);
-/* ERR_IO, and why, where the recording is incomplete already. */
+/* Return ERR_IO, with the cause, if the recording is already incomplete. */
 int routing_recorded(const struct routing *r, struct err *err);
 
-/* The options of the cloud alone, without caches. *key is malloc'ed or NULL, for the caller to give
- * to wipe_text once the cloud is open. *note is one line on it for a person, or empty. t: the
- * tokenizer of the model here, borrowed, to compare the server's
- * with; NULL: it is not compared. ERR_ARG, ERR_IO, ERR_NOMEM. */
+/* Fill *out with the options of the cloud client alone, without stored answers. *key is malloc'ed
+ * or NULL; once the cloud is open, the caller passes it to wipe_text. *note is one line for the
+ * user, or empty. t is the small model's tokenizer (borrowed), which the server's is compared with,
+ * or NULL. ERR_ARG, ERR_IO, ERR_NOMEM. */
 int routing_cloud_options(struct cloud_options *out, char **key, const struct mizzle_options *o,
                           const struct tokenizer *t, const _Atomic int *stop, struct err *note,
                           struct err *err);

@@ -98,7 +98,7 @@ static int eval_milli_ask(struct eval_result *r, struct milli *m, size_t i, stru
     if (rc != OK)
         return rc;
     rc = decode_run(&stats, m->session, tok, m->sampler, m->routing.router,
-                    routing_teller(&m->routing), ids, n, &o, err);
+                    routing_port(&m->routing), ids, n, &o, err);
     free(ids);
     if (rc == OK && m->scores && m->scores->full)
         rc = err_set(err, ERR_NOMEM, "eval: out of memory");
