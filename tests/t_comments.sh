@@ -48,7 +48,7 @@ awk -v comments="$tmp/comments" -v code="$tmp/code" '
         if (said != "") print FILENAME ":" FNR ":" said >comments
         if (done != "") print done >code
     }' $sources
-# Blocks of code in READMEs, fenced or indented by four, are not prose. An indented line is code only
+# Blocks of code in READMEs, fenced or indented by four, are not prose. An indented line is only code
 # after an empty line or other code; otherwise it continues a list item.
 # shellcheck disable=SC2086
 awk '

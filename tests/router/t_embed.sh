@@ -1,6 +1,6 @@
 #!/bin/sh
-# The library as other programs see it: what is installed, what it exports, and README's own lines
-# in C and in Python, beside a caller in C++ and one that is linked statically.
+# The library as other programs see it: which files are installed, which names it exports, the C and
+# Python programs of README.md, a program in C++ and one that is linked statically.
 dir=$(mktemp -d) || exit 1
 cloud=
 cleanup() {
@@ -16,7 +16,7 @@ fail() {
 case ${BUILD:-build} in
 build/*-release) ;;
 *)
-    echo "SKIP: the library is tried with the release build"
+    echo "SKIP: the library is tested with the release build"
     exit 77
     ;;
 esac
@@ -30,7 +30,7 @@ unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY
 D=$dir/root
 make install DESTDIR="$D" PREFIX=/usr >"$dir/log" 2>&1 || fail "make install"
 
-# Nothing but the API is exported, by either library.
+# Both libraries export nothing but the API.
 for way in "-D $D/usr/lib/libmizzle.so" "-g $D/usr/lib/libmizzle.a"; do
     # shellcheck disable=SC2086
     nm --defined-only $way >"$dir/log" || fail "nm $way"
@@ -38,7 +38,7 @@ for way in "-D $D/usr/lib/libmizzle.so" "-g $D/usr/lib/libmizzle.a"; do
     awk 'NF == 3 && $3 !~ /^mizzle_/ { bad = 1 } END { exit bad }' "$dir/log" ||
         fail "$way: exports more than the API"
 done
-# What the header declares is there, and nothing else.
+# The library exports exactly what the header declares.
 sed -n 's/^MIZZLE_API .*[ *]\(mizzle_[a-z_]*\)(.*/\1/p' router/mizzle.h | sort >"$dir/declared"
 nm -D --defined-only "$D/usr/lib/libmizzle.so" | sed 's/.* //' | sort >"$dir/exported"
 cmp -s "$dir/declared" "$dir/exported" || fail "header and library differ"
@@ -106,7 +106,7 @@ while [ -z "$url" ]; do
 done
 prompt='A hilava is'
 want=' a[ pencil].'
-# same NAME COMMAND...: what it writes is the routed answer.
+# same NAME COMMAND...: the program must write the routed answer, and nothing to stderr.
 same() {
     name=$1
     shift
@@ -126,19 +126,19 @@ if command -v "$CXX" >/dev/null; then
     $CXX -Wall -Wextra -pedantic -Werror "$dir/app.cc" -o "$dir/app-cc" $(config --cflags --libs) \
         >"$dir/log" 2>&1 || fail "C++"
     same C++ "$dir/app-cc"
-    # In a program whose locale writes 0,5 for a half: thresholds and JSON have points.
+    # In a locale with a decimal comma, thresholds and JSON still have decimal points.
     if localedef -i de_DE -f UTF-8 "$dir/de_DE.UTF-8" >"$dir/log" 2>&1; then
         LOCPATH=$dir LC_ALL=de_DE.UTF-8 same "C++ in a German locale" "$dir/app-cc"
     else
-        echo "SKIP: localedef makes no de_DE, another locale was not tried"
+        echo "SKIP: localedef makes no de_DE, another locale was not tested"
     fi
 else
-    echo "SKIP: no $CXX, C++ was not tried"
+    echo "SKIP: no $CXX, C++ was not tested"
 fi
 if command -v python3 >/dev/null; then
     same Python python3 "$dir/app.py"
 else
-    echo "SKIP: no python3, README's Python was not tried"
+    echo "SKIP: no python3, README's Python was not tested"
 fi
 make uninstall DESTDIR="$D" PREFIX=/usr >"$dir/log" 2>&1 || fail "make uninstall"
 [ -z "$(find "$D" ! -type d)" ] || fail "uninstall leaves $(find "$D" ! -type d)"

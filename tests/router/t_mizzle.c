@@ -1,5 +1,6 @@
-/* The front door as a hostile program uses it: callbacks that call back, calls that overlap, stops
- * from everywhere, handles side by side, a cloud that is slow or gone, no memory. */
+/* The public interface as a hostile program uses it: callbacks that call back, overlapping calls,
+ * mizzle_stop from other threads and signal handlers, several handles at once, a cloud that is slow
+ * or absent, and no memory. */
 #include "router/mizzle.h"
 
 #include <dirent.h>
@@ -22,16 +23,17 @@ static const char *model;
 static struct stand_in *cloud;
 static struct mizzle_options base; /* the tiny model, one thread, no cloud */
 
-/* What a callback has seen, and what it is to do. */
+/* What on_token has seen, and what it should do. */
 struct seen {
     struct mizzle *m;
     uint32_t ids[MANY];
     size_t n, from[3], faults;
-    size_t most;                    /* false with this one; 0: never */
-    void (*first)(struct seen *s);  /* with the first token */
+    size_t most;                    /* return false after so many tokens; 0: never */
+    void (*first)(struct seen *s);  /* called with the first token, or NULL */
     const struct mizzle_token *now; /* while in first */
 };
 
+/* Check the token's fields and note it. */
 static bool on_token(void *arg, const struct mizzle_token *t)
 {
     struct seen *s = arg;
@@ -47,6 +49,7 @@ static bool on_token(void *arg, const struct mizzle_token *t)
     return s->n != s->most;
 }
 
+/* Open a handle, which must succeed. */
 static struct mizzle *open_with(const struct mizzle_options *o)
 {
     struct mizzle *m;
@@ -65,7 +68,7 @@ static int write_text(struct mizzle *m, const char *text, struct seen *s, struct
     return mizzle_generate(m, &p, on_token, s, st, NULL);
 }
 
-/* The answer of an undisturbed handle. */
+/* The handle works: it gives the same answer as every other handle in this program. */
 static void expect_answer(struct mizzle *m)
 {
     static struct seen first;
@@ -76,7 +79,7 @@ static void expect_answer(struct mizzle *m)
     CHECK(s.n == first.n && memcmp(s.ids, first.ids, sizeof(s.ids)) == 0);
 }
 
-/* The same text for a seed, another for another. */
+/* The same seed gives the same text, another seed gives another one. */
 static void test_seed(void)
 {
     struct mizzle_options o = base;
@@ -93,6 +96,7 @@ static void test_seed(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
+/* In the callback of a call, all other calls on the handle are refused and change nothing. */
 static void call_again(struct seen *s)
 {
     struct mizzle_stats st = { .size = sizeof(st), .tokens = 5 };
@@ -117,6 +121,7 @@ static void *stop_elsewhere(void *arg)
     return NULL;
 }
 
+/* Call fn in a thread of its own and wait for it. */
 static void in_thread(void *(*fn)(void *arg), void *arg)
 {
     pthread_t t;
@@ -133,7 +138,7 @@ static void stop_from_thread(struct seen *s)
     in_thread(stop_elsewhere, s->m);
 }
 
-static struct mizzle *handled;
+static struct mizzle *handled; /* what the signal handler stops */
 
 static void on_signal(int number)
 {
@@ -147,6 +152,7 @@ static void stop_from_signal(struct seen *s)
     CHECK(raise(SIGUSR1) == 0);
 }
 
+/* Calls that overlap do not disturb the answer; mizzle_stop ends one answer and no more. */
 static void test_busy_and_stop(void)
 {
     static void (*const disturb[])(struct seen * s) = { call_again, close_from_thread };
@@ -163,7 +169,7 @@ static void test_busy_and_stop(void)
         CHECK(write_text(m, "some text", &cut, &st) == MIZZLE_STOPPED && cut.n == 1);
         CHECK(st.tokens == 1 && strcmp(st.finish, "error") == 0);
         expect_answer(m);
-        mizzle_stop(m); /* the next call ends at once, and that alone */
+        mizzle_stop(m); /* ends the next call at once, and only that one */
         cut = (struct seen){ 0 };
         CHECK(write_text(m, "some text", &cut, NULL) == MIZZLE_STOPPED && cut.n == 0);
         expect_answer(m);
@@ -171,7 +177,7 @@ static void test_busy_and_stop(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
-/* One thread waits for a cloud that takes a minute, another stops it. */
+/* Thread: stop the handle after a moment. */
 static void *stop_soon(void *arg)
 {
     const struct timespec t = { .tv_nsec = 100000000 };
@@ -180,6 +186,7 @@ static void *stop_soon(void *arg)
     return NULL;
 }
 
+/* mizzle_stop ends a call that waits for a cloud which takes a minute. */
 static void test_stop_waiting(void)
 {
     const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
@@ -201,10 +208,10 @@ static void test_stop_waiting(void)
     stand_in_close(slow);
 }
 
-/* The same while the server is asked who it is. */
 static pthread_t stopper;
-static size_t told;
+static size_t told; /* calls of on_opening */
 
+/* The first call brings the handle, which another thread then stops; the second one brings NULL. */
 static void on_opening(void *arg, struct mizzle *m)
 {
     const struct mizzle_prompt p = { .size = sizeof(p), .text = "x" };
@@ -218,6 +225,7 @@ static void on_opening(void *arg, struct mizzle *m)
     CHECK(pthread_create(&stopper, NULL, stop_soon, m) == 0);
 }
 
+/* mizzle_stop ends mizzle_open while the server is asked for its dialect. */
 static void test_stop_opening(void)
 {
     const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };
@@ -235,6 +243,7 @@ static void test_stop_opening(void)
     stand_in_close(slow);
 }
 
+/* Thread: use a handle of its own. */
 static void *write_some(void *arg)
 {
     struct mizzle *m = open_with(arg);
@@ -244,6 +253,7 @@ static void *write_some(void *arg)
     return NULL;
 }
 
+/* Several handles in several threads give the same answers as one alone. */
 static void test_side_by_side(void)
 {
     struct mizzle_options o = base;
@@ -263,6 +273,7 @@ static void test_side_by_side(void)
         CHECK(pthread_join(t[i], NULL) == 0);
 }
 
+/* A cloud that writes everything, one that is capped, none, and one that cannot be reached. */
 static void test_cloud(void)
 {
     struct mizzle_options o = base;
@@ -294,7 +305,7 @@ static void test_cloud(void)
     CHECK(mizzle_open(&m, &o, &e) == MIZZLE_NET && strstr(e.message, "127.0.0.1") && !m);
 }
 
-/* The program hands over the server's key; without it the server refuses. */
+/* The program passes the server's key; without it, the server refuses. */
 static void test_key(void)
 {
     const struct stand_in_options so = { .model = model, .threads = 1, .key = "secret" };
@@ -315,7 +326,7 @@ static void test_key(void)
     stand_in_close(locked);
 }
 
-/* A file that may not grow: a note tells, and so does the end. */
+/* A recording that cannot be written is reported by a note and by mizzle_close. */
 static void test_recording(void)
 {
     char path[64];
@@ -338,6 +349,7 @@ static void test_recording(void)
     CHECK(unlink(path) == 0);
 }
 
+/* Let the n-th allocation fail, for every n: the call returns MIZZLE_NOMEM and nothing leaks. */
 static void test_no_memory(void)
 {
     int rc = MIZZLE_NOMEM;
@@ -357,6 +369,7 @@ static void test_no_memory(void)
     CHECK(rc == MIZZLE_OK);
 }
 
+/* Count the open file descriptors of this process. */
 static size_t descriptors(void)
 {
     size_t n = 0;
@@ -368,12 +381,13 @@ static size_t descriptors(void)
     return n;
 }
 
+/* Handles that are opened and closed leave no file descriptors. */
 static void test_leaks(void)
 {
     struct mizzle_options o = base;
     o.cloud_url = stand_in_url(cloud);
     o.policy = "random";
-    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK); /* what libraries keep for ever */
+    CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK); /* opens what libraries keep until exit */
     size_t before = descriptors();
     for (int i = 0; i < 20; i++)
         CHECK(mizzle_close(open_with(&o)) == MIZZLE_OK);

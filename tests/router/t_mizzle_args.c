@@ -1,5 +1,5 @@
-/* What a hostile program passes to the front door: no pointers, sizes of older and newer structs,
- * prompts and options that make no sense. Each is refused with a code and a line. */
+/* Bad arguments of the public interface: NULL, sizes of older and newer structs, prompts and
+ * options that make no sense. Each is refused with a code and a message. */
 #include "router/mizzle.h"
 
 #include <stdint.h>
@@ -14,11 +14,11 @@ enum { TOKENS = 12 };
 
 static const char *model;
 static struct mizzle_options base;              /* the tiny model, one thread, no cloud */
-static void *(*volatile room)(size_t) = malloc; /* a compiler does not see how much there is */
+static void *(*volatile room)(size_t) = malloc; /* hides the sizes from the compiler */
 
 struct answer {
     uint32_t ids[TOKENS];
-    size_t n, most; /* most: false with this token; 0: never */
+    size_t n, most; /* return false after so many tokens; 0: never */
 };
 
 static bool on_token(void *arg, const struct mizzle_token *t)
@@ -42,14 +42,14 @@ static int write_text(struct mizzle *m, const char *text, struct answer *a, stru
     return mizzle_generate(m, &p, on_token, a, st, NULL);
 }
 
-/* The handle is as good as new. */
+/* The handle still works. */
 static void expect_answer(struct mizzle *m)
 {
     struct answer a = { 0 };
     CHECK(write_text(m, "some text", &a, NULL) == MIZZLE_OK && a.n == TOKENS);
 }
 
-/* An error of this code whose line holds `part`. */
+/* mizzle_open must fail with this code and a message that contains part. */
 static void refuses(const struct mizzle_options *o, int code, const char *part)
 {
     struct mizzle *m = (struct mizzle *)&m;
@@ -61,6 +61,7 @@ static void refuses(const struct mizzle_options *o, int code, const char *part)
     CHECK(!strchr(e.message, '\n'));
 }
 
+/* NULL is refused, or ignored where the header allows it. */
 static void test_null(void)
 {
     struct mizzle *m = NULL;
@@ -82,7 +83,8 @@ static void test_null(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
-/* Structs of exactly their size on the heap, so that a sanitizer sees a byte too many. */
+/* Sizes of older and newer structs. Small ones are on the heap, so that a sanitizer sees accesses
+ * beyond them. */
 static void test_sizes(void)
 {
     struct mizzle *m;
@@ -120,7 +122,7 @@ static void test_sizes(void)
     CHECK(st->size == 3 * sizeof(void *) && st->tokens > 4 && st->cloud == 0 && e->code == 0);
     p->text = "";
     CHECK(mizzle_generate(m, p, NULL, NULL, st, e) == MIZZLE_ARG && e->code == MIZZLE_ARG);
-    CHECK(memcmp(e->message, "the\0", 4) == 0); /* as much of the line as there is room for */
+    CHECK(memcmp(e->message, "the\0", 4) == 0); /* the part of the message that fits */
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         st->size = bad[i];
         CHECK(mizzle_generate(m, p, NULL, NULL, st, NULL) == MIZZLE_ARG && st->size == bad[i]);
@@ -141,6 +143,7 @@ static void test_sizes(void)
     CHECK(mizzle_close(m) == MIZZLE_OK);
 }
 
+/* Prompts that are invalid or too long; stops and limits that a prompt sets. */
 static void test_prompts(void)
 {
     struct mizzle *m = open_with(&base);
@@ -186,12 +189,13 @@ static void test_prompts(void)
     p = (struct mizzle_prompt){ .size = sizeof(p) };
     CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG &&
           strstr(e.message, "found 0"));
-    expect_answer(m); /* nothing of this has hurt */
+    expect_answer(m); /* after all these errors */
     CHECK(mizzle_close(m) == MIZZLE_OK);
     free(list);
     tokenizer_close(tok);
 }
 
+/* Options that mizzle_open refuses; the message names the option or its value. */
 static void test_refused(void)
 {
     static const char *const empty[] = { "", NULL };
