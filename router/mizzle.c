@@ -407,8 +407,8 @@ static bool mizzle_next_note(struct mizzle *m, struct err *note)
     if (m->guessed) {
         m->guessed = false;
         err_set(note, OK,
-                "the model has no chat template: its system prompt is Qwen2.5's, unless a "
-                "message says another");
+                "the model has no chat template: Qwen2.5's system prompt is used unless a message "
+                "sets another");
         return true;
     }
     if (m->recorded_told || routing_recorded(&m->routing, note) == OK)

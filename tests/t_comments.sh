@@ -48,8 +48,8 @@ awk -v comments="$tmp/comments" -v code="$tmp/code" '
         if (said != "") print FILENAME ":" FNR ":" said >comments
         if (done != "") print done >code
     }' $sources
-# Blocks of code in READMEs, fenced or indented by four, are not prose. An indented line is only code
-# after an empty line or other code; otherwise it continues a list item.
+# Blocks of code in READMEs, fenced or indented by four, are not prose. An indented line is code if
+# an empty line or other code precedes it; otherwise it continues a list item.
 # shellcheck disable=SC2086
 awk '
     FNR == 1 { fenced = code = 0; empty = 1 }

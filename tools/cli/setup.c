@@ -104,7 +104,7 @@ static int setup_check_model(const struct mizzle_options *o, struct err *err)
 {
     if (o->model)
         return OK;
-    return err_set(err, ERR_IO, "the demo pair is not there (weights/milli): name a model with -m");
+    return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
 }
 
 int setup_options(struct mizzle_options *o, struct err *err)
