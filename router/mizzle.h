@@ -139,8 +139,9 @@ struct mizzle_options {
     const char *replay;      /* file to take them from, without a network; NULL: none */
 
     /* mizzle_open calls this, with opening_arg, as soon as m may be passed to mizzle_stop, which
-     * then ends a long wait for the cloud: mizzle_open returns MIZZLE_STOPPED. If opening fails, it
-     * is called again with m = NULL before the handle is freed. May be NULL. */
+     * then ends a long wait for the cloud: mizzle_open returns MIZZLE_STOPPED. Other calls on m are
+     * refused until mizzle_open returns. If opening fails, on_opening is called again with m = NULL
+     * before the handle is freed. May be NULL. */
     void (*on_opening)(void *opening_arg, struct mizzle *m);
     void *opening_arg;
 };

@@ -219,7 +219,7 @@ static void on_opening(void *arg, struct mizzle *m)
     CHECK(arg == &told && (told == 1) == (m != NULL));
     if (!m)
         return;
-    /* Opening is a call like any other. */
+    /* Opening is a call like any other, so further calls are refused. */
     CHECK(mizzle_close(m) == MIZZLE_BUSY && !mizzle_note(m, NULL));
     CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, NULL) == MIZZLE_BUSY);
     CHECK(pthread_create(&stopper, NULL, stop_soon, m) == 0);
@@ -285,7 +285,7 @@ static void test_cloud(void)
     struct mizzle *m = open_with(&o);
     CHECK(write_text(m, "some text", &s, &st) == MIZZLE_OK && s.from[MIZZLE_CLOUD] == s.n);
     CHECK(st.cloud == s.n && st.calls == s.n && st.bytes_up > 0 && st.held.fault == 0);
-    CHECK(st.start_ms > 0); /* told once */
+    CHECK(st.start_ms > 0); /* the second answer does not report it again */
     CHECK(write_text(m, "some text", &alone, &st) == MIZZLE_OK && st.start_ms == 0);
     alone = (struct seen){ 0 };
     CHECK(mizzle_close(m) == MIZZLE_OK);

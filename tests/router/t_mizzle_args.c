@@ -230,13 +230,13 @@ static void test_refused(void)
 #undef BAD
 }
 
-/* A key that the program gives is checked like one from a file, and noted like it. */
+/* A key in the options is checked like one from a file, and a note warns of plain http. */
 static void test_key(void)
 {
     struct mizzle_options o = base;
     struct mizzle_error e = { .size = sizeof(e) };
     o.policy = "always";
-    o.cloud_api = "openai"; /* so that opening waits for nobody */
+    o.cloud_api = "openai"; /* so that opening does not wait for the server */
     o.cloud_url = "http://127.0.0.1:1";
     o.cloud_key = "";
     refuses(&o, MIZZLE_ARG, "cloud_key: the API key is empty");
