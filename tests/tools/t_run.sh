@@ -296,6 +296,11 @@ head -c 5000 $edge >"$dir/cut.gguf"
 expect 3 -m "$dir/cut.gguf" -p x
 expect 3 -m $edge --router "$dir/cut.gguf" -p x
 expect 3 -f "$dir/none.txt"
+# The longest prompt file, plus one byte: the error names the bound.
+dd if=/dev/zero of="$dir/long.txt" bs=1 count=1 seek=67108862 2>/dev/null
+expect 3 -f "$dir/long.txt"
+grep -q 'long.txt: expected at most 67108862 bytes$' "$dir/err" || fail "the longest prompt"
+rm "$dir/long.txt"
 
 # A terminal gets colour and underline, or marks if colour is not wanted.
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
@@ -312,6 +317,6 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
         grep -q '\[cloud:' "$dir/out" || fail "$way: no marks"
     done
 else
-    echo "SKIP: no script(1), no terminal tried"
+    echo "SKIP: no script(1), terminals were not tested"
 fi
 exit 0
