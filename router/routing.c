@@ -89,8 +89,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
 }
 
 /* Open memo, store, recording or replay. */
-static int routing_open_caches(struct routing *r, const struct mizzle_options *o,
-                               const struct tokenizer *t, struct err *err)
+static int routing_open_answers(struct routing *r, const struct mizzle_options *o,
+                                const struct tokenizer *t, struct err *err)
 {
     if (o->store_limit > MAX_STORE)
         return err_set(err, ERR_ARG, "store_limit: expected 1 to %d MiB, found %zu", MAX_STORE,
@@ -299,7 +299,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     if (rc == OK)
         rc = private_open(&r->spans, &p, e->tokenizer, err);
     if (rc == OK)
-        rc = routing_open_caches(r, o, e->tokenizer, err);
+        rc = routing_open_answers(r, o, e->tokenizer, err);
     r->gate.caps = &r->caps;
     r->gate.spans = r->spans;
     if (rc == OK)

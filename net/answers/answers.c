@@ -44,10 +44,10 @@ int answers_open(struct answers **out, const struct answers_options *o, struct e
     *out = NULL;
     struct answers *c = calloc(1, sizeof(*c));
     if (!c)
-        return err_set(err, ERR_NOMEM, "caches: out of memory");
+        return err_set(err, ERR_NOMEM, "answers: out of memory");
     if (pthread_mutex_init(&c->mutex, NULL)) {
         free(c);
-        return err_set(err, ERR_NOMEM, "caches: no lock to be had");
+        return err_set(err, ERR_NOMEM, "answers: cannot create a lock");
     }
     c->tokenizer = o->tokenizer;
     c->vocab = o->vocab;
@@ -106,7 +106,7 @@ static int set_server(struct answers *c, const char *model, const char *api, str
     if (!m || !a) {
         free(m);
         free(a);
-        return err_set(err, ERR_NOMEM, "caches: out of memory");
+        return err_set(err, ERR_NOMEM, "answers: out of memory");
     }
     c->print = prefix_key_fingerprint(m, c->tokenizer);
     c->model = m;

@@ -118,7 +118,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .edge = other,
                            .sampler = its,
                            .size = size };
-    sim_teller(&port, &r->sim);
+    sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
     r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
     for (size_t i = 0; i < TEXTS; i++) {

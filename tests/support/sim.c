@@ -288,7 +288,7 @@ static struct traffic traffic(void *arg)
     return (struct traffic){ .retries = s->retries };
 }
 
-void sim_teller(struct cloud_port *out, struct sim *s)
+void sim_port(struct cloud_port *out, struct sim *s)
 {
     *out = (struct cloud_port){ s,    known,  peek, tokens, ask,    done,
                                 take, commit, drop, bytes,  traffic };

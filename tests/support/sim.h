@@ -69,7 +69,7 @@ struct sim {
 };
 
 /* Make s usable as a cloud port. */
-void sim_teller(struct cloud_port *out, struct sim *s);
+void sim_port(struct cloud_port *out, struct sim *s);
 /* Begin a new text: commits start again. */
 void sim_text(struct sim *s);
 

@@ -292,7 +292,7 @@ static void test_full_disk(void)
 }
 
 /* Open answers with these files. */
-static struct answers *open_caches(const char *with_store, const char *rec, const char *replay)
+static struct answers *open_answers(const char *with_store, const char *rec, const char *replay)
 {
     struct answers *c;
     const struct answers_options o = {
@@ -305,11 +305,11 @@ static struct answers *open_caches(const char *with_store, const char *rec, cons
     return c;
 }
 
-/* The recording of test_caches gives the same answers without a network. */
+/* The recording of test_answers gives the same answers without a network. */
 static void test_replayed(void)
 {
     uint32_t id = 0;
-    struct answers *c = open_caches(NULL, NULL, path);
+    struct answers *c = open_answers(NULL, NULL, path);
     CHECK(answers_replays(c) && strcmp(answers_model(c), "big") == 0);
     CHECK(strcmp(answers_api(c), "openai") == 0);
     CHECK(answers_server(c, NULL, NULL, &err) == OK && answers_server(c, "big", "x", &err) == OK);
@@ -327,10 +327,10 @@ static void test_replayed(void)
     CHECK(answers_close(c, &err) == OK);
 }
 
-static void test_caches(void)
+static void test_answers(void)
 {
     uint32_t id = 0;
-    struct answers *c = open_caches(store, path, NULL);
+    struct answers *c = open_answers(store, path, NULL);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE && !answers_model(c) && !answers_replays(c));
     answers_put(c, ids, 3, 4); /* no server is named yet */
     CHECK(answers_server(c, "big", "openai", &err) == OK);
@@ -352,7 +352,7 @@ static void test_caches(void)
     CHECK(answers_close(c, &err) == OK);
 
     /* A later process: the store has what was committed and what was used. */
-    c = open_caches(store, NULL, NULL);
+    c = open_answers(store, NULL, NULL);
     CHECK(answers_server(c, "big", "openai", &err) == OK);
     CHECK(answers_peek(c, ids, 3, &id) == ORIGIN_STORE && id == 30);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_STORE && id == 30); /* a look did not move it */
@@ -362,7 +362,7 @@ static void test_caches(void)
     CHECK(answers_get(c, ids, 5, &id) == ORIGIN_NONE);
     CHECK(answers_get(c, ids, 7, &id) == ORIGIN_NONE); /* id beyond the vocabulary */
     CHECK(answers_close(c, &err) == OK);
-    c = open_caches(store, NULL, NULL);
+    c = open_answers(store, NULL, NULL);
     CHECK(answers_server(c, "small", "openai", &err) == OK);
     CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE); /* of another model */
     CHECK(answers_close(c, &err) == OK);
@@ -423,7 +423,7 @@ int main(void)
     test_hostile();
     test_fields();
     test_full_disk();
-    test_caches();
+    test_answers();
     test_memory();
     CHECK(rmdir(folder) == 0);
     return 0;
