@@ -23,19 +23,19 @@ struct sampler {
     unsigned char *seen;   /* [size] 1: the prefix has this id */
 };
 
-/* Check the parameters; messages name the options that set them. */
+/* Check the parameters; messages name the fields of mizzle_options. */
 static int sample_check(const struct sample_params *p, size_t size, struct err *err)
 {
     if (!size)
         return err_set(err, ERR_ARG, "sampler: no ids to pick from");
     if (!(p->temp >= 0 && p->temp <= 100))
-        return err_set(err, ERR_ARG, "--temp: expected 0 to 100, found %g", (double)p->temp);
+        return err_set(err, ERR_ARG, "temp: expected 0 to 100, found %g", (double)p->temp);
     if (!(p->top_p > 0 && p->top_p <= 1))
-        return err_set(err, ERR_ARG, "--top-p: expected above 0 to 1, found %g", (double)p->top_p);
+        return err_set(err, ERR_ARG, "top_p: expected above 0 to 1, found %g", (double)p->top_p);
     if (!(p->min_p >= 0 && p->min_p <= 1))
-        return err_set(err, ERR_ARG, "--min-p: expected 0 to 1, found %g", (double)p->min_p);
+        return err_set(err, ERR_ARG, "min_p: expected 0 to 1, found %g", (double)p->min_p);
     if (!(p->repeat_penalty > 0 && p->repeat_penalty <= 100))
-        return err_set(err, ERR_ARG, "--repeat-penalty: expected above 0 to 100, found %g",
+        return err_set(err, ERR_ARG, "repeat_penalty: expected above 0 to 100, found %g",
                        (double)p->repeat_penalty);
     return OK;
 }

@@ -47,6 +47,8 @@ static const char *url_fault(CURLU *u, const char *url)
         return "is too long";
     if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
         return "must begin with http:// or https://";
+    if (strstr(url, "://")[3] == '/') /* curl would take the first part of the path for the host */
+        return "names no host";
     if (curl_url_set(u, CURLUPART_URL, url, 0))
         return "is not a URL";
     if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
@@ -87,7 +89,7 @@ bool cloud_url_private(const char *url)
 int cloud_url_check(char **base, const char *url, struct err *err)
 {
     if (!url || !*url)
-        return err_set(err, ERR_ARG, "cloud: no URL");
+        return err_set(err, ERR_ARG, "cloud_url: no URL");
     CURLU *u = curl_url();
     if (!u)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
@@ -95,7 +97,7 @@ int cloud_url_check(char **base, const char *url, struct err *err)
     curl_url_cleanup(u);
     /* The part before an @ may be a secret, so it is not repeated. */
     if (fault)
-        return err_set(err, ERR_ARG, "cloud: the URL %s%s%s", strchr(url, '@') ? "" : url,
+        return err_set(err, ERR_ARG, "cloud_url: the URL %s%s%s", strchr(url, '@') ? "" : url,
                        strchr(url, '@') ? "" : " ", fault);
     size_t n = strlen(url), host = (size_t)(strchr(url, ':') - url) + 1;
     host += strspn(url + host, "/"); /* slashes behind this belong to the path */
@@ -117,7 +119,7 @@ int cloud_set_model(struct cloud *c, const char *name, size_t n, struct err *err
 {
     json_t *s = n && n <= MAX_NAME ? json_stringn(name, n) : NULL;
     if (!s)
-        return err_set(err, ERR_ARG, "cloud: a model's name must be 1 to %d bytes of UTF-8",
+        return err_set(err, ERR_ARG, "cloud_model: expected a name of 1 to %d bytes of UTF-8",
                        MAX_NAME);
     size_t quoted = json_dumpb(s, NULL, 0, JSON_ENCODE_ANY);
     char *model = malloc(n + 1), *text = malloc(quoted + 1);

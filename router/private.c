@@ -141,13 +141,13 @@ static int add_markers(struct list *l, struct private_filter *p, const struct pr
 {
     size_t nfc = 0;
     if (o->to && !o->from)
-        return err_set(err, ERR_ARG, "--private-to needs --private-from");
-    int rc = o->from ? add_both(l, "--private-from", o->from, strlen(o->from), FROM, FROM, false,
+        return err_set(err, ERR_ARG, "private_to: needs private_from");
+    int rc = o->from ? add_both(l, "private_from", o->from, strlen(o->from), FROM, FROM, false,
                                 &nfc, err)
                      : OK;
     if (rc == OK && o->to) {
         p->to_raw = strlen(o->to);
-        rc = add_both(l, "--private-to", o->to, p->to_raw, TO_RAW, TO_NFC, false, &p->to_nfc, err);
+        rc = add_both(l, "private_to", o->to, p->to_raw, TO_RAW, TO_NFC, false, &p->to_nfc, err);
     }
     return rc == ERR_FORMAT ? ERR_ARG : rc; /* the command line is no file */
 }

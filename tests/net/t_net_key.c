@@ -17,7 +17,7 @@ static void test_urls(void)
         "",           "127.0.0.1:80",        "ftp://h/",      "file:///etc/passwd",
         "http://",    "http://a b/",         "http://h/?q=1", "http://h/#f",
         "http://h\n", "http://name:pw@h/",   "http://n@h/",   "http://h:99999/",
-        "HTTP//h",    "http://h\xc3\xa9ro/", "http://[::1/",
+        "HTTP//h",    "http://h\xc3\xa9ro/", "http://[::1/",  "http:///v1",
     };
     static const char *const good[] = { "http://h", "https://h:1/v1/", "http://[::1]:8080/base",
                                         "http://127.0.0.1:9///" };

@@ -132,9 +132,9 @@ static void test_refused(void)
 {
     char text[5200];
     memset(text, 'a', sizeof(text));
-    refused(ERR_ARG, NULL, "x", NULL, 0, "--private-from");
-    refused(ERR_ARG, "", NULL, NULL, 0, "--private-from");
-    refused(ERR_ARG, "x", "", NULL, 0, "--private-to");
+    refused(ERR_ARG, NULL, "x", NULL, 0, "private_from");
+    refused(ERR_ARG, "", NULL, NULL, 0, "private_from");
+    refused(ERR_ARG, "x", "", NULL, 0, "private_to");
     refused(ERR_ARG, "\xff", NULL, NULL, 0, "UTF-8");
     refused(ERR_FORMAT, NULL, NULL, "# nothing\n", 10, "found none");
     refused(ERR_FORMAT, "x", "y", "", 0, "found none");
