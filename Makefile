@@ -214,6 +214,8 @@ install: all lib $(BUILD)/mizzle.pc
 	$(RUN) $(BUILD)/mizzle man >$(BUILD)/mizzle.1
 	install -m 644 $(BUILD)/mizzle.1 '$(SHARE)/man/man1/mizzle.1'
 	for f in weights/milli/*; do [ ! -f "$$f" ] || install -m 644 "$$f" '$(SHARE)/mizzle/milli/'; done
+	@# Let the loader find the new library; in a DESTDIR that is the packager's task.
+	[ -n '$(DESTDIR)' ] || ldconfig 2>/dev/null || true
 
 uninstall:
 	rm -f '$(DESTDIR)$(PREFIX)/bin/mizzle' '$(SHARE)/man/man1/mizzle.1' '$(INCLUDE)/mizzle.h' \

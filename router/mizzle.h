@@ -8,9 +8,11 @@
  *     o.model = "qwen.gguf";
  *     o.cloud_url = "http://server:8080";
  *     if (mizzle_open(&m, &o, NULL) == MIZZLE_OK) {
- *         mizzle_generate(m, &p, show, NULL, NULL, NULL);
+ *         mizzle_generate(m, &p, show, NULL, NULL, NULL); // show(arg, token) prints token->piece
  *         mizzle_close(m);
  *     }
+ *
+ * A whole program, with errors and notes, is in README.md.
  *
  * Threads: a handle serves one call at a time. A call that overlaps with another one, from another
  * thread or from a callback, returns MIZZLE_BUSY and changes nothing; only mizzle_stop may be
@@ -112,13 +114,14 @@ struct mizzle_options {
     const char *cloud_ca;    /* PEM file with the only authorities to trust; NULL: the system's */
     size_t cloud_timeout;    /* deadline of one call in milliseconds; 0: 10,000 */
     size_t cloud_tokens;     /* tokens to request per call, 1 to 64; default: 1 */
-    size_t hedge_ms;         /* send a request again if it is unanswered so long; 0: never */
+    size_t hedge_ms;         /* send a request again if it is still unanswered after this many
+                                milliseconds; 0: never */
     size_t compress;         /* 1: gzip requests if the server accepts that */
     size_t cloud_slot;       /* slot of a llama.cpp server; SIZE_MAX, the default: any */
     size_t ahead;            /* requests in flight while the small model continues after its own
                                 tentative token, 0 (wait for each answer) to 64; the text is the
                                 same for all; default: 1 */
-    size_t max_wasted_calls; /* after so many wasted calls, ahead is at most 1; 0: no limit */
+    size_t max_wasted_calls; /* after this many wasted calls, ahead is at most 1; 0: no limit */
 
     /* What may be sent to the cloud, and what it may cost, over all answers of this handle. */
     uint64_t max_cloud_tokens; /* UINT64_MAX, the default: no limit */
@@ -128,7 +131,8 @@ struct mizzle_options {
                                  CACHED DOWN"; NULL: costs are not counted */
     const char *private_from; /* a text that contains this marker is not sent from there on; NULL:
                                  none */
-    const char *private_to;   /* ends the span; the text is sent again if the span is blank */
+    const char *private_to;   /* marks where the private part ends; sending resumes only if
+                                 nothing but blanks is between the two markers */
     const char *private_file; /* patterns, one per line: a text that matches one is not sent; NULL:
                                  none */
 
@@ -160,8 +164,10 @@ struct mizzle_prompt {
     size_t text_size;    /* in bytes; 0: strlen(text) */
     const uint32_t *ids; /* token ids, [n_ids] */
     size_t n_ids;
-    const struct mizzle_message *messages; /* a conversation, [n_messages]; unless it begins with a
-                                              system message, the model's own is put in front */
+    /* The whole conversation so far, [n_messages], because the library keeps no history: append the
+     * answer as a message of the assistant before the next call. Unless it begins with a system
+     * message, the model's own is put in front. */
+    const struct mizzle_message *messages;
     size_t n_messages;
     size_t max_tokens;        /* 0: as in the options */
     const char *const *stops; /* NULL: as in the options */
@@ -189,8 +195,7 @@ struct mizzle_token {
                            "never", which measure none */
     double ms;          /* time since the token before, or since the call for the first one */
     const char *fault;  /* fallback: one line that says why; else NULL */
-    const char *reason; /* fallback: the same as a word: "no-cloud", "refused", "unfit", "private",
-                           "capped", "breaker" or "fault"; else NULL */
+    const char *reason; /* fallback: the same as a word, one of those of mizzle_held; else NULL */
     int end;            /* 1: the model ends the answer with this token */
     int has_edge;       /* 1: edge_id is known */
     uint32_t edge_id;   /* the small model's choice for this token */
@@ -215,9 +220,16 @@ struct mizzle_stats {
     uint64_t bytes_up, bytes_down;  /* bodies and headers, of wasted calls too */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
     uint64_t cost;                               /* in 1e-12 of the currency of cloud_price */
+    /* Fallback tokens by reason. */
     struct mizzle_held {
-        size_t no_cloud, refused, unfit, private_text, capped, breaker, fault;
-    } held; /* fallback tokens by reason */
+        size_t no_cloud;     /* "no-cloud": there is none */
+        size_t refused;      /* "refused": the server refuses every request (401, 403, 404) */
+        size_t unfit;        /* "unfit": it refuses this text, for example as too long */
+        size_t private_text; /* "private": a private pattern or span is in the text */
+        size_t capped;       /* "capped": a limit of tokens, bytes or cost is reached */
+        size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
+        size_t fault;        /* "fault": the call failed */
+    } held;
 };
 
 /* Return MIZZLE_VERSION of the library. */
@@ -236,9 +248,9 @@ MIZZLE_API int mizzle_open(struct mizzle **out, const struct mizzle_options *o,
 /* Generate an answer. on_token (which may be NULL) is called for each token in order, on the
  * caller's thread; if it returns false, the answer ends there, with MIZZLE_OK. It must not throw or
  * longjmp. The part of the prompt that is the same as in the text before is not evaluated again. If
- * stats is not NULL, it is filled, also after an error, unless the call was rejected because of its
- * handle, with MIZZLE_BUSY or because of stats->size. After any error the handle can still be used.
- */
+ * stats is not NULL, it is filled, also after an error. Only a call that was rejected at once (no
+ * handle, MIZZLE_BUSY, a wrong stats->size) leaves it alone. After any error the handle can still
+ * be used. */
 MIZZLE_API int mizzle_generate(struct mizzle *m, const struct mizzle_prompt *prompt,
                                bool (*on_token)(void *arg, const struct mizzle_token *token),
                                void *arg, struct mizzle_stats *stats, struct mizzle_error *err);
@@ -253,8 +265,9 @@ MIZZLE_API void mizzle_stop(struct mizzle *m);
 MIZZLE_API int mizzle_close(struct mizzle *m);
 
 /* Take the next note for the user, such as why the cloud is off or that the store's disk is full.
- * Return true and set note->message, or false if there is none or a call is running. Each note is
- * returned once. Ask until false after mizzle_open, after each answer and before mizzle_close. */
+ * Return true and set note->message (note->code is MIZZLE_OK), or false if there is none, m is NULL
+ * or a call is running. The caller sets note->size. Each note is returned once. Ask until false
+ * after mizzle_open, after each answer and before mizzle_close. */
 MIZZLE_API bool mizzle_note(struct mizzle *m, struct mizzle_error *note);
 
 #ifdef __cplusplus

@@ -90,7 +90,8 @@ static const struct option_group output_opts = {
         { "--plain", NULL, OPTION_FLAG, &options.plain, NULL,
           "Print the text without marking what came from the cloud (default: marked)" },
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL,
-          "Print only errors to stderr (default: also notes and a summary)" },
+          "Print only errors and warnings at the start to stderr (default: also notes and a "
+          "summary)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -184,11 +185,11 @@ static void summary(const struct run *r, const struct mizzle_stats *s)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->first_ms);
     if (s->start_ms >= 1)
-        fprintf(stderr, ", %.0f ms waited for the cloud at the start", s->start_ms);
+        fprintf(stderr, ", %.0f ms until the cloud was ready", s->start_ms);
     if (s->cloud)
-        fprintf(stderr, ", %.1f ms waited for each of the cloud", s->cloud_ms / (double)s->cloud);
+        fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
     else if (s->cloud_ms >= 1)
-        fprintf(stderr, ", %.0f ms waited for the cloud without an answer", s->cloud_ms);
+        fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
     fprintf(stderr, "\n");
     if (s->calls + s->memo_hits + s->store_hits + s->fallback)
         cmd_run_ledger(s);
