@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/answers/origin.h"
+#include "net/answers/answer_origin.h"
 #include "net/http/traffic.h"
 
 struct answers;

@@ -9,7 +9,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/bench_model.h"
 #include "tools/command.h"
-#include "tools/cli/output.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 
 enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
@@ -199,7 +199,7 @@ static int cmd_bench_main(int argc, char **argv)
         rc = err_set(&err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
     else if (threads && (rc = bench_list(&model_opts.threads, "-t", threads, &err)) != OK)
         return command_fail("bench", rc, &err);
-    else if (o->plot && (rc = output_check(o->plot, &err)) != OK)
+    else if (o->plot && (rc = output_file_check(o->plot, &err)) != OK)
         return command_fail("bench", rc, &err);
     else if (!strcmp(subject, "model"))
         rc = bench_model(o, &model_opts, &err);

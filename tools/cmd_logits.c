@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "tools/command.h"
-#include "tools/cli/output.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 
 static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
@@ -119,7 +119,7 @@ static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
     enum kvcache kv;
     struct engine e;
     struct session *s = NULL;
-    struct output to = { .f = NULL }, hidden = { .f = NULL };
+    struct output_file to = { .f = NULL }, hidden = { .f = NULL };
     int rc = setup_kv(&kv, KVCACHE_F32, err);
     if (!rc)
         rc = setup_engine(&e, NULL, false, err);
@@ -127,15 +127,15 @@ static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
         return rc;
     rc = session_open(&s, e.model, e.pool, n, kv, err);
     if (!rc)
-        rc = output_open(&to, out_path, err);
+        rc = output_file_open(&to, out_path, err);
     if (!rc)
-        rc = output_open(&hidden, hidden_path, err);
+        rc = output_file_open(&hidden, hidden_path, err);
     if (!rc) {
         fprintf(stderr, "mizzle logits: keys and values in %s\n", kvcache_name(kv));
         rc = cmd_logits_write_all(s, ids, n, tap, to.f, hidden.f, err);
     }
-    int closed = output_close(&to, !rc, rc ? NULL : err);
-    int closed2 = output_close(&hidden, !rc && !closed, rc || closed ? NULL : err);
+    int closed = output_file_close(&to, !rc, rc ? NULL : err);
+    int closed2 = output_file_close(&hidden, !rc && !closed, rc || closed ? NULL : err);
     session_close(s);
     engine_close(&e);
     return rc ? rc : closed ? closed : closed2;

@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "tools/command.h"
-#include "tools/cli/output.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/router_training.h"
 
@@ -109,12 +109,12 @@ static int cmd_router_score(int nargs)
     if (rc != OK)
         return command_fail("router", rc, &err);
     FILE *from = fopen(hidden_path, "rb");
-    struct output to = { .f = NULL };
-    rc = from ? output_open(&to, out_path, &err)
+    struct output_file to = { .f = NULL };
+    rc = from ? output_file_open(&to, out_path, &err)
               : err_set(&err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
     if (rc == OK)
         rc = score_rows(to.f, from, r, &err);
-    int closed = output_close(&to, rc == OK, rc == OK ? &err : NULL);
+    int closed = output_file_close(&to, rc == OK, rc == OK ? &err : NULL);
     rc = rc == OK ? closed : rc;
     if (from)
         fclose(from);
@@ -143,7 +143,7 @@ static int cmd_router_teach(struct router_training_options *o)
     struct engine edge, cloud;
     struct router_form form = { 0 };
     struct router_training_report report;
-    int rc = output_check(out_path, &err);
+    int rc = output_file_check(out_path, &err);
     if (rc == OK)
         rc = setup_engine(&edge, NULL, true, &err);
     if (rc != OK)

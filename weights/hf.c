@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
-#include "weights/hf.h"
+#include "weights/hf_config.h"
 #include "weights/table.h"
 
 static const struct name_row {

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "weights/hf.h"
+#include "weights/hf_config.h"
 #include "weights/table.h"
 
 struct config {

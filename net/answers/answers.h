@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/answers/origin.h"
+#include "net/answers/answer_origin.h"
 
 struct err;
 struct answers;

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/answers/origin.h"
+#include "net/answers/answer_origin.h"
 #include "net/answers/prefix_key.h"
 
 struct err;

@@ -12,7 +12,7 @@
 #include "kernels/sys/os.h"
 #include "net/answers/answers.h"
 #include "net/cloud.h"
-#include "tests/support/crowd.h"
+#include "tests/support/threaded_server.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -38,64 +38,69 @@ enum {
 #define EVENT(id) "data: {\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[" id "]}]}\n\n"
 
 /* Answer with the token `id`. */
-static bool answer(const struct crowd_request *r, unsigned id)
+static bool answer(const struct threaded_server_request *r, unsigned id)
 {
     char json[128];
     snprintf(json, sizeof(json),
              "{\"choices\":[{\"text\":\"x\",\"finish_reason\":\"length\",\"token_ids\":[%u]}]}",
              id);
-    return crowd_json(r, "200 OK", json);
+    return threaded_server_json(r, "200 OK", json);
 }
 
 /* Send four tokens as events. */
-static bool stream(const struct crowd_request *r)
+static bool stream(const struct threaded_server_request *r)
 {
-    return crowd_text(r, SSE EVENT("201")) && crowd_pause(r, 30) && crowd_text(r, EVENT("202")) &&
-           crowd_pause(r, 30) && crowd_text(r, EVENT("203")) && crowd_pause(r, 30) &&
-           crowd_text(r, EVENT("204") "data: [DONE]\n\n") && false;
+    return threaded_server_text(r, SSE EVENT("201")) && threaded_server_pause(r, 30) &&
+           threaded_server_text(r, EVENT("202")) && threaded_server_pause(r, 30) &&
+           threaded_server_text(r, EVENT("203")) && threaded_server_pause(r, 30) &&
+           threaded_server_text(r, EVENT("204") "data: [DONE]\n\n") && false;
 }
 
 /* Behave as the last id of the prompt says. */
-static bool serve(const struct crowd_request *r)
+static bool serve(const struct threaded_server_request *r)
 {
     switch (r->last) {
     case BUSY:
-        return r->seen ? answer(r, 42) : crowd_json(r, "503 Busy", "{\"error\":\"busy\"}");
+        return r->seen ? answer(r, 42)
+                       : threaded_server_json(r, "503 Busy", "{\"error\":\"busy\"}");
     case LATER:
         return r->seen ? answer(r, 43)
-                       : crowd_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 1\r\n"
-                                       "Content-Length: 0\r\n\r\n");
+                       : threaded_server_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 1\r\n"
+                                                 "Content-Length: 0\r\n\r\n");
     case MUCH_LATER:
-        return crowd_text(r, "HTTP/1.1 429 Wait\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n");
+        return threaded_server_text(
+            r, "HTTP/1.1 429 Wait\r\nRetry-After: 100\r\nContent-Length: 0\r\n\r\n");
     case RESET:
         if (r->seen)
             return answer(r, 44);
-        crowd_reset(r);
+        threaded_server_reset(r);
         return false;
     case RESETS:
-        crowd_reset(r);
+        threaded_server_reset(r);
         return false;
     case LATE:
-        return r->seen ? answer(r, 45) : crowd_pause(r, 60000);
+        return r->seen ? answer(r, 45) : threaded_server_pause(r, 60000);
     case SILENT:
-        return crowd_pause(r, 60000);
+        return threaded_server_pause(r, 60000);
     case BAD:
-        return crowd_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
+        return threaded_server_json(r, "400 Bad", "{\"error\":{\"message\":\"bad\"}}");
     case STREAM:
         return stream(r);
     case STREAM_CUT:
-        crowd_text(r, SSE EVENT("201") EVENT("202") "data: {\"cho");
-        crowd_pause(r, 20);
-        crowd_reset(r);
+        threaded_server_text(r, SSE EVENT("201") EVENT("202") "data: {\"cho");
+        threaded_server_pause(r, 20);
+        threaded_server_reset(r);
         return false;
     case STREAM_PLAIN:
-        return crowd_json(r, "200 OK", "{\"choices\":[{\"token_ids\":[201,202,203,204]}]}");
+        return threaded_server_json(r, "200 OK",
+                                    "{\"choices\":[{\"token_ids\":[201,202,203,204]}]}");
     case STREAM_BAD:
-        return crowd_text(r, SSE "data: {\"error\":{\"message\":\"too long\"}}\n\n") && false;
+        return threaded_server_text(r, SSE "data: {\"error\":{\"message\":\"too long\"}}\n\n") &&
+               false;
     case NONE:
-        return crowd_json(r, "500 Oops", "{}");
+        return threaded_server_json(r, "500 Oops", "{}");
     default:
-        return (r->last < SLOW || crowd_pause(r, 100)) && answer(r, r->last + 7);
+        return (r->last < SLOW || threaded_server_pause(r, 100)) && answer(r, r->last + 7);
     }
 }
 
@@ -106,7 +111,7 @@ static struct cloud *client(const struct cloud_options *more)
     struct cloud_options o = *more;
     struct cloud *c;
     struct err err;
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", crowd_port());
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", threaded_server_port());
     o.url = url;
     o.key = "sk-secret";
     o.vocab = VOCAB;
@@ -189,16 +194,16 @@ static void test_retry(void)
         struct cloud *c = client(&(struct cloud_options){ .timeout_ms = 5000 });
         struct err err = { "" };
         uint32_t id = 0;
-        crowd_forget();
+        threaded_server_forget();
         uint64_t start = os_now_ns();
         int rc = next(c, cases[i].last, &id, &err);
         double s = seconds_since(start);
         bool fine = rc == cases[i].rc && id == cases[i].id && s >= cases[i].least &&
                     s <= cases[i].most && cloud_ledger(c)->traffic.retries == cases[i].retries &&
-                    crowd_seen(cases[i].last) == cases[i].requests;
+                    threaded_server_seen(cases[i].last) == cases[i].requests;
         if (!fine)
             fprintf(stderr, "retry %zu: %d, id %u, %.3f s, %u requests: %s\n", i, rc, id, s,
-                    crowd_seen(cases[i].last), err.msg);
+                    threaded_server_seen(cases[i].last), err.msg);
         CHECK(fine && cloud_ledger(c)->faults == (rc != OK) && cloud_ledger(c)->calls == 1);
         cloud_close(c);
     }
@@ -210,12 +215,12 @@ static void test_hedge(void)
     struct cloud *c = client(&(struct cloud_options){ .hedge_ms = 50, .timeout_ms = 5000 });
     struct err err = { "" };
     uint32_t id = 0;
-    crowd_forget();
+    threaded_server_forget();
     uint64_t start = os_now_ns();
     CHECK(next(c, LATE, &id, &err) == OK && id == 45);
     CHECK(seconds_since(start) > 0.04 && seconds_since(start) < 3);
     CHECK(cloud_ledger(c)->traffic.hedges == 1 && cloud_ledger(c)->traffic.retries == 0 &&
-          crowd_seen(LATE) == 2);
+          threaded_server_seen(LATE) == 2);
     CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->traffic.hedges == 1);
     CHECK(next(c, BAD, &id, &err) == ERR_TEXT && cloud_ledger(c)->traffic.hedges == 1);
     cloud_close(c);
@@ -267,13 +272,13 @@ static void test_drop(void)
 {
     struct cloud *c = client(&(struct cloud_options){ 0 });
     uint32_t id = 0;
-    crowd_forget();
+    threaded_server_forget();
     for (uint32_t i = 0; i < 20; i++) {
         cloud_drop(ask(c, 50));
         CHECK(next(c, 100 + i, &id, NULL) == OK && id == 107 + i);
     }
     CHECK(cloud_ledger(c)->wasted == 20 && cloud_ledger(c)->committed == 20);
-    CHECK(crowd_connections() < 15);
+    CHECK(threaded_server_connections() < 15);
     cloud_close(c);
 }
 
@@ -285,7 +290,7 @@ static void test_stream(void)
     uint32_t ids[] = { 500, 600, STREAM, 201, 202, 203, 9 }, id = 0;
     CHECK(answers_open(&answers, &(struct answers_options){ .vocab = VOCAB }, &err) == OK);
     struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .answers = answers });
-    crowd_forget();
+    threaded_server_forget();
     struct cloud_call *call = ask(c, STREAM);
     uint64_t start = os_now_ns();
     CHECK(!cloud_known(c, ids, 3, &id));
@@ -302,7 +307,7 @@ static void test_stream(void)
     ids[3] = 7;
     CHECK(!cloud_known(c, ids, 4, &id) && !cloud_known(c, ids, 7, &id));
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
-    CHECK(crowd_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
+    CHECK(threaded_server_seen(STREAM) == 1 && cloud_ledger(c)->memo_hits == 3);
     CHECK(cloud_ledger(c)->tokens == 4 && cloud_ledger(c)->calls == 1);
     /* Cut after two tokens: the call succeeds, and the third token is missing. */
     ids[2] = STREAM_CUT;
@@ -334,8 +339,8 @@ static void test_fork(void)
         _exit(fine ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    crowd_forget();
-    CHECK(next(c, 99, &id, NULL) == OK && id == 106 && crowd_connections() == 0);
+    threaded_server_forget();
+    CHECK(next(c, 99, &id, NULL) == OK && id == 106 && threaded_server_connections() == 0);
     cloud_close(c);
 }
 
@@ -378,7 +383,7 @@ static void test_torture(void)
         struct cloud_call *call = NULL;
         char url[64];
         uint32_t id = 77;
-        snprintf(url, sizeof(url), "http://127.0.0.1:%u", crowd_port());
+        snprintf(url, sizeof(url), "http://127.0.0.1:%u", threaded_server_port());
         const struct cloud_options o = {
             .url = url, .model = "m", .vocab = VOCAB, .api = CLOUD_OPENAI, .tokens = 4
         };
@@ -413,9 +418,9 @@ static void test_kept(void)
                   OK);
         for (int i = 0; i < kept; i++)
             cloud_commit(calls[i]);
-        crowd_forget();
+        threaded_server_forget();
         CHECK(next(c, RESETS, &id, &err) == ERR_NET);
-        CHECK(crowd_seen(RESETS) == 3 && cloud_ledger(c)->traffic.retries == 2);
+        CHECK(threaded_server_seen(RESETS) == 3 && cloud_ledger(c)->traffic.retries == 2);
         CHECK(next(c, 99, &id, &err) == OK && id == 106);
         cloud_close(c);
     }
@@ -423,7 +428,7 @@ static void test_kept(void)
 
 int main(void)
 {
-    crowd_open(serve);
+    threaded_server_open(serve);
     test_many();
     test_retry();
     test_kept();
@@ -434,6 +439,6 @@ int main(void)
     test_fork();
     test_speed();
     test_torture();
-    crowd_close();
+    threaded_server_close();
     return 0;
 }

@@ -20,7 +20,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tests/support/matrix.h"
+#include "tests/support/fault_matrix.h"
 #include "tests/support/test.h"
 
 enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };

@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
-#include "tests/support/crowd.h"
+#include "tests/support/threaded_server.h"
 #include "tests/support/test.h"
 
 /* The behaviour of the server, set by the tests. */
@@ -29,7 +29,8 @@ static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, siz
 }
 
 /* Write the ids of the string behind "key": in the request, unescaped as far as needed. */
-static void sample_ids(const struct crowd_request *r, const char *key, char *out, size_t cap)
+static void sample_ids(const struct threaded_server_request *r, const char *key, char *out,
+                       size_t cap)
 {
     const char *at = strstr(r->body, key);
     size_t n = 0;
@@ -47,42 +48,42 @@ static void sample_ids(const struct crowd_request *r, const char *key, char *out
 }
 
 /* Answer /v1/completions. */
-static bool completions(const struct crowd_request *r)
+static bool completions(const struct threaded_server_request *r)
 {
     char json[4096], ids[3000] = "";
     if (r->gzip && !takes_gzip)
-        return crowd_json(r, "400 Bad", "{\"error\":{\"message\":\"not JSON\"}}");
+        return threaded_server_json(r, "400 Bad", "{\"error\":{\"message\":\"not JSON\"}}");
     if (text_only)
-        return crowd_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
+        return threaded_server_json(r, "200 OK", "{\"choices\":[{\"text\":\"xy\"}]}");
     if (!r->gzip && strstr(r->body, "\"prompt\":\""))
         sample_ids(r, "\"prompt\":", ids, sizeof(ids));
     snprintf(json, sizeof(json),
              "{\"choices\":[{\"text\":\"x\",\"token_ids\":[7],\"prompt_token_ids\":[%s]}]}", ids);
-    return crowd_json(r, "200 OK", json);
+    return threaded_server_json(r, "200 OK", json);
 }
 
 /* Answer as the variables above say. */
-static bool serve(const struct crowd_request *r)
+static bool serve(const struct threaded_server_request *r)
 {
     char json[4096], ids[3000];
-    if (slow && !crowd_pause(r, 150))
+    if (slow && !threaded_server_pause(r, 150))
         return false;
     probes += strcmp(r->path, "/v1/models") == 0;
     if (down || (down_for && down_for--))
-        return crowd_json(r, "503 Down", "{}");
+        return threaded_server_json(r, "503 Down", "{}");
     if (strcmp(r->path, "/v1/models") == 0)
-        return crowd_json(r, "200 OK",
-                          sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
-                                   "\"max_model_len\":4096}]}"
-                                 : "{\"data\":[{\"id\":\"v\",\"owned_by\":\"vllm\"}]}");
+        return threaded_server_json(r, "200 OK",
+                                    sglang ? "{\"data\":[{\"id\":\"s\",\"owned_by\":\"sglang\","
+                                             "\"max_model_len\":4096}]}"
+                                           : "{\"data\":[{\"id\":\"v\",\"owned_by\":\"vllm\"}]}");
     if (strcmp(r->path, "/version") == 0)
-        return crowd_json(r, "200 OK", "{\"version\":\"0.19.1\"}");
+        return threaded_server_json(r, "200 OK", "{\"version\":\"0.19.1\"}");
     if (strcmp(r->path, "/health") == 0)
-        return crowd_text(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        return threaded_server_text(r, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     if (strcmp(r->path, "/tokenize") == 0 && tokenize) {
         sample_ids(r, "\"content\":", ids, sizeof(ids));
         snprintf(json, sizeof(json), "{\"tokens\":[%s]}", ids);
-        return crowd_json(r, "200 OK", json);
+        return threaded_server_json(r, "200 OK", json);
     }
     if (strcmp(r->path, "/v1/completions") == 0)
         return completions(r);
@@ -91,19 +92,19 @@ static bool serve(const struct crowd_request *r)
         snprintf(json, sizeof(json), /* 1 is begin-of-text */
                  "{\"output_ids\":[7],\"meta_info\":{\"input_token_logprobs\":[[null,1,null],%s]}}",
                  ids);
-        return crowd_json(r, "200 OK", json);
+        return threaded_server_json(r, "200 OK", json);
     }
     if (strcmp(r->path, "/generate") == 0)
-        return crowd_json(r, "200 OK",
-                          "{\"output_ids\":[7],\"meta_info\":{\"completion_tokens\":1}}");
-    return crowd_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
+        return threaded_server_json(r, "200 OK",
+                                    "{\"output_ids\":[7],\"meta_info\":{\"completion_tokens\":1}}");
+    return threaded_server_json(r, "404 Not Found", "{\"detail\":\"Not Found\"}");
 }
 
 /* Open a client of the server. */
 static int begin(struct cloud **c, struct cloud_options o, struct err *err)
 {
     char url[64];
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", crowd_port());
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", threaded_server_port());
     o.url = url;
     o.vocab = 1000;
     return cloud_open(c, &o, err);
@@ -277,12 +278,12 @@ static void test_one_at_a_time(void)
 
 int main(void)
 {
-    crowd_open(serve);
+    threaded_server_open(serve);
     test_tokenizers();
     test_text();
     test_gzip();
     test_background();
     test_one_at_a_time();
-    crowd_close();
+    threaded_server_close();
     return 0;
 }

@@ -13,7 +13,7 @@
 #include "net/http/json_input.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
-#include "tests/support/plain.h"
+#include "tests/support/http_client.h"
 #include "tools/stand_in/stand_in.h"
 #include "tools/stand_in/engine.h"
 
@@ -264,15 +264,15 @@ static void test_errors(void)
     }
     for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
         const struct bad *b = &bads[i];
-        struct plain_reply r;
-        plain_ask(stand_in_port(servers[b->server]), &r, b->method, b->path, NULL, b->body);
+        struct http_client_reply r;
+        http_client_ask(stand_in_port(servers[b->server]), &r, b->method, b->path, NULL, b->body);
         if (r.status != b->status || !strstr(r.body, b->says))
             fprintf(stderr, "%d %s %s: %d %s\n", (int)b->server, b->path, b->body ? b->body : "",
                     r.status, r.body);
         CHECK(r.status == b->status && r.whole && strstr(r.body, b->says));
         CHECK(strstr(r.head, "Accept-Encoding: gzip, deflate"));
         CHECK(b->status != 405 || strstr(r.head, "Allow: POST"));
-        plain_free(&r);
+        http_client_free(&r);
     }
     for (unsigned i = 1; i < 4; i++)
         stand_in_close(servers[i]);

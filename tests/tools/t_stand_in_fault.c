@@ -9,7 +9,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tests/support/plain.h"
+#include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
@@ -48,13 +48,13 @@ static struct stand_in *serve(const struct stand_in_options *more, const char *f
 
 /* Send one request and read the reply for at most ms. */
 static void ask(const struct stand_in *s, const struct form *f, int first, bool stream, unsigned ms,
-                struct plain_reply *r)
+                struct http_client_reply *r)
 {
     char body[256];
-    int fd = plain_open(stand_in_port(s));
+    int fd = http_client_open(stand_in_port(s));
     snprintf(body, sizeof(body), f->body, first, stream ? "true" : "false");
-    plain_put(fd, "POST", f->path, NULL, body, strlen(body));
-    plain_get(fd, r, ms);
+    http_client_put(fd, "POST", f->path, NULL, body, strlen(body));
+    http_client_get(fd, r, ms);
     close(fd);
 }
 
@@ -62,10 +62,10 @@ static void ask(const struct stand_in *s, const struct form *f, int first, bool 
 static void find_ending(const struct stand_in *s)
 {
     for (ending = 0; ending < 256; ending++) {
-        struct plain_reply r;
+        struct http_client_reply r;
         ask(s, &forms[1], ending, false, 30000, &r);
         bool stop = strstr(r.body, "\"type\":\"stop\"") != NULL;
-        plain_free(&r);
+        http_client_free(&r);
         if (stop)
             return;
     }
@@ -91,7 +91,7 @@ static void scrub(json_t *v)
 }
 
 /* Return the reply as JSON without those members, or NULL. */
-static json_t *understood(const struct plain_reply *r)
+static json_t *understood(const struct http_client_reply *r)
 {
     json_t *root = json_loadb(r->body, r->n, 0, NULL);
     scrub(root);
@@ -100,7 +100,7 @@ static json_t *understood(const struct plain_reply *r)
 
 /* Edited JSON parses but differs; edited text does not parse, with one exception; anything else
  * equals the reply without a fault. */
-static void check_edit(const struct stand_in_fault *f, const struct plain_reply *r,
+static void check_edit(const struct stand_in_fault *f, const struct http_client_reply *r,
                        const json_t *clean)
 {
     json_t *got = understood(r);
@@ -115,7 +115,7 @@ static void check_edit(const struct stand_in_fault *f, const struct plain_reply 
 }
 
 /* Check how much of the reply arrived, as the fault's way says. */
-static void check_way(const struct stand_in_fault *f, const struct plain_reply *r)
+static void check_way(const struct stand_in_fault *f, const struct http_client_reply *r)
 {
     switch (f->way) {
     case WAY_CLOSE:
@@ -146,7 +146,7 @@ static void check_way(const struct stand_in_fault *f, const struct plain_reply *
 
 /* Check the events of a stream. */
 static void check_stream(const struct stand_in_fault *f, const struct form *form,
-                         const struct plain_reply *r)
+                         const struct http_client_reply *r)
 {
     bool llama = strcmp(form->path, "/completion") == 0;
     if (f->status || f->way)
@@ -169,7 +169,7 @@ static void test_fault(const struct stand_in_fault *f, json_t *const *clean)
                                                                     : 30000;
     for (size_t i = 0; i < 3; i++)
         for (int stream = 0; stream < 2; stream++) {
-            struct plain_reply r;
+            struct http_client_reply r;
             if (f->way == WAY_HUGE && (i || stream))
                 continue; /* 100 MB are enough once */
             ask(s, &forms[i], ending, stream, patience, &r);
@@ -178,13 +178,13 @@ static void test_fault(const struct stand_in_fault *f, json_t *const *clean)
                 check_stream(f, &forms[i], &r);
             else if (!f->status && !f->way)
                 check_edit(f, &r, clean[i]);
-            plain_free(&r);
+            http_client_free(&r);
         }
     /* Other paths are not affected. */
-    struct plain_reply r;
-    plain_ask(stand_in_port(s), &r, "GET", "/health", NULL, NULL);
+    struct http_client_reply r;
+    http_client_ask(stand_in_port(s), &r, "GET", "/health", NULL, NULL);
     CHECK(r.status == 200 && r.whole);
-    plain_free(&r);
+    http_client_free(&r);
     stand_in_close(s);
 }
 
@@ -195,11 +195,11 @@ static void test_faults(void)
     json_t *clean[3];
     find_ending(s);
     for (size_t i = 0; i < 3; i++) {
-        struct plain_reply r;
+        struct http_client_reply r;
         ask(s, &forms[i], ending, false, 30000, &r);
         clean[i] = understood(&r);
         CHECK(clean[i]);
-        plain_free(&r);
+        http_client_free(&r);
     }
     stand_in_close(s);
     for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
@@ -221,11 +221,11 @@ static void *ask_all(void *arg)
     struct outcomes *o = arg;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++)
         for (size_t k = o->first; k < PREFIXES; k += o->backwards ? THREADS : 1) {
-            struct plain_reply r;
+            struct http_client_reply r;
             size_t p = o->backwards ? PREFIXES - 1 - k : k;
             ask(o->s, &forms[p % 3], (int)p, false, 30000, &r);
             o->status[p][attempt] = r.whole ? r.status : -1;
-            plain_free(&r);
+            http_client_free(&r);
         }
     return NULL;
 }
@@ -334,26 +334,26 @@ static double seconds(uint64_t start)
 /* A rate of 20,000 bytes per second is kept, up or down. */
 static void test_bandwidth(void)
 {
-    struct plain_reply r;
+    struct http_client_reply r;
     static char body[8192];
     const struct stand_in_options slow_down = { .down = 20000 }, slow_up = { .up = 20000 };
     struct stand_in *s = serve(&slow_down, NULL);
     uint64_t start = os_now_ns();
-    plain_ask(stand_in_port(s), &r, "POST", "/completion", NULL,
-              "{\"prompt\":[1],\"n_predict\":200,\"ignore_eos\":true,\"stream\":true}");
+    http_client_ask(stand_in_port(s), &r, "POST", "/completion", NULL,
+                    "{\"prompt\":[1],\"n_predict\":200,\"ignore_eos\":true,\"stream\":true}");
     double took = seconds(start), least = (double)r.n / 20000;
     CHECK(r.whole && r.n > 15000 && took >= least * 0.95 && took < least + 2);
-    plain_free(&r);
+    http_client_free(&r);
     stand_in_close(s);
     s = serve(&slow_up, NULL);
     memset(body, ' ', sizeof(body) - 1);
     memcpy(body, "{\"prompt\":[1],\"n_predict\":1", 27);
     body[sizeof(body) - 2] = '}';
     start = os_now_ns();
-    plain_ask(stand_in_port(s), &r, "POST", "/completion", NULL, body);
+    http_client_ask(stand_in_port(s), &r, "POST", "/completion", NULL, body);
     took = seconds(start);
     CHECK(r.whole && r.status == 200 && took >= 0.38 && took < 2.5);
-    plain_free(&r);
+    http_client_free(&r);
     stand_in_close(s);
 }
 

@@ -12,7 +12,7 @@
 #include "net/http/buf.h"
 #include "net/cloud.h"
 #include "net/http/gzip.h"
-#include "tests/support/plain.h"
+#include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
@@ -35,17 +35,17 @@ static void serve(struct stand_in_options o)
 /* Return the status of a POST whose reply must contain `says`. */
 static int post(const char *headers, const char *body, size_t n, const char *says)
 {
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     CHECK(r);
-    int fd = plain_open(stand_in_port(server));
-    plain_put(fd, "POST", "/completion", headers, body, n);
-    plain_get(fd, r, 30000);
+    int fd = http_client_open(stand_in_port(server));
+    http_client_put(fd, "POST", "/completion", headers, body, n);
+    http_client_get(fd, r, 30000);
     close(fd);
     if (!strstr(r->body, says))
         fprintf(stderr, "%d %s\n", r->status, r->body);
     CHECK(r->whole && strstr(r->body, says));
     int status = r->status;
-    plain_free(r);
+    http_client_free(r);
     free(r);
     return status;
 }
@@ -82,12 +82,12 @@ static void test_gzip(void)
 
 static int get_status(const char *method, const char *path, const char *headers)
 {
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     CHECK(r);
-    plain_ask(stand_in_port(server), r, method, path, headers,
-              strcmp(method, "POST") == 0 ? "{\"prompt\":[1],\"input_ids\":[1]}" : NULL);
+    http_client_ask(stand_in_port(server), r, method, path, headers,
+                    strcmp(method, "POST") == 0 ? "{\"prompt\":[1],\"input_ids\":[1]}" : NULL);
     int status = r->status;
-    plain_free(r);
+    http_client_free(r);
     free(r);
     return status;
 }
@@ -108,13 +108,13 @@ static void test_keys(void)
           200 },
     };
     for (size_t i = 0; i < 3; i++) {
-        struct plain_reply *r = malloc(sizeof(*r));
+        struct http_client_reply *r = malloc(sizeof(*r));
         CHECK(r);
         serve((struct stand_in_options){ .server = cases[i].server, .key = "sesame" });
-        plain_ask(stand_in_port(server), r, "POST", cases[i].path,
-                  "Authorization: Bearer sesam\r\n", "{}");
+        http_client_ask(stand_in_port(server), r, "POST", cases[i].path,
+                        "Authorization: Bearer sesam\r\n", "{}");
         CHECK(r->status == 401 && strcmp(r->body, cases[i].no) == 0);
-        plain_free(r);
+        http_client_free(r);
         free(r);
         CHECK(get_status("POST", cases[i].path, "Authorization: Bearer sesamee\r\n") == 401);
         CHECK(get_status("POST", cases[i].path, "Authorization: Basic sesame\r\n") == 401);
@@ -157,8 +157,8 @@ static void test_rude(void)
         "GET /health HTTP/1.1\r\nHost: x\r\nA: ",
     };
     for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
-        int fd = plain_open(stand_in_port(server));
-        plain_send(fd, bytes[i], strlen(bytes[i]));
+        int fd = http_client_open(stand_in_port(server));
+        http_client_send(fd, bytes[i], strlen(bytes[i]));
         close(fd);
         CHECK(get_status("GET", "/health", NULL) == 200);
     }
@@ -167,18 +167,18 @@ static void test_rude(void)
     CHECK(line);
     memset(line, 'x', 1 << 20);
     memcpy(line, "GET /health HTTP/1.1\r\nA: ", 25);
-    int fd = plain_open(stand_in_port(server));
-    plain_send(fd, line, 1 << 20);
+    int fd = http_client_open(stand_in_port(server));
+    http_client_send(fd, line, 1 << 20);
     close(fd);
     free(line);
     CHECK(get_status("GET", "/health", NULL) == 200);
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     CHECK(r);
-    fd = plain_open(stand_in_port(server));
-    plain_put(fd, "HEAD", "/health", NULL, NULL, 0);
-    plain_get(fd, r, 200); /* waits for a body */
+    fd = http_client_open(stand_in_port(server));
+    http_client_put(fd, "HEAD", "/health", NULL, NULL, 0);
+    http_client_get(fd, r, 200); /* waits for a body */
     CHECK(r->status == 200 && r->n == 0 && strstr(r->head, "Content-Length: 15"));
-    plain_free(r);
+    http_client_free(r);
     free(r);
     close(fd);
 }
@@ -189,13 +189,13 @@ static void test_chunks(void)
     static const char bytes[] =
         "POST /completion HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         "a\r\n{\"prompt\":\r\n14\r\n[1,2],\"n_predict\":1}\r\n0\r\n\r\n";
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     CHECK(r);
-    int fd = plain_open(stand_in_port(server));
-    plain_send(fd, bytes, sizeof(bytes) - 1);
-    plain_get(fd, r, 30000);
+    int fd = http_client_open(stand_in_port(server));
+    http_client_send(fd, bytes, sizeof(bytes) - 1);
+    http_client_get(fd, r, 30000);
     CHECK(r->status == 200 && strstr(r->body, "\"tokens_evaluated\":2"));
-    plain_free(r);
+    http_client_free(r);
     free(r);
     close(fd);
 }
@@ -203,16 +203,16 @@ static void test_chunks(void)
 /* Send raw bytes on a connection of their own and return the status of the reply. */
 static int raw_status(const char *bytes, size_t n)
 {
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     char more[16];
     CHECK(r);
-    int fd = plain_open(stand_in_port(server));
-    plain_send(fd, bytes, n);
-    plain_get(fd, r, 30000);
+    int fd = http_client_open(stand_in_port(server));
+    http_client_send(fd, bytes, n);
+    http_client_get(fd, r, 30000);
     int status = r->status;
     CHECK(recv(fd, more, sizeof(more), 0) <= 0);
     close(fd);
-    plain_free(r);
+    http_client_free(r);
     free(r);
     return status;
 }
@@ -236,9 +236,9 @@ static bool drips(const char *first, char byte)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
     char sink[4096];
-    int fd = plain_open(stand_in_port(server));
+    int fd = http_client_open(stand_in_port(server));
     bool ended = false;
-    plain_send(fd, first, strlen(first));
+    http_client_send(fd, first, strlen(first));
     for (int i = 0; i < 1500 && !ended; i++) {
         nanosleep(&pause, NULL);
         ssize_t got = recv(fd, sink, sizeof(sink), MSG_DONTWAIT);
@@ -298,11 +298,11 @@ static void test_gone(void)
     int fd[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
     CHECK(!stand_in_waiting_gone(fd[0]) && !stand_in_waiting_gone(-1));
-    plain_send(fd[1], hello, sizeof(hello) - 1);
+    http_client_send(fd[1], hello, sizeof(hello) - 1);
     CHECK(!stand_in_waiting_gone(fd[0])); /* the next request, sent early */
     CHECK(recv(fd[0], record, sizeof(record), 0) == sizeof(hello) - 1);
     memcpy(record, alert, 5);
-    plain_send(fd[1], record, 31);
+    http_client_send(fd[1], record, 31);
     CHECK(stand_in_waiting_gone(fd[0])); /* a TLS alert */
     CHECK(recv(fd[0], record, sizeof(record), 0) == 31 && !stand_in_waiting_gone(fd[0]));
     close(fd[1]);
@@ -355,14 +355,14 @@ static void test_tls(void)
         cloud_close(c);
     }
     /* Plain HTTP gets no reply. */
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     CHECK(r);
-    int fd = plain_open(stand_in_port(server));
-    plain_put(fd, "GET", "/health", NULL, NULL, 0);
-    plain_get(fd, r, 300);
+    int fd = http_client_open(stand_in_port(server));
+    http_client_put(fd, "GET", "/health", NULL, NULL, 0);
+    http_client_get(fd, r, 300);
     close(fd);
     CHECK(r->status == 0);
-    plain_free(r);
+    http_client_free(r);
     free(r);
     stand_in_close(server);
 }

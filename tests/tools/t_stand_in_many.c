@@ -11,7 +11,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "tests/support/plain.h"
+#include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
@@ -63,25 +63,25 @@ static void grow(struct client *c, int fd)
         "{\"n_predict\":1,\"return_tokens\":true,\"prompt\":[",
     };
     static const char *const keys[] = { "\"token_ids\":[", "\"output_ids\":[", "\"tokens\":[" };
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     char body[2048];
     size_t kind = (size_t)c->number % 3;
     size_t at = (size_t)snprintf(body, sizeof(body), "%s", heads[kind]);
     at += write_ids(body + at, sizeof(body) - at, c);
     at += (size_t)snprintf(body + at, sizeof(body) - at, "]}");
     CHECK(r);
-    plain_put(fd, "POST", paths[kind], NULL, body, at);
-    plain_get(fd, r, 60000);
+    http_client_put(fd, "POST", paths[kind], NULL, body, at);
+    http_client_get(fd, r, 60000);
     CHECK(r->whole && r->status == 200);
     c->ids[c->n++] = last_id(r->body, keys[kind]);
-    plain_free(r);
+    http_client_free(r);
     free(r);
 }
 
 static void *work(void *arg)
 {
     struct client *c = arg;
-    int fd = plain_open(stand_in_port(server));
+    int fd = http_client_open(stand_in_port(server));
     for (int i = 0; i < STEPS; i++)
         grow(c, fd);
     close(fd);
@@ -138,15 +138,15 @@ static const char forever[] =
 /* True if no slot is busy and no question waits. */
 static bool idle(void)
 {
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     CHECK(r);
-    plain_ask(stand_in_port(server), r, "GET", "/slots", NULL, NULL);
+    http_client_ask(stand_in_port(server), r, "GET", "/slots", NULL, NULL);
     bool free_all = strstr(r->body, "\"is_processing\":true") == NULL;
-    plain_free(r);
-    plain_ask(stand_in_port(server), r, "GET", "/server_info", NULL, NULL);
+    http_client_free(r);
+    http_client_ask(stand_in_port(server), r, "GET", "/server_info", NULL, NULL);
     CHECK(strstr(r->body, "\"waiting_requests\":"));
     free_all = free_all && strstr(r->body, "\"waiting_requests\":0");
-    plain_free(r);
+    http_client_free(r);
     free(r);
     return free_all;
 }
@@ -166,15 +166,15 @@ static void test_gone(void)
     int fds[8];
     open_server(&o);
     for (size_t i = 0; i < 8; i++) {
-        fds[i] = plain_open(stand_in_port(server));
-        plain_put(fds[i], "POST", "/completion", NULL, forever, sizeof(forever) - 1);
+        fds[i] = http_client_open(stand_in_port(server));
+        http_client_put(fds[i], "POST", "/completion", NULL, forever, sizeof(forever) - 1);
     }
     pause_ms(100);
     for (size_t i = 0; i < 8; i++)
         close(fds[i]);
     uint64_t start = os_now_ns();
     begin(&c, 3);
-    int fd = plain_open(stand_in_port(server));
+    int fd = http_client_open(stand_in_port(server));
     grow(&c, fd);
     close(fd);
     while (!idle() && os_now_ns() - start < UINT64_C(20000000000))
@@ -191,24 +191,24 @@ static void test_queue(void)
         "{\"input_ids\":[6],\"sampling_params\":{\"max_new_tokens\":255,\"ignore_eos\":true}}"
     };
     const struct stand_in_options o = { .threads = 1, .slots = 1, .queue = 1 };
-    struct plain_reply *r = malloc(sizeof(*r));
+    struct http_client_reply *r = malloc(sizeof(*r));
     int fds[40];
     size_t fine = 0, full = 0;
     CHECK(r);
     open_server(&o);
     for (size_t i = 0; i < 40; i++) {
-        fds[i] = plain_open(stand_in_port(server));
-        plain_put(fds[i], "POST", i % 2 ? "/generate" : "/completion", NULL, bodies[i % 2],
-                  strlen(bodies[i % 2]));
+        fds[i] = http_client_open(stand_in_port(server));
+        http_client_put(fds[i], "POST", i % 2 ? "/generate" : "/completion", NULL, bodies[i % 2],
+                        strlen(bodies[i % 2]));
     }
     for (size_t i = 0; i < 40; i++) {
-        plain_get(fds[i], r, 60000);
+        http_client_get(fds[i], r, 60000);
         CHECK(r->whole && (r->status == 200 || r->status == 503));
         CHECK(r->status == 200 || strstr(r->body, "The request queue is full."));
         CHECK(r->status == 200 ||
               strstr(r->body, i % 2 ? "\"type\":\"503\"" : "unavailable_error"));
         *(r->status == 200 ? &fine : &full) += 1;
-        plain_free(r);
+        http_client_free(r);
         close(fds[i]);
     }
     CHECK(fine >= 2 && full >= 1);
@@ -221,13 +221,13 @@ static _Atomic int finished, refused, cut;
 /* Thread function: send one request and count how it ended. */
 static void *stream(void *arg)
 {
-    struct plain_reply *r = malloc(sizeof(*r));
-    int fd = plain_open(stand_in_port(server));
+    struct http_client_reply *r = malloc(sizeof(*r));
+    int fd = http_client_open(stand_in_port(server));
     CHECK(r);
     bool streamed = *(int *)arg % 2;
     const char *body = streamed ? forever : "{\"prompt\":[5],\"n_predict\":3}";
-    plain_put(fd, "POST", "/completion", NULL, body, strlen(body));
-    plain_get(fd, r, 30000);
+    http_client_put(fd, "POST", "/completion", NULL, body, strlen(body));
+    http_client_get(fd, r, 30000);
     if (r->whole && r->status == 200)
         finished++;
     else if (r->whole && r->status == 503)
@@ -236,7 +236,7 @@ static void *stream(void *arg)
         cut++;
     else
         fprintf(stderr, "%d %s\n", r->status, r->body);
-    plain_free(r);
+    http_client_free(r);
     free(r);
     close(fd);
     return NULL;

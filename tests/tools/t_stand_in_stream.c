@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tests/support/plain.h"
+#include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
@@ -39,9 +39,9 @@ static const struct dialect dialects[] = {
 };
 
 static void ask(enum stand_in_server server, const char *path, const char *body,
-                struct plain_reply *r)
+                struct http_client_reply *r)
 {
-    plain_ask(stand_in_port(servers[server]), r, "POST", path, NULL, body);
+    http_client_ask(stand_in_port(servers[server]), r, "POST", path, NULL, body);
     CHECK(r->whole);
 }
 
@@ -108,14 +108,14 @@ static void test_streams(bool go_on)
 {
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
         const struct dialect *d = &dialects[i];
-        struct plain_reply r;
+        struct http_client_reply r;
         char body[512];
         const char *eos = go_on ? "true" : "false";
         snprintf(body, sizeof(body), d->body, "false", eos);
         ask(d->server, d->path, body, &r);
         CHECK(r.status == 200 && r.n && strstr(r.head, "application/json"));
         json_t *whole = parse(r.body, r.n);
-        plain_free(&r);
+        http_client_free(&r);
         snprintf(body, sizeof(body), d->body, "true", eos);
         ask(d->server, d->path, body, &r);
         CHECK(r.status == 200 && r.chunks && strstr(r.head, "Content-Type: text/event-stream"));
@@ -128,14 +128,14 @@ static void test_streams(bool go_on)
         CHECK(r.chunks >= json_array_size(ids));
         json_decref(t.ids);
         json_decref(whole);
-        plain_free(&r);
+        http_client_free(&r);
     }
 }
 
 /* On request, an event with the number of tokens follows. */
 static void test_usage(void)
 {
-    struct plain_reply r;
+    struct http_client_reply r;
     ask(STAND_IN_OPENAI, "/v1/completions",
         "{\"prompt\":[1,2],\"max_tokens\":2,\"temperature\":0,\"ignore_eos\":true,\"stream\":true,"
         "\"stream_options\":{\"include_usage\":true},\"return_token_ids\":true}",
@@ -144,7 +144,7 @@ static void test_usage(void)
                                                                          "{\"prompt_tokens\":2,"
                                                                          "\"total_tokens\":4"));
     CHECK(strstr(strstr(r.body, "prompt_token_ids") + 1, "\"prompt_token_ids\":null"));
-    plain_free(&r);
+    http_client_free(&r);
 }
 
 /* Some prefix reaches end-of-text; check how each dialect reports it. */
@@ -152,25 +152,25 @@ static void test_end(void)
 {
     for (int first = 0;; first++) {
         CHECK(first < 256);
-        struct plain_reply r;
+        struct http_client_reply r;
         char body[256];
         snprintf(body, sizeof(body),
                  "{\"input_ids\":[%d],\"sampling_params\":{\"max_new_tokens\":8}}", first);
         ask(STAND_IN_SGLANG, "/generate", body, &r);
         bool ended = strstr(r.body, "\"finish_reason\":{\"type\":\"stop\",\"matched\":25") != NULL;
         CHECK(ended || strstr(r.body, "\"finish_reason\":{\"type\":\"length\",\"length\":8}"));
-        plain_free(&r);
+        http_client_free(&r);
         if (!ended)
             continue;
         snprintf(body, sizeof(body), "{\"prompt\":[%d],\"max_tokens\":8,\"return_token_ids\":true}",
                  first);
         ask(STAND_IN_OPENAI, "/v1/completions", body, &r);
         CHECK(strstr(r.body, "\"finish_reason\":\"stop\"") && strstr(r.body, "25"));
-        plain_free(&r);
+        http_client_free(&r);
         snprintf(body, sizeof(body), "{\"prompt\":[%d],\"n_predict\":8}", first);
         ask(STAND_IN_LLAMACPP, "/completion", body, &r);
         CHECK(strstr(r.body, "\"stop_type\":\"eos\""));
-        plain_free(&r);
+        http_client_free(&r);
         return;
     }
 }
@@ -190,25 +190,25 @@ static void test_probes(void)
     };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
         for (unsigned s = 0; s < 4; s++) {
-            struct plain_reply r;
-            plain_ask(stand_in_port(servers[s]), &r, "GET", paths[i].path, NULL, NULL);
+            struct http_client_reply r;
+            http_client_ask(stand_in_port(servers[s]), &r, "GET", paths[i].path, NULL, NULL);
             CHECK(r.status == paths[i].status[s] && r.whole);
             CHECK(strcmp(paths[i].path, "/v1/models") != 0 || strstr(r.body, owners[s]));
             CHECK(strcmp(paths[i].path, "/health") != 0 || (r.n == 0) == (s == 1 || s == 2));
-            plain_free(&r);
+            http_client_free(&r);
         }
-    struct plain_reply r;
+    struct http_client_reply r;
     ask(STAND_IN_OPENAI, "/tokenize", "{\"prompt\":\"Hi<|im_end|>\"}", &r);
     CHECK(strcmp(r.body, "{\"count\":3,\"max_model_len\":256,\"tokens\":[72,105,256],\"token_strs\""
                          ":null}") == 0);
-    plain_free(&r);
+    http_client_free(&r);
     ask(STAND_IN_OPENAI, "/detokenize", "{\"tokens\":[72,105]}", &r);
     CHECK(strcmp(r.body, "{\"prompt\":\"Hi\"}") == 0);
-    plain_free(&r);
+    http_client_free(&r);
     ask(STAND_IN_SGLANG, "/v1/completions",
         "{\"prompt\":[1,2],\"max_tokens\":1,\"temperature\":0,\"return_token_ids\":true}", &r);
     CHECK(r.status == 200 && !strstr(r.body, "token_ids") && strstr(r.body, "matched_stop"));
-    plain_free(&r);
+    http_client_free(&r);
 }
 
 static const char *data_dir(void)
@@ -358,9 +358,9 @@ static bool replay(const struct recorded *rec)
     char method[8], path[64];
     CHECK(sscanf(request, "%7s %63s", method, path) == 2);
     char *sent = fitted(body_of(request)), *theirs = body_of(response);
-    struct plain_reply r;
-    plain_ask(stand_in_port(servers[rec->server]), &r, method, path, NULL,
-              strcmp(method, "GET") == 0 ? NULL : sent);
+    struct http_client_reply r;
+    http_client_ask(stand_in_port(servers[rec->server]), &r, method, path, NULL,
+                    strcmp(method, "GET") == 0 ? NULL : sent);
     int status = (int)strtol(response + 9, NULL, 10);
     if (strstr(response, "Transfer-Encoding: chunked"))
         theirs = strchr(theirs, '\n') + 1;
@@ -374,7 +374,7 @@ static bool replay(const struct recorded *rec)
     CHECK(!strstr(response, "text/plain") || strstr(r.head, "text/plain"));
     json_decref(a);
     json_decref(b);
-    plain_free(&r);
+    http_client_free(&r);
     free(sent);
     free(request);
     free(response);

@@ -320,9 +320,9 @@ static int bench_route_table(struct bench_run *r, struct err *err)
         }
     }
     if (rc == OK)
-        bench_route_print(r->o->format, &r->setting, rows, n);
+        route_report(r->o->format, &r->setting, rows, n);
     if (rc == OK && r->o->plot)
-        rc = bench_route_plot(r->o->plot, rows, n, err);
+        rc = route_plot(r->o->plot, rows, n, err);
     for (size_t i = 0; i < n; i++)
         free(rows[i].samples);
     free(rows);
@@ -423,9 +423,9 @@ static int bench_route_ways(struct bench_run *r, struct err *err)
     for (size_t i = 1; i < WAYS; i++)
         w[i].more_s = w[i].s - w[i == 1 || i == WAYS - 1 ? 0 : 1].s;
     if (rc == OK)
-        bench_route_print_ways(r->o->format, &r->setting, w, WAYS);
+        route_report_ways(r->o->format, &r->setting, w, WAYS);
     if (rc == OK && r->o->plot)
-        rc = bench_route_plot_ways(r->o->plot, w, WAYS, err);
+        rc = route_plot_ways(r->o->plot, w, WAYS, err);
     return rc;
 }
 

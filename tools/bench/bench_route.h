@@ -41,18 +41,17 @@ struct bench_route_way {
 };
 
 /* Print the table of the rows to stdout; format as in struct bench_options. */
-void bench_route_print(const char *format, const struct bench_route_setting *s,
-                       const struct bench_route_row *rows, size_t n);
+void route_report(const char *format, const struct bench_route_setting *s,
+                  const struct bench_route_row *rows, size_t n);
 /* Print the table of the ways. ways[0] is the default, ways[1] the same in step, ways[n - 1] has
  * all habits of the paper's demo. */
-void bench_route_print_ways(const char *format, const struct bench_route_setting *s,
-                            const struct bench_route_way *ways, size_t n);
+void route_report_ways(const char *format, const struct bench_route_setting *s,
+                       const struct bench_route_way *ways, size_t n);
 
 /* Draw an SVG picture: ms per token over the parameter with most values; for the ways, seconds per
  * answer. ERR_IO. */
-int bench_route_plot(const char *path, const struct bench_route_row *rows, size_t n,
-                     struct err *err);
-int bench_route_plot_ways(const char *path, const struct bench_route_way *ways, size_t n,
-                          struct err *err);
+int route_plot(const char *path, const struct bench_route_row *rows, size_t n, struct err *err);
+int route_plot_ways(const char *path, const struct bench_route_way *ways, size_t n,
+                    struct err *err);
 
 #endif

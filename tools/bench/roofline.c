@@ -6,7 +6,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "tools/bench/bench.h"
-#include "tools/cli/output.h"
+#include "tools/cli/output_file.h"
 
 enum { WIDTH = 900, HEIGHT = 600, LEFT = 80, RIGHT = 220, TOP = 40, BOTTOM = 60, COLORS = 8 };
 
@@ -71,8 +71,8 @@ int roofline_plot(const char *path, const struct bench_point *points, size_t n, 
     const char *seen[COLORS];
     double peaks[COLORS * 2];
     size_t sets = 0, npeaks = 0;
-    struct output to;
-    int rc = output_open(&to, path, err);
+    struct output_file to;
+    int rc = output_file_open(&to, path, err);
     if (rc)
         return rc;
     FILE *f = to.f;
@@ -104,5 +104,5 @@ int roofline_plot(const char *path, const struct bench_point *points, size_t n, 
                 WIDTH - RIGHT + 110, TOP + 18 * i, colors[i], WIDTH - RIGHT + 120, TOP + 18 * i + 4,
                 seen[i]);
     fprintf(f, "</svg>\n");
-    return output_close(&to, true, err);
+    return output_file_close(&to, true, err);
 }

@@ -8,7 +8,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/http/json_input.h"
-#include "tools/stand_in/admission.h"
+#include "tools/stand_in/header_checks.h"
 #include "tools/stand_in/body.h"
 #include "tools/stand_in/engine.h"
 #include "tools/stand_in/reply.h"
@@ -353,7 +353,7 @@ static void read_body(struct exchange *x, const struct stand_in_route *r, json_t
                       struct stand_in_refusal *no)
 {
     const char *encoding = MHD_lookup_connection_value(x->c, MHD_HEADER_KIND, "Content-Encoding");
-    if (!stand_in_admission_media(x->c, x->s->api.server, x->path))
+    if (!stand_in_header_checks_media(x->c, x->s->api.server, x->path))
         stand_in_refusal_set(no, WRONG_TYPE,
                              "Unsupported Media Type: Only 'application/json' is allowed");
     else if (encoding && !claim_unpacked(x))
@@ -378,13 +378,13 @@ static enum MHD_Result respond(struct exchange *x, const char *method)
     struct stand_in_refusal no = { .what = WRONG_NOTHING };
     json_t *reply = NULL;
     const struct stand_in_route *r = stand_in_paths_find(&s->api, method, x->path, &x->server, &no);
-    if (!stand_in_admission_length(x->c))
+    if (!stand_in_header_checks_length(x->c))
         return stand_in_request_answer(
             x,
             stand_in_refusal_status(x->server, 400,
                                     "Content-Length and Transfer-Encoding: expected one"),
             "Connection", "close");
-    if (s->key && !(r && r->open) && !stand_in_admission_key(x->c, s->key))
+    if (s->key && !(r && r->open) && !stand_in_header_checks_key(x->c, s->key))
         no.what = WRONG_KEY;
     else if (r && x->no.what)
         no = x->no;

@@ -1,7 +1,8 @@
-/* origin.h - where an answer came from; record, answers, cloud and decoding loop share this enum.
+/* answer_origin.h - where an answer came from; record, answers, cloud and decoding loop share this
+ * enum.
  */
-#ifndef NET_ANSWERS_ORIGIN_H
-#define NET_ANSWERS_ORIGIN_H
+#ifndef NET_ANSWERS_ANSWER_ORIGIN_H
+#define NET_ANSWERS_ANSWER_ORIGIN_H
 
 enum origin {
     ORIGIN_NONE,  /* there is no answer */

@@ -1,10 +1,10 @@
-/* bench_route_plot.c - draws the pictures of `mizzle bench route`. */
+/* route_plot.c - draws the pictures of `mizzle bench route`. */
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "tools/bench/bench_route.h"
-#include "tools/cli/output.h"
+#include "tools/cli/output_file.h"
 
 enum { WIDTH = 900, HEIGHT = 540, LEFT = 80, RIGHT = 230, TOP = 40, BOTTOM = 60, COLORS = 8 };
 enum { TICKS = 5, BAR = 34, BAR_LEFT = 140 };
@@ -18,12 +18,12 @@ struct axes {
 };
 
 /* Return the x coordinate of a value. */
-static double bench_route_plot_x_of(const struct axes *a, double v)
+static double route_plot_x_of(const struct axes *a, double v)
 {
     return LEFT + (WIDTH - LEFT - RIGHT) * v / a->x_most;
 }
 
-static double bench_route_plot_y_of(const struct axes *a, double v)
+static double route_plot_y_of(const struct axes *a, double v)
 {
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * v / a->y_most;
 }
@@ -45,7 +45,7 @@ static bool same_but(const struct bench_route_row *a, const struct bench_route_r
 
 /* Return the parameter with most values among the rows that differ from the first in nothing
  * else. */
-static size_t bench_route_plot_widest(const struct bench_route_row *rows, size_t n)
+static size_t route_plot_widest(const struct bench_route_row *rows, size_t n)
 {
     size_t best = 0, most = 0;
     for (size_t which = 0; which < 3; which++) {
@@ -61,9 +61,9 @@ static size_t bench_route_plot_widest(const struct bench_route_row *rows, size_t
 }
 
 /* Open the file and write the head of the picture. */
-static int open_svg(struct output *o, const char *path, int height, struct err *err)
+static int open_svg(struct output_file *o, const char *path, int height, struct err *err)
 {
-    int rc = output_open(o, path, err);
+    int rc = output_file_open(o, path, err);
     if (rc)
         return rc;
     fprintf(o->f,
@@ -74,10 +74,10 @@ static int open_svg(struct output *o, const char *path, int height, struct err *
     return OK;
 }
 
-static int close_svg(struct output *o, struct err *err)
+static int close_svg(struct output_file *o, struct err *err)
 {
     fputs("</svg>\n", o->f);
-    return output_close(o, true, err);
+    return output_file_close(o, true, err);
 }
 
 /* Draw grid, numbers and titles; `which` is the parameter on the x axis. */
@@ -92,10 +92,9 @@ static void draw_axes(const struct axes *a, size_t which)
                 "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.3g</text>\n"
                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#dddddd\"/>"
                 "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.3g</text>\n",
-                bench_route_plot_x_of(a, x), TOP, bench_route_plot_x_of(a, x), HEIGHT - BOTTOM,
-                bench_route_plot_x_of(a, x), HEIGHT - BOTTOM + 18, x, LEFT,
-                bench_route_plot_y_of(a, y), WIDTH - RIGHT, bench_route_plot_y_of(a, y), LEFT - 8,
-                bench_route_plot_y_of(a, y) + 4, y);
+                route_plot_x_of(a, x), TOP, route_plot_x_of(a, x), HEIGHT - BOTTOM,
+                route_plot_x_of(a, x), HEIGHT - BOTTOM + 18, x, LEFT, route_plot_y_of(a, y),
+                WIDTH - RIGHT, route_plot_y_of(a, y), LEFT - 8, route_plot_y_of(a, y) + 4, y);
     }
     fprintf(a->f,
             "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>"
@@ -106,32 +105,31 @@ static void draw_axes(const struct axes *a, size_t which)
 
 /* Draw a line through the rows that are like rows[first] but for one parameter: the model or the
  * formula. */
-static void bench_route_plot_line(const struct axes *a, const struct bench_route_row *rows,
-                                  size_t n, size_t first, size_t which, bool formula,
-                                  const char *color)
+static void route_plot_line(const struct axes *a, const struct bench_route_row *rows, size_t n,
+                            size_t first, size_t which, bool formula, const char *color)
 {
     fprintf(a->f, "<polyline fill=\"none\" stroke=\"%s\"%s points=\"", color,
             formula ? " stroke-dasharray=\"4 4\"" : "");
     for (size_t i = first; i < n; i++)
         if (same_but(&rows[first], &rows[i], which))
-            fprintf(a->f, "%.1f,%.1f ", bench_route_plot_x_of(a, parameter(&rows[i], which)),
-                    bench_route_plot_y_of(a, formula ? rows[i].formula : rows[i].model));
+            fprintf(a->f, "%.1f,%.1f ", route_plot_x_of(a, parameter(&rows[i], which)),
+                    route_plot_y_of(a, formula ? rows[i].formula : rows[i].model));
     fputs("\"/>\n", a->f);
 }
 
 /* Draw points, lines and legend of one series; turn is its number. */
-static void bench_route_plot_series(const struct axes *a, const struct bench_route_row *rows,
-                                    size_t n, size_t first, size_t which, size_t turn)
+static void route_plot_series(const struct axes *a, const struct bench_route_row *rows, size_t n,
+                              size_t first, size_t which, size_t turn)
 {
     const char *color = colors[turn % COLORS];
     int y = TOP + 18 * (int)turn;
-    bench_route_plot_line(a, rows, n, first, which, false, color);
-    bench_route_plot_line(a, rows, n, first, which, true, color);
+    route_plot_line(a, rows, n, first, which, false, color);
+    route_plot_line(a, rows, n, first, which, true, color);
     for (size_t i = first; i < n; i++)
         if (same_but(&rows[first], &rows[i], which))
             fprintf(a->f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n",
-                    bench_route_plot_x_of(a, parameter(&rows[i], which)),
-                    bench_route_plot_y_of(a, rows[i].ms), color);
+                    route_plot_x_of(a, parameter(&rows[i], which)), route_plot_y_of(a, rows[i].ms),
+                    color);
     fprintf(a->f, "<circle cx=\"%d\" cy=\"%d\" r=\"4\" fill=\"%s\"/><text x=\"%d\" y=\"%d\">",
             WIDTH - RIGHT + 30, y, color, WIDTH - RIGHT + 40, y + 4);
     if (which != 0)
@@ -143,12 +141,11 @@ static void bench_route_plot_series(const struct axes *a, const struct bench_rou
     fputs("</text>\n", a->f);
 }
 
-int bench_route_plot(const char *path, const struct bench_route_row *rows, size_t n,
-                     struct err *err)
+int route_plot(const char *path, const struct bench_route_row *rows, size_t n, struct err *err)
 {
     struct axes a = { .x_most = 0, .y_most = 0 };
-    size_t which = bench_route_plot_widest(rows, n), turn = 0;
-    struct output to;
+    size_t which = route_plot_widest(rows, n), turn = 0;
+    struct output_file to;
     int rc = open_svg(&to, path, HEIGHT, err);
     if (rc)
         return rc;
@@ -167,15 +164,14 @@ int bench_route_plot(const char *path, const struct bench_route_row *rows, size_
         for (size_t k = 0; k < i && !seen; k++)
             seen = same_but(&rows[k], &rows[i], which);
         if (!seen)
-            bench_route_plot_series(&a, rows, n, i, which, turn++);
+            route_plot_series(&a, rows, n, i, which, turn++);
     }
     return close_svg(&to, err);
 }
 
-int bench_route_plot_ways(const char *path, const struct bench_route_way *ways, size_t n,
-                          struct err *err)
+int route_plot_ways(const char *path, const struct bench_route_way *ways, size_t n, struct err *err)
 {
-    struct output to;
+    struct output_file to;
     double most = 0;
     int rc = open_svg(&to, path, TOP + BAR * (int)n + BAR, err);
     if (rc)

@@ -1,4 +1,4 @@
-/* bench_route_print.c - prints the tables of `mizzle bench route`. */
+/* route_report.c - prints the tables of `mizzle bench route`. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -19,17 +19,17 @@ static enum form form_of(const char *format)
 }
 
 /* Add a number; null if it is not finite, which JSON cannot express. */
-static void bench_route_print_put(json_t *o, const char *key, double v)
+static void route_report_put(json_t *o, const char *key, double v)
 {
     json_object_set_new(o, key, isfinite(v) ? json_real(v) : json_null());
 }
 
-static void bench_route_print_count(json_t *o, const char *key, size_t v)
+static void route_report_count(json_t *o, const char *key, size_t v)
 {
     json_object_set_new(o, key, json_integer((json_int_t)v));
 }
 
-static void bench_route_print_hash(json_t *o, uint64_t text)
+static void route_report_hash(json_t *o, uint64_t text)
 {
     char hex[20];
     snprintf(hex, sizeof(hex), "%016" PRIx64, text);
@@ -37,22 +37,22 @@ static void bench_route_print_hash(json_t *o, uint64_t text)
 }
 
 /* Return an object with the settings that all rows share. */
-static json_t *bench_route_print_about(const struct bench_route_setting *s)
+static json_t *route_report_about(const struct bench_route_setting *s)
 {
     json_t *o = json_object();
     json_object_set_new(o, "model", json_string(s->model));
-    bench_route_print_count(o, "n_prompt", s->prompt);
-    bench_route_print_count(o, "n_gen", s->tokens);
-    bench_route_print_put(o, "agree", s->agree);
-    bench_route_print_count(o, "cloud_ms", s->cloud_ms);
-    bench_route_print_count(o, "bandwidth", s->bandwidth);
-    bench_route_print_put(o, "loss", s->loss);
-    bench_route_print_count(o, "trips", s->trips);
+    route_report_count(o, "n_prompt", s->prompt);
+    route_report_count(o, "n_gen", s->tokens);
+    route_report_put(o, "agree", s->agree);
+    route_report_count(o, "cloud_ms", s->cloud_ms);
+    route_report_count(o, "bandwidth", s->bandwidth);
+    route_report_put(o, "loss", s->loss);
+    route_report_count(o, "trips", s->trips);
     return o;
 }
 
 /* Print object i of n and release it. */
-static void bench_route_print_emit(enum form form, json_t *o, size_t i, size_t n)
+static void route_report_emit(enum form form, json_t *o, size_t i, size_t n)
 {
     char *text = json_dumps(o, 0);
     printf("%s%s%s\n", form == FORM_JSON && !i ? "[\n" : "", text ? text : "{}",
@@ -65,29 +65,29 @@ static void bench_route_print_emit(enum form form, json_t *o, size_t i, size_t n
 
 static json_t *row_json(const struct bench_route_setting *s, const struct bench_route_row *r)
 {
-    json_t *o = bench_route_print_about(s), *samples = json_array();
+    json_t *o = route_report_about(s), *samples = json_array();
     for (size_t i = 0; i < s->repeat; i++)
         json_array_append_new(samples, json_real(r->samples[i]));
-    bench_route_print_put(o, "routed", r->share);
-    bench_route_print_put(o, "latency_ms", r->latency);
-    bench_route_print_count(o, "ahead", r->ahead);
-    bench_route_print_put(o, "edge_ms", r->edge_ms);
-    bench_route_print_put(o, "ms", r->ms);
+    route_report_put(o, "routed", r->share);
+    route_report_put(o, "latency_ms", r->latency);
+    route_report_count(o, "ahead", r->ahead);
+    route_report_put(o, "edge_ms", r->edge_ms);
+    route_report_put(o, "ms", r->ms);
     json_object_set_new(o, "samples_ms", samples);
-    bench_route_print_put(o, "formula_ms", r->formula);
-    bench_route_print_put(o, "model_ms", r->model);
-    bench_route_print_put(o, "here_ms", r->here);
-    bench_route_print_put(o, "hidden", r->hidden);
-    bench_route_print_count(o, "cloud", r->cloud);
-    bench_route_print_count(o, "agreed", r->agreed);
-    bench_route_print_count(o, "fallback", r->fallback);
-    bench_route_print_count(o, "calls", r->calls);
-    bench_route_print_count(o, "wasted", r->wasted);
-    bench_route_print_put(o, "up_bytes", r->up);
-    bench_route_print_put(o, "down_bytes", r->down);
-    bench_route_print_put(o, "header_up_bytes", r->header_up);
-    bench_route_print_put(o, "header_down_bytes", r->header_down);
-    bench_route_print_hash(o, r->text);
+    route_report_put(o, "formula_ms", r->formula);
+    route_report_put(o, "model_ms", r->model);
+    route_report_put(o, "here_ms", r->here);
+    route_report_put(o, "hidden", r->hidden);
+    route_report_count(o, "cloud", r->cloud);
+    route_report_count(o, "agreed", r->agreed);
+    route_report_count(o, "fallback", r->fallback);
+    route_report_count(o, "calls", r->calls);
+    route_report_count(o, "wasted", r->wasted);
+    route_report_put(o, "up_bytes", r->up);
+    route_report_put(o, "down_bytes", r->down);
+    route_report_put(o, "header_up_bytes", r->header_up);
+    route_report_put(o, "header_down_bytes", r->header_down);
+    route_report_hash(o, r->text);
     return o;
 }
 
@@ -111,8 +111,8 @@ static void row_md(const struct bench_route_row *r)
            r->text >> 32);
 }
 
-void bench_route_print(const char *format, const struct bench_route_setting *s,
-                       const struct bench_route_row *rows, size_t n)
+void route_report(const char *format, const struct bench_route_setting *s,
+                  const struct bench_route_row *rows, size_t n)
 {
     enum form form = form_of(format);
     if (form == FORM_CSV)
@@ -128,29 +128,29 @@ void bench_route_print(const char *format, const struct bench_route_setting *s,
         else if (form == FORM_MD)
             row_md(&rows[i]);
         else
-            bench_route_print_emit(form, row_json(s, &rows[i]), i, n);
+            route_report_emit(form, row_json(s, &rows[i]), i, n);
     }
 }
 
 static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
                         double times)
 {
-    json_t *o = bench_route_print_about(s);
+    json_t *o = route_report_about(s);
     json_object_set_new(o, "way", json_string(w->name));
-    bench_route_print_put(o, "s", w->s);
-    bench_route_print_put(o, "edge_s", w->edge_s);
-    bench_route_print_put(o, "cloud_s", w->cloud_s);
-    bench_route_print_put(o, "more_s", w->more_s);
-    bench_route_print_put(o, "times", times);
-    bench_route_print_count(o, "calls", w->calls);
-    bench_route_print_put(o, "up_bytes", w->up);
-    bench_route_print_put(o, "down_bytes", w->down);
-    bench_route_print_hash(o, w->text);
+    route_report_put(o, "s", w->s);
+    route_report_put(o, "edge_s", w->edge_s);
+    route_report_put(o, "cloud_s", w->cloud_s);
+    route_report_put(o, "more_s", w->more_s);
+    route_report_put(o, "times", times);
+    route_report_count(o, "calls", w->calls);
+    route_report_put(o, "up_bytes", w->up);
+    route_report_put(o, "down_bytes", w->down);
+    route_report_hash(o, w->text);
     return o;
 }
 
-void bench_route_print_ways(const char *format, const struct bench_route_setting *s,
-                            const struct bench_route_way *ways, size_t n)
+void route_report_ways(const char *format, const struct bench_route_setting *s,
+                       const struct bench_route_way *ways, size_t n)
 {
     enum form form = form_of(format);
     double sum = 0;
@@ -172,7 +172,7 @@ void bench_route_print_ways(const char *format, const struct bench_route_setting
                    w->s, w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down,
                    w->cause ? w->cause : "");
         else
-            bench_route_print_emit(form, way_json(s, w, times), i, n);
+            route_report_emit(form, way_json(s, w, times), i, n);
     }
     if (form == FORM_MD)
         printf("\n%s: %zu tokens after %zu. Extra time is over the default for \"in step\" and "

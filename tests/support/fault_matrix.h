@@ -1,10 +1,10 @@
-/* matrix.h - one fault, one server, one client: what a raw loopback server does to one request in a
- * dialect, and what net/ must make of it.
+/* fault_matrix.h - one fault, one server, one client: what a raw loopback server does to one
+ * request in a dialect, and what net/ must make of it.
  *
  * Each check has its own server on its own port, with one thread per connection, so checks can run
  * side by side. */
-#ifndef TESTS_SUPPORT_MATRIX_H
-#define TESTS_SUPPORT_MATRIX_H
+#ifndef TESTS_SUPPORT_FAULT_MATRIX_H
+#define TESTS_SUPPORT_FAULT_MATRIX_H
 
 #include <stdbool.h>
 #include <stddef.h>

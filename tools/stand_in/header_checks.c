@@ -1,4 +1,4 @@
-#include "tools/stand_in/admission.h"
+#include "tools/stand_in/header_checks.h"
 
 #include <string.h>
 
@@ -16,15 +16,15 @@ static bool same_key(const char *sent, const char *key)
     return differ == 0;
 }
 
-bool stand_in_admission_key(struct MHD_Connection *c, const char *key)
+bool stand_in_header_checks_key(struct MHD_Connection *c, const char *key)
 {
     const char *sent = admit_header(c, "Authorization");
     return sent && strncmp(sent, "Bearer ", 7) == 0 && same_key(sent + 7, key);
 }
 
 /* vLLM and SGLang read a /v1 body only if it is declared as JSON. */
-bool stand_in_admission_media(struct MHD_Connection *c, enum stand_in_server played,
-                              const char *path)
+bool stand_in_header_checks_media(struct MHD_Connection *c, enum stand_in_server played,
+                                  const char *path)
 {
     const char *type = admit_header(c, "Content-Type");
     if ((played != STAND_IN_OPENAI && played != STAND_IN_SGLANG) || strncmp(path, "/v1/", 4) != 0)
@@ -33,7 +33,7 @@ bool stand_in_admission_media(struct MHD_Connection *c, enum stand_in_server pla
            (!type[16] || type[16] == ';' || type[16] == ' ');
 }
 
-bool stand_in_admission_length(struct MHD_Connection *c)
+bool stand_in_header_checks_length(struct MHD_Connection *c)
 {
     return !admit_header(c, "Content-Length") || !admit_header(c, "Transfer-Encoding");
 }

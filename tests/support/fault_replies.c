@@ -1,7 +1,7 @@
-/* matrix_replies.c - faults of the connection and of HTTP: name, what the client makes of it, part
+/* fault_replies.c - faults of the connection and of HTTP: name, what the client makes of it, part
  * of its message, then what the server does. */
 #include "kernels/sys/base.h"
-#include "tests/support/matrix.h"
+#include "tests/support/fault_matrix.h"
 
 #define OK200  "HTTP/1.1 200 OK\r\n"
 #define GOOD   OK200 "Content-Length: " L "\r\n\r\n" W

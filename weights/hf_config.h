@@ -1,6 +1,6 @@
-/* hf.h - internal to weights/: the config.json of a Hugging Face folder. */
-#ifndef WEIGHTS_HF_H
-#define WEIGHTS_HF_H
+/* hf_config.h - internal to weights/: the config.json of a Hugging Face folder. */
+#ifndef WEIGHTS_HF_CONFIG_H
+#define WEIGHTS_HF_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-/* matrix_bodies.c - faults in what comes with status 200: JSON, token ids, events. The first rows
+/* fault_bodies.c - faults in what comes with status 200: JSON, token ids, events. The first rows
  * contain the fields of all dialects at once. */
 #include "kernels/sys/base.h"
-#include "tests/support/matrix.h"
+#include "tests/support/fault_matrix.h"
 
 #define OK200                  "HTTP/1.1 200 OK\r\n"
 #define ENDS                   OK200 "Connection: close\r\n\r\n"

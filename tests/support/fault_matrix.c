@@ -1,4 +1,4 @@
-#include "tests/support/matrix.h"
+#include "tests/support/fault_matrix.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "tools/cli/output.h"
+#include "tools/cli/output_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -6,10 +6,10 @@
 
 #include "kernels/sys/base.h"
 
-int output_open(struct output *o, const char *path, struct err *err)
+int output_file_open(struct output_file *o, const char *path, struct err *err)
 {
     struct stat st;
-    *o = (struct output){ .path = path };
+    *o = (struct output_file){ .path = path };
     if (!path)
         return OK;
     if (strcmp(path, "-") == 0) {
@@ -27,7 +27,7 @@ int output_open(struct output *o, const char *path, struct err *err)
     return OK;
 }
 
-int output_close(struct output *o, bool commit, struct err *err)
+int output_file_close(struct output_file *o, bool commit, struct err *err)
 {
     FILE *f = o->f;
     o->f = NULL;
@@ -40,12 +40,12 @@ int output_close(struct output *o, bool commit, struct err *err)
     return bad && commit ? err_set(err, ERR_IO, "%s: %s", o->path, strerror(errno)) : OK;
 }
 
-int output_check(const char *path, struct err *err)
+int output_file_check(const char *path, struct err *err)
 {
-    struct output o;
+    struct output_file o;
     struct stat st;
     if (path && stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return OK; /* closing a pipe here would end its reader */
-    int rc = output_open(&o, path, err);
-    return rc == OK ? output_close(&o, false, NULL) : rc;
+    int rc = output_file_open(&o, path, err);
+    return rc == OK ? output_file_close(&o, false, NULL) : rc;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/os.h"
-#include "tests/support/crowd.h"
+#include "tests/support/threaded_server.h"
 #include "tests/support/test.h"
 
 enum { MAX_CONNECTIONS = 512, MAX_LAST = 4096, MAX_REQUEST = 1 << 16 };
@@ -20,7 +20,7 @@ enum { MAX_CONNECTIONS = 512, MAX_LAST = 4096, MAX_REQUEST = 1 << 16 };
 static struct {
     int listener;
     unsigned port;
-    bool (*serve)(const struct crowd_request *r);
+    bool (*serve)(const struct threaded_server_request *r);
     pthread_t acceptor, threads[MAX_CONNECTIONS];
     int fds[MAX_CONNECTIONS];
     pthread_mutex_t lock;
@@ -46,7 +46,7 @@ static int ready(int fd, short events, unsigned ms)
     return -1;
 }
 
-bool crowd_send(const struct crowd_request *r, const char *bytes, size_t n)
+bool threaded_server_send(const struct threaded_server_request *r, const char *bytes, size_t n)
 {
     while (n) {
         if (ready(r->fd, POLLOUT, 10000) <= 0)
@@ -62,12 +62,13 @@ bool crowd_send(const struct crowd_request *r, const char *bytes, size_t n)
     return true;
 }
 
-bool crowd_text(const struct crowd_request *r, const char *bytes)
+bool threaded_server_text(const struct threaded_server_request *r, const char *bytes)
 {
-    return crowd_send(r, bytes, strlen(bytes));
+    return threaded_server_send(r, bytes, strlen(bytes));
 }
 
-bool crowd_json(const struct crowd_request *r, const char *status, const char *json)
+bool threaded_server_json(const struct threaded_server_request *r, const char *status,
+                          const char *json)
 {
     char text[4096];
     int n = snprintf(text, sizeof(text),
@@ -75,15 +76,15 @@ bool crowd_json(const struct crowd_request *r, const char *status, const char *j
                      "%s",
                      status, strlen(json), json);
     CHECK(n > 0 && (size_t)n < sizeof(text));
-    return crowd_send(r, text, (size_t)n);
+    return threaded_server_send(r, text, (size_t)n);
 }
 
-bool crowd_pause(const struct crowd_request *r, unsigned ms)
+bool threaded_server_pause(const struct threaded_server_request *r, unsigned ms)
 {
     return ready(r->fd, POLLIN, ms) == 0; /* the client has nothing to send: input is a hang-up */
 }
 
-void crowd_reset(const struct crowd_request *r)
+void threaded_server_reset(const struct threaded_server_request *r)
 {
     struct linger now = { .l_onoff = 1, .l_linger = 0 };
     setsockopt(r->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -113,7 +114,7 @@ static unsigned last_id(const char *body, size_t n)
 }
 
 /* Read one whole request; false when the client has gone. */
-static bool get(struct crowd_request *r, char *text)
+static bool get(struct threaded_server_request *r, char *text)
 {
     size_t n = 0;
     for (;;) {
@@ -145,7 +146,7 @@ static bool get(struct crowd_request *r, char *text)
 static void *connection(void *arg)
 {
     static _Thread_local char text[MAX_REQUEST];
-    struct crowd_request r = { .fd = *(const int *)arg };
+    struct threaded_server_request r = { .fd = *(const int *)arg };
     while (get(&r, text) && the.serve(&r))
         ;
     close(r.fd);
@@ -172,7 +173,7 @@ static void *accept_all(void *arg)
     return NULL;
 }
 
-void crowd_open(bool (*serve)(const struct crowd_request *r))
+void threaded_server_open(bool (*serve)(const struct threaded_server_request *r))
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
     socklen_t len = sizeof(at);
@@ -188,7 +189,7 @@ void crowd_open(bool (*serve)(const struct crowd_request *r))
     CHECK(pthread_create(&the.acceptor, NULL, accept_all, NULL) == 0);
 }
 
-void crowd_close(void)
+void threaded_server_close(void)
 {
     atomic_store(&the.stop, 1);
     pthread_join(the.acceptor, NULL);
@@ -198,7 +199,7 @@ void crowd_close(void)
     pthread_mutex_destroy(&the.lock);
 }
 
-unsigned crowd_port(void)
+unsigned threaded_server_port(void)
 {
     return the.port;
 }
@@ -212,17 +213,17 @@ static unsigned locked(const unsigned *counter)
     return n;
 }
 
-unsigned crowd_connections(void)
+unsigned threaded_server_connections(void)
 {
     return locked(&the.connections);
 }
 
-unsigned crowd_seen(unsigned last)
+unsigned threaded_server_seen(unsigned last)
 {
     return locked(&the.seen[last]);
 }
 
-void crowd_forget(void)
+void threaded_server_forget(void)
 {
     pthread_mutex_lock(&the.lock);
     the.connections = 0;

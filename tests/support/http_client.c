@@ -1,4 +1,4 @@
-#include "tests/support/plain.h"
+#include "tests/support/http_client.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 
 enum { MOST = 160 << 20 };
 
-int plain_open(unsigned port)
+int http_client_open(unsigned port)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -24,7 +24,7 @@ int plain_open(unsigned port)
     return fd;
 }
 
-void plain_send(int fd, const char *bytes, size_t n)
+void http_client_send(int fd, const char *bytes, size_t n)
 {
     while (n) {
         ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
@@ -35,8 +35,8 @@ void plain_send(int fd, const char *bytes, size_t n)
     }
 }
 
-void plain_put(int fd, const char *method, const char *path, const char *headers, const char *body,
-               size_t n)
+void http_client_put(int fd, const char *method, const char *path, const char *headers,
+                     const char *body, size_t n)
 {
     char length[64] = "", *all = malloc(n + 4096);
     CHECK(all && strlen(path) + (headers ? strlen(headers) : 0) < 3500);
@@ -48,7 +48,7 @@ void plain_put(int fd, const char *method, const char *path, const char *headers
         headers ? headers : "");
     if (body)
         memcpy(all + at, body, n);
-    plain_send(fd, all, at + (body ? n : 0));
+    http_client_send(fd, all, at + (body ? n : 0));
     free(all);
 }
 
@@ -76,7 +76,7 @@ static int next(struct reader *in)
     return (unsigned char)in->bytes[in->at++];
 }
 
-static bool read_head(struct reader *in, struct plain_reply *r)
+static bool read_head(struct reader *in, struct http_client_reply *r)
 {
     char end[4] = "";
     size_t n = 0;
@@ -94,7 +94,7 @@ static bool read_head(struct reader *in, struct plain_reply *r)
     return true;
 }
 
-static bool read_bytes(struct reader *in, struct plain_reply *r, size_t n)
+static bool read_bytes(struct reader *in, struct http_client_reply *r, size_t n)
 {
     CHECK(n <= MOST);
     char *grown = realloc(r->body, r->n + n + 1);
@@ -109,7 +109,7 @@ static bool read_bytes(struct reader *in, struct plain_reply *r, size_t n)
     return true;
 }
 
-static bool read_chunk(struct reader *in, struct plain_reply *r, bool *last)
+static bool read_chunk(struct reader *in, struct http_client_reply *r, bool *last)
 {
     char line[20];
     size_t n = 0;
@@ -127,14 +127,14 @@ static bool read_chunk(struct reader *in, struct plain_reply *r, bool *last)
     return next(in) == '\r' && next(in) == '\n';
 }
 
-void plain_get(int fd, struct plain_reply *r, unsigned ms)
+void http_client_get(int fd, struct http_client_reply *r, unsigned ms)
 {
     struct reader *in = malloc(sizeof(*in));
     CHECK(in);
     in->fd = fd;
     in->until = os_now_ns() + ms * UINT64_C(1000000);
     in->at = in->n = 0;
-    *r = (struct plain_reply){ 0 };
+    *r = (struct http_client_reply){ 0 };
     CHECK(read_bytes(in, r, 0));
     if (read_head(in, r)) {
         const char *length = strstr(r->head, "Content-Length: ");
@@ -153,17 +153,17 @@ void plain_get(int fd, struct plain_reply *r, unsigned ms)
     free(in);
 }
 
-void plain_free(struct plain_reply *r)
+void http_client_free(struct http_client_reply *r)
 {
     free(r->body);
     r->body = NULL;
 }
 
-void plain_ask(unsigned port, struct plain_reply *r, const char *method, const char *path,
-               const char *headers, const char *body)
+void http_client_ask(unsigned port, struct http_client_reply *r, const char *method,
+                     const char *path, const char *headers, const char *body)
 {
-    int fd = plain_open(port);
-    plain_put(fd, method, path, headers, body, body ? strlen(body) : 0);
-    plain_get(fd, r, 30000);
+    int fd = http_client_open(port);
+    http_client_put(fd, method, path, headers, body, body ? strlen(body) : 0);
+    http_client_get(fd, r, 30000);
     close(fd);
 }

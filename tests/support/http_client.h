@@ -1,0 +1,32 @@
+/* http_client.h - a plain HTTP client for tests of our own server: it shows status, headers and
+ * whether a body came whole, and it sends any bytes. It makes one request per call. */
+#ifndef TESTS_SUPPORT_HTTP_CLIENT_H
+#define TESTS_SUPPORT_HTTP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http_client_reply {
+    int status;           /* 0: no reply came */
+    char head[112 << 10]; /* status line and headers, truncated if longer */
+    char *body;           /* [n], terminated; chunks joined; http_client_free frees it */
+    size_t n, chunks;
+    bool whole; /* the stated length, or the last chunk, was reached */
+};
+
+/* Connect to 127.0.0.1; ends the test when that fails. */
+int http_client_open(unsigned port);
+void http_client_send(int fd, const char *bytes, size_t n);
+/* Send "METHOD PATH HTTP/1.1", a host, a length if there is a body (NULL: none), headers (each with
+ * CRLF, or NULL) and the body. */
+void http_client_put(int fd, const char *method, const char *path, const char *headers,
+                     const char *body, size_t n);
+/* Read one reply, until it is whole, the other side closes, or ms have passed. */
+void http_client_get(int fd, struct http_client_reply *r, unsigned ms);
+void http_client_free(struct http_client_reply *r);
+
+/* Do all of this on a new connection. */
+void http_client_ask(unsigned port, struct http_client_reply *r, const char *method,
+                     const char *path, const char *headers, const char *body);
+
+#endif
