@@ -4,15 +4,17 @@
 # fail, and the counts at the end. `make test` calls this in the root of the repository.
 #
 # $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
-# (tests/router/), beginnings of paths, or patterns of names (t_de*).
+# (tests/router/), beginnings of paths, or patterns of names (t_de*). $JOBS tests run at a time, by
+# default one per processor.
 set -u
 BUILD=${BUILD:-build}
 MIZZLE=${MIZZLE:-$BUILD/mizzle}
 MIZZLE_TESTDATA=${MIZZLE_TESTDATA:-../shared/data}
+JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
 export MIZZLE MIZZLE_TESTDATA RUN BUILD
-passed=0 failed=0 skipped=0
-log=$BUILD/tests/output
-mkdir -p "$BUILD/tests"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
 
 wanted() ( # tests/FOLDER/NAME: true if $ONLY selects the test
     set -f
@@ -25,36 +27,62 @@ wanted() ( # tests/FOLDER/NAME: true if $ONLY selects the test
     exit 1
 )
 
-one() { # tests/FOLDER/NAME COMMAND...: run a test and report its result
-    wanted "$1" || return
-    name=${1#tests/}
-    shift
-    begin=$(date +%s)
-    "$@" >"$log" 2>&1 </dev/null
-    status=$?
-    seconds=$(($(date +%s) - begin))
-    case $status in
-    0) passed=$((passed + 1)) word=ok ;;
-    77) skipped=$((skipped + 1)) word=SKIP ;;
-    *) failed=$((failed + 1)) word="FAILED (status $status)" ;;
+# The whole report is printed by one process, so that those of other lanes do not come between.
+report() { # NAME STATUS SECONDS LOG
+    case $2 in
+    0) word=ok ;;
+    77) word=SKIP ;;
+    *) word="FAILED (status $2)" ;;
     esac
-    printf '%-28s %3d s  %s\n' "$name" "$seconds" "$word"
-    case $status in
-    0 | 77) grep '^SKIP' "$log" | sed 's/^/    /' ;;
-    *) tail -n 60 "$log" | sed 's/^/    /' ;;
+    printf '%-28s %3d s  %s\n' "${1#tests/}" "$3" "$word" >"$4.report"
+    case $2 in
+    0 | 77) grep '^SKIP' "$4" | sed 's/^/    /' >>"$4.report" ;;
+    *) tail -n 60 "$4" | sed 's/^/    /' >>"$4.report" ;;
     esac
+    cat "$4.report"
+    echo "${word%% *}" >"$4.result"
 }
 
-for name in "$@"; do
-    one "$name" ${RUN:-} "$BUILD/$name"
-done
-for script in tests/t_*.sh tests/*/t_*.sh; do
-    [ -e "$script" ] || continue
-    if [ -n "${RUN:-}" ]; then # scripts start the program themselves, without $RUN
-        continue
+one() { # tests/FOLDER/NAME: run a test and report its result, unless another lane has taken it
+    log=$dir/$(echo "$1" | tr / .)
+    mkdir "$log.taken" 2>/dev/null || return
+    begin=$(date +%s)
+    if [ -e "$1.sh" ]; then
+        sh "$1.sh" >"$log" 2>&1 </dev/null
+    else
+        ${RUN:-} "$BUILD/$1" >"$log" 2>&1 </dev/null
     fi
-    one "${script%.sh}" sh "$script"
+    report "$1" $? $(($(date +%s) - begin)) "$log"
+}
+
+lane() { # NUMBER: take tests until none is left
+    for name in $names; do
+        case $name in # these call make in the same folder
+        tests/router/t_embed | tests/tools/t_install) [ "$1" -eq 1 ] || continue ;;
+        esac
+        one "$name"
+    done
+}
+
+names=
+for name in "$@" tests/t_*.sh tests/*/t_*.sh; do
+    # Scripts start the program themselves, without $RUN.
+    case $name in *.sh) [ -e "$name" ] && [ -z "${RUN:-}" ] || continue ;; esac
+    name=${name%.sh}
+    wanted "$name" && names="$names $name"
 done
-rm -f "$log"
-echo "$passed passed, $failed failed, $skipped skipped"
+number=1
+while [ "$number" -le "$JOBS" ]; do
+    lane $number &
+    number=$((number + 1))
+done
+wait
+count() { cat "$dir"/*.result 2>/dev/null | grep -c "^$1\$"; }
+failed=$(count FAILED)
+for name in $names; do # a test without a result, for example of a lane that was killed
+    [ -e "$dir/$(echo "$name" | tr / .).result" ] && continue
+    echo "$name: no result"
+    failed=$((failed + 1))
+done
+echo "$(count ok) passed, $failed failed, $(count SKIP) skipped"
 [ "$failed" -eq 0 ]
