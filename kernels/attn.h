@@ -194,7 +194,7 @@ static __attribute__((noinline)) void attn_wide(const struct attn_part *y,
     attn_all(y, &wide, nq, per, first, nk, ROWS, KEY_GROUPS, VALUES, scale);
 }
 
-/* Widen a block to f32 once, and prefetch the next one, which lies right behind it. */
+/* Widen a block to f32 once, and prefetch the next one, which directly follows it. */
 INLINE void attn_widen(float *keys, float *values, const struct attn_rows *t, size_t nk)
 {
     size_t ahead = ATTN_BLOCK / 16 * t->keys_bytes;

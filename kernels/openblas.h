@@ -1,5 +1,5 @@
-/* openblas.h - the library behind the set `blas`. It is loaded on first use, because its start-up
- * (it starts a thread for each processor) costs 25 ms that most runs do not need. */
+/* openblas.h - the library that the set `blas` calls. It is loaded on first use, because its
+ * start-up (it starts a thread for each processor) costs 25 ms that most runs do not need. */
 #ifndef KERNELS_OPENBLAS_H
 #define KERNELS_OPENBLAS_H
 

@@ -10,7 +10,7 @@
  *
  * In Q8 and Q4 a block holds two groups of 32 columns. Q8: q[g][j][row][i] is column 32g + 4j + i
  * as value + 128. Q4: the low nibble of q[g][j][row][i] is column 32g + 4j + i, the high one column
- * 32g + 16 + 4j + i, both as value + 8. cols is a multiple of 32; where it is not a multiple of 64,
+ * 32g + 16 + 4j + i, both as value + 8. cols is a multiple of 32; if it is not a multiple of 64,
  * the second group of the last block exists but is never read. A panel begins on a 64-byte
  * boundary. */
 #ifndef KERNELS_PANELS_H

@@ -38,8 +38,8 @@ INLINE void ask_ahead(const unsigned char *p)
         for (size_t u = t; u + (nt) <= end; u += (nt)) \
             tile(np, nt, p, u, __VA_ARGS__);
 
-/* Process as many tokens from t on as make whole tiles of nt, and move t behind them. Uses the
- * names t, n, p0 and p1 of the calling kernel. */
+/* Process the tokens from t on that make whole tiles of nt, and move t past them. Uses the names t,
+ * n, p0 and p1 of the calling kernel. */
 #define TOKENS(nt, np, tile, ...)                       \
     do {                                                \
         size_t end = t + (n - t) / (nt) * (nt), p = p0; \

@@ -87,7 +87,7 @@ struct rows {
     bool quantise;
 };
 
-/* Add, norm and quantise rows [first, last), each step only if asked for. */
+/* Add, norm and quantise rows [first, last), each step only if requested. */
 static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;

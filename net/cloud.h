@@ -44,8 +44,8 @@ struct cloud_options {
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
     struct answers *answers; /* borrowed; NULL: no answers are kept. With a replay there is no
                                 network, and url may be NULL */
-    size_t tokens; /* most tokens asked for in one call, 0: 1; further ones are streamed into the
-                      memo */
+    size_t tokens; /* most tokens requested in one call, 0: 1; those after the first are streamed
+                      into the memo */
     unsigned hedge_ms; /* send a late request once more after this long; 0: never */
     bool compress;     /* gzip request bodies, if the server accepts it */
     size_t slot;       /* llamacpp: 1 + id_slot; 0: the server's choice */
@@ -151,7 +151,7 @@ size_t cloud_bytes(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens
 
 /* Find the token after exactly ids[n] in memo or store, and count the hit: ORIGIN_MEMO or
  * ORIGIN_STORE with *id set, else ORIGIN_NONE. Makes no call, but waits while the rest of a
- * committed call's reply may still bring it, so that what is asked for never depends on timing. */
+ * committed call's reply may still bring it, so that what is requested never depends on timing. */
 enum origin cloud_known(struct cloud *c, const uint32_t *ids, size_t n, uint32_t *id);
 /* Say whether cloud_known would find the token if no further call were committed. Never waits,
  * counts nothing, and leaves memo and store as they are: for a token whose turn has not come. */

@@ -36,7 +36,7 @@ static struct cloud_call *new_call(struct cloud *c, const uint32_t *ids, size_t 
     size_t size, room;
     struct cloud_call *call = calloc(1, sizeof(*call));
     struct wire_call *w = calloc(1, sizeof(*w));
-    /* Leave room behind the ids for those of the reply: together they are the next prefixes. */
+    /* Leave room after the ids for those of the reply: together they are the next prefixes. */
     bool fits = size_add(&room, n, CLOUD_MAX_TOKENS) && size_mul(&size, room, sizeof(*ids));
     uint32_t *own = fits ? malloc(size) : NULL;
     if (!call || !w || !own) {

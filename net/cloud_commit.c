@@ -18,7 +18,7 @@ static void let_go(struct cloud_call *call)
     cloud_free_handle(call);
 }
 
-/* Put the further tokens of a committed reply into the memo. The ids so far are the prefix of the
+/* Put the remaining tokens of a committed reply into the memo. The ids so far are the prefix of the
  * next. With the lock held. */
 static void harvest(struct cloud *c, struct cloud_call *call)
 {
@@ -98,7 +98,8 @@ static bool some_may_come(const struct cloud *c, const uint32_t *ids, size_t n)
     return false;
 }
 
-/* Look for the token after ids[n] in what has come of a committed reply. With the lock held. */
+/* Look for the token after ids[n] in the part of a committed reply received so far. With the lock
+ * held. */
 static enum cloud_sight in_reply(const struct cloud_call *call, const uint32_t *ids, size_t n,
                                  uint32_t *id)
 {

@@ -100,9 +100,9 @@ void cloud_call_settle(struct cloud_call *call, int rc, const struct err *why);
 struct cloud_call *cloud_call_oldest(const struct cloud *c);
 /* Send the calls that wait, the oldest first; with rc, end them with that error. */
 void cloud_unpark(struct cloud *c, int rc, const struct err *why);
-/* A probe that fails is the answer to one call, as it is in step: in FAILED, the oldest one that
- * waits is ended with its error. The next probe is for the next call, when this one is committed;
- * where it is dropped, the next one is ended. */
+/* A failed probe is the answer to one call, as it is in step: in FAILED, the oldest waiting call is
+ * ended with its error. If that call is committed, the next probe is for the next call; if it is
+ * dropped, the next call is ended. */
 void cloud_charge(struct cloud *c);
 /* Free the handle alone. */
 void cloud_free_handle(struct cloud_call *call);

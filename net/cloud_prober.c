@@ -63,7 +63,7 @@ int cloud_wait_ready(struct cloud *c, struct err *err)
     return c->state == CLOUD_READY ? OK : err_set(err, c->failed, "%s", c->why.msg);
 }
 
-/* Each parked call gets its whole time from here on, as it would have in step. */
+/* Restart the deadline of each parked call, as if it had been made now. */
 void cloud_probe_again(struct cloud *c)
 {
     uint64_t deadline = os_now_ns() + c->timeout_ns;

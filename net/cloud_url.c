@@ -100,7 +100,7 @@ int cloud_url_check(char **base, const char *url, struct err *err)
         return err_set(err, ERR_ARG, "cloud_url: the URL %s%s%s", strchr(url, '@') ? "" : url,
                        strchr(url, '@') ? "" : " ", fault);
     size_t n = strlen(url), host = (size_t)(strchr(url, ':') - url) + 1;
-    host += strspn(url + host, "/"); /* slashes behind this belong to the path */
+    host += strspn(url + host, "/"); /* slashes after this belong to the path */
     while (n > host && url[n - 1] == '/')
         n--;
     if (n >= host + 3 && memcmp(url + n - 3, "/v1", 3) == 0)

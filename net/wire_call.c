@@ -30,7 +30,7 @@ static bool wire_call_out(const struct wire_call *call)
     return call->attempts[0].try || call->attempts[1].try;
 }
 
-/* Give the attempt's transfer back. */
+/* Release the attempt's transfer. */
 static void release(struct wire *w, struct wire_attempt *a)
 {
     http_release(w->http, a->try);
@@ -209,22 +209,21 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
     if (call->hedge_at && now >= call->hedge_at) {
         call->hedge_at = 0;
         wire_call_count(w, &w->ledger.traffic.hedges);
-        /* A second stream of the same connection would wait behind the same loss. */
+        /* A second stream of the same connection would be delayed by the same packet loss. */
         wire_call_send(w, call, http_multiplexes(w->http));
         return;
     }
     wire_call_lower(next, call->hedge_at);
 }
 
-/* Put a status other than 200 into words, the server's own included, and choose the kind of
- * failure. */
+/* Describe a non-200 status, quoting the server, and choose the kind of failure. */
 static int status_error(const struct wire *w, const struct wire_call *call,
                         const struct http_try *t, struct err *err)
 {
     long s = t->status;
     bool passing = s < 300 || s >= 500 || s == 408 || s == 425 || s == 429 || s == 302 ||
                    s == 303 || s == 307 || s == 304;
-    bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* with any text */
+    bool good = s == 401 || s == 403 || s == 404 || !call->dialect; /* whatever the prompt */
     int code = passing ? ERR_NET : good ? ERR_REMOTE : ERR_TEXT;
     struct err low;
     if (s >= 300 && s < 400) {

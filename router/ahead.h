@@ -1,5 +1,5 @@
 /* ahead.h - a queue of tokens that are written but not decided. The first one waits for the cloud;
- * those behind it assume that the cloud will agree with the local model. */
+ * those after it assume that the cloud will agree with the local model. */
 #ifndef ROUTER_AHEAD_H
 #define ROUTER_AHEAD_H
 
@@ -10,14 +10,14 @@ struct cloud_port;
 
 struct ahead_token {
     struct decode_token t;    /* t.id is the guess, once written */
-    size_t at;                /* length of the prefix in front of it */
-    struct caps_call ways[2]; /* how to ask for it: as many tokens at once as is set, or one */
+    size_t at;                /* length of the prefix before it */
+    struct caps_call ways[2]; /* how to request it: as many tokens at once as is set, or one */
     size_t way;               /* index of the way its call uses */
     bool routed;
     bool held;             /* private_holds of the prefix */
-    bool written;          /* the text goes on behind it */
+    bool written;          /* the text continues after it */
     bool known;            /* t.id came from memo or store before its turn */
-    bool covered;          /* an earlier call has asked for this token, too */
+    bool covered;          /* an earlier call has requested this token, too */
     bool met;              /* its turn has come: it waits for its call, or needs none */
     enum gate_reason gate; /* valid once met */
     bool answered;         /* valid once met: answer holds the cloud's token */

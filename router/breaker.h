@@ -1,8 +1,8 @@
 /* breaker.h - a circuit breaker: stops asking a server that does not answer.
  *
  * It counts tokens, not seconds: its state depends only on the answers in commit order, so a run
- * can be repeated. While it is closed, every routed token may be asked for. After 3 faults in a row
- * it opens: the next 4 routed tokens are not asked for, then one is (a probe). A failed probe
+ * can be repeated. While it is closed, every routed token may be requested. After 3 faults in a row
+ * it opens: the next 4 routed tokens are not requested, then one is (a probe). A failed probe
  * doubles the pause, up to 64 tokens; an answer closes the breaker. Plain data without pointers,
  * which may be copied. */
 #ifndef ROUTER_BREAKER_H
@@ -19,11 +19,11 @@ struct breaker {   /* all zero is closed */
     size_t held;   /* tokens of the pause still to come */
 };
 
-/* True when the next routed token may be asked for. */
+/* True when the next routed token may be requested. */
 bool breaker_allows(const struct breaker *b);
-/* Note that a routed token was not asked for because of the breaker. */
+/* Note that a routed token was not requested because of the breaker. */
 void breaker_held(struct breaker *b);
-/* Note that a routed token was asked for, and whether it was answered. */
+/* Note that a routed token was requested, and whether it was answered. */
 void breaker_result(struct breaker *b, bool answered);
 
 #endif

@@ -23,7 +23,7 @@ struct caps_price { /* pico per token, which is millionths of the currency per m
 };
 
 struct caps_limits { /* UINT64_MAX: no limit */
-    uint64_t tokens; /* tokens asked for */
+    uint64_t tokens; /* requested tokens */
     uint64_t upload; /* bytes of request bodies */
     uint64_t budget; /* pico */
     struct caps_price price;
@@ -72,7 +72,7 @@ enum { CAPS_AMOUNT = 24 };
 /* Write pico as an amount of the currency: "0.0125". */
 void caps_amount(char out[CAPS_AMOUNT], uint64_t pico);
 
-/* "UP,CACHED,DOWN" per million tokens; false where it is anything else. */
+/* Parse "UP,CACHED,DOWN", prices per million tokens; false if it is anything else. */
 bool caps_price(struct caps_price *out, const char *text);
 /* Read the prices of model, which may be NULL, from a file of lines "MODEL UP CACHED DOWN"; #
  * begins a comment, and MODEL * stands for any other. ERR_IO, ERR_FORMAT (with the line's number),

@@ -1,6 +1,6 @@
 /* cloud_port.h - the cloud as the decoding loop sees it: a table of functions. A call asks for the
- * token after one prefix, and perhaps for some behind it. cloud_port_cloud fills in the real one
- * (net/cloud.h); tests put a simulated cloud behind the same table. Used by one thread. */
+ * token after one prefix, and perhaps for some after that one. cloud_port_cloud fills in the real
+ * one (net/cloud.h); tests put a simulated cloud behind the same table. Used by one thread. */
 #ifndef ROUTER_CLOUD_PORT_H
 #define ROUTER_CLOUD_PORT_H
 
@@ -31,7 +31,7 @@ struct cloud_port {
     /* Wait for the answer: the id, or ERR_NET, ERR_REMOTE (will not work in this run), ERR_TEXT
      * (will not work with this text), ERR_STOP. A repeated call gives the same. */
     int (*take)(void *call, uint32_t *id, struct err *err);
-    /* Both end the call. commit: the text goes on with its answer or its fault. drop: it was not
+    /* Both end the call. commit: the text continues with its answer or its fault. drop: it was not
      * needed and is cancelled. */
     void (*commit)(void *call);
     void (*drop)(void *call);

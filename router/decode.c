@@ -88,7 +88,7 @@ static bool decode_stopped(const struct decode *d, struct stops *stops, uint32_t
     return bytes && !tokenizer_is_control(d->tok, id) && stops_feed(stops, bytes, n, &at, &length);
 }
 
-/* Write the newest token: the text goes on behind it. */
+/* Append the newest token; generation continues after it. */
 static void written(struct decode *d, struct ahead_token *e, uint32_t id)
 {
     e->t.id = d->last = id;
@@ -104,7 +104,7 @@ static int fall_back(struct decode *d, struct ahead_token *e)
     if (d->o->cloud_required && !limit)
         return err_set(d->err, code, "%s", d->fault.msg);
     if (!e->t.has_edge && session_length(d->session) > e->at) {
-        /* It was known and the text went on behind it, but now it is not known any more. */
+        /* A cached answer was used and text was written after it, but the entry is gone now. */
         uint32_t before = session_ids(d->session)[e->at - 1];
         ahead_cut(&d->ahead, 1);
         e->written = false;
@@ -144,8 +144,8 @@ static void decode_show(struct decode *d, struct decode_token *t, size_t at)
     d->ended = stats->tokens >= o->max_tokens || at == session_context(d->session);
 }
 
-/* Make the oldest token part of the text; roll back the tokens behind it if they stand on another
- * one. */
+/* Make the oldest token part of the text; roll back the tokens after it if they follow a different
+ * token. */
 static int decode_decide(struct decode *d, struct ahead_token *e)
 {
     int rc = e->routed && !e->answered ? fall_back(d, e) : OK;
@@ -195,7 +195,7 @@ static int decode_decide_ready(struct decode *d, bool wait)
     return OK;
 }
 
-/* Score the next token; for a routed one, find the ways to ask for it. */
+/* Score the next token; for a routed one, find the ways to request it. */
 static void decode_score_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
@@ -208,8 +208,8 @@ static void decode_score_next(struct decode *d)
     d->scored = true;
 }
 
-/* Append the next token to the queue. A routed one behind undecided ones is asked for ahead of its
- * turn. */
+/* Append the next token to the queue. A routed token that follows undecided tokens is requested
+ * early. */
 static int decode_enqueue_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;

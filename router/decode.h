@@ -1,8 +1,8 @@
 /* decode.h - the decoding loop: the local model writes, the router decides, the cloud is asked.
  *
- * In step, the loop waits for each routed token. Ahead, the local model goes on behind its own
+ * In step, the loop waits for each routed token. Ahead, the local model continues after its own
  * guess while the cloud is asked, with up to `ahead` requests in flight. A guess that the cloud
- * confirms stands; otherwise the text is rolled back to it, and the tokens behind it are never
+ * confirms stands; otherwise the text is rolled back to it, and the tokens after it are never
  * shown. Both ways write the same text, token for token, if the cloud's answer depends on the
  * prefix alone. Scores and local tokens depend on the prefix alone, bit for bit, and tokens are
  * shown, counted against limits and fed to the breaker in the order of the text. */
@@ -65,7 +65,7 @@ struct decode_stats {
     size_t tokens, cloud, fallback, prompt_tokens;
     double ttft_ms, total_ms, router_ms, edge_ms;
     double cloud_ms; /* time spent waiting for the cloud */
-    /* calls = committed (the text goes on with their answer) + failed (the local model's token
+    /* calls = committed (the text continues with their answer) + failed (the local model's token
      * stands) + wasted (made ahead and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
@@ -75,11 +75,11 @@ struct decode_stats {
 };
 
 /* Write an answer after prompt[n]. s is rewound to what it shares with the prompt. router may be
- * NULL unless the policy is mlp. cloud may be NULL: tokens that should be asked for then stay the
- * local model's, marked as fallback. ERR_REMOTE from the cloud switches it off for as long as the
- * gate lives, ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted), ERR_NET,
- * ERR_REMOTE, ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats are filled
- * in any case. */
+ * NULL unless the policy is mlp. cloud may be NULL: routed tokens then stay the local model's,
+ * marked as fallback. ERR_REMOTE from the cloud switches it off for as long as the gate lives,
+ * ERR_TEXT for the rest of this text. Returns OK, ERR_STOP (interrupted), ERR_NET, ERR_REMOTE,
+ * ERR_TEXT (only if the cloud is required), ERR_ARG (prompt too long). stats are filled in any
+ * case. */
 int decode_run(struct decode_stats *stats, struct session *s, const struct tokenizer *tok,
                struct sampler *sampler, const struct router *router, const struct cloud_port *cloud,
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err);

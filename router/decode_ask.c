@@ -1,4 +1,4 @@
-/* decode_ask.c - the loop's dealings with the cloud: what is known, how a token is asked for, and
+/* decode_ask.c - the loop's dealings with the cloud: what is known, how a token is requested, and
  * what the answer was. */
 #include "router/decode_internal.h"
 
@@ -140,7 +140,7 @@ bool decode_expects(const struct decode *d, struct ahead_token *e)
     return gate_expects(d->gate, e->ways, e->held, &a, &e->way);
 }
 
-/* True when a call in flight in front of this token asks for its place as well. */
+/* True when a call in flight for an earlier token also requests this one. */
 static bool decode_ask_covered(const struct decode *d, const struct ahead_token *e)
 {
     for (size_t i = 0; i < d->ahead.n; i++) {

@@ -24,7 +24,7 @@ struct decode {
     size_t n;       /* length of the prompt */
     float *scratch; /* scratch memory of the router */
     struct ahead ahead;
-    struct ahead_token next; /* the token behind all that are written, while it is scored */
+    struct ahead_token next; /* the token after the written ones, while it is scored */
     bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
@@ -33,18 +33,18 @@ struct decode {
     struct err fault;        /* why the cloud did not answer */
     uint64_t clock;          /* when the previous token was decided */
     bool ended;
-    size_t end; /* length of the prefix in front of the last token */
+    size_t end; /* length of the prefix before the last token */
 };
 
 /* Return the milliseconds since *since, which becomes now. */
 double decode_lap(uint64_t *since);
 
-/* Find the ways in which the token may be asked for. */
+/* Find the ways in which the token may be requested. */
 void decode_find_ways(struct decode *d, struct ahead_token *e);
-/* Ask for it in e->way; returns the port's errors. */
+/* Request it in e->way; returns the port's errors. */
 int decode_ask(struct decode *d, struct ahead_token *e, struct err *err);
-/* Begin the turn of a routed token: all before it are decided. It is then known or asked for, or
- * the gate has said why not. */
+/* Begin the turn of a routed token: all tokens before it are decided. Afterwards it is known or
+ * requested, or the gate has said why not. */
 int decode_begin_turn(struct decode *d, struct ahead_token *e);
 /* Wait for the answer to a token whose turn it is. */
 int decode_await_answer(struct decode *d, struct ahead_token *e);
@@ -56,7 +56,7 @@ bool decode_is_coming(const struct decode *d, const struct ahead_token *e);
 void decode_look_up(const struct decode *d, struct ahead_token *e, uint32_t *id);
 /* True when such a token is worth a call, in e->way. */
 bool decode_expects(const struct decode *d, struct ahead_token *e);
-/* True when one more call may be in flight behind the oldest one, given that each may be wasted. */
+/* True when one more call may be in flight after the oldest one, given that each may be wasted. */
 bool decode_has_room(const struct decode *d);
 
 #endif

@@ -1,4 +1,4 @@
-/* gate.h - decides in commit order whether a routed token may be asked for, and if not, why not.
+/* gate.h - decides in commit order whether a routed token may be requested, and if not, why not.
  *
  * The decision depends only on the tokens decided so far, not on the clock or on calls that were
  * made ahead and dropped. So decoding ahead stops asking at the same token as decoding in step. A
@@ -24,7 +24,7 @@ enum gate_reason {
     GATE_PRIVATE,
     GATE_CAPPED,
     GATE_BREAKER,
-    GATE_FAULT, /* asked for, without an answer */
+    GATE_FAULT, /* requested, without an answer */
     GATE_REASONS
 };
 
@@ -43,18 +43,18 @@ struct gate {          /* of one process, over all its texts; zero at first exce
 
 /* Begin a new text with prompt[n]. */
 void gate_text(struct gate *g, const uint32_t *prompt, size_t n);
-/* Decide on a token that can be asked for in two ways: ways[0], or ways[1] when a limit has less
+/* Decide on a token that can be requested in two ways: ways[0], or ways[1] when a limit has less
  * left than that costs. *way is the allowed one. held is private_holds of the prefix. why is set
  * unless the result is GATE_OPEN. */
 enum gate_reason gate_decide(const struct gate *g, const struct caps_call ways[2], bool held,
                              size_t *way, struct err *why);
-/* Note what became of the token. ids[call->n] is the prefix. GATE_OPEN: it was asked for and
- * answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it was asked for and failed for this reason. */
+/* Note what became of the token. ids[call->n] is the prefix. GATE_OPEN: it was requested and
+ * answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it was requested and failed for this reason. */
 void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why);
 
-/* A prediction for a token behind undecided ones: it assumes that their calls are answered, but
- * that a probe of the breaker fails. It only saves calls; the decision is gate_decide's. */
+/* A prediction for a token that follows undecided ones: it assumes that their calls are answered,
+ * but that a probe of the breaker fails. It only saves calls; the decision is gate_decide's. */
 struct gate_ahead {
     struct caps_count count;
     size_t routed;
@@ -63,7 +63,7 @@ struct gate_ahead {
 void gate_ahead_begin(struct gate_ahead *a, const struct gate *g);
 /* Add a routed token that is undecided, with its call, or NULL if none is in flight. */
 void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct caps_call *call);
-/* Predict whether the next token will be asked for, and in which way. */
+/* Predict whether the next token will be requested, and in which way. */
 bool gate_expects(const struct gate *g, const struct caps_call ways[2], bool held,
                   const struct gate_ahead *a, size_t *way);
 

@@ -73,7 +73,7 @@ int mizzle_read_prompt(struct mizzle_prompt *out, const struct mizzle_prompt *in
 }
 
 /* Copy own[size] to the caller's out[room], except its size field: as much as there is room for,
- * and zeros behind it. */
+ * and zeros after it. */
 static void mizzle_write(void *out, size_t room, const void *own, size_t size)
 {
     size_t n = room < size ? room : size, at = sizeof(size_t);

@@ -90,7 +90,7 @@ static int read_threshold(struct router_form *f, const struct weights *w, const 
     struct str s;
     if (!weights_str(w, "threshold", &s))
         return OK;
-    /* Not strtof, which expects a comma where the program's locale has one. */
+    /* Not strtof, which expects a comma if the program's locale has one. */
     json_t *number = s.n < 32 ? json_loadb(s.p, s.n, JSON_DECODE_ANY, NULL) : NULL;
     f->threshold = json_is_number(number) ? (float)json_number_value(number) : -1;
     json_decref(number);

@@ -137,7 +137,7 @@ static int cmd_bench_parse(int argc, char **argv, int *nargs)
     return status;
 }
 
-/* Set -p, -n and -r where they were not given. */
+/* Set -p, -n and -r if they were not given. */
 static void defaults(bool route)
 {
     if (!model_opts.prompt)

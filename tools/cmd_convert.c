@@ -65,8 +65,8 @@ static bool cmd_convert_quantised(int type)
     return type == W_Q8_0 || type == W_Q4_0;
 }
 
-/* Return the type to write t with: matrices take the type asked for, norms and biases stay F32, as
- * in llama.cpp. *fell_back is set where the rows of t do not divide into blocks. */
+/* Return the type to write t with: matrices take the requested type, norms and biases stay F32, as
+ * in llama.cpp. *fell_back is set if the rows of t do not divide into blocks. */
 static int type_for(const struct job *job, const struct tensor *t, bool *fell_back)
 {
     bool head =
@@ -121,8 +121,8 @@ static bool cmd_convert_starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Copy the keys of the source, except those that describe its own bytes, and add the tokenizer
- * where the source is a folder. */
+/* Copy the keys of the source, except those that describe its own bytes, and add the tokenizer if
+ * the source is a folder. */
 static int write_keys(struct job *job, struct err *err)
 {
     const struct weights *w = job->w;
@@ -212,8 +212,8 @@ static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
     }
 }
 
-/* Write one tensor batch by batch, which keeps memory use independent of its size. ERR_FORMAT where
- * a value is too large for the new type. */
+/* Write one tensor batch by batch, which keeps memory use independent of its size. ERR_FORMAT: a
+ * value is too large for the new type. */
 static int write_tensor(struct job *job, const struct tensor *t, int type, struct err *err)
 {
     struct batch b = { .job = job, .t = t, .type = type };

@@ -176,8 +176,8 @@ static int type_at(int i)
     return i < TYPES_GGML ? i : FIRST_OWN + i - TYPES_GGML;
 }
 
-/* Return the key without the prefix of the architecture, or NULL where the key has another prefix
- * or is no number: "qwen2.block_count" gives "block_count" where arch is "qwen2". */
+/* Return the key without the prefix of the architecture, or NULL if the key has another prefix or
+ * is not a number: "qwen2.block_count" gives "block_count" if arch is "qwen2". */
 static const char *shape_key(const struct kv *kv, struct str arch)
 {
     if (!arch.n || kv->key.n < arch.n + 2 || memcmp(kv->key.p, arch.p, arch.n) != 0 ||
@@ -235,7 +235,7 @@ static bool without_data(const struct source *s)
     return false;
 }
 
-/* Return an integer where a double is exact, else a real. */
+/* Return an integer if a double of this size is exact, else a real. */
 static json_t *json_size(double v)
 {
     return v < 9e15 ? json_integer((json_int_t)v) : json_real(v);

@@ -68,7 +68,7 @@ int pickle_storage(struct pickle *k, struct pval **out, const struct pval *id)
 }
 
 /* The arguments are (storage, offset, size, stride, requires_grad, hooks[, metadata]). A tensor is
- * contiguous when each stride is the product of the sizes behind it. */
+ * contiguous when each stride is the product of the sizes after it. */
 static int rebuild_tensor(struct pickle *k, struct pval **out, const struct pval *args)
 {
     struct pval *const *v = args->u.seq.v;

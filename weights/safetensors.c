@@ -304,7 +304,7 @@ static int by_place(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Check that every byte behind the header belongs to exactly one tensor, and set the data
+/* Check that every byte after the header belongs to exactly one tensor, and set the data
  * pointers. */
 static int safetensors_place(struct scan *s, struct span *spans, size_t n, const struct mapping *m)
 {

@@ -49,7 +49,7 @@ size_t os_cpus(void)
     return n > 0 ? (size_t)n : 1;
 }
 
-/* Map more than asked for, then unmap both ends, so that the block starts on a big page. */
+/* Map more than requested, then unmap both ends, so that the block starts on a big page. */
 static void *alloc_pages(size_t size)
 {
     size_t slack = BIG_PAGE;

@@ -23,7 +23,7 @@ bool os_has_dotprod(void);
 /* True on an aarch64 processor with FEAT_I8MM. */
 bool os_has_i8mm(void);
 
-/* Return zeroed memory, aligned to 64 bytes; large blocks get big pages where the system has them.
+/* Return zeroed memory, aligned to 64 bytes; large blocks get big pages if the system has them.
  * Returns NULL when out of memory. Pass the same size to os_free; p may be NULL. */
 void *os_alloc(size_t size);
 void os_free(void *p, size_t size);
@@ -54,8 +54,8 @@ struct os_counters {
 /* Start the counters that are available. why becomes empty, or a few words on why cycles are not
  * available. Call os_counters_close in either case. */
 void os_counters_open(struct os_counters *c, char why[OS_WHY]);
-/* Return the counts since then, extrapolated where the processor had to multiplex its counters; -1
- * where a counter is not available. */
+/* Return the counts since then, extrapolated if the processor had to multiplex its counters; -1 if
+ * a counter is not available. */
 void os_counters_read(const struct os_counters *c, double count[OS_EVENTS]);
 void os_counters_close(struct os_counters *c);
 

@@ -7,7 +7,7 @@
 #include "kernels/x86/tiles512.h"
 
 /* Multiply f32 weights. wp points to column k0 of the first panel, and each further panel is
- * `bytes` behind the one before; they may be unpacked copies. */
+ * `bytes` after the one before; they may be unpacked copies. */
 INLINE void tile_at(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
                     const unsigned char *wp, size_t bytes, float *y, size_t ldy, const float *x,
                     size_t ldx)

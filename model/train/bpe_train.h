@@ -1,8 +1,9 @@
 /* bpe_train.h - learn a byte-level BPE vocabulary in Qwen2's form.
  *
  * Source: Sennrich et al. (arXiv 1508.07909), on bytes as in GPT-2: Qwen2's pre-tokenizer splits
- * the text, then the most frequent pair of neighbours becomes a piece, again and again. Of equally
- * frequent pairs, the one with the lower ids wins, so the result depends only on the text. */
+ * the text, then the most frequent pair of neighbours is merged into a new piece, repeatedly. Of
+ * equally frequent pairs, the one with the lower ids wins, so the result depends only on the
+ * text. */
 #ifndef MODEL_TRAIN_BPE_TRAIN_H
 #define MODEL_TRAIN_BPE_TRAIN_H
 

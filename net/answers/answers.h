@@ -63,7 +63,7 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
 /* Give one line that a person should see (a torn tail was cut off, the store's disk is full), each
  * once. False: there is none. */
 bool answers_note(struct answers *c, struct err *note);
-/* ERR_IO, and why, where the recording is incomplete already. */
+/* Return ERR_IO and the reason if the recording is already incomplete. */
 int answers_recorded(struct answers *c, struct err *err);
 
 #endif

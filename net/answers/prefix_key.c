@@ -49,7 +49,7 @@ static void prefix_key_word(struct sip *s, uint64_t m)
     s->v[0] ^= m;
 }
 
-/* Finish the hash. rest holds the bytes behind the last whole word, bytes is the length of all. */
+/* Finish the hash. rest holds the bytes after the last whole word, bytes is the total length. */
 static struct prefix_key prefix_key_end(struct sip *s, uint64_t rest, size_t bytes)
 {
     struct prefix_key out;

@@ -56,7 +56,7 @@ int record_name(struct record *r, const char *model, const char *api, uint64_t t
 /* Write the CRC-32 of p[n] as 8 hexadecimal digits with an end. */
 void record_crc(char out[9], const char *p, size_t n);
 
-/* Read all whole lines of the file behind fd. *whole is their length in bytes, *size the length of
+/* Read all whole lines of the file open on fd. *whole is their length in bytes, *size the length of
  * the file. */
 int record_read(struct record *r, int fd, uint64_t *whole, uint64_t *size, struct err *err);
 

@@ -135,8 +135,8 @@ static void store_begin_again(struct store *s)
     s->loaded = s->base = 0;
 }
 
-/* Read what the file has gained since; of a file far beyond the limit, only the end. False: out of
- * memory or a read error, so the index is incomplete. */
+/* Read the records appended since the last call; of a file far beyond the limit, only the end.
+ * False: out of memory or a read error, so the index is incomplete. */
 static bool refresh(struct store *s)
 {
     struct store_record r[STORE_FILE_BATCH];
@@ -167,7 +167,7 @@ static bool refresh(struct store *s)
     return s->loaded >= total;
 }
 
-/* Copy the youngest different answers, at most `room`, to made. With the file's lock. */
+/* Copy the newest distinct answers, at most `room`, to made. Call with the file locked. */
 static int copy_youngest(struct store *s, struct store_file *made, uint64_t room, struct err *err)
 {
     struct store_record r[STORE_FILE_BATCH], keep[STORE_FILE_BATCH];
@@ -194,8 +194,8 @@ static int copy_youngest(struct store *s, struct store_file *made, uint64_t room
     return OK;
 }
 
-/* Replace the file with one of half the limit. With the file's lock, which is gone after
- * success. */
+/* Replace the file with one of half the limit. Call with the file locked; success releases the
+ * lock. */
 static int compact(struct store *s, struct err *err)
 {
     struct store_file made;
@@ -217,8 +217,8 @@ static int compact(struct store *s, struct err *err)
     return rc;
 }
 
-/* Make room for n more records. False: there is none, or the lock is gone because another file is
- * open now. With the file's lock. */
+/* Make room for n more records. False: there is no room, or the lock is lost because another file
+ * is open now. Call with the file locked. */
 static bool store_make_room(struct store *s, size_t n)
 {
     struct err err;
@@ -247,7 +247,7 @@ static bool take_lock(struct store *s, unsigned ms)
     return s->patient;
 }
 
-/* Write the records that wait, if the lock can be had within ms. */
+/* Write the waiting records, if the lock can be acquired within ms. */
 static void store_flush(struct store *s, unsigned ms)
 {
     struct err err;
@@ -267,7 +267,7 @@ static void store_flush(struct store *s, unsigned ms)
     }
 }
 
-/* Look among the waiting records, in the index, and in what the file has gained since. */
+/* Look among the waiting records, in the index, and in the records appended since. */
 static bool look_up(struct store *s, const struct prefix_key *k, uint32_t *id)
 {
     struct store_record r;

@@ -8,11 +8,11 @@
  * next process that opens or appends cuts it off and reports it. Damage elsewhere (a flipped bit, a
  * block of zeros) costs the records it hits: they are counted and never used as answers.
  *
- * The file is bounded. A store beyond its limit is compacted: the youngest different answers, as
- * many as fill half of the limit, go to a new file beside it (FILE.new), which is synced and then
- * takes the old one's name by rename(2). A process killed meanwhile leaves the old file intact.
- * Other processes notice the new file at their next miss or append. In memory a record takes 8 to
- * 32 bytes.
+ * The file is bounded. A store beyond its limit is compacted: the newest distinct answers, as many
+ * as fill half of the limit, go to a new file beside it (FILE.new), which is synced and then takes
+ * the old one's name by rename(2). A process killed meanwhile leaves the old file intact. Other
+ * processes notice the new file at their next miss or append. In memory a record takes 8 to 32
+ * bytes.
  *
  * Readers see what others have appended at their next miss. Threads may share a store. A process
  * may open a file only once, because fcntl locks belong to the process. After fork, the child may

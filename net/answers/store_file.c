@@ -175,7 +175,7 @@ static uint64_t file_size(const struct store_file *f)
     return fstat(f->fd, &st) || st.st_size < 0 ? 0 : (uint64_t)st.st_size;
 }
 
-/* Cut off what is behind the last whole record. With the lock. */
+/* Truncate the file after its last whole record. Call with the file locked. */
 static int store_file_cut_tail(struct store_file *f, size_t *torn, struct err *err)
 {
     uint64_t size = file_size(f);
@@ -231,7 +231,7 @@ bool store_file_moved(struct store_file *f)
     struct store_file now = { .fd = -1 };
     if (stat(f->path, &st) == 0 && st.st_dev == f->dev && st.st_ino == f->ino)
         return false;
-    /* When the path is gone or is no store, keep using the open file. */
+    /* If the path no longer exists or is not a store, keep using the open file. */
     now.path = f->path;
     if (stat(f->path, &st) || !S_ISREG(st.st_mode) || open_fd(&now, 0, NULL) ||
         check_header(&now, false, NULL)) {
@@ -252,7 +252,7 @@ bool store_file_lock(struct store_file *f, unsigned ms, bool *moved, struct err 
         if (set_lock(f->fd, F_WRLCK)) {
             if (!store_file_moved(f))
                 return true;
-            *moved = true; /* the lock is gone with the old file */
+            *moved = true; /* closing the old file released the lock */
         } else if (errno != EACCES && errno != EAGAIN && errno != EINTR) {
             io_error(f, "cannot be locked", err);
             return false;
@@ -344,7 +344,7 @@ void store_file_discard(struct store_file *made)
     store_file_close(made);
 }
 
-/* Sync the folder of path where the system can, so that the new name survives a power loss. */
+/* Sync the folder of path if the system can, so that the new name survives a power loss. */
 static void sync_folder(char *path)
 {
     char *slash = strrchr(path, '/'), kept = slash ? slash[1] : 0;

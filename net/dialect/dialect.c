@@ -34,7 +34,7 @@ static int one_id(uint32_t *out, const json_t *v, const char *field, const struc
                    json_is_real(v) ? "a fraction" : json_input_type(v));
 }
 
-/* Report a reply with more ids than were asked for. */
+/* Report a reply with more ids than were requested. */
 static int too_many(size_t found, const char *field, const struct ask *a, struct err *err)
 {
     return err_set(err, ERR_NET, "%s: expected %zu token id%s, found %zu", field, a->want,

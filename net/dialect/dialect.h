@@ -37,7 +37,7 @@ struct reply { /* the tokens that have come so far */
 
 struct dialect {
     enum cloud_api api;
-    const char *path; /* path of the POST, behind the base URL */
+    const char *path; /* path of the POST, after the base URL */
     /* Append the request's body: greedy, with ids asked back. list is a->ids as a JSON array.
      * False: out of memory. */
     bool (*request)(struct buf *out, const struct ask *a, const struct buf *list);

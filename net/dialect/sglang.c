@@ -4,8 +4,8 @@
  * meta_info.completion_tokens says how many ids at the end of output_ids are new. The rest may be
  * the end of the prompt (sgl-project/sglang issue 17240) or, in a stream, earlier tokens: ids are
  * cumulative there unless the server was started with --stream-output or
- * --incremental-streaming-output. End-of-text is an id like any other, and when one token is asked
- * for, its finish_reason is "length". */
+ * --incremental-streaming-output. End-of-text is an id like any other, and when one token is
+ * requested, its finish_reason is "length". */
 #include <stdio.h>
 #include <string.h>
 

@@ -83,7 +83,7 @@ const char *json_input_type(const json_t *v)
 
 void json_input_line(char *out, size_t cap, const char *text, size_t n)
 {
-    size_t at = 0, fit = 0; /* fit: the last length behind which "..." still fits */
+    size_t at = 0, fit = 0; /* fit: the last length after which "..." still fits */
     bool cut = false;
     for (size_t i = 0; i < n && !cut;) {
         size_t len = text_shown(text + i, n - i);

@@ -7,7 +7,7 @@
 
 struct traffic {
     uint64_t retries, hedges;      /* requests sent again: after a fault; because one was late */
-    uint64_t bytes_up, bytes_down; /* bodies (compressed where they are) and headers */
+    uint64_t bytes_up, bytes_down; /* bodies (compressed, if they are) and headers */
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
 };
 

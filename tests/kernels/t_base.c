@@ -53,7 +53,7 @@ static void panel_sizes(void)
           panels_count(17) == 2 && panels_count(SIZE_MAX) == SIZE_MAX / 16 + 1);
 }
 
-/* Any name in the list of sets is accepted where the set runs; others are refused by name. */
+/* Any name in the list of sets is accepted if the set runs here; others are refused by name. */
 static void picks(void)
 {
     struct kernels k;

@@ -197,7 +197,7 @@ static void test_odd_but_right(void)
         UNTIL_END "{\"choices\":[{\"text\":\"\",\"finish_reason\":\"stop\",\"token_ids\":[42]}]}",
         UNTIL_END "{\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\",\"token_ids\":[42]}]}",
         UNTIL_END "{\"choices\":[{\"text\":\"\\u0000\",\"token_ids\":[42]}]}",
-        /* the end of the prompt in front of exactly one new id */
+        /* the end of the prompt before exactly one new id */
         UNTIL_END "{\"choices\":[{\"text\":\"\",\"token_ids\":[8,9,42]}],\"usage\":{\"completion_"
                   "tokens\":1}}",
     };
@@ -345,7 +345,7 @@ static void test_request(void)
     cloud_close(c);
 }
 
-/* Without a key, the message for 401 says where to give one, behind the server's own words, however
+/* Without a key, the message for 401 says where to give one, after the server's own words, however
  * long these are. */
 static void test_no_key(void)
 {

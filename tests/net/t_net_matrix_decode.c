@@ -78,7 +78,7 @@ static bool as_expected(const struct matrix_row *r, const struct text *x, const 
         bool cloud = answers(r, i);
         if (t->source != (cloud ? SOURCE_CLOUD : SOURCE_FALLBACK))
             return false;
-        /* Behind a token from the cloud, the local model goes on with other tokens than in its own
+        /* After a token from the cloud, the local model continues with other tokens than in its own
          * text. */
         bool same = i == 0 || !answers(r, i - 1);
         if (cloud ? t->id != MATRIX_ID : t->id != t->edge_id || (same && t->id != edge->at[i].id))

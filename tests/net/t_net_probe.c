@@ -28,7 +28,7 @@ static int bytes(void *arg, uint32_t **ids, size_t *count, const char *text, siz
     return OK;
 }
 
-/* Write the ids of the string behind "key": in the request, unescaped as far as needed. */
+/* Write the ids of the string after "key": in the request, unescaped as far as needed. */
 static void sample_ids(const struct threaded_server_request *r, const char *key, char *out,
                        size_t cap)
 {

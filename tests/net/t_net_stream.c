@@ -40,7 +40,7 @@ static int on_event(void *arg, const char *data, size_t n, struct err *err)
     return rc;
 }
 
-/* Read p[n] in two pieces, cut behind `cut` bytes; 0: byte by byte. */
+/* Read p[n] in two pieces, cut after `cut` bytes; 0: byte by byte. */
 static int read_stream(struct reading *r, const char *p, size_t n, size_t cut, struct err *err)
 {
     struct sse s = { .line.max = 1 << 16, .data.max = 1 << 16 };
@@ -172,7 +172,7 @@ static void test_sglang_replies(void)
     whole("sglang_wire_sim/wire/generate_ids.response", 1, 12095, OK);
     whole("recorded_public/sglang_generate_input_ids_dsv4_2026-04.response.json", 1, 113899, OK);
     whole("recorded_public/sglang_generate_kimi_2026-04.json", 8, 378, OK);
-    /* five of the prompt's ids in front of the new one; refused after another prompt */
+    /* five of the prompt's ids before the new one; refused after another prompt */
     whole("recorded_public/sglang_output_ids_with_prompt_tail_BUG.json", 1, 5338, OK);
     whole("recorded_public/sglang_output_ids_with_prompt_tail_BUG.json", 0, 0, ERR_NET);
 }

@@ -1,4 +1,4 @@
-/* ahead_help.h - shared by t_ahead.c and t_ahead_hand.c: writes one case with a window behind a
+/* ahead_help.h - shared by t_ahead.c and t_ahead_hand.c: writes one case with a window against a
  * simulated cloud, and compares two windows. */
 #ifndef TESTS_ROUTER_AHEAD_HELP_H
 #define TESTS_ROUTER_AHEAD_HELP_H

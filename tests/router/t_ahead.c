@@ -1,5 +1,5 @@
 /* Tests that decoding ahead writes what decoding in step writes: random clouds, networks, policies,
- * samplers, stop strings and limits, each with 0, 1, 2, 4 and 8 requests in flight, behind a
+ * samplers, stop strings and limits, each with 0, 1, 2, 4 and 8 requests in flight, against a
  * simulated cloud. */
 #include <math.h>
 #include <string.h>

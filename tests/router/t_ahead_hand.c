@@ -2,7 +2,7 @@
  * limits, replies of many tokens, a text that is refused, the end of the text. */
 #include "tests/router/ahead_help.h"
 
-/* Make a case without faults and limits in which every token is asked for. */
+/* Make a case without faults and limits in which every token is requested. */
 static void plain_case(struct setup *c)
 {
     memset(c, 0, sizeof(*c));
@@ -43,7 +43,7 @@ static void test_extremes(void)
     uint64_t in_step = results[0].sim.clock;
     run_window(&results[1], &c, 8, 1);
     CHECK(results[1].sim.most == 8 && results[1].text[0].stats.cloud == MOST);
-    /* These were asked for behind the end of the text. */
+    /* These were requested beyond the end of the text. */
     CHECK(results[1].text[0].stats.wasted <= 7);
     CHECK(results[1].sim.clock * 2 < in_step);
     c.truth.agree = 0;
@@ -77,7 +77,7 @@ static void test_limits(void)
         }
         CHECK(x->n == 40 && k == 6 && x->stats.failed == 6 && x->stats.committed == 0);
         CHECK(x->stats.cloud == 0);
-        CHECK(x->stats.wasted <= 2 * windows[w]); /* none goes out behind a probe */
+        CHECK(x->stats.wasted <= 2 * windows[w]); /* none is sent after a probe */
     }
     c.truth.fault = 0; /* now a limit of 5 tokens */
     c.limits.tokens = 5;
@@ -92,8 +92,8 @@ static void test_limits(void)
     }
 }
 
-/* With 8 tokens per call, what a call in flight will bring is not asked for again. A limit is never
- * passed: when fewer than 8 tokens are left, they are asked for one by one. */
+/* With 8 tokens per call, what a call in flight will bring is not requested again. A limit is never
+ * passed: when fewer than 8 tokens are left, they are requested one by one. */
 static void test_many(void)
 {
     static struct setup c;
@@ -123,7 +123,7 @@ static void test_many(void)
         }
 }
 
-/* A text that the server refuses; the next one is asked for again. */
+/* A text that the server refuses; the next text is sent to it as usual. */
 static void test_unfit(void)
 {
     static struct setup c;
@@ -139,7 +139,7 @@ static void test_unfit(void)
     }
 }
 
-/* Nothing is asked for behind the predicted end of the text: a stop string, half of which the cloud
+/* Nothing is requested beyond the predicted end of the text: a stop string, half of which the cloud
  * corrected. */
 static void test_stop_ahead(void)
 {

@@ -225,7 +225,7 @@ static void test_ahead(const struct router *router)
     cloud_close(c);
 }
 
-/* What a reply brings beyond its first token is not asked for again, with every window. */
+/* What a reply brings beyond its first token is not requested again, with any window. */
 static void test_ahead_memo(const struct router *router)
 {
     static struct seen step;
@@ -277,7 +277,7 @@ static void test_threshold(void)
     cloud_close(c);
 }
 
-/* A text that the server refuses is refused alone: the next one is asked for. */
+/* A text that the server refuses is refused alone: the next one is sent. */
 static void test_unfit(struct cloud *c)
 {
     struct gate gate;

@@ -28,7 +28,7 @@ struct seen {
     struct mizzle *m;
     uint32_t ids[MANY];
     size_t n, from[3], faults;
-    size_t most;                    /* return false after so many tokens; 0: never */
+    size_t most;                    /* return false after this many tokens; 0: never */
     void (*first)(struct seen *s);  /* called with the first token, or NULL */
     const struct mizzle_token *now; /* while in first */
 };
@@ -225,7 +225,7 @@ static void on_opening(void *arg, struct mizzle *m)
     CHECK(pthread_create(&stopper, NULL, stop_soon, m) == 0);
 }
 
-/* mizzle_stop ends mizzle_open while the server is asked for its dialect. */
+/* mizzle_stop ends mizzle_open while the server is being asked for its dialect. */
 static void test_stop_opening(void)
 {
     const struct stand_in_options so = { .model = model, .threads = 1, .latency_ms = 60000 };

@@ -18,7 +18,7 @@ static void *(*volatile room)(size_t) = malloc; /* hides the sizes from the comp
 
 struct answer {
     uint32_t ids[TOKENS];
-    size_t n, most; /* return false after so many tokens; 0: never */
+    size_t n, most; /* return false after this many tokens; 0: never */
 };
 
 static bool on_token(void *arg, const struct mizzle_token *t)

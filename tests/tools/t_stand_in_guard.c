@@ -231,7 +231,7 @@ static void test_strict(void)
     CHECK(get_status("GET", "/health%00/../x", NULL) == 404);
 }
 
-/* Send `first`, then one byte again and again. True if the server ends the connection. */
+/* Send `first`, then one byte repeatedly. True if the server ends the connection. */
 static bool drips(const char *first, char byte)
 {
     const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };

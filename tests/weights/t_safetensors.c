@@ -31,7 +31,7 @@ static int read_memory(struct weights **out, const unsigned char *p, size_t n)
     return code;
 }
 
-/* Read a header with `bytes` bytes of data behind it, in memory of exactly their size. */
+/* Read a header with `bytes` bytes of data after it, in memory of exactly their size. */
 static int read_text(struct weights **out, unsigned char **memory, const char *header, size_t bytes)
 {
     size_t n = strlen(header);

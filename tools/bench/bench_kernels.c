@@ -339,7 +339,7 @@ static void counters_open(struct bench_kernels *b)
         fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
 }
 
-/* Time the calls of all operations that were asked for. */
+/* Time the calls of all requested operations. */
 static int bench_all(struct bench_kernels *b, struct err *err)
 {
     b->table.read = bench_probe(b->one);

@@ -1,4 +1,4 @@
-/* kernels_report.c - prints a row for each call of `bench kernels`, in the format asked for. */
+/* kernels_report.c - prints a row for each call of `bench kernels`, in the requested format. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

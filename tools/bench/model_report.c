@@ -61,8 +61,8 @@ static void put_size(json_t *o, const char *key, size_t v)
     model_report_put(o, key, json_integer((json_int_t)v));
 }
 
-/* Add the measurements of the router; null where they were not taken, so that every row has the
- * same keys. */
+/* Add the measurements of the router; null if they were not taken, so that every row has the same
+ * keys. */
 static void put_router(json_t *o, const struct bench_test *t)
 {
     static const char *const keys[] = { "router_score_ns", "router_share",     "edge_token_ns",

@@ -93,7 +93,7 @@ uint64_t scripted_cloud_seed(uint64_t from, float share, size_t prompt, size_t n
     return best;
 }
 
-/* Nothing is known of a prefix before it is asked for. */
+/* Nothing is known about a prefix before it is requested. */
 static enum cloud_sight scripted_cloud_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     (void)arg, (void)ids, (void)n, (void)id;

@@ -2,11 +2,11 @@
  * prefixes it answers with the edge's own guess, for the others with another token.
  *
  * The prefix decides which: of each ten routed tokens of a text, as many agree as the share says,
- * and a hash of the first one's prefix shuffles them. So even a short text has the share asked for.
+ * and a hash of the first one's prefix shuffles them. So even a short text has the requested share.
  *
  * A rehearsal writes the text once, in step, and notes the answers. Then any number of measurements
  * ask a server (tools/stand_in/stand_in.h) whose oracle looks them up. A prefix that is not in the
- * text, because it was requested ahead behind a wrong guess, gets a token derived from its hash. */
+ * text, because it was requested ahead after a wrong guess, gets a token derived from its hash. */
 #ifndef TOOLS_BENCH_SCRIPTED_CLOUD_H
 #define TOOLS_BENCH_SCRIPTED_CLOUD_H
 

@@ -115,7 +115,7 @@ static int eval_milli_ask(struct eval_result *r, struct milli *m, size_t i, stru
     return OK;
 }
 
-/* Return part/all, 0 where there is nothing. */
+/* Return part/all, or 0 if all is 0. */
 static double eval_milli_share(size_t part, size_t all)
 {
     return all ? (double)part / (double)all : 0;

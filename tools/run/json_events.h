@@ -24,7 +24,7 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t);
 void json_events_done(const struct mizzle_stats *s, bool replayed);
 
 /* Return the name of the i-th reason for fallback tokens and set *count to how many tokens had it;
- * NULL behind the last reason. */
+ * NULL after the last reason. */
 const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *count);
 
 /* Return tokens per second, counted from the first token on; 0 if there are fewer than two. */

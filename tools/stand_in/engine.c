@@ -19,8 +19,9 @@
 
 enum { CONTEXT_MAX = 4096, QUEUE = 256, WORKERS_MAX = 16 };
 
-/* Models above this size are read from memory for each token. One question at a time on all threads
- * is then as fast as one question per thread, and each answer comes sooner. */
+/* Models larger than this do not fit in cache, so every token streams all weights from RAM. One
+ * question at a time on all threads is then as fast as one question per thread, and each answer
+ * comes sooner. */
 static const size_t large = (size_t)64 << 20;
 
 enum state { WAITING, READY, RUNNING, FINISHED };

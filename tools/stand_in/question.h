@@ -36,7 +36,7 @@ struct stand_in_question {
 /* Read the request `in` into *out. model: the served name if the request must match it, else NULL.
  * Anything that asks for more than one greedy text (temperature, penalties, stop, n, ...) is
  * refused; missing fields mean greedy. The caller frees out->ids. out->stream is set even if
- * something else is wrong, because SGLang reports errors in the form that was asked for. */
+ * something else is wrong, because SGLang reports errors in the form that was requested. */
 enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,
                                            enum stand_in_server server, enum stand_in_form form,
                                            const char *model, const json_t *in,

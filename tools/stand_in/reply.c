@@ -10,7 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
 
-/* Append the bytes of a token; control tokens only if asked for. */
+/* Append the bytes of a token; control tokens only if requested. */
 static bool add_token(struct buf *raw, const struct tokenizer *t, uint32_t id, bool control)
 {
     size_t len = 0;

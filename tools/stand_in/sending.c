@@ -13,8 +13,8 @@ void stand_in_sending_begin(struct stand_in_sending *s)
     s->cut = s->way == WAY_CUT || s->way == WAY_STALL ? s->bytes.n / 2 : SIZE_MAX;
 }
 
-/* Return how many of n bytes may be sent now, after waiting as the pace demands; 0: the client has
- * gone. */
+/* Return how many of n bytes may be sent now, after waiting as the rate limit requires; 0: the
+ * client has disconnected. */
 static size_t portion(struct stand_in_sending *s, size_t n)
 {
     uint64_t now = os_now_ns();

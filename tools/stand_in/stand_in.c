@@ -141,7 +141,7 @@ static int read_pem(char **out, const char *path, struct err *err)
     return OK;
 }
 
-/* Read certificate and key, if TLS was asked for. */
+/* Read certificate and key, if TLS was requested. */
 static int read_tls(struct stand_in *s, const struct stand_in_options *o, struct err *err)
 {
     if (!o->tls_cert && !o->tls_key)
@@ -165,8 +165,8 @@ static bool needs_headers(const struct stand_in_faults *f)
     return false;
 }
 
-/* Log nothing: libmicrohttpd would print GnuTLS's complaints about a bad certificate to stderr,
- * where the caller reports the error. */
+/* Log nothing: libmicrohttpd would print GnuTLS's complaints about a bad certificate to stderr, but
+ * the caller reports the error. */
 static void stand_in_quiet(void *arg, const char *format, va_list args)
 {
     (void)arg, (void)format, (void)args;

@@ -28,10 +28,10 @@ void stand_in_waiting_leave(struct stand_in_waiting *h);
 bool stand_in_waiting_claim(struct stand_in_waiting *h, size_t bytes, size_t most);
 void stand_in_waiting_release(struct stand_in_waiting *h, size_t bytes);
 
-/* Wait until os_now_ns() reaches `until` or the server closes. False: the client behind fd has
- * gone. */
+/* Wait until os_now_ns() reaches `until` or the server closes. False: the client on fd has
+ * disconnected. */
 bool stand_in_waiting_until(struct stand_in_waiting *h, int fd, uint64_t until);
-/* True if the client behind fd has closed its side of the connection. */
+/* True if the client on fd has closed its side of the connection. */
 bool stand_in_waiting_gone(int fd);
 bool stand_in_waiting_closing(struct stand_in_waiting *h);
 

@@ -50,7 +50,7 @@ static void test_key(void)
     }
 }
 
-/* The model of the memo: a list from the oldest to the youngest answer. */
+/* The model of the memo: a list from the oldest to the newest answer. */
 struct list {
     struct prefix_key key[64];
     uint32_t id[64];

@@ -134,7 +134,7 @@ static void test_flips(void)
         CHECK(size_of() == BYTES); /* no record is removed */
         bytes[at] ^= (unsigned char)(1 << bit % 8);
     }
-    /* Damage done after the index was read: the answer is gone, not wrong. */
+    /* Damage done after the index was read: the answer is missing, not wrong. */
     spill(bytes, BYTES);
     struct store *s = must_open();
     CHECK(has(s, 2));
@@ -243,7 +243,7 @@ static bool alone(void)
     return n == 1;
 }
 
-/* The youngest answers stay, the limit holds, and others notice the new file. */
+/* The newest answers stay, the limit holds, and others notice the new file. */
 static void test_compaction(void)
 {
     struct store *s = must_open(), *reader;
@@ -262,7 +262,7 @@ static void test_compaction(void)
     store_close(s);
     s = must_open();
     CHECK(has(s, 19999) && has(s, 19000) && !has(s, 0));
-    /* The same few answers again and again, beside a file of the user's and one left by a process
+    /* Write the same few answers repeatedly, beside a file of the user's and one left by a process
      * that was killed during a compaction and had our number. */
     char mine[80];
     snprintf(mine, sizeof(mine), "%s.new", path);
@@ -289,7 +289,7 @@ static void test_compaction(void)
 }
 
 /* A process may die during a compaction: the folder takes no new file, or the new file is there but
- * not renamed. The old store goes on. */
+ * not renamed. The old store stays in use. */
 static void test_no_compaction(void)
 {
     struct store *s = must_open();
