@@ -185,7 +185,7 @@ static void summary(const struct run *r, const struct mizzle_stats *s)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->first_ms);
     if (s->start_ms >= 1)
-        fprintf(stderr, ", %.0f ms until the cloud was ready", s->start_ms);
+        fprintf(stderr, ", %.0f ms of waiting for the cloud at the start", s->start_ms);
     if (s->cloud)
         fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
     else if (s->cloud_ms >= 1)

@@ -2,12 +2,7 @@
 # The library as other programs see it: which files are installed, which names it exports, the C and
 # Python programs of README.md, a program in C++ and one that is linked statically.
 dir=$(mktemp -d) || exit 1
-cloud=
-cleanup() {
-    [ -z "$cloud" ] || kill -9 "$cloud" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
+. tests/support/cloud.sh
 fail() {
     echo "t_embed: $*" >&2
     tail -n 20 "$dir/log" >&2
@@ -93,17 +88,8 @@ $CC -Wall -Wextra -Werror "$dir/app.c" -o "$dir/app" $(config --cflags --libs) >
 $CC "$dir/app.c" -o "$dir/app-static" $(config --cflags) "$D/usr/lib/libmizzle.a" \
     $(config --static --libs | sed 's/-lmizzle//') >"$dir/log" 2>&1 || fail "C, static"
 
-: >"$dir/listening"
-"$D/usr/bin/mizzle" cloud --port 0 2>"$dir/listening" &
-cloud=$!
-url=
-tries=0
-while [ -z "$url" ]; do
-    url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/listening")
-    tries=$((tries + 1))
-    [ $tries -lt 300 ] || fail "the cloud is not ready in time"
-    sleep 0.1
-done
+serves=$D/usr/bin/mizzle
+start_cloud
 prompt='A hilava is'
 want=' a[ pencil].'
 # same NAME COMMAND...: the program must write the routed answer, and nothing to stderr.

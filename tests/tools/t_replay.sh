@@ -8,15 +8,10 @@ if [ ! -e $edge ]; then
     exit 77
 fi
 dir=$(mktemp -d) || exit 1
-cloud=
-cleanup() {
-    [ -z "$cloud" ] || kill -9 "$cloud" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
+. tests/support/cloud.sh
 unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
 fail() {
-    echo "t_record: $*" >&2
+    echo "t_replay: $*" >&2
     tail -n 5 "$dir/out" "$dir/err" >&2
     exit 1
 }
@@ -45,24 +40,6 @@ tokens() {
 }
 one_line() {
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "not one line"
-}
-start_cloud() {
-    : >"$dir/cloud"
-    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" &
-    cloud=$!
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "the cloud is not ready in time"
-        sleep 0.1
-    done
-}
-stop_cloud() {
-    kill -9 "$cloud"
-    wait "$cloud" 2>/dev/null
-    cloud=
 }
 ask="run --question 1 --policy always --json"
 

@@ -8,12 +8,7 @@ if [ ! -e $edge ]; then
     exit 77
 fi
 dir=$(mktemp -d) || exit 1
-cloud=
-cleanup() {
-    [ -z "$cloud" ] || kill -9 "$cloud" 2>/dev/null
-    rm -rf "$dir"
-}
-trap cleanup EXIT
+. tests/support/cloud.sh
 unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
 escape=$(printf '\033')
 fail() {
@@ -32,24 +27,6 @@ expect() {
 # field NAME: print this field of the last line of $dir/out.
 field() {
     tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
-}
-start_cloud() {
-    : >"$dir/cloud" # remove the previous address
-    "$MIZZLE" cloud --port 0 "$@" 2>"$dir/cloud" 3>&- &
-    cloud=$!
-    url=
-    tries=0
-    while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/cloud")
-        tries=$((tries + 1))
-        [ $tries -lt 300 ] || fail "the cloud is not ready in time"
-        sleep 0.1
-    done
-}
-stop_cloud() {
-    kill -9 "$cloud"
-    wait "$cloud" 2>/dev/null
-    cloud=
 }
 
 # By default: the demo pair, its router, the stand-in cloud.
