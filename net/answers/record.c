@@ -46,7 +46,8 @@ static size_t slot_of(const struct record *r, const struct prefix_key *k)
     return i;
 }
 
-struct record_entry *record_find(const struct record *r, const struct prefix_key *k)
+/* Return the entry of k, or NULL. */
+static struct record_entry *record_find(const struct record *r, const struct prefix_key *k)
 {
     size_t i = r->slots ? r->slots[slot_of(r, k)] : 0;
     return i ? &r->at[i - 1] : NULL;

@@ -45,8 +45,6 @@ extern const struct record_fault {
 } record_faults[3];
 extern const char record_begin[]; /* the first bytes of every recording */
 
-/* Return the entry of k, or NULL. */
-struct record_entry *record_find(const struct record *r, const struct prefix_key *k);
 /* Add e, or replace the entry with its key. Takes over e->message. False: out of memory, and
  * e->message stays with the caller. */
 bool record_keep(struct record *r, const struct record_entry *e);

@@ -192,7 +192,9 @@ static void options_wrap_words(FILE *to, const char *text, size_t n, int indent,
     fputc('\n', to);
 }
 
-void options_wrap(FILE *to, const char *text, int indent)
+/* Print text in indented lines of at most 80 columns. Lines that begin with a blank are printed as
+ * they are; an empty line ends a paragraph. */
+static void options_wrap(FILE *to, const char *text, int indent)
 {
     while (*text) {
         const char *end = text;

@@ -45,10 +45,6 @@ int options_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 /* Print what --help shows. */
 void options_help(FILE *to, const struct command *cmd);
 
-/* Print text in indented lines of at most 80 columns. Lines that begin with a blank are printed as
- * they are; an empty line ends a paragraph. */
-void options_wrap(FILE *to, const char *text, int indent);
-
 /* Translate the option names in a message of the library to the way they are typed: cloud_url
  * becomes --cloud-url. A name without an underscore is recognized only at the beginning of the
  * line, as in "policy: ...". Names that are not options of cmd stay as they are. */

@@ -304,8 +304,3 @@ const char *stand_in_url(const struct stand_in *s)
 {
     return s->url;
 }
-
-const char *stand_in_model(const struct stand_in *s)
-{
-    return s->name;
-}

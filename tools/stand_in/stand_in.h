@@ -54,7 +54,6 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
  * NULL is fine. */
 void stand_in_close(struct stand_in *s);
 unsigned stand_in_port(const struct stand_in *s);
-const char *stand_in_url(const struct stand_in *s);   /* "http://127.0.0.1:PORT", or https */
-const char *stand_in_model(const struct stand_in *s); /* display name, made from the path */
+const char *stand_in_url(const struct stand_in *s); /* "http://127.0.0.1:PORT", or https */
 
 #endif
