@@ -6,7 +6,7 @@
 #include "tools/bench/bench_route.h"
 #include "tools/plot/chart.h"
 
-enum { LINES = 3, LABEL = 64 }; /* LINES: measured, event model, formula */
+enum { LINES = 3, LABEL = 80 }; /* LINES: measured, event model, formula */
 
 static const char *const axis_names[] = { "latency of a call, ms", "tokens from the cloud, %",
                                           "requests in flight" };
