@@ -348,7 +348,7 @@ static void check_risk(void)
 static void check_coverage(void)
 {
     enum { ROUNDS = 400 };
-    const double risk = 0.1, confidence = 0.9;
+    const double risk = 0.083, confidence = 0.9;
     size_t broken = 0, useful = 0;
     for (size_t k = 0; k < ROUNDS; k++) {
         struct coin l = { .seed = rand_u64(77, k), .bad = 0.3 };
