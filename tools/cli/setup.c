@@ -160,7 +160,13 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
     bool demo = !engine_options.model;
+    const struct network_options *n = &network_options;
     *out = NULL;
+    if (o->cloud_url && (n->latency || n->bandwidth || n->loss > 0))
+        return err_set(err, ERR_ARG,
+                       "--latency, --bandwidth, --loss: expected the stand-in server of this "
+                       "process, found the server %s",
+                       o->cloud_url);
     if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
         strcmp(o->cloud, "off") == 0)
         return OK;

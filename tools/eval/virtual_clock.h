@@ -20,7 +20,7 @@ struct virtual_clock {
     double cloud_ms;         /* that the cloud computes for one token */
     struct stand_in_net net; /* trips count as 0: connections stay open */
     uint64_t seed;           /* for jitter and loss */
-    size_t ahead;            /* requests in flight, at most AHEAD_MODEL_MOST */
+    size_t ahead;            /* requests in flight, 0 to 64; 0: in step */
 };
 
 struct virtual_token {
