@@ -1,5 +1,6 @@
 /* t_loglik.c - log-likelihoods of choices against a plain computation: a new session, one token at
  * a time, a softmax with libm's functions. */
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static struct session *new_session(size_t context)
     return s;
 }
 
-/* The vocabulary has one id for each byte, so the ids of a text are its bytes. */
+/* Without "qz" the ids of a text are its bytes. */
 static double plainly(const char *text, size_t from)
 {
     struct session *s = new_session(TINY_CONTEXT);
@@ -64,7 +65,7 @@ static void texts(void)
         { "Question: a?\nAnswer:", " a fog", 0 }, { "Question: a?\nAnswer:", " a f", 0 },
         { "Question: a?\nAnswer: ", "A", 1 },     { "Question: a?\nAnswer: \n", "A", 2 },
         { "Question: b?\nAnswer:", " A", 0 },     { "Q", " A", 0 },
-        { "Question: b?\nAnswer:", "", 0 },
+        { "Question: b?\nAnswer:", "", 0 },       { "Question: b?\nAnswer:", " Ab", 0 },
     };
     struct session *s = new_session(TINY_CONTEXT);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -82,7 +83,38 @@ static void texts(void)
     }
     struct loglik_text got;
     struct err err = { "" };
+    CHECK(strlen("Question: b?\nAnswer:") == 20 && session_length(s) > 20);
+    session_rewind(s, 20); /* the logits after the prompt are gone */
+    CHECK(loglik_text(&got, s, tokenizer, "Question: b?\nAnswer:", " A", NULL, &err) == OK);
+    CHECK(fabs(got.nats - plainly("Question: b?\nAnswer: A", 20)) < 1e-9);
     CHECK(loglik_text(&got, s, tokenizer, " \n", "A", NULL, &err) == ERR_ARG);
+    session_close(s);
+}
+
+/* Give the vocabulary one merge, "qz". */
+static void add_merge(const char *folder)
+{
+    char file[128];
+    snprintf(file, sizeof(file), "%s/vocab.json", folder);
+    json_t *vocab = json_load_file(file, 0, NULL);
+    CHECK(json_object_set_new(vocab, "qz", json_integer(258)) == 0);
+    CHECK(json_dump_file(vocab, file, 0) == 0);
+    json_decref(vocab);
+    snprintf(file, sizeof(file), "%s/merges.txt", folder);
+    FILE *f = fopen(file, "a");
+    CHECK(f && fputs("q z\n", f) >= 0 && fclose(f) == 0);
+}
+
+/* A merge across the end of the prompt hides a token of the continuation, as in the harness. */
+static void merges(void)
+{
+    struct session *s = new_session(TINY_CONTEXT);
+    struct loglik_text got;
+    struct err err = { "" };
+    CHECK(loglik_text(&got, s, tokenizer, "aq", "zb", NULL, &err) == OK && got.tokens == 1);
+    CHECK(fabs(got.nats - plainly("aqb", 2)) < 1e-9);
+    CHECK(loglik_text(&got, s, tokenizer, "aq", "z", NULL, &err) == OK);
+    CHECK(got.tokens == 0 && !(got.nats < 0) && !got.left_out);
     session_close(s);
 }
 
@@ -156,10 +188,10 @@ static void items(void)
     task_close(t);
     t = open_task("arc", TASK_LM_EVAL,
                   "{\"question\":\"q?\",\"choices\":{\"label\":[\"1\",\"2\",\"3\"],\"text\":[\"x\","
-                  "\"yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\",\"\xc3\xa9\xe2\x82\xac\xe2\x82\xac\"]},"
-                  "\"answerKey\":\"2\"}");
-    check_item(&got, t, (const size_t[]){ 1, 31, 3 }, false);
-    CHECK(got.tokens == 2 + 32 + 9 && got.pick != got.pick_norm);
+                  "\"yyy\",\"\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\"]},\"answerKey\":\"2\"}");
+    check_item(&got, t, (const size_t[]){ 1, 3, 3 }, false);
+    CHECK(got.tokens == 2 + 4 + 10 && got.pick == 0 && got.pick_norm == 1 && got.right_norm);
+    CHECK(got.nats[2] / 9 > got.nats[1] / 3 && got.nats[2] / 9 > got.nats[0]);
     task_close(t);
 }
 
@@ -201,12 +233,14 @@ int main(void)
     struct weights *w;
     struct err err = { "" };
     const char *folder = tiny_make();
+    add_merge(folder);
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
     CHECK(weights_open(&w, folder, &err) == OK &&
           model_open(&model, w, &kernels, NULL, &err) == OK);
     CHECK(tokenizer_open(&tokenizer, w, &err) == OK);
     weights_close(w);
     texts();
+    merges();
     lengths();
     items();
     refusals();

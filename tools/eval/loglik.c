@@ -83,10 +83,12 @@ static int loglik_score(double *nats, struct session *s, const struct loglik_ids
                         const _Atomic int *stop, struct err *err)
 {
     size_t rows = model_config(session_model(s))->vocab, at = loglik_common(s, t->ids, t->prompt);
+    bool whole = at == t->prompt && session_length(s) == at;
+    const float *logits = whole ? session_logits(s, 0) : NULL; /* NULL after a rewind, too */
     int rc = OK;
     *nats = 0;
-    if (at == t->prompt && session_length(s) == at && session_has_logits(s)) {
-        *nats += loglik_token(session_logits(s, 0), rows, t->ids[at]);
+    if (logits) {
+        *nats += loglik_token(logits, rows, t->ids[at]);
     } else {
         at -= at == t->prompt;
         session_rewind(s, at);
