@@ -83,9 +83,12 @@ static void ahead_model_write(struct window *w, size_t ahead)
     while (w->next < w->n || w->out) {
         bool routed = w->next < w->n && w->marks[w->next] & AHEAD_MODEL_ROUTED;
         double due = w->out ? w->flight[w->oldest].due : 0;
-        if (w->out && due > w->now && (w->next == w->n || (routed && w->out == ahead)))
+        bool waits = w->out && (w->next == w->n || (routed && w->out == ahead));
+        if (waits && due > w->now)
             w->now = due;
-        if (w->out && due <= w->now) {
+        /* What comes just as a step ends is seen after the next: a real call takes a little more.
+         */
+        if (w->out && (waits ? due <= w->now : due < w->now)) {
             ahead_model_hear(w);
             continue;
         }
