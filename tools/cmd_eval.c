@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "tools/command.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_clock.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
@@ -88,6 +89,8 @@ static const struct option_group output_opts = {
 static const struct option_group *const groups[] = { &task_opts,
                                                      &share_opts,
                                                      &output_opts,
+                                                     &eval_clock_rows,
+                                                     &network_option_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
                                                      &cloud_option_rows,
@@ -98,7 +101,12 @@ static const struct option_group *const groups[] = { &task_opts,
 static int eval_task(struct err *err)
 {
     static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
+    static struct eval_clock clock;
     bool likelihood = strcmp(score, "loglik") == 0;
+    int rc = eval_clock_read(&clock, err);
+    if (rc != OK)
+        return rc;
+    options.clock = &clock;
     if (!likelihood && strcmp(score, "generate"))
         return err_set(err, ERR_ARG, "--score: expected generate or loglik, found %s", score);
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)

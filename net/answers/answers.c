@@ -258,6 +258,13 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
     pthread_mutex_unlock(&c->mutex);
 }
 
+void answers_forget(struct answers *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    memo_clear(c->memo);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 bool answers_note(struct answers *c, struct err *note)
 {
     pthread_mutex_lock(&c->mutex);

@@ -1,6 +1,7 @@
 #include "net/answers/memo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
 
@@ -72,6 +73,12 @@ static void memo_take_out(struct memo *m, size_t s)
         m->slots[i] = 0;
         gap = i;
     }
+}
+
+void memo_clear(struct memo *m)
+{
+    memset(m->slots, 0, (m->mask + 1) * sizeof(*m->slots));
+    m->n = m->next = 0;
 }
 
 bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id)

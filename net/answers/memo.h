@@ -22,5 +22,6 @@ bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id);
 /* Keep an answer. A second answer to the same prefix replaces the first and keeps its age. */
 void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id);
 size_t memo_size(const struct memo *m);
+void memo_clear(struct memo *m);
 
 #endif

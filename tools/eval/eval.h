@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct err;
+struct eval_clock;
 
 struct eval_options {
     const char *task;
@@ -23,7 +24,8 @@ struct eval_options {
     float target;          /* share for every policy; NaN: they use their thresholds */
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
-    const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
+    const char *jsonl, *csv, *svg;  /* paths of outputs; NULL: none */
+    const struct eval_clock *clock; /* answers: how time passes */
     bool json, quiet;
 };
 

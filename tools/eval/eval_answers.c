@@ -10,6 +10,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_clock.h"
 #include "tools/eval/eval_journal.h"
 #include "tools/eval/eval_list.h"
 #include "tools/eval/eval_plan.h"
@@ -43,7 +44,10 @@ static int answers_open(struct answers_run *m, struct err *err)
                                         .max_tokens = m->o->max_tokens ? m->o->max_tokens
                                                       : !strcmp(m->o->task, "milli") ? MILLI_TOKENS
                                                                                      : TOKENS,
-                                        .seed = m->o->seed };
+                                        .seed = m->o->seed,
+                                        .step_ns = m->o->clock->step_ns,
+                                        .clock =
+                                            m->o->clock->is_virtual ? &m->o->clock->clock : NULL };
     int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
@@ -89,7 +93,10 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.asking = &m->asking;
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.ahead = (m->n - 2) * a->n;
-    m->about = (struct eval_about){ m->o->task, m->asking.engine.kernels.isa, m->o->seed };
+    m->about = (struct eval_about){ .task = m->o->task,
+                                    .isa = m->asking.engine.kernels.isa,
+                                    .clock = eval_clock_name(m->o->clock),
+                                    .seed = m->o->seed };
     return rc;
 }
 
@@ -179,7 +186,8 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
 {
     size_t n = m->plan.ntargets ? m->plan.ntargets : 1, from = m->next;
     for (size_t i = 0; i < n; i++) {
-        struct eval_result *r = answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : NAN);
+        struct eval_result *r =
+            answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
         int rc = answers_threshold(m, r, *first, err);
         if (rc == OK)
             rc = eval_run_policy(&m->run, r, err);
