@@ -55,6 +55,8 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
         struct task_item item;
         uint32_t *ids = NULL;
         size_t count = 0;
+        if (interrupted)
+            return err_set(err, ERR_STOP, "interrupted");
         int rc = task_item(&item, t, items[i], err);
         if (rc == OK)
             rc = task_encode(&ids, &count, t, &item, a->engine.tokenizer, err);

@@ -148,11 +148,6 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, doubl
             r->threshold = 0.5f;
         return OK;
     }
-    if (isnan(share))
-        return err_set(err, ERR_ARG,
-                       "policy %s: give --threshold, --share or --target-routed, or a policy "
-                       "before it whose share it takes",
-                       e->label);
     return eval_run_calibrate(&m->run, r, share, err);
 }
 
@@ -179,7 +174,8 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
 {
     size_t n = m->plan.ntargets ? m->plan.ntargets : 1, from = m->next;
     for (size_t i = 0; i < n; i++) {
-        struct eval_result *r = answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : NAN);
+        struct eval_result *r =
+            answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
         int rc = answers_threshold(m, r, *first, err);
         if (rc == OK)
             rc = eval_run_policy(&m->run, r, err);
@@ -227,6 +223,8 @@ static int answers_check(struct answers_run *m, struct err *err)
     int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
     if (rc == OK)
         rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
+    if (rc == OK)
+        rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK)
