@@ -9,6 +9,7 @@ struct route_options route_options = { .threshold = NAN, .ahead = 1 };
 struct cloud_option_values cloud_option_values = {
     .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
 };
+struct network_options network_options;
 struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >> 20,
                                                    .max_tokens = UINT64_MAX,
                                                    .max_upload = UINT64_MAX };
@@ -58,15 +59,16 @@ enum { WHICH_CLOUD = 2 }; /* rows that say which cloud is asked and when; the ot
 
 static const struct option cloud_rows[] = {
     { "--cloud-url", NULL, OPTION_STR, &cloud_option_values.url, "URL",
-      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; for the demo pair, a "
-      "stand-in is started)" },
+      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, a stand-in "
+      "serves the file of --cloud-model, or the demo pair's large model)" },
     { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
       "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
       "the run with status 4; off does not use the cloud (default: auto)" },
     { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",
-      "Request this model (default: the first one that the server lists)" },
+      "Request this model of the server at --cloud-url; without a URL, load this file or folder "
+      "and serve it from this process (default: the first one that the server lists)" },
     { "--cloud-key-file", NULL, OPTION_STR, &cloud_option_values.key_file, "FILE",
       "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
       "only over https or to this machine)" },
@@ -125,6 +127,20 @@ const struct option_group cloud_limit_option_rows = {
         { "--replay", NULL, OPTION_STR, &cloud_limit_options.replay, "FILE",
           "Take the cloud's answers from a recording, without a network; a call that is not in "
           "it fails (default: none)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+const struct option_group network_option_rows = {
+    "Simulated network",
+    (const struct option[]){
+        { "--latency", NULL, OPTION_SIZE, &network_options.latency, "MS",
+          "Delay each answer by a round trip of MS milliseconds (default: 0)" },
+        { "--bandwidth", NULL, OPTION_STR, &network_options.bandwidth, "N[,N]",
+          "Limit each connection to N bytes per second, or to UP,DOWN; 0: no limit (default: 0)" },
+        { "--loss", NULL, OPTION_FLOAT, &network_options.loss, "RATE",
+          "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
+          "plus the latency, doubled if the packet is lost again (default: 0)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
