@@ -246,6 +246,13 @@ void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id
     pthread_mutex_unlock(&c->mutex);
 }
 
+void answers_forget(struct answers *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    memo_clear(c->memo);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why)
 {
     if (code != ERR_NET && code != ERR_REMOTE && code != ERR_TEXT)
@@ -255,13 +262,6 @@ void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, c
         answers_record(
             c, ids, n,
             &(struct record_answer){ .from = ORIGIN_CALL, .fault = code, .message = why });
-    pthread_mutex_unlock(&c->mutex);
-}
-
-void answers_forget(struct answers *c)
-{
-    pthread_mutex_lock(&c->mutex);
-    memo_clear(c->memo);
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -56,11 +56,12 @@ int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
 void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
 /* Keep a further token of a committed call's reply, in the memo alone. */
 void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id);
-/* Empty the memo; store and recording stay. */
-void answers_forget(struct answers *c);
 /* Record that a committed call failed with ERR_NET, ERR_REMOTE or ERR_TEXT; other codes are
  * ignored. why must not hold the API key. */
 void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why);
+
+/* Empty the memo, so that what follows costs what it costs without it. */
+void answers_forget(struct answers *c);
 
 /* Give one line that a person should see (a torn tail was cut off, the store's disk is full), each
  * once. False: there is none. */

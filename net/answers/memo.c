@@ -75,12 +75,6 @@ static void memo_take_out(struct memo *m, size_t s)
     }
 }
 
-void memo_clear(struct memo *m)
-{
-    memset(m->slots, 0, (m->mask + 1) * sizeof(*m->slots));
-    m->n = m->next = 0;
-}
-
 bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id)
 {
     uint32_t i = m->slots[memo_find(m, k)];
@@ -103,6 +97,12 @@ void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id)
     m->at[m->next] = (struct entry){ *k, id };
     m->slots[memo_find(m, k)] = (uint32_t)m->next + 1;
     m->next = m->next + 1 < m->max ? m->next + 1 : 0;
+}
+
+void memo_clear(struct memo *m)
+{
+    m->n = m->next = 0;
+    memset(m->slots, 0, (m->mask + 1) * sizeof(*m->slots));
 }
 
 size_t memo_size(const struct memo *m)

@@ -63,6 +63,8 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
         struct task_item item;
         uint32_t *ids = NULL;
         size_t count = 0;
+        if (interrupted)
+            return err_set(err, ERR_STOP, "interrupted");
         int rc = task_item(&item, t, items[i], err);
         if (rc == OK)
             rc = task_encode(&ids, &count, t, &item, a->engine.tokenizer, err);
@@ -93,11 +95,9 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
 
 void asking_begin(struct asking *a)
 {
-    const struct network_options *n = &network_options;
-    if (!a->server || !(a->is_virtual || n->latency || n->bandwidth || n->loss > 0))
-        return;
     answers_forget(a->routing.answers);
-    stand_in_forget(a->server);
+    if (a->server)
+        stand_in_forget(a->server);
 }
 
 /* One answer while it is written. */

@@ -5,6 +5,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "net/answers/answers.h"
 #include "router/learn/calibrate.h"
 
 /* Print one line of progress over the last one. */
