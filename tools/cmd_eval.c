@@ -81,6 +81,9 @@ static const struct option_group output_opts = {
           "with the same settings, these are not asked again (default: none)" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values (default: none)" },
+        { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
+          "Draw the accuracy over the share of routed tokens, a line for each policy (default: "
+          "none)" },
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },

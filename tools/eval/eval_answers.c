@@ -14,6 +14,7 @@
 #include "tools/eval/eval_journal.h"
 #include "tools/eval/eval_list.h"
 #include "tools/eval/eval_plan.h"
+#include "tools/eval/eval_plot.h"
 #include "tools/eval/eval_print.h"
 #include "tools/eval/eval_run.h"
 
@@ -220,6 +221,9 @@ static int answers_all(struct answers_run *m, struct err *err)
         eval_print_table(stdout, m->results, m->shown, m->n);
     if (rc == OK && m->o->csv)
         rc = eval_print_csv(m->o->csv, &m->about, m->results, m->shown, m->n, err);
+    if (rc == OK && m->o->svg)
+        rc = eval_plot(m->o->svg, m->results, m->shown, m->n, m->has_edge ? &m->results[0] : NULL,
+                       m->has_cloud ? &m->results[1] : NULL, err);
     return rc;
 }
 
@@ -234,6 +238,8 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
+    if (rc == OK && o->svg)
+        rc = output_file_check(o->svg, err);
     if (rc == OK)
         rc = eval_plan_open(&m->plan, o,
                             m->list.n
