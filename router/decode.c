@@ -35,10 +35,11 @@ static void edge_pick(struct decode *d, struct decode_token *t)
 }
 
 /* Score the token, and say whether it goes to the cloud. Only policies that need the head read
- * it. */
+ * it. For the oracle, the score is p1 until the cloud has answered. */
 static bool wants_cloud(struct decode *d, struct decode_token *t)
 {
     const struct decode_options *o = d->o;
+    enum policy p = o->policy == POLICY_ORACLE ? POLICY_MAX_PROB : o->policy;
     uint64_t clock = os_now_ns();
     if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
         t->score = NAN;
@@ -47,13 +48,15 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     if (o->policy == POLICY_MLP) {
         const float *hidden = session_hidden(d->session, router_tap(d->router), 0);
         t->score = router_score(d->router, hidden, d->scratch);
+    } else if (o->policy == POLICY_CONTEXT) {
+        t->score =
+            router_score_ids(d->router, session_ids(d->session), session_length(d->session));
     } else if (o->policy == POLICY_RANDOM) {
         t->score = policy_score_random(o->seed, session_length(d->session));
     } else {
         edge_pick(d, t); /* counts as edge time */
         decode_lap(&clock);
-        t->score =
-            policy_score_logits(o->policy, session_logits(d->session, 0), d->size, d->kernels);
+        t->score = policy_score_logits(p, session_logits(d->session, 0), d->size, d->kernels);
     }
     d->stats->router_ms += decode_lap(&clock);
     return t->score < o->threshold;
@@ -195,17 +198,21 @@ static int decode_decide_ready(struct decode *d, bool wait)
     return OK;
 }
 
-/* Score the next token; for a routed one, find the ways to request it. */
-static void decode_score_next(struct decode *d)
+/* Score the next token; for a routed one, find the ways to request it. The oracle waits for the
+ * answer before it scores. Its tokens are decided at once, so its turn has always come. */
+static int decode_score_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
+    bool oracle = d->o->policy == POLICY_ORACLE;
     *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = session_length(d->session) };
     e->routed = wants_cloud(d, &e->t);
-    if (e->routed && d->cloud) {
+    if ((e->routed || oracle) && d->cloud) {
         e->held = private_holds(d->gate->spans, session_ids(d->session), e->at);
         decode_find_ways(d, e);
     }
-    d->scored = true;
+    int rc = oracle ? decode_ask_first(d, e) : OK;
+    d->scored = rc == OK;
+    return rc;
 }
 
 /* Append the next token to the queue. A routed token that follows undecided tokens is requested
@@ -255,8 +262,7 @@ static int decode_advance(struct decode *d)
         return decode_evaluate(d, &d->last, 1);
     if (d->scored)
         return decode_enqueue_next(d);
-    decode_score_next(d);
-    return OK;
+    return decode_score_next(d);
 }
 
 /* Evaluate the part of the prompt that the session does not hold, and at least its last token. */
@@ -337,8 +343,10 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err)
 {
     *stats = (struct decode_stats){ .prompt_tokens = n, .finish = FINISH_ERROR };
-    if (o->policy == POLICY_MLP && !router)
-        return err_set(err, ERR_ARG, "policy mlp needs a router");
+    if (policy_reads_router(o->policy) &&
+        (!router || router_is_table(router) != (o->policy == POLICY_CONTEXT)))
+        return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
+                       policy_name(o->policy), o->policy == POLICY_MLP ? "network" : "table");
     struct gate own = { 0 };
     struct decode d = { .stats = stats,
                         .session = s,

@@ -26,6 +26,10 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     }
     if (rc == OK)
         rc = model_open(&e->model, w, &e->kernels, e->pool, err);
+    if (rc == OK) {
+        model_file_name(e->name, w);
+        e->weights = model_file_type(w);
+    }
     weights_close(w);
     if (rc == OK && e->tokenizer && tokenizer_size(e->tokenizer) > model_config(e->model)->vocab)
         rc = err_set(err, ERR_FORMAT, "%s: vocabulary: expected at most %zu ids, found %zu", path,

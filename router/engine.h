@@ -6,6 +6,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/kv.h"
+#include "model/fingerprint.h"
 
 struct err;
 struct mizzle_options;
@@ -18,6 +19,8 @@ struct engine { /* must not move: the model borrows the kernels */
     struct pool *pool;
     struct model *model;
     struct tokenizer *tokenizer; /* NULL if the file has none */
+    char name[MODEL_NAME];       /* for people */
+    const char *weights;         /* type of the file's matrices, such as "Q8_0" */
 };
 
 /* Open an engine with the model, isa and threads of o. On error *e is all zero. ERR_ARG, ERR_IO,

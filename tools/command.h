@@ -19,16 +19,17 @@ enum {
 };
 
 struct command {
-    const char *name;
+    const char *name;        /* one word, or two as in "router train" */
     const char *summary;     /* one line that starts with a verb, no full stop */
     const char *args;        /* what follows the options, e.g. "IN OUT", or "" */
     const char *description; /* paragraphs for --help and the manual page, then examples */
     const struct option_group *const *groups; /* NULL-ended: own options, then shared ones */
-    int (*run)(int argc, char **argv);        /* argv[0] is the subcommand's name */
+    int (*run)(int argc, char **argv);        /* argv[0] is the last word of the name */
 };
 
-extern const struct command cmd_run, cmd_cloud, cmd_eval, cmd_router, cmd_pretrain, cmd_convert,
-    cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_man;
+extern const struct command cmd_run, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,
+    cmd_router_import, cmd_router_score, cmd_pretrain, cmd_convert, cmd_info, cmd_tokenize,
+    cmd_logits, cmd_bench, cmd_man;
 
 /* All subcommands, NULL-ended, in the order of the help; defined in commands.c. */
 extern const struct command *const commands[];

@@ -8,13 +8,24 @@
 #include "tools/cli/signals.h"
 #include "tools/edit_distance.h"
 
-/* Return the subcommand of this name, or NULL. */
-static const struct command *command_find(const char *name)
+/* Return the subcommand whose name is these words, or only the first of them, or NULL. next may be
+ * NULL. *words is set to the number of words in the name. */
+static const struct command *command_find(const char *name, const char *next, int *words)
 {
-    for (size_t i = 0; commands[i]; i++)
-        if (strcmp(commands[i]->name, name) == 0)
+    const struct command *found = NULL;
+    size_t n = strlen(name);
+    *words = 1;
+    for (size_t i = 0; commands[i]; i++) {
+        const char *have = commands[i]->name;
+        if (strcmp(have, name) == 0)
+            found = commands[i];
+        else if (next && strncmp(have, name, n) == 0 && have[n] == ' ' &&
+                 strcmp(have + n + 1, next) == 0) {
+            *words = 2;
             return commands[i];
-    return NULL;
+        }
+    }
+    return found;
 }
 
 /* Print the text of `mizzle --help`. */
@@ -24,7 +35,8 @@ static void overview(FILE *to)
                 "the few tokens that the small one would get wrong.\n\n"
                 "Usage: mizzle COMMAND [options]\n\n");
     for (size_t i = 0; commands[i]; i++)
-        fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        if (!strchr(commands[i]->name, ' '))
+            fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(to, "\nmizzle help COMMAND and mizzle COMMAND --help show the options of a command.\n"
                 "mizzle --version shows the version.\n\n"
                 "To start, try: mizzle run --question 1\n"
@@ -67,14 +79,15 @@ static int dispatch(int argc, char **argv)
         overview(stdout);
         return EXIT_FINE;
     }
-    const struct command *cmd = command_find(help ? argv[2] : name);
+    int words, first = help ? 2 : 1;
+    const struct command *cmd = command_find(argv[first], argv[first + 1], &words);
     if (!cmd)
-        return main_unknown(help ? argv[2] : name);
+        return main_unknown(argv[first]);
     if (help) {
         options_help(stdout, cmd);
         return EXIT_FINE;
     }
-    return cmd->run(argc - 1, argv + 1);
+    return cmd->run(argc - words, argv + words);
 }
 
 int main(int argc, char **argv)

@@ -106,7 +106,7 @@ static int fit_split(struct fit *t, struct err *err)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; i < s->n; i++) {
         bool held = fit_holds_out(t->o->seed, s->group[i]);
-        count[held][s->right[i]]++;
+        count[held][s->label[i]]++;
         if (held)
             t->held[t->nheld++] = i;
         else
@@ -192,7 +192,7 @@ static void fit_judge(void *arg, size_t thread, size_t first, size_t last)
         float z = *t->now.b2;
         for (size_t i = 0; i < t->room; i++)
             z += t->now.w2[i] * (h[i] > 0 ? h[i] : 0);
-        bool right = t->s->right[t->index[b]];
+        bool right = t->s->label[t->index[b]];
         float weight = right ? 1 : t->wrong_weight;
         double x = (double)z, under = exp_f64(x > 0 ? -x : x);
         t->loss[b] = weight * (float)(log_f64(1 + under) + (x > 0 ? x : 0) - (right ? x : 0));
@@ -358,7 +358,7 @@ static int held_auc(double *auc, const struct fit *t, const struct router_form *
     rc = score && scratch && right ? OK : err_set(err, ERR_NOMEM, "router training: out of memory");
     for (size_t i = 0; rc == OK && i < t->nheld; i++) {
         score[i] = router_score(r, t->s->x + t->held[i] * t->dim, scratch);
-        right[i] = t->s->right[t->held[i]];
+        right[i] = t->s->label[t->held[i]];
     }
     if (rc == OK)
         rc = samples_auc(auc, score, right, t->nheld, err);

@@ -12,48 +12,61 @@ static int samples_no_memory(struct err *err)
     return err_set(err, ERR_NOMEM, "router training: out of memory");
 }
 
-/* Make room for one more sample. */
-static bool samples_grow(struct samples *s)
+/* Give every array this much room; what was there stays. */
+static bool samples_resize(struct samples *s, size_t room)
 {
-    size_t room = s->room ? 2 * s->room : 1024, floats, bytes;
+    size_t floats, bytes;
     if (!size_mul(&floats, room, s->dim) || !size_mul(&bytes, floats, sizeof(*s->x)))
         return false;
     float *x = realloc(s->x, bytes);
-    if (x)
-        s->x = x;
-    unsigned char *right = realloc(s->right, room);
-    if (right)
-        s->right = right;
+    s->x = x ? x : s->x;
+    unsigned char *label = realloc(s->label, room);
+    s->label = label ? label : s->label;
     uint32_t *group = realloc(s->group, room * sizeof(*group));
-    if (group)
-        s->group = group;
-    if (!x || !right || !group)
+    s->group = group ? group : s->group;
+    uint32_t *text = realloc(s->text, room * sizeof(*text));
+    s->text = text ? text : s->text;
+    uint32_t(*before)[2] = realloc(s->before, room * sizeof(*before));
+    s->before = before ? before : s->before;
+    if (!x || !label || !group || !text || !before)
         return false;
     s->room = room;
     return true;
 }
 
-int samples_add(struct samples *s, const float *x, bool right, uint32_t group, struct err *err)
+int samples_reserve(struct samples *s, size_t n, struct err *err)
 {
-    if (s->n == s->room && !samples_grow(s))
+    size_t room;
+    if (n <= s->room - s->n)
+        return OK;
+    return size_add(&room, s->n, n) && samples_resize(s, room) ? OK : samples_no_memory(err);
+}
+
+int samples_add(struct samples *s, const struct sample *one, struct err *err)
+{
+    if (s->n == s->room && !samples_resize(s, s->room ? 2 * s->room : 1024))
         return samples_no_memory(err);
-    memcpy(s->x + s->n * s->dim, x, s->dim * sizeof(*x));
-    s->right[s->n] = right;
-    s->group[s->n++] = group;
+    memcpy(s->x + s->n * s->dim, one->x, s->dim * sizeof(*one->x));
+    s->label[s->n] = one->label;
+    s->group[s->n] = one->group;
+    s->text[s->n] = one->text;
+    memcpy(s->before[s->n++], one->before, sizeof(one->before));
     return OK;
 }
 
 void samples_close(struct samples *s)
 {
     free(s->x);
-    free(s->right);
+    free(s->label);
     free(s->group);
+    free(s->text);
+    free(s->before);
     *s = (struct samples){ 0 };
 }
 
 int samples_collect(struct samples *s, struct session *session, enum tap tap,
                     const uint32_t *prompt, size_t n, const uint32_t *answer, size_t m, size_t size,
-                    uint32_t group, const struct kernels *k, const _Atomic int *stop,
+                    uint32_t text, const struct kernels *k, const _Atomic int *stop,
                     struct err *err)
 {
     uint32_t ids[SESSION_CHUNK];
@@ -71,8 +84,17 @@ int samples_collect(struct samples *s, struct session *session, enum tap tap,
         rc = session_eval(session, ids, m, stop, err);
     for (size_t i = 0; rc == OK && i < m; i++) {
         size_t back = m - 1 - i;
-        bool right = k->argmax_f32(session_logits(session, back), size) == answer[i];
-        rc = samples_add(s, session_hidden(session, tap, back), right, group, err);
+        const struct sample one = {
+            .x = session_hidden(session, tap, back),
+            .label = k->argmax_f32(session_logits(session, back), size) == answer[i],
+            .group = text,
+            .text = text,
+            .before = { i       ? ids[i - 1]
+                        : n > 1 ? prompt[n - 2]
+                                : SAMPLES_NONE,
+                        ids[i] },
+        };
+        rc = samples_add(s, &one, err);
     }
     return rc;
 }
@@ -93,7 +115,7 @@ int samples_score(float *score, const struct samples *s, const struct router *r,
 
 struct scored {
     float score;
-    bool right;
+    bool label;
 };
 
 /* Order by score for qsort. */
@@ -104,7 +126,7 @@ static int samples_ascending(const void *a, const void *b)
 }
 
 /* Return scores and labels sorted by score; NULL: out of memory. */
-static struct scored *samples_sorted(const float *score, const unsigned char *right, size_t n,
+static struct scored *samples_sorted(const float *score, const unsigned char *label, size_t n,
                                      struct err *err)
 {
     struct scored *s = calloc(n ? n : 1, sizeof(*s));
@@ -113,15 +135,15 @@ static struct scored *samples_sorted(const float *score, const unsigned char *ri
         return NULL;
     }
     for (size_t i = 0; i < n; i++)
-        s[i] = (struct scored){ score[i], right[i] != 0 };
+        s[i] = (struct scored){ score[i], label[i] != 0 };
     qsort(s, n, sizeof(*s), samples_ascending);
     return s;
 }
 
-int samples_auc(double *auc, const float *score, const unsigned char *right, size_t n,
+int samples_auc(double *auc, const float *score, const unsigned char *label, size_t n,
                 struct err *err)
 {
-    struct scored *s = samples_sorted(score, right, n, err);
+    struct scored *s = samples_sorted(score, label, n, err);
     if (!s)
         return ERR_NOMEM;
     /* Count pairs (wrong, right) in the right order, a group of equal scores at a time. */
@@ -129,7 +151,7 @@ int samples_auc(double *auc, const float *score, const unsigned char *right, siz
     for (size_t i = 0, end; i < n; i = end) {
         double r = 0, w = 0;
         for (end = i; end < n && s[end].score == s[i].score; end++)
-            *(s[end].right ? &r : &w) += 1;
+            *(s[end].label ? &r : &w) += 1;
         pairs += r * (wrongs + w / 2);
         rights += r;
         wrongs += w;
@@ -140,33 +162,33 @@ int samples_auc(double *auc, const float *score, const unsigned char *right, siz
 }
 
 void samples_measure(struct samples_cut *out, float threshold, const float *score,
-                     const unsigned char *right, size_t n)
+                     const unsigned char *label, size_t n)
 {
     size_t routed = 0, caught = 0, wrong = 0;
     for (size_t i = 0; i < n; i++) {
         bool asks = score[i] < threshold;
         routed += asks;
-        caught += asks && !right[i];
-        wrong += !right[i];
+        caught += asks && !label[i];
+        wrong += !label[i];
     }
     out->threshold = threshold;
     out->routed = n ? (double)routed / (double)n : 0;
     out->caught = wrong ? (double)caught / (double)wrong : 1;
 }
 
-int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *right,
+int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *label,
                       size_t n, double most, double cover, struct err *err)
 {
-    struct scored *s = samples_sorted(score, right, n, err);
+    struct scored *s = samples_sorted(score, label, n, err);
     if (!s)
         return ERR_NOMEM;
     size_t wrong = 0, caught = 0, cut = 0, end;
     for (size_t i = 0; i < n; i++)
-        wrong += !s[i].right;
+        wrong += !s[i].label;
     /* Add groups of equal scores while more must be caught and there is room. */
     for (size_t i = 0; i < n && (double)caught < cover * (double)wrong; i = end) {
         for (end = i; end < n && s[end].score == s[i].score; end++)
-            caught += !s[end].right;
+            caught += !s[end].label;
         if ((double)end > most * (double)n)
             break;
         cut = end;
@@ -177,6 +199,6 @@ int samples_calibrate(struct samples_cut *out, const float *score, const unsigne
     if (cut && !(threshold > below))
         threshold = above;
     free(s);
-    samples_measure(out, threshold, score, right, n);
+    samples_measure(out, threshold, score, label, n);
     return OK;
 }

@@ -15,21 +15,35 @@ struct router;
 
 struct samples { /* all zero with dim set is an empty one */
     size_t dim, n, room;
-    float *x;             /* [n][dim] hidden states */
-    unsigned char *right; /* [n] 1 or 0 */
-    uint32_t *group;      /* [n] number of the text; a text is never split */
+    float *x;              /* [n][dim] hidden states */
+    unsigned char *label;  /* [n] 1: the edge's token may stand; 0: it may not */
+    uint32_t *group;       /* [n] hash of the subject; a subject is never split */
+    uint32_t *text;        /* [n] number of the text */
+    uint32_t (*before)[2]; /* [n] the ids before the token: the one before the last, the last;
+                            * SAMPLES_NONE where the text has no such token */
 };
 
+#define SAMPLES_NONE UINT32_MAX
+
+struct sample { /* one row of the above */
+    const float *x;
+    bool label;
+    uint32_t group, text, before[2];
+};
+
+/* Make room for n more samples, so that the arrays can be filled beyond s->n. ERR_NOMEM. */
+int samples_reserve(struct samples *s, size_t n, struct err *err);
 /* Append a sample; x is copied. ERR_NOMEM. */
-int samples_add(struct samples *s, const float *x, bool right, uint32_t group, struct err *err);
+int samples_add(struct samples *s, const struct sample *one, struct err *err);
 void samples_close(struct samples *s);
 
 /* Run prompt[n] and answer[m] (n, m >= 1, m <= SESSION_CHUNK) through the session, teacher-forced,
  * and add one sample for each token of the answer: the hidden state before it, and whether the
- * largest of the first `size` logits is that token. Returns session_eval's errors and ERR_NOMEM. */
+ * largest of the first `size` logits is that token. `text` is the text's number and its group.
+ * Returns session_eval's errors and ERR_NOMEM. */
 int samples_collect(struct samples *s, struct session *session, enum tap tap,
                     const uint32_t *prompt, size_t n, const uint32_t *answer, size_t m, size_t size,
-                    uint32_t group, const struct kernels *k, const _Atomic int *stop,
+                    uint32_t text, const struct kernels *k, const _Atomic int *stop,
                     struct err *err);
 
 /* Compute score[s->n] with a router of the same dim. */
@@ -37,7 +51,7 @@ int samples_score(float *score, const struct samples *s, const struct router *r,
 
 /* Compute the area under the ROC curve: the chance that a right token scores above a wrong one
  * (equal scores count half). NaN when one kind is missing. */
-int samples_auc(double *auc, const float *score, const unsigned char *right, size_t n,
+int samples_auc(double *auc, const float *score, const unsigned char *label, size_t n,
                 struct err *err);
 
 struct samples_cut {
@@ -48,10 +62,10 @@ struct samples_cut {
 
 /* Find the least threshold that catches `cover` of the wrong tokens, or, if that would route more
  * than `most` of all tokens, the largest that does not. n >= 1. */
-int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *right,
+int samples_calibrate(struct samples_cut *out, const float *score, const unsigned char *label,
                       size_t n, double most, double cover, struct err *err);
 /* Measure what a given threshold does. */
 void samples_measure(struct samples_cut *out, float threshold, const float *score,
-                     const unsigned char *right, size_t n);
+                     const unsigned char *label, size_t n);
 
 #endif

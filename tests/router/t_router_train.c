@@ -39,7 +39,8 @@ static void make(struct samples *s, uint64_t seed, bool noise)
         }
         x[7] = 3;
         bool wrong = noise ? rand_unit(seed + 1, i) < 0.2 : z[0] > 0.2 && z[1] > 0.2;
-        CHECK(samples_add(s, x, !wrong, i / PER_TEXT, NULL) == OK);
+        const struct sample one = { .x = x, .label = !wrong, .group = i / PER_TEXT };
+        CHECK(samples_add(s, &one, NULL) == OK);
     }
 }
 
@@ -72,11 +73,11 @@ static void check_saved(const struct samples *s, const struct router_form *f,
     double loss = 0, rights = 0, n = 0;
     for (size_t i = 0; i < s->n; i++)
         if (!fit_holds_out(o->seed, s->group[i]))
-            n++, rights += s->right[i];
+            n++, rights += s->label[i];
     double weight = sqrt(rights / (n - rights));
     for (size_t i = 0; i < s->n; i++)
         if (fit_holds_out(o->seed, s->group[i]))
-            loss -= s->right[i] ? log((double)a[i]) : weight * log(1 - (double)a[i]);
+            loss -= s->label[i] ? log((double)a[i]) : weight * log(1 - (double)a[i]);
     CHECK(fabs(loss / (double)report->held - report->held_loss) < 1e-3 * report->held_loss);
     free(a);
     free(b);
@@ -125,9 +126,9 @@ static void check_learns(const struct kernels *k, struct pool *pool)
     router_form_close(&f);
 
     for (size_t i = 0; i < s.n; i++)
-        s.right[i] = 1;
+        s.label[i] = 1;
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
-    s.right[0] = 0;
+    s.label[0] = 0;
     s.x[5] = NAN;
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == ERR_ARG && !f.w1);
     samples_close(&s);

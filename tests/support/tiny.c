@@ -73,12 +73,17 @@ static void write_vocab(void)
 
 const char *tiny_make(void)
 {
+    return tiny_make_seed(1);
+}
+
+const char *tiny_make_seed(unsigned seed)
+{
     char path[128];
     struct err err = { "" };
     strncpy(folder, "build/tiny-XXXXXX", sizeof(folder) - 1);
     CHECK(mkdtemp(folder));
     used = count = 0;
-    state = 1;
+    state = seed;
     add("model.embed_tokens.weight", TINY_VOCAB, HIDDEN, 0);
     add("model.layers.0.input_layernorm.weight", HIDDEN, 0, 1);
     add("model.layers.0.self_attn.q_proj.weight", HEADS * HEAD, HIDDEN, 0);

@@ -8,6 +8,8 @@ enum { TINY_VOCAB = 272, TINY_IM_END = 256, TINY_EOS = 257, TINY_CONTEXT = 256 }
 /* Write the model into a new temporary folder and return its path (static storage). Ends the test
  * when that fails. */
 const char *tiny_make(void);
+/* The same with other random weights; tiny_make has seed 1. */
+const char *tiny_make_seed(unsigned seed);
 void tiny_remove(void);
 
 #endif

@@ -152,12 +152,12 @@ static int calibrate(struct router_form *f, struct router_training_report *repor
     if (rc == OK)
         rc = samples_score(score, &s, r, err);
     if (rc == OK)
-        rc = samples_auc(&report->auc, score, s.right, s.n, err);
+        rc = samples_auc(&report->auc, score, s.label, s.n, err);
     if (rc == OK)
-        rc = samples_calibrate(&report->cut, score, s.right, s.n, t->o->most, t->o->cover, err);
+        rc = samples_calibrate(&report->cut, score, s.label, s.n, t->o->most, t->o->cover, err);
     report->tokens = s.n;
     for (size_t i = 0; i < s.n; i++)
-        report->wrong += !s.right[i];
+        report->wrong += !s.label[i];
     f->has_threshold = rc == OK;
     f->threshold = report->cut.threshold;
     free(score);

@@ -38,9 +38,6 @@ struct eval_result {
  * is unknown. */
 int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err);
 
-/* Set the 95 % confidence interval of the share hits/n (Wilson 1927); n >= 1. */
-void eval_interval(double *low, double *high, size_t hits, size_t n);
-
 /* Run the task and print its results to stdout: a table, or one line of JSON for each result.
  * Return OK or an error code. */
 int eval_milli(const struct eval_options *o, struct err *err);

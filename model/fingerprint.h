@@ -1,0 +1,25 @@
+/* fingerprint.h - identifies a base model, whatever its weights are stored as. */
+#ifndef MODEL_FINGERPRINT_H
+#define MODEL_FINGERPRINT_H
+
+#include <stdint.h>
+
+struct model;
+struct tokenizer;
+struct weights;
+
+enum { MODEL_NAME = 64 }; /* bytes of a model's name, with the final zero */
+
+/* Return a 64-bit fingerprint of shape, tokenizer (NULL: none), norms and biases. Every file form
+ * stores norms and biases unquantised, so an F32 folder and a Q4_0 file made from it have the same
+ * fingerprint. Random models (model_random) of one shape share theirs: their norms are all 1. */
+uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t);
+
+/* Write a name for people as one harmless line of valid UTF-8: the file's general.name, or else the
+ * last part of its path without .gguf. */
+void model_file_name(char out[MODEL_NAME], const struct weights *w);
+/* Return the type in which a file stores its matrices, such as "Q8_0": that of the first layer's
+ * ffn_down, as the ends of a model are often stored in a larger one. "" if there is none. */
+const char *model_file_type(const struct weights *w);
+
+#endif

@@ -1,0 +1,101 @@
+/* Tests the model's fingerprint: it is the same for all file forms of one model, and another for
+ * other weights or another shape. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "model/fingerprint.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/command.h"
+#include "weights/weights.h"
+
+/* Return the fingerprint of a file; check its name and the type of its matrices. */
+static uint64_t fingerprint(const char *path, const char *name, const char *type, bool tokens)
+{
+    struct weights *w;
+    struct model *m;
+    struct tokenizer *t;
+    struct kernels k;
+    struct err err = { "" };
+    char found[MODEL_NAME];
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, &k, NULL, &err) == OK);
+    CHECK(tokenizer_open(&t, w, &err) == OK);
+    model_file_name(found, w);
+    CHECK(!strcmp(found, name) && !strcmp(model_file_type(w), type));
+    uint64_t h = model_fingerprint(m, tokens ? t : NULL);
+    tokenizer_close(t);
+    model_close(m);
+    weights_close(w);
+    return h;
+}
+
+/* All forms of a model have one fingerprint, which is returned. */
+static uint64_t check_forms(unsigned seed)
+{
+    static char *const types[] = { "F32", "F16", "BF16", "Q8_0", "Q4_0" };
+    const char *folder = tiny_make_seed(seed), *name = strrchr(folder, '/') + 1;
+    uint64_t h = fingerprint(folder, name, "F32", true);
+    CHECK(h == fingerprint(folder, name, "F32", true));
+    CHECK(h != fingerprint(folder, name, "F32", false));
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        char from[64], to[80];
+        snprintf(from, sizeof(from), "%s", folder);
+        snprintf(to, sizeof(to), "%s.gguf", folder);
+        char *args[] = { "convert", from, to, "--type", types[i], "-q", NULL };
+        CHECK(cmd_convert.run(6, args) == EXIT_FINE);
+        /* 48 columns do not suit groups of 32, so ffn_down falls back to F16. */
+        CHECK(h == fingerprint(to, name, i < 3 ? types[i] : "F16", true));
+        unlink(to);
+    }
+    tiny_remove();
+    return h;
+}
+
+/* Another shape: one more row in the vocabulary, or one head more or less, changes it. */
+static void check_shapes(void)
+{
+    const struct model_config base = { 2, 32, 2, 1, 16, 64, 100, 64, 1e-6f, 1e4f, true };
+    uint64_t seen[4];
+    struct kernels k;
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
+    for (size_t i = 0; i < 4; i++) {
+        struct model_config c = base;
+        struct model *m;
+        c.layers += i == 1;
+        c.vocab += i == 2;
+        c.ffn += i == 3 ? 32 : 0;
+        CHECK(model_random(&m, &c, P_F32, &k, NULL, 1, NULL) == OK);
+        seen[i] = model_fingerprint(m, NULL);
+        model_close(m);
+        for (size_t j = 0; j < i; j++)
+            CHECK(seen[i] != seen[j]);
+    }
+}
+
+/* A file without a name is named after its path. */
+static void check_name(void)
+{
+    char path[96], found[MODEL_NAME];
+    struct weights *w;
+    snprintf(path, sizeof(path), "%s/model.safetensors", tiny_make());
+    CHECK(weights_open(&w, path, NULL) == OK);
+    model_file_name(found, w);
+    CHECK(!strcmp(found, "model.safetensors") && !*model_file_type(w));
+    weights_close(w);
+    tiny_remove();
+}
+
+int main(void)
+{
+    check_name();
+    CHECK(check_forms(1) != check_forms(2));
+    check_shapes();
+    return 0;
+}
