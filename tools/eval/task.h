@@ -6,7 +6,7 @@
  * Three forms of prompts:
  *   citer    An item's own `prompt` as it stands, else the form of CITER's test sets
  *            (arXiv 2502.01976).
- *   lm-eval  As in lm-evaluation-harness's commonsense_qa, arc_challenge and gsm8k, 0-shot.
+ *   lm-eval  As lm-evaluation-harness asks the same three, 0-shot.
  *   chat     The prompt of citer as the user's message, in the model's chat template.
  * milli has one prompt, which all forms mean.
  *
