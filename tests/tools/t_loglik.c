@@ -171,8 +171,8 @@ static void check_item(struct loglik *got, struct task *t, const size_t length[]
             best_norm = i;
     }
     CHECK(got->pick == best && got->pick_norm == best_norm);
-    CHECK(got->right == !strcmp(item.labels[best], item.key));
-    CHECK(got->right_norm == !strcmp(item.labels[best_norm], item.key));
+    CHECK(got->acc == !strcmp(item.labels[best], item.key));
+    CHECK(got->acc_norm == !strcmp(item.labels[best_norm], item.key));
     session_close(s);
 }
 
@@ -190,7 +190,7 @@ static void items(void)
                   "{\"question\":\"q?\",\"choices\":{\"label\":[\"1\",\"2\",\"3\"],\"text\":[\"x\","
                   "\"yyy\",\"\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\"]},\"answerKey\":\"2\"}");
     check_item(&got, t, (const size_t[]){ 1, 3, 3 }, false);
-    CHECK(got.tokens == 2 + 4 + 10 && got.pick == 0 && got.pick_norm == 1 && got.right_norm);
+    CHECK(got.tokens == 2 + 4 + 10 && got.pick == 0 && got.pick_norm == 1 && got.acc_norm);
     CHECK(got.nats[2] / 9 > got.nats[1] / 3 && got.nats[2] / 9 > got.nats[0]);
     task_close(t);
 }

@@ -12,7 +12,6 @@
 #include "model/fingerprint.h"
 #include "router/router.h"
 #include "tools/cli/setup.h"
-#include "tools/eval/eval_clock.h"
 
 enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 100 };
 
@@ -219,7 +218,8 @@ static json_t *plan_policies(const struct eval_list *l, const char *model)
 }
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
-                           const struct eval_list *l, const struct asking *a, const char *model)
+                           const struct eval_list *l, const struct asking *a, const char *model,
+                           const struct eval_clock *clock)
 {
     char edge[24], seed[24], world[24], threshold[32], share[32];
     snprintf(edge, sizeof(edge), "%016" PRIx64,
@@ -241,5 +241,5 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                      share, "edge", edge, "weights", a->engine.weights ? a->engine.weights : "",
                      "kv", engine_options.kv ? engine_options.kv : "", "cloud",
                      cloud_option_values.model ? cloud_option_values.model : "", "cloud_tokens",
-                     (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(o->clock));
+                     (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(clock));
 }

@@ -180,7 +180,7 @@ int loglik_item(struct loglik *out, struct session *s, const struct tokenizer *t
         if (norm[i] > norm[out->pick_norm])
             out->pick_norm = i;
     }
-    out->right = strcmp(item->labels[out->pick], item->key) == 0;
-    out->right_norm = strcmp(item->labels[out->pick_norm], item->key) == 0;
+    out->acc = strcmp(item->labels[out->pick], item->key) == 0;
+    out->acc_norm = strcmp(item->labels[out->pick_norm], item->key) == 0;
     return OK;
 }

@@ -1,10 +1,9 @@
 /* loglik.h - scores choices by their log-likelihood after the prompt, without generating.
  *
- * Source: EleutherAI's lm-evaluation-harness: the requests of a multiple-choice task in api/task.py
- * and their encoding in api/model.py. A continuation is a blank and the choice: its letter for
- * csqa, its text for arc. The pick is the most likely choice (acc), pick_norm the most likely a
- * character of the choice, without the blank (acc_norm). Unlike there, a text longer than the
- * context is not cut, but left out. */
+ * Source: EleutherAI's lm-evaluation-harness, its multiple-choice tasks, as of August 2026. A
+ * continuation is a blank and the choice: its letter for csqa, its text for arc. acc judges the
+ * most likely choice, acc_norm the one that is most likely for its number of characters, without
+ * the blank. Unlike there, a text longer than the context is not cut, but left out. */
 #ifndef TOOLS_EVAL_LOGLIK_H
 #define TOOLS_EVAL_LOGLIK_H
 
@@ -26,9 +25,9 @@ struct loglik_text {
 struct loglik {
     double nats[TASK_CHOICES]; /* [nchoices of the item] */
     size_t pick, pick_norm;    /* the first of equals */
-    bool right, right_norm;
-    size_t tokens; /* ids of all continuations */
-    bool left_out; /* at least one choice was; nothing else is set */
+    bool acc, acc_norm;        /* these are right */
+    size_t tokens;             /* ids of all continuations */
+    bool left_out;             /* at least one choice was; nothing else is set */
 };
 
 /* Score a continuation of a prompt. Blanks at the end of the prompt (ASCII's) count as part of the

@@ -1,4 +1,4 @@
-#include "tools/eval/eval_plot.h"
+#include "tools/eval/eval_chart.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +17,23 @@ struct eval_picture {
     double widest; /* the largest share, in percent */
 };
 
-static double plot_share(const struct eval_result *r)
+static double eval_chart_share(const struct eval_result *r)
 {
     return 100 * eval_result_share(r);
 }
 
-static bool plot_scores(const struct eval_result *r, bool shown)
+static bool eval_chart_scores(const struct eval_result *r, bool shown)
 {
     return shown && r->questions && eval_entry_scores(r->entry);
 }
 
 /* Insert the point of a result among those of its series, in the order of shares. */
-static void plot_point(struct eval_picture *p, struct chart_series *s, const struct eval_result *r)
+static void eval_chart_point(struct eval_picture *p, struct chart_series *s,
+                             const struct eval_result *r)
 {
     const struct statistics_interval i = statistics_wilson(r->right, r->questions);
-    const struct chart_point point = { plot_share(r), 100 * eval_result_accuracy(r), 100 * i.low,
-                                       100 * i.high, NULL };
+    const struct chart_point point = { eval_chart_share(r), 100 * eval_result_accuracy(r),
+                                       100 * i.low, 100 * i.high, NULL };
     size_t at = p->npoints++;
     for (; at > p->npoints - 1 - s->n && p->points[at - 1].x > point.x; at--)
         p->points[at] = p->points[at - 1];
@@ -42,13 +43,13 @@ static void plot_point(struct eval_picture *p, struct chart_series *s, const str
 }
 
 /* Add a series for every entry with a threshold. */
-static void plot_entries(struct eval_picture *p, const struct eval_result *r, const bool *shown,
-                         size_t n)
+static void eval_chart_entries(struct eval_picture *p, const struct eval_result *r,
+                               const bool *shown, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        bool first = plot_scores(&r[i], shown[i]);
+        bool first = eval_chart_scores(&r[i], shown[i]);
         for (size_t k = 0; k < i && first; k++)
-            first = !(plot_scores(&r[k], shown[k]) && r[k].entry == r[i].entry);
+            first = !(eval_chart_scores(&r[k], shown[k]) && r[k].entry == r[i].entry);
         if (!first)
             continue;
         struct chart_series *s = &p->series[p->nseries];
@@ -59,16 +60,16 @@ static void plot_entries(struct eval_picture *p, const struct eval_result *r, co
                                     .points_shown = true,
                                     .band = true };
         for (size_t k = i; k < n; k++)
-            if (plot_scores(&r[k], shown[k]) && r[k].entry == r[i].entry)
-                plot_point(p, s, &r[k]);
+            if (eval_chart_scores(&r[k], shown[k]) && r[k].entry == r[i].entry)
+                eval_chart_point(p, s, &r[k]);
     }
 }
 
 /* Add a dashed line for a model alone. */
-static void plot_alone(struct eval_picture *p, size_t which, const struct eval_result *r)
+static void eval_chart_alone(struct eval_picture *p, size_t which, const struct eval_result *r)
 {
     static const char *const labels[ALONE] = { "small model alone", "large model alone" };
-    if (!r || !r->questions)
+    if (!r)
         return;
     double y = 100 * eval_result_accuracy(r);
     p->ends[which][0] = (struct chart_point){ .x = 0, .y = y };
@@ -81,49 +82,63 @@ static void plot_alone(struct eval_picture *p, size_t which, const struct eval_r
 }
 
 /* Write the title: the most accurate result, and of these the one with the smallest share. */
-static void plot_title(char out[TITLE], const struct eval_result *r, const bool *shown, size_t n,
-                       const struct eval_result *edge, const struct eval_result *cloud)
+static void eval_chart_title(char out[TITLE], const struct eval_result *r, const bool *shown,
+                             size_t n, const struct eval_result *edge,
+                             const struct eval_result *cloud)
 {
     const struct eval_result *best = NULL;
     char alone[48] = "", whole[48] = "";
     for (size_t i = 0; i < n; i++) {
-        if (!plot_scores(&r[i], shown[i]))
+        if (!eval_chart_scores(&r[i], shown[i]))
             continue;
         double more = best ? eval_result_accuracy(&r[i]) - eval_result_accuracy(best) : 1;
-        if (more > 0 || (!(more < 0) && plot_share(&r[i]) < plot_share(best)))
+        if (more > 0 || (!(more < 0) && eval_chart_share(&r[i]) < eval_chart_share(best)))
             best = &r[i];
     }
-    if (edge && edge->questions)
+    if (edge)
         snprintf(alone, sizeof(alone), "; small model alone %.1f %%",
                  100 * eval_result_accuracy(edge));
-    if (cloud && cloud->questions)
+    if (cloud)
         snprintf(whole, sizeof(whole), "; large model alone %.1f %%",
                  100 * eval_result_accuracy(cloud));
     if (best)
         snprintf(out, TITLE, "%s: %.1f %% right with %.1f %% of the tokens from the cloud%s%s",
-                 best->entry->label, 100 * eval_result_accuracy(best), plot_share(best), alone,
-                 whole);
+                 best->entry->label, 100 * eval_result_accuracy(best), eval_chart_share(best),
+                 alone, whole);
     else
         snprintf(out, TITLE, "Accuracy of each model%s%s", alone, whole);
 }
 
-int eval_plot(const char *path, const struct eval_result *r, const bool *shown, size_t n,
-              const struct eval_result *edge, const struct eval_result *cloud, struct err *err)
+/* Return the result of a model alone, shown or not; NULL: it was not asked. */
+static const struct eval_result *eval_chart_find(const struct eval_result *r, size_t n,
+                                                 enum policy policy)
 {
-    char title[TITLE];
+    for (size_t i = 0; i < n; i++)
+        if (r[i].entry && r[i].entry->policy == policy && r[i].questions)
+            return &r[i];
+    return NULL;
+}
+
+int eval_chart(const char *path, const struct eval_about *about, const struct eval_result *r,
+               const bool *shown, size_t n, struct err *err)
+{
+    const struct eval_result *edge = eval_chart_find(r, n, POLICY_NEVER);
+    const struct eval_result *cloud = eval_chart_find(r, n, POLICY_ALWAYS);
+    char title[TITLE], y[64];
     struct eval_picture p = { .series = calloc(n + ALONE, sizeof(*p.series)),
                               .points = calloc(n + 1, sizeof(*p.points)) };
-    int rc = p.series && p.points ? OK : err_set(err, ERR_NOMEM, "eval: out of memory");
+    int rc = p.series && p.points ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (rc == OK) {
-        plot_entries(&p, r, shown, n);
-        plot_alone(&p, 0, edge);
-        plot_alone(&p, 1, cloud);
-        plot_title(title, r, shown, n, edge, cloud);
+        eval_chart_entries(&p, r, shown, n);
+        eval_chart_alone(&p, 0, edge);
+        eval_chart_alone(&p, 1, cloud);
+        eval_chart_title(title, r, shown, n, edge, cloud);
+        snprintf(y, sizeof(y), "answers of %s that are right, %%", about->task);
         const struct chart c = {
             .title = title,
             .note = "Bands: 95 % intervals of the accuracy (Wilson).",
             .x = { "tokens from the cloud, %", false, 0, 0 },
-            .y = { "answers that are right, %", false, 0, 0 },
+            .y = { y, false, 0, 0 },
             .series = p.series,
             .n = p.nseries,
         };
