@@ -94,7 +94,9 @@ run 2 --data "$tmp/none"
 run 3 --policy never --questions 2 --csv "$tmp/no/folder" -q
 
 run 0 --task ppl --questions 10 --json -q
-is "$(field ppl) >= 1 && $(field tokens) > 100"
+is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
+is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field routed) == 0"
+case $last in *'"threshold":null,"pgr":null,'*) ;; *) fail "ppl: threshold or pgr: $last" ;; esac
 printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$tmp/text"
 run 0 --task ppl -f "$tmp/text" --json -q -c 64
 is "$(field ppl) >= 1 && $(field context) == 64"
