@@ -8,7 +8,9 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/sample.h"
+#include "net/answers/answers.h"
 #include "tools/cli/setup.h"
+#include "tools/stand_in/stand_in.h"
 
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
@@ -89,6 +91,13 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
         return OK;
     session_close(a->session);
     return session_open(&a->session, a->engine.model, a->engine.pool, context, kv, err);
+}
+
+void asking_begin(struct asking *a)
+{
+    answers_forget(a->routing.answers);
+    if (a->server)
+        stand_in_forget(a->server);
 }
 
 /* One answer while it is written. */

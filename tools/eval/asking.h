@@ -67,6 +67,10 @@ int asking_close(struct asking *a, struct err *err);
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n,
                    struct err *err);
 
+/* Begin another series of answers. Times must not depend on what was asked before: the memo is
+ * emptied, and the stand-in server of this process draws losses anew. */
+void asking_begin(struct asking *a);
+
 struct asking_how { /* what decides about one token */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: routing.router */

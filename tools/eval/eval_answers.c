@@ -94,7 +94,10 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.asking = &m->asking;
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.ahead = (m->n - 2) * a->n;
-    m->about = (struct eval_about){ m->o->task, m->asking.engine.kernels.isa, m->o->seed };
+    m->about = (struct eval_about){ .task = m->o->task,
+                                    .isa = m->asking.engine.kernels.isa,
+                                    .clock = eval_clock_name(&m->clock),
+                                    .seed = m->o->seed };
     return rc;
 }
 

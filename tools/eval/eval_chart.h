@@ -9,9 +9,9 @@
 
 struct err;
 
-/* Write the results with `shown` as SVG to path: a line for each policy that was measured at
- * several shares, with the 95 % interval as a band; a point for one that was measured once; dashed
- * lines for the models alone. ERR_IO, ERR_NOMEM. */
+/* Write the results with `shown` as SVG to path: a line for each entry that has a threshold, with
+ * the 95 % intervals as a band, or a point if it was measured once. Each model alone, shown or not,
+ * is a dashed line. The title names the most accurate result. ERR_IO, ERR_NOMEM. */
 int eval_chart(const char *path, const struct eval_about *about, const struct eval_result *r,
                const bool *shown, size_t n, struct err *err);
 
