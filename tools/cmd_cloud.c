@@ -38,7 +38,8 @@ static const struct option_group server_opts = {
         { "--say", NULL, OPTION_STR, &say, "FILE",
           "Continue the prompts in FILE with the texts there: each line is a JSON object with "
           "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
-          "weights, they are refused (default: none)" },
+          "weights, they are refused, so use --api sglang or llamacpp, whose clients ask for no "
+          "trial token (default: none)" },
         { "--context", "-c", OPTION_SIZE, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--slots", NULL, OPTION_SIZE, &slots, "N",

@@ -104,6 +104,18 @@ before=$(cat "$dir/cut")
 again whole
 [ "$before" = "$(cat "$dir/cut")" ] || fail "a finished run was continued"
 
+# A full disk (here a limit on the size of files) ends the run after a whole line.
+rm "$dir/cut"
+(
+    trap '' XFSZ
+    ulimit -f 16
+    "$MIZZLE" eval $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
+        --target-routed 0.3 --json --jsonl "$dir/cut" >"$dir/out" 2>"$dir/err"
+)
+[ $? -eq 3 ] && grep -q 'cut: File too large' "$dir/err" || fail "full disk: $(cat "$dir/err")"
+[ "$(tail -c 1 "$dir/cut" | wc -l)" -eq 1 ] || fail "a full disk leaves half a line"
+again "a full disk"
+
 # Other settings, and files that are no journal.
 data="--task csqa --data $dir/csqa"
 run 2 $pair $data --policy never,max-prob,random,always --target-routed 0.2 --jsonl "$dir/cut"

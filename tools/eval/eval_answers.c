@@ -109,7 +109,7 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     const struct eval_entry *listed = eval_list_find(&m->list, policy);
     *own = (struct eval_entry){ .policy = policy };
     snprintf(own->label, sizeof(own->label), "%s", policy_name(policy));
-    eval_result_begin(&m->results[at], listed ? listed : own, NAN);
+    eval_result_begin(&m->results[at], listed ? listed : own, (double)NAN);
     if (policy == POLICY_ALWAYS) { /* else this would measure the small model */
         int rc = m->asking.routing.cloud
                      ? cloud_ready(m->asking.routing.cloud, err)
@@ -211,7 +211,7 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
 /* Run all policies in order. */
 static int answers_all(struct answers_run *m, struct err *err)
 {
-    double first = NAN; /* share routed by the first policy with a threshold */
+    double first = (double)NAN; /* share routed by the first policy with a threshold */
     int rc = answers_baselines(m, err);
     for (size_t i = 0; rc == OK && i < m->list.n; i++) {
         const struct eval_entry *e = &m->list.at[i];

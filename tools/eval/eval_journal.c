@@ -67,16 +67,24 @@ static int journal_cut(const struct eval_journal *j, struct err *err)
     return OK;
 }
 
-/* Write an object as one line. Takes over the reference to `object`, which may be NULL. */
+/* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may
+ * be NULL. */
 static int journal_append(struct eval_journal *j, json_t *object, struct err *err)
 {
     if (!object)
         return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     errno = 0;
-    bool fine = json_dumpf(object, j->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+    off_t before = ftello(j->f);
+    bool fine = before >= 0 &&
+                json_dumpf(object, j->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
                 putc('\n', j->f) != EOF && fflush(j->f) == 0;
     json_decref(object);
-    return fine ? OK : journal_io(j, err);
+    if (fine)
+        return OK;
+    int rc = journal_io(j, err);
+    bool cut = before >= 0 && ftruncate(fileno(j->f), before) == 0;
+    (void)cut; /* if it fails, the next run cuts the torn line off */
+    return rc;
 }
 
 /* Compare the settings of the file with those of this run. */

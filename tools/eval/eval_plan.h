@@ -14,7 +14,7 @@
 
 struct err;
 
-enum { EVAL_TARGETS = 64, EVAL_CALIBRATION = 2000 };
+enum { EVAL_TARGETS = 64, EVAL_CALIBRATION = 4000 };
 
 struct eval_items {
     struct task *task;
