@@ -267,7 +267,8 @@ static void print_found(const struct calibrating *c)
            r->answers, c->loop.n - r->answers, r->tokens);
     printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name, engine_options.kv);
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
-    printf("%-15s %.2f %% of the tokens\n", "routed", 100 * r->share);
+    printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,
+           t->reached ? "" : ", the nearest share below the target");
     print_accuracy("accuracy", r->right, r->answers);
     print_accuracy("edge alone", c->edge.right, c->edge.answers);
     print_accuracy("cloud alone", c->cloud_hits, c->cloud_answers);
