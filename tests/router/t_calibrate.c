@@ -264,7 +264,7 @@ static void check_bound(void)
         CHECK(fabs(b - known[i].bound) < 1e-13);
     }
     CHECK(binomial_upper(10, 10, 0.95) == 1 && binomial_upper(0, 0, 0.95) == 1);
-    CHECK(binomial_upper(3, 10, 1) == 1 && binomial_upper(3, 10, NAN) == 1);
+    CHECK(binomial_upper(3, 10, 1) == 1 && binomial_upper(3, 10, (double)NAN) == 1);
     CHECK(binomial_upper(3, 10, 0) == 0);
     double p = binomial_upper(0, 100000000, 0.95), q = binomial_upper(500000, 1000000, 0.95);
     CHECK(p > 2.99e-8 && p < 3.0e-8 && q > 0.5008 && q < 0.5009);
