@@ -4,7 +4,7 @@
 #include "kernels/sys/base.h"
 #include "tools/eval/task_internal.h"
 
-/* Put together the prompt of the harness's commonsense_qa. */
+/* Put together the harness's prompt. */
 static void csqa_lm_eval(struct task *t, const char *question)
 {
     task_put(&t->prompt, "Question: ");

@@ -44,10 +44,11 @@ static int task_file_lines(struct task *t, size_t bytes, struct err *err)
 
 int task_file_open(struct task *t, const char *path, struct err *err)
 {
-    size_t bytes;
-    t->path = strdup(path);
+    size_t bytes, name = strlen(path) + 1;
+    t->path = malloc(name);
     if (!t->path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    memcpy(t->path, path, name);
     int rc = prompt_input_read(&t->data, &bytes, path, err);
     if (rc != OK)
         return rc;

@@ -66,7 +66,7 @@ static bool gsm8k_boxed(char out[TASK_ANSWER], const char *text)
     return false;
 }
 
-/* Remove what the harness's exact_match ignores. */
+/* Remove what the harness ignores when it compares. */
 static bool gsm8k_exact(char out[TASK_ANSWER], const char *text, size_t n)
 {
     gsm8k_drop(out, text, n, ",$");
