@@ -6,6 +6,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/sample.h"
 #include "tools/cli/setup.h"
 
@@ -144,7 +145,8 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
     w->text += n;
     struct asked_token *k = &a->trace[w->tokens];
     a->scores[w->tokens++] = t->score;
-    *k = (struct asked_token){ .ms = t->ms,
+    *k = (struct asked_token){ .id = t->id,
+                               .ms = t->ms,
                                .source = t->source,
                                .routed = t->source != SOURCE_EDGE,
                                .has_edge = t->has_edge,
@@ -245,6 +247,7 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     if (rc != OK)
         return rc;
     task_extract(out->answer, t, out->text);
+    text_line(out->answer);
     out->right = task_right(t, &item, out->text);
     return OK;
 }
