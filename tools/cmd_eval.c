@@ -21,10 +21,11 @@ static const struct option_group task_opts = {
     (const struct option[]){
         { "--task", NULL, OPTION_STR, &options.task, "NAME",
           "Choose the task: milli asks the questions of the demo world; csqa, arc and gsm8k ask "
-          "those of --data; ppl measures perplexity (default: milli)" },
+          "those of --data; ppl measures perplexity; agree compares two models on ids (default: "
+          "milli)" },
         { "--data", NULL, OPTION_STR, &options.data, "FILE",
           "Ask the items of this file of JSON lines, in the form of the task's authors or of "
-          "CITER (default: none; milli makes its own questions)" },
+          "CITER; agree: lines of token ids (default: none; milli makes its own questions)" },
         { "--prompt", NULL, OPTION_STR, &options.form, "FORM",
           "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
           "(lm-evaluation-harness, 0-shot) or chat (citer's, in the model's chat template) "
@@ -34,12 +35,12 @@ static const struct option_group task_opts = {
           "the likelihoods of the choices of csqa or arc, with --prompt lm-eval (default: "
           "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
-          "Ask N questions (default: milli: 1000; ppl: 200; files: all)" },
+          "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for the questions of milli, which training never sees, and for policy random "
           "(default: 1)" },
         { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
-          "Limit each answer to N tokens (default: 512; milli: 64)" },
+          "Limit each answer to N tokens (default: 512; milli and agree: 64)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
@@ -106,7 +107,9 @@ static int eval_task(struct err *err)
             return likelihood ? eval_loglik(&options, err) : eval_answers(&options, err);
     if (!strcmp(options.task, "ppl"))
         return eval_ppl(&options, err);
-    return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k or ppl, found %s",
+    if (!strcmp(options.task, "agree"))
+        return eval_agree(&options, err);
+    return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
                    options.task);
 }
 
@@ -151,10 +154,17 @@ const struct command cmd_eval = {
         "itself.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; "
         "each token is scored once. Without -f, the text is the answers to the test questions.\n\n"
+        "agree runs -m and the file of --cloud-model side by side on lines of token ids, without "
+        "a server or a tokenizer. It prints how many of the small model's tokens differ from the "
+        "large one's on these texts and how well scores tell (AUC). Then the two write together, "
+        "going on from --questions beginnings of the texts: how many tokens equal what the large "
+        "model writes alone, place by place, and their mean -ln p under the large model, over "
+        "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
         "  mizzle eval --task csqa --data test.jsonl -m model.gguf --cloud-url http://HOST:30000 "
         "--target-routed 0.05 --jsonl answers.jsonl\n"
+        "  mizzle eval --task agree -m q4_0.gguf --cloud-model f32.gguf --data ids.txt\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,
     .run = cmd_eval_main,

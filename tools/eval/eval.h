@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct err;
+struct kernels;
 
 struct eval_options {
     const char *task;
@@ -33,5 +34,11 @@ struct eval_options {
 int eval_answers(const struct eval_options *o, struct err *err); /* any task that is asked */
 int eval_loglik(const struct eval_options *o, struct err *err);  /* likelihoods of choices */
 int eval_ppl(const struct eval_options *o, struct err *err);
+/* How far small and large model agree on texts of ids. */
+int eval_agree(const struct eval_options *o, struct err *err);
+
+/* Return -ln p of one token, in double, and set *best to the most likely one of size. */
+double eval_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
+                     const struct kernels *k);
 
 #endif

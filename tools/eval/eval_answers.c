@@ -179,7 +179,8 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
 {
     size_t n = m->plan.ntargets ? m->plan.ntargets : 1, from = m->next;
     for (size_t i = 0; i < n; i++) {
-        struct eval_result *r = answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : NAN);
+        struct eval_result *r =
+            answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
         int rc = answers_threshold(m, r, *first, err);
         if (rc == OK)
             rc = eval_run_policy(&m->run, r, err);

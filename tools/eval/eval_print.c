@@ -66,11 +66,11 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_real(f, "accuracy", eval_result_accuracy(r), 6);
     print_real(f, "accuracy_low", wilson.low, 6);
     print_real(f, "accuracy_high", wilson.high, 6);
-    print_real(f, "gain_low", r->has_gain ? r->gain.low : NAN, 6);
-    print_real(f, "gain_high", r->has_gain ? r->gain.high : NAN, 6);
+    print_real(f, "gain_low", r->has_gain ? r->gain.low : (double)NAN, 6);
+    print_real(f, "gain_high", r->has_gain ? r->gain.high : (double)NAN, 6);
     print_real(f, "pgr", r->pgr, 6);
-    print_real(f, "pgr_low", r->has_pgr_interval ? r->pgr_interval.low : NAN, 6);
-    print_real(f, "pgr_high", r->has_pgr_interval ? r->pgr_interval.high : NAN, 6);
+    print_real(f, "pgr_low", r->has_pgr_interval ? r->pgr_interval.low : (double)NAN, 6);
+    print_real(f, "pgr_high", r->has_pgr_interval ? r->pgr_interval.high : (double)NAN, 6);
     print_real(f, "apgr7", r->apgr7, 6);
     print_real(f, "routed", eval_result_share(r), 6);
     print_count(f, "tokens", r->tokens);
