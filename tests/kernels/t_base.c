@@ -1,8 +1,9 @@
-/* t_base.c - status text, checked sizes, and the choice of an instruction set. */
+/* t_base.c - status text, checked sizes, SHA-256, and the choice of an instruction set. */
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/sha256.h"
 #include "kernels/kernels.h"
 #include "tests/support/test.h"
 
@@ -76,10 +77,54 @@ static void picks(void)
     CHECK(*cpu_name());
 }
 
+/* The examples of FIPS 180-4 (NIST's "Example Values"), and a text around the size of a block in
+ * pieces of every length. */
+static void hashes(void)
+{
+    static const struct {
+        const char *text, *hash;
+    } known[] = {
+        { "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+        { "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+        { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+        { "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmn"
+          "hijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+          "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
+    };
+    char hex[SHA256_HEX], again[SHA256_HEX];
+    unsigned char hash[SHA256_BYTES], text[150];
+    struct sha256 s;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        sha256_hex(hex, known[i].text, strlen(known[i].text));
+        CHECK(!strcmp(hex, known[i].hash));
+    }
+    sha256_begin(&s);
+    for (size_t i = 0; i < 1000000; i++)
+        sha256_add(&s, "a", 1);
+    sha256_end(hash, &s);
+    sha256_text(hex, hash);
+    CHECK(!strcmp(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"));
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (unsigned char)(i * 7);
+    for (size_t n = 0; n <= sizeof(text); n++) {
+        sha256_hex(hex, text, n);
+        for (size_t step = 1; step <= n; step += 13) {
+            sha256_begin(&s);
+            for (size_t at = 0; at < n; at += step)
+                sha256_add(&s, text + at, step < n - at ? step : n - at);
+            sha256_end(hash, &s);
+            sha256_text(again, hash);
+            CHECK(!strcmp(hex, again));
+        }
+    }
+}
+
 int main(void)
 {
     errors();
     sizes();
+    hashes();
     panel_sizes();
     picks();
     return 0;
