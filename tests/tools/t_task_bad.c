@@ -1,0 +1,171 @@
+/* t_task_bad.c - every kind of file that a task refuses, with the line and the field that the
+ * message names. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tools/eval/task.h"
+
+static const char path[] = "build/t_task_bad.jsonl";
+
+#define CHOICES "[{\"label\":\"A\",\"text\":\"x\"},{\"label\":\"B\",\"text\":\"y\"}]"
+#define CHOICES3(a, b, c)                                                                        \
+    "[{\"label\":\"" a "\",\"text\":\"x\"},{\"label\":\"" b "\",\"text\":\"y\"},{\"label\":\"" c \
+    "\",\"text\":\"z\"}]"
+#define STEM(stem, choices)    "{\"stem\":" stem ",\"choices\":" choices "}"
+#define AUTHORS(question, key) "{\"id\":\"1\",\"question\":" question ",\"answerKey\":" key "}"
+#define CITER(label, text) \
+    "{\"question\":\"q\",\"choices\":{\"label\":" label ",\"text\":" text "},\"answerKey\":\"A\"}"
+#define GOOD        AUTHORS(STEM("\"q\"", CHOICES), "\"A\"")
+#define WITH(field) "{\"question\":" STEM("\"q\"", CHOICES) ",\"answerKey\":\"A\"," field "}"
+#define BYTES(s)    s, sizeof(s) - 1
+
+static const struct {
+    const char *task;
+    enum task_form form;
+    const char *text;
+    size_t n;
+    const char *message;
+} bad[] = {
+    /* Lines. */
+    { "csqa", TASK_CITER, BYTES(""), "line 1: expected a JSON object, found an empty file" },
+    { "csqa", TASK_CITER, BYTES("\n"), "line 1: the line: expected a JSON object, found an empty" },
+    { "csqa", TASK_CITER, BYTES(GOOD "\n\n" GOOD), "line 2: the line: expected a JSON object" },
+    { "csqa", TASK_CITER, BYTES(GOOD "\n{\"id\":"), "line 2: the line: expected JSON, found at" },
+    { "csqa", TASK_CITER, BYTES(GOOD " " GOOD "\n"), "line 1: the line: expected JSON, found at" },
+    { "csqa", TASK_CITER, BYTES("[" GOOD "]\n"),
+      "line 1: the line: expected a JSON object, found" },
+    { "csqa", TASK_CITER, BYTES("{\"id\":\"1\",\"id\":\"2\"}"), "duplicate object key" },
+    { "csqa", TASK_CITER, BYTES("{\"id\":NaN}"), "line 1: the line: expected JSON" },
+    { "csqa", TASK_CITER, BYTES("{\"id\":1e999}"), "line 1: the line: expected JSON" },
+    { "csqa", TASK_CITER, BYTES(GOOD "\n\xff"), "line 2: the line: expected UTF-8" },
+    { "csqa", TASK_CITER, BYTES("\xef\xbb\xbf" GOOD), "line 1: the line: expected JSON" },
+    { "csqa", TASK_CITER, BYTES(WITH("\"id\":\"\\ud800\"")), "line 1: the line: expected JSON" },
+    { "csqa", TASK_CITER, BYTES(GOOD "\0\n"), "line 1: the line: expected JSON, found a byte 0" },
+    { "gsm8k", TASK_CITER, BYTES("{}"), "line 1: problem: expected a string, found nothing" },
+    /* Questions with choices. */
+    { "csqa", TASK_CITER, BYTES("{\"answerKey\":\"A\"}"),
+      "question: expected a string, found not" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS("7", "\"A\"")),
+      "question: expected a string, found a num" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\" \"", CHOICES), "\"A\"")),
+      "question.stem: expected a text, found an empty one" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"a\\u0000b\"", CHOICES), "\"A\"")),
+      "question.stem: expected a text, found a byte 0" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS("{\"stem\":\"q\"}", "\"A\"")),
+      "question.choices: expected a list, found nothing" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", "[]"), "\"A\"")),
+      "question.choices: expected 2 to 8 choices, found 0" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", "[1,2]"), "\"A\"")),
+      "question.choices[0].label: expected a string, found nothing" },
+    { "arc", TASK_CITER, BYTES(GOOD), "question.choices: expected 3 to 5 choices, found 2" },
+    { "arc", TASK_CITER,
+      BYTES(
+          CITER("[\"A\",\"B\",\"C\",\"D\",\"E\",\"F\"]", "[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"]")),
+      "choices: expected 3 to 5 choices, found 6" },
+    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "[\"x\"]")),
+      "choices: expected as many texts as labels, 2, found 1" },
+    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "3")),
+      "choices: expected lists label and text, found a number" },
+    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "[\"x\",\"\"]")),
+      "choices.text[1]: expected a text, found an empty one" },
+    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"B\"]", "[\"x\",null]")),
+      "choices.text[1]: expected a string, found null" },
+    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"AB\"]", "[\"x\",\"y\"]")),
+      "choices.label[1]: expected one letter or digit, found AB" },
+    { "csqa", TASK_CITER, BYTES(CITER("[\"A\",\"a\"]", "[\"x\",\"y\"]")),
+      "choices.label[1]: expected a label of its own, found a" },
+    { "arc", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", CHOICES3("1", "2", "1")), "\"1\"")),
+      "question.choices[2].label: expected a label of its own, found 1" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", CHOICES), "\"E\"")),
+      "answerKey: expected one of A B, found E" },
+    { "csqa", TASK_CITER, BYTES(AUTHORS(STEM("\"q\"", CHOICES), "1")),
+      "answerKey: expected a string, found a number" },
+    { "csqa", TASK_CITER, BYTES("{\"question\":" STEM("\"q\"", CHOICES) "}"),
+      "answerKey: expected a string, found nothing" },
+    { "csqa", TASK_CITER, BYTES(WITH("\"id\":7")), "id: expected a string, found a number" },
+    { "csqa", TASK_CITER, BYTES(WITH("\"cot\":[]")), "cot: expected a string, found a list" },
+    { "csqa", TASK_CITER, BYTES(WITH("\"prompt\":\"\"")),
+      "prompt: expected a text, found an empt" },
+    { "csqa", TASK_CITER,
+      BYTES("{\"question\":\"q\",\"question_concept\":{},\"choices\":" CHOICES
+            ",\"answerKey\":\"A\"}"),
+      "question_concept: expected a string, found an object" },
+    /* gsm8k */
+    { "gsm8k", TASK_CITER, BYTES("{\"problem\":\"p\"}"),
+      "answerKey: expected a number, found noth" },
+    { "gsm8k", TASK_CITER, BYTES("{\"problem\":\"p\",\"solution\":\"\\\\boxed{x}\"}"),
+      "solution: expected a number in \\boxed{} or after ####, found none" },
+    { "gsm8k", TASK_CITER, BYTES("{\"problem\":\"p\",\"answerKey\":\"1/2\"}"),
+      "answerKey: expected a number, found 1/2" },
+    { "gsm8k", TASK_CITER, BYTES("{\"problem\":true,\"answerKey\":\"1\"}"),
+      "problem: expected a string, found a boolean" },
+    { "gsm8k", TASK_LM_EVAL, BYTES("{\"prompt\":\"p\",\"answerKey\":\"1\"}"),
+      "problem: expected a string, for its own prompt is citer's, found nothing" },
+};
+
+static void write_file(const char *text, size_t n)
+{
+    FILE *f = fopen(path, "w");
+    CHECK(f && fwrite(text, 1, n, f) == n && fclose(f) == 0);
+}
+
+static void refused(const char *name, enum task_form form, const char *file, int code,
+                    const char *message)
+{
+    struct task *t = NULL;
+    struct err err = { "" };
+    const struct task_options o = { .name = name, .data = file, .form = form };
+    int rc = task_open(&t, &o, &err);
+    if (rc != code || t || !strstr(err.msg, message) || (file && !strstr(err.msg, file)))
+        fprintf(stderr, "expected %d, %s\nfound %d, %s\n", code, message, rc, err.msg);
+    CHECK(rc == code && !t && strstr(err.msg, message) && (!file || strstr(err.msg, file)));
+}
+
+/* A line of TASK_LINE bytes is read, a longer one is not. */
+static void long_lines(void)
+{
+    static char text[TASK_LINE + 64];
+    static const char head[] = "{\"problem\":\"", tail[] = "\",\"answerKey\":\"7\"}\n";
+    const struct task_options o = { .name = "gsm8k", .data = path };
+    struct task *t;
+    struct err err = { "" };
+    memset(text, 'x', sizeof(text));
+    memcpy(text, head, sizeof(head) - 1);
+    memcpy(text + TASK_LINE - (sizeof(tail) - 1), tail, sizeof(tail) - 1);
+    write_file(text, TASK_LINE);
+    CHECK(task_open(&t, &o, &err) == OK && task_size(t) == 1);
+    task_close(t);
+    memset(text, 'x', sizeof(text));
+    memcpy(text, head, sizeof(head) - 1);
+    memcpy(text + TASK_LINE + 1 - (sizeof(tail) - 1), tail, sizeof(tail) - 1);
+    write_file(text, TASK_LINE + 1);
+    refused("gsm8k", TASK_CITER, path, ERR_FORMAT,
+            "line 1: the line: expected at most 1048576 bytes, found 1048577");
+}
+
+int main(void)
+{
+    CHECK(sizeof(bad) / sizeof(bad[0]) >= 40);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        write_file(bad[i].text, bad[i].n);
+        refused(bad[i].task, bad[i].form, path, ERR_FORMAT, bad[i].message);
+    }
+    write_file(BYTES(GOOD)); /* what all of them are variations of */
+    struct task *t;
+    struct err err = { "" };
+    CHECK(task_open(&t, &(struct task_options){ .name = "csqa", .data = path }, &err) == OK);
+    task_close(t);
+    long_lines();
+    unlink(path);
+    refused("csqa", TASK_CITER, path, ERR_IO, strerror(ENOENT));
+    refused("csqa", TASK_CITER, "build", ERR_IO, strerror(EISDIR));
+    refused("csqa", TASK_CITER, NULL, ERR_ARG, "csqa: expected --data FILE");
+    refused("milli", TASK_CITER, path, ERR_ARG, "milli: expected no --data");
+    refused("mmlu", TASK_CITER, path + sizeof(path) - 1, ERR_ARG, "found mmlu");
+    return 0;
+}

@@ -1,0 +1,138 @@
+#include "tools/eval/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "kernels/sys/base.h"
+#include "model/text/chat.h"
+#include "model/text/tokenizer.h"
+#include "tools/eval/task_internal.h"
+
+static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
+
+/* Check name and file of the options. */
+static int task_find(const struct task_kind **out, const struct task_options *o, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i]->name, o->name) != 0)
+            continue;
+        *out = kinds[i];
+        if (kinds[i]->file && !o->data)
+            return err_set(err, ERR_ARG, "task %s: expected --data FILE, found none", o->name);
+        if (!kinds[i]->file && o->data)
+            return err_set(err, ERR_ARG, "task %s: expected no --data, found %s", o->name, o->data);
+        return OK;
+    }
+    return err_set(err, ERR_ARG, "task: expected milli, csqa, arc or gsm8k, found %s", o->name);
+}
+
+/* Read every item once; their texts are put together only to be checked. */
+static int task_check(struct task *t, struct err *err)
+{
+    struct task_item item;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < t->size; i++)
+        rc = task_item(&item, t, i, err);
+    return rc;
+}
+
+int task_open(struct task **out, const struct task_options *o, struct err *err)
+{
+    const struct task_kind *kind = NULL;
+    *out = NULL;
+    int rc = task_find(&kind, o, err);
+    if (rc != OK)
+        return rc;
+    struct task *t = calloc(1, sizeof(*t));
+    if (!t)
+        return err_set(err, ERR_NOMEM, "task: out of memory");
+    t->kind = kind;
+    t->form = o->form;
+    t->stream = o->stream;
+    t->seed = o->seed;
+    t->size = SIZE_MAX;
+    if (!kind->file)
+        rc = world_open(&t->world, o->world, err);
+    else if ((rc = task_file_open(t, o->data, err)) == OK)
+        rc = task_check(t, err);
+    if (rc != OK) {
+        task_close(t);
+        return rc;
+    }
+    *out = t;
+    return OK;
+}
+
+void task_close(struct task *t)
+{
+    if (!t)
+        return;
+    world_close(t->world);
+    json_decref(t->json);
+    free(t->path);
+    free(t->data);
+    free(t->lines);
+    free(t->prompt.p);
+    free(t->gold.p);
+    free(t);
+}
+
+const char *task_name(const struct task *t)
+{
+    return t->kind->name;
+}
+
+size_t task_size(const struct task *t)
+{
+    return t->size;
+}
+
+const char *task_digest(const struct task *t)
+{
+    return t->digest;
+}
+
+enum task_form task_form(const struct task *t)
+{
+    return t->form;
+}
+
+int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
+{
+    t->item = (struct task_item){ .id = "" };
+    t->prompt.n = t->gold.n = 0;
+    int rc = t->kind->file ? task_file_line(t, i, err) : OK;
+    if (rc == OK)
+        rc = t->kind->read(t, i, err);
+    if (rc == OK && (t->prompt.full || t->gold.full)) {
+        t->prompt.full = t->gold.full = false;
+        rc = err_set(err, ERR_NOMEM, "task: out of memory");
+    }
+    if (rc == OK)
+        *out = t->item;
+    return rc;
+}
+
+int task_encode(uint32_t **ids, size_t *n, const struct task *t, const struct task_item *item,
+                const struct tokenizer *tok, struct err *err)
+{
+    size_t len = strlen(item->prompt);
+    const struct chat_message message = { "user", item->prompt, len };
+    if (t->form == TASK_CHAT && t->kind->file)
+        return chat_encode(tok, ids, n, &message, 1, err);
+    return tokenizer_encode(tok, ids, n, item->prompt, len, false, err);
+}
+
+bool task_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
+{
+    return t->kind->extract(out, t, text);
+}
+
+bool task_right(const struct task *t, const struct task_item *item, const char *text)
+{
+    char answer[TASK_ANSWER];
+    if (t->kind->right)
+        return t->kind->right(t, item, text);
+    return task_extract(answer, t, text) && strcasecmp(answer, item->key) == 0;
+}

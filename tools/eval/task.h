@@ -1,0 +1,91 @@
+/* task.h - what is asked: items with prompts, reference answers and how an answer is judged.
+ *
+ * Four tasks: milli (the demo world), csqa (CommonsenseQA), arc (AI2's ARC) and gsm8k. All but
+ * milli read a file of JSON lines, one item each; the forms of the authors and of CITER are read.
+ *
+ * Three forms of prompts:
+ *   citer    An item's own `prompt` as it stands, else the form of CITER's test sets
+ *            (arXiv 2502.01976).
+ *   lm-eval  As lm-evaluation-harness asks the same three, 0-shot.
+ *   chat     The prompt of citer as the user's message, in the model's chat template.
+ * milli has one prompt, which all forms mean.
+ *
+ * The final answer is taken from the generated text alone, never from the prompt:
+ *   milli           the last letter X of "answer is (X)"
+ *   csqa, arc       citer: the first text in parentheses, the regular expression \((.+?)\)
+ *                   chat: the last single letter or digit in parentheses, else as citer
+ *                   lm-eval: csqa: the first word if it is one letter or digit; arc, whose prompt
+ *                   lists no choices: the first line
+ *   gsm8k           citer, chat: the first \boxed{} that is not empty
+ *                   lm-eval: the harness's strict match (#### N), else its flexible one (the last
+ *                   number), both up to its stop strings
+ * Letters become capitals; numbers lose commas, dollar signs, units and trailing zeros after the
+ * point (lm-eval: what the harness removes). */
+#ifndef TOOLS_EVAL_TASK_H
+#define TOOLS_EVAL_TASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct task; /* one thread at a time */
+struct tokenizer;
+
+enum task_form { TASK_CITER, TASK_LM_EVAL, TASK_CHAT };
+/* Which questions of milli; the items of a file are the same for all. Training questions are worded
+ * as the models have seen them. Those for calibration are worded as test questions, and no test
+ * stream with a seed below 2^62 contains them. */
+enum task_stream { TASK_TRAIN, TASK_CALIBRATE, TASK_TEST };
+
+struct task_options {
+    const char *name; /* "milli", "csqa", "arc", "gsm8k" */
+    const char *data; /* path of the file; NULL for milli */
+    enum task_form form;
+    enum task_stream stream;
+    uint64_t seed, world; /* milli: of the questions, and of the world */
+};
+
+enum {
+    TASK_ANSWER = 64,    /* bytes of a final answer, with its terminator; longer ones are cut */
+    TASK_CHOICES = 8,    /* most choices of an item */
+    TASK_LINE = 1 << 20, /* most bytes of a line */
+};
+
+struct task_item {       /* valid until the next task_item */
+    const char *id;      /* as the file says, or "" */
+    const char *prompt;  /* as it is sent; form chat: the user's message */
+    const char *gold;    /* reference answer with its leading blank, without end-of-text, or NULL */
+    const char *key;     /* the right final answer: "C", "18" */
+    const char *subject; /* what it asks about: items of one subject are never split. csqa:
+                          * question_concept, milli: the thing; else the question */
+    size_t nchoices;     /* 0: none (milli, gsm8k) */
+    const char *const *labels, *const *choices; /* [nchoices] */
+};
+
+/* Open a task; the whole file is read and checked first, so task_item can only run out of memory.
+ * ERR_FORMAT names file, line, field, what was expected and found; ERR_IO; ERR_ARG: no such task,
+ * or a file that is missing or not wanted; ERR_STOP; ERR_NOMEM. On error *out is NULL. */
+int task_open(struct task **out, const struct task_options *o, struct err *err);
+void task_close(struct task *t); /* NULL is fine */
+const char *task_name(const struct task *t);
+/* Return the number of items; SIZE_MAX for milli, which makes as many as are wanted. */
+size_t task_size(const struct task *t);
+/* Return the SHA-256 of the file in hexadecimal; "" for milli. */
+const char *task_digest(const struct task *t);
+enum task_form task_form(const struct task *t);
+
+/* Set *out to item i < task_size. ERR_NOMEM. */
+int task_item(struct task_item *out, struct task *t, size_t i, struct err *err);
+/* Encode the item's prompt, without special tokens but for those of form chat (model/text/chat.h).
+ * *ids is malloc'ed. ERR_FORMAT when the vocabulary lacks the marks of a chat; ERR_NOMEM. */
+int task_encode(uint32_t **ids, size_t *n, const struct task *t, const struct task_item *item,
+                const struct tokenizer *tok, struct err *err);
+
+/* Find the final answer in a generated text and write it in the form of `key`; false when there is
+ * none. */
+bool task_extract(char out[TASK_ANSWER], const struct task *t, const char *text);
+/* True when the final answer of the text is right, whether letters are capital or not. */
+bool task_right(const struct task *t, const struct task_item *item, const char *text);
+
+#endif

@@ -1,0 +1,171 @@
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/json_input.h"
+#include "tools/eval/task_internal.h"
+
+enum { FIELD = 64 };
+
+/* Check a label: one letter or digit, unlike those before it. */
+static int choices_label(struct task *t, size_t i, const char *field, struct err *err)
+{
+    const char *label = t->labels[i];
+    char found[FIELD];
+    json_input_line(found, sizeof(found), label, strlen(label));
+    if (!isalnum((unsigned char)label[0]) || label[1])
+        return task_bad(t, field, "one letter or digit", found, err);
+    for (size_t j = 0; j < i; j++)
+        if (tolower((unsigned char)t->labels[j][0]) == tolower((unsigned char)label[0]))
+            return task_bad(t, field, "a label of its own", found, err);
+    return OK;
+}
+
+/* Find the lists of labels and texts: both are the authors' list of {label, text}, or they are the
+ * two of CITER's {label: [], text: []}. Checks how many there are. */
+static int choices_lists(const json_t **labels, const json_t **texts, const struct task *t,
+                         const char *field, const json_t *v, struct err *err)
+{
+    bool split = json_is_object(v), arc = t->kind == &task_arc;
+    char expected[FIELD], found[FIELD];
+    *labels = split ? json_object_get(v, "label") : v;
+    *texts = split ? json_object_get(v, "text") : v;
+    if (!json_is_array(*labels) || !json_is_array(*texts)) {
+        const json_t *bad = json_is_array(*labels) ? *texts : *labels;
+        return task_bad(t, field, split ? "lists label and text" : "a list", json_input_type(bad),
+                        err);
+    }
+    size_t n = json_array_size(*labels), m = json_array_size(*texts);
+    snprintf(expected, sizeof(expected), "as many texts as labels, %zu", n);
+    snprintf(found, sizeof(found), "%zu", m);
+    if (m != n)
+        return task_bad(t, field, expected, found, err);
+    size_t least = arc ? 3 : 2, most = arc ? 5 : TASK_CHOICES;
+    snprintf(expected, sizeof(expected), "%zu to %zu choices", least, most);
+    return n < least || n > most ? task_bad(t, field, expected, found, err) : OK;
+}
+
+/* Read the choices of a field into t->item. */
+static int choices_read(struct task *t, const char *field, const json_t *v, struct err *err)
+{
+    const json_t *labels, *texts;
+    bool split = json_is_object(v);
+    int rc = choices_lists(&labels, &texts, t, field, v, err);
+    for (size_t i = 0; rc == OK && i < json_array_size(labels); i++) {
+        const json_t *label = json_array_get(labels, i), *text = json_array_get(texts, i);
+        char name[2][FIELD];
+        snprintf(name[0], FIELD, split ? "%s.label[%zu]" : "%s[%zu].label", field, i);
+        snprintf(name[1], FIELD, split ? "%s.text[%zu]" : "%s[%zu].text", field, i);
+        rc = task_string(&t->labels[i], t, name[0], split ? label : json_object_get(label, "label"),
+                         err);
+        if (rc == OK)
+            rc = choices_label(t, i, name[0], err);
+        if (rc == OK)
+            rc = task_string(&t->choices[i], t, name[1],
+                             split ? text : json_object_get(text, "text"), err);
+        t->item.nchoices = i + 1;
+    }
+    t->item.labels = t->labels;
+    t->item.choices = t->choices;
+    return rc;
+}
+
+/* Read answerKey, which must be one of the labels. */
+static int choices_read_key(struct task *t, struct err *err)
+{
+    char labels[3 * TASK_CHOICES + 8] = "", found[FIELD];
+    int rc = task_field(&t->item.key, t, "answerKey", err);
+    if (rc != OK)
+        return rc;
+    for (size_t i = 0; i < t->item.nchoices; i++) {
+        size_t at = strlen(labels);
+        snprintf(labels + at, sizeof(labels) - at, "%s%s", i ? " " : "one of ", t->labels[i]);
+        if (strcmp(t->labels[i], t->item.key) == 0)
+            return OK;
+    }
+    json_input_line(found, sizeof(found), t->item.key, strlen(t->item.key));
+    return task_bad(t, "answerKey", labels, found, err);
+}
+
+/* Put together the form of CITER's test sets; its training sets have two more blank lines. */
+static void choices_prompt(struct task *t, const char *question)
+{
+    task_put(&t->prompt, "Question: ");
+    task_put(&t->prompt, question);
+    task_put(&t->prompt, "\nChoices:\n");
+    for (size_t i = 0; i < t->item.nchoices; i++) {
+        task_put(&t->prompt, t->labels[i]);
+        task_put(&t->prompt, ". ");
+        task_put(&t->prompt, t->choices[i]);
+        task_put(&t->prompt, "\n");
+    }
+    task_put(&t->prompt,
+             "Please format your response in the following way:\n"
+             "[Explanation]. Therefore, the answer is answer (label).\n"
+             "Ensure the final sentence includes the answer followed by the label in parentheses.\n"
+             "Answer and Reasoning:");
+    t->item.prompt = t->prompt.p;
+}
+
+int task_choices_read(const char **question, struct task *t, struct err *err)
+{
+    const json_t *q = json_object_get(t->json, "question");
+    const char *cot, *own;
+    int rc = task_field_optional(&t->item.id, t, "id", err);
+    if (!t->item.id)
+        t->item.id = "";
+    if (rc == OK && json_is_object(q)) { /* the authors' form */
+        rc = task_string(question, t, "question.stem", json_object_get(q, "stem"), err);
+        if (rc == OK)
+            rc = choices_read(t, "question.choices", json_object_get(q, "choices"), err);
+    } else if (rc == OK) {
+        rc = task_string(question, t, "question", q, err);
+        if (rc == OK)
+            rc = choices_read(t, "choices", json_object_get(t->json, "choices"), err);
+    }
+    if (rc == OK)
+        rc = choices_read_key(t, err);
+    if (rc == OK)
+        rc = task_field_optional(&cot, t, "cot", err);
+    if (rc == OK)
+        rc = task_field_optional(&own, t, "prompt", err);
+    if (rc != OK)
+        return rc;
+    t->item.gold = task_put_gold(t, cot);
+    t->item.subject = *question;
+    if (t->form != TASK_LM_EVAL && own)
+        t->item.prompt = own;
+    else if (t->form != TASK_LM_EVAL)
+        choices_prompt(t, *question);
+    return OK;
+}
+
+/* Write what is in parentheses; a single letter as a capital. */
+static void choices_answer(char out[TASK_ANSWER], const char *text, size_t n)
+{
+    task_copy(out, text, n);
+    if (n == 1)
+        out[0] = (char)toupper((unsigned char)out[0]);
+}
+
+bool task_choices_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
+{
+    const char *last = NULL;
+    for (const char *p = text; t->form == TASK_CHAT && (p = strchr(p, '(')) != NULL; p++)
+        if (isalnum((unsigned char)p[1]) && p[2] == ')')
+            last = p + 1;
+    if (last) {
+        choices_answer(out, last, 1);
+        return true;
+    }
+    for (const char *p = text; (p = strchr(p, '(')) != NULL; p++) { /* \((.+?)\) */
+        size_t line = strcspn(p, "\n");
+        const char *end = line > 2 ? memchr(p + 2, ')', line - 2) : NULL;
+        if (end) {
+            choices_answer(out, p + 1, (size_t)(end - p) - 1);
+            return true;
+        }
+    }
+    return false;
+}

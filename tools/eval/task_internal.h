@@ -1,0 +1,81 @@
+/* task_internal.h - what the files of the tasks share. */
+#ifndef TOOLS_EVAL_TASK_INTERNAL_H
+#define TOOLS_EVAL_TASK_INTERNAL_H
+
+#include <jansson.h>
+
+#include "kernels/sys/sha256.h"
+#include "tools/demo/world.h"
+#include "tools/eval/task.h"
+
+/* A text that is put together; zero at first. */
+struct task_text {
+    char *p; /* [n], terminated; NULL before the first task_put */
+    size_t n, cap;
+    bool full; /* an allocation failed */
+};
+
+/* One task. */
+struct task_kind {
+    const char *name;
+    bool file; /* it reads one */
+    /* Fill t->item, and t->prompt and t->gold if they are put together, from t->json (file) or with
+     * number i. Errors as task_open. */
+    int (*read)(struct task *t, size_t i, struct err *err);
+    bool (*extract)(char out[TASK_ANSWER], const struct task *t, const char *text);
+    /* NULL: the extracted answer must be the key. */
+    bool (*right)(const struct task *t, const struct task_item *item, const char *text);
+};
+
+extern const struct task_kind task_milli, task_csqa, task_arc, task_gsm8k;
+
+struct task {
+    const struct task_kind *kind;
+    enum task_form form;
+    enum task_stream stream;
+    uint64_t seed;
+    struct world *world; /* milli */
+    char *path, *data;   /* of the file: its name, and its bytes */
+    size_t *lines, size; /* [size + 1] where each line begins, and where the last ends */
+    char digest[SHA256_HEX];
+
+    /* The item in hand. */
+    size_t line;  /* its line, from 1 */
+    json_t *json; /* its object; the strings of `item` are parts of it */
+    struct task_text prompt, gold;
+    struct world_question question;
+    char key[TASK_ANSWER];
+    const char *labels[TASK_CHOICES], *choices[TASK_CHOICES];
+    struct task_item item;
+};
+
+/* Read the file and find its lines. Errors as task_open. */
+int task_file_open(struct task *t, const char *path, struct err *err);
+/* Parse line i into t->json. */
+int task_file_line(struct task *t, size_t i, struct err *err);
+
+/* Return ERR_FORMAT with "FILE: line N: FIELD: expected ..., found ...". */
+int task_bad(const struct task *t, const char *field, const char *expected, const char *found,
+             struct err *err);
+/* Check that v is a string with more than blanks in it and without NUL, and set *out to it. */
+int task_string(const char **out, const struct task *t, const char *field, const json_t *v,
+                struct err *err);
+/* The same for a field of t->json, which may be missing if the result, NULL, says so. */
+int task_field(const char **out, const struct task *t, const char *field, struct err *err);
+int task_field_optional(const char **out, const struct task *t, const char *field, struct err *err);
+
+/* Append s, or s without the blanks around it. */
+void task_put(struct task_text *out, const char *s);
+void task_put_trimmed(struct task_text *out, const char *s);
+/* Set the text to a blank and s, if s is not NULL; returns the text, or NULL. */
+const char *task_put_gold(struct task *t, const char *s);
+/* Copy text[n] into out, cut between characters if it is too long. */
+void task_copy(char out[TASK_ANSWER], const char *text, size_t n);
+
+/* Read a question with choices, csqa's or arc's in both of their forms, into t->item: id, question
+ * (returned), labels, choices, key, gold and, with form citer or chat, the prompt. */
+int task_choices_read(const char **question, struct task *t, struct err *err);
+/* Find the label that an answer in form citer or chat names in parentheses. */
+bool task_choices_extract(char out[TASK_ANSWER], const struct task *t, const char *text);
+
+#endif
