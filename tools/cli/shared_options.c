@@ -57,15 +57,16 @@ enum { WHICH_CLOUD = 2 }; /* rows that say which cloud is asked and when; the ot
 
 static const struct option cloud_rows[] = {
     { "--cloud-url", NULL, OPTION_STR, &cloud_option_values.url, "URL",
-      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; for the demo pair, a "
-      "stand-in is started)" },
+      "Ask the large model at this server (default: MIZZLE_CLOUD_URL; without it, a stand-in "
+      "serves the file of --cloud-model, or the demo pair's large model)" },
     { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
       "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
       "the run with status 4; off does not use the cloud (default: auto)" },
     { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",
-      "Request this model (default: the first one that the server lists)" },
+      "Request this model of the server at --cloud-url; without a URL, load this file or folder "
+      "and serve it from this process (default: the first one that the server lists)" },
     { "--cloud-key-file", NULL, OPTION_STR, &cloud_option_values.key_file, "FILE",
       "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
       "only over https or to this machine)" },
