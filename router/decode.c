@@ -47,6 +47,9 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     if (o->policy == POLICY_MLP) {
         const float *hidden = session_hidden(d->session, router_tap(d->router), 0);
         t->score = router_score(d->router, hidden, d->scratch);
+    } else if (o->policy == POLICY_CONTEXT) {
+        t->score =
+            router_score_ids(d->router, session_ids(d->session), session_length(d->session));
     } else if (o->policy == POLICY_RANDOM) {
         t->score = policy_score_random(o->seed, session_length(d->session));
     } else {
@@ -337,8 +340,10 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
                const uint32_t *prompt, size_t n, const struct decode_options *o, struct err *err)
 {
     *stats = (struct decode_stats){ .prompt_tokens = n, .finish = FINISH_ERROR };
-    if (o->policy == POLICY_MLP && !router)
-        return err_set(err, ERR_ARG, "policy mlp needs a router");
+    if (policy_reads_router(o->policy) &&
+        (!router || router_is_table(router) != (o->policy == POLICY_CONTEXT)))
+        return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
+                       policy_name(o->policy), o->policy == POLICY_MLP ? "network" : "table");
     struct gate own = { 0 };
     struct decode d = { .stats = stats,
                         .session = s,

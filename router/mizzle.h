@@ -74,10 +74,12 @@ struct mizzle_options {
     const char *model;     /* GGUF file or Hugging Face folder; required */
     const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no cloud */
     const char *router;    /* file; NULL: NAME.router.safetensors beside NAME.gguf, or
-                              router.safetensors in the model's folder, if it exists */
-    const char *policy;    /* what scores a token: "mlp" (the router), "entropy", "max-prob",
-                              "margin", "random"; "always" and "never" need no score; NULL: "mlp"
-                              if there is a router, else "never" */
+                              router.safetensors in the model's folder, if it exists; for policy
+                              "context" with "context" instead of "router" */
+    const char *policy;    /* what scores a token: "mlp" (the router), "context" (a table over the
+                              last two ids), "entropy", "max-prob", "margin", "random"; "always"
+                              and "never" need no score; NULL: the router's, if there is one, else
+                              "never" */
     double threshold;      /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN,
                               the default: the router's own threshold, else 0.5 */
 

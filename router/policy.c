@@ -8,7 +8,7 @@
 static const char *const names[] = {
     [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
     [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
-    [POLICY_NEVER] = "never",
+    [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",
 };
 
 const char *policy_name(enum policy p)
@@ -24,6 +24,11 @@ bool policy_parse(enum policy *out, const char *name)
             return true;
         }
     return false;
+}
+
+bool policy_reads_router(enum policy p)
+{
+    return p == POLICY_MLP || p == POLICY_CONTEXT;
 }
 
 bool policy_reads_logits(enum policy p)

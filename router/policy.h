@@ -1,5 +1,5 @@
 /* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
- * the router's sigmoid. max-prob: p1. margin: p1 - p2. entropy: 1 - H / ln V, where V is the number
+ * the router's sigmoid. context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H / ln V, where V is the number
  * of ids in use. random: u(seed, position), so that a threshold of 0.07 routes 7 %. always and
  * never: no score. */
 #ifndef ROUTER_POLICY_H
@@ -13,6 +13,7 @@ struct kernels;
 
 enum policy {
     POLICY_MLP,
+    POLICY_CONTEXT,
     POLICY_ENTROPY,
     POLICY_MAX_PROB,
     POLICY_MARGIN,
@@ -24,6 +25,8 @@ enum policy {
 const char *policy_name(enum policy p);
 /* Parse a name. False: there is no such policy. */
 bool policy_parse(enum policy *out, const char *name);
+/* True when the score comes from a router: a network for mlp, a table for context. */
+bool policy_reads_router(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
 /* Return the score of a logits policy over logits[size], size >= 1; 0 when the largest is not

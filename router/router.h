@@ -1,13 +1,15 @@
-/* router.h - a small network that judges, token by token, whether the local model is right.
+/* router.h - judges, token by token, whether the local model is right: a small network, or a table.
  *
- * Source: CITER (arXiv 2502.01976), conf_model: Linear(h, 2h), BatchNorm, ReLU, Dropout, Linear(2h,
- * h), Dropout, Linear(h, 1), sigmoid. At inference BatchNorm folds into the first Linear and the
- * last two Linears into one, so h -> width -> 1 remains. */
+ * Source of the network: CITER (arXiv 2502.01976), conf_model: Linear(h, 2h), BatchNorm, ReLU,
+ * Dropout, Linear(2h, h), Dropout, Linear(h, 1), sigmoid. At inference BatchNorm folds into the
+ * first Linear and the last two Linears into one, so h -> width -> 1 remains. The table is the
+ * baseline that knows the place and nothing else: its score depends on the last two ids. */
 #ifndef ROUTER_ROUTER_H
 #define ROUTER_ROUTER_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "model/session.h"
 
@@ -16,9 +18,28 @@ struct pool;
 struct kernels;
 struct router; /* immutable once open, so threads may share it */
 
-enum { ROUTER_MAX = 65536 }; /* the most that dim and width may be */
+enum { ROUTER_MAX = 65536 };                 /* the most that dim and width may be */
+enum { ROUTER_MAX_CONTEXTS = 1 << 24 };      /* the most rows of a table */
+enum { ROUTER_NAME = 64, ROUTER_TYPE = 16 }; /* bytes of its strings, with the final zero */
 
-/* The numbers of a router, row-major, as a file holds them and training makes them. */
+/* What a router was made from; all zero: it does not say. */
+struct router_about {
+    bool has_model, has_share;
+    uint64_t model;            /* model_fingerprint of the edge */
+    char name[ROUTER_NAME];    /* the edge's name, for people */
+    char weights[ROUTER_TYPE]; /* the type of its matrices when the threshold was calibrated */
+    char task[ROUTER_NAME];    /* what its samples are from */
+    float share;               /* 0..1, the share of tokens that the threshold routes */
+};
+
+/* One row of the table: the id before the last, the last id, the score of the next token. */
+struct router_context {
+    float before, last; /* ids are exact in a float */
+    float score;        /* 0..1 */
+};
+
+/* The numbers of a router, row-major, as a file holds them and training makes them: a network, or,
+ * if ncontexts > 0, a table. */
 struct router_form {
     size_t dim, width;
     float *w1; /* [width][dim] */
@@ -28,28 +49,42 @@ struct router_form {
     enum tap tap;
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
+    struct router_about about;
+    /* [ncontexts], ascending by before, then last. before -1: whatever it is; last -1 as well: the
+     * mean, which every table has. */
+    struct router_context *contexts;
+    size_t ncontexts;
 };
 
 /* Allocate zeroed arrays of these sizes (1 to ROUTER_MAX). After an error everything is NULL. */
 int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err);
+/* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
+int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Write a form as the safetensors file that router_open reads; all values must be finite. */
+/* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);
+/* Read a file of either form, or a .pth file of CITER, which is imported on the fly. The metadata
+ * may hold "tap" (final | post_attn), "threshold", "share", "model", "model_name", "weights" and
+ * "task". Values that are not finite, and a table out of order, are refused. ERR_FORMAT names file,
+ * tensor, expected and found; after an error *out is all zero. */
+int router_form_read(struct router_form *out, const char *path, struct err *err);
 
-/* Open a safetensors file: "router.w1" [width][dim], "router.b1" [width], "router.w2" [1][width],
- * "router.b2" [1], f32; its metadata may hold "tap" (final | post_attn) and "threshold". A .pth
- * file of CITER is imported on the fly. Values that are not finite are refused. ERR_FORMAT names
- * file, tensor, expected and found. k is borrowed. */
+/* Open a file that router_form_read reads. k is borrowed. */
 int router_open(struct router **out, const char *path, const struct kernels *k, struct err *err);
+/* Refuse a form with values that are not finite, and a table that is out of order. ERR_FORMAT names
+ * file, tensor, expected and found. */
+int router_form_check(const struct router_form *f, const char *file, struct err *err);
 /* Make a router from a form, which is copied; name stands for the file in errors. */
 int router_make(struct router **out, const struct router_form *f, const char *name,
                 const struct kernels *k, struct err *err);
 void router_close(struct router *r); /* NULL is fine */
 
-size_t router_dim(const struct router *r);
+/* True for a table, which router_score_ids reads; false for a network, for router_score. */
+bool router_is_table(const struct router *r);
+size_t router_dim(const struct router *r); /* 0 for a table */
 enum tap router_tap(const struct router *r);
-/* Return "final" or "post_attn". */
 const char *router_tap_name(enum tap tap); /* "final", "post_attn" */
+const struct router_about *router_about(const struct router *r);
 /* Return the calibrated threshold. False: the file has none. */
 bool router_threshold(const struct router *r, float *threshold);
 
@@ -58,6 +93,10 @@ bool router_threshold(const struct router *r, float *threshold);
  * when a hidden state overflows so that the sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *hidden, float *scratch);
+
+/* Return a table's score for the token after ids[n]: that of the last two ids; of the last one if
+ * these are not in the table; the mean if that is not there either. n may be 0. */
+float router_score_ids(const struct router *r, const uint32_t *ids, size_t n);
 
 /* Share the work of each score among the threads of this pool from now on; the score stays the
  * same. The pool is borrowed and must not be in use elsewhere during router_score. */

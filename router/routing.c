@@ -1,5 +1,6 @@
 #include "router/routing.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,70 +21,120 @@
 
 enum { PATH_SIZE = 4096, MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
 
-/* Find the router that belongs to a model: FILE.router.safetensors beside FILE.gguf, or
- * router.safetensors in a folder. False if there is none. */
-static bool routing_find_router(char out[PATH_SIZE], const char *model)
+/* Find the router that belongs to a model: for a network FILE.router.safetensors beside FILE.gguf,
+ * or router.safetensors in a folder; for a table "context" instead of "router". False if there is
+ * none. */
+static bool routing_find_router(char out[PATH_SIZE], const char *model, bool table)
 {
     struct stat st;
     size_t n = strlen(model);
+    const char *what = table ? "context" : "router";
     int len;
     if (stat(model, &st) == 0 && S_ISDIR(st.st_mode)) {
-        len = snprintf(out, PATH_SIZE, "%s/router.safetensors", model);
+        len = snprintf(out, PATH_SIZE, "%s/%s.safetensors", model, what);
     } else {
         if (n > 5 && strcmp(model + n - 5, ".gguf") == 0)
             n -= 5;
-        len = snprintf(out, PATH_SIZE, "%.*s.router.safetensors", (int)n, model);
+        len = snprintf(out, PATH_SIZE, "%.*s.%s.safetensors", (int)n, model, what);
     }
     return len > 0 && len < PATH_SIZE && access(out, F_OK) == 0;
 }
 
-/* Open the router and check that it fits the model. */
-static int routing_open_router(struct routing *r, const struct engine *e, const char *path,
-                               struct err *err)
+/* Check that a router was made for this model. */
+static int routing_check_router(const struct router *r, const struct engine *e, const char *path,
+                                struct err *note, struct err *err)
 {
-    int rc = router_open(&r->router, path, &e->kernels, err);
-    if (rc != OK)
-        return rc;
-    router_threads(r->router, e->pool);
-    if (router_dim(r->router) != model_config(e->model)->hidden)
+    const struct router_about *a = router_about(r);
+    size_t hidden = model_config(e->model)->hidden;
+    uint64_t model = a->has_model ? model_fingerprint(e->model, e->tokenizer) : 0;
+    if (a->has_model && a->model != model)
         return err_set(err, ERR_FORMAT,
-                       "%s: hidden size: expected %zu, as the model has, found %zu", path,
-                       model_config(e->model)->hidden, router_dim(r->router));
+                       "%s: model: expected %s (%016" PRIx64 "), which runs here, found %s "
+                       "(%016" PRIx64 ")",
+                       path, e->name, model, a->name, a->model);
+    if (!router_is_table(r) && router_dim(r) != hidden)
+        return err_set(err, ERR_FORMAT,
+                       "%s: hidden size: expected %zu, as the model has, found %zu", path, hidden,
+                       router_dim(r));
+    if (a->weights[0] && e->weights && strcmp(a->weights, e->weights) != 0)
+        err_set(note, OK, "%s was calibrated with weights of type %s, and the model has %s", path,
+                a->weights, e->weights);
     return OK;
 }
 
-/* Choose the policy, open the router if the policy is mlp, and set the threshold. */
-static int routing_open_policy(struct routing *r, const struct engine *e,
+int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
+                   struct err *err)
+{
+    note->msg[0] = '\0';
+    int rc = router_open(out, path, &e->kernels, err);
+    if (rc == OK)
+        rc = routing_check_router(*out, e, path, note, err);
+    if (rc != OK) {
+        router_close(*out);
+        *out = NULL;
+        return rc;
+    }
+    router_threads(*out, e->pool);
+    return OK;
+}
+
+/* Add a line for routing_note. */
+static void routing_add_note(struct routing *r, const char *what, const char *why)
+{
+    if (r->unsaid < sizeof(r->notes) / sizeof(r->notes[0]))
+        err_set(&r->notes[r->unsaid++], OK, "%s%s", what, why);
+}
+
+/* Open the router of the policy; if none is named, the router that is there decides on it. */
+static int routing_open_router(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
     char beside[PATH_SIZE];
+    struct err note;
     const char *path = o->router;
+    bool table = o->policy && r->policy == POLICY_CONTEXT;
+    if (!path && routing_find_router(beside, o->model, table))
+        path = beside;
+    if (path && (!o->policy || policy_reads_router(r->policy))) {
+        int rc = routing_router(&r->router, e, path, &note, err);
+        if (rc != OK)
+            return rc;
+        if (note.msg[0])
+            routing_add_note(r, "", note.msg);
+        if (!o->policy)
+            r->policy = router_is_table(r->router) ? POLICY_CONTEXT : POLICY_MLP;
+        else if (router_is_table(r->router) != table)
+            return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
+                           path, table ? "table" : "network", table ? "network" : "table");
+    } else if (!o->policy) {
+        r->policy = POLICY_NEVER;
+    } else if (policy_reads_router(r->policy)) {
+        return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named",
+                       o->policy, o->model);
+    }
+    return OK;
+}
+
+/* Choose the policy, open its router, and set the threshold. */
+static int routing_open_policy(struct routing *r, const struct engine *e,
+                               const struct mizzle_options *o, struct err *err)
+{
     if (o->policy && !policy_parse(&r->policy, o->policy))
         return err_set(err, ERR_ARG,
-                       "policy: expected mlp, entropy, max-prob, margin, random, always or never, "
-                       "found %s",
+                       "policy: expected mlp, context, entropy, max-prob, margin, random, always "
+                       "or never, found %s",
                        o->policy);
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
-    if (!path && routing_find_router(beside, o->model))
-        path = beside;
-    if (path && (!o->policy || r->policy == POLICY_MLP)) {
-        int rc = routing_open_router(r, e, path, err);
-        if (rc != OK)
-            return rc;
-    }
-    if (!o->policy)
-        r->policy = r->router ? POLICY_MLP : POLICY_NEVER;
-    if (r->policy == POLICY_MLP && !r->router)
-        return err_set(err, ERR_ARG, "policy mlp: no router beside %s, and none was named",
-                       o->model);
+    int rc = routing_open_router(r, e, o, err);
+    if (rc != OK)
+        return rc;
     r->ahead = o->ahead;
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
-    if (isnan(r->threshold) &&
-        !(r->policy == POLICY_MLP && router_threshold(r->router, &r->threshold)))
+    if (isnan(r->threshold) && !(r->router && router_threshold(r->router, &r->threshold)))
         r->threshold = 0.5f;
     return OK;
 }
@@ -199,13 +250,6 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
     int rc = routing_read_key(key, o, note, err);
     out->key = *key;
     return rc;
-}
-
-/* Add a line for routing_note. */
-static void routing_add_note(struct routing *r, const char *what, const char *why)
-{
-    if (r->unsaid < sizeof(r->notes) / sizeof(r->notes[0]))
-        err_set(&r->notes[r->unsaid++], OK, "%s%s", what, why);
 }
 
 /* Wait for the server if something must be known of it. If it does not answer and is not required,

@@ -35,7 +35,7 @@ struct routing {           /* must not move: the parts point to each other */
     struct private_filter *spans; /* NULL: none */
     struct caps caps;
     double start_ms;     /* time spent waiting for the cloud in routing_open */
-    struct err notes[2]; /* pending notes, [unsaid]: on the API key, and why the cloud is off */
+    struct err notes[3]; /* pending notes, [unsaid]: on router and API key, why the cloud is off */
     size_t unsaid;
 };
 
@@ -47,6 +47,12 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
                  const _Atomic int *stop, struct err *err);
 /* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
 int routing_close(struct routing *r, struct err *err);
+
+/* Open a router and check that it was made for this engine's model. If only the type of the
+ * model's weights is another, *note is one line for the user, else empty. A router of another model
+ * is ERR_FORMAT, which names both; one that names no model is accepted. */
+int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
+                   struct err *err);
 
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);

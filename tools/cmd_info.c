@@ -7,7 +7,7 @@
 
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/sys/text.h"
+#include "tools/cli/escaped.h"
 #include "tools/command.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
@@ -24,49 +24,6 @@ static const struct option_group own = {
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
-
-/* Return a malloc'ed copy of s[n], at most 400 bytes of it, with bytes that could harm a terminal
- * written as \xNN; NULL if there is no memory. */
-static char *escaped(const char *s, size_t n)
-{
-    enum { MOST = 400 };
-    bool cut = n > MOST;
-    n = cut ? MOST : n;
-    char *out = calloc(4 * n + 4, 1), *to = out;
-    for (size_t i = 0; out && i < n;) {
-        size_t len = text_shown(s + i, n - i);
-        if (len) {
-            memcpy(to, s + i, len);
-            to += len;
-            i += len;
-        } else {
-            to += snprintf(to, 5, "\\x%02x", (unsigned char)s[i++]);
-        }
-    }
-    if (out && cut)
-        memcpy(to, "...", 3);
-    return out;
-}
-
-/* Print text from a file, escaped. */
-static void cmd_info_put(const char *s, size_t n)
-{
-    char *text = escaped(s, n);
-    fputs(text ? text : "?", stdout);
-    free(text);
-}
-
-/* Return a JSON string; text that is not UTF-8 is escaped first. */
-static json_t *json_text(const char *s, size_t n)
-{
-    json_t *v = json_stringn(s, n);
-    if (v)
-        return v;
-    char *text = escaped(s, n); /* not UTF-8 */
-    v = json_string(text ? text : "");
-    free(text);
-    return v;
-}
 
 /* ---- this machine ---- */
 
@@ -97,15 +54,15 @@ static int machine(struct err *err)
             json_array_append_new(sets, json_string(kernels_sets[i]->isa));
     if (json) {
         json_t *root =
-            json_pack("{s:o, s:o, s:s}", "cpu", json_text(cpu_name(), strlen(cpu_name())), "sets",
-                      sets, "chosen", chosen.isa);
+            json_pack("{s:o, s:o, s:s}", "cpu", escaped_json(cpu_name(), strlen(cpu_name())),
+                      "sets", sets, "chosen", chosen.isa);
         json_dumpf(root, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(root);
         return OK;
     }
     fputs("cpu     ", stdout);
-    cmd_info_put(cpu_name(), strlen(cpu_name()));
+    escaped_put(cpu_name(), strlen(cpu_name()));
     fputs("\nsets   ", stdout);
     for (size_t i = 0; i < json_array_size(sets); i++)
         printf(" %s", json_string_value(json_array_get(sets, i)));
@@ -207,23 +164,37 @@ static size_t token_count(const struct source *s)
     return kv ? kv->count : 0;
 }
 
-/* What a router file says about itself. CITER's checkpoints name neither tap nor threshold. */
+/* The size of a router, and what it reads. CITER's checkpoints name no tap. */
 struct facts {
-    size_t hidden, width;
-    struct str tap, threshold; /* threshold: the text in the file, or empty */
+    size_t hidden, width; /* of a network */
+    size_t contexts;      /* rows of a table; 0 for a network */
+    struct str tap;
 };
 
-/* Fill *f and return true if the file is a router: Mizzle's own form or CITER's checkpoint. */
+/* More that a router's metadata may say: the key, and the label for people. */
+static const char *const router_entries[][2] = {
+    { "model_name", "  model" }, { "model", "  fingerprint" }, { "weights", "  weights" },
+    { "task", "  task" },        { "share", "  share" },
+};
+
+enum { ROUTER_ENTRIES = sizeof(router_entries) / sizeof(router_entries[0]) };
+
+/* Fill *f and return true if the file is a router: Mizzle's own forms or CITER's checkpoint. */
 static bool router_facts(struct facts *f, const struct source *s)
 {
     const struct tensor *t =
         s->w ? weights_find(s->w, "router.w1") : pth_find(s->p, "mlp.0.weight");
-    if (!t || t->ndim != 2 || (s->p && !pth_find(s->p, "mlp.4.weight")))
-        return false;
-    *f = (struct facts){ t->shape[1], t->shape[0], text_key(s, "tap"), text_key(s, "threshold") };
+    const struct tensor *table = s->w ? weights_find(s->w, "context.table") : NULL;
+    *f = (struct facts){ .tap = text_key(s, "tap") };
     if (!f->tap.n)
         f->tap = (struct str){ "final", 5 };
-    return true;
+    if (t && t->ndim == 2 && (s->w || pth_find(s->p, "mlp.4.weight"))) {
+        f->hidden = t->shape[1];
+        f->width = t->shape[0];
+        return true;
+    }
+    f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;
+    return f->contexts;
 }
 
 /* True for a file that holds a header alone: a tensor has a size, but its data is missing. */
@@ -251,7 +222,7 @@ static json_t *json_tensors(const struct source *s)
         for (unsigned k = 0; k < t->ndim; k++)
             json_array_append_new(shape, json_size((double)t->shape[k]));
         json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:o}", "name",
-                                              json_text(t->name, strlen(t->name)), "type",
+                                              escaped_json(t->name, strlen(t->name)), "type",
                                               wtype_name(t->type), "shape", shape, "bytes",
                                               json_size((double)t->bytes)));
     }
@@ -274,30 +245,50 @@ static json_t *json_shape(const struct source *s, struct str arch)
             v = json_boolean(flag);
         else if (weights_f64(s->w, kv->key.p, &number))
             v = kv->type == KV_F32 || kv->type == KV_F64 ? json_real(number) : json_size(number);
-        char *name = escaped(key, strlen(key));
+        char *name = escaped_text(key, strlen(key));
         json_object_set_new(shape, name ? name : "", v ? v : json_null());
         free(name);
     }
     return shape;
 }
 
-/* Return what the router says about itself, or null. A threshold that is no number from 0 to 1 is
- * shown as text. */
+/* Return a number from 0 to 1; what is none is shown as text, what is absent as null. */
+static json_t *json_share(struct str s)
+{
+    char text[32] = "", *end = text;
+    memcpy(text, s.p, s.n < sizeof(text) ? s.n : 0);
+    double number = strtod(text, &end);
+    bool sane = end > text && !*end && number >= 0 && number <= 1;
+    return !s.n ? json_null() : sane ? json_real(number) : escaped_json(s.p, s.n);
+}
+
+/* Return a text, or null if it is absent. */
+static json_t *json_maybe(struct str s)
+{
+    return s.n ? escaped_json(s.p, s.n) : json_null();
+}
+
+/* Return what the router says about itself, or null. */
 static json_t *json_router(const struct source *s)
 {
     struct facts f;
     if (!router_facts(&f, s))
         return json_null();
-    char text[32] = "", *end = text;
-    memcpy(text, f.threshold.p, f.threshold.n < sizeof(text) ? f.threshold.n : 0);
-    double threshold = strtod(text, &end);
-    bool sane = !*end && threshold >= 0 && threshold <= 1;
-    json_t *number = !f.threshold.n       ? json_null()
-                     : end > text && sane ? json_real(threshold)
-                                          : json_text(f.threshold.p, f.threshold.n);
-    return json_pack("{s:o, s:o, s:o, s:o}", "hidden", json_size((double)f.hidden), "width",
-                     json_size((double)f.width), "tap", json_text(f.tap.p, f.tap.n), "threshold",
-                     number);
+    json_t *root = json_object();
+    if (f.contexts) {
+        json_object_set_new(root, "contexts", json_size((double)f.contexts));
+    } else {
+        json_object_set_new(root, "hidden", json_size((double)f.hidden));
+        json_object_set_new(root, "width", json_size((double)f.width));
+        json_object_set_new(root, "tap", escaped_json(f.tap.p, f.tap.n));
+    }
+    json_object_set_new(root, "threshold", json_share(text_key(s, "threshold")));
+    for (size_t i = 0; i < ROUTER_ENTRIES; i++) {
+        const char *key = router_entries[i][0];
+        struct str v = text_key(s, key);
+        json_object_set_new(root, key, strcmp(key, "share") ? json_maybe(v) : json_share(v));
+    }
+    return root;
 }
 
 /* Print the report on a file as one JSON object. */
@@ -314,10 +305,10 @@ static void report_json(const struct source *s)
                                 json_pack("{s:I, s:o}", "tensors", (json_int_t)sum.tensors, "bytes",
                                           json_size(sum.bytes)));
     }
-    json_object_set_new(root, "file", json_text(s->path, strlen(s->path)));
+    json_object_set_new(root, "file", escaped_json(s->path, strlen(s->path)));
     json_object_set_new(root, "format", json_string(cmd_info_format(s)));
-    json_object_set_new(root, "architecture", arch.n ? json_text(arch.p, arch.n) : json_null());
-    json_object_set_new(root, "name", name.n ? json_text(name.p, name.n) : json_null());
+    json_object_set_new(root, "architecture", json_maybe(arch));
+    json_object_set_new(root, "name", json_maybe(name));
     json_object_set_new(root, "parameters", json_size(all.values));
     json_object_set_new(root, "bytes", json_size(all.bytes));
     json_object_set_new(root, "tensors", json_integer((json_int_t)all.tensors));
@@ -326,7 +317,7 @@ static void report_json(const struct source *s)
     json_object_set_new(root, "types", types);
     json_object_set_new(root, "shape", json_shape(s, arch));
     json_object_set_new(root, "router", json_router(s));
-    json_object_set_new(root, "tokenizer", vocab.n ? json_text(vocab.p, vocab.n) : json_null());
+    json_object_set_new(root, "tokenizer", json_maybe(vocab));
     json_object_set_new(root, "tokens", json_integer((json_int_t)token_count(s)));
     json_object_set_new(root, "has_data", json_boolean(!without_data(s)));
     if (tensors)
@@ -352,7 +343,7 @@ static void print_text(const char *label, struct str v)
     if (!v.n)
         return;
     printf("%-14s", label);
-    cmd_info_put(v.p, v.n);
+    escaped_put(v.p, v.n);
     putchar('\n');
 }
 
@@ -367,7 +358,7 @@ static void print_shape(const struct source *s, struct str arch)
         if (!key)
             continue;
         fputs("  ", stdout);
-        cmd_info_put(key, strlen(key));
+        escaped_put(key, strlen(key));
         if (weights_bool(s->w, kv->key.p, &flag))
             printf(" = %s\n", flag ? "true" : "false");
         else if (weights_f64(s->w, kv->key.p, &v))
@@ -383,7 +374,7 @@ static void print_tensors(const struct source *s)
         for (unsigned k = 0; k < t->ndim; k++)
             printf("%s%zu", k ? "," : "", t->shape[k]);
         fputs("]  ", stdout);
-        cmd_info_put(t->name, strlen(t->name));
+        escaped_put(t->name, strlen(t->name));
         putchar('\n');
     }
 }
@@ -391,13 +382,20 @@ static void print_tensors(const struct source *s)
 static void print_router(const struct source *s)
 {
     struct facts f;
+    struct str threshold = text_key(s, "threshold");
     if (!router_facts(&f, s))
         return;
-    printf("%-14s%zu wide, reads %zu values of tap ", "router", f.width, f.hidden);
-    cmd_info_put(f.tap.p, f.tap.n);
-    fputs(f.threshold.n ? ", threshold " : ", no threshold", stdout);
-    cmd_info_put(f.threshold.p, f.threshold.n);
+    if (f.contexts) {
+        printf("%-14sa table of %zu contexts", "router", f.contexts);
+    } else {
+        printf("%-14s%zu wide, reads %zu values of tap ", "router", f.width, f.hidden);
+        escaped_put(f.tap.p, f.tap.n);
+    }
+    fputs(threshold.n ? ", threshold " : ", no threshold", stdout);
+    escaped_put(threshold.p, threshold.n);
     putchar('\n');
+    for (size_t i = 0; i < ROUTER_ENTRIES; i++)
+        print_text(router_entries[i][1], text_key(s, router_entries[i][0]));
 }
 
 /* Print the report on a file for people. */

@@ -14,6 +14,7 @@
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
+#include "tests/router/table_help.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -23,7 +24,7 @@ enum { WINDOWS = 5, TEXTS = 2, MOST = 48 };
 static const size_t windows[WINDOWS] = { 0, 1, 2, 4, 8 };
 static struct engine engine;
 static struct session *session, *other;
-static struct router *router;
+static struct router *router, *table; /* for mlp and for context */
 
 struct setup { /* one case */
     struct sim_truth truth;
@@ -138,7 +139,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         x->interrupt_after = c->interrupt_after;
         r->sim.stop = &x->stop;
         sim_text(&r->sim);
-        x->rc = decode_run(&x->stats, session, engine.tokenizer, mine, router, &port, c->prompt[i],
+        x->rc = decode_run(&x->stats, session, engine.tokenizer, mine,
+                           c->policy == POLICY_CONTEXT ? table : router, &port, c->prompt[i],
                            c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
@@ -187,11 +189,13 @@ static inline void open_all(void)
     form.w2[1] = -1;
     CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
     router_form_close(&form);
+    table = table_open(&engine.kernels);
 }
 
 static inline void close_all(void)
 {
     router_close(router);
+    router_close(table);
     session_close(session);
     session_close(other);
     engine_close(&engine);

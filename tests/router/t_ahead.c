@@ -167,8 +167,8 @@ static void look_at_scores(void)
             .policy = (enum policy)p, .max_tokens = SCORES, .emit = on_token, .arg = &x
         };
         x.n = 0;
-        CHECK(decode_run(&stats, session, engine.tokenizer, s, router, NULL, &prompt, 1, &o,
-                         &err) == OK);
+        CHECK(decode_run(&stats, session, engine.tokenizer, s, p == POLICY_CONTEXT ? table : router,
+                         NULL, &prompt, 1, &o, &err) == OK);
         low[p] = 1;
         for (size_t i = 0; i < x.n; i++) {
             low[p] = x.at[i].score < low[p] ? x.at[i].score : low[p];

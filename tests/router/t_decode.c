@@ -18,6 +18,7 @@
 #include "router/router.h"
 #include "router/stops.h"
 #include "router/cloud_port.h"
+#include "tests/router/table_help.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -28,6 +29,7 @@ enum { LENGTH = 24, PROMPT = 3 };
 
 static const uint32_t prompt[PROMPT] = { 72, 105, 33 };
 static struct engine engine;
+static struct router *table; /* for policy context */
 static struct session *session;
 static struct sampler *sampler;
 static struct stand_in *stand_in;
@@ -74,8 +76,9 @@ static int run_prompt(const struct decode_options *given, const struct router *r
     struct cloud_port port;
     if (cloud)
         cloud_port_cloud(&port, cloud);
-    int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler, router,
-                        cloud ? &port : NULL, ids, n, &o, err);
+    int rc = decode_run(&seen.stats, session, engine.tokenizer, sampler,
+                        o.policy == POLICY_CONTEXT ? table : router, cloud ? &port : NULL, ids, n,
+                        &o, err);
     size_t sources[3] = { 0 };
     for (size_t i = 0; i < seen.n; i++)
         sources[seen.at[i].source]++;
@@ -469,6 +472,7 @@ int main(void)
     form.w2[1] = -1;
     CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
     router_form_close(&form);
+    table = table_open(&engine.kernels);
 
     test_stops();
     test_edge();
@@ -483,6 +487,7 @@ int main(void)
     CHECK(!strcmp(source_name(SOURCE_FALLBACK), "fallback") &&
           !strcmp(finish_name(FINISH_EOS), "eos"));
 
+    router_close(table);
     router_close(router);
     rude_close(rude);
     sampler_close(sampler);

@@ -20,13 +20,16 @@ static struct kernels kernels;
 static char path[256]; /* a file that this test may write */
 
 static float w1[] = { 1, 0, 0, 0, -1, 0 }, b1[] = { 0, 0.5f }, w2[] = { 2, 4 }, b2[] = { -1 };
+static const struct router_form by_hand = {
+    .dim = 3, .width = 2, .w1 = w1, .b1 = b1, .w2 = w2, .b2 = -1
+};
 
 /* A router large enough to be shared gives the same score with one thread and with three. */
 static void threads_share(void)
 {
     enum { DIM = 300, WIDTH = 700 };
     static float m1[WIDTH * DIM], c1[WIDTH], m2[WIDTH], x[DIM];
-    struct router_form f = { DIM, WIDTH, m1, c1, m2, 0.1f, TAP_FINAL, false, 0 };
+    struct router_form f = { .dim = DIM, .width = WIDTH, .w1 = m1, .b1 = c1, .w2 = m2, .b2 = 0.1f };
     struct err err;
     struct router *r;
     struct pool *pool;
@@ -52,7 +55,10 @@ static void threads_share(void)
 /* By hand: h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5. */
 static void check_by_hand(void)
 {
-    struct router_form f = { 3, 2, w1, b1, w2, b2[0], TAP_POST_ATTN, true, 0.3f };
+    struct router_form f = by_hand;
+    f.tap = TAP_POST_ATTN;
+    f.has_threshold = true;
+    f.threshold = 0.3f;
     struct err err;
     struct router *r, *again;
     float scratch[64], threshold = 0;
@@ -142,7 +148,7 @@ static void check_refused(void)
 /* Every allocation fails once. */
 static void check_torture(void)
 {
-    struct router_form f = { 3, 2, w1, b1, w2, b2[0], TAP_FINAL, false, 0 };
+    struct router_form f = by_hand;
     struct err err;
     CHECK(router_form_save(path, &f, &err) == OK);
     for (long n = 1;; n++) {

@@ -35,10 +35,11 @@ const struct option_group route_option_rows = {
     (const struct option[]){
         { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
           "Load this router, safetensors or .pth (default: the one beside the model, "
-          "NAME.router.safetensors or DIR/router.safetensors)" },
+          "NAME.router.safetensors or DIR/router.safetensors; for policy context the same with "
+          "context instead of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
-          "Score tokens by mlp, entropy, max-prob, margin or random, or route always or never "
-          "(default: mlp if there is a router, else never)" },
+          "Score tokens by mlp, context, entropy, max-prob, margin or random, or route always or "
+          "never (default: mlp if there is a router, else never)" },
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5)" },

@@ -16,8 +16,8 @@ int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, s
         }
         if (len >= sizeof(name) || !policy_parse(&out[*n], name))
             return err_set(err, ERR_ARG,
-                           "--policy: expected mlp, entropy, max-prob, margin, random, always or "
-                           "never, found \"%.*s\"",
+                           "--policy: expected mlp, context, entropy, max-prob, margin, random, "
+                           "always or never, found \"%.*s\"",
                            len < 64 ? (int)len : 64, p);
         ++*n;
         p += len;

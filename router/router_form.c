@@ -1,0 +1,314 @@
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/learn/import.h"
+#include "router/router.h"
+#include "weights/pth.h"
+#include "weights/safetensors_write.h"
+#include "weights/weights.h"
+
+_Static_assert(sizeof(struct router_context) == 3 * sizeof(float), "a row of the tensor");
+
+static const char *const tap_names[] = { [TAP_FINAL] = "final", [TAP_POST_ATTN] = "post_attn" };
+
+const char *router_tap_name(enum tap tap)
+{
+    return tap_names[tap];
+}
+
+int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err)
+{
+    *out = (struct router_form){ .dim = dim, .width = width };
+    if (dim < 1 || dim > ROUTER_MAX || width < 1 || width > ROUTER_MAX)
+        return err_set(err, ERR_ARG, "router: expected sizes of 1 to %d, found [%zu,%zu]",
+                       ROUTER_MAX, width, dim);
+    out->w1 = calloc(width * dim, sizeof(*out->w1));
+    out->b1 = calloc(width, sizeof(*out->b1));
+    out->w2 = calloc(width, sizeof(*out->w2));
+    if (out->w1 && out->b1 && out->w2)
+        return OK;
+    router_form_close(out);
+    return err_set(err, ERR_NOMEM, "router: out of memory");
+}
+
+int router_form_open_contexts(struct router_form *out, size_t n, struct err *err)
+{
+    *out = (struct router_form){ .ncontexts = n };
+    if (n < 1 || n > ROUTER_MAX_CONTEXTS)
+        return err_set(err, ERR_ARG, "router: expected a table of 1 to %d rows, found %zu",
+                       ROUTER_MAX_CONTEXTS, n);
+    out->contexts = calloc(n, sizeof(*out->contexts));
+    return out->contexts ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+}
+
+void router_form_close(struct router_form *f)
+{
+    free(f->w1);
+    free(f->b1);
+    free(f->w2);
+    free(f->contexts);
+    *f = (struct router_form){ 0 };
+}
+
+/* Add an entry to a list of metadata unless its value is empty. */
+static void router_form_entry(const char **meta, size_t *n, const char *key, const char *value)
+{
+    if (!*value)
+        return;
+    meta[(*n)++] = key;
+    meta[(*n)++] = value;
+}
+
+int router_form_save(const char *path, const struct router_form *f, struct err *err)
+{
+    size_t w = f->width, d = f->dim, size = sizeof(float);
+    const struct tensor network[] = {
+        { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
+        { "router.b1", W_F32, 1, { w }, f->b1, w * size },
+        { "router.w2", W_F32, 2, { 1, w }, f->w2, w * size },
+        { "router.b2", W_F32, 1, { 1 }, &f->b2, size },
+    };
+    const struct tensor table = {
+        "context.table",     W_F32,       2,
+        { f->ncontexts, 3 }, f->contexts, f->ncontexts * sizeof(*f->contexts)
+    };
+    char threshold[32] = "", share[32] = "", model[17] = "";
+    const char *meta[15] = { NULL };
+    size_t n = 0;
+    if (f->has_threshold)
+        snprintf(threshold, sizeof(threshold), "%.9g", (double)f->threshold);
+    if (f->about.has_share)
+        snprintf(share, sizeof(share), "%.9g", (double)f->about.share);
+    if (f->about.has_model)
+        snprintf(model, sizeof(model), "%016" PRIx64, f->about.model);
+    router_form_entry(meta, &n, "tap", f->ncontexts ? "" : tap_names[f->tap]);
+    router_form_entry(meta, &n, "threshold", threshold);
+    router_form_entry(meta, &n, "share", share);
+    router_form_entry(meta, &n, "model", model);
+    router_form_entry(meta, &n, "model_name", f->about.name);
+    router_form_entry(meta, &n, "weights", f->about.weights);
+    router_form_entry(meta, &n, "task", f->about.task);
+    return f->ncontexts
+               ? safetensors_write(path, &table, 1, meta, err)
+               : safetensors_write(path, network, sizeof(network) / sizeof(network[0]), meta, err);
+}
+
+/* Read the tap from the metadata; final is the default. */
+static int read_tap(struct router_form *f, const struct weights *w, const char *path,
+                    struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, "tap", &s))
+        return OK;
+    for (size_t i = 0; i < sizeof(tap_names) / sizeof(tap_names[0]); i++)
+        if (s.n == strlen(tap_names[i]) && !memcmp(s.p, tap_names[i], s.n)) {
+            f->tap = (enum tap)i;
+            return OK;
+        }
+    return err_set(err, ERR_FORMAT, "%s: metadata tap: expected final or post_attn, found %.*s",
+                   path, s.n < 64 ? (int)s.n : 64, s.p);
+}
+
+/* Read a number of 0 to 1 from the metadata, if there is one. */
+static int read_number(bool *has, float *out, const char *key, const struct weights *w,
+                       const char *path, struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, key, &s))
+        return OK;
+    /* Not strtof, which expects a comma if the program's locale has one. */
+    json_t *number = s.n < 32 ? json_loadb(s.p, s.n, JSON_DECODE_ANY, NULL) : NULL;
+    *out = json_is_number(number) ? (float)json_number_value(number) : -1;
+    json_decref(number);
+    if (!(*out >= 0 && *out <= 1))
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata %s: expected a number of 0 to 1, found \"%.*s\"", path, key,
+                       s.n < 64 ? (int)s.n : 64, s.p);
+    *has = true;
+    return OK;
+}
+
+/* Read a text from the metadata, if there is one. */
+static int read_text(char *out, size_t room, const char *key, const struct weights *w,
+                     const char *path, struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, key, &s))
+        return OK;
+    if (s.n >= room)
+        return err_set(err, ERR_FORMAT, "%s: metadata %s: expected at most %zu bytes, found %zu",
+                       path, key, room - 1, s.n);
+    memcpy(out, s.p, s.n);
+    out[s.n] = 0;
+    return OK;
+}
+
+/* Read the model's fingerprint from the metadata, if there is one. */
+static int read_model(struct router_about *a, const struct weights *w, const char *path,
+                      struct err *err)
+{
+    struct str s;
+    if (!weights_str(w, "model", &s))
+        return OK;
+    char text[17] = "";
+    memcpy(text, s.p, s.n == 16 ? 16 : 0);
+    if (strspn(text, "0123456789abcdef") != 16)
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata model: expected 16 hexadecimal digits, found \"%.*s\"", path,
+                       s.n < 64 ? (int)s.n : 64, s.p);
+    a->model = strtoull(text, NULL, 16);
+    a->has_model = true;
+    return OK;
+}
+
+/* Read all metadata. */
+static int read_about(struct router_form *f, const struct weights *w, const char *path,
+                      struct err *err)
+{
+    struct router_about *a = &f->about;
+    int rc = read_tap(f, w, path, err);
+    if (rc == OK)
+        rc = read_number(&f->has_threshold, &f->threshold, "threshold", w, path, err);
+    if (rc == OK)
+        rc = read_number(&a->has_share, &a->share, "share", w, path, err);
+    if (rc == OK)
+        rc = read_model(a, w, path, err);
+    if (rc == OK)
+        rc = read_text(a->name, sizeof(a->name), "model_name", w, path, err);
+    if (rc == OK)
+        rc = read_text(a->weights, sizeof(a->weights), "weights", w, path, err);
+    return rc == OK ? read_text(a->task, sizeof(a->task), "task", w, path, err) : rc;
+}
+
+/* Read a tensor of this shape as f32. */
+static int read_tensor(float *to, const struct weights *w, const char *name, size_t rows,
+                       size_t cols, struct err *err)
+{
+    const struct tensor *t = weights_want(w, name, rows, cols, err);
+    return t ? weights_floats(to, t, 0, cols ? rows * cols : rows, err) : ERR_FORMAT;
+}
+
+/* Read the tensors of a network. */
+static int read_network(struct router_form *f, const struct weights *w, const struct tensor *t,
+                        const char *path, struct err *err)
+{
+    int rc;
+    if (t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX || t->shape[1] < 1 ||
+        t->shape[1] > ROUTER_MAX)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor router.w1: expected a matrix of at most [%d,%d], found %u "
+                       "dimensions [%zu,%zu]",
+                       path, ROUTER_MAX, ROUTER_MAX, t->ndim, t->shape[0], t->shape[1]);
+    rc = router_form_open(f, t->shape[1], t->shape[0], err);
+    if (rc == OK)
+        rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, err);
+    if (rc == OK)
+        rc = read_tensor(f->b1, w, "router.b1", f->width, 0, err);
+    if (rc == OK)
+        rc = read_tensor(f->w2, w, "router.w2", 1, f->width, err);
+    return rc == OK ? read_tensor(&f->b2, w, "router.b2", 1, 0, err) : rc;
+}
+
+/* Read the tensor of a table. */
+static int read_table(struct router_form *f, const struct weights *w, const struct tensor *t,
+                      const char *path, struct err *err)
+{
+    if (t->ndim != 2 || t->shape[0] < 1 || t->shape[0] > ROUTER_MAX_CONTEXTS || t->shape[1] != 3)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor context.table: expected a matrix of at most [%d,3], found %u "
+                       "dimensions [%zu,%zu]",
+                       path, ROUTER_MAX_CONTEXTS, t->ndim, t->shape[0],
+                       t->ndim > 1 ? t->shape[1] : 0);
+    int rc = router_form_open_contexts(f, t->shape[0], err);
+    return rc == OK ? read_tensor(&f->contexts->before, w, "context.table", f->ncontexts, 3, err)
+                    : rc;
+}
+
+/* Read a form from a safetensors file. */
+static int read_safetensors(struct router_form *f, const char *path, struct err *err)
+{
+    struct weights *w;
+    int rc = weights_open(&w, path, err);
+    if (rc != OK)
+        return rc;
+    const struct tensor *network = weights_find(w, "router.w1");
+    const struct tensor *table = weights_find(w, "context.table");
+    if (network)
+        rc = read_network(f, w, network, path, err);
+    else if (table)
+        rc = read_table(f, w, table, path, err);
+    else
+        rc = err_set(err, ERR_FORMAT, "%s: tensor router.w1: expected in a router, found none",
+                     path);
+    if (rc == OK)
+        rc = read_about(f, w, path, err);
+    weights_close(w);
+    return rc;
+}
+
+int router_form_read(struct router_form *out, const char *path, struct err *err)
+{
+    *out = (struct router_form){ 0 };
+    int rc = pth_is(path) ? import_pth(out, path, err) : read_safetensors(out, path, err);
+    if (rc == OK)
+        rc = router_form_check(out, path, err);
+    if (rc != OK)
+        router_form_close(out);
+    return rc;
+}
+
+/* Refuse values that are not finite. */
+static int check_finite(const float *v, size_t n, const char *file, const char *tensor,
+                        struct err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(v[i]))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor %s: expected finite values, found %g at %zu", file, tensor,
+                           (double)v[i], i);
+    return OK;
+}
+
+/* True for -1 and for whole numbers that an id may be. */
+static bool is_id(float v)
+{
+    return v >= -1 && v < (1 << 24) && rintf(v) == v;
+}
+
+/* Refuse a table that a search would not find its way in. */
+static int check_table(const struct router_form *f, const char *file, struct err *err)
+{
+    const struct router_context *c = f->contexts;
+    if (c->before != -1 || c->last != -1)
+        return err_set(err, ERR_FORMAT,
+                       "%s: tensor context.table: expected the mean (-1, -1) first, found "
+                       "(%.9g, %.9g)",
+                       file, (double)c->before, (double)c->last);
+    for (size_t i = 0; i < f->ncontexts; i++, c++) {
+        bool ascends = i == 0 || c->before > c[-1].before ||
+                       (c->before == c[-1].before && c->last > c[-1].last);
+        if (!is_id(c->before) || !is_id(c->last) || !ascends || !(c->score >= 0 && c->score <= 1))
+            return err_set(err, ERR_FORMAT,
+                           "%s: tensor context.table: expected rows of two ids, ascending, and a "
+                           "score of 0 to 1, found (%.9g, %.9g, %g) at %zu",
+                           file, (double)c->before, (double)c->last, (double)c->score, i);
+    }
+    return OK;
+}
+
+int router_form_check(const struct router_form *f, const char *file, struct err *err)
+{
+    if (f->ncontexts)
+        return check_table(f, file, err);
+    int rc = check_finite(f->w1, f->width * f->dim, file, "router.w1", err);
+    if (rc == OK)
+        rc = check_finite(f->b1, f->width, file, "router.b1", err);
+    if (rc == OK)
+        rc = check_finite(f->w2, f->width, file, "router.w2", err);
+    return rc == OK ? check_finite(&f->b2, 1, file, "router.b2", err) : rc;
+}
