@@ -6,6 +6,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/sha256.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -225,25 +226,50 @@ static void milli(void)
     world_close(w);
 }
 
-/* The model of tiny.h has a token for each byte and no marks of a chat. */
+/* Form chat goes through the model's template, the others do not. */
+static void check_encoding(const struct tokenizer *tok, enum task_form form, bool marks)
+{
+    struct task *t = open_form("csqa", csqa, form);
+    struct task_item item;
+    struct err err = { "" };
+    uint32_t *ids, *chat;
+    size_t n, m;
+    get(&item, t, 1);
+    int rc = task_encode(&ids, &n, t, &item, tok, &err);
+    if (form == TASK_CHAT && marks) {
+        const struct chat_message message = { "user", "Own:\n", 5 };
+        CHECK(rc == OK && chat_encode(tok, &chat, &m, &message, 1, &err) == OK);
+        CHECK(n == m && n > 20 && !memcmp(ids, chat, n * sizeof(*ids)));
+        free(chat);
+    } else if (form == TASK_CHAT) {
+        CHECK(rc == ERR_FORMAT && strstr(err.msg, "im_start"));
+    } else {
+        CHECK(rc == OK && n == 5 && ids[0] == 'O' && ids[4] == '\n');
+    }
+    if (rc == OK)
+        free(ids);
+    task_close(t);
+}
+
+/* The model of tiny.h has a token for each byte, and no marks of a chat until it gets them. */
 static void encoding(void)
 {
-    struct tokenizer *tok;
-    struct err err = { "" };
-    uint32_t *ids;
-    size_t n;
-    struct task_item item;
-    CHECK(tokenizer_open_path(&tok, tiny_make(), &err) == OK);
-    struct task *t = open_form("csqa", csqa, TASK_CITER);
-    get(&item, t, 1);
-    CHECK(task_encode(&ids, &n, t, &item, tok, &err) == OK && n == 5 && ids[0] == 'O');
-    free(ids);
-    task_close(t);
-    t = open_form("csqa", csqa, TASK_CHAT);
-    get(&item, t, 1);
-    CHECK(task_encode(&ids, &n, t, &item, tok, &err) == ERR_FORMAT && strstr(err.msg, "im_start"));
-    task_close(t);
-    tokenizer_close(tok);
+    const char *folder = tiny_make();
+    char file[128];
+    for (int marks = 0; marks < 2; marks++) {
+        struct tokenizer *tok;
+        struct err err = { "" };
+        CHECK(tokenizer_open_path(&tok, folder, &err) == OK);
+        check_encoding(tok, TASK_CITER, marks);
+        check_encoding(tok, TASK_CHAT, marks);
+        tokenizer_close(tok);
+        snprintf(file, sizeof(file), "%s/tokenizer_config.json", folder);
+        FILE *f = fopen(file, "w");
+        CHECK(f && fputs("{\"added_tokens_decoder\":{\"256\":{\"content\":\"<|im_end|>\"},\"257\":"
+                         "{\"content\":\"<|im_start|>\"}}}",
+                         f) >= 0);
+        CHECK(fclose(f) == 0);
+    }
     tiny_remove();
 }
 

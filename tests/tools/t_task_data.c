@@ -31,7 +31,7 @@ static void data_item(struct task_item *out, struct task *t, size_t i)
     CHECK(task_item(out, t, i, &err) == OK);
 }
 
-/* Every file in every form. Some have items of their own kind: 3 to 5 choices in arc. */
+/* Opening reads every item, and chat's prompts are citer's. arc has 3 to 5 choices. */
 static void counts(void)
 {
     static const struct {
@@ -47,10 +47,10 @@ static void counts(void)
     };
     size_t least = 9, most = 0;
     for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
-        for (int form = TASK_CITER; form <= TASK_CHAT; form++) {
+        for (int form = TASK_CITER; form <= TASK_LM_EVAL; form++) {
             struct task *t = data_open(files[f].name, files[f].file, (enum task_form)form);
             CHECK(task_size(t) == files[f].items && strlen(task_digest(t)) == 64);
-            for (size_t i = 0; i < task_size(t); i++) {
+            for (size_t i = 0; form == TASK_CITER && i < task_size(t); i++) {
                 struct task_item item;
                 data_item(&item, t, i);
                 CHECK(*item.prompt && *item.key && *item.subject);

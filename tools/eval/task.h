@@ -63,9 +63,10 @@ struct task_item {       /* valid until the next task_item */
     const char *const *labels, *const *choices; /* [nchoices] */
 };
 
-/* Open a task; the whole file is read and checked first, so task_item can only run out of memory.
- * ERR_FORMAT names file, line, field, what was expected and found; ERR_IO; ERR_ARG: no such task,
- * or a file that is missing or not wanted; ERR_STOP; ERR_NOMEM. On error *out is NULL. */
+/* Open a task. The whole file, at most 64 MiB, is read and checked first, so task_item can only run
+ * out of memory. ERR_FORMAT names file, line, field, what was expected and found; ERR_IO; ERR_ARG:
+ * no such task, or a file that is missing or not wanted; ERR_STOP; ERR_NOMEM. On error *out is
+ * NULL. */
 int task_open(struct task **out, const struct task_options *o, struct err *err);
 void task_close(struct task *t); /* NULL is fine */
 const char *task_name(const struct task *t);

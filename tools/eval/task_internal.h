@@ -57,23 +57,24 @@ int task_file_line(struct task *t, size_t i, struct err *err);
 /* Return ERR_FORMAT with "FILE: line N: FIELD: expected ..., found ...". */
 int task_bad(const struct task *t, const char *field, const char *expected, const char *found,
              struct err *err);
-/* Check that v is a string with more than blanks in it and without NUL, and set *out to it. */
+/* Set *out to the string v; ERR_FORMAT unless it is one with more than blanks in it and without
+ * NUL. field is its name for the message. */
 int task_string(const char **out, const struct task *t, const char *field, const json_t *v,
                 struct err *err);
-/* The same for a field of t->json, which may be missing if the result, NULL, says so. */
+/* Do so with a field of t->json. An optional one may be missing: *out is then NULL. */
 int task_field(const char **out, const struct task *t, const char *field, struct err *err);
 int task_field_optional(const char **out, const struct task *t, const char *field, struct err *err);
 
 /* Append s, or s without the blanks around it. */
 void task_put(struct task_text *out, const char *s);
 void task_put_trimmed(struct task_text *out, const char *s);
-/* Set the text to a blank and s, if s is not NULL; returns the text, or NULL. */
+/* Make t->gold a blank and s and return it; NULL if s is NULL or there is no memory. */
 const char *task_put_gold(struct task *t, const char *s);
 /* Copy text[n] into out, cut between characters if it is too long. */
 void task_copy(char out[TASK_ANSWER], const char *text, size_t n);
 
-/* Read a question with choices, csqa's or arc's in both of their forms, into t->item: id, question
- * (returned), labels, choices, key, gold and, with form citer or chat, the prompt. */
+/* Read a question with choices, in the authors' or in CITER's form, into t->item. All is set but
+ * the prompt of form lm-eval; the subject is the question. */
 int task_choices_read(const char **question, struct task *t, struct err *err);
 /* Find the label that an answer in form citer or chat names in parentheses. */
 bool task_choices_extract(char out[TASK_ANSWER], const struct task *t, const char *text);
