@@ -35,10 +35,11 @@ static void edge_pick(struct decode *d, struct decode_token *t)
 }
 
 /* Score the token, and say whether it goes to the cloud. Only policies that need the head read
- * it. */
+ * it. For the oracle, the score is p1 until the cloud has answered. */
 static bool wants_cloud(struct decode *d, struct decode_token *t)
 {
     const struct decode_options *o = d->o;
+    enum policy p = o->policy == POLICY_ORACLE ? POLICY_MAX_PROB : o->policy;
     uint64_t clock = os_now_ns();
     if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
         t->score = NAN;
@@ -55,8 +56,7 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
     } else {
         edge_pick(d, t); /* counts as edge time */
         decode_lap(&clock);
-        t->score =
-            policy_score_logits(o->policy, session_logits(d->session, 0), d->size, d->kernels);
+        t->score = policy_score_logits(p, session_logits(d->session, 0), d->size, d->kernels);
     }
     d->stats->router_ms += decode_lap(&clock);
     return t->score < o->threshold;
@@ -198,17 +198,21 @@ static int decode_decide_ready(struct decode *d, bool wait)
     return OK;
 }
 
-/* Score the next token; for a routed one, find the ways to request it. */
-static void decode_score_next(struct decode *d)
+/* Score the next token; for a routed one, find the ways to request it. The oracle waits for the
+ * answer before it scores. Its tokens are decided at once, so its turn has always come. */
+static int decode_score_next(struct decode *d)
 {
     struct ahead_token *e = &d->next;
+    bool oracle = d->o->policy == POLICY_ORACLE;
     *e = (struct ahead_token){ .t.source = SOURCE_EDGE, .at = session_length(d->session) };
     e->routed = wants_cloud(d, &e->t);
-    if (e->routed && d->cloud) {
+    if ((e->routed || oracle) && d->cloud) {
         e->held = private_holds(d->gate->spans, session_ids(d->session), e->at);
         decode_find_ways(d, e);
     }
-    d->scored = true;
+    int rc = oracle ? decode_ask_first(d, e) : OK;
+    d->scored = rc == OK;
+    return rc;
 }
 
 /* Append the next token to the queue. A routed token that follows undecided tokens is requested
@@ -258,8 +262,7 @@ static int decode_advance(struct decode *d)
         return decode_evaluate(d, &d->last, 1);
     if (d->scored)
         return decode_enqueue_next(d);
-    decode_score_next(d);
-    return OK;
+    return decode_score_next(d);
 }
 
 /* Evaluate the part of the prompt that the session does not hold, and at least its last token. */

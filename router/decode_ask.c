@@ -109,6 +109,20 @@ int decode_await_answer(struct decode *d, struct ahead_token *e)
     return OK;
 }
 
+int decode_ask_first(struct decode *d, struct ahead_token *e)
+{
+    int rc = decode_begin_turn(d, e);
+    if (rc == OK && e->call)
+        rc = decode_await_answer(d, e);
+    if (rc != OK)
+        return rc;
+    if (e->answered && e->answer == e->t.edge_id)
+        e->t.score = 1;
+    e->routed = e->t.score < d->o->threshold;
+    e->answered = e->answered && e->routed;
+    return OK;
+}
+
 /* In step this is always false, as there is nothing to do meanwhile. */
 bool decode_is_coming(const struct decode *d, const struct ahead_token *e)
 {

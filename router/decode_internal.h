@@ -48,6 +48,9 @@ int decode_ask(struct decode *d, struct ahead_token *e, struct err *err);
 int decode_begin_turn(struct decode *d, struct ahead_token *e);
 /* Wait for the answer to a token whose turn it is. */
 int decode_await_answer(struct decode *d, struct ahead_token *e);
+/* For the oracle: ask for a token whose turn it is, wait, and then score it and say again whether
+ * it is routed. */
+int decode_ask_first(struct decode *d, struct ahead_token *e);
 /* True when the answer to this token, whose turn it is, is already on the way. */
 bool decode_is_coming(const struct decode *d, const struct ahead_token *e);
 

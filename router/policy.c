@@ -8,7 +8,7 @@
 static const char *const names[] = {
     [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
     [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
-    [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context",
+    [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context", [POLICY_ORACLE] = "oracle",
 };
 
 const char *policy_name(enum policy p)
@@ -33,7 +33,7 @@ bool policy_reads_router(enum policy p)
 
 bool policy_reads_logits(enum policy p)
 {
-    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN;
+    return p == POLICY_ENTROPY || p == POLICY_MAX_PROB || p == POLICY_MARGIN || p == POLICY_ORACLE;
 }
 
 /* Return the largest value except x[but]. */

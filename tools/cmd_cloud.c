@@ -19,7 +19,7 @@
 enum { MAX_DELAY_MS = 600000 };
 
 static const char *host = "127.0.0.1", *key_file, *check_url, *api = "all", *bandwidth;
-static const char *tls_cert, *tls_key;
+static const char *tls_cert, *tls_key, *say;
 static size_t port = 8080, latency, jitter, context, workers, slots, queue;
 static uint64_t seed;
 static float loss;
@@ -36,6 +36,10 @@ static const struct option_group server_opts = {
         { "--api", NULL, OPTION_STR, &api, "NAME",
           "Imitate this server: openai (vLLM), sglang, llamacpp, or all, where the path of a "
           "request decides (default: all)" },
+        { "--say", NULL, OPTION_STR, &say, "FILE",
+          "Continue the prompts in FILE with the texts there: each line is a JSON object with "
+          "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
+          "weights, they are refused (default: none)" },
         { "--context", "-c", OPTION_SIZE, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--slots", NULL, OPTION_SIZE, &slots, "N",
@@ -220,6 +224,7 @@ static int cmd_cloud_main(int argc, char **argv)
         return EXIT_FINE;
     }
     struct stand_in_options o = { .model = engine_options.model,
+                                  .say = say,
                                   .isa = engine_options.isa,
                                   .kv = engine_options.kv,
                                   .threads = engine_options.threads,
@@ -269,11 +274,15 @@ const struct command cmd_cloud = {
         "itself, because every user of the machine can read the arguments of a running program.\n\n"
         "Request bodies may be compressed (Content-Encoding: gzip or deflate) and may hold up "
         "to 4 MB when unpacked; replies announce this in Accept-Encoding.\n\n"
+        "--say makes a cloud that knows the answers. A prefix whose text begins with a prompt of "
+        "the file (the longest, if there are several) is continued with a blank, the cot and "
+        "end-of-text, whatever part of it is there already.\n\n"
         "The server prints one line when it is ready. It stops on SIGTERM (status 0) or SIGINT "
         "(status 130) and gives requests in progress two seconds to finish.\n\n"
         "  mizzle cloud --port 8080 --latency 100 --jitter 30 --fault 503:0.1\n"
         "  mizzle run -p \"...\" --cloud-url http://127.0.0.1:8080\n"
         "  mizzle cloud --api sglang --tls-cert server.pem --tls-key server.key\n"
+        "  mizzle cloud -m edge.gguf --say answers.jsonl\n"
         "  mizzle cloud --check https://host/v1 --cloud-key-file key.txt",
     .groups = groups,
     .run = cmd_cloud_main,

@@ -12,7 +12,7 @@
 static const char *task = "milli";
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static struct eval_options options = {
-    .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN
+    .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN
 };
 
 static const struct option_group task_opts = {
@@ -34,6 +34,8 @@ static const struct option_group task_opts = {
           "Limit each answer to N tokens (default: 64)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
+        { "--data", NULL, OPTION_STR, &options.data, "FILE", "agree: read lines of token ids" },
+        { "--target-routed", NULL, OPTION_FLOAT, &options.target, "X", "agree: route this share" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
           "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
         { "--world", NULL, OPTION_U64, &options.world, "N",
@@ -73,6 +75,8 @@ static int cmd_eval_main(int argc, char **argv)
         rc = eval_milli(&options, &err);
     else if (!strcmp(task, "ppl"))
         rc = eval_ppl(&options, &err);
+    else if (!strcmp(task, "agree"))
+        rc = eval_agree(&options, &err);
     else
         rc = err_set(&err, ERR_ARG, "--task: expected milli or ppl, found %s", task);
     return rc == OK ? EXIT_FINE : command_fail("eval", rc, &err);

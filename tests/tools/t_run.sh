@@ -116,6 +116,24 @@ expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
 grep -q 'fallback' "$dir/out" && fail "--plain has marks"
 
+# A file as --cloud-model is served from this process; the demo pair's gives the demo's text.
+ask="-p x -n 6 --policy always --json --cloud required"
+# shellcheck disable=SC2086
+expect 0 $ask
+tokens >"$dir/first"
+# shellcheck disable=SC2086
+expect 0 $ask -m $edge --cloud-model weights/milli/cloud.gguf
+tokens | cmp -s - "$dir/first" || fail "--cloud-model FILE: another text"
+# shellcheck disable=SC2086
+expect 0 $ask -m $edge --cloud-model $edge
+tokens | cmp -s - "$dir/first" && fail "--cloud-model FILE: another model, the same text"
+# shellcheck disable=SC2086
+expect 2 $ask -m $edge --cloud-model no-such-model
+grep -q 'cloud-model: expected a file or folder.*no-such-model' "$dir/err" || fail "no such model"
+# shellcheck disable=SC2086
+expect 3 $ask -m $edge --cloud-model Makefile
+expect 0 -p x -n 2 -m $edge --cloud off --cloud-model no-such-model
+
 # A cloud that is down at the start is tried again, and the wait is reported.
 start_cloud --latency 1
 port=${url##*:}

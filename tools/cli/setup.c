@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
@@ -121,17 +122,24 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
+    bool demo = !engine_options.model;
     *out = NULL;
-    if (engine_options.model || o->cloud_url || o->replay || (never && !required) ||
+    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
         strcmp(o->cloud, "off") == 0)
         return OK;
-    const struct stand_in_options s = { .isa = engine_options.isa,
+    if (o->cloud_model && access(o->cloud_model, F_OK) != 0)
+        return err_set(err, ERR_ARG,
+                       "--cloud-model: expected a file or folder, or --cloud-url with it, found %s",
+                       o->cloud_model);
+    const struct stand_in_options s = { .model = o->cloud_model,
+                                        .isa = engine_options.isa,
                                         .threads = engine_options.threads };
     int rc = stand_in_open(out, &s, err);
     if (rc != OK)
         return rc;
     o->cloud_url = stand_in_url(*out);
-    o->cloud_key_file = NULL; /* our own server needs no key */
+    o->cloud_model = NULL;    /* our own server has only one */
+    o->cloud_key_file = NULL; /* and needs no key */
     o->cloud_key_env = 0;
     return OK;
 }
@@ -178,8 +186,8 @@ int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
     return engine_kv(out, engine_options.kv, otherwise, err);
 }
 
-/* Print the pending notes of r, with option names as they are typed. `mizzle eval` is the only
- * command that opens a routing here; `mizzle run` uses the library. */
+/* Print the pending notes of r, with option names as they are typed. The commands that open a
+ * routing here name its options as `mizzle eval` does; `mizzle run` uses the library. */
 static void setup_routing_notes(struct routing *r)
 {
     struct err note, line;

@@ -30,9 +30,10 @@ void setup_stop_on_interrupt(void *unused, struct mizzle *m);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
  * demo's small one. ERR_ARG if --store-limit is 0, ERR_IO if there is no -m and no demo pair. */
 int setup_options(struct mizzle_options *o, struct err *err);
-/* Start the stand-in server if the demo pair is used and may need its cloud, and put its address
- * into *o; otherwise *out is NULL. Close it after everything that uses it. Returns the errors of
- * stand_in_open. */
+/* Start the stand-in server and put its address into *o if no server is named and a cloud may be
+ * needed: with the model that --cloud-model names, else for the demo pair with its own. Otherwise
+ * *out is NULL. Close it after everything that uses it. ERR_ARG if the model named does not exist;
+ * errors of stand_in_open. */
 int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err);
 
 /* Call engine_open with engine_options. The model is path, else engine_options.model, else the

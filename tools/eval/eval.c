@@ -1,4 +1,3 @@
-#include <math.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -26,14 +25,4 @@ int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, s
         if (*n == EVAL_POLICIES)
             return err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
     }
-}
-
-void eval_interval(double *low, double *high, size_t hits, size_t n)
-{
-    const double z = 1.959963984540054; /* 97.5 % of the normal distribution */
-    double m = (double)n, p = (double)hits / m, z2 = z * z;
-    double middle = (p + z2 / (2 * m)) / (1 + z2 / m);
-    double half = z * sqrt(p * (1 - p) / m + z2 / (4 * m * m)) / (1 + z2 / m);
-    *low = middle > half ? middle - half : 0;
-    *high = middle + half < 1 ? middle + half : 1;
 }

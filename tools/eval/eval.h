@@ -10,16 +10,19 @@
 #include "router/policy.h"
 
 struct err;
+struct kernels;
 
 struct eval_options {
     const char *policies; /* names separated by commas; NULL: mlp if there is a router */
     size_t questions;     /* 0: the task's default */
     size_t max_tokens;    /* limit of one answer */
     size_t context;       /* ppl: window; 0: the task's default */
+    const char *data;     /* agree: path of lines of ids */
     const char *file;     /* ppl: path of a text; NULL: the demo world's test stream */
     uint64_t seed;        /* for the test stream and the random policy */
     uint64_t world;       /* seed of the world */
     float share;          /* to route without a threshold; NaN: as the first policy routed */
+    float target;         /* agree: share for every policy; NaN: several */
     bool json, quiet;
 };
 
@@ -38,12 +41,15 @@ struct eval_result {
  * is unknown. */
 int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err);
 
-/* Set the 95 % confidence interval of the share hits/n (Wilson 1927); n >= 1. */
-void eval_interval(double *low, double *high, size_t hits, size_t n);
-
 /* Run the task and print its results to stdout: a table, or one line of JSON for each result.
  * Return OK or an error code. */
 int eval_milli(const struct eval_options *o, struct err *err);
 int eval_ppl(const struct eval_options *o, struct err *err);
+/* How often and how well a small model agrees with a large one on texts of ids. */
+int eval_agree(const struct eval_options *o, struct err *err);
+
+/* Return -ln p of one token, in double, and set *best to the most likely one of size. */
+double eval_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
+                     const struct kernels *k);
 
 #endif

@@ -10,6 +10,7 @@
 #include "model/sample.h"
 #include "router/decode.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/statistics.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
@@ -142,8 +143,7 @@ static int run_policy(struct eval_result *r, struct milli *m, struct err *err)
 /* Print the result of one policy as one line of JSON. */
 static void eval_milli_print_json(const struct milli *m, const struct eval_result *r)
 {
-    double low, high;
-    eval_interval(&low, &high, r->right, r->questions);
+    struct statistics_interval wilson = statistics_wilson(r->right, r->questions);
     char threshold[32] = "null"; /* JSON has no NaN */
     if (!isnan(r->threshold))
         snprintf(threshold, sizeof(threshold), "%.9g", (double)r->threshold);
@@ -152,7 +152,7 @@ static void eval_milli_print_json(const struct milli *m, const struct eval_resul
            "\"accuracy_high\":%.6f,\"routed\":%.6f,\"tokens\":%zu,\"cloud\":%zu,\"fallback\":%zu,"
            "\"tok_s\":%.3f,\"bytes_up\":%llu,\"bytes_down\":%llu,\"isa\":\"%s\"}\n",
            policy_name(r->policy), threshold, (unsigned long long)m->o->seed, r->questions,
-           r->right, eval_milli_share(r->right, r->questions), low, high,
+           r->right, eval_milli_share(r->right, r->questions), wilson.low, wilson.high,
            eval_milli_share(r->cloud, r->tokens), r->tokens, r->cloud, r->fallback,
            r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0, (unsigned long long)r->bytes_up,
            (unsigned long long)r->bytes_down, m->engine.kernels.isa);
@@ -165,14 +165,13 @@ static void print_table(const struct eval_result *r, size_t n)
     printf("policy    threshold  questions  accuracy   95 %% interval   routed  fallback   "
            "tokens/s\n");
     for (; n; n--, r++) {
-        double low, high;
+        struct statistics_interval wilson = statistics_wilson(r->right, r->questions);
         char threshold[32] = "-";
         if (!isnan(r->threshold))
             snprintf(threshold, sizeof(threshold), "%.4f", (double)r->threshold);
-        eval_interval(&low, &high, r->right, r->questions);
         printf("%-8s  %9s  %9zu  %6.1f %%  %5.1f - %5.1f %%  %5.2f %%  %8zu  %9.1f\n",
                policy_name(r->policy), threshold, r->questions,
-               100 * eval_milli_share(r->right, r->questions), 100 * low, 100 * high,
+               100 * eval_milli_share(r->right, r->questions), 100 * wilson.low, 100 * wilson.high,
                100 * eval_milli_share(r->cloud, r->tokens), r->fallback,
                r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0);
     }

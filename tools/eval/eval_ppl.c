@@ -21,15 +21,17 @@ struct ppl {
     size_t context, size; /* window in tokens; ids in use */
     double sum;           /* of -ln p over the scored tokens */
     size_t tokens, bytes; /* scored so far */
+    size_t hits;          /* tokens that the model thought the most likely ones */
+    size_t texts;         /* answers, or the one text */
 };
 
-/* Return -ln p of one token, in double: ln(sum of e^(x - max)) - (x[id] - max). */
-static double surprise(const struct ppl *p, const float *logits, uint32_t id)
+double eval_surprise(size_t *best, const float *logits, size_t size, uint32_t id,
+                     const struct kernels *k)
 {
-    const struct kernels *k = &p->engine.kernels;
-    float sum[2], max = logits[k->argmax_f32(logits, p->size)];
-    k->expsum_f32(sum, logits, p->size, max);
-    return log_f64((double)sum[0]) - ((double)logits[id] - (double)max);
+    float sum[2];
+    *best = k->argmax_f32(logits, size);
+    k->expsum_f32(sum, logits, size, logits[*best]);
+    return log_f64((double)sum[0]) - ((double)logits[id] - (double)logits[*best]);
 }
 
 /* Evaluate ids[n] from an empty session and score the tokens from `first` (at least 1) on. */
@@ -43,10 +45,12 @@ static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t f
         if (rc != OK)
             return rc;
         for (size_t i = 0; i < m; i++) {
-            size_t next = at + i + 1, len;
+            size_t next = at + i + 1, len, best;
             if (next < first)
                 continue;
-            p->sum += surprise(p, session_logits(p->session, m - 1 - i), ids[next]);
+            p->sum += eval_surprise(&best, session_logits(p->session, m - 1 - i), p->size,
+                                    ids[next], &p->engine.kernels);
+            p->hits += best == ids[next];
             p->tokens++;
             p->bytes += tokenizer_bytes(p->engine.tokenizer, ids[next], &len) ? len : 0;
         }
@@ -115,6 +119,7 @@ static int score_file(struct ppl *p, struct err *err)
     if (rc == OK && count < 2)
         rc = err_set(err, ERR_FORMAT, "%s: expected a text of at least 2 tokens, found %zu",
                      p->o->file, count);
+    p->texts = 1;
     if (rc == OK)
         rc = score_windows(p, ids, count, err);
     free(ids);
@@ -128,6 +133,7 @@ static int score_world(struct ppl *p, struct err *err)
     struct world *w;
     size_t questions = p->o->questions ? p->o->questions : DEFAULT_QUESTIONS;
     int rc = world_open(&w, p->o->world, err);
+    p->texts = questions;
     for (size_t i = 0; rc == OK && i < questions; i++) {
         struct world_question q;
         uint32_t *ids = NULL, *answer = NULL;
@@ -161,11 +167,14 @@ static void eval_ppl_print(const struct ppl *p)
     const char *what = p->o->file ? "text" : "answers";
     if (p->o->json)
         printf("{\"task\":\"ppl\",\"of\":\"%s\",\"ppl\":%.6f,\"nll\":%.9f,\"bits_per_byte\":%.6f,"
-               "\"tokens\":%zu,\"context\":%zu,\"isa\":\"%s\"}\n",
-               what, ppl, nll, bits, p->tokens, p->context, p->engine.kernels.isa);
+               "\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,\"threshold\":null,"
+               "\"pgr\":null,\"context\":%zu,\"isa\":\"%s\"}\n",
+               what, ppl, nll, bits, (double)p->hits / (double)p->tokens, p->texts, p->tokens,
+               p->context, p->engine.kernels.isa);
     else
-        printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, context %zu%s)\n", ppl,
-               what, p->tokens, bits, p->context,
+        printf("perplexity %.4f (%s, %zu tokens scored, %.4f bits a byte, %.1f %% guessed, context "
+               "%zu%s)\n",
+               ppl, what, p->tokens, bits, 100 * (double)p->hits / (double)p->tokens, p->context,
                p->o->file ? ", windows overlap by half" : ", each question on its own");
 }
 

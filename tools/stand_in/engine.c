@@ -1,70 +1,13 @@
 #include "tools/stand_in/engine.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/cpu.h"
-#include "kernels/kernels.h"
 #include "kernels/sys/os.h"
-#include "kernels/sys/pool.h"
-#include "model/model.h"
-#include "model/text/tokenizer.h"
-#include "tools/stand_in/stand_in.h"
-#include "tools/stand_in/slots.h"
-#include "weights/weights.h"
-
-enum { CONTEXT_MAX = 4096, QUEUE = 256, WORKERS_MAX = 16 };
-
-/* Models larger than this do not fit in cache, so every token streams all weights from RAM. One
- * question at a time on all threads is then as fast as one question per thread, and each answer
- * comes sooner. */
-static const size_t large = (size_t)64 << 20;
-
-enum state { WAITING, READY, RUNNING, FINISHED };
-
-struct stand_in_job {
-    struct stand_in_engine *engine;
-    struct stand_in_job *next; /* in the queue or the ready list */
-    enum state state;
-    bool dropped;
-    size_t n, max;
-    long wanted;
-    bool go_on;
-    struct stand_in_slot *slot;
-    size_t cached, fed; /* fed: tokens of prompt and text that the session holds */
-    _Atomic int stop;   /* checked between layers */
-    pthread_cond_t news;
-    struct stand_in_text text;
-    uint64_t *at;
-    uint32_t ids[]; /* [n + max] */
-};
-
-struct list {
-    struct stand_in_job *first, **end;
-};
-
-struct stand_in_engine {
-    struct kernels kernels;
-    struct pool *pool;
-    struct model *model;
-    struct tokenizer *own; /* the model's; NULL with an oracle */
-    const struct tokenizer *tokenizer;
-    struct stand_in_oracle oracle; /* next is NULL if there is a model */
-    size_t size, vocab, trained;   /* size: ids that may be chosen */
-    size_t limit, waiting;
-    pthread_mutex_t lock;
-    pthread_cond_t work;
-    struct stand_in_slots slots;
-    struct list queue, ready;
-    bool look; /* a slot was freed or a question added: run stand_in_engine_admit */
-    bool stopped, closing;
-    size_t nworkers;
-    pthread_t workers[WORKERS_MAX];
-};
+#include "tools/stand_in/engine_internal.h"
+#include "tools/stand_in/known_texts.h"
 
 /* Append the job to the end of the list. */
 static void stand_in_engine_append(struct list *l, struct stand_in_job *j)
@@ -147,8 +90,15 @@ static bool stand_in_engine_step(struct stand_in_job *j, uint32_t *id, int *rc)
         *id = *rc ? 0 : e->oracle.next(e->oracle.arg, j->ids, have);
         return !*rc;
     }
-    if (!j->fed && !j->text.n)
-        j->cached = j->fed = stand_in_slots_enter(j->slot, j->ids, j->n);
+    if (e->known) {
+        *rc = atomic_load(&j->stop) ? ERR_STOP : known_texts_next(id, e->known, j->ids, have);
+        if (*rc != ERR_TEXT || !e->model)
+            return !*rc;
+    }
+    if (!j->fed) {
+        j->fed = stand_in_slots_enter(j->slot, j->ids, have);
+        j->cached = j->fed < j->n ? j->fed : j->n;
+    }
     size_t more = have - j->fed < SESSION_CHUNK ? have - j->fed : (size_t)SESSION_CHUNK;
     *rc = more ? session_eval(s, j->ids + j->fed, more, &j->stop, NULL) : OK;
     if (*rc)
@@ -184,8 +134,7 @@ static void stand_in_engine_settle(struct stand_in_job *j, bool told, uint32_t i
     stand_in_engine_append(&j->engine->ready, j);
 }
 
-/* Thread function: run one step of the job whose turn it is, until the engine closes. */
-static void *stand_in_engine_work(void *arg)
+void *stand_in_engine_work(void *arg)
 {
     struct stand_in_engine *e = arg;
     pthread_mutex_lock(&e->lock);
@@ -213,97 +162,6 @@ static void *stand_in_engine_work(void *arg)
     return NULL;
 }
 
-static int stand_in_engine_start_workers(struct stand_in_engine *e, size_t n, struct err *err)
-{
-    for (; e->nworkers < n; e->nworkers++)
-        if (pthread_create(&e->workers[e->nworkers], NULL, stand_in_engine_work, e))
-            return err_set(err, ERR_IO, "cloud: threads cannot be made");
-    return OK;
-}
-
-/* Open the model and its sessions, and decide on the number of workers. */
-static int stand_in_engine_open_parts(struct stand_in_engine *e, const struct weights *w,
-                                      const struct stand_in_options *o, struct err *err)
-{
-    e->slots.kv = KVCACHE_F32;
-    if (o->kv && !kvcache_parse(&e->slots.kv, o->kv))
-        return err_set(err, ERR_ARG, "--kv: expected f32, f16 or q8, found %s", o->kv);
-    e->limit = o->queue ? o->queue : (size_t)QUEUE;
-    int rc = kernels_pick(&e->kernels, o->isa, cpu_detect(), err);
-    if (rc == OK)
-        rc = tokenizer_open(&e->own, w, err);
-    if (rc == OK)
-        rc = pool_open(&e->pool, o->threads, err);
-    if (rc == OK)
-        rc = model_open(&e->model, w, &e->kernels, e->pool, err);
-    if (rc)
-        return rc;
-    const struct model_config *c = model_config(e->model);
-    e->tokenizer = e->own;
-    e->vocab = c->vocab;
-    e->trained = c->context;
-    e->size = tokenizer_size(e->tokenizer);
-    if (e->size > c->vocab)
-        e->size = c->vocab;
-    size_t workers = o->workers;
-    if (!workers)
-        workers = model_bytes(e->model) > large ? 1 : pool_threads(e->pool);
-    if (workers > WORKERS_MAX)
-        workers = WORKERS_MAX;
-    if (workers > 1) { /* no pool: each worker computes alone, in any session */
-        pool_close(e->pool);
-        e->pool = NULL;
-    }
-    e->slots.model = e->model;
-    e->slots.pool = e->pool;
-    e->slots.context = o->context                 ? o->context
-                       : c->context < CONTEXT_MAX ? c->context
-                                                  : (size_t)CONTEXT_MAX;
-    rc = stand_in_slots_open(&e->slots, o->slots, err);
-    return rc ? rc : stand_in_engine_start_workers(e, workers, err);
-}
-
-/* Set up an engine that asks the oracle and keeps no sessions. */
-static int open_oracle(struct stand_in_engine *e, const struct stand_in_options *o, struct err *err)
-{
-    e->oracle = *o->oracle;
-    e->tokenizer = e->oracle.tokenizer;
-    e->size = e->vocab = tokenizer_size(e->tokenizer);
-    e->limit = o->queue ? o->queue : (size_t)QUEUE;
-    e->trained = e->slots.context = o->context ? o->context : (size_t)CONTEXT_MAX;
-    int rc = stand_in_slots_open(&e->slots, o->slots, err);
-    return rc ? rc : stand_in_engine_start_workers(e, WORKERS_MAX, err);
-}
-
-int stand_in_engine_open(struct stand_in_engine **out, const char *path,
-                         const struct stand_in_options *o, struct err *err)
-{
-    struct weights *w;
-    *out = NULL;
-    struct stand_in_engine *e = calloc(1, sizeof(*e));
-    if (!e)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    pthread_mutex_init(&e->lock, NULL);
-    pthread_cond_init(&e->work, NULL);
-    e->queue.end = &e->queue.first;
-    e->ready.end = &e->ready.first;
-    int rc = OK;
-    if (o->oracle) {
-        rc = open_oracle(e, o, err);
-    } else {
-        rc = weights_open(&w, path, err);
-        if (rc == OK)
-            rc = stand_in_engine_open_parts(e, w, o, err);
-        weights_close(w);
-    }
-    if (rc) {
-        stand_in_engine_close(e);
-        return rc;
-    }
-    *out = e;
-    return OK;
-}
-
 void stand_in_engine_close(struct stand_in_engine *e)
 {
     if (!e)
@@ -316,6 +174,7 @@ void stand_in_engine_close(struct stand_in_engine *e)
         pthread_join(e->workers[i], NULL);
     stand_in_slots_close(&e->slots);
     model_close(e->model);
+    known_texts_close(e->known);
     tokenizer_close(e->own);
     pool_close(e->pool);
     pthread_cond_destroy(&e->work);

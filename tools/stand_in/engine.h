@@ -20,8 +20,8 @@ struct tokenizer;
 
 struct stand_in_options;
 
-/* Open the model and start the workers. Of o, isa, kv, threads, workers, slots, queue, context and
- * oracle are used. ERR_FORMAT if the model has no tokenizer. */
+/* Open the model and start the workers. Of o, isa, kv, threads, workers, slots, queue, context, say
+ * and oracle are used. ERR_FORMAT if the model has no tokenizer; errors of known_texts_open. */
 int stand_in_engine_open(struct stand_in_engine **out, const char *path,
                          const struct stand_in_options *o, struct err *err);
 /* Free the engine; all jobs must have been dropped. NULL is fine. */
@@ -54,7 +54,8 @@ struct stand_in_text {
     size_t n;
     bool finished; /* no more tokens will follow */
     bool ended;    /* stopped at end-of-text */
-    int rc;        /* result of a finished job: OK, ERR_STOP, ERR_NOMEM, ERR_ARG */
+    int rc;        /* result of a finished job: OK, ERR_STOP, ERR_NOMEM, ERR_ARG; ERR_TEXT: there is
+                      no model, and no known text begins like this */
     size_t slot;
     size_t cached; /* prompt tokens that were in the slot already */
     double prompt_ms, text_ms;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/sys/base.h"
+
 /* The name that each server gives a status. */
 static const struct {
     unsigned status;
@@ -37,6 +39,19 @@ enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand
     va_end(args);
     no->what = what;
     return what;
+}
+
+struct stand_in_refusal stand_in_refusal_of(int code, const struct err *err)
+{
+    struct stand_in_refusal no = { .what = WRONG_MEMORY };
+    if (code == ERR_NET)
+        stand_in_refusal_set(&no, WRONG_BUSY, "%s", err->msg);
+    if (code == ERR_STOP)
+        stand_in_refusal_set(&no, WRONG_STOPPING, "the server is stopping");
+    if (code == ERR_TEXT)
+        stand_in_refusal_set(&no, WRONG_VALUE,
+                             "No known text begins with this prompt, and no model is served here.");
+    return no;
 }
 
 static struct stand_in_answer stand_in_refusal_reply(unsigned status, json_t *json)

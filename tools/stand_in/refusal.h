@@ -6,6 +6,8 @@
 #include <jansson.h>
 #include <stddef.h>
 
+struct err;
+
 /* The server to imitate. With STAND_IN_ALL the path decides (stand_in_paths_find). */
 enum stand_in_server { STAND_IN_ALL, STAND_IN_OPENAI, STAND_IN_SGLANG, STAND_IN_LLAMACPP };
 
@@ -38,6 +40,9 @@ struct stand_in_refusal {
 enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand_in_wrong what,
                                          const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Return why a question has no answer when the engine gives this code and error. */
+struct stand_in_refusal stand_in_refusal_of(int code, const struct err *err);
 
 struct stand_in_answer {
     unsigned status;

@@ -309,11 +309,7 @@ static enum MHD_Result stand_in_request_complete(struct exchange *x)
         code = t.n && x->ask.stream ? OK : t.rc;
     }
     if (code) {
-        struct stand_in_refusal no = { .what = WRONG_MEMORY };
-        if (code == ERR_NET)
-            stand_in_refusal_set(&no, WRONG_BUSY, "%s", err.msg);
-        if (code == ERR_STOP)
-            stand_in_refusal_set(&no, WRONG_STOPPING, "the server is stopping");
+        struct stand_in_refusal no = stand_in_refusal_of(code, &err);
         x->ask.stream = false;
         return stand_in_request_refuse(x, &no);
     }

@@ -22,8 +22,10 @@ struct stand_in_oracle {
 };
 
 struct stand_in_options {
-    const char *model;                    /* path; NULL: the demo pair's cloud model */
+    const char *model;                    /* path; NULL: the demo pair's cloud model; with say, a
+                                             vocabulary without weights will do */
     const struct stand_in_oracle *oracle; /* or NULL; copied; model is then only a name */
+    const char *say;                      /* file of known texts (known_texts.h); NULL: none */
     const char *isa;                      /* as --isa */
     const char *kv;                       /* "f32" or "f16"; NULL: f32 */
     const char *host;                     /* address to listen on; NULL: 127.0.0.1 */
@@ -48,7 +50,7 @@ struct stand_in_options {
 
 /* Start a server that answers from its own threads until it is closed. ERR_NET: the port is in use;
  * ERR_FORMAT: the certificate is unusable or the model has no tokenizer; other errors of the
- * model. */
+ * model and of known_texts_open. */
 int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struct err *err);
 /* Stop the server. Replies in progress may finish for 2 s; after that they end with status 503.
  * NULL is fine. */

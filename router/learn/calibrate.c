@@ -1,0 +1,435 @@
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "router/learn/calibrate.h"
+
+/* One answer as it is at every threshold in (low, high]. */
+struct calibrate_text {
+    float low, high;
+    size_t tokens, cloud;
+    bool right, left_out;
+    float *scores; /* [scored], without NaN */
+    size_t scored;
+};
+
+/* All that is known about one item. */
+struct calibrate_item {
+    struct calibrate_text *texts;
+    size_t n, now; /* now is the text at the latest threshold */
+};
+
+struct calibration {
+    struct calibrate_source source;
+    struct calibrate_item *items; /* [source.n] */
+    float *sorted;                /* scores of the latest texts */
+    size_t written;
+};
+
+/* Every eighth answer suggests thresholds to calibrate_risk, and the others are tested. */
+enum calibrate_part { PART_ALL, PART_GRID, PART_TEST };
+enum { GRID_EVERY = 8 };
+
+/* A result, and the thresholds (low, high] that have the same one. */
+struct calibrate_state {
+    struct calibrate_result r;
+    float low, high;
+};
+
+int calibrate_open(struct calibration **out, const struct calibrate_source *source, struct err *err)
+{
+    *out = NULL;
+    if (!source->n)
+        return err_set(err, ERR_ARG, "calibration: expected at least one answer, found none");
+    struct calibration *c = calloc(1, sizeof(*c));
+    struct calibrate_item *items = calloc(source->n, sizeof(*items));
+    if (!c || !items) {
+        free(c);
+        free(items);
+        return err_set(err, ERR_NOMEM, "calibration: out of memory");
+    }
+    c->source = *source;
+    c->items = items;
+    *out = c;
+    return OK;
+}
+
+void calibrate_close(struct calibration *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->source.n; i++) {
+        for (size_t k = 0; k < c->items[i].n; k++)
+            free(c->items[i].texts[k].scores);
+        free(c->items[i].texts);
+    }
+    free(c->items);
+    free(c->sorted);
+    free(c);
+}
+
+size_t calibrate_written(const struct calibration *c)
+{
+    return c->written;
+}
+
+static bool calibrate_in_part(size_t i, enum calibrate_part part)
+{
+    return part == PART_ALL || (i % GRID_EVERY == 0) == (part == PART_GRID);
+}
+
+/* Fill a new text from an answer of the source: copy its scores and find its interval. */
+static int calibrate_keep(struct calibrate_text *t, const struct calibrate_answer *a,
+                          float threshold, struct err *err)
+{
+    *t = (struct calibrate_text){ .low = -INFINITY,
+                                  .high = INFINITY,
+                                  .tokens = a->left_out ? 0 : a->tokens,
+                                  .cloud = a->left_out ? 0 : a->cloud,
+                                  .right = a->right && !a->left_out,
+                                  .left_out = a->left_out };
+    size_t n = a->scores ? t->tokens : 0;
+    if (n && !(t->scores = calloc(n, sizeof(*t->scores))))
+        return err_set(err, ERR_NOMEM, "calibration: out of memory");
+    for (size_t i = 0; i < n; i++) {
+        float s = a->scores[i];
+        if (isnan(s))
+            continue;
+        t->scores[t->scored++] = s;
+        if (s < threshold && s > t->low)
+            t->low = s;
+        else if (s >= threshold && s < t->high)
+            t->high = s;
+    }
+    return OK;
+}
+
+/* Make item i's text at this threshold the current one; write it unless it is known. */
+static int calibrate_write(struct calibration *c, size_t i, float threshold, struct err *err)
+{
+    struct calibrate_item *item = &c->items[i];
+    for (size_t k = 0; k < item->n; k++)
+        if (threshold > item->texts[k].low && threshold <= item->texts[k].high) {
+            item->now = k;
+            return OK;
+        }
+    struct calibrate_answer a = { .tokens = 0 };
+    struct calibrate_text *more = realloc(item->texts, (item->n + 1) * sizeof(*more));
+    if (!more)
+        return err_set(err, ERR_NOMEM, "calibration: out of memory");
+    item->texts = more;
+    int rc = c->source.answer(c->source.arg, i, threshold, &a, err);
+    if (rc == OK)
+        rc = calibrate_keep(&more[item->n], &a, threshold, err);
+    if (rc == OK) {
+        item->now = item->n++;
+        c->written++;
+    }
+    return rc;
+}
+
+/* Measure a threshold on a part of the answers. */
+static int calibrate_measure(struct calibrate_state *out, struct calibration *c, float threshold,
+                             enum calibrate_part part, struct err *err)
+{
+    struct calibrate_result r = { .threshold = threshold, .reached = true };
+    out->low = -INFINITY;
+    out->high = INFINITY;
+    for (size_t i = 0; i < c->source.n; i++) {
+        int rc = calibrate_in_part(i, part) ? calibrate_write(c, i, threshold, err) : OK;
+        if (rc != OK)
+            return rc;
+        if (!calibrate_in_part(i, part))
+            continue;
+        const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
+        r.answers += !t->left_out;
+        r.right += t->right;
+        r.tokens += t->tokens;
+        r.cloud += t->cloud;
+        out->low = t->low > out->low ? t->low : out->low;
+        out->high = t->high < out->high ? t->high : out->high;
+    }
+    r.share = r.tokens ? (double)r.cloud / (double)r.tokens : 0;
+    r.accuracy = r.answers ? (double)r.right / (double)r.answers : 0;
+    out->r = r;
+    return OK;
+}
+
+int calibrate_at(struct calibrate_result *out, struct calibration *c, float threshold,
+                 struct err *err)
+{
+    struct calibrate_state s;
+    int rc = calibrate_measure(&s, c, threshold, PART_ALL, err);
+    if (rc == OK)
+        *out = s.r;
+    return rc;
+}
+
+static int calibrate_by_value(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Set *out to the threshold below which this share of the current scores of a part lies. */
+static int calibrate_guess(float *out, struct calibration *c, double share,
+                           enum calibrate_part part, struct err *err)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < c->source.n; i++)
+        if (calibrate_in_part(i, part))
+            n += c->items[i].texts[c->items[i].now].scored;
+    float *sorted = realloc(c->sorted, (n + 1) * sizeof(*sorted));
+    if (!sorted)
+        return err_set(err, ERR_NOMEM, "calibration: out of memory");
+    c->sorted = sorted;
+    for (size_t i = 0; i < c->source.n; i++) {
+        const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
+        if (calibrate_in_part(i, part) && t->scored) {
+            memcpy(sorted + at, t->scores, t->scored * sizeof(*sorted));
+            at += t->scored;
+        }
+    }
+    qsort(sorted, n, sizeof(*sorted), calibrate_by_value);
+    size_t k = (size_t)(share * (double)n + 0.5);
+    *out = k < n ? sorted[k] : 1;
+    return OK;
+}
+
+/* Return the float that lies this part of the way, counted in floats, from one to a larger one:
+ * part 2 is halfway, rounded up; part 0 is the next one. Both are at least 0. */
+static float calibrate_step(float from, float to, uint32_t part)
+{
+    uint32_t a, b;
+    memcpy(&a, &from, sizeof(a));
+    memcpy(&b, &to, sizeof(b));
+    a += part ? (b - a + part - 1) / part : 1;
+    memcpy(&from, &a, sizeof(from));
+    return from;
+}
+
+/* A search: lo misses the target, hi does not. */
+struct calibrate_search {
+    bool by_accuracy; /* else by share */
+    double target;
+    struct calibrate_state lo, hi, best; /* best is the most accurate one so far */
+    bool has_lo, has_hi;
+};
+
+static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_result *r)
+{
+    /* Counts are compared, so that 0.9 of 10 answers is 9 whatever 0.9 is rounded to. */
+    if (s->by_accuracy)
+        return (double)r->right < s->target * (double)r->answers - 1e-6;
+    return (double)r->cloud < s->target * (double)r->tokens - 1e-6;
+}
+
+static bool calibrate_near(const struct calibrate_search *s, const struct calibrate_result *r)
+{
+    return fabs(r->share - s->target) <= CALIBRATE_TOLERANCE;
+}
+
+static bool calibrate_done(const struct calibrate_search *s)
+{
+    if (!s->has_lo || (s->has_hi ? s->hi.low : 1) <= s->lo.high)
+        return true; /* no threshold is left between them */
+    if (s->by_accuracy)
+        return s->has_hi && s->hi.r.share - s->lo.r.share <= CALIBRATE_TOLERANCE;
+    return calibrate_near(s, &s->lo.r) || (s->has_hi && calibrate_near(s, &s->hi.r));
+}
+
+/* Return the share to try next. */
+static double calibrate_next_share(const struct calibrate_search *s)
+{
+    if (!s->by_accuracy)
+        return s->target;
+    double low = s->lo.r.share;
+    if (s->has_hi)
+        return (low + s->hi.r.share) / 2;
+    return low > 1.0 / 128 ? 2 * low : 1.0 / 64;
+}
+
+/* Choose a threshold above lo.high, and at most hi.low: by the scores of the latest texts, else,
+ * and every third time, halfway, so that the bracket shrinks to nothing. Without a bracket the
+ * first eight go by the scores alone, for halfway to 1 would route far too much. */
+static int calibrate_next(float *t, struct calibrate_search *s, struct calibration *c, size_t step,
+                          struct err *err)
+{
+    float from = s->lo.high, to = s->has_hi ? s->hi.low : 1;
+    bool halve = s->has_hi ? step % 3 == 2 : step >= 8;
+    int rc = OK;
+    if (!halve) {
+        rc = calibrate_guess(t, c, calibrate_next_share(s), PART_ALL, err);
+        if (!s->has_hi && *t <= from)
+            *t = calibrate_step(from, to, 0);
+        halve = !(*t > from && *t <= to);
+    }
+    if (halve)
+        *t = calibrate_step(from, to, 2);
+    return rc;
+}
+
+static int calibrate_search_run(struct calibrate_search *s, struct calibration *c, struct err *err)
+{
+    struct calibrate_state at;
+    int rc = calibrate_measure(&at, c, 0, PART_ALL, err);
+    for (size_t step = 0; rc == OK; step++) {
+        float t = 0;
+        if (!step || at.r.accuracy > s->best.r.accuracy)
+            s->best = at;
+        if (calibrate_misses(s, &at.r)) {
+            s->lo = at;
+            s->has_lo = true;
+        } else {
+            s->hi = at;
+            s->has_hi = true;
+        }
+        if (calibrate_done(s) || step == CALIBRATE_STEPS)
+            break;
+        rc = calibrate_next(&t, s, c, step, err);
+        if (rc == OK)
+            rc = calibrate_measure(&at, c, t, PART_ALL, err);
+    }
+    return rc;
+}
+
+/* Return the figures of a state, with the threshold in the middle of those that have them. */
+static struct calibrate_result calibrate_settle(const struct calibrate_state *s, bool reached)
+{
+    struct calibrate_result r = s->r;
+    float middle = s->low + (s->high - s->low) / 2;
+    if (s->low < 0)
+        r.threshold = 0;
+    else if (s->high > 1)
+        r.threshold = 1;
+    else
+        r.threshold = middle > s->low && middle <= s->high ? middle : s->high;
+    r.reached = reached;
+    return r;
+}
+
+int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
+                    struct err *err)
+{
+    struct calibrate_search s = { .target = target };
+    int rc = calibrate_search_run(&s, c, err);
+    if (rc != OK)
+        return rc;
+    bool lo = s.has_lo && calibrate_near(&s, &s.lo.r), hi = s.has_hi && calibrate_near(&s, &s.hi.r);
+    if (lo && hi) /* take the nearer one */
+        hi = s.hi.r.share - target < target - s.lo.r.share;
+    bool below = s.has_lo && !hi;
+    *out = calibrate_settle(below ? &s.lo : &s.hi, lo || hi);
+    return OK;
+}
+
+int calibrate_accuracy(struct calibrate_result *out, struct calibration *c, double target,
+                       struct err *err)
+{
+    struct calibrate_search s = { .by_accuracy = true, .target = target };
+    int rc = calibrate_search_run(&s, c, err);
+    if (rc == OK)
+        *out = calibrate_settle(s.has_hi ? &s.hi : &s.best, s.has_hi);
+    return rc;
+}
+
+/* Shares whose thresholds calibrate_risk tests, in this order. */
+static const double calibrate_order[] = { 1,    0.7,    0.5,   0.4,    0.3,   0.25,   0.2,
+                                          0.16, 0.13,   0.11,  0.1,    0.09,  0.08,   0.07,
+                                          0.06, 0.05,   0.045, 0.04,   0.035, 0.03,   0.025,
+                                          0.02, 0.0175, 0.015, 0.0125, 0.01,  0.0075, 0.005 };
+
+/* Test one threshold: measure it and set the figures of the risk. */
+static int calibrate_test(struct calibrate_result *out, struct calibration *c, float threshold,
+                          const unsigned char *right, double risk, double confidence,
+                          struct err *err)
+{
+    struct calibrate_state s;
+    int rc = calibrate_measure(&s, c, threshold, PART_TEST, err);
+    if (rc != OK)
+        return rc;
+    *out = s.r;
+    for (size_t i = 0; i < c->source.n; i++) {
+        const struct calibrate_item *item = &c->items[i];
+        if (!calibrate_in_part(i, PART_TEST) || item->texts[item->now].left_out || !right[i])
+            continue;
+        out->cloud_right++;
+        out->lost += !item->texts[item->now].right;
+    }
+    out->bound = binomial_upper(out->lost, out->cloud_right, confidence);
+    out->reached = out->bound <= risk;
+    return OK;
+}
+
+int calibrate_risk(struct calibrate_result *out, struct calibration *c, const unsigned char *right,
+                   double risk, double confidence, struct err *err)
+{
+    const size_t count = sizeof(calibrate_order) / sizeof(calibrate_order[0]);
+    float order[sizeof(calibrate_order) / sizeof(calibrate_order[0]) + 1] = { 0 };
+    struct calibrate_state grid;
+    struct calibrate_result next;
+    int rc = calibrate_measure(&grid, c, 0, PART_GRID, err);
+    for (size_t i = 0; rc == OK && i < count; i++)
+        rc = calibrate_guess(&order[i], c, calibrate_order[i], PART_GRID, err);
+    for (size_t i = 0; rc == OK && i <= count; i++) { /* the last one, 0, is the edge alone */
+        rc = calibrate_test(&next, c, order[i], right, risk, confidence, err);
+        if (rc == OK && (next.reached || !i))
+            *out = next;
+        if (rc == OK && !next.reached)
+            break;
+    }
+    return rc;
+}
+
+size_t calibrate_needed(double risk, double confidence)
+{
+    /* (1 - risk)^n <= 1 - confidence */
+    double most = (double)(SIZE_MAX / 2);
+    double each = -log_f64(1 - risk), n = each > 0 ? -log_f64(1 - confidence) / each : most;
+    double all = ceil(ceil(n) * GRID_EVERY / (GRID_EVERY - 1));
+    return all < 1 ? 1 : all < most ? (size_t)all : SIZE_MAX / 2;
+}
+
+/* Return the probability of at most k in n. Terms follow from the most likely one by their ratios,
+ * and the sum over all of them normalises, so no factorial is needed and nothing overflows. */
+static double binomial_tail(size_t k, size_t n, double p)
+{
+    const double least = 1e-290, odds = p / (1 - p);
+    size_t mode = (size_t)((double)(n + 1) * p);
+    mode = mode > n ? n : mode;
+    double low = 0, high = 0, term = 1; /* sums of the terms up to k, and of those above */
+    for (size_t j = mode;; j++) {
+        *(j <= k ? &low : &high) += term;
+        if (j == n || term < least)
+            break;
+        term *= (double)(n - j) / (double)(j + 1) * odds;
+    }
+    term = 1;
+    for (size_t j = mode; j > 0 && term >= least; j--) {
+        term *= (double)j / ((double)(n - j + 1) * odds);
+        *(j - 1 <= k ? &low : &high) += term;
+    }
+    return low / (low + high);
+}
+
+double binomial_upper(size_t k, size_t n, double confidence)
+{
+    if (k >= n || !(confidence < 1))
+        return 1;
+    if (confidence <= 0)
+        return 0;
+    double low = 0, high = 1;
+    for (size_t i = 0; i < 200; i++) {
+        double p = low + (high - low) / 2;
+        if (p <= low || p >= high)
+            break;
+        if (binomial_tail(k, n, p) > 1 - confidence)
+            low = p;
+        else
+            high = p;
+    }
+    return high;
+}

@@ -1,0 +1,250 @@
+#include "tools/eval/asking.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "model/sample.h"
+#include "tools/cli/setup.h"
+
+int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    *a = (struct asking){ .max_tokens = o->max_tokens, .seed = o->seed };
+    int rc = setup_engine(&a->engine, NULL, true, err);
+    if (rc == OK && o->policy)
+        route_options.policy = o->policy;
+    if (rc == OK)
+        rc = setup_routing(&a->routing, &a->server, &a->engine, err);
+    if (rc != OK) {
+        engine_close(&a->engine);
+        *a = (struct asking){ 0 };
+        return rc;
+    }
+    rc = sampler_open(&a->sampler, &greedy, tokenizer_size(a->engine.tokenizer), &a->engine.kernels,
+                      err);
+    if (rc != OK)
+        asking_close(a, NULL);
+    return rc;
+}
+
+int asking_close(struct asking *a, struct err *err)
+{
+    int rc = OK;
+    free(a->trace);
+    free(a->scores);
+    free(a->text);
+    sampler_close(a->sampler);
+    session_close(a->session);
+    if (a->engine.model)
+        rc = setup_routing_end(&a->routing, a->server, err);
+    engine_close(&a->engine);
+    *a = (struct asking){ 0 };
+    return rc;
+}
+
+/* Find how many ids the longest of the prompts has. */
+static int asking_longest(size_t *longest, const struct asking *a, struct task *t,
+                          const size_t *items, size_t n, struct err *err)
+{
+    *longest = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct task_item item;
+        uint32_t *ids = NULL;
+        size_t count = 0;
+        int rc = task_item(&item, t, items[i], err);
+        if (rc == OK)
+            rc = task_encode(&ids, &count, t, &item, a->engine.tokenizer, err);
+        free(ids);
+        if (rc != OK)
+            return rc;
+        *longest = count > *longest ? count : *longest;
+    }
+    return OK;
+}
+
+int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n, struct err *err)
+{
+    enum kvcache kv;
+    size_t most = model_config(a->engine.model)->context, longest, context;
+    int rc = setup_kv(&kv, KVCACHE_F32, err);
+    if (rc == OK)
+        rc = asking_longest(&longest, a, t, items, n, err);
+    if (rc != OK)
+        return rc;
+    if (!size_add(&context, longest, a->max_tokens) || context > most)
+        context = most;
+    if (a->session && session_context(a->session) >= context)
+        return OK;
+    session_close(a->session);
+    return session_open(&a->session, a->engine.model, a->engine.pool, context, kv, err);
+}
+
+/* One answer while it is written. */
+struct asking_writing {
+    struct asking *a;
+    const struct cloud_port *port;
+    size_t prompt, tokens, text;
+    size_t warm; /* ids at the beginning that the cloud's prefix cache holds */
+    size_t call; /* prefix of the latest call, 0: none; `asks` tokens were asked for */
+    size_t asks;
+    bool unbroken; /* all tokens since that call are the cloud's */
+    struct asked_work work;
+    bool full; /* an allocation failed */
+};
+
+/* Make room for `need` elements of this size in *at, which has room for *room. */
+static bool asking_grow(void **at, size_t *room, size_t need, size_t size)
+{
+    size_t bytes, more = *room ? *room : 256;
+    if (need <= *room)
+        return true;
+    while (more < need)
+        more *= 2;
+    void *grown = size_mul(&bytes, more, size) ? realloc(*at, bytes) : NULL;
+    if (!grown)
+        return false;
+    *at = grown;
+    *room = more;
+    return true;
+}
+
+/* Count what the cloud computes for one of its tokens, which follows a prefix of `at` ids. */
+static void asking_count_work(struct asking_writing *w, size_t at)
+{
+    if (w->call && w->unbroken && at - w->call < w->asks)
+        return; /* the call before it has brought this token, too */
+    size_t cached = w->warm < at ? w->warm : at;
+    w->asks = w->port->tokens(w->port->arg);
+    w->call = w->warm = at;
+    w->unbroken = true;
+    w->work.calls++;
+    w->work.cached += cached;
+    w->work.prefilled += at - cached;
+    w->work.decoded += w->asks;
+}
+
+/* Callback of the decoding loop: keep text and trace. Stops the loop when memory is out. */
+static bool asking_take_token(void *arg, const struct decode_token *t)
+{
+    struct asking_writing *w = arg;
+    struct asking *a = w->a;
+    size_t n = 0, at = w->prompt + t->pos;
+    const char *bytes = t->eog ? NULL : tokenizer_bytes(a->engine.tokenizer, t->id, &n);
+    n = bytes ? n : 0;
+    w->full = !asking_grow((void **)&a->text, &a->text_room, w->text + n + 1, 1) ||
+              !asking_grow((void **)&a->trace, &a->trace_room, w->tokens + 1, sizeof(*a->trace)) ||
+              !asking_grow((void **)&a->scores, &a->scores_room, w->tokens + 1, sizeof(*a->scores));
+    if (w->full)
+        return false;
+    if (n)
+        memcpy(a->text + w->text, bytes, n);
+    w->text += n;
+    struct asked_token *k = &a->trace[w->tokens];
+    a->scores[w->tokens++] = t->score;
+    *k = (struct asked_token){ .ms = t->ms,
+                               .source = t->source,
+                               .routed = t->source != SOURCE_EDGE,
+                               .has_edge = t->has_edge,
+                               .agrees = t->has_edge && t->edge_id == t->id };
+    if (t->source != SOURCE_CLOUD) {
+        w->unbroken = false;
+        return true;
+    }
+    k->up = (uint32_t)w->port->bytes(w->port->arg, session_ids(a->session), at,
+                                     w->port->tokens(w->port->arg));
+    asking_count_work(w, at);
+    return true;
+}
+
+/* Return how many ids the prompt of item i shares with that of the item before it. */
+static int asking_shared(size_t *shared, const struct asking *a, struct task *t, size_t i,
+                         const uint32_t *ids, size_t n, struct err *err)
+{
+    struct task_item item;
+    uint32_t *before = NULL;
+    size_t count = 0;
+    *shared = 0;
+    if (!i)
+        return OK;
+    int rc = task_item(&item, t, i - 1, err);
+    if (rc == OK)
+        rc = task_encode(&before, &count, t, &item, a->engine.tokenizer, err);
+    while (rc == OK && *shared < n && *shared < count && ids[*shared] == before[*shared])
+        ++*shared;
+    free(before);
+    return rc;
+}
+
+/* Write the answer after ids[n] and fill in all of *out but the judgement. */
+static int asking_write(struct asked *out, struct asking *a, struct asking_writing *w, size_t i,
+                        const uint32_t *ids, size_t n, const struct asking_how *how,
+                        struct err *err)
+{
+    struct decode_stats stats = { 0 };
+    const struct decode_options o = { .policy = how->policy,
+                                      .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
+                                      .ahead = a->routing.ahead,
+                                      .gate = &a->routing.gate,
+                                      .cloud_required = a->routing.required,
+                                      .max_tokens = a->max_tokens,
+                                      .seed = rand_u64(a->seed, i),
+                                      .stop = &interrupted,
+                                      .emit = asking_take_token,
+                                      .arg = w };
+    int rc = decode_run(&stats, a->session, a->engine.tokenizer, a->sampler,
+                        how->router ? how->router : a->routing.router, w->port, ids, n, &o, err);
+    if (rc == OK && (w->full || !asking_grow((void **)&a->text, &a->text_room, 1, 1)))
+        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
+    if (rc != OK)
+        return rc;
+    a->text[w->text] = 0;
+    *out = (struct asked){ .finish = stats.finish,
+                           .tokens = stats.tokens,
+                           .cloud = stats.cloud,
+                           .fallback = stats.fallback,
+                           .prompt_tokens = n,
+                           .memo_hits = stats.memo_hits,
+                           .store_hits = stats.store_hits,
+                           .work = w->work,
+                           .bytes_up = stats.traffic.bytes_up,
+                           .bytes_down = stats.traffic.bytes_down,
+                           .ms = stats.total_ms,
+                           .ttft_ms = stats.ttft_ms,
+                           .trace = a->trace,
+                           .scores = a->scores,
+                           .text = a->text };
+    return OK;
+}
+
+int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
+               const struct asking_how *how, struct err *err)
+{
+    struct task_item item;
+    uint32_t *ids = NULL;
+    size_t n = 0;
+    *out = (struct asked){ 0 };
+    int rc = task_item(&item, t, i, err);
+    if (rc == OK)
+        rc = task_encode(&ids, &n, t, &item, a->engine.tokenizer, err);
+    if (rc == OK && n > session_context(a->session)) {
+        out->left_out = true;
+        free(ids);
+        return OK;
+    }
+    struct asking_writing w = { .a = a, .port = routing_port(&a->routing), .prompt = n };
+    if (rc == OK && w.port)
+        rc = asking_shared(&w.warm, a, t, i, ids, n, err);
+    if (rc == OK)
+        rc = asking_write(out, a, &w, i, ids, n, how, err);
+    free(ids);
+    if (rc == OK) /* again, as an item is valid until the next one */
+        rc = task_item(&item, t, i, err);
+    if (rc != OK)
+        return rc;
+    task_extract(out->answer, t, out->text);
+    out->right = task_right(t, &item, out->text);
+    return OK;
+}

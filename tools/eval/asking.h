@@ -1,0 +1,105 @@
+/* asking.h - asks the items of a task end to end: the small model writes, the policy decides, the
+ * cloud is asked, and the answer is judged. Used by one thread. */
+#ifndef TOOLS_EVAL_ASKING_H
+#define TOOLS_EVAL_ASKING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "router/decode.h"
+#include "router/engine.h"
+#include "router/policy.h"
+#include "router/routing.h"
+#include "tools/eval/task.h"
+
+struct err;
+struct router;
+struct sampler;
+struct session;
+struct stand_in;
+
+/* Models, routing and one text at a time. The caller opens and closes the routers that it names in
+ * asking_how; routing.router, the one of --router or beside the model, is here. */
+struct asking { /* must not move */
+    struct engine engine;
+    struct routing routing;
+    struct stand_in *server; /* the one this process started, or NULL */
+    struct session *session; /* NULL before asking_prepare */
+    struct sampler *sampler; /* greedy */
+    size_t max_tokens;       /* limit of one answer */
+    uint64_t seed;           /* for policy random: item i draws from rand_u64(seed, i) */
+    struct asked_token *trace;
+    float *scores;
+    size_t trace_room, scores_room;
+    char *text;
+    size_t text_room;
+};
+
+struct asking_options {
+    const char *policy; /* the most demanding policy that will run: it decides whether a router and
+                           a cloud are opened, as --policy does; NULL: that of the options */
+    size_t max_tokens;
+    uint64_t seed;
+};
+
+/* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
+ * Returns the errors of setup_engine and setup_routing. */
+int asking_open(struct asking *a, const struct asking_options *o, struct err *err);
+/* Close all parts, after the notes for the user; all zero is fine. ERR_IO: --record is incomplete.
+ */
+int asking_close(struct asking *a, struct err *err);
+
+/* Make room in the session for the longest of items[n] and its answer, or for the model's context
+ * if that is smaller. Call it for every list of items that will be asked; the session only grows.
+ * An item whose prompt is longer than the context will be left out. ERR_ARG, ERR_NOMEM, or an error
+ * of the task. */
+int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n,
+                   struct err *err);
+
+struct asking_how { /* what decides about one token */
+    enum policy policy;
+    const struct router *router; /* borrowed; NULL: routing.router */
+    float threshold;             /* NaN for the policies that have none */
+};
+
+struct asked_token { /* one token of an answer */
+    double ms;       /* since the previous one; the first: since the start */
+    enum source source;
+    bool routed;   /* the policy wanted the cloud; a fallback, too */
+    bool has_edge; /* the small model's own token is known; with --ahead 1 or more it always is */
+    bool agrees;   /* it is the token of the text */
+    uint32_t up;   /* bytes of the request's body; 0: not routed, or there is no cloud */
+};
+
+/* What the cloud's model has computed for an answer, in ids, if nothing but its prefix cache
+ * remembers anything: counted from the decided tokens alone, so memo, store and calls made ahead do
+ * not matter. The cache is that of caps.h. Before an answer it holds the part of the prompt that
+ * the previous item's prompt shares. */
+struct asked_work {
+    size_t calls, prefilled, cached, decoded;
+};
+
+struct asked {     /* one answer */
+    bool left_out; /* longer than the context; nothing else is set */
+    bool right;
+    enum finish finish;
+    size_t tokens, cloud, fallback; /* generated; of these, from the cloud and after a fault */
+    size_t prompt_tokens;
+    size_t memo_hits, store_hits; /* of the cloud's tokens, those that needed no call */
+    struct asked_work work;
+    uint64_t bytes_up, bytes_down; /* over the network, with headers */
+    double ms, ttft_ms;            /* for the whole answer; to its first token */
+    char answer[TASK_ANSWER];      /* what was extracted; "": nothing */
+    /* The tokens in order and the text, borrowed until the next asking_ask. */
+    const struct asked_token *trace; /* [tokens] */
+    const float *scores;             /* [tokens]; NaN: the policy has none */
+    const char *text;
+};
+
+/* Ask item i of t in this way. Returns the errors of task and decode_run; ERR_STOP after an
+ * interrupt. */
+int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
+               const struct asking_how *how, struct err *err);
+
+#endif

@@ -1,0 +1,54 @@
+/* statistics.h - what can be said about a share measured on few questions.
+ *
+ * Everything is computed in double in a fixed order, and random draws come from a fixed seed, so
+ * that the same answers give the same numbers on every machine. */
+#ifndef TOOLS_EVAL_STATISTICS_H
+#define TOOLS_EVAL_STATISTICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { STATISTICS_DRAWS = 2000 }; /* of the bootstrap */
+
+struct statistics_interval {
+    double low, high;
+};
+
+/* Return the 95 % confidence interval of the share hits/n (Wilson 1927); n >= 1. */
+struct statistics_interval statistics_wilson(size_t hits, size_t n);
+
+/* Sort x[n], which holds no NaN. */
+void statistics_sort(double *x, size_t n);
+/* Return quantile q (0 to 1) of x[n], which is sorted; n >= 1. Between two values it is linear: it
+ * lies at q * (n - 1), counted from 0, so that 0.5 is the median. */
+double statistics_quantile(const double *x, size_t n, double q);
+
+/* Both bootstraps are paired: one draw takes n items with replacement, and every accuracy of the
+ * draw is computed on these same items. The interval lies between the quantiles 0.025 and 0.975 of
+ * STATISTICS_DRAWS draws. The arrays are [n], 1 for a right answer; n >= 1. */
+
+/* Return the 95 % interval of the accuracy of a minus that of b. */
+struct statistics_interval statistics_bootstrap_difference(const unsigned char *a,
+                                                           const unsigned char *b, size_t n);
+
+/* Performance gap recovered: (routed - edge) / (cloud - edge), of accuracies or of counts. False:
+ * the cloud is not better than the edge, and nothing can be recovered. */
+bool statistics_pgr(double *pgr, double routed, double edge, double cloud);
+
+/* Set the 95 % interval of the PGR. Draws in which the cloud is not better than the edge have no
+ * PGR and are left out; if they are more than one in twenty, there is no interval: false. */
+bool statistics_bootstrap_pgr(struct statistics_interval *out, const unsigned char *routed,
+                              const unsigned char *edge, const unsigned char *cloud, size_t n);
+
+struct statistics_point {
+    double share, pgr; /* share of tokens routed, 0 to 1 */
+};
+
+/* Return APGR7, the mean PGR over the shares from 0 to 7 %: the area under the straight lines
+ * between the measured points and (0, 0), by the trapezoid rule, divided by 0.07. The line that
+ * crosses 7 % is cut there. If no point lies at 7 % or more, the last one's PGR is taken from there
+ * on: a larger share is allowed, and need not be used. Sorts points[n] by share, then by PGR; n may
+ * be 0, which is 0. */
+double statistics_apgr7(struct statistics_point *points, size_t n);
+
+#endif
