@@ -66,7 +66,7 @@ done
 run 0 --questions 12 --policy max-prob --share 0.3 --json -q
 is "$(field routed) > 0.15 && $(field routed) < 0.45 && $(field threshold) > 0"
 run 2 --policy never,entropy,mlp # no share is known yet
-grep -q 'give --threshold or --share' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'give --threshold, --share' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$tmp/out" || fail "no table"
 

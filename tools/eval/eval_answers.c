@@ -148,11 +148,6 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, doubl
             r->threshold = 0.5f;
         return OK;
     }
-    if (isnan(share))
-        return err_set(err, ERR_ARG,
-                       "policy %s: give --threshold, --share or --target-routed, or a policy "
-                       "before it whose share it takes",
-                       e->label);
     return eval_run_calibrate(&m->run, r, share, err);
 }
 
@@ -228,6 +223,8 @@ static int answers_check(struct answers_run *m, struct err *err)
     int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
     if (rc == OK)
         rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
+    if (rc == OK)
+        rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK)

@@ -61,6 +61,22 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
     return OK;
 }
 
+int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
+                   const struct eval_options *o, float threshold, struct err *err)
+{
+    bool known = p->ntargets || !isnan(threshold) || !isnan(o->share);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        known = known || policy_reads_router(e->policy);
+        if (eval_entry_scores(e) && !known)
+            return err_set(err, ERR_ARG,
+                           "policy %s: give --threshold, --share or --target-routed, or a policy "
+                           "before it whose share it takes",
+                           e->label);
+    }
+    return OK;
+}
+
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold)
 {
     for (size_t i = 0; i < l->n; i++) {

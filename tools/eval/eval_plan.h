@@ -32,6 +32,10 @@ struct eval_plan {
  * ERR_ARG. */
 int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
                      struct err *err);
+/* Check that every policy without a threshold has a share to aim at: one that is given, or that of
+ * a policy before it. ERR_ARG names the policy. */
+int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
+                   const struct eval_options *o, float threshold, struct err *err);
 /* True when a policy of the list has to be calibrated. */
 bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
 /* Open the tasks and choose the items. A file is split by a hash of the subject, if anything has to

@@ -214,8 +214,8 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
             fprintf(to, "%s: mean PGR over shares from 0 to 7 %%: %.3f\n", r[i].entry->label,
                     r[i].apgr7);
     }
-    fprintf(to, "work: ids that the large model reads and writes, as a share of all; it also reads "
-                "what the small one wrote\n");
+    fprintf(to, "work: ids that pass through the large model, as a share of all; it reads what the "
+                "small one wrote, too\n");
     if (oracle)
         fprintf(to, "oracle: asks the cloud for every token and is for comparison only; its time "
                     "and bytes include these calls\n");

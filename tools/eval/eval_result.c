@@ -124,7 +124,9 @@ double eval_result_accuracy(const struct eval_result *r)
 
 double eval_result_work(const struct eval_result *r)
 {
-    return result_ratio(r->work.prefilled + r->work.decoded, r->prompt_tokens + r->tokens);
+    /* The pass over the prefix of a call gives its first token. */
+    size_t ids = r->work.prefilled + r->work.decoded - r->work.calls;
+    return result_ratio(ids, r->prompt_tokens + r->tokens);
 }
 
 double eval_times_quantile(const struct eval_times *t, double q)

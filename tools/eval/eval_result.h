@@ -57,7 +57,8 @@ void eval_result_average(struct eval_result *r, size_t n);
 /* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
 double eval_result_share(const struct eval_result *r);
 double eval_result_accuracy(const struct eval_result *r);
-/* Return the ids that the cloud's model computed, as a share of those of prompts and answers. */
+/* Return how many ids passed through the cloud's model, as a share of those of prompts and answers:
+ * about 1 if it writes everything, less if prompts share a beginning. */
 double eval_result_work(const struct eval_result *r);
 /* Return quantile q of the times, or 0 if there is none. */
 double eval_times_quantile(const struct eval_times *t, double q);

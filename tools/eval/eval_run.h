@@ -30,7 +30,8 @@ struct eval_run {
 };
 
 /* Ask all items under the policy of *r at its threshold; answers that are in the journal are read
- * from it. */
+ * from it. The cloud's memo is emptied first, so that calls, bytes and times are those of this
+ * policy alone. */
 int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err);
 /* Find the threshold at which the policy routes this share of the tokens, on the items for
  * calibration, and set r->threshold. For policy random it is the share itself. */
