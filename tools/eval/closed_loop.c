@@ -26,13 +26,7 @@ static int closed_loop_ask(struct asked *asked, struct closed_loop *loop, size_t
 {
     if (loop->progress.what)
         progress_counted(&loop->progress, i + 1, loop->n);
-    int rc = asking_ask(asked, loop->asking, loop->task, loop->items[i], how, err);
-    if (rc == OK && asked->fallback)
-        rc = err_set(err, ERR_ARG,
-                     "calibration needs all routed tokens from the cloud, and %zu of an answer "
-                     "stayed the local model's; leave out limits and private spans",
-                     asked->fallback);
-    return rc;
+    return asking_ask(asked, loop->asking, loop->task, loop->items[i], how, err);
 }
 
 /* Callback of the calibration. */

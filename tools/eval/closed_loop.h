@@ -24,9 +24,8 @@ struct closed_loop {
  * without an end (size SIZE_MAX) they are the first n. ERR_ARG if n > size, ERR_NOMEM. */
 int closed_loop_items(size_t **items, size_t n, size_t size, struct err *err);
 
-/* Open a calibration whose answers come from this loop, which must not move. A token that was to be
- * routed and stayed the local model's is an error (ERR_ARG), because limits that are used up would
- * make an answer depend on those before it. */
+/* Open a calibration whose answers come from this loop, which must not move. Its routing has no
+ * limits, for they would make an answer depend on those before it, and requires the cloud. */
 int closed_loop_calibrate(struct calibration **out, struct closed_loop *loop, struct err *err);
 
 /* Let the cloud alone answer: right[n] is set to 1 where it is right, *answers to the number of
