@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "tools/command.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_clock.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
@@ -81,6 +82,8 @@ static const struct option_group output_opts = {
           "with the same settings, these are not asked again (default: none)" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values (default: none)" },
+        { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
+          "Draw accuracy over the share of routed tokens (default: none)" },
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
@@ -89,6 +92,8 @@ static const struct option_group output_opts = {
 static const struct option_group *const groups[] = { &task_opts,
                                                      &share_opts,
                                                      &output_opts,
+                                                     &eval_clock_rows,
+                                                     &network_option_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
                                                      &cloud_option_rows,

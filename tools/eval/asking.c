@@ -185,8 +185,7 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
     w->text += n;
     struct asked_token *k = &a->trace[w->tokens];
     a->scores[w->tokens] = t->score;
-    *k = (struct asked_token){ .id = t->id,
-                               .ms = t->ms,
+    *k = (struct asked_token){ .ms = t->ms,
                                .source = t->source,
                                .routed = t->source != SOURCE_EDGE,
                                .has_edge = t->has_edge,

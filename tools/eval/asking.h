@@ -74,8 +74,7 @@ struct asking_how { /* what decides about one token */
 };
 
 struct asked_token { /* one token of an answer */
-    uint32_t id;
-    double ms; /* since the previous one; the first: since the start */
+    double ms;       /* since the previous one; the first: since the start */
     enum source source;
     bool routed;   /* the policy wanted the cloud; a fallback, too */
     bool has_edge; /* the small model's own token is known; with --ahead 1 or more it always is */

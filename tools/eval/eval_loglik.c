@@ -62,8 +62,8 @@ static int choices_score(struct choices_run *m, struct err *err)
                              &interrupted, err);
         m->left_out += one.left_out;
         m->questions += !one.left_out;
-        m->right += one.right;
-        m->right_norm += one.right_norm;
+        m->right += one.acc;
+        m->right_norm += one.acc_norm;
         m->tokens += one.tokens;
         if (!m->o->quiet)
             progress_counted(&shown, i + 1, items->n);

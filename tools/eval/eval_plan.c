@@ -218,7 +218,8 @@ static json_t *plan_policies(const struct eval_list *l, const char *model)
 }
 
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
-                           const struct eval_list *l, const struct asking *a, const char *model)
+                           const struct eval_list *l, const struct asking *a, const char *model,
+                           const struct eval_clock *clock)
 {
     char edge[24], seed[24], world[24], threshold[32], share[32];
     snprintf(edge, sizeof(edge), "%016" PRIx64,
@@ -231,14 +232,14 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:I}",
-        "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
-        o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
-        "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
-        "threshold", threshold, "share", share, "edge", edge, "weights",
-        a->engine.weights ? a->engine.weights : "", "kv",
-        engine_options.kv ? engine_options.kv : "", "cloud",
-        cloud_option_values.model ? cloud_option_values.model : "", "cloud_tokens",
-        (json_int_t)cloud_option_values.tokens);
+    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
+                     "s:s, s:I, s:o}",
+                     "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
+                     "prompt", o->form, "questions", (json_int_t)p->asked.n, "max_tokens",
+                     (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
+                     plan_policies(l, model), "targets", targets, "threshold", threshold, "share",
+                     share, "edge", edge, "weights", a->engine.weights ? a->engine.weights : "",
+                     "kv", engine_options.kv ? engine_options.kv : "", "cloud",
+                     cloud_option_values.model ? cloud_option_values.model : "", "cloud_tokens",
+                     (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(clock));
 }

@@ -84,6 +84,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
 {
     double n = (double)(r->questions ? r->questions : 1);
     print_count(f, "memo", r->memo_hits);
+    print_count(f, "wasted", r->wasted);
     print_count(f, "prompt_tokens", r->prompt_tokens);
     print_count(f, "calls", r->work.calls);
     print_count(f, "prefilled", r->work.prefilled);

@@ -61,6 +61,7 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
     r->cloud += one->cloud;
     r->fallback += one->fallback;
     r->memo_hits += one->memo_hits + one->store_hits;
+    r->wasted += one->wasted;
     r->work.calls += one->work.calls;
     r->work.prefilled += one->work.prefilled;
     r->work.cached += one->work.cached;
