@@ -7,11 +7,13 @@
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "router/learn/calibrate.h"
 #include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/command.h"
 #include "tools/demo/world.h"
-#include "tools/eval/closed_loop.h"
+#include "tools/eval/asking.h"
 #include "tools/eval/statistics.h"
 #include "weights/pth.h"
 
@@ -71,10 +73,10 @@ static const struct option_group *const groups[] = { &calibrate_opts, &engine_op
 struct calibrating {
     struct asking asking;
     struct task *task;
-    size_t *items;
-    struct closed_loop loop;
+    size_t *items, n;
+    struct progress_count progress;
     struct calibration *calibration;
-    unsigned char *cloud_right; /* [loop.n], or NULL if the cloud alone was not asked */
+    unsigned char *cloud_right; /* [n], or NULL if the cloud alone was not asked */
     size_t cloud_hits, cloud_answers;
     struct calibrate_result edge, found; /* found: at the threshold, over all answers */
     struct calibrate_result tested;      /* --risk: over the tested ones */
@@ -123,7 +125,50 @@ static int cmd_router_calibrate_check(struct err *err)
     return OK;
 }
 
-/* Open task, models and loop. A failing cloud ends the calibration. */
+/* Choose n items of the task, spread evenly. */
+static int choose_items(struct calibrating *c, struct err *err)
+{
+    size_t size = task_size(c->task), n = c->n;
+    if (n > size)
+        return err_set(err, ERR_ARG, "--questions: expected at most %zu, as %s has, found %zu",
+                       size, task_options.data, n);
+    c->items = calloc(n, sizeof(*c->items));
+    if (!c->items)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    /* This is i * size / n, written so that the product cannot overflow. */
+    for (size_t i = 0; i < n; i++)
+        c->items[i] = size == SIZE_MAX ? i : i * (size / n) + i * (size % n) / n;
+    return OK;
+}
+
+/* Answer item i of those chosen. */
+static int answer_item(struct asked *asked, struct calibrating *c, size_t i,
+                       const struct asking_how *how, struct err *err)
+{
+    if (!quiet)
+        progress_counted(&c->progress, i + 1, c->n);
+    return asking_ask(asked, &c->asking, c->task, c->items[i], how, err);
+}
+
+/* Callback of the calibration. Without limits and with a cloud that never fails, an answer depends
+ * on the item and the threshold alone. */
+static int answer_at(void *arg, size_t i, float threshold, struct calibrate_answer *out,
+                     struct err *err)
+{
+    struct calibrating *c = arg;
+    const struct asking_how how = { .policy = c->asking.routing.policy, .threshold = threshold };
+    struct asked asked;
+    int rc = answer_item(&asked, c, i, &how, err);
+    if (rc == OK)
+        *out = (struct calibrate_answer){ .tokens = asked.tokens,
+                                          .cloud = asked.cloud,
+                                          .scores = asked.scores,
+                                          .right = asked.right,
+                                          .left_out = asked.left_out };
+    return rc;
+}
+
+/* Open task, models and calibration. A failing cloud ends the calibration. */
 static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
 {
     int rc = task_open(&c->task, &task_options, err);
@@ -134,12 +179,8 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
                                                     : endless  ? MILLI_TOKENS
                                                                : FILE_TOKENS,
                                       .seed = task_options.seed };
-    c->loop = (struct closed_loop){ .asking = &c->asking,
-                                    .task = c->task,
-                                    .n = questions != SIZE_MAX ? questions
-                                         : endless             ? QUESTIONS
-                                                               : task_size(c->task) };
-    rc = closed_loop_items(&c->items, c->loop.n, task_size(c->task), err);
+    c->n = questions != SIZE_MAX ? questions : endless ? QUESTIONS : task_size(c->task);
+    rc = choose_items(c, err);
     cloud_option_values.mode = "required";
     if (rc == OK)
         rc = asking_open(&c->asking, &o, err);
@@ -149,12 +190,10 @@ static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
         return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
     if (!engine_options.kv) /* that of `run`, not that of eval */
         engine_options.kv = kvcache_name(engine_best_kv(&c->asking.engine));
-    c->loop.items = c->items;
-    c->loop.how = (struct asking_how){ .policy = c->asking.routing.policy };
-    if (!quiet)
-        c->loop.progress = (struct progress_count){ .what = "calibrating", .since = os_now_ns() };
-    rc = asking_prepare(&c->asking, c->task, c->items, c->loop.n, err);
-    return rc == OK ? closed_loop_calibrate(&c->calibration, &c->loop, err) : rc;
+    const struct calibrate_source source = { .answer = answer_at, .arg = c, .n = c->n };
+    c->progress = (struct progress_count){ .what = "calibrating", .since = os_now_ns() };
+    rc = asking_prepare(&c->asking, c->task, c->items, c->n, err);
+    return rc == OK ? calibrate_open(&c->calibration, &source, err) : rc;
 }
 
 static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
@@ -170,13 +209,20 @@ static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
 /* Let the cloud alone answer. */
 static int ask_cloud_alone(struct calibrating *c, struct err *err)
 {
-    c->cloud_right = calloc(c->loop.n, 1);
+    const struct asking_how always = { .policy = POLICY_ALWAYS, .threshold = NAN };
+    c->cloud_right = calloc(c->n, 1);
     if (!c->cloud_right)
         return err_set(err, ERR_NOMEM, "out of memory");
-    int rc = closed_loop_cloud(c->cloud_right, &c->cloud_answers, &c->loop, err);
-    for (size_t i = 0; i < c->loop.n; i++)
-        c->cloud_hits += c->cloud_right[i];
-    return rc;
+    for (size_t i = 0; i < c->n; i++) {
+        struct asked asked;
+        int rc = answer_item(&asked, c, i, &always, err);
+        if (rc != OK)
+            return rc;
+        c->cloud_right[i] = asked.right;
+        c->cloud_hits += asked.right;
+        c->cloud_answers += !asked.left_out;
+    }
+    return OK;
 }
 
 /* Find the threshold. The cloud alone is not asked for a share, as on a real network it takes
@@ -196,7 +242,7 @@ static int find_threshold(struct calibrating *c, struct err *err)
         rc = calibrate_at(&c->edge, c->calibration, 0, err);
     if (rc == OK)
         rc = calibrate_at(&c->found, c->calibration, r->threshold, err);
-    progress_wipe(&c->loop.progress);
+    progress_wipe(&c->progress);
     return rc;
 }
 
@@ -264,7 +310,7 @@ static void print_found(const struct calibrating *c)
 {
     const struct calibrate_result *r = &c->found, *t = &c->tested;
     printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on", task_name(c->task),
-           r->answers, c->loop.n - r->answers, r->tokens);
+           r->answers, c->n - r->answers, r->tokens);
     printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name, engine_options.kv);
     printf("%-15s %.6f\n", "threshold", (double)r->threshold);
     printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,

@@ -70,11 +70,11 @@ expect 4 --router "$r" -m "$edge" --target-routed 0.05 --questions 10
 cmp -s "$shipped" "$r" || fail "a failure changed the router"
 
 # A share: near the target, in place or in another file, the same bytes with any threads and kernels.
-expect 0 --router "$r" --target-routed 0.06 --questions 50
+expect 0 --router "$r" --target-routed 0.06 --questions 40
 is "$(value routed) >= 5.7 && $(value routed) <= 6.05 && $(value threshold) > 0"
 is "$(value accuracy) > $(value 'edge alone')"
 grep -q 'keys and values in f16' "$dir/out" || fail "not the type that run uses: $(cat "$dir/out")"
-expect 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 50 -t 1 --ahead 0
+expect 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 40 -t 1 --ahead 0
 cmp -s "$r" "$dir/r1" || fail "threads or --ahead change the result"
 for isa in scalar ''; do
     expect 0 --router "$shipped" -o "$dir/r-$isa" --target-routed 0.2 --questions 2 ${isa:+--isa $isa}
@@ -89,23 +89,23 @@ expect 3 --router "$r" -m weights/milli/edge-1.gguf --target-routed 0.05 --cloud
 says 'edge-1 '
 says 'edge-0.5'
 
-expect 0 --router "$r" -o "$dir/r2" --target-accuracy 0.8 --questions 25
+expect 0 --router "$r" -o "$dir/r2" --target-accuracy 0.8 --questions 12
 is "$(value accuracy) >= 80 && $(value routed) < 10 && $(value 'cloud alone') >= 90"
 
-# The bound needs 14 tested answers here; with 10 questions nothing can be proved.
-expect 0 --router "$r" -o "$dir/r3" --risk 0.2 --questions 24
+# The bound needs 9 tested answers here; with 8 questions nothing can be proved.
+expect 0 --router "$r" -o "$dir/r3" --risk 0.3 --questions 12
 is "$(value routed) > 0 && $(value 'edge alone') < $(value accuracy)"
 bound=$(sed -n 's/^lost.*at most \([0-9.]*\) %.*/\1/p' "$dir/out")
-is "$bound <= 20"
+is "$bound <= 30"
 cp "$r" "$dir/before"
-expect 1 --router "$r" --risk 0.2 --questions 10
-says 'at least 16 questions, found 10'
+expect 1 --router "$r" --risk 0.3 --questions 8
+says 'at least 11 questions, found 8'
 cmp -s "$r" "$dir/before" || fail "a risk that cannot be proved changed the router"
 
 # A cloud that is no better than the edge, and a task from a file.
 serves=$MIZZLE
 start_cloud -m weights/milli/edge-0.1.gguf
-expect 1 --router "$r" --target-accuracy 0.9 --questions 12 --cloud-url "$url"
+expect 1 --router "$r" --target-accuracy 0.9 --questions 6 --cloud-url "$url"
 says 'the cloud alone reaches'
 cmp -s "$r" "$dir/before" || fail "an accuracy out of reach changed the router"
 for i in 1 2 3 4; do
@@ -121,7 +121,7 @@ expect 2 --router "$r" --task csqa --data "$dir/csqa.jsonl" --questions 5 --targ
 says 'at most 4'
 stop_cloud
 
-"$MIZZLE" router calibrate --router "$r" --target-routed 0.05 --questions 4000 -q 2>"$dir/err" &
+"$MIZZLE" router calibrate --router "$r" --target-routed 0.05 --questions 2000 -q 2>"$dir/err" &
 pid=$!
 sleep 0.5
 kill -INT $pid
