@@ -69,17 +69,13 @@ cp "$shipped" "$r"
 expect 4 --router "$r" -m "$edge" --target-routed 0.05 --questions 10
 cmp -s "$shipped" "$r" || fail "a failure changed the router"
 
-# A share: near the target, in place or in another file, the same bytes with any threads and kernels.
+# A share: near the target, in place or in another file, the same bytes with any threads.
 expect 0 --router "$r" --target-routed 0.06 --questions 40
 is "$(value routed) >= 5.7 && $(value routed) <= 6.05 && $(value threshold) > 0"
 is "$(value accuracy) > $(value 'edge alone')"
 grep -q 'keys and values in f16' "$dir/out" || fail "not the type that run uses: $(cat "$dir/out")"
 expect 0 --router "$shipped" -o "$dir/r1" --target-routed 0.06 --questions 40 -t 1 --ahead 0
 cmp -s "$r" "$dir/r1" || fail "threads or --ahead change the result"
-for isa in scalar ''; do
-    expect 0 --router "$shipped" -o "$dir/r-$isa" --target-routed 0.2 --questions 2 ${isa:+--isa $isa}
-done
-cmp -s "$dir/r-scalar" "$dir/r-" || fail "kernels change the result"
 "$MIZZLE" info --json "$r" >"$dir/info" || fail "info"
 for word in '"task":"milli"' '"threshold":0\.[0-9]' '"share":0\.0[56]' 'edge-0.5'; do
     tr -d ' \n' <"$dir/info" | grep -q "$word" || fail "no $word in $(cat "$dir/info")"
