@@ -104,10 +104,11 @@ static int cmd_router_main(int argc, char **argv)
 
 const struct command cmd_router = {
     .name = "router",
-    .summary = "train, import or apply the router that decides token by token",
+    .summary = "train, calibrate, import or apply the router that decides token by token",
     .args = "COMMAND",
     .description = "Has these commands, each with its own --help:\n\n"
                    "  mizzle router train      trains a router for a small model\n"
+                   "  mizzle router calibrate  sets a router's threshold\n"
                    "  mizzle router import     converts a PyTorch checkpoint of CITER\n"
                    "  mizzle router score      applies a router to hidden states",
     .groups = no_groups,
