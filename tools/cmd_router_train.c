@@ -56,7 +56,7 @@ static void print_report(const struct router_training_report *r)
 {
     printf("trained on      %zu tokens, %zu held out; best of %zu epochs: %zu\n", r->fit.trained,
            r->fit.held, r->fit.epochs, r->fit.best);
-    printf("held-out AUC    %.4f\n", r->fit.held_auc);
+    printf("held-out AUC    %.4f\n", r->fit.measures.auc);
     printf("calibrated on   %zu tokens, %zu wrong at the edge; AUC %.4f\n", r->tokens, r->wrong,
            r->auc);
     printf("threshold       %.6f\n", (double)r->cut.threshold);
