@@ -19,25 +19,22 @@
 #include "router/private.h"
 #include "router/router.h"
 
-enum { PATH_SIZE = 4096, MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
+enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
 
-/* Find the router that belongs to a model: for a network FILE.router.safetensors beside FILE.gguf,
- * or router.safetensors in a folder; for a table "context" instead of "router". False if there is
- * none. */
-static bool routing_find_router(char out[PATH_SIZE], const char *model, bool table)
+bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table)
 {
     struct stat st;
     size_t n = strlen(model);
     const char *what = table ? "context" : "router";
     int len;
     if (stat(model, &st) == 0 && S_ISDIR(st.st_mode)) {
-        len = snprintf(out, PATH_SIZE, "%s/%s.safetensors", model, what);
+        len = snprintf(out, ROUTING_PATH, "%s/%s.safetensors", model, what);
     } else {
         if (n > 5 && strcmp(model + n - 5, ".gguf") == 0)
             n -= 5;
-        len = snprintf(out, PATH_SIZE, "%.*s.%s.safetensors", (int)n, model, what);
+        len = snprintf(out, ROUTING_PATH, "%.*s.%s.safetensors", (int)n, model, what);
     }
-    return len > 0 && len < PATH_SIZE && access(out, F_OK) == 0;
+    return len > 0 && len < ROUTING_PATH && access(out, F_OK) == 0;
 }
 
 /* Check that a router was made for this model. */
@@ -89,7 +86,7 @@ static void routing_add_note(struct routing *r, const char *what, const char *wh
 static int routing_open_router(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
-    char beside[PATH_SIZE];
+    char beside[ROUTING_PATH];
     struct err note;
     const char *path = o->router;
     bool table = o->policy && r->policy == POLICY_CONTEXT;

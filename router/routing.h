@@ -48,6 +48,11 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
 /* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
 int routing_close(struct routing *r, struct err *err);
 
+enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
+/* Find the router that belongs to a model: for a network FILE.router.safetensors beside FILE.gguf,
+ * or router.safetensors in a folder; for a table "context" instead of "router". False if there is
+ * none. */
+bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table);
 /* Open a router and check that it was made for this engine's model. If only the type of the
  * model's weights is another, *note is one line for the user, else empty. A router of another model
  * is ERR_FORMAT, which names both; one that names no model is accepted. */

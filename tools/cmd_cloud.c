@@ -18,11 +18,10 @@
 
 enum { MAX_DELAY_MS = 600000 };
 
-static const char *host = "127.0.0.1", *key_file, *check_url, *api = "all", *bandwidth;
+static const char *host = "127.0.0.1", *key_file, *check_url, *api = "all";
 static const char *tls_cert, *tls_key, *say;
-static size_t port = 8080, latency, jitter, context, workers, slots, queue;
+static size_t port = 8080, jitter, context, workers, slots, queue;
 static uint64_t seed;
-static float loss;
 static struct option_list fault_list;
 
 static const struct option_group server_opts = {
@@ -39,7 +38,8 @@ static const struct option_group server_opts = {
         { "--say", NULL, OPTION_STR, &say, "FILE",
           "Continue the prompts in FILE with the texts there: each line is a JSON object with "
           "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
-          "weights, they are refused (default: none)" },
+          "weights, they are refused, so use --api sglang or llamacpp, whose clients ask for no "
+          "trial token (default: none)" },
         { "--context", "-c", OPTION_SIZE, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--slots", NULL, OPTION_SIZE, &slots, "N",
@@ -63,18 +63,11 @@ static const struct option_group server_opts = {
     },
 };
 
-static const struct option_group network_opts = {
-    "Network and faults",
+static const struct option_group fault_opts = {
+    "Jitter and faults",
     (const struct option[]){
-        { "--latency", NULL, OPTION_SIZE, &latency, "MS",
-          "Delay each answer by a round trip of MS milliseconds (default: 0)" },
         { "--jitter", NULL, OPTION_SIZE, &jitter, "MS",
           "Vary the latency by up to MS milliseconds either way (default: 0)" },
-        { "--bandwidth", NULL, OPTION_STR, &bandwidth, "N[,N]",
-          "Limit each connection to N bytes per second, or to UP,DOWN; 0: no limit (default: 0)" },
-        { "--loss", NULL, OPTION_FLOAT, &loss, "RATE",
-          "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
-          "plus the latency, doubled if the packet is lost again (default: 0)" },
         { "--fault", NULL, OPTION_LIST, &fault_list, "NAME[:RATE]",
           "Apply this fault to completions, or to the given share of them; may be given 16 "
           "times, and the first fault drawn applies; `--fault help` lists the names (default: "
@@ -84,9 +77,10 @@ static const struct option_group network_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &server_opts, &network_opts,
-                                                     &engine_option_rows, &cloud_check_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = {
+    &server_opts,        &network_option_rows,     &fault_opts,
+    &engine_option_rows, &cloud_check_option_rows, NULL
+};
 
 static _Atomic int terminated;
 
@@ -120,27 +114,6 @@ static int cmd_cloud_serve(const struct stand_in_options *o)
     return atomic_load(&interrupted) ? EXIT_INTERRUPTED : EXIT_FINE;
 }
 
-/* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
-static int read_bandwidth(struct stand_in_options *o, struct err *err)
-{
-    uint64_t n[2] = { 0, 0 };
-    const char *p = bandwidth;
-    for (size_t i = 0; i < 2; i++, p++) {
-        size_t digits = strspn(p, "0123456789");
-        for (; digits && n[i] < UINT64_C(1000000000000); digits--)
-            n[i] = n[i] * 10 + (uint64_t)(*p++ - '0');
-        if (p == bandwidth || p[-1] == ',' || digits || (*p && (*p != ',' || i)))
-            return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", bandwidth);
-        if (!*p) {
-            n[1] = i ? n[1] : n[0];
-            break;
-        }
-    }
-    o->up = n[0];
-    o->down = n[1];
-    return OK;
-}
-
 /* Return the first client option that was given, or NULL. The server would ignore it, and someone
  * who confuses --cloud-key-file with --api-key-file would run a server without a key. */
 static const char *cloud_client_option(void)
@@ -167,14 +140,12 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
                        cloud_option_values.key_file ? "; a server's key is in --api-key-file" : "");
     if (port > 65535)
         return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
-    if (latency > MAX_DELAY_MS || jitter > MAX_DELAY_MS)
-        return err_set(err, ERR_ARG, "--latency, --jitter: expected 0 to %d", MAX_DELAY_MS);
-    if (!(loss >= 0 && loss < 1))
-        return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1");
+    if (jitter > MAX_DELAY_MS)
+        return err_set(err, ERR_ARG, "--jitter: expected 0 to %d, found %zu", MAX_DELAY_MS, jitter);
     if (!stand_in_paths_parse(&o->server, api))
         return err_set(err, ERR_ARG, "--api: expected openai, sglang, llamacpp or all, found %s",
                        api);
-    int rc = bandwidth ? read_bandwidth(o, err) : OK;
+    int rc = setup_network(o, err);
     for (size_t i = 0; i < fault_list.n && rc == OK; i++)
         rc = stand_in_fault_add(&o->faults, fault_list.at[i], err);
     return rc;
@@ -235,9 +206,7 @@ static int cmd_cloud_main(int argc, char **argv)
                                   .tls_cert = tls_cert,
                                   .tls_key = tls_key,
                                   .port = (unsigned)port,
-                                  .latency_ms = (unsigned)latency,
                                   .jitter_ms = (unsigned)jitter,
-                                  .loss = (double)loss,
                                   .seed = seed,
                                   .context = context };
     int rc = cmd_cloud_read_options(&o, &err);

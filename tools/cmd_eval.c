@@ -9,49 +9,109 @@
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
-static const char *task = "milli";
+static const char *score = "generate";
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
+static size_t max_tokens = SIZE_MAX;
 static struct eval_options options = {
-    .max_tokens = 64, .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN
+    .task = "milli", .form = "citer", .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN
 };
 
 static const struct option_group task_opts = {
     "Task",
     (const struct option[]){
-        { "--task", NULL, OPTION_STR, &task, "NAME",
-          "Choose the task: milli asks the questions of the demo world, ppl measures perplexity "
-          "(default: milli)" },
+        { "--task", NULL, OPTION_STR, &options.task, "NAME",
+          "Choose the task: milli asks the questions of the demo world; csqa, arc and gsm8k ask "
+          "those of --data; ppl measures perplexity; agree compares two models on ids (default: "
+          "milli)" },
+        { "--data", NULL, OPTION_STR, &options.data, "FILE",
+          "Ask the items of this file of JSON lines, in the form of the task's authors or of "
+          "CITER; agree: lines of token ids (default: none; milli makes its own questions)" },
+        { "--prompt", NULL, OPTION_STR, &options.form, "FORM",
+          "Write prompts as in citer (an item's own prompt, else the paper's), lm-eval "
+          "(lm-evaluation-harness, 0-shot) or chat (citer's, in the model's chat template) "
+          "(default: citer)" },
+        { "--score", NULL, OPTION_STR, &score, "HOW",
+          "generate: the answer is in the generated text. loglik: the small model alone compares "
+          "the likelihoods of the choices of csqa or arc, with --prompt lm-eval (default: "
+          "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
-          "Ask N questions (default: 1000; ppl: 200)" },
+          "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
-          "Seed for the questions, which training never sees, and for policy random (default: "
-          "1)" },
-        { "--share", NULL, OPTION_FLOAT, &options.share, "X",
-          "Route this share of the tokens under policies that have no threshold; the threshold "
-          "for it is measured while the small model writes alone (default: the share that the "
-          "first policy with a threshold routed)" },
-        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
-          "Limit each answer to N tokens (default: 64)" },
+          "Seed for the questions of milli, which training never sees, and for policy random "
+          "(default: 1)" },
+        { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
+          "Limit each answer to N tokens (default: 512; milli and agree: 64)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
-        { "--data", NULL, OPTION_STR, &options.data, "FILE", "agree: read lines of token ids" },
-        { "--target-routed", NULL, OPTION_FLOAT, &options.target, "X", "agree: route this share" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
           "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
         { "--world", NULL, OPTION_U64, &options.world, "N",
           "Build the demo world from this seed, for models trained on another world (default: "
           "1)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group share_opts = {
+    "Share of routed tokens",
+    (const struct option[]){
+        { "--target-routed", NULL, OPTION_FLOAT, &options.target, "X",
+          "Route this share of the tokens, 0 to 1, under every policy. The threshold is found on "
+          "other questions, with edge and cloud running together (default: routers use their "
+          "own thresholds)" },
+        { "--sweep", NULL, OPTION_STR, &options.sweep, "LOW:HIGH:N",
+          "Measure every policy at N such shares from LOW to HIGH (default: no sweep)" },
+        { "--share", NULL, OPTION_FLOAT, &options.share, "X",
+          "Route this share under policies that have no threshold (default: the share that the "
+          "first policy with a threshold routed)" },
+        { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
+          "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
+          "which is then not asked)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group output_opts = {
+    "Output",
+    (const struct option[]){
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print one JSON object per line instead of a table" },
+        { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
+          "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
+          "with the same settings, these are not asked again (default: none)" },
+        { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
+          "Write the results as comma-separated values (default: none)" },
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct option_group *const groups[] = {
-    &task_opts,         &engine_option_rows,      &route_option_rows,
-    &cloud_option_rows, &cloud_limit_option_rows, NULL
-};
+static const struct option_group *const groups[] = { &task_opts,
+                                                     &share_opts,
+                                                     &output_opts,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     NULL };
+
+/* Run the task that is named. */
+static int eval_task(struct err *err)
+{
+    static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
+    bool likelihood = strcmp(score, "loglik") == 0;
+    if (!likelihood && strcmp(score, "generate"))
+        return err_set(err, ERR_ARG, "--score: expected generate or loglik, found %s", score);
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+        if (!strcmp(options.task, asked[i]))
+            return likelihood ? eval_loglik(&options, err) : eval_answers(&options, err);
+    if (!strcmp(options.task, "ppl"))
+        return eval_ppl(&options, err);
+    if (!strcmp(options.task, "agree"))
+        return eval_agree(&options, err);
+    return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
+                   options.task);
+}
 
 static int cmd_eval_main(int argc, char **argv)
 {
@@ -63,22 +123,15 @@ static int cmd_eval_main(int argc, char **argv)
     setup_catch_interrupts();
     options.policies = route_options.policy;
     options.questions = questions == SIZE_MAX ? 0 : questions;
+    options.max_tokens = max_tokens == SIZE_MAX ? 0 : max_tokens;
     if (nargs)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
-    else if (!isnan(options.share) && !(options.share >= 0 && options.share <= 1))
-        rc = err_set(&err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)options.share);
     else if (!questions)
         rc = err_set(&err, ERR_ARG, "--questions: expected at least 1");
-    else if (!options.max_tokens)
+    else if (!max_tokens)
         rc = err_set(&err, ERR_ARG, "-n: expected at least 1");
-    else if (!strcmp(task, "milli"))
-        rc = eval_milli(&options, &err);
-    else if (!strcmp(task, "ppl"))
-        rc = eval_ppl(&options, &err);
-    else if (!strcmp(task, "agree"))
-        rc = eval_agree(&options, &err);
     else
-        rc = err_set(&err, ERR_ARG, "--task: expected milli or ppl, found %s", task);
+        rc = eval_task(&err);
     return rc == OK ? EXIT_FINE : command_fail("eval", rc, &err);
 }
 
@@ -87,15 +140,31 @@ const struct command cmd_eval = {
     .summary = "measure accuracy and share of routed tokens, or perplexity",
     .args = "",
     .description =
-        "milli asks the test questions of the demo world end to end: the small model writes, "
-        "the policy decides, and the cloud is asked over HTTP. Without -m and a URL it uses the "
-        "demo pair and its stand-in cloud. It prints the accuracy with its 95 % interval "
-        "(Wilson), the share of generated tokens that came from the cloud, and the speed. "
-        "--policy never measures the small model alone, always the cloud alone; several names, "
-        "separated by commas, run one after the other on the same questions.\n\n"
+        "A task is asked end to end: the small model writes, the policy decides, and the cloud "
+        "is asked over HTTP. Without -m and a URL, eval asks the demo world's test questions of "
+        "the demo pair and its stand-in cloud. It prints the accuracy with its 95 % interval "
+        "(Wilson), the share of generated tokens that came from the cloud, what part of the work "
+        "the cloud did, and times. --policy never measures the small model alone, always the "
+        "cloud alone; several policies, separated by commas, run one after the other on the same "
+        "questions. mlp=FILE and context=FILE name a router. oracle routes where the cloud "
+        "differs from the small model: it asks the cloud for every token and shows what a router "
+        "could gain at most.\n\n"
+        "PGR, the performance gap recovered, is (routed - small) / (large - small), in accuracy. "
+        "It needs never and always; for a stand-in cloud of this process, eval runs them "
+        "itself.\n\n"
         "ppl measures the perplexity of a text, in windows of -c tokens that overlap by half; "
         "each token is scored once. Without -f, the text is the answers to the test questions.\n\n"
+        "agree runs -m and the file of --cloud-model side by side on lines of token ids, without "
+        "a server or a tokenizer. It prints how many of the small model's tokens differ from the "
+        "large one's on these texts and how well scores tell (AUC). Then the two write together, "
+        "going on from --questions beginnings of the texts: how many tokens equal what the large "
+        "model writes alone, place by place, and their mean -ln p under the large model, over "
+        "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
+        "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
+        "  mizzle eval --task csqa --data test.jsonl -m model.gguf --cloud-url http://HOST:30000 "
+        "--target-routed 0.05 --jsonl answers.jsonl\n"
+        "  mizzle eval --task agree -m q4_0.gguf --cloud-model f32.gguf --data ids.txt\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,
     .run = cmd_eval_main,

@@ -246,6 +246,13 @@ void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id
     pthread_mutex_unlock(&c->mutex);
 }
 
+void answers_forget(struct answers *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    memo_clear(c->memo);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why)
 {
     if (code != ERR_NET && code != ERR_REMOTE && code != ERR_TEXT)

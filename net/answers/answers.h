@@ -60,6 +60,9 @@ void answers_extra(struct answers *c, const uint32_t *ids, size_t n, uint32_t id
  * ignored. why must not hold the API key. */
 void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why);
 
+/* Empty the memo, so that what follows costs what it costs without it. */
+void answers_forget(struct answers *c);
+
 /* Give one line that a person should see (a torn tail was cut off, the store's disk is full), each
  * once. False: there is none. */
 bool answers_note(struct answers *c, struct err *note);

@@ -1,6 +1,7 @@
 #include "net/answers/memo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
 
@@ -96,6 +97,12 @@ void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id)
     m->at[m->next] = (struct entry){ *k, id };
     m->slots[memo_find(m, k)] = (uint32_t)m->next + 1;
     m->next = m->next + 1 < m->max ? m->next + 1 : 0;
+}
+
+void memo_clear(struct memo *m)
+{
+    m->n = m->next = 0;
+    memset(m->slots, 0, (m->mask + 1) * sizeof(*m->slots));
 }
 
 size_t memo_size(const struct memo *m)

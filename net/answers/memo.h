@@ -21,6 +21,8 @@ void memo_close(struct memo *m);
 bool memo_get(const struct memo *m, const struct prefix_key *k, uint32_t *id);
 /* Keep an answer. A second answer to the same prefix replaces the first and keeps its age. */
 void memo_put(struct memo *m, const struct prefix_key *k, uint32_t id);
+/* Remove all answers. */
+void memo_clear(struct memo *m);
 size_t memo_size(const struct memo *m);
 
 #endif

@@ -10,6 +10,7 @@
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "tests/support/test.h"
+#include "tests/support/torture.h"
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };
 
@@ -327,6 +328,42 @@ static void check_unfinished(void)
     unlink(path_of("notes.part"));
 }
 
+/* Without memory, reading and writing fail cleanly: nothing leaks, and no sample is added. */
+static void check_memory(void)
+{
+    struct err err = { "" };
+    const struct sample_meta meta = options();
+    int reached = 1;
+    for (long n = 1; reached; n++) {
+        struct samples s = { .dim = 0 };
+        struct sample_meta found = { .dir = "" };
+        torture_begin(n);
+        int rc = sample_files_read(&s, &found, dir, &err);
+        reached = torture_end();
+        CHECK(rc == (reached ? ERR_NOMEM : OK) && (!s.n || !reached));
+        samples_close(&s);
+        CHECK(torture_live() == 0);
+    }
+    reached = 1;
+    for (long n = 1; reached; n++) {
+        struct sample_files f;
+        struct sample_shard s;
+        bool exists;
+        torture_begin(n);
+        int rc = sample_files_open(&f, &meta, dir, &err);
+        if (rc == OK) {
+            rc = sample_files_shard(&s, &exists, &f, 1, &err);
+            if (rc == OK)
+                rc = sample_files_write(&f, 1, &s, &err);
+            sample_shard_close(&s);
+        }
+        sample_files_close(&f);
+        reached = torture_end();
+        CHECK(rc == (reached ? ERR_NOMEM : OK) && torture_live() == 0);
+    }
+    CHECK(reading(&err) == OK);
+}
+
 int main(void)
 {
     CHECK(mkdtemp(dir));
@@ -338,6 +375,7 @@ int main(void)
     check_rows();
     check_foreign();
     check_contradiction();
+    check_memory();
     unlink(path_of("00000.safetensors"));
     unlink(path_of("00001.safetensors"));
     unlink(path_of("meta.json"));

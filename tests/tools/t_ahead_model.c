@@ -1,7 +1,7 @@
 /* The event model of decoding ahead, on texts short enough to follow by hand: a step takes 10, a
  * call 25. */
 #include "tests/support/test.h"
-#include "tools/bench/ahead_model.h"
+#include "tools/eval/ahead_model.h"
 
 enum { E = 0, R = AHEAD_MODEL_ROUTED, A = AHEAD_MODEL_ROUTED | AHEAD_MODEL_AGREES };
 
@@ -38,6 +38,22 @@ static void test_by_hand(void)
     holds(first, 3, 1, 20, 0);
 }
 
+/* Decisions, with calls of different length: the second answer is there before the first, but waits
+ * for its turn. */
+static void test_decisions(void)
+{
+    const unsigned char marks[] = { E, A, E, A, E, E };
+    const double calls[] = { 0, 60, 0, 5, 0, 0 };
+    const double ahead[] = { 0, 70, 70, 70, 70, 70 }, step[] = { 0, 70, 80, 95, 105, 115 };
+    double at[6];
+    CHECK(ahead_model_decisions(at, marks, calls, 6, 10, 2) == 0);
+    for (size_t i = 0; i < 6; i++)
+        CHECK(at[i] > ahead[i] - 1e-9 && at[i] < ahead[i] + 1e-9);
+    CHECK(ahead_model_decisions(at, marks, calls, 6, 10, 0) == 0);
+    for (size_t i = 0; i < 6; i++)
+        CHECK(at[i] > step[i] - 1e-9 && at[i] < step[i] + 1e-9);
+}
+
 static void test_expected(void)
 {
     CHECK(ahead_model_formula(10, 0.07, 0.7, 200, 0) > 23.999 &&
@@ -57,6 +73,7 @@ static void test_expected(void)
 int main(void)
 {
     test_by_hand();
+    test_decisions();
     test_expected();
     return 0;
 }

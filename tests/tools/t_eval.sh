@@ -66,12 +66,14 @@ done
 run 0 --questions 12 --policy max-prob --share 0.3 --json -q
 is "$(field routed) > 0.15 && $(field routed) < 0.45 && $(field threshold) > 0"
 run 2 --policy never,entropy,mlp # no share is known yet
-grep -q 'give --threshold or --share' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'give --threshold, --share' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$tmp/out" || fail "no table"
 
 run 0 --task ppl --questions 10 --json -q
-is "$(field ppl) >= 1 && $(field tokens) > 100"
+is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
+is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field routed) == 0"
+case $last in *'"threshold":null,"pgr":null,'*) ;; *) fail "ppl: threshold or pgr: $last" ;; esac
 printf 'Every flower is found in the garden. Every fish is found in the lake.\n%.0s' 1 2 3 4 5 6 7 8 >"$tmp/text"
 run 0 --task ppl -f "$tmp/text" --json -q -c 64
 is "$(field ppl) >= 1 && $(field context) == 64"

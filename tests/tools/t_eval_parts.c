@@ -1,28 +1,185 @@
-/* The parts of eval that need no model: lists of policies, the type of the KV cache. */
+/* The parts of eval that need no model: lists of policies, shares, results and their output. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/eval/eval.h"
-#include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
+#include "tools/cli/shared_options.h"
+#include "tools/eval/eval_list.h"
+#include "tools/eval/eval_plan.h"
+#include "tools/eval/eval_print.h"
+#include "tools/eval/eval_result.h"
+
+static struct err err;
+
+static void test_list(void)
+{
+    struct eval_list l;
+    CHECK(eval_list_parse(&l, "never,max-prob,mlp,mlp=a/b.safetensors,context=c,oracle", &err) ==
+          OK);
+    CHECK(l.n == 6 && l.at[1].policy == POLICY_MAX_PROB && !l.at[2].file);
+    CHECK(!strcmp(l.at[3].file, "a/b.safetensors") && !strcmp(l.at[3].label, "mlp=b.safetensors"));
+    CHECK(l.at[4].policy == POLICY_CONTEXT && !strcmp(l.at[4].label, "context=c"));
+    CHECK(!strcmp(eval_list_demanding(&l), "mlp"));
+    CHECK(eval_list_find(&l, POLICY_ORACLE) == &l.at[5] && !eval_list_find(&l, POLICY_ALWAYS));
+    CHECK(!eval_entry_scores(&l.at[0]) && eval_entry_scores(&l.at[5]));
+    eval_list_close(&l);
+    static const char *const needs[][2] = {
+        { "never", "never" },
+        { "never,entropy", "random" },
+        { "random,always", "always" },
+        { "never,oracle", "always" },
+        { "always,context", "context" },
+        { "mlp=a", "random" },
+    };
+    for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+        CHECK(eval_list_parse(&l, needs[i][0], &err) == OK);
+        CHECK(!strcmp(eval_list_demanding(&l), needs[i][1]));
+        eval_list_close(&l);
+    }
+    static const char *const bad[] = {
+        "",
+        ",",
+        "mlp,",
+        ",mlp",
+        "mlp ,never",
+        "a-name-that-is-much-too-long-for-any-policy",
+        "entropy=file",
+        "mlp=",
+        "mlp=a,,never",
+        "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK(eval_list_parse(&l, bad[i], &err) == ERR_ARG && strstr(err.msg, "--policy") && !l.n);
+}
+
+static void test_shares(void)
+{
+    struct eval_options o = { .task = "milli", .form = "citer", .target = NAN, .share = NAN };
+    struct eval_plan p = { 0 };
+    o.sweep = "0:0.07:8";
+    CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 8 && p.sweeps);
+    CHECK(p.targets[0] == 0 && fabs(p.targets[1] - 0.01) < 1e-12 && p.targets[7] == 0.07);
+    static const char *const bad[] = { "",         "0:1",    "0:1:1",  "0.2:0.1:3", "0:1.1:3",
+                                       "-0.1:1:3", "0:1:3x", "0:1:65", "nan:1:3",   "0:nan:3" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        o.sweep = bad[i];
+        CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "--sweep"));
+    }
+    o.sweep = NULL;
+    p = (struct eval_plan){ 0 };
+    o.target = 0.05f; /* means the decimal that was typed */
+    CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 1 && p.targets[0] == 0.05);
+    CHECK(eval_plan_shares(&p, &o, 0.5f, &err) == ERR_ARG);
+    o.share = 0.1f;
+    CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "--share"));
+    o.share = NAN;
+    o.target = 1.5f;
+    CHECK(eval_plan_shares(&p, &o, NAN, &err) == ERR_ARG);
+
+    struct eval_list l;
+    p = (struct eval_plan){ 0 };
+    CHECK(eval_list_parse(&l, "never,mlp=a,random", &err) == OK);
+    CHECK(!eval_plan_calibrates(&p, &l, NAN)); /* a router has a threshold, random is its share */
+    p.ntargets = 1;
+    CHECK(eval_plan_calibrates(&p, &l, NAN));
+    eval_list_close(&l);
+    p.ntargets = 0;
+    CHECK(eval_list_parse(&l, "mlp=a,oracle", &err) == OK);
+    CHECK(eval_plan_calibrates(&p, &l, NAN) && !eval_plan_calibrates(&p, &l, 0.5f));
+    CHECK(eval_plan_list(&p, &l, &o, NAN, &err) == OK);
+    eval_list_close(&l);
+    CHECK(eval_list_parse(&l, "never,entropy,mlp=a", &err) == OK);
+    o.target = o.share = NAN;
+    CHECK(eval_plan_list(&p, &l, &o, NAN, &err) == ERR_ARG && strstr(err.msg, "policy entropy"));
+    CHECK(eval_plan_list(&p, &l, &o, 0.5f, &err) == OK);
+    o.share = 0.1f;
+    CHECK(eval_plan_list(&p, &l, &o, NAN, &err) == OK);
+    eval_list_close(&l);
+}
+
+/* Add answers of 10 tokens: rights as in the string, one token of each from the cloud. */
+static void add_answers(struct eval_result *r, const char *rights)
+{
+    struct asked_token trace[10];
+    for (size_t i = 0; i < 10; i++)
+        trace[i] = (struct asked_token){ .ms = (double)i };
+    for (; *rights; rights++) {
+        const struct asked one = { .right = *rights == '1',
+                                   .left_out = *rights == '-',
+                                   .tokens = 10,
+                                   .cloud = 1,
+                                   .prompt_tokens = 30,
+                                   .work = { 1, 20, 15, 1 },
+                                   .ms = 45,
+                                   .ttft_ms = 7,
+                                   .trace = trace };
+        CHECK(eval_result_add(r, &one, &err) == OK);
+    }
+    eval_result_finish(r);
+}
+
+static void test_results(void)
+{
+    const struct eval_entry never = { .policy = POLICY_NEVER, .label = "never" };
+    const struct eval_entry mlp = { .policy = POLICY_MLP,
+                                    .label = "mlp=a",
+                                    .file = (char[]){ "a" } };
+    const struct eval_about about = { "csqa", "isa", 3 };
+    struct eval_result edge, cloud, r;
+    eval_result_begin(&edge, &never, NAN);
+    eval_result_begin(&cloud, &never, NAN);
+    eval_result_begin(&r, &mlp, 0.1);
+    add_answers(&edge, "10-000000000");
+    add_answers(&cloud, "11-111110000");
+    add_answers(&r, "11-110000000");
+    r.threshold = 0.25f;
+    CHECK(r.questions == 11 && r.left_out == 1 && r.right == 4 && r.tokens == 110);
+    CHECK(fabs(eval_result_share(&r) - 0.1) < 1e-12 && fabs(eval_result_work(&r) - 0.5) < 1e-12);
+    CHECK(eval_times_quantile(&r.ttft, 0.5) == 7 && eval_times_quantile(&r.tbt, 0.5) == 5);
+    CHECK(eval_times_quantile(&r.tbt, 0.95) == 9);
+    eval_result_compare(&r, NULL, &cloud);
+    CHECK(isnan(r.pgr) && !r.has_gain);
+    eval_result_compare(&r, &cloud, &cloud); /* nothing can be recovered */
+    CHECK(isnan(r.pgr) && r.has_gain);
+    eval_result_compare(&r, &edge, &cloud);
+    CHECK(fabs(r.pgr - 0.5) < 1e-12 && r.gain.low >= 0 && r.gain.high > 0.2);
+    eval_result_average(&r, 1);
+    CHECK(r.apgr7 > 0 && r.apgr7 <= 0.5);
+
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    eval_print_json(f, &about, &r);
+    fclose(f);
+    CHECK(text[0] == '{' && n > 3 && !strcmp(text + n - 2, "}\n"));
+    static const char *const parts[] = {
+        "\"task\":\"csqa\"",   "\"policy\":\"mlp\"", "\"router\":\"a\"",      "\"threshold\":0.25,",
+        "\"target\":0.100000", "\"questions\":11",   "\"accuracy\":0.363636", "\"pgr\":0.500000",
+        "\"routed\":0.100000", "\"tokens\":110",     "\"prefilled\":220",     "\"cached\":165",
+        "\"ttft_ms\":7.000",   "\"left_out\":1",     "\"decoded\":11",
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        CHECK(strstr(text, parts[i]));
+    free(text);
+    f = open_memstream(&text, &n);
+    eval_print_json(f, &about, &edge); /* JSON has no NaN */
+    fclose(f);
+    CHECK(strstr(text, "\"threshold\":null") && strstr(text, "\"pgr\":null") &&
+          strstr(text, "\"router\":null"));
+    free(text);
+    eval_result_close(&edge);
+    eval_result_close(&cloud);
+    eval_result_close(&r);
+}
 
 int main(void)
 {
-    enum policy list[EVAL_POLICIES];
-    size_t n = 0;
-    struct err err = { "" };
-    CHECK(eval_policies(list, &n, "never,max-prob,mlp", &err) == OK && n == 3);
-    CHECK(list[0] == POLICY_NEVER && list[1] == POLICY_MAX_PROB && list[2] == POLICY_MLP);
-    CHECK(eval_policies(list, &n, "a,a,a,a,a,a,a,a,a", &err) == ERR_ARG);
-    CHECK(eval_policies(list, &n, "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp", &err) == OK && n == 8);
-    CHECK(eval_policies(list, &n, "mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp,mlp", &err) == ERR_ARG);
-    static const char *const bad[] = {
-        "", ",", "mlp,", ",mlp", "mlp ,never", "a-name-that-is-much-too-long-for-any-policy"
-    };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        CHECK(eval_policies(list, &n, bad[i], &err) == ERR_ARG && strstr(err.msg, "--policy"));
-
+    test_list();
+    test_shares();
+    test_results();
     enum kvcache kv;
     CHECK(setup_kv(&kv, KVCACHE_F16, &err) == OK && kv == KVCACHE_F16);
     engine_options.kv = "q8";

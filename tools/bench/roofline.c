@@ -1,108 +1,129 @@
 /* roofline.c - draws a roofline: operations per second against operations per byte, both
  * logarithmic. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/math.h"
 #include "tools/bench/bench.h"
-#include "tools/cli/output_file.h"
+#include "tools/plot/chart.h"
 
-enum { WIDTH = 900, HEIGHT = 600, LEFT = 80, RIGHT = 220, TOP = 40, BOTTOM = 60, COLORS = 8 };
+enum { SETS = 16, ROOFS = 16, CORNERS = 3, NOTE = 160 };
 
 /* The axes show 1/4 to 4096 operations per byte and 1/8 to 8192 GOP/s. */
 static const double X_LOW = 0.25, X_HIGH = 4096, Y_LOW = 0.125, Y_HIGH = 8192;
-static const char *const colors[COLORS] = { "#777777", "#1b6ca8", "#0a8754", "#c8553d",
-                                            "#7a3e9d", "#b58900", "#00798c", "#d1495b" };
 
-/* Return the x coordinate of a number of operations per byte, clamped to the axis. */
-static double roofline_x_of(double v)
+/* A roofline while it is made. Points of one set are a series; so is each roof. */
+struct roofline {
+    struct chart_series series[SETS + ROOFS];
+    struct chart_point roofs[ROOFS][CORNERS];
+    char labels[ROOFS][48];
+    double peaks[ROOFS];
+    const char *sets[SETS];
+    size_t nroofs, nsets;
+};
+
+/* Return the number of an instruction set, new ones included. */
+static size_t roofline_set(struct roofline *r, const char *isa)
 {
-    v = v < X_LOW ? X_LOW : v > X_HIGH ? X_HIGH : v;
-    return LEFT + (WIDTH - LEFT - RIGHT) * log_f64(v / X_LOW) / log_f64(X_HIGH / X_LOW);
+    size_t set = 0;
+    while (set < r->nsets && strcmp(r->sets[set], isa) != 0)
+        set++;
+    if (set == r->nsets && set < SETS)
+        r->sets[r->nsets++] = isa;
+    return set < SETS ? set : SETS - 1;
 }
 
-/* Return the y coordinate of a speed in GOP/s, clamped to the axis. */
-static double roofline_y_of(double v)
+/* Add the roof of a peak: it rises with the read bandwidth until it meets the peak. */
+static void roofline_roof(struct roofline *r, const struct bench_point *p, double read, size_t set)
 {
-    v = v < Y_LOW ? Y_LOW : v > Y_HIGH ? Y_HIGH : v;
-    return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * log_f64(v / Y_LOW) / log_f64(Y_HIGH / Y_LOW);
+    size_t i = 0;
+    while (i < r->nroofs && !(r->peaks[i] >= p->peak && r->peaks[i] <= p->peak))
+        i++;
+    if (!(p->peak > 0) || i < r->nroofs || i == ROOFS)
+        return;
+    r->peaks[r->nroofs++] = p->peak;
+    r->roofs[i][0] = (struct chart_point){ .x = X_LOW, .y = X_LOW * read };
+    r->roofs[i][1] = (struct chart_point){ .x = p->peak / read, .y = p->peak };
+    r->roofs[i][2] = (struct chart_point){ .x = X_HIGH, .y = p->peak };
+    snprintf(r->labels[i], sizeof(r->labels[i]), "%s %.0f", p->isa, p->peak);
+    r->series[SETS + i] = (struct chart_series){
+        .label = r->labels[i], .points = r->roofs[i], .n = CORNERS, .style = set, .line = true
+    };
 }
 
-static void roofline_axes(FILE *f)
+/* Write the title: the fastest kernel. */
+static void roofline_title(char out[NOTE], const struct bench_point *points, size_t n)
 {
-    fprintf(f,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "font-family=\"sans-serif\" font-size=\"12\">\n"
-            "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-            WIDTH, HEIGHT);
-    for (double v = X_LOW; v <= X_HIGH; v *= 4)
-        fprintf(f,
-                "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>"
-                "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n",
-                roofline_x_of(v), TOP, roofline_x_of(v), HEIGHT - BOTTOM, roofline_x_of(v),
-                HEIGHT - BOTTOM + 18, v);
-    for (double v = Y_LOW; v <= Y_HIGH; v *= 4)
-        fprintf(f,
-                "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#dddddd\"/>"
-                "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n",
-                LEFT, roofline_y_of(v), WIDTH - RIGHT, roofline_y_of(v), LEFT - 8,
-                roofline_y_of(v) + 4, v);
-    fprintf(f,
-            "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">operations per byte</text>"
-            "<text x=\"%d\" y=\"%d\">GOP/s, one thread</text>\n",
-            (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 18, LEFT, TOP - 14);
+    const struct bench_point *best = points;
+    for (size_t i = 1; i < n; i++)
+        best = points[i].ops / points[i].ns > best->ops / best->ns ? &points[i] : best;
+    int used = snprintf(out, NOTE, "%s is fastest with %s: %.3g GOP/s", best->op, best->isa,
+                        best->ops / best->ns);
+    if (best->peak > 0 && used > 0 && used < NOTE)
+        snprintf(out + used, NOTE - (size_t)used, ", %.0f %% of the peak of its instructions",
+                 100 * best->ops / best->ns / best->peak);
 }
 
-/* Draw the roof of one peak: it rises with the read bandwidth until it meets the peak. */
-static void roofline_roof(FILE *f, double peak, double read, const char *name, const char *color)
+/* Draw the series that have points. */
+static int roofline_draw(const char *path, const struct roofline *r, const char *title, double read,
+                         struct err *err)
 {
-    fprintf(f,
-            "<polyline points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f\" fill=\"none\" stroke=\"%s\"/>"
-            "<text x=\"%d\" y=\"%.1f\" fill=\"%s\">%s %.0f</text>\n",
-            roofline_x_of(X_LOW), roofline_y_of(X_LOW * read), roofline_x_of(peak / read),
-            roofline_y_of(peak), roofline_x_of(X_HIGH), roofline_y_of(peak), color,
-            WIDTH - RIGHT + 6, roofline_y_of(peak) + 4, color, name, peak);
+    struct chart_series shown[SETS + ROOFS];
+    char note[NOTE];
+    size_t n = 0;
+    for (size_t i = 0; i < SETS + ROOFS; i++)
+        if (r->series[i].n)
+            shown[n++] = r->series[i];
+    snprintf(note, sizeof(note),
+             "Marks: kernels on one thread. Lines: %.3g GB/s of memory, then the peak of the set, "
+             "GOP/s.",
+             read);
+    const struct chart c = { .title = title,
+                             .note = note,
+                             .x = { "operations per byte", true, X_LOW, X_HIGH },
+                             .y = { "speed, GOP/s", true, Y_LOW, Y_HIGH },
+                             .series = shown,
+                             .n = n };
+    return chart_write(path, &c, err);
 }
 
 int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
                   struct err *err)
 {
-    const char *seen[COLORS];
-    double peaks[COLORS * 2];
-    size_t sets = 0, npeaks = 0;
-    struct output_file to;
-    int rc = output_file_open(&to, path, err);
-    if (rc)
-        return rc;
-    FILE *f = to.f;
-    roofline_axes(f);
-    for (size_t i = 0; i < n; i++) {
+    char title[NOTE];
+    struct roofline *r = calloc(1, sizeof(*r));
+    struct chart_point *at = calloc(n, sizeof(*at));
+    char(*notes)[NOTE] = calloc(n, sizeof(*notes));
+    int rc = r && at && notes ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
+    for (size_t i = 0; rc == OK && i < n; i++) {
         const struct bench_point *p = &points[i];
-        size_t set = 0, peak = 0;
-        while (set < sets && strcmp(seen[set], p->isa) != 0)
-            set++;
-        if (set == sets && sets < COLORS)
-            seen[sets++] = p->isa;
-        set %= COLORS;
-        while (peak < npeaks && !(peaks[peak] >= p->peak && peaks[peak] <= p->peak))
-            peak++;
-        if (p->peak > 0 && peak == npeaks && npeaks < COLORS * 2) {
-            roofline_roof(f, p->peak, read, p->isa, colors[set]);
-            peaks[npeaks++] = p->peak;
-        }
-        fprintf(f,
-                "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"><title>%s %s, %s: %.1f "
-                "GOP/s</title></circle>\n",
-                roofline_x_of(p->ops / p->bytes), roofline_y_of(p->ops / p->ns), colors[set], p->op,
-                p->isa, p->shape, p->ops / p->ns);
+        roofline_roof(r, p, read, roofline_set(r, p->isa));
     }
-    for (size_t i = 0; i < sets; i++)
-        fprintf(f,
-                "<circle cx=\"%d\" cy=\"%zu\" r=\"4\" fill=\"%s\"/><text x=\"%d\" "
-                "y=\"%zu\">%s</text>\n",
-                WIDTH - RIGHT + 110, TOP + 18 * i, colors[i], WIDTH - RIGHT + 120, TOP + 18 * i + 4,
-                seen[i]);
-    fprintf(f, "</svg>\n");
-    return output_file_close(&to, true, err);
+    for (size_t set = 0, k = 0; rc == OK && set < r->nsets; set++) {
+        struct chart_series *s = &r->series[set];
+        *s = (struct chart_series){
+            .label = r->sets[set], .points = &at[k], .style = set, .points_shown = true
+        };
+        for (size_t i = 0; i < n; i++) {
+            const struct bench_point *p = &points[i];
+            if (roofline_set(r, p->isa) != set)
+                continue;
+            snprintf(notes[k], NOTE, "%s %s, %s: %.1f GOP/s", p->op, p->isa, p->shape,
+                     p->ops / p->ns);
+            s->n++;
+            at[k] = (struct chart_point){ .x = p->ops / p->bytes,
+                                          .y = p->ops / p->ns,
+                                          .note = notes[k] };
+            k++;
+        }
+    }
+    if (rc == OK) {
+        roofline_title(title, points, n);
+        rc = roofline_draw(path, r, title, read, err);
+    }
+    free(notes);
+    free(at);
+    free(r);
+    return rc;
 }

@@ -15,6 +15,8 @@
 #include "tools/stand_in/stand_in.h"
 #include "weights/atomic_file.h"
 
+enum { MAX_LATENCY_MS = 600000 };
+
 _Atomic int interrupted;
 
 static _Atomic(struct mizzle *) stopped; /* the handle that an interrupt stops, or NULL */
@@ -118,12 +120,53 @@ int setup_options(struct mizzle_options *o, struct err *err)
     return setup_check_model(o, err);
 }
 
+/* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
+static int setup_bandwidth(struct stand_in_options *o, const char *text, struct err *err)
+{
+    uint64_t n[2] = { 0, 0 };
+    const char *p = text;
+    for (size_t i = 0; i < 2; i++, p++) {
+        size_t digits = strspn(p, "0123456789");
+        for (; digits && n[i] < UINT64_C(1000000000000); digits--)
+            n[i] = n[i] * 10 + (uint64_t)(*p++ - '0');
+        if (p == text || p[-1] == ',' || digits || (*p && (*p != ',' || i)))
+            return err_set(err, ERR_ARG, "--bandwidth: expected N or UP,DOWN, found %s", text);
+        if (!*p) {
+            n[1] = i ? n[1] : n[0];
+            break;
+        }
+    }
+    o->up = n[0];
+    o->down = n[1];
+    return OK;
+}
+
+int setup_network(struct stand_in_options *o, struct err *err)
+{
+    const struct network_options *n = &network_options;
+    if (n->latency > MAX_LATENCY_MS)
+        return err_set(err, ERR_ARG, "--latency: expected 0 to %d, found %zu", MAX_LATENCY_MS,
+                       n->latency);
+    if (!(n->loss >= 0 && n->loss < 1))
+        return err_set(err, ERR_ARG, "--loss: expected 0 or more, below 1, found %g",
+                       (double)n->loss);
+    o->latency_ms = (unsigned)n->latency;
+    o->loss = (double)n->loss;
+    return n->bandwidth ? setup_bandwidth(o, n->bandwidth, err) : OK;
+}
+
 int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err)
 {
     bool required = strcmp(o->cloud, "required") == 0;
     bool never = o->policy && strcmp(o->policy, "never") == 0;
     bool demo = !engine_options.model;
+    const struct network_options *n = &network_options;
     *out = NULL;
+    if (o->cloud_url && (n->latency || n->bandwidth || n->loss > 0))
+        return err_set(err, ERR_ARG,
+                       "--latency, --bandwidth, --loss: expected the stand-in server of this "
+                       "process, found the server %s",
+                       o->cloud_url);
     if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
         strcmp(o->cloud, "off") == 0)
         return OK;
@@ -131,10 +174,12 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
         return err_set(err, ERR_ARG,
                        "--cloud-model: expected a file or folder, or --cloud-url with it, found %s",
                        o->cloud_model);
-    const struct stand_in_options s = { .model = o->cloud_model,
-                                        .isa = engine_options.isa,
-                                        .threads = engine_options.threads };
-    int rc = stand_in_open(out, &s, err);
+    struct stand_in_options s = { .model = o->cloud_model,
+                                  .isa = engine_options.isa,
+                                  .threads = engine_options.threads };
+    int rc = setup_network(&s, err);
+    if (rc == OK)
+        rc = stand_in_open(out, &s, err);
     if (rc != OK)
         return rc;
     o->cloud_url = stand_in_url(*out);

@@ -18,6 +18,7 @@
 #include "tools/cli/shared_options.h"
 
 struct stand_in;
+struct stand_in_options;
 
 /* Set by SIGINT or SIGTERM once setup_catch_interrupts was called. A second signal deletes
  * unfinished files and ends the process at once. */
@@ -30,6 +31,8 @@ void setup_stop_on_interrupt(void *unused, struct mizzle *m);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
  * demo's small one. ERR_ARG if --store-limit is 0, ERR_IO if there is no -m and no demo pair. */
 int setup_options(struct mizzle_options *o, struct err *err);
+/* Set latency, bandwidth and loss of *o to network_options. ERR_ARG. */
+int setup_network(struct stand_in_options *o, struct err *err);
 /* Start the stand-in server and put its address into *o if no server is named and a cloud may be
  * needed: with the model that --cloud-model names, else for the demo pair with its own. Otherwise
  * *out is NULL. Close it after everything that uses it. ERR_ARG if the model named does not exist;

@@ -17,6 +17,7 @@ extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
+extern const struct option_group network_option_rows;     /* --latency --bandwidth --loss */
 
 extern struct engine_options {
     const char *model; /* NULL: the demo pair */
@@ -44,6 +45,12 @@ extern struct cloud_option_values {
     size_t slot;       /* SIZE_MAX: the server chooses */
     bool compress;
 } cloud_option_values;
+
+extern struct network_options { /* of the network that the stand-in server simulates */
+    size_t latency;             /* ms of a round trip */
+    const char *bandwidth;      /* "N" or "UP,DOWN", bytes per second; NULL: no limit */
+    float loss;                 /* share of the packets */
+} network_options;
 
 extern struct cloud_limit_options {
     const char *store, *record, *replay; /* files or NULL */

@@ -12,7 +12,6 @@
 #include "model/text/tokenizer.h"
 #include "router/learn/samples.h"
 #include "router/router.h"
-#include "router/routing.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"
 #include "tools/run/prompt_input.h"
@@ -99,16 +98,14 @@ static int agree_deal(struct agree *a, size_t n, struct err *err)
     return OK;
 }
 
-/* Open the router of --router, if there is one. */
-static int agree_router(struct agree *a, struct err *err)
+int agree_prepare(struct agree *a, const struct router *r, struct err *err)
 {
-    struct err note;
-    if (!route_options.router)
+    size_t room = router_is_table(r) ? 0 : router_scratch(r);
+    if (room <= a->room)
         return OK;
-    int rc = routing_router(&a->router, &a->edge, route_options.router, &note, err);
-    if (rc != OK || router_is_table(a->router))
-        return rc;
-    a->scratch = calloc(router_scratch(a->router), sizeof(*a->scratch));
+    free(a->scratch);
+    a->scratch = calloc(room, sizeof(*a->scratch));
+    a->room = a->scratch ? room : 0;
     return a->scratch ? OK : err_set(err, ERR_NOMEM, "agree: out of memory");
 }
 
@@ -141,7 +138,6 @@ void agree_close(struct agree *a)
 {
     session_close(a->small);
     session_close(a->large);
-    router_close(a->router);
     engine_close(&a->edge);
     engine_close(&a->cloud);
     free(a->scratch);
@@ -154,29 +150,44 @@ void agree_close(struct agree *a)
     *a = (struct agree){ 0 };
 }
 
-/* Return the score of a policy for the token after text[n], the `back`-th last of the small
- * model's latest eval; NaN: it has none. i: the text, for policy random. */
-static float agree_score(struct agree *a, enum policy policy, size_t i, const uint32_t *text,
-                         size_t n, size_t back)
+/* Return the score of the small model's token after text[n], whose state is the `back`-th last of
+ * its latest eval; NaN: the policy has none. i: the text, for policy random. */
+static float agree_score(struct agree *a, const struct agree_how *how, size_t i,
+                         const uint32_t *text, size_t n, size_t back)
 {
-    if (policy == POLICY_MLP && a->router && !router_is_table(a->router))
-        return router_score(a->router, session_hidden(a->small, router_tap(a->router), back),
+    switch (how->policy) {
+    case POLICY_MLP:
+        return router_score(how->router, session_hidden(a->small, router_tap(how->router), back),
                             a->scratch);
-    if (policy == POLICY_CONTEXT && a->router && router_is_table(a->router))
-        return router_score_ids(a->router, text, n);
-    if (policy == POLICY_RANDOM)
+    case POLICY_CONTEXT:
+        return router_score_ids(how->router, text, n);
+    case POLICY_RANDOM:
         return policy_score_random(rand_u64(a->seed, i), n);
-    if (policy_reads_logits(policy) && policy != POLICY_ORACLE)
-        return policy_score_logits(policy, session_logits(a->small, back), a->size,
-                                   &a->edge.kernels);
-    return NAN;
+    case POLICY_ALWAYS:
+    case POLICY_NEVER:
+    case POLICY_ORACLE:
+        return NAN;
+    case POLICY_ENTROPY:
+    case POLICY_MAX_PROB:
+    case POLICY_MARGIN:
+        break;
+    }
+    return policy_score_logits(how->policy, session_logits(a->small, back), a->size,
+                               &a->edge.kernels);
 }
 
-/* Run both models over one text; fill same and the scores of its tokens from number `first` on. */
-static int agree_text(struct agree *a, size_t line, size_t first, unsigned char *same,
-                      float *scores[AGREE_POLICIES], struct err *err)
+/* What agree_teacher collects. */
+struct agree_seen {
+    const struct agree_how *hows;
+    size_t n;
+    unsigned char *same; /* [nids] */
+    float *scores;       /* [n][nids] */
+};
+
+/* Run both models over one text. */
+static int agree_text(struct agree_seen *seen, struct agree *a, const struct agree_part *text,
+                      struct err *err)
 {
-    const struct agree_part *text = &a->texts[line];
     const uint32_t *ids = a->ids + text->at;
     session_rewind(a->small, 0);
     session_rewind(a->large, 0);
@@ -188,35 +199,31 @@ static int agree_text(struct agree *a, size_t line, size_t first, unsigned char 
         if (rc != OK)
             return rc;
         for (size_t i = 0; i < m; i++) {
-            size_t back = m - 1 - i, to = first + at + i;
-            same[to] = a->edge.kernels.argmax_f32(session_logits(a->small, back), a->size) ==
-                       a->cloud.kernels.argmax_f32(session_logits(a->large, back), a->size);
-            for (size_t p = 0; p < AGREE_POLICIES; p++)
-                scores[p][to] = agree_score(a, (enum policy)p, line, ids, at + i + 1, back);
+            size_t back = m - 1 - i, to = text->at + at + i;
+            seen->same[to] = a->edge.kernels.argmax_f32(session_logits(a->small, back), a->size) ==
+                             a->cloud.kernels.argmax_f32(session_logits(a->large, back), a->size);
+            for (size_t h = 0; h < seen->n; h++)
+                seen->scores[h * a->nids + to] =
+                    agree_score(a, &seen->hows[h], 0, ids, at + i + 1, back);
         }
     }
     return OK;
 }
 
-int agree_teacher(struct agree_teacher *out, struct agree *a, struct err *err)
+int agree_teacher(struct agree_teacher *out, struct agree *a, const struct agree_how *hows,
+                  size_t n, struct err *err)
 {
-    float *scores[AGREE_POLICIES], *all = calloc(a->nids, AGREE_POLICIES * sizeof(*all));
-    unsigned char *same = malloc(a->nids);
-    int rc = all && same ? OK : err_set(err, ERR_NOMEM, "agree: out of memory");
-    *out = (struct agree_teacher){ .n = a->nids };
-    for (size_t p = 0; rc == OK && p < AGREE_POLICIES; p++)
-        scores[p] = all + p * a->nids;
+    struct agree_seen seen = { hows, n, malloc(a->nids), calloc(a->nids, (n + 1) * sizeof(float)) };
+    int rc = seen.same && seen.scores ? OK : err_set(err, ERR_NOMEM, "agree: out of memory");
+    *out = (struct agree_teacher){ .tokens = a->nids };
     for (size_t i = 0; rc == OK && i < a->ntexts; i++)
-        rc = agree_text(a, i, a->texts[i].at, same, scores, err);
+        rc = agree_text(&seen, a, &a->texts[i], err);
     for (size_t i = 0; rc == OK && i < a->nids; i++)
-        out->same += same[i];
-    for (size_t p = 0; rc == OK && p < AGREE_POLICIES; p++) {
-        out->auc[p] = NAN;
-        if (!isnan(scores[p][0]))
-            rc = samples_auc(&out->auc[p], scores[p], same, a->nids, err);
-    }
-    free(all);
-    free(same);
+        out->same += seen.same[i];
+    for (size_t h = 0; rc == OK && h < n; h++)
+        rc = samples_auc(&out->auc[h], seen.scores + h * a->nids, seen.same, a->nids, err);
+    free(seen.same);
+    free(seen.scores);
     return rc;
 }
 
@@ -263,7 +270,7 @@ static int agree_take(struct agree_answer *out, struct agree *a, size_t n, size_
     return OK;
 }
 
-int agree_write(struct agree_answer *out, struct agree *a, size_t i, enum policy policy,
+int agree_write(struct agree_answer *out, struct agree *a, size_t i, const struct agree_how *how,
                 float threshold, struct err *err)
 {
     const struct agree_part *p = &a->prompts[i];
@@ -276,13 +283,13 @@ int agree_write(struct agree_answer *out, struct agree *a, size_t i, enum policy
     for (size_t n = p->n; rc == OK && n < end; n++) {
         float *score = &a->scores[n - p->n];
         size_t have = session_length(a->small);
-        bool routed = policy == POLICY_ALWAYS;
+        bool routed = how->policy == POLICY_ALWAYS;
         *score = NAN;
         if (!routed) {
             rc = session_eval(a->small, a->text + have, n - have, &interrupted, err);
             if (rc != OK)
                 return rc;
-            *score = agree_score(a, policy, i, a->text, n, 0);
+            *score = agree_score(a, how, i, a->text, n, 0);
             routed = *score < threshold;
         }
         if (routed)
@@ -297,12 +304,13 @@ int agree_write(struct agree_answer *out, struct agree *a, size_t i, enum policy
 /* Let the large model write all answers alone. */
 static int agree_truth(struct agree *a, struct err *err)
 {
+    const struct agree_how always = { .policy = POLICY_ALWAYS };
     struct agree_answer answer;
     size_t bytes = a->length * sizeof(*a->truth);
     uint32_t *truth = calloc(a->nprompts, bytes);
     int rc = truth ? OK : err_set(err, ERR_NOMEM, "agree: out of memory");
     for (size_t i = 0; rc == OK && i < a->nprompts; i++) {
-        rc = agree_write(&answer, a, i, POLICY_ALWAYS, 0, err);
+        rc = agree_write(&answer, a, i, &always, 0, err);
         if (rc == OK)
             memcpy(truth + i * a->length, a->text + a->prompts[i].n,
                    answer.tokens * sizeof(*truth));
@@ -311,16 +319,13 @@ static int agree_truth(struct agree *a, struct err *err)
     return rc;
 }
 
-int agree_open(struct agree *a, const char *cloud, const char *data, size_t n, size_t length,
-               struct err *err)
+int agree_open(struct agree *a, const struct agree_options *o, struct err *err)
 {
-    *a = (struct agree){ .length = length };
-    int rc = agree_models(a, cloud, err);
+    *a = (struct agree){ .length = o->length, .seed = o->seed };
+    int rc = agree_models(a, o->cloud, err);
     if (rc == OK)
-        rc = agree_router(a, err);
+        rc = agree_read(a, o->data, err);
     if (rc == OK)
-        rc = agree_read(a, data, err);
-    if (rc == OK)
-        rc = agree_deal(a, n, err);
+        rc = agree_deal(a, o->prompts, err);
     return rc ? rc : agree_truth(a, err);
 }

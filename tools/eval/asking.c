@@ -6,13 +6,18 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/sample.h"
 #include "tools/cli/setup.h"
 
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    *a = (struct asking){ .max_tokens = o->max_tokens, .seed = o->seed };
+    *a = (struct asking){
+        .max_tokens = o->max_tokens, .seed = o->seed, .step_ns = o->step_ns, .is_virtual = o->clock
+    };
+    if (o->clock)
+        a->clock = *o->clock;
     int rc = setup_engine(&a->engine, NULL, true, err);
     if (rc == OK && o->policy)
         route_options.policy = o->policy;
@@ -23,6 +28,7 @@ int asking_open(struct asking *a, const struct asking_options *o, struct err *er
         *a = (struct asking){ 0 };
         return rc;
     }
+    a->clock.ahead = a->routing.ahead;
     rc = sampler_open(&a->sampler, &greedy, tokenizer_size(a->engine.tokenizer), &a->engine.kernels,
                       err);
     if (rc != OK)
@@ -34,6 +40,7 @@ int asking_close(struct asking *a, struct err *err)
 {
     int rc = OK;
     free(a->trace);
+    free(a->times);
     free(a->scores);
     free(a->text);
     sampler_close(a->sampler);
@@ -54,6 +61,8 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
         struct task_item item;
         uint32_t *ids = NULL;
         size_t count = 0;
+        if (interrupted)
+            return err_set(err, ERR_STOP, "interrupted");
         int rc = task_item(&item, t, items[i], err);
         if (rc == OK)
             rc = task_encode(&ids, &count, t, &item, a->engine.tokenizer, err);
@@ -92,7 +101,8 @@ struct asking_writing {
     size_t asks;
     bool unbroken; /* all tokens since that call are the cloud's */
     struct asked_work work;
-    bool full; /* an allocation failed */
+    struct traffic traffic; /* up to the latest token */
+    bool full;              /* an allocation failed */
 };
 
 /* Make room for `need` elements of this size in *at, which has room for *room. */
@@ -126,6 +136,36 @@ static void asking_count_work(struct asking_writing *w, size_t at)
     w->work.decoded += w->asks;
 }
 
+/* Keep what the virtual clock must know about a token. A routed one was awaited in step, so the
+ * session ends before it, and the traffic since the token before it is that of its call; a token
+ * from the memo is given the sizes of the latest call. */
+static void asking_take_time(struct asking_writing *w, const struct decode_token *t,
+                             struct asked_token *k)
+{
+    struct asking *a = w->a;
+    struct virtual_token *v = &a->times[w->tokens];
+    size_t at = w->prompt + t->pos;
+    *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD };
+    if (!v->routed)
+        return;
+    struct traffic now = w->port->traffic(w->port->arg);
+    struct traffic call = traffic_since(&now, &w->traffic);
+    w->traffic = now;
+    if (call.bytes_down) {
+        a->call.header = (size_t)call.header_bytes_up;
+        a->call.down = (size_t)(call.bytes_down - call.header_bytes_down);
+    }
+    if (!k->has_edge) {
+        uint32_t edge = sampler_pick(a->sampler, session_logits(a->session, 0),
+                                     session_ids(a->session), session_length(a->session));
+        k->has_edge = true;
+        k->agrees = edge == t->id;
+    }
+    a->call.up = k->up;
+    v->agrees = k->agrees;
+    v->call_ms = virtual_clock_call(&a->clock, session_ids(a->session), at, &a->call);
+}
+
 /* Callback of the decoding loop: keep text and trace. Stops the loop when memory is out. */
 static bool asking_take_token(void *arg, const struct decode_token *t)
 {
@@ -136,6 +176,7 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
     n = bytes ? n : 0;
     w->full = !asking_grow((void **)&a->text, &a->text_room, w->text + n + 1, 1) ||
               !asking_grow((void **)&a->trace, &a->trace_room, w->tokens + 1, sizeof(*a->trace)) ||
+              !asking_grow((void **)&a->times, &a->times_room, w->tokens + 1, sizeof(*a->times)) ||
               !asking_grow((void **)&a->scores, &a->scores_room, w->tokens + 1, sizeof(*a->scores));
     if (w->full)
         return false;
@@ -143,19 +184,22 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
         memcpy(a->text + w->text, bytes, n);
     w->text += n;
     struct asked_token *k = &a->trace[w->tokens];
-    a->scores[w->tokens++] = t->score;
-    *k = (struct asked_token){ .ms = t->ms,
+    a->scores[w->tokens] = t->score;
+    *k = (struct asked_token){ .id = t->id,
+                               .ms = t->ms,
                                .source = t->source,
                                .routed = t->source != SOURCE_EDGE,
                                .has_edge = t->has_edge,
                                .agrees = t->has_edge && t->edge_id == t->id };
-    if (t->source != SOURCE_CLOUD) {
-        w->unbroken = false;
-        return true;
+    w->unbroken = w->unbroken && t->source == SOURCE_CLOUD;
+    if (t->source == SOURCE_CLOUD) {
+        k->up = (uint32_t)w->port->bytes(w->port->arg, session_ids(a->session), at,
+                                         w->port->tokens(w->port->arg));
+        asking_count_work(w, at);
     }
-    k->up = (uint32_t)w->port->bytes(w->port->arg, session_ids(a->session), at,
-                                     w->port->tokens(w->port->arg));
-    asking_count_work(w, at);
+    if (a->is_virtual)
+        asking_take_time(w, t, k);
+    w->tokens++;
     return true;
 }
 
@@ -178,6 +222,20 @@ static int asking_shared(size_t *shared, const struct asking *a, struct task *t,
     return rc;
 }
 
+/* Replace the measured times by those of the virtual clock. */
+static int asking_set_times(struct asked *out, struct asking *a, struct err *err)
+{
+    int rc = virtual_clock_answer(a->times, &out->wasted, &a->clock, out->prompt_tokens,
+                                  out->tokens, err);
+    if (rc != OK)
+        return rc;
+    out->ttft_ms = a->times[0].ms;
+    out->ms = 0;
+    for (size_t i = 0; i < out->tokens; i++)
+        out->ms += a->trace[i].ms = a->times[i].ms;
+    return OK;
+}
+
 /* Write the answer after ids[n] and fill in all of *out but the judgement. */
 static int asking_write(struct asked *out, struct asking *a, struct asking_writing *w, size_t i,
                         const uint32_t *ids, size_t n, const struct asking_how *how,
@@ -186,11 +244,12 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
     struct decode_stats stats = { 0 };
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
-                                      .ahead = a->routing.ahead,
+                                      .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required,
                                       .max_tokens = a->max_tokens,
                                       .seed = rand_u64(a->seed, i),
+                                      .step_ns = a->step_ns,
                                       .stop = &interrupted,
                                       .emit = asking_take_token,
                                       .arg = w };
@@ -208,6 +267,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .prompt_tokens = n,
                            .memo_hits = stats.memo_hits,
                            .store_hits = stats.store_hits,
+                           .wasted = stats.wasted,
                            .work = w->work,
                            .bytes_up = stats.traffic.bytes_up,
                            .bytes_down = stats.traffic.bytes_down,
@@ -216,7 +276,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .trace = a->trace,
                            .scores = a->scores,
                            .text = a->text };
-    return OK;
+    return a->is_virtual && out->tokens ? asking_set_times(out, a, err) : OK;
 }
 
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
@@ -235,6 +295,8 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
         return OK;
     }
     struct asking_writing w = { .a = a, .port = routing_port(&a->routing), .prompt = n };
+    if (w.port)
+        w.traffic = w.port->traffic(w.port->arg);
     if (rc == OK && w.port)
         rc = asking_shared(&w.warm, a, t, i, ids, n, err);
     if (rc == OK)
@@ -245,6 +307,7 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     if (rc != OK)
         return rc;
     task_extract(out->answer, t, out->text);
+    text_line(out->answer);
     out->right = task_right(t, &item, out->text);
     return OK;
 }

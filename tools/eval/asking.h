@@ -12,6 +12,7 @@
 #include "router/policy.h"
 #include "router/routing.h"
 #include "tools/eval/task.h"
+#include "tools/eval/virtual_clock.h"
 
 struct err;
 struct router;
@@ -29,9 +30,14 @@ struct asking { /* must not move */
     struct sampler *sampler; /* greedy */
     size_t max_tokens;       /* limit of one answer */
     uint64_t seed;           /* for policy random: item i draws from rand_u64(seed, i) */
+    uint64_t step_ns;        /* least time of a step, as in decode.h */
+    bool is_virtual;         /* times are those of clock */
+    struct virtual_clock clock;
+    struct virtual_size call; /* sizes of the latest call */
     struct asked_token *trace;
+    struct virtual_token *times;
     float *scores;
-    size_t trace_room, scores_room;
+    size_t trace_room, times_room, scores_room;
     char *text;
     size_t text_room;
 };
@@ -41,6 +47,10 @@ struct asking_options {
                            a cloud are opened, as --policy does; NULL: that of the options */
     size_t max_tokens;
     uint64_t seed;
+    uint64_t step_ns; /* least time of a step, to simulate a slower machine; 0: none */
+    /* NULL: times are measured. Else they are those of this clock, with the requests in flight of
+     * --ahead, and answers are written in step, which gives the same text. */
+    const struct virtual_clock *clock;
 };
 
 /* Open engine, routing and sampler from the shared options (setup.h). On error *a is all zero.
@@ -64,7 +74,8 @@ struct asking_how { /* what decides about one token */
 };
 
 struct asked_token { /* one token of an answer */
-    double ms;       /* since the previous one; the first: since the start */
+    uint32_t id;
+    double ms; /* since the previous one; the first: since the start */
     enum source source;
     bool routed;   /* the policy wanted the cloud; a fallback, too */
     bool has_edge; /* the small model's own token is known; with --ahead 1 or more it always is */
@@ -87,6 +98,7 @@ struct asked {     /* one answer */
     size_t tokens, cloud, fallback; /* generated; of these, from the cloud and after a fault */
     size_t prompt_tokens;
     size_t memo_hits, store_hits; /* of the cloud's tokens, those that needed no call */
+    size_t wasted;                /* calls that were made ahead and not needed */
     struct asked_work work;
     uint64_t bytes_up, bytes_down; /* over the network, with headers */
     double ms, ttft_ms;            /* for the whole answer; to its first token */

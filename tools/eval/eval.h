@@ -6,46 +6,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/session.h"
-#include "router/policy.h"
-
 struct err;
 struct kernels;
 
 struct eval_options {
-    const char *policies; /* names separated by commas; NULL: mlp if there is a router */
-    size_t questions;     /* 0: the task's default */
-    size_t max_tokens;    /* limit of one answer */
-    size_t context;       /* ppl: window; 0: the task's default */
-    const char *data;     /* agree: path of lines of ids */
-    const char *file;     /* ppl: path of a text; NULL: the demo world's test stream */
-    uint64_t seed;        /* for the test stream and the random policy */
-    uint64_t world;       /* seed of the world */
-    float share;          /* to route without a threshold; NaN: as the first policy routed */
-    float target;         /* agree: share for every policy; NaN: several */
+    const char *task;
+    const char *data;      /* answers: path of the items; NULL for milli */
+    const char *form;      /* answers: "citer", "lm-eval" or "chat" */
+    const char *policies;  /* as eval_list_parse reads them; NULL: mlp if there is a router */
+    size_t questions;      /* 0: the task's default */
+    size_t max_tokens;     /* limit of one answer; 0: the task's default */
+    size_t context;        /* ppl: window; 0: the task's default */
+    const char *file;      /* ppl: path of a text; NULL: the demo world's test stream */
+    uint64_t seed;         /* for the test stream and the random policy */
+    uint64_t world;        /* seed of the world */
+    float share;           /* for policies that have no threshold; NaN: as the first one routed */
+    float target;          /* share for every policy; NaN: they use their thresholds */
+    const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
+    const char *calibrate; /* items to calibrate on; NULL: those of the task */
+    const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
     bool json, quiet;
 };
 
-enum { EVAL_POLICIES = 8 };
-
-struct eval_result {
-    enum policy policy;
-    float threshold;
-    size_t questions, right;
-    size_t tokens, cloud, fallback; /* generated; of these, from the cloud and after a fault */
-    double ms;                      /* over all answers, without startup */
-    uint64_t bytes_up, bytes_down;
-};
-
-/* Parse a list of policy names separated by commas into out, *n of them. ERR_ARG names the one that
- * is unknown. */
-int eval_policies(enum policy out[EVAL_POLICIES], size_t *n, const char *list, struct err *err);
-
-/* Run the task and print its results to stdout: a table, or one line of JSON for each result.
+/* Run the task and print its results to stdout: a table, or one line of JSON for each result. The
+ * last line of JSON is an object that has accuracy, routed, questions, tokens, threshold and pgr.
  * Return OK or an error code. */
-int eval_milli(const struct eval_options *o, struct err *err);
+int eval_answers(const struct eval_options *o, struct err *err); /* any task that is asked */
+int eval_loglik(const struct eval_options *o, struct err *err);  /* likelihoods of choices */
 int eval_ppl(const struct eval_options *o, struct err *err);
-/* How often and how well a small model agrees with a large one on texts of ids. */
+/* How far small and large model agree on texts of ids. */
 int eval_agree(const struct eval_options *o, struct err *err);
 
 /* Return -ln p of one token, in double, and set *best to the most likely one of size. */

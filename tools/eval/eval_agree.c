@@ -1,4 +1,4 @@
-/* eval_agree.c - how far a small model and a router come towards the text of a large one, over the
+/* eval_agree.c - how near a small model and a router come to the text of a large one, over the
  * share of tokens routed: real language, and models that nobody trained for this. */
 #include <math.h>
 #include <stdio.h>
@@ -8,17 +8,21 @@
 #include "kernels/sys/base.h"
 #include "router/learn/calibrate.h"
 #include "router/router.h"
+#include "tools/cli/demo_files.h"
 #include "tools/cli/shared_options.h"
 #include "tools/eval/agree.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_list.h"
+#include "tools/eval/eval_plan.h"
 #include "tools/eval/statistics.h"
 
 enum { DEFAULT_TEXTS = 20, DEFAULT_LENGTH = 64 };
 
-static const double shares[] = { 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5 };
+static const double usual_shares[] = { 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5 };
 
-struct agree_row {
-    enum policy policy;
+struct agree_row { /* one policy at one share */
+    const char *label;
+    struct agree_how how;
     double target;   /* share aimed at; NaN: none */
     float threshold; /* NaN: none */
     size_t tokens, cloud, equal;
@@ -28,8 +32,10 @@ struct agree_row {
 struct agree_run {
     const struct eval_options *o;
     struct agree a;
-    enum policy policy; /* being calibrated */
-    double edge, cloud; /* share of equal tokens of never and always */
+    const double *shares; /* [nshares] */
+    size_t nshares;
+    struct agree_how how; /* the one that is calibrated */
+    double edge, cloud;   /* share of equal tokens of never and always */
 };
 
 /* Write all answers and add them up. */
@@ -38,7 +44,7 @@ static int eval_agree_measure(struct agree_row *row, struct agree_run *r, struct
     int rc = OK;
     for (size_t i = 0; rc == OK && i < r->a.nprompts; i++) {
         struct agree_answer one;
-        rc = agree_write(&one, &r->a, i, row->policy, row->threshold, err);
+        rc = agree_write(&one, &r->a, i, &row->how, row->threshold, err);
         if (rc != OK)
             break;
         row->tokens += one.tokens;
@@ -55,7 +61,7 @@ static int eval_agree_answer(void *arg, size_t i, float threshold, struct calibr
 {
     struct agree_run *r = arg;
     struct agree_answer one;
-    int rc = agree_write(&one, &r->a, i, r->policy, threshold, err);
+    int rc = agree_write(&one, &r->a, i, &r->how, threshold, err);
     *out = (struct calibrate_answer){ .tokens = one.tokens,
                                       .cloud = one.cloud,
                                       .scores = r->a.scores };
@@ -85,41 +91,39 @@ static void eval_agree_print(const struct agree_run *r, const struct agree_row *
         printf("{\"task\":\"agree\",\"policy\":\"%s\",\"target\":%s,\"threshold\":%s,"
                "\"questions\":%zu,\"tokens\":%zu,\"cloud\":%zu,\"equal\":%zu,"
                "\"accuracy\":%.6f,\"routed\":%.6f,\"nats\":%.6f,\"pgr\":%s,\"isa\":\"%s\"}\n",
-               policy_name(row->policy), eval_agree_number(target, row->target, "%.9g"),
+               row->label, eval_agree_number(target, row->target, "%.9g"),
                eval_agree_number(threshold, (double)row->threshold, "%.9g"), r->a.nprompts,
                row->tokens, row->cloud, row->equal, eval_agree_equal(row), routed, nats,
                eval_agree_number(pgr, gap, "%.6f"), r->a.edge.kernels.isa);
     else
-        printf("%-9s  %9s  %6.2f %%  %6.2f %%  %8.4f\n", policy_name(row->policy),
+        printf("%-9s  %9s  %6.2f %%  %6.2f %%  %8.4f\n", row->label,
                isnan(row->threshold) ? "-"
                                      : eval_agree_number(threshold, (double)row->threshold, "%.4f"),
                100 * routed, 100 * eval_agree_equal(row), nats);
     fflush(stdout);
 }
 
-/* Measure one policy at one share (NaN: it has none) and print the result. */
-static int eval_agree_at(struct agree_run *r, struct calibration *c, enum policy policy,
-                         double target, struct agree_row *out, struct err *err)
+/* Measure one policy and print the result. c finds the threshold of the share `target` on the very
+ * texts that are measured, so that policies are compared at the same share; NULL: it has none. */
+static int eval_agree_at(struct agree_run *r, struct agree_row *row, struct calibration *c,
+                         struct err *err)
 {
     struct calibrate_result found = { .threshold = NAN };
-    int rc = c ? calibrate_share(&found, c, target, err) : OK;
-    *out = (struct agree_row){ .policy = policy, .target = target, .threshold = found.threshold };
-    return rc ? rc : eval_agree_measure(out, r, err);
+    int rc = c ? calibrate_share(&found, c, row->target, err) : OK;
+    row->threshold = found.threshold;
+    return rc ? rc : eval_agree_measure(row, r, err);
 }
 
-/* Measure a policy with scores at all shares. The threshold of a share is found on the texts that
- * are measured, so that policies are compared at the same share. */
-static int eval_agree_policy(struct agree_run *r, enum policy policy, struct err *err)
+/* Measure a policy with scores at all shares. */
+static int eval_agree_policy(struct agree_run *r, const struct eval_entry *e, struct err *err)
 {
     struct calibration *c;
     const struct calibrate_source source = { eval_agree_answer, r, r->a.nprompts };
-    bool one = !isnan(r->o->target);
-    size_t n = one ? 1 : sizeof(shares) / sizeof(*shares);
-    r->policy = policy;
+    r->how = (struct agree_how){ e->policy, e->router };
     int rc = calibrate_open(&c, &source, err);
-    for (size_t i = 0; rc == OK && i < n; i++) {
-        struct agree_row row;
-        rc = eval_agree_at(r, c, policy, one ? (double)r->o->target : shares[i], &row, err);
+    for (size_t i = 0; rc == OK && i < r->nshares; i++) {
+        struct agree_row row = { .label = e->label, .how = r->how, .target = r->shares[i] };
+        rc = eval_agree_at(r, &row, c, err);
         if (rc == OK)
             eval_agree_print(r, &row);
     }
@@ -127,86 +131,115 @@ static int eval_agree_policy(struct agree_run *r, enum policy policy, struct err
     return rc;
 }
 
-/* Print where the models differ on the texts themselves. */
-static void eval_agree_print_teacher(const struct agree_run *r, const struct agree_teacher *t)
+/* Find where the models differ on the texts themselves, and how well scores tell; print it. */
+static int eval_agree_teacher(struct agree_run *r, const struct eval_list *l, struct err *err)
 {
-    char auc[32];
-    if (r->o->json)
-        printf("{\"task\":\"agree\",\"of\":\"texts\",\"tokens\":%zu,\"differ\":%zu,\"auc\":{", t->n,
-               t->n - t->same);
-    else
-        printf("%zu of %zu tokens differ; AUC of the score for an equal token:", t->n - t->same,
-               t->n);
-    const char *comma = "";
-    for (size_t p = 0; p < AGREE_POLICIES; p++)
-        if (p != POLICY_RANDOM && p != POLICY_ALWAYS && p != POLICY_NEVER &&
-            (!policy_reads_router((enum policy)p) || !isnan(t->auc[p]))) {
-            printf(r->o->json ? "%s\"%s\":%s" : "%s %s %s", comma, policy_name((enum policy)p),
-                   eval_agree_number(auc, t->auc[p], "%.4f"));
-            comma = ",";
+    struct agree_how hows[AGREE_SCORES] = { { POLICY_MAX_PROB, NULL },
+                                            { POLICY_ENTROPY, NULL },
+                                            { POLICY_MARGIN, NULL } };
+    const char *labels[AGREE_SCORES] = { "max-prob", "entropy", "margin" };
+    struct agree_teacher t;
+    size_t n = 3;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->at[i].router) {
+            hows[n] = (struct agree_how){ l->at[i].policy, l->at[i].router };
+            labels[n++] = l->at[i].label;
         }
+    int rc = agree_teacher(&t, &r->a, hows, n, err);
+    if (rc != OK)
+        return rc;
+    if (r->o->json)
+        printf("{\"task\":\"agree\",\"of\":\"texts\",\"tokens\":%zu,\"differ\":%zu,\"auc\":{",
+               t.tokens, t.tokens - t.same);
+    else
+        printf("%zu of %zu tokens differ; AUC of the scores:", t.tokens - t.same, t.tokens);
+    for (size_t i = 0; i < n; i++) {
+        char auc[32];
+        printf(r->o->json ? "%s\"%s\":%s" : "%s %s %s", i ? "," : "", labels[i],
+               eval_agree_number(auc, t.auc[i], "%.4f"));
+    }
     printf(r->o->json ? "}}\n" : "\n\npolicy     threshold    routed     equal  nats/token\n");
+    return OK;
 }
 
 /* Measure the texts, both models alone and the policies of the list. */
-static int eval_agree_run(struct agree_run *r, const enum policy *list, size_t n, struct err *err)
+static int eval_agree_run(struct agree_run *r, const struct eval_list *l, struct err *err)
 {
-    struct agree_teacher t;
-    struct agree_row edge, cloud;
-    int rc = agree_teacher(&t, &r->a, err);
+    struct agree_row edge = { "never", { POLICY_NEVER, NULL }, NAN, NAN, 0, 0, 0, 0 };
+    struct agree_row cloud = { "always", { POLICY_ALWAYS, NULL }, NAN, NAN, 0, 0, 0, 0 };
+    int rc = eval_agree_teacher(r, l, err);
     if (rc == OK)
-        rc = eval_agree_at(r, NULL, POLICY_NEVER, NAN, &edge, err);
+        rc = eval_agree_at(r, &edge, NULL, err);
     if (rc == OK)
-        rc = eval_agree_at(r, NULL, POLICY_ALWAYS, NAN, &cloud, err);
-    if (rc != OK)
-        return rc;
+        rc = eval_agree_at(r, &cloud, NULL, err);
     r->edge = eval_agree_equal(&edge);
     r->cloud = eval_agree_equal(&cloud);
-    eval_agree_print_teacher(r, &t);
-    for (size_t i = 0; rc == OK && i < n; i++) {
-        if (list[i] == POLICY_NEVER || list[i] == POLICY_ALWAYS)
-            eval_agree_print(r, list[i] == POLICY_NEVER ? &edge : &cloud);
+    for (size_t i = 0; rc == OK && i < l->n; i++) {
+        if (eval_entry_scores(&l->at[i]))
+            rc = eval_agree_policy(r, &l->at[i], err);
         else
-            rc = eval_agree_policy(r, list[i], err);
+            eval_agree_print(r, l->at[i].policy == POLICY_NEVER ? &edge : &cloud);
     }
     return rc;
 }
 
-/* Check that each policy of the list can be measured here. */
-static int eval_agree_check(const struct agree *a, const enum policy *list, size_t n,
-                            struct err *err)
+/* Open the routers of the list; one without a file gets that of --router, if it was given. */
+static int eval_agree_routers(struct eval_list *l, struct agree *a, struct err *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        bool table = list[i] == POLICY_CONTEXT;
-        if (list[i] == POLICY_ORACLE)
-            return err_set(err, ERR_ARG, "--policy: oracle does not go with --task agree");
-        if (policy_reads_router(list[i]) && (!a->router || router_is_table(a->router) != table))
-            return err_set(err, ERR_ARG, "--policy: %s needs its --router", policy_name(list[i]));
+    const char *model =
+        engine_options.model ? engine_options.model : demo_files_path("edge-0.5.gguf");
+    for (size_t i = 0; i < l->n; i++) {
+        struct eval_entry *e = &l->at[i];
+        if (!policy_reads_router(e->policy) || e->file || !route_options.router)
+            continue;
+        e->file = strdup(route_options.router);
+        if (!e->file)
+            return err_set(err, ERR_NOMEM, "agree: out of memory");
     }
-    return OK;
+    int rc = eval_list_open(l, &a->edge, model, POLICY_NEVER, err);
+    for (size_t i = 0; rc == OK && i < l->n; i++)
+        if (l->at[i].router)
+            rc = agree_prepare(a, l->at[i].router, err);
+    return rc;
+}
+
+/* Check the options and parse policies and shares. */
+static int eval_agree_options(struct eval_list *l, struct eval_plan *p,
+                              const struct eval_options *o, struct err *err)
+{
+    static const char usual[] = "never,always,max-prob,entropy,margin,random";
+    if (!cloud_option_values.model)
+        return err_set(err, ERR_ARG, "--task agree: expected --cloud-model FILE, found none");
+    if (!o->data)
+        return err_set(err, ERR_ARG, "--task agree: expected --data FILE, found none");
+    int rc = eval_list_parse(l, o->policies ? o->policies : usual, err);
+    if (rc == OK && eval_list_find(l, POLICY_ORACLE))
+        rc = err_set(err, ERR_ARG, "--task agree: expected policies other than oracle");
+    return rc ? rc : eval_plan_shares(p, o, NAN, err);
 }
 
 int eval_agree(const struct eval_options *o, struct err *err)
 {
-    static const char usual[] = "never,always,max-prob,entropy,margin,random";
+    struct eval_list list = { 0 };
+    struct eval_plan plan = { 0 };
     struct agree_run r = { .o = o };
-    enum policy list[EVAL_POLICIES];
-    size_t n = 0;
-    int rc = eval_policies(list, &n, o->policies ? o->policies : usual, err);
-    if (rc == OK && !cloud_option_values.model)
-        rc = err_set(err, ERR_ARG, "--task agree: expected --cloud-model FILE, found none");
-    if (rc == OK && !o->data)
-        rc = err_set(err, ERR_ARG, "--task agree: expected --data FILE, found none");
-    if (rc != OK)
-        return rc;
-    rc = agree_open(&r.a, cloud_option_values.model, o->data,
-                    o->questions ? o->questions : (size_t)DEFAULT_TEXTS,
-                    o->max_tokens ? o->max_tokens : (size_t)DEFAULT_LENGTH, err);
-    r.a.seed = o->seed;
+    const struct agree_options options = {
+        .cloud = cloud_option_values.model,
+        .data = o->data,
+        .prompts = o->questions ? o->questions : (size_t)DEFAULT_TEXTS,
+        .length = o->max_tokens ? o->max_tokens : (size_t)DEFAULT_LENGTH,
+        .seed = o->seed
+    };
+    int rc = eval_agree_options(&list, &plan, o, err);
+    r.shares = plan.ntargets ? plan.targets : usual_shares;
+    r.nshares = plan.ntargets ? plan.ntargets : sizeof(usual_shares) / sizeof(usual_shares[0]);
     if (rc == OK)
-        rc = eval_agree_check(&r.a, list, n, err);
+        rc = agree_open(&r.a, &options, err);
     if (rc == OK)
-        rc = eval_agree_run(&r, list, n, err);
+        rc = eval_agree_routers(&list, &r.a, err);
+    if (rc == OK)
+        rc = eval_agree_run(&r, &list, err);
+    eval_list_close(&list);
     agree_close(&r.a);
     return rc;
 }

@@ -66,12 +66,29 @@ static uint64_t attempt_of(struct stand_in_chance *d, uint64_t hash)
     return attempt;
 }
 
-uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n)
+static uint64_t stand_in_chance_hash(const uint32_t *ids, size_t n)
 {
     uint64_t hash = n;
     for (size_t i = 0; i < n; i++)
         hash = stand_in_chance_mix(hash ^ ids[i]);
-    return stand_in_chance_mix(stand_in_chance_mix(d->seed ^ hash) + attempt_of(d, hash));
+    return hash;
+}
+
+/* Return the key of an attempt. */
+static uint64_t stand_in_chance_attempt(uint64_t seed, uint64_t hash, uint64_t attempt)
+{
+    return stand_in_chance_mix(stand_in_chance_mix(seed ^ hash) + attempt);
+}
+
+uint64_t stand_in_chance_key(struct stand_in_chance *d, const uint32_t *ids, size_t n)
+{
+    uint64_t hash = stand_in_chance_hash(ids, n);
+    return stand_in_chance_attempt(d->seed, hash, attempt_of(d, hash));
+}
+
+uint64_t stand_in_chance_first(uint64_t seed, const uint32_t *ids, size_t n)
+{
+    return stand_in_chance_attempt(seed, stand_in_chance_hash(ids, n), 0);
 }
 
 double stand_in_chance_unit(uint64_t key, uint64_t purpose)

@@ -111,6 +111,25 @@ static void test_memo(size_t max)
     memo_close(m);
 }
 
+/* A memo that was cleared, full or not, finds nothing and works as a new one. */
+static void test_clear(void)
+{
+    struct memo *m;
+    struct err err;
+    CHECK(memo_open(&m, 3, &err) == OK);
+    for (uint32_t full = 2; full < 6; full++) {
+        uint32_t id;
+        for (uint32_t i = 0; i < full; i++)
+            memo_put(m, &(struct prefix_key){ .lo = i, .hi = full }, i);
+        CHECK(memo_get(m, &(struct prefix_key){ .lo = full - 1, .hi = full }, &id));
+        memo_clear(m);
+        CHECK(memo_size(m) == 0);
+        for (uint32_t i = 0; i < full; i++)
+            CHECK(!memo_get(m, &(struct prefix_key){ .lo = i, .hi = full }, &id));
+    }
+    memo_close(m);
+}
+
 int main(void)
 {
     struct memo *m;
@@ -119,6 +138,7 @@ int main(void)
     test_memo(1);
     test_memo(3);
     test_memo(64);
+    test_clear();
     CHECK(memo_open(&m, 0, &err) == ERR_ARG && !m);
     CHECK(memo_open(&m, SIZE_MAX, &err) == ERR_ARG && !m);
     long n = 0;

@@ -3,8 +3,8 @@
  * t: milliseconds of an edge step; routed: share of tokens requested from the cloud; agree: share
  * of these for which the cloud returns what the edge guessed; latency: milliseconds of a call;
  * ahead: requests in flight at once, 0 to wait for each call ("in step"). Pure functions. */
-#ifndef TOOLS_BENCH_AHEAD_MODEL_H
-#define TOOLS_BENCH_AHEAD_MODEL_H
+#ifndef TOOLS_EVAL_AHEAD_MODEL_H
+#define TOOLS_EVAL_AHEAD_MODEL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,8 +25,13 @@ double ahead_model_formula(double t, double routed, double agree, double latency
 double ahead_model_text(const unsigned char *marks, size_t n, double t, double latency,
                         size_t ahead, size_t *wasted);
 
-/* Return the same for a long text with random marks, which is the expected value; 0 if there is no
- * memory. */
+/* Set at[i] to the time when token i is decided, in ms after the first step, if the call for token
+ * i takes calls[i]; both [n]. Return the number of wasted calls. */
+size_t ahead_model_decisions(double *at, const unsigned char *marks, const double *calls, size_t n,
+                             double t, size_t ahead);
+
+/* Return the value of ahead_model_text for a long text with random marks, which is the expected
+ * value; 0 if there is no memory. */
 double ahead_model_expected(double t, double routed, double agree, double latency, size_t ahead);
 
 #endif

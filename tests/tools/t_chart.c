@@ -1,0 +1,224 @@
+/* The drawing module: round values on the axes, well-formed files whatever the text holds, labels
+ * that do not overlap, and the same bytes for the same data. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tools/plot/chart.h"
+
+enum { ROOM = 1 << 16, POINTS = 6 };
+
+/* The values for an axis from low to high must be these. */
+static void ticks_are(double low, double high, bool log, bool fixed, const char *want)
+{
+    double at[CHART_TICKS], first = low, last = high;
+    char text[512] = "", number[32];
+    size_t n = chart_ticks(at, &first, &last, log, fixed);
+    for (size_t i = 0; i < n; i++) {
+        chart_number(number, at[i]);
+        strncat(text, i ? " " : "", sizeof(text) - strlen(text) - 1);
+        strncat(text, number, sizeof(text) - strlen(text) - 1);
+    }
+    if (strcmp(text, want) != 0)
+        fprintf(stderr, "%g to %g: %s, expected %s\n", low, high, text, want);
+    CHECK(strcmp(text, want) == 0);
+    CHECK(fixed ? first == low && last == high : first <= low && last >= high);
+}
+
+static void test_ticks(void)
+{
+    ticks_are(0, 55.5, false, false, "0 10 20 30 40 50 60");
+    ticks_are(0, 500, false, false, "0 50 100 150 200 250 300 350 400 450 500");
+    ticks_are(0.35, 0.985, false, false, "0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
+    ticks_are(-1, 1, false, false, "-1 -0.8 -0.6 -0.4 -0.2 0 0.2 0.4 0.6 0.8 1");
+    ticks_are(0, 123456, false, false, "0 20,000 40,000 60,000 80,000 100,000 120,000 140,000");
+    ticks_are(0.1, 0.3, false, true, "0.1 0.12 0.14 0.16 0.18 0.2 0.22 0.24 0.26 0.28 0.3");
+    ticks_are(3, 3, false, false, "1.5 2 2.5 3 3.5 4 4.5");
+    ticks_are(0, 0, false, false, "0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1");
+    ticks_are(3, 180, true, false, "2 5 10 20 50 100 200");
+    ticks_are(0.03, 0.9, true, false, "0.02 0.05 0.1 0.2 0.5 1");
+    ticks_are(1, 100000, true, false, "1 10 100 1000 10,000 100,000");
+    ticks_are(0.25, 4096, true, true, "1 10 100 1000");
+    ticks_are(7, 7, true, false, "5 10");
+}
+
+static void test_numbers(void)
+{
+    static const struct {
+        double v;
+        const char *want;
+    } cases[] = { { 0, "0" },          { 0.25, "0.25" },           { -1234, "-1234" },
+                  { 10000, "10,000" }, { -1234567, "-1,234,567" }, { 100000, "100,000" },
+                  { 1e-7, "1e-07" },   { 2.5e20, "2.5e+20" },      { 1.0 / 3, "0.333333" } };
+    char text[32];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        chart_number(text, cases[i].v);
+        CHECK(strcmp(text, cases[i].want) == 0);
+    }
+}
+
+/* Read a file of the test into text and return its size. */
+static size_t file_text(char text[ROOM], const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    CHECK(f);
+    size_t n = fread(text, 1, ROOM - 1, f);
+    fclose(f);
+    CHECK(n > 0 && n < ROOM - 1);
+    text[n] = '\0';
+    return n;
+}
+
+/* Check tags and entities as far as these files use XML. */
+static void check_xml(const char *p)
+{
+    static const char *const entities[] = { "&amp;", "&lt;", "&gt;", "&quot;" };
+    char open[16][16];
+    size_t depth = 0, elements = 0;
+    for (; *p; p++) {
+        CHECK((unsigned char)*p >= ' ' || *p == '\n');
+        bool known = *p != '&';
+        for (size_t i = 0; i < 4; i++)
+            known = known || strncmp(p, entities[i], strlen(entities[i])) == 0;
+        CHECK(known && *p != '>');
+        if (*p != '<')
+            continue;
+        bool closes = *++p == '/';
+        p += closes;
+        size_t n = strcspn(p, " >/");
+        CHECK(n && n < sizeof(*open));
+        if (closes) {
+            CHECK(depth && strncmp(open[--depth], p, n) == 0 && open[depth][n] == '\0');
+        } else {
+            CHECK(depth < 16 && (depth || !elements++));
+            memcpy(open[depth], p, n);
+            open[depth++][n] = '\0';
+        }
+        for (p += n; *p != '>' && strncmp(p, "/>", 2) != 0;) {
+            CHECK(*p == ' ');
+            p += 1 + strcspn(p + 1, "=<>");
+            CHECK(strncmp(p, "=\"", 2) == 0);
+            p += 2 + strcspn(p + 2, "\"<");
+            CHECK(*p++ == '"');
+        }
+        depth -= *p == '/';
+        p += *p == '/';
+    }
+    CHECK(depth == 0 && elements == 1);
+}
+
+/* Draw three series: two that end at almost the same place, and one with gaps and a band. */
+static void draw(const char *path, bool log)
+{
+    static struct chart_point a[POINTS], b[POINTS], c[POINTS];
+    for (size_t i = 0; i < POINTS; i++) {
+        double x = (double)i;
+        a[i] = (struct chart_point){ .x = x, .y = 0.4 + 0.1 * x };
+        b[i] = (struct chart_point){ .x = x, .y = 0.41 + 0.1 * x, .note = "<b> & \"c\"" };
+        c[i] = (struct chart_point){ x, i == 2 ? (double)NAN : 0.3, 0.2,
+                                     i == 4 ? (double)INFINITY : 0.45, NULL };
+    }
+    const struct chart_series series[] = {
+        { .label = "mlp", .points = a, .n = POINTS, .line = true, .points_shown = true },
+        { .label = "a<b>&c \xff\x01 \xe2\x80\xae \xc3\xa9",
+          .points = b,
+          .n = POINTS,
+          .style = 1,
+          .line = true,
+          .points_shown = true },
+        { .points = c, .n = POINTS, .style = 9, .dashed = true, .band = true },
+    };
+    const struct chart chart = {
+        .title = "A title that is long enough to need a second line, because it says what the "
+                 "reader should see: \"<&>\"",
+        .note = "Bands: 95 % intervals.",
+        .x = { "share of tokens, %", log, 0, 0 },
+        .y = { "accuracy & more", false, 0, 0 },
+        .series = series,
+        .n = 3,
+    };
+    struct err err = { "" };
+    CHECK(chart_write(path, &chart, &err) == OK);
+}
+
+/* Return the number that follows `key` in the element that ends with `end`. */
+static double number_before(const char *text, const char *end, const char *key)
+{
+    const char *at = strstr(text, end), *from = at;
+    CHECK(at);
+    while (from > text && *from != '<')
+        from--;
+    from = strstr(from, key);
+    CHECK(from && from < at);
+    return strtod(from + strlen(key), NULL);
+}
+
+static void test_lines(const char *dir)
+{
+    static char one[ROOM], two[ROOM];
+    char path[512], other[512];
+    snprintf(path, sizeof(path), "%s/a.svg", dir);
+    snprintf(other, sizeof(other), "%s/b.svg", dir);
+    draw(path, false);
+    draw(other, false);
+    CHECK(file_text(one, path) == file_text(two, other) && strcmp(one, two) == 0);
+    check_xml(one);
+    CHECK(strstr(one, ">a&lt;b&gt;&amp;c \xef\xbf\xbd  ") && strstr(one, "\xc3\xa9</text>"));
+    CHECK(strstr(one, "<title>&lt;b&gt; &amp; &quot;c&quot;</title>"));
+    CHECK(strstr(one, "prefers-color-scheme:dark") && !strstr(one, "nan") && !strstr(one, "inf"));
+    double apart =
+        number_before(one, ">mlp</text>", "y=\"") - number_before(one, ">a&lt;b", "y=\"");
+    CHECK(apart >= 15 && apart < 40);
+    draw(path, true); /* x = 0 has no place on a logarithmic axis */
+    file_text(one, path);
+    check_xml(one);
+    CHECK(!strstr(one, "nan") && !strstr(one, "inf"));
+    remove(path);
+    remove(other);
+}
+
+static void test_bars(const char *dir)
+{
+    static char text[ROOM];
+    char path[512];
+    struct err err = { "" };
+    const struct chart_bar bars[] = { { "as <it> is", { 1, 2 } }, { "nothing", { 0, 0 } } };
+    const struct chart_bars c = {
+        .title = "t", .unit = "s", .names = { "edge", "cloud" }, .bars = bars, .n = 2
+    };
+    snprintf(path, sizeof(path), "%s/c.svg", dir);
+    CHECK(chart_bars_write(path, &c, &err) == OK);
+    file_text(text, path);
+    check_xml(text);
+    CHECK(strstr(text, ">3 s</text>") && strstr(text, ">as &lt;it&gt; is</text>"));
+    remove(path);
+    snprintf(path, sizeof(path), "%s/none/c.svg", dir);
+    CHECK(chart_bars_write(path, &c, &err) == ERR_IO && strstr(err.msg, "none"));
+}
+
+static void test_empty(const char *dir)
+{
+    static char text[ROOM];
+    char path[512];
+    struct err err = { "" };
+    const struct chart c = { .title = "", .x = { "x", false, 0, 0 }, .y = { "y", true, 0, 0 } };
+    snprintf(path, sizeof(path), "%s/d.svg", dir);
+    CHECK(chart_write(path, &c, &err) == OK);
+    file_text(text, path);
+    check_xml(text);
+    remove(path);
+}
+
+int main(void)
+{
+    char dir[] = "/tmp/t_chart.XXXXXX";
+    CHECK(mkdtemp(dir));
+    test_ticks();
+    test_numbers();
+    test_lines(dir);
+    test_bars(dir);
+    test_empty(dir);
+    CHECK(remove(dir) == 0);
+    return 0;
+}

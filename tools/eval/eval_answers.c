@@ -1,0 +1,270 @@
+/* eval_answers.c - compares policies on the items of a task, end to end: router, HTTP, cloud. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "router/router.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/setup.h"
+#include "tools/eval/eval.h"
+#include "tools/eval/eval_journal.h"
+#include "tools/eval/eval_list.h"
+#include "tools/eval/eval_plan.h"
+#include "tools/eval/eval_print.h"
+#include "tools/eval/eval_run.h"
+
+enum { MILLI_TOKENS = 64, TOKENS = 512 };
+
+/* One run. The first two results are the baselines: each model alone. */
+struct answers_run {
+    const struct eval_options *o;
+    const char *model; /* path of the small one */
+    struct eval_plan plan;
+    struct eval_list list;
+    struct asking asking;
+    struct eval_run run;
+    struct eval_about about;
+    struct eval_entry edge, cloud; /* for baselines that are not in the list */
+    struct eval_result *results;   /* [n] */
+    bool *shown;                   /* [n] */
+    size_t n, next;
+    bool has_edge, has_cloud; /* results[0], results[1] are there */
+};
+
+/* Open models and routing for the policies of the list. */
+static int answers_open(struct answers_run *m, struct err *err)
+{
+    struct mizzle_options options;
+    const char *needs = m->list.n ? eval_list_demanding(&m->list) : NULL;
+    const struct asking_options ask = { .policy = needs,
+                                        .max_tokens = m->o->max_tokens ? m->o->max_tokens
+                                                      : !strcmp(m->o->task, "milli") ? MILLI_TOKENS
+                                                                                     : TOKENS,
+                                        .seed = m->o->seed };
+    int rc = setup_options(&options, err);
+    if (rc == OK)
+        rc = asking_open(&m->asking, &ask, err);
+    if (rc != OK)
+        return rc;
+    m->model = options.model;
+    if (!m->list.n) {
+        struct eval_entry *e = &m->list.at[m->list.n++];
+        e->policy = m->asking.routing.policy;
+        snprintf(e->label, sizeof(e->label), "%s", policy_name(e->policy));
+    }
+    return eval_list_open(&m->list, &m->asking.engine, m->model, m->asking.routing.policy, err);
+}
+
+/* Open the journal of --jsonl. */
+static int answers_journal(struct answers_run *m, struct err *err)
+{
+    json_t *settings = eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, m->model);
+    int rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings, err)
+                      : err_set(err, ERR_NOMEM, "eval: out of memory");
+    json_decref(settings);
+    return rc;
+}
+
+/* Prepare the session for all items, and room for all results. */
+static int answers_prepare(struct answers_run *m, struct err *err)
+{
+    const struct eval_items *a = &m->plan.asked, *c = &m->plan.calibration;
+    int rc = asking_prepare(&m->asking, a->task, a->at, a->n, err);
+    if (rc == OK && c->n)
+        rc = asking_prepare(&m->asking, c->task, c->at, c->n, err);
+    if (rc == OK && m->o->jsonl)
+        rc = answers_journal(m, err);
+    m->n = 2;
+    for (size_t i = 0; i < m->list.n; i++)
+        m->n += eval_entry_scores(&m->list.at[i]) && m->plan.ntargets ? m->plan.ntargets : 1;
+    m->results = calloc(m->n, sizeof(*m->results));
+    m->shown = calloc(m->n, sizeof(*m->shown));
+    if (rc == OK && (!m->results || !m->shown))
+        rc = err_set(err, ERR_NOMEM, "eval: out of memory");
+    m->next = 2;
+    m->run.plan = &m->plan;
+    m->run.asking = &m->asking;
+    m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
+    m->run.ahead = (m->n - 2) * a->n;
+    m->about = (struct eval_about){ m->o->task, m->asking.engine.kernels.isa, m->o->seed };
+    return rc;
+}
+
+/* Ask all items with one model alone: results[at]. */
+static int answers_baseline(struct answers_run *m, size_t at, enum policy policy, bool *has,
+                            struct err *err)
+{
+    struct eval_entry *own = at ? &m->cloud : &m->edge;
+    const struct eval_entry *listed = eval_list_find(&m->list, policy);
+    *own = (struct eval_entry){ .policy = policy };
+    snprintf(own->label, sizeof(own->label), "%s", policy_name(policy));
+    eval_result_begin(&m->results[at], listed ? listed : own, NAN);
+    if (policy == POLICY_ALWAYS) { /* else this would measure the small model */
+        int rc = m->asking.routing.cloud
+                     ? cloud_ready(m->asking.routing.cloud, err)
+                     : err_set(err, ERR_NET, "policy always: there is no cloud");
+        if (rc != OK)
+            return rc;
+    }
+    *has = true;
+    m->run.ahead += listed ? 0 : m->plan.asked.n;
+    return eval_run_policy(&m->run, &m->results[at], err);
+}
+
+/* Run the models alone where the list wants it, or where it is free and something is compared. */
+static int answers_baselines(struct answers_run *m, struct err *err)
+{
+    bool compares = m->asking.server;
+    int rc = OK;
+    if (compares || eval_list_find(&m->list, POLICY_NEVER))
+        rc = answers_baseline(m, 0, POLICY_NEVER, &m->has_edge, err);
+    if (rc == OK && (compares || eval_list_find(&m->list, POLICY_ALWAYS)))
+        rc = answers_baseline(m, 1, POLICY_ALWAYS, &m->has_cloud, err);
+    if (m->has_edge)
+        eval_result_compare(&m->results[0], &m->results[0], m->has_cloud ? &m->results[1] : NULL);
+    if (m->has_edge && m->has_cloud)
+        eval_result_compare(&m->results[1], &m->results[0], &m->results[1]);
+    return rc;
+}
+
+/* Set the threshold of a policy: by the share it aims at, by --threshold, or its router's. Policies
+ * without one aim at --share, or at the share that the first policy with a threshold routed. */
+static int answers_threshold(struct answers_run *m, struct eval_result *r, double first,
+                             struct err *err)
+{
+    const struct eval_entry *e = r->entry;
+    double share = isnan(m->o->share) ? first : (double)m->o->share;
+    if (!isnan(r->target))
+        return eval_run_calibrate(&m->run, r, r->target, err);
+    r->threshold = route_options.threshold;
+    if (!isnan(r->threshold))
+        return OK;
+    if (policy_reads_router(e->policy)) {
+        const struct router *router = e->router ? e->router : m->asking.routing.router;
+        if (!router_threshold(router, &r->threshold))
+            r->threshold = 0.5f;
+        return OK;
+    }
+    return eval_run_calibrate(&m->run, r, share, err);
+}
+
+/* Take the next result for an entry at a target. */
+static struct eval_result *answers_next(struct answers_run *m, const struct eval_entry *e,
+                                        double target)
+{
+    struct eval_result *r = &m->results[m->next];
+    m->shown[m->next++] = true;
+    eval_result_begin(r, e, target);
+    return r;
+}
+
+/* Show a result as soon as it is there. */
+static void answers_print(const struct answers_run *m, const struct eval_result *r)
+{
+    if (m->o->json)
+        eval_print_json(stdout, &m->about, r);
+}
+
+/* Run a policy that has a threshold, at all shares that are aimed at. */
+static int answers_entry(struct answers_run *m, const struct eval_entry *e, double *first,
+                         struct err *err)
+{
+    size_t n = m->plan.ntargets ? m->plan.ntargets : 1, from = m->next;
+    for (size_t i = 0; i < n; i++) {
+        struct eval_result *r =
+            answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
+        int rc = answers_threshold(m, r, *first, err);
+        if (rc == OK)
+            rc = eval_run_policy(&m->run, r, err);
+        if (rc != OK)
+            return rc;
+        if (isnan(*first))
+            *first = eval_result_share(r);
+        eval_result_compare(r, m->has_edge ? &m->results[0] : NULL,
+                            m->has_cloud ? &m->results[1] : NULL);
+        if (i + 1 == n && m->plan.sweeps && m->plan.targets[0] <= 0 && m->plan.targets[i] >= 0.07)
+            eval_result_average(&m->results[from], n);
+        answers_print(m, r);
+    }
+    return OK;
+}
+
+/* Run all policies in order. */
+static int answers_all(struct answers_run *m, struct err *err)
+{
+    double first = NAN; /* share routed by the first policy with a threshold */
+    int rc = answers_baselines(m, err);
+    for (size_t i = 0; rc == OK && i < m->list.n; i++) {
+        const struct eval_entry *e = &m->list.at[i];
+        if (eval_entry_scores(e)) {
+            rc = answers_entry(m, e, &first, err);
+            continue;
+        }
+        size_t at = m->next++; /* a baseline, which is there already */
+        m->results[at] = m->results[e->policy == POLICY_ALWAYS];
+        m->shown[at] = true;
+        answers_print(m, &m->results[at]);
+    }
+    eval_run_end(&m->run);
+    if (rc == OK && !m->o->json)
+        eval_print_table(stdout, m->results, m->shown, m->n);
+    if (rc == OK && m->o->csv)
+        rc = eval_print_csv(m->o->csv, &m->about, m->results, m->shown, m->n, err);
+    return rc;
+}
+
+/* Check the options, before anything is loaded. */
+static int answers_check(struct answers_run *m, struct err *err)
+{
+    const struct eval_options *o = m->o;
+    int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
+    if (rc == OK)
+        rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
+    if (rc == OK)
+        rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
+    if (rc == OK && o->csv)
+        rc = output_file_check(o->csv, err);
+    if (rc == OK)
+        rc = eval_plan_open(&m->plan, o,
+                            m->list.n
+                                ? eval_plan_calibrates(&m->plan, &m->list, route_options.threshold)
+                                : m->plan.ntargets > 0,
+                            err);
+    return rc;
+}
+
+/* Free all results; those of the list may share the memory of the baselines. */
+static void answers_close_results(struct answers_run *m)
+{
+    for (size_t i = 0; m->results && i < m->n; i++)
+        if (i < 2 || (m->results[i].entry && eval_entry_scores(m->results[i].entry)))
+            eval_result_close(&m->results[i]);
+    free(m->results);
+    free(m->shown);
+}
+
+int eval_answers(const struct eval_options *o, struct err *err)
+{
+    struct answers_run *m = calloc(1, sizeof(*m));
+    if (!m)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    m->o = o;
+    int rc = answers_check(m, err);
+    if (rc == OK)
+        rc = answers_open(m, err);
+    if (rc == OK)
+        rc = answers_prepare(m, err);
+    if (rc == OK)
+        rc = answers_all(m, err);
+    eval_run_end(&m->run);
+    eval_journal_close(m->run.journal);
+    answers_close_results(m);
+    eval_list_close(&m->list);
+    eval_plan_close(&m->plan);
+    int end = asking_close(&m->asking, rc == OK ? err : NULL);
+    free(m);
+    return rc == OK ? end : rc;
+}

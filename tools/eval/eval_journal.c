@@ -1,0 +1,313 @@
+#include "tools/eval/eval_journal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+
+struct eval_journal {
+    const char *path; /* borrowed */
+    FILE *f;
+    size_t line;  /* number of the line read last */
+    bool at_end;  /* all lines are read; now it appends */
+    char *text;   /* of that line */
+    size_t room;  /* of text */
+    json_t *json; /* the line, parsed */
+    struct asked_token *trace;
+    size_t trace_room;
+};
+
+/* How a token of the trace is written: by its source, and whether the small model would have
+ * written the same. */
+enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = '?' };
+
+static int journal_io(const struct eval_journal *j, struct err *err)
+{
+    return err_set(err, ERR_IO, "%s: %s", j->path, strerror(errno ? errno : EIO));
+}
+
+/* Read the next line into j->json. False: there is none, and *rc is OK, or an error. */
+static bool journal_next(struct eval_journal *j, int *rc, struct err *err)
+{
+    json_error_t why;
+    *rc = OK;
+    json_decref(j->json);
+    j->json = NULL;
+    errno = 0;
+    ssize_t n = j->at_end ? -1 : getline(&j->text, &j->room, j->f);
+    if (n < 0) {
+        bool first = !j->at_end;
+        j->at_end = true;
+        if (ferror(j->f) || (first && fseeko(j->f, 0, SEEK_END) != 0))
+            *rc = journal_io(j, err);
+        return false;
+    }
+    j->line++;
+    j->json = json_loadb(j->text, (size_t)n, 0, &why);
+    if (!json_is_object(j->json))
+        *rc = err_set(err, ERR_FORMAT, "%s: line %zu: expected an object, found %s", j->path,
+                      j->line, j->json ? "another value" : why.text);
+    return *rc == OK;
+}
+
+/* Cut off what follows the last newline. */
+static int journal_cut(const struct eval_journal *j, struct err *err)
+{
+    off_t end = 0, at = 0;
+    for (int c; (c = getc(j->f)) != EOF; at++)
+        if (c == '\n')
+            end = at + 1;
+    if (ferror(j->f) || (at > end && ftruncate(fileno(j->f), end) != 0) ||
+        fseeko(j->f, 0, SEEK_SET) != 0)
+        return journal_io(j, err);
+    return OK;
+}
+
+/* Write an object as one line. Takes over the reference to `object`, which may be NULL. */
+static int journal_append(struct eval_journal *j, json_t *object, struct err *err)
+{
+    if (!object)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
+    errno = 0;
+    bool fine = json_dumpf(object, j->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+                putc('\n', j->f) != EOF && fflush(j->f) == 0;
+    json_decref(object);
+    return fine ? OK : journal_io(j, err);
+}
+
+/* Compare the settings of the file with those of this run. */
+static int journal_check_settings(struct eval_journal *j, const json_t *settings, struct err *err)
+{
+    const json_t *have = json_object_get(j->json, "settings");
+    const char *key;
+    const json_t *want;
+    if (!json_is_object(have))
+        return err_set(err, ERR_FORMAT,
+                       "%s: line 1: field settings: expected an object, as in the answers of "
+                       "`mizzle eval`, found %s",
+                       j->path, have ? "another value" : "none");
+    json_object_foreach((json_t *)(size_t)settings, key, want)
+    {
+        const json_t *found = json_object_get(have, key);
+        if (json_equal(found, want))
+            continue;
+        char *a = json_dumps(want, JSON_ENCODE_ANY), *b = json_dumps(found, JSON_ENCODE_ANY);
+        int rc = err_set(err, ERR_ARG,
+                         "%s: its answers were made with other settings: %s: expected %s, found %s",
+                         j->path, key, a ? a : "?", b ? b : "none");
+        free(a);
+        free(b);
+        return rc;
+    }
+    return OK;
+}
+
+int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
+                      struct err *err)
+{
+    struct eval_journal *j = *out = calloc(1, sizeof(*j));
+    if (!j)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    j->path = path;
+    j->f = fopen(path, "r+");
+    if (!j->f && errno == ENOENT)
+        j->f = fopen(path, "w+x");
+    int rc = j->f ? journal_cut(j, err) : journal_io(j, err);
+    if (rc == OK && journal_next(j, &rc, err))
+        rc = journal_check_settings(j, settings, err);
+    else if (rc == OK)
+        rc = journal_append(j, json_pack("{s:O}", "settings", settings), err);
+    if (rc != OK) {
+        eval_journal_close(j);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void eval_journal_close(struct eval_journal *j)
+{
+    if (!j)
+        return;
+    if (j->f)
+        fclose(j->f);
+    json_decref(j->json);
+    free(j->text);
+    free(j->trace);
+    free(j);
+}
+
+static json_t *journal_real(double x)
+{
+    return isnan(x) ? json_null() : json_real(x);
+}
+
+/* Read the next line and check that it is about this key; `kind` is the field that must name the
+ * policy. */
+static int journal_expect(struct eval_journal *j, const struct eval_journal_key *key,
+                          const char *kind, bool *found, struct err *err)
+{
+    int rc;
+    *found = journal_next(j, &rc, err);
+    if (!*found)
+        return rc;
+    const char *policy = json_string_value(json_object_get(j->json, kind));
+    const json_t *share = json_object_get(j->json, "share");
+    const json_t *item = json_object_get(j->json, "item");
+    bool same = policy && !strcmp(policy, key->policy) && share;
+    same = same && (isnan(key->share) ? json_is_null(share)
+                                      : fabs(json_number_value(share) - key->share) < 1e-8);
+    if (same && strcmp(kind, "policy") == 0)
+        same = json_is_integer(item) && (size_t)json_integer_value(item) == key->item;
+    if (same)
+        return OK;
+    return err_set(err, ERR_FORMAT, "%s: line %zu: expected the %s of policy %s, item %zu", j->path,
+                   j->line, strcmp(kind, "policy") == 0 ? "answer" : "threshold", key->policy,
+                   key->item);
+}
+
+/* Take the trace of n tokens from the line: `trace`, `ids`, `us` and `up`. */
+static bool journal_read_trace(struct eval_journal *j, struct asked *a)
+{
+    const char *t = json_string_value(json_object_get(j->json, "trace"));
+    const json_t *us = json_object_get(j->json, "us"), *up = json_object_get(j->json, "up");
+    const json_t *ids = json_object_get(j->json, "ids");
+    size_t ups = 0;
+    if (!t || strlen(t) != a->tokens || json_array_size(us) != a->tokens ||
+        json_array_size(ids) != a->tokens)
+        return false;
+    if (a->tokens > j->trace_room) {
+        struct asked_token *more = realloc(j->trace, a->tokens * sizeof(*more));
+        if (!more)
+            return false;
+        j->trace = more;
+        j->trace_room = a->tokens;
+    }
+    for (size_t i = 0; i < a->tokens; i++) {
+        bool cloud = strchr("=#?", t[i]);
+        j->trace[i] = (struct asked_token){
+            .id = (uint32_t)json_integer_value(json_array_get(ids, i)),
+            .ms = json_number_value(json_array_get(us, i)) / 1000,
+            .source = cloud               ? SOURCE_CLOUD
+                      : t[i] == FELL_BACK ? SOURCE_FALLBACK
+                                          : SOURCE_EDGE,
+            .routed = t[i] != EDGE,
+            .has_edge = t[i] != UNKNOWN,
+            .agrees = t[i] != UNKNOWN && t[i] != CORRECTED,
+            .up = cloud ? (uint32_t)json_integer_value(json_array_get(up, ups++)) : 0,
+        };
+    }
+    a->trace = j->trace;
+    return true;
+}
+
+int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
+                      bool *found, struct err *err)
+{
+    const char *answer = "";
+    json_int_t n[12] = { 0 };
+    int right = 0, left_out = 0;
+    *out = (struct asked){ 0 };
+    int rc = journal_expect(j, key, "policy", found, err);
+    if (rc != OK || !*found)
+        return rc;
+    bool fine =
+        json_unpack(j->json, "{s:b, s:b, s:s, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}", "right",
+                    &right, "left_out", &left_out, "answer", &answer, "ms", &out->ms, "ttft_ms",
+                    &out->ttft_ms, "tokens", &n[0], "cloud", &n[1], "fallback", &n[2], "prompt",
+                    &n[3], "memo", &n[4], "store", &n[5]) == 0 &&
+        json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled", &n[7],
+                    "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down",
+                    &n[11]) == 0;
+    out->right = right;
+    out->left_out = left_out;
+    out->tokens = (size_t)n[0];
+    out->cloud = (size_t)n[1];
+    out->fallback = (size_t)n[2];
+    out->prompt_tokens = (size_t)n[3];
+    out->memo_hits = (size_t)n[4];
+    out->store_hits = (size_t)n[5];
+    out->work = (struct asked_work){ (size_t)n[6], (size_t)n[7], (size_t)n[8], (size_t)n[9] };
+    out->bytes_up = (uint64_t)n[10];
+    out->bytes_down = (uint64_t)n[11];
+    if (!fine || strlen(answer) >= sizeof(out->answer) || !journal_read_trace(j, out))
+        return err_set(err, ERR_FORMAT, "%s: line %zu: expected the fields of an answer", j->path,
+                       j->line);
+    memcpy(out->answer, answer, strlen(answer) + 1);
+    return OK;
+}
+
+/* Add the trace to a line. */
+static bool journal_add_trace(json_t *line, const struct asked *one)
+{
+    char *t = calloc(1, one->tokens + 1);
+    json_t *ids = json_array(), *us = json_array(), *up = json_array();
+    for (size_t i = 0; t && i < one->tokens; i++) {
+        const struct asked_token *k = &one->trace[i];
+        t[i] = k->source == SOURCE_EDGE       ? EDGE
+               : k->source == SOURCE_FALLBACK ? FELL_BACK
+               : !k->has_edge                 ? UNKNOWN
+               : k->agrees                    ? CONFIRMED
+                                              : CORRECTED;
+        json_array_append_new(ids, json_integer((json_int_t)k->id));
+        json_array_append_new(us, json_integer((json_int_t)(k->ms * 1000 + 0.5)));
+        if (k->source == SOURCE_CLOUD)
+            json_array_append_new(up, json_integer((json_int_t)k->up));
+    }
+    bool fine = t && us && up && json_object_set_new(line, "trace", json_string(t)) == 0 &&
+                json_array_size(us) == one->tokens;
+    fine = json_object_set_new(line, "ids", ids) == 0 && fine;
+    fine = json_object_set_new(line, "us", us) == 0 && fine;
+    fine = json_object_set_new(line, "up", up) == 0 && fine;
+    free(t);
+    return fine;
+}
+
+int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
+                       const struct asked *one, struct err *err)
+{
+    const struct asked_work *w = &one->work;
+    json_t *line = json_pack(
+        "{s:s, s:o, s:I, s:s, s:b, s:b, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "policy",
+        key->policy, "share", journal_real(key->share), "item", (json_int_t)key->item, "id", id,
+        "right", one->right, "left_out", one->left_out, "answer", one->answer, "ms", one->ms,
+        "ttft_ms", one->ttft_ms, "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud,
+        "fallback", (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
+        (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
+    json_t *rest = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)w->calls,
+                             "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached,
+                             "decoded", (json_int_t)w->decoded, "bytes_up",
+                             (json_int_t)one->bytes_up, "bytes_down", (json_int_t)one->bytes_down);
+    if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one)) {
+        json_decref(line);
+        line = NULL;
+    }
+    json_decref(rest);
+    return journal_append(j, line, err);
+}
+
+int eval_journal_read_threshold(struct eval_journal *j, const struct eval_journal_key *key,
+                                float *threshold, bool *found, struct err *err)
+{
+    int rc = journal_expect(j, key, "calibrated", found, err);
+    if (rc != OK || !*found)
+        return rc;
+    const json_t *t = json_object_get(j->json, "threshold");
+    if (!json_is_number(t))
+        return err_set(err, ERR_FORMAT, "%s: line %zu: field threshold: expected a number", j->path,
+                       j->line);
+    *threshold = (float)json_number_value(t);
+    return OK;
+}
+
+int eval_journal_write_threshold(struct eval_journal *j, const struct eval_journal_key *key,
+                                 float threshold, struct err *err)
+{
+    return journal_append(j,
+                          json_pack("{s:s, s:o, s:f}", "calibrated", key->policy, "share",
+                                    journal_real(key->share), "threshold", (double)threshold),
+                          err);
+}

@@ -1,0 +1,133 @@
+#include "tools/eval/eval_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "router/router.h"
+#include "router/routing.h"
+
+bool eval_entry_scores(const struct eval_entry *e)
+{
+    return e->policy != POLICY_ALWAYS && e->policy != POLICY_NEVER;
+}
+
+/* Parse one entry, text[n]: NAME or NAME=FILE. */
+static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, struct err *err)
+{
+    char name[16];
+    const char *equals = memchr(text, '=', n);
+    size_t len = equals ? (size_t)(equals - text) : n;
+    bool fits = len < sizeof(name);
+    if (fits) {
+        memcpy(name, text, len);
+        name[len] = 0;
+    }
+    *e = (struct eval_entry){ 0 };
+    if (!fits || !policy_parse(&e->policy, name))
+        return err_set(err, ERR_ARG,
+                       "--policy: expected mlp, context, entropy, max-prob, margin, random, "
+                       "oracle, always or never, found \"%.*s\"",
+                       n < 64 ? (int)n : 64, text);
+    snprintf(e->label, sizeof(e->label), "%s", name);
+    if (!equals)
+        return OK;
+    if (!policy_reads_router(e->policy) || len + 1 == n)
+        return err_set(err, ERR_ARG, "--policy: expected %s%s, found \"%.*s\"", name,
+                       policy_reads_router(e->policy) ? "=FILE" : " without a file",
+                       n < 64 ? (int)n : 64, text);
+    e->file = calloc(1, n - len);
+    if (!e->file)
+        return err_set(err, ERR_NOMEM, "--policy: out of memory");
+    memcpy(e->file, equals + 1, n - len - 1);
+    const char *base = strrchr(e->file, '/');
+    snprintf(e->label, sizeof(e->label), "%s=%s", name, base ? base + 1 : e->file);
+    text_line(e->label);
+    return OK;
+}
+
+int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
+{
+    *out = (struct eval_list){ 0 };
+    for (const char *p = text;; p++) {
+        size_t len = strcspn(p, ",");
+        int rc = out->n < EVAL_POLICIES
+                     ? list_parse_entry(&out->at[out->n++], p, len, err)
+                     : err_set(err, ERR_ARG, "--policy: expected at most %d names", EVAL_POLICIES);
+        if (rc != OK) {
+            eval_list_close(out);
+            return rc;
+        }
+        p += len;
+        if (!*p)
+            return OK;
+    }
+}
+
+/* Open the router of one entry, from its file or, if it names none, from beside the model. */
+static int list_open_router(struct eval_entry *e, const struct engine *engine, const char *model,
+                            struct err *err)
+{
+    char beside[ROUTING_PATH];
+    struct err note = { "" };
+    const char *path = e->file;
+    bool table = e->policy == POLICY_CONTEXT;
+    if (!path && routing_find_router(beside, model, table))
+        path = beside;
+    if (!path)
+        return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named", e->label,
+                       model);
+    int rc = routing_router(&e->router, engine, path, &note, err);
+    if (note.msg[0])
+        fprintf(stderr, "mizzle: %s\n", note.msg);
+    if (rc == OK && router_is_table(e->router) != table)
+        return err_set(err, ERR_ARG, "--policy: %s: expected a %s, found a %s", path,
+                       table ? "table" : "network", table ? "network" : "table");
+    return rc;
+}
+
+int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
+                   enum policy open, struct err *err)
+{
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < l->n; i++) {
+        struct eval_entry *e = &l->at[i];
+        if (policy_reads_router(e->policy) && (e->file || e->policy != open))
+            rc = list_open_router(e, engine, model, err);
+    }
+    return rc;
+}
+
+void eval_list_close(struct eval_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        router_close(l->at[i].router);
+        free(l->at[i].file);
+    }
+    *l = (struct eval_list){ 0 };
+}
+
+const char *eval_list_demanding(const struct eval_list *l)
+{
+    enum policy most = POLICY_NEVER;
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        if (policy_reads_router(e->policy) && !e->file)
+            return policy_name(e->policy);
+        if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE)
+            most = POLICY_ALWAYS; /* they are nothing without a cloud */
+        else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
+            most = POLICY_RANDOM; /* any that needs no router */
+    }
+    return policy_name(most);
+}
+
+const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->at[i].policy == p)
+            return &l->at[i];
+    return NULL;
+}

@@ -1,0 +1,48 @@
+/* eval_list.h - the policies that eval compares, and the routers that they name. */
+#ifndef TOOLS_EVAL_EVAL_LIST_H
+#define TOOLS_EVAL_EVAL_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "router/policy.h"
+
+struct engine;
+struct err;
+struct router;
+struct routing;
+
+enum { EVAL_POLICIES = 16, EVAL_LABEL = 64 };
+
+struct eval_entry {
+    enum policy policy;
+    char *file;             /* of NAME=FILE; NULL: the router of the options */
+    struct router *router;  /* NULL: not named, or not open yet */
+    char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders */
+};
+
+struct eval_list {
+    struct eval_entry at[EVAL_POLICIES];
+    size_t n;
+};
+
+/* Parse policies separated by commas; those that need a router may name it: "never,mlp,mlp=FILE".
+ * ERR_ARG names the one that is unknown; ERR_NOMEM. On error *out is empty. */
+int eval_list_parse(struct eval_list *out, const char *text, struct err *err);
+/* Open the routers of all entries but those without a file whose policy is `open`: theirs is open
+ * already. Those of another policy are looked for beside the model, a path. Prints a note for each
+ * that was calibrated with other weights. ERR_ARG: none is there, or one of the other kind; the
+ * errors of routing_router. */
+int eval_list_open(struct eval_list *l, const struct engine *engine, const char *model,
+                   enum policy open, struct err *err);
+void eval_list_close(struct eval_list *l); /* all zero is fine */
+
+/* True for the policies that have a threshold: all but always and never. */
+bool eval_entry_scores(const struct eval_entry *e);
+/* Return the name of the policy for which routing_open must be called, so that the others work,
+ * too: one that needs the router of the options, else one that needs the cloud, else never. */
+const char *eval_list_demanding(const struct eval_list *l);
+/* Return the first entry of this policy, or NULL. */
+const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p);
+
+#endif

@@ -1,0 +1,244 @@
+#include "tools/eval/eval_plan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/sha256.h"
+#include "model/fingerprint.h"
+#include "router/router.h"
+#include "tools/cli/setup.h"
+
+enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 100 };
+
+/* Parse LOW:HIGH:N. */
+static int plan_sweep(struct eval_plan *p, const char *text, struct err *err)
+{
+    double low, high;
+    size_t n;
+    int end = 0;
+    if (sscanf(text, "%lf:%lf:%zu%n", &low, &high, &n, &end) != 3 || text[end] ||
+        !(low >= 0 && low <= high && high <= 1) || n < 2 || n > EVAL_TARGETS)
+        return err_set(
+            err, ERR_ARG,
+            "--sweep: expected LOW:HIGH:N with 0 <= LOW <= HIGH <= 1 and N from 2 to %d, "
+            "such as 0:0.07:8, found %s",
+            EVAL_TARGETS, text);
+    for (size_t i = 0; i < n; i++)
+        p->targets[i] = low + (high - low) * (double)i / (double)(n - 1);
+    p->ntargets = n;
+    p->sweeps = true;
+    return OK;
+}
+
+int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
+                     struct err *err)
+{
+    bool target = !isnan(o->target);
+    if (target + (o->sweep != NULL) + !isnan(threshold) > 1)
+        return err_set(err, ERR_ARG,
+                       "--target-routed, --sweep and --threshold: expected one of them");
+    if ((target || o->sweep) && !isnan(o->share))
+        return err_set(err, ERR_ARG, "--share: expected without %s",
+                       target ? "--target-routed" : "--sweep");
+    if (!isnan(o->share) && !(o->share >= 0 && o->share <= 1))
+        return err_set(err, ERR_ARG, "--share: expected 0 to 1, found %g", (double)o->share);
+    if (target && !(o->target >= 0 && o->target <= 1))
+        return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
+                       (double)o->target);
+    if (o->sweep)
+        return plan_sweep(p, o->sweep, err);
+    if (target) {
+        /* The decimal that was typed, not the nearest float. */
+        char text[32];
+        snprintf(text, sizeof(text), "%.7g", (double)o->target);
+        p->targets[p->ntargets++] = strtod(text, NULL);
+    }
+    return OK;
+}
+
+int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
+                   const struct eval_options *o, float threshold, struct err *err)
+{
+    bool known = p->ntargets || !isnan(threshold) || !isnan(o->share);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        known = known || policy_reads_router(e->policy);
+        if (eval_entry_scores(e) && !known)
+            return err_set(err, ERR_ARG,
+                           "policy %s: give --threshold, --share or --target-routed, or a policy "
+                           "before it whose share it takes",
+                           e->label);
+    }
+    return OK;
+}
+
+bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct eval_entry *e = &l->at[i];
+        if (!eval_entry_scores(e) || e->policy == POLICY_RANDOM)
+            continue;
+        if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold)))
+            return true;
+    }
+    return false;
+}
+
+/* True when an item belongs to the part that is calibrated on. */
+static bool plan_held_out(const struct task_item *item)
+{
+    uint64_t h = 0;
+    for (const char *p = item->subject; *p; p++)
+        h = rand_u64(h, (unsigned char)*p);
+    return h % SPLIT == 0;
+}
+
+/* Choose up to `most` items. split -1: of all; else those that are held out (1) or not (0). */
+static int plan_choose(struct eval_items *out, size_t most, int split, struct err *err)
+{
+    size_t size = task_size(out->task), bytes;
+    most = most < size ? most : size;
+    out->at = size_mul(&bytes, most + 1, sizeof(*out->at)) ? malloc(bytes) : NULL;
+    if (!out->at)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    for (size_t i = 0; out->n < most && i < size; i++) {
+        struct task_item item;
+        int rc = split < 0 ? OK : task_item(&item, out->task, i, err);
+        if (rc != OK)
+            return rc;
+        if (split < 0 || plan_held_out(&item) == split)
+            out->at[out->n++] = i;
+    }
+    return OK;
+}
+
+/* Fill in the options of a task; another file for calibration. */
+static int plan_task(struct task_options *t, const struct eval_options *o, struct err *err)
+{
+    static const char *const forms[] = { "citer", "lm-eval", "chat" };
+    size_t form = 0;
+    while (form < 3 && strcmp(o->form, forms[form]))
+        form++;
+    if (form == 3)
+        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s",
+                       o->form);
+    *t = (struct task_options){ .name = o->task,
+                                .data = o->data,
+                                .form = (enum task_form)form,
+                                .stream = TASK_TEST,
+                                .seed = o->seed,
+                                .world = o->world };
+    return OK;
+}
+
+int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,
+                   struct err *err)
+{
+    struct task_options t;
+    bool milli = !strcmp(o->task, "milli");
+    bool splits = calibrates && !milli && !o->calibrate;
+    size_t most = o->questions ? o->questions : milli ? MILLI_QUESTIONS : SIZE_MAX;
+    if (milli && o->calibrate)
+        return err_set(err, ERR_ARG, "--calibration: milli makes its own questions");
+    int rc = plan_task(&t, o, err);
+    if (rc == OK)
+        rc = task_open(&p->asked.task, &t, err);
+    if (rc == OK)
+        rc = plan_choose(&p->asked, most, splits ? 0 : -1, err);
+    if (rc == OK && !p->asked.n)
+        rc = err_set(err, ERR_ARG, "--data %s: no item is left to ask: give --calibration FILE",
+                     o->data);
+    if (rc != OK || !calibrates)
+        return rc;
+    t.stream = TASK_CALIBRATE;
+    t.data = o->calibrate ? o->calibrate : t.data;
+    /* Twice the questions, so that most of the error in the share is that of the measurement. */
+    size_t twice = p->asked.n < EVAL_CALIBRATION ? 2 * p->asked.n : EVAL_CALIBRATION;
+    twice = twice > EVAL_CALIBRATION    ? EVAL_CALIBRATION
+            : twice < LEAST_CALIBRATION ? LEAST_CALIBRATION
+                                        : twice;
+    rc = task_open(&p->calibration.task, &t, err);
+    if (rc == OK)
+        rc = plan_choose(&p->calibration, twice, splits ? 1 : -1, err);
+    if (rc == OK && !p->calibration.n)
+        rc = err_set(err, ERR_ARG,
+                     "--data %s: no item is left to calibrate on: give "
+                     "--calibration FILE or --threshold",
+                     o->data);
+    return rc;
+}
+
+void eval_plan_close(struct eval_plan *p)
+{
+    task_close(p->asked.task);
+    task_close(p->calibration.task);
+    free(p->asked.at);
+    free(p->calibration.at);
+    *p = (struct eval_plan){ 0 };
+}
+
+/* Write the SHA-256 of a router's file, or "" if it cannot be read. */
+static void plan_router_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *model)
+{
+    char beside[ROUTING_PATH], buffer[4096];
+    const char *path = e->file ? e->file : route_options.router;
+    if (!path && routing_find_router(beside, model, e->policy == POLICY_CONTEXT))
+        path = beside;
+    FILE *f = path ? fopen(path, "rb") : NULL;
+    struct sha256 sha;
+    unsigned char hash[SHA256_BYTES];
+    out[0] = 0;
+    if (!f)
+        return;
+    sha256_begin(&sha);
+    for (size_t n; (n = fread(buffer, 1, sizeof(buffer), f)) > 0;)
+        sha256_add(&sha, buffer, n);
+    fclose(f);
+    sha256_end(hash, &sha);
+    sha256_text(out, hash);
+}
+
+/* Return the policies with the hashes of their routers. */
+static json_t *plan_policies(const struct eval_list *l, const char *model)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < l->n; i++) {
+        char digest[SHA256_HEX] = "";
+        if (policy_reads_router(l->at[i].policy))
+            plan_router_digest(digest, &l->at[i], model);
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s}", "policy", l->at[i].label, "router", digest));
+    }
+    return list;
+}
+
+json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
+                           const struct eval_list *l, const struct asking *a, const char *model)
+{
+    char edge[24], seed[24], world[24], threshold[32], share[32];
+    snprintf(edge, sizeof(edge), "%016" PRIx64,
+             model_fingerprint(a->engine.model, a->engine.tokenizer));
+    snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
+    snprintf(world, sizeof(world), "%" PRIu64, o->world);
+    snprintf(threshold, sizeof(threshold), "%.9g", (double)route_options.threshold);
+    snprintf(share, sizeof(share), "%.9g", (double)o->share);
+    json_t *targets = json_array();
+    for (size_t i = 0; i < p->ntargets; i++)
+        json_array_append_new(targets, json_real(p->targets[i]));
+    const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, s:s, s:I}",
+        "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
+        o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
+        "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
+        "threshold", threshold, "share", share, "edge", edge, "weights",
+        a->engine.weights ? a->engine.weights : "", "kv",
+        engine_options.kv ? engine_options.kv : "", "cloud",
+        cloud_option_values.model ? cloud_option_values.model : "", "cloud_tokens",
+        (json_int_t)cloud_option_values.tokens);
+}

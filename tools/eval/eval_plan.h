@@ -1,0 +1,53 @@
+/* eval_plan.h - what a run of `mizzle eval` asks: items, calibration, shares to aim at. */
+#ifndef TOOLS_EVAL_EVAL_PLAN_H
+#define TOOLS_EVAL_EVAL_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/eval/asking.h"
+#include "tools/eval/eval.h"
+#include "tools/eval/eval_list.h"
+#include "tools/eval/task.h"
+
+struct err;
+
+enum { EVAL_TARGETS = 64, EVAL_CALIBRATION = 2000 };
+
+struct eval_items {
+    struct task *task;
+    size_t *at; /* [n] numbers of items */
+    size_t n;
+};
+
+struct eval_plan {
+    struct eval_items asked, calibration; /* the two may share a task; calibration may be empty */
+    double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
+    size_t ntargets;
+    bool sweeps;
+};
+
+/* Check the options that concern shares, and parse --sweep. threshold is --threshold, or NaN.
+ * ERR_ARG. */
+int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
+                     struct err *err);
+/* Check that every policy without a threshold has a share to aim at: one that is given, or that of
+ * a policy before it. ERR_ARG names the policy. */
+int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
+                   const struct eval_options *o, float threshold, struct err *err);
+/* True when a policy of the list has to be calibrated. */
+bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, float threshold);
+/* Open the tasks and choose the items. A file is split by a hash of the subject, if anything has to
+ * be calibrated and --calibration names no other file: one item in five is calibrated on and not
+ * asked. ERR_ARG if nothing is left to ask, and the errors of task_open. */
+int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,
+                   struct err *err);
+void eval_plan_close(struct eval_plan *p); /* all zero is fine */
+
+/* Return all settings that the answers depend on, for the journal. model is the path of the small
+ * model. NULL: out of memory. */
+json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
+                           const struct eval_list *l, const struct asking *a, const char *model);
+
+#endif

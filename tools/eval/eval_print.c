@@ -1,0 +1,240 @@
+#include "tools/eval/eval_print.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tools/cli/output_file.h"
+
+enum { FIELDS = 48, VALUE = 160 };
+
+/* One result as names and values, which JSON and CSV share. */
+struct print_fields {
+    struct {
+        const char *name;
+        bool text;         /* a string; else a number, true, false or null */
+        char value[VALUE]; /* "null": none */
+    } at[FIELDS];
+    size_t n;
+};
+
+static void print_real(struct print_fields *f, const char *name, double x, int digits)
+{
+    f->at[f->n].name = name;
+    f->at[f->n].text = false;
+    if (isnan(x)) /* JSON has no NaN */
+        snprintf(f->at[f->n++].value, VALUE, "null");
+    else
+        snprintf(f->at[f->n++].value, VALUE, "%.*f", digits, x);
+}
+
+static void print_count(struct print_fields *f, const char *name, uint64_t n)
+{
+    f->at[f->n].name = name;
+    f->at[f->n].text = false;
+    snprintf(f->at[f->n++].value, VALUE, "%llu", (unsigned long long)n);
+}
+
+static void print_text(struct print_fields *f, const char *name, const char *text)
+{
+    f->at[f->n].name = name;
+    f->at[f->n].text = text;
+    snprintf(f->at[f->n++].value, VALUE, "%s", text ? text : "null");
+}
+
+/* Who answered what, and how well. */
+static void print_quality(struct print_fields *f, const struct eval_about *about,
+                          const struct eval_result *r)
+{
+    struct statistics_interval wilson = { NAN, NAN };
+    if (r->questions)
+        wilson = statistics_wilson(r->right, r->questions);
+    print_text(f, "task", about->task);
+    print_text(f, "policy", policy_name(r->entry->policy));
+    print_text(f, "router",
+               r->entry->file ? r->entry->label + strcspn(r->entry->label, "=") + 1 : NULL);
+    print_real(f, "threshold", (double)r->threshold, 9);
+    if (!isnan(r->threshold)) /* all digits of a float, small ones too */
+        snprintf(f->at[f->n - 1].value, VALUE, "%.9g", (double)r->threshold);
+    print_real(f, "target", r->target, 6);
+    print_count(f, "seed", about->seed);
+    print_count(f, "questions", r->questions);
+    print_count(f, "left_out", r->left_out);
+    print_count(f, "right", r->right);
+    print_real(f, "accuracy", eval_result_accuracy(r), 6);
+    print_real(f, "accuracy_low", wilson.low, 6);
+    print_real(f, "accuracy_high", wilson.high, 6);
+    print_real(f, "gain_low", r->has_gain ? r->gain.low : (double)NAN, 6);
+    print_real(f, "gain_high", r->has_gain ? r->gain.high : (double)NAN, 6);
+    print_real(f, "pgr", r->pgr, 6);
+    print_real(f, "pgr_low", r->has_pgr_interval ? r->pgr_interval.low : (double)NAN, 6);
+    print_real(f, "pgr_high", r->has_pgr_interval ? r->pgr_interval.high : (double)NAN, 6);
+    print_real(f, "apgr7", r->apgr7, 6);
+    print_real(f, "routed", eval_result_share(r), 6);
+    print_count(f, "tokens", r->tokens);
+    print_count(f, "cloud", r->cloud);
+    print_count(f, "fallback", r->fallback);
+}
+
+/* What it cost. */
+static void print_cost(struct print_fields *f, const struct eval_about *about,
+                       const struct eval_result *r)
+{
+    double n = (double)(r->questions ? r->questions : 1);
+    print_count(f, "memo", r->memo_hits);
+    print_count(f, "prompt_tokens", r->prompt_tokens);
+    print_count(f, "calls", r->work.calls);
+    print_count(f, "prefilled", r->work.prefilled);
+    print_count(f, "cached", r->work.cached);
+    print_count(f, "decoded", r->work.decoded);
+    print_real(f, "work", eval_result_work(r), 6);
+    print_real(f, "ms", r->ms / n, 3);
+    print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
+    print_real(f, "tbt_ms", eval_times_quantile(&r->tbt, 0.5), 3);
+    print_real(f, "tbt_p95_ms", eval_times_quantile(&r->tbt, 0.95), 3);
+    print_real(f, "tok_s", r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0, 3);
+    print_count(f, "bytes_up", r->bytes_up);
+    print_count(f, "bytes_down", r->bytes_down);
+    print_text(f, "isa", about->isa);
+}
+
+static void print_fields(struct print_fields *f, const struct eval_about *about,
+                         const struct eval_result *r)
+{
+    f->n = 0;
+    print_quality(f, about, r);
+    print_cost(f, about, r);
+}
+
+/* Print text as a JSON string. */
+static void print_quoted(FILE *to, const char *text)
+{
+    json_t *s = json_string(text);
+    if (!s || json_dumpf(s, to, JSON_ENCODE_ANY) != 0)
+        fputs("\"?\"", to);
+    json_decref(s);
+}
+
+void eval_print_json(FILE *to, const struct eval_about *about, const struct eval_result *r)
+{
+    struct print_fields f;
+    print_fields(&f, about, r);
+    for (size_t i = 0; i < f.n; i++) {
+        fprintf(to, "%c\"%s\":", i ? ',' : '{', f.at[i].name);
+        if (f.at[i].text)
+            print_quoted(to, f.at[i].value);
+        else
+            fputs(f.at[i].value, to);
+    }
+    fputs("}\n", to);
+    fflush(to);
+}
+
+/* Print text as CSV: in quotation marks if it has to be (RFC 4180). */
+static void print_csv_text(FILE *to, const char *text)
+{
+    bool plain = !text[strcspn(text, ",\"\r\n")];
+    if (plain) {
+        fputs(text, to);
+        return;
+    }
+    putc('"', to);
+    for (; *text; text++)
+        fprintf(to, "%s%c", *text == '"' ? "\"" : "", *text);
+    putc('"', to);
+}
+
+int eval_print_csv(const char *path, const struct eval_about *about, const struct eval_result *r,
+                   const bool *shown, size_t n, struct err *err)
+{
+    struct output_file out;
+    struct print_fields f;
+    bool first = true;
+    int rc = output_file_open(&out, path, err);
+    for (size_t k = 0; rc == OK && k < n; k++) {
+        if (!shown[k])
+            continue;
+        print_fields(&f, about, &r[k]);
+        for (size_t i = 0; first && i < f.n; i++)
+            fprintf(out.f, "%s%s", i ? "," : "", f.at[i].name);
+        if (first)
+            putc('\n', out.f);
+        first = false;
+        for (size_t i = 0; i < f.n; i++) {
+            if (i)
+                putc(',', out.f);
+            if (f.at[i].text || strcmp(f.at[i].value, "null"))
+                print_csv_text(out.f, f.at[i].value);
+        }
+        putc('\n', out.f);
+    }
+    return rc == OK ? output_file_close(&out, true, err) : rc;
+}
+
+/* Write a number, or "-" for NaN. */
+static const char *print_cell(char out[16], int digits, double x)
+{
+    if (isnan(x))
+        snprintf(out, 16, "-");
+    else
+        snprintf(out, 16, "%.*f", digits, x);
+    return out;
+}
+
+/* Print one row of the table. */
+static void print_row(FILE *to, const struct eval_result *r, int width)
+{
+    char threshold[16], pgr[16];
+    double n = (double)(r->questions ? r->questions : 1);
+    struct statistics_interval wilson = { 0, 1 };
+    if (r->questions)
+        wilson = statistics_wilson(r->right, r->questions);
+    fprintf(to,
+            "%-*s  %9s  %9zu  %6.1f %%  %5.1f - %5.1f %%  %6s  %6.2f %%  %6.2f %%  %8zu  %9.1f  "
+            "%7.1f  %6.1f / %6.1f  %8.1f\n",
+            width, r->entry->label, print_cell(threshold, 4, (double)r->threshold), r->questions,
+            100 * eval_result_accuracy(r), 100 * wilson.low, 100 * wilson.high,
+            print_cell(pgr, 3, r->pgr), 100 * eval_result_share(r), 100 * eval_result_work(r),
+            r->fallback, r->ms / n, eval_times_quantile(&r->ttft, 0.5),
+            eval_times_quantile(&r->tbt, 0.5), eval_times_quantile(&r->tbt, 0.95),
+            r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0);
+}
+
+/* Print what the columns do not say. */
+static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+{
+    bool oracle = false;
+    size_t left_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
+        left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
+        if (shown[i] && !isnan(r[i].apgr7))
+            fprintf(to, "%s: mean PGR over shares from 0 to 7 %%: %.3f\n", r[i].entry->label,
+                    r[i].apgr7);
+    }
+    fprintf(to, "work: ids that pass through the large model, as a share of all; it reads what the "
+                "small one wrote, too\n");
+    if (oracle)
+        fprintf(to, "oracle: asks the cloud for every token and is for comparison only; its time "
+                    "and bytes include these calls\n");
+    if (left_out)
+        fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
+}
+
+void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+{
+    int width = 8;
+    for (size_t i = 0; i < n; i++)
+        if (shown[i] && (int)strlen(r[i].entry->label) > width)
+            width = (int)strlen(r[i].entry->label);
+    fprintf(to,
+            "%-*s  threshold  questions  accuracy   95 %% interval     PGR    routed      work  "
+            "fallback  ms/answer  TTFT ms  TBT ms / 95 %%   tokens/s\n",
+            width, "policy");
+    for (size_t i = 0; i < n; i++)
+        if (shown[i])
+            print_row(to, &r[i], width);
+    print_notes(to, r, shown, n);
+}

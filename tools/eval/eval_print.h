@@ -1,0 +1,28 @@
+/* eval_print.h - shows results of `mizzle eval` as JSON, CSV and a table. */
+#ifndef TOOLS_EVAL_EVAL_PRINT_H
+#define TOOLS_EVAL_EVAL_PRINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tools/eval/eval_result.h"
+
+struct err;
+
+struct eval_about { /* what all results of a run share */
+    const char *task, *isa;
+    uint64_t seed;
+};
+
+/* Print one result as a line of JSON. */
+void eval_print_json(FILE *to, const struct eval_about *about, const struct eval_result *r);
+/* Print results as a table, those with `shown`. */
+void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n);
+/* Write the same results to a file of comma-separated values with one line of names; path "-" is
+ * stdout. ERR_IO, ERR_NOMEM. */
+int eval_print_csv(const char *path, const struct eval_about *about, const struct eval_result *r,
+                   const bool *shown, size_t n, struct err *err);
+
+#endif

@@ -1,0 +1,135 @@
+#include "tools/eval/eval_result.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/sys/base.h"
+
+void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
+{
+    *r = (struct eval_result){
+        .entry = e, .target = target, .threshold = NAN, .pgr = NAN, .apgr7 = NAN
+    };
+}
+
+void eval_result_close(struct eval_result *r)
+{
+    free(r->rights);
+    free(r->ttft.at);
+    free(r->tbt.at);
+    *r = (struct eval_result){ 0 };
+}
+
+/* Make room in *at for one more than n elements of this size. */
+static bool result_grow(void **at, size_t *room, size_t n, size_t size)
+{
+    size_t bytes, more = *room ? 2 * *room : 256;
+    if (n < *room)
+        return true;
+    void *grown = size_mul(&bytes, more, size) ? realloc(*at, bytes) : NULL;
+    if (grown) {
+        *at = grown;
+        *room = more;
+    }
+    return grown;
+}
+
+static bool result_add_time(struct eval_times *t, double ms)
+{
+    if (!result_grow((void **)&t->at, &t->room, t->n, sizeof(*t->at)))
+        return false;
+    t->at[t->n++] = ms;
+    return true;
+}
+
+int eval_result_add(struct eval_result *r, const struct asked *one, struct err *err)
+{
+    if (one->left_out) {
+        r->left_out++;
+        return OK;
+    }
+    bool fits = result_grow((void **)&r->rights, &r->rights_room, r->questions, 1) &&
+                result_add_time(&r->ttft, one->ttft_ms);
+    for (size_t i = 1; fits && i < one->tokens; i++)
+        fits = result_add_time(&r->tbt, one->trace[i].ms);
+    if (!fits)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    r->rights[r->questions++] = one->right;
+    r->right += one->right;
+    r->tokens += one->tokens;
+    r->prompt_tokens += one->prompt_tokens;
+    r->cloud += one->cloud;
+    r->fallback += one->fallback;
+    r->memo_hits += one->memo_hits + one->store_hits;
+    r->work.calls += one->work.calls;
+    r->work.prefilled += one->work.prefilled;
+    r->work.cached += one->work.cached;
+    r->work.decoded += one->work.decoded;
+    r->bytes_up += one->bytes_up;
+    r->bytes_down += one->bytes_down;
+    r->ms += one->ms;
+    return OK;
+}
+
+void eval_result_finish(struct eval_result *r)
+{
+    statistics_sort(r->ttft.at, r->ttft.n);
+    statistics_sort(r->tbt.at, r->tbt.n);
+}
+
+void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
+                         const struct eval_result *cloud)
+{
+    if (!r->questions || !edge)
+        return;
+    r->has_gain = true;
+    r->gain = statistics_bootstrap_difference(r->rights, edge->rights, r->questions);
+    double pgr;
+    if (!cloud || !statistics_pgr(&pgr, eval_result_accuracy(r), eval_result_accuracy(edge),
+                                  eval_result_accuracy(cloud)))
+        return;
+    r->pgr = pgr;
+    r->has_pgr_interval = statistics_bootstrap_pgr(&r->pgr_interval, r->rights, edge->rights,
+                                                   cloud->rights, r->questions);
+}
+
+void eval_result_average(struct eval_result *r, size_t n)
+{
+    struct statistics_point *points = calloc(n, sizeof(*points));
+    bool all = points;
+    for (size_t i = 0; all && i < n; i++) {
+        points[i] = (struct statistics_point){ eval_result_share(&r[i]), r[i].pgr };
+        all = !isnan(r[i].pgr);
+    }
+    if (all && n)
+        r[n - 1].apgr7 = statistics_apgr7(points, n);
+    free(points);
+}
+
+/* Return part/all, or 0 if all is 0. */
+static double result_ratio(size_t part, size_t all)
+{
+    return all ? (double)part / (double)all : 0;
+}
+
+double eval_result_share(const struct eval_result *r)
+{
+    return result_ratio(r->cloud, r->tokens);
+}
+
+double eval_result_accuracy(const struct eval_result *r)
+{
+    return result_ratio(r->right, r->questions);
+}
+
+double eval_result_work(const struct eval_result *r)
+{
+    /* The pass over the prefix of a call gives its first token. */
+    size_t ids = r->work.prefilled + r->work.decoded - r->work.calls;
+    return result_ratio(ids, r->prompt_tokens + r->tokens);
+}
+
+double eval_times_quantile(const struct eval_times *t, double q)
+{
+    return t->n ? statistics_quantile(t->at, t->n, q) : 0;
+}

@@ -1,0 +1,66 @@
+/* eval_result.h - what one policy achieved at one threshold. */
+#ifndef TOOLS_EVAL_EVAL_RESULT_H
+#define TOOLS_EVAL_EVAL_RESULT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/eval/asking.h"
+#include "tools/eval/eval_list.h"
+#include "tools/eval/statistics.h"
+
+struct err;
+
+struct eval_times { /* milliseconds */
+    double *at;     /* [n], sorted by eval_result_finish */
+    size_t n, room;
+};
+
+struct eval_result {
+    const struct eval_entry *entry;
+    double target;   /* share of tokens aimed at; NaN: none */
+    float threshold; /* NaN: the policy has none */
+    size_t questions, right, left_out;
+    size_t tokens, prompt_tokens;
+    size_t cloud, fallback, memo_hits;
+    struct asked_work work;
+    uint64_t bytes_up, bytes_down;
+    double ms;             /* over all answers, without startup */
+    unsigned char *rights; /* [questions], 1: right */
+    size_t rights_room;
+    struct eval_times ttft, tbt; /* to the first token of an answer; between tokens */
+
+    /* Set by eval_result_compare; without both baselines, NaN and 0. */
+    double pgr;
+    bool has_pgr_interval, has_gain;
+    struct statistics_interval pgr_interval;
+    struct statistics_interval gain; /* of the accuracy above that of the small model alone */
+    double apgr7;                    /* NaN: not measured over shares from 0 to 7 % */
+};
+
+void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target);
+void eval_result_close(struct eval_result *r); /* all zero is fine */
+/* Add one answer. ERR_NOMEM. */
+int eval_result_add(struct eval_result *r, const struct asked *one, struct err *err);
+/* Sort the times, once all answers are added. */
+void eval_result_finish(struct eval_result *r);
+
+/* Compare with the small model alone and the large one alone, on the same questions; either may be
+ * NULL. */
+void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
+                         const struct eval_result *cloud);
+/* Set apgr7 of r[n - 1], the results of one policy at shares from 0 to at least 7 %, unless one of
+ * them has no PGR. */
+void eval_result_average(struct eval_result *r, size_t n);
+
+/* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
+double eval_result_share(const struct eval_result *r);
+double eval_result_accuracy(const struct eval_result *r);
+/* Return how many ids passed through the cloud's model, as a share of those of prompts and answers:
+ * about 1 if it writes everything, less if prompts share a beginning. */
+double eval_result_work(const struct eval_result *r);
+/* Return quantile q of the times, or 0 if there is none. */
+double eval_times_quantile(const struct eval_times *t, double q);
+
+#endif

@@ -1,0 +1,135 @@
+#include "tools/eval/eval_run.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/answers/answers.h"
+#include "router/learn/calibrate.h"
+
+/* Print one line of progress over the last one. */
+static void run_show(const struct eval_run *run, const struct eval_result *r, size_t done)
+{
+    char left[48] = "";
+    if (!run->shows)
+        return;
+    if (run->written) {
+        double each = (double)run->spent_ns / 1e9 / (double)run->written;
+        double s = each * (double)run->ahead;
+        snprintf(left, sizeof(left), ", %.0f:%02.0f left", floor(s / 60), fmod(floor(s), 60));
+    }
+    fprintf(stderr, "\r%s: %zu of %zu, right %.1f %%, routed %.2f %%%s    ", r->entry->label, done,
+            run->plan->asked.n, 100 * eval_result_accuracy(r), 100 * eval_result_share(r), left);
+}
+
+/* Return how tokens are decided under this result's policy. */
+static struct asking_how run_how(const struct eval_result *r)
+{
+    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold };
+}
+
+/* Ask one item, or read its answer from the journal, and add it to *r. */
+static int run_item(struct eval_run *run, struct eval_result *r, size_t i, struct err *err)
+{
+    struct asked one;
+    struct task_item item;
+    const struct asking_how how = run_how(r);
+    const struct eval_journal_key key = { r->entry->label, r->target, i };
+    struct task *t = run->plan->asked.task;
+    bool found = false;
+    int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
+    if (rc == OK && !found) {
+        uint64_t since = os_now_ns();
+        rc = asking_ask(&one, run->asking, t, i, &how, err);
+        run->spent_ns += os_now_ns() - since;
+        run->written++;
+        if (rc == OK && run->journal)
+            rc = task_item(&item, t, i, err);
+        if (rc == OK && run->journal)
+            rc = eval_journal_write(run->journal, &key, item.id, &one, err);
+    }
+    return rc == OK ? eval_result_add(r, &one, err) : rc;
+}
+
+int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err)
+{
+    const struct eval_items *items = &run->plan->asked;
+    int rc = OK;
+    answers_forget(run->asking->routing.answers);
+    for (size_t i = 0; rc == OK && i < items->n; i++) {
+        rc = run_item(run, r, items->at[i], err);
+        run->ahead -= run->ahead > 0;
+        if (rc == OK && (i % 10 == 9 || i + 1 == items->n))
+            run_show(run, r, i + 1);
+    }
+    if (run->shows)
+        fprintf(stderr, "\n");
+    eval_result_finish(r);
+    if (rc == OK && !r->questions)
+        rc = err_set(err, ERR_ARG,
+                     "all %zu items are longer than the context of the model, %zu tokens", items->n,
+                     session_context(run->asking->session));
+    return rc;
+}
+
+/* Callback of calibration: write answer i at this threshold. */
+static int run_calibrate_answer(void *arg, size_t i, float threshold, struct calibrate_answer *out,
+                                struct err *err)
+{
+    struct eval_run *run = arg;
+    const struct eval_items *items = &run->plan->calibration;
+    struct asked one;
+    run->how.threshold = threshold;
+    int rc = asking_ask(&one, run->asking, items->task, items->at[i], &run->how, err);
+    if (rc != OK)
+        return rc;
+    *out = (struct calibrate_answer){ one.tokens, one.cloud, one.scores, one.right, one.left_out };
+    if (run->shows && (i % 10 == 9 || i + 1 == items->n))
+        fprintf(stderr, "\rcalibrating %s: %zu of %zu at %.4f    ", run->calibrated->label, i + 1,
+                items->n, (double)threshold);
+    return OK;
+}
+
+/* Begin with another policy, unless it is the same again. */
+static int run_calibration(struct eval_run *run, const struct eval_entry *e, struct err *err)
+{
+    const struct calibrate_source source = { run_calibrate_answer, run, run->plan->calibration.n };
+    if (run->calibrated == e && run->calibration)
+        return OK;
+    eval_run_end(run);
+    run->calibrated = e;
+    run->how = (struct asking_how){ e->policy, e->router, 0 };
+    return calibrate_open(&run->calibration, &source, err);
+}
+
+int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err)
+{
+    struct calibrate_result found = { 0 };
+    const struct eval_journal_key key = { r->entry->label, r->target, 0 };
+    bool known = false;
+    r->threshold = (float)share;
+    if (r->entry->policy == POLICY_RANDOM)
+        return OK;
+    int rc = run->journal
+                 ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &known, err)
+                 : OK;
+    if (rc != OK || known)
+        return rc;
+    rc = run_calibration(run, r->entry, err);
+    if (rc == OK)
+        rc = calibrate_share(&found, run->calibration, share, err);
+    if (run->shows && calibrate_written(run->calibration))
+        fprintf(stderr, "\n");
+    r->threshold = found.threshold;
+    if (rc == OK && run->journal)
+        rc = eval_journal_write_threshold(run->journal, &key, r->threshold, err);
+    return rc;
+}
+
+void eval_run_end(struct eval_run *run)
+{
+    calibrate_close(run->calibration);
+    run->calibration = NULL;
+    run->calibrated = NULL;
+}

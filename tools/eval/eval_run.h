@@ -1,0 +1,42 @@
+/* eval_run.h - runs one policy over all items, and finds its threshold for a share. */
+#ifndef TOOLS_EVAL_EVAL_RUN_H
+#define TOOLS_EVAL_EVAL_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/eval/asking.h"
+#include "tools/eval/eval_journal.h"
+#include "tools/eval/eval_plan.h"
+#include "tools/eval/eval_result.h"
+
+struct calibration;
+struct err;
+
+/* All parts are the caller's. */
+struct eval_run {
+    const struct eval_plan *plan;
+    struct asking *asking;        /* prepared for all items of the plan */
+    struct eval_journal *journal; /* or NULL */
+    bool shows;                   /* progress, on stderr */
+    size_t ahead;      /* answers of the whole run that are not done, for the time left */
+    size_t written;    /* answers written by this process */
+    uint64_t spent_ns; /* for these */
+    /* The answers of the policy that was calibrated last, for its next share. */
+    struct calibration *calibration;
+    const struct eval_entry *calibrated;
+    struct asking_how how;
+};
+
+/* Ask all items under the policy of *r at its threshold; answers that are in the journal are read
+ * from it. The cloud's memo is emptied first, so that calls, bytes and times are those of this
+ * policy alone. */
+int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err);
+/* Find the threshold at which the policy routes this share of the tokens, on the items for
+ * calibration, and set r->threshold. For policy random it is the share itself. */
+int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share, struct err *err);
+/* Free what calibration has kept. */
+void eval_run_end(struct eval_run *run);
+
+#endif

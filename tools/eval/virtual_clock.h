@@ -1,0 +1,47 @@
+/* virtual_clock.h - how long answers take on another machine and network: computed from what was
+ * decided about each token, without waiting. The event model of ahead_model.h places the decisions;
+ * the network is the stand-in server's (chance.h), so a virtual call takes as long as a real one
+ * takes there, lost packets included. The same text and settings give the same times. Pure
+ * functions. */
+#ifndef TOOLS_EVAL_VIRTUAL_CLOCK_H
+#define TOOLS_EVAL_VIRTUAL_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/stand_in/chance.h"
+
+struct err;
+
+struct virtual_clock {
+    double edge_ms;          /* of one step of the small model */
+    double prefill_ms;       /* to read one id of the prompt; all of it takes one step at least */
+    double cloud_ms;         /* that the cloud computes for one token */
+    struct stand_in_net net; /* trips count as 0: connections stay open */
+    uint64_t seed;           /* for jitter and loss */
+    size_t ahead;            /* requests in flight, 0 to 64; 0: in step */
+};
+
+struct virtual_token {
+    bool routed, agrees; /* agrees: the cloud's token is the edge's own */
+    double call_ms;      /* virtual_clock_call of a routed token */
+    double ms;           /* result: since the token before it; the first: since the start */
+};
+
+/* Sizes of a call in bytes. */
+struct virtual_size {
+    size_t header, up, down; /* of the request: header and body; of the answer: body */
+};
+
+/* Return the ms between the request for the token after ids[n] and its answer, the first time that
+ * this prefix is asked for. */
+double virtual_clock_call(const struct virtual_clock *c, const uint32_t *ids, size_t n,
+                          const struct virtual_size *size);
+
+/* Set the times of an answer of n tokens, n >= 1, after a prompt of `prompt` ids: tokens[].ms, and
+ * *wasted, the number of calls that were made ahead and not needed. ERR_NOMEM. */
+int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
+                         const struct virtual_clock *c, size_t prompt, size_t n, struct err *err);
+
+#endif
