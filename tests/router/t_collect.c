@@ -12,6 +12,7 @@
 #include "router/mizzle.h"
 #include "router/router.h"
 #include "tests/router/collect_help.h"
+#include "tests/support/torture.h"
 
 /* Make texts whose reference answers are often the edge's tokens and sometimes the cloud's. Some
  * are special. */
@@ -288,6 +289,29 @@ static void check_without(void)
     sample_shard_close(&s);
 }
 
+/* Without memory, collecting ends with that error, and nothing leaks. */
+static void check_memory(enum collect_labels labels)
+{
+    const struct collect_options o = options(labels, labels == COLLECT_CITER);
+    struct err err;
+    int reached = 1;
+    for (long n = 1; reached; n++) {
+        struct sample_shard s = { .dim = model_config(engine.model)->hidden,
+                                  .first = BARE,
+                                  .ntexts = 4 };
+        struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 } };
+        uint32_t *ids = texts[BARE].ids;
+        fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX };
+        torture_begin(n);
+        int rc = collect_shard(&s, &c, texts + BARE, 0, &err);
+        sample_shard_close(&s);
+        reached = torture_end();
+        CHECK(rc == (reached ? ERR_NOMEM : OK) && fake.live == 0);
+        CHECK(torture_live() == 0 || texts[BARE].ids != ids); /* the answer that was written */
+        bare_again();
+    }
+}
+
 /* Make a router whose scores fall on both sides of 0.5. */
 static void make_router(void)
 {
@@ -332,6 +356,8 @@ int main(void)
     check_death(COLLECT_CITER);
     check_death(COLLECT_DIVERGENT);
     check_without();
+    check_memory(COLLECT_CITER);
+    check_memory(COLLECT_DIVERGENT);
     for (size_t i = 0; i < TEXTS; i++)
         free(texts[i].ids);
     router_close(router);

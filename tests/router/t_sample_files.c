@@ -10,6 +10,7 @@
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "tests/support/test.h"
+#include "tests/support/torture.h"
 
 enum { DIM = 3, VOCAB = 50, TEXTS = SAMPLE_FILES_TEXTS + 4, SHARDS = 2, FILE_MAX = 1 << 14 };
 
@@ -158,26 +159,33 @@ static void check_read(void)
     samples_close(&s);
 }
 
-/* Every cut of a file, and every byte of it changed, is refused or changes a value alone. */
+/* Change one byte of a file. */
+static void change(const char *name, size_t at, unsigned char to)
+{
+    FILE *f = fopen(path_of(name), "r+b");
+    CHECK(f && !fseek(f, (long)at, SEEK_SET) && fputc(to, f) == to && !fclose(f));
+}
+
+/* Every cut of a file is refused. Every byte of it changed is refused or changes a value alone; in
+ * meta.json nothing can change, because shards are bound to it by its checksum. */
 static void check_torn(const char *name, bool json)
 {
-    static unsigned char whole[FILE_MAX], torn[FILE_MAX];
+    static unsigned char whole[FILE_MAX];
     struct err err;
     size_t n = load(whole, name), fine = 0;
-    for (size_t i = 0; i < n; i++) {
-        store(name, whole, i);
+    for (size_t i = n; i--;) {
+        CHECK(!truncate(path_of(name), (off_t)i));
         refused(ERR_FORMAT, name, "");
     }
+    store(name, whole, n);
     for (size_t i = 0; i < n; i++) {
-        memcpy(torn, whole, n);
-        torn[i] ^= 0x14;
-        store(name, torn, n);
+        change(name, i, whole[i] ^ 0x14);
         int rc = reading(&err);
         CHECK(rc == OK || rc == ERR_FORMAT);
         fine += rc == OK;
+        change(name, i, whole[i]);
     }
-    CHECK(!json || fine == 0); /* shards are bound to meta.json by its checksum */
-    store(name, whole, n);
+    CHECK(!json || fine == 0);
     CHECK(reading(&err) == OK);
 }
 
@@ -327,6 +335,42 @@ static void check_unfinished(void)
     unlink(path_of("notes.part"));
 }
 
+/* Without memory, reading and writing fail cleanly: nothing leaks, and no sample is added. */
+static void check_memory(void)
+{
+    struct err err = { "" };
+    const struct sample_meta meta = options();
+    int reached = 1;
+    for (long n = 1; reached; n++) {
+        struct samples s = { .dim = 0 };
+        struct sample_meta found = { .dir = "" };
+        torture_begin(n);
+        int rc = sample_files_read(&s, &found, dir, &err);
+        reached = torture_end();
+        CHECK(rc == (reached ? ERR_NOMEM : OK) && (!s.n || !reached));
+        samples_close(&s);
+        CHECK(torture_live() == 0);
+    }
+    reached = 1;
+    for (long n = 1; reached; n++) {
+        struct sample_files f;
+        struct sample_shard s;
+        bool exists;
+        torture_begin(n);
+        int rc = sample_files_open(&f, &meta, dir, &err);
+        if (rc == OK) {
+            rc = sample_files_shard(&s, &exists, &f, 1, &err);
+            if (rc == OK)
+                rc = sample_files_write(&f, 1, &s, &err);
+            sample_shard_close(&s);
+        }
+        sample_files_close(&f);
+        reached = torture_end();
+        CHECK(rc == (reached ? ERR_NOMEM : OK) && torture_live() == 0);
+    }
+    CHECK(reading(&err) == OK);
+}
+
 int main(void)
 {
     CHECK(mkdtemp(dir));
@@ -338,6 +382,7 @@ int main(void)
     check_rows();
     check_foreign();
     check_contradiction();
+    check_memory();
     unlink(path_of("00000.safetensors"));
     unlink(path_of("00001.safetensors"));
     unlink(path_of("meta.json"));

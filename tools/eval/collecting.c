@@ -222,12 +222,12 @@ static int collecting_vocabulary(const struct engine *e, struct err *err)
     return rc;
 }
 
-/* Open the cloud, which must answer. */
+/* Open the cloud if it is needed; it must answer. */
 static int collecting_open_cloud(struct collecting *c, struct err *err)
 {
     bool needs;
     int rc = collecting_needs_cloud(&needs, c, err);
-    if (rc != OK || !needs)
+    if (rc != OK || !needs || !strcmp(cloud_option_values.mode, "off"))
         return rc;
     route_options.policy = c->how->round == 2 ? "mlp" : "always";
     cloud_option_values.mode = "required";
