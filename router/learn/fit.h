@@ -72,7 +72,8 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err);
 
-/* Put the n training samples, at first ascending, in the order of an epoch, counted from 1. */
+/* Shuffle the indices of the training samples as an epoch, counted from 1, begins. They ascend
+ * before the first one, and each epoch shuffles the order of the one before. */
 void fit_order(size_t *index, size_t n, uint64_t seed, size_t epoch);
 /* True for samples of a subject that is kept out of training. */
 bool fit_holds_out(uint64_t seed, uint32_t group);
