@@ -1,6 +1,6 @@
 /* fit.h - trains a router on collected samples.
  *
- * Source: CITER's recipe (arXiv 2502.01976, mlp_training.py): binary cross-entropy, Adam, 80/20
+ * Source: CITER's recipe (arXiv 2502.01976, its training script): binary cross-entropy, Adam, 80/20
  * split, patience 5; without its traps: the split is by subject, not by token, and the best weights
  * are copied at the time when they are the best. Wrong tokens are rare: they weigh sqrt(rights /
  * wrongs) times as much as right ones. fit_recipe_citer brings back the original.

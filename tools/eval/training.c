@@ -113,7 +113,7 @@ static void training_json(const struct fit_report *r, const struct samples *s,
         "histogram_wrong", training_bins(q->wrong), "histogram_right", training_bins(q->right),
         "threshold", (double)r->cut.threshold, "routed", r->cut.routed, "caught", r->cut.caught);
     json_object_update(root, numbers);
-    json_dumpf(root, stdout, JSON_COMPACT);
+    json_dumpf(root, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(numbers);
     json_decref(root);
