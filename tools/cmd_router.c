@@ -73,6 +73,11 @@ static int cmd_router_score_main(int argc, char **argv)
                  : setup_kernels(&k, &err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
+    if (rc == OK && router_is_table(r)) {
+        rc = err_set(&err, ERR_ARG, "%s: expected a network, found a table, which reads ids",
+                     router_path);
+        router_close(r);
+    }
     if (rc != OK)
         return command_fail("router score", rc, &err);
     FILE *from = fopen(hidden_path, "rb");
