@@ -167,9 +167,7 @@ const struct command cmd_eval = {
         "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
-        "  mizzle eval --task csqa --data test.jsonl -m model.gguf --cloud-url http://HOST:30000 "
-        "--target-routed 0.05 --jsonl answers.jsonl\n"
-        "  mizzle eval --task agree -m q4_0.gguf --cloud-model f32.gguf --data ids.txt\n"
+        "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,
     .run = cmd_eval_main,

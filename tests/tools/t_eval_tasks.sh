@@ -87,14 +87,18 @@ grep -q '"id":"q1",.*"right":\(true\|false\)' "$dir/answers" || fail "no id in t
 plain() {
     sed 's/"\(ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g' "$1"
 }
+swept="$pair --task csqa --data $dir/csqa --policy never,max-prob,random,always"
+swept="$swept --sweep 0.1:0.3:2 --json"
 again() {
-    run 0 $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
-        --target-routed 0.3 --json --jsonl "$dir/cut"
+    run 0 $swept --jsonl "$dir/cut"
     plain "$dir/out" >"$dir/now"
     diff "$dir/plain" "$dir/now" || fail "cut at $1: other results"
     is "$(wc -l <"$dir/cut") == $(wc -l <"$dir/answers")"
 }
+rm "$dir/answers"
+run 0 $swept --jsonl "$dir/answers"
 plain "$dir/out" >"$dir/plain"
+is "$(wc -l <"$dir/answers") == 1 + 6 * $asked + 2"
 bytes=$(wc -c <"$dir/answers")
 for part in 0 1 3 37 55 99; do
     head -c $((bytes * part / 100)) "$dir/answers" >"$dir/cut"
@@ -109,8 +113,7 @@ rm "$dir/cut"
 (
     trap '' XFSZ
     ulimit -f 16
-    "$MIZZLE" eval $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
-        --target-routed 0.3 --json --jsonl "$dir/cut" >"$dir/out" 2>"$dir/err"
+    "$MIZZLE" eval $swept --jsonl "$dir/cut" >"$dir/out" 2>"$dir/err"
 )
 [ $? -eq 3 ] && grep -q 'cut: File too large' "$dir/err" || fail "full disk: $(cat "$dir/err")"
 [ "$(tail -c 1 "$dir/cut" | wc -l)" -eq 1 ] || fail "a full disk leaves half a line"
@@ -118,15 +121,29 @@ again "a full disk"
 
 # Other settings, and files that are no journal.
 data="--task csqa --data $dir/csqa"
+run 2 $swept --seed 2 --jsonl "$dir/cut"
+grep -q 'other settings: seed: expected "2", found "1"' "$dir/err" || fail "$(cat "$dir/err")"
 run 2 $pair $data --policy never,max-prob,random,always --target-routed 0.2 --jsonl "$dir/cut"
 grep -q 'other settings: targets' "$dir/err" || fail "$(cat "$dir/err")"
 run 2 $pair $data --policy never --jsonl "$dir/cut"
 head -n 3 "$dir/answers" >"$dir/bad" && echo '{"policy":"never","share":null,"item":0}' >>"$dir/bad"
-run 3 $pair $data --policy never,max-prob,random,always --target-routed 0.3 --jsonl "$dir/bad"
+run 3 $swept --jsonl "$dir/bad"
 grep -q "line 4: expected" "$dir/err" || fail "$(cat "$dir/err")"
 echo 'no JSON' >"$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/csqa"
+
+# What is longer than the context is left out and counted.
+long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
+long="$long$long$long$long$long$long$long$long$long$long"
+long="$long$long$long$long$long"
+sed "2s/\"prompt\":\"/&$long/" "$dir/csqa" >"$dir/long"
+run 0 $pair --task csqa --data "$dir/long" --policy never --questions 5 --json
+is "$(field questions) == 4 && $(field left_out) == 1"
+run 0 $pair --task csqa --data "$dir/long" --policy never --questions 5
+grep -q '^left out: 1 ' "$dir/out" || fail "$(cat "$dir/out")"
+sed -n 2p "$dir/long" >"$dir/one"
+run 2 $pair --task csqa --data "$dir/one" --policy never
 
 # Likelihoods, a fallen cloud, and what eval refuses.
 run 0 -m $edge $data --prompt lm-eval --score loglik --json -q

@@ -13,7 +13,7 @@
 #include "router/router.h"
 #include "tools/cli/setup.h"
 
-enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 100 };
+enum { MILLI_QUESTIONS = 1000, SPLIT = 5, LEAST_CALIBRATION = 48 };
 
 /* Parse LOW:HIGH:N. */
 static int plan_sweep(struct eval_plan *p, const char *text, struct err *err)
