@@ -49,8 +49,7 @@ static bool wants_cloud(struct decode *d, struct decode_token *t)
         const float *hidden = session_hidden(d->session, router_tap(d->router), 0);
         t->score = router_score(d->router, hidden, d->scratch);
     } else if (o->policy == POLICY_CONTEXT) {
-        t->score =
-            router_score_ids(d->router, session_ids(d->session), session_length(d->session));
+        t->score = router_score_ids(d->router, session_ids(d->session), session_length(d->session));
     } else if (o->policy == POLICY_RANDOM) {
         t->score = policy_score_random(o->seed, session_length(d->session));
     } else {

@@ -1,8 +1,9 @@
 /* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
- * the router's sigmoid. context: the last two ids, looked up in a table. max-prob: p1. margin: p1 - p2. entropy: 1 - H / ln V, where V is the number
- * of ids in use. random: u(seed, position), so that a threshold of 0.07 routes 7 %. always and
- * never: no score. oracle: 1 where the cloud agrees with the local model, else p1. It asks the
- * cloud for every token, so it saves nothing: it shows the best that a router could do. */
+ * the router's sigmoid. context: the last two ids, looked up in a table. max-prob: p1. margin: p1 -
+ * p2. entropy: 1 - H / ln V, where V is the number of ids in use. random: u(seed, position), so
+ * that a threshold of 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees
+ * with the local model, else p1. It asks the cloud for every token, so it saves nothing: it shows
+ * the best that a router could do. */
 #ifndef ROUTER_POLICY_H
 #define ROUTER_POLICY_H
 

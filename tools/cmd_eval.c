@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "tools/command.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_clock.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
@@ -81,6 +82,8 @@ static const struct option_group output_opts = {
           "with the same settings, these are not asked again (default: none)" },
         { "--csv", NULL, OPTION_STR, &options.csv, "FILE",
           "Write the results as comma-separated values (default: none)" },
+        { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
+          "Draw accuracy over the share of routed tokens (default: none)" },
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
@@ -89,6 +92,8 @@ static const struct option_group output_opts = {
 static const struct option_group *const groups[] = { &task_opts,
                                                      &share_opts,
                                                      &output_opts,
+                                                     &eval_clock_rows,
+                                                     &network_option_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
                                                      &cloud_option_rows,
@@ -162,9 +167,7 @@ const struct command cmd_eval = {
         "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
-        "  mizzle eval --task csqa --data test.jsonl -m model.gguf --cloud-url http://HOST:30000 "
-        "--target-routed 0.05 --jsonl answers.jsonl\n"
-        "  mizzle eval --task agree -m q4_0.gguf --cloud-model f32.gguf --data ids.txt\n"
+        "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,
     .run = cmd_eval_main,

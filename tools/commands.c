@@ -12,6 +12,7 @@ const struct command *const commands[] = {
     &cmd_router,
     &cmd_router_collect,
     &cmd_router_train,
+    &cmd_router_calibrate,
     &cmd_router_import,
     &cmd_router_score,
     &cmd_pretrain,

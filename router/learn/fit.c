@@ -31,13 +31,9 @@ bool fit_head_parse(enum fit_head *out, const char *name)
 
 void fit_defaults(struct fit_options *o)
 {
-    *o = (struct fit_options){ .epochs = 40,
-                               .patience = 5,
-                               .batch = 256,
-                               .rate = 1e-3f,
-                               .most = 0.05,
-                               .cover = 0.995,
-                               .seed = 1 };
+    *o = (struct fit_options){
+        .epochs = 40, .patience = 5, .batch = 256, .most = 0.05, .cover = 0.995, .seed = 1
+    };
 }
 
 void fit_recipe_citer(struct fit_options *o)
@@ -80,6 +76,11 @@ static void fit_shuffle(size_t *index, size_t n, uint64_t key)
         index[j] = index[i - 1];
         index[i - 1] = other;
     }
+}
+
+void fit_order(size_t *index, size_t n, uint64_t seed, size_t epoch)
+{
+    fit_shuffle(index, n, rand_u64(rand_u64(seed, FIT_KEY_ORDER), epoch));
 }
 
 /* Copy the labels; shuffled, if these are asked for. t->train serves as scratch. */
@@ -217,7 +218,7 @@ static int fit_epochs(struct fit *t, struct fit_report *report, struct err *err)
          epoch++) {
         struct fit_epoch e = { .epoch = epoch };
         if (epoch == 1 || !t->o->same_order)
-            fit_shuffle(t->train, t->ntrain, rand_u64(rand_u64(t->o->seed, FIT_KEY_ORDER), epoch));
+            fit_order(t->train, t->ntrain, t->o->seed, epoch);
         if (fit_pass(&e.loss, t, true) != OK || fit_pass(&e.held_loss, t, false) != OK)
             return err_set(err, ERR_STOP, "router training: interrupted");
         e.best = epoch == 1 || e.held_loss < report->held_loss;

@@ -1,6 +1,6 @@
 /* fit.h - trains a router on collected samples.
  *
- * Source: CITER's recipe (arXiv 2502.01976, mlp_training.py): binary cross-entropy, Adam, 80/20
+ * Source: CITER's recipe (arXiv 2502.01976, its training script): binary cross-entropy, Adam, 80/20
  * split, patience 5; without its traps: the split is by subject, not by token, and the best weights
  * are copied at the time when they are the best. Wrong tokens are rare: they weigh sqrt(rights /
  * wrongs) times as much as right ones. fit_recipe_citer brings back the original.
@@ -37,7 +37,7 @@ struct fit_options {
     enum fit_head head;
     size_t width; /* units of the first layer of mlp and citer; 0: twice the dim */
     size_t epochs, patience, batch;
-    float rate;          /* Adam's step size */
+    float rate;          /* Adam's step size; 0: 1e-3, for linear 1e-2 */
     bool by_token;       /* hold out single tokens: tokens of one subject are in both parts */
     bool same_order;     /* the same random order in all epochs */
     bool unweighted;     /* wrong tokens weigh as much as right ones */
@@ -59,7 +59,7 @@ struct fit_report {
     struct samples_cut cut;   /* a threshold from the held-out part, and what it does there */
 };
 
-/* Set head mlp, epochs 40, patience 5, batch 256, rate 1e-3, most 0.05, cover 0.995, seed 1. */
+/* Set head mlp, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */
 void fit_defaults(struct fit_options *o);
 /* Set what CITER's own script does: head citer, epochs 1000, batch 80, rate 1e-7, one random order
  * for all epochs, no weights, and a split by token. */
@@ -72,6 +72,9 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err);
 
+/* Shuffle the indices of the training samples as an epoch, counted from 1, begins. They ascend
+ * before the first one, and each epoch shuffles the order of the one before. */
+void fit_order(size_t *index, size_t n, uint64_t seed, size_t epoch);
 /* True for samples of a subject that is kept out of training. */
 bool fit_holds_out(uint64_t seed, uint32_t group);
 

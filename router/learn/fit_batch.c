@@ -41,8 +41,8 @@ struct fit_adam fit_adam_next(struct fit *t)
 {
     t->decay1 *= (double)BETA1;
     t->decay2 *= (double)BETA2;
-    return (struct fit_adam){ t->o->rate, (float)(1 / (1 - t->decay1)),
-                              (float)(1 / (1 - t->decay2)) };
+    return (struct fit_adam){ t->o->rate > 0 ? t->o->rate : t->ops->rate,
+                              (float)(1 / (1 - t->decay1)), (float)(1 / (1 - t->decay2)) };
 }
 
 void fit_adam_step(struct fit *t, size_t at, const float *g, const struct fit_adam *a)

@@ -384,6 +384,7 @@ static void citer_fold(struct router_form *f, const struct fit *t, const float *
 
 const struct fit_ops fit_ops_citer = {
     .least = 2, /* a variance needs two samples */
+    .rate = 1e-3f,
     .size = citer_size,
     .carve = citer_carve,
     .init = citer_init,

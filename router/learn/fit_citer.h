@@ -1,7 +1,7 @@
 /* fit_citer.h - head citer: how its initial weights and its dropout are drawn.
  *
- * Source: CITER (arXiv 2502.01976), conf_model.py: Linear(h, w), BatchNorm (momentum 0.1, eps
- * 1e-5), ReLU, Dropout 0.1, Linear(w, h), Dropout 0.1, Linear(h, 1), sigmoid; w = 2h. The first
+ * Source: CITER (arXiv 2502.01976), its confidence model: Linear(h, w), BatchNorm (momentum 0.1,
+ * eps 1e-5), ReLU, Dropout 0.1, Linear(w, h), Dropout 0.1, Linear(h, 1), sigmoid; w = 2h. The first
  * Linear has no bias, since BatchNorm subtracts it again. The draws are declared here so that
  * another implementation can make the same ones. */
 #ifndef ROUTER_LEARN_FIT_CITER_H

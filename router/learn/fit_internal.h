@@ -18,6 +18,7 @@ enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS };
 struct fit_ops {
     bool standardises;
     size_t least; /* samples in a batch that can be learnt from */
+    float rate;   /* unless the options name another */
     /* Set width, room, nparams and form_width. */
     void (*size)(struct fit *t);
     /* Take the head's own arrays with fit_take. */

@@ -130,6 +130,7 @@ static void mlp_fold(struct router_form *f, const struct fit *t, const float *pa
 const struct fit_ops fit_ops_mlp = {
     .standardises = true,
     .least = 1,
+    .rate = 1e-3f,
     .size = mlp_size,
     .carve = mlp_carve,
     .init = mlp_init,
@@ -191,6 +192,7 @@ static void linear_fold(struct router_form *f, const struct fit *t, const float 
 const struct fit_ops fit_ops_linear = {
     .standardises = true,
     .least = 1,
+    .rate = 1e-2f,
     .size = linear_size,
     .carve = mlp_carve,
     .init = linear_init,

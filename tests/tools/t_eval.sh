@@ -70,6 +70,29 @@ grep -q 'give --threshold, --share' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$tmp/out" || fail "no table"
 
+# A share for every policy, found on other questions; both models alone are asked by themselves.
+run 0 --task milli --questions 12 --seed 3 --json --policy mlp --target-routed 0.05 -q
+[ "$(wc -l <"$tmp/out")" -eq 1 ] || fail "more than one line"
+is "$(field routed) > 0.02 && $(field routed) < 0.09 && $(field target) == 0.05"
+is "$(field pgr) > 0.5 && $(field pgr) <= 1 && $(field threshold) > 0 && $(field tokens) > 120"
+is "$(field memo) == 0 && $(field calls) == $(field cloud)" # its calls are its own
+run 0 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --json -q
+[ "$(wc -l <"$tmp/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$tmp/out")"
+oracle=$(field apgr7)
+is "$(field pgr) > 0.9 && $(field work) > 0.3 && $(field routed) < 0.1"
+last=$(sed -n 1p "$tmp/out")
+is "$(field routed) == 0 && $(field pgr) == 0 && $(field bytes_up) == 0"
+last=$(sed -n 3p "$tmp/out")
+is "$(field apgr7) > 0.3 && $(field apgr7) <= $oracle + 0.05"
+run 0 --questions 12 --policy mlp --clock virtual --edge-ms 40 --latency 200 --json -q
+is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
+run 2 --policy mlp --target-routed 0.1 --threshold 0.5
+run 2 --policy mlp --target-routed 0.1 --calibration "$tmp/none"
+run 2 --policy mlp --sweep 0:0.1
+run 2 --policy mlp --target-routed 2
+run 2 --data "$tmp/none"
+run 3 --policy never --questions 2 --csv "$tmp/no/folder" -q
+
 run 0 --task ppl --questions 10 --json -q
 is "$(field ppl) >= 1 && $(field tokens) > 100 && $(field questions) == 10"
 is "$(field accuracy) > 0.5 && $(field accuracy) < 1 && $(field routed) == 0"

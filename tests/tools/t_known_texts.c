@@ -10,6 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
+#include "tests/support/torture.h"
 #include "tools/stand_in/engine.h"
 #include "tools/stand_in/known_texts.h"
 #include "tools/stand_in/stand_in.h"
@@ -201,8 +202,37 @@ static void test_bad(void)
     put_file("{\"prompt\":\"a\0\",\"cot\":\"b\"}", 24);
     CHECK(known_texts_open(&k, path, tok, &err) == ERR_FORMAT && strstr(err.msg, "a byte 0"));
     CHECK(known_texts_open(&k, "/tmp/no/such/file", tok, &err) == ERR_IO && !k);
-    CHECK(known_texts_open(&k, "/dev/zero", tok, &err) == ERR_FORMAT && !k);
-    CHECK(known_texts_open(&k, "/tmp", tok, &err) == ERR_FORMAT && !k);
+    CHECK(known_texts_open(&k, "/tmp", tok, &err) == ERR_IO && !k);
+}
+
+/* Every allocation fails once, and nothing is lost. */
+static void test_memory(void)
+{
+    struct known_texts *k;
+    struct err err;
+    uint32_t ids[64], next;
+    size_t n = 0;
+    bool reached = true;
+    put_file(texts, sizeof(texts) - 1);
+    for (long i = 1; reached; i++) {
+        torture_begin(i);
+        int rc = known_texts_open(&k, path, tok, &err);
+        CHECK((rc == OK) == (k != NULL));
+        known_texts_close(k);
+        reached = torture_end();
+        CHECK((rc == OK) == !reached && torture_live() == 0);
+    }
+    k = open_texts(texts);
+    append(ids, &n, known[0].prompt, strlen(known[0].prompt), true);
+    append(ids, &n, " Eve", 4, false);
+    reached = true;
+    for (long i = 1; reached; i++) {
+        torture_begin(i);
+        int rc = known_texts_next(&next, k, ids, n);
+        reached = torture_end();
+        CHECK(rc == (reached ? ERR_NOMEM : OK) && torture_live() == 0);
+    }
+    known_texts_close(k);
 }
 
 /* Ask an engine and return how many tokens it gives. */
@@ -363,6 +393,7 @@ int main(void)
     test_unknown();
     test_many();
     test_bad();
+    test_memory();
     test_model();
     test_dialects();
     tokenizer_close(tok);

@@ -8,7 +8,9 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/sample.h"
+#include "net/answers/answers.h"
 #include "tools/cli/setup.h"
+#include "tools/stand_in/stand_in.h"
 
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
@@ -91,6 +93,13 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
     return session_open(&a->session, a->engine.model, a->engine.pool, context, kv, err);
 }
 
+void asking_begin(struct asking *a)
+{
+    answers_forget(a->routing.answers);
+    if (a->server)
+        stand_in_forget(a->server);
+}
+
 /* One answer while it is written. */
 struct asking_writing {
     struct asking *a;
@@ -145,12 +154,12 @@ static void asking_take_time(struct asking_writing *w, const struct decode_token
     struct asking *a = w->a;
     struct virtual_token *v = &a->times[w->tokens];
     size_t at = w->prompt + t->pos;
+    struct traffic now = w->port ? w->port->traffic(w->port->arg) : w->traffic;
+    struct traffic call = traffic_since(&now, &w->traffic);
+    w->traffic = now; /* policy oracle calls for every token */
     *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD };
     if (!v->routed)
         return;
-    struct traffic now = w->port->traffic(w->port->arg);
-    struct traffic call = traffic_since(&now, &w->traffic);
-    w->traffic = now;
     if (call.bytes_down) {
         a->call.header = (size_t)call.header_bytes_up;
         a->call.down = (size_t)(call.bytes_down - call.header_bytes_down);
@@ -185,8 +194,7 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
     w->text += n;
     struct asked_token *k = &a->trace[w->tokens];
     a->scores[w->tokens] = t->score;
-    *k = (struct asked_token){ .id = t->id,
-                               .ms = t->ms,
+    *k = (struct asked_token){ .ms = t->ms,
                                .source = t->source,
                                .routed = t->source != SOURCE_EDGE,
                                .has_edge = t->has_edge,

@@ -12,7 +12,7 @@
 #include "router/policy.h"
 #include "router/routing.h"
 #include "tools/eval/task.h"
-#include "tools/eval/virtual_clock.h"
+#include "tools/clock/virtual_clock.h"
 
 struct err;
 struct router;
@@ -67,6 +67,10 @@ int asking_close(struct asking *a, struct err *err);
 int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t n,
                    struct err *err);
 
+/* Begin another series of answers. Times must not depend on what was asked before: the memo is
+ * emptied, and the stand-in server of this process draws losses anew. */
+void asking_begin(struct asking *a);
+
 struct asking_how { /* what decides about one token */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: routing.router */
@@ -74,8 +78,7 @@ struct asking_how { /* what decides about one token */
 };
 
 struct asked_token { /* one token of an answer */
-    uint32_t id;
-    double ms; /* since the previous one; the first: since the start */
+    double ms;       /* since the previous one; the first: since the start */
     enum source source;
     bool routed;   /* the policy wanted the cloud; a fallback, too */
     bool has_edge; /* the small model's own token is known; with --ahead 1 or more it always is */

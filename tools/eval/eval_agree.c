@@ -1,5 +1,6 @@
 /* eval_agree.c - how near a small model and a router come to the text of a large one, over the
  * share of tokens routed: real language, and models that nobody trained for this. */
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,25 +77,46 @@ static double eval_agree_equal(const struct agree_row *row)
 /* Write a number for JSON, which has no NaN. */
 static const char *eval_agree_number(char out[32], double x, const char *form)
 {
-    snprintf(out, 32, isnan(x) ? "null" : form, x);
+    if (isnan(x))
+        return "null";
+    snprintf(out, 32, form, x);
     return out;
+}
+
+/* Print a label as JSON; that of a router has the name of its file. */
+static void eval_agree_label(const char *label)
+{
+    json_t *s = json_string(label);
+    if (!s || json_dumpf(s, stdout, JSON_ENCODE_ANY) != 0)
+        printf("null");
+    json_decref(s);
+}
+
+/* Print the numbers of one row as JSON, after its policy. */
+static void eval_agree_json(const struct agree_run *r, const struct agree_row *row, double routed,
+                            double nats, double gap)
+{
+    char target[32], threshold[32], pgr[32];
+    printf("{\"task\":\"agree\",\"policy\":");
+    eval_agree_label(row->label);
+    printf(",\"target\":%s,\"threshold\":%s,\"questions\":%zu,\"tokens\":%zu,\"cloud\":%zu,"
+           "\"equal\":%zu,\"accuracy\":%.6f,\"routed\":%.6f,\"nats\":%.6f,\"pgr\":%s,"
+           "\"isa\":\"%s\"}\n",
+           eval_agree_number(target, row->target, "%.9g"),
+           eval_agree_number(threshold, (double)row->threshold, "%.9g"), r->a.nprompts, row->tokens,
+           row->cloud, row->equal, eval_agree_equal(row), routed, nats,
+           eval_agree_number(pgr, gap, "%.6f"), r->a.edge.kernels.isa);
 }
 
 static void eval_agree_print(const struct agree_run *r, const struct agree_row *row)
 {
-    char target[32], threshold[32], pgr[32];
-    double gap = NAN, routed = row->tokens ? (double)row->cloud / (double)row->tokens : 0;
+    char threshold[32];
+    double gap = (double)NAN, routed = row->tokens ? (double)row->cloud / (double)row->tokens : 0;
     double nats = row->tokens ? row->nats / (double)row->tokens : 0;
     if (!statistics_pgr(&gap, eval_agree_equal(row), r->edge, r->cloud))
-        gap = NAN;
+        gap = (double)NAN;
     if (r->o->json)
-        printf("{\"task\":\"agree\",\"policy\":\"%s\",\"target\":%s,\"threshold\":%s,"
-               "\"questions\":%zu,\"tokens\":%zu,\"cloud\":%zu,\"equal\":%zu,"
-               "\"accuracy\":%.6f,\"routed\":%.6f,\"nats\":%.6f,\"pgr\":%s,\"isa\":\"%s\"}\n",
-               row->label, eval_agree_number(target, row->target, "%.9g"),
-               eval_agree_number(threshold, (double)row->threshold, "%.9g"), r->a.nprompts,
-               row->tokens, row->cloud, row->equal, eval_agree_equal(row), routed, nats,
-               eval_agree_number(pgr, gap, "%.6f"), r->a.edge.kernels.isa);
+        eval_agree_json(r, row, routed, nats, gap);
     else
         printf("%-9s  %9s  %6.2f %%  %6.2f %%  %8.4f\n", row->label,
                isnan(row->threshold) ? "-"
@@ -155,8 +177,12 @@ static int eval_agree_teacher(struct agree_run *r, const struct eval_list *l, st
         printf("%zu of %zu tokens differ; AUC of the scores:", t.tokens - t.same, t.tokens);
     for (size_t i = 0; i < n; i++) {
         char auc[32];
-        printf(r->o->json ? "%s\"%s\":%s" : "%s %s %s", i ? "," : "", labels[i],
-               eval_agree_number(auc, t.auc[i], "%.4f"));
+        printf("%s", i ? "," : "");
+        if (r->o->json)
+            eval_agree_label(labels[i]);
+        else
+            printf(" %s", labels[i]);
+        printf("%s%s", r->o->json ? ":" : " ", eval_agree_number(auc, t.auc[i], "%.4f"));
     }
     printf(r->o->json ? "}}\n" : "\n\npolicy     threshold    routed     equal  nats/token\n");
     return OK;
@@ -165,8 +191,9 @@ static int eval_agree_teacher(struct agree_run *r, const struct eval_list *l, st
 /* Measure the texts, both models alone and the policies of the list. */
 static int eval_agree_run(struct agree_run *r, const struct eval_list *l, struct err *err)
 {
-    struct agree_row edge = { "never", { POLICY_NEVER, NULL }, NAN, NAN, 0, 0, 0, 0 };
-    struct agree_row cloud = { "always", { POLICY_ALWAYS, NULL }, NAN, NAN, 0, 0, 0, 0 };
+    struct agree_row edge = { .label = "never", .how = { POLICY_NEVER, NULL } };
+    struct agree_row cloud = { .label = "always", .how = { POLICY_ALWAYS, NULL } };
+    edge.target = cloud.target = (double)NAN;
     int rc = eval_agree_teacher(r, l, err);
     if (rc == OK)
         rc = eval_agree_at(r, &edge, NULL, err);

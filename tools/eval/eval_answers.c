@@ -10,6 +10,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/eval/eval.h"
+#include "tools/eval/eval_chart.h"
 #include "tools/eval/eval_journal.h"
 #include "tools/eval/eval_list.h"
 #include "tools/eval/eval_plan.h"
@@ -22,6 +23,7 @@ enum { MILLI_TOKENS = 64, TOKENS = 512 };
 struct answers_run {
     const struct eval_options *o;
     const char *model; /* path of the small one */
+    struct eval_clock clock;
     struct eval_plan plan;
     struct eval_list list;
     struct asking asking;
@@ -43,7 +45,9 @@ static int answers_open(struct answers_run *m, struct err *err)
                                         .max_tokens = m->o->max_tokens ? m->o->max_tokens
                                                       : !strcmp(m->o->task, "milli") ? MILLI_TOKENS
                                                                                      : TOKENS,
-                                        .seed = m->o->seed };
+                                        .seed = m->o->seed,
+                                        .step_ns = m->clock.step_ns,
+                                        .clock = m->clock.is_virtual ? &m->clock.clock : NULL };
     int rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
@@ -61,7 +65,8 @@ static int answers_open(struct answers_run *m, struct err *err)
 /* Open the journal of --jsonl. */
 static int answers_journal(struct answers_run *m, struct err *err)
 {
-    json_t *settings = eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, m->model);
+    json_t *settings =
+        eval_plan_settings(&m->plan, m->o, &m->list, &m->asking, m->model, &m->clock);
     int rc = settings ? eval_journal_open(&m->run.journal, m->o->jsonl, settings, err)
                       : err_set(err, ERR_NOMEM, "eval: out of memory");
     json_decref(settings);
@@ -89,7 +94,10 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.asking = &m->asking;
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.ahead = (m->n - 2) * a->n;
-    m->about = (struct eval_about){ m->o->task, m->asking.engine.kernels.isa, m->o->seed };
+    m->about = (struct eval_about){ .task = m->o->task,
+                                    .isa = m->asking.engine.kernels.isa,
+                                    .clock = eval_clock_name(&m->clock),
+                                    .seed = m->o->seed };
     return rc;
 }
 
@@ -101,7 +109,7 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     const struct eval_entry *listed = eval_list_find(&m->list, policy);
     *own = (struct eval_entry){ .policy = policy };
     snprintf(own->label, sizeof(own->label), "%s", policy_name(policy));
-    eval_result_begin(&m->results[at], listed ? listed : own, NAN);
+    eval_result_begin(&m->results[at], listed ? listed : own, (double)NAN);
     if (policy == POLICY_ALWAYS) { /* else this would measure the small model */
         int rc = m->asking.routing.cloud
                      ? cloud_ready(m->asking.routing.cloud, err)
@@ -114,10 +122,18 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
     return eval_run_policy(&m->run, &m->results[at], err);
 }
 
+/* True when the models can be asked alone for comparison at no cost: the cloud is in this process,
+ * and nobody waits for a simulated network. */
+static bool answers_free(const struct answers_run *m)
+{
+    const struct network_options *n = &network_options; /* all 0 if the clock is virtual */
+    return m->asking.server && !m->clock.step_ns && !n->latency && !n->bandwidth && !(n->loss > 0);
+}
+
 /* Run the models alone where the list wants it, or where it is free and something is compared. */
 static int answers_baselines(struct answers_run *m, struct err *err)
 {
-    bool compares = m->asking.server;
+    bool compares = answers_free(m);
     int rc = OK;
     if (compares || eval_list_find(&m->list, POLICY_NEVER))
         rc = answers_baseline(m, 0, POLICY_NEVER, &m->has_edge, err);
@@ -195,7 +211,7 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
 /* Run all policies in order. */
 static int answers_all(struct answers_run *m, struct err *err)
 {
-    double first = NAN; /* share routed by the first policy with a threshold */
+    double first = (double)NAN; /* share routed by the first policy with a threshold */
     int rc = answers_baselines(m, err);
     for (size_t i = 0; rc == OK && i < m->list.n; i++) {
         const struct eval_entry *e = &m->list.at[i];
@@ -211,6 +227,8 @@ static int answers_all(struct answers_run *m, struct err *err)
     eval_run_end(&m->run);
     if (rc == OK && !m->o->json)
         eval_print_table(stdout, m->results, m->shown, m->n);
+    if (rc == OK && m->o->svg)
+        rc = eval_chart(m->o->svg, &m->about, m->results, m->shown, m->n, err);
     if (rc == OK && m->o->csv)
         rc = eval_print_csv(m->o->csv, &m->about, m->results, m->shown, m->n, err);
     return rc;
@@ -222,11 +240,15 @@ static int answers_check(struct answers_run *m, struct err *err)
     const struct eval_options *o = m->o;
     int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
     if (rc == OK)
+        rc = eval_clock_read(&m->clock, err);
+    if (rc == OK)
         rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
     if (rc == OK)
         rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
+    if (rc == OK && o->svg)
+        rc = output_file_check(o->svg, err);
     if (rc == OK)
         rc = eval_plan_open(&m->plan, o,
                             m->list.n

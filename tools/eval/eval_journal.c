@@ -67,16 +67,24 @@ static int journal_cut(const struct eval_journal *j, struct err *err)
     return OK;
 }
 
-/* Write an object as one line. Takes over the reference to `object`, which may be NULL. */
+/* Write an object as one line, whole or not at all. Takes over the reference to `object`, which may
+ * be NULL. */
 static int journal_append(struct eval_journal *j, json_t *object, struct err *err)
 {
     if (!object)
         return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     errno = 0;
-    bool fine = json_dumpf(object, j->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+    off_t before = ftello(j->f);
+    bool fine = before >= 0 &&
+                json_dumpf(object, j->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
                 putc('\n', j->f) != EOF && fflush(j->f) == 0;
     json_decref(object);
-    return fine ? OK : journal_io(j, err);
+    if (fine)
+        return OK;
+    int rc = journal_io(j, err);
+    bool cut = before >= 0 && ftruncate(fileno(j->f), before) == 0;
+    (void)cut; /* if it fails, the next run cuts the torn line off */
+    return rc;
 }
 
 /* Compare the settings of the file with those of this run. */
@@ -169,15 +177,13 @@ static int journal_expect(struct eval_journal *j, const struct eval_journal_key 
                    key->item);
 }
 
-/* Take the trace of n tokens from the line: `trace`, `ids`, `us` and `up`. */
+/* Take the trace of n tokens from the line: `trace`, `us` and `up`. */
 static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 {
     const char *t = json_string_value(json_object_get(j->json, "trace"));
     const json_t *us = json_object_get(j->json, "us"), *up = json_object_get(j->json, "up");
-    const json_t *ids = json_object_get(j->json, "ids");
     size_t ups = 0;
-    if (!t || strlen(t) != a->tokens || json_array_size(us) != a->tokens ||
-        json_array_size(ids) != a->tokens)
+    if (!t || strlen(t) != a->tokens || json_array_size(us) != a->tokens)
         return false;
     if (a->tokens > j->trace_room) {
         struct asked_token *more = realloc(j->trace, a->tokens * sizeof(*more));
@@ -189,7 +195,6 @@ static bool journal_read_trace(struct eval_journal *j, struct asked *a)
     for (size_t i = 0; i < a->tokens; i++) {
         bool cloud = strchr("=#?", t[i]);
         j->trace[i] = (struct asked_token){
-            .id = (uint32_t)json_integer_value(json_array_get(ids, i)),
             .ms = json_number_value(json_array_get(us, i)) / 1000,
             .source = cloud               ? SOURCE_CLOUD
                       : t[i] == FELL_BACK ? SOURCE_FALLBACK
@@ -208,7 +213,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
                       bool *found, struct err *err)
 {
     const char *answer = "";
-    json_int_t n[12] = { 0 };
+    json_int_t n[13] = { 0 };
     int right = 0, left_out = 0;
     *out = (struct asked){ 0 };
     int rc = journal_expect(j, key, "policy", found, err);
@@ -219,9 +224,9 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
                     &right, "left_out", &left_out, "answer", &answer, "ms", &out->ms, "ttft_ms",
                     &out->ttft_ms, "tokens", &n[0], "cloud", &n[1], "fallback", &n[2], "prompt",
                     &n[3], "memo", &n[4], "store", &n[5]) == 0 &&
-        json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled", &n[7],
-                    "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down",
-                    &n[11]) == 0;
+        json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled",
+                    &n[7], "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down",
+                    &n[11], "wasted", &n[12]) == 0;
     out->right = right;
     out->left_out = left_out;
     out->tokens = (size_t)n[0];
@@ -233,6 +238,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     out->work = (struct asked_work){ (size_t)n[6], (size_t)n[7], (size_t)n[8], (size_t)n[9] };
     out->bytes_up = (uint64_t)n[10];
     out->bytes_down = (uint64_t)n[11];
+    out->wasted = (size_t)n[12];
     if (!fine || strlen(answer) >= sizeof(out->answer) || !journal_read_trace(j, out))
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected the fields of an answer", j->path,
                        j->line);
@@ -244,7 +250,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
 static bool journal_add_trace(json_t *line, const struct asked *one)
 {
     char *t = calloc(1, one->tokens + 1);
-    json_t *ids = json_array(), *us = json_array(), *up = json_array();
+    json_t *us = json_array(), *up = json_array();
     for (size_t i = 0; t && i < one->tokens; i++) {
         const struct asked_token *k = &one->trace[i];
         t[i] = k->source == SOURCE_EDGE       ? EDGE
@@ -252,14 +258,12 @@ static bool journal_add_trace(json_t *line, const struct asked *one)
                : !k->has_edge                 ? UNKNOWN
                : k->agrees                    ? CONFIRMED
                                               : CORRECTED;
-        json_array_append_new(ids, json_integer((json_int_t)k->id));
         json_array_append_new(us, json_integer((json_int_t)(k->ms * 1000 + 0.5)));
         if (k->source == SOURCE_CLOUD)
             json_array_append_new(up, json_integer((json_int_t)k->up));
     }
     bool fine = t && us && up && json_object_set_new(line, "trace", json_string(t)) == 0 &&
                 json_array_size(us) == one->tokens;
-    fine = json_object_set_new(line, "ids", ids) == 0 && fine;
     fine = json_object_set_new(line, "us", us) == 0 && fine;
     fine = json_object_set_new(line, "up", up) == 0 && fine;
     free(t);
@@ -277,10 +281,11 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         "ttft_ms", one->ttft_ms, "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud,
         "fallback", (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
         (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
-    json_t *rest = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)w->calls,
-                             "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached,
-                             "decoded", (json_int_t)w->decoded, "bytes_up",
-                             (json_int_t)one->bytes_up, "bytes_down", (json_int_t)one->bytes_down);
+    json_t *rest =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)w->calls, "prefilled",
+                  (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
+                  (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
+                  (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
     if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one)) {
         json_decref(line);
         line = NULL;

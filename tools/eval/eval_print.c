@@ -48,7 +48,7 @@ static void print_text(struct print_fields *f, const char *name, const char *tex
 static void print_quality(struct print_fields *f, const struct eval_about *about,
                           const struct eval_result *r)
 {
-    struct statistics_interval wilson = { NAN, NAN };
+    struct statistics_interval wilson = { (double)NAN, (double)NAN };
     if (r->questions)
         wilson = statistics_wilson(r->right, r->questions);
     print_text(f, "task", about->task);
@@ -84,12 +84,14 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
 {
     double n = (double)(r->questions ? r->questions : 1);
     print_count(f, "memo", r->memo_hits);
+    print_count(f, "wasted", r->wasted);
     print_count(f, "prompt_tokens", r->prompt_tokens);
     print_count(f, "calls", r->work.calls);
     print_count(f, "prefilled", r->work.prefilled);
     print_count(f, "cached", r->work.cached);
     print_count(f, "decoded", r->work.decoded);
     print_real(f, "work", eval_result_work(r), 6);
+    print_text(f, "clock", about->clock);
     print_real(f, "ms", r->ms / n, 3);
     print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
     print_real(f, "tbt_ms", eval_times_quantile(&r->tbt, 0.5), 3);

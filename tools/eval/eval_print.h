@@ -13,6 +13,7 @@ struct err;
 
 struct eval_about { /* what all results of a run share */
     const char *task, *isa;
+    const char *clock; /* "real" or "virtual" */
     uint64_t seed;
 };
 

@@ -8,7 +8,7 @@
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
 {
     *r = (struct eval_result){
-        .entry = e, .target = target, .threshold = NAN, .pgr = NAN, .apgr7 = NAN
+        .entry = e, .target = target, .threshold = NAN, .pgr = (double)NAN, .apgr7 = (double)NAN
     };
 }
 
@@ -61,6 +61,7 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
     r->cloud += one->cloud;
     r->fallback += one->fallback;
     r->memo_hits += one->memo_hits + one->store_hits;
+    r->wasted += one->wasted;
     r->work.calls += one->work.calls;
     r->work.prefilled += one->work.prefilled;
     r->work.cached += one->work.cached;

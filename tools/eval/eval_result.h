@@ -23,7 +23,7 @@ struct eval_result {
     float threshold; /* NaN: the policy has none */
     size_t questions, right, left_out;
     size_t tokens, prompt_tokens;
-    size_t cloud, fallback, memo_hits;
+    size_t cloud, fallback, memo_hits, wasted;
     struct asked_work work;
     uint64_t bytes_up, bytes_down;
     double ms;             /* over all answers, without startup */

@@ -56,7 +56,7 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
 {
     const struct eval_items *items = &run->plan->asked;
     int rc = OK;
-    answers_forget(run->asking->routing.answers);
+    asking_begin(run->asking);
     for (size_t i = 0; rc == OK && i < items->n; i++) {
         rc = run_item(run, r, items->at[i], err);
         run->ahead -= run->ahead > 0;

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Hash table of the prefixes whose attempts are counted. When it is full, prefixes that collide
  * start over. */
@@ -45,6 +46,13 @@ void stand_in_chance_close(struct stand_in_chance *d)
         return;
     pthread_mutex_destroy(&d->lock);
     free(d);
+}
+
+void stand_in_chance_forget(struct stand_in_chance *d)
+{
+    pthread_mutex_lock(&d->lock);
+    memset(d->places, 0, sizeof(d->places));
+    pthread_mutex_unlock(&d->lock);
 }
 
 /* Count an attempt for the prefix and return the number of earlier ones. */

@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "net/http/buf.h"
 #include "net/http/json_input.h"
+
+enum { FILE_MAX = 256 << 20 };
 
 /* A prompt and what follows it, in one string. */
 struct known_text {
@@ -138,25 +139,52 @@ static int known_texts_add(struct known_texts *k, const char *line, size_t n, co
     return rc;
 }
 
-/* Read all lines; those that are blank are skipped. */
-static int known_texts_read(struct known_texts *k, FILE *f, const char *path, struct err *err)
+/* Add the texts of all lines; those that are blank are skipped. */
+static int known_texts_lines(struct known_texts *k, const struct buf *all, const char *path,
+                             struct err *err)
 {
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t n;
     int rc = OK;
-    for (size_t number = 1; rc == OK && (n = getline(&line, &room, f)) >= 0; number++) {
+    size_t number = 1;
+    for (size_t at = 0, n; rc == OK && at < all->n; at += n + 1, number++) {
+        const char *line = all->p + at, *end = memchr(line, '\n', all->n - at);
+        size_t blank = 0;
         struct err where;
+        n = end ? (size_t)(end - line) : all->n - at;
+        while (blank < n && (line[blank] == ' ' || line[blank] == '\t' || line[blank] == '\r'))
+            blank++;
         err_set(&where, OK, "%s: line %zu", path, number);
-        if (strspn(line, " \t\r\n") < (size_t)n)
-            rc = known_texts_add(k, line, (size_t)n, where.msg, number, err);
+        if (blank < n)
+            rc = known_texts_add(k, line, n, where.msg, number, err);
     }
-    if (rc == OK && !feof(f))
-        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
     if (rc == OK && !k->n)
         rc = err_set(err, ERR_FORMAT, "%s: expected JSON lines with prompt and cot, found none",
                      path);
-    free(line);
+    return rc;
+}
+
+/* Read the file. */
+static int known_texts_read(struct known_texts *k, const char *path, struct err *err)
+{
+    char part[8192];
+    struct buf all = { .max = FILE_MAX };
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    size_t n;
+    bool fits = true;
+    while (fits && (n = fread(part, 1, sizeof(part), f)) > 0)
+        fits = buf_add(&all, part, n);
+    int rc = OK;
+    if (ferror(f))
+        rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    else if (!fits && all.n + n > FILE_MAX)
+        rc = err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path, FILE_MAX);
+    else if (!fits)
+        rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    fclose(f);
+    if (rc == OK)
+        rc = known_texts_lines(k, &all, path, err);
+    buf_free(&all);
     return rc;
 }
 
@@ -222,28 +250,16 @@ static int known_texts_tokens(struct known_texts *k, const char *path, struct er
 int known_texts_open(struct known_texts **out, const char *path, const struct tokenizer *t,
                      struct err *err)
 {
-    struct stat st;
     *out = NULL;
-    FILE *f = fopen(path, "rb");
-    if (!f || fstat(fileno(f), &st)) {
-        int rc = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-        if (f)
-            fclose(f);
-        return rc;
-    }
     struct known_texts *k = calloc(1, sizeof(*k));
-    int rc = k ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
-    if (rc == OK && !S_ISREG(st.st_mode)) /* a device may never end */
-        rc = err_set(err, ERR_FORMAT, "%s: expected a file of JSON lines", path);
-    if (rc == OK) {
-        k->tokenizer = t;
-        rc = known_texts_tokens(k, path, err);
-    }
+    if (!k)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    k->tokenizer = t;
+    int rc = known_texts_tokens(k, path, err);
     if (rc == OK)
-        rc = known_texts_read(k, f, path, err);
+        rc = known_texts_read(k, path, err);
     if (rc == OK)
         rc = known_texts_index(k, path, err);
-    fclose(f);
     if (rc == OK)
         *out = k;
     else

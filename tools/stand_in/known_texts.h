@@ -16,7 +16,8 @@ struct tokenizer;
 
 /* Read the file. ERR_IO if it cannot be read. ERR_FORMAT, with the number of the line: not JSON, a
  * field is missing or empty, or a prompt that an earlier line continues with another text; also for
- * a file without texts and a tokenizer without end-of-text. The tokenizer is borrowed. */
+ * a file without texts or of more than 256 MiB, and a tokenizer without end-of-text. ERR_NOMEM. The
+ * tokenizer is borrowed. */
 int known_texts_open(struct known_texts **out, const char *path, const struct tokenizer *t,
                      struct err *err);
 void known_texts_close(struct known_texts *k); /* NULL is fine */

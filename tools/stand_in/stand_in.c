@@ -295,6 +295,11 @@ void stand_in_close(struct stand_in *s)
     free(s);
 }
 
+void stand_in_forget(struct stand_in *s)
+{
+    stand_in_chance_forget(s->serve.draw);
+}
+
 unsigned stand_in_port(const struct stand_in *s)
 {
     return s->port;

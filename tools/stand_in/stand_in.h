@@ -55,6 +55,8 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
 /* Stop the server. Replies in progress may finish for 2 s; after that they end with status 503.
  * NULL is fine. */
 void stand_in_close(struct stand_in *s);
+/* Draw jitter, losses and faults as if no prefix had been asked for before. */
+void stand_in_forget(struct stand_in *s);
 unsigned stand_in_port(const struct stand_in *s);
 const char *stand_in_url(const struct stand_in *s); /* "http://127.0.0.1:PORT", or https */
 

@@ -1,0 +1,169 @@
+#!/bin/sh
+# mizzle eval on small files of csqa, arc and gsm8k: a cloud that knows the answers, shares found on
+# a fifth of the items, a journal that survives any cut.
+set -u
+MIZZLE=${MIZZLE:-build/mizzle}
+dir=$(mktemp -d) || exit 1
+. tests/support/cloud.sh
+edge=weights/milli/edge-0.5.gguf
+if [ ! -f $edge ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+unset MIZZLE_CLOUD_URL
+
+fail() {
+    echo "t_eval_tasks: $*" >&2
+    exit 1
+}
+
+# run STATUS ARGS...: run eval, which must end with this status; set $last to its last line.
+run() {
+    want=$1
+    shift
+    "$MIZZLE" eval "$@" >"$dir/out" 2>"$dir/err"
+    got=$?
+    [ "$got" -eq "$want" ] || fail "eval $*: status $got, expected $want: $(cat "$dir/err")"
+    last=$(tail -n 1 "$dir/out")
+}
+
+field() {
+    printf '%s\n' "$last" | sed -n "s/.*\"$1\":\\([-0-9.a-z]*\\).*/\\1/p"
+}
+
+is() {
+    awk "BEGIN { exit !($*) }" || fail "expected $*, in $last"
+}
+
+# 40 questions about 20 things; the text of the cloud is right except for every tenth.
+i=0
+while [ $i -lt 40 ]; do
+    letter=A
+    [ $((i % 2)) -eq 0 ] || letter=B
+    said=$letter
+    [ $((i % 10)) -ne 9 ] || said=A
+    printf '%s ' '{"id":"q'$i'","question":"Where is '$i'?","question_concept":"thing '$((i / 2))'",' \
+        '"choices":{"label":["A","B"],"text":["here","there"]},"answerKey":"'$letter'",' \
+        '"prompt":"Where is '$i'?","cot":"It is the ('$said') one."}'
+    echo
+    i=$((i + 1))
+done >"$dir/csqa"
+i=0
+while [ $i -lt 6 ]; do
+    printf '%s ' '{"prompt":"What is '$i' + 1000?","cot":"It is \\boxed{1,00'$((i + (i == 5)))'}.",' \
+        '"answerKey":"100'$i'"}'
+    echo
+    i=$((i + 1))
+done >"$dir/gsm8k"
+cat "$dir/csqa" "$dir/gsm8k" >"$dir/known"
+start_cloud -m $edge --say "$dir/known"
+pair="-m $edge --cloud-url $url -q -n 24"
+
+# The cloud alone says what the file says, the edge alone does not; without a stand-in of its own,
+# eval asks neither on its own account.
+run 0 $pair --task csqa --data "$dir/csqa" --policy never,always --json
+is "$(field questions) == 40 && $(field right) == 36 && $(field routed) == 1 && $(field pgr) == 1"
+is "$(field tokens) > 40 * 5 && $(field left_out) == 0 && $(field decoded) == $(field tokens)"
+run 0 $pair --task gsm8k --data "$dir/gsm8k" --policy always --questions 6 --json
+is "$(field right) == 5 && $(field questions) == 6"
+[ "$(field pgr)" = null ] && [ "$(field threshold)" = null ] || fail "no baseline: $last"
+
+# Subjects are not split: what is calibrated on is about other things than what is asked.
+run 0 $pair --task csqa --data "$dir/csqa" --policy never,max-prob,random,always \
+    --target-routed 0.3 --json --jsonl "$dir/answers" --csv "$dir/csv" --svg "$dir/svg"
+is "$(wc -l <"$dir/out") == 4 && $(wc -l <"$dir/csv") == 5"
+grep -q '</svg>' "$dir/svg" || fail "no picture"
+asked=$(field questions)
+is "$asked >= 26 && $asked < 40 && $asked % 2 == 0"
+last=$(sed -n 2p "$dir/out")
+is "$(field target) == 0.3 && $(field routed) > 0.15 && $(field routed) < 0.45"
+is "$(field calls) > 0 && $(field calls) < $(field tokens) && $(field work) > $(field routed)"
+is "$(field prefilled) + $(field cached) > $(field prompt_tokens)"
+is "$(wc -l <"$dir/answers") == 1 + 4 * $asked + 1" # the settings, one threshold
+grep -q '"id":"q1",.*"right":\(true\|false\)' "$dir/answers" || fail "no id in the journal"
+
+# Cut anywhere, even in the middle of a line, the same run gives the same results, times aside; the
+# replies of a server that has been running for longer have longer numbers.
+plain() {
+    sed 's/"\(ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g' "$1"
+}
+swept="$pair --task csqa --data $dir/csqa --policy never,max-prob,random,always"
+swept="$swept --sweep 0.1:0.3:2 --json"
+again() {
+    run 0 $swept --jsonl "$dir/cut"
+    plain "$dir/out" >"$dir/now"
+    diff "$dir/plain" "$dir/now" || fail "cut at $1: other results"
+    is "$(wc -l <"$dir/cut") == $(wc -l <"$dir/answers")"
+}
+rm "$dir/answers"
+run 0 $swept --jsonl "$dir/answers"
+plain "$dir/out" >"$dir/plain"
+is "$(wc -l <"$dir/answers") == 1 + 6 * $asked + 2"
+bytes=$(wc -c <"$dir/answers")
+for part in 0 1 3 37 55 99; do
+    head -c $((bytes * part / 100)) "$dir/answers" >"$dir/cut"
+    again $part
+done
+before=$(cat "$dir/cut")
+again whole
+[ "$before" = "$(cat "$dir/cut")" ] || fail "a finished run was continued"
+
+# A full disk (here a limit on the size of files) ends the run after a whole line.
+rm "$dir/cut"
+(
+    trap '' XFSZ
+    ulimit -f 16
+    "$MIZZLE" eval $swept --jsonl "$dir/cut" >"$dir/out" 2>"$dir/err"
+)
+[ $? -eq 3 ] && grep -q 'cut: File too large' "$dir/err" || fail "full disk: $(cat "$dir/err")"
+[ "$(tail -c 1 "$dir/cut" | wc -l)" -eq 1 ] || fail "a full disk leaves half a line"
+again "a full disk"
+
+# Other settings, and files that are no journal.
+data="--task csqa --data $dir/csqa"
+run 2 $swept --seed 2 --jsonl "$dir/cut"
+grep -q 'other settings: seed: expected "2", found "1"' "$dir/err" || fail "$(cat "$dir/err")"
+run 2 $pair $data --policy never,max-prob,random,always --target-routed 0.2 --jsonl "$dir/cut"
+grep -q 'other settings: targets' "$dir/err" || fail "$(cat "$dir/err")"
+run 2 $pair $data --policy never --jsonl "$dir/cut"
+head -n 3 "$dir/answers" >"$dir/bad" && echo '{"policy":"never","share":null,"item":0}' >>"$dir/bad"
+run 3 $swept --jsonl "$dir/bad"
+grep -q "line 4: expected" "$dir/err" || fail "$(cat "$dir/err")"
+echo 'no JSON' >"$dir/bad"
+run 3 $pair $data --policy never --jsonl "$dir/bad"
+run 3 $pair $data --policy never --jsonl "$dir/csqa"
+
+# What is longer than the context is left out and counted.
+long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
+long="$long$long$long$long$long$long$long$long$long$long"
+long="$long$long$long$long$long"
+sed "2s/\"prompt\":\"/&$long/" "$dir/csqa" >"$dir/long"
+run 0 $pair --task csqa --data "$dir/long" --policy never --questions 5 --json
+is "$(field questions) == 4 && $(field left_out) == 1"
+run 0 $pair --task csqa --data "$dir/long" --policy never --questions 5
+grep -q '^left out: 1 ' "$dir/out" || fail "$(cat "$dir/out")"
+sed -n 2p "$dir/long" >"$dir/one"
+run 2 $pair --task csqa --data "$dir/one" --policy never
+
+# Likelihoods, a fallen cloud, and what eval refuses.
+run 0 -m $edge $data --prompt lm-eval --score loglik --json -q
+is "$(field questions) == 40 && $(field accuracy) >= 0 && $(field routed) == 0"
+[ "$(field threshold)$(field pgr)" = nullnull ] || fail "$last"
+run 2 -m $edge $data --prompt lm-eval --score loglik --policy mlp
+run 2 -m $edge $data --score loglik # has no prompts of that form
+run 2 -m $edge $data --prompt none
+run 2 -m $edge $data --score guess
+run 2 -m $edge --task csqa
+run 2 $pair $data --policy mlp=a --threshold 0.5 --target-routed 0.1
+run 2 $pair $data --policy max-prob --sweep 0:2:3
+run 3 $pair $data --policy mlp="$dir/none" --target-routed 0.1
+run 3 $pair $data --policy mlp="$dir/csqa" --target-routed 0.1
+head -n 1 "$dir/csqa" >"$dir/one"
+run 2 $pair --task csqa --data "$dir/one" --policy max-prob --target-routed 0.1
+run 0 $pair --task csqa --data "$dir/one" --policy max-prob --target-routed 0.1 \
+    --calibration "$dir/csqa" --json
+: >"$dir/empty"
+run 3 -m $edge --task csqa --data "$dir/empty" --policy never
+stop_cloud
+run 4 $pair $data --policy always --questions 2
+exit 0
