@@ -51,6 +51,9 @@ ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
 flags.model/train/train_attn := -O3
 flags.model/train/train_step := -O3
+flags.router/learn/fit_batch := -O3
+flags.router/learn/fit_mlp   := -O3
+flags.router/learn/fit_citer := -O3
 endif
 ifeq ($(PORTABLE),1)
 flags.kernels/sys/os := -DPORTABLE

@@ -73,6 +73,11 @@ static int cmd_router_score_main(int argc, char **argv)
                  : setup_kernels(&k, &err);
     if (rc == OK)
         rc = router_open(&r, router_path, &k, &err);
+    if (rc == OK && router_is_table(r)) {
+        rc = err_set(&err, ERR_ARG, "%s: expected a network, found a table, which reads ids",
+                     router_path);
+        router_close(r);
+    }
     if (rc != OK)
         return command_fail("router score", rc, &err);
     FILE *from = fopen(hidden_path, "rb");
@@ -104,10 +109,11 @@ static int cmd_router_main(int argc, char **argv)
 
 const struct command cmd_router = {
     .name = "router",
-    .summary = "train, import or apply the router that decides token by token",
+    .summary = "train, calibrate, import or apply the router that decides token by token",
     .args = "COMMAND",
     .description = "Has these commands, each with its own --help:\n\n"
                    "  mizzle router train      trains a router for a small model\n"
+                   "  mizzle router calibrate  sets a router's threshold\n"
                    "  mizzle router import     converts a PyTorch checkpoint of CITER\n"
                    "  mizzle router score      applies a router to hidden states",
     .groups = no_groups,

@@ -6,9 +6,23 @@
 
 /* clang-format off: columns */
 const struct command *const commands[] = {
-    &cmd_run,           &cmd_eval,         &cmd_cloud,    &cmd_router,  &cmd_router_train,
-    &cmd_router_import, &cmd_router_score, &cmd_pretrain, &cmd_convert, &cmd_info,
-    &cmd_tokenize,      &cmd_logits,       &cmd_bench,    &cmd_man,     NULL,
+    &cmd_run,
+    &cmd_eval,
+    &cmd_cloud,
+    &cmd_router,
+    &cmd_router_collect,
+    &cmd_router_train,
+    &cmd_router_calibrate,
+    &cmd_router_import,
+    &cmd_router_score,
+    &cmd_pretrain,
+    &cmd_convert,
+    &cmd_info,
+    &cmd_tokenize,
+    &cmd_logits,
+    &cmd_bench,
+    &cmd_man,
+    NULL,
 };
 /* clang-format on */
 

@@ -221,10 +221,8 @@ struct calibrate_search {
 
 static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_result *r)
 {
-    /* Counts are compared, so that 0.9 of 10 answers is 9 whatever 0.9 is rounded to. */
-    if (s->by_accuracy)
-        return (double)r->right < s->target * (double)r->answers - 1e-6;
-    return (double)r->cloud < s->target * (double)r->tokens - 1e-6;
+    /* A millionth less is not less, as the target may have been a float. */
+    return (s->by_accuracy ? r->accuracy : r->share) < s->target - 1e-6;
 }
 
 static bool calibrate_near(const struct calibrate_search *s, const struct calibrate_result *r)

@@ -1,10 +1,14 @@
-/* fit.h - trains the router's MLP on collected samples.
+/* fit.h - trains a router on collected samples.
  *
- * Source: CITER's recipe (arXiv 2502.01976): binary cross-entropy, Adam, 80/20 split, patience 5;
- * without its traps: the split is by text, not by token, and the best weights are copied at the
- * time when they are the best. Instead of BatchNorm the features are standardised once, with the
- * mean and deviation of the training part, which are folded into the first layer at the end. Wrong
- * tokens are rare: they weigh sqrt(rights / wrongs) times as much as right ones.
+ * Source: CITER's recipe (arXiv 2502.01976, its training script): binary cross-entropy, Adam, 80/20
+ * split, patience 5; without its traps: the split is by subject, not by token, and the best weights
+ * are copied at the time when they are the best. Wrong tokens are rare: they weigh sqrt(rights /
+ * wrongs) times as much as right ones. fit_recipe_citer brings back the original.
+ *
+ * mlp: Linear, ReLU, Linear. Features are standardised once, with the mean and deviation of the
+ * training part, which are folded into the first layer at the end. citer: CITER's network, on the
+ * features as they are; see fit_citer.h. linear: one Linear, on standardised features. context: a
+ * table over the last two ids, counted.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */
@@ -12,9 +16,16 @@
 #define ROUTER_LEARN_FIT_H
 
 #include "router/router.h"
+#include "router/learn/measures.h"
 #include "router/learn/samples.h"
 
 struct pool;
+
+enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT };
+
+const char *fit_head_name(enum fit_head h);
+/* Parse a name. False: there is no such head. */
+bool fit_head_parse(enum fit_head *out, const char *name);
 
 struct fit_epoch {
     size_t epoch; /* counted from 1 */
@@ -23,9 +34,15 @@ struct fit_epoch {
 };
 
 struct fit_options {
-    size_t width; /* 0: twice the dim */
+    enum fit_head head;
+    size_t width; /* units of the first layer of mlp and citer; 0: twice the dim */
     size_t epochs, patience, batch;
-    float rate; /* Adam's step size */
+    float rate;          /* Adam's step size; 0: 1e-3, for linear 1e-2 */
+    bool by_token;       /* hold out single tokens: tokens of one subject are in both parts */
+    bool same_order;     /* the same random order in all epochs */
+    bool unweighted;     /* wrong tokens weigh as much as right ones */
+    bool shuffle_labels; /* a control: nothing can be learnt, and the AUC must be near 0.5 */
+    double most, cover;  /* passed to samples_calibrate */
     uint64_t seed;
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */
     /* Called after each epoch; may be NULL. */
@@ -35,22 +52,30 @@ struct fit_options {
 
 struct fit_report {
     size_t trained, held; /* tokens of the training part and of the held-out part */
-    size_t epochs, best;  /* epochs run, and the one whose weights are kept */
-    double held_loss;     /* loss of these weights on the held-out part */
-    double held_auc;
+    size_t trained_wrong, held_wrong;
+    size_t epochs, best;      /* epochs run, and the one whose weights are kept; context: 0 */
+    double loss, held_loss;   /* of that epoch, on either part */
+    struct measures measures; /* of the finished router on the held-out part */
+    struct samples_cut cut;   /* a threshold from the held-out part, and what it does there */
 };
 
-/* Set epochs 40, patience 5, batch 256, rate 1e-3, seed 1. */
+/* Set head mlp, epochs 40, patience 5, batch 256, most 0.05, cover 0.995, seed 1. */
 void fit_defaults(struct fit_options *o);
+/* Set what CITER's own script does: head citer, epochs 1000, batch 80, rate 1e-7, one random order
+ * for all epochs, no weights, and a split by token. */
+void fit_recipe_citer(struct fit_options *o);
 
-/* Train a router. *out is the caller's to close; its tap is final and it has no threshold yet.
- * ERR_ARG when the samples do not have right and wrong tokens in both parts; ERR_NOMEM, ERR_STOP.
- * pool may be NULL. */
+/* Train a router. *out is the caller's to close; its tap is final, it has no threshold yet and says
+ * nothing about itself. ERR_ARG when the samples do not have right and wrong tokens in both parts;
+ * ERR_NOMEM, ERR_STOP. pool may be NULL. */
 int fit_router(struct router_form *out, struct fit_report *report, const struct samples *s,
                const struct fit_options *o, const struct kernels *k, struct pool *pool,
                struct err *err);
 
-/* True for samples of a text that is kept out of training. */
+/* Shuffle the indices of the training samples as an epoch, counted from 1, begins. They ascend
+ * before the first one, and each epoch shuffles the order of the one before. */
+void fit_order(size_t *index, size_t n, uint64_t seed, size_t epoch);
+/* True for samples of a subject that is kept out of training. */
 bool fit_holds_out(uint64_t seed, uint32_t group);
 
 #endif

@@ -46,7 +46,10 @@ int samples_collect(struct samples *s, struct session *session, enum tap tap,
                     uint32_t text, const struct kernels *k, const _Atomic int *stop,
                     struct err *err);
 
-/* Compute score[s->n] with a router of the same dim. */
+/* Return a router's score of sample i: a network reads its state, which must have the router's dim,
+ * a table the ids before. scratch: [router_scratch] floats. */
+float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch);
+/* Compute score[s->n]. ERR_ARG if the dims differ. */
 int samples_score(float *score, const struct samples *s, const struct router *r, struct err *err);
 
 /* Compute the area under the ROC curve: the chance that a right token scores above a wrong one

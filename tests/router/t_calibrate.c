@@ -264,7 +264,7 @@ static void check_bound(void)
         CHECK(fabs(b - known[i].bound) < 1e-13);
     }
     CHECK(binomial_upper(10, 10, 0.95) == 1 && binomial_upper(0, 0, 0.95) == 1);
-    CHECK(binomial_upper(3, 10, 1) == 1 && binomial_upper(3, 10, NAN) == 1);
+    CHECK(binomial_upper(3, 10, 1) == 1 && binomial_upper(3, 10, (double)NAN) == 1);
     CHECK(binomial_upper(3, 10, 0) == 0);
     double p = binomial_upper(0, 100000000, 0.95), q = binomial_upper(500000, 1000000, 0.95);
     CHECK(p > 2.99e-8 && p < 3.0e-8 && q > 0.5008 && q < 0.5009);
@@ -278,7 +278,8 @@ struct coin {
     uint64_t seed;
     double bad;
     float scores[8];
-    float low, high; /* at thresholds in between, every answer is lost */
+    float low, high; /* unless both are 0: an answer is lost if the token that scores low is routed,
+                      * and the one that scores high is not */
 };
 
 static int coin_answer(void *arg, size_t i, float threshold, struct calibrate_answer *out,
@@ -290,11 +291,13 @@ static int coin_answer(void *arg, size_t i, float threshold, struct calibrate_an
     *out = (struct calibrate_answer){ .tokens = 8, .scores = l->scores, .right = true };
     for (size_t k = 0; k < 8; k++) {
         l->scores[k] = (float)rand_unit(item, k) / (k ? 1 : 2);
+        l->scores[k] = l->high > 0 && k == 1 ? l->low : l->scores[k];
+        l->scores[k] = l->high > 0 && k == 2 ? l->high : l->scores[k];
         out->cloud += l->scores[k] < threshold;
     }
     if (rand_unit(item, 8) < l->bad)
         out->right = l->scores[0] < threshold;
-    if (threshold > l->low && threshold < l->high)
+    if (threshold > l->low && threshold <= l->high)
         out->right = false;
     return OK;
 }
@@ -334,14 +337,15 @@ static void check_risk(void)
     struct coin l = { .seed = 1, .bad = 0 };
     struct calibrate_result r;
     CHECK(coin_risk(&r, &l, 171, 0.02, 0.95) == OK && r.reached && r.threshold == 0);
-    CHECK(r.share == 0 && r.cloud_right == 149 && r.lost == 0 && fabs(r.bound - 0.0199048) < 1e-6);
+    CHECK(r.answers == 149 && r.tokens == 8 * 149 && r.share == 0);
+    CHECK(r.cloud_right == 149 && r.lost == 0 && fabs(r.bound - 0.0199048) < 1e-6);
     CHECK(coin_risk(&r, &l, 170, 0.02, 0.95) == OK && !r.reached && r.cloud_right == 148);
     CHECK(r.bound > 0.02 && r.share == 1);
     CHECK(coin_risk(&r, &l, 1, 0.02, 0.95) == OK && !r.reached && r.bound == 1);
     /* Nothing is taken below a threshold that fails, however safe it is. */
     l.low = 0.2f;
     l.high = 0.33f;
-    CHECK(coin_risk(&r, &l, 400, 0.02, 0.95) == OK && r.reached && r.threshold >= 0.33f);
+    CHECK(coin_risk(&r, &l, 400, 0.02, 0.95) == OK && r.reached && r.threshold > 0.33f);
 }
 
 /* At most 1 - confidence of the calibrations may be wrong, and many must be useful. */

@@ -102,8 +102,8 @@ static void check_learns(const struct kernels *k, struct pool *pool)
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == OK);
     CHECK(report.trained + report.held == s.n && report.held % PER_TEXT == 0);
     CHECK(report.held > s.n / 8 && report.held < s.n / 3);
-    printf("separable: AUC %.4f after %zu epochs\n", report.held_auc, report.best);
-    CHECK(report.held_auc > 0.99);
+    printf("separable: AUC %.4f after %zu epochs\n", report.measures.auc, report.best);
+    CHECK(report.measures.auc > 0.99);
     check_saved(&s, &f, &report, &o, k);
 
     CHECK(fit_router(&again, &other, &s, &o, &scalar, pool, &err) == OK);
@@ -118,9 +118,9 @@ static void check_learns(const struct kernels *k, struct pool *pool)
     samples_close(&s);
     make(&s, 6, true);
     CHECK(fit_router(&f, &report, &s, &o, k, NULL, &err) == OK);
-    printf("noise: AUC %.4f, best of %zu epochs is %zu\n", report.held_auc, report.epochs,
+    printf("noise: AUC %.4f, best of %zu epochs is %zu\n", report.measures.auc, report.epochs,
            report.best);
-    CHECK(report.held_auc > 0.4 && report.held_auc < 0.6);
+    CHECK(report.measures.auc > 0.4 && report.measures.auc < 0.6);
     CHECK(report.best < report.epochs && report.epochs < o.epochs); /* stopped early */
     check_saved(&s, &f, &report, &o, k);
     router_form_close(&f);

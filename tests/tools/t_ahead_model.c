@@ -38,20 +38,33 @@ static void test_by_hand(void)
     holds(first, 3, 1, 20, 0);
 }
 
-/* Decisions, with calls of different length: the second answer is there before the first, but waits
- * for its turn. */
+/* The tokens must be decided at these times. */
+static void decided(const unsigned char *marks, const double *calls, size_t n, size_t ahead,
+                    const double *want)
+{
+    double at[8];
+    CHECK(ahead_model_decisions(at, marks, calls, n, 10, ahead) == 0);
+    for (size_t i = 0; i < n; i++) {
+        if (at[i] < want[i] - 1e-9 || at[i] > want[i] + 1e-9)
+            fprintf(stderr, "token %zu: decided at %g, expected %g\n", i, at[i], want[i]);
+        CHECK(at[i] > want[i] - 1e-9 && at[i] < want[i] + 1e-9);
+    }
+}
+
 static void test_decisions(void)
 {
+    /* The second answer is there before the first, but waits for its turn. */
     const unsigned char marks[] = { E, A, E, A, E, E };
     const double calls[] = { 0, 60, 0, 5, 0, 0 };
     const double ahead[] = { 0, 70, 70, 70, 70, 70 }, step[] = { 0, 70, 80, 95, 105, 115 };
-    double at[6];
-    CHECK(ahead_model_decisions(at, marks, calls, 6, 10, 2) == 0);
-    for (size_t i = 0; i < 6; i++)
-        CHECK(at[i] > ahead[i] - 1e-9 && at[i] < ahead[i] + 1e-9);
-    CHECK(ahead_model_decisions(at, marks, calls, 6, 10, 0) == 0);
-    for (size_t i = 0; i < 6; i++)
-        CHECK(at[i] > step[i] - 1e-9 && at[i] < step[i] + 1e-9);
+    decided(marks, calls, 6, 2, ahead);
+    decided(marks, calls, 6, 0, step);
+    /* The first answer, seen at 40, decides what was written before the second call. */
+    const unsigned char two[] = { E, A, E, A, E, E };
+    decided(two, (double[]){ 0, 25, 0, 60, 0, 0 }, 6, 2, (double[]){ 0, 40, 40, 90, 90, 90 });
+    /* An answer that comes just as a step ends is seen after the next one. */
+    const unsigned char tie[] = { A, E, E, E };
+    decided(tie, (double[]){ 10, 0, 0, 0 }, 4, 1, (double[]){ 20, 20, 20, 30 });
 }
 
 static void test_expected(void)

@@ -23,6 +23,11 @@ virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$tmp/b"
 cmp "$tmp/a" "$tmp/b" || fail "other times: $(cat "$tmp/a" "$tmp/b")"
 grep -q '"clock":"virtual"' "$tmp/a" || fail "$(cat "$tmp/a")"
 
+# Whatever was asked before, the same times: no memo is left, and losses are drawn anew.
+virtual --latency 100 --loss 0.3 --ahead 4 >"$tmp/a"
+virtual --latency 100 --loss 0.3 --ahead 4 --policy always,random,mlp --share 0.3 >"$tmp/b"
+[ "$(field ms "$tmp/a")" = "$(field ms "$tmp/b")" ] || fail "order: $(cat "$tmp/a" "$tmp/b")"
+
 # In step, each token takes a step, and each cloud token waits for the latency and what a call takes.
 virtual --ahead 0 >"$tmp/none"
 virtual --ahead 0 --latency 100 >"$tmp/latency"

@@ -231,8 +231,8 @@ int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
     return engine_kv(out, engine_options.kv, otherwise, err);
 }
 
-/* Print the pending notes of r, with option names as they are typed. `mizzle eval` is the only
- * command that opens a routing here; `mizzle run` uses the library. */
+/* Print the pending notes of r, with option names as they are typed. The commands that open a
+ * routing here name its options as `mizzle eval` does; `mizzle run` uses the library. */
 static void setup_routing_notes(struct routing *r)
 {
     struct err note, line;

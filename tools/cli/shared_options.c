@@ -93,43 +93,48 @@ const struct option_group cloud_option_rows = { "Cloud", cloud_rows };
 const struct option_group cloud_check_option_rows = { "Cloud (only with --check)",
                                                       cloud_rows + WHICH_CLOUD };
 
-const struct option_group cloud_limit_option_rows = {
-    "Limits, privacy and stored answers of the cloud",
-    (const struct option[]){
-        { "--max-cloud-tokens", NULL, OPTION_U64, &cloud_limit_options.max_tokens, "N",
-          "Request at most N tokens from the cloud over all answers; those that the store or the "
-          "memo knows do not count (default: no limit)" },
-        { "--max-upload-bytes", NULL, OPTION_U64, &cloud_limit_options.max_upload, "N",
-          "Send at most N bytes of requests; headers and retries do not count (default: no "
-          "limit)" },
-        { "--cloud-budget", NULL, OPTION_STR, &cloud_limit_options.budget, "AMOUNT",
-          "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
-        { "--cloud-price", NULL, OPTION_STR, &cloud_limit_options.price, "PRICES",
-          "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
-          "2.50,1.25,10, or a file with lines MODEL UP CACHED DOWN, where MODEL * is any other "
-          "(default: costs are not counted)" },
-        { "--private-from", NULL, OPTION_STR, &cloud_limit_options.from, "TEXT",
-          "Send nothing more of a text once it contains TEXT (default: none)" },
-        { "--private-to", NULL, OPTION_STR, &cloud_limit_options.to, "TEXT",
-          "End a span that --private-from begins. A text is sent again only if the span holds "
-          "nothing but blanks (default: none)" },
-        { "--private-file", NULL, OPTION_STR, &cloud_limit_options.patterns, "FILE",
-          "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
-          "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
-          "comment (default: none)" },
-        { "--cloud-store", NULL, OPTION_STR, &cloud_limit_options.store, "FILE",
-          "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
-          "(default: none)" },
-        { "--store-limit", NULL, OPTION_SIZE, &cloud_limit_options.store_limit, "MB",
-          "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
-        { "--record", NULL, OPTION_STR, &cloud_limit_options.record, "FILE",
-          "Append the cloud's answers to FILE as JSON lines (default: none)" },
-        { "--replay", NULL, OPTION_STR, &cloud_limit_options.replay, "FILE",
-          "Take the cloud's answers from a recording, without a network; a call that is not in "
-          "it fails (default: none)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
-    },
+enum { LIMITS = 7 }; /* rows that limit what is sent; the others say where answers are kept */
+
+static const struct option limit_rows[] = {
+    { "--max-cloud-tokens", NULL, OPTION_U64, &cloud_limit_options.max_tokens, "N",
+      "Request at most N tokens from the cloud over all answers; those that the store or the "
+      "memo knows do not count (default: no limit)" },
+    { "--max-upload-bytes", NULL, OPTION_U64, &cloud_limit_options.max_upload, "N",
+      "Send at most N bytes of requests; headers and retries do not count (default: no "
+      "limit)" },
+    { "--cloud-budget", NULL, OPTION_STR, &cloud_limit_options.budget, "AMOUNT",
+      "Spend at most this amount in the currency of --cloud-price (default: no limit)" },
+    { "--cloud-price", NULL, OPTION_STR, &cloud_limit_options.price, "PRICES",
+      "Calculate costs from these prices per million tokens: UP,CACHED,DOWN, such as "
+      "2.50,1.25,10, or a file with lines MODEL UP CACHED DOWN, where MODEL * is any other "
+      "(default: costs are not counted)" },
+    { "--private-from", NULL, OPTION_STR, &cloud_limit_options.from, "TEXT",
+      "Send nothing more of a text once it contains TEXT (default: none)" },
+    { "--private-to", NULL, OPTION_STR, &cloud_limit_options.to, "TEXT",
+      "End a span that --private-from begins. A text is sent again only if the span holds "
+      "nothing but blanks (default: none)" },
+    { "--private-file", NULL, OPTION_STR, &cloud_limit_options.patterns, "FILE",
+      "Never send a text that contains a line of this file. In a line, \\d is a digit, \\w a "
+      "letter, digit or _, \\s a blank and \\\\ a backslash; a line that begins with # is a "
+      "comment (default: none)" },
+    { "--cloud-store", NULL, OPTION_STR, &cloud_limit_options.store, "FILE",
+      "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
+      "(default: none)" },
+    { "--store-limit", NULL, OPTION_SIZE, &cloud_limit_options.store_limit, "MB",
+      "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
+    { "--record", NULL, OPTION_STR, &cloud_limit_options.record, "FILE",
+      "Append the cloud's answers to FILE as JSON lines (default: none)" },
+    { "--replay", NULL, OPTION_STR, &cloud_limit_options.replay, "FILE",
+      "Take the cloud's answers from a recording, without a network; a call that is not in "
+      "it fails (default: none)" },
+    { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
 };
+
+const struct option_group cloud_limit_option_rows = {
+    "Limits, privacy and stored answers of the cloud", limit_rows
+};
+const struct option_group cloud_store_option_rows = { "Stored answers of the cloud",
+                                                      limit_rows + LIMITS };
 
 const struct option_group network_option_rows = {
     "Simulated network",

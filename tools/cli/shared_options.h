@@ -16,6 +16,7 @@ extern const struct option_group route_option_rows;       /* --router --policy -
 extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud --cloud-api ... */
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
+extern const struct option_group cloud_store_option_rows; /* store and recording alone */
 extern const struct option_group network_option_rows;     /* --latency --bandwidth --loss */
 
 extern struct engine_options {

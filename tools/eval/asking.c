@@ -154,12 +154,12 @@ static void asking_take_time(struct asking_writing *w, const struct decode_token
     struct asking *a = w->a;
     struct virtual_token *v = &a->times[w->tokens];
     size_t at = w->prompt + t->pos;
+    struct traffic now = w->port ? w->port->traffic(w->port->arg) : w->traffic;
+    struct traffic call = traffic_since(&now, &w->traffic);
+    w->traffic = now; /* policy oracle calls for every token */
     *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD };
     if (!v->routed)
         return;
-    struct traffic now = w->port->traffic(w->port->arg);
-    struct traffic call = traffic_since(&now, &w->traffic);
-    w->traffic = now;
     if (call.bytes_down) {
         a->call.header = (size_t)call.header_bytes_up;
         a->call.down = (size_t)(call.bytes_down - call.header_bytes_down);

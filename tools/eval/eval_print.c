@@ -48,7 +48,7 @@ static void print_text(struct print_fields *f, const char *name, const char *tex
 static void print_quality(struct print_fields *f, const struct eval_about *about,
                           const struct eval_result *r)
 {
-    struct statistics_interval wilson = { NAN, NAN };
+    struct statistics_interval wilson = { (double)NAN, (double)NAN };
     if (r->questions)
         wilson = statistics_wilson(r->right, r->questions);
     print_text(f, "task", about->task);

@@ -8,7 +8,7 @@
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
 {
     *r = (struct eval_result){
-        .entry = e, .target = target, .threshold = NAN, .pgr = NAN, .apgr7 = NAN
+        .entry = e, .target = target, .threshold = NAN, .pgr = (double)NAN, .apgr7 = (double)NAN
     };
 }
 

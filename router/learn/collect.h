@@ -1,0 +1,89 @@
+/* collect.h - turns reference answers into samples: each token of an answer gives a hidden state of
+ * the local model (the edge) and a label, 1 if the edge's own token may stand there.
+ *
+ *   match      1 if the edge's token is the reference's.
+ *   citer      That; else 0 if the cloud's token is the reference's. If both are wrong, the edge
+ *              continues alone from its own token to the end: 1 if the final answer is right. In
+ *              round 2 it continues with a router and the cloud. Source: CITER (arXiv 2502.01976).
+ *   divergent  1 where the edge's token is the reference's or the cloud's. Otherwise the cloud
+ *              continues from the edge's token to the end: 0 only if the final answer is wrong
+ *              although it is right when the cloud continues from its own token.
+ *
+ * Answers are teacher-forced: each token is judged after the reference's tokens before it. The
+ * cloud is asked only where the edge is wrong. An end-of-text token is equal to any other. All
+ * results depend on the texts, the models and the options alone, not on the order in which replies
+ * come. */
+#ifndef ROUTER_LEARN_COLLECT_H
+#define ROUTER_LEARN_COLLECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/session.h"
+#include "router/learn/sample_shard.h"
+
+struct cloud_port;
+struct err;
+struct router;
+struct sampler;
+struct tokenizer;
+
+enum collect_labels { COLLECT_MATCH, COLLECT_CITER, COLLECT_DIVERGENT };
+enum { COLLECT_CALLS = 16 }; /* most calls in flight */
+
+/* Return "match", "citer" or "divergent". */
+const char *collect_labels_name(enum collect_labels l);
+/* Parse such a name. False: it is none of them. */
+bool collect_labels_parse(enum collect_labels *out, const char *name);
+
+struct collect_text {
+    uint32_t *ids;    /* [n] malloc'ed: the prompt, then the reference answer with end-of-text */
+    size_t prompt, n; /* ids of the prompt, at least 1; all ids; equal: there is no reference */
+    uint32_t subject; /* hash of what it asks about */
+    bool left_out;    /* set by collect_shard: too long, or refused by the cloud */
+};
+
+struct collect_stats {
+    uint64_t tokens; /* of reference answers that the edge has read */
+    uint64_t calls;  /* made, but for those of round 2's router */
+    uint64_t known;  /* answers of the cloud that needed no call */
+};
+
+struct collect_options {
+    enum collect_labels labels;
+    enum tap tap;
+    size_t max_tokens;           /* of what is written to the end of an answer */
+    uint64_t rollouts;           /* draw this many of the tokens whose answers have to be written */
+    uint64_t texts;              /* evenly over this many texts */
+    const struct router *router; /* round 2 of citer; else NULL */
+    float threshold;             /* of that router */
+    const _Atomic int *stop;     /* nonzero: interrupted; may be NULL */
+    /* Judge a generated answer ids[n] of this text, end-of-text included if it has come. */
+    int (*judge)(void *arg, bool *right, size_t text, const uint32_t *ids, size_t n,
+                 struct err *err);
+    /* Called when a text has been read or an answer written. May be NULL. */
+    void (*progress)(void *arg, const struct collect_stats *stats);
+    void *arg;
+};
+
+/* The parts are borrowed. The session's model is the edge; sampler is greedy; cloud may be NULL for
+ * match if all texts have references. */
+struct collect {
+    struct session *session;
+    const struct tokenizer *tok;
+    struct sampler *sampler;
+    const struct cloud_port *cloud;
+    const struct collect_options *o;
+    struct collect_stats stats;
+};
+
+/* Fill an empty shard with the samples of texts[s->ntexts], and count them. A text without a
+ * reference gets the answer that the cloud writes. drawn: rollouts of all texts before. Texts that
+ * are longer than the session's context, and those that the cloud refuses, are left out.
+ * Errors of session_eval, of the cloud's calls (ERR_NET, ERR_REMOTE, ERR_STOP) and of judge;
+ * ERR_NOMEM; ERR_ARG: a prompt is empty. */
+int collect_shard(struct sample_shard *s, struct collect *c, struct collect_text *texts,
+                  uint64_t drawn, struct err *err);
+
+#endif

@@ -1,0 +1,115 @@
+/* fit_internal.h - what the heads of fit.c share: batches, Adam, and one interface.
+ *
+ * Matrices are kept as panels of 16 rows (kernels/panels.h), and so are all other parameters: a
+ * vector is rounded up to a multiple of 16. Padding stays zero. */
+#ifndef ROUTER_LEARN_FIT_INTERNAL_H
+#define ROUTER_LEARN_FIT_INTERNAL_H
+
+#include "kernels/kernels.h"
+#include "router/learn/fit.h"
+
+struct pool;
+struct fit;
+
+/* Keys of the kinds of random draws. */
+enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS };
+
+/* A head that is trained in batches. */
+struct fit_ops {
+    bool standardises;
+    size_t least; /* samples in a batch that can be learnt from */
+    float rate;   /* unless the options name another */
+    /* Set width, room, nparams and form_width. */
+    void (*size)(struct fit *t);
+    /* Take the head's own arrays with fit_take. */
+    void (*carve)(struct fit *t, size_t *at);
+    void (*init)(struct fit *t);
+    /* Fold `params` for forward without learning and for fold; may be NULL. */
+    void (*prepare)(struct fit *t, const float *params);
+    /* Compute loss and dz of the batch with the current parameters. */
+    void (*forward)(struct fit *t);
+    /* Make a step from dz, whose sum is given. */
+    void (*learn)(struct fit *t, float sum);
+    /* Fill a form from `params`, for which prepare was called. */
+    void (*fold)(struct router_form *f, const struct fit *t, const float *params);
+};
+
+extern const struct fit_ops fit_ops_mlp, fit_ops_linear, fit_ops_citer;
+
+/* What head citer has beyond the other heads. Its parameters are w1 [panels][dim][16], w4' (second
+ * layer, transposed) [panels][mid][16], gamma, beta, running mean and variance [room], w6 (last
+ * layer) and b4 [mid16], b6 [16]; the numbers below are their offsets. */
+struct fit_citer {
+    size_t mid, mid16; /* outputs of the second layer, rounded up */
+    size_t w4, gamma, beta, mean, var, w6, b4, b6;
+    size_t step;
+    float *u;                      /* [panels][batch][16] the second layer's input */
+    float *q;                      /* [batch][room] its gradient over dz; before that, nothing */
+    float *deviation;              /* [room] 1 / sqrt(variance + eps) of the batch */
+    float *mask, *v;               /* [batch][mid16] dropout after the second layer; times w6 */
+    float *t;                      /* [mid][batch] mask times dz */
+    float *g4, *g6, *gb;           /* [mid][room] G; [mid16] gradients of w6 and b4 */
+    float *scale, *shift, *w2, b2; /* [room] folded for what is not learnt from */
+};
+
+struct fit {
+    const struct samples *s;
+    const struct fit_options *o;
+    const struct kernels *k;
+    struct pool *pool;
+    const struct fit_ops *ops;
+    unsigned char *label;       /* [s->n] the samples', or shuffled */
+    size_t dim, width;          /* inputs, units of the first layer */
+    size_t room, npanels;       /* the width rounded up to whole panels */
+    size_t nparams, form_width; /* all parameters; the width of the saved form */
+    size_t *train, *held;       /* indices of the samples of each part */
+    size_t ntrain, nheld;
+    float wrong_weight;
+    double decay1, decay2; /* beta ^ steps */
+
+    float *arena;
+    size_t arena_bytes;
+    float *mean, *inv;         /* [dim] */
+    float *now, *best, *m, *v; /* [nparams] */
+    float *xb;                 /* [batch][dim] features */
+    float *xt;                 /* [dim][batch] the same, transposed, if the batch is learnt from */
+    float *h;                  /* [batch][room] first layer */
+    float *dh;                 /* [panels][batch][16] its gradient, as panels */
+    float *g1;                 /* [dim][room] gradient of the first matrix */
+    float *dz, *loss;          /* [batch] */
+    size_t n;                  /* samples in the current batch */
+    const size_t *index;       /* [n] their indices */
+    bool learns;               /* the current batch is learnt from */
+    const struct fit_adam *adam;
+    struct fit_citer citer;
+};
+
+struct fit_adam {
+    float rate, scale1, scale2;
+};
+
+/* Take count floats, rounded up to a cache line, from the arena; with arena NULL only count. */
+float *fit_take(struct fit *t, size_t *at, size_t count);
+
+/* Set loss and dz of sample b of the batch from its logit. */
+void fit_judge(struct fit *t, size_t b, float z);
+/* Compute panels [first, last) of the product y[n][room] = x[n][ldx] w, w as panels of cols. */
+void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,
+                 size_t ldx, size_t first, size_t last);
+/* Compute panel p of a matrix's gradient, g[cols][room], from that panel of the output's gradient,
+ * d[n][16], and the transposed input, x[cols][batch]. */
+void fit_gradient(const struct fit *t, float *g, const float *d, const float *x, size_t cols,
+                  size_t p);
+
+/* Begin a step of Adam and return its factors. */
+struct fit_adam fit_adam_next(struct fit *t);
+/* Make the step for the 16 parameters from offset `at` on, with gradients g[16]. */
+void fit_adam_step(struct fit *t, size_t at, const float *g, const struct fit_adam *a);
+/* Make the step for panel p of the matrix at offset `at`, with the gradient g[cols][room]. */
+void fit_adam_panel(struct fit *t, size_t at, const float *g, size_t cols, size_t p,
+                    const struct fit_adam *a);
+
+/* Count a table over the last two ids in the training part. */
+int fit_contexts(struct router_form *out, const struct fit *t, struct err *err);
+
+#endif

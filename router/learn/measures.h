@@ -1,0 +1,29 @@
+/* measures.h - how well scores tell right tokens from wrong ones. */
+#ifndef ROUTER_LEARN_MEASURES_H
+#define ROUTER_LEARN_MEASURES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+
+enum { MEASURES_BINS = 10 }; /* bins of equal width; a score of 1 is in the last one */
+
+struct measures {
+    double auc; /* samples_auc; NaN when one kind is missing */
+    /* The same among pairs (wrong, right) that share their last two ids: what a score knows beyond
+     * the place. NaN when there is no such pair. */
+    double context_auc;
+    double context_pairs; /* how many such pairs there are */
+    /* Expected calibration error: the mean distance, over tokens, between the mean score and the
+     * share of right tokens of a bin. */
+    double ece;
+    size_t wrong[MEASURES_BINS], right[MEASURES_BINS]; /* a histogram of scores */
+};
+
+/* Measure score[n] (0..1) against label[n]; before[n] holds the last two ids before each token.
+ * ERR_NOMEM. */
+int measures_of(struct measures *out, const float *score, const unsigned char *label,
+                const uint32_t (*before)[2], size_t n, struct err *err);
+
+#endif

@@ -1,0 +1,249 @@
+/* Tests the heads of router training: each learns what it can see and nothing else, and gives the
+ * same bits everywhere. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/pool.h"
+#include "router/learn/fit.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+enum { DIM = 19, PER_TEXT = 10 };
+
+static struct kernels kernels, scalar;
+static struct pool *pool;
+
+/* What a token's label depends on. */
+enum rule { RULE_LINE, RULE_BAND, RULE_CONTEXT };
+
+static void make(struct samples *s, size_t n, enum rule rule)
+{
+    *s = (struct samples){ .dim = DIM };
+    for (uint32_t i = 0; i < n; i++) {
+        float x[DIM];
+        uint32_t a = (uint32_t)rand_below(3, i, 6), b = (uint32_t)rand_below(4, i, 5);
+        for (size_t k = 0; k < DIM; k++)
+            x[k] = (float)(rand_unit(1, i * DIM + k) * 2 - 1) * (k % 4 ? 1 : 2);
+        bool wrong = rule == RULE_LINE   ? x[1] + x[2] - x[3] > 0.8f
+                     : rule == RULE_BAND ? x[1] * x[1] > 0.5f
+                                         : (a == 2 && b == 3) || b == 4;
+        const struct sample one = {
+            .x = x, .label = !wrong, .group = i / PER_TEXT, .before = { a, b }
+        };
+        CHECK(samples_add(s, &one, NULL) == OK);
+    }
+}
+
+static double auc(const struct samples *s, const struct fit_options *o)
+{
+    struct router_form f;
+    struct fit_report r;
+    struct err err = { "" };
+    CHECK(fit_router(&f, &r, s, o, &kernels, pool, &err) == OK);
+    CHECK(r.trained + r.held == s->n && r.cut.routed <= o->most);
+    router_form_close(&f);
+    return r.measures.auc;
+}
+
+/* A line is seen by the linear head, a band by the networks alone, a pair of ids by the table. */
+static void check_learns(void)
+{
+    static const enum fit_head heads[] = { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT };
+    double found[3][4];
+    struct fit_options o;
+    fit_defaults(&o);
+    o.batch = 64;
+    o.epochs = 20;
+    for (int rule = 0; rule < 3; rule++) {
+        struct samples s;
+        make(&s, 4000, (enum rule)rule);
+        for (size_t h = 0; h < 4; h++) {
+            o.head = heads[h];
+            found[rule][h] = auc(&s, &o);
+            printf("rule %d, %s: AUC %.4f\n", rule, fit_head_name(o.head), found[rule][h]);
+        }
+        samples_close(&s);
+    }
+    CHECK(found[RULE_LINE][0] > 0.98 && found[RULE_LINE][1] > 0.98 && found[RULE_LINE][2] > 0.98);
+    CHECK(found[RULE_BAND][0] > 0.97 && found[RULE_BAND][1] > 0.97);
+    CHECK(fabs(found[RULE_BAND][2] - 0.5) < 0.1 && found[RULE_CONTEXT][3] > 0.999);
+    CHECK(fabs(found[RULE_LINE][3] - 0.5) < 0.1 && fabs(found[RULE_CONTEXT][0] - 0.5) < 0.1);
+}
+
+static void same_bits(const struct router_form *a, const struct router_form *b)
+{
+    CHECK(a->dim == b->dim && a->width == b->width && a->ncontexts == b->ncontexts);
+    CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
+    CHECK(a->ncontexts || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
+    CHECK(a->ncontexts || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
+    CHECK(a->ncontexts || !memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
+    CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
+}
+
+/* Kernel sets and threads do not matter; the seed does. */
+static void check_bits(void)
+{
+    struct samples s;
+    struct err err = { "" };
+    make(&s, 1001, RULE_BAND); /* the last batch is short */
+    for (int recipe = 0; recipe < 2; recipe++)
+        for (int h = FIT_MLP; h <= FIT_CONTEXT; h++) {
+            struct router_form a, b;
+            struct fit_report ra, rb;
+            struct fit_options o;
+            fit_defaults(&o);
+            if (recipe)
+                fit_recipe_citer(&o);
+            o.head = (enum fit_head)h;
+            o.epochs = 3;
+            o.width = 20; /* padded to 32 */
+            CHECK(fit_router(&a, &ra, &s, &o, &kernels, NULL, &err) == OK);
+            CHECK(fit_router(&b, &rb, &s, &o, &scalar, pool, &err) == OK);
+            same_bits(&a, &b);
+            CHECK(ra.loss == rb.loss && ra.held_loss == rb.held_loss);
+            CHECK(!memcmp(&ra.measures, &rb.measures, sizeof(ra.measures)));
+            CHECK((ra.held % PER_TEXT == 1 || ra.held % PER_TEXT == 0) != recipe);
+            router_form_close(&b);
+            o.seed = 2;
+            CHECK(fit_router(&b, &rb, &s, &o, &kernels, NULL, &err) == OK);
+            CHECK(ra.held_loss != rb.held_loss);
+            router_form_close(&a);
+            router_form_close(&b);
+        }
+    samples_close(&s);
+}
+
+/* With shuffled labels nothing can be learnt. */
+static void check_shuffled(void)
+{
+    struct samples s;
+    struct fit_options o;
+    make(&s, 16000, RULE_BAND);
+    fit_defaults(&o);
+    o.epochs = 2;
+    o.shuffle_labels = true;
+    for (int h = FIT_MLP; h <= FIT_CONTEXT; h++) {
+        o.head = (enum fit_head)h;
+        double a = auc(&s, &o);
+        printf("shuffled labels, %s: AUC %.4f\n", fit_head_name(o.head), a);
+        CHECK(fabs(a - 0.5) < 0.03);
+    }
+    samples_close(&s);
+}
+
+/* By hand: of 8 tokens, 6 are right, so the mean is (6 + 4 * .5) / 12 = 2/3. After 1: 3 of 5 are,
+ * (3 + 4 * 2/3) / 9; after (0, 1): 1 of 3. An id before the first token is no context. */
+static void check_table(void)
+{
+    static const struct {
+        uint32_t before[2];
+        bool right;
+    } rows[] = {
+        { { 0, 1 }, true },
+        { { 0, 1 }, false },
+        { { 0, 1 }, false },
+        { { 2, 1 }, true },
+        { { SAMPLES_NONE, 1 }, true },
+        { { 1, 0 }, true },
+        { { 1, 0 }, true },
+        { { 9, 9 }, true },
+    };
+    struct samples s = { .dim = 1 };
+    struct fit_options o;
+    struct fit_report report;
+    struct router_form f;
+    struct err err = { "" };
+    uint32_t in = 0, out = 0;
+    fit_defaults(&o);
+    o.head = FIT_CONTEXT;
+    while (fit_holds_out(o.seed, in))
+        in++;
+    while (!fit_holds_out(o.seed, out))
+        out++;
+    for (size_t i = 0; i < 10; i++) { /* two tokens are held out */
+        const float x = 0;
+        struct sample one = { .x = &x, .label = i == 8, .group = out };
+        if (i < 8)
+            one = (struct sample){
+                &x, rows[i].right, in, 0, { rows[i].before[0], rows[i].before[1] }
+            };
+        CHECK(samples_add(&s, &one, &err) == OK);
+    }
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
+    double mean = 8.0 / 12, one = (3 + 4 * mean) / 9, nil = (2 + 4 * mean) / 6;
+    double nine = (1 + 4 * mean) / 5;
+    const struct router_context want[] = {
+        { -1, -1, (float)mean },
+        { -1, 0, (float)nil },
+        { -1, 1, (float)one },
+        { -1, 9, (float)nine },
+        { 0, 1, (float)((1 + 4 * one) / 7) },
+        { 1, 0, (float)((2 + 4 * nil) / 6) },
+        { 2, 1, (float)((1 + 4 * one) / 5) },
+        { 9, 9, (float)((1 + 4 * nine) / 5) },
+    };
+    CHECK(f.ncontexts == sizeof(want) / sizeof(want[0]));
+    CHECK(!memcmp(f.contexts, want, sizeof(want)) && report.epochs == 0);
+    router_form_close(&f);
+    s.before[0][1] = 1 << 24;
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG && !f.contexts);
+    CHECK(strstr(err.msg, "16777216"));
+    samples_close(&s);
+}
+
+/* What cannot be trained is refused, whatever the head; every allocation fails once. */
+static void check_fails(void)
+{
+    struct samples s;
+    struct fit_options o;
+    struct fit_report report;
+    struct router_form f;
+    struct err err = { "" };
+    make(&s, 300, RULE_LINE);
+    for (int h = FIT_MLP; h <= FIT_CONTEXT; h++) {
+        fit_defaults(&o);
+        o.head = (enum fit_head)h;
+        o.epochs = 1;
+        for (long n = 1, reached = 1; reached; n++) {
+            torture_begin(n);
+            int rc = fit_router(&f, &report, &s, &o, &kernels, NULL, &err);
+            CHECK(rc == OK || (rc == ERR_NOMEM && !f.w1 && !f.contexts));
+            router_form_close(&f);
+            reached = torture_end();
+            CHECK(torture_live() == 0 && (reached || rc == OK));
+        }
+        unsigned char *label = s.label;
+        unsigned char all[300];
+        memset(all, 1, sizeof(all));
+        s.label = all;
+        CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);
+        CHECK(strstr(err.msg, "0 wrong to train on"));
+        s.label = label;
+        size_t n = s.n;
+        s.n = 0;
+        CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == ERR_ARG);
+        s.n = n;
+    }
+    samples_close(&s);
+}
+
+int main(void)
+{
+    enum fit_head h;
+    struct err err;
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
+    CHECK(kernels_pick(&scalar, "scalar", cpu_detect(), NULL) == OK);
+    CHECK(pool_open(&pool, 3, &err) == OK);
+    CHECK(fit_head_parse(&h, "citer") && h == FIT_CITER && !fit_head_parse(&h, "CITER"));
+    check_learns();
+    check_bits();
+    check_shuffled();
+    check_table();
+    check_fails();
+    pool_close(pool);
+    return 0;
+}

@@ -1,0 +1,88 @@
+/* Tests measures of scores against numbers worked out by hand. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/math.h"
+#include "router/learn/measures.h"
+#include "router/learn/samples.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+enum { N = 9 };
+
+static const float score[N] = { 0.05f, 0.95f, 0.45f, 0.5f, 0.45f, 1, 0, 0.3f, 0.7f };
+static const unsigned char label[N] = { 0, 1, 0, 1, 1, 1, 0, 1, 0 };
+static const uint32_t before[N][2] = { { 1, 2 }, { 1, 2 }, { 1, 2 }, { 3, 2 }, { 1, 2 },
+                                       { 3, 2 }, { 4, 2 }, { 1, 4 }, { 1, 4 } };
+
+/* Of 20 pairs (4 wrong, 5 right): .05 and 0 are below all five; .45 is below .5, .95 and 1, equal
+ * to .45; .7 is below .95 and 1. So 5 + 5 + 3.5 + 2 = 15.5.
+ *
+ * In context (1, 2) are two wrong and two right: .05 < .45, .95; .45 = .45, < .95: 3.5 of 4 pairs.
+ * (3, 2) has no wrong one, (4, 2) no right one; in (1, 4), .7 is above .3: 0 of 1. */
+static void check_by_hand(void)
+{
+    struct measures m;
+    CHECK(measures_of(&m, score, label, before, N, NULL) == OK);
+    CHECK(fabs(m.auc - 15.5 / 20) < 1e-12);
+    CHECK(m.context_pairs == 5 && fabs(m.context_auc - 3.5 / 5) < 1e-12);
+    static const size_t wrong[MEASURES_BINS] = { 2, 0, 0, 0, 1, 0, 0, 1, 0, 0 };
+    static const size_t right[MEASURES_BINS] = { 0, 0, 0, 1, 1, 1, 0, 0, 0, 2 };
+    /* .3 and .7 are a little above in floats, so .7 * 10 falls into bin 7 and .3 * 10 into 3. */
+    CHECK(!memcmp(m.wrong, wrong, sizeof(wrong)) && !memcmp(m.right, right, sizeof(right)));
+    double ece = 0.05 + fabs(0.3 - 1) + fabs(0.9 - 1) + fabs(0.5 - 1) + 0.7 + fabs(1.95 - 2);
+    CHECK(fabs(m.ece - ece / N) < 1e-6);
+}
+
+static void check_limits(void)
+{
+    struct measures m;
+    CHECK(measures_of(&m, score, label, before, 1, NULL) == OK);
+    CHECK(isnan(m.auc) && isnan(m.context_auc) && m.context_pairs == 0);
+    CHECK(measures_of(&m, score + 5, label + 5, before + 5, 2, NULL) == OK);
+    CHECK(m.auc == 1 && isnan(m.context_auc));
+    for (long n = 1;; n++) {
+        struct err err;
+        torture_begin(n);
+        int rc = measures_of(&m, score, label, before, N, &err);
+        int reached = torture_end();
+        CHECK((rc == OK || rc == ERR_NOMEM) && torture_live() == 0);
+        if (!reached)
+            break;
+    }
+}
+
+/* Against counting all pairs, with many ties. */
+static void check_pairs(void)
+{
+    enum { MANY = 400 };
+    static float s[MANY];
+    static unsigned char l[MANY];
+    static uint32_t c[MANY][2];
+    double pairs = 0, good = 0;
+    struct measures m;
+    for (size_t i = 0; i < MANY; i++) {
+        s[i] = (float)rand_below(1, i, 20) / 20;
+        l[i] = rand_unit(2, i) < 0.7;
+        c[i][0] = (uint32_t)rand_below(3, i, 3);
+        c[i][1] = (uint32_t)rand_below(4, i, 3);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        for (size_t j = 0; j < MANY; j++)
+            if (!l[i] && l[j] && c[i][0] == c[j][0] && c[i][1] == c[j][1]) {
+                pairs++;
+                good += s[i] < s[j] ? 1 : s[i] == s[j] ? 0.5 : 0;
+            }
+    CHECK(measures_of(&m, s, l, (const uint32_t(*)[2])c, MANY, NULL) == OK);
+    CHECK(m.context_pairs == pairs && fabs(m.context_auc - good / pairs) < 1e-12);
+}
+
+int main(void)
+{
+    check_by_hand();
+    check_limits();
+    check_pairs();
+    return 0;
+}

@@ -1,0 +1,202 @@
+#!/bin/sh
+# mizzle router collect on the demo pair: labels, killed and resumed collections, options that
+# contradict, a cloud that dies, a full disk, bad input.
+set -u
+MIZZLE=${MIZZLE:-build/mizzle}
+unset MIZZLE_CLOUD_URL
+
+fail() {
+    echo "t_router_collect: $*" >&2
+    exit 1
+}
+
+dir=$(mktemp -d) || exit 1
+. tests/support/cloud.sh
+demo=weights/milli
+if [ ! -f $demo/edge-0.5.gguf ]; then
+    echo "SKIP: no demo pair in $demo"
+    exit 77
+fi
+
+# collect STATUS ARGS: it must end with this status and, unless that is 0, one line on stderr.
+collect() {
+    want=$1
+    shift
+    ${RUN:-} "$MIZZLE" router collect "$@" >"$dir/out" 2>"$dir/err" 3>&-
+    got=$?
+    [ "$got" -eq "$want" ] || fail "collect $*: status $got, expected $want: $(cat "$dir/err")"
+    [ "$want" -eq 0 ] || [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "collect $*: $(cat "$dir/err")"
+}
+
+# says WORDS: the last message holds these words.
+says() {
+    grep -qF -- "$*" "$dir/err" || fail "expected \"$*\", found: $(cat "$dir/err")"
+}
+
+# sums DIR: print names and checksums of everything in the folder.
+sums() {
+    (cd "$1" && sha256sum -- *)
+}
+
+# same DIR DIR: both hold the same files.
+same() {
+    [ "$(sums "$1")" = "$(sums "$2")" ] || fail "$1 and $2 differ: $(ls "$1" "$2")"
+}
+
+# field NAME: print a count of the last folder that was collected into.
+field() {
+    sed -n "s/.*\"$1\": \\([0-9a-z]*\\),*\$/\\1/p" "$at/meta.json" | tail -n 1
+}
+
+is() {
+    awk "BEGIN { exit !($*) }" || fail "expected $*: $(cat "$at/meta.json")"
+}
+
+# Wrong usage, and data that is wrong.
+collect 2
+collect 2 -o "$dir/x" --labels other
+collect 2 -o "$dir/x" --prompt other
+collect 2 -o "$dir/x" --tap other
+collect 2 -o "$dir/x" --questions 0
+collect 2 -o "$dir/x" --round 2
+collect 2 -o "$dir/x" --round 3
+collect 2 -o "$dir/x" --router r.safetensors
+collect 2 -o "$dir/x" --cloud off
+collect 2 -o "$dir/x" --task csqa
+collect 2 -o "$dir/x" --cloud-model "$dir/none"
+says "$dir/none"
+: >"$dir/data"
+collect 3 -o "$dir/x" --task csqa --data "$dir/data"
+echo '{"question": "Q", "answerKey": "A"' >"$dir/data"
+collect 3 -o "$dir/x" --task csqa --data "$dir/data"
+[ -e "$dir/x" ] && fail "a folder was made in spite of wrong options"
+
+# A cloud model of another vocabulary: one more byte at the end, so that no checksum is compared.
+(LC_ALL=C sed 's/<|im_start|>/<|im_stark|>/' $demo/cloud.gguf && echo) >"$dir/other.gguf"
+collect 3 -o "$dir/x" --questions 8 --cloud-model "$dir/other.gguf"
+says vocabulary
+
+# The three kinds of labels. A cloud that is the edge itself is wrong where the edge is, so that
+# answers have to be written to their end.
+at=$dir/match
+collect 0 -o "$at" --questions 40 --labels match
+is "$(field texts) == 40 && $(field samples) > 600 && $(field rollouts) == 0"
+is "$(field right) > 0.9 * $(field samples) && $(field right) < $(field samples)"
+wrong=$(($(field samples) - $(field right)))
+at=$dir/citer
+collect 0 -o "$at" --questions 40 --cloud-model $demo/edge-0.5.gguf
+is "$(field rollouts) == $wrong && $(field left_out) == 0"
+at=$dir/drawn
+collect 0 -o "$at" --questions 40 --cloud-model $demo/edge-0.5.gguf --rollouts 9
+is "$(field rollouts) >= 6 && $(field rollouts) <= 9"
+is "$(field rollouts) + $(field left_out) == $wrong"
+at=$dir/second
+collect 0 -o "$at" --questions 40 --cloud-model $demo/edge-0.5.gguf --round 2 \
+    --router $demo/edge-0.5.router.safetensors
+is "$(field rollouts) == $wrong"
+at=$dir/divergent
+collect 0 -o "$at" --questions 40 --labels divergent --tap post_attn
+grep -q '^rollouts ' "$dir/out" || fail "no summary: $(cat "$dir/out")"
+is "$(field rollouts) > 0 && $(field right) > 0"
+collect 0 -o "$dir/best" --questions 4 --labels match
+collect 0 -o "$dir/scalar" --questions 4 --labels match --isa scalar -t 1
+same "$dir/best" "$dir/scalar"
+
+# Options that contradict the folder: the field and both values are named.
+collect 2 -o "$dir/match" --questions 40
+says 'labels: expected citer, as the options say, found match'
+collect 2 -o "$dir/match" --questions 41 --labels match
+says 'texts: expected 41, as the options say, found 40'
+collect 2 -o "$dir/match" --questions 40 --labels match --kv f16
+says 'kv: expected f16'
+collect 2 -o "$dir/match" --questions 40 --labels match -m $demo/edge-1.gguf
+says 'edge-1'
+
+# Killed anywhere and run again, it ends with the same bytes.
+divergent="--questions 160 --labels divergent"
+# shellcheck disable=SC2086
+collect 0 -o "$dir/whole" $divergent
+for pause in 0.1 0.3 0.2 0.4; do
+    # shellcheck disable=SC2086
+    "$MIZZLE" router collect -o "$dir/killed" $divergent >"$dir/out" 2>"$dir/err" 3>&- &
+    sleep $pause
+    kill -9 $! 2>/dev/null
+    wait $! 2>/dev/null
+done
+touch "$dir/killed/00003.safetensors.1.0.part" # in case no kill came while a file was written
+# shellcheck disable=SC2086
+collect 0 -o "$dir/killed" $divergent
+same "$dir/whole" "$dir/killed"
+# shellcheck disable=SC2086
+collect 0 -o "$dir/killed" $divergent # there is nothing left to do
+grep -q 'this run *0 texts' "$dir/out" || fail "it was made again: $(cat "$dir/out")"
+same "$dir/whole" "$dir/killed"
+rm "$dir/killed/00002.safetensors"
+# shellcheck disable=SC2086
+collect 0 -o "$dir/killed" $divergent
+same "$dir/whole" "$dir/killed"
+head -c 1000 "$dir/whole/00001.safetensors" >"$dir/killed/00001.safetensors"
+# shellcheck disable=SC2086
+collect 3 -o "$dir/killed" $divergent
+says 00001.safetensors
+
+await() { # FILE
+    tries=0
+    while [ ! -e "$1" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "no $1 in time"
+        sleep 0.1
+    done
+}
+
+# A cloud that dies: status 4, and another one continues.
+start_cloud -m $demo/cloud.gguf --latency 60
+# shellcheck disable=SC2086
+"$MIZZLE" router collect -o "$dir/died" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
+pid=$!
+await "$dir/died/00000.safetensors"
+stop_cloud
+wait $pid
+got=$?
+[ $got -eq 4 ] || fail "status $got after the cloud died: $(cat "$dir/err")"
+start_cloud -m $demo/cloud.gguf --latency 1000
+# shellcheck disable=SC2086
+"$MIZZLE" router collect -o "$dir/stopped" $divergent --cloud-url "$url" >"$dir/out" 2>"$dir/err" 3>&- &
+pid=$!
+await "$dir/stopped/meta.json"
+kill $pid
+wait $pid
+got=$?
+[ $got -eq 130 ] || fail "status $got after an interrupt: $(cat "$dir/err")"
+stop_cloud
+start_cloud -m $demo/cloud.gguf
+# shellcheck disable=SC2086
+collect 0 -o "$dir/died" $divergent --cloud-url "$url"
+stop_cloud
+same "$dir/whole" "$dir/died"
+
+# A full disk: status 1, and nothing half written.
+at=$dir/full
+(
+    trap '' XFSZ
+    ulimit -f 100
+    collect 1 -o "$at" --questions 40 --labels match
+) || exit 1
+[ "$(ls "$at")" = meta.json ] || fail "left behind: $(ls "$at")"
+collect 0 -o "$at" --questions 40 --labels match
+same "$at" "$dir/match"
+collect 1 -o "$dir/none/below" --questions 40 --labels match
+
+# A file: a text that is too long is left out, and an item without a reference answer gets the
+# cloud's. Only that needs a cloud.
+item='"question": {"stem": "Q?", "choices": [{"label": "A", "text": "a"}, {"label": "B", "text": "b"}], "question_concept": "q"}, "answerKey": "A"'
+long=$(awk 'BEGIN { for (i = 0; i < 1500; i++) printf "%d ", i % 10 }')
+at=$dir/file
+{
+    echo "{\"id\": \"1\", $item, \"cot\": \"So the answer is a (A).\"}"
+    echo "{\"id\": \"2\", $item, \"cot\": \"$long\"}"
+    echo "{\"id\": \"3\", $item}"
+} >"$dir/data"
+collect 0 -o "$at" --task csqa --data "$dir/data" --labels match -n 20
+is "$(field texts) == 2 && $(field too_long) == 1 && $(field written) == 1"
+collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf

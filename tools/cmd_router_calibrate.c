@@ -1,0 +1,390 @@
+/* cmd_router_calibrate.c - `mizzle router calibrate`: set a router's threshold. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kv.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "router/learn/calibrate.h"
+#include "tools/cli/output_file.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+#include "tools/command.h"
+#include "tools/demo/world.h"
+#include "tools/eval/asking.h"
+#include "tools/eval/statistics.h"
+#include "weights/pth.h"
+
+enum { QUESTIONS = 2000, MILLI_TOKENS = 64, FILE_TOKENS = 512 };
+
+static const char *out_path, *form_name = "citer";
+static size_t questions = SIZE_MAX, max_tokens; /* SIZE_MAX, 0: not given */
+static float target_routed = NAN, target_accuracy = NAN, risk = NAN, confidence = NAN;
+static struct task_options task_options = {
+    .name = "milli", .stream = TASK_CALIBRATE, .seed = 1, .world = WORLD_SEED
+};
+static bool quiet;
+
+static const struct option_group calibrate_opts = {
+    "Calibration",
+    (const struct option[]){
+        { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
+          "Set the threshold of this router; required" },
+        { "--output", "-o", OPTION_STR, &out_path, "FILE",
+          "Write the router to this file (default: replace that of --router)" },
+        { "--target-routed", NULL, OPTION_FLOAT, &target_routed, "X",
+          "Route this share of the tokens, 0 to 1" },
+        { "--target-accuracy", NULL, OPTION_FLOAT, &target_accuracy, "A",
+          "Route the least share with which this share of the answers is right" },
+        { "--risk", NULL, OPTION_FLOAT, &risk, "E",
+          "Route the least share with which at most this share of the answers that the cloud "
+          "alone gets right is lost" },
+        { "--confidence", NULL, OPTION_FLOAT, &confidence, "C",
+          "Be this sure that the risk is not larger (default: 0.95)" },
+        { "--task", NULL, OPTION_STR, &task_options.name, "NAME",
+          "Calibrate on milli (the demo world), csqa, arc or gsm8k (default: milli)" },
+        { "--data", NULL, OPTION_STR, &task_options.data, "FILE",
+          "Read the task's items from this file of JSON lines (default: milli needs none)" },
+        { "--prompt", NULL, OPTION_STR, &form_name, "FORM",
+          "Ask in this form: citer, lm-eval or chat (default: citer)" },
+        { "--questions", NULL, OPTION_SIZE, &questions, "N",
+          "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
+        { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
+          "Limit each answer to N tokens (default: 512; milli: 64)" },
+        { "--seed", "-s", OPTION_U64, &task_options.seed, "N",
+          "milli: ask the calibration questions of this seed, which no test contains "
+          "(default: 1)" },
+        { "--world", NULL, OPTION_U64, &task_options.world, "N",
+          "milli: build the demo world from this seed (default: 1)" },
+        { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
+          "Have up to W requests in flight, which changes no result (default: 1)" },
+        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group *const groups[] = { &calibrate_opts, &engine_option_rows,
+                                                     &cloud_option_rows, &cloud_store_option_rows,
+                                                     NULL };
+
+/* Everything that one calibration needs and finds. */
+struct calibrating {
+    struct asking asking;
+    struct task *task;
+    size_t *items, n;
+    struct progress_count progress;
+    struct calibration *calibration;
+    unsigned char *cloud_right; /* [n], or NULL if the cloud alone was not asked */
+    size_t cloud_hits, cloud_answers;
+    struct calibrate_result edge, found; /* found: at the threshold, over all answers */
+    struct calibrate_result tested;      /* --risk: over the tested ones */
+};
+
+/* Refuse what contradicts itself or is out of range; read the form of prompts. */
+static int cmd_router_calibrate_check(struct err *err)
+{
+    static const char *const forms[] = {
+        [TASK_CITER] = "citer", [TASK_LM_EVAL] = "lm-eval", [TASK_CHAT] = "chat"
+    };
+    int targets = !isnan(target_routed) + !isnan(target_accuracy) + !isnan(risk);
+    size_t form = 0;
+    while (form < 3 && strcmp(forms[form], form_name) != 0)
+        form++;
+    task_options.form = (enum task_form)form;
+    if (form == 3)
+        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s",
+                       form_name);
+    if (!route_options.router)
+        return err_set(err, ERR_ARG, "expected --router");
+    if (targets != 1)
+        return err_set(err, ERR_ARG,
+                       "expected one of --target-routed, --target-accuracy and --risk, found %s",
+                       targets ? "several" : "none");
+    if (!isnan(target_routed) && !(target_routed >= 0 && target_routed <= 1))
+        return err_set(err, ERR_ARG, "--target-routed: expected 0 to 1, found %g",
+                       (double)target_routed);
+    if (!isnan(target_accuracy) && !(target_accuracy > 0 && target_accuracy <= 1))
+        return err_set(err, ERR_ARG, "--target-accuracy: expected more than 0, at most 1, found %g",
+                       (double)target_accuracy);
+    if (!isnan(confidence) && isnan(risk))
+        return err_set(err, ERR_ARG, "--confidence: expected with --risk only");
+    confidence = isnan(confidence) ? 0.95f : confidence;
+    if (!isnan(risk) && !(risk > 0 && risk < 1 && confidence > 0 && confidence < 1))
+        return err_set(err, ERR_ARG,
+                       "--risk, --confidence: expected values between 0 and 1, found %g and %g",
+                       (double)risk, (double)confidence);
+    if (!questions)
+        return err_set(err, ERR_ARG, "--questions: expected at least 1");
+    if (!strcmp(cloud_option_values.mode, "off"))
+        return err_set(err, ERR_ARG, "--cloud off: calibration needs a cloud");
+    if (!out_path && pth_is(route_options.router))
+        return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
+                       route_options.router);
+    return OK;
+}
+
+/* Choose n items of the task, spread evenly. */
+static int choose_items(struct calibrating *c, struct err *err)
+{
+    size_t size = task_size(c->task), n = c->n;
+    if (n > size)
+        return err_set(err, ERR_ARG, "--questions: expected at most %zu, as %s has, found %zu",
+                       size, task_options.data, n);
+    c->items = calloc(n, sizeof(*c->items));
+    if (!c->items)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    /* This is i * size / n, written so that the product cannot overflow. */
+    for (size_t i = 0; i < n; i++)
+        c->items[i] = size == SIZE_MAX ? i : i * (size / n) + i * (size % n) / n;
+    return OK;
+}
+
+/* Answer item i of those chosen. */
+static int answer_item(struct asked *asked, struct calibrating *c, size_t i,
+                       const struct asking_how *how, struct err *err)
+{
+    if (!quiet)
+        progress_counted(&c->progress, i + 1, c->n);
+    return asking_ask(asked, &c->asking, c->task, c->items[i], how, err);
+}
+
+/* Callback of the calibration. Without limits and with a cloud that never fails, an answer depends
+ * on the item and the threshold alone. */
+static int answer_at(void *arg, size_t i, float threshold, struct calibrate_answer *out,
+                     struct err *err)
+{
+    struct calibrating *c = arg;
+    const struct asking_how how = { .policy = c->asking.routing.policy, .threshold = threshold };
+    struct asked asked;
+    int rc = answer_item(&asked, c, i, &how, err);
+    if (rc == OK)
+        *out = (struct calibrate_answer){ .tokens = asked.tokens,
+                                          .cloud = asked.cloud,
+                                          .scores = asked.scores,
+                                          .right = asked.right,
+                                          .left_out = asked.left_out };
+    return rc;
+}
+
+/* Open task, models and calibration. A failing cloud ends the calibration. */
+static int cmd_router_calibrate_open(struct calibrating *c, struct err *err)
+{
+    int rc = task_open(&c->task, &task_options, err);
+    if (rc != OK)
+        return rc;
+    bool endless = task_size(c->task) == SIZE_MAX;
+    const struct asking_options o = { .max_tokens = max_tokens ? max_tokens
+                                                    : endless  ? MILLI_TOKENS
+                                                               : FILE_TOKENS,
+                                      .seed = task_options.seed };
+    c->n = questions != SIZE_MAX ? questions : endless ? QUESTIONS : task_size(c->task);
+    rc = choose_items(c, err);
+    cloud_option_values.mode = "required";
+    if (rc == OK)
+        rc = asking_open(&c->asking, &o, err);
+    if (rc != OK)
+        return rc;
+    if (!c->asking.routing.cloud)
+        return err_set(err, ERR_NET, "calibration needs a cloud: give --cloud-url");
+    if (!engine_options.kv) /* that of `run`, not that of eval */
+        engine_options.kv = kvcache_name(engine_best_kv(&c->asking.engine));
+    const struct calibrate_source source = { .answer = answer_at, .arg = c, .n = c->n };
+    c->progress = (struct progress_count){ .what = "calibrating", .since = os_now_ns() };
+    rc = asking_prepare(&c->asking, c->task, c->items, c->n, err);
+    return rc == OK ? calibrate_open(&c->calibration, &source, err) : rc;
+}
+
+static int cmd_router_calibrate_close(struct calibrating *c, struct err *err)
+{
+    free(c->items);
+    free(c->cloud_right);
+    calibrate_close(c->calibration);
+    int rc = asking_close(&c->asking, err);
+    task_close(c->task);
+    return rc;
+}
+
+/* Let the cloud alone answer. */
+static int ask_cloud_alone(struct calibrating *c, struct err *err)
+{
+    const struct asking_how always = { .policy = POLICY_ALWAYS, .threshold = NAN };
+    c->cloud_right = calloc(c->n, 1);
+    if (!c->cloud_right)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; i < c->n; i++) {
+        struct asked asked;
+        int rc = answer_item(&asked, c, i, &always, err);
+        if (rc != OK)
+            return rc;
+        c->cloud_right[i] = asked.right;
+        c->cloud_hits += asked.right;
+        c->cloud_answers += !asked.left_out;
+    }
+    return OK;
+}
+
+/* Find the threshold. The cloud alone is not asked for a share, as on a real network it takes
+ * twenty times as long as the calibration. */
+static int find_threshold(struct calibrating *c, struct err *err)
+{
+    struct calibrate_result *r = &c->tested;
+    int rc = isnan(target_routed) ? ask_cloud_alone(c, err) : OK;
+    if (rc == OK && !isnan(target_routed))
+        rc = calibrate_share(r, c->calibration, (double)target_routed, err);
+    else if (rc == OK && !isnan(target_accuracy))
+        rc = calibrate_accuracy(r, c->calibration, (double)target_accuracy, err);
+    else if (rc == OK)
+        rc = calibrate_risk(r, c->calibration, c->cloud_right, (double)risk, (double)confidence,
+                            err);
+    if (rc == OK)
+        rc = calibrate_at(&c->edge, c->calibration, 0, err);
+    if (rc == OK)
+        rc = calibrate_at(&c->found, c->calibration, r->threshold, err);
+    progress_wipe(&c->progress);
+    return rc;
+}
+
+/* Say why the target cannot be met, and what can. */
+static void explain_failure(struct err *why, const struct calibrating *c)
+{
+    const struct calibrate_result *r = &c->tested;
+    if (!isnan(target_routed)) {
+        err_set(why, OK,
+                "--target-routed %g: the scores do not tell the tokens apart: any threshold routes "
+                "none of them or far more",
+                (double)target_routed);
+    } else if (!isnan(target_accuracy)) {
+        err_set(why, OK,
+                "--target-accuracy %g: of %zu answers at most %.2f %% are right, with %.2f %% of "
+                "the tokens routed; the cloud alone reaches %.2f %%",
+                (double)target_accuracy, r->answers, 100 * r->accuracy, 100 * r->share,
+                c->cloud_answers ? 100 * (double)c->cloud_hits / (double)c->cloud_answers : 0);
+    } else if (!c->cloud_hits) {
+        err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
+                c->cloud_answers);
+    } else {
+        double needed = (double)calibrate_needed((double)risk, (double)confidence);
+        err_set(why, OK,
+                "--risk %g: with %.2f %% of the tokens routed, %zu of %zu answers are lost, which "
+                "proves at most %.2f %% with confidence %g; that takes at least %.0f questions, "
+                "found %zu",
+                (double)risk, 100 * r->share, r->lost, r->cloud_right, 100 * r->bound,
+                (double)confidence, ceil(needed * (double)c->cloud_answers / (double)c->cloud_hits),
+                c->cloud_answers);
+    }
+}
+
+/* Write the router with its threshold and what it was calibrated for. */
+static int save_router(const struct calibrating *c, struct err *err)
+{
+    const struct engine *e = &c->asking.engine;
+    struct router_form form;
+    int rc = router_form_read(&form, route_options.router, err);
+    if (rc != OK)
+        return rc;
+    form.has_threshold = form.about.has_share = form.about.has_model = true;
+    form.threshold = c->found.threshold;
+    form.about.share = (float)c->found.share;
+    form.about.model = model_fingerprint(e->model, e->tokenizer);
+    snprintf(form.about.name, sizeof(form.about.name), "%s", e->name);
+    snprintf(form.about.weights, sizeof(form.about.weights), "%s", e->weights ? e->weights : "");
+    snprintf(form.about.task, sizeof(form.about.task), "%s", task_name(c->task));
+    rc = router_form_save(out_path ? out_path : route_options.router, &form, err);
+    router_form_close(&form);
+    return rc;
+}
+
+/* Print "NAME  X %   (95 %: LOW - HIGH)". */
+static void print_accuracy(const char *name, size_t right, size_t answers)
+{
+    if (!answers)
+        return;
+    struct statistics_interval i = statistics_wilson(right, answers);
+    printf("%-15s %.2f %% (95 %% interval: %.2f - %.2f %%)\n", name,
+           100 * (double)right / (double)answers, 100 * i.low, 100 * i.high);
+}
+
+static void print_found(const struct calibrating *c)
+{
+    const struct calibrate_result *r = &c->found, *t = &c->tested;
+    printf("%-15s %s, %zu answers, %zu left out, %zu tokens\n", "calibrated on", task_name(c->task),
+           r->answers, c->n - r->answers, r->tokens);
+    printf("%-15s %s, keys and values in %s\n", "model", c->asking.engine.name, engine_options.kv);
+    printf("%-15s %.6f\n", "threshold", (double)r->threshold);
+    printf("%-15s %.2f %% of the tokens%s\n", "routed", 100 * r->share,
+           t->reached ? "" : ", the nearest share below the target");
+    print_accuracy("accuracy", r->right, r->answers);
+    print_accuracy("edge alone", c->edge.right, c->edge.answers);
+    print_accuracy("cloud alone", c->cloud_hits, c->cloud_answers);
+    if (!isnan(risk))
+        printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
+               t->cloud_right, 100 * t->bound, (double)confidence);
+}
+
+/* Calibrate with checked options; *status is what the command ends with if the result is OK. */
+static int cmd_router_calibrate_run(struct calibrating *c, int *status, struct err *err)
+{
+    struct err why;
+    int rc = output_file_check(out_path ? out_path : route_options.router, err);
+    if (rc == OK)
+        rc = cmd_router_calibrate_open(c, err);
+    if (rc == OK)
+        rc = find_threshold(c, err);
+    if (rc != OK)
+        return rc;
+    const struct calibrate_result *r = &c->tested;
+    if (!r->reached &&
+        (isnan(target_routed) || r->share <= 0 || r->share > (double)target_routed)) {
+        explain_failure(&why, c);
+        fprintf(stderr, "mizzle router calibrate: %s\n", why.msg);
+        *status = EXIT_FAILED;
+        return OK;
+    }
+    rc = save_router(c, err);
+    if (rc == OK)
+        print_found(c);
+    return rc;
+}
+
+static int cmd_router_calibrate_main(int argc, char **argv)
+{
+    struct err err = { "" };
+    struct calibrating c = { .task = NULL };
+    int nargs = 0, status = options_parse(&cmd_router_calibrate, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1])
+                   : cmd_router_calibrate_check(&err);
+    if (rc != OK)
+        return command_fail("router calibrate", rc, &err);
+    setup_catch_interrupts();
+    status = EXIT_FINE;
+    rc = cmd_router_calibrate_run(&c, &status, &err);
+    int end = cmd_router_calibrate_close(&c, rc == OK ? &err : NULL);
+    rc = rc == OK ? end : rc;
+    return rc == OK ? status : command_fail("router calibrate", rc, &err);
+}
+
+const struct command cmd_router_calibrate = {
+    .name = "router calibrate",
+    .summary = "set a router's threshold for a share, an accuracy or a risk",
+    .args = "",
+    .description =
+        "Runs edge, router and cloud on the calibration questions and finds the threshold for one "
+        "target. Every figure is measured on answers that were written at the threshold, because "
+        "tokens from the cloud change the text and with it the scores. The router file gets "
+        "threshold, share, task and the fingerprint of the model that it was calibrated for; with "
+        "another model it is refused (status 3).\n\n"
+        "--risk E --confidence C promises that, with confidence C, of the answers that the cloud "
+        "alone gets right at most the share E is lost. The bound is exact (Clopper-Pearson) for "
+        "questions like those of the calibration; thresholds are tested from the safest down, and "
+        "the first that fails ends the test. E = 0.02 at C = 0.95 takes at least 171 answers that "
+        "the cloud gets right. If a target cannot be met, one line says what can, the status is 1, "
+        "and no file is written.\n\n"
+        "  mizzle router calibrate --router r.safetensors --target-routed 0.05\n"
+        "  mizzle router calibrate --router r.safetensors -o r2.safetensors --risk 0.02",
+    .groups = groups,
+    .run = cmd_router_calibrate_main,
+};

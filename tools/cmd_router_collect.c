@@ -1,0 +1,137 @@
+/* cmd_router_collect.c - `mizzle router collect`: make samples that a router is trained on. */
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/learn/sample_files.h"
+#include "tools/command.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/world.h"
+#include "tools/eval/collecting.h"
+
+static struct collecting_options options = {
+    .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED },
+    .prompt = "citer",
+    .questions = SIZE_MAX,
+    .max_tokens = SIZE_MAX,
+    .rollouts = SAMPLE_FILES_NO_LIMIT,
+};
+static const char *labels_name = "citer", *tap_name = "final";
+static size_t round_number = 1;
+
+static const struct option_group collect_opts = {
+    "Samples",
+    (const struct option[]){
+        { "--output", "-o", OPTION_STR, &options.out, "DIR",
+          "Write the samples to this folder; a collection that was interrupted continues" },
+        { "--task", NULL, OPTION_STR, &options.task.name, "NAME",
+          "Read the reference answers of milli (the demo world), csqa, arc or gsm8k (default: "
+          "milli)" },
+        { "--data", NULL, OPTION_STR, &options.task.data, "FILE",
+          "Read the items of the task from this file (default: none; milli needs no file)" },
+        { "--prompt", NULL, OPTION_STR, &options.prompt, "FORM",
+          "Write prompts in the form citer, lm-eval or chat (default: citer)" },
+        { "--questions", NULL, OPTION_SIZE, &options.questions, "N",
+          "Use the first N questions (default: all; milli: 3000)" },
+        { "--labels", NULL, OPTION_STR, &labels_name, "KIND",
+          "Set what makes a token of the small model acceptable: match, citer or divergent "
+          "(default: citer)" },
+        { "--rollouts", NULL, OPTION_U64, &options.rollouts, "N",
+          "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
+          "other tokens that would need it are left out (default: no limit)" },
+        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
+          "Limit what is written to the end of an answer to N tokens (default: 512; milli: 64)" },
+        { "--round", NULL, OPTION_SIZE, &round_number, "N",
+          "Let answers be written by the small model alone (1) or with --router and the cloud "
+          "(2); for labels citer (default: 1)" },
+        { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
+          "Write answers of round 2 with this router (default: none)" },
+        { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
+          "Route at scores below T in round 2 (default: the router's own, else 0.5)" },
+        { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
+          "Keep this hidden state: final or post_attn (default: final)" },
+        { "--seed", "-s", OPTION_U64, &options.task.seed, "N",
+          "milli: choose the training questions with this seed (default: 1)" },
+        { "--world", NULL, OPTION_U64, &options.task.world, "N",
+          "milli: build the demo world from this seed (default: 1)" },
+        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on stderr" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group *const groups[] = { &collect_opts, &engine_option_rows,
+                                                     &cloud_option_rows, &cloud_store_option_rows,
+                                                     NULL };
+
+/* Return what is wrong with the options, or NULL. */
+static const char *cmd_router_collect_check(void)
+{
+    static const char *const forms[] = { "citer", "lm-eval", "chat" };
+    size_t form = 0;
+    while (form < 3 && strcmp(options.prompt, forms[form]) != 0)
+        form++;
+    options.task.form = (enum task_form)form;
+    options.tap = strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) ? TAP_FINAL : TAP_POST_ATTN;
+    options.router = route_options.router;
+    options.round = (unsigned)round_number;
+    if (!options.out)
+        return "expected -o DIR";
+    if (form == 3)
+        return "--prompt: expected citer, lm-eval or chat";
+    if (!collect_labels_parse(&options.labels, labels_name))
+        return "--labels: expected match, citer or divergent";
+    if (strcmp(tap_name, router_tap_name(options.tap)) != 0)
+        return "--tap: expected final or post_attn";
+    if (!options.questions || !options.max_tokens)
+        return "--questions, --n-predict: expected at least 1";
+    if (round_number < 1 || round_number > 2)
+        return "--round: expected 1 or 2";
+    if ((round_number == 2) != (options.router != NULL))
+        return "expected --router with --round 2, and only then";
+    if (round_number == 2 && options.labels != COLLECT_CITER)
+        return "--round 2: expected --labels citer";
+    if (options.labels != COLLECT_MATCH && !strcmp(cloud_option_values.mode, "off"))
+        return "--cloud off: expected --labels match";
+    return NULL;
+}
+
+static int cmd_router_collect_main(int argc, char **argv)
+{
+    struct err err = { "" };
+    bool unwritten = false;
+    cloud_option_values.tokens = 0; /* not given */
+    int nargs = 0, status = options_parse(&cmd_router_collect, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    const char *bad = nargs ? "expected no arguments" : cmd_router_collect_check();
+    if (bad)
+        return command_fail("router collect",
+                            err_set(&err, ERR_ARG, "%s; see mizzle router collect --help", bad),
+                            &err);
+    setup_catch_interrupts();
+    status = command_fail("router collect", collecting_run(&options, &unwritten, &err), &err);
+    return unwritten ? EXIT_FAILED : status;
+}
+
+const struct command cmd_router_collect = {
+    .name = "router collect",
+    .summary = "collect samples that a router is trained on, from any pair and task",
+    .args = "",
+    .description =
+        "Runs the small model over reference answers. Each token gives a sample: the hidden "
+        "state before it, and a label, 1 if the small model's own token may stand there.\n\n"
+        "Labels match: it may if it is the reference's. Labels citer: if both it and the cloud's "
+        "token are wrong, the small model continues alone from it, and it may stand if the final "
+        "answer is right. Labels divergent: where the two models differ, the cloud continues from "
+        "the small model's token, and it may stand unless that spoils the final answer.\n\n"
+        "The cloud is asked only where the small model is wrong, with up to 16 calls in flight; "
+        "where it writes whole answers, a call asks for 64 tokens unless --cloud-tokens is given. "
+        "An item without a reference answer gets the one that the cloud writes. Texts of more "
+        "tokens than the model has positions, or 4096, are left out and counted.\n\n"
+        "The folder holds meta.json and one file for every 16 texts. An interrupted collection "
+        "continues when the same command is run again, and ends with the same bytes.\n\n"
+        "  mizzle router collect -o samples\n"
+        "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json "
+        "--cloud-url http://server:30000 -o samples",
+    .groups = groups,
+    .run = cmd_router_collect_main,
+};

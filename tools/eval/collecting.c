@@ -1,0 +1,379 @@
+#include "tools/eval/collecting.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/crc.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/sha256.h"
+#include "model/fingerprint.h"
+#include "model/sample.h"
+#include "router/learn/sample_files.h"
+#include "tools/cli/setup.h"
+#include "weights/weights.h"
+
+/* A text and its answer have at most this many tokens, unless the model has fewer positions. */
+enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 64 };
+
+/* What one run has open. */
+struct collecting {
+    const struct collecting_options *how;
+    struct engine engine;
+    struct routing routing;
+    struct stand_in *server;
+    struct task *task;
+    struct session *session;
+    struct sampler *sampler;
+    struct sample_files files;
+    struct collect collect;
+    struct collect_options o;
+    struct sample_counts counts;
+    char *text; /* of the answer that is judged */
+    size_t room, texts, done, made;
+    uint64_t since, shown; /* os_now_ns */
+    bool unwritten;        /* the folder could not be written */
+};
+
+/* Say how far the collection is, once a second. */
+static void collecting_progress(void *arg, const struct collect_stats *stats)
+{
+    struct collecting *c = arg;
+    uint64_t now = os_now_ns();
+    double seconds = (double)(now - c->since) / 1e9;
+    if (c->how->quiet || !isatty(STDERR_FILENO) || now - c->shown < 1000000000)
+        return;
+    c->shown = now;
+    fprintf(stderr, "\rcollect: %zu of %zu texts, %.1f tokens/s, %llu calls", c->done, c->texts,
+            (double)stats->tokens / seconds, (unsigned long long)stats->calls);
+    if (c->made) {
+        double left = seconds / (double)c->made * (double)(c->texts - c->done);
+        fprintf(stderr, ", %.0f min left  ", ceil(left / 60));
+    }
+}
+
+/* Put the text of a generated answer together, and judge it. */
+static int collecting_judge(void *arg, bool *right, size_t text, const uint32_t *ids, size_t n,
+                            struct err *err)
+{
+    struct collecting *c = arg;
+    struct task_item item;
+    size_t used = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t size;
+        const struct tokenizer *tok = c->engine.tokenizer;
+        const char *bytes =
+            tokenizer_is_eog(tok, ids[i]) ? NULL : tokenizer_bytes(tok, ids[i], &size);
+        if (!bytes)
+            continue;
+        if (used + size + 1 > c->room) {
+            char *more = realloc(c->text, 2 * (used + size + 1));
+            if (!more)
+                return err_set(err, ERR_NOMEM, "collect: out of memory");
+            c->text = more;
+            c->room = 2 * (used + size + 1);
+        }
+        memcpy(c->text + used, bytes, size);
+        used += size;
+    }
+    if (used)
+        c->text[used] = 0;
+    int rc = task_item(&item, c->task, text, err);
+    *right = rc == OK && task_right(c->task, &item, used ? c->text : "");
+    return rc;
+}
+
+/* Encode an item: its prompt, then its reference answer and end-of-text if it has one. */
+static int collecting_encode(struct collect_text *out, struct collecting *c, size_t i,
+                             struct err *err)
+{
+    const struct tokenizer *tok = c->engine.tokenizer;
+    struct task_item item;
+    uint32_t *gold = NULL, eos;
+    size_t n = 0, all, bytes;
+    int rc = task_item(&item, c->task, i, err);
+    if (rc == OK)
+        rc = task_encode(&out->ids, &out->prompt, c->task, &item, tok, err);
+    if (rc != OK)
+        return rc;
+    out->n = out->prompt;
+    out->subject = crc_add(0, item.subject, strlen(item.subject));
+    const char *text = item.gold;
+    if (!text)
+        return OK;
+    text += task_form(c->task) == TASK_CHAT && *text == ' '; /* the template ends with a newline */
+    if (!tokenizer_eos(tok, &eos))
+        return err_set(err, ERR_ARG, "the model names no end-of-text token");
+    rc = tokenizer_encode(tok, &gold, &n, text, strlen(text), false, err);
+    if (rc != OK)
+        return rc;
+    uint32_t *ids = size_add(&all, out->n, n + 1) && size_mul(&bytes, all, sizeof(*ids))
+                        ? realloc(out->ids, bytes)
+                        : NULL;
+    if (ids) {
+        memcpy(ids + out->n, gold, n * sizeof(*ids));
+        ids[all - 1] = eos;
+        out->ids = ids;
+        out->n = all;
+    }
+    free(gold);
+    return ids ? OK : err_set(err, ERR_NOMEM, "collect: out of memory");
+}
+
+/* Make a shard and write it. */
+static int collecting_make(struct sample_shard *s, struct collecting *c, size_t i, struct err *err)
+{
+    struct collect_text texts[SAMPLE_FILES_TEXTS] = { { 0 } };
+    int rc = OK;
+    for (size_t k = 0; rc == OK && k < s->ntexts; k++)
+        rc = collecting_encode(&texts[k], c, s->first + k, err);
+    if (rc == OK)
+        rc = collect_shard(s, &c->collect, texts, c->counts.rollouts, err);
+    for (size_t k = 0; k < s->ntexts; k++)
+        free(texts[k].ids);
+    if (rc != OK)
+        return rc;
+    c->made += s->ntexts;
+    rc = sample_files_write(&c->files, i, s, err);
+    c->unwritten = rc == ERR_IO;
+    return rc;
+}
+
+/* Keep the shards that are there, make the others, and finish the collection. */
+static int collecting_all(struct collecting *c, struct err *err)
+{
+    int rc = OK;
+    c->since = c->shown = os_now_ns();
+    for (size_t i = 0; rc == OK && i < sample_files_shards(&c->files.meta); i++) {
+        struct sample_shard s;
+        bool exists;
+        rc = interrupted ? err_set(err, ERR_STOP, "interrupted")
+                         : sample_files_shard(&s, &exists, &c->files, i, err);
+        if (rc != OK)
+            break;
+        if (!exists)
+            rc = collecting_make(&s, c, i, err);
+        c->done += s.ntexts;
+        sample_counts_add(&c->counts, &s.counts);
+        sample_shard_close(&s);
+    }
+    if (c->shown > c->since)
+        fprintf(stderr, "\n");
+    if (rc != OK)
+        return rc;
+    rc = sample_files_finish(&c->files, &c->counts, err);
+    c->unwritten = rc == ERR_IO;
+    return rc;
+}
+
+/* Print what was collected. */
+static void collecting_print(const struct collecting *c)
+{
+    const struct sample_counts *n = &c->counts;
+    const struct collect_stats *stats = &c->collect.stats;
+    double seconds = (double)(os_now_ns() - c->since) / 1e9;
+    printf("texts         %llu of %zu; %llu too long, %llu refused by the cloud, %llu answered by "
+           "the cloud\n",
+           (unsigned long long)n->texts, c->texts, (unsigned long long)n->too_long,
+           (unsigned long long)n->refused, (unsigned long long)n->written);
+    printf("samples       %llu, %.2f %% of them with label 1\n", (unsigned long long)n->samples,
+           n->samples ? 100 * (double)n->right / (double)n->samples : 0);
+    printf("rollouts      %llu; %llu tokens left out\n", (unsigned long long)n->rollouts,
+           (unsigned long long)n->left_out);
+    printf("this run      %zu texts, %llu tokens, %.1f tokens/s; %llu calls, %llu answers known\n",
+           c->made, (unsigned long long)stats->tokens,
+           seconds > 0 ? (double)stats->tokens / seconds : 0, (unsigned long long)stats->calls,
+           (unsigned long long)stats->known);
+}
+
+/* True when the options or the items need a cloud. */
+static int collecting_needs_cloud(bool *needs, struct collecting *c, struct err *err)
+{
+    *needs = c->o.labels != COLLECT_MATCH;
+    int rc = OK;
+    for (size_t i = 0; rc == OK && !*needs && i < c->texts; i++) {
+        struct task_item item;
+        rc = task_item(&item, c->task, i, err);
+        *needs = rc == OK && !item.gold;
+    }
+    return rc;
+}
+
+/* Refuse a cloud model of another vocabulary before it is served. */
+static int collecting_vocabulary(const struct engine *e, struct err *err)
+{
+    const char *path = cloud_option_values.model;
+    struct weights *w = NULL;
+    struct tokenizer *t = NULL;
+    if (!path || cloud_option_values.url || access(path, F_OK))
+        return OK; /* a name, or the server will report it */
+    int rc = weights_open(&w, path, err);
+    if (rc == OK)
+        rc = tokenizer_open(&t, w, err);
+    if (rc == OK && tokenizer_fingerprint(t) != tokenizer_fingerprint(e->tokenizer))
+        rc = err_set(err, ERR_FORMAT, "%s: vocabulary: expected that of %s, %016llx, found %016llx",
+                     path, e->name, (unsigned long long)tokenizer_fingerprint(e->tokenizer),
+                     (unsigned long long)tokenizer_fingerprint(t));
+    tokenizer_close(t);
+    weights_close(w);
+    return rc;
+}
+
+/* Open the cloud if it is needed; it must answer. */
+static int collecting_open_cloud(struct collecting *c, struct err *err)
+{
+    bool needs;
+    int rc = collecting_needs_cloud(&needs, c, err);
+    if (rc != OK || !needs || !strcmp(cloud_option_values.mode, "off"))
+        return rc;
+    route_options.policy = c->how->round == 2 ? "mlp" : "always";
+    cloud_option_values.mode = "required";
+    if (!cloud_option_values.tokens) /* whole answers are written where no router decides */
+        cloud_option_values.tokens = c->how->round == 2 ? 1 : CLOUD_MAX_TOKENS;
+    rc = collecting_vocabulary(&c->engine, err);
+    if (rc == OK)
+        rc = setup_routing(&c->routing, &c->server, &c->engine, err);
+    if (rc == OK)
+        c->collect.cloud = routing_port(&c->routing);
+    return rc;
+}
+
+/* Copy a string into a field of meta.json. */
+#define KEEP(field, text) snprintf(field, sizeof(field), "%s", text)
+
+/* Set *out to the SHA-256 of a file. */
+static int collecting_hash(char out[SHA256_HEX], const char *path, struct err *err)
+{
+    unsigned char bytes[4096], hash[SHA256_BYTES];
+    struct sha256 s;
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return err_set(err, ERR_IO, "%s: cannot be read", path);
+    sha256_begin(&s);
+    while ((n = fread(bytes, 1, sizeof(bytes), f)))
+        sha256_add(&s, bytes, n);
+    bool bad = ferror(f);
+    fclose(f);
+    sha256_end(hash, &s);
+    sha256_text(out, hash);
+    return bad ? err_set(err, ERR_IO, "%s: cannot be read", path) : OK;
+}
+
+/* Describe the collection. */
+static int collecting_describe(struct sample_meta *m, struct collecting *c, enum kvcache kv,
+                               struct err *err)
+{
+    const struct engine *e = &c->engine;
+    bool milli = task_size(c->task) == SIZE_MAX;
+    *m = (struct sample_meta){ .tap = c->o.tap,
+                               .round = c->how->round,
+                               .rollouts = c->how->rollouts,
+                               .max_tokens = c->o.max_tokens,
+                               .seed = milli ? c->how->task.seed : 0,
+                               .world = milli ? c->how->task.world : 0,
+                               .texts = c->texts,
+                               .model = model_fingerprint(e->model, e->tokenizer),
+                               .tokenizer = tokenizer_fingerprint(e->tokenizer),
+                               .context = session_context(c->session),
+                               .dim = model_config(e->model)->hidden,
+                               .vocab = tokenizer_size(e->tokenizer) };
+    KEEP(m->task, task_name(c->task));
+    KEEP(m->data, task_digest(c->task));
+    KEEP(m->prompt, c->how->prompt);
+    KEEP(m->labels, collect_labels_name(c->how->labels));
+    KEEP(m->kv, kvcache_name(kv));
+    KEEP(m->edge, e->name);
+    KEEP(m->weights, e->weights);
+    const char *cloud = c->routing.cloud ? cloud_model(c->routing.cloud) : NULL;
+    KEEP(m->cloud, cloud ? cloud : "");
+    if (c->how->round != 2)
+        return OK;
+    snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.threshold);
+    return collecting_hash(m->router, c->how->router, err);
+}
+
+/* Open everything but the folder. */
+static int collecting_open(struct collecting *c, struct err *err)
+{
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    enum kvcache kv;
+    struct sample_meta meta;
+    int rc = task_open(&c->task, &c->how->task, err);
+    if (rc != OK)
+        return rc;
+    bool milli = task_size(c->task) == SIZE_MAX;
+    c->texts = c->how->questions < SIZE_MAX ? c->how->questions
+               : milli                      ? QUESTIONS
+                                            : task_size(c->task);
+    c->texts = c->texts < task_size(c->task) ? c->texts : task_size(c->task);
+    c->o.max_tokens = c->how->max_tokens < SIZE_MAX ? c->how->max_tokens
+                      : milli                       ? TOKENS_MILLI
+                                                    : TOKENS;
+    c->o.texts = c->texts;
+    rc = setup_engine(&c->engine, NULL, true, err);
+    if (rc == OK)
+        rc = collecting_open_cloud(c, err);
+    if (rc == OK)
+        rc = setup_kv(&kv, KVCACHE_F32, err);
+    if (rc != OK)
+        return rc;
+    size_t context = model_config(c->engine.model)->context;
+    rc = session_open(&c->session, c->engine.model, c->engine.pool,
+                      context < CONTEXT ? context : CONTEXT, kv, err);
+    if (rc == OK)
+        rc = sampler_open(&c->sampler, &greedy, tokenizer_size(c->engine.tokenizer),
+                          &c->engine.kernels, err);
+    if (rc == OK)
+        rc = collecting_describe(&meta, c, kv, err);
+    if (rc != OK)
+        return rc;
+    rc = sample_files_open(&c->files, &meta, c->how->out, err);
+    c->unwritten = rc == ERR_IO;
+    return rc;
+}
+
+/* Close what is open; errors of a recording count if there was none before. */
+static int collecting_close(struct collecting *c, int rc, struct err *err)
+{
+    sample_files_close(&c->files);
+    sampler_close(c->sampler);
+    session_close(c->session);
+    if (c->engine.model) {
+        int end = setup_routing_end(&c->routing, c->server, rc == OK ? err : NULL);
+        rc = rc == OK ? end : rc;
+    }
+    task_close(c->task);
+    engine_close(&c->engine);
+    free(c->text);
+    return rc;
+}
+
+int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err)
+{
+    struct collecting c = { .how = o, .files.lock = -1 };
+    c.o = (struct collect_options){ .labels = o->labels,
+                                    .tap = o->tap,
+                                    .rollouts = o->rollouts,
+                                    .stop = &interrupted,
+                                    .judge = collecting_judge,
+                                    .progress = collecting_progress,
+                                    .arg = &c };
+    int rc = collecting_open(&c, err);
+    if (rc == OK) {
+        c.collect.session = c.session;
+        c.collect.tok = c.engine.tokenizer;
+        c.collect.sampler = c.sampler;
+        c.collect.o = &c.o;
+        c.o.router = o->round == 2 ? c.routing.router : NULL;
+        c.o.threshold = c.routing.threshold;
+        rc = collecting_all(&c, err);
+    }
+    if (rc == OK)
+        collecting_print(&c);
+    *unwritten = c.unwritten;
+    return collecting_close(&c, rc, err);
+}

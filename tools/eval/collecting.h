@@ -1,0 +1,35 @@
+/* collecting.h - collects the samples of a task into a folder, from the shared options (setup.h):
+ * what `mizzle router collect` does. */
+#ifndef TOOLS_EVAL_COLLECTING_H
+#define TOOLS_EVAL_COLLECTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "router/learn/collect.h"
+#include "tools/eval/task.h"
+
+struct err;
+
+struct collecting_options {
+    struct task_options task;
+    const char *prompt; /* name of task.form */
+    enum collect_labels labels;
+    enum tap tap;
+    size_t questions;   /* the first N items; SIZE_MAX: all, milli 3000 */
+    size_t max_tokens;  /* of what is written; SIZE_MAX: 512, milli 64 */
+    uint64_t rollouts;  /* or SAMPLE_FILES_NO_LIMIT */
+    unsigned round;     /* 1, or 2 with router */
+    const char *router; /* file or NULL */
+    const char *out;    /* the folder */
+    bool quiet;
+};
+
+/* Collect, with a progress line if stderr is a terminal, and print on stdout what was collected.
+ * *unwritten: the error is that the folder could not be written. Besides the errors of the parts
+ * (task.h, setup.h, collect.h, sample_files.h), ERR_FORMAT if the cloud model that is served here
+ * has another vocabulary than the edge. */
+int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err);
+
+#endif
