@@ -1,7 +1,7 @@
 /* The event model of decoding ahead, on texts short enough to follow by hand: a step takes 10, a
  * call 25. */
 #include "tests/support/test.h"
-#include "tools/eval/ahead_model.h"
+#include "tools/clock/ahead_model.h"
 
 enum { E = 0, R = AHEAD_MODEL_ROUTED, A = AHEAD_MODEL_ROUTED | AHEAD_MODEL_AGREES };
 

@@ -10,7 +10,7 @@
 #include "kernels/math.h"
 #include "model/sample.h"
 #include "router/decode.h"
-#include "tools/eval/ahead_model.h"
+#include "tools/clock/ahead_model.h"
 #include "tools/bench/paper_baseline.h"
 #include "tools/bench/scripted_cloud.h"
 #include "tools/bench/synthetic_vocab.h"

@@ -11,7 +11,7 @@
 #include "router/decode.h"
 #include "router/policy.h"
 #include "router/cloud_port.h"
-#include "tools/eval/ahead_model.h"
+#include "tools/clock/ahead_model.h"
 #include "tools/bench/synthetic_vocab.h"
 
 enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };

@@ -12,7 +12,7 @@
 #include "router/policy.h"
 #include "router/routing.h"
 #include "tools/eval/task.h"
-#include "tools/eval/virtual_clock.h"
+#include "tools/clock/virtual_clock.h"
 
 struct err;
 struct router;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "tools/cli/options.h"
-#include "tools/eval/virtual_clock.h"
+#include "tools/clock/virtual_clock.h"
 
 struct err;
 

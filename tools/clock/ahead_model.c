@@ -1,4 +1,4 @@
-#include "tools/eval/ahead_model.h"
+#include "tools/clock/ahead_model.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-#include "tools/eval/virtual_clock.h"
+#include "tools/clock/virtual_clock.h"
 
 #include <stdlib.h>
 
 #include "kernels/sys/base.h"
-#include "tools/eval/ahead_model.h"
+#include "tools/clock/ahead_model.h"
 
 /* Return the ms that this many bytes take at a rate in bytes per second, 0: no limit. */
 static double virtual_clock_sending(size_t bytes, uint64_t rate)

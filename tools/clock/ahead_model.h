@@ -3,8 +3,8 @@
  * t: milliseconds of an edge step; routed: share of tokens requested from the cloud; agree: share
  * of these for which the cloud returns what the edge guessed; latency: milliseconds of a call;
  * ahead: requests in flight at once, 0 to wait for each call ("in step"). Pure functions. */
-#ifndef TOOLS_EVAL_AHEAD_MODEL_H
-#define TOOLS_EVAL_AHEAD_MODEL_H
+#ifndef TOOLS_CLOCK_AHEAD_MODEL_H
+#define TOOLS_CLOCK_AHEAD_MODEL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * the network is the stand-in server's (chance.h), so a virtual call takes as long as a real one
  * takes there, lost packets included. The same text and settings give the same times. Pure
  * functions. */
-#ifndef TOOLS_EVAL_VIRTUAL_CLOCK_H
-#define TOOLS_EVAL_VIRTUAL_CLOCK_H
+#ifndef TOOLS_CLOCK_VIRTUAL_CLOCK_H
+#define TOOLS_CLOCK_VIRTUAL_CLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>
