@@ -5,15 +5,23 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
-#include "net/answers/answers.h"
 #include "router/learn/calibrate.h"
+
+/* True when progress is to be shown after answer number `done` of n: ten times a second at most,
+ * and after the last one. */
+static bool run_shows(struct eval_run *run, size_t done, size_t n)
+{
+    uint64_t now = os_now_ns();
+    if (!run->shows || (done < n && now - run->shown_ns < 100000000))
+        return false;
+    run->shown_ns = now;
+    return true;
+}
 
 /* Print one line of progress over the last one. */
 static void run_show(const struct eval_run *run, const struct eval_result *r, size_t done)
 {
     char left[48] = "";
-    if (!run->shows)
-        return;
     if (run->written) {
         double each = (double)run->spent_ns / 1e9 / (double)run->written;
         double s = each * (double)run->ahead;
@@ -60,7 +68,7 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     for (size_t i = 0; rc == OK && i < items->n; i++) {
         rc = run_item(run, r, items->at[i], err);
         run->ahead -= run->ahead > 0;
-        if (rc == OK && (i % 10 == 9 || i + 1 == items->n))
+        if (rc == OK && run_shows(run, i + 1, items->n))
             run_show(run, r, i + 1);
     }
     if (run->shows)
@@ -85,7 +93,7 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
     if (rc != OK)
         return rc;
     *out = (struct calibrate_answer){ one.tokens, one.cloud, one.scores, one.right, one.left_out };
-    if (run->shows && (i % 10 == 9 || i + 1 == items->n))
+    if (run_shows(run, i + 1, items->n))
         fprintf(stderr, "\rcalibrating %s: %zu of %zu at %.4f    ", run->calibrated->label, i + 1,
                 items->n, (double)threshold);
     return OK;

@@ -20,6 +20,7 @@ struct eval_run {
     struct asking *asking;        /* prepared for all items of the plan */
     struct eval_journal *journal; /* or NULL */
     bool shows;                   /* progress, on stderr */
+    uint64_t shown_ns;            /* when it was shown last */
     size_t ahead;      /* answers of the whole run that are not done, for the time left */
     size_t written;    /* answers written by this process */
     uint64_t spent_ns; /* for these */
