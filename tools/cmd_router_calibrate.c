@@ -85,17 +85,7 @@ struct calibrating {
 /* Refuse what contradicts itself or is out of range; read the form of prompts. */
 static int cmd_router_calibrate_check(struct err *err)
 {
-    static const char *const forms[] = {
-        [TASK_CITER] = "citer", [TASK_LM_EVAL] = "lm-eval", [TASK_CHAT] = "chat"
-    };
     int targets = !isnan(target_routed) + !isnan(target_accuracy) + !isnan(risk);
-    size_t form = 0;
-    while (form < 3 && strcmp(forms[form], form_name) != 0)
-        form++;
-    task_options.form = (enum task_form)form;
-    if (form == 3)
-        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s",
-                       form_name);
     if (!route_options.router)
         return err_set(err, ERR_ARG, "expected --router");
     if (targets != 1)
@@ -122,7 +112,7 @@ static int cmd_router_calibrate_check(struct err *err)
     if (!out_path && pth_is(route_options.router))
         return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
                        route_options.router);
-    return OK;
+    return task_form_parse(&task_options.form, form_name, err);
 }
 
 /* Choose n items of the task, spread evenly. */
