@@ -94,7 +94,8 @@ run 2 run -m "$tmp/m.gguf" -p x -n 3 --policy mlp --router "$tmp/table.safetenso
 said 'expected a network, found a table'
 run 2 run -m "$tmp/m.gguf" -p x -n 3 --policy context --router "$r" --cloud off
 said 'expected a table, found a network'
-run 2 run -m "$edge" -p x -n 3 --policy context --cloud off
+rm "$tmp/m.context.safetensors"
+run 2 run -m "$tmp/m.gguf" -p x -n 3 --policy context --cloud off
 said 'no router beside'
 
 head -c 512 /dev/zero >"$tmp/x.f32"
