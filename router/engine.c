@@ -1,5 +1,6 @@
 #include "router/engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -9,6 +10,7 @@
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
+#include "router/router.h"
 #include "weights/weights.h"
 
 /* Load tokenizer and model from one file or folder. A bad tokenizer is ignored unless it is needed.
@@ -91,4 +93,12 @@ bool engine_note(const struct kernels *k, struct err *note)
         "in the environment",
         core);
     return true;
+}
+
+void engine_sign(struct router_about *out, const struct engine *e)
+{
+    out->has_model = true;
+    out->model = model_fingerprint(e->model, e->tokenizer);
+    snprintf(out->name, sizeof(out->name), "%s", e->name);
+    snprintf(out->weights, sizeof(out->weights), "%s", e->weights ? e->weights : "");
 }

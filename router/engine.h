@@ -12,6 +12,7 @@ struct err;
 struct mizzle_options;
 struct model;
 struct pool;
+struct router_about;
 struct tokenizer;
 
 struct engine { /* must not move: the model borrows the kernels */
@@ -36,6 +37,9 @@ int engine_kernels(struct kernels *out, const char *isa, struct err *err);
 int engine_kv(enum kvcache *out, const char *name, enum kvcache otherwise, struct err *err);
 /* Return the KV cache type that suits the model: f32 if its weights are f32, else f16. */
 enum kvcache engine_best_kv(const struct engine *e);
+/* Write into *out that a router is for this model: fingerprint, name and type of the weights. The
+ * rest of *out is left alone. */
+void engine_sign(struct router_about *out, const struct engine *e);
 /* Return true and set *note to a hint if k uses OpenBLAS and OpenBLAS mistakes this processor for
  * an older one. */
 bool engine_note(const struct kernels *k, struct err *note);

@@ -83,22 +83,25 @@ static int train_models(const struct pretrain_job *job, struct err *err)
     return OK;
 }
 
-/* Train the router of one edge model and write it beside the model. */
-static int train_router(const char *name, struct err *err)
+/* Train a router of one edge model and write it beside the model, as NAME.WHAT.safetensors. */
+static int train_router(const char *name, enum fit_head head, const char *what, struct err *err)
 {
+    char ending[32];
     char model[PRETRAIN_PATH], router[PRETRAIN_PATH];
     struct engine edge;
     struct router_form form = { 0 };
     struct router_training_options o;
     struct router_training_report report;
+    snprintf(ending, sizeof(ending), ".%s.safetensors", what);
     int rc = pretrain_path(model, out, name, ".gguf", err);
     if (rc == OK)
-        rc = pretrain_path(router, out, name, ".router.safetensors", err);
+        rc = pretrain_path(router, out, name, ending, err);
     if (rc == OK)
         rc = setup_engine(&edge, model, true, err);
     if (rc)
         return rc;
     router_training_defaults(&o);
+    o.head = head;
     o.world = seed;
     o.seed = seed;
     o.quiet = quiet;
@@ -108,8 +111,9 @@ static int train_router(const char *name, struct err *err)
     router_form_close(&form);
     engine_close(&edge);
     if (rc == OK)
-        printf("%-9s router: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
-               (double)report.cut.threshold, 100 * report.cut.routed, 100 * report.cut.caught);
+        printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
+               what, (double)report.cut.threshold, 100 * report.cut.routed,
+               100 * report.cut.caught);
     return rc;
 }
 
@@ -127,9 +131,14 @@ static int train_all(struct pretrain_job *job, struct err *err)
     job->tokenizer = tokenizer;
     if (rc == OK)
         rc = train_models(job, err);
-    for (size_t i = 0; all && rc == OK && i < PRETRAIN_SIZES; i++)
-        if (!strncmp(pretrain_plans[i].name, "edge", 4))
-            rc = train_router(pretrain_plans[i].name, err);
+    for (size_t i = 0; all && rc == OK && i < PRETRAIN_SIZES; i++) {
+        const char *name = pretrain_plans[i].name;
+        if (strncmp(name, "edge", 4) != 0)
+            continue;
+        rc = train_router(name, FIT_MLP, "router", err);
+        if (rc == OK)
+            rc = train_router(name, FIT_CONTEXT, "context", err);
+    }
     tokenizer_close(tokenizer);
     bpe_vocab_free(vocab);
     world_close(world);

@@ -284,12 +284,10 @@ static int save_router(const struct calibrating *c, struct err *err)
     int rc = router_form_read(&form, route_options.router, err);
     if (rc != OK)
         return rc;
-    form.has_threshold = form.about.has_share = form.about.has_model = true;
+    form.has_threshold = form.about.has_share = true;
     form.threshold = c->found.threshold;
     form.about.share = (float)c->found.share;
-    form.about.model = model_fingerprint(e->model, e->tokenizer);
-    snprintf(form.about.name, sizeof(form.about.name), "%s", e->name);
-    snprintf(form.about.weights, sizeof(form.about.weights), "%s", e->weights ? e->weights : "");
+    engine_sign(&form.about, e);
     snprintf(form.about.task, sizeof(form.about.task), "%s", task_name(c->task));
     rc = router_form_save(out_path ? out_path : route_options.router, &form, err);
     router_form_close(&form);

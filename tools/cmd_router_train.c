@@ -130,8 +130,8 @@ static int cmd_router_train_run(struct router_training_options *o)
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_train_check(void)
 {
-    enum fit_head head;
-    bool own = head_name || recipe_name || epochs || shuffle_labels || json;
+    enum fit_head head = FIT_MLP;
+    bool own = recipe_name || epochs || shuffle_labels || json;
     if (!out_path)
         return "expected -o and no arguments";
     if (tap_name && strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) != 0 &&
@@ -139,14 +139,13 @@ static const char *cmd_router_train_check(void)
         return "--tap: expected final or post_attn";
     if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
         return "--share, --cover: expected 0 to 1";
+    if (head_name && !fit_head_parse(&head, head_name))
+        return "--head: expected mlp, citer, linear or context";
     if (!samples.n)
-        return own ? "--head, --recipe, --epochs, --shuffle-labels, --json: expected --samples"
-                   : NULL;
+        return own ? "--recipe, --epochs, --shuffle-labels, --json: expected --samples" : NULL;
     if (engine_options.model || cloud_path || questions != SIZE_MAX || calibration != SIZE_MAX)
         return "-m, --cloud-model, --questions, --calibration: expected no --samples, whose model "
                "and questions are known";
-    if (head_name && !fit_head_parse(&head, head_name))
-        return "--head: expected mlp, citer, linear or context";
     if (recipe_name && strcmp(recipe_name, "citer") != 0)
         return "--recipe: expected citer";
     if (recipe_name && head_name && head != FIT_CITER)
@@ -182,6 +181,8 @@ static int cmd_router_train_demo(void)
     router_training_defaults(&o);
     if (tap_name && !strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
         o.tap = TAP_POST_ATTN;
+    if (head_name)
+        fit_head_parse(&o.head, head_name);
     o.questions = questions != SIZE_MAX ? questions : o.questions;
     o.calibration = calibration != SIZE_MAX ? calibration : o.calibration;
     o.width = width;

@@ -189,19 +189,16 @@ static void check_torn(const char *name, bool json)
     CHECK(reading(&err) == OK);
 }
 
-/* Replace text in a file by text of the same length. */
+/* Replace text in a file, which must be there, by text of the same length. */
 static void edit(const char *name, const char *from, const char *to)
 {
     static unsigned char bytes[FILE_MAX];
-    size_t n = load(bytes, name), k = strlen(from);
-    CHECK(strlen(to) == k);
-    for (size_t i = 0; i + k <= n; i++)
-        if (!memcmp(bytes + i, from, k)) {
-            memcpy(bytes + i, to, k);
-            store(name, bytes, n);
-            return;
-        }
-    CHECK(!"found");
+    size_t n = load(bytes, name), k = strlen(from), i = 0;
+    while (i + k <= n && memcmp(bytes + i, from, k) != 0)
+        i++;
+    CHECK(strlen(to) == k && i + k <= n);
+    memcpy(bytes + i, to, k);
+    store(name, bytes, n);
 }
 
 /* Write shard 1 with one thing changed in it, which must be refused by its name. */

@@ -141,7 +141,7 @@ static void show_epoch(void *arg, const struct fit_epoch *e)
 static int calibrate(struct router_form *f, struct router_training_report *report,
                      struct teacher *t, struct err *err)
 {
-    struct samples s = { .dim = f->dim };
+    struct samples s = { .dim = model_config(t->edge->model)->hidden };
     struct router *r = NULL;
     float *score = NULL;
     int rc = router_training_collect(&s, t, CALIBRATE_STREAM, t->o->calibration, err);
@@ -174,6 +174,7 @@ int router_training_run(struct router_form *out, struct router_training_report *
     struct samples s = { .dim = model_config(edge->model)->hidden };
     struct fit_options fit;
     fit_defaults(&fit);
+    fit.head = o->head;
     fit.width = o->width;
     fit.seed = o->seed;
     fit.stop = &interrupted;
@@ -191,6 +192,8 @@ int router_training_run(struct router_form *out, struct router_training_report *
     samples_close(&s);
     if (rc == OK) {
         out->tap = o->tap;
+        engine_sign(&out->about, edge);
+        snprintf(out->about.task, sizeof(out->about.task), "milli");
         rc = calibrate(out, report, &t, err);
     }
     teacher_close(&t);

@@ -13,7 +13,8 @@ struct router_training_options {
     uint64_t world;     /* seed of the world */
     size_t questions;   /* for training and holding out */
     size_t calibration; /* other questions, to set the threshold */
-    size_t width;       /* 0: twice the hidden size */
+    enum fit_head head;
+    size_t width; /* 0: twice the hidden size */
     enum tap tap;
     double most, cover; /* passed to samples_calibrate */
     uint64_t seed;
@@ -32,14 +33,14 @@ struct router_training_report {
 #define TEACH_MOST  0.05f
 #define TEACH_COVER 0.995f
 
-/* Set the defaults: world WORLD_SEED, 3,000 questions, 1,000 for calibration, tap final,
- * TEACH_MOST, TEACH_COVER, seed 1. */
+/* Set the defaults: world WORLD_SEED, 3,000 questions, 1,000 for calibration, head mlp, tap
+ * final, TEACH_MOST, TEACH_COVER, seed 1. */
 void router_training_defaults(struct router_training_options *o);
 
 /* Train a router for the edge model. Reference texts are the world's own answers or, if cloud is
- * not NULL, what that model writes greedily. The router gets tap and threshold. Test streams are
- * never read. The caller closes *out. ERR_ARG, ERR_NOMEM, ERR_STOP (after `interrupted` of
- * setup.h). */
+ * not NULL, what that model writes greedily. The router gets tap and threshold, and says which
+ * model it is for. Test streams are never read. The caller closes *out. ERR_ARG, ERR_NOMEM,
+ * ERR_STOP (after `interrupted` of setup.h). */
 int router_training_run(struct router_form *out, struct router_training_report *report,
                         const struct engine *edge, const struct engine *cloud,
                         const struct router_training_options *o, struct err *err);
