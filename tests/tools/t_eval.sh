@@ -96,7 +96,11 @@ is "$(wc -l <"$tmp/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
 grep -q '"policy":"context","router":"table.safetensors"' "$tmp/out" || fail "$last"
 run 2 --policy mlp="$tmp/table.safetensors"
 grep -q 'expected a network, found a table' "$tmp/err" || fail "$(cat "$tmp/err")"
-run 2 --policy mlp,context # no table beside the model
+run 0 --questions 8 --policy mlp,context --json -q # both are beside the model
+is "$(wc -l <"$tmp/out") == 2 && $(field threshold) > 0"
+cp weights/milli/edge-0.5.gguf "$tmp/alone.gguf"
+run 2 -m "$tmp/alone.gguf" --policy context --questions 2
+grep -q 'no router beside' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
 run 2 --policy mlp --target-routed 0.1 --calibration "$tmp/none"
 run 2 --policy mlp --sweep 0:0.1
