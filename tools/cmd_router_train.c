@@ -7,7 +7,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/router_training.h"
-#include "tools/eval/training.h"
+#include "tools/learn/training.h"
 
 static struct option_list samples;
 static const char *out_path, *cloud_path, *tap_name, *head_name, *recipe_name;
