@@ -6,7 +6,7 @@
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
-#include "tools/eval/collecting.h"
+#include "tools/learn/collecting.h"
 
 static struct collecting_options options = {
     .task = { .name = "milli", .stream = TASK_TRAIN, .seed = 1, .world = WORLD_SEED },

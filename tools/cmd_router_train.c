@@ -7,7 +7,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/router_training.h"
-#include "tools/eval/training.h"
+#include "tools/learn/training.h"
 
 static struct option_list samples;
 static const char *out_path, *cloud_path, *tap_name, *head_name, *recipe_name;
@@ -24,9 +24,6 @@ static const struct option_group sample_opts = {
         { "--samples", NULL, OPTION_LIST, &samples, "DIR",
           "Train on the samples in this folder, as router collect writes them; can be repeated "
           "(default: collect from the demo world)" },
-        { "--head", NULL, OPTION_STR, &head_name, "NAME",
-          "Train an mlp, CITER's network (citer), a linear score, or a table over the last two "
-          "ids (context) (default: mlp)" },
         { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
           "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
           "for all epochs, held-out tokens from all texts; takes hours (default: none)" },
@@ -59,6 +56,9 @@ static const struct option_group train_opts = {
     (const struct option[]){
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the router to this file, as safetensors" },
+        { "--head", NULL, OPTION_STR, &head_name, "NAME",
+          "Train an mlp, CITER's network (citer), a linear score, or a table over the last two "
+          "ids (context) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",

@@ -46,7 +46,7 @@ struct collect_text {
 
 struct collect_stats {
     uint64_t tokens; /* of reference answers that the edge has read */
-    uint64_t calls;  /* made, but for those of round 2's router */
+    uint64_t calls;  /* made to the cloud */
     uint64_t known;  /* answers of the cloud that needed no call */
 };
 

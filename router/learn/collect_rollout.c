@@ -59,7 +59,7 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
                         struct collect_text *text, size_t at, struct err *err)
 {
     const struct collect_options *o = c->o;
-    struct decode_stats stats;
+    struct decode_stats stats = { 0 };
     const struct decode_options how = { .policy = o->router ? POLICY_MLP : POLICY_NEVER,
                                         .threshold = o->threshold,
                                         .ahead = o->router ? 1 : 0,
@@ -76,6 +76,8 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
     if (!tokenizer_is_eog(c->tok, r->ids[at]))
         rc = decode_run(&stats, c->session, c->tok, c->sampler, o->router,
                         o->router ? c->cloud : NULL, r->ids, at + 1, &how, err);
+    c->stats.calls += stats.calls;
+    c->stats.known += stats.memo_hits + stats.store_hits;
     if (rc == ERR_TEXT) {
         text->left_out = true;
         return OK;

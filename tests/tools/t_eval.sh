@@ -86,6 +86,21 @@ last=$(sed -n 3p "$tmp/out")
 is "$(field apgr7) > 0.3 && $(field apgr7) <= $oracle + 0.05"
 run 0 --questions 12 --policy mlp --clock virtual --edge-ms 40 --latency 200 --json -q
 is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
+# Routers by file: one trained here beside the one of the model, each with its own threshold.
+"$mizzle" router collect --task milli --questions 60 --labels match -o "$tmp/samples" -q \
+    >/dev/null 2>&1 || fail "collect"
+"$mizzle" router train --samples "$tmp/samples" -o "$tmp/table.safetensors" --head context \
+    >/dev/null 2>&1 || fail "train"
+run 0 --questions 8 --policy mlp,context="$tmp/table.safetensors" --json -q
+is "$(wc -l <"$tmp/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
+grep -q '"policy":"context","router":"table.safetensors"' "$tmp/out" || fail "$last"
+run 2 --policy mlp="$tmp/table.safetensors"
+grep -q 'expected a network, found a table' "$tmp/err" || fail "$(cat "$tmp/err")"
+run 0 --questions 8 --policy mlp,context --json -q # both are beside the model
+is "$(wc -l <"$tmp/out") == 2 && $(field threshold) > 0"
+cp weights/milli/edge-0.5.gguf "$tmp/alone.gguf"
+run 2 -m "$tmp/alone.gguf" --policy context --questions 2
+grep -q 'no router beside' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
 run 2 --policy mlp --target-routed 0.1 --calibration "$tmp/none"
 run 2 --policy mlp --sweep 0:0.1

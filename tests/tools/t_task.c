@@ -13,7 +13,7 @@
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 #include "tools/demo/world.h"
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 static const char path[] = "build/t_task.jsonl";
 

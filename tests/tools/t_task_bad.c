@@ -8,7 +8,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 static const char path[] = "build/t_task_bad.jsonl";
 

@@ -11,7 +11,7 @@
 #include "router/engine.h"
 #include "router/policy.h"
 #include "router/routing.h"
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 #include "tools/clock/virtual_clock.h"
 
 struct err;

@@ -10,7 +10,7 @@
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_clock.h"
 #include "tools/eval/eval_list.h"
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 struct err;
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 struct err;
 struct session;

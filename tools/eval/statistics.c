@@ -25,7 +25,8 @@ static int statistics_by_value(const void *a, const void *b)
 
 void statistics_sort(double *x, size_t n)
 {
-    qsort(x, n, sizeof(*x), statistics_by_value);
+    if (n) /* x may be NULL */
+        qsort(x, n, sizeof(*x), statistics_by_value);
 }
 
 double statistics_quantile(const double *x, size_t n, double q)

@@ -3,7 +3,7 @@
 
 #include "kernels/sys/base.h"
 #include "net/http/json_input.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 
 /* The prompt of CITER's training file, around the question. */
 static const char before[] =

@@ -1,4 +1,4 @@
-#include "tools/eval/training.h"
+#include "tools/learn/training.h"
 
 #include <inttypes.h>
 #include <jansson.h>

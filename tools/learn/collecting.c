@@ -1,4 +1,4 @@
-#include "tools/eval/collecting.h"
+#include "tools/learn/collecting.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* training.h - trains a router on collected samples: what `mizzle router train --samples` does. */
-#ifndef TOOLS_EVAL_TRAINING_H
-#define TOOLS_EVAL_TRAINING_H
+#ifndef TOOLS_LEARN_TRAINING_H
+#define TOOLS_LEARN_TRAINING_H
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 #include <strings.h>
 
 #include "kernels/sys/base.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 
 static int arc_read(struct task *t, size_t i, struct err *err)
 {

@@ -1,4 +1,4 @@
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/chat.h"
 #include "model/text/tokenizer.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 
 static const struct task_kind *const kinds[] = { &task_milli, &task_csqa, &task_arc, &task_gsm8k };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 
 /* Put together the harness's prompt. */
 static void csqa_lm_eval(struct task *t, const char *question)

@@ -1,14 +1,14 @@
 /* collecting.h - collects the samples of a task into a folder, from the shared options (setup.h):
  * what `mizzle router collect` does. */
-#ifndef TOOLS_EVAL_COLLECTING_H
-#define TOOLS_EVAL_COLLECTING_H
+#ifndef TOOLS_LEARN_COLLECTING_H
+#define TOOLS_LEARN_COLLECTING_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "router/learn/collect.h"
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 struct err;
 

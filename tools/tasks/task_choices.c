@@ -4,7 +4,7 @@
 
 #include "kernels/sys/base.h"
 #include "net/http/json_input.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 
 enum { FIELD = 64 };
 

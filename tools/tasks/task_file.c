@@ -5,7 +5,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 #include "net/http/json_input.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 #include "tools/run/prompt_input.h"
 
 int task_bad(const struct task *t, const char *field, const char *expected, const char *found,

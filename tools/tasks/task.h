@@ -21,8 +21,8 @@
  *                   number), both up to its stop strings
  * Letters become capitals; numbers lose commas, dollar signs, units and trailing zeros after the
  * point (lm-eval: what the harness removes). */
-#ifndef TOOLS_EVAL_TASK_H
-#define TOOLS_EVAL_TASK_H
+#ifndef TOOLS_TASKS_TASK_H
+#define TOOLS_TASKS_TASK_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/eval/task_internal.h"
+#include "tools/tasks/task_internal.h"
 
 /* Training streams have even numbers. The stream for calibration is that of the tests with the
  * highest bit set. */

@@ -1,12 +1,12 @@
 /* task_internal.h - what the files of the tasks share. */
-#ifndef TOOLS_EVAL_TASK_INTERNAL_H
-#define TOOLS_EVAL_TASK_INTERNAL_H
+#ifndef TOOLS_TASKS_TASK_INTERNAL_H
+#define TOOLS_TASKS_TASK_INTERNAL_H
 
 #include <jansson.h>
 
 #include "kernels/sys/sha256.h"
 #include "tools/demo/world.h"
-#include "tools/eval/task.h"
+#include "tools/tasks/task.h"
 
 /* A text that is put together; zero at first. */
 struct task_text {
