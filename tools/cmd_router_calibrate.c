@@ -215,12 +215,12 @@ static int ask_cloud_alone(struct calibrating *c, struct err *err)
     return OK;
 }
 
-/* Find the threshold. The cloud alone is not asked for a share, as on a real network it takes
+/* Find the threshold. The cloud alone is asked only for a risk, as on a real network it takes
  * twenty times as long as the calibration. */
 static int find_threshold(struct calibrating *c, struct err *err)
 {
     struct calibrate_result *r = &c->tested;
-    int rc = isnan(target_routed) ? ask_cloud_alone(c, err) : OK;
+    int rc = isnan(risk) ? OK : ask_cloud_alone(c, err);
     if (rc == OK && !isnan(target_routed))
         rc = calibrate_share(r, c->calibration, (double)target_routed, err);
     else if (rc == OK && !isnan(target_accuracy))
@@ -248,9 +248,8 @@ static void explain_failure(struct err *why, const struct calibrating *c)
     } else if (!isnan(target_accuracy)) {
         err_set(why, OK,
                 "--target-accuracy %g: of %zu answers at most %.2f %% are right, with %.2f %% of "
-                "the tokens routed; the cloud alone reaches %.2f %%",
-                (double)target_accuracy, r->answers, 100 * r->accuracy, 100 * r->share,
-                c->cloud_answers ? 100 * (double)c->cloud_hits / (double)c->cloud_answers : 0);
+                "the tokens routed",
+                (double)target_accuracy, r->answers, 100 * r->accuracy, 100 * r->share);
     } else if (!c->cloud_hits) {
         err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
                 c->cloud_answers);
