@@ -87,7 +87,7 @@ static int cmd_router_calibrate_check(struct err *err)
 {
     int targets = !isnan(target_routed) + !isnan(target_accuracy) + !isnan(risk);
     if (!route_options.router)
-        return err_set(err, ERR_ARG, "expected --router");
+        return err_set(err, ERR_ARG, "expected --router FILE");
     if (targets != 1)
         return err_set(err, ERR_ARG,
                        "expected one of --target-routed, --target-accuracy and --risk, found %s",
@@ -308,6 +308,7 @@ static void print_found(const struct calibrating *c)
     if (!isnan(risk))
         printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
                t->cloud_right, 100 * t->bound, (double)confidence);
+    printf("%-15s %s\n", "written to", out_path ? out_path : route_options.router);
 }
 
 /* Calibrate with checked options; *status is what the command ends with if the result is OK. */

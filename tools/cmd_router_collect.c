@@ -126,8 +126,8 @@ const struct command cmd_router_collect = {
         "The folder holds meta.json and one file for every 16 texts. An interrupted collection "
         "continues when the same command is run again, and ends with the same bytes.\n\n"
         "  mizzle router collect -o samples\n"
-        "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json "
-        "--cloud-url http://server:30000 -o samples",
+        "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json \\\n"
+        "      --cloud-url http://server:30000 -o samples",
     .groups = groups,
     .run = cmd_router_collect_main,
 };
