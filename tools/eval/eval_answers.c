@@ -93,7 +93,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.plan = &m->plan;
     m->run.asking = &m->asking;
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
-    m->run.ahead = (m->n - 2) * a->n;
+    m->run.all = m->n - 2;
     m->about = (struct eval_about){ .task = m->o->task,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),
@@ -118,7 +118,7 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
             return rc;
     }
     *has = true;
-    m->run.ahead += listed ? 0 : m->plan.asked.n;
+    m->run.all += !listed;
     return eval_run_policy(&m->run, &m->results[at], err);
 }
 

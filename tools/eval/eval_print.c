@@ -185,7 +185,7 @@ static const char *print_cell(char out[16], int digits, double x)
     return out;
 }
 
-/* Print one row of the table. */
+/* Print one row of the table, which fits into 100 columns. */
 static void print_row(FILE *to, const struct eval_result *r, int width)
 {
     char threshold[16], pgr[16];
@@ -194,33 +194,43 @@ static void print_row(FILE *to, const struct eval_result *r, int width)
     if (r->questions)
         wilson = statistics_wilson(r->right, r->questions);
     fprintf(to,
-            "%-*s  %9s  %9zu  %6.1f %%  %5.1f - %5.1f %%  %6s  %6.2f %%  %6.2f %%  %8zu  %9.1f  "
-            "%7.1f  %6.1f / %6.1f  %8.1f\n",
-            width, r->entry->label, print_cell(threshold, 4, (double)r->threshold), r->questions,
+            "%-*s %9s  %5.1f %%  %5.1f - %5.1f  %5s  %6.2f %%  %5.1f %%  %9.1f %6.1f %6.2f %6.1f\n",
+            width, r->entry->label, print_cell(threshold, 4, (double)r->threshold),
             100 * eval_result_accuracy(r), 100 * wilson.low, 100 * wilson.high,
             print_cell(pgr, 3, r->pgr), 100 * eval_result_share(r), 100 * eval_result_work(r),
-            r->fallback, r->ms / n, eval_times_quantile(&r->ttft, 0.5),
-            eval_times_quantile(&r->tbt, 0.5), eval_times_quantile(&r->tbt, 0.95),
-            r->ms > 0 ? 1000 * (double)r->tokens / r->ms : 0);
+            r->ms / n, eval_times_quantile(&r->ttft, 0.5), eval_times_quantile(&r->tbt, 0.5),
+            eval_times_quantile(&r->tbt, 0.95));
 }
 
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
-    bool oracle = false;
-    size_t left_out = 0;
+    bool oracle = false, pgr = false;
+    size_t left_out = 0, questions = 0;
     for (size_t i = 0; i < n; i++) {
+        pgr = pgr || (shown[i] && !isnan(r[i].pgr));
+        questions = shown[i] && r[i].questions > questions ? r[i].questions : questions;
+        if (shown[i] && r[i].fallback)
+            fprintf(to, "%s: the cloud did not give %zu of the tokens that were routed\n",
+                    r[i].entry->label, r[i].fallback);
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))
             fprintf(to, "%s: mean PGR over shares from 0 to 7 %%: %.3f\n", r[i].entry->label,
                     r[i].apgr7);
     }
-    fprintf(to, "work: ids that pass through the large model, as a share of all; it reads what the "
-                "small one wrote, too\n");
+    fprintf(to,
+            "%zu questions; times in ms: an answer (mean), its first token (median), the next "
+            "(median, 95 %%)\n",
+            questions);
+    if (pgr)
+        fprintf(to, "PGR: performance gap recovered, 0 as the small model alone, 1 as the large\n");
+    fprintf(
+        to,
+        "work: share of all ids that the large model computes; it reads the small one's, too\n");
     if (oracle)
-        fprintf(to, "oracle: asks the cloud for every token and is for comparison only; its time "
-                    "and bytes include these calls\n");
+        fprintf(to, "oracle: for comparison only; its times include asking the cloud for every "
+                    "token\n");
     if (left_out)
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
 }
@@ -232,8 +242,8 @@ void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, 
         if (shown[i] && (int)strlen(r[i].entry->label) > width)
             width = (int)strlen(r[i].entry->label);
     fprintf(to,
-            "%-*s  threshold  questions  accuracy   95 %% interval     PGR    routed      work  "
-            "fallback  ms/answer  TTFT ms  TBT ms / 95 %%   tokens/s\n",
+            "%-*s threshold accuracy  95 %% interval    PGR    routed     work  ms/answer  first   "
+            "next   95 %%\n",
             width, "policy");
     for (size_t i = 0; i < n; i++)
         if (shown[i])

@@ -18,17 +18,36 @@ static bool run_shows(struct eval_run *run, size_t done, size_t n)
     return true;
 }
 
-/* Print one line of progress over the last one. */
+/* Write the time left for a result or a pass into out, after `done` of n answers. */
+static void run_left(char out[32], const struct eval_run *run, size_t done, size_t n)
+{
+    double seconds = (double)(os_now_ns() - run->since) / 1e9;
+    out[0] = '\0';
+    if (done > run->before) {
+        double s = seconds / (double)(done - run->before) * (double)(n - done);
+        snprintf(out, 32, ", %.0f:%02.0f left", floor(s / 60), fmod(floor(s), 60));
+    }
+}
+
+/* Print one line of progress over the last one. The time left is that of the current result, as
+ * policies differ in speed. */
 static void run_show(const struct eval_run *run, const struct eval_result *r, size_t done)
 {
-    char left[48] = "";
-    if (run->written) {
-        double each = (double)run->spent_ns / 1e9 / (double)run->written;
-        double s = each * (double)run->ahead;
-        snprintf(left, sizeof(left), ", %.0f:%02.0f left", floor(s / 60), fmod(floor(s), 60));
-    }
-    fprintf(stderr, "\r%s: %zu of %zu, right %.1f %%, routed %.2f %%%s    ", r->entry->label, done,
-            run->plan->asked.n, 100 * eval_result_accuracy(r), 100 * eval_result_share(r), left);
+    char left[32];
+    run_left(left, run, done, run->plan->asked.n);
+    fprintf(stderr, "\r%zu of %zu, %s: %zu of %zu, right %.1f %%, routed %.2f %%%s    ",
+            run->number, run->all, r->entry->label, done, run->plan->asked.n,
+            100 * eval_result_accuracy(r), 100 * eval_result_share(r), left);
+}
+
+/* Print the same while a threshold is looked for, which takes a few passes. */
+static void run_show_calibration(struct eval_run *run, size_t i)
+{
+    char left[32];
+    size_t n = run->plan->calibration.n;
+    run_left(left, run, i + 1, n);
+    fprintf(stderr, "\r%zu of %zu, %s: calibrating, pass %zu: %zu of %zu%s    ", run->number + 1,
+            run->all, run->calibrated->label, run->passes, i + 1, n, left);
 }
 
 /* Return how tokens are decided under this result's policy. */
@@ -48,15 +67,13 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t i, struc
     bool found = false;
     int rc = run->journal ? eval_journal_read(run->journal, &key, &one, &found, err) : OK;
     if (rc == OK && !found) {
-        uint64_t since = os_now_ns();
         rc = asking_ask(&one, run->asking, t, i, &how, err);
-        run->spent_ns += os_now_ns() - since;
-        run->written++;
         if (rc == OK && run->journal)
             rc = task_item(&item, t, i, err);
         if (rc == OK && run->journal)
             rc = eval_journal_write(run->journal, &key, item.id, &one, err);
     }
+    run->before += found;
     return rc == OK ? eval_result_add(r, &one, err) : rc;
 }
 
@@ -64,10 +81,12 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
 {
     const struct eval_items *items = &run->plan->asked;
     int rc = OK;
+    run->number++;
+    run->since = os_now_ns();
+    run->before = 0;
     asking_begin(run->asking);
     for (size_t i = 0; rc == OK && i < items->n; i++) {
         rc = run_item(run, r, items->at[i], err);
-        run->ahead -= run->ahead > 0;
         if (rc == OK && run_shows(run, i + 1, items->n))
             run_show(run, r, i + 1);
     }
@@ -89,13 +108,17 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
     const struct eval_items *items = &run->plan->calibration;
     struct asked one;
     run->how.threshold = threshold;
+    if (i <= run->last) { /* calibration goes through the items in order */
+        run->passes++;
+        run->since = os_now_ns();
+    }
+    run->last = i;
     int rc = asking_ask(&one, run->asking, items->task, items->at[i], &run->how, err);
     if (rc != OK)
         return rc;
     *out = (struct calibrate_answer){ one.tokens, one.cloud, one.scores, one.right, one.left_out };
     if (run_shows(run, i + 1, items->n))
-        fprintf(stderr, "\rcalibrating %s: %zu of %zu at %.4f    ", run->calibrated->label, i + 1,
-                items->n, (double)threshold);
+        run_show_calibration(run, i);
     return OK;
 }
 
@@ -124,6 +147,8 @@ int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share
                  : OK;
     if (rc != OK || known)
         return rc;
+    run->passes = run->before = 0;
+    run->last = SIZE_MAX;
     rc = run_calibration(run, r->entry, err);
     if (rc == OK)
         rc = calibrate_share(&found, run->calibration, share, err);

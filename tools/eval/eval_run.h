@@ -21,9 +21,10 @@ struct eval_run {
     struct eval_journal *journal; /* or NULL */
     bool shows;                   /* progress, on stderr */
     uint64_t shown_ns;            /* when it was shown last */
-    size_t ahead;      /* answers of the whole run that are not done, for the time left */
-    size_t written;    /* answers written by this process */
-    uint64_t spent_ns; /* for these */
+    size_t number, all;           /* results so far, the current one included; of the whole run */
+    uint64_t since;               /* when the current result, or pass of calibration, began */
+    size_t before;                /* answers of it that were read from the journal */
+    size_t passes, last;          /* of the current calibration; the latest item of it */
     /* The answers of the policy that was calibrated last, for its next share. */
     struct calibration *calibration;
     const struct eval_entry *calibrated;
