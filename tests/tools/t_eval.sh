@@ -94,6 +94,10 @@ is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
 run 0 --questions 8 --policy mlp,context="$tmp/table.safetensors" --json -q
 is "$(wc -l <"$tmp/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
 grep -q '"policy":"context","router":"table.safetensors"' "$tmp/out" || fail "$last"
+mkdir "$tmp/other" && cp "$tmp/table.safetensors" "$tmp/other"
+run 0 --questions 2 --policy context="$tmp/table.safetensors",context="$tmp/other/table.safetensors" \
+    --json -q
+case $last in *'"router":"table.safetensors#2"'*) ;; *) fail "two routers, one name: $last" ;; esac
 run 2 --policy mlp="$tmp/table.safetensors"
 grep -q 'expected a network, found a table' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 8 --policy mlp,context --json -q # both are beside the model
