@@ -62,6 +62,8 @@ collect 2 -o "$dir/x" --round 2
 collect 2 -o "$dir/x" --round 3
 collect 2 -o "$dir/x" --router r.safetensors
 collect 2 -o "$dir/x" --cloud off
+collect 2 -o "$dir/x" --threshold 0.5
+collect 2 -o "$dir/x" --labels match --rollouts 5
 collect 2 -o "$dir/x" --task csqa
 collect 2 -o "$dir/x" --cloud-model "$dir/none"
 says "$dir/none"
@@ -199,4 +201,14 @@ at=$dir/file
 } >"$dir/data"
 collect 0 -o "$at" --task csqa --data "$dir/data" --labels match -n 20
 is "$(field texts) == 2 && $(field too_long) == 1 && $(field written) == 1"
+sed -i 2d "$dir/data"
+# A cloud that refuses every text: there is no collection, now or when it is tried again.
+start_cloud -m $demo/cloud.gguf --context 70
+for try in first second; do
+    collect 4 -o "$dir/refused" --task csqa --data "$dir/data" --labels divergent --cloud-url "$url"
+    says "found none in 2 texts: 2 refused by the cloud"
+    [ $try = second ] || says 'maximum context length is 70'
+done
+stop_cloud
+grep -q '"complete": false' "$dir/refused/meta.json" || fail "an empty collection is complete"
 collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf
