@@ -299,7 +299,7 @@ static void check_memory(enum collect_labels labels)
         struct sample_shard s = { .dim = model_config(engine.model)->hidden,
                                   .first = BARE,
                                   .ntexts = 4 };
-        struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 } };
+        struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" } };
         uint32_t *ids = texts[BARE].ids;
         fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX };
         torture_begin(n);

@@ -135,9 +135,9 @@ run 2 --questions 0
 run 2 extra
 run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
 
-"$mizzle" eval --questions 1000000 --policy never -q >"$tmp/out" 2>"$tmp/err" &
+"$mizzle" eval --questions 1000000 --policy never -q -t 1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-sleep 1
+sleep 0.5
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$tmp/err")"

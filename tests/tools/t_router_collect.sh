@@ -115,7 +115,7 @@ collect 2 -o "$dir/match" --questions 40 --labels match -m $demo/edge-1.gguf
 says 'edge-1'
 
 # Killed anywhere and run again, it ends with the same bytes.
-divergent="--questions 160 --labels divergent"
+divergent="--questions 80 --labels divergent"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/whole" $divergent
 for pause in 0.1 0.3 0.2 0.4; do
