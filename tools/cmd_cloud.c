@@ -138,6 +138,8 @@ static int cmd_cloud_read_options(struct stand_in_options *o, struct err *err)
     if (client)
         return err_set(err, ERR_ARG, "%s goes with --check%s", client,
                        cloud_option_values.key_file ? "; a server's key is in --api-key-file" : "");
+    if (check_url && say)
+        return err_set(err, ERR_ARG, "--say: expected without --check, which serves nothing");
     if (port > 65535)
         return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
     if (jitter > MAX_DELAY_MS)

@@ -100,22 +100,77 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      &cloud_limit_option_rows,
                                                      NULL };
 
+/* What runs. */
+enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8 };
+
+/* Return the first option that was given and that what runs does not read, or NULL: a result that
+ * looks as if an option had counted would mislead. */
+static const char *eval_unread(unsigned runs)
+{
+    const struct eval_options *o = &options;
+    const struct cloud_option_values *c = &cloud_option_values;
+    const struct cloud_limit_options *l = &cloud_limit_options;
+    const struct {
+        const char *name;
+        bool given;
+        unsigned reads;
+    } rows[] = {
+        { "--score", strcmp(score, "generate"), LOGLIK },
+        { "--data", o->data, ANSWERS | LOGLIK | AGREE },
+        { "--prompt", strcmp(o->form, "citer"), ANSWERS | LOGLIK },
+        { "--n-predict", max_tokens != SIZE_MAX, ANSWERS | AGREE },
+        { "--file", o->file, PPL },
+        { "--context", o->context, PPL },
+        { "--target-routed", !isnan(o->target), ANSWERS | AGREE },
+        { "--sweep", o->sweep, ANSWERS | AGREE },
+        { "--share", !isnan(o->share), ANSWERS },
+        { "--calibration", o->calibrate, ANSWERS },
+        { "--jsonl", o->jsonl, ANSWERS },
+        { "--csv", o->csv, ANSWERS },
+        { "--svg", o->svg, ANSWERS },
+        { "--clock, --edge-ms, --prefill-ms, --cloud-ms", eval_clock_given(), ANSWERS },
+        { "--latency", network_options.latency, ANSWERS },
+        { "--bandwidth", network_options.bandwidth, ANSWERS },
+        { "--loss", network_options.loss > 0, ANSWERS },
+        { "--router", route_options.router, ANSWERS | AGREE },
+        { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
+        { "--threshold", !isnan(route_options.threshold), ANSWERS },
+        { "--cloud-url", c->url, ANSWERS },
+        { "--cloud-model", c->model, ANSWERS | AGREE },
+        { "--cloud-store", l->store, ANSWERS },
+        { "--record", l->record, ANSWERS },
+        { "--replay", l->replay, ANSWERS },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].given && !(rows[i].reads & runs))
+            return rows[i].name;
+    return NULL;
+}
+
 /* Run the task that is named. */
 static int eval_task(struct err *err)
 {
     static const char *const asked[] = { "milli", "csqa", "arc", "gsm8k" };
     bool likelihood = strcmp(score, "loglik") == 0;
+    unsigned runs = !strcmp(options.task, "ppl") ? PPL : !strcmp(options.task, "agree") ? AGREE : 0;
     if (!likelihood && strcmp(score, "generate"))
         return err_set(err, ERR_ARG, "--score: expected generate or loglik, found %s", score);
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         if (!strcmp(options.task, asked[i]))
-            return likelihood ? eval_loglik(&options, err) : eval_answers(&options, err);
-    if (!strcmp(options.task, "ppl"))
-        return eval_ppl(&options, err);
-    if (!strcmp(options.task, "agree"))
-        return eval_agree(&options, err);
-    return err_set(err, ERR_ARG, "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
-                   options.task);
+            runs = likelihood ? LOGLIK : ANSWERS;
+    if (!runs)
+        return err_set(err, ERR_ARG,
+                       "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
+                       options.task);
+    const char *unread = eval_unread(runs);
+    if (unread)
+        return err_set(err, ERR_ARG, "%s: expected without %s %s", unread,
+                       runs == LOGLIK ? "--score" : "--task",
+                       runs == LOGLIK ? score : options.task);
+    return runs == PPL      ? eval_ppl(&options, err)
+           : runs == AGREE  ? eval_agree(&options, err)
+           : runs == LOGLIK ? eval_loglik(&options, err)
+                            : eval_answers(&options, err);
 }
 
 static int cmd_eval_main(int argc, char **argv)

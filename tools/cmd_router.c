@@ -100,19 +100,17 @@ static int cmd_router_main(int argc, char **argv)
     int nargs = 0, status = options_parse(&cmd_router, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    return command_fail("router",
-                        err_set(&err, ERR_ARG,
-                                "expected a command, found %s; see mizzle router --help",
-                                nargs ? argv[1] : "none"),
-                        &err);
+    return command_fail(
+        "router", err_set(&err, ERR_ARG, "expected a command; see mizzle router --help"), &err);
 }
 
 const struct command cmd_router = {
     .name = "router",
-    .summary = "train, calibrate, import or apply the router that decides token by token",
+    .summary = "make or apply the router that decides token by token",
     .args = "COMMAND",
     .description = "Has these commands, each with its own --help:\n\n"
-                   "  mizzle router train      trains a router for a small model\n"
+                   "  mizzle router collect    collects samples from a pair of models and a task\n"
+                   "  mizzle router train      trains a router on samples\n"
                    "  mizzle router calibrate  sets a router's threshold\n"
                    "  mizzle router import     converts a PyTorch checkpoint of CITER\n"
                    "  mizzle router score      applies a router to hidden states",

@@ -85,19 +85,9 @@ struct calibrating {
 /* Refuse what contradicts itself or is out of range; read the form of prompts. */
 static int cmd_router_calibrate_check(struct err *err)
 {
-    static const char *const forms[] = {
-        [TASK_CITER] = "citer", [TASK_LM_EVAL] = "lm-eval", [TASK_CHAT] = "chat"
-    };
     int targets = !isnan(target_routed) + !isnan(target_accuracy) + !isnan(risk);
-    size_t form = 0;
-    while (form < 3 && strcmp(forms[form], form_name) != 0)
-        form++;
-    task_options.form = (enum task_form)form;
-    if (form == 3)
-        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s",
-                       form_name);
     if (!route_options.router)
-        return err_set(err, ERR_ARG, "expected --router");
+        return err_set(err, ERR_ARG, "expected --router FILE");
     if (targets != 1)
         return err_set(err, ERR_ARG,
                        "expected one of --target-routed, --target-accuracy and --risk, found %s",
@@ -122,7 +112,7 @@ static int cmd_router_calibrate_check(struct err *err)
     if (!out_path && pth_is(route_options.router))
         return err_set(err, ERR_ARG, "%s: a .pth file cannot be replaced: expected -o",
                        route_options.router);
-    return OK;
+    return task_form_parse(&task_options.form, form_name, err);
 }
 
 /* Choose n items of the task, spread evenly. */
@@ -225,12 +215,12 @@ static int ask_cloud_alone(struct calibrating *c, struct err *err)
     return OK;
 }
 
-/* Find the threshold. The cloud alone is not asked for a share, as on a real network it takes
+/* Find the threshold. The cloud alone is asked only for a risk, as on a real network it takes
  * twenty times as long as the calibration. */
 static int find_threshold(struct calibrating *c, struct err *err)
 {
     struct calibrate_result *r = &c->tested;
-    int rc = isnan(target_routed) ? ask_cloud_alone(c, err) : OK;
+    int rc = isnan(risk) ? OK : ask_cloud_alone(c, err);
     if (rc == OK && !isnan(target_routed))
         rc = calibrate_share(r, c->calibration, (double)target_routed, err);
     else if (rc == OK && !isnan(target_accuracy))
@@ -258,9 +248,8 @@ static void explain_failure(struct err *why, const struct calibrating *c)
     } else if (!isnan(target_accuracy)) {
         err_set(why, OK,
                 "--target-accuracy %g: of %zu answers at most %.2f %% are right, with %.2f %% of "
-                "the tokens routed; the cloud alone reaches %.2f %%",
-                (double)target_accuracy, r->answers, 100 * r->accuracy, 100 * r->share,
-                c->cloud_answers ? 100 * (double)c->cloud_hits / (double)c->cloud_answers : 0);
+                "the tokens routed",
+                (double)target_accuracy, r->answers, 100 * r->accuracy, 100 * r->share);
     } else if (!c->cloud_hits) {
         err_set(why, OK, "--risk %g: the cloud alone gets none of %zu answers right", (double)risk,
                 c->cloud_answers);
@@ -319,6 +308,7 @@ static void print_found(const struct calibrating *c)
     if (!isnan(risk))
         printf("%-15s %zu of %zu answers; at most %.2f %% with confidence %g\n", "lost", t->lost,
                t->cloud_right, 100 * t->bound, (double)confidence);
+    printf("%-15s %s\n", "written to", out_path ? out_path : route_options.router);
 }
 
 /* Calibrate with checked options; *status is what the command ends with if the result is OK. */

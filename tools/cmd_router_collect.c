@@ -66,18 +66,11 @@ static const struct option_group *const groups[] = { &collect_opts, &engine_opti
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_collect_check(void)
 {
-    static const char *const forms[] = { "citer", "lm-eval", "chat" };
-    size_t form = 0;
-    while (form < 3 && strcmp(options.prompt, forms[form]) != 0)
-        form++;
-    options.task.form = (enum task_form)form;
     options.tap = strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) ? TAP_FINAL : TAP_POST_ATTN;
     options.router = route_options.router;
     options.round = (unsigned)round_number;
     if (!options.out)
         return "expected -o DIR";
-    if (form == 3)
-        return "--prompt: expected citer, lm-eval or chat";
     if (!collect_labels_parse(&options.labels, labels_name))
         return "--labels: expected match, citer or divergent";
     if (strcmp(tap_name, router_tap_name(options.tap)) != 0)
@@ -112,6 +105,9 @@ static int cmd_router_collect_main(int argc, char **argv)
         return command_fail("router collect",
                             err_set(&err, ERR_ARG, "%s; see mizzle router collect --help", bad),
                             &err);
+    int rc = task_form_parse(&options.task.form, options.prompt, &err);
+    if (rc != OK)
+        return command_fail("router collect", rc, &err);
     setup_catch_interrupts();
     status = command_fail("router collect", collecting_run(&options, &unwritten, &err), &err);
     return unwritten ? EXIT_FAILED : status;
@@ -135,8 +131,8 @@ const struct command cmd_router_collect = {
         "The folder holds meta.json and one file for every 16 texts. An interrupted collection "
         "continues when the same command is run again, and ends with the same bytes.\n\n"
         "  mizzle router collect -o samples\n"
-        "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json "
-        "--cloud-url http://server:30000 -o samples",
+        "  mizzle router collect -m edge.gguf --task csqa --data train_mlp.json \\\n"
+        "      --cloud-url http://server:30000 -o samples",
     .groups = groups,
     .run = cmd_router_collect_main,
 };

@@ -133,7 +133,7 @@ static const char *cmd_router_train_check(void)
     enum fit_head head = FIT_MLP;
     bool own = recipe_name || epochs || shuffle_labels || json;
     if (!out_path)
-        return "expected -o and no arguments";
+        return "expected -o FILE";
     if (tap_name && strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) != 0 &&
         strcmp(tap_name, router_tap_name(TAP_FINAL)) != 0)
         return "--tap: expected final or post_attn";
@@ -202,7 +202,7 @@ static int cmd_router_train_main(int argc, char **argv)
     int nargs = 0, status = options_parse(&cmd_router_train, argc, argv, &nargs);
     if (status >= 0)
         return status;
-    const char *bad = nargs ? "expected -o and no arguments" : cmd_router_train_check();
+    const char *bad = nargs ? "expected no arguments" : cmd_router_train_check();
     if (bad)
         return cmd_router_train_usage(bad);
     setup_catch_interrupts();
@@ -223,8 +223,8 @@ const struct command cmd_router_train = {
         "the demo world, sets the threshold on other questions, and prints the share of routed "
         "tokens and of errors caught. Without -m it trains for the demo's small model.\n\n"
         "The same samples and seed give the same bytes, with any number of threads.\n\n"
-        "  mizzle router train --samples samples -o edge.router.safetensors\n"
-        "  mizzle router train --samples samples --head context -o edge.context.safetensors\n"
+        "  mizzle router train --samples s -o edge.router.safetensors\n"
+        "  mizzle router train --samples s --head context -o edge.context.safetensors\n"
         "  mizzle router train -m edge.gguf -o edge.router.safetensors",
     .groups = groups,
     .run = cmd_router_train_main,

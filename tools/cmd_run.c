@@ -207,7 +207,8 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
                      stops);
     r->json = (struct json_events){ 0 };
     r->fault.msg[0] = '\0';
-    r->progress = (struct progress_count){ "reading the prompt, tokens", os_now_ns(), false };
+    r->progress =
+        (struct progress_count){ .what = "reading the prompt, tokens", .since = os_now_ns() };
     answer_text_begin(&r->answer, stops);
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
     progress_wipe(&r->progress);

@@ -28,6 +28,16 @@ static const struct command *command_find(const char *name, const char *next, in
     return found;
 }
 
+/* True when commands of two words begin with the name of this one. */
+static bool has_commands(const struct command *cmd)
+{
+    size_t n = strlen(cmd->name);
+    for (size_t i = 0; commands[i]; i++)
+        if (strncmp(commands[i]->name, cmd->name, n) == 0 && commands[i]->name[n] == ' ')
+            return true;
+    return false;
+}
+
 /* Print the text of `mizzle --help`. */
 static void overview(FILE *to)
 {
@@ -83,6 +93,11 @@ static int dispatch(int argc, char **argv)
     const struct command *cmd = command_find(argv[first], argv[first + 1], &words);
     if (!cmd)
         return main_unknown(argv[first]);
+    if (words == 1 && argv[first + 1] && argv[first + 1][0] != '-' && has_commands(cmd)) {
+        struct err name_of;
+        err_set(&name_of, OK, "%s %s", argv[first], argv[first + 1]);
+        return main_unknown(name_of.msg);
+    }
     if (help) {
         options_help(stdout, cmd);
         return EXIT_FINE;

@@ -29,21 +29,32 @@ grep -q 'did you mean eval' "$dir/err" || fail "no nearest name: $(cat "$dir/err
 expect 2 "$(printf 'a\033[31m')"
 LC_ALL=C grep -q "$(printf '\033')" "$dir/err" && fail "an escape character reaches the terminal"
 expect 2 help evla
+expect 2 router colect -o x
+grep -q 'did you mean router collect' "$dir/err" || fail "no nearest name: $(cat "$dir/err")"
+expect 2 help router nope
 
 "$MIZZLE" man >"$dir/mizzle.1" || fail man
-for c in $commands; do
-    expect 0 "$c" --help
+# Commands of two words are named by the help of the first one.
+longer=$(sed -n 's/^\.SS mizzle \(router [a-z][a-z]*\) .*/\1/p' "$dir/mizzle.1")
+expect 0 router --help
+named=$(sed -n 's/^  mizzle \(router [a-z][a-z]*\)  .*/\1/p' "$dir/out")
+[ "$(echo "$named" | sort)" = "$(echo "$longer" | sort)" ] || fail "router --help names $named"
+printf '%s\n' "$commands" "$longer" >"$dir/commands"
+while read -r c; do
+    # shellcheck disable=SC2086 # a name of two words is two arguments
+    set -- $c
+    expect 0 "$@" --help
     [ ! -s "$dir/err" ] || fail "$c --help writes to stderr"
     grep -q "^Usage: mizzle $c " "$dir/out" || fail "$c --help has no usage"
     awk -v c="$c" 'length > 80 { print c ": " $0; bad = 1 } END { exit bad }' "$dir/out" ||
         fail "lines of more than 80 columns"
     cp "$dir/out" "$dir/help"
-    expect 0 help "$c"
+    expect 0 help "$@"
     cmp -s "$dir/out" "$dir/help" || fail "help $c differs from $c --help"
-    expect 2 "$c" --no-such-option
+    expect 2 "$@" --no-such-option
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$c: more than one line for an unknown option"
     grep -q "^\.SS mizzle $c " "$dir/mizzle.1" || fail "the manual page does not name $c"
-done
+done <"$dir/commands"
 if command -v groff >/dev/null; then
     groff -man -Tascii -P-cbou -ww "$dir/mizzle.1" >"$dir/page" 2>"$dir/warn" || fail groff
     [ ! -s "$dir/warn" ] || fail "groff warns: $(head -n 3 "$dir/warn")"

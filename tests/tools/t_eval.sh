@@ -126,6 +126,21 @@ is "$(field tokens) == $all" # windows score every token once, whatever their si
 run 3 --task ppl -f "$tmp/empty"
 run 2 --task ppl -c 1
 
+# What a task does not read is refused, not ignored.
+for unread in '--target-routed 0.1' '--sweep 0:1:3' '--share 0.1' '--calibration f' '--csv f' '--svg f' \
+    '--jsonl f' '--data f' '--prompt chat' '--score loglik' '-n 5' '--clock sundial' '--edge-ms 3' \
+    '--latency 5' '--bandwidth 9' '--loss 0.1' '--policy mlp' '--router f' '--threshold 0.5' \
+    '--cloud-url http://127.0.0.1:9' '--cloud-model f' '--cloud-store f' '--record f' '--replay f'; do
+    run 2 --task ppl --questions 1 $unread
+    grep -q -e "^mizzle eval: --.*: expected without --task ppl" "$tmp/err" ||
+        fail "ppl $unread: $(cat "$tmp/err")"
+done
+for unread in '--file f' '--context 64'; do
+    run 2 --policy never --questions 1 $unread
+done
+run 2 --task agree --data f --cloud-model f --csv f
+run 2 --task agree --data f --cloud-model f --threshold 0.5
+
 run 2 --task chess
 run 2 --policy mlp,nobody
 run 2 --policy ''

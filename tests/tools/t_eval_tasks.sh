@@ -155,6 +155,9 @@ run 0 -m $edge $data --prompt lm-eval --score loglik --json -q
 is "$(field questions) == 40 && $(field accuracy) >= 0 && $(field routed) == 0"
 [ "$(field threshold)$(field pgr)" = nullnull ] || fail "$last"
 run 2 -m $edge $data --prompt lm-eval --score loglik --policy mlp
+for unread in '--target-routed 0.1' '--clock sundial' '--csv f' '--threshold 0.5' '--cloud-model f' '-n 9'; do
+    run 2 -m $edge $data --prompt lm-eval --score loglik $unread
+done
 run 2 -m $edge $data --score loglik # has no prompts of that form
 run 2 -m $edge $data --prompt none
 run 2 -m $edge $data --score guess

@@ -98,8 +98,8 @@ static int test_terminal(void)
     int side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
     CHECK(side >= 0 && kept >= 0 && pipe(none) == 0);
     uint64_t now = os_now_ns();
-    struct progress_count early = { "reading", now, false };
-    struct progress_count late = { "reading", now - 3000000000u, false };
+    struct progress_count early = { .what = "reading", .since = now };
+    struct progress_count late = { .what = "reading", .since = now - 3000000000u };
     dup2(none[1], STDERR_FILENO); /* not a terminal */
     progress_counted(&late, 5, 9);
     dup2(side, STDERR_FILENO);

@@ -121,11 +121,11 @@ done
 grep -q '"from":"memo"' "$dir/rec" || fail "no further token of a reply was used"
 stop_cloud
 
-# mizzle eval, with two policies on the same prefixes.
-expect 0 eval --questions 5 --policy mlp,always --json -q --record "$dir/eval"
-sed 's/"tok_s.*//' "$dir/out" >"$dir/first"
-expect 0 eval --questions 5 --policy mlp,always --json -q --replay "$dir/eval"
-sed 's/"tok_s.*//' "$dir/out" >"$dir/second"
+# mizzle eval, with three policies on the same prefixes, but for the times.
+expect 0 eval --questions 5 --policy never,mlp,always --json -q --record "$dir/eval"
+sed 's/"clock.*//' "$dir/out" >"$dir/first"
+expect 0 eval --questions 5 --policy never,mlp,always --json -q --replay "$dir/eval"
+sed 's/"clock.*//' "$dir/out" >"$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "eval: the replay differs"
 expect 0 run --question 3 --policy always --json --replay "$dir/eval" -n 3
 

@@ -86,7 +86,7 @@ says 'edge-1 '
 says 'edge-0.5'
 
 expect 0 --router "$r" -o "$dir/r2" --target-accuracy 0.8 --questions 12
-is "$(value accuracy) >= 80 && $(value routed) < 10 && $(value 'cloud alone') >= 90"
+is "$(value accuracy) >= 80 && $(value routed) < 10"
 
 # The bound needs 9 tested answers here; with 8 questions nothing can be proved.
 expect 0 --router "$r" -o "$dir/r3" --risk 0.3 --questions 12
@@ -102,7 +102,7 @@ cmp -s "$r" "$dir/before" || fail "a risk that cannot be proved changed the rout
 serves=$MIZZLE
 start_cloud -m weights/milli/edge-0.1.gguf
 expect 1 --router "$r" --target-accuracy 0.9 --questions 6 --cloud-url "$url"
-says 'the cloud alone reaches'
+says 'of the tokens routed'
 cmp -s "$r" "$dir/before" || fail "an accuracy out of reach changed the router"
 for i in 1 2 3 4; do
     echo '{"id":"'$i'","answerKey":"B","question":{"question_concept":"flower'$i'",' \

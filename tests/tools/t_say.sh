@@ -12,6 +12,8 @@ fail() {
     exit 1
 }
 
+"$MIZZLE" cloud --check http://127.0.0.1:9 --say "$dir/say" >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q 'say: expected without --check' "$dir/err" || fail "--say with --check"
 if [ -e weights/milli/vocabulary.gguf ]; then
     # refused PATTERN TEXT: a file of this text ends the server with status 3 and one line.
     refused() {

@@ -1,6 +1,7 @@
 /* t_task.c - items, prompts in their three forms, and what is taken for the answer. Needs no data.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -167,6 +168,9 @@ static const struct {
     { "gsm8k", TASK_CITER, "\\boxed{1/2}", "1/2" },
     { "gsm8k", TASK_CITER, "\\boxed{100", NULL },
     { "gsm8k", TASK_CITER, "\\boxed{1} \\boxed{2", "1" },
+    { "gsm8k", TASK_CITER, "\\boxed{\\boxed{3}", "3" },
+    { "gsm8k", TASK_CITER, "} \\boxed{ \\boxed{} 4} \\boxed{5}", "boxed{}4" },
+    { "gsm8k", TASK_CITER, "boxed{6} \\boxed{ $\\ } \\boxed{ {7} }", "{7}" },
     { "gsm8k", TASK_CITER, "18", NULL },
     { "gsm8k", TASK_LM_EVAL, "1 2\n#### 1,800.\n#### 5", "1800" },
     { "gsm8k", TASK_LM_EVAL, "It costs $5, then -$1,800.50.", "-1800.50" },
@@ -193,6 +197,22 @@ static void extraction(void)
         CHECK(any == !!answers[i].answer && (!any || !strcmp(found, answers[i].answer)));
         task_close(t);
     }
+}
+
+/* Time is linear in the text: 8 MB of marks that nothing closes would take an hour otherwise. */
+static void many_marks(void)
+{
+    static const char mark[] = "\\boxed{";
+    const size_t len = sizeof(mark) - 1, n = (8 << 20) / len;
+    struct task *t = open_form("gsm8k", gsm8k, TASK_CITER);
+    char found[TASK_ANSWER], *text = malloc(n * len + 1);
+    CHECK(text);
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + i * len, mark, len);
+    text[n * len] = 0;
+    CHECK(!task_extract(found, t, text));
+    free(text);
+    task_close(t);
 }
 
 /* The demo world's questions are those of eval, and its three streams have none in common. */
@@ -299,6 +319,7 @@ int main(void)
     arc_items();
     gsm8k_items();
     extraction();
+    many_marks();
     milli();
     encoding();
     memory();

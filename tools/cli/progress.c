@@ -11,6 +11,7 @@
 #include "kernels/sys/os.h"
 
 static const uint64_t quiet_ns = 2000000000; /* time before the first line */
+static const uint64_t pause_ns = 100000000;  /* time between lines of progress_counted */
 
 struct progress {
     struct err what; /* without control characters */
@@ -75,10 +76,12 @@ void progress_end(struct progress *p)
 
 void progress_counted(struct progress_count *p, size_t done, size_t all)
 {
-    if (os_now_ns() - p->since < quiet_ns || !isatty(STDERR_FILENO))
+    uint64_t now = os_now_ns();
+    if (now - p->since < quiet_ns || now - p->last < pause_ns || !isatty(STDERR_FILENO))
         return;
-    fprintf(stderr, "\r%s: %zu of %zu", p->what, done, all);
+    fprintf(stderr, "\r%s: %zu of %zu  ", p->what, done, all);
     p->shown = true;
+    p->last = now;
 }
 
 void progress_wipe(struct progress_count *p)

@@ -19,9 +19,10 @@ void progress_end(struct progress *p);
 struct progress_count {
     const char *what; /* borrowed */
     uint64_t since;   /* os_now_ns at the beginning */
+    uint64_t last;    /* when the line was printed */
     bool shown;       /* a line is on the terminal */
 };
-/* Print "WHAT: DONE of ALL", once two seconds have passed. */
+/* Print "WHAT: DONE of ALL", once two seconds have passed, and ten times a second at most. */
 void progress_counted(struct progress_count *p, size_t done, size_t all);
 /* Erase the line if one is shown. */
 void progress_wipe(struct progress_count *p);

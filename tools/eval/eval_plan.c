@@ -120,20 +120,10 @@ static int plan_choose(struct eval_items *out, size_t most, int split, struct er
 /* Fill in the options of a task; another file for calibration. */
 static int plan_task(struct task_options *t, const struct eval_options *o, struct err *err)
 {
-    static const char *const forms[] = { "citer", "lm-eval", "chat" };
-    size_t form = 0;
-    while (form < 3 && strcmp(o->form, forms[form]))
-        form++;
-    if (form == 3)
-        return err_set(err, ERR_ARG, "--prompt: expected citer, lm-eval or chat, found %s",
-                       o->form);
-    *t = (struct task_options){ .name = o->task,
-                                .data = o->data,
-                                .form = (enum task_form)form,
-                                .stream = TASK_TEST,
-                                .seed = o->seed,
-                                .world = o->world };
-    return OK;
+    *t = (struct task_options){
+        .name = o->task, .data = o->data, .stream = TASK_TEST, .seed = o->seed, .world = o->world
+    };
+    return task_form_parse(&t->form, o->form, err);
 }
 
 int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calibrates,

@@ -63,6 +63,9 @@ struct task_item {       /* valid until the next task_item */
     const char *const *labels, *const *choices; /* [nchoices] */
 };
 
+/* Find the form of this name: citer, lm-eval or chat. ERR_ARG, which names --prompt. */
+int task_form_parse(enum task_form *out, const char *name, struct err *err);
+
 /* Open a task. The whole file, at most 64 MiB, is read and checked first, so task_item can only run
  * out of memory. ERR_FORMAT names file, line, field, what was expected and found; ERR_IO; ERR_ARG:
  * no such task, or a file that is missing or not wanted; ERR_STOP; ERR_NOMEM. On error *out is

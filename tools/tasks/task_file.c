@@ -75,6 +75,9 @@ int task_file_line(struct task *t, size_t i, struct err *err)
         return task_bad(t, "the line", "JSON", "a byte 0", err);
     if (!text_valid(p, n))
         return task_bad(t, "the line", "UTF-8", "other bytes", err);
+    if (p[strspn(p, " \t\r")] == '[') /* perhaps all items in one array, over many lines */
+        return task_bad(t, "the line", "a JSON object, as each item has a line of its own",
+                        "an array", err);
     t->json = json_loadb(p, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &why);
     if (!t->json) {
         if (json_error_code(&why) == json_error_out_of_memory)

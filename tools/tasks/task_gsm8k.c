@@ -42,28 +42,47 @@ static bool gsm8k_number(char *s)
     return true;
 }
 
+/* What does not count in an answer of \boxed{}. */
+static const char noise[] = ",$\\! \t\r\n";
+
+/* Return the contents of the first \boxed{} that is closed and not empty, or NULL. A brace is
+ * closed if one that closes is left over to its right, so one pass from the end is enough: scanning
+ * ahead from each mark would take minutes for a line of nothing but marks. */
+static const char *gsm8k_find_boxed(const char *text)
+{
+    static const char mark[] = "\\boxed{";
+    const size_t len = sizeof(mark) - 1;
+    const char *found = NULL;
+    size_t closing = 0;
+    for (size_t i = strlen(text); i-- > 0;) {
+        closing += text[i] == '}';
+        if (text[i] != '{' || !closing)
+            continue;
+        closing--;
+        const char *inside = text + i + 1;
+        if (i + 1 >= len && !memcmp(inside - len, mark, len) &&
+            inside[strspn(inside, noise)] != '}')
+            found = inside;
+    }
+    return found;
+}
+
 /* Find the first \boxed{} that is not empty; its braces may be nested. */
 static bool gsm8k_boxed(char out[TASK_ANSWER], const char *text)
 {
-    static const char mark[] = "\\boxed{";
-    while ((text = strstr(text, mark)) != NULL) {
-        size_t depth = 1, n = 0;
-        text += sizeof(mark) - 1;
-        for (; text[n]; n++) {
-            depth += text[n] == '{';
-            depth -= text[n] == '}';
-            if (!depth)
-                break;
-        }
-        if (!text[n])
-            continue;
-        gsm8k_drop(out, text, n, ",$\\! \t\r\n");
-        if (*out) {
-            gsm8k_number(out);
-            return true;
-        }
+    size_t depth = 1, n = 0;
+    text = gsm8k_find_boxed(text);
+    if (!text)
+        return false;
+    for (;; n++) {
+        depth += text[n] == '{';
+        depth -= text[n] == '}';
+        if (!depth)
+            break;
     }
-    return false;
+    gsm8k_drop(out, text, n, noise);
+    gsm8k_number(out);
+    return true;
 }
 
 /* Remove what the harness ignores when it compares. */
