@@ -1,4 +1,5 @@
 /* cmd_router_collect.c - `mizzle router collect`: make samples that a router is trained on. */
+#include <math.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -82,6 +83,10 @@ static const char *cmd_router_collect_check(void)
         return "expected --router with --round 2, and only then";
     if (round_number == 2 && options.labels != COLLECT_CITER)
         return "--round 2: expected --labels citer";
+    if (round_number == 1 && !isnan(route_options.threshold))
+        return "--threshold: expected only with --round 2";
+    if (options.labels == COLLECT_MATCH && options.rollouts != SAMPLE_FILES_NO_LIMIT)
+        return "--rollouts: expected --labels citer or divergent, as match writes no answers";
     if (options.labels != COLLECT_MATCH && !strcmp(cloud_option_values.mode, "off"))
         return "--cloud off: expected --labels match";
     return NULL;

@@ -141,6 +141,10 @@ static const char *cmd_router_train_check(void)
         return "--share, --cover: expected 0 to 1";
     if (head_name && !fit_head_parse(&head, head_name))
         return "--head: expected mlp, citer, linear or context";
+    if (width && (head == FIT_LINEAR || head == FIT_CONTEXT))
+        return "--width: expected --head mlp or citer";
+    if (epochs && head == FIT_CONTEXT)
+        return "--epochs: expected another --head than context, which is counted";
     if (!samples.n)
         return own ? "--recipe, --epochs, --shuffle-labels, --json: expected --samples" : NULL;
     if (engine_options.model || cloud_path || questions != SIZE_MAX || calibration != SIZE_MAX)

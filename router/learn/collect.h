@@ -20,11 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/sys/base.h"
 #include "model/session.h"
 #include "router/learn/sample_shard.h"
 
 struct cloud_port;
-struct err;
 struct router;
 struct sampler;
 struct tokenizer;
@@ -76,6 +76,7 @@ struct collect {
     const struct cloud_port *cloud;
     const struct collect_options *o;
     struct collect_stats stats;
+    struct err refusal; /* why the cloud refused a text last; "" before that */
 };
 
 /* Fill an empty shard with the samples of texts[s->ntexts], and count them. A text without a

@@ -24,6 +24,8 @@ static int collect_take(void **call, struct collect *c, uint32_t *id, bool *refu
 {
     int rc = c->cloud->take(*call, id, err);
     *refused = rc == ERR_TEXT;
+    if (*refused)
+        c->refusal = *err;
     if (rc == OK || rc == ERR_TEXT)
         c->cloud->commit(*call);
     else

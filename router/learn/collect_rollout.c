@@ -80,6 +80,7 @@ static int collect_roll(struct sample_row *row, struct rollout *r, struct collec
     c->stats.known += stats.memo_hits + stats.store_hits;
     if (rc == ERR_TEXT) {
         text->left_out = true;
+        c->refusal = *err;
         return OK;
     }
     if (rc == OK)

@@ -103,7 +103,7 @@ static int run(struct sample_shard s[2], const struct collect_options *o, size_t
                unsigned stored, struct collect_stats *stats)
 {
     struct err err = { "" };
-    struct collect c = { session, engine.tokenizer, sampler, &port, o, { 0 } };
+    struct collect c = { session, engine.tokenizer, sampler, &port, o, { 0 }, { "" } };
     uint64_t drawn = 0;
     size_t fails_after = fake.fails_after;
     int rc = OK;
@@ -272,7 +272,7 @@ static void check_without(void)
 {
     struct err err;
     struct collect_options o = options(COLLECT_MATCH, false);
-    struct collect c = { session, engine.tokenizer, sampler, NULL, &o, { 0 } };
+    struct collect c = { session, engine.tokenizer, sampler, NULL, &o, { 0 }, { "" } };
     struct sample_shard s = { .dim = model_config(engine.model)->hidden, .ntexts = 4 };
     CHECK(collect_shard(&s, &c, texts, 0, &err) == OK && s.counts.texts == 3);
     sample_shard_close(&s);
@@ -299,7 +299,7 @@ static void check_memory(enum collect_labels labels)
         struct sample_shard s = { .dim = model_config(engine.model)->hidden,
                                   .first = BARE,
                                   .ntexts = 4 };
-        struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 } };
+        struct collect c = { session, engine.tokenizer, sampler, &port, &o, { 0 }, { "" } };
         uint32_t *ids = texts[BARE].ids;
         fake = (struct fake){ .tokens = 3, .fails_after = SIZE_MAX };
         torture_begin(n);

@@ -94,6 +94,10 @@ is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
 run 0 --questions 8 --policy mlp,context="$tmp/table.safetensors" --json -q
 is "$(wc -l <"$tmp/out") == 2 && $(field routed) > 0 && $(field threshold) > 0"
 grep -q '"policy":"context","router":"table.safetensors"' "$tmp/out" || fail "$last"
+mkdir "$tmp/other" && cp "$tmp/table.safetensors" "$tmp/other"
+run 0 --questions 2 --policy context="$tmp/table.safetensors",context="$tmp/other/table.safetensors" \
+    --json -q
+case $last in *'"router":"table.safetensors#2"'*) ;; *) fail "two routers, one name: $last" ;; esac
 run 2 --policy mlp="$tmp/table.safetensors"
 grep -q 'expected a network, found a table' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 8 --policy mlp,context --json -q # both are beside the model
@@ -146,9 +150,9 @@ run 2 --questions 0
 run 2 extra
 run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
 
-"$mizzle" eval --questions 1000000 --policy never -q >"$tmp/out" 2>"$tmp/err" &
+"$mizzle" eval --questions 1000000 --policy never -q -t 1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-sleep 1
+sleep 0.5
 kill -INT $pid
 wait $pid
 [ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$tmp/err")"

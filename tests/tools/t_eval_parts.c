@@ -129,8 +129,8 @@ static void test_results(void)
                                     .file = (char[]){ "a" } };
     const struct eval_about about = { "csqa", "isa", "real", 3 };
     struct eval_result edge, cloud, r;
-    eval_result_begin(&edge, &never, NAN);
-    eval_result_begin(&cloud, &never, NAN);
+    eval_result_begin(&edge, &never, (double)NAN);
+    eval_result_begin(&cloud, &never, (double)NAN);
     eval_result_begin(&r, &mlp, 0.1);
     add_answers(&edge, "10-000000000");
     add_answers(&cloud, "11-111110000");

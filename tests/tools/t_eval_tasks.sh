@@ -132,6 +132,11 @@ grep -q "line 4: expected" "$dir/err" || fail "$(cat "$dir/err")"
 echo 'no JSON' >"$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/bad"
 run 3 $pair $data --policy never --jsonl "$dir/csqa"
+printf 'precious notes' >"$dir/bad" # a text without a newline is not an unfinished journal
+run 3 $pair $data --policy never --jsonl "$dir/bad"
+[ "$(cat "$dir/bad")" = 'precious notes' ] || fail "a text was deleted"
+run 2 $swept --cloud required --jsonl "$dir/answers"
+grep -q 'other settings: cloud_mode' "$dir/err" || fail "$(cat "$dir/err")"
 
 # What is longer than the context is left out and counted.
 long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)

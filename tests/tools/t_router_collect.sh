@@ -63,6 +63,8 @@ collect 2 -o "$dir/x" --round 2
 collect 2 -o "$dir/x" --round 3
 collect 2 -o "$dir/x" --router r.safetensors
 collect 2 -o "$dir/x" --cloud off
+collect 2 -o "$dir/x" --threshold 0.5
+collect 2 -o "$dir/x" --labels match --rollouts 5
 collect 2 -o "$dir/x" --task csqa
 collect 2 -o "$dir/x" --cloud-model "$dir/none"
 says "$dir/none"
@@ -114,7 +116,7 @@ collect 2 -o "$dir/match" --questions 40 --labels match -m $demo/edge-1.gguf
 says 'edge-1'
 
 # Killed anywhere and run again, it ends with the same bytes.
-divergent="--questions 160 --labels divergent"
+divergent="--questions 80 --labels divergent"
 # shellcheck disable=SC2086
 collect 0 -o "$dir/whole" $divergent
 for pause in 0.1 0.3 0.2 0.4; do
@@ -200,4 +202,14 @@ at=$dir/file
 } >"$dir/data"
 collect 0 -o "$at" --task csqa --data "$dir/data" --labels match -n 20
 is "$(field texts) == 2 && $(field too_long) == 1 && $(field written) == 1"
+sed -i 2d "$dir/data"
+# A cloud that refuses every text: there is no collection, now or when it is tried again.
+start_cloud -m $demo/cloud.gguf --context 70
+for try in first second; do
+    collect 4 -o "$dir/refused" --task csqa --data "$dir/data" --labels divergent --cloud-url "$url"
+    says "found none in 2 texts: 2 refused by the cloud"
+    [ $try = second ] || says 'maximum context length is 70'
+done
+stop_cloud
+grep -q '"complete": false' "$dir/refused/meta.json" || fail "an empty collection is complete"
 collect 2 -o "$dir/x" --task csqa --data "$dir/data" --labels match --cloud off -m $demo/edge-0.1.gguf

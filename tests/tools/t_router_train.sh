@@ -113,7 +113,9 @@ said 'found Mizzle milli edge-0.5 ('
 
 # Options that do not go together, or contradict the samples.
 for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--tap middle' '--tap post_attn' \
-    '--questions 5' '--calibration 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537'; do
+    '--questions 5' '--calibration 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
+    '--head linear --width 8' \
+    '--head context --epochs 2'; do
     # shellcheck disable=SC2086
     run 2 router train --samples "$tmp/s" -o "$tmp/never" $bad
     [ ! -e "$tmp/never" ] || fail "$bad: something was written"

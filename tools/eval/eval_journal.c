@@ -21,6 +21,9 @@ struct eval_journal {
     size_t trace_room;
 };
 
+/* What a journal begins with. */
+static const char BEGINNING[] = "{\"settings\":{";
+
 /* How a token of the trace is written: by its source, and whether the small model would have
  * written the same. */
 enum { EDGE = '.', FELL_BACK = 'f', CONFIRMED = '=', CORRECTED = '#', UNKNOWN = '?' };
@@ -54,13 +57,21 @@ static bool journal_next(struct eval_journal *j, int *rc, struct err *err)
     return *rc == OK;
 }
 
-/* Cut off what follows the last newline. */
+/* Cut off what follows the last newline. A file of one unfinished line is cut only if it begins as
+ * a journal does; any other is someone's text. */
 static int journal_cut(const struct eval_journal *j, struct err *err)
 {
     off_t end = 0, at = 0;
-    for (int c; (c = getc(j->f)) != EOF; at++)
+    bool ours = true;
+    for (int c; (c = getc(j->f)) != EOF; at++) {
+        ours = ours && (at >= (off_t)sizeof(BEGINNING) - 1 || c == BEGINNING[at]);
         if (c == '\n')
             end = at + 1;
+    }
+    if (!ours && !end && !ferror(j->f))
+        return err_set(err, ERR_FORMAT,
+                       "%s: line 1: expected the answers of `mizzle eval`, found another text",
+                       j->path);
     if (ferror(j->f) || (at > end && ftruncate(fileno(j->f), end) != 0) ||
         fseeko(j->f, 0, SEEK_SET) != 0)
         return journal_io(j, err);

@@ -14,6 +14,13 @@ bool eval_entry_scores(const struct eval_entry *e)
     return e->policy != POLICY_ALWAYS && e->policy != POLICY_NEVER;
 }
 
+/* Return the name of a file without its folders. */
+static const char *list_base(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
 /* Parse one entry, text[n]: NAME or NAME=FILE. */
 static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, struct err *err)
 {
@@ -42,10 +49,21 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     if (!e->file)
         return err_set(err, ERR_NOMEM, "--policy: out of memory");
     memcpy(e->file, equals + 1, n - len - 1);
-    const char *base = strrchr(e->file, '/');
-    snprintf(e->label, sizeof(e->label), "%s=%s", name, base ? base + 1 : e->file);
+    snprintf(e->label, sizeof(e->label), "%s=%s", name, list_base(e->file));
     text_line(e->label);
     return OK;
+}
+
+/* Number the routers whose files have one name. */
+static void list_tell_apart(struct eval_list *l)
+{
+    size_t last = l->n - 1, same = 1;
+    const char *label = l->at[last].label;
+    for (size_t i = 0; i < last; i++)
+        same += l->at[last].file && l->at[i].file && l->at[i].policy == l->at[last].policy &&
+                !strcmp(list_base(l->at[i].file), list_base(l->at[last].file));
+    if (same > 1)
+        snprintf(l->at[last].label + strnlen(label, EVAL_LABEL - 5), 5, "#%zu", same % 100);
 }
 
 int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
@@ -61,6 +79,7 @@ int eval_list_parse(struct eval_list *out, const char *text, struct err *err)
             return rc;
         }
         p += len;
+        list_tell_apart(out);
         if (!*p)
             return OK;
     }

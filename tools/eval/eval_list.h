@@ -18,7 +18,8 @@ struct eval_entry {
     enum policy policy;
     char *file;             /* of NAME=FILE; NULL: the router of the options */
     struct router *router;  /* NULL: not named, or not open yet */
-    char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders */
+    char label[EVAL_LABEL]; /* for people: "mlp", or "mlp=" and the file without its folders;
+                             * the second of that name ends with #2 */
 };
 
 struct eval_list {

@@ -142,6 +142,20 @@ static int collecting_make(struct sample_shard *s, struct collecting *c, size_t 
     return rc;
 }
 
+/* Refuse a collection without a sample, and say where the texts have gone. */
+static int collecting_check(const struct collecting *c, struct err *err)
+{
+    const struct sample_counts *n = &c->counts;
+    const char *why = c->collect.refusal.msg;
+    if (n->samples)
+        return OK;
+    return err_set(err, n->refused ? ERR_REMOTE : ERR_ARG,
+                   "%s: expected samples, found none in %zu texts: %llu refused by the cloud"
+                   "%s%s, %llu too long, %llu tokens left out; delete the folder to begin again",
+                   c->how->out, c->texts, (unsigned long long)n->refused, *why ? ": " : "", why,
+                   (unsigned long long)n->too_long, (unsigned long long)n->left_out);
+}
+
 /* Keep the shards that are there, make the others, and finish the collection. */
 static int collecting_all(struct collecting *c, struct err *err)
 {
@@ -162,6 +176,8 @@ static int collecting_all(struct collecting *c, struct err *err)
     }
     if (c->shown > c->since)
         fprintf(stderr, "\n");
+    if (rc == OK)
+        rc = collecting_check(c, err);
     if (rc != OK)
         return rc;
     rc = sample_files_finish(&c->files, &c->counts, err);

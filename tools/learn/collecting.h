@@ -29,7 +29,8 @@ struct collecting_options {
 /* Collect, with a progress line if stderr is a terminal, and print on stdout what was collected.
  * *unwritten: the error is that the folder could not be written. Besides the errors of the parts
  * (task.h, setup.h, collect.h, sample_files.h), ERR_FORMAT if the cloud model that is served here
- * has another vocabulary than the edge. */
+ * has another vocabulary than the edge; ERR_REMOTE or ERR_ARG if there is no sample at the end,
+ * because the cloud has refused texts or because of the options. */
 int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err);
 
 #endif

@@ -64,7 +64,7 @@ void stand_in_reply_begin(struct stand_in_reply *s, struct stand_in_engine *e,
     if (ask->form == FORM_GENERATE)
         snprintf(s->id, sizeof(s->id), "%016llx%016lx", (unsigned long long)key, count);
     else
-        snprintf(s->id, sizeof(s->id), "cmpl-%lu", count);
+        snprintf(s->id, sizeof(s->id), "cmpl-%08lx", count);
 }
 
 void stand_in_reply_end(struct stand_in_reply *s)
