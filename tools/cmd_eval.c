@@ -192,6 +192,8 @@ static int cmd_eval_main(int argc, char **argv)
         rc = err_set(&err, ERR_ARG, "-n: expected at least 1");
     else
         rc = eval_task(&err);
+    if (rc == ERR_STOP && options.jsonl)
+        fprintf(stderr, "mizzle eval: interrupted; the same command continues\n");
     return rc == OK ? EXIT_FINE : command_fail("eval", rc, &err);
 }
 

@@ -1,5 +1,6 @@
 /* cmd_router_collect.c - `mizzle router collect`: make samples that a router is trained on. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -109,7 +110,10 @@ static int cmd_router_collect_main(int argc, char **argv)
     if (rc != OK)
         return command_fail("router collect", rc, &err);
     setup_catch_interrupts();
-    status = command_fail("router collect", collecting_run(&options, &unwritten, &err), &err);
+    rc = collecting_run(&options, &unwritten, &err);
+    if (rc == ERR_STOP)
+        fprintf(stderr, "mizzle router collect: interrupted; the same command continues\n");
+    status = command_fail("router collect", rc, &err);
     return unwritten ? EXIT_FAILED : status;
 }
 

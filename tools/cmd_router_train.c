@@ -11,7 +11,7 @@
 
 static struct option_list samples;
 static const char *out_path, *cloud_path, *tap_name, *head_name, *recipe_name;
-static size_t epochs;
+static size_t epochs = SIZE_MAX; /* not given */
 static bool shuffle_labels, json;
 static size_t questions = SIZE_MAX, calibration = SIZE_MAX, width; /* SIZE_MAX: not given */
 static uint64_t seed = 1;
@@ -131,7 +131,7 @@ static int cmd_router_train_run(struct router_training_options *o)
 static const char *cmd_router_train_check(void)
 {
     enum fit_head head = FIT_MLP;
-    bool own = recipe_name || epochs || shuffle_labels || json;
+    bool own = recipe_name || epochs != SIZE_MAX || shuffle_labels || json;
     if (!out_path)
         return "expected -o FILE";
     if (tap_name && strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) != 0 &&
@@ -143,7 +143,9 @@ static const char *cmd_router_train_check(void)
         return "--head: expected mlp, citer, linear or context";
     if (width && (head == FIT_LINEAR || head == FIT_CONTEXT))
         return "--width: expected --head mlp or citer";
-    if (epochs && head == FIT_CONTEXT)
+    if (!epochs)
+        return "--epochs: expected at least 1";
+    if (epochs != SIZE_MAX && head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
     if (!samples.n)
         return own ? "--recipe, --epochs, --shuffle-labels, --json: expected --samples" : NULL;
@@ -169,7 +171,7 @@ static int cmd_router_train_samples(void)
         fit_recipe_citer(&o.fit);
     if (head_name)
         fit_head_parse(&o.fit.head, head_name);
-    o.fit.epochs = epochs ? epochs : o.fit.epochs;
+    o.fit.epochs = epochs != SIZE_MAX ? epochs : o.fit.epochs;
     o.fit.shuffle_labels = shuffle_labels;
     o.fit.width = width;
     o.fit.most = (double)most;

@@ -127,7 +127,7 @@ static void test_results(void)
     const struct eval_entry mlp = { .policy = POLICY_MLP,
                                     .label = "mlp=a",
                                     .file = (char[]){ "a" } };
-    const struct eval_about about = { "csqa", "isa", "real", 3 };
+    const struct eval_about about = { "csqa", "isa", "real", NULL, 3 };
     struct eval_result edge, cloud, r;
     eval_result_begin(&edge, &never, (double)NAN);
     eval_result_begin(&cloud, &never, (double)NAN);

@@ -170,6 +170,9 @@ head -n 1 "$dir/csqa" >"$dir/one"
 run 2 $pair --task csqa --data "$dir/one" --policy max-prob --target-routed 0.1
 run 0 $pair --task csqa --data "$dir/one" --policy max-prob --target-routed 0.1 \
     --calibration "$dir/csqa" --json
+head -n 30 "$dir/csqa" >"$dir/few"
+run 0 $pair --task csqa --data "$dir/few" --policy max-prob --target-routed 0.1 -n 4
+grep -q 'thresholds are found on [0-9]* questions only' "$dir/err" || fail "says nothing of few questions"
 : >"$dir/empty"
 run 3 -m $edge --task csqa --data "$dir/empty" --policy never
 stop_cloud

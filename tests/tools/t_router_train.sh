@@ -115,7 +115,7 @@ said 'found Mizzle milli edge-0.5 ('
 for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--tap middle' '--tap post_attn' \
     '--questions 5' '--calibration 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
     '--head linear --width 8' \
-    '--head context --epochs 2'; do
+    '--head context --epochs 2' '--epochs 0'; do
     # shellcheck disable=SC2086
     run 2 router train --samples "$tmp/s" -o "$tmp/never" $bad
     [ ! -e "$tmp/never" ] || fail "$bad: something was written"

@@ -17,7 +17,8 @@
 #include "tools/eval/eval_print.h"
 #include "tools/eval/eval_run.h"
 
-enum { MILLI_TOKENS = 64, TOKENS = 512 };
+/* With fewer than FEW questions to find a threshold on, the user is told. */
+enum { MILLI_TOKENS = 64, TOKENS = 512, FEW = 20 };
 
 /* One run. The first two results are the baselines: each model alone. */
 struct answers_run {
@@ -80,6 +81,8 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     int rc = asking_prepare(&m->asking, a->task, a->at, a->n, err);
     if (rc == OK && c->n)
         rc = asking_prepare(&m->asking, c->task, c->at, c->n, err);
+    if (rc == OK && c->n && c->n < FEW)
+        fprintf(stderr, "mizzle eval: thresholds are found on %zu questions only\n", c->n);
     if (rc == OK && m->o->jsonl)
         rc = answers_journal(m, err);
     m->n = 2;
@@ -95,6 +98,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.all = m->n - 2;
     m->about = (struct eval_about){ .task = m->o->task,
+                                    .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),
                                     .seed = m->o->seed };

@@ -54,7 +54,9 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_text(f, "task", about->task);
     print_text(f, "policy", policy_name(r->entry->policy));
     print_text(f, "router",
-               r->entry->file ? r->entry->label + strcspn(r->entry->label, "=") + 1 : NULL);
+               r->entry->file ? r->entry->label + strcspn(r->entry->label, "=") + 1
+               : policy_reads_router(r->entry->policy) ? about->router
+                                                       : NULL);
     print_real(f, "threshold", (double)r->threshold, 9);
     if (!isnan(r->threshold)) /* all digits of a float, small ones too */
         snprintf(f->at[f->n - 1].value, VALUE, "%.9g", (double)r->threshold);

@@ -13,7 +13,8 @@ struct err;
 
 struct eval_about { /* what all results of a run share */
     const char *task, *isa;
-    const char *clock; /* "real" or "virtual" */
+    const char *clock;  /* "real" or "virtual" */
+    const char *router; /* file of --router, or NULL */
     uint64_t seed;
 };
 

@@ -51,7 +51,7 @@ static void collecting_progress(void *arg, const struct collect_stats *stats)
             (double)stats->tokens / seconds, (unsigned long long)stats->calls);
     if (c->made) {
         double left = seconds / (double)c->made * (double)(c->texts - c->done);
-        fprintf(stderr, ", %.0f min left  ", ceil(left / 60));
+        fprintf(stderr, ", %.0f:%02.0f left  ", floor(left / 60), fmod(floor(left), 60));
     }
 }
 
