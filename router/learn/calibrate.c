@@ -187,8 +187,10 @@ static int calibrate_guess(float *out, struct calibration *c, double share,
         return err_set(err, ERR_NOMEM, "calibration: out of memory");
     c->sorted = sorted;
     for (size_t i = 0; i < c->source.n; i++) {
+        if (!calibrate_in_part(i, part)) /* perhaps not written yet */
+            continue;
         const struct calibrate_text *t = &c->items[i].texts[c->items[i].now];
-        if (calibrate_in_part(i, part) && t->scored) {
+        if (t->scored) {
             memcpy(sorted + at, t->scores, t->scored * sizeof(*sorted));
             at += t->scored;
         }

@@ -4,6 +4,7 @@
 #define TESTS_ROUTER_TABLE_HELP_H
 
 #include "kernels/math.h"
+#include "kernels/sys/base.h"
 #include "router/router.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
