@@ -188,8 +188,12 @@ static int sample_meta_fields(struct sample_meta *m, const json_t *o, const char
     if (!format || strcmp(format, FORMAT) != 0)
         return err_set(err, ERR_FORMAT, "%s: format: expected " FORMAT ", found %s", path,
                        format ? format : "nothing");
-    if (!json_is_integer(version) || json_integer_value(version) != VERSION)
-        return err_set(err, ERR_FORMAT, "%s: version: expected %d, found another", path, VERSION);
+    if (!json_is_integer(version))
+        return err_set(err, ERR_FORMAT, "%s: version: expected an integer, found %s", path,
+                       json_input_type(version));
+    if (json_integer_value(version) != VERSION)
+        return err_set(err, ERR_FORMAT, "%s: version: expected %d, found %lld", path, VERSION,
+                       (long long)json_integer_value(version));
     if (!json_is_boolean(done))
         return err_set(err, ERR_FORMAT, "%s: complete: expected a boolean, found %s", path,
                        json_input_type(done));

@@ -32,6 +32,7 @@ static void test_list(void)
         { "random,always", "always" },
         { "never,oracle", "always" },
         { "always,context", "context" },
+        { "context,always,mlp", "mlp" },
         { "mlp=a", "random" },
     };
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {

@@ -170,7 +170,8 @@ static void asking_take_time(struct asking_writing *w, const struct decode_token
         k->has_edge = true;
         k->agrees = edge == t->id;
     }
-    a->call.up = k->up;
+    a->call.up =
+        w->port->bytes(w->port->arg, session_ids(a->session), at, w->port->tokens(w->port->arg));
     v->agrees = k->agrees;
     v->call_ms = virtual_clock_call(&a->clock, session_ids(a->session), at, &a->call);
 }
@@ -180,7 +181,7 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
 {
     struct asking_writing *w = arg;
     struct asking *a = w->a;
-    size_t n = 0, at = w->prompt + t->pos;
+    size_t n = 0;
     const char *bytes = t->eog ? NULL : tokenizer_bytes(a->engine.tokenizer, t->id, &n);
     n = bytes ? n : 0;
     w->full = !asking_grow((void **)&a->text, &a->text_room, w->text + n + 1, 1) ||
@@ -196,15 +197,11 @@ static bool asking_take_token(void *arg, const struct decode_token *t)
     a->scores[w->tokens] = t->score;
     *k = (struct asked_token){ .ms = t->ms,
                                .source = t->source,
-                               .routed = t->source != SOURCE_EDGE,
                                .has_edge = t->has_edge,
                                .agrees = t->has_edge && t->edge_id == t->id };
     w->unbroken = w->unbroken && t->source == SOURCE_CLOUD;
-    if (t->source == SOURCE_CLOUD) {
-        k->up = (uint32_t)w->port->bytes(w->port->arg, session_ids(a->session), at,
-                                         w->port->tokens(w->port->arg));
-        asking_count_work(w, at);
-    }
+    if (t->source == SOURCE_CLOUD)
+        asking_count_work(w, w->prompt + t->pos);
     if (a->is_virtual)
         asking_take_time(w, t, k);
     w->tokens++;

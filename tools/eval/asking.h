@@ -80,10 +80,8 @@ struct asking_how { /* what decides about one token */
 struct asked_token { /* one token of an answer */
     double ms;       /* since the previous one; the first: since the start */
     enum source source;
-    bool routed;   /* the policy wanted the cloud; a fallback, too */
     bool has_edge; /* the small model's own token is known; with --ahead 1 or more it always is */
     bool agrees;   /* it is the token of the text */
-    uint32_t up;   /* bytes of the request's body; 0: not routed, or there is no cloud */
 };
 
 /* What the cloud's model has computed for an answer, in ids, if nothing but its prefix cache

@@ -188,12 +188,11 @@ static int journal_expect(struct eval_journal *j, const struct eval_journal_key 
                    key->item);
 }
 
-/* Take the trace of n tokens from the line: `trace`, `us` and `up`. */
+/* Take the trace of n tokens from the line: `trace` and `us`. */
 static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 {
     const char *t = json_string_value(json_object_get(j->json, "trace"));
-    const json_t *us = json_object_get(j->json, "us"), *up = json_object_get(j->json, "up");
-    size_t ups = 0;
+    const json_t *us = json_object_get(j->json, "us");
     if (!t || strlen(t) != a->tokens || json_array_size(us) != a->tokens)
         return false;
     if (a->tokens > j->trace_room) {
@@ -204,16 +203,13 @@ static bool journal_read_trace(struct eval_journal *j, struct asked *a)
         j->trace_room = a->tokens;
     }
     for (size_t i = 0; i < a->tokens; i++) {
-        bool cloud = strchr("=#?", t[i]);
         j->trace[i] = (struct asked_token){
             .ms = json_number_value(json_array_get(us, i)) / 1000,
-            .source = cloud               ? SOURCE_CLOUD
+            .source = strchr("=#?", t[i]) ? SOURCE_CLOUD
                       : t[i] == FELL_BACK ? SOURCE_FALLBACK
                                           : SOURCE_EDGE,
-            .routed = t[i] != EDGE,
             .has_edge = t[i] != UNKNOWN,
             .agrees = t[i] != UNKNOWN && t[i] != CORRECTED,
-            .up = cloud ? (uint32_t)json_integer_value(json_array_get(up, ups++)) : 0,
         };
     }
     a->trace = j->trace;
@@ -261,7 +257,7 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
 static bool journal_add_trace(json_t *line, const struct asked *one)
 {
     char *t = calloc(1, one->tokens + 1);
-    json_t *us = json_array(), *up = json_array();
+    json_t *us = json_array();
     for (size_t i = 0; t && i < one->tokens; i++) {
         const struct asked_token *k = &one->trace[i];
         t[i] = k->source == SOURCE_EDGE       ? EDGE
@@ -270,13 +266,10 @@ static bool journal_add_trace(json_t *line, const struct asked *one)
                : k->agrees                    ? CONFIRMED
                                               : CORRECTED;
         json_array_append_new(us, json_integer((json_int_t)(k->ms * 1000 + 0.5)));
-        if (k->source == SOURCE_CLOUD)
-            json_array_append_new(up, json_integer((json_int_t)k->up));
     }
-    bool fine = t && us && up && json_object_set_new(line, "trace", json_string(t)) == 0 &&
+    bool fine = t && us && json_object_set_new(line, "trace", json_string(t)) == 0 &&
                 json_array_size(us) == one->tokens;
     fine = json_object_set_new(line, "us", us) == 0 && fine;
-    fine = json_object_set_new(line, "up", up) == 0 && fine;
     free(t);
     return fine;
 }

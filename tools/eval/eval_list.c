@@ -133,9 +133,14 @@ const char *eval_list_demanding(const struct eval_list *l)
     enum policy most = POLICY_NEVER;
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
+        if (e->policy == POLICY_MLP && !e->file)
+            return policy_name(
+                POLICY_MLP); /* --router is its own, wherever it stands in the list */
+        if (most == POLICY_CONTEXT)
+            continue;
         if (policy_reads_router(e->policy) && !e->file)
-            return policy_name(e->policy);
-        if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE)
+            most = e->policy;
+        else if (e->policy == POLICY_ALWAYS || e->policy == POLICY_ORACLE)
             most = POLICY_ALWAYS; /* they are nothing without a cloud */
         else if (e->policy != POLICY_NEVER && most == POLICY_NEVER)
             most = POLICY_RANDOM; /* any that needs no router */

@@ -41,7 +41,8 @@ void eval_list_close(struct eval_list *l); /* all zero is fine */
 /* True for the policies that have a threshold: all but always and never. */
 bool eval_entry_scores(const struct eval_entry *e);
 /* Return the name of the policy for which routing_open must be called, so that the others work,
- * too: one that needs the router of the options, else one that needs the cloud, else never. */
+ * too: one that needs the router of the options (mlp rather than context), else one that needs the
+ * cloud, else never. */
 const char *eval_list_demanding(const struct eval_list *l);
 /* Return the first entry of this policy, or NULL. */
 const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p);
