@@ -1,5 +1,6 @@
 #include "kernels/sys/sha256.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const uint32_t sha256_k[64] = {
@@ -102,4 +103,23 @@ void sha256_hex(char out[SHA256_HEX], const void *p, size_t n)
     sha256_add(&s, p, n);
     sha256_end(hash, &s);
     sha256_text(out, hash);
+}
+
+bool sha256_file(char out[SHA256_HEX], const char *path)
+{
+    struct sha256 s;
+    unsigned char bytes[4096], hash[SHA256_BYTES];
+    FILE *f = fopen(path, "rb");
+    out[0] = 0;
+    if (!f)
+        return false;
+    sha256_begin(&s);
+    for (size_t n; (n = fread(bytes, 1, sizeof(bytes), f)) > 0;)
+        sha256_add(&s, bytes, n);
+    bool whole = !ferror(f);
+    fclose(f);
+    sha256_end(hash, &s);
+    if (whole)
+        sha256_text(out, hash);
+    return whole;
 }

@@ -4,6 +4,7 @@
 #ifndef KERNELS_SYS_SHA256_H
 #define KERNELS_SYS_SHA256_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,5 +25,7 @@ void sha256_end(unsigned char out[SHA256_BYTES], struct sha256 *s);
 void sha256_hex(char out[SHA256_HEX], const void *p, size_t n);
 /* Write a finished hash so. */
 void sha256_text(char out[SHA256_HEX], const unsigned char hash[SHA256_BYTES]);
+/* Do the same for a file. False, with out "": it cannot be read. */
+bool sha256_file(char out[SHA256_HEX], const char *path);
 
 #endif

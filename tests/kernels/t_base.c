@@ -1,5 +1,7 @@
 /* t_base.c - status text, checked sizes, SHA-256, and the choice of an instruction set. */
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -118,6 +120,13 @@ static void hashes(void)
             CHECK(!strcmp(hex, again));
         }
     }
+    char path[] = "/tmp/t_base_XXXXXX";
+    int fd = mkstemp(path);
+    unsigned char big[9001] = { 1, 2, 3 };
+    CHECK(fd >= 0 && write(fd, big, sizeof(big)) == (ssize_t)sizeof(big) && !close(fd));
+    sha256_hex(hex, big, sizeof(big));
+    CHECK(sha256_file(again, path) && !strcmp(hex, again));
+    CHECK(!unlink(path) && !sha256_file(again, path) && !*again);
 }
 
 int main(void)

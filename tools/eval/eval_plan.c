@@ -174,22 +174,13 @@ void eval_plan_close(struct eval_plan *p)
 /* Write the SHA-256 of a router's file, or "" if it cannot be read. */
 static void plan_router_digest(char out[SHA256_HEX], const struct eval_entry *e, const char *model)
 {
-    char beside[ROUTING_PATH], buffer[4096];
+    char beside[ROUTING_PATH];
     const char *path = e->file ? e->file : route_options.router;
     if (!path && routing_find_router(beside, model, e->policy == POLICY_CONTEXT))
         path = beside;
-    FILE *f = path ? fopen(path, "rb") : NULL;
-    struct sha256 sha;
-    unsigned char hash[SHA256_BYTES];
     out[0] = 0;
-    if (!f)
-        return;
-    sha256_begin(&sha);
-    for (size_t n; (n = fread(buffer, 1, sizeof(buffer), f)) > 0;)
-        sha256_add(&sha, buffer, n);
-    fclose(f);
-    sha256_end(hash, &sha);
-    sha256_text(out, hash);
+    if (path)
+        sha256_file(out, path);
 }
 
 /* Return the policies with the hashes of their routers. */

@@ -260,25 +260,6 @@ static int collecting_open_cloud(struct collecting *c, struct err *err)
 /* Copy a string into a field of meta.json. */
 #define KEEP(field, text) snprintf(field, sizeof(field), "%s", text)
 
-/* Set *out to the SHA-256 of a file. */
-static int collecting_hash(char out[SHA256_HEX], const char *path, struct err *err)
-{
-    unsigned char bytes[4096], hash[SHA256_BYTES];
-    struct sha256 s;
-    size_t n;
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return err_set(err, ERR_IO, "%s: cannot be read", path);
-    sha256_begin(&s);
-    while ((n = fread(bytes, 1, sizeof(bytes), f)))
-        sha256_add(&s, bytes, n);
-    bool bad = ferror(f);
-    fclose(f);
-    sha256_end(hash, &s);
-    sha256_text(out, hash);
-    return bad ? err_set(err, ERR_IO, "%s: cannot be read", path) : OK;
-}
-
 /* Describe the collection. */
 static int collecting_describe(struct sample_meta *m, struct collecting *c, enum kvcache kv,
                                struct err *err)
@@ -309,7 +290,9 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     if (c->how->round != 2)
         return OK;
     snprintf(m->threshold, sizeof(m->threshold), "%.9g", (double)c->routing.threshold);
-    return collecting_hash(m->router, c->how->router, err);
+    return sha256_file(m->router, c->how->router)
+               ? OK
+               : err_set(err, ERR_IO, "%s: cannot be read", c->how->router);
 }
 
 /* Open everything but the folder. */
