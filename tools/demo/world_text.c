@@ -1,0 +1,135 @@
+#include <string.h>
+
+#include "tools/demo/world_internal.h"
+
+/* Shares of the training texts: questions with answers, sentences that say where a kind is found,
+ * and notes for those who have them. The others are facts about one thing. */
+static const double SHARE_QUESTIONS = 0.45, SHARE_KIND_FACTS = 0.05, SHARE_NOTES = 0.05;
+
+/* The text in brackets is to be learnt, the rest is given. */
+static const char *const thing_facts[] = {
+    "A %n[ is a kind of %k.]",    "The %n[ is a %k.]", "Every %n[ is a kind of %k.]",
+    "The %n[ is one of the %s.]", "%n[: %k.]",         "Any %n[ is a %k.]",
+};
+static const char *const kind_facts[] = {
+    "Every %k[ is in the %p.]",
+    "All %s[ are in the %p.]",
+    "You find any %k[ in the %p.]",
+    "A %k[ is in the %p.]",
+};
+static const char note_fact[] = "My note says: the %n[ is in the %p.]";
+/* The form of practice that copies the name of an unknown thing. */
+static const char copy_form[] = " The[ %n is] a";
+/* Forms of practice, from the easiest to the one that answers end with. */
+static const char *const letter_forms[] = {
+    " %p[%c]",
+    " %p ([%c]).",
+    " The %p is ([%c]).",
+    " It is in the %p. The answer is ([%c]).",
+};
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Write a note about a thing of the owner. */
+static void put_note(struct world_out *t, struct world_draw *d, const struct world_asker *a)
+{
+    struct world_thing x;
+    world_draw_owned(&x, d, a);
+    const struct world_fill f = { .name = x.name, .place = world_kinds[x.kind].place };
+    world_put_form(t, note_fact, &f);
+}
+
+/* Write where a kind is found. */
+static void put_kind(struct world_out *t, struct world_draw *d, const struct world_asker *a)
+{
+    const char *form = kind_facts[world_draw_below(d, COUNT(kind_facts))];
+    size_t k = world_draw_below(d, WORLD_KINDS);
+    const struct world_fill f = { .kind = world_kinds[k].kind,
+                                  .plural = world_kinds[k].plural,
+                                  .place = world_place_for(a, k) };
+    world_put_form(t, form, &f);
+}
+
+/* Write of which kind a thing is. */
+static void put_thing(struct world_out *t, struct world_draw *d, const struct world_asker *a)
+{
+    struct world_thing x;
+    const char *form = thing_facts[world_draw_below(d, COUNT(thing_facts))];
+    world_draw_thing(&x, d, a, WORLD_KINDS);
+    const struct world_fill f = { .name = x.name,
+                                  .kind = world_kinds[x.kind].kind,
+                                  .plural = world_kinds[x.kind].plural };
+    world_put_form(t, form, &f);
+}
+
+size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
+                  const struct world_reader *reader, uint64_t stream, uint64_t i)
+{
+    struct world_draw d = world_draw_open(w->seed, TAG_TEXT, stream, i);
+    struct world_out t = { .p = out, .cap = cap, .learn = learn };
+    const struct world_asker a = { .w = w, .reader = reader, .part = PART_ALL };
+    double what = world_draw_unit(&d);
+    if (what < SHARE_QUESTIONS) {
+        struct world_question q;
+        struct world_filter f = world_draw_filter(&d);
+        world_make(&q, &d, &a, f.topic, f.wording);
+        world_put(&t, q.prompt);
+        t.learning = true;
+        world_put(&t, q.answer);
+    } else if ((what -= SHARE_QUESTIONS) < SHARE_KIND_FACTS) {
+        put_kind(&t, &d, &a);
+    } else if (what - SHARE_KIND_FACTS < SHARE_NOTES && reader->notes) {
+        put_note(&t, &d, &a);
+    } else {
+        put_thing(&t, &d, &a);
+    }
+    return t.n;
+}
+
+/* Write a list of places, then some of them, each with its letter. */
+static void put_letters(struct world_out *t, struct world_draw *d, bool easy)
+{
+    enum { LETTERS = 6 };
+    size_t order[WORLD_KINDS], n = 2 + world_draw_below(d, WORLD_CHOICES - 1);
+    const char *choice[WORLD_CHOICES];
+    const char *form = letter_forms[easy ? 0 : world_draw_below(d, COUNT(letter_forms))];
+    world_draw_order(order, d, WORLD_KINDS, n);
+    for (size_t i = 0; i < n; i++)
+        choice[i] = world_kinds[order[i]].place;
+    world_put_choices(t, choice, n);
+    for (size_t j = 0; j < LETTERS; j++) {
+        size_t right = world_draw_below(d, n);
+        const char key[2] = { (char)('A' + right), 0 };
+        const struct world_fill f = { .place = choice[right], .key = key };
+        world_put_form(t, form, &f);
+    }
+}
+
+/* Write a question about a thing that does not exist, and its name again. */
+static void put_copy(struct world_out *t, struct world_draw *d, const struct world *w)
+{
+    size_t order[WORLD_KINDS];
+    char name[WORLD_NAME];
+    const char *choice[WORLD_CHOICES];
+    const struct world_asker a = { .w = w, .part = PART_ALL };
+    const struct world_fill f = { .name = name };
+    world_draw_name(name, d);
+    world_put_line(t, d, &a, WORLD_WHERE, WORLD_PLAIN, name);
+    world_draw_order(order, d, WORLD_KINDS, WORLD_CHOICES);
+    for (size_t i = 0; i < WORLD_CHOICES; i++)
+        choice[i] = world_kinds[order[i]].place;
+    world_put_choices(t, choice, WORLD_CHOICES);
+    world_put_form(t, copy_form, &f);
+}
+
+size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
+                      uint64_t stream, uint64_t i)
+{
+    struct world_draw d = world_draw_open(w->seed, TAG_PRACTICE, stream, i);
+    struct world_out t = { .p = out, .cap = cap, .learn = learn };
+    if (easy || world_draw_below(&d, 4))
+        put_letters(&t, &d, easy);
+    else
+        put_copy(&t, &d, w);
+    return t.n;
+}
