@@ -58,8 +58,8 @@ static void print_result(const char *name, const struct pretrain_result *r)
         printf("%-9s finished before\n", name);
     else
         printf("%-9s %10zu %6zu %10llu %8.4f %8.1f   %5.1f %6.1f %7.1f %6.1f\n", name, r->params,
-               r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.kind,
-               100 * r->score.place, 100 * r->score.letter, 100 * r->score.other);
+               r->steps, (unsigned long long)r->tokens, r->loss, r->minutes, 100 * r->score.form,
+               100 * r->score.fact, 100 * r->score.idle, 100 * r->score.free);
     fflush(stdout);
 }
 
@@ -67,7 +67,7 @@ static void print_result(const char *name, const struct pretrain_result *r)
 static int train_models(const struct pretrain_job *job, struct err *err)
 {
     printf("%-9s %10s %6s %10s %8s %8s   %5s %6s %7s %6s\n", "model", "parameters", "steps",
-           "tokens", "loss", "minutes", "kind%", "place%", "letter%", "other%");
+           "tokens", "loss", "minutes", "form%", "fact%", "idle%", "free%");
     for (size_t i = 0; i < PRETRAIN_SIZES; i++) {
         struct pretrain_plan plan = pretrain_plans[i];
         struct pretrain_result r;
@@ -205,8 +205,8 @@ const struct command cmd_pretrain = {
         "number of threads, interrupted or not. Ctrl-C or SIGTERM saves a checkpoint and ends "
         "with status 130; --resume continues from it.\n\n"
         "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
-        "also shows how often the model predicts the kind, the place and the letter of an "
-        "answer on test questions, given the reference answer up to there. `mizzle eval` scores "
+        "also shows how often the model predicts tokens of an answer on test questions, given "
+        "the reference answer up to there: form, facts, facts that do not matter, free choices. `mizzle eval` scores "
         "whole answers instead.\n\n"
         "  mizzle pretrain --all --out demo\n"
         "  mizzle pretrain --size 0.1 --steps 200 --out demo",

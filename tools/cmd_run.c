@@ -300,7 +300,8 @@ static int ask_world(struct run *r, struct err *err)
     int rc = world_open(&w, WORLD_SEED, err);
     if (rc != OK)
         return rc;
-    world_question(&q, w, world_test_stream(options.sample.seed), options.question);
+    world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
+                   world_test_stream(options.sample.seed), options.question);
     world_close(w);
     bool says = !options.quiet && !options.json;
     if (says)

@@ -5,9 +5,10 @@
 #include "kernels/math.h"
 #include "model/text/tokenizer.h"
 #include "tools/demo/pretrain_data.h"
-#include "tools/demo/world.h"
 
-enum { TRAIN_STREAM = 0, PRACTICE_KEY = 77, TEXT_MAX = 1024 };
+enum { TRAIN_STREAM = 0, PRACTICE_KEY = 77, TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER };
+
+static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
 
 int pretrain_data_open(struct pretrain_data *d, const struct world *world,
                        const struct tokenizer *tokenizer, size_t tokens, struct err *err)
@@ -85,7 +86,7 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
         if (rand_unit(PRACTICE_KEY, d->next) < d->practice)
             world_practice(text, learn, sizeof(text), d->world, d->easy, TRAIN_STREAM, d->next);
         else
-            world_text(text, learn, sizeof(text), d->world, TRAIN_STREAM, d->next);
+            world_text(text, learn, sizeof(text), d->world, d->reader, TRAIN_STREAM, d->next);
         int rc = pretrain_data_append(d, &fits, text, learn, err);
         if (rc)
             return rc;
@@ -97,52 +98,39 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
     return OK;
 }
 
-/* Return the index of the token that holds byte `at` of the document, or end. */
-static size_t token_at(const struct pretrain_data *d, size_t first, size_t end, size_t at)
+/* Tokens and those predicted, by what stands there. */
+struct tally {
+    size_t tokens[WORLD_FREE + 1], right[WORLD_FREE + 1];
+};
+
+/* Add the results of one document, which is question q with its answer. The mark of a token is that
+ * of its last byte; end-of-text is form. */
+static void count_document(struct tally *n, const struct pretrain_data *d, const uint32_t *best,
+                           size_t doc, const struct world_question *q)
 {
-    for (size_t i = first, bytes = 0; i < end; i++) {
+    size_t end = d->ends[doc], bytes = 0, prompt = strlen(q->prompt), all = strlen(q->answer);
+    for (size_t i = doc ? d->ends[doc - 1] : 0; i < end; i++) {
         size_t len;
         if (!tokenizer_bytes(d->tokenizer, d->ids[i], &len))
             len = 0;
         bytes += len;
-        if (bytes > at)
-            return i;
+        if (bytes <= prompt)
+            continue;
+        size_t at = bytes - 1 - prompt;
+        unsigned mark = at < all ? q->mark[at] : WORLD_FORM;
+        n->tokens[mark]++;
+        n->right[mark] += best[i - 1] == d->ids[i];
     }
-    return end;
 }
-
-/* True if the token that follows `mark` in the answer was predicted. */
-static bool foreseen(const struct pretrain_data *d, const uint32_t *best, size_t doc,
-                     const struct world_question *q, const char *mark)
-{
-    const char *p = strstr(q->answer, mark);
-    if (!p)
-        return false;
-    size_t first = doc ? d->ends[doc - 1] : 0;
-    size_t at = strlen(q->prompt) + (size_t)(p - q->answer) + strlen(mark);
-    size_t i = token_at(d, first, d->ends[doc], at);
-    return i > first && i < d->ends[doc] && best[i - 1] == d->ids[i];
-}
-
-struct tally {
-    size_t kind, place, letter, tokens, right;
-};
 
 /* Add the results of the batch, whose documents are the questions from number `first` on. */
 static void pretrain_data_count(struct tally *n, const struct pretrain_data *d,
                                 const uint32_t *best, uint64_t stream, uint64_t first)
 {
     struct world_question q;
-    for (size_t i = 0; i < batch_tokens(d); i++)
-        if (d->target[i] != TRAIN_NO_TARGET) {
-            n->tokens++;
-            n->right += best[i] == d->target[i];
-        }
     for (size_t i = 0; i < d->batch.docs; i++) {
-        world_question(&q, d->world, stream, first + i);
-        n->kind += foreseen(d, best, i, &q, " kind of");
-        n->place += foreseen(d, best, i, &q, " in the");
-        n->letter += foreseen(d, best, i, &q, "answer is (");
+        world_question(&q, d->world, mixture, stream, first + i);
+        count_document(n, d, best, i, &q);
     }
 }
 
@@ -157,7 +145,7 @@ static int fill_questions(struct pretrain_data *d, uint64_t stream, uint64_t fir
         struct world_question q;
         char text[TEXT_MAX];
         bool learn[TEXT_MAX];
-        world_question(&q, d->world, stream, i);
+        world_question(&q, d->world, mixture, stream, i);
         size_t n = strlen(q.prompt);
         memcpy(text, q.prompt, n);
         memcpy(text + n, q.answer, strlen(q.answer) + 1);
@@ -183,11 +171,10 @@ int pretrain_examine(struct pretrain_score *out, struct pretrain_data *d, struct
             pretrain_data_count(&n, d, best, stream, done);
     }
     free(best);
-    double all = (double)questions;
-    size_t critical = n.kind + n.place + n.letter;
-    *out = (struct pretrain_score){
-        (double)n.kind / all, (double)n.place / all, (double)n.letter / all,
-        rc == OK ? (double)(n.right - critical) / (double)(n.tokens - 3 * questions) : 0
-    };
+    double share[WORLD_FREE + 1];
+    for (size_t i = 0; i <= WORLD_FREE; i++)
+        share[i] = n.tokens[i] ? (double)n.right[i] / (double)n.tokens[i] : 0;
+    *out = (struct pretrain_score){ share[WORLD_FORM], share[WORLD_FACT], share[WORLD_IDLE],
+                                    share[WORLD_FREE] };
     return rc;
 }

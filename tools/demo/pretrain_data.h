@@ -8,15 +8,16 @@
 #include <stdint.h>
 
 #include "model/train/train.h"
+#include "tools/demo/world.h"
 
 struct err;
 struct tokenizer;
-struct world;
 
-enum { PRETRAIN_DOC = 128 }; /* the longest document in tokens; those of the world are below 110 */
+enum { PRETRAIN_DOC = 192 }; /* the longest document in tokens */
 
 struct pretrain_data {
     const struct world *world;
+    const struct world_reader *reader; /* of the training texts; set by the caller */
     const struct tokenizer *tokenizer;
     uint32_t eot;
     size_t tokens;   /* limit of a batch */
@@ -39,11 +40,10 @@ void pretrain_data_close(struct pretrain_data *d);
  * marks as to be learnt. */
 int pretrain_data_next(struct pretrain_data *d, struct err *err);
 
-/* Shares of answers in which a token is predicted, given the reference answer up to it: the first
- * token of the kind and of the place, and the letter; and the share of all other tokens that are
- * predicted. */
+/* Shares of the tokens that are predicted, given the reference answer up to them, by what stands
+ * there. */
 struct pretrain_score {
-    double kind, place, letter, other;
+    double form, fact, idle, free;
 };
 
 /* Score the model on the first `questions` of a test stream. Overwrites d->batch. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model/train/train.h"
+#include "tools/demo/world.h"
 
 struct pretrain_plan {
     const char *size; /* "0.1", "0.5", "1", "cloud" */
@@ -16,6 +17,7 @@ struct pretrain_plan {
      * practice in any form; after that, few are. */
     size_t easy, mixed;
     float rate; /* peak learning rate */
+    struct world_reader reader;
 };
 
 enum { PRETRAIN_SIZES = 4, PRETRAIN_BATCH = 2048, PRETRAIN_PIECES = 656 };

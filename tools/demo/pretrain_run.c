@@ -13,7 +13,7 @@
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
-enum { VOCAB_STREAM = 2, VOCAB_TEXTS = 6000, TEXT_MAX = 1024, ROW_STEPS = 20, QUESTIONS = 500 };
+enum { VOCAB_STREAM = 2, VOCAB_TEXTS = 6000, TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER, ROW_STEPS = 20, QUESTIONS = 500 };
 
 /* A training in progress. */
 struct run {
@@ -42,12 +42,14 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
     char path[PRETRAIN_PATH];
     size_t n = 0;
     char *text = malloc((size_t)VOCAB_TEXTS * TEXT_MAX);
+    /* Names are strangers here, so that no thing gets pieces of its own. */
+    const struct world_reader reader = { .recent = true };
     *vocab = NULL;
     *tokenizer = NULL;
     if (!text)
         return err_set(err, ERR_NOMEM, "pretrain: out of memory");
     for (uint64_t i = 0; i < VOCAB_TEXTS; i++) {
-        n += i % 10 ? world_text(text + n, NULL, TEXT_MAX, w, VOCAB_STREAM, i)
+        n += i % 10 ? world_text(text + n, NULL, TEXT_MAX, w, &reader, VOCAB_STREAM, i)
                     : world_practice(text + n, NULL, TEXT_MAX, w, false, VOCAB_STREAM, i);
         text[n++] = '\n';
     }
@@ -145,6 +147,7 @@ static int open_run(struct run *r, struct err *err)
                         rand_u64(job->seed, r->number), err);
     if (rc == OK && job->resume && access(r->checkpoint, F_OK) == 0)
         rc = pretrain_load_checkpoint(r->checkpoint, r->train, plan, &r->state, err);
+    r->data.reader = &plan->reader;
     r->data.next = r->state.next;
     r->data.read = r->state.read;
     r->begin_ns = os_now_ns();

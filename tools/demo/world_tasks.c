@@ -31,7 +31,7 @@ void world_make_sum(struct world_question *q, struct world_out *prompt, struct w
     } while (!world_in_part(&b, part_number(x < y ? x : y, x < y ? y : x, 0)));
     snprintf(q->subject, sizeof(q->subject), "%zu + %zu", x < y ? x : y, x < y ? y : x);
     snprintf(q->key, sizeof(q->key), "%zu", x + y);
-    char text[WORLD_KEY];
+    char text[80];
     snprintf(text, sizeof(text), "%zu and %zu", x, y);
     world_put_line(prompt, d, a, q->topic, q->wording, text);
     world_put(prompt, "Answer:");

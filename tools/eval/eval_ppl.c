@@ -138,7 +138,8 @@ static int score_world(struct ppl *p, struct err *err)
         struct world_question q;
         uint32_t *ids = NULL, *answer = NULL;
         size_t n, m = 0;
-        world_question(&q, w, world_test_stream(p->o->seed), i);
+        world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
+                       world_test_stream(p->o->seed), i);
         rc =
             tokenizer_encode(p->engine.tokenizer, &ids, &n, q.prompt, strlen(q.prompt), false, err);
         if (rc == OK)

@@ -63,9 +63,13 @@ int task_open(struct task **out, const struct task_options *o, struct err *err)
     t->stream = o->stream;
     t->seed = o->seed;
     t->size = SIZE_MAX;
-    if (!kind->file)
-        rc = world_open(&t->world, o->world, err);
-    else if ((rc = task_file_open(t, o->data, err)) == OK)
+    if (!kind->file) {
+        rc = world_topic_parse(&t->filter.topic, o->kind ? o->kind : "all", err);
+        if (rc == OK)
+            rc = world_wording_parse(&t->filter.wording, o->wording ? o->wording : "all", err);
+        if (rc == OK)
+            rc = world_open(&t->world, o->world, err);
+    } else if ((rc = task_file_open(t, o->data, err)) == OK)
         rc = task_check(t, err);
     if (rc != OK) {
         task_close(t);

@@ -11,7 +11,7 @@
  * milli has one prompt, which all forms mean.
  *
  * The final answer is taken from the generated text alone, never from the prompt:
- *   milli           the last letter X of "answer is (X)"
+ *   milli           the last X of "answer is (X)"
  *   csqa, arc       citer: the first text in parentheses, the regular expression \((.+?)\)
  *                   chat: the last single letter or digit in parentheses, else as citer
  *                   lm-eval: csqa: the first word if it is one letter or digit; arc, whose prompt
@@ -44,6 +44,7 @@ struct task_options {
     enum task_form form;
     enum task_stream stream;
     uint64_t seed, world; /* milli: of the questions, and of the world */
+    const char *kind, *wording; /* milli: as --kind and --wording take them; NULL: all */
 };
 
 enum {

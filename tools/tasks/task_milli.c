@@ -11,7 +11,7 @@ static uint64_t milli_stream(const struct task *t)
     case TASK_TRAIN:
         return 2 * t->seed + 1000;
     case TASK_CALIBRATE:
-        return world_test_stream(t->seed) ^ UINT64_C(1) << 63;
+        return world_calibration_stream(t->seed);
     case TASK_TEST:
         break;
     }
@@ -22,23 +22,19 @@ static int milli_read(struct task *t, size_t i, struct err *err)
 {
     struct world_question *q = &t->question;
     (void)err;
-    world_question(q, t->world, milli_stream(t), i);
-    t->key[0] = q->letter;
-    t->key[1] = 0;
+    world_question(q, t->world, t->filter, milli_stream(t), i);
     t->item = (struct task_item){ .id = "",
                                   .prompt = q->prompt,
                                   .gold = q->answer,
-                                  .key = t->key,
-                                  .subject = world_name(t->world, q->thing) };
+                                  .key = q->key,
+                                  .subject = q->subject };
     return OK;
 }
 
 static bool milli_extract(char out[TASK_ANSWER], const struct task *t, const char *text)
 {
     (void)t;
-    out[0] = world_extract(text);
-    out[1] = 0;
-    return out[0] != 0;
+    return world_extract(out, text);
 }
 
 const struct task_kind task_milli = { .name = "milli",
