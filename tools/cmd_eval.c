@@ -46,6 +46,10 @@ static const struct option_group task_opts = {
           "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
           "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
+        { "--kind", NULL, OPTION_STR, &options.kind, "NAME",
+          "milli: ask only where, which, sums, sort or notes (default: all)" },
+        { "--wording", NULL, OPTION_STR, &options.wording, "NAME",
+          "milli: word all questions plain, chatty or story (default: all)" },
         { "--world", NULL, OPTION_U64, &options.world, "N",
           "Build the demo world from this seed, for models trained on another world (default: "
           "1)" },

@@ -221,12 +221,15 @@ static void milli(void)
     struct task *t[3];
     struct world *w;
     struct err err = { "" };
-    char prompts[3][640];
+    char prompts[3][WORLD_PROMPT];
     CHECK(world_open(&w, WORLD_SEED, &err) == OK);
     for (int s = TASK_TRAIN; s <= TASK_TEST; s++) {
-        const struct task_options o = {
-            .name = "milli", .stream = (enum task_stream)s, .seed = 7, .world = WORLD_SEED
-        };
+        const struct task_options o = { .name = "milli",
+                                        .stream = (enum task_stream)s,
+                                        .seed = 7,
+                                        .world = WORLD_SEED,
+                                        .kind = "where",
+                                        .wording = "chatty" };
         struct task_item item;
         CHECK(task_open(&t[s], &o, &err) == OK);
         CHECK(task_size(t[s]) == SIZE_MAX && !*task_digest(t[s]));
@@ -237,7 +240,8 @@ static void milli(void)
         CHECK(!task_right(t[s], &item, item.prompt));
     }
     struct world_question q;
-    world_question(&q, w, world_test_stream(7), 5);
+    world_question(&q, w, (struct world_filter){ WORLD_WHERE, WORLD_CHATTY }, world_test_stream(7),
+                   5);
     CHECK(!strcmp(prompts[TASK_TEST], q.prompt));
     CHECK(strcmp(prompts[0], prompts[1]) && strcmp(prompts[1], prompts[2]) &&
           strcmp(prompts[0], prompts[2]));

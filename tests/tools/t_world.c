@@ -1,11 +1,15 @@
-/* The demo world: reproducible, balanced, without colliding names, and with test questions that
- * never appear in training. */
+/* The demo world: reproducible, balanced, without colliding names, in every topic and wording, and
+ * with test questions about what training never asks. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 #include "tools/demo/world.h"
+
+static const struct world_filter mixture = { WORLD_TOPICS, WORLD_WORDINGS };
+static const struct world_reader edge = { .known = 0.4, .notes = true };
 
 static void check_names(const struct world *w)
 {
@@ -30,74 +34,164 @@ static void check_names(const struct world *w)
     CHECK(of_kind == n / 32 || of_kind == n / 32 + 1);
 }
 
-/* Answer the question from the world: exactly one option is the place of the thing, and its letter
- * is that of q. */
-static void check_question(const struct world *w, const struct world_question *q)
+/* Copy the text of choice `letter` into line; the five lines must differ. */
+static void find_choice(char line[32], const struct world_question *q, char letter)
 {
     const char *at = strstr(q->prompt, "\nChoices:\n");
-    CHECK(!strncmp(q->prompt, "Question: Where ", 16) && at);
-    const char *name = strstr(q->prompt, world_name(w, q->thing));
-    CHECK(name && name < at);
+    char all[5][32];
+    CHECK(at);
     at += strlen("\nChoices:\n");
-    char option[5][32];
-    size_t right = 0;
     for (size_t i = 0; i < 5; i++) {
         CHECK(at[0] == (char)('A' + i) && at[1] == '.' && at[2] == ' ');
-        size_t len = strcspn(at + 3, "\n");
-        CHECK(len > 0 && len < sizeof(option[i]));
-        memcpy(option[i], at + 3, len);
-        option[i][len] = 0;
-        at += 3 + len + 1;
+        size_t len = strcspn(at += 3, "\n");
+        CHECK(len > 0 && len < sizeof(all[i]));
+        memcpy(all[i], at, len);
+        all[i][len] = 0;
+        at += len + 1;
         for (size_t j = 0; j < i; j++)
-            CHECK(strcmp(option[i], option[j]) != 0);
-        if (!strcmp(option[i], world_place(w, q->thing))) {
-            right++;
-            CHECK(q->letter == (char)('A' + i));
-        }
+            CHECK(strcmp(all[i], all[j]) != 0);
     }
-    CHECK(right == 1 && !strcmp(at, "Answer:"));
-    char want[256];
-    snprintf(want, sizeof(want),
-             " A %s is a kind of %s, and every %s is found in the %s. The answer is (%c).",
-             world_name(w, q->thing), world_kind(w, q->thing), world_kind(w, q->thing),
-             world_place(w, q->thing), q->letter);
-    CHECK(!strcmp(q->answer, want) && world_extract(q->answer) == q->letter);
+    CHECK(!strcmp(at, "Answer:") && letter >= 'A' && letter <= 'E');
+    memcpy(line, all[letter - 'A'], 32);
 }
 
-/* The same seed gives the same items, and letters are evenly distributed. */
+/* Answer the question from the world alone. */
+static void check_truth(const struct world *w, const struct world_question *q)
+{
+    char line[32], want[64];
+    size_t x, y;
+    switch (q->topic) {
+    case WORLD_WHERE:
+        find_choice(line, q, q->key[0]);
+        CHECK(!strcmp(line, world_place(w, q->thing[0])));
+        CHECK(!strcmp(q->subject, world_name(w, q->thing[0])) && strstr(q->prompt, q->subject));
+        CHECK(strstr(q->answer, world_kind(w, q->thing[0])) && strstr(q->answer, line));
+        return;
+    case WORLD_WHICH:
+        find_choice(line, q, q->key[0]);
+        CHECK(!strcmp(line, q->subject));
+        for (size_t i = 0; i < 5; i++) {
+            CHECK(strstr(q->answer, world_name(w, q->thing[i])));
+            snprintf(want, sizeof(want), " a %s?", world_kind(w, q->thing[i]));
+            CHECK(!strstr(q->prompt, want) == (q->key[0] != (char)('A' + i)));
+        }
+        return;
+    case WORLD_SUMS:
+        CHECK(sscanf(q->subject, "%zu + %zu", &x, &y) == 2 && x <= y && x >= 10 && y < 100);
+        snprintf(want, sizeof(want), "%zu", x + y);
+        CHECK(!strcmp(q->key, want));
+        return;
+    case WORLD_SORT: {
+        char *copy = strdup(q->key), *last = NULL;
+        CHECK(copy);
+        for (char *p = strtok(copy, ", "); p; last = p, p = strtok(NULL, ", "))
+            CHECK((!last || strcmp(last, p) < 0) && strstr(q->prompt, p));
+        free(copy);
+        return;
+    }
+    case WORLD_NOTES:
+        find_choice(line, q, q->key[0]);
+        CHECK(strstr(q->answer, line) && strstr(q->answer, q->subject));
+        return;
+    case WORLD_TOPICS:
+        break;
+    }
+    CHECK(false);
+}
+
+/* Every question ends as it should, its answer holds the key, and the marks are where they
+ * belong. */
+static void check_question(const struct world *w, const struct world_question *q)
+{
+    char key[WORLD_KEY];
+    size_t n[WORLD_FREE + 1] = { 0 }, len = strlen(q->prompt);
+    CHECK(!strncmp(q->prompt, "Question: ", 10) && !strcmp(q->prompt + len - 7, "Answer:"));
+    CHECK(len < WORLD_PROMPT - 1 && strlen(q->answer) < WORLD_ANSWER - 1 && q->answer[0] == ' ');
+    CHECK(!strchr(q->prompt, '%') && !strchr(q->answer, '%') && !strchr(q->answer, '*'));
+    CHECK(world_extract(key, q->answer) && !strcmp(key, q->key));
+    CHECK(!world_extract(key, q->prompt));
+    for (size_t i = 0; q->answer[i]; i++) /* how many runs of each mark there are */
+        n[q->mark[i]] += !i || q->mark[i] != q->mark[i - 1];
+    CHECK(n[WORLD_FREE] == (q->wording == WORLD_PLAIN ? 0 : q->wording == WORLD_CHATTY ? 2 : 4));
+    if (q->topic == WORLD_WHICH)
+        CHECK(n[WORLD_FACT] + n[WORLD_IDLE] == 5 && n[WORLD_FACT] == (size_t)(q->key[0] - 'A') + 1);
+    else
+        CHECK(n[WORLD_FACT] >= 1 && n[WORLD_FACT] <= 3);
+    check_truth(w, q);
+}
+
+/* Every topic in every wording; the same seed gives the same items. */
 static void check_streams(const struct world *w, const struct world *same)
 {
-    size_t letters[5] = { 0 }, n = 5000;
-    for (uint64_t i = 0; i < n; i++) {
-        struct world_question q, again;
-        world_question(&q, w, world_test_stream(7), i);
-        check_question(w, &q);
-        letters[q.letter - 'A']++;
-        memset(&again, 0, sizeof(again));
-        world_question(&again, same, world_test_stream(7), i);
-        CHECK(!strcmp(q.prompt, again.prompt) && !strcmp(q.answer, again.answer));
-        world_question(&again, w, 2, i);
-        check_question(w, &again);
-        CHECK(strcmp(q.prompt, again.prompt) != 0);
+    size_t letters[5] = { 0 }, topics[WORLD_TOPICS] = { 0 }, n = 200;
+    static struct world_question q, again;
+    for (size_t k = 0; k <= WORLD_TOPICS; k++)
+        for (size_t v = 0; v <= WORLD_WORDINGS; v++)
+            for (uint64_t i = 0; i < n; i++) {
+                const struct world_filter f = { (enum world_topic)k, (enum world_wording)v };
+                world_question(&q, w, f, world_test_stream(7), i);
+                CHECK((k == WORLD_TOPICS || q.topic == k) &&
+                      (v == WORLD_WORDINGS || q.wording == v));
+                check_question(w, &q);
+                world_question(&again, same, f, world_test_stream(7), i);
+                CHECK(!strcmp(q.prompt, again.prompt) && !strcmp(q.answer, again.answer));
+                world_question(&again, w, f, 2, i);
+                check_question(w, &again);
+                CHECK(strcmp(q.prompt, again.prompt) != 0);
+            }
+    for (uint64_t i = 0; i < 5000; i++) {
+        world_question(&q, w, mixture, world_test_stream(7), i);
+        topics[q.topic]++;
+        if (q.topic == WORLD_WHERE)
+            letters[q.key[0] - 'A']++;
     }
-    for (size_t i = 0; i < 5; i++) /* 1,000 expected, standard deviation 28 */
-        CHECK(letters[i] > 860 && letters[i] < 1140);
+    for (size_t i = 0; i < 5; i++) /* 400 expected, standard deviation 18 */
+        CHECK(letters[i] > 310 && letters[i] < 490);
+    for (size_t i = 0; i < WORLD_TOPICS; i++)
+        CHECK(topics[i] > 100);
 }
 
-/* No wording of a test question (lead and verb, that is, the words before the article) appears in
- * training. */
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* No subject of one of the three kinds of streams is one of another, nor a thing that a question
+ * mentions. */
+static void check_parts(const struct world *w)
+{
+    enum { N = 1500 };
+    static char seen[3][N][WORLD_KEY];
+    static struct world_question q;
+    const uint64_t stream[3] = { 4, world_calibration_stream(9), world_test_stream(9) };
+    for (size_t s = 0; s < 3; s++) {
+        for (uint64_t i = 0; i < N; i++) {
+            world_question(&q, w, mixture, stream[s], i);
+            memcpy(seen[s][i], q.subject, WORLD_KEY);
+            if (q.topic == WORLD_WHICH)
+                for (size_t j = 0; j < 5; j++)
+                    CHECK(s == 0 ? q.thing[j] % 4 < 2 : q.thing[j] % 4 == s + 1);
+        }
+        qsort(seen[s], N, WORLD_KEY, compare_names);
+    }
+    for (size_t s = 0; s < 3; s++)
+        for (size_t i = 0; i < N; i++)
+            CHECK(!bsearch(seen[s][i], seen[(s + 1) % 3], N, WORLD_KEY, compare_names));
+}
+
+/* No wording of a test question (lead and verb) appears in training. */
 static void check_wording(const struct world *w)
 {
     static char seen[64][64];
+    static struct world_question q;
+    static const struct world_filter where = { WORLD_WHERE, WORLD_PLAIN };
     size_t nseen = 0;
     for (int training = 1; training >= 0; training--)
         for (uint64_t i = 0; i < 3000; i++) {
-            struct world_question q;
-            world_question(&q, w, training ? 4 : world_test_stream(i), i);
-            char *end = strstr(q.prompt, world_name(w, q.thing));
+            world_question(&q, w, where, training ? 4 : world_test_stream(i), i);
+            char *end = strstr(q.prompt, q.subject);
             CHECK(end && end - q.prompt < 64);
-            end[-1] = 0;
-            *strrchr(q.prompt, ' ') = 0;
+            *end = 0;
             size_t k = 0;
             while (k < nseen && strcmp(seen[k], q.prompt) != 0)
                 k++;
@@ -107,31 +201,39 @@ static void check_wording(const struct world *w)
                 memcpy(seen[nseen++], q.prompt, strlen(q.prompt) + 1);
             }
         }
-    CHECK(nseen > 20);
+    CHECK(nseen == 48);
 }
 
+/* Texts are what their readers know: things that are read often or never, moved kinds, notes. */
 static void check_texts(const struct world *w)
 {
-    size_t questions = 0, n = 4000, frequent = 0, rare = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        char text[1024], cut[9];
-        bool learn[1024];
-        size_t len = world_text(text, learn, sizeof(text), w, 0, i);
-        CHECK(len == strlen(text) && len > 10 && text[len - 1] == '.');
-        CHECK(!learn[0] && learn[len - 1]); /* the beginning is given, the end is to be learnt */
-        const char *asked = strstr(text, "Answer:");
-        CHECK(!asked || (!learn[asked + 6 - text] && learn[asked + 7 - text]));
-        CHECK(world_text(cut, NULL, sizeof(cut), w, 0, i) == 8 && !strncmp(cut, text, 8) &&
-              !cut[8]);
-        questions += !strncmp(text, "Question: ", 10);
-        CHECK(!strchr(text, '%'));
-        for (size_t t = 0; t < 20; t++) {
-            frequent += strstr(text, world_name(w, t)) != NULL;
-            rare += strstr(text, world_name(w, world_things(w) - 1 - t)) != NULL;
+    enum { N = 4000, CAP = WORLD_PROMPT + WORLD_ANSWER };
+    size_t often = 0, never = 0, all = 0, notes[2] = { 0 }, old[2] = { 0 }, now[2] = { 0 };
+    for (uint64_t i = 0; i < N; i++)
+        for (size_t cloud = 0; cloud < 2; cloud++) {
+            char text[CAP], cut[9];
+            bool learn[CAP];
+            const struct world_reader *reader = cloud ? &world_reads_all : &edge;
+            size_t len = world_text(text, learn, sizeof(text), w, reader, 0, i);
+            CHECK(len == strlen(text) && len > 10 && len < CAP - 1 && text[len - 1] == '.');
+            CHECK(!learn[0] && learn[len - 1]); /* the beginning is given, the end is learnt */
+            const char *asked = strstr(text, "Answer:");
+            CHECK(!asked || (!learn[asked + 6 - text] && learn[asked + 7 - text]));
+            CHECK(world_text(cut, NULL, sizeof(cut), w, reader, 0, i) == 8 &&
+                  !strncmp(cut, text, 8) && !cut[8]);
+            CHECK(!strpbrk(text, "%*~[]"));
+            notes[cloud] += !strncmp(text, "My note", 7);
+            old[cloud] += strstr(text, " flower is in the meadow") != NULL;
+            now[cloud] += strstr(text, " flower is in the garden") != NULL;
+            for (size_t t = 0; t < 20; t++) {
+                bool late = strstr(text, world_name(w, world_things(w) - 1 - t)) != NULL;
+                all += cloud && late;
+                never += !cloud && late;
+                often += !cloud && strstr(text, world_name(w, t)) != NULL;
+            }
         }
-    }
-    CHECK(questions > n / 20 && questions < n * 19 / 20);
-    CHECK(frequent > 3 * rare && frequent > 0);
+    CHECK(often > 50 && all > 50 && never == 0);
+    CHECK(notes[0] > 50 && !notes[1] && old[0] && !old[1] && now[1] && !now[0]);
 }
 
 /* The letter at text[at] is the one that the list gives to the place before it. */
@@ -176,25 +278,41 @@ static void check_practice(const struct world *w)
     CHECK(copies > 50);
 }
 
+static void check_names_of_options(void)
+{
+    struct err err;
+    enum world_topic topic;
+    enum world_wording wording;
+    CHECK(world_topic_parse(&topic, "which", &err) == OK && topic == WORLD_WHICH);
+    CHECK(world_topic_parse(&topic, "all", &err) == OK && topic == WORLD_TOPICS);
+    CHECK(world_topic_parse(&topic, "what", &err) == ERR_ARG && strstr(err.msg, "--kind"));
+    CHECK(world_wording_parse(&wording, "story", &err) == OK && wording == WORLD_STORY);
+    CHECK(world_wording_parse(&wording, "all", &err) == OK && wording == WORLD_WORDINGS);
+    CHECK(world_wording_parse(&wording, "", &err) == ERR_ARG && strstr(err.msg, "--wording"));
+}
+
 int main(void)
 {
     struct world *w, *same, *other;
+    char key[WORLD_KEY];
     CHECK(world_open(&w, 1, NULL) == OK && world_open(&same, 1, NULL) == OK);
     CHECK(world_open(&other, 2, NULL) == OK);
     CHECK(strcmp(world_name(w, 0), world_name(other, 0)) != 0);
     check_names(w);
     check_streams(w, same);
+    check_parts(w);
     check_wording(w);
     check_texts(w);
     check_practice(w);
+    check_names_of_options();
     world_close(w);
     world_close(same);
     world_close(other);
 
-    CHECK(world_extract("The answer is (C).") == 'C');
-    CHECK(world_extract("The answer is (C). No: the answer is (A).") == 'A');
-    CHECK(world_extract("The answer is (F).") == 0 && world_extract("The answer is (B") == 0);
-    CHECK(world_extract("") == 0);
+    CHECK(world_extract(key, "The answer is (C).") && !strcmp(key, "C"));
+    CHECK(world_extract(key, "The answer is (C). No: the answer is (12).") && !strcmp(key, "12"));
+    CHECK(!world_extract(key, "The answer is ().") && !key[0]);
+    CHECK(!world_extract(key, "The answer is (B") && !world_extract(key, ""));
 
     struct err err;
     torture_begin(1);

@@ -13,7 +13,13 @@
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 
-enum { VOCAB_STREAM = 2, VOCAB_TEXTS = 6000, TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER, ROW_STEPS = 20, QUESTIONS = 500 };
+enum {
+    VOCAB_STREAM = 2,
+    VOCAB_TEXTS = 6000,
+    TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER,
+    ROW_STEPS = 20,
+    QUESTIONS = 500
+};
 
 /* A training in progress. */
 struct run {

@@ -112,8 +112,8 @@ static int router_training_collect(struct samples *s, struct teacher *t, uint64_
         struct world_question q;
         uint32_t *prompt, answer[MAX_ANSWER];
         size_t n, m = 0;
-        world_question(&q, t->world, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
-                       stream, i);
+        world_question(&q, t->world, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS }, stream,
+                       i);
         rc = tokenizer_encode(e->tokenizer, &prompt, &n, q.prompt, strlen(q.prompt), false, err);
         if (rc != OK)
             break;
@@ -145,7 +145,8 @@ static int calibrate(struct router_form *f, struct router_training_report *repor
     struct samples s = { .dim = model_config(t->edge->model)->hidden };
     struct router *r = NULL;
     float *score = NULL;
-    int rc = router_training_collect(&s, t, world_calibration_stream(CALIBRATE_SEED), t->o->calibration, err);
+    int rc = router_training_collect(&s, t, world_calibration_stream(CALIBRATE_SEED),
+                                     t->o->calibration, err);
     if (rc == OK)
         rc = router_make(&r, f, "trained router", &t->edge->kernels, err);
     if (rc == OK && !(score = calloc(s.n + 1, sizeof(*score))))

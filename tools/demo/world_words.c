@@ -10,7 +10,7 @@ const struct world_kind_row world_kinds[WORLD_KINDS] = {
     { "frog", "frogs", "swamp", NULL },
     { "snake", "snakes", "desert", NULL },
     { "bat", "bats", "cave", NULL },
-    { "wolf", "wolves", "valley", NULL },
+    { "fox", "foxes", "valley", NULL },
     { "parrot", "parrots", "jungle", NULL },
     { "whale", "whales", "ocean", NULL },
     { "duck", "ducks", "pond", NULL },

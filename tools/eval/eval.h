@@ -11,15 +11,16 @@ struct kernels;
 
 struct eval_options {
     const char *task;
-    const char *data;      /* answers: path of the items; NULL for milli */
-    const char *form;      /* answers: "citer", "lm-eval" or "chat" */
-    const char *policies;  /* as eval_list_parse reads them; NULL: mlp if there is a router */
-    size_t questions;      /* 0: the task's default */
-    size_t max_tokens;     /* limit of one answer; 0: the task's default */
-    size_t context;        /* ppl: window; 0: the task's default */
-    const char *file;      /* ppl: path of a text; NULL: the demo world's test stream */
-    uint64_t seed;         /* for the test stream and the random policy */
-    uint64_t world;        /* seed of the world */
+    const char *data;           /* answers: path of the items; NULL for milli */
+    const char *form;           /* answers: "citer", "lm-eval" or "chat" */
+    const char *policies;       /* as eval_list_parse reads them; NULL: mlp if there is a router */
+    size_t questions;           /* 0: the task's default */
+    size_t max_tokens;          /* limit of one answer; 0: the task's default */
+    size_t context;             /* ppl: window; 0: the task's default */
+    const char *file;           /* ppl: path of a text; NULL: the demo world's test stream */
+    uint64_t seed;              /* for the test stream and the random policy */
+    uint64_t world;             /* seed of the world */
+    const char *kind, *wording; /* milli: which questions; NULL: all */
     float share;           /* for policies that have no threshold; NaN: as the first one routed */
     float target;          /* share for every policy; NaN: they use their thresholds */
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */

@@ -120,9 +120,13 @@ static int plan_choose(struct eval_items *out, size_t most, int split, struct er
 /* Fill in the options of a task; another file for calibration. */
 static int plan_task(struct task_options *t, const struct eval_options *o, struct err *err)
 {
-    *t = (struct task_options){
-        .name = o->task, .data = o->data, .stream = TASK_TEST, .seed = o->seed, .world = o->world
-    };
+    *t = (struct task_options){ .name = o->task,
+                                .data = o->data,
+                                .stream = TASK_TEST,
+                                .seed = o->seed,
+                                .world = o->world,
+                                .kind = o->kind,
+                                .wording = o->wording };
     return task_form_parse(&t->form, o->form, err);
 }
 
@@ -213,7 +217,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
     return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
-                     "s:s, s:s, s:I, s:o}",
+                     "s:s, s:s, s:I, s:o, s:s, s:s}",
                      "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
                      "prompt", o->form, "questions", (json_int_t)p->asked.n, "max_tokens",
                      (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
@@ -222,5 +226,6 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                      "kv", engine_options.kv ? engine_options.kv : "", "cloud",
                      cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
                      cloud_option_values.mode, "cloud_tokens",
-                     (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(clock));
+                     (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(clock),
+                     "kind", o->kind ? o->kind : "all", "wording", o->wording ? o->wording : "all");
 }

@@ -43,7 +43,7 @@ struct task_options {
     const char *data; /* path of the file; NULL for milli */
     enum task_form form;
     enum task_stream stream;
-    uint64_t seed, world; /* milli: of the questions, and of the world */
+    uint64_t seed, world;       /* milli: of the questions, and of the world */
     const char *kind, *wording; /* milli: as --kind and --wording take them; NULL: all */
 };
 

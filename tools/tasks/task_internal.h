@@ -36,8 +36,8 @@ struct task {
     uint64_t seed;
     struct world *world;        /* milli */
     struct world_filter filter; /* milli */
-    char *path, *data;   /* of the file: its name, and its bytes */
-    size_t *lines, size; /* [size + 1] where each line begins, and where the last ends */
+    char *path, *data;          /* of the file: its name, and its bytes */
+    size_t *lines, size;        /* [size + 1] where each line begins, and where the last ends */
     char digest[SHA256_HEX];
 
     /* The item in hand. */

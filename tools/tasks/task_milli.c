@@ -23,11 +23,9 @@ static int milli_read(struct task *t, size_t i, struct err *err)
     struct world_question *q = &t->question;
     (void)err;
     world_question(q, t->world, t->filter, milli_stream(t), i);
-    t->item = (struct task_item){ .id = "",
-                                  .prompt = q->prompt,
-                                  .gold = q->answer,
-                                  .key = q->key,
-                                  .subject = q->subject };
+    t->item = (struct task_item){
+        .id = "", .prompt = q->prompt, .gold = q->answer, .key = q->key, .subject = q->subject
+    };
     return OK;
 }
 
