@@ -50,6 +50,9 @@ static const struct option_group task_opts = {
           "milli: ask only where, which, sums, sort or notes (default: all)" },
         { "--wording", NULL, OPTION_STR, &options.wording, "NAME",
           "milli: word all questions plain, chatty or story (default: all)" },
+        { "--describe", NULL, OPTION_FLAG, &options.describe, NULL,
+          "milli: show which places the answers have, where the models differ, and how well "
+          "confidence tells, instead of asking" },
         { "--world", NULL, OPTION_U64, &options.world, "N",
           "Build the demo world from this seed, for models trained on another world (default: "
           "1)" },
@@ -171,6 +174,10 @@ static int eval_task(struct err *err)
         return err_set(err, ERR_ARG, "%s: expected without %s %s", unread,
                        runs == LOGLIK ? "--score" : "--task",
                        runs == LOGLIK ? score : options.task);
+    if (options.describe && strcmp(options.task, "milli") != 0)
+        return err_set(err, ERR_ARG, "--describe: expected --task milli, found %s", options.task);
+    if (options.describe)
+        return eval_describe(&options, err);
     return runs == PPL      ? eval_ppl(&options, err)
            : runs == AGREE  ? eval_agree(&options, err)
            : runs == LOGLIK ? eval_loglik(&options, err)

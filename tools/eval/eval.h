@@ -26,6 +26,7 @@ struct eval_options {
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
     const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
+    bool describe;                 /* milli: describe the world in place of asking */
     bool json, quiet;
 };
 
@@ -35,6 +36,8 @@ struct eval_options {
 int eval_answers(const struct eval_options *o, struct err *err); /* any task that is asked */
 int eval_loglik(const struct eval_options *o, struct err *err);  /* likelihoods of choices */
 int eval_ppl(const struct eval_options *o, struct err *err);
+/* What places the answers of milli have, where the models differ, how well confidence tells. */
+int eval_describe(const struct eval_options *o, struct err *err);
 /* How far small and large model agree on texts of ids. */
 int eval_agree(const struct eval_options *o, struct err *err);
 
