@@ -20,7 +20,7 @@ struct pretrain_plan {
     struct world_reader reader;
 };
 
-enum { PRETRAIN_SIZES = 4, PRETRAIN_BATCH = 2048, PRETRAIN_PIECES = 896 };
+enum { PRETRAIN_SIZES = 4, PRETRAIN_BATCH = 2048, PRETRAIN_PIECES = 1008 };
 
 extern const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES];
 

@@ -16,6 +16,8 @@
 enum {
     VOCAB_STREAM = 2,
     VOCAB_TEXTS = 6000,
+    VOCAB_LEXICON = 8, /* the lexicon comes once in so many texts */
+    LEXICON_MAX = 4096,
     TEXT_MAX = WORLD_PROMPT + WORLD_ANSWER,
     ROW_STEPS = 20,
     QUESTIONS = 500
@@ -47,7 +49,7 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
 {
     char path[PRETRAIN_PATH];
     size_t n = 0;
-    char *text = malloc((size_t)VOCAB_TEXTS * TEXT_MAX);
+    char *text = malloc((size_t)VOCAB_TEXTS * (TEXT_MAX + LEXICON_MAX));
     /* Names are strangers here, so that no thing gets pieces of its own. */
     const struct world_reader reader = { .recent = true };
     *vocab = NULL;
@@ -58,6 +60,10 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
         n += i % 10 ? world_text(text + n, NULL, TEXT_MAX, w, &reader, VOCAB_STREAM, i)
                     : world_practice(text + n, NULL, TEXT_MAX, w, false, VOCAB_STREAM, i);
         text[n++] = '\n';
+        if (i % VOCAB_LEXICON == 0) {
+            n += world_lexicon(text + n, LEXICON_MAX);
+            text[n++] = '\n';
+        }
     }
     int rc = bpe_train(vocab, text, n, PRETRAIN_PIECES, err);
     free(text);

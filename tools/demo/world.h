@@ -105,6 +105,12 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
 size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
                       uint64_t stream, uint64_t i);
 
+/* Write every word that answers choose from once, each after a blank: kinds, plurals, places,
+ * narrators, adjectives, words to sort. A vocabulary learned from many repetitions of it has a
+ * piece for each, so that a fact and a free choice are one token. Returns the length, as
+ * world_text. */
+size_t world_lexicon(char *out, size_t cap);
+
 /* Find the final answer that a text names ("The answer is (C)."), the last one if there are
  * several. False, and "", if there is none of 1 to WORLD_KEY - 1 bytes. */
 bool world_extract(char out[WORLD_KEY], const char *answer);

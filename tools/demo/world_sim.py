@@ -20,8 +20,8 @@ p.add_argument("--answers", type=int, default=6000); p.add_argument("--seed", ty
 a = p.parse_args()
 KINDS = ["where", "which", "sums", "sort", "notes"]
 FREE = dict(plain=0, chatty=2, story=4)            # free choices an answer
-EXTRA = dict(plain=0, chatty=9, story=17)          # tokens around them, free ones included
-TOKENS = dict(where=27, which=45, sums=22, sort=24, notes=26)
+EXTRA = dict(plain=0, chatty=6, story=11)          # tokens around them, free ones included
+TOKENS = dict(where=24, which=42, sums=29, sort=11, notes=20)
 
 def fact(r, knows, right, top, width, cloud=None, **more):
     """A fact: knows, right (edge's token right), top probability, width of what it doubts among."""

@@ -133,3 +133,27 @@ size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w,
         put_copy(&t, &d, w);
     return t.n;
 }
+
+/* Write a blank and a word. */
+static void put_word(struct world_out *t, const char *word)
+{
+    world_put(t, " ");
+    world_put(t, word);
+}
+
+size_t world_lexicon(char *out, size_t cap)
+{
+    struct world_out t = { .p = out, .cap = cap };
+    for (size_t i = 0; i < WORLD_KINDS; i++) {
+        put_word(&t, world_kinds[i].kind);
+        put_word(&t, world_kinds[i].plural);
+        put_word(&t, world_kinds[i].place);
+    }
+    for (size_t i = 0; i < WORLD_NARRATORS; i++)
+        put_word(&t, world_narrators[i]);
+    for (size_t i = 0; i < WORLD_ADJECTIVES; i++)
+        put_word(&t, world_adjectives[i]);
+    for (size_t i = 0; i < WORLD_WORDS; i++)
+        put_word(&t, world_words[i]);
+    return t.n;
+}
