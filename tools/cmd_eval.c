@@ -41,7 +41,7 @@ static const struct option_group task_opts = {
           "Seed for the questions of milli, which training never sees, and for policy random "
           "(default: 1)" },
         { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
-          "Limit each answer to N tokens (default: 512; milli and agree: 64)" },
+          "Limit each answer to N tokens (default: 512; milli: 96; agree: 64)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",

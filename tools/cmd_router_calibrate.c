@@ -17,7 +17,7 @@
 #include "tools/eval/statistics.h"
 #include "weights/pth.h"
 
-enum { QUESTIONS = 2000, MILLI_TOKENS = 64, FILE_TOKENS = 512 };
+enum { QUESTIONS = 2000, MILLI_TOKENS = 96, FILE_TOKENS = 512 };
 
 static const char *out_path, *form_name = "citer";
 static size_t questions = SIZE_MAX, max_tokens; /* SIZE_MAX, 0: not given */
@@ -52,7 +52,7 @@ static const struct option_group calibrate_opts = {
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
         { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
-          "Limit each answer to N tokens (default: 512; milli: 64)" },
+          "Limit each answer to N tokens (default: 512; milli: 96)" },
         { "--seed", "-s", OPTION_U64, &task_options.seed, "N",
           "milli: ask the calibration questions of this seed, which no test contains "
           "(default: 1)" },

@@ -41,7 +41,7 @@ static const struct option_group collect_opts = {
           "Write the answer to its end for N tokens at most, drawn evenly from all texts; the "
           "other tokens that would need it are left out (default: no limit)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
-          "Limit what is written to the end of an answer to N tokens (default: 512; milli: 64)" },
+          "Limit what is written to the end of an answer to N tokens (default: 512; milli: 96)" },
         { "--round", NULL, OPTION_SIZE, &round_number, "N",
           "Let answers be written by the small model alone (1) or with --router and the cloud "
           "(2); for labels citer (default: 1)" },

@@ -18,7 +18,7 @@
 #include "tools/eval/eval_run.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
-enum { MILLI_TOKENS = 64, TOKENS = 512, FEW = 20 };
+enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };
 
 /* One run. The first two results are the baselines: each model alone. */
 struct answers_run {

@@ -17,7 +17,7 @@
 #include "weights/weights.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
-enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 64 };
+enum { CONTEXT = 4096, QUESTIONS = 3000, TOKENS = 512, TOKENS_MILLI = 96 };
 
 /* What one run has open. */
 struct collecting {
