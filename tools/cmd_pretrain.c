@@ -206,7 +206,8 @@ const struct command cmd_pretrain = {
         "with status 130; --resume continues from it.\n\n"
         "One line per model shows its parameters, steps, tokens read, last loss and minutes. It "
         "also shows how often the model predicts tokens of an answer on test questions, given "
-        "the reference answer up to there: form, facts, facts that do not matter, free choices. `mizzle eval` scores "
+        "the reference answer up to there: form, facts, facts that do not matter, free choices. "
+        "`mizzle eval` scores "
         "whole answers instead.\n\n"
         "  mizzle pretrain --all --out demo\n"
         "  mizzle pretrain --size 0.1 --steps 200 --out demo",

@@ -63,7 +63,7 @@ struct world_out {
 void world_put(struct world_out *t, const char *s);
 void world_put_marked(struct world_out *t, const char *s, enum world_mark mark);
 
-/* What the placeholders of a form stand for. */
+/* What the letters after % stand for in a form. */
 struct world_fill {
     const char *name, *kind, *plural, *place, *key;
     enum world_mark mark; /* of kind and place where they first appear */

@@ -21,7 +21,7 @@ void world_put(struct world_out *t, const char *s)
     world_put_marked(t, s, WORLD_FORM);
 }
 
-/* Write one placeholder. */
+/* Write what one letter after % stands for. */
 static void put_filled(struct world_out *t, char what, const struct world_fill *f,
                        enum world_mark mark)
 {
