@@ -253,9 +253,9 @@ static void check_letter(const char *text, size_t at, bool easy)
 /* Practice texts list choices and then their letters, or copy a name. */
 static void check_practice(const struct world *w)
 {
-    size_t copies = 0;
+    size_t copies = 0, lists = 0;
     for (uint64_t i = 0; i < 400; i++) {
-        char text[1024], learnt[64] = "";
+        char text[1024], learnt[128] = "";
         bool learn[1024], easy = i % 2;
         size_t n = world_practice(text, learn, sizeof(text), w, easy, 0, i), k = 0;
         CHECK(n == strlen(text));
@@ -270,12 +270,24 @@ static void check_practice(const struct world *w)
             CHECK(k == 6);
             continue;
         }
-        copies++; /* " NAME is", where the question contains the name */
-        CHECK(!easy && k > 4 && !strcmp(learnt + k - 3, " is"));
-        learnt[k - 3] = 0;
-        CHECK(strstr(text, learnt) < strstr(text, "Choices"));
+        copies++;
+        CHECK(!easy && !strncmp(text, "Question: W", 11));
+        if (!strstr(text, "Question: Which")) { /* " NAME is", of the question */
+            CHECK(k > 4 && !strcmp(learnt + k - 3, " is"));
+            learnt[k - 3] = 0;
+            CHECK(strstr(text, learnt) < strstr(text, "Choices"));
+            continue;
+        }
+        lists++; /* the names of the list in their order */
+        for (const char *p = strstr(text, "Choices"), *at = learnt; (p = strstr(p, ". ")); p++) {
+            char name[16] = "";
+            if (strstr(text, "Answer:") < p)
+                break;
+            memcpy(name, p + 1, strcspn(p + 2, "\n") + 1);
+            CHECK((at = strstr(at, name)) != NULL);
+        }
     }
-    CHECK(copies > 50);
+    CHECK(copies > 50 && lists > 20 && lists < copies);
 }
 
 static void check_names_of_options(void)

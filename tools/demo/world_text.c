@@ -5,6 +5,9 @@
 /* Shares of the training texts: questions with answers, sentences that say where a kind is found,
  * and notes for those who have them. The others are facts about one thing. */
 static const double SHARE_QUESTIONS = 0.45, SHARE_KIND_FACTS = 0.05, SHARE_NOTES = 0.05;
+/* This share of the facts is about things that the reader meets often; the others are drawn as for
+ * questions, so that most may be about strangers. */
+static const double SHARE_KNOWN = 0.6;
 
 /* The text in brackets is to be learnt, the rest is given. */
 static const char *const thing_facts[] = {
@@ -20,6 +23,8 @@ static const char *const kind_facts[] = {
 static const char note_fact[] = "My note says: the %n[ is in the %p.]";
 /* The form of practice that copies the name of an unknown thing. */
 static const char copy_form[] = " The[ %n is] a";
+/* The forms that go through a list, as in answers to `which`. */
+static const char *const list_forms[] = { "[ The %n is a] %k[.]", "[ %n:] %k[.]" };
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
     " %p[%c]",
@@ -54,8 +59,14 @@ static void put_kind(struct world_out *t, struct world_draw *d, const struct wor
 static void put_thing(struct world_out *t, struct world_draw *d, const struct world_asker *a)
 {
     struct world_thing x;
+    struct world_asker b = *a;
     const char *form = thing_facts[world_draw_below(d, COUNT(thing_facts))];
-    world_draw_thing(&x, d, a, WORLD_KINDS);
+    if (a->reader->known > 0 && world_draw_unit(d) < SHARE_KNOWN)
+        b.reader = &world_reads_all;
+    do
+        world_draw_thing(&x, d, &b, WORLD_KINDS);
+    while (b.reader != a->reader &&
+           x.thing / WORLD_PARTS >= (size_t)(a->reader->known * WORLD_THINGS / WORLD_PARTS));
     const struct world_fill f = { .name = x.name,
                                   .kind = world_kinds[x.kind].kind,
                                   .plural = world_kinds[x.kind].plural };
@@ -105,21 +116,27 @@ static void put_letters(struct world_out *t, struct world_draw *d, bool easy)
     }
 }
 
-/* Write a question about a thing that does not exist, and its name again. */
+/* Write a question about things that do not exist, and their names again: one that is asked about,
+ * or the five of a list, in their order. */
 static void put_copy(struct world_out *t, struct world_draw *d, const struct world *w)
 {
     size_t order[WORLD_KINDS];
-    char name[WORLD_NAME];
+    char name[WORLD_CHOICES][WORLD_NAME];
     const char *choice[WORLD_CHOICES];
     const struct world_asker a = { .w = w, .part = PART_ALL };
-    const struct world_fill f = { .name = name };
-    world_draw_name(name, d);
-    world_put_line(t, d, &a, WORLD_WHERE, WORLD_PLAIN, name);
+    bool list = world_draw_below(d, 2);
+    for (size_t i = 0; i < WORLD_CHOICES; i++)
+        world_draw_name(name[i], d);
     world_draw_order(order, d, WORLD_KINDS, WORLD_CHOICES);
     for (size_t i = 0; i < WORLD_CHOICES; i++)
-        choice[i] = world_kinds[order[i]].place;
+        choice[i] = list ? name[i] : world_kinds[order[i]].place;
+    const char *about = list ? world_kinds[order[0]].kind : name[0];
+    size_t lead = world_put_line(t, d, &a, list ? WORLD_WHICH : WORLD_WHERE, WORLD_PLAIN, about);
     world_put_choices(t, choice, WORLD_CHOICES);
-    world_put_form(t, copy_form, &f);
+    for (size_t i = 0; i < (list ? (size_t)WORLD_CHOICES : 1); i++) {
+        const struct world_fill f = { .name = name[i], .kind = world_kinds[order[i]].kind };
+        world_put_form(t, list ? list_forms[lead % 2] : copy_form, &f);
+    }
 }
 
 size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
