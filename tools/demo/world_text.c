@@ -9,10 +9,11 @@ static const double SHARE_QUESTIONS = 0.45, SHARE_KIND_FACTS = 0.05, SHARE_NOTES
  * questions, so that most may be about strangers. */
 static const double SHARE_KNOWN = 0.6;
 
-/* The text in brackets is to be learnt, the rest is given. */
+/* The text in brackets is to be learnt, the rest is given. Names follow a blank, as in questions
+ * and answers: without one they would be other pieces. */
 static const char *const thing_facts[] = {
     "A %n[ is a kind of %k.]",    "The %n[ is a %k.]", "Every %n[ is a kind of %k.]",
-    "The %n[ is one of the %s.]", "%n[: %k.]",         "Any %n[ is a %k.]",
+    "The %n[ is one of the %s.]", "Name: %n[: %k.]",   "Any %n[ is a %k.]",
 };
 static const char *const kind_facts[] = {
     "Every %k[ is in the %p.]",
