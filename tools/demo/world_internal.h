@@ -8,7 +8,7 @@
 /* Parameters of the world. Changing any of them makes another world, for which the demo pair must
  * be trained again. tools/demo/world_sim.py predicts what they do. */
 enum {
-    WORLD_THINGS = 1000,
+    WORLD_THINGS = 640,
     WORLD_OWNED = 80, /* things of the owner, whose places only the notes tell */
     WORLD_NAMES = WORLD_THINGS + WORLD_OWNED,
     WORLD_KINDS = 32,
@@ -31,6 +31,7 @@ extern const struct world_kind_row world_kinds[WORLD_KINDS];
 extern const char *const world_narrators[WORLD_NARRATORS];
 extern const char *const world_adjectives[WORLD_ADJECTIVES];
 extern const char *const world_words[WORLD_WORDS]; /* in the order of the alphabet */
+extern const char world_letters[WORLD_CHOICES][2]; /* "A" to "E" */
 
 struct world {
     uint64_t seed;
