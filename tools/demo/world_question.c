@@ -66,13 +66,14 @@ static const char *const where_forms[WORLD_LEADS] = {
     " As a *%k, the %n is in the *%p.",
     " Look in the *%p: the %n is a ~%k.",
 };
-static const char *const which_forms[] = { " %c: the %n is a *%k.", " %c. %n: *%k." };
+static const char *const which_forms[] = { " The %n is a *%k (%c).", " %n: *%k (%c)." };
+const char world_which_end[] = " So %k (%c).";
 static const char notes_form[] = " My note says: the %n is in the *%p.";
 static const char final_form[] = " The answer is (%c).";
 
 static const char *const topics[WORLD_TOPICS] = { "where", "which", "sums", "sort", "notes" };
 /* How many of a hundred questions of the mixture are of a topic. */
-static const size_t shares[WORLD_TOPICS] = { 40, 38, 9, 9, 4 };
+static const size_t shares[WORLD_TOPICS] = { 40, 40, 8, 8, 4 };
 
 int world_topic_parse(enum world_topic *out, const char *name, struct err *err)
 {
@@ -218,6 +219,8 @@ static void make_which(struct world_question *q, struct world_out *prompt, struc
                                       .mark = i <= right ? WORLD_FACT : WORLD_IDLE };
         world_put_form(answer, which_forms[lead % 2], &f);
     }
+    const struct world_fill f = { .kind = world_kinds[x[right].kind].kind, .key = q->key };
+    world_put_form(answer, world_which_end, &f);
 }
 
 void world_make(struct world_question *q, struct world_draw *d, const struct world_asker *a,

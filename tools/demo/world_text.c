@@ -3,9 +3,10 @@
 #include "tools/demo/world_internal.h"
 
 /* This share of the training texts are questions with answers; the others are FACTS sentences each.
- * Of these, so many say where a kind is found, or are notes for those who have them. The others say
- * of which kind a thing is. */
-static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_NOTES = 0.1;
+ * Of these, so many say where a kind is found, add numbers, or are notes for those who have them.
+ * The others say of which kind a thing is. */
+static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_SUMS = 0.1,
+                    SHARE_NOTES = 0.1;
 enum { FACTS = 4 }; /* alone, a fact would not be found again in a longer text */
 /* This share of the facts is about things that the reader meets often; the others are drawn as for
  * questions, so that most may be about strangers. */
@@ -27,8 +28,8 @@ static const char note_fact[] = "My note says: the %n[ is in the %p.]";
 /* The form of practice that copies the name of an unknown thing. */
 static const char copy_form[] = " The[ %n is] a";
 /* The forms that go through a list, as in answers to `which`. */
-static const char *const list_forms[] = { "[ %c: the %n is a] %k[.]", "[ %c. %n:] %k[.]" };
-static const char list_end[] = "[ The answer is (%c).]";
+static const char *const list_forms[] = { "[ The %n is a] %k[ (%c).]", "[ %n:] %k[ (%c).]" };
+static const char list_end[] = " The answer is (%c).";
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
     " %p[%c]",
@@ -83,7 +84,9 @@ static void put_fact(struct world_out *t, struct world_draw *d, const struct wor
     double what = world_draw_unit(d);
     if (what < SHARE_KIND_FACTS)
         put_kind(t, d, a);
-    else if (what < SHARE_KIND_FACTS + SHARE_NOTES && a->reader->notes)
+    else if ((what -= SHARE_KIND_FACTS) < SHARE_SUMS)
+        world_put_sum_fact(t, d);
+    else if (what - SHARE_SUMS < SHARE_NOTES && a->reader->notes)
         put_note(t, d, a);
     else
         put_thing(t, d, a);
@@ -167,7 +170,9 @@ static void put_list(struct world_out *t, struct world_draw *d, const struct wor
                                       .key = world_letters[i] };
         world_put_form(t, list_forms[lead % 2], &f);
     }
-    const struct world_fill f = { .key = world_letters[right] };
+    const struct world_fill f = { .kind = about, .key = world_letters[right] };
+    t->learning = true;
+    world_put_form(t, world_which_end, &f);
     world_put_form(t, list_end, &f);
 }
 
