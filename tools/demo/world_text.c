@@ -5,7 +5,7 @@
 /* This share of the training texts are questions with answers; the others are FACTS sentences each.
  * Of these, so many say where a kind is found, add numbers, or are notes for those who have them.
  * The others say of which kind a thing is. */
-static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_SUMS = 0.1,
+static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_SUMS = 0.15,
                     SHARE_NOTES = 0.1;
 enum { FACTS = 4 }; /* alone, a fact would not be found again in a longer text */
 /* This share of the facts is about things that the reader meets often; the others are drawn as for
@@ -28,7 +28,8 @@ static const char note_fact[] = "My note says: the %n[ is in the %p.]";
 /* The form of practice that copies the name of an unknown thing. */
 static const char copy_form[] = " The[ %n is] a";
 /* The forms that go through a list, as in answers to `which`. */
-static const char *const list_forms[] = { "[ The %n is a] %k[ (%c).]", "[ %n:] %k[ (%c).]" };
+static const char *const list_forms[] = { "[ The %n is (%c.] %k[).]", "[ %n: (%c.] %k[).]" };
+static const char list_query[] = " So %k ([%c]).";
 static const char list_end[] = " The answer is (%c).";
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
@@ -115,10 +116,11 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
     return t.n;
 }
 
+enum { LETTERS = 6 }; /* that a text of practice asks for */
+
 /* Write a list of places, then some of them, each with its letter. */
 static void put_letters(struct world_out *t, struct world_draw *d, bool easy)
 {
-    enum { LETTERS = 6 };
     size_t order[WORLD_KINDS], n = 2 + world_draw_below(d, WORLD_CHOICES - 1);
     const char *choice[WORLD_CHOICES];
     const char *form = letter_forms[easy ? 0 : world_draw_below(d, COUNT(letter_forms))];
@@ -170,6 +172,12 @@ static void put_list(struct world_out *t, struct world_draw *d, const struct wor
                                       .key = world_letters[i] };
         world_put_form(t, list_forms[lead % 2], &f);
     }
+    for (size_t i = 0; i < LETTERS; i++) {
+        size_t one = world_draw_below(d, WORLD_CHOICES);
+        const struct world_fill f = { .kind = world_kinds[order[one]].kind,
+                                      .key = world_letters[one] };
+        world_put_form(t, list_query, &f);
+    }
     const struct world_fill f = { .kind = about, .key = world_letters[right] };
     t->learning = true;
     world_put_form(t, world_which_end, &f);
@@ -183,7 +191,7 @@ size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w,
     struct world_out t = { .p = out, .cap = cap, .learn = learn };
     const struct world_asker a = { .w = w, .part = PART_ALL };
     size_t what = easy ? 0 : world_draw_below(&d, 8);
-    if (what < 5)
+    if (what < 4)
         put_letters(&t, &d, easy);
     else if (what < 7)
         put_list(&t, &d, &a);
