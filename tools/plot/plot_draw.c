@@ -222,7 +222,7 @@ static int plot_bars(struct plot *p, const char *svg, struct err *err)
                             .unit = o->x_label ? o->x_label : "",
                             .bars = bars,
                             .n = t->rows };
-    for (size_t i = 0; i < n && n > 1; i++)
+    for (size_t i = 0; i < n; i++)
         c.names[i] = t->cells[parts[i]];
     if (rc == OK)
         rc = chart_bars_write(svg, &c, err);
