@@ -14,6 +14,7 @@
 #include "tools/cli/setup.h"
 #include "tools/demo/router_training.h"
 #include "tools/demo/world.h"
+#include "tools/learn/training.h"
 
 static const char *size, *out;
 static bool all, resume, quiet;
@@ -83,37 +84,56 @@ static int train_models(const struct pretrain_job *job, struct err *err)
     return OK;
 }
 
-/* Train a router of one edge model and write it beside the model, as NAME.WHAT.safetensors. */
-static int train_router(const char *name, enum fit_head head, const char *what, struct err *err)
+/* Train a router on the samples of one edge model and write it beside the model, as
+ * NAME.WHAT.safetensors. */
+static int train_router(const struct pretrain_job *job, const struct router_training *t,
+                        const char *name, enum fit_head head, const char *what, struct err *err)
 {
-    char ending[32];
-    char model[PRETRAIN_PATH], router[PRETRAIN_PATH];
-    struct engine edge;
+    char ending[32], router[PRETRAIN_PATH];
     struct router_form form = { 0 };
-    struct router_training_options o;
     struct router_training_report report;
-    snprintf(ending, sizeof(ending), ".%s.safetensors", what);
-    int rc = pretrain_path(model, out, name, ".gguf", err);
-    if (rc == OK)
-        rc = pretrain_path(router, out, name, ending, err);
-    if (rc == OK)
-        rc = setup_engine(&edge, model, true, err);
-    if (rc)
-        return rc;
-    router_training_defaults(&o);
+    struct fit_options o;
+    router_training_fit_defaults(&o);
     o.head = head;
-    o.world = seed;
     o.seed = seed;
-    o.quiet = quiet;
-    rc = router_training_run(&form, &report, &edge, NULL, &o, err);
+    o.stop = &interrupted;
+    o.progress = quiet ? NULL : training_epoch;
+    snprintf(ending, sizeof(ending), ".%s.safetensors", what);
+    int rc = pretrain_path(router, out, name, ending, err);
+    if (rc == OK)
+        rc = router_training_run(&form, &report, t, &o, job->kernels, job->pool, err);
     if (rc == OK)
         rc = router_form_save(router, &form, err);
     router_form_close(&form);
-    engine_close(&edge);
     if (rc == OK)
         printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
                what, (double)report.cut.threshold, 100 * report.cut.routed,
                100 * report.cut.caught);
+    return rc;
+}
+
+/* Collect the samples of one edge model and the cloud, and train both routers on them. */
+static int train_routers(const struct pretrain_job *job, const char *name, struct err *err)
+{
+    char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
+    struct router_training t = { .train = { .dim = 0 } };
+    struct router_training_options o;
+    router_training_defaults(&o);
+    o.cloud = cloud;
+    o.world = seed;
+    o.quiet = quiet;
+    int rc = pretrain_path(edge, out, name, ".gguf", err);
+    if (rc == OK)
+        rc = pretrain_path(cloud, out, "cloud", ".gguf", err);
+    engine_options.model = edge;
+    if (rc == OK)
+        rc = router_training_open(&t, &o, err);
+    if (rc == OK)
+        rc = train_router(job, &t, name, FIT_MLP, "router", err);
+    if (rc == OK)
+        rc = train_router(job, &t, name, FIT_CONTEXT, "context", err);
+    engine_options.model = cloud_option_values.model = NULL; /* they were the arrays above */
+    router_training_close(&t);
     return rc;
 }
 
@@ -135,9 +155,7 @@ static int train_all(struct pretrain_job *job, struct err *err)
         const char *name = pretrain_plans[i].name;
         if (strncmp(name, "edge", 4) != 0)
             continue;
-        rc = train_router(name, FIT_MLP, "router", err);
-        if (rc == OK)
-            rc = train_router(name, FIT_CONTEXT, "context", err);
+        rc = train_routers(job, name, err);
     }
     tokenizer_close(tokenizer);
     bpe_vocab_free(vocab);

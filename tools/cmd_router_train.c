@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "kernels/sys/base.h"
+#include "kernels/sys/pool.h"
 #include "tools/command.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
@@ -41,10 +43,10 @@ static const struct option_group demo_opts = {
     "Training on the demo world",
     (const struct option[]){
         { "--cloud-model", NULL, OPTION_STR, &cloud_path, "FILE",
-          "Train on texts that this model writes (default: on the reference answers of the demo "
-          "world)" },
+          "Ask this large model, which is served from this process; expected with -m (default: the "
+          "demo's)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
-          "Train on N questions, a fifth of them held out (default: 3000)" },
+          "Train on N questions, a fifth of their subjects held out (default: 3000)" },
         { "--calibration", NULL, OPTION_SIZE, &calibration, "N",
           "Set the threshold on N other questions (default: 1000)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
@@ -98,29 +100,31 @@ static void print_report(const struct router_training_report *r)
     printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
 }
 
-/* Train with checked options: open the models, train, save the router, print the report. The output
- * path is checked first, because training takes minutes. */
-static int cmd_router_train_run(struct router_training_options *o)
+/* Train with checked options: collect samples, train, save the router, print the report. The output
+ * path is checked first, because training takes a while. */
+static int cmd_router_train_run(const struct router_training_options *o,
+                                const struct fit_options *fit)
 {
     struct err err = { "" };
-    struct engine edge, cloud;
+    struct kernels k;
+    struct pool *pool = NULL;
+    struct router_training t = { .train = { .dim = 0 } };
     struct router_form form = { 0 };
     struct router_training_report report;
     int rc = output_file_check(out_path, &err);
     if (rc == OK)
-        rc = setup_engine(&edge, NULL, true, &err);
-    if (rc != OK)
-        return command_fail("router train", rc, &err);
-    rc = cloud_path ? setup_engine(&cloud, cloud_path, true, &err) : OK;
-    if (rc == OK) {
-        rc = router_training_run(&form, &report, &edge, cloud_path ? &cloud : NULL, o, &err);
-        if (cloud_path)
-            engine_close(&cloud);
-    }
+        rc = setup_kernels(&k, &err);
+    if (rc == OK)
+        rc = pool_open(&pool, engine_options.threads, &err);
+    if (rc == OK)
+        rc = router_training_open(&t, o, &err);
+    if (rc == OK)
+        rc = router_training_run(&form, &report, &t, fit, &k, pool, &err);
     if (rc == OK)
         rc = router_form_save(out_path, &form, &err);
     router_form_close(&form);
-    engine_close(&edge);
+    router_training_close(&t);
+    pool_close(pool);
     if (rc != OK)
         return command_fail("router train", rc, &err);
     print_report(&report);
@@ -147,6 +151,8 @@ static const char *cmd_router_train_check(void)
         return "--epochs: expected at least 1";
     if (epochs != SIZE_MAX && head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
+    if (!samples.n && (engine_options.model != NULL) != (cloud_path != NULL))
+        return "expected -m and --cloud-model together, or --samples";
     if (!samples.n)
         return own ? "--recipe, --epochs, --shuffle-labels, --json: expected --samples" : NULL;
     if (engine_options.model || cloud_path || questions != SIZE_MAX || calibration != SIZE_MAX)
@@ -184,19 +190,24 @@ static int cmd_router_train_samples(void)
 static int cmd_router_train_demo(void)
 {
     struct router_training_options o;
+    struct fit_options fit;
     router_training_defaults(&o);
+    router_training_fit_defaults(&fit);
     if (tap_name && !strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
         o.tap = TAP_POST_ATTN;
     if (head_name)
-        fit_head_parse(&o.head, head_name);
+        fit_head_parse(&fit.head, head_name);
+    o.cloud = cloud_path;
     o.questions = questions != SIZE_MAX ? questions : o.questions;
     o.calibration = calibration != SIZE_MAX ? calibration : o.calibration;
-    o.width = width;
-    o.most = (double)most;
-    o.cover = (double)cover;
-    o.seed = seed;
     o.quiet = quiet;
-    return cmd_router_train_run(&o);
+    fit.width = width;
+    fit.most = (double)most;
+    fit.cover = (double)cover;
+    fit.seed = seed;
+    fit.stop = &interrupted;
+    fit.progress = quiet ? NULL : training_epoch;
+    return cmd_router_train_run(&o, &fit);
 }
 
 static int cmd_router_train_main(int argc, char **argv)
@@ -221,13 +232,14 @@ const struct command cmd_router_train = {
         "of the held-out tokens, and the same among tokens that share their last two ids; the "
         "expected calibration error (ECE) and a histogram of scores. The router names the model "
         "and the task of the samples. Its threshold is provisional: router calibrate sets it.\n\n"
-        "Without --samples it runs the small model over answers from the training questions of "
-        "the demo world, sets the threshold on other questions, and prints the share of routed "
-        "tokens and of errors caught. Without -m it trains for the demo's small model.\n\n"
+        "Without --samples it collects them from the training questions of the demo world, with "
+        "labels divergent, sets the threshold on other questions, and prints the share of routed "
+        "tokens and of errors caught. Without -m and --cloud-model it trains for the demo's "
+        "pair.\n\n"
         "The same samples and seed give the same bytes, with any number of threads.\n\n"
         "  mizzle router train --samples s -o edge.router.safetensors\n"
         "  mizzle router train --samples s --head context -o edge.context.safetensors\n"
-        "  mizzle router train -m edge.gguf -o edge.router.safetensors",
+        "  mizzle router train -m edge.gguf --cloud-model cloud.gguf -o edge.router.safetensors",
     .groups = groups,
     .run = cmd_router_train_main,
 };

@@ -12,8 +12,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 
-/* Callback of fit_router: print the losses of an epoch. */
-static void training_epoch(void *arg, const struct fit_epoch *e)
+void training_epoch(void *arg, const struct fit_epoch *e)
 {
     (void)arg;
     fprintf(stderr, "router: epoch %zu: loss %.4f, held out %.4f%s\n", e->epoch, e->loss,
@@ -33,9 +32,7 @@ static int training_read(struct samples *s, struct sample_meta *meta,
     return rc;
 }
 
-/* Say in the router what it was made from, and set its threshold. */
-static void training_sign(struct router_form *f, const struct fit_report *r,
-                          const struct sample_meta *m)
+void training_sign(struct router_form *f, const struct fit_report *r, const struct sample_meta *m)
 {
     f->tap = m->tap;
     f->has_threshold = true;
