@@ -9,10 +9,10 @@
 #include "kernels/sys/pool.h"
 #include "model/train/bpe_train.h"
 #include "model/text/tokenizer.h"
+#include "router/learn/sample_files.h"
 #include "tools/command.h"
 #include "tools/demo/pretrain_run.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/router_training.h"
 #include "tools/demo/world.h"
 #include "tools/learn/training.h"
 
@@ -86,25 +86,22 @@ static int train_models(const struct pretrain_job *job, struct err *err)
 
 /* Train a router on the samples of one edge model and write it beside the model, as
  * NAME.WHAT.safetensors. */
-static int train_router(const struct pretrain_job *job, const struct router_training *t,
-                        const char *name, enum fit_head head, const char *what, struct err *err)
+static int train_router(const struct pretrain_job *job, const struct samples *s,
+                        const struct sample_meta *m, const char *name, enum fit_head head,
+                        const char *what, struct err *err)
 {
     char ending[32], router[PRETRAIN_PATH];
-    struct router_form form = { 0 };
-    struct router_training_report report;
-    struct fit_options o;
-    router_training_fit_defaults(&o);
-    o.head = head;
-    o.seed = seed;
-    o.stop = &interrupted;
-    o.progress = quiet ? NULL : training_epoch;
+    struct fit_report report;
+    struct training_options o = { .out = router, .quiet = quiet };
+    fit_defaults(&o.fit);
+    o.fit.most = (double)TRAINING_SHARE;
+    o.fit.cover = (double)TRAINING_COVER;
+    o.fit.head = head;
+    o.fit.seed = seed;
     snprintf(ending, sizeof(ending), ".%s.safetensors", what);
     int rc = pretrain_path(router, out, name, ending, err);
     if (rc == OK)
-        rc = router_training_run(&form, &report, t, &o, job->kernels, job->pool, err);
-    if (rc == OK)
-        rc = router_form_save(router, &form, err);
-    router_form_close(&form);
+        rc = training_fit(&report, &o, s, m, job->kernels, job->pool, err);
     if (rc == OK)
         printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
                what, (double)report.cut.threshold, 100 * report.cut.routed,
@@ -116,7 +113,8 @@ static int train_router(const struct pretrain_job *job, const struct router_trai
 static int train_routers(const struct pretrain_job *job, const char *name, struct err *err)
 {
     char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
-    struct router_training t = { .train = { .dim = 0 } };
+    struct samples s = { .dim = 0 };
+    struct sample_meta m;
     struct router_training_options o;
     router_training_defaults(&o);
     o.cloud = cloud;
@@ -127,13 +125,13 @@ static int train_routers(const struct pretrain_job *job, const char *name, struc
         rc = pretrain_path(cloud, out, "cloud", ".gguf", err);
     engine_options.model = edge;
     if (rc == OK)
-        rc = router_training_open(&t, &o, err);
+        rc = router_training_collect(&s, &m, &o, err);
     if (rc == OK)
-        rc = train_router(job, &t, name, FIT_MLP, "router", err);
+        rc = train_router(job, &s, &m, name, FIT_MLP, "router", err);
     if (rc == OK)
-        rc = train_router(job, &t, name, FIT_CONTEXT, "context", err);
+        rc = train_router(job, &s, &m, name, FIT_CONTEXT, "context", err);
     engine_options.model = cloud_option_values.model = NULL; /* they were the arrays above */
-    router_training_close(&t);
+    samples_close(&s);
     return rc;
 }
 
