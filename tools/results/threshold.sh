@@ -1,14 +1,19 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # threshold - what a share of tokens from the cloud is worth: accuracy of every policy at shares
 # from 0 to 7 %, in the three wordings of the questions.
-HEADER=wording,policy,threshold,target,seed,questions,routed,right,accuracy,accuracy_low
-HEADER=$HEADER,accuracy_high,pgr,pgr_low,pgr_high,apgr7
+#
+# Column `free` is the share of an answer's tokens that no model can foresee. apgr7, the mean gap
+# recovered from 0 to 7 %, is in the last row of a sweep.
+HEADER=wording,free,policy,threshold,target,seed,questions,routed,right,accuracy,accuracy_low
+HEADER=$HEADER,accuracy_high,pgr,pgr_low,pgr_high,apgr7,apgr7_low,apgr7_high
 CHECKED='7 16' # random in plain words, mlp in a story
 
-threshold_rows() { # WORDING OPTIONS...: apgr7 is in the last row of a sweep
+threshold_rows() { # WORDING OPTIONS...
     wording=$1
     shift
-    evaluate "wording=$wording,${HEADER#wording,}" --wording "$wording" \
+    mizzle eval --describe --wording "$wording" --questions 200 -q -t 1 --json >"$here/places"
+    free=$(sed -n 's/.*"place":"free".*"share":\([0-9.]*\).*/\1/p' "$here/places")
+    evaluate "wording=$wording,free=${free:-0},${HEADER#wording,free,}" --wording "$wording" \
         --questions "${QUESTIONS:-350}" "$@"
 }
 
@@ -28,6 +33,10 @@ threshold_of() { # WORDING COLUMN CONDITION...: a value of the table, in percent
     figure '%.0f' "100 * $(value threshold "$column" "wording=$wording" "$@")"
 }
 
+threshold_gain() { # WORDING POLICY: its apgr7
+    figure '%.2f' "$(value threshold apgr7 "wording=$1" "policy=$2" target=0.070000)"
+}
+
 draws() {
     for wording in plain chatty story; do
         edge=$(threshold_of $wording accuracy policy=never)
@@ -44,4 +53,12 @@ draws() {
  $(threshold_of $wording accuracy policy=random $at) % by chance" \
             --note "Bands: 95 % intervals (Wilson). Each point has a threshold of its own, found on other questions."
     done
+    plot threshold.svg threshold.csv --x free --y apgr7 --by policy --band apgr7_low,apgr7_high \
+        --percent free,apgr7 --where target=0.070000 \
+        --x-label "tokens that no model can foresee, %" \
+        --y-label "gap closed, mean from 0 to 7 % routed, %" \
+        --title "Without free choices entropy recovers $(threshold_gain plain entropy) of the gap, in\
+ stories $(threshold_gain story entropy); the router $(threshold_gain plain mlp) and\
+ $(threshold_gain story mlp)" \
+        --note "Questions in plain, chatty and story words. Bands: 95 % intervals (paired bootstrap)."
 }
