@@ -33,8 +33,8 @@ threshold_of() { # WORDING COLUMN CONDITION...: a value of the table, in percent
     figure '%.0f' "100 * $(value threshold "$column" "wording=$wording" "$@")"
 }
 
-threshold_gain() { # WORDING POLICY: its apgr7
-    figure '%.2f' "$(value threshold apgr7 "wording=$1" "policy=$2" target=0.070000)"
+threshold_gain() { # WORDING POLICY: its apgr7, in percent
+    figure '%.0f' "100 * $(value threshold apgr7 "wording=$1" "policy=$2" target=0.070000)"
 }
 
 draws() {
@@ -57,8 +57,8 @@ draws() {
         --percent free,apgr7 --where target=0.070000 \
         --x-label "tokens that no model can foresee, %" \
         --y-label "gap closed, mean from 0 to 7 % routed, %" \
-        --title "Without free choices entropy recovers $(threshold_gain plain entropy) of the gap, in\
- stories $(threshold_gain story entropy); the router $(threshold_gain plain mlp) and\
- $(threshold_gain story mlp)" \
+        --title "Without free choices entropy closes $(threshold_gain plain entropy) % of the gap, in\
+ stories $(threshold_gain story entropy) %; the router closes $(threshold_gain plain mlp) and\
+ $(threshold_gain story mlp) %" \
         --note "Questions in plain, chatty and story words. Bands: 95 % intervals (paired bootstrap)."
 }
