@@ -123,6 +123,8 @@ draws() { plot titled.svg titled.csv --x x --y y --title "none: $(value titled y
 END
 run 1 titled
 says '0 rows, or no column y: x=5'
+sed -i.old 's/(value titled y x=5)/(figure %.1f "100 *")/' "$tmp/experiments/titled.sh"
+run 1 titled
 # Columns by name, constants, and figures.
 (
     results=$tmp/results dir=$tmp
