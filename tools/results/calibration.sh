@@ -8,7 +8,7 @@ calibration_rows() { # LABELS HEAD...
     labels=$1
     shift
     # shellcheck disable=SC2086
-    mizzle router collect -q -t 1 $patient --labels "$labels" --questions "${QUESTIONS:-400}" \
+    mizzle router collect -q -t 1 $patient --labels "$labels" --questions "${QUESTIONS:-300}" \
         -o "$here/samples" >/dev/null
     for head; do
         mizzle router train -q -t 1 --samples "$here/samples" --head "$head" --json \
