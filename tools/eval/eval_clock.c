@@ -17,7 +17,8 @@ const struct option_group eval_clock_rows = {
     (const struct option[]){
         { "--clock", NULL, OPTION_STR, &kind, "KIND",
           "Take times from this clock: real measures them, virtual computes them from what was "
-          "decided about each token, without waiting (default: real)" },
+          "decided about each token, without waiting. A call that takes longer than "
+          "--cloud-timeout by this clock fails (default: real)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
           "Make each step of the small model take T milliseconds, or with a real clock at least "
           "that (default: as long as it takes; virtual: must be given)" },
