@@ -70,6 +70,11 @@ virtual --ahead 0 --latency 100 --cloud-timeout 60 --policy random --threshold 1
 virtual --ahead 0 --policy never >"$tmp/b"
 [ "$(field right "$tmp/a") $(field fallback "$tmp/a")" = \
     "$(field right "$tmp/b") $(field tokens "$tmp/b")" ] || fail "late: $(cat "$tmp/a" "$tmp/b")"
+for policy in never random; do
+    sed -n '/"policy":"'$policy'","share/s/.*"text":\("[^"]*"\).*/\1/p' "$tmp/late.jsonl" >"$tmp/$policy"
+done
+[ "$(grep -c '" .* ' "$tmp/never")" -eq 6 ] && cmp "$tmp/never" "$tmp/random" ||
+    fail "texts: $(cat "$tmp/never" "$tmp/random")"
 sed -n '/"policy":"random","share/s/.*"us":\[\([^]]*\).*/\1/p' "$tmp/late.jsonl" | head -n 1 | tr -cd '0-9,' | tr , '\n' >"$tmp/us"
 # Three faults in a row open the breaker for four tokens; then each probe waits again.
 head -n 9 "$tmp/us" | tr '\n' ' ' | grep -q '^\(70000 \)\{3\}\(10000 \)\{4\}70000 10000 $' ||
