@@ -56,7 +56,7 @@ network_deadlines() { # PICTURE FACTOR X OPTIONS...
     # shellcheck disable=SC2016
     network_plot "$network_to" "$network_of" \
         'if ($5 != 1) next; $(NF + 1) = $6 == "" ? "no deadline" : $6 " ms"' \
-        --x "$network_x" --y accuracy --by label --percent accuracy \
+        --x "$network_x" --y accuracy --by label --band accuracy_low,accuracy_high --percent accuracy \
         --guide "edge alone=$(figure %.2f "100 * $(value network accuracy factor=alone)")" "$@"
 }
 
