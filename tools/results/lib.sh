@@ -86,7 +86,9 @@ value() { # TABLE COL NAME=VALUE...
                 exit 1
             }
             print found
-        }' "$value_table"
+        }' "$value_table" && return
+    : >"${dir:?}/failed" # the status of a command in a title is lost
+    return 1
 }
 
 # Print the value of an expression of awk, as in: figure '%.1f' "100 * $x". For titles.
