@@ -11,7 +11,7 @@ network_rows() { # FACTOR LATENCY KBIT_S LOSS
     for case in 0: 1: 4: 1:150 1:300 1:1000; do
         ahead=${case%:*} deadline=${case#*:}
         evaluate "factor=$1,latency_ms=$2,kbit_s=$3,loss=$4,ahead=$ahead,deadline_ms=$deadline,${HEADER#*deadline_ms,}" \
-            --questions 300 --policy mlp --clock virtual --edge-ms "$(constant t_dotprod)" \
+            --questions "${QUESTIONS:-300}" --policy mlp --clock virtual --edge-ms "$(constant t_dotprod)" \
             --prefill-ms "$(constant prefill_dotprod)" --cloud-ms "$(constant cloud_ms)" \
             --latency "$2" --bandwidth $(($3 * 125)) --loss "$4" --ahead "$ahead" \
             ${deadline:+--cloud-timeout $deadline} --cloud-url "$url"
@@ -21,7 +21,7 @@ network_rows() { # FACTOR LATENCY KBIT_S LOSS
 # The edge alone, on no network.
 network_alone() {
     evaluate "factor=alone,latency_ms=,kbit_s=,loss=,ahead=,deadline_ms=,${HEADER#*deadline_ms,}" \
-        --questions 300 --policy never --cloud off --clock virtual \
+        --questions "${QUESTIONS:-300}" --policy never --cloud off --clock virtual \
         --edge-ms "$(constant t_dotprod)" --prefill-ms "$(constant prefill_dotprod)"
 }
 
@@ -33,7 +33,7 @@ jobs() {
 }
 
 network_plot() { # PICTURE FACTOR FILTER OPTIONS...: draw rows of a factor that the filter labels
-    network_picture=$plots/network_$1.svg network_factor=$2 network_filter=$3
+    network_picture=$plots/network-$1.svg network_factor=$2 network_filter=$3
     shift 3
     awk -F, -v OFS=, -v factor="$network_factor" "
         NR == 1 { \$(NF + 1) = \"label\" }
@@ -83,10 +83,10 @@ draws() {
     gone=$(value network accuracy factor=latency latency_ms=300 ahead=1 deadline_ms=150)
     network_deadlines deadline latency latency_ms --x-label 'round trip, ms' \
         --title "At 300 ms, a deadline of 1000 ms leaves $(figure %.0f "100 * $kept") % right, one of 150 ms $(figure %.0f "100 * $gone") %" \
-        --note "deadline of a cloud token; 300 questions, 95 % intervals up to 6 points either way"
+        --note "deadline of a cloud token; bands: 95 %"
     kept=$(value network accuracy factor=loss loss=0.05 ahead=1 deadline_ms=1000)
     gone=$(value network accuracy factor=loss loss=0.05 ahead=1 deadline_ms=150)
-    network_deadlines deadline_loss loss loss --percent accuracy,loss --x-label 'packets lost, %' \
+    network_deadlines deadline-loss loss loss --percent accuracy,loss --x-label 'packets lost, %' \
         --title "With 5 % lost, a deadline of 150 ms leaves $(figure %.0f "100 * $gone") % right, one of 1000 ms $(figure %.0f "100 * $kept") %" \
-        --note "deadline of a cloud token; a round trip of 100 ms; 300 questions"
+        --note "deadline of a cloud token; a round trip of 100 ms; bands: 95 %"
 }
