@@ -55,7 +55,7 @@ machines_neon() {
     serve
     machines_cloud neon 24 ms --jsonl "$here/answers" >/dev/null
     unset MIZZLE_ISA
-    kill $serve_process
+    kill "$serve_process"
     mizzle=$native
     serve
     ms=$(machines_cloud neon 300 ms)
