@@ -3,8 +3,9 @@
 #
 # `answers` is a hash of texts and traces of all questions asked with this set, `first` of the first
 # 24 of them, which are all that an emulated processor is asked. Times are those of the virtual
-# clock with the steps of constants.csv, for 300 questions: ms with the network that is the base of
+# clock with the steps of constants.csv, for 100 questions: ms with the network that is the base of
 # network.sh, ms_alone without a cloud.
+questions=${QUESTIONS:-100}
 HEADER=set,t_ms,t_from,prefill_ms,questions,answers,first,ms_alone,ms
 
 machines_hash() { # N: of the first N answers
@@ -13,11 +14,10 @@ machines_hash() { # N: of the first N answers
 }
 
 machines_ask() { # SET QUESTIONS COLUMNS OPTIONS...: ask, and keep the answers
-    machines_questions=$2 machines_columns=$3
-    t=$(constant "t_$1") prefill=$(constant "prefill_$1")
+    machines_of=$1 machines_questions=$2 machines_columns=$3
     shift 3
     evaluate "$machines_columns" --questions "$machines_questions" --clock virtual \
-        --edge-ms "$t" --prefill-ms "$prefill" "$@"
+        --edge-ms "$(constant "t_$machines_of")" --prefill-ms "$(constant "prefill_$machines_of")" "$@"
 }
 
 machines_cloud() { # SET QUESTIONS COLUMNS OPTIONS...
@@ -26,8 +26,9 @@ machines_cloud() { # SET QUESTIONS COLUMNS OPTIONS...
 }
 
 machines_row() { # SET measured|assumed QUESTIONS MS: after the answers
-    ms_alone=$(machines_ask "$1" 300 ms --policy never --cloud off)
-    echo "$1,$t,$2,$prefill,$3,$(machines_hash 300),$(machines_hash 24),$ms_alone,$4"
+    unset MIZZLE_ISA
+    ms_alone=$(machines_ask "$1" "$questions" ms --policy never --cloud off)
+    echo "$1,$(constant "t_$1"),$2,$(constant "prefill_$1"),$3,$(machines_hash "$questions"),$(machines_hash 24),$ms_alone,$4"
 }
 
 machines_set() { # SET
@@ -37,9 +38,8 @@ machines_set() { # SET
     esac
     export MIZZLE_ISA="$1"
     serve
-    ms=$(machines_cloud "$1" 300 ms --jsonl "$here/answers")
-    t=$(constant "t_$1") prefill=$(constant "prefill_$1")
-    machines_row "$1" measured 300 "$ms"
+    ms=$(machines_cloud "$1" "$questions" ms --jsonl "$here/answers")
+    machines_row "$1" measured "$questions" "$ms"
 }
 
 # NEON, emulated: cloud and edge are both the program for aarch64.
@@ -58,8 +58,7 @@ machines_neon() {
     kill "$serve_process"
     mizzle=$native
     serve
-    ms=$(machines_cloud neon 300 ms)
-    t=$(constant t_neon) prefill=$(constant prefill_neon)
+    ms=$(machines_cloud neon "$questions" ms)
     machines_row neon assumed 24 "$ms"
 }
 
