@@ -41,6 +41,20 @@ evaluate() { # COL,COL,... OPTIONS...
         columns "$evaluate_columns" <"$here/eval.csv"
 }
 
+# Serve the large model at $url until the job ends. `evaluate --cloud-url $url` then asks with the
+# given policies alone, and not also with each model for comparison.
+serve() {
+    "${mizzle:?}" cloud --port 0 -t 1 2>"$here/cloud" &
+    serve_process=$!
+    trap 'kill $serve_process' EXIT
+    url=
+    while [ -z "$url" ]; do
+        sleep 0.05
+        kill -0 $serve_process
+        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$here/cloud")
+    done
+}
+
 # Leave out this job, aloud: its rows in the table stay. They are those that begin with PREFIX.
 skip() { # PREFIX REASON
     echo "$2" >&2
