@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, kernels-test, demo, perf, clean; install and uninstall take
-# PREFIX= and DESTDIR=.
+# Targets: all (default), lib, test, soak, kernels-test, demo, perf, results, results-check, clean;
+# install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -122,6 +122,10 @@ demo: all
 perf: all
 	@sh tools/perf.sh $(BUILD)/mizzle
 
+# Make the tables and pictures of router/results; check a tenth of them. ONLY=NAME selects.
+results results-check: all
+	@MIZZLE=$(BUILD)/mizzle sh tools/results.sh $(if $(filter %-check,$@),--check) $(ONLY)
+
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
 $(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(call sources,tools)))
 $(LIB) $(TOOLS):
@@ -229,6 +233,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak kernels-test demo perf install uninstall clean always
+.PHONY: all lib test soak kernels-test demo perf results results-check install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

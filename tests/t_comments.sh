@@ -63,7 +63,7 @@ cat "$tmp/prose" >>"$tmp/comments"
 git ls-files 2>/dev/null >"$tmp/files" && [ -s "$tmp/files" ] ||
     find . -type f | sed 's,^\./,,' >"$tmp/files"
 {
-    grep -ohE '[A-Za-z_][A-Za-z0-9_]*' "$tmp/code" Makefile tools/*.sh tests/*.sh tests/*/*.sh
+    grep -ohE '[A-Za-z_][A-Za-z0-9_]*' "$tmp/code" Makefile tools/*.sh tools/*/*.sh tests/*.sh tests/*/*.sh
     tr ' ' '\n' <"$tmp/foreign"
     sed 's,.*/,,; s,\..*,,' "$tmp/files"
 } | sort -u >"$tmp/names"

@@ -1,0 +1,92 @@
+# shellcheck shell=sh
+# lib.sh - what the experiments of tools/results.sh may use. A field of a table holds no comma and
+# no quotation mark.
+
+mizzle() { "${mizzle:?}" "$@"; }
+
+# Pick columns of the table on stdin by name and print them without the header. NAME=VALUE is a
+# column that has this value in each row.
+columns() { # COL,COL,...
+    awk -F, -v want="$1" '
+        NR == 1 {
+            for (i = 1; i <= NF; i++) at[$i] = i
+            n = split(want, name, ",")
+            for (k = 1; k <= n; k++)
+                if (name[k] !~ /=/ && !(name[k] in at)) fail("no column " name[k])
+            next
+        }
+        {
+            row = ""
+            for (k = 1; k <= n; k++) {
+                value = name[k]
+                if (!sub(/^[^=]*=/, "", value)) value = $at[name[k]]
+                row = row (k > 1 ? "," : "") value
+            }
+            print row
+        }
+        END { if (NR < 2 && !bad) fail("no rows"); exit bad }
+        function fail(why) { print "columns: " why >"/dev/stderr"; bad = 1; exit }'
+}
+
+# Run `mizzle eval` in one thread and print these columns of its results, as `columns` does.
+evaluate() { # COL,COL,... OPTIONS...
+    evaluate_columns=$1
+    shift
+    mizzle eval -q -t 1 "$@" --csv "${here:?}/eval.csv" >/dev/null &&
+        columns "$evaluate_columns" <"$here/eval.csv"
+}
+
+# Leave out this job, aloud: its rows in the table stay. They are those that begin with PREFIX.
+skip() { # PREFIX REASON
+    echo "$2" >&2
+    [ ! -f "${results:?}/${name:?}${part?}.csv" ] ||
+        awk -v prefix="$1" 'NR > 1 && index($0, prefix) == 1' "$results/$name$part.csv"
+    exit 77
+}
+
+# Print a value of constants.csv, which has the columns name,value,unit,source.
+constant() { value constants value "name=$1"; }
+
+# Print column COL of the one row of TABLE.csv in which all conditions hold.
+value() { # TABLE COL NAME=VALUE...
+    value_table=$results/$1.csv value_column=$2
+    shift 2
+    awk -F, -v column="$value_column" -v conditions="$*" '
+        NR == 1 {
+            for (i = 1; i <= NF; i++) at[$i] = i
+            n = split(conditions, condition, " ")
+            next
+        }
+        {
+            for (k = 1; k <= n; k++) {
+                eq = index(condition[k], "=")
+                if ($at[substr(condition[k], 1, eq - 1)] != substr(condition[k], eq + 1)) next
+            }
+            found = $at[column]
+            rows++
+        }
+        END {
+            if (rows != 1 || !(column in at)) {
+                print FILENAME ": " rows + 0 " rows, or no column " column ": " conditions \
+                    >"/dev/stderr"
+                exit 1
+            }
+            print found
+        }' "$value_table"
+}
+
+# Print the value of an expression of awk, as in: figure '%.1f' "100 * $x". For titles.
+figure() { # FORMAT EXPRESSION
+    awk "BEGIN { printf \"$1\", $2 }"
+}
+
+# Draw a picture from a table, both without folder, with the options of `mizzle plot`.
+plot() { # NAME.svg TABLE.csv OPTIONS...
+    plot_to=${plots:?}/$1 plot_from=$results/$2
+    shift 2
+    mizzle plot "$@" -o "$plot_to" "$plot_from"
+}
+
+# Print the date, and the name of the processor without commas, for measured rows.
+today() { date -u +%Y-%m-%d; }
+processor() { mizzle info | sed -n 's/^cpu *//p' | tr -d ',"' | tr -s ' '; }
