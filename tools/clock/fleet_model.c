@@ -6,7 +6,7 @@
 
 #include "kernels/sys/base.h"
 
-enum { LEAST_CALLS = 40000, CALLS_EACH = 4 };
+enum { LEAST = 10000, CALLS_EACH = 4 };
 
 /* A histogram of positive times. Their binary form, cut to 10 bits of the mantissa, is the number
  * of the bin, so bins grow with the time and are 0.1 % wide. BIN_FIRST is that of 2^-20 ms. */
@@ -191,11 +191,12 @@ static void fleet_pass(struct fleet *f)
     f->nactive = stay;
 }
 
-/* Run until so many calls have been answered since counting began. */
-static void fleet_until(struct fleet *f, size_t calls)
+/* Run until enough calls and answers have ended since counting began. */
+static void fleet_until_enough(struct fleet *f)
 {
+    size_t calls = f->n > LEAST / CALLS_EACH ? CALLS_EACH * f->n : LEAST;
     double way = f->s->latency_ms / 2;
-    while (f->calls < calls) {
+    while (f->calls < calls || f->answers.n < LEAST) {
         if (!f->nactive && !f->nqueue && f->now < f->clients[f->heap[0]].device.asked + way)
             f->now = f->clients[f->heap[0]].device.asked + way;
         while (f->nheap && f->clients[f->heap[0]].device.asked + way <= f->now)
@@ -281,15 +282,14 @@ int fleet_model_run(struct fleet_load *out, const struct fleet_habits *h,
                     const struct fleet_server *s, size_t n, struct err *err)
 {
     struct fleet f = { .h = h, .s = s, .n = n };
-    size_t calls = n > LEAST_CALLS / CALLS_EACH ? CALLS_EACH * n : LEAST_CALLS;
     if (s->kv && h->prompt + h->tokens > s->kv)
         return err_set(err, ERR_ARG, "--kv: expected room for prompt and answer, found %zu", s->kv);
     int rc = fleet_open(&f, err);
     if (rc)
         return rc;
-    fleet_until(&f, calls);
+    fleet_until_enough(&f);
     fleet_reset(&f);
-    fleet_until(&f, calls);
+    fleet_until_enough(&f);
     fleet_describe(out, &f);
     fleet_close(&f);
     return OK;

@@ -59,8 +59,9 @@ struct fleet_load {
     double answer_ms; /* mean duration of an answer */
 };
 
-/* Simulate n devices, 1 to FLEET_MOST, and describe the steady state: calls are counted after
- * max(40,000, 4 n) others, for as many. ERR_ARG: an answer does not fit into kv; ERR_NOMEM. */
+/* Simulate n devices, 1 to FLEET_MOST, and describe the steady state: counting begins after 10,000
+ * answers and max(10,000, 4 n) calls, and ends after as many more. ERR_ARG: an answer does not fit
+ * into kv; ERR_NOMEM. */
 int fleet_model_run(struct fleet_load *out, const struct fleet_habits *h,
                     const struct fleet_server *s, size_t n, struct err *err);
 
