@@ -63,14 +63,15 @@ draws() {
     plot fleet-p95.svg fleet.csv --x devices --y p95_ms --by mode --log-x --log-y \
         --where "routed=$(figure %.3f "$share"),1.000" --guide "$limit ms=$limit" \
         --title "With a prefix cache a server carries $with devices, without $without, and $alone if it writes all answers" \
-        --note "$fleet_note" --x-label devices --y-label 'p95 of a cloud token, ms'
+        --note "$fleet_note" --x-label devices --y-label 'p95 of a cloud token, ms' \
+        --y-range 10,20000
     plot fleet-load.svg fleet.csv --x devices --y answers_per_s --by mode --log-x --log-y \
         --where "routed=$(figure %.3f "$share"),1.000" \
         --title "With too many devices the cache overflows: 10,000 get $half % of the answers of 2,000" \
         --note "$fleet_note" --x-label devices --y-label 'answers per second'
     plot fleet-cost.svg fleet.csv --x devices --y usd_per_1000 --by mode --log-x --log-y \
         --where "routed=$(figure %.3f "$share"),1.000" \
-        --title "A full server asks \$$(fleet_cost cache) for 1,000 answers, \$$(fleet_cost no-cache) without cache, \$$(fleet_cost cloud-alone) for whole ones" \
+        --title "A full server costs \$$(fleet_cost cache) per 1,000 answers, \$$(fleet_cost no-cache) without cache, \$$(fleet_cost cloud-alone) for whole ones" \
         --note "$fleet_note; full: at the p95 of $limit ms" --x-label devices --y-label 'USD for 1,000 answers'
     plot fleet-share.svg fleet.csv --x routed --percent routed --y carries --by mode --log-y \
         --where mode=cache,no-cache --where devices=1000 --guide "cloud alone=$alone" \
