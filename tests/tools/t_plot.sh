@@ -75,6 +75,10 @@ run 0 $lines --where policy=mlp,random --x-range 0.5,8 "$tmp/t.csv"
 has 0 'mlp: 0,'
 has 1 'mlp: 1, 70'
 has 0 'said'
+printf 'x,y\n0.07,1\n0.08,2\n' >"$tmp/ulp.csv"
+run 0 --x x --y y --percent x --x-range 0,7 "$tmp/ulp.csv" # 100 times 0.07 is more than 7
+has 1 '<title>y: 7, 1</title>'
+has 0 '<title>y: 8, 2</title>'
 run 0 --x share --y right "$tmp/t.csv" # one line, without a label
 has 1 'class="line"'
 has 1 '<title>right: 0.01, 0.7</title>'
@@ -89,7 +93,7 @@ has 1 '>1.75 ms</text>'
 has 1 '>mlp, b</text>'
 has 1 '>high</text>'
 run 0 --bars low --by policy "$tmp/t.csv"
-has 8 'class="fill"' # the key and seven bars
+has 7 'class="fill"' # one for each row, and no key
 
 refuses 2 'expected a column nothing, found policy,kind,share,right,low,high' \
     --x nothing --y right "$tmp/t.csv"

@@ -70,9 +70,11 @@ static int plot_axis(struct plot *p, bool y, struct err *err)
     return rc;
 }
 
+/* True for values outside a given range; those at its ends may be an ulp away. */
 static bool plot_beyond(const struct chart_axis *a, double v)
 {
-    return a->low < a->high && (v < a->low || v > a->high);
+    double near = 1e-9 * (a->high - a->low);
+    return a->low < a->high && (v < a->low - near || v > a->high + near);
 }
 
 /* Insert the point of a row among those of its series, in the order of x. Points beyond a given
