@@ -126,11 +126,14 @@ static void test_whole(void)
     struct fleet_load one = run(&h, &s, 1);
     near("an answer alone", one.answer_ms, 100 + 49 * 5 + 10, 1e-9);
     near("its tokens", one.mean, (100 + 49 * 5 + 10) / 50.0, 1e-9);
-    near("median: a step", one.p50, 5, 0.001);
+    near("median: the first token", one.p50, 110, 0.001);
     s.kv = 4 * 149;
     struct fleet_load many = run(&h, &s, 64);
     near("four at a time", many.batch, 4, 0.01);
     near("answers per second", many.answers, 1000 / (100 + 49 * 5.0), 0.01);
+    s.prefill = 1e6;
+    s.decode = 20;
+    near("median: a later token", run(&h, &s, 1).p50, 50, 0.001);
     s.kv = 149;
     struct fleet_load load;
     struct err err;

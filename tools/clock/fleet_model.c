@@ -36,8 +36,9 @@ struct fleet {
     size_t unread; /* of the admitted calls */
     double now;
     /* counted: */
-    uint32_t *bins;
-    size_t told, calls, passes, joined, tokens_read;
+    uint32_t *bins; /* [2][BINS]: of first tokens of calls, of later ones */
+    size_t told[2];
+    size_t calls, passes, joined, tokens_read;
     double sum, work, busy, since;
     struct fleet_answers answers;
 };
@@ -136,8 +137,9 @@ static void fleet_count(struct fleet *f, struct fleet_client *c, double now)
     memcpy(&bits, &ms, sizeof(bits));
     size_t bin = (size_t)(bits >> BIN_SHIFT);
     bin = bin > BIN_FIRST ? bin - BIN_FIRST : 0;
-    f->bins[bin < BINS ? bin : BINS - 1]++;
-    f->told++;
+    size_t later = c->wants + 1 < fleet_device_wants(f->h);
+    f->bins[later * BINS + (bin < BINS ? bin : BINS - 1)]++;
+    f->told[later]++;
     f->sum += ms;
     c->told = now;
 }
@@ -211,23 +213,34 @@ static void fleet_until_enough(struct fleet *f)
 /* Begin to count. */
 static void fleet_reset(struct fleet *f)
 {
-    memset(f->bins, 0, BINS * sizeof(*f->bins));
-    f->told = f->calls = f->passes = f->joined = f->tokens_read = 0;
+    memset(f->bins, 0, 2 * (size_t)BINS * sizeof(*f->bins));
+    f->told[0] = f->told[1] = 0;
+    f->calls = f->passes = f->joined = f->tokens_read = 0;
     f->sum = f->work = f->busy = 0;
     f->since = f->now;
     f->answers = (struct fleet_answers){ 0 };
 }
 
-/* Return the time below which this share of the counted times lies. */
-static double fleet_quantile(const struct fleet *f, double share)
+/* Return the time below which this share of the first or later tokens' times lies; 0 if there are
+ * none. */
+static double fleet_quantile(const struct fleet *f, size_t later, double share)
 {
+    const uint32_t *bins = f->bins + later * BINS;
     size_t below = 0, bin = 0;
-    while (bin < BINS - 1 && (double)(below += f->bins[bin]) < share * (double)f->told)
+    if (!f->told[later])
+        return 0;
+    while (bin < BINS - 1 && (double)(below += bins[bin]) < share * (double)f->told[later])
         bin++;
     uint64_t bits = ((uint64_t)(bin + BIN_FIRST) << BIN_SHIFT) + (UINT64_C(1) << (BIN_SHIFT - 1));
     double ms;
     memcpy(&ms, &bits, sizeof(ms));
     return ms;
+}
+
+static double fleet_larger(const struct fleet *f, double share)
+{
+    double first = fleet_quantile(f, 0, share), later = fleet_quantile(f, 1, share);
+    return first > later ? first : later;
 }
 
 static void fleet_describe(struct fleet_load *out, const struct fleet *f)
@@ -239,9 +252,9 @@ static void fleet_describe(struct fleet_load *out, const struct fleet *f)
         .calls = (double)f->calls / s,
         .batch = (double)f->joined / (double)f->passes,
         .read = (double)f->tokens_read / (double)f->calls,
-        .p50 = fleet_quantile(f, 0.5),
-        .p95 = fleet_quantile(f, 0.95),
-        .mean = f->sum / (double)f->told,
+        .p50 = fleet_larger(f, 0.5),
+        .p95 = fleet_larger(f, 0.95),
+        .mean = f->sum / (double)(f->told[0] + f->told[1]),
         .answers = (double)f->answers.n / s,
         .answer_ms = f->answers.n ? f->answers.ms / (double)f->answers.n : 0,
     };
@@ -263,7 +276,7 @@ static int fleet_open(struct fleet *f, struct err *err)
     f->heap = calloc(f->n, sizeof(*f->heap));
     f->queue = calloc(f->n, sizeof(*f->queue));
     f->active = calloc(f->n, sizeof(*f->active));
-    f->bins = calloc(BINS, sizeof(*f->bins));
+    f->bins = calloc(2 * (size_t)BINS, sizeof(*f->bins));
     if (!f->clients || !f->heap || !f->queue || !f->active || !f->bins) {
         fleet_close(f);
         return err_set(err, ERR_NOMEM, "fleet: out of memory");

@@ -52,9 +52,10 @@ struct fleet_load {
     double calls;     /* calls per second */
     double batch;     /* calls per pass */
     double read;      /* tokens read per call */
-    double p50, p95;  /* ms from the request for a cloud token to its arrival; of a whole answer's
-                         later tokens, since the one before. Exact to 0.1 %. */
-    double mean;      /* of the same times, ms */
+    double p50, p95;  /* ms from the call to its first token, which is all it asks for unless the
+                         cloud writes whole answers. Their later tokens count from the one before;
+                         this is the larger of both quantiles. Exact to 0.1 %. */
+    double mean;      /* of all these times, ms */
     double answers;   /* answers per second */
     double answer_ms; /* mean duration of an answer */
 };

@@ -94,7 +94,7 @@ fleet_break() {
 draws_measured() {
     plot fleet.measured.svg fleet.measured.csv --bars p95_ms --by mode,devices,source \
         --x-label ms \
-        --title "64 real clients wait as long as the model says: $(fleet_ratio cache) and $(fleet_ratio no-cache) of the measured p95" \
+        --title "The model's p95 is $(fleet_ratio cache) and $(fleet_ratio no-cache) times what 64 real clients measure" \
         --note "p95 of a cloud token; HTTP to the stand-in server, which takes the time of the passes"
 }
 
