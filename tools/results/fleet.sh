@@ -39,7 +39,7 @@ jobs() {
 fleet_real() { # MODE OPTIONS...
     fleet_mode=$1
     shift
-    mizzle fleet --devices 64 --real 12 --idle 3 --edge-ms 40 --latency 50 --n-prompt 100 \
+    mizzle fleet --devices 64 --real 12 --idle 6 --edge-ms 40 --latency 50 --n-prompt 100 \
         --n-gen 40 --routed 0.1 --batch 8 --step-ms 40 --prefill 8000 "$@" -o csv >"${here:?}/csv"
     about="date=$(today),processor=$(processor),mode=$fleet_mode,devices,seconds,busy"
     columns "$about,source=model,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio" <"$here/csv"
