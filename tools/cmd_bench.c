@@ -259,13 +259,19 @@ const struct command cmd_bench = {
         "requesting 16 tokens to use one. The text comes from a vocabulary made for the "
         "benchmark, with 5 bytes per token. Unless options say otherwise, the cloud takes 20 ms "
         "per token and a new connection two round trips (TCP and TLS 1.3). Of -r samples this "
-        "table shows the fastest, the other table the median.\n\n"
+        "table and the next one show the fastest, the first table the median.\n\n"
+        "--table paper measures the columns of the paper's Table 1, one row for each of its "
+        "thresholds, beside the printed rows. There are no scores here to compare with a "
+        "threshold, so as many tokens are drawn as the paper routed. It takes the first "
+        "--latency and the first --ahead, by default 0: in step, as the paper's system works. "
+        "With --as-paper it writes with all habits of the paper's demo.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
         "  mizzle bench limits\n"
         "  mizzle bench route --edge-ms 10 --latency 200 --ahead 0,1,4 -n 1000\n"
-        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper",
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper\n"
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --table paper",
     .groups = groups,
     .run = cmd_bench_main,
 };
