@@ -1,5 +1,6 @@
 /* The paper's Table 1: the rules that its printed rows follow, and a row of our own by hand. */
 #include <math.h>
+#include <stdbool.h>
 
 #include "tests/support/test.h"
 #include "tools/paper_table.h"
