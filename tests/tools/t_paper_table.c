@@ -20,7 +20,7 @@ static void test_printed(void)
         CHECK(i == 0 || p->threshold > p[-1].threshold);
         CHECK(within(r.threshold, p->threshold, 0) && within(r.routed, p->routed, 1e-9));
         CHECK(within(r.edge_s, p->edge_s, 1e-9) && within(r.ttft_s, p->ttft_s, 1e-9));
-        CHECK(within(r.tbt_s, p->tbt_s, 0.006)); /* 27.59 s / 62 is 0.445 */
+        CHECK(within(r.tbt_s, p->tbt_s, 0.007)); /* 28.40 s / 99 is 0.287, printed 0.28 */
         CHECK(within(r.cloud_s, p->cloud_s, 1e-9));
         bool sums = p->threshold < 0.59 || p->threshold > 0.61;
         CHECK(within(r.overall_s - (sums ? 0 : p->cloud_s), p->overall_s, 0.3));
