@@ -25,6 +25,7 @@ struct eval_options {
     float target;          /* share for every policy; NaN: they use their thresholds */
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
+    const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
     const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
     bool describe;                 /* milli: describe the world in place of asking */
     bool json, quiet;

@@ -27,6 +27,7 @@ struct eval_result {
     struct asked_work work;
     uint64_t bytes_up, bytes_down;
     double ms;             /* over all answers, without startup */
+    double edge_ms;        /* of these, in the small model and the router */
     unsigned char *rights; /* [questions], 1: right */
     size_t rights_room;
     struct eval_times ttft, tbt; /* to the first token of an answer; between tokens */
