@@ -49,7 +49,7 @@ for form in json csv md; do
 done
 for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
     type_v n_prompt n_gen n_depth test_time avg_ns stddev_ns avg_ts stddev_ts samples_ns samples_ts \
-    probe_gb_s router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
+    probe_gb_s joules_per_token peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
     samples_score_ns samples_edge_ns samples_routed_ns; do
     [ "$(grep -c "\"$key\": " "$tmp/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
     [ "$(grep -c "\"$key\": " "$tmp/json")" -eq 4 ]
@@ -63,6 +63,13 @@ done
 [ "$(awk -F'","' 'NR > 1 { print NF }' "$tmp/csv" | sort -u)" -eq "$(awk -F, 'NR == 1 { print NF }' "$tmp/csv")" ]
 [ "$(grep -c '^| .* | [12] | f16 | [pt][pg][0-9]* @ d70 | .*|$' "$tmp/md")" -eq 4 ]
 [ "$(grep -c '^Router .*threads: [12], depth: 70): a score takes .* % of a decode step of .* less.$' "$tmp/md")" -eq 2 ]
+# Memory and energy: a number, or why there is none.
+grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$tmp/md"
+if grep -q '"joules_per_token": null' "$tmp/jsonl"; then
+    [ "$(grep -c '^Joules per token are not known: .*/sys/class/powercap.*\.$' "$tmp/md")" -eq 1 ]
+else
+    ! grep -q '^Joules' "$tmp/md"
+fi
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q '"0","3","5",'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
 grep -q '| f32 | pp8 |' "$tmp/out"

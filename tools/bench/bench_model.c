@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "router/router.h"
+#include "tools/bench/energy.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
@@ -65,6 +66,8 @@ struct bench_run {
     struct pool *pool;
     struct router *router;
     float *scratch;
+    struct energy energy;
+    size_t peak; /* as in struct bench_test */
 };
 
 /* Take the samples of one test, after one unmeasured run that warms caches and clocks. */
@@ -75,13 +78,17 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     int rc = t->depth ? bench_model_eval(b->s, t->depth, false, err) : OK;
     if (!rc)
         rc = bench_model_eval(b->s, t->prompt ? n : 1, t->gen > 0, err); /* warm */
+    b->peak = b->peak ? b->peak : os_peak_memory();
+    t->peak = b->peak;
     t->probe = bench_probe(b->pool);
+    energy_joules(&b->energy);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         session_rewind(b->s, t->depth);
         uint64_t begin = os_now_ns();
         rc = bench_model_eval(b->s, n, t->gen > 0, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
     }
+    t->joules = energy_joules(&b->energy) / (double)(t->samples * n);
     return rc;
 }
 
@@ -267,10 +274,14 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         const char *model = m->shape               ? m->shape
                             : engine_options.model ? engine_options.model
                                                    : "demo";
+        char why[ENERGY_WHY] = "";
         struct bench_run b = { .o = o, .engine = &e };
-        struct model_report report = {
-            .format = o->format, .model = model, .kv = kvcache_name(p.kv), .engine = &e
-        };
+        struct model_report report = { .format = o->format,
+                                       .model = model,
+                                       .kv = kvcache_name(p.kv),
+                                       .no_joules = why,
+                                       .engine = &e };
+        energy_open(&b.energy, ENERGY_ROOT, why);
         rc = bench_model_run_all(&b, &p, &report, err);
     }
     if (e.model || e.pool)

@@ -18,6 +18,8 @@ struct bench_test {
     size_t prompt, gen, depth, threads;
     double ns[BENCH_REPEAT], probe; /* ns of each sample; GB/s read right before the first */
     size_t samples;
+    double joules; /* of a token, prompt or generated; NaN: not known */
+    size_t peak;   /* memory of the process before the first probe, which takes much itself */
     /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
      * score alone, `pairs` of each, alternating. */
     double score[2 * BENCH_PAIRS], edge[BENCH_PAIRS], routed[BENCH_PAIRS];
@@ -28,8 +30,10 @@ struct bench_test {
  * ... */
 struct model_report {
     const char *format, *model, *kv;
+    const char *no_joules; /* why joules are not known, or "" */
     const struct engine *engine;
     size_t rows; /* printed so far */
+    size_t peak; /* as in the tests */
     bool closed; /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
