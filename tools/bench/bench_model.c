@@ -156,17 +156,25 @@ static bool parse_type(enum ptype *out, const char *name)
     return false;
 }
 
+int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
+                      const char *name, struct err *err)
+{
+    if (!model_shape(out, shape))
+        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
+                       shape);
+    if (!parse_type(type, name))
+        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", name);
+    return OK;
+}
+
 /* Open a model of a known shape with random weights instead of a file. */
 static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
     struct model_config c;
     enum ptype type;
-    if (!model_shape(&c, m->shape))
-        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
-                       m->shape);
-    if (!parse_type(&type, m->type))
-        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", m->type);
-    int rc = setup_kernels(&e->kernels, err);
+    int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
+    if (!rc)
+        rc = setup_kernels(&e->kernels, err);
     if (!rc)
         rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)

@@ -2,14 +2,16 @@
 #ifndef TOOLS_BENCH_BENCH_MODEL_H
 #define TOOLS_BENCH_BENCH_MODEL_H
 
+#include "kernels/panels.h"
 #include "tools/bench/bench.h"
 
 struct engine;
+struct model_config;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth; /* lists of numbers */
-    const char *shape, *type;         /* shape NULL: measure a file */
-    struct bench_list threads;        /* empty: all processors */
+    const char *prompt, *gen, *depth, *context; /* lists of numbers */
+    const char *shape, *type;                   /* shape NULL: measure a file */
+    struct bench_list threads;                  /* empty: all processors */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
@@ -43,6 +45,14 @@ void model_report_end(const struct model_report *b);
 /* Open the file or shape with kernels and threads. After an error, too, the caller calls
  * engine_close if e->model or e->pool is not NULL. */
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
+
+/* Find the shape and the type of these names. ERR_ARG. */
+int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
+                      const char *name, struct err *err);
+
+/* Run `mizzle bench memory`. */
+int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
+                 struct err *err);
 
 /* Run `mizzle bench model`. */
 int bench_model(const struct bench_options *o, const struct bench_model_options *m,
