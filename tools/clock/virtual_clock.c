@@ -11,10 +11,9 @@ static double virtual_clock_sending(size_t bytes, uint64_t rate)
     return rate ? 1000 * (double)bytes / (double)rate : 0;
 }
 
-double virtual_clock_call(const struct virtual_clock *c, const uint32_t *ids, size_t n,
+double virtual_clock_call(const struct virtual_clock *c, uint64_t key,
                           const struct virtual_size *size)
 {
-    uint64_t key = stand_in_chance_first(c->seed, ids, n);
     double way = (double)stand_in_chance_way(&c->net, key, size->up, size->down) / 1e6;
     return way + c->cloud_ms + virtual_clock_sending(size->header + size->up, c->net.up) +
            virtual_clock_sending(size->down, c->net.down);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 
 struct eval_journal {
     const char *path; /* borrowed */
@@ -274,6 +275,20 @@ static bool journal_add_trace(json_t *line, const struct asked *one)
     return fine;
 }
 
+/* Return the text as a string; one that is not UTF-8 as a harmless line. */
+static json_t *journal_text(const char *text)
+{
+    if (text_valid(text, strlen(text)))
+        return json_string(text);
+    char *line = strdup(text);
+    if (!line)
+        return NULL;
+    text_line(line);
+    json_t *out = json_string(line);
+    free(line);
+    return out;
+}
+
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
                        const struct asked *one, struct err *err)
 {
@@ -287,8 +302,9 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
         (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
         (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
     json_t *rest =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)w->calls, "prefilled",
-                  (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "text",
+                  journal_text(one->left_out ? "" : one->text), "calls", (json_int_t)w->calls,
+                  "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
                   (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
                   (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
     if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one)) {
