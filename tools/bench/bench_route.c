@@ -229,17 +229,17 @@ static struct decode_options decoding(const struct bench_run *r, double share)
                                     .stop = &interrupted };
 }
 
-/* Write the text once in step, to learn what the edge guesses and how fast it is. */
-static int rehearse(struct bench_run *r, double share, struct err *err)
+/* Write the text in step, to learn what the edge guesses and how fast it is; while caches and
+ * clocks are cold, write it twice. */
+static int rehearse(struct bench_run *r, double share, bool cold, struct err *err)
 {
     r->seed = scripted_cloud_seed(seed, (float)share, r->o->prompt, r->o->tokens);
     struct decode_options o = decoding(r, share);
-    /* Written twice: the first text only warms caches and clocks. */
     session_rewind(r->session, 0);
     int rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
                                      r->o->prompt, &o, err);
     session_rewind(r->session, 0);
-    if (rc == OK && !(edge_ms > 0))
+    if (rc == OK && cold && !(edge_ms > 0))
         rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
                                      r->o->prompt, &o, err);
     return rc;
@@ -320,7 +320,7 @@ static int bench_route_table(struct bench_run *r, struct err *err)
     struct bench_route_row *rows = calloc(most, sizeof(*rows));
     int rc = rows ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
     for (size_t i = 0; i < r->shares.n && rc == OK; i++) {
-        rc = rehearse(r, r->shares.at[i], err);
+        rc = rehearse(r, r->shares.at[i], true, err);
         for (size_t k = 0; k < r->latencies.n * r->aheads.n && rc == OK; k++) {
             rows[n] = (struct bench_route_row){ .share = r->shares.at[i],
                                                 .latency = r->latencies.at[k / r->aheads.n],
@@ -430,7 +430,7 @@ static int bench_route_ways(struct bench_run *r, struct err *err)
     size_t window = 1;
     for (size_t i = r->aheads.n; i-- > 0;)
         window = r->aheads.at[i] > 0 ? (size_t)r->aheads.at[i] : window;
-    int rc = rehearse(r, share, err);
+    int rc = rehearse(r, share, true, err);
     if (rc == OK)
         rc = open_server(r, r->latencies.at[0], err);
     if (rc == OK)
@@ -458,7 +458,7 @@ static int bench_route_paper(struct bench_run *r, struct err *err)
     for (size_t i = 0; i < PAPER_ROWS && rc == OK; i++) {
         struct bench_route_way way = { .name = NULL };
         double share = paper_rows[i].routed / 100;
-        rc = rehearse(r, share, err);
+        rc = rehearse(r, share, i == 0, err);
         if (rc == OK)
             rc = open_server(r, r->latencies.at[0], err);
         if (rc == OK && as_paper) {
