@@ -72,6 +72,9 @@ static const struct option_group share_opts = {
         { "--share", NULL, OPTION_FLOAT, &options.share, "X",
           "Route this share under policies that have no threshold (default: the share that the "
           "first policy with a threshold routed)" },
+        { "--against", NULL, OPTION_STR, &options.against, "POLICY",
+          "Compare all others with this one of the policies, question by question: accuracy at the "
+          "same share, and the mean PGR of sweeps from 0 to 7 % (default: none)" },
         { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
           "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
           "which is then not asked)" },
@@ -134,6 +137,7 @@ static const char *eval_unread(unsigned runs)
         { "--target-routed", !isnan(o->target), ANSWERS | AGREE },
         { "--sweep", o->sweep, ANSWERS | AGREE },
         { "--share", !isnan(o->share), ANSWERS },
+        { "--against", o->against, ANSWERS },
         { "--calibration", o->calibrate, ANSWERS },
         { "--table", o->table, ANSWERS },
         { "--jsonl", o->jsonl, ANSWERS },

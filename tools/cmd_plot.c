@@ -70,9 +70,9 @@ const struct command cmd_plot = {
     "picture follows the reader's light or dark scheme. The same table and options give the same "
     "bytes on every machine. Points are joined in the order of x; an empty field interrupts the "
     "line. FILE may be - for standard input.\n\n"
-    "  mizzle eval --policy never,mlp,random,always --sweep 0:0.07:8 --csv sweep.csv\n"
-    "  mizzle plot sweep.csv --x routed --y accuracy --by policy --percent routed,accuracy \\\n"
-    "    --band accuracy_low,accuracy_high --where policy=mlp,random -o sweep.svg\n",
+    "  mizzle eval --policy mlp,random --sweep 0:0.07:8 --csv sweep.csv\n"
+    "  mizzle plot sweep.csv --x routed --y accuracy --by policy -o sweep.svg \\\n"
+    "      --band accuracy_low,accuracy_high --percent routed,accuracy\n",
     (const struct option_group *const[]){ &own, NULL },
     cmd_plot_main,
 };

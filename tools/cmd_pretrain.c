@@ -9,11 +9,12 @@
 #include "kernels/sys/pool.h"
 #include "model/train/bpe_train.h"
 #include "model/text/tokenizer.h"
+#include "router/learn/sample_files.h"
 #include "tools/command.h"
 #include "tools/demo/pretrain_run.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/router_training.h"
 #include "tools/demo/world.h"
+#include "tools/learn/training.h"
 
 static const char *size, *out;
 static bool all, resume, quiet;
@@ -83,37 +84,54 @@ static int train_models(const struct pretrain_job *job, struct err *err)
     return OK;
 }
 
-/* Train a router of one edge model and write it beside the model, as NAME.WHAT.safetensors. */
-static int train_router(const char *name, enum fit_head head, const char *what, struct err *err)
+/* Train a router on the samples of one edge model and write it beside the model, as
+ * NAME.WHAT.safetensors. */
+static int train_router(const struct pretrain_job *job, const struct samples *s,
+                        const struct sample_meta *m, const char *name, enum fit_head head,
+                        const char *what, struct err *err)
 {
-    char ending[32];
-    char model[PRETRAIN_PATH], router[PRETRAIN_PATH];
-    struct engine edge;
-    struct router_form form = { 0 };
-    struct router_training_options o;
-    struct router_training_report report;
+    char ending[32], router[PRETRAIN_PATH];
+    struct fit_report report;
+    struct training_options o = { .out = router, .quiet = quiet };
+    fit_defaults(&o.fit);
+    o.fit.most = (double)TRAINING_SHARE;
+    o.fit.cover = (double)TRAINING_COVER;
+    o.fit.head = head;
+    o.fit.seed = seed;
     snprintf(ending, sizeof(ending), ".%s.safetensors", what);
-    int rc = pretrain_path(model, out, name, ".gguf", err);
+    int rc = pretrain_path(router, out, name, ending, err);
     if (rc == OK)
-        rc = pretrain_path(router, out, name, ending, err);
-    if (rc == OK)
-        rc = setup_engine(&edge, model, true, err);
-    if (rc)
-        return rc;
-    router_training_defaults(&o);
-    o.head = head;
-    o.world = seed;
-    o.seed = seed;
-    o.quiet = quiet;
-    rc = router_training_run(&form, &report, &edge, NULL, &o, err);
-    if (rc == OK)
-        rc = router_form_save(router, &form, err);
-    router_form_close(&form);
-    engine_close(&edge);
+        rc = training_fit(&report, &o, s, m, job->kernels, job->pool, err);
     if (rc == OK)
         printf("%-9s %s: threshold %.4f, %.2f %% routed, %.2f %% of the errors caught\n", name,
                what, (double)report.cut.threshold, 100 * report.cut.routed,
                100 * report.cut.caught);
+    return rc;
+}
+
+/* Collect the samples of one edge model and the cloud, and train both routers on them. */
+static int train_routers(const struct pretrain_job *job, const char *name, struct err *err)
+{
+    char edge[PRETRAIN_PATH], cloud[PRETRAIN_PATH];
+    struct samples s = { .dim = 0 };
+    struct sample_meta m;
+    struct router_training_options o;
+    router_training_defaults(&o);
+    o.cloud = cloud;
+    o.world = seed;
+    o.quiet = quiet;
+    int rc = pretrain_path(edge, out, name, ".gguf", err);
+    if (rc == OK)
+        rc = pretrain_path(cloud, out, "cloud", ".gguf", err);
+    engine_options.model = edge;
+    if (rc == OK)
+        rc = router_training_collect(&s, &m, &o, err);
+    if (rc == OK)
+        rc = train_router(job, &s, &m, name, FIT_MLP, "router", err);
+    if (rc == OK)
+        rc = train_router(job, &s, &m, name, FIT_CONTEXT, "context", err);
+    engine_options.model = cloud_option_values.model = NULL; /* they were the arrays above */
+    samples_close(&s);
     return rc;
 }
 
@@ -135,9 +153,7 @@ static int train_all(struct pretrain_job *job, struct err *err)
         const char *name = pretrain_plans[i].name;
         if (strncmp(name, "edge", 4) != 0)
             continue;
-        rc = train_router(name, FIT_MLP, "router", err);
-        if (rc == OK)
-            rc = train_router(name, FIT_CONTEXT, "context", err);
+        rc = train_routers(job, name, err);
     }
     tokenizer_close(tokenizer);
     bpe_vocab_free(vocab);

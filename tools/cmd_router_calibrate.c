@@ -53,6 +53,10 @@ static const struct option_group calibrate_opts = {
           "Ask N questions, of a file spread evenly (default: all items; milli: 2000)" },
         { "--n-predict", "-n", OPTION_SIZE, &max_tokens, "N",
           "Limit each answer to N tokens (default: 512; milli: 96)" },
+        { "--kind", NULL, OPTION_STR, &task_options.kind, "NAME",
+          "milli: ask only where, which, sums, sort or notes (default: all)" },
+        { "--wording", NULL, OPTION_STR, &task_options.wording, "NAME",
+          "milli: word all questions plain, chatty or story (default: all)" },
         { "--seed", "-s", OPTION_U64, &task_options.seed, "N",
           "milli: ask the calibration questions of this seed, which no test contains "
           "(default: 1)" },

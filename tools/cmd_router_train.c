@@ -4,49 +4,29 @@
 
 #include "kernels/sys/base.h"
 #include "tools/command.h"
-#include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
-#include "tools/demo/router_training.h"
 #include "tools/learn/training.h"
 
 static struct option_list samples;
 static const char *out_path, *cloud_path, *tap_name, *head_name, *recipe_name;
 static size_t epochs = SIZE_MAX; /* not given */
 static bool shuffle_labels, json;
-static size_t questions = SIZE_MAX, calibration = SIZE_MAX, width; /* SIZE_MAX: not given */
+static size_t questions = SIZE_MAX, width; /* SIZE_MAX: not given */
 static uint64_t seed = 1;
 static bool quiet;
-static float most = TEACH_MOST, cover = TEACH_COVER;
+static float most = TRAINING_SHARE, cover = TRAINING_COVER;
 
 static const struct option_group sample_opts = {
-    "Training on samples",
+    "Samples",
     (const struct option[]){
         { "--samples", NULL, OPTION_LIST, &samples, "DIR",
           "Train on the samples in this folder, as router collect writes them; can be repeated "
           "(default: collect from the demo world)" },
-        { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
-          "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
-          "for all epochs, held-out tokens from all texts; takes hours (default: none)" },
-        { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
-          "Make at most N passes; training ends 5 passes after the best one (default: 40; with "
-          "--recipe 1000)" },
-        { "--shuffle-labels", NULL, OPTION_FLAG, &shuffle_labels, NULL,
-          "Train on shuffled labels as a control: the AUC must be near 0.5" },
-        { "--json", NULL, OPTION_FLAG, &json, NULL, "Print the report as one JSON object" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
-    },
-};
-
-static const struct option_group demo_opts = {
-    "Training on the demo world",
-    (const struct option[]){
         { "--cloud-model", NULL, OPTION_STR, &cloud_path, "FILE",
-          "Train on texts that this model writes (default: on the reference answers of the demo "
-          "world)" },
+          "Without --samples: ask this large model, which is served from this process; expected "
+          "with -m (default: the demo's)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
-          "Train on N questions, a fifth of them held out (default: 3000)" },
-        { "--calibration", NULL, OPTION_SIZE, &calibration, "N",
-          "Set the threshold on N other questions (default: 1000)" },
+          "Without --samples: collect from N questions (default: 1000)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -69,13 +49,22 @@ static const struct option_group train_opts = {
           "Read this hidden state: final or post_attn (default: final, or that of the samples)" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
           "Seed for the held-out split, the initial weights and the training order (default: 1)" },
+        { "--recipe", NULL, OPTION_STR, &recipe_name, "NAME",
+          "Train as CITER's own script does (citer): batches of 80, rate 1e-7, one random order "
+          "for all epochs, held-out tokens from all texts; takes hours (default: none)" },
+        { "--epochs", NULL, OPTION_SIZE, &epochs, "N",
+          "Make at most N passes; training ends 5 passes after the best one (default: 40; with "
+          "--recipe 1000)" },
+        { "--shuffle-labels", NULL, OPTION_FLAG, &shuffle_labels, NULL,
+          "Train on shuffled labels as a control: the AUC must be near 0.5" },
+        { "--json", NULL, OPTION_FLAG, &json, NULL, "Print the report as one JSON object" },
         { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on stderr" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
 
-static const struct option_group *const groups[] = { &train_opts, &sample_opts, &demo_opts,
-                                                     &engine_option_rows, NULL };
+static const struct option_group *const groups[] = { &train_opts, &sample_opts, &engine_option_rows,
+                                                     NULL };
 
 /* Report wrong usage and return the status. */
 static int cmd_router_train_usage(const char *what)
@@ -85,53 +74,10 @@ static int cmd_router_train_usage(const char *what)
                         err_set(&err, ERR_ARG, "%s; see mizzle router train --help", what), &err);
 }
 
-/* Print the results of training. */
-static void print_report(const struct router_training_report *r)
-{
-    printf("trained on      %zu tokens, %zu held out; best of %zu epochs: %zu\n", r->fit.trained,
-           r->fit.held, r->fit.epochs, r->fit.best);
-    printf("held-out AUC    %.4f\n", r->fit.measures.auc);
-    printf("calibrated on   %zu tokens, %zu wrong at the edge; AUC %.4f\n", r->tokens, r->wrong,
-           r->auc);
-    printf("threshold       %.6f\n", (double)r->cut.threshold);
-    printf("routed          %.2f %% of the tokens\n", 100 * r->cut.routed);
-    printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
-}
-
-/* Train with checked options: open the models, train, save the router, print the report. The output
- * path is checked first, because training takes minutes. */
-static int cmd_router_train_run(struct router_training_options *o)
-{
-    struct err err = { "" };
-    struct engine edge, cloud;
-    struct router_form form = { 0 };
-    struct router_training_report report;
-    int rc = output_file_check(out_path, &err);
-    if (rc == OK)
-        rc = setup_engine(&edge, NULL, true, &err);
-    if (rc != OK)
-        return command_fail("router train", rc, &err);
-    rc = cloud_path ? setup_engine(&cloud, cloud_path, true, &err) : OK;
-    if (rc == OK) {
-        rc = router_training_run(&form, &report, &edge, cloud_path ? &cloud : NULL, o, &err);
-        if (cloud_path)
-            engine_close(&cloud);
-    }
-    if (rc == OK)
-        rc = router_form_save(out_path, &form, &err);
-    router_form_close(&form);
-    engine_close(&edge);
-    if (rc != OK)
-        return command_fail("router train", rc, &err);
-    print_report(&report);
-    return EXIT_FINE;
-}
-
 /* Return what is wrong with the options, or NULL. */
 static const char *cmd_router_train_check(void)
 {
     enum fit_head head = FIT_MLP;
-    bool own = recipe_name || epochs != SIZE_MAX || shuffle_labels || json;
     if (!out_path)
         return "expected -o FILE";
     if (tap_name && strcmp(tap_name, router_tap_name(TAP_POST_ATTN)) != 0 &&
@@ -147,11 +93,11 @@ static const char *cmd_router_train_check(void)
         return "--epochs: expected at least 1";
     if (epochs != SIZE_MAX && head == FIT_CONTEXT)
         return "--epochs: expected another --head than context, which is counted";
-    if (!samples.n)
-        return own ? "--recipe, --epochs, --shuffle-labels, --json: expected --samples" : NULL;
-    if (engine_options.model || cloud_path || questions != SIZE_MAX || calibration != SIZE_MAX)
-        return "-m, --cloud-model, --questions, --calibration: expected no --samples, whose model "
-               "and questions are known";
+    if (!samples.n && (engine_options.model != NULL) != (cloud_path != NULL))
+        return "expected -m and --cloud-model together, or --samples";
+    if (samples.n && (engine_options.model || cloud_path || questions != SIZE_MAX))
+        return "-m, --cloud-model, --questions: expected no --samples, whose model and questions "
+               "are known";
     if (recipe_name && strcmp(recipe_name, "citer") != 0)
         return "--recipe: expected citer";
     if (recipe_name && head_name && head != FIT_CITER)
@@ -159,13 +105,21 @@ static const char *cmd_router_train_check(void)
     return NULL;
 }
 
-/* Train on collected samples. */
-static int cmd_router_train_samples(void)
+/* Train with checked options. */
+static int cmd_router_train_run(void)
 {
     struct err err = { "" };
-    struct training_options o = {
-        .samples = samples.at, .tap = tap_name, .out = out_path, .json = json, .quiet = quiet
-    };
+    struct training_options o = { .samples = samples.n ? samples.at : NULL,
+                                  .tap = tap_name,
+                                  .out = out_path,
+                                  .json = json,
+                                  .quiet = quiet };
+    router_training_defaults(&o.demo);
+    o.demo.cloud = cloud_path;
+    o.demo.questions = questions != SIZE_MAX ? questions : o.demo.questions;
+    o.demo.quiet = quiet;
+    if (tap_name && !strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
+        o.demo.tap = TAP_POST_ATTN;
     fit_defaults(&o.fit);
     if (recipe_name)
         fit_recipe_citer(&o.fit);
@@ -180,25 +134,6 @@ static int cmd_router_train_samples(void)
     return command_fail("router train", training_run(&o, &err), &err);
 }
 
-/* Train on the demo world. */
-static int cmd_router_train_demo(void)
-{
-    struct router_training_options o;
-    router_training_defaults(&o);
-    if (tap_name && !strcmp(tap_name, router_tap_name(TAP_POST_ATTN)))
-        o.tap = TAP_POST_ATTN;
-    if (head_name)
-        fit_head_parse(&o.head, head_name);
-    o.questions = questions != SIZE_MAX ? questions : o.questions;
-    o.calibration = calibration != SIZE_MAX ? calibration : o.calibration;
-    o.width = width;
-    o.most = (double)most;
-    o.cover = (double)cover;
-    o.seed = seed;
-    o.quiet = quiet;
-    return cmd_router_train_run(&o);
-}
-
 static int cmd_router_train_main(int argc, char **argv)
 {
     int nargs = 0, status = options_parse(&cmd_router_train, argc, argv, &nargs);
@@ -208,7 +143,7 @@ static int cmd_router_train_main(int argc, char **argv)
     if (bad)
         return cmd_router_train_usage(bad);
     setup_catch_interrupts();
-    return samples.n ? cmd_router_train_samples() : cmd_router_train_demo();
+    return cmd_router_train_run();
 }
 
 const struct command cmd_router_train = {
@@ -216,18 +151,17 @@ const struct command cmd_router_train = {
     .summary = "train a router for a small model",
     .args = "",
     .description =
-        "With --samples it learns from what router collect has written where the small model's "
-        "own next token may not stand. One subject in five is held out. It prints losses; the AUC "
+        "Learns where the small model's own next token may not stand, from what router collect "
+        "has written, or else from samples that it collects: with labels divergent, from training "
+        "questions of the demo world. One subject in five is held out. It prints losses; the AUC "
         "of the held-out tokens, and the same among tokens that share their last two ids; the "
         "expected calibration error (ECE) and a histogram of scores. The router names the model "
         "and the task of the samples. Its threshold is provisional: router calibrate sets it.\n\n"
-        "Without --samples it runs the small model over answers from the training questions of "
-        "the demo world, sets the threshold on other questions, and prints the share of routed "
-        "tokens and of errors caught. Without -m it trains for the demo's small model.\n\n"
+        "Without --samples, -m and --cloud-model it trains for the demo pair.\n\n"
         "The same samples and seed give the same bytes, with any number of threads.\n\n"
         "  mizzle router train --samples s -o edge.router.safetensors\n"
         "  mizzle router train --samples s --head context -o edge.context.safetensors\n"
-        "  mizzle router train -m edge.gguf -o edge.router.safetensors",
+        "  mizzle router train -m edge.gguf --cloud-model cloud.gguf -o edge.router.safetensors",
     .groups = groups,
     .run = cmd_router_train_main,
 };

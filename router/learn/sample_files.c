@@ -44,6 +44,12 @@ static struct sample_shard_want sample_files_shard_want(const struct sample_meta
                                            rest < SAMPLE_FILES_TEXTS ? rest : SAMPLE_FILES_TEXTS };
 }
 
+void sample_files_begin_shard(struct sample_shard *out, const struct sample_meta *m, size_t i)
+{
+    struct sample_shard_want want = sample_files_shard_want(m, 0, i);
+    *out = (struct sample_shard){ .dim = want.dim, .first = want.first, .ntexts = want.ntexts };
+}
+
 /* Keep the folder's name. */
 static int sample_files_keep_dir(struct sample_meta *m, const char *dir, struct err *err)
 {
@@ -54,9 +60,8 @@ static int sample_files_keep_dir(struct sample_meta *m, const char *dir, struct 
     return OK;
 }
 
-/* Append the rows of a shard; base is the number of texts in earlier folders. */
-static int sample_files_append_shard(struct samples *out, const struct sample_shard *s,
-                                     uint32_t base, struct err *err)
+int sample_files_append(struct samples *out, const struct sample_shard *s, uint32_t base,
+                        struct err *err)
 {
     int rc = samples_reserve(out, s->n, err);
     for (size_t i = 0; rc == OK && i < s->n; i++) {
@@ -89,7 +94,7 @@ static int sample_files_append_all(struct samples *out, const struct sample_meta
             rc = ERR_FORMAT;
         if (rc != OK)
             break;
-        rc = sample_files_append_shard(out, &s, base, err);
+        rc = sample_files_append(out, &s, base, err);
         sample_counts_add(&sum, &s.counts);
         sample_shard_close(&s);
     }
@@ -259,7 +264,7 @@ int sample_files_shard(struct sample_shard *out, bool *exists, const struct samp
     struct stat st;
     struct sample_shard_want want = sample_files_shard_want(&f->meta, f->collection, i);
     sample_files_shard_path(path, f->meta.dir, i);
-    *out = (struct sample_shard){ .dim = want.dim, .first = want.first, .ntexts = want.ntexts };
+    sample_files_begin_shard(out, &f->meta, i);
     *exists = !stat(path, &st) || errno != ENOENT;
     return *exists ? sample_shard_read(out, path, &want, err) : OK;
 }

@@ -28,6 +28,7 @@ struct sample_meta {
     char task[16];              /* "csqa" */
     char data[65];              /* SHA-256 of the task's file, in hex; "" when it has none */
     char prompt[16];            /* form of the prompts: "citer" */
+    char kind[16], wording[16]; /* of the milli task's questions: "all", "where"; else "" */
     char labels[16];            /* "match", "citer", "divergent" */
     enum tap tap;               /* which hidden state */
     char kv[8];                 /* type of the KV cache: "f32" */
@@ -51,6 +52,12 @@ struct sample_meta {
 
 /* Return the number of shards of a collection of this many texts. */
 size_t sample_files_shards(const struct sample_meta *m);
+/* Set *out to shard number i without samples. */
+void sample_files_begin_shard(struct sample_shard *out, const struct sample_meta *m, size_t i);
+/* Append the samples of a shard to *out, which has its dim; texts are numbered from base on.
+ * ERR_NOMEM. */
+int sample_files_append(struct samples *out, const struct sample_shard *s, uint32_t base,
+                        struct err *err);
 
 /* Append all samples of a finished collection to *out, whose dim is set when it is empty. meta is
  * all zero at first and then describes the folder; if it describes another folder already, both

@@ -13,7 +13,7 @@
 #include "net/http/json_input.h"
 #include "router/router.h"
 
-enum { VERSION = 1, FILE_MAX = 1 << 16, SHOWN = 160 };
+enum { VERSION = 2, FILE_MAX = 1 << 16, SHOWN = 160 };
 #define FORMAT "mizzle samples"
 
 /* NUMBER: an integer; null when it is SAMPLE_FILES_NO_LIMIT. HEX: a string of 16 hexadecimal
@@ -34,6 +34,8 @@ static const struct field {
     FIELD(task, TEXT, true),
     FIELD(data, TEXT, false),
     FIELD(prompt, TEXT, false),
+    FIELD(kind, TEXT, false),
+    FIELD(wording, TEXT, false),
     FIELD(labels, TEXT, true),
     FIELD(tap, TAP, true),
     FIELD(kv, TEXT, true),

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/kernels.h"
 #include "router/router.h"
 #include "router/learn/samples.h"
 
@@ -62,41 +61,6 @@ void samples_close(struct samples *s)
     free(s->text);
     free(s->before);
     *s = (struct samples){ 0 };
-}
-
-int samples_collect(struct samples *s, struct session *session, enum tap tap,
-                    const uint32_t *prompt, size_t n, const uint32_t *answer, size_t m, size_t size,
-                    uint32_t text, const struct kernels *k, const _Atomic int *stop,
-                    struct err *err)
-{
-    uint32_t ids[SESSION_CHUNK];
-    if (n < 1 || m < 1 || m > SESSION_CHUNK)
-        return err_set(err, ERR_ARG,
-                       "router training: expected an answer of 1 to %d tokens, found %zu",
-                       SESSION_CHUNK, m);
-    /* Evaluate the last token of the prompt and all but the last of the answer: these precede the
-     * tokens of the answer. */
-    ids[0] = prompt[n - 1];
-    memcpy(ids + 1, answer, (m - 1) * sizeof(*ids));
-    session_rewind(session, 0);
-    int rc = n > 1 ? session_eval(session, prompt, n - 1, stop, err) : OK;
-    if (rc == OK)
-        rc = session_eval(session, ids, m, stop, err);
-    for (size_t i = 0; rc == OK && i < m; i++) {
-        size_t back = m - 1 - i;
-        const struct sample one = {
-            .x = session_hidden(session, tap, back),
-            .label = k->argmax_f32(session_logits(session, back), size) == answer[i],
-            .group = text,
-            .text = text,
-            .before = { i       ? ids[i - 1]
-                        : n > 1 ? prompt[n - 2]
-                                : SAMPLES_NONE,
-                        ids[i] },
-        };
-        rc = samples_add(s, &one, err);
-    }
-    return rc;
 }
 
 float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch)

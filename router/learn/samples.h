@@ -7,10 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/session.h"
-
 struct err;
-struct kernels;
 struct router;
 
 struct samples { /* all zero with dim set is an empty one */
@@ -36,15 +33,6 @@ int samples_reserve(struct samples *s, size_t n, struct err *err);
 /* Append a sample; x is copied. ERR_NOMEM. */
 int samples_add(struct samples *s, const struct sample *one, struct err *err);
 void samples_close(struct samples *s);
-
-/* Run prompt[n] and answer[m] (n, m >= 1, m <= SESSION_CHUNK) through the session, teacher-forced,
- * and add one sample for each token of the answer: the hidden state before it, and whether the
- * largest of the first `size` logits is that token. `text` is the text's number and its group.
- * Returns session_eval's errors and ERR_NOMEM. */
-int samples_collect(struct samples *s, struct session *session, enum tap tap,
-                    const uint32_t *prompt, size_t n, const uint32_t *answer, size_t m, size_t size,
-                    uint32_t text, const struct kernels *k, const _Atomic int *stop,
-                    struct err *err);
 
 /* Return a router's score of sample i: a network reads its state, which must have the router's dim,
  * a table the ids before. scratch: [router_scratch] floats. */

@@ -147,8 +147,26 @@ static void test_results(void)
     CHECK(isnan(r.pgr) && r.has_gain);
     eval_result_compare(&r, &edge, &cloud);
     CHECK(fabs(r.pgr - 0.5) < 1e-12 && r.gain.low >= 0 && r.gain.high > 0.2);
-    eval_result_average(&r, 1);
+    CHECK(eval_result_average(&r, 1, &edge, &cloud, &err) == OK);
     CHECK(r.apgr7 > 0 && r.apgr7 <= 0.5);
+    CHECK(r.has_apgr7_interval && r.apgr7_interval.low >= 0 && r.apgr7_interval.low < r.apgr7);
+    CHECK(r.apgr7 < r.apgr7_interval.high && r.apgr7_interval.high < 1);
+
+    /* Two answers recovered in place of three, and never more in any draw. */
+    const struct eval_entry context = { .policy = POLICY_CONTEXT, .label = "context" };
+    struct eval_result late;
+    eval_result_begin(&late, &context, 0.1);
+    add_answers(&late, "11-100000000");
+    eval_result_against(&late, &r); /* no APGR7 yet */
+    CHECK(fabs(late.difference + 1.0 / 11) < 1e-12 && late.difference_interval.high == 0);
+    CHECK(late.against == &mlp && isnan(late.apgr7_ratio) && !late.has_ratio_interval);
+    eval_result_compare(&late, &edge, &cloud);
+    CHECK(eval_result_average(&late, 1, &edge, &cloud, &err) == OK);
+    eval_result_against(&late, &r);
+    CHECK(fabs(late.apgr7_ratio - 2.0 / 3) < 1e-12);
+    CHECK(late.has_ratio_interval && late.ratio_interval.high == 1);
+    eval_result_against(&r, &late);
+    CHECK(fabs(r.apgr7_ratio - 1.5) < 1e-12 && r.difference > 0);
 
     char *text = NULL;
     size_t n = 0;
@@ -157,10 +175,12 @@ static void test_results(void)
     fclose(f);
     CHECK(text[0] == '{' && n > 3 && !strcmp(text + n - 2, "}\n"));
     static const char *const parts[] = {
-        "\"task\":\"csqa\"",   "\"policy\":\"mlp\"", "\"router\":\"a\"",      "\"threshold\":0.25,",
-        "\"target\":0.100000", "\"questions\":11",   "\"accuracy\":0.363636", "\"pgr\":0.500000",
-        "\"routed\":0.100000", "\"tokens\":110",     "\"prefilled\":220",     "\"cached\":165",
-        "\"ttft_ms\":7.000",   "\"left_out\":1",     "\"decoded\":11",
+        "\"task\":\"csqa\"",       "\"policy\":\"mlp\"",      "\"router\":\"a\"",
+        "\"threshold\":0.25,",     "\"target\":0.100000",     "\"questions\":11",
+        "\"accuracy\":0.363636",   "\"pgr\":0.500000",        "\"routed\":0.100000",
+        "\"tokens\":110",          "\"prefilled\":220",       "\"cached\":165",
+        "\"ttft_ms\":7.000",       "\"left_out\":1",          "\"decoded\":11",
+        "\"against\":\"context\"", "\"difference\":0.090909", "\"apgr7_ratio\":1.500000",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         CHECK(strstr(text, parts[i]));
@@ -173,6 +193,7 @@ static void test_results(void)
     free(text);
     eval_result_close(&edge);
     eval_result_close(&cloud);
+    eval_result_close(&late);
     eval_result_close(&r);
 }
 

@@ -93,7 +93,7 @@ has 1 '>1.75 ms</text>'
 has 1 '>mlp, b</text>'
 has 1 '>high</text>'
 run 0 --bars low --by policy "$tmp/t.csv"
-has 8 'class="fill"' # the key and seven bars
+has 7 'class="fill"' # one for each row, and no key
 
 refuses 2 'expected a column nothing, found policy,kind,share,right,low,high' \
     --x nothing --y right "$tmp/t.csv"

@@ -116,9 +116,18 @@ for bad in 'false; echo 1,1,1' ':' 'echo 1,1' 'value squares y x=0; echo 1,1,1' 
 done
 run 2 nothing
 says 'no '
+cat >"$tmp/experiments/titled.sh" <<'END'
+HEADER=x,y
+jobs() { job echo 1,2; }
+draws() { plot titled.svg titled.csv --x x --y y --title "none: $(value titled y x=5)"; }
+END
+run 1 titled
+says '0 rows, or no column y: x=5'
+sed -i.old 's/(value titled y x=5)/(figure %.1f "100 *")/' "$tmp/experiments/titled.sh"
+run 1 titled
 # Columns by name, constants, and figures.
 (
-    results=$tmp/results
+    results=$tmp/results dir=$tmp
     . tools/results/lib.sh
     printf 'a,b,c\n1,2,3\n' | columns c,kind=x,a >"$tmp/out" && says 3,x,1
     ! printf 'a,b\n1,2\n' | columns a,d 2>"$tmp/out" || fail "no column d"

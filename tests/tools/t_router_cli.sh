@@ -72,7 +72,7 @@ fi
 
 if [ -f weights/milli/edge-0.5.gguf ]; then
     for threads in 1 2; do
-        ${RUN:-} "$mizzle" router train --questions 150 --calibration 60 -t $threads \
+        ${RUN:-} "$mizzle" router train --questions 60 -t $threads \
             -o "$tmp/r$threads.safetensors" >"$tmp/table" 2>"$tmp/err" || fail "train: $(cat "$tmp/err")"
     done
     cmp -s "$tmp/r1.safetensors" "$tmp/r2.safetensors" || fail "train: threads change the bits"

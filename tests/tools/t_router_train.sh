@@ -113,18 +113,15 @@ said 'found Mizzle milli edge-0.5 ('
 
 # Options that do not go together, or contradict the samples.
 for bad in '--head mpl' '--recipe paper' '--recipe citer --head mlp' '--tap middle' '--tap post_attn' \
-    '--questions 5' '--calibration 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
+    '--questions 5' '--cloud-model x.gguf' "-m $edge" '--share 2' extra '--width 65537' \
     '--head linear --width 8' \
     '--head context --epochs 2' '--epochs 0'; do
     # shellcheck disable=SC2086
     run 2 router train --samples "$tmp/s" -o "$tmp/never" $bad
     [ ! -e "$tmp/never" ] || fail "$bad: something was written"
 done
-for alone in '--recipe citer' '--epochs 2' --shuffle-labels --json; do
-    # shellcheck disable=SC2086
-    run 2 router train -o "$tmp/never" $alone
-    said '--samples'
-done
+run 2 router train -o "$tmp/never" -m "$edge"
+said '--cloud-model together'
 run 0 router collect -q -o "$tmp/tap" --questions 2 --labels match --tap post_attn
 run 2 router train --samples "$tmp/s" --samples "$tmp/tap" -o "$tmp/never"
 said "$tmp/tap"

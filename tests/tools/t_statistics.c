@@ -147,11 +147,107 @@ static void check_bootstrap(void)
     CHECK(!statistics_pgr(&pgr, 0.4, 0.5, 0.5) && !statistics_pgr(&pgr, 1, 0.5, 0.4));
 }
 
+enum { ITEMS = 40, SHARES = 3 };
+
+/* Answers of one policy at SHARES thresholds, from random numbers. */
+struct sweep {
+    unsigned char right[SHARES][ITEMS];
+    uint32_t tokens[SHARES][ITEMS], cloud[SHARES][ITEMS];
+    struct statistics_answers at[SHARES];
+};
+
+static void make_sweep(struct sweep *s, uint64_t seed, double skill)
+{
+    for (size_t k = 0; k < SHARES; k++) {
+        for (size_t i = 0; i < ITEMS; i++) {
+            uint64_t n = k * ITEMS + i;
+            s->right[k][i] = rand_unit(seed, n) < 0.3 + skill * (double)(k + 1);
+            s->tokens[k][i] = 10 + (uint32_t)rand_below(seed + 1, n, 20);
+            s->cloud[k][i] = (uint32_t)rand_below(seed + 2, n, k + 2);
+        }
+        s->at[k] = (struct statistics_answers){ s->right[k], s->tokens[k], s->cloud[k] };
+    }
+}
+
+/* APGR7 of one draw the slow way: the curve is looked up at many shares. */
+static double slow_apgr7(const struct sweep *s, const unsigned char *edge,
+                         const unsigned char *cloud, size_t draw)
+{
+    enum { STEPS = 7000 };
+    double share[SHARES + 1] = { 0 }, pgr[SHARES + 1] = { 0 }, sum = 0;
+    for (size_t k = 0; k < SHARES; k++) {
+        double right = 0, low = 0, high = 0, tokens = 0, routed = 0;
+        for (size_t i = 0; i < ITEMS; i++) {
+            size_t item = (size_t)rand_below(rand_u64(1, draw), i, ITEMS);
+            right += s->right[k][item];
+            low += edge[item];
+            high += cloud[item];
+            tokens += s->tokens[k][item];
+            routed += s->cloud[k][item];
+        }
+        size_t at = k + 1; /* insert by share */
+        for (; at > 1 && share[at - 1] > routed / tokens; at--) {
+            share[at] = share[at - 1];
+            pgr[at] = pgr[at - 1];
+        }
+        share[at] = routed / tokens;
+        pgr[at] = (right - low) / (high - low);
+    }
+    for (size_t j = 0; j < STEPS; j++) {
+        double x = 0.07 * ((double)j + 0.5) / STEPS, y = pgr[SHARES];
+        for (size_t k = SHARES; k > 0; k--)
+            if (x < share[k])
+                y = pgr[k - 1] +
+                    (pgr[k] - pgr[k - 1]) * (x - share[k - 1]) / (share[k] - share[k - 1]);
+        sum += y;
+    }
+    return sum / STEPS;
+}
+
+static void check_apgr_draws(void)
+{
+    static struct sweep a, b;
+    static double x[STATISTICS_DRAWS], y[STATISTICS_DRAWS], ratio[STATISTICS_DRAWS];
+    static double kept[STATISTICS_DRAWS];
+    unsigned char edge[ITEMS], cloud[ITEMS];
+    struct statistics_interval i;
+    size_t n = 0;
+    make_sweep(&a, 20, 0.2);
+    make_sweep(&b, 30, 0.12);
+    for (size_t k = 0; k < ITEMS; k++) {
+        edge[k] = k % 4 == 0;
+        cloud[k] = k % 10 != 0;
+    }
+    statistics_draw_apgr7(x, a.at, SHARES, edge, cloud, ITEMS);
+    statistics_draw_apgr7(y, b.at, SHARES, edge, cloud, ITEMS);
+    for (size_t d = 0; d < STATISTICS_DRAWS; d += 97) {
+        CHECK(fabs(x[d] - slow_apgr7(&a, edge, cloud, d)) < 1e-3);
+        CHECK(fabs(y[d] - slow_apgr7(&b, edge, cloud, d)) < 1e-3);
+    }
+    statistics_draws_ratio(ratio, x, y);
+    for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
+        CHECK(isnan(ratio[d]) == !(y[d] > 0));
+        if (y[d] > 0)
+            CHECK(close_to(kept[n++] = x[d] / y[d], ratio[d]));
+    }
+    CHECK(n > STATISTICS_DRAWS / 20 * 19 && statistics_draws_interval(&i, ratio));
+    CHECK(close_to(i.low, slow_quantile(kept, n, 0.025)));
+    CHECK(close_to(i.high, slow_quantile(kept, n, 0.975)));
+    statistics_draws_ratio(ratio, x, x);
+    CHECK(statistics_draws_interval(&i, ratio) && i.low == 1 && i.high == 1);
+    statistics_draw_apgr7(x, a.at, SHARES, edge, edge, ITEMS); /* no gap */
+    CHECK(isnan(x[0]) && !statistics_draws_interval(&i, x));
+    memset(x, 0, sizeof(x));
+    statistics_draws_ratio(ratio, y, x); /* of nothing */
+    CHECK(isnan(ratio[5]));
+}
+
 int main(void)
 {
     check_wilson();
     check_quantiles();
     check_apgr();
     check_bootstrap();
+    check_apgr_draws();
     return 0;
 }

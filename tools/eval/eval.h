@@ -24,6 +24,7 @@ struct eval_options {
     float share;           /* for policies that have no threshold; NaN: as the first one routed */
     float target;          /* share for every policy; NaN: they use their thresholds */
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
+    const char *against;   /* label of the policy that the others are compared with; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
     const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
     const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */

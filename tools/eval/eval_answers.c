@@ -189,10 +189,10 @@ static struct eval_result *answers_next(struct answers_run *m, const struct eval
     return r;
 }
 
-/* Show a result as soon as it is there. */
+/* Show a result as soon as it is there, unless it is compared with another at the end. */
 static void answers_print(const struct answers_run *m, const struct eval_result *r)
 {
-    if (m->o->json)
+    if (m->o->json && !m->o->against)
         eval_print_json(stdout, &m->about, r);
 }
 
@@ -214,10 +214,29 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
         eval_result_compare(r, m->has_edge ? &m->results[0] : NULL,
                             m->has_cloud ? &m->results[1] : NULL);
         if (i + 1 == n && m->plan.sweeps && m->plan.targets[0] <= 0 && m->plan.targets[i] >= 0.07)
-            eval_result_average(&m->results[from], n);
+            rc = eval_result_average(&m->results[from], n, &m->results[0], &m->results[1], err);
+        if (rc != OK)
+            return rc;
         answers_print(m, r);
     }
     return OK;
+}
+
+/* Compare every result with that of --against at the same share; a model alone has one result for
+ * all shares. */
+static void answers_compare(struct answers_run *m)
+{
+    for (size_t i = 2; i < m->next; i++) {
+        struct eval_result *r = &m->results[i];
+        for (size_t k = 2; k < m->next && !r->against; k++) {
+            const struct eval_result *other = &m->results[k];
+            bool same = r->target == other->target || isnan(other->target);
+            if (same && r->entry != other->entry && !strcmp(other->entry->label, m->o->against))
+                eval_result_against(r, other);
+        }
+    }
+    for (size_t i = 2; m->o->json && i < m->next; i++)
+        eval_print_json(stdout, &m->about, &m->results[i]);
 }
 
 /* Run all policies in order. */
@@ -237,6 +256,8 @@ static int answers_all(struct answers_run *m, struct err *err)
         answers_print(m, &m->results[at]);
     }
     eval_run_end(&m->run);
+    if (rc == OK && m->o->against)
+        answers_compare(m);
     if (rc == OK && !m->o->json && m->o->table)
         eval_print_paper(stdout, m->results, m->shown, m->n);
     else if (rc == OK && !m->o->json)
@@ -253,6 +274,9 @@ static int answers_check(struct answers_run *m, struct err *err)
 {
     const struct eval_options *o = m->o;
     int rc = o->policies ? eval_list_parse(&m->list, o->policies, err) : OK;
+    if (rc == OK && o->against && !eval_list_has(&m->list, o->against))
+        rc = err_set(err, ERR_ARG, "--against: expected one of the policies of --policy, found %s",
+                     o->against);
     if (rc == OK)
         rc = eval_clock_read(&m->clock, err);
     if (rc == OK)

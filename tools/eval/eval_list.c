@@ -155,3 +155,11 @@ const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p
             return &l->at[i];
     return NULL;
 }
+
+bool eval_list_has(const struct eval_list *l, const char *label)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (!strcmp(l->at[i].label, label))
+            return true;
+    return false;
+}

@@ -46,5 +46,7 @@ bool eval_entry_scores(const struct eval_entry *e);
 const char *eval_list_demanding(const struct eval_list *l);
 /* Return the first entry of this policy, or NULL. */
 const struct eval_entry *eval_list_find(const struct eval_list *l, enum policy p);
+/* True when an entry has this label. */
+bool eval_list_has(const struct eval_list *l, const char *label);
 
 #endif

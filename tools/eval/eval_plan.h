@@ -10,11 +10,12 @@
 #include "tools/eval/eval.h"
 #include "tools/eval/eval_clock.h"
 #include "tools/eval/eval_list.h"
+#include "tools/eval/statistics.h"
 #include "tools/tasks/task.h"
 
 struct err;
 
-enum { EVAL_TARGETS = 64, EVAL_CALIBRATION = 4000 };
+enum { EVAL_TARGETS = STATISTICS_POINTS, EVAL_CALIBRATION = 4000 };
 
 struct eval_items {
     struct task *task;

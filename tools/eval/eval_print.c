@@ -9,7 +9,7 @@
 #include "tools/cli/output_file.h"
 #include "tools/paper_table.h"
 
-enum { FIELDS = 48, VALUE = 160 };
+enum { FIELDS = 64, VALUE = 160 };
 
 /* One result as names and values, which JSON and CSV share. */
 struct print_fields {
@@ -29,6 +29,14 @@ static void print_real(struct print_fields *f, const char *name, double x, int d
         snprintf(f->at[f->n++].value, VALUE, "null");
     else
         snprintf(f->at[f->n++].value, VALUE, "%.*f", digits, x);
+}
+
+/* Print both ends of an interval; null unless there is one. */
+static void print_interval(struct print_fields *f, const char *low, const char *high, bool has,
+                           const struct statistics_interval *i)
+{
+    print_real(f, low, has ? i->low : (double)NAN, 6);
+    print_real(f, high, has ? i->high : (double)NAN, 6);
 }
 
 static void print_count(struct print_fields *f, const char *name, uint64_t n)
@@ -69,12 +77,17 @@ static void print_quality(struct print_fields *f, const struct eval_about *about
     print_real(f, "accuracy", eval_result_accuracy(r), 6);
     print_real(f, "accuracy_low", wilson.low, 6);
     print_real(f, "accuracy_high", wilson.high, 6);
-    print_real(f, "gain_low", r->has_gain ? r->gain.low : (double)NAN, 6);
-    print_real(f, "gain_high", r->has_gain ? r->gain.high : (double)NAN, 6);
+    print_interval(f, "gain_low", "gain_high", r->has_gain, &r->gain);
     print_real(f, "pgr", r->pgr, 6);
-    print_real(f, "pgr_low", r->has_pgr_interval ? r->pgr_interval.low : (double)NAN, 6);
-    print_real(f, "pgr_high", r->has_pgr_interval ? r->pgr_interval.high : (double)NAN, 6);
+    print_interval(f, "pgr_low", "pgr_high", r->has_pgr_interval, &r->pgr_interval);
     print_real(f, "apgr7", r->apgr7, 6);
+    print_interval(f, "apgr7_low", "apgr7_high", r->has_apgr7_interval, &r->apgr7_interval);
+    print_text(f, "against", r->against ? r->against->label : NULL);
+    print_real(f, "difference", r->against ? r->difference : (double)NAN, 6);
+    print_interval(f, "difference_low", "difference_high", r->against, &r->difference_interval);
+    print_real(f, "apgr7_ratio", r->apgr7_ratio, 6);
+    print_interval(f, "apgr7_ratio_low", "apgr7_ratio_high", r->has_ratio_interval,
+                   &r->ratio_interval);
     print_real(f, "routed", eval_result_share(r), 6);
     print_count(f, "tokens", r->tokens);
     print_count(f, "cloud", r->cloud);
@@ -206,6 +219,30 @@ static void print_row(FILE *to, const struct eval_result *r, int width)
             eval_times_quantile(&r->tbt, 0.95));
 }
 
+/* Print the mean PGR with its interval. */
+static void print_average(FILE *to, const struct eval_result *r)
+{
+    fprintf(to, "%s: mean PGR over shares from 0 to 7 %%: %.3f", r->entry->label, r->apgr7);
+    if (r->has_apgr7_interval)
+        fprintf(to, " (95 %%: %.3f to %.3f)", r->apgr7_interval.low, r->apgr7_interval.high);
+    putc('\n', to);
+}
+
+/* Print how a result compares with the one of --against. */
+static void print_against(FILE *to, const struct eval_result *r)
+{
+    fprintf(to, "%s against %s", r->entry->label, r->against->label);
+    if (!isnan(r->target))
+        fprintf(to, ", %.2f %%", 100 * r->target);
+    fprintf(to, ": accuracy %+.1f points (95 %%: %+.1f to %+.1f)", 100 * r->difference,
+            100 * r->difference_interval.low, 100 * r->difference_interval.high);
+    if (!isnan(r->apgr7_ratio))
+        fprintf(to, "; mean PGR %.2f times", r->apgr7_ratio);
+    if (r->has_ratio_interval)
+        fprintf(to, " (%.2f to %.2f)", r->ratio_interval.low, r->ratio_interval.high);
+    putc('\n', to);
+}
+
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
@@ -220,8 +257,9 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))
-            fprintf(to, "%s: mean PGR over shares from 0 to 7 %%: %.3f\n", r[i].entry->label,
-                    r[i].apgr7);
+            print_average(to, &r[i]);
+        if (shown[i] && r[i].against)
+            print_against(to, &r[i]);
     }
     fprintf(to,
             "%zu questions; times in ms: an answer (mean), its first token (median), the next "

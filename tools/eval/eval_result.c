@@ -2,19 +2,26 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/sys/base.h"
 
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
 {
-    *r = (struct eval_result){
-        .entry = e, .target = target, .threshold = NAN, .pgr = (double)NAN, .apgr7 = (double)NAN
-    };
+    *r = (struct eval_result){ .entry = e,
+                               .target = target,
+                               .threshold = NAN,
+                               .pgr = (double)NAN,
+                               .apgr7 = (double)NAN,
+                               .apgr7_ratio = (double)NAN };
 }
 
 void eval_result_close(struct eval_result *r)
 {
     free(r->rights);
+    free(r->tokens_of);
+    free(r->cloud_of);
+    free(r->apgr7_draws);
     free(r->ttft.at);
     free(r->tbt.at);
     *r = (struct eval_result){ 0 };
@@ -48,12 +55,17 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
         r->left_out++;
         return OK;
     }
-    bool fits = result_grow((void **)&r->rights, &r->rights_room, r->questions, 1) &&
-                result_add_time(&r->ttft, one->ttft_ms);
+    bool fits =
+        result_grow((void **)&r->rights, &r->rights_room, r->questions, 1) &&
+        result_grow((void **)&r->tokens_of, &r->tokens_room, r->questions, sizeof(*r->tokens_of)) &&
+        result_grow((void **)&r->cloud_of, &r->cloud_room, r->questions, sizeof(*r->cloud_of)) &&
+        result_add_time(&r->ttft, one->ttft_ms);
     for (size_t i = 1; fits && i < one->tokens; i++)
         fits = result_add_time(&r->tbt, one->trace[i].ms);
     if (!fits)
         return err_set(err, ERR_NOMEM, "eval: out of memory");
+    r->tokens_of[r->questions] = (uint32_t)one->tokens;
+    r->cloud_of[r->questions] = (uint32_t)one->cloud;
     r->rights[r->questions++] = one->right;
     r->right += one->right;
     r->tokens += one->tokens;
@@ -95,17 +107,44 @@ void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
                                                    cloud->rights, r->questions);
 }
 
-void eval_result_average(struct eval_result *r, size_t n)
+int eval_result_average(struct eval_result *r, size_t n, const struct eval_result *edge,
+                        const struct eval_result *cloud, struct err *err)
 {
-    struct statistics_point *points = calloc(n, sizeof(*points));
-    bool all = points;
-    for (size_t i = 0; all && i < n; i++) {
+    struct statistics_point points[STATISTICS_POINTS];
+    struct statistics_answers at[STATISTICS_POINTS];
+    double draws[STATISTICS_DRAWS];
+    for (size_t i = 0; i < n; i++) {
         points[i] = (struct statistics_point){ eval_result_share(&r[i]), r[i].pgr };
-        all = !isnan(r[i].pgr);
+        at[i] = (struct statistics_answers){ r[i].rights, r[i].tokens_of, r[i].cloud_of };
+        if (isnan(r[i].pgr))
+            return OK;
     }
-    if (all && n)
-        r[n - 1].apgr7 = statistics_apgr7(points, n);
-    free(points);
+    struct eval_result *last = &r[n - 1];
+    last->apgr7 = statistics_apgr7(points, n);
+    last->apgr7_draws = malloc(sizeof(draws));
+    if (!last->apgr7_draws)
+        return err_set(err, ERR_NOMEM, "eval: out of memory");
+    statistics_draw_apgr7(draws, at, n, edge->rights, cloud->rights, last->questions);
+    memcpy(last->apgr7_draws, draws, sizeof(draws));
+    last->has_apgr7_interval = statistics_draws_interval(&last->apgr7_interval, draws);
+    return OK;
+}
+
+void eval_result_against(struct eval_result *r, const struct eval_result *other)
+{
+    double ratio[STATISTICS_DRAWS];
+    if (!r->questions)
+        return;
+    r->against = other->entry;
+    r->difference = eval_result_accuracy(r) - eval_result_accuracy(other);
+    r->difference_interval =
+        statistics_bootstrap_difference(r->rights, other->rights, r->questions);
+    if (!r->apgr7_draws || !other->apgr7_draws)
+        return;
+    if (other->apgr7 > 0)
+        r->apgr7_ratio = r->apgr7 / other->apgr7;
+    statistics_draws_ratio(ratio, r->apgr7_draws, other->apgr7_draws);
+    r->has_ratio_interval = statistics_draws_interval(&r->ratio_interval, ratio);
 }
 
 /* Return part/all, or 0 if all is 0. */

@@ -26,10 +26,12 @@ struct eval_result {
     size_t cloud, fallback, memo_hits, wasted;
     struct asked_work work;
     uint64_t bytes_up, bytes_down;
-    double ms;             /* over all answers, without startup */
-    double edge_ms;        /* of these, in the small model and the router */
-    unsigned char *rights; /* [questions], 1: right */
-    size_t rights_room;
+    double ms;      /* over all answers, without startup */
+    double edge_ms; /* of these, in the small model and the router */
+    /* Of each question: right or not, tokens, those from the cloud. */
+    unsigned char *rights;          /* [questions], 1: right */
+    uint32_t *tokens_of, *cloud_of; /* [questions] */
+    size_t rights_room, tokens_room, cloud_room;
     struct eval_times ttft, tbt; /* to the first token of an answer; between tokens */
 
     /* Set by eval_result_compare; without both baselines, NaN and 0. */
@@ -38,6 +40,17 @@ struct eval_result {
     struct statistics_interval pgr_interval;
     struct statistics_interval gain; /* of the accuracy above that of the small model alone */
     double apgr7;                    /* NaN: not measured over shares from 0 to 7 % */
+    bool has_apgr7_interval;
+    struct statistics_interval apgr7_interval;
+    double *apgr7_draws; /* [STATISTICS_DRAWS], or NULL */
+
+    /* Set by eval_result_against; NULL: not compared. */
+    const struct eval_entry *against;
+    double difference; /* of the accuracies */
+    struct statistics_interval difference_interval;
+    double apgr7_ratio; /* NaN: one of them is missing, or the other one's is not above 0 */
+    bool has_ratio_interval;
+    struct statistics_interval ratio_interval;
 };
 
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target);
@@ -51,9 +64,12 @@ void eval_result_finish(struct eval_result *r);
  * NULL. */
 void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
                          const struct eval_result *cloud);
-/* Set apgr7 of r[n - 1], the results of one policy at shares from 0 to at least 7 %, unless one of
- * them has no PGR. */
-void eval_result_average(struct eval_result *r, size_t n);
+/* Set apgr7 of r[n - 1] and its interval: of the results of one policy at shares from 0 to at least
+ * 7 %, n <= STATISTICS_POINTS, unless one of them has no PGR. ERR_NOMEM. */
+int eval_result_average(struct eval_result *r, size_t n, const struct eval_result *edge,
+                        const struct eval_result *cloud, struct err *err);
+/* Compare with another policy on the same questions: r minus other, r over other. */
+void eval_result_against(struct eval_result *r, const struct eval_result *other);
 
 /* Return the share of tokens that came from the cloud, and of answers that are right; 0 of none. */
 double eval_result_share(const struct eval_result *r);

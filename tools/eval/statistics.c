@@ -44,6 +44,18 @@ static struct statistics_interval statistics_percentiles(double *draws, size_t n
                                          .high = statistics_quantile(draws, n, 0.975) };
 }
 
+bool statistics_draws_interval(struct statistics_interval *out, double *draws)
+{
+    size_t kept = 0;
+    for (size_t d = 0; d < STATISTICS_DRAWS; d++)
+        if (!isnan(draws[d]))
+            draws[kept++] = draws[d];
+    bool enough = kept >= STATISTICS_DRAWS - STATISTICS_DRAWS / 20;
+    if (enough)
+        *out = statistics_percentiles(draws, kept);
+    return enough;
+}
+
 /* Count the right answers of one draw of n items, in count arrays at once. */
 static void statistics_draw(size_t *right, const unsigned char *const *arrays, size_t count,
                             size_t n, size_t draw)
@@ -82,16 +94,13 @@ bool statistics_bootstrap_pgr(struct statistics_interval *out, const unsigned ch
 {
     const unsigned char *const arrays[] = { routed, edge, cloud };
     double draws[STATISTICS_DRAWS];
-    size_t kept = 0;
     for (size_t d = 0; d < STATISTICS_DRAWS; d++) {
         size_t right[3];
         statistics_draw(right, arrays, 3, n, d);
-        kept += statistics_pgr(&draws[kept], (double)right[0], (double)right[1], (double)right[2]);
+        if (!statistics_pgr(&draws[d], (double)right[0], (double)right[1], (double)right[2]))
+            draws[d] = (double)NAN;
     }
-    bool enough = kept >= STATISTICS_DRAWS - STATISTICS_DRAWS / 20;
-    if (enough)
-        *out = statistics_percentiles(draws, kept);
-    return enough;
+    return statistics_draws_interval(out, draws);
 }
 
 static int statistics_by_share(const void *a, const void *b)
@@ -118,4 +127,46 @@ double statistics_apgr7(struct statistics_point *points, size_t n)
         last = next;
     }
     return (area + (most - last.share) * last.pgr) / most;
+}
+
+/* Return the APGR7 of one draw, or NaN. */
+static double statistics_apgr7_of_draw(const struct statistics_answers *at, size_t count,
+                                       const unsigned char *edge, const unsigned char *cloud,
+                                       size_t n, size_t draw)
+{
+    struct statistics_point points[STATISTICS_POINTS];
+    struct {
+        uint64_t right, tokens, cloud;
+    } sum[STATISTICS_POINTS] = { { 0, 0, 0 } };
+    uint64_t low = 0, high = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t item = rand_below(rand_u64(BOOTSTRAP_SEED, draw), i, n);
+        low += edge[item];
+        high += cloud[item];
+        for (size_t k = 0; k < count; k++) {
+            sum[k].right += at[k].right[item];
+            sum[k].tokens += at[k].tokens[item];
+            sum[k].cloud += at[k].cloud[item];
+        }
+    }
+    for (size_t k = 0; k < count; k++) {
+        double tokens = (double)sum[k].tokens;
+        points[k].share = tokens > 0 ? (double)sum[k].cloud / tokens : 0;
+        if (!statistics_pgr(&points[k].pgr, (double)sum[k].right, (double)low, (double)high))
+            return (double)NAN;
+    }
+    return statistics_apgr7(points, count);
+}
+
+void statistics_draw_apgr7(double *draws, const struct statistics_answers *at, size_t count,
+                           const unsigned char *edge, const unsigned char *cloud, size_t n)
+{
+    for (size_t d = 0; d < STATISTICS_DRAWS; d++)
+        draws[d] = statistics_apgr7_of_draw(at, count, edge, cloud, n, d);
+}
+
+void statistics_draws_ratio(double *ratio, const double *a, const double *b)
+{
+    for (size_t d = 0; d < STATISTICS_DRAWS; d++)
+        ratio[d] = b[d] > 0 ? a[d] / b[d] : (double)NAN;
 }

@@ -7,8 +7,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { STATISTICS_DRAWS = 2000 }; /* of the bootstrap */
+enum { STATISTICS_POINTS = 64 };  /* most points of an APGR7 */
 
 struct statistics_interval {
     double low, high;
@@ -23,7 +25,7 @@ void statistics_sort(double *x, size_t n);
  * lies at q * (n - 1), counted from 0, so that 0.5 is the median. */
 double statistics_quantile(const double *x, size_t n, double q);
 
-/* Both bootstraps are paired: one draw takes n items with replacement, and every accuracy of the
+/* All bootstraps are paired: one draw takes n items with replacement, and every accuracy of the
  * draw is computed on these same items. The interval lies between the quantiles 0.025 and 0.975 of
  * STATISTICS_DRAWS draws. The arrays are [n], 1 for a right answer; n >= 1. */
 
@@ -50,5 +52,23 @@ struct statistics_point {
  * on: a larger share is allowed, and need not be used. Sorts points[n] by share, then by PGR; n may
  * be 0, which is 0. */
 double statistics_apgr7(struct statistics_point *points, size_t n);
+
+/* What one policy answered at one threshold, item by item. */
+struct statistics_answers {
+    const unsigned char *right;     /* [n] */
+    const uint32_t *tokens, *cloud; /* [n] tokens of the answer; of these, the cloud's */
+};
+
+/* Set draws[STATISTICS_DRAWS] to the APGR7 that each draw of items gives, of count answers to n
+ * items at as many thresholds, count <= STATISTICS_POINTS; NaN where the cloud is not better than
+ * the edge. Shares are those of the draw, too. Draw d of two policies has the same items, so what
+ * is computed from both is paired. */
+void statistics_draw_apgr7(double *draws, const struct statistics_answers *at, size_t count,
+                           const unsigned char *edge, const unsigned char *cloud, size_t n);
+/* Set the 95 % interval of draws[STATISTICS_DRAWS], which are left in another order. NaN is left
+ * out; false if more than one in twenty is. */
+bool statistics_draws_interval(struct statistics_interval *out, double *draws);
+/* Set ratio[STATISTICS_DRAWS] to a / b of each draw; NaN where b is not above 0. */
+void statistics_draws_ratio(double *ratio, const double *a, const double *b);
 
 #endif

@@ -13,6 +13,7 @@
 #include "model/fingerprint.h"
 #include "model/sample.h"
 #include "router/learn/sample_files.h"
+#include "router/learn/samples.h"
 #include "tools/cli/setup.h"
 #include "weights/weights.h"
 
@@ -28,7 +29,9 @@ struct collecting {
     struct task *task;
     struct session *session;
     struct sampler *sampler;
+    struct sample_meta meta;
     struct sample_files files;
+    struct samples *into; /* in place of files; or NULL */
     struct collect collect;
     struct collect_options o;
     struct sample_counts counts;
@@ -137,6 +140,8 @@ static int collecting_make(struct sample_shard *s, struct collecting *c, size_t 
     if (rc != OK)
         return rc;
     c->made += s->ntexts;
+    if (c->into)
+        return OK;
     rc = sample_files_write(&c->files, i, s, err);
     c->unwritten = rc == ERR_IO;
     return rc;
@@ -151,9 +156,24 @@ static int collecting_check(const struct collecting *c, struct err *err)
         return OK;
     return err_set(err, n->refused ? ERR_REMOTE : ERR_ARG,
                    "%s: expected samples, found none in %zu texts: %llu refused by the cloud"
-                   "%s%s, %llu too long, %llu tokens left out; delete the folder to begin again",
-                   c->how->out, c->texts, (unsigned long long)n->refused, *why ? ": " : "", why,
-                   (unsigned long long)n->too_long, (unsigned long long)n->left_out);
+                   "%s%s, %llu too long, %llu tokens left out%s",
+                   c->into ? c->meta.task : c->how->out, c->texts, (unsigned long long)n->refused,
+                   *why ? ": " : "", why, (unsigned long long)n->too_long,
+                   (unsigned long long)n->left_out,
+                   c->into ? "" : "; delete the folder to begin again");
+}
+
+/* Read shard number i of the folder if it exists; else begin it. */
+static int collecting_shard(struct sample_shard *s, bool *exists, const struct collecting *c,
+                            size_t i, struct err *err)
+{
+    if (interrupted)
+        return err_set(err, ERR_STOP, "interrupted");
+    if (!c->into)
+        return sample_files_shard(s, exists, &c->files, i, err);
+    *exists = false;
+    sample_files_begin_shard(s, &c->meta, i);
+    return OK;
 }
 
 /* Keep the shards that are there, make the others, and finish the collection. */
@@ -161,15 +181,16 @@ static int collecting_all(struct collecting *c, struct err *err)
 {
     int rc = OK;
     c->since = c->shown = os_now_ns();
-    for (size_t i = 0; rc == OK && i < sample_files_shards(&c->files.meta); i++) {
+    for (size_t i = 0; rc == OK && i < sample_files_shards(&c->meta); i++) {
         struct sample_shard s;
         bool exists;
-        rc = interrupted ? err_set(err, ERR_STOP, "interrupted")
-                         : sample_files_shard(&s, &exists, &c->files, i, err);
+        rc = collecting_shard(&s, &exists, c, i, err);
         if (rc != OK)
             break;
         if (!exists)
             rc = collecting_make(&s, c, i, err);
+        if (rc == OK && c->into)
+            rc = sample_files_append(c->into, &s, 0, err);
         c->done += s.ntexts;
         sample_counts_add(&c->counts, &s.counts);
         sample_shard_close(&s);
@@ -178,7 +199,7 @@ static int collecting_all(struct collecting *c, struct err *err)
         fprintf(stderr, "\n");
     if (rc == OK)
         rc = collecting_check(c, err);
-    if (rc != OK)
+    if (rc != OK || c->into)
         return rc;
     rc = sample_files_finish(&c->files, &c->counts, err);
     c->unwritten = rc == ERR_IO;
@@ -281,6 +302,8 @@ static int collecting_describe(struct sample_meta *m, struct collecting *c, enum
     KEEP(m->task, task_name(c->task));
     KEEP(m->data, task_digest(c->task));
     KEEP(m->prompt, c->how->prompt);
+    KEEP(m->kind, !milli ? "" : c->how->task.kind ? c->how->task.kind : "all");
+    KEEP(m->wording, !milli ? "" : c->how->task.wording ? c->how->task.wording : "all");
     KEEP(m->labels, collect_labels_name(c->how->labels));
     KEEP(m->kv, kvcache_name(kv));
     KEEP(m->edge, e->name);
@@ -300,7 +323,6 @@ static int collecting_open(struct collecting *c, struct err *err)
 {
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     enum kvcache kv;
-    struct sample_meta meta;
     int rc = task_open(&c->task, &c->how->task, err);
     if (rc != OK)
         return rc;
@@ -327,10 +349,12 @@ static int collecting_open(struct collecting *c, struct err *err)
         rc = sampler_open(&c->sampler, &greedy, tokenizer_size(c->engine.tokenizer),
                           &c->engine.kernels, err);
     if (rc == OK)
-        rc = collecting_describe(&meta, c, kv, err);
-    if (rc != OK)
+        rc = collecting_describe(&c->meta, c, kv, err);
+    if (rc == OK && c->into)
+        c->into->dim = (size_t)c->meta.dim;
+    if (rc != OK || c->into)
         return rc;
-    rc = sample_files_open(&c->files, &meta, c->how->out, err);
+    rc = sample_files_open(&c->files, &c->meta, c->how->out, err);
     c->unwritten = rc == ERR_IO;
     return rc;
 }
@@ -351,28 +375,45 @@ static int collecting_close(struct collecting *c, int rc, struct err *err)
     return rc;
 }
 
+/* Open everything, collect, and say in *c what was found. */
+static int collecting_do(struct collecting *c, const struct collecting_options *o, struct err *err)
+{
+    c->how = o;
+    c->files.lock = -1;
+    c->o = (struct collect_options){ .labels = o->labels,
+                                     .tap = o->tap,
+                                     .rollouts = o->rollouts,
+                                     .stop = &interrupted,
+                                     .judge = collecting_judge,
+                                     .progress = collecting_progress,
+                                     .arg = c };
+    int rc = collecting_open(c, err);
+    if (rc != OK)
+        return rc;
+    c->collect.session = c->session;
+    c->collect.tok = c->engine.tokenizer;
+    c->collect.sampler = c->sampler;
+    c->collect.o = &c->o;
+    c->o.router = o->round == 2 ? c->routing.router : NULL;
+    c->o.threshold = c->routing.threshold;
+    return collecting_all(c, err);
+}
+
 int collecting_run(const struct collecting_options *o, bool *unwritten, struct err *err)
 {
-    struct collecting c = { .how = o, .files.lock = -1 };
-    c.o = (struct collect_options){ .labels = o->labels,
-                                    .tap = o->tap,
-                                    .rollouts = o->rollouts,
-                                    .stop = &interrupted,
-                                    .judge = collecting_judge,
-                                    .progress = collecting_progress,
-                                    .arg = &c };
-    int rc = collecting_open(&c, err);
-    if (rc == OK) {
-        c.collect.session = c.session;
-        c.collect.tok = c.engine.tokenizer;
-        c.collect.sampler = c.sampler;
-        c.collect.o = &c.o;
-        c.o.router = o->round == 2 ? c.routing.router : NULL;
-        c.o.threshold = c.routing.threshold;
-        rc = collecting_all(&c, err);
-    }
+    struct collecting c = { .text = NULL };
+    int rc = collecting_do(&c, o, err);
     if (rc == OK)
         collecting_print(&c);
     *unwritten = c.unwritten;
+    return collecting_close(&c, rc, err);
+}
+
+int collecting_samples(struct samples *out, struct sample_meta *meta,
+                       const struct collecting_options *o, struct err *err)
+{
+    struct collecting c = { .into = out };
+    int rc = collecting_do(&c, o, err);
+    *meta = c.meta;
     return collecting_close(&c, rc, err);
 }

@@ -20,11 +20,13 @@ static void training_epoch(void *arg, const struct fit_epoch *e)
             e->held_loss, e->best ? " (best)" : "");
 }
 
-/* Read all folders. */
+/* Read all folders, or collect. */
 static int training_read(struct samples *s, struct sample_meta *meta,
                          const struct training_options *o, struct err *err)
 {
     int rc = OK;
+    if (!o->samples)
+        return router_training_collect(s, meta, &o->demo, err);
     for (size_t i = 0; rc == OK && o->samples[i]; i++)
         rc = sample_files_read(s, meta, o->samples[i], err);
     if (rc == OK && o->tap && strcmp(o->tap, router_tap_name(meta->tap)) != 0)
@@ -119,30 +121,20 @@ static void training_json(const struct fit_report *r, const struct samples *s,
     json_decref(root);
 }
 
-/* Train with samples that have been read. */
-static int training_fit(const struct training_options *o, const struct samples *s,
-                        const struct sample_meta *m, struct err *err)
+int training_fit(struct fit_report *report, const struct training_options *o,
+                 const struct samples *s, const struct sample_meta *m, const struct kernels *k,
+                 struct pool *pool, struct err *err)
 {
-    struct kernels k;
-    struct pool *pool = NULL;
     struct router_form f = { 0 };
-    struct fit_report report;
     struct fit_options fit = o->fit;
     fit.stop = &interrupted;
     fit.progress = o->quiet ? NULL : training_epoch;
-    int rc = setup_kernels(&k, err);
-    if (rc == OK)
-        rc = pool_open(&pool, engine_options.threads, err);
-    if (rc == OK)
-        rc = fit_router(&f, &report, s, &fit, &k, pool, err);
+    int rc = fit_router(&f, report, s, &fit, k, pool, err);
     if (rc == OK) {
-        training_sign(&f, &report, m);
+        training_sign(&f, report, m);
         rc = router_form_save(o->out, &f, err);
     }
-    if (rc == OK)
-        (o->json ? training_json : training_print)(&report, s, m, &fit);
     router_form_close(&f);
-    pool_close(pool);
     return rc;
 }
 
@@ -150,11 +142,21 @@ int training_run(const struct training_options *o, struct err *err)
 {
     struct samples s = { 0 };
     struct sample_meta meta = { 0 };
-    int rc = output_file_check(o->out, err); /* before training, which takes minutes */
+    struct kernels k;
+    struct pool *pool = NULL;
+    struct fit_report report;
+    int rc = output_file_check(o->out, err); /* before training, which takes a while */
     if (rc == OK)
         rc = training_read(&s, &meta, o, err);
     if (rc == OK)
-        rc = training_fit(o, &s, &meta, err);
+        rc = setup_kernels(&k, err);
+    if (rc == OK)
+        rc = pool_open(&pool, engine_options.threads, err);
+    if (rc == OK)
+        rc = training_fit(&report, o, &s, &meta, &k, pool, err);
+    if (rc == OK)
+        (o->json ? training_json : training_print)(&report, &s, &meta, &o->fit);
+    pool_close(pool);
     samples_close(&s);
     return rc;
 }

@@ -67,11 +67,14 @@ int chart_bars_write(const char *path, const struct chart_bars *c, struct err *e
         left = width > left ? width : left;
         most = sum > most ? sum : most;
     }
-    double y = chart_begin(to.f, c->title, c->note, BETWEEN * (double)(c->n + 1) + BELOW);
+    bool key = c->names[0] && c->names[1]; /* a single part is what the title is about */
+    double y = chart_begin(to.f, c->title, c->note, BETWEEN * (double)(c->n + key) + BELOW);
     double scale = most > 0 ? (CHART_WIDTH - left - SUM) / most : 0;
-    chart_bar_key(to.f, c, left, y);
-    for (size_t i = 0; i < c->n; i++)
-        chart_bar_draw(to.f, c, &c->bars[i], left, y += BETWEEN, scale);
+    if (key)
+        chart_bar_key(to.f, c, left, y);
+    y += key ? BETWEEN : 0;
+    for (size_t i = 0; i < c->n; i++, y += BETWEEN)
+        chart_bar_draw(to.f, c, &c->bars[i], left, y, scale);
     chart_end(to.f);
     return output_file_close(&to, true, err);
 }

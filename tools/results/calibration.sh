@@ -2,11 +2,12 @@
 # calibration - scores on subjects that training has not seen: how many tokens have which score, and
 # how many of these are acceptable? One row for each tenth of the scale.
 HEADER=labels,head,samples,score_low,score_high,score,tokens,share,acceptable,low,high,auc,ece
+CHECKED=1
 
 calibration_rows() { # LABELS HEAD...
     labels=$1
     shift
-    mizzle router collect -q -t 1 --labels "$labels" --questions "${QUESTIONS:-1000}" \
+    mizzle router collect -q -t 1 --labels "$labels" --questions "${QUESTIONS:-400}" \
         -o "$here/samples" >/dev/null
     for head; do
         mizzle router train -q -t 1 --samples "$here/samples" --head "$head" --json \
@@ -49,7 +50,7 @@ calibration_bins() { # PREFIX: read the report of `router train`; intervals are 
 
 jobs() {
     job calibration_rows match mlp
-    job calibration_rows divergent mlp citer context
+    job calibration_rows divergent mlp context
 }
 
 draws() {

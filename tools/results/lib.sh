@@ -72,12 +72,18 @@ value() { # TABLE COL NAME=VALUE...
                 exit 1
             }
             print found
-        }' "$value_table"
+        }' "$value_table" || fails
 }
 
 # Print the value of an expression of awk, as in: figure '%.1f' "100 * $x". For titles.
 figure() { # FORMAT EXPRESSION
-    awk "BEGIN { printf \"$1\", $2 }"
+    awk "BEGIN { printf \"$1\", $2 }" || fails
+}
+
+# Let the whole run fail: nobody sees the status of a command inside a title.
+fails() {
+    : >"${dir:?}/failed"
+    return 1
 }
 
 # Draw a picture from a table, both without folder, with the options of `mizzle plot`.

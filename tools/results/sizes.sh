@@ -5,13 +5,14 @@
 # cloud is closed, interpolated between the points; empty if the sweep does not get there.
 HEADER=edge,policy,target,seed,questions,routed,accuracy,accuracy_low,accuracy_high,pgr,pgr_low
 HEADER=$HEADER,pgr_high,needed
+CHECKED=2
 
 sizes_rows() { # SIZE OPTIONS...
     size=$1
     shift
     columns=${HEADER#edge,}
     evaluate "edge=edge-$size,${columns%,needed}" -m "weights/milli/edge-$size.gguf" \
-        --cloud-model weights/milli/cloud.gguf --questions "${QUESTIONS:-400}" "$@" >"$here/sweep"
+        --cloud-model weights/milli/cloud.gguf --questions "${QUESTIONS:-350}" "$@" >"$here/sweep"
     awk -F, '
         {
             if (NR > 1) print line ","

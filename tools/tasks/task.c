@@ -69,6 +69,8 @@ int task_open(struct task **out, const struct task_options *o, struct err *err)
             rc = world_wording_parse(&t->filter.wording, o->wording ? o->wording : "all", err);
         if (rc == OK)
             rc = world_open(&t->world, o->world, err);
+    } else if (o->kind || o->wording) {
+        rc = err_set(err, ERR_ARG, "--kind, --wording: expected --task milli, found %s", o->name);
     } else if ((rc = task_file_open(t, o->data, err)) == OK)
         rc = task_check(t, err);
     if (rc != OK) {
