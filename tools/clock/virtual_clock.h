@@ -40,6 +40,10 @@ struct virtual_size {
 double virtual_clock_call(const struct virtual_clock *c, uint64_t key,
                           const struct virtual_size *size);
 
+/* Return the ms that the small model computes for an answer of n tokens, n >= 1, if nothing is
+ * thrown away. */
+double virtual_clock_edge(const struct virtual_clock *c, size_t prompt, size_t n);
+
 /* Set the times of an answer of n tokens, n >= 1, after a prompt of `prompt` ids: tokens[].ms, and
  * *wasted, the number of calls that were made ahead and not needed. ERR_NOMEM. */
 int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,

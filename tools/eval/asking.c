@@ -224,6 +224,7 @@ static int asking_set_times(struct asked *out, struct asking *a, struct err *err
     if (rc != OK)
         return rc;
     out->ttft_ms = a->times[0].ms;
+    out->edge_ms = virtual_clock_edge(&a->clock, out->prompt_tokens, out->tokens);
     out->ms = 0;
     for (size_t i = 0; i < out->tokens; i++)
         out->ms += a->trace[i].ms = a->times[i].ms;
@@ -267,6 +268,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .bytes_down = stats.traffic.bytes_down,
                            .ms = stats.total_ms,
                            .ttft_ms = stats.ttft_ms,
+                           .edge_ms = stats.edge_ms + stats.router_ms,
                            .trace = a->trace,
                            .scores = a->scores,
                            .text = a->text };

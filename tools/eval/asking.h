@@ -105,6 +105,7 @@ struct asked {     /* one answer */
     struct asked_work work;
     uint64_t bytes_up, bytes_down; /* over the network, with headers */
     double ms, ttft_ms;            /* for the whole answer; to its first token */
+    double edge_ms;                /* of ms, in the small model and the router */
     char answer[TASK_ANSWER];      /* what was extracted; "": nothing */
     /* The tokens in order and the text, borrowed until the next asking_ask. */
     const struct asked_token *trace; /* [tokens] */
