@@ -250,20 +250,19 @@ static void check_letter(const char *text, size_t at, bool easy)
     CHECK(last && (!easy || last + len == text + at));
 }
 
-/* The text ends with the letter of the clause that names the kind asked for. */
+/* The clause that names the kind asked for says yes, alone, and with the letter of the end. */
 static void check_list_end(const char *text)
 {
-    char clause[32] = " ", end[64];
+    char clause[32] = " ", end[32];
     const char *kind = strchr(text, '?'), *answer = strstr(text, "Answer:"), *found;
     size_t len = 0;
     while (kind[-1 - (ptrdiff_t)len] != ' ')
         len++;
     memcpy(clause + 1, kind - len, len);
-    memcpy(clause + 1 + len, " (", 3);
+    memcpy(clause + 1 + len, ", yes (", 8);
     found = strstr(answer, clause);
-    CHECK(found && answer);
-    snprintf(end, sizeof(end), "%s%c). The answer is (%c).", clause, found[len + 3],
-             found[len + 3]);
+    CHECK(found && !strstr(found + 1, "yes") && strstr(answer, "yes") > found);
+    snprintf(end, sizeof(end), " The answer is (%c).", found[len + 8]);
     CHECK(!strcmp(text + strlen(text) - strlen(end), end));
 }
 

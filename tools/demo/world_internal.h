@@ -32,8 +32,8 @@ extern const char *const world_narrators[WORLD_NARRATORS];
 extern const char *const world_adjectives[WORLD_ADJECTIVES];
 extern const char *const world_words[WORLD_WORDS]; /* in the order of the alphabet */
 extern const char world_letters[WORLD_CHOICES][2]; /* "A" to "E" */
-extern const char
-    world_which_end[]; /* the form that repeats the right one of five, with its letter */
+/* The form that ends the clause of an answer to `which` about the right one. */
+extern const char world_which_yes[];
 
 struct world {
     uint64_t seed;

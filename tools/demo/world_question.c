@@ -66,8 +66,8 @@ static const char *const where_forms[WORLD_LEADS] = {
     " As a *%k, the %n is in the *%p.",
     " Look in the *%p: the %n is a ~%k.",
 };
-static const char *const which_forms[] = { " The %n is (%c. *%k).", " %n: (%c. *%k)." };
-const char world_which_end[] = " So %k (%c).";
+static const char *const which_forms[] = { " %c: the %n is a *%k", " %c. %n: *%k" };
+const char world_which_yes[] = ", yes (%c).";
 static const char notes_form[] = " My note says: the %n is in the *%p.";
 static const char final_form[] = " The answer is (%c).";
 
@@ -218,9 +218,8 @@ static void make_which(struct world_question *q, struct world_out *prompt, struc
                                       .key = world_letters[i],
                                       .mark = i <= right ? WORLD_FACT : WORLD_IDLE };
         world_put_form(answer, which_forms[lead % 2], &f);
+        world_put_form(answer, i == right ? world_which_yes : ".", &f);
     }
-    const struct world_fill f = { .kind = world_kinds[x[right].kind].kind, .key = q->key };
-    world_put_form(answer, world_which_end, &f);
 }
 
 void world_make(struct world_question *q, struct world_draw *d, const struct world_asker *a,

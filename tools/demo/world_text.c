@@ -28,8 +28,7 @@ static const char note_fact[] = "My note says: the %n[ is in the %p.]";
 /* The form of practice that copies the name of an unknown thing. */
 static const char copy_form[] = " The[ %n is] a";
 /* The forms that go through a list, as in answers to `which`. */
-static const char *const list_forms[] = { "[ The %n is (%c.] %k[).]", "[ %n: (%c.] %k[).]" };
-static const char list_query[] = " So %k ([%c]).";
+static const char *const list_forms[] = { "[ %c: the %n is a] %k", "[ %c. %n:] %k" };
 static const char list_end[] = " The answer is (%c).";
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
@@ -171,16 +170,10 @@ static void put_list(struct world_out *t, struct world_draw *d, const struct wor
                                       .kind = world_kinds[order[i]].kind,
                                       .key = world_letters[i] };
         world_put_form(t, list_forms[lead % 2], &f);
+        t->learning = true;
+        world_put_form(t, i == right ? world_which_yes : ".", &f);
     }
-    for (size_t i = 0; i < LETTERS; i++) {
-        size_t one = world_draw_below(d, WORLD_CHOICES);
-        const struct world_fill f = { .kind = world_kinds[order[one]].kind,
-                                      .key = world_letters[one] };
-        world_put_form(t, list_query, &f);
-    }
-    const struct world_fill f = { .kind = about, .key = world_letters[right] };
-    t->learning = true;
-    world_put_form(t, world_which_end, &f);
+    const struct world_fill f = { .key = world_letters[right] };
     world_put_form(t, list_end, &f);
 }
 
@@ -191,7 +184,7 @@ size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w,
     struct world_out t = { .p = out, .cap = cap, .learn = learn };
     const struct world_asker a = { .w = w, .part = PART_ALL };
     size_t what = easy ? 0 : world_draw_below(&d, 8);
-    if (what < 4)
+    if (what < 5)
         put_letters(&t, &d, easy);
     else if (what < 7)
         put_list(&t, &d, &a);
