@@ -261,7 +261,7 @@ static void check_list_end(const char *text)
     memcpy(clause + 1, kind - len, len);
     memcpy(clause + 1 + len, ", yes (", 8);
     found = strstr(answer, clause);
-    CHECK(found && !strstr(found + 1, "yes") && strstr(answer, "yes") > found);
+    CHECK(found && !strstr(strstr(answer, "yes") + 1, "yes"));
     snprintf(end, sizeof(end), " The answer is (%c).", found[len + 8]);
     CHECK(!strcmp(text + strlen(text) - strlen(end), end));
 }
