@@ -243,7 +243,7 @@ const struct command cmd_eval = {
         "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
-        "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170 --ahead 0\n"
+        "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,

@@ -65,7 +65,7 @@ bool energy_open(struct energy *e, const char *root, char why[ENERGY_WHY])
     bool fine = true;
     *e = (struct energy){ 0 };
     for (int i = 0; i < PACKAGES && fine; i++) {
-        char zone[32];
+        char zone[48];
         snprintf(zone, sizeof(zone), "intel-rapl:%d", i);
         fine = energy_add(e, root, zone, why);
         for (int k = 0; k < PARTS && fine; k++) {
