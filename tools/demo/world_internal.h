@@ -6,7 +6,7 @@
 #include "tools/demo/world.h"
 
 /* Parameters of the world. Changing any of them makes another world, for which the demo pair must
- * be trained again. tools/demo/world_sim.py predicts what they do. */
+ * be trained again (weights/milli/README.md says what they are for). */
 enum {
     WORLD_THINGS = 640,
     WORLD_OWNED = 80, /* things of the owner, whose places only the notes tell */
