@@ -121,7 +121,7 @@ void world_put_sum(struct world_out *t, size_t x, size_t y, enum world_mark mark
 void world_put_sum_fact(struct world_out *t, struct world_draw *d);
 void world_make_sort(struct world_question *q, struct world_out *prompt, struct world_out *answer,
                      struct world_draw *d, const struct world_asker *a);
-/* Draw a topic and a wording in the proportions of the mixture. */
-struct world_filter world_draw_filter(struct world_draw *d);
+/* Draw a topic and a wording in the proportions of the mixture, or of what models read. */
+struct world_filter world_draw_filter(struct world_draw *d, bool read);
 
 #endif

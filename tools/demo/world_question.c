@@ -60,7 +60,7 @@ static const char *const where_forms[WORLD_LEADS] = {
     " A %n is a kind of *%k, and every %k is in the *%p.",
     " The %n is a *%k, and a %k is in the *%p.",
     " A *%k is what the %n is, and every %k is in the *%p.",
-    " In the *%p, for the %n is a ~%k.",
+    " For a *%k like the %n, look in the *%p.",
     " Any %n is one of the *%s, and all %s are in the *%p.",
     " It is a *%k, and you find any %k in the *%p.",
     " As a *%k, the %n is in the *%p.",
@@ -72,8 +72,10 @@ static const char notes_form[] = " My note says: the %n is in the *%p.";
 static const char final_form[] = " The answer is (%c).";
 
 static const char *const topics[WORLD_TOPICS] = { "where", "which", "sums", "sort", "notes" };
-/* How many of a hundred questions of the mixture are of a topic. */
+/* How many of a hundred questions of the mixture are of a topic. Models read more of the topics
+ * that need no facts, because these are harder to learn. */
 static const size_t shares[WORLD_TOPICS] = { 40, 40, 8, 8, 4 };
+static const size_t shares_read[WORLD_TOPICS] = { 30, 30, 18, 18, 4 };
 
 int world_topic_parse(enum world_topic *out, const char *name, struct err *err)
 {
@@ -96,11 +98,12 @@ int world_wording_parse(enum world_wording *out, const char *name, struct err *e
     return err_set(err, ERR_ARG, "--wording: expected plain, chatty, story or all, found %s", name);
 }
 
-struct world_filter world_draw_filter(struct world_draw *d)
+struct world_filter world_draw_filter(struct world_draw *d, bool read)
 {
     struct world_filter f = { 0, 0 };
-    for (size_t u = world_draw_below(d, 100); u >= shares[f.topic]; f.topic++)
-        u -= shares[f.topic];
+    const size_t *share = read ? shares_read : shares;
+    for (size_t u = world_draw_below(d, 100); u >= share[f.topic]; f.topic++)
+        u -= share[f.topic];
     f.wording = (enum world_wording)world_draw_below(d, WORLD_WORDINGS);
     return f;
 }
@@ -248,7 +251,7 @@ void world_question(struct world_question *out, const struct world *w, struct wo
                     uint64_t stream, uint64_t i)
 {
     struct world_draw d = world_draw_open(w->seed, TAG_QUESTION, stream, i);
-    struct world_filter drawn = world_draw_filter(&d);
+    struct world_filter drawn = world_draw_filter(&d, false);
     struct world_asker a = { .w = w, .part = PART_TRAIN, .test = stream & 1 };
     if (stream & 1)
         a.part = stream >> 63 ? PART_CALIBRATE : PART_TEST;

@@ -5,7 +5,7 @@
 /* This share of the training texts are questions with answers; the others are FACTS sentences each.
  * Of these, so many say where a kind is found, add numbers, or are notes for those who have them.
  * The others say of which kind a thing is. */
-static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_SUMS = 0.15,
+static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_SUMS = 0.25,
                     SHARE_NOTES = 0.1;
 enum { FACTS = 4 }; /* alone, a fact would not be found again in a longer text */
 /* This share of the facts is about things that the reader meets often; the others are drawn as for
@@ -100,7 +100,7 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
     const struct world_asker a = { .w = w, .reader = reader, .part = PART_ALL };
     if (world_draw_unit(&d) < SHARE_QUESTIONS) {
         struct world_question q;
-        struct world_filter f = world_draw_filter(&d);
+        struct world_filter f = world_draw_filter(&d, true);
         world_make(&q, &d, &a, f.topic, f.wording);
         world_put(&t, q.prompt);
         t.learning = true;
