@@ -381,6 +381,19 @@ int model_random(struct model **out, const struct model_config *config, enum pty
     return model_build(out, &b, config, k, pool);
 }
 
+int model_random_size(size_t *bytes, const struct model_config *config, enum ptype type,
+                      struct err *err)
+{
+    struct model m = { .config = *config };
+    struct builder b = { .m = &m, .type = type, .err = err };
+    int rc = bind_all(&b);
+    *bytes = b.total;
+    free(b.mats);
+    free(b.vecs);
+    free(m.layers);
+    return rc;
+}
+
 void model_close(struct model *m)
 {
     if (!m)

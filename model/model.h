@@ -48,6 +48,11 @@ int model_open(struct model **out, const struct weights *w, const struct kernels
 int model_random(struct model **out, const struct model_config *config, enum ptype type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err);
 
+/* Set the bytes that such a model takes, without making it. ERR_FORMAT: type and shape do not fit
+ * together; ERR_NOMEM. */
+int model_random_size(size_t *bytes, const struct model_config *config, enum ptype type,
+                      struct err *err);
+
 /* Set *out to a published shape ("qwen2.5-0.5b", "qwen2.5-1.5b", ...); false for an unknown
  * name. */
 bool model_shape(struct model_config *out, const char *name);

@@ -7,6 +7,8 @@
 #include "kernels/sys/pool.h"
 #include "model/session_internal.h"
 
+#define NO_MEMORY "session: no memory for a context of %zu positions"
+
 static size_t session_round16(size_t n)
 {
     return (n + PANEL - 1) / PANEL * PANEL;
@@ -31,10 +33,10 @@ static void *session_take(struct layout *l, size_t n, size_t each)
 }
 
 /* Take every array of the session from the arena; the KV cache comes last. */
-static void session_lay_out(struct session *s, struct layout *l)
+static void session_lay_out(struct session *s, struct layout *l, const struct model_config *c,
+                            size_t threads)
 {
-    const struct model_config *c = model_config(s->m);
-    size_t n = SESSION_CHUNK, threads = pool_threads(s->pool), f = sizeof(float);
+    size_t n = SESSION_CHUNK, f = sizeof(float);
     size_t half = c->head_dim / 2, blocks = s->context / ATTN_BLOCK + 1;
     size_t wide = c->ffn > s->ld_q ? c->ffn : s->ld_q;
     wide = wide > s->ld_h ? wide : s->ld_h;
@@ -73,19 +75,13 @@ static void session_lay_out(struct session *s, struct layout *l)
     s->cache = session_take(l, 2, s->cache_half);
 }
 
-int session_open(struct session **out, const struct model *m, struct pool *pool, size_t context,
-                 enum kvcache kv, struct err *err)
+/* Set the sizes that follow from the model's shape, and count the bytes of the arena. */
+static int session_measure(struct session *s, struct layout *count, const struct model_config *c,
+                           size_t threads, size_t context, enum kvcache kv, struct err *err)
 {
-    const struct model_config *c = model_config(m);
-    *out = NULL;
     if (context == 0 || context > UINT32_MAX)
         return err_set(err, ERR_ARG, "context: expected 1 to %lu positions, found %zu",
                        (unsigned long)UINT32_MAX, context);
-    struct session *s = calloc(1, sizeof(*s));
-    if (!s)
-        return err_set(err, ERR_NOMEM, "session: out of memory");
-    s->m = m;
-    s->pool = pool;
     s->context = context;
     s->kv = kv;
     s->hd16 = session_round16(c->head_dim);
@@ -97,19 +93,43 @@ int session_open(struct session **out, const struct model *m, struct pool *pool,
     s->ld_q = session_round16(c->heads * c->head_dim);
     s->ld_kv = session_round16(c->kv_heads * c->head_dim);
     s->ld_f = session_round16(c->ffn);
+    session_lay_out(s, count, c, threads);
+    return count->overflow ? err_set(err, ERR_NOMEM, NO_MEMORY, context) : OK;
+}
+
+int session_size(size_t *bytes, size_t *cache, const struct model_config *config, size_t threads,
+                 size_t context, enum kvcache kv, struct err *err)
+{
+    struct session s = { .m = NULL };
+    struct layout count = { 0 };
+    int rc = session_measure(&s, &count, config, threads, context, kv, err);
+    *bytes = count.at;
+    *cache = 2 * s.cache_half;
+    return rc;
+}
+
+int session_open(struct session **out, const struct model *m, struct pool *pool, size_t context,
+                 enum kvcache kv, struct err *err)
+{
+    const struct model_config *c = model_config(m);
+    *out = NULL;
+    struct session *s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "session: out of memory");
+    s->m = m;
+    s->pool = pool;
     s->logits_of = SIZE_MAX;
     struct layout count = { 0 };
-    session_lay_out(s, &count);
-    if (!count.overflow)
-        s->arena = os_alloc(count.at);
-    if (!s->arena) {
+    int rc = session_measure(s, &count, c, pool_threads(pool), context, kv, err);
+    if (rc == OK && !(s->arena = os_alloc(count.at)))
+        rc = err_set(err, ERR_NOMEM, NO_MEMORY, context);
+    if (rc != OK) {
         free(s);
-        return err_set(err, ERR_NOMEM, "session: no memory for a context of %zu positions",
-                       context);
+        return rc;
     }
     s->bytes = count.at;
     struct layout place = { .base = s->arena };
-    session_lay_out(s, &place);
+    session_lay_out(s, &place, c, pool_threads(pool));
     double log_theta = log_f64((double)c->rope_theta);
     for (size_t i = 0; i < c->head_dim / 2; i++)
         s->inv_freq[i] = exp_f64(-(double)(2 * i) / (double)c->head_dim * log_theta);

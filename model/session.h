@@ -14,6 +14,7 @@
 
 struct err;
 struct model;
+struct model_config;
 struct pool;
 struct session;
 
@@ -27,6 +28,11 @@ enum { SESSION_CHUNK = 192 }; /* tokens whose hidden states are kept after an ev
 int session_open(struct session **out, const struct model *m, struct pool *pool, size_t context,
                  enum kvcache kv, struct err *err);
 void session_close(struct session *s); /* NULL is fine */
+
+/* Set the bytes of such a session, the KV cache included, and those of the cache alone, without
+ * opening one. ERR_ARG as above. */
+int session_size(size_t *bytes, size_t *cache, const struct model_config *config, size_t threads,
+                 size_t context, enum kvcache kv, struct err *err);
 
 /* Append n >= 1 tokens and compute their hidden states. ERR_ARG, with nothing changed, when an id
  * is not below vocab or the context is full. *stop, if stop is not NULL, is read between layers:

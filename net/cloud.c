@@ -9,7 +9,7 @@
 #include "net/answers/answers.h"
 #include "net/cloud_internal.h"
 
-enum { TIMEOUT_MS = 10000, MAX_REPLY = 1 << 20 };
+enum { MAX_REPLY = 1 << 20 };
 
 /* Take the server from the replay file, so that calls are as large as they were then. */
 static int open_replay(struct cloud *c, struct err *err)
@@ -89,7 +89,7 @@ int cloud_open(struct cloud **out, const struct cloud_options *o, struct err *er
     c->o.url = c->o.key = c->o.ca = c->o.model = NULL;
     c->o.tokens = o->tokens ? o->tokens : 1;
     c->replay = o->answers && answers_replays(o->answers);
-    c->timeout_ns = (o->timeout_ms ? o->timeout_ms : TIMEOUT_MS) * UINT64_C(1000000);
+    c->timeout_ns = (o->timeout_ms ? o->timeout_ms : CLOUD_TIMEOUT_MS) * UINT64_C(1000000);
     int rc = cloud_open_parts(c, o, err);
     if (rc) {
         cloud_close(c);

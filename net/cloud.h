@@ -30,7 +30,8 @@ enum cloud_api { CLOUD_AUTO, CLOUD_OPENAI, CLOUD_LLAMACPP, CLOUD_SGLANG };
 /* What cloud_peek knows about a token: nothing; its reply is on the way; *id is the token. */
 enum cloud_sight { CLOUD_UNKNOWN, CLOUD_COMING, CLOUD_HERE };
 
-enum { CLOUD_MAX_TOKENS = 64 }; /* most tokens of one reply */
+enum { CLOUD_MAX_TOKENS = 64 };    /* most tokens of one reply */
+enum { CLOUD_TIMEOUT_MS = 10000 }; /* deadline of a call unless the options say another */
 
 struct cloud_options {
     const char *url;         /* http[s]://host[:port][/base]; a /v1 at the end is ignored */
@@ -38,7 +39,7 @@ struct cloud_options {
     const char *model;       /* name for the requests; NULL: the first one that /v1/models lists */
     const char *key;         /* API key or NULL; never printed */
     const char *ca;          /* PEM file of the only CAs to trust; NULL: the system's */
-    unsigned timeout_ms;     /* deadline of one call; 0: 10,000 */
+    unsigned timeout_ms;     /* deadline of one call; 0: CLOUD_TIMEOUT_MS */
     size_t max_reply;        /* bytes; 0: 1 MiB */
     size_t vocab;            /* ids in a reply must be below this */
     const _Atomic int *stop; /* nonzero: give up with ERR_STOP; may be NULL */

@@ -109,6 +109,14 @@ void router_close(struct router *r)
     free(r);
 }
 
+size_t router_size(size_t dim, size_t width)
+{
+    size_t panel, w1 = 0, w2 = 0;
+    panels_bytes(&panel, &w1, P_F32, width, dim);
+    panels_bytes(&panel, &w2, P_F32, 1, width);
+    return w1 + w2 + width * sizeof(float);
+}
+
 bool router_is_table(const struct router *r)
 {
     return r->contexts;

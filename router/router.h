@@ -78,6 +78,8 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
 int router_make(struct router **out, const struct router_form *f, const char *name,
                 const struct kernels *k, struct err *err);
 void router_close(struct router *r); /* NULL is fine */
+/* Return the bytes that the numbers of an open network of these sizes (1 to ROUTER_MAX) take. */
+size_t router_size(size_t dim, size_t width);
 
 /* True for a table, which router_score_ids reads; false for a network, for router_score. */
 bool router_is_table(const struct router *r);

@@ -1,6 +1,6 @@
-/* cmd_bench.c - `mizzle bench`: measure one of four subjects. model: tokens per second, from a file
- * or from a shape with random weights; kernels: each operation alone; limits: the limits of the
- * machine; route: the cost of routing to a cloud. */
+/* cmd_bench.c - `mizzle bench`: measure one of five subjects. model: tokens per second, from a file
+ * or from a shape with random weights; memory: the bytes of a shape, computed; kernels: each
+ * operation alone; limits: the limits of the machine; route: the cost of routing to a cloud. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,9 @@
 
 enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
-static struct bench_model_options model_opts = { .depth = "0", .type = "q8_0" };
+static struct bench_model_options model_opts = { .depth = "0",
+                                                 .context = "512,4096,32768",
+                                                 .type = "q8_0" };
 static const char *threads;
 
 #define END                                       \
@@ -54,18 +56,34 @@ static const struct option_group of_threads = {
     },
 };
 
+static const struct option_group of_shape = {
+    "model, memory, route",
+    (const struct option[]){
+        { "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",
+          "Take random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, -3b or -7b "
+          "(default: none; memory: qwen2.5-0.5b)" },
+        { "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",
+          "Give every matrix of --shape this type: f32, bf16, q8_0 or q4_0 (default: q8_0)" },
+        { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
+          "Keep keys and values in f32, f16 or q8 (default: f16)" },
+        END,
+    },
+};
+
+static const struct option_group of_memory = {
+    "memory",
+    (const struct option[]){
+        { "--context", "-c", OPTION_STR, &model_opts.context, "N[,N...]",
+          "Give the KV cache room for N tokens (default: 512,4096,32768)" },
+        END,
+    },
+};
+
 static const struct option_group of_engine = {
     "model, route",
     (const struct option[]){
         { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
           "Measure this GGUF file or Hugging Face folder (default: the demo pair)" },
-        { "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",
-          "Measure random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, -3b or "
-          "-7b" },
-        { "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",
-          "Give every matrix of --shape this type: f32, bf16, q8_0 or q4_0 (default: q8_0)" },
-        { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
-          "Keep keys and values in f32, f16 or q8 (default: f16)" },
         { "--n-prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
           "Evaluate a prompt of N tokens (default: 512; route: 100)" },
         { "--n-gen", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
@@ -102,23 +120,27 @@ static const struct option_group of_plot = {
     },
 };
 
-static const struct option_group *const groups[] = { &of_all,    &of_timed,         &of_threads,
-                                                     &of_engine, &of_model,         &of_kernels,
-                                                     &of_plot,   &bench_route_opts, NULL };
+static const struct option_group *const groups[] = { &of_all,           &of_timed,   &of_threads,
+                                                     &of_engine,        &of_shape,   &of_model,
+                                                     &of_memory,        &of_kernels, &of_plot,
+                                                     &bench_route_opts, NULL };
 
 /* The options of each subject, as commands of their own so that options_parse can check them. */
 static const struct command subjects[] = {
     { .name = "bench model",
       .groups = (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
-                                                      &of_model, NULL } },
+                                                      &of_shape, &of_model, NULL } },
+    { .name = "bench memory",
+      .groups = (const struct option_group *const[]){ &of_all, &of_shape, &of_memory, NULL } },
     { .name = "bench kernels",
       .groups =
           (const struct option_group *const[]){ &of_all, &of_timed, &of_kernels, &of_plot, NULL } },
     { .name = "bench limits",
       .groups = (const struct option_group *const[]){ &of_all, &of_threads, NULL } },
     { .name = "bench route",
-      .groups = (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
-                                                      &of_plot, &bench_route_opts, NULL } },
+      .groups =
+          (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
+                                                &of_shape, &of_plot, &bench_route_opts, NULL } },
 };
 
 /* Parse like options_parse, then parse a copy with the options of the subject alone, which rejects
@@ -203,6 +225,8 @@ static int cmd_bench_main(int argc, char **argv)
         return command_fail("bench", rc, &err);
     else if (!strcmp(subject, "model"))
         rc = bench_model(o, &model_opts, &err);
+    else if (!strcmp(subject, "memory"))
+        rc = bench_memory(o, &model_opts, &err);
     else if (!strcmp(subject, "kernels"))
         rc = bench_kernels(o, &err);
     else if (!strcmp(subject, "limits"))
@@ -210,7 +234,9 @@ static int cmd_bench_main(int argc, char **argv)
     else if (!strcmp(subject, "route"))
         rc = route(o, &err);
     else
-        rc = err_set(&err, ERR_ARG, "expected bench model, kernels, limits or route, found %s",
+        rc = err_set(&err, ERR_ARG,
+                     "expected bench model, memory, kernels, limits or route, found "
+                     "%s",
                      nargs ? argv[1] : "nothing");
     return command_fail("bench", rc, &err);
 }
@@ -218,7 +244,7 @@ static int cmd_bench_main(int argc, char **argv)
 const struct command cmd_bench = {
     .name = "bench",
     .summary = "measure models, kernels, routing and the limits of the machine",
-    .args = "model | kernels | limits | route",
+    .args = "model | memory | kernels | limits | route",
     .description =
         "model measures the speed of a model. It evaluates a prompt of -p tokens at once, then "
         "-n tokens one at a time, with the output head, and prints tokens per second in "
@@ -227,7 +253,12 @@ const struct command cmd_bench = {
         "all weights, so this bandwidth is its limit. With the largest -n, a router with random "
         "weights (an MLP with twice the hidden size) shows what a score costs and what a routed "
         "token saves, because its output head is not evaluated. csv, json and jsonl hold every "
-        "sample.\n\n"
+        "sample. Joules per token are those of the whole machine's processors and memory, where "
+        "their counters (RAPL) can be read, often by root only.\n\n"
+        "memory computes what a model of --shape takes in memory: its weights, the KV cache for "
+        "each -c, the work memory of a session on one thread, and a router (an MLP with twice "
+        "the hidden size). It allocates nothing, so the numbers are the same on every machine. "
+        "What a process takes in fact is the last line of model.\n\n"
         "kernels times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
         "one thread, beside the limits set by memory bandwidth and by the set's own "
         "instructions. The scalar set is slow and is timed with 6 tokens where the others have "
@@ -259,13 +290,20 @@ const struct command cmd_bench = {
         "requesting 16 tokens to use one. The text comes from a vocabulary made for the "
         "benchmark, with 5 bytes per token. Unless options say otherwise, the cloud takes 20 ms "
         "per token and a new connection two round trips (TCP and TLS 1.3). Of -r samples this "
-        "table shows the fastest, the other table the median.\n\n"
+        "table and the next one show the fastest, the first table the median.\n\n"
+        "--table paper measures the columns of the paper's Table 1, one row for each of its "
+        "thresholds, beside the printed rows. There are no scores here to compare with a "
+        "threshold, so as many tokens are drawn as the paper routed. It takes the first "
+        "--latency and the first --ahead, by default 0: in step, as the paper's system works. "
+        "With --as-paper it writes with all habits of the paper's demo.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
+        "  mizzle bench memory --shape qwen2.5-7b --type q4_0 --kv q8\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
         "  mizzle bench limits\n"
         "  mizzle bench route --edge-ms 10 --latency 200 --ahead 0,1,4 -n 1000\n"
-        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper",
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper\n"
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --table paper",
     .groups = groups,
     .run = cmd_bench_main,
 };

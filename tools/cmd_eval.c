@@ -87,6 +87,9 @@ static const struct option_group output_opts = {
     (const struct option[]){
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print one JSON object per line instead of a table" },
+        { "--table", NULL, OPTION_STR, &options.table, "NAME",
+          "paper: print the columns of the paper's Table 1, a row for each of its thresholds, "
+          "unless a share or a threshold is given (default: a table with accuracies)" },
         { "--jsonl", NULL, OPTION_STR, &options.jsonl, "FILE",
           "Append every answer to FILE as a line of JSON. If it has answers of an interrupted run "
           "with the same settings, these are not asked again (default: none)" },
@@ -136,6 +139,7 @@ static const char *eval_unread(unsigned runs)
         { "--share", !isnan(o->share), ANSWERS },
         { "--against", o->against, ANSWERS },
         { "--calibration", o->calibrate, ANSWERS },
+        { "--table", o->table, ANSWERS },
         { "--jsonl", o->jsonl, ANSWERS },
         { "--csv", o->csv, ANSWERS },
         { "--svg", o->svg, ANSWERS },
@@ -239,6 +243,7 @@ const struct command cmd_eval = {
         "the share of tokens routed.\n\n"
         "  mizzle eval --questions 200 --policy never,mlp,random,always\n"
         "  mizzle eval --policy never,mlp,entropy,always --sweep 0:0.07:8 --csv sweep.csv\n"
+        "  mizzle eval --table paper --clock virtual --edge-ms 280 --latency 170 --ahead 0\n"
         "  mizzle eval --task csqa --data test.jsonl -m edge.gguf --target-routed 0.05\n"
         "  mizzle eval --task ppl -m model.gguf -f text.txt --json",
     .groups = groups,

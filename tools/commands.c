@@ -21,6 +21,7 @@ const struct command *const commands[] = {
     &cmd_tokenize,
     &cmd_logits,
     &cmd_bench,
+    &cmd_fleet,
     &cmd_plot,
     &cmd_man,
     NULL,

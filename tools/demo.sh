@@ -1,7 +1,7 @@
 #!/bin/sh
 # Show the whole system with the demo pair, on this machine: a small model that answers alone, the
-# same model with a router that asks a large one over HTTP for a few tokens, and a table of the
-# results.
+# same model asking a large one over HTTP for the tokens that it is least sure of, and for those that
+# a router chooses, and a table of the results.
 #
 # Usage: sh tools/demo.sh [path of mizzle]
 #
@@ -44,16 +44,23 @@ else
     echo "Tokens that it wrote are shown as [cloud:...]."
 fi
 
+# max-prob asks where the most likely token has a probability below this. That routes at least as
+# many tokens as the router does.
+least_sure="--policy max-prob --threshold 0.12"
+
 for n in ${DEMO:-1 2 3}; do
     echo
     "$mizzle" run --question "$n" -n 0 --policy never 2>&1
     printf 'small model alone:'
     "$mizzle" run --question "$n" --policy never --quiet
+    printf 'where least sure: '
+    # shellcheck disable=SC2086 # two words
+    "$mizzle" run --question "$n" $least_sure --quiet
     printf 'with the router:  '
     "$mizzle" run --question "$n" --quiet
 done
 
 echo
-echo "$questions other questions: never is the small model alone, always is the cloud alone,"
-echo "and mlp asks the cloud when the router expects an error."
-"$mizzle" eval --questions "$questions" --seed 2 --policy never,mlp,always
+echo "$questions other questions: never is the small model alone, always is the cloud alone, max-prob"
+echo "asks where the small model is least sure, and mlp where the router expects an error that counts."
+"$mizzle" eval --questions "$questions" --seed 2 --policy never,mlp,max-prob,always

@@ -154,6 +154,7 @@ finish() { # PHASE: run it for all experiments, and count those in which it fail
 }
 
 mkdir -p "$results"
+[ -e "$results/constants.csv" ] || cp router/results/constants.csv "$results"
 plots=$results
 begun=$(date +%s)
 lanes=0

@@ -90,6 +90,11 @@ static void run(struct trace *t, const struct shape *sh, const struct kernels *k
     CHECK(pool_open(&pool, threads, &err) == OK);
     CHECK(model_random(&m, &sh->config, sh->type, k, pool, 7, &err) == OK);
     CHECK(session_open(&s, m, pool, N, sh->kv, &err) == OK);
+    size_t bytes, cache;
+    CHECK(model_random_size(&bytes, &sh->config, sh->type, &err) == OK);
+    CHECK(bytes == model_bytes(m));
+    CHECK(session_size(&bytes, &cache, &sh->config, threads, N, sh->kv, &err) == OK);
+    CHECK(bytes == session_bytes(s) && cache >= 2 * N * sh->config.layers && cache < bytes);
     for (size_t at = 0; at < N;) {
         size_t n = chunk < N - at ? chunk : N - at;
         CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
@@ -150,6 +155,9 @@ static void check_errors(void)
     model_close(m);
     CHECK(model_random(&m, &shapes[0].config, P_Q8, &k, NULL, 7, &err) == ERR_FORMAT);
     CHECK(!m && strstr(err.msg, "40 columns"));
+    size_t bytes, cache;
+    CHECK(model_random_size(&bytes, &shapes[0].config, P_Q8, &err) == ERR_FORMAT);
+    CHECK(session_size(&bytes, &cache, &shapes[0].config, 1, 0, KVCACHE_F32, &err) == ERR_ARG);
 }
 
 static void check_torture(void)

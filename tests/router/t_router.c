@@ -55,6 +55,7 @@ static void threads_share(void)
 /* By hand: h = relu([3, -2 + 0.5]) = [3, 0]; z = 2 * 3 - 1 = 5. */
 static void check_by_hand(void)
 {
+    CHECK(router_size(3, 4) == (16 * 3 + 16 * 4 + 4) * sizeof(float)); /* panels of 16 rows */
     struct router_form f = by_hand;
     f.tap = TAP_POST_ATTN;
     f.has_threshold = true;

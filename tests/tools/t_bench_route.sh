@@ -12,7 +12,7 @@ fail() {
 }
 
 "$MIZZLE" bench route --help >"$tmp/help"
-for option in --routed --latency --ahead --agree --edge-ms --cloud-ms --bandwidth --loss --trips --as-paper; do
+for option in --routed --latency --ahead --agree --edge-ms --cloud-ms --bandwidth --loss --trips --as-paper --table; do
     grep -q -e "$option" "$tmp/help" || fail "--help does not name $option"
 done
 
@@ -58,8 +58,20 @@ END {
 grep -q '^<svg' "$tmp/b.svg" || fail "no picture of the ways"
 "$MIZZLE" bench route -p 4 -n 8 -L 0 --as-paper -t 1 | grep -q '^| as the paper |' || fail "no row"
 
+# The paper's Table 1: its rows as printed beside as many routed tokens; columns add up as there.
+"$MIZZLE" bench route -p 4 -n 100 -L 1 --cloud-ms 0 --trips 0 --table paper -t 1 -o csv >"$tmp/table"
+[ "$(head -n 1 "$tmp/table")" = "threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s,paper_routed,paper_edge_s,paper_ttft_s,paper_tbt_s,paper_cloud_s,paper_overall_s" ] ||
+    fail "columns: $(head -n 1 "$tmp/table")"
+[ "$(cut -d, -f1,8- "$tmp/table" | sed -n '5p;9p' | tr '\n' ' ')" = \
+    "0.70,14,28.04,0.34,0.33,11.97,40.06 0.90,76,28.20,0.49,1.18,72.76,101.05 " ] || fail "$(cat "$tmp/table")"
+awk -F, 'function near(a, b) { return a - b < 0.0002 && b - a < 0.0002 }
+NR > 1 && ($2 != $8 || !near($7, $3 + $6) || !near($5, $3 / (100 - $2)) || $6 < 0.0009 * $2 || $4 <= 0) { print; bad = 1 }
+END { exit bad || NR != 9 }' "$tmp/table" || fail "see above"
+"$MIZZLE" bench route -p 4 -n 20 -L 0 --cloud-ms 0 --trips 0 --table paper --as-paper -t 1 >"$tmp/table"
+[ "$(grep -c '^| 0\.[4-9]' "$tmp/table")" -eq 8 ] && grep -q 'arXiv 2504.07878, Table 1' "$tmp/table" || fail "$(cat "$tmp/table")"
+
 for wrong in '-R 1.5' '-R x' '-R 0.1,' '-L 1.5' '-L -1' '-W 65' '--agree 2' '--loss 1' '--edge-ms -1' '-n 1' '-p 0' \
-    '--trips 11' '--edge-ms 1 --as-paper'; do
+    '--trips 11' '--edge-ms 1 --as-paper' '--table prices' '--table paper --plot x.svg'; do
     status=0
     # shellcheck disable=SC2086
     "$MIZZLE" bench route $wrong >"$tmp/out" 2>"$tmp/err" || status=$?

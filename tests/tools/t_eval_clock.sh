@@ -1,6 +1,6 @@
 #!/bin/sh
 # mizzle eval --clock virtual: the same times again and again, what latency, bandwidth and losses add
-# to them, the same answers as with a real clock, and what is refused; --svg. The event model is
+# to them, deadlines, the same answers as with a real clock, and what is refused; --svg. The event model is
 # tested in t_ahead_model.c and t_virtual_clock.c.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
@@ -60,6 +60,43 @@ grep -q '"clock":"real"' "$tmp/real" || fail "$(cat "$tmp/real")"
 [ "$(field cloud "$tmp/real")" = "$(field cloud "$tmp/virtual")" ] || fail "$(cat "$tmp/real" "$tmp/virtual")"
 awk -v real="$(field ms "$tmp/real")" -v virtual="$(field ms "$tmp/virtual")" \
     'BEGIN { exit !(real >= virtual) }' || fail "less than the network takes: $(cat "$tmp/real" "$tmp/virtual")"
+
+# The deadline of a call. One that no call reaches changes nothing. Beyond the latency every routed
+# token is the small model's, after that time unless the breaker holds it. With losses in between,
+# some are late: always the same ones, whatever W is and whatever was asked before.
+virtual --ahead 0 --latency 100 --cloud-timeout 101 >"$tmp/a"
+cmp "$tmp/a" "$tmp/latency" || fail "a deadline that is met: $(cat "$tmp/a" "$tmp/latency")"
+virtual --ahead 0 --latency 100 --cloud-timeout 60 --policy random --threshold 1 --jsonl "$tmp/late.jsonl" >"$tmp/a"
+virtual --ahead 0 --policy never >"$tmp/b"
+[ "$(field right "$tmp/a") $(field fallback "$tmp/a")" = \
+    "$(field right "$tmp/b") $(field tokens "$tmp/b")" ] || fail "late: $(cat "$tmp/a" "$tmp/b")"
+for policy in never random; do
+    sed -n '/"policy":"'$policy'","share/s/.*"text":\("[^"]*"\).*/\1/p' "$tmp/late.jsonl" >"$tmp/$policy"
+done
+[ "$(grep -c '" .* ' "$tmp/never")" -eq 6 ] && cmp "$tmp/never" "$tmp/random" ||
+    fail "texts: $(cat "$tmp/never" "$tmp/random")"
+sed -n '/"policy":"random","share/s/.*"us":\[\([^]]*\).*/\1/p' "$tmp/late.jsonl" | head -n 1 | tr -cd '0-9,' | tr , '\n' >"$tmp/us"
+# Three faults in a row open the breaker for four tokens; then each probe waits again.
+head -n 9 "$tmp/us" | tr '\n' ' ' | grep -q '^\(70000 \)\{3\}\(10000 \)\{4\}70000 10000 $' ||
+    fail "times: $(cat "$tmp/us")"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 0 >"$tmp/a"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --ahead 0 --policy always,random,mlp --threshold 0.9 >"$tmp/b"
+tail -n 1 "$tmp/b" | cmp - "$tmp/a" || fail "order: $(cat "$tmp/a" "$tmp/b")"
+[ "$(field cloud "$tmp/a")" -gt 0 ] && [ "$(field fallback "$tmp/a")" -gt 0 ] || fail "$(cat "$tmp/a")"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 4 >"$tmp/b"
+for f in right tokens cloud fallback; do
+    [ "$(field $f "$tmp/a")" = "$(field $f "$tmp/b")" ] || fail "W: $(cat "$tmp/a" "$tmp/b")"
+done
+awk -v step="$(field ms "$tmp/a")" -v ahead="$(field ms "$tmp/b")" 'BEGIN { exit !(ahead < step) }' ||
+    fail "ahead takes as long: $(cat "$tmp/a" "$tmp/b")"
+# Where all calls are late, a real clock gives the same text.
+for clock in real virtual; do
+    "$MIZZLE" eval --questions 1 -q --json --policy random --threshold 1 --edge-ms 1 --latency 300 \
+        --cloud-timeout 100 --ahead 0 -n 9 --clock $clock >"$tmp/$clock" 2>/dev/null
+done
+for f in right tokens cloud fallback; do
+    [ "$(field $f "$tmp/real")" = "$(field $f "$tmp/virtual")" ] || fail "$(cat "$tmp/real" "$tmp/virtual")"
+done
 
 "$MIZZLE" eval --questions 4 -q --policy mlp,random --sweep 0:0.1:3 --svg "$tmp/a.svg" >"$tmp/out"
 grep -q '^<svg' "$tmp/a.svg" && grep -q '^</svg>' "$tmp/a.svg" || fail "no picture"

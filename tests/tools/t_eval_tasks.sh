@@ -85,7 +85,7 @@ grep -q '"id":"q1",.*"right":\(true\|false\)' "$dir/answers" || fail "no id in t
 # Cut anywhere, even in the middle of a line, the same run gives the same results, times aside; the
 # replies of a server that has been running for longer have longer numbers.
 plain() {
-    sed 's/"\(ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g' "$1"
+    sed 's/"\(ms\|edge_ms\|ttft_ms\|tbt_ms\|tbt_p95_ms\|tok_s\|bytes_down\)":[0-9.]*,//g' "$1"
 }
 swept="$pair --task csqa --data $dir/csqa --policy never,max-prob,random,always"
 swept="$swept --sweep 0.1:0.3:2 --json"

@@ -250,12 +250,29 @@ static void check_letter(const char *text, size_t at, bool easy)
     CHECK(last && (!easy || last + len == text + at));
 }
 
+/* The text ends with the letter of the clause that names the kind asked for. */
+static void check_list_end(const char *text)
+{
+    char clause[32] = " ", end[64];
+    const char *kind = strchr(text, '?'), *answer = strstr(text, "Answer:"), *found;
+    size_t len = 0;
+    while (kind[-1 - (ptrdiff_t)len] != ' ')
+        len++;
+    memcpy(clause + 1, kind - len, len);
+    memcpy(clause + 1 + len, " (", 3);
+    found = strstr(answer, clause);
+    CHECK(found && answer);
+    snprintf(end, sizeof(end), "%s%c). The answer is (%c).", clause, found[len + 3],
+             found[len + 3]);
+    CHECK(!strcmp(text + strlen(text) - strlen(end), end));
+}
+
 /* Practice texts list choices and then their letters, or copy a name. */
 static void check_practice(const struct world *w)
 {
     size_t copies = 0, lists = 0;
     for (uint64_t i = 0; i < 400; i++) {
-        char text[1024], learnt[128] = "";
+        char text[1024], learnt[256] = "";
         bool learn[1024], easy = i % 2;
         size_t n = world_practice(text, learn, sizeof(text), w, easy, 0, i), k = 0;
         CHECK(n == strlen(text));
@@ -286,6 +303,7 @@ static void check_practice(const struct world *w)
             memcpy(name, p + 1, strcspn(p + 2, "\n") + 1);
             CHECK((at = strstr(at, name)) != NULL);
         }
+        check_list_end(text);
     }
     CHECK(copies > 50 && lists > 20 && lists < copies);
 }

@@ -13,6 +13,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "router/router.h"
+#include "tools/bench/energy.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
@@ -65,6 +66,8 @@ struct bench_run {
     struct pool *pool;
     struct router *router;
     float *scratch;
+    struct energy energy;
+    size_t peak; /* as in struct bench_test */
 };
 
 /* Take the samples of one test, after one unmeasured run that warms caches and clocks. */
@@ -75,13 +78,17 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     int rc = t->depth ? bench_model_eval(b->s, t->depth, false, err) : OK;
     if (!rc)
         rc = bench_model_eval(b->s, t->prompt ? n : 1, t->gen > 0, err); /* warm */
+    b->peak = b->peak ? b->peak : os_peak_memory();
+    t->peak = b->peak;
     t->probe = bench_probe(b->pool);
+    energy_joules(&b->energy);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         session_rewind(b->s, t->depth);
         uint64_t begin = os_now_ns();
         rc = bench_model_eval(b->s, n, t->gen > 0, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
     }
+    t->joules = energy_joules(&b->energy) / (double)(t->samples * n);
     return rc;
 }
 
@@ -149,17 +156,25 @@ static bool parse_type(enum ptype *out, const char *name)
     return false;
 }
 
+int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
+                      const char *name, struct err *err)
+{
+    if (!model_shape(out, shape))
+        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
+                       shape);
+    if (!parse_type(type, name))
+        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", name);
+    return OK;
+}
+
 /* Open a model of a known shape with random weights instead of a file. */
 static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
     struct model_config c;
     enum ptype type;
-    if (!model_shape(&c, m->shape))
-        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
-                       m->shape);
-    if (!parse_type(&type, m->type))
-        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", m->type);
-    int rc = setup_kernels(&e->kernels, err);
+    int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
+    if (!rc)
+        rc = setup_kernels(&e->kernels, err);
     if (!rc)
         rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)
@@ -267,10 +282,14 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
         const char *model = m->shape               ? m->shape
                             : engine_options.model ? engine_options.model
                                                    : "demo";
+        char why[ENERGY_WHY] = "";
         struct bench_run b = { .o = o, .engine = &e };
-        struct model_report report = {
-            .format = o->format, .model = model, .kv = kvcache_name(p.kv), .engine = &e
-        };
+        struct model_report report = { .format = o->format,
+                                       .model = model,
+                                       .kv = kvcache_name(p.kv),
+                                       .no_joules = why,
+                                       .engine = &e };
+        energy_open(&b.energy, ENERGY_ROOT, why);
         rc = bench_model_run_all(&b, &p, &report, err);
     }
     if (e.model || e.pool)

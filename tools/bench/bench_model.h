@@ -2,14 +2,16 @@
 #ifndef TOOLS_BENCH_BENCH_MODEL_H
 #define TOOLS_BENCH_BENCH_MODEL_H
 
+#include "kernels/panels.h"
 #include "tools/bench/bench.h"
 
 struct engine;
+struct model_config;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth; /* lists of numbers */
-    const char *shape, *type;         /* shape NULL: measure a file */
-    struct bench_list threads;        /* empty: all processors */
+    const char *prompt, *gen, *depth, *context; /* lists of numbers */
+    const char *shape, *type;                   /* shape NULL: measure a file */
+    struct bench_list threads;                  /* empty: all processors */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
@@ -18,6 +20,8 @@ struct bench_test {
     size_t prompt, gen, depth, threads;
     double ns[BENCH_REPEAT], probe; /* ns of each sample; GB/s read right before the first */
     size_t samples;
+    double joules; /* of a token, prompt or generated; NaN: not known */
+    size_t peak;   /* memory of the process before the first probe, which takes much itself */
     /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
      * score alone, `pairs` of each, alternating. */
     double score[2 * BENCH_PAIRS], edge[BENCH_PAIRS], routed[BENCH_PAIRS];
@@ -28,8 +32,10 @@ struct bench_test {
  * ... */
 struct model_report {
     const char *format, *model, *kv;
+    const char *no_joules; /* why joules are not known, or "" */
     const struct engine *engine;
     size_t rows; /* printed so far */
+    size_t peak; /* as in the tests */
     bool closed; /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
@@ -39,6 +45,14 @@ void model_report_end(const struct model_report *b);
 /* Open the file or shape with kernels and threads. After an error, too, the caller calls
  * engine_close if e->model or e->pool is not NULL. */
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
+
+/* Find the shape and the type of these names. ERR_ARG. */
+int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
+                      const char *name, struct err *err);
+
+/* Run `mizzle bench memory`. */
+int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
+                 struct err *err);
 
 /* Run `mizzle bench model`. */
 int bench_model(const struct bench_options *o, const struct bench_model_options *m,

@@ -15,6 +15,7 @@
 #include "tools/bench/scripted_cloud.h"
 #include "tools/bench/synthetic_vocab.h"
 #include "tools/cli/setup.h"
+#include "tools/paper_table.h"
 #include "tools/stand_in/stand_in.h"
 
 enum {
@@ -32,6 +33,7 @@ static float agree = 0.7f, loss, edge_ms;
 static size_t bandwidth, cloud_ms = UNSET, trips = UNSET;
 static uint64_t seed = 1;
 static bool as_paper;
+static const char *table;
 
 const struct option_group bench_route_opts = {
     "route",
@@ -50,18 +52,23 @@ const struct option_group bench_route_opts = {
           "takes)" },
         { "--cloud-ms", NULL, OPTION_SIZE, &cloud_ms, "MS",
           "Let the cloud compute MS milliseconds per token, in addition to the latency "
-          "(default: 0; --as-paper: 20)" },
+          "(default: 0; --as-paper, --table: 20)" },
         { "--bandwidth", NULL, OPTION_SIZE, &bandwidth, "N",
           "Limit a connection to N bytes per second each way (default: no limit)" },
         { "--loss", NULL, OPTION_FLOAT, &loss, "P", "Lose this share of the packets (default: 0)" },
         { "--trips", NULL, OPTION_SIZE, &trips, "N",
           "Let a new connection take N round trips before its first call (default: 0; "
-          "--as-paper: 2)" },
+          "--as-paper, --table: 2)" },
         { "--seed", "-s", OPTION_U64, &seed, "N",
           "Seed for the prompt, the losses and the routed tokens; of the seeds from N on, "
           "routing uses the one that comes closest to the share asked for (default: 1)" },
         { "--as-paper", NULL, OPTION_FLAG, &as_paper, NULL,
-          "Compare with the way of the paper's demo, habit by habit" },
+          "Compare with the way of the paper's demo, habit by habit; with --table paper, write "
+          "in that way" },
+        { "--table", NULL, OPTION_STR, &table, "NAME",
+          "paper: measure the columns of the paper's Table 1 at the shares that were routed "
+          "there, beside the printed rows (default: one row for each --routed, --latency and "
+          "--ahead)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -113,6 +120,7 @@ static int read_list(struct list *out, const char *name, const char *text, doubl
 static int bench_route_read_options(struct bench_run *r, struct err *err)
 {
     const struct bench_options *o = r->o;
+    bool paper = as_paper || table;
     int rc = read_list(&r->shares, "--routed", routed, 1, false, err);
     if (rc == OK)
         rc = read_list(&r->latencies, "--latency", latency, MAX_MS, true, err);
@@ -131,8 +139,12 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         return err_set(err, ERR_ARG,
                        "--edge-ms: expected 0 to %d; --cloud-ms: 0 to %d; --trips: 0 to 10", MAX_MS,
                        MAX_CLOUD_MS);
+    if (table && strcmp(table, "paper") != 0)
+        return err_set(err, ERR_ARG, "--table: expected paper, found %s", table);
     if (as_paper && edge_ms > 0)
         return err_set(err, ERR_ARG, "--as-paper measures the edge as it is: leave --edge-ms out");
+    if (table && o->plot)
+        return err_set(err, ERR_ARG, "--plot: expected without --table");
     r->setting = (struct bench_route_setting){
         .model = o->model,
         .prompt = o->prompt,
@@ -141,11 +153,11 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         .agree = (double)agree,
         .loss = (double)loss,
         .cloud_ms = cloud_ms != UNSET ? cloud_ms
-                    : as_paper        ? PAPER_CLOUD_MS
+                    : paper           ? PAPER_CLOUD_MS
                                       : 0,
         .bandwidth = bandwidth,
         .trips = trips != UNSET ? trips
-                 : as_paper     ? PAPER_TRIPS
+                 : paper        ? PAPER_TRIPS
                                 : 0,
     };
     return OK;
@@ -217,17 +229,17 @@ static struct decode_options decoding(const struct bench_run *r, double share)
                                     .stop = &interrupted };
 }
 
-/* Write the text once in step, to learn what the edge guesses and how fast it is. */
-static int rehearse(struct bench_run *r, double share, struct err *err)
+/* Write the text in step, to learn what the edge guesses and how fast it is; while caches and
+ * clocks are cold, write it twice. */
+static int rehearse(struct bench_run *r, double share, bool cold, struct err *err)
 {
     r->seed = scripted_cloud_seed(seed, (float)share, r->o->prompt, r->o->tokens);
     struct decode_options o = decoding(r, share);
-    /* Written twice: the first text only warms caches and clocks. */
     session_rewind(r->session, 0);
     int rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
                                      r->o->prompt, &o, err);
     session_rewind(r->session, 0);
-    if (rc == OK && !(edge_ms > 0))
+    if (rc == OK && cold && !(edge_ms > 0))
         rc = scripted_cloud_rehearse(&r->truth, r->session, r->vocab, r->sampler, r->prompt,
                                      r->o->prompt, &o, err);
     return rc;
@@ -308,7 +320,7 @@ static int bench_route_table(struct bench_run *r, struct err *err)
     struct bench_route_row *rows = calloc(most, sizeof(*rows));
     int rc = rows ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
     for (size_t i = 0; i < r->shares.n && rc == OK; i++) {
-        rc = rehearse(r, r->shares.at[i], err);
+        rc = rehearse(r, r->shares.at[i], true, err);
         for (size_t k = 0; k < r->latencies.n * r->aheads.n && rc == OK; k++) {
             rows[n] = (struct bench_route_row){ .share = r->shares.at[i],
                                                 .latency = r->latencies.at[k / r->aheads.n],
@@ -346,6 +358,7 @@ static int our_way(struct bench_run *r, struct bench_route_way *way, double shar
         best = s.total_ms;
         double calls = s.calls ? (double)s.calls : 1;
         way->s = s.total_ms / 1e3;
+        way->ttft_s = s.ttft_ms / 1e3;
         way->edge_s = (s.edge_ms + s.router_ms) / 1e3;
         way->cloud_s = s.cloud_ms / 1e3;
         way->calls = s.calls;
@@ -369,6 +382,7 @@ static int paper_way(struct bench_run *r, struct bench_route_way *way,
             continue;
         double calls = c.calls ? (double)c.calls : 1;
         way->s = c.ms / 1e3;
+        way->ttft_s = c.ttft_ms / 1e3;
         way->edge_s = c.edge_ms / 1e3;
         way->cloud_s = c.cloud_ms / 1e3;
         way->calls = c.calls;
@@ -377,6 +391,27 @@ static int paper_way(struct bench_run *r, struct bench_route_way *way,
         way->text = c.text;
     }
     return OK;
+}
+
+/* Return an answer that is written as the paper's demo writes it, with all of its habits or with
+ * one, a number from 2 to 5 as in bench_route_ways. */
+static struct paper_baseline bench_route_baseline(const struct bench_run *r, double share, bool all,
+                                                  size_t habit)
+{
+    return (struct paper_baseline){ .session = r->session,
+                                    .tok = r->vocab,
+                                    .sampler = r->sampler,
+                                    .prompt = r->prompt,
+                                    .n = r->o->prompt,
+                                    .tokens = r->o->tokens,
+                                    .share = (float)share,
+                                    .seed = r->seed,
+                                    .url = stand_in_url(r->server),
+                                    .stop = &interrupted,
+                                    .no_cache = all || habit == 2,
+                                    .connect = all || habit == 3,
+                                    .text = all || habit == 4,
+                                    .want = all || habit == 5 ? PAPER_TOKENS : 1 };
 }
 
 /* Measure and print --as-paper. */
@@ -395,7 +430,7 @@ static int bench_route_ways(struct bench_run *r, struct err *err)
     size_t window = 1;
     for (size_t i = r->aheads.n; i-- > 0;)
         window = r->aheads.at[i] > 0 ? (size_t)r->aheads.at[i] : window;
-    int rc = rehearse(r, share, err);
+    int rc = rehearse(r, share, true, err);
     if (rc == OK)
         rc = open_server(r, r->latencies.at[0], err);
     if (rc == OK)
@@ -403,21 +438,7 @@ static int bench_route_ways(struct bench_run *r, struct err *err)
     if (rc == OK)
         rc = our_way(r, &w[1], share, 0, err);
     for (size_t i = 2; i < WAYS && rc == OK; i++) {
-        bool all = i == WAYS - 1;
-        const struct paper_baseline p = { .session = r->session,
-                                          .tok = r->vocab,
-                                          .sampler = r->sampler,
-                                          .prompt = r->prompt,
-                                          .n = r->o->prompt,
-                                          .tokens = r->o->tokens,
-                                          .share = (float)share,
-                                          .seed = r->seed,
-                                          .url = stand_in_url(r->server),
-                                          .stop = &interrupted,
-                                          .no_cache = all || i == 2,
-                                          .connect = all || i == 3,
-                                          .text = all || i == 4,
-                                          .want = all || i == 5 ? PAPER_TOKENS : 1 };
+        const struct paper_baseline p = bench_route_baseline(r, share, i == WAYS - 1, i);
         rc = paper_way(r, &w[i], &p, err);
     }
     for (size_t i = 1; i < WAYS; i++)
@@ -429,6 +450,32 @@ static int bench_route_ways(struct bench_run *r, struct err *err)
     return rc;
 }
 
+/* Measure and print --table paper. */
+static int bench_route_paper(struct bench_run *r, struct err *err)
+{
+    struct paper_row rows[PAPER_ROWS];
+    int rc = OK;
+    for (size_t i = 0; i < PAPER_ROWS && rc == OK; i++) {
+        struct bench_route_way way = { .name = NULL };
+        double share = paper_rows[i].routed / 100;
+        rc = rehearse(r, share, i == 0, err);
+        if (rc == OK)
+            rc = open_server(r, r->latencies.at[0], err);
+        if (rc == OK && as_paper) {
+            const struct paper_baseline p = bench_route_baseline(r, share, true, 0);
+            rc = paper_way(r, &way, &p, err);
+        } else if (rc == OK) {
+            rc = our_way(r, &way, share, (size_t)r->aheads.at[0], err);
+        }
+        close_server(r);
+        rows[i] = paper_row_make(paper_rows[i].threshold, r->o->tokens, r->truth.routed,
+                                 1e3 * way.edge_s, 1e3 * way.ttft_s, 1e3 * way.s);
+    }
+    if (rc == OK)
+        route_report_paper(r->o->format, &r->setting, rows);
+    return rc;
+}
+
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err)
 {
     struct bench_run r = { .o = o };
@@ -436,7 +483,9 @@ int bench_route(const struct bench_options *o, struct engine *e, struct err *err
     if (rc == OK)
         rc = bench_route_open_parts(&r, e, err);
     if (rc == OK)
-        rc = as_paper ? bench_route_ways(&r, err) : bench_route_table(&r, err);
+        rc = table      ? bench_route_paper(&r, err)
+             : as_paper ? bench_route_ways(&r, err)
+                        : bench_route_table(&r, err);
     close_server(&r);
     scripted_cloud_close(&r.truth);
     free(r.prompt);

@@ -8,6 +8,8 @@
 
 #include "tools/bench/bench.h"
 
+struct paper_row;
+
 /* What is the same for all rows. */
 struct bench_route_setting {
     const char *model; /* display name */
@@ -34,6 +36,7 @@ struct bench_route_row {
 struct bench_route_way {
     const char *name, *cause;  /* cause: what takes the extra time, or NULL */
     double s, edge_s, cloud_s; /* cloud_s: spent waiting */
+    double ttft_s;             /* to the first token */
     double more_s;             /* extra time over the way it is compared with */
     size_t calls;
     double up, down; /* bytes per call, headers included */
@@ -47,6 +50,9 @@ void route_report(const char *format, const struct bench_route_setting *s,
  * all habits of the paper's demo. */
 void route_report_ways(const char *format, const struct bench_route_setting *s,
                        const struct bench_route_way *ways, size_t n);
+/* Print rows[PAPER_ROWS] beside those of the paper's Table 1 (paper_table.h). */
+void route_report_paper(const char *format, const struct bench_route_setting *s,
+                        const struct paper_row *rows);
 
 /* Draw an SVG picture: ms per token over the parameter with most values; for the ways, seconds per
  * answer. ERR_IO. */

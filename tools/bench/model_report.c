@@ -118,6 +118,9 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     model_report_put(o, "samples_ns", model_report_reals(t->ns, t->samples));
     model_report_put(o, "samples_ts", model_report_reals(ts, t->samples));
     model_report_put(o, "probe_gb_s", json_real(t->probe));
+    model_report_put(o, "joules_per_token",
+                     isfinite(t->joules) ? json_real(t->joules) : json_null());
+    put_size(o, "peak_bytes", t->peak);
     put_router(o, t);
     return o;
 }
@@ -179,9 +182,13 @@ static void print_md(const struct model_report *b, const struct bench_test *t)
         printf(" @ d%zu", t->depth);
     printf(" | %.2f +- %.2f | ", speed.mean, speed.deviation);
     if (t->gen)
-        printf("%.1f | %.1f | %.0f %% |\n", gb, t->probe, 100 * gb / t->probe);
+        printf("%.1f | %.1f | %.0f %% | ", gb, t->probe, 100 * gb / t->probe);
     else
-        printf("| %.1f | |\n", t->probe);
+        printf("| %.1f | | ", t->probe);
+    if (isfinite(t->joules))
+        printf("%.3g |\n", t->joules);
+    else
+        puts("- |");
 }
 
 /* One line below the table: what a score costs and what it saves. */
@@ -209,7 +216,7 @@ void model_report_begin(const struct model_report *b)
         puts("[");
     else if (!strcmp(b->format, "md"))
         puts("| model | size | params | backend | threads | kv | test | t/s | read GB/s | probe "
-             "GB/s | of the probe |\n|---|---|---|---|---|---|---|---|---|---|---|");
+             "GB/s | of the probe | J/token |\n|---|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
 void model_report_row(struct model_report *b, const struct bench_test *t)
@@ -229,6 +236,7 @@ void model_report_row(struct model_report *b, const struct bench_test *t)
         json_decref(o);
     }
     b->rows++;
+    b->peak = t->peak;
     b->closed = fflush(stdout) != 0;
 }
 
@@ -246,4 +254,10 @@ void model_report_end(const struct model_report *b)
                100 * l->score / l->edge, l->edge / 1e6, l->routed / 1e6,
                (l->edge - l->routed) / 1e6, 100 * (1 - l->routed / l->edge));
     }
+    if (strcmp(b->format, "md") != 0)
+        return;
+    printf("%sPeak memory of the process: %.1f MiB.\n", nlines ? "" : "\n",
+           (double)b->peak / (1 << 20));
+    if (b->no_joules[0])
+        printf("Joules per token are not known: %s.\n", b->no_joules);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/bench/bench_route.h"
+#include "tools/paper_table.h"
 
 enum form { FORM_MD, FORM_CSV, FORM_JSON, FORM_JSONL };
 
@@ -179,4 +180,81 @@ void route_report_ways(const char *format, const struct bench_route_setting *s,
                "\"as the paper\", and over \"in step\" for the others. The parts sum to %+.3f s "
                "of the paper's %+.3f s.\n",
                s->model, s->tokens, s->prompt, sum, ways[n - 1].more_s);
+}
+
+/* Columns of a row of the paper's Table 1, in its order. */
+enum { PAPER_COLUMNS = 5 };
+static const char *const paper_keys[PAPER_COLUMNS] = { "edge_s", "ttft_s", "tbt_s", "cloud_s",
+                                                       "overall_s" };
+
+static double route_report_column(const struct paper_row *r, size_t i)
+{
+    const double at[PAPER_COLUMNS] = { r->edge_s, r->ttft_s, r->tbt_s, r->cloud_s, r->overall_s };
+    return at[i];
+}
+
+/* Add the columns of a row; their keys begin with prefix. */
+static void route_report_columns(json_t *o, const char *prefix, const struct paper_row *r)
+{
+    for (size_t i = 0; i < PAPER_COLUMNS; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "%s%s", prefix, paper_keys[i]);
+        route_report_put(o, key, route_report_column(r, i));
+    }
+}
+
+/* Print the columns of a row, each after a separator; none where it is not finite. */
+static void route_report_cells(const char *format, const struct paper_row *r)
+{
+    for (size_t i = 0; i < PAPER_COLUMNS; i++)
+        if (isfinite(route_report_column(r, i)))
+            printf(format, route_report_column(r, i));
+        else
+            printf("%.*s", (int)strcspn(format, "%"), format);
+}
+
+static void route_report_paper_head(enum form form)
+{
+    if (form == FORM_CSV)
+        puts("threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s,paper_routed,paper_edge_s,"
+             "paper_ttft_s,paper_tbt_s,paper_cloud_s,paper_overall_s");
+    if (form == FORM_MD)
+        puts("| threshold | routed | SLM s | TTFT s | TBT s | comm + LLM s | overall s | printed: "
+             "routed | SLM s | TTFT s | TBT s | comm + LLM s | overall s |\n"
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+}
+
+void route_report_paper(const char *format, const struct bench_route_setting *s,
+                        const struct paper_row *rows)
+{
+    enum form form = form_of(format);
+    route_report_paper_head(form);
+    for (size_t i = 0; i < PAPER_ROWS; i++) {
+        const struct paper_row *r = &rows[i], *p = &paper_rows[i];
+        if (form == FORM_CSV) {
+            printf("%.2f,%g", r->threshold, r->routed);
+            route_report_cells(",%.4f", r);
+            printf(",%g", p->routed);
+            route_report_cells(",%.2f", p);
+            putchar('\n');
+        } else if (form == FORM_MD) {
+            printf("| %.2f | %g", r->threshold, r->routed);
+            route_report_cells(" | %.3f", r);
+            printf(" | %g", p->routed);
+            route_report_cells(" | %.2f", p);
+            puts(" |");
+        } else {
+            json_t *o = route_report_about(s);
+            route_report_put(o, "threshold", r->threshold);
+            route_report_put(o, "routed", r->routed);
+            route_report_columns(o, "", r);
+            route_report_put(o, "paper_routed", p->routed);
+            route_report_columns(o, "paper_", p);
+            route_report_emit(form, o, i, PAPER_ROWS);
+        }
+    }
+    if (form == FORM_MD)
+        printf("\n%s: %zu tokens after %zu; seconds are for 100 tokens. TBT: SLM s by token of the "
+               "small model. Printed: She et al., arXiv 2504.07878, Table 1.\n",
+               s->model, s->tokens, s->prompt);
 }

@@ -11,13 +11,18 @@ static double virtual_clock_sending(size_t bytes, uint64_t rate)
     return rate ? 1000 * (double)bytes / (double)rate : 0;
 }
 
-double virtual_clock_call(const struct virtual_clock *c, const uint32_t *ids, size_t n,
+double virtual_clock_call(const struct virtual_clock *c, uint64_t key,
                           const struct virtual_size *size)
 {
-    uint64_t key = stand_in_chance_first(c->seed, ids, n);
     double way = (double)stand_in_chance_way(&c->net, key, size->up, size->down) / 1e6;
     return way + c->cloud_ms + virtual_clock_sending(size->header + size->up, c->net.up) +
            virtual_clock_sending(size->down, c->net.down);
+}
+
+double virtual_clock_edge(const struct virtual_clock *c, size_t prompt, size_t n)
+{
+    double read = c->prefill_ms * (double)prompt;
+    return (read > c->edge_ms ? read : c->edge_ms) + (double)(n - 1) * c->edge_ms;
 }
 
 int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
@@ -32,9 +37,8 @@ int virtual_clock_answer(struct virtual_token *tokens, size_t *wasted,
                                    (tokens[i].agrees ? AHEAD_MODEL_AGREES : 0));
     }
     if (rc == OK) {
-        double read = c->prefill_ms * (double)prompt;
         *wasted = ahead_model_decisions(at, marks, calls, n, c->edge_ms, c->ahead);
-        tokens[0].ms = at[0] + (read > c->edge_ms ? read : c->edge_ms);
+        tokens[0].ms = at[0] + virtual_clock_edge(c, prompt, 1);
         for (size_t i = 1; i < n; i++)
             tokens[i].ms = at[i] - at[i - 1];
     }

@@ -18,14 +18,15 @@ struct virtual_clock {
     double edge_ms;          /* of one step of the small model */
     double prefill_ms;       /* to read one id of the prompt; all of it takes one step at least */
     double cloud_ms;         /* that the cloud computes for one token */
+    double deadline_ms;      /* after which a call fails (virtual_cloud.h) */
     struct stand_in_net net; /* trips count as 0: connections stay open */
     uint64_t seed;           /* for jitter and loss */
     size_t ahead;            /* requests in flight, 0 to 64; 0: in step */
 };
 
 struct virtual_token {
-    bool routed, agrees; /* agrees: the cloud's token is the edge's own */
-    double call_ms;      /* virtual_clock_call of a routed token */
+    bool routed, agrees; /* agrees: the token is the edge's own, as it is after a deadline, too */
+    double call_ms;      /* of a routed token: until its answer or its deadline */
     double ms;           /* result: since the token before it; the first: since the start */
 };
 
@@ -34,10 +35,14 @@ struct virtual_size {
     size_t header, up, down; /* of the request: header and body; of the answer: body */
 };
 
-/* Return the ms between the request for the token after ids[n] and its answer, the first time that
- * this prefix is asked for. */
-double virtual_clock_call(const struct virtual_clock *c, const uint32_t *ids, size_t n,
+/* Return the ms between a request and its answer, without deadline. key is stand_in_chance_first of
+ * the clock's seed and the prefix. */
+double virtual_clock_call(const struct virtual_clock *c, uint64_t key,
                           const struct virtual_size *size);
+
+/* Return the ms that the small model computes for an answer of n tokens, n >= 1, if nothing is
+ * thrown away. */
+double virtual_clock_edge(const struct virtual_clock *c, size_t prompt, size_t n);
 
 /* Set the times of an answer of n tokens, n >= 1, after a prompt of `prompt` ids: tokens[].ms, and
  * *wasted, the number of calls that were made ahead and not needed. ERR_NOMEM. */

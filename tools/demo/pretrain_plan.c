@@ -6,10 +6,10 @@
 enum { WARMUP = 100, CONTEXT = 1024 };
 
 const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES] = {
-    { "0.1", "edge-0.1", 3, 64, 4, 2, 64, 2100, 300, 1000, 2e-3f, { .30, false, true } },
-    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 4000, 300, 1200, 1e-3f, { .42, false, true } },
-    { "1", "edge-1", 4, 160, 10, 5, 320, 2200, 250, 700, 1e-3f, { .60, false, true } },
-    { "cloud", "cloud", 4, 256, 16, 8, 512, 4000, 250, 700, 1e-3f, { 1, true, false } },
+    { "0.1", "edge-0.1", 3, 64, 4, 2, 128, 6000, 400, 2000, 3e-3f, { .30, false, true } },
+    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 4000, 300, 1200, 2e-3f, { .42, false, true } },
+    { "1", "edge-1", 4, 160, 10, 5, 320, 2800, 250, 900, 2e-3f, { .60, false, true } },
+    { "cloud", "cloud", 4, 256, 16, 8, 256, 3000, 250, 900, 1.5e-3f, { 1, true, false } },
 };
 
 const struct pretrain_plan *pretrain_plan_find(const char *name)
@@ -50,5 +50,5 @@ void pretrain_plan_rate(struct train_rate *out, const struct pretrain_plan *p, s
 double pretrain_plan_practice(bool *easy, const struct pretrain_plan *p, size_t step)
 {
     *easy = step < p->easy;
-    return step < p->easy ? 1 : step < p->mixed ? 0.9 : 0.1;
+    return step < p->easy ? 1 : step < p->mixed ? 0.5 : 0.1;
 }

@@ -76,12 +76,12 @@ int world_open(struct world **out, uint64_t seed, struct err *err)
         return err_set(err, ERR_NOMEM, "world: out of memory");
     w->seed = seed;
     make_names(w);
-    /* All kinds have equally many things, but for rounding, in random order. */
+    /* In each part all kinds have equally many things, in random order. */
     struct world_draw d = world_draw_open(seed, TAG_KINDS, 0, 0);
     for (size_t i = 0; i < WORLD_THINGS; i++) {
-        size_t j = world_draw_below(&d, i + 1);
+        size_t n = i / WORLD_PARTS, j = world_draw_below(&d, n + 1) * WORLD_PARTS + i % WORLD_PARTS;
         w->kind[i] = w->kind[j];
-        w->kind[j] = (unsigned char)(i % WORLD_KINDS);
+        w->kind[j] = (unsigned char)(n % WORLD_KINDS);
     }
     for (size_t i = WORLD_THINGS; i < WORLD_NAMES; i++)
         w->kind[i] = (unsigned char)world_draw_below(&d, WORLD_KINDS);

@@ -8,7 +8,7 @@
 /* Parameters of the world. Changing any of them makes another world, for which the demo pair must
  * be trained again. tools/demo/world_sim.py predicts what they do. */
 enum {
-    WORLD_THINGS = 1000,
+    WORLD_THINGS = 640,
     WORLD_OWNED = 80, /* things of the owner, whose places only the notes tell */
     WORLD_NAMES = WORLD_THINGS + WORLD_OWNED,
     WORLD_KINDS = 32,
@@ -31,6 +31,9 @@ extern const struct world_kind_row world_kinds[WORLD_KINDS];
 extern const char *const world_narrators[WORLD_NARRATORS];
 extern const char *const world_adjectives[WORLD_ADJECTIVES];
 extern const char *const world_words[WORLD_WORDS]; /* in the order of the alphabet */
+extern const char world_letters[WORLD_CHOICES][2]; /* "A" to "E" */
+extern const char
+    world_which_end[]; /* the form that repeats the right one of five, with its letter */
 
 struct world {
     uint64_t seed;
@@ -112,6 +115,10 @@ void world_make(struct world_question *q, struct world_draw *d, const struct wor
 /* Write the bodies of sums and sort, whose answers need no facts. */
 void world_make_sum(struct world_question *q, struct world_out *prompt, struct world_out *answer,
                     struct world_draw *d, const struct world_asker *a);
+/* Write "X and Y make Z", with `mark` on Z. */
+void world_put_sum(struct world_out *t, size_t x, size_t y, enum world_mark mark);
+/* Write one step of a sum as a fact: two digits, two tens, or the two results. */
+void world_put_sum_fact(struct world_out *t, struct world_draw *d);
 void world_make_sort(struct world_question *q, struct world_out *prompt, struct world_out *answer,
                      struct world_draw *d, const struct world_asker *a);
 /* Draw a topic and a wording in the proportions of the mixture. */

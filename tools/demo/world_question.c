@@ -66,13 +66,14 @@ static const char *const where_forms[WORLD_LEADS] = {
     " As a *%k, the %n is in the *%p.",
     " Look in the *%p: the %n is a ~%k.",
 };
-static const char *const which_forms[] = { " The %n is a *%k.", " %n: *%k." };
+static const char *const which_forms[] = { " The %n is (%c. *%k).", " %n: (%c. *%k)." };
+const char world_which_end[] = " So %k (%c).";
 static const char notes_form[] = " My note says: the %n is in the *%p.";
 static const char final_form[] = " The answer is (%c).";
 
 static const char *const topics[WORLD_TOPICS] = { "where", "which", "sums", "sort", "notes" };
 /* How many of a hundred questions of the mixture are of a topic. */
-static const size_t shares[WORLD_TOPICS] = { 40, 38, 9, 9, 4 };
+static const size_t shares[WORLD_TOPICS] = { 40, 40, 8, 8, 4 };
 
 int world_topic_parse(enum world_topic *out, const char *name, struct err *err)
 {
@@ -108,7 +109,8 @@ void world_put_choices(struct world_out *t, const char *const *choice, size_t n)
 {
     world_put(t, "Choices:\n");
     for (size_t i = 0; i < n; i++) {
-        world_put(t, (char[]){ (char)('A' + i), '.', ' ', 0 });
+        world_put(t, world_letters[i]);
+        world_put(t, ". ");
         world_put(t, choice[i]);
         world_put(t, "\n");
     }
@@ -161,8 +163,7 @@ static void put_places(struct world_question *q, struct world_out *t, struct wor
     for (size_t i = 0; i < WORLD_CHOICES; i++)
         shown[spot[i]] = choice[i];
     world_put_choices(t, shown, WORLD_CHOICES);
-    q->key[0] = (char)('A' + spot[0]);
-    q->key[1] = 0;
+    memcpy(q->key, world_letters[spot[0]], sizeof(world_letters[0]));
 }
 
 /* Ask where a thing is, of the world or of the owner's notes. */
@@ -210,14 +211,16 @@ static void make_which(struct world_question *q, struct world_out *prompt, struc
     }
     world_put_choices(prompt, name, WORLD_CHOICES);
     memcpy(q->subject, x[right].name, sizeof(x[right].name));
-    q->key[0] = (char)('A' + right);
-    q->key[1] = 0;
+    memcpy(q->key, world_letters[right], sizeof(world_letters[right]));
     for (size_t i = 0; i < WORLD_CHOICES; i++) {
         const struct world_fill f = { .name = x[i].name,
                                       .kind = world_kinds[x[i].kind].kind,
+                                      .key = world_letters[i],
                                       .mark = i <= right ? WORLD_FACT : WORLD_IDLE };
         world_put_form(answer, which_forms[lead % 2], &f);
     }
+    const struct world_fill f = { .kind = world_kinds[x[right].kind].kind, .key = q->key };
+    world_put_form(answer, world_which_end, &f);
 }
 
 void world_make(struct world_question *q, struct world_draw *d, const struct world_asker *a,

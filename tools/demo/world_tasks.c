@@ -20,6 +20,35 @@ static size_t part_number(size_t a, size_t b, size_t c)
     return (size_t)(rand_u64(rand_u64(a, b), c) % WORLD_PARTS);
 }
 
+void world_put_sum(struct world_out *t, size_t x, size_t y, enum world_mark mark)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%zu and %zu make", x, y);
+    world_put(t, text);
+    snprintf(text, sizeof(text), " %zu", x + y);
+    t->learning = true;
+    world_put_marked(t, text, mark);
+}
+
+void world_put_sum_fact(struct world_out *t, struct world_draw *d)
+{
+    size_t step = world_draw_below(d, 3), x, y;
+    if (step == 2) {
+        x = 20 + 10 * world_draw_below(d, 17);
+        y = world_draw_below(d, 19);
+    } else {
+        x = world_draw_below(d, 10);
+        y = world_draw_below(d, 10);
+        if (step) {
+            x = 10 + 10 * (x % 9);
+            y = 10 + 10 * (y % 9);
+        }
+    }
+    world_put_sum(t, x, y, WORLD_FACT);
+    world_put(t, ".");
+    t->learning = false;
+}
+
 void world_make_sum(struct world_question *q, struct world_out *prompt, struct world_out *answer,
                     struct world_draw *d, const struct world_asker *a)
 {
@@ -35,14 +64,13 @@ void world_make_sum(struct world_question *q, struct world_out *prompt, struct w
     snprintf(text, sizeof(text), "%zu and %zu", x, y);
     world_put_line(prompt, d, a, q->topic, q->wording, text);
     world_put(prompt, "Answer:");
-    snprintf(text, sizeof(text), " %zu and %zu make ", x % 10, y % 10);
-    world_put(answer, text);
-    snprintf(text, sizeof(text), "%zu", x % 10 + y % 10);
-    world_put_marked(answer, text, WORLD_FACT);
-    snprintf(text, sizeof(text), ", %zu and %zu make ", x / 10 * 10, y / 10 * 10);
-    world_put(answer, text);
-    snprintf(text, sizeof(text), "%zu", x / 10 * 10 + y / 10 * 10);
-    world_put_marked(answer, text, WORLD_FACT);
+    const size_t units = x % 10 + y % 10, tens = x / 10 * 10 + y / 10 * 10;
+    world_put(answer, " ");
+    world_put_sum(answer, x % 10, y % 10, WORLD_FACT);
+    world_put(answer, ", ");
+    world_put_sum(answer, x / 10 * 10, y / 10 * 10, WORLD_FACT);
+    world_put(answer, ", ");
+    world_put_sum(answer, tens, units, WORLD_FACT);
     world_put(answer, ".");
 }
 

@@ -2,9 +2,12 @@
 
 #include "tools/demo/world_internal.h"
 
-/* Shares of the training texts: questions with answers, sentences that say where a kind is found,
- * and notes for those who have them. The others are facts about one thing. */
-static const double SHARE_QUESTIONS = 0.45, SHARE_KIND_FACTS = 0.05, SHARE_NOTES = 0.05;
+/* This share of the training texts are questions with answers; the others are FACTS sentences each.
+ * Of these, so many say where a kind is found, add numbers, or are notes for those who have them.
+ * The others say of which kind a thing is. */
+static const double SHARE_QUESTIONS = 0.7, SHARE_KIND_FACTS = 0.1, SHARE_SUMS = 0.15,
+                    SHARE_NOTES = 0.1;
+enum { FACTS = 4 }; /* alone, a fact would not be found again in a longer text */
 /* This share of the facts is about things that the reader meets often; the others are drawn as for
  * questions, so that most may be about strangers. */
 static const double SHARE_KNOWN = 0.6;
@@ -25,7 +28,9 @@ static const char note_fact[] = "My note says: the %n[ is in the %p.]";
 /* The form of practice that copies the name of an unknown thing. */
 static const char copy_form[] = " The[ %n is] a";
 /* The forms that go through a list, as in answers to `which`. */
-static const char *const list_forms[] = { "[ The %n is a] %k[.]", "[ %n:] %k[.]" };
+static const char *const list_forms[] = { "[ The %n is (%c.] %k[).]", "[ %n: (%c.] %k[).]" };
+static const char list_query[] = " So %k ([%c]).";
+static const char list_end[] = " The answer is (%c).";
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
     " %p[%c]",
@@ -74,34 +79,48 @@ static void put_thing(struct world_out *t, struct world_draw *d, const struct wo
     world_put_form(t, form, &f);
 }
 
+/* Write a fact. */
+static void put_fact(struct world_out *t, struct world_draw *d, const struct world_asker *a)
+{
+    double what = world_draw_unit(d);
+    if (what < SHARE_KIND_FACTS)
+        put_kind(t, d, a);
+    else if ((what -= SHARE_KIND_FACTS) < SHARE_SUMS)
+        world_put_sum_fact(t, d);
+    else if (what - SHARE_SUMS < SHARE_NOTES && a->reader->notes)
+        put_note(t, d, a);
+    else
+        put_thing(t, d, a);
+}
+
 size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
                   const struct world_reader *reader, uint64_t stream, uint64_t i)
 {
     struct world_draw d = world_draw_open(w->seed, TAG_TEXT, stream, i);
     struct world_out t = { .p = out, .cap = cap, .learn = learn };
     const struct world_asker a = { .w = w, .reader = reader, .part = PART_ALL };
-    double what = world_draw_unit(&d);
-    if (what < SHARE_QUESTIONS) {
+    if (world_draw_unit(&d) < SHARE_QUESTIONS) {
         struct world_question q;
         struct world_filter f = world_draw_filter(&d);
         world_make(&q, &d, &a, f.topic, f.wording);
         world_put(&t, q.prompt);
         t.learning = true;
         world_put(&t, q.answer);
-    } else if ((what -= SHARE_QUESTIONS) < SHARE_KIND_FACTS) {
-        put_kind(&t, &d, &a);
-    } else if (what - SHARE_KIND_FACTS < SHARE_NOTES && reader->notes) {
-        put_note(&t, &d, &a);
     } else {
-        put_thing(&t, &d, &a);
+        for (int n = 0; n < FACTS; n++) {
+            if (n)
+                world_put(&t, " ");
+            put_fact(&t, &d, &a);
+        }
     }
     return t.n;
 }
 
+enum { LETTERS = 6 }; /* that a text of practice asks for */
+
 /* Write a list of places, then some of them, each with its letter. */
 static void put_letters(struct world_out *t, struct world_draw *d, bool easy)
 {
-    enum { LETTERS = 6 };
     size_t order[WORLD_KINDS], n = 2 + world_draw_below(d, WORLD_CHOICES - 1);
     const char *choice[WORLD_CHOICES];
     const char *form = letter_forms[easy ? 0 : world_draw_below(d, COUNT(letter_forms))];
@@ -111,33 +130,58 @@ static void put_letters(struct world_out *t, struct world_draw *d, bool easy)
     world_put_choices(t, choice, n);
     for (size_t j = 0; j < LETTERS; j++) {
         size_t right = world_draw_below(d, n);
-        const char key[2] = { (char)('A' + right), 0 };
-        const struct world_fill f = { .place = choice[right], .key = key };
+        const struct world_fill f = { .place = choice[right], .key = world_letters[right] };
         world_put_form(t, form, &f);
     }
 }
 
-/* Write a question about things that do not exist, and their names again: one that is asked about,
- * or the five of a list, in their order. */
-static void put_copy(struct world_out *t, struct world_draw *d, const struct world *w)
+/* Write a question about a thing that does not exist, and its name again. */
+static void put_copy(struct world_out *t, struct world_draw *d, const struct world_asker *a)
 {
     size_t order[WORLD_KINDS];
-    char name[WORLD_CHOICES][WORLD_NAME];
+    char name[WORLD_NAME];
     const char *choice[WORLD_CHOICES];
-    const struct world_asker a = { .w = w, .part = PART_ALL };
-    bool list = world_draw_below(d, 2);
-    for (size_t i = 0; i < WORLD_CHOICES; i++)
-        world_draw_name(name[i], d);
+    const struct world_fill f = { .name = name };
+    world_draw_name(name, d);
     world_draw_order(order, d, WORLD_KINDS, WORLD_CHOICES);
     for (size_t i = 0; i < WORLD_CHOICES; i++)
-        choice[i] = list ? name[i] : world_kinds[order[i]].place;
-    const char *about = list ? world_kinds[order[0]].kind : name[0];
-    size_t lead = world_put_line(t, d, &a, list ? WORLD_WHICH : WORLD_WHERE, WORLD_PLAIN, about);
+        choice[i] = world_kinds[order[i]].place;
+    world_put_line(t, d, a, WORLD_WHERE, WORLD_PLAIN, name);
     world_put_choices(t, choice, WORLD_CHOICES);
-    for (size_t i = 0; i < (list ? (size_t)WORLD_CHOICES : 1); i++) {
-        const struct world_fill f = { .name = name[i], .kind = world_kinds[order[i]].kind };
-        world_put_form(t, list ? list_forms[lead % 2] : copy_form, &f);
+    world_put_form(t, copy_form, &f);
+}
+
+/* Write a question about five things that do not exist, all of them with given kinds, and the
+ * letter of the one that is asked for. */
+static void put_list(struct world_out *t, struct world_draw *d, const struct world_asker *a)
+{
+    size_t order[WORLD_KINDS], right = world_draw_below(d, WORLD_CHOICES);
+    char name[WORLD_CHOICES][WORLD_NAME];
+    const char *choice[WORLD_CHOICES];
+    for (size_t i = 0; i < WORLD_CHOICES; i++) {
+        world_draw_name(name[i], d);
+        choice[i] = name[i];
     }
+    world_draw_order(order, d, WORLD_KINDS, WORLD_CHOICES);
+    const char *about = world_kinds[order[right]].kind;
+    size_t lead = world_put_line(t, d, a, WORLD_WHICH, WORLD_PLAIN, about);
+    world_put_choices(t, choice, WORLD_CHOICES);
+    for (size_t i = 0; i < WORLD_CHOICES; i++) {
+        const struct world_fill f = { .name = name[i],
+                                      .kind = world_kinds[order[i]].kind,
+                                      .key = world_letters[i] };
+        world_put_form(t, list_forms[lead % 2], &f);
+    }
+    for (size_t i = 0; i < LETTERS; i++) {
+        size_t one = world_draw_below(d, WORLD_CHOICES);
+        const struct world_fill f = { .kind = world_kinds[order[one]].kind,
+                                      .key = world_letters[one] };
+        world_put_form(t, list_query, &f);
+    }
+    const struct world_fill f = { .kind = about, .key = world_letters[right] };
+    t->learning = true;
+    world_put_form(t, world_which_end, &f);
+    world_put_form(t, list_end, &f);
 }
 
 size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
@@ -145,10 +189,14 @@ size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w,
 {
     struct world_draw d = world_draw_open(w->seed, TAG_PRACTICE, stream, i);
     struct world_out t = { .p = out, .cap = cap, .learn = learn };
-    if (easy || world_draw_below(&d, 4))
+    const struct world_asker a = { .w = w, .part = PART_ALL };
+    size_t what = easy ? 0 : world_draw_below(&d, 8);
+    if (what < 4)
         put_letters(&t, &d, easy);
+    else if (what < 7)
+        put_list(&t, &d, &a);
     else
-        put_copy(&t, &d, w);
+        put_copy(&t, &d, &a);
     return t.n;
 }
 

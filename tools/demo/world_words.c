@@ -57,3 +57,5 @@ const char *const world_words[WORLD_WORDS] = {
     "knife", "ladder", "lemon", "mirror", "mouse", "night", "noise", "ocher",  "onion", "paper",
     "piano", "queen",  "river", "salt",   "table", "uncle", "voice", "water",  "yard",  "zebra",
 };
+
+const char world_letters[WORLD_CHOICES][2] = { "A", "B", "C", "D", "E" };

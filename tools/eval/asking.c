@@ -110,8 +110,7 @@ struct asking_writing {
     size_t asks;
     bool unbroken; /* all tokens since that call are the cloud's */
     struct asked_work work;
-    struct traffic traffic; /* up to the latest token */
-    bool full;              /* an allocation failed */
+    bool full; /* an allocation failed */
 };
 
 /* Make room for `need` elements of this size in *at, which has room for *room. */
@@ -146,34 +145,24 @@ static void asking_count_work(struct asking_writing *w, size_t at)
 }
 
 /* Keep what the virtual clock must know about a token. A routed one was awaited in step, so the
- * session ends before it, and the traffic since the token before it is that of its call; a token
- * from the memo is given the sizes of the latest call. */
+ * session ends before it. */
 static void asking_take_time(struct asking_writing *w, const struct decode_token *t,
                              struct asked_token *k)
 {
     struct asking *a = w->a;
     struct virtual_token *v = &a->times[w->tokens];
-    size_t at = w->prompt + t->pos;
-    struct traffic now = w->port ? w->port->traffic(w->port->arg) : w->traffic;
-    struct traffic call = traffic_since(&now, &w->traffic);
-    w->traffic = now; /* policy oracle calls for every token */
-    *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD };
+    bool late = t->reason == GATE_FAULT && a->cloud.late;
+    *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD || late };
     if (!v->routed)
         return;
-    if (call.bytes_down) {
-        a->call.header = (size_t)call.header_bytes_up;
-        a->call.down = (size_t)(call.bytes_down - call.header_bytes_down);
-    }
     if (!k->has_edge) {
         uint32_t edge = sampler_pick(a->sampler, session_logits(a->session, 0),
                                      session_ids(a->session), session_length(a->session));
         k->has_edge = true;
         k->agrees = edge == t->id;
     }
-    a->call.up =
-        w->port->bytes(w->port->arg, session_ids(a->session), at, w->port->tokens(w->port->arg));
     v->agrees = k->agrees;
-    v->call_ms = virtual_clock_call(&a->clock, session_ids(a->session), at, &a->call);
+    v->call_ms = a->cloud.ms;
 }
 
 /* Callback of the decoding loop: keep text and trace. Stops the loop when memory is out. */
@@ -235,6 +224,7 @@ static int asking_set_times(struct asked *out, struct asking *a, struct err *err
     if (rc != OK)
         return rc;
     out->ttft_ms = a->times[0].ms;
+    out->edge_ms = virtual_clock_edge(&a->clock, out->prompt_tokens, out->tokens);
     out->ms = 0;
     for (size_t i = 0; i < out->tokens; i++)
         out->ms += a->trace[i].ms = a->times[i].ms;
@@ -278,6 +268,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .bytes_down = stats.traffic.bytes_down,
                            .ms = stats.total_ms,
                            .ttft_ms = stats.ttft_ms,
+                           .edge_ms = stats.edge_ms + stats.router_ms,
                            .trace = a->trace,
                            .scores = a->scores,
                            .text = a->text };
@@ -300,8 +291,11 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
         return OK;
     }
     struct asking_writing w = { .a = a, .port = routing_port(&a->routing), .prompt = n };
-    if (w.port)
-        w.traffic = w.port->traffic(w.port->arg);
+    if (w.port && a->is_virtual) {
+        virtual_cloud_begin(&a->cloud, w.port, &a->clock);
+        w.port = &a->cloud.port;
+        a->routing.gate.breaker = (struct breaker){ 0 };
+    }
     if (rc == OK && w.port)
         rc = asking_shared(&w.warm, a, t, i, ids, n, err);
     if (rc == OK)

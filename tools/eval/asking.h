@@ -12,7 +12,7 @@
 #include "router/policy.h"
 #include "router/routing.h"
 #include "tools/tasks/task.h"
-#include "tools/clock/virtual_clock.h"
+#include "tools/clock/virtual_cloud.h"
 
 struct err;
 struct router;
@@ -33,7 +33,7 @@ struct asking { /* must not move */
     uint64_t step_ns;        /* least time of a step, as in decode.h */
     bool is_virtual;         /* times are those of clock */
     struct virtual_clock clock;
-    struct virtual_size call; /* sizes of the latest call */
+    struct virtual_cloud cloud; /* in front of the cloud of routing */
     struct asked_token *trace;
     struct virtual_token *times;
     float *scores;
@@ -49,7 +49,9 @@ struct asking_options {
     uint64_t seed;
     uint64_t step_ns; /* least time of a step, to simulate a slower machine; 0: none */
     /* NULL: times are measured. Else they are those of this clock, with the requests in flight of
-     * --ahead, and answers are written in step, which gives the same text. */
+     * --ahead, and answers are written in step, which gives the same text. A call fails at the
+     * clock's deadline. Each answer begins with a closed breaker, so that it does not depend on
+     * those before it. */
     const struct virtual_clock *clock;
 };
 
@@ -103,6 +105,7 @@ struct asked {     /* one answer */
     struct asked_work work;
     uint64_t bytes_up, bytes_down; /* over the network, with headers */
     double ms, ttft_ms;            /* for the whole answer; to its first token */
+    double edge_ms;                /* of ms, in the small model and the router */
     char answer[TASK_ANSWER];      /* what was extracted; "": nothing */
     /* The tokens in order and the text, borrowed until the next asking_ask. */
     const struct asked_token *trace; /* [tokens] */

@@ -26,6 +26,7 @@ struct eval_options {
     const char *sweep;     /* LOW:HIGH:N, shares for every policy; NULL: none */
     const char *against;   /* label of the policy that the others are compared with; NULL: none */
     const char *calibrate; /* items to calibrate on; NULL: those of the task */
+    const char *table;     /* "paper": the columns of the paper's Table 1; NULL: eval's own */
     const char *jsonl, *csv, *svg; /* paths of outputs; NULL: none */
     bool describe;                 /* milli: describe the world in place of asking */
     bool json, quiet;

@@ -16,6 +16,7 @@
 #include "tools/eval/eval_plan.h"
 #include "tools/eval/eval_print.h"
 #include "tools/eval/eval_run.h"
+#include "tools/paper_table.h"
 
 /* With fewer than FEW questions to find a threshold on, the user is told. */
 enum { MILLI_TOKENS = 96, TOKENS = 512, FEW = 20 };
@@ -74,6 +75,12 @@ static int answers_journal(struct answers_run *m, struct err *err)
     return rc;
 }
 
+/* Return at how many shares or thresholds each policy runs. */
+static size_t answers_points(const struct answers_run *m)
+{
+    return m->plan.ntargets ? m->plan.ntargets : m->plan.paper ? PAPER_ROWS : 1;
+}
+
 /* Prepare the session for all items, and room for all results. */
 static int answers_prepare(struct answers_run *m, struct err *err)
 {
@@ -87,7 +94,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
         rc = answers_journal(m, err);
     m->n = 2;
     for (size_t i = 0; i < m->list.n; i++)
-        m->n += eval_entry_scores(&m->list.at[i]) && m->plan.ntargets ? m->plan.ntargets : 1;
+        m->n += eval_entry_scores(&m->list.at[i]) ? answers_points(m) : 1;
     m->results = calloc(m->n, sizeof(*m->results));
     m->shown = calloc(m->n, sizeof(*m->shown));
     if (rc == OK && (!m->results || !m->shown))
@@ -150,16 +157,17 @@ static int answers_baselines(struct answers_run *m, struct err *err)
     return rc;
 }
 
-/* Set the threshold of a policy: by the share it aims at, by --threshold, or its router's. Policies
- * without one aim at --share, or at the share that the first policy with a threshold routed. */
-static int answers_threshold(struct answers_run *m, struct eval_result *r, double first,
+/* Set the threshold of a policy at its point i: by the share it aims at, by --threshold, the
+ * paper's, or its router's. Policies without one aim at --share, or at the share that the first
+ * policy with a threshold routed. */
+static int answers_threshold(struct answers_run *m, struct eval_result *r, size_t i, double first,
                              struct err *err)
 {
     const struct eval_entry *e = r->entry;
     double share = isnan(m->o->share) ? first : (double)m->o->share;
     if (!isnan(r->target))
         return eval_run_calibrate(&m->run, r, r->target, err);
-    r->threshold = route_options.threshold;
+    r->threshold = m->plan.paper ? (float)paper_rows[i].threshold : route_options.threshold;
     if (!isnan(r->threshold))
         return OK;
     if (policy_reads_router(e->policy)) {
@@ -192,11 +200,11 @@ static void answers_print(const struct answers_run *m, const struct eval_result 
 static int answers_entry(struct answers_run *m, const struct eval_entry *e, double *first,
                          struct err *err)
 {
-    size_t n = m->plan.ntargets ? m->plan.ntargets : 1, from = m->next;
+    size_t n = answers_points(m), from = m->next;
     for (size_t i = 0; i < n; i++) {
         struct eval_result *r =
             answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
-        int rc = answers_threshold(m, r, *first, err);
+        int rc = answers_threshold(m, r, i, *first, err);
         if (rc == OK)
             rc = eval_run_policy(&m->run, r, err);
         if (rc != OK)
@@ -250,7 +258,9 @@ static int answers_all(struct answers_run *m, struct err *err)
     eval_run_end(&m->run);
     if (rc == OK && m->o->against)
         answers_compare(m);
-    if (rc == OK && !m->o->json)
+    if (rc == OK && !m->o->json && m->o->table)
+        eval_print_paper(stdout, m->results, m->shown, m->n);
+    else if (rc == OK && !m->o->json)
         eval_print_table(stdout, m->results, m->shown, m->n);
     if (rc == OK && m->o->svg)
         rc = eval_chart(m->o->svg, &m->about, m->results, m->shown, m->n, err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "net/cloud.h"
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 
@@ -16,7 +17,8 @@ const struct option_group eval_clock_rows = {
     (const struct option[]){
         { "--clock", NULL, OPTION_STR, &kind, "KIND",
           "Take times from this clock: real measures them, virtual computes them from what was "
-          "decided about each token, without waiting (default: real)" },
+          "decided about each token, without waiting. A call that takes longer than "
+          "--cloud-timeout by this clock fails (default: real)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
           "Make each step of the small model take T milliseconds, or with a real clock at least "
           "that (default: as long as it takes; virtual: must be given)" },
@@ -46,9 +48,12 @@ static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
         .edge_ms = (double)edge_ms,
         .prefill_ms = (double)prefill_ms,
         .cloud_ms = (double)cloud_ms,
+        .deadline_ms = (double)(cloud_option_values.timeout_ms ? cloud_option_values.timeout_ms
+                                                               : CLOUD_TIMEOUT_MS),
         .net = { .latency_ms = s.latency_ms, .up = s.up, .down = s.down, .loss = s.loss },
     };
     network_options = (struct network_options){ 0 };
+    cloud_option_values.timeout_ms = 0;
     return OK;
 }
 
@@ -86,10 +91,11 @@ json_t *eval_clock_json(const struct eval_clock *c)
     const struct network_options *n = &network_options;
     const struct virtual_clock *v = &c->clock;
     if (c->is_virtual)
-        return json_pack("{s:s,s:f,s:f,s:f,s:i,s:I,s:I,s:f}", "kind", "virtual", "edge_ms",
+        return json_pack("{s:s,s:f,s:f,s:f,s:f,s:i,s:I,s:I,s:f}", "kind", "virtual", "edge_ms",
                          v->edge_ms, "prefill_ms", v->prefill_ms, "cloud_ms", v->cloud_ms,
-                         "latency_ms", (int)v->net.latency_ms, "up", (json_int_t)v->net.up, "down",
-                         (json_int_t)v->net.down, "loss", v->net.loss);
+                         "timeout_ms", v->deadline_ms, "latency_ms", (int)v->net.latency_ms, "up",
+                         (json_int_t)v->net.up, "down", (json_int_t)v->net.down, "loss",
+                         v->net.loss);
     return json_pack("{s:s,s:f,s:i,s:s,s:f}", "kind", "real", "edge_ms", (double)c->step_ns / 1e6,
                      "latency_ms", (int)n->latency, "bandwidth", n->bandwidth ? n->bandwidth : "0",
                      "loss", (double)n->loss);

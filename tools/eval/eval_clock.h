@@ -19,8 +19,9 @@ struct eval_clock {
     struct virtual_clock clock; /* virtual; without ahead */
 };
 
-/* Read the options and network_options. With a virtual clock these describe its network, and are
- * reset, so that the stand-in server of this process answers at once. ERR_ARG. */
+/* Read the options, network_options and the deadline of cloud_option_values. With a virtual clock
+ * these describe its network, and are reset, so that the stand-in server of this process answers at
+ * once, and a real call has time. ERR_ARG. */
 int eval_clock_read(struct eval_clock *out, struct err *err);
 /* True when one of these options says something other than its default. */
 bool eval_clock_given(void);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 
 struct eval_journal {
     const char *path; /* borrowed */
@@ -226,14 +227,14 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     int rc = journal_expect(j, key, "policy", found, err);
     if (rc != OK || !*found)
         return rc;
-    bool fine =
-        json_unpack(j->json, "{s:b, s:b, s:s, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}", "right",
-                    &right, "left_out", &left_out, "answer", &answer, "ms", &out->ms, "ttft_ms",
-                    &out->ttft_ms, "tokens", &n[0], "cloud", &n[1], "fallback", &n[2], "prompt",
-                    &n[3], "memo", &n[4], "store", &n[5]) == 0 &&
-        json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6], "prefilled",
-                    &n[7], "cached", &n[8], "decoded", &n[9], "bytes_up", &n[10], "bytes_down",
-                    &n[11], "wasted", &n[12]) == 0;
+    bool fine = json_unpack(j->json, "{s:b, s:b, s:s, s:F, s:F, s:F, s:I, s:I, s:I, s:I, s:I, s:I}",
+                            "right", &right, "left_out", &left_out, "answer", &answer, "ms",
+                            &out->ms, "ttft_ms", &out->ttft_ms, "edge_ms", &out->edge_ms, "tokens",
+                            &n[0], "cloud", &n[1], "fallback", &n[2], "prompt", &n[3], "memo",
+                            &n[4], "store", &n[5]) == 0 &&
+                json_unpack(j->json, "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", &n[6],
+                            "prefilled", &n[7], "cached", &n[8], "decoded", &n[9], "bytes_up",
+                            &n[10], "bytes_down", &n[11], "wasted", &n[12]) == 0;
     out->right = right;
     out->left_out = left_out;
     out->tokens = (size_t)n[0];
@@ -274,20 +275,36 @@ static bool journal_add_trace(json_t *line, const struct asked *one)
     return fine;
 }
 
+/* Return the text as a string; one that is not UTF-8 as a harmless line. */
+static json_t *journal_text(const char *text)
+{
+    if (text_valid(text, strlen(text)))
+        return json_string(text);
+    char *line = strdup(text);
+    if (!line)
+        return NULL;
+    text_line(line);
+    json_t *out = json_string(line);
+    free(line);
+    return out;
+}
+
 int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *key, const char *id,
                        const struct asked *one, struct err *err)
 {
     const struct asked_work *w = &one->work;
     json_t *line = json_pack(
-        "{s:s, s:o, s:I, s:s, s:b, s:b, s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "policy",
-        key->policy, "share", journal_real(key->share), "item", (json_int_t)key->item, "id", id,
-        "right", one->right, "left_out", one->left_out, "answer", one->answer, "ms", one->ms,
-        "ttft_ms", one->ttft_ms, "tokens", (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud,
-        "fallback", (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
+        "{s:s, s:o, s:I, s:s, s:b, s:b, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I}",
+        "policy", key->policy, "share", journal_real(key->share), "item", (json_int_t)key->item,
+        "id", id, "right", one->right, "left_out", one->left_out, "answer", one->answer, "ms",
+        one->ms, "ttft_ms", one->ttft_ms, "edge_ms", one->edge_ms, "tokens",
+        (json_int_t)one->tokens, "cloud", (json_int_t)one->cloud, "fallback",
+        (json_int_t)one->fallback, "prompt", (json_int_t)one->prompt_tokens, "memo",
         (json_int_t)one->memo_hits, "store", (json_int_t)one->store_hits);
     json_t *rest =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "calls", (json_int_t)w->calls, "prefilled",
-                  (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
+        json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "text",
+                  journal_text(one->left_out ? "" : one->text), "calls", (json_int_t)w->calls,
+                  "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
                   (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
                   (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
     if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one)) {

@@ -39,6 +39,9 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
                      struct err *err)
 {
     bool target = !isnan(o->target);
+    if (o->table && strcmp(o->table, "paper") != 0)
+        return err_set(err, ERR_ARG, "--table: expected paper, found %s", o->table);
+    p->paper = o->table && !target && !o->sweep && isnan(threshold);
     if (target + (o->sweep != NULL) + !isnan(threshold) > 1)
         return err_set(err, ERR_ARG,
                        "--target-routed, --sweep and --threshold: expected one of them");
@@ -64,7 +67,7 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
 int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
                    const struct eval_options *o, float threshold, struct err *err)
 {
-    bool known = p->ntargets || !isnan(threshold) || !isnan(o->share);
+    bool known = p->ntargets || p->paper || !isnan(threshold) || !isnan(o->share);
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
         known = known || policy_reads_router(e->policy);
@@ -83,7 +86,7 @@ bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, 
         const struct eval_entry *e = &l->at[i];
         if (!eval_entry_scores(e) || e->policy == POLICY_RANDOM)
             continue;
-        if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold)))
+        if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold) && !p->paper))
             return true;
     }
     return false;
@@ -221,9 +224,10 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                      "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
                      "prompt", o->form, "questions", (json_int_t)p->asked.n, "max_tokens",
                      (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
-                     plan_policies(l, model), "targets", targets, "threshold", threshold, "share",
-                     share, "edge", edge, "weights", a->engine.weights ? a->engine.weights : "",
-                     "kv", engine_options.kv ? engine_options.kv : "", "cloud",
+                     plan_policies(l, model), "targets", targets, "threshold",
+                     p->paper ? "paper" : threshold, "share", share, "edge", edge, "weights",
+                     a->engine.weights ? a->engine.weights : "", "kv",
+                     engine_options.kv ? engine_options.kv : "", "cloud",
                      cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
                      cloud_option_values.mode, "cloud_tokens",
                      (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(clock),

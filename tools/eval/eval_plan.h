@@ -28,10 +28,11 @@ struct eval_plan {
     double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
     size_t ntargets;
     bool sweeps;
+    bool paper; /* the thresholds of paper_table.h for every policy, in place of one */
 };
 
-/* Check the options that concern shares, and parse --sweep. threshold is --threshold, or NaN.
- * ERR_ARG. */
+/* Check the options that concern shares and thresholds, and parse --sweep. threshold is
+ * --threshold, or NaN. ERR_ARG. */
 int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float threshold,
                      struct err *err);
 /* Check that every policy without a threshold has a share to aim at: one that is given, or that of

@@ -7,6 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "tools/cli/output_file.h"
+#include "tools/paper_table.h"
 
 enum { FIELDS = 64, VALUE = 160 };
 
@@ -108,6 +109,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_real(f, "work", eval_result_work(r), 6);
     print_text(f, "clock", about->clock);
     print_real(f, "ms", r->ms / n, 3);
+    print_real(f, "edge_ms", r->edge_ms / n, 3);
     print_real(f, "ttft_ms", eval_times_quantile(&r->ttft, 0.5), 3);
     print_real(f, "tbt_ms", eval_times_quantile(&r->tbt, 0.5), 3);
     print_real(f, "tbt_p95_ms", eval_times_quantile(&r->tbt, 0.95), 3);
@@ -275,12 +277,19 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
 }
 
-void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+/* Return the width of the first column. */
+static int print_width(const struct eval_result *r, size_t n)
 {
     int width = 8;
     for (size_t i = 0; i < n; i++)
-        if (shown[i] && (int)strlen(r[i].entry->label) > width)
+        if (r[i].entry && (int)strlen(r[i].entry->label) > width)
             width = (int)strlen(r[i].entry->label);
+    return width;
+}
+
+void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+{
+    int width = print_width(r, n);
     fprintf(to,
             "%-*s threshold accuracy  95 %% interval    PGR    routed     work  ms/answer  first   "
             "next   95 %%\n",
@@ -289,4 +298,28 @@ void eval_print_table(FILE *to, const struct eval_result *r, const bool *shown, 
         if (shown[i])
             print_row(to, &r[i], width);
     print_notes(to, r, shown, n);
+}
+
+void eval_print_paper(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+{
+    int width = print_width(r, n);
+    size_t questions = 0;
+    fprintf(to, "%-*s threshold  routed    SLM s  TTFT s   TBT s  comm + LLM s  overall s\n", width,
+            "policy");
+    for (size_t i = 0; i < n; i++) {
+        char threshold[16], tbt[16];
+        if (!shown[i])
+            continue;
+        struct paper_row p =
+            paper_row_make((double)r[i].threshold, r[i].tokens, r[i].cloud, r[i].edge_ms,
+                           eval_times_quantile(&r[i].ttft, 0.5), r[i].ms);
+        fprintf(to, "%-*s %9s  %6.2f  %7.3f  %6.3f  %6s  %12.3f  %9.3f\n", width, r[i].entry->label,
+                print_cell(threshold, 4, p.threshold), p.routed, p.edge_s, p.ttft_s,
+                print_cell(tbt, 3, p.tbt_s), p.cloud_s, p.overall_s);
+        questions = r[i].questions;
+    }
+    fprintf(to,
+            "%zu questions; routed tokens and seconds are for 100 tokens of answers, prompts "
+            "included;\nTTFT: median; TBT: SLM s by token of the small model, as in the paper\n",
+            questions);
 }

@@ -81,6 +81,7 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
     r->bytes_up += one->bytes_up;
     r->bytes_down += one->bytes_down;
     r->ms += one->ms;
+    r->edge_ms += one->edge_ms;
     return OK;
 }
 

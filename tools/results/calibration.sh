@@ -7,7 +7,8 @@ CHECKED=1
 calibration_rows() { # LABELS HEAD...
     labels=$1
     shift
-    mizzle router collect -q -t 1 --labels "$labels" --questions "${QUESTIONS:-400}" \
+    # shellcheck disable=SC2086
+    mizzle router collect -q -t 1 $patient --labels "$labels" --questions "${QUESTIONS:-300}" \
         -o "$here/samples" >/dev/null
     for head; do
         mizzle router train -q -t 1 --samples "$here/samples" --head "$head" --json \

@@ -28,12 +28,31 @@ columns() { # COL,COL,...
         function fail(why) { print "columns: " why >"/dev/stderr"; bad = 1; exit }'
 }
 
+# Options for every command that asks the stand-in: on a busy machine a call may take long, and a
+# token that falls back to the edge would be another row.
+patient="--cloud required --cloud-timeout 600000"
+
 # Run `mizzle eval` in one thread and print these columns of its results, as `columns` does.
 evaluate() { # COL,COL,... OPTIONS...
     evaluate_columns=$1
     shift
-    mizzle eval -q -t 1 "$@" --csv "${here:?}/eval.csv" >/dev/null &&
+    # shellcheck disable=SC2086
+    mizzle eval -q -t 1 $patient "$@" --csv "${here:?}/eval.csv" >/dev/null &&
         columns "$evaluate_columns" <"$here/eval.csv"
+}
+
+# Serve the large model at $url until the job ends. `evaluate --cloud-url $url` then asks with the
+# given policies alone, and not also with each model for comparison.
+serve() {
+    "${mizzle:?}" cloud --port 0 -t 1 2>"$here/cloud" &
+    serve_process=$!
+    trap 'kill $serve_process' EXIT
+    url=
+    while [ -z "$url" ]; do
+        sleep 0.05
+        kill -0 $serve_process
+        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$here/cloud")
+    done
 }
 
 # Leave out this job, aloud: its rows in the table stay. They are those that begin with PREFIX.

@@ -14,7 +14,7 @@ threshold_rows() { # WORDING OPTIONS...
     mizzle eval --describe --wording "$wording" --questions 200 -q -t 1 --json >"$here/places"
     free=$(sed -n 's/.*"place":"free".*"share":\([0-9.]*\).*/\1/p' "$here/places")
     evaluate "wording=$wording,free=${free:-0},${HEADER#wording,free,}" --wording "$wording" \
-        --questions "${QUESTIONS:-350}" "$@"
+        --questions "${QUESTIONS:-250}" "$@"
 }
 
 jobs() {

@@ -1,0 +1,105 @@
+/* bench_memory.c - what a model of a known shape takes in memory, computed: the same numbers on
+ * every machine, also where it would not fit. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "router/router.h"
+#include "tools/bench/bench_model.h"
+#include "tools/cli/setup.h"
+
+enum { COLUMNS = 5 };
+static const char *const names[COLUMNS] = { "weights", "kv_cache", "work", "router", "sum" };
+
+/* One row: bytes. work is what a session takes beside its KV cache. */
+struct memory_row {
+    const char *shape, *type, *kv;
+    size_t context, bytes[COLUMNS];
+};
+
+/* Compute the bytes of a row. Work memory is that of one thread; each further one adds little. */
+static int memory_compute(struct memory_row *row, const struct model_config *c, enum ptype type,
+                          enum kvcache kv, struct err *err)
+{
+    size_t session = 0, cache = 0;
+    int rc = model_random_size(&row->bytes[0], c, type, err);
+    if (rc == OK)
+        rc = session_size(&session, &cache, c, 1, row->context, kv, err);
+    row->bytes[1] = cache;
+    row->bytes[2] = session - cache;
+    row->bytes[3] = router_size(c->hidden, 2 * c->hidden); /* CITER's width */
+    row->bytes[4] = row->bytes[0] + session + row->bytes[3];
+    return rc;
+}
+
+static void memory_json(const struct memory_row *r, const char *end)
+{
+    json_t *o = json_pack("{s:s,s:s,s:s,s:I}", "shape", r->shape, "type", r->type, "kv", r->kv,
+                          "context", (json_int_t)r->context);
+    for (size_t i = 0; i < COLUMNS; i++)
+        json_object_set_new(o, names[i], json_integer((json_int_t)r->bytes[i]));
+    char *text = json_dumps(o, 0);
+    printf("%s%s\n", text ? text : "{}", end);
+    free(text);
+    json_decref(o);
+}
+
+static void memory_head(const char *format)
+{
+    if (!strcmp(format, "json"))
+        puts("[");
+    if (!strcmp(format, "csv"))
+        puts("shape,type,kv,context,weights,kv_cache,work,router,sum");
+    if (!strcmp(format, "md"))
+        puts("| shape | type | kv | context | weights MiB | KV cache MiB | work MiB | router MiB | "
+             "sum MiB |\n|---|---|---|---|---|---|---|---|---|");
+}
+
+static void memory_print(const char *format, const struct memory_row *r, bool last)
+{
+    bool csv = !strcmp(format, "csv");
+    if (!csv && strcmp(format, "md") != 0) {
+        memory_json(r, !strcmp(format, "jsonl") ? "" : last ? "\n]" : ",");
+        return;
+    }
+    printf(csv ? "%s,%s,%s,%zu" : "| %s | %s | %s | %zu", r->shape, r->type, r->kv, r->context);
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (csv)
+            printf(",%zu", r->bytes[i]);
+        else
+            printf(" | %.1f", (double)r->bytes[i] / (1 << 20));
+    puts(csv ? "" : " |");
+}
+
+int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
+                 struct err *err)
+{
+    struct memory_row rows[BENCH_LIST];
+    struct bench_list contexts;
+    struct model_config c;
+    enum ptype type;
+    enum kvcache kv;
+    const char *shape = m->shape ? m->shape : "qwen2.5-0.5b";
+    int rc = bench_list(&contexts, "-c", m->context, err);
+    if (rc == OK)
+        rc = bench_model_shape(&c, &type, shape, m->type, err);
+    if (rc == OK)
+        rc = setup_kv(&kv, KVCACHE_F16, err);
+    for (size_t i = 0; rc == OK && i < contexts.n; i++) {
+        rows[i] = (struct memory_row){ .shape = shape,
+                                       .type = panels_type_name(type),
+                                       .kv = kvcache_name(kv),
+                                       .context = contexts.at[i] };
+        rc = memory_compute(&rows[i], &c, type, kv, err);
+    }
+    if (rc != OK)
+        return rc;
+    memory_head(o->format);
+    for (size_t i = 0; i < contexts.n; i++)
+        memory_print(o->format, &rows[i], i + 1 == contexts.n);
+    return OK;
+}

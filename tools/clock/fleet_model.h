@@ -1,0 +1,74 @@
+/* fleet_model.h - the load that a fleet of devices puts on one server, by discrete-event simulation
+ * under a virtual clock.
+ *
+ * The devices are those of fleet_device.h. Network: half of latency_ms each way, no limit on bytes,
+ * no losses.
+ *
+ * The server computes in passes, as servers with continuous batching do. At the start of a pass,
+ * calls that have arrived are admitted in their order, up to `batch` calls and as long as there are
+ * fewer than `chunk` tokens to read. In a pass, each admitted call that has not been read yet reads
+ * its tokens (all calls together at most `chunk`), and each other call writes one token. A call
+ * gets its first token from the pass that reads its last token. A pass takes
+ *
+ *     max(step_ms, tokens read / prefill + tokens written / decode)
+ *
+ * where step_ms is the time to read all weights once. What a longer context costs is part of
+ * the rates. A call that wants one token only reads, so `decode` matters for whole answers alone.
+ *
+ * Memory: a text takes one place per token, of `kv` in all. With the cache, a text stays after its
+ * call, and the next call of the same answer reads only what is new. When there is no more room,
+ * the texts that have been unused for longest are dropped, and are read again if needed. A text
+ * also goes when its device begins another answer, so answers share nothing. Without the cache each
+ * call reads its whole text. Calls wait while those admitted fill the memory.
+ *
+ * The fleet is a closed system: a device whose call is late asks less. So a server is never asked
+ * for more than it can do; its queue grows at most to the number of devices. With few calls of each
+ * device and batch 1 it is the M/D/1 queue (test). */
+#ifndef TOOLS_CLOCK_FLEET_MODEL_H
+#define TOOLS_CLOCK_FLEET_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tools/clock/fleet_device.h"
+
+struct err;
+
+enum { FLEET_MOST = 1000000 }; /* most devices */
+
+struct fleet_server {
+    double prefill, decode; /* tokens per second, above 0 */
+    double step_ms;
+    double latency_ms; /* of a round trip */
+    size_t batch;      /* most calls at a time; 0: no limit */
+    size_t chunk;      /* most tokens read in a pass; 0: no limit */
+    size_t kv;         /* tokens that fit; 0: no limit */
+    bool cache;
+};
+
+struct fleet_load {
+    double load;      /* work over time: share of the rates that is used */
+    double busy;      /* share of the time in which a pass runs */
+    double calls;     /* calls per second */
+    double batch;     /* calls per pass */
+    double read;      /* tokens read per call */
+    double p50, p95;  /* ms from the call to its first token, which is all it asks for unless the
+                         cloud writes whole answers. Their later tokens count from the one before;
+                         this is the larger of both quantiles. Exact to 0.1 %. */
+    double mean;      /* of all these times, ms */
+    double answers;   /* answers per second */
+    double answer_ms; /* mean duration of an answer */
+};
+
+/* Simulate n devices, 1 to FLEET_MOST, and describe the steady state: counting begins after 10,000
+ * answers and max(10,000, 4 n) calls, and ends after as many more. ERR_ARG: an answer does not fit
+ * into kv; ERR_NOMEM. */
+int fleet_model_run(struct fleet_load *out, const struct fleet_habits *h,
+                    const struct fleet_server *s, size_t n, struct err *err);
+
+/* Find the largest fleet whose p95 is at most p95_ms, to within 1 %; 0 if one device is too many.
+ * *at is its load. */
+int fleet_model_carries(size_t *devices, struct fleet_load *at, const struct fleet_habits *h,
+                        const struct fleet_server *s, double p95_ms, struct err *err);
+
+#endif

@@ -1,0 +1,103 @@
+# shellcheck shell=sh disable=SC2034
+# fleet - one server for many devices: its load, the wait for a token, the price of an answer
+HEADER=mode,devices,routed,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,usd_per_1000,carries,carries_usd_per_1000
+MEASURED=date,processor,mode,devices,seconds,busy,source,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio
+
+fleet() { # OPTIONS...: the devices and the server of constants.csv
+    mizzle fleet --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
+        --step-ms "$(constant fleet_step_ms)" --kv "$(constant fleet_kv_tokens)" \
+        --usd "$(constant fleet_usd_hour)" --p95-ms "$(constant fleet_p95_ms)" \
+        --idle "$(constant fleet_idle_s)" --edge-ms "$(constant fleet_edge_ms)" \
+        --latency "$(constant fleet_latency_ms)" --n-prompt "$(constant fleet_prompt)" \
+        --n-gen "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" -o csv
+}
+
+fleet_sizes() { # MODE OPTIONS...
+    fleet_mode=$1
+    shift
+    fleet "$@" | columns "mode=$fleet_mode,${HEADER#*,}"
+}
+
+# The cost of routing grows with its share; the number of devices is that of the other rows.
+fleet_shares() { # MODE OPTIONS...
+    for share in 0.01 0.02 0.03 0.05 0.1 0.15 0.2 0.3; do
+        fleet_sizes "$@" --devices 1000 --routed $share
+    done
+}
+
+jobs() {
+    fleet_all=1,10,100,300,1000,2000,3000,5000,10000,30000,100000
+    share=$(constant fleet_routed)
+    job fleet_sizes cache --devices $fleet_all --routed "$share"
+    job fleet_sizes no-cache --devices $fleet_all --routed "$share" --no-cache
+    job fleet_sizes cloud-alone --devices $fleet_all --routed 1
+    job fleet_shares cache
+    job fleet_shares no-cache --no-cache
+}
+
+# Real clients on a slower server, so that 64 of them are a load for it.
+fleet_real() { # MODE OPTIONS...
+    fleet_mode=$1
+    shift
+    mizzle fleet --devices 64 --real 12 --idle 6 --edge-ms 40 --latency 50 --n-prompt 100 \
+        --n-gen 40 --routed 0.1 --batch 8 --step-ms 40 --prefill 8000 "$@" -o csv >"${here:?}/csv"
+    about="date=$(today),processor=$(processor),mode=$fleet_mode,devices,seconds,busy"
+    columns "$about,source=model,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio" <"$here/csv"
+    columns "$about,source=real,real_calls_per_s,real_p50_ms,real_p95_ms,real_answer_s,p95_ratio" \
+        <"$here/csv"
+}
+
+measures() {
+    job fleet_real cache
+    job fleet_real no-cache --no-cache
+}
+
+draws() {
+    share=$(constant fleet_routed) limit=$(constant fleet_p95_ms)
+    with=$(value fleet carries mode=cache devices=1)
+    without=$(value fleet carries mode=no-cache devices=1)
+    alone=$(value fleet carries mode=cloud-alone devices=1)
+    half=$(figure %.0f "100 * $(value fleet answers_per_s mode=cache devices=10000) / \
+        $(value fleet answers_per_s mode=cache devices=2000)")
+    fleet_note="Qwen3.5-27B on one H200; $(figure %.0f "100 * $share") % of the tokens routed, or all answers from the cloud"
+    plot fleet-p95.svg fleet.csv --x devices --y p95_ms --by mode --log-x --log-y \
+        --where "routed=$(figure %.3f "$share"),1.000" --guide "$limit ms=$limit" \
+        --title "With a prefix cache a server carries $with devices, without $without, and $alone if it writes all answers" \
+        --note "$fleet_note" --x-label devices --y-label 'p95 of a cloud token, ms' \
+        --y-range 10,20000
+    plot fleet-load.svg fleet.csv --x devices --y answers_per_s --by mode --log-x --log-y \
+        --where "routed=$(figure %.3f "$share"),1.000" \
+        --title "With too many devices the cache overflows: 10,000 get $half % of the answers of 2,000" \
+        --note "$fleet_note" --x-label devices --y-label 'answers per second'
+    plot fleet-cost.svg fleet.csv --x devices --y usd_per_1000 --by mode --log-x --log-y \
+        --where "routed=$(figure %.3f "$share"),1.000" \
+        --title "A full server costs \$$(fleet_cost cache) per 1,000 answers, \$$(fleet_cost no-cache) without cache, \$$(fleet_cost cloud-alone) for whole ones" \
+        --note "$fleet_note; full: at the p95 of $limit ms" --x-label devices --y-label 'USD for 1,000 answers'
+    plot fleet-share.svg fleet.csv --x routed --percent routed --y carries --by mode --log-y \
+        --where mode=cache,no-cache --where devices=1000 --guide "cloud alone=$alone" \
+        --title "Without the cache, routing more than $(fleet_break) % costs the server more than whole answers" \
+        --note "Devices that get 95 % of their cloud tokens within $limit ms" \
+        --x-label 'tokens routed, %' --y-label 'devices carried'
+}
+
+fleet_cost() { # MODE
+    figure %.3f "$(value fleet carries_usd_per_1000 mode="$1" devices=1)"
+}
+
+# Print the largest share in percent at which the server carries more devices without cache than
+# when it writes all answers.
+fleet_break() {
+    awk -F, -v alone="$alone" '$1 == "no-cache" && $2 == 1000 && $14 > alone && $3 > most { most = $3 }
+        END { print 100 * most }' "$results/fleet.csv"
+}
+
+draws_measured() {
+    plot fleet.measured.svg fleet.measured.csv --bars p95_ms --by mode,devices,source \
+        --x-label ms \
+        --title "The model's p95 is $(fleet_ratio cache) and $(fleet_ratio no-cache) times what 64 real clients measure" \
+        --note "p95 of a cloud token; HTTP to the stand-in server, which takes the time of the passes"
+}
+
+fleet_ratio() { # MODE: model / real with 64 devices
+    figure %.2f "$(value fleet.measured p95_ratio mode="$1" devices=64 source=real)"
+}

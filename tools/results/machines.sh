@@ -1,0 +1,104 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# machines - the same answers with every kernel set, and how long they take on a machine with it.
+#
+# `answers` is a hash of texts and traces of all questions asked with this set, `first` of the first
+# 24 of them, which are all that an emulated processor is asked. Times are those of the virtual
+# clock with the steps of constants.csv, for 100 questions: ms with the network that is the base of
+# network.sh, ms_alone without a cloud.
+questions=${QUESTIONS:-100}
+HEADER=set,t_ms,t_from,prefill_ms,questions,answers,first,ms_alone,ms
+
+machines_hash() { # N: of the first N answers
+    sed -n 's/^{"policy":"mlp","share".*"text":\(".*"\),"calls":.*"trace":\("[^"]*"\).*/\1 \2/p' \
+        "$here/answers" | head -n "$1" | sha256sum | cut -c1-16
+}
+
+machines_ask() { # SET QUESTIONS COLUMNS OPTIONS...: ask, and keep the answers
+    machines_of=$1 machines_questions=$2 machines_columns=$3
+    shift 3
+    evaluate "$machines_columns" --questions "$machines_questions" --clock virtual \
+        --edge-ms "$(constant "t_$machines_of")" --prefill-ms "$(constant "prefill_$machines_of")" "$@"
+}
+
+machines_cloud() { # SET QUESTIONS COLUMNS OPTIONS...
+    machines_ask "$@" --policy mlp --cloud-ms "$(constant cloud_ms)" --latency 100 \
+        --bandwidth 1250000 --loss 0.01 --ahead 1 --cloud-url "$url"
+}
+
+machines_row() { # SET QUESTIONS MS: after the answers, QUESTIONS of them
+    unset MIZZLE_ISA
+    ms_alone=$(machines_ask "$1" "$questions" ms --policy never --cloud off)
+    from=$(value constants source "name=t_$1")
+    echo "$1,$(constant "t_$1"),${from%%:*},$(constant "prefill_$1"),$2,$(machines_hash "$questions"),$(machines_hash 24),$ms_alone,$3"
+}
+
+machines_set() { # SET
+    case " $(mizzle info | sed -n 's/^sets *//p') " in
+    *" $1 "*) ;;
+    *) skip "$1," "this processor has no $1" ;;
+    esac
+    export MIZZLE_ISA="$1"
+    serve
+    ms=$(machines_cloud "$1" "$questions" ms --jsonl "$here/answers")
+    machines_row "$1" "$questions" "$ms"
+}
+
+# NEON, emulated: cloud and edge are both the program for aarch64.
+machines_neon() {
+    command -v qemu-aarch64 >/dev/null || skip neon, "no qemu-aarch64 (sh tools/setup.sh cross)"
+    arm=build/aarch64-release/mizzle
+    env -u MAKEFLAGS -u MFLAGS make -s CC=aarch64-linux-gnu-gcc $arm >"$here/make" 2>&1 ||
+        skip neon, "no program for aarch64 (sh tools/setup.sh cross)"
+    native=$mizzle mizzle=$here/emulated
+    printf '#!/bin/sh\nexec qemu-aarch64 %s "$@"\n' $arm >"$mizzle"
+    chmod +x "$mizzle"
+    export MIZZLE_ISA=neon
+    serve
+    machines_cloud neon 24 ms --jsonl "$here/answers" >/dev/null
+    unset MIZZLE_ISA
+    kill "$serve_process"
+    mizzle=$native
+    serve
+    ms=$(machines_cloud neon "$questions" ms)
+    machines_row neon 24 "$ms"
+}
+
+jobs() {
+    for set in scalar avx2 avx512vnni; do job machines_set $set; done
+    job machines_neon
+}
+CHECKED=3
+
+MEASURED=date,processor,set,threads,t_ms,prefill_ms
+
+machines_bench() { # SET PROMPT TOKENS SAMPLES: the fastest sample of each
+    case " $(mizzle info | sed -n 's/^sets *//p') " in
+    *" $1 "*) ;;
+    *) skip "$1," "this processor has no $1" ;;
+    esac
+    mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 1 --isa "$1" -p "$2" -n "$3" -r "$4" \
+        -o csv >"$here/bench.csv"
+    tr -d '"' <"$here/bench.csv" | columns n_prompt,n_gen,samples_ns |
+        awk -F, -v head="$(today),$(processor),$1,1" '
+            {
+                n = split($3, ns, " ")
+                for (least = ns[1]; n > 0; n--) if (ns[n] < least) least = ns[n]
+                ms[$2 > 0] = least / 1e6 / ($1 + $2)
+            }
+            END { printf "%s,%.2f,%.2f\n", head, ms[1], ms[0] }'
+}
+
+measures() {
+    job machines_bench scalar 8 2 1
+    for set in avx2 avx512vnni; do job machines_bench $set 64 16 3; done
+}
+
+draws() {
+    same=$(awk -F, 'NR > 1 && !seen[$7]++ { n++ } END { print n }' "$results/machines.csv")
+    all=$(awk -F, 'NR > 1 { n++ } END { print n }' "$results/machines.csv")
+    title="$all kernel sets give other answers"
+    [ "$same" -ne 1 ] || title="$all kernel sets give the same answers; only the time differs"
+    awk -F, -v OFS=, '{ print $2, $1, NR == 1 ? "seconds" : $NF / 1000 }' "$results/machines.csv" |
+        mizzle plot --bars seconds --by set --x-label s --title "$title" -o "$plots/machines.svg" \
+            --note "time of an answer; t_from in the table says which steps are measured and which assumed" -
+}

@@ -1,0 +1,57 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# memory - what models of 0.5B to 7B take in memory, by type of weights, type of keys and values,
+# and context; and what a process takes in fact, with the joules of a token where they can be read.
+HEADER=shape,type,kv,context,weights,kv_cache,work,router,sum
+MEASURED=shape,type,kv,prompt,sum,peak,joules_per_token,date,processor
+SHAPES='qwen2.5-0.5b qwen2.5-1.5b qwen2.5-3b qwen2.5-7b'
+
+memory_rows() { # SHAPE
+    for type in q4_0 q8_0 bf16 f32; do
+        for kv in q8 f16 f32; do
+            mizzle bench memory --shape "$1" --type $type --kv $kv -c 512,4096,32768 -o csv |
+                columns $HEADER
+        done
+    done
+}
+
+jobs() {
+    for shape in $SHAPES; do job memory_rows "$shape"; done
+}
+
+memory_measured() { # SHAPE: a prompt of 128 tokens, weights in q4_0
+    sum=$(mizzle bench memory --shape "$1" --type q4_0 -c 128 -o csv | columns sum)
+    free=$(awk '/^MemAvailable/ { printf "%.0f", 1024 * $2 }' /proc/meminfo 2>/dev/null || echo 0)
+    awk "BEGIN { exit !($sum + 1e9 < ${free:-0}) }" ||
+        skip "$1," "$1 takes $sum bytes, and ${free:-0} are free"
+    mizzle bench model --shape "$1" --type q4_0 -p 128 -n 0 -r 1 -o csv | tr -d '"' >"$here/model"
+    peak=$(columns peak_bytes <"$here/model")
+    joules=$(columns joules_per_token <"$here/model")
+    echo "$1,q4_0,f16,128,$sum,$peak,${joules:-not known},$(today),$(processor)"
+}
+
+measures() {
+    for shape in $SHAPES; do job memory_measured "$shape"; done
+}
+
+memory_gib() { # bars for 4-bit weights and a long context
+    awk -F, 'NR == 1 { print "row,weights,KV cache,work memory,router" }
+    $2 == "q4_0" && $3 != "f32" && $4 == 32768 {
+        printf "%s kv %s", substr($1, 9), $3
+        for (i = 5; i <= 8; i++) printf ",%.3f", $i / 1024 / 1024 / 1024
+        print ""
+    }' "$results/memory.csv"
+}
+
+memory_share() { # SHAPE: of the KV cache, in percent
+    row="shape=$1 type=q4_0 kv=f16 context=32768"
+    # shellcheck disable=SC2086
+    figure %.0f "100 * $(value memory kv_cache $row) / $(value memory sum $row)"
+}
+
+draws() {
+    memory_gib | mizzle plot --bars "weights,KV cache,work memory,router" --by row \
+        --x-label GiB --title "With room for 32768 tokens, the KV cache is\
+ $(memory_share qwen2.5-0.5b) % of what Qwen2.5-0.5B takes in 4 bits, and\
+ $(memory_share qwen2.5-7b) % of the 7B's" \
+        --note "Weights in q4_0; keys and values in q8 or f16. Computed." -o "$plots/memory.svg" -
+}
