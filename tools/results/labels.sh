@@ -8,7 +8,8 @@ CHECKED=4
 labels_collect() { # NAME OPTIONS...: samples of the demo pair
     labels_to=$here/samples-$1
     shift
-    mizzle router collect -q -t 1 --cloud-timeout 600000 --questions "${SAMPLES:-1000}" -o "$labels_to" "$@" >/dev/null
+    # shellcheck disable=SC2086
+    mizzle router collect -q -t 1 $patient --questions "${SAMPLES:-1000}" -o "$labels_to" "$@" >/dev/null
 }
 
 labels_train() { # NAME SAMPLES OPTIONS...: write the router $here/NAME
@@ -18,7 +19,8 @@ labels_train() { # NAME SAMPLES OPTIONS...: write the router $here/NAME
 }
 
 labels_rows() { # JOB POLICIES AGAINST
-    mizzle eval -q -t 1 --questions "${QUESTIONS:-500}" --target-routed 0.05 --policy "$2" \
+    # shellcheck disable=SC2086
+    mizzle eval -q -t 1 $patient --questions "${QUESTIONS:-500}" --target-routed 0.05 --policy "$2" \
         --against "$3" --csv "$here/eval.csv" >/dev/null
     # A policy without a router has its own name in that column.
     awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }

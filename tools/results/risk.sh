@@ -8,7 +8,8 @@ CHECKED='1'
 risk_seed() { # SEED
     # Exit status 1: nothing can be promised with these questions. Then nothing is promised.
     status=0
-    mizzle router calibrate -q -t 1 --router weights/milli/edge-0.5.router.safetensors \
+    # shellcheck disable=SC2086
+    mizzle router calibrate -q -t 1 $patient --router weights/milli/edge-0.5.router.safetensors \
         --risk 0.02 --seed "$1" --questions "${CALIBRATION:-300}" -o "$here/router" >/dev/null ||
         status=$?
     if [ $status -eq 1 ]; then
@@ -16,16 +17,16 @@ risk_seed() { # SEED
         return
     fi
     [ $status -eq 0 ]
-    mizzle eval -q -t 1 --kv f16 --seed "$1" --questions "${QUESTIONS:-400}" \
+    # shellcheck disable=SC2086
+    mizzle eval -q -t 1 $patient --kv f16 --seed "$1" --questions "${QUESTIONS:-400}" \
         --policy "always,mlp=$here/router" --jsonl "$here/answers" --csv "$here/eval.csv" >/dev/null
-    grep -c . "$here/answers" >/dev/null
     lost=$(awk -v always='"policy":"always"' -v ours='"policy":"mlp=' '
         { match($0, /"item":[0-9]+/); item = substr($0, RSTART, RLENGTH) }
         index($0, always) { cloud[item] = /"right":true/ }
         index($0, ours) { right[item] = /"right":true/ }
         END {
             for (item in right) { n += cloud[item]; lost += cloud[item] && !right[item] }
-            printf "%d,%d,%.6f,%d", n, lost, lost / n, lost > 0.02 * n
+            printf "%d,%d,%.6f,%d", n, lost, lost / n, (lost > 0.02 * n)
         }' "$here/answers")
     columns "seed=$1,threshold,routed" <"$here/eval.csv" | tail -n 1 | sed "s/\$/,$lost/"
 }

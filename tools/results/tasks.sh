@@ -14,13 +14,15 @@ notes 20'
 tasks_kind() { # KIND
     without=$(echo "$tasks_mixture" | while read -r kind n; do
         [ "$kind" != "$1" ] || continue
-        mizzle router collect -q -t 1 --cloud-timeout 600000 --labels divergent --kind "$kind" --questions "$n" \
+        # shellcheck disable=SC2086
+        mizzle router collect -q -t 1 $patient --labels divergent --kind "$kind" --questions "$n" \
             -o "$here/$kind" >/dev/null || exit
         echo "--samples $here/$kind"
     done)
     # shellcheck disable=SC2086
     mizzle router train -q -t 1 $without -o "$here/others" >/dev/null
-    mizzle eval -q -t 1 --kind "$1" --questions "${QUESTIONS:-300}" \
+    # shellcheck disable=SC2086
+    mizzle eval -q -t 1 $patient --kind "$1" --questions "${QUESTIONS:-300}" \
         --policy "never,always,mlp,mlp=$here/others" --csv "$here/eval.csv" >/dev/null
     awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
         NR > 1 && $at["router"] == "" { $at["router"] = $at["policy"] } { print }' \
