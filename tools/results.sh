@@ -142,7 +142,7 @@ compare() { # check header and pictures of the experiment
     plots=$dir/pictures
     mkdir -p "$plots"
     pictures || return 1
-    for file in "$plots/$name"*.svg; do
+    for file in "$plots"/*; do
         [ ! -e "$file" ] || cmp "$file" "$results/${file##*/}" || return 1
     done
 }

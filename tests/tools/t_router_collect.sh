@@ -66,6 +66,8 @@ collect 2 -o "$dir/x" --cloud off
 collect 2 -o "$dir/x" --threshold 0.5
 collect 2 -o "$dir/x" --labels match --rollouts 5
 collect 2 -o "$dir/x" --task csqa
+collect 2 -o "$dir/x" --kind why
+says 'where, which, sums, sort, notes or all'
 collect 2 -o "$dir/x" --cloud-model "$dir/none"
 says "$dir/none"
 : >"$dir/data"
@@ -104,6 +106,13 @@ is "$(field rollouts) > 0 && $(field right) > 0"
 collect 0 -o "$dir/best" --questions 4 --labels match
 collect 0 -o "$dir/scalar" --questions 4 --labels match --isa scalar -t 1
 same "$dir/best" "$dir/scalar"
+
+# Questions of one kind; the folder says which.
+at=$dir/sums
+collect 0 -o "$at" --questions 3 --labels match --kind sums --wording plain
+grep -q '"kind": "sums"' "$at/meta.json" || fail "$(cat "$at/meta.json")"
+collect 2 -o "$at" --questions 3 --labels match --kind sums
+says 'wording: expected all, as the options say, found plain'
 
 # Options that contradict the folder: the field and both values are named.
 collect 2 -o "$dir/match" --questions 40

@@ -6,6 +6,9 @@
 #include "tools/demo/world.h"
 #include "tools/learn/collecting.h"
 
+/* A busy machine must not end minutes of work; the server is in this process and does not hang. */
+enum { TIMEOUT_MS = 600000 };
+
 void router_training_defaults(struct router_training_options *o)
 {
     *o = (struct router_training_options){ .world = WORLD_SEED,
@@ -34,5 +37,6 @@ int router_training_collect(struct samples *out, struct sample_meta *meta,
     cloud_option_values.url = "";
     cloud_option_values.model = o->cloud;
     cloud_option_values.tokens = 0; /* as many as collecting prefers */
+    cloud_option_values.timeout_ms = TIMEOUT_MS;
     return collecting_samples(out, meta, &c, err);
 }

@@ -76,7 +76,8 @@ run 0 --task milli --questions 12 --seed 3 --json --policy mlp --target-routed 0
 is "$(field routed) > 0.02 && $(field routed) < 0.09 && $(field target) == 0.05"
 is "$(field pgr) > 0.5 && $(field pgr) <= 1 && $(field threshold) > 0 && $(field tokens) > 120"
 is "$(field memo) == 0 && $(field calls) == $(field cloud)" # its calls are its own
-run 0 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --json -q
+run 2 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --against random
+run 0 --questions 12 --policy mlp,oracle --sweep 0:0.08:3 --against oracle --json -q
 [ "$(wc -l <"$tmp/out")" -eq 6 ] || fail "a sweep of 2 policies over 3 shares: $(wc -l <"$tmp/out")"
 oracle=$(field apgr7)
 is "$(field pgr) > 0.9 && $(field work) > 0.3 && $(field routed) < 0.1"
@@ -84,6 +85,9 @@ last=$(sed -n 1p "$tmp/out")
 is "$(field routed) == 0 && $(field pgr) == 0 && $(field bytes_up) == 0"
 last=$(sed -n 3p "$tmp/out")
 is "$(field apgr7) > 0.3 && $(field apgr7) <= $oracle + 0.05"
+is "$(field apgr7_low) <= $(field apgr7) && $(field apgr7) <= $(field apgr7_high)"
+is "$(field apgr7_ratio) > 0 && $(field apgr7_ratio_low) <= $(field apgr7_ratio)"
+case $last in *'"against":"oracle"'*) ;; *) fail "not compared: $last" ;; esac
 run 0 --questions 12 --policy mlp --clock virtual --edge-ms 40 --latency 200 --json -q
 is "$(field ms) > 40 * 10 && $(field tbt_ms) == 40 && $(field ttft_ms) >= 40"
 # Routers by file: one trained here beside the one of the model, each with its own threshold.

@@ -1,0 +1,79 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# labels - what a router is trained on, and which head it has: accuracy at 5 % from the cloud. Each
+# job compares its rows, question by question, with the row that `against` names.
+HEADER=job,router,target,seed,questions,routed,accuracy,accuracy_low,accuracy_high
+HEADER=$HEADER,gain_low,gain_high,pgr,pgr_low,pgr_high,difference,difference_low,difference_high
+CHECKED=4
+
+labels_collect() { # NAME OPTIONS...: samples of the demo pair
+    labels_to=$here/samples-$1
+    shift
+    # shellcheck disable=SC2086
+    mizzle router collect -q -t 1 $patient --questions "${SAMPLES:-1000}" -o "$labels_to" "$@" >/dev/null
+}
+
+labels_train() { # NAME SAMPLES OPTIONS...: write the router $here/NAME
+    labels_router=$here/$1 labels_samples=$here/samples-$2
+    shift 2
+    mizzle router train -q -t 1 --samples "$labels_samples" -o "$labels_router" "$@" >/dev/null
+}
+
+labels_rows() { # JOB POLICIES AGAINST
+    # shellcheck disable=SC2086
+    mizzle eval -q -t 1 $patient --questions "${QUESTIONS:-500}" --target-routed 0.05 --policy "$2" \
+        --against "$3" --csv "$here/eval.csv" >/dev/null
+    # A policy without a router has its own name in that column.
+    awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+        NR > 1 && $at["router"] == "" { $at["router"] = $at["policy"] } { print }' \
+        "$here/eval.csv" | columns "job=$1,${HEADER#job,}"
+}
+
+labels_kinds() {
+    for labels in match citer divergent; do
+        labels_collect $labels --labels $labels
+        labels_train $labels $labels
+    done
+    labels_rows labels "mlp=$here/match,mlp=$here/citer,mlp=$here/divergent" mlp=match
+}
+
+labels_heads() {
+    labels_collect divergent --labels divergent
+    for head in mlp citer linear context; do labels_train $head divergent --head $head; done
+    labels_rows heads \
+        "mlp=$here/mlp,mlp=$here/citer,mlp=$here/linear,context=$here/context" mlp=mlp
+}
+
+labels_rounds() {
+    labels_collect first --labels citer
+    labels_train first first
+    labels_collect second --labels citer --round 2 --router "$here/first"
+    labels_train second second
+    labels_rows rounds "mlp=$here/first,mlp=$here/second" mlp=first
+}
+
+labels_control() {
+    labels_collect citer --labels citer
+    labels_train shuffled citer --shuffle-labels
+    labels_rows control "mlp=$here/shuffled,random" random
+}
+
+jobs() {
+    job labels_kinds
+    job labels_heads
+    job labels_rounds
+    job labels_control
+}
+
+labels_of() { # COLUMN CONDITION...: a value of the table, in percent
+    column=$1
+    shift
+    figure '%.0f' "100 * $(value labels "$column" "$@")"
+}
+
+draws() {
+    plot labels.svg labels.csv --bars accuracy --by job,router --percent accuracy --x-label "%" \
+        --title "A router trained on labels match gets $(labels_of accuracy router=match) % right\
+ at 5 %, on citer $(labels_of accuracy job=labels router=citer) %, on divergent\
+ $(labels_of accuracy router=divergent) %" \
+        --note "Answers that are right. Intervals and paired differences are in labels.csv."
+}

@@ -1,0 +1,98 @@
+# shellcheck shell=sh disable=SC2034,SC2154
+# reach - what the demo's router reaches, and goals.csv: each goal of the demo world with its figure
+# and interval, from this table, labels.csv and risk.csv.
+HEADER=policy,target,seed,questions,routed,accuracy,accuracy_low,accuracy_high,gain_low,gain_high
+HEADER=$HEADER,pgr,pgr_low,pgr_high,apgr7,apgr7_low,apgr7_high
+HEADER=$HEADER,apgr7_ratio,apgr7_ratio_low,apgr7_ratio_high
+CHECKED=1
+
+reach_alone() {
+    evaluate "$HEADER" --questions "${QUESTIONS:-1000}" --policy never,always
+}
+
+reach_share() { # the router against chance at the same share
+    evaluate "$HEADER" --questions "${QUESTIONS:-1000}" --policy mlp,random --target-routed 0.06
+}
+
+reach_average() { # the mean PGR of the others over that of the router
+    evaluate "$HEADER" --questions "${SWEEP:-400}" --policy mlp,context,max-prob,margin,entropy \
+        --sweep 0:0.07:5 --against mlp
+}
+
+jobs() {
+    job reach_alone
+    job reach_share
+    job reach_average
+}
+
+# Print a row of goals.csv. LOW and HIGH may be empty; REACHED is a condition of figure and low.
+goal() { # NAME FIGURE LOW HIGH WANTED REACHED
+    goal_met=no
+    awk -v figure="$2" -v low="$3" "BEGIN { exit !(figure != \"\" && ($6)) }" && goal_met=yes
+    echo "$1,$2,$3,$4,$5,$goal_met"
+}
+
+number() { figure '%.3f' "$1"; }
+
+reached() { value reach "$1" policy=mlp target=0.060000; }
+
+goals_of_reach() {
+    edge=$(value reach accuracy policy=never)
+    got=$(reached accuracy)
+    low=$(number "$(reached gain_low) / $edge") high=$(number "$(reached gain_high) / $edge")
+    figure=$(number "($got - $edge) / $edge")
+    goal "relative gain over the edge alone at 6 % routed" "$figure" "$low" "$high" \
+        "at least 0.6" "figure >= 0.6"
+    figure=$(number "$(reached pgr)")
+    goal "gap closed at 6 % routed" "$figure" "$(number "$(reached pgr_low)")" \
+        "$(number "$(reached pgr_high)")" "at least 0.9" "figure >= 0.9"
+    by_chance=$(value reach accuracy policy=random target=0.060000)
+    most=$(value reach gain_high policy=random target=0.060000)
+    least=$(value reach gain_low policy=random target=0.060000)
+    goal "gain at 6 % routed less 3 times that of random" \
+        "$(number "$got - $edge - 3 * ($by_chance - $edge)")" \
+        "$(number "$(reached gain_low) - 3 * $most")" \
+        "$(number "$(reached gain_high) - 3 * $least")" "at least 0" "figure >= 0"
+    # The best of the others has the largest ratio over the router; ends swap when it is inverted.
+    best=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $at["apgr7_ratio"] != "" && $at["apgr7_ratio"] > most {
+            most = $at["apgr7_ratio"]
+            row = $at["policy"] "," most "," $at["apgr7_ratio_low"] "," $at["apgr7_ratio_high"]
+        }
+        END { print row }' "$results/reach.csv")
+    policy=${best%%,*}
+    figure=$(number "1 / $(echo "$best" | cut -d, -f 2)")
+    low=$(number "1 / $(echo "$best" | cut -d, -f 4)")
+    goal "mean PGR to 7 % over the best of the others ($policy)" "$figure" "$low" \
+        "$(number "1 / $(echo "$best" | cut -d, -f 3)")" "at least 1.25; interval above 1" \
+        "figure >= 1.25 && low > 1"
+}
+
+difference() { # NAME GOAL CONDITION JOB ROUTER: a row of labels.csv against that of its job
+    figure=$(number "$(value labels difference "job=$4" "router=$5")")
+    low=$(number "$(value labels difference_low "job=$4" "router=$5")")
+    high=$(number "$(value labels difference_high "job=$4" "router=$5")")
+    goal "$1" "$figure" "$low" "$high" "$2" "$3"
+}
+
+goals_of_labels() {
+    difference "labels divergent over match at 5 %" "interval above 0" "low > 0" labels divergent
+    difference "labels citer over match at 5 %" "interval above 0" "low > 0" labels citer
+    difference "round 2 over round 1" reported 1 rounds second
+    difference "head citer over head mlp" reported 1 heads citer
+    difference "shuffled labels over random" "interval not above 0" "low <= 0" control shuffled
+}
+
+goals_of_risk() {
+    broken=$(awk -F, 'NR > 1 { n += $NF } END { print n + 0 }' "$results/risk.csv")
+    goal "risk bound 2 % at 95 %: broken in 20 seeds" "$broken" "" "" "at most 3" "figure <= 3"
+}
+
+draws() {
+    {
+        echo goal,figure,low,high,wanted,reached
+        goals_of_reach
+        goals_of_labels
+        goals_of_risk
+    } >"$plots/goals.csv"
+}
