@@ -76,6 +76,12 @@ if [ -f weights/milli/edge-0.5.gguf ]; then
             -o "$tmp/r$threads.safetensors" >"$tmp/table" 2>"$tmp/err" || fail "train: $(cat "$tmp/err")"
     done
     cmp -s "$tmp/r1.safetensors" "$tmp/r2.safetensors" || fail "train: threads change the bits"
+    # It is what collect and train do one after the other, so both heads can share one collection.
+    "$mizzle" router collect --labels divergent --questions 60 -o "$tmp/samples" -q >"$tmp/log" 2>&1 ||
+        fail "collect: $(cat "$tmp/log")"
+    "$mizzle" router train --samples "$tmp/samples" -q -o "$tmp/two.safetensors" >"$tmp/log" 2>&1 ||
+        fail "train --samples: $(cat "$tmp/log")"
+    cmp -s "$tmp/r1.safetensors" "$tmp/two.safetensors" || fail "collect and train give other bits"
     for word in threshold routed "held-out AUC" "errors caught"; do
         grep -q "^$word" "$tmp/table" || fail "train: no line '$word'"
     done
