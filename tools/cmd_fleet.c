@@ -302,9 +302,8 @@ const struct command cmd_fleet = {
         "  busy            share of the time in which it computes\n"
         "  calls_per_pass  calls that share a pass\n"
         "  read_per_call   tokens that the server reads for a call\n"
-        "  p50_ms, p95_ms  from a call to its first token; of whole answers, the larger of that "
-        "and "
-        "the time between later tokens\n"
+        "  p50_ms, p95_ms  from a call to its first token; of whole answers the larger\n"
+        "                  of that and the time between later tokens\n"
         "  answer_s        time of an answer\n"
         "  usd_per_1000    price of the server for the time of 1,000 answers of the fleet\n"
         "  carries         most devices for which p95_ms is at most --p95-ms\n\n"
@@ -317,7 +316,7 @@ const struct command cmd_fleet = {
         "  mizzle fleet --devices 100,1000,10000\n"
         "  mizzle fleet --routed 1\n"
         "  mizzle fleet --no-cache -o csv\n"
-        "  mizzle fleet -N 64 --real 20 --idle 1 --edge-ms 20 -n 20 --batch 4 --step-ms 20",
+        "  mizzle fleet -N 64 --real 20 --idle 1 --edge-ms 20 -n 20 --batch 4",
     .groups = groups,
     .run = cmd_fleet_main,
 };

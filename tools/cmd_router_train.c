@@ -161,7 +161,7 @@ const struct command cmd_router_train = {
         "The same samples and seed give the same bytes, with any number of threads.\n\n"
         "  mizzle router train --samples s -o edge.router.safetensors\n"
         "  mizzle router train --samples s --head context -o edge.context.safetensors\n"
-        "  mizzle router train -m edge.gguf --cloud-model cloud.gguf -o edge.router.safetensors",
+        "  mizzle router train -m edge.gguf --cloud-model cloud.gguf -o r.safetensors",
     .groups = groups,
     .run = cmd_router_train_main,
 };

@@ -46,9 +46,9 @@ fi
 
 # max-prob asks where the most likely token has a probability below this. That routes at least as
 # many tokens as the router does.
-least_sure="--policy max-prob --threshold 0.12"
+least_sure="--policy max-prob --threshold 0.2"
 
-for n in ${DEMO:-1 2 3}; do
+for n in ${DEMO:-14 2 8}; do
     echo
     "$mizzle" run --question "$n" -n 0 --policy never 2>&1
     printf 'small model alone:'

@@ -102,11 +102,11 @@ says 'the recording is incomplete'
 expect 0 $ask --replay "$dir/full"
 
 # Faults, calls held by the breaker, and further tokens of a reply are replayed as recorded.
-start_cloud --fault 500:0.6 --seed 3
+start_cloud --fault 500:0.6 --seed 4
 for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 0'; do
     rm -f "$dir/rec"
     # shellcheck disable=SC2086
-    expect 0 $ask --cloud-url "$url" --record "$dir/rec" $args
+    expect 0 $ask --cloud-url "$url" --cloud-api openai --record "$dir/rec" $args
     sed 's/,"edge_id".*//; s/.*"committed"/"committed"/; s/"wasted":[0-9]*,//; s/"retries":.*"cost"/"cost"/' \
         "$dir/out" >"$dir/first"
     # shellcheck disable=SC2086
@@ -179,7 +179,7 @@ for ahead in 0 1 4; do
         expect 0 $ask -n 24 --cloud-tokens 8 --ahead $ahead $cap
         [ "$(field cloud)" -eq 2 ] && [ "$(field committed)" -eq 2 ] || fail "$cap, ahead $ahead"
     done
-    expect 0 $ask -n 24 --cloud-tokens 8 --ahead $ahead
+    expect 0 run --question 5 --policy always --json -n 24 --cloud-tokens 8 --ahead $ahead
     [ "$(field committed)" -eq 3 ] && [ "$(field calls)" -le 4 ] || fail "8 tokens: calls, $ahead"
 done
 printf '# prices\ncloud-9 100 100 100\n* 1 0.5 4\n' >"$dir/prices"

@@ -266,11 +266,13 @@ grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for th
 printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
-# The history is what was shown: "s." stopped at "." equals the single token "s".
-for way in '-n 1' '-n 4 --stop .'; do
-    # shellcheck disable=SC2086
-    printf 'one\ntwo\n' | "$MIZZLE" run --chat --policy never --json $way >"$dir/out" \
-        2>"$dir/err" || fail "conversation $way"
+# The history is what was shown: an answer that stopped before its second token equals one of one.
+stop=$(printf 'one\n' | "$MIZZLE" run --chat --policy never --json -n 2 2>/dev/null |
+    sed -n 's/.*"pos":1,.*"text":"\([^"]*\)".*/\1/p')
+[ -n "$stop" ] || fail "no second token"
+for limit in 1 4; do
+    printf 'one\ntwo\n' | "$MIZZLE" run --chat --policy never --json -n $limit --stop "$stop" \
+        >"$dir/out" 2>"$dir/err" || fail "conversation, -n $limit"
     field prompt_tokens >>"$dir/prompts"
 done
 [ "$(sort -u "$dir/prompts" | wc -l)" -eq 1 ] || fail "a stop string stays in the history"

@@ -32,8 +32,8 @@ awk -v seed=$seed '
     { accuracy[NR] = field("accuracy"); routed[NR] = field("routed") }
     END {
         edge = accuracy[1]; gain = accuracy[2] - edge
-        ok = NR == 4 && edge > 0.2 && edge <= 0.5 && accuracy[4] >= 0.9 && routed[2] <= 0.07 &&
-            accuracy[2] >= 1.6 * edge && accuracy[3] - edge < gain / 3
+        ok = NR == 4 && edge > 0.3 && edge < 0.57 && accuracy[4] >= 0.85 && routed[2] <= 0.07 &&
+            accuracy[2] >= 1.4 * edge && accuracy[3] - edge < gain / 3
         if (!ok) print "seed " seed ": edge " edge ", routed " accuracy[2] " at " routed[2] \
             ", random " accuracy[3] ", cloud " accuracy[4]
         exit !ok

@@ -5,9 +5,9 @@ HEADER=kind,router,seed,questions,routed,accuracy,accuracy_low,accuracy_high,gai
 CHECKED=5
 
 # Numbers of questions of each kind, as all kinds are mixed.
-tasks_mixture='where 200
-which 190
-sums 45
+tasks_mixture='where 230
+which 195
+sums 10
 sort 45
 notes 20'
 

@@ -314,7 +314,7 @@ static void test_dialects(void)
           "\"text\":\"se\"" },
         { "/v1/completions",
           "{\"prompt\":\"P\",\"max_tokens\":9,\"temperature\":0,\"stream\":true}",
-          "\"text\":\"se\"" },
+          "\"text\":\"use\"" },
         { "/generate",
           "{\"text\":\"P\",\"sampling_params\":{\"max_new_tokens\":9,\"temperature\":0}}",
           "\"text\":\" house\"" },
