@@ -91,7 +91,7 @@ $CC "$dir/app.c" -o "$dir/app-static" $(config --cflags) "$D/usr/lib/libmizzle.a
 serves=$D/usr/bin/mizzle
 start_cloud
 prompt='The gusutize is'
-want=' one of the[ bells].'
+want=' a[ bell].'
 # same NAME COMMAND...: the program must write the routed answer, and nothing to stderr.
 same() {
     name=$1
@@ -106,7 +106,7 @@ LD_LIBRARY_PATH='' same "C, static" "$dir/app-static"
 [ "$(LD_LIBRARY_PATH=$D/usr/lib "$dir/app" none.gguf "$url" x 2>&1)" = \
     "none.gguf: No such file or directory" ] || fail "a missing file is not named"
 "$D/usr/bin/mizzle" run -m $edge --cloud-url "$url" -p "$prompt" -q --plain >"$dir/out" 2>"$dir/log"
-[ "$(cat "$dir/out")" = ' one of the bells.' ] || fail "mizzle run writes something else"
+[ "$(cat "$dir/out")" = ' a bell.' ] || fail "mizzle run writes something else"
 if command -v "$CXX" >/dev/null; then
     # shellcheck disable=SC2046
     $CXX -Wall -Wextra -pedantic -Werror "$dir/app.cc" -o "$dir/app-cc" $(config --cflags --libs) \

@@ -145,10 +145,10 @@ static void check_streams(const struct world *w, const struct world *same)
         if (q.topic == WORLD_WHERE)
             letters[q.key[0] - 'A']++;
     }
-    for (size_t i = 0; i < 5; i++) /* 400 expected, standard deviation 18 */
-        CHECK(letters[i] > 310 && letters[i] < 490);
+    for (size_t i = 0; i < 5; i++) /* 500 expected, standard deviation 21 */
+        CHECK(letters[i] > 395 && letters[i] < 605);
     for (size_t i = 0; i < WORLD_TOPICS; i++)
-        CHECK(topics[i] > 100);
+        CHECK(topics[i] > 50);
 }
 
 static int compare_names(const void *a, const void *b)

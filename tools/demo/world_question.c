@@ -74,7 +74,7 @@ static const char final_form[] = " The answer is (%c).";
 static const char *const topics[WORLD_TOPICS] = { "where", "which", "sums", "sort", "notes" };
 /* How many of a hundred questions of the mixture are of a topic. Models read more of the topics
  * that need no facts, because these are harder to learn. */
-static const size_t shares[WORLD_TOPICS] = { 46, 39, 2, 9, 4 };
+static const size_t shares[WORLD_TOPICS] = { 50, 40, 2, 4, 4 };
 static const size_t shares_read[WORLD_TOPICS] = { 30, 30, 18, 18, 4 };
 
 int world_topic_parse(enum world_topic *out, const char *name, struct err *err)

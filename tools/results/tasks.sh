@@ -5,10 +5,10 @@ HEADER=kind,router,seed,questions,routed,accuracy,accuracy_low,accuracy_high,gai
 CHECKED=5
 
 # Numbers of questions of each kind, as all kinds are mixed.
-tasks_mixture='where 230
-which 195
+tasks_mixture='where 250
+which 200
 sums 10
-sort 45
+sort 20
 notes 20'
 
 tasks_kind() { # KIND

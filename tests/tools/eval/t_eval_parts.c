@@ -122,13 +122,41 @@ static void add_answers(struct eval_result *r, const char *rights)
     eval_result_finish(r);
 }
 
+/* A line of JSON has every figure, and null for those that are not known. */
+static void check_json(const struct eval_result *r, const struct eval_result *edge)
+{
+    const struct eval_about about = { "csqa", "isa", "real", NULL, 3 };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    eval_print_json(f, &about, r);
+    fclose(f);
+    CHECK(text[0] == '{' && n > 3 && !strcmp(text + n - 2, "}\n"));
+    static const char *const parts[] = {
+        "\"task\":\"csqa\"",       "\"policy\":\"mlp\"",      "\"router\":\"a\"",
+        "\"threshold\":0.25,",     "\"target\":0.100000",     "\"questions\":11",
+        "\"accuracy\":0.363636",   "\"pgr\":0.500000",        "\"routed\":0.100000",
+        "\"tokens\":110",          "\"prefilled\":220",       "\"cached\":165",
+        "\"ttft_ms\":7.000",       "\"left_out\":1",          "\"decoded\":11",
+        "\"against\":\"context\"", "\"difference\":0.090909", "\"apgr7_ratio\":1.500000",
+    };
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        CHECK(strstr(text, parts[i]));
+    free(text);
+    f = open_memstream(&text, &n);
+    eval_print_json(f, &about, edge); /* JSON has no NaN */
+    fclose(f);
+    CHECK(strstr(text, "\"threshold\":null") && strstr(text, "\"pgr\":null") &&
+          strstr(text, "\"router\":null"));
+    free(text);
+}
+
 static void test_results(void)
 {
     const struct eval_entry never = { .policy = POLICY_NEVER, .label = "never" };
     const struct eval_entry mlp = { .policy = POLICY_MLP,
                                     .label = "mlp=a",
                                     .file = (char[]){ "a" } };
-    const struct eval_about about = { "csqa", "isa", "real", NULL, 3 };
     struct eval_result edge, cloud, r;
     eval_result_begin(&edge, &never, (double)NAN);
     eval_result_begin(&cloud, &never, (double)NAN);
@@ -168,29 +196,7 @@ static void test_results(void)
     eval_result_against(&r, &late);
     CHECK(fabs(r.apgr7_ratio - 1.5) < 1e-12 && r.difference > 0);
 
-    char *text = NULL;
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    eval_print_json(f, &about, &r);
-    fclose(f);
-    CHECK(text[0] == '{' && n > 3 && !strcmp(text + n - 2, "}\n"));
-    static const char *const parts[] = {
-        "\"task\":\"csqa\"",       "\"policy\":\"mlp\"",      "\"router\":\"a\"",
-        "\"threshold\":0.25,",     "\"target\":0.100000",     "\"questions\":11",
-        "\"accuracy\":0.363636",   "\"pgr\":0.500000",        "\"routed\":0.100000",
-        "\"tokens\":110",          "\"prefilled\":220",       "\"cached\":165",
-        "\"ttft_ms\":7.000",       "\"left_out\":1",          "\"decoded\":11",
-        "\"against\":\"context\"", "\"difference\":0.090909", "\"apgr7_ratio\":1.500000",
-    };
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        CHECK(strstr(text, parts[i]));
-    free(text);
-    f = open_memstream(&text, &n);
-    eval_print_json(f, &about, &edge); /* JSON has no NaN */
-    fclose(f);
-    CHECK(strstr(text, "\"threshold\":null") && strstr(text, "\"pgr\":null") &&
-          strstr(text, "\"router\":null"));
-    free(text);
+    check_json(&r, &edge);
     eval_result_close(&edge);
     eval_result_close(&cloud);
     eval_result_close(&late);
