@@ -1,7 +1,8 @@
 #!/bin/sh
 # Run tests: the programs named as arguments (each $BUILD/tests/FOLDER/NAME) and every
-# tests/*/t_*.sh. Print one line for each with its result and seconds, the output of those that
-# fail, and the counts at the end. `make test` calls this in the root of the repository.
+# tests/*/t_*.sh and tests/*/*/t_*.sh. Print one line for each with its result and seconds, the
+# output of those that fail, and the counts at the end. `make test` calls this in the root of the
+# repository.
 #
 # $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
 # (tests/router/), beginnings of paths, or patterns of names (t_de*). $JOBS tests run at a time, by
@@ -65,7 +66,7 @@ lane() { # NUMBER: take tests until none is left
 }
 
 names=
-for name in "$@" tests/t_*.sh tests/*/t_*.sh; do
+for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh; do
     # Scripts start the program themselves, without $RUN.
     case $name in *.sh) [ -e "$name" ] && [ -z "${RUN:-}" ] || continue ;; esac
     name=${name%.sh}

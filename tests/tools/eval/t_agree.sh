@@ -44,10 +44,10 @@ if [ -e weights/milli/edge-0.5.gguf ]; then
     refused 2 'cloud-model FILE' -m weights/milli/edge-0.5.gguf --data "$dir/ids"
     # shellcheck disable=SC2086
     refused 2 oracle $milli --data "$dir/ids" --policy oracle
-    for bad in '1 2 x' '656' '-1' '1.5' '1 99999999999999999999' '1,2'; do
+    for bad in '1 2 x' '1008' '-1' '1.5' '1 99999999999999999999' '1,2'; do
         printf '1 2 3\n%s\n' "$bad" >"$dir/bad"
         # shellcheck disable=SC2086
-        refused 3 'bad: line 2: expected token ids below 656, found "[^"]' $milli --data "$dir/bad"
+        refused 3 'bad: line 2: expected token ids below 1008, found "[^"]' $milli --data "$dir/bad"
     done
     printf '1 2\0003' >"$dir/bad"
     # shellcheck disable=SC2086
@@ -96,6 +96,6 @@ agree 0 -m "$dir/q4.gguf" --cloud-model "$f32" --data "$ids" --questions 4 -n 24
 sed '1d; s/"isa".*//' "$dir/out" >"$dir/two"
 [ "$(grep -c . "$dir/two")" -eq 2 ] || fail "a sweep of two shares"
 while read -r line; do grep -qF "$line" "$dir/all" || fail "one thread: other numbers"; done <"$dir/two"
-refused 2 'expected a model of at least 656 ids, found 512' -m weights/milli/edge-0.5.gguf \
+refused 2 'expected a model of at least 1008 ids, found 512' -m weights/milli/edge-0.5.gguf \
     --cloud-model "$f32" --data "$ids"
 exit 0

@@ -141,7 +141,7 @@ grep -q 'other settings: cloud_mode' "$dir/err" || fail "$(cat "$dir/err")"
 # What is longer than the context is left out and counted.
 long=$(printf 'word %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
 long="$long$long$long$long$long$long$long$long$long$long"
-long="$long$long$long$long$long"
+long="$long$long$long$long$long$long$long$long"
 sed "2s/\"prompt\":\"/&$long/" "$dir/csqa" >"$dir/long"
 run 0 $pair --task csqa --data "$dir/long" --policy never --questions 5 --json
 is "$(field questions) == 4 && $(field left_out) == 1"
