@@ -215,8 +215,8 @@ const struct command cmd_pretrain = {
     .description =
         "Trains models of Qwen2.5's architecture at a thousandth of its size, in f32, on texts "
         "about an invented world: facts about things, and questions with answers. The small "
-        "models (edge) read little and learn the frequent facts; the large one (cloud) reads "
-        "more. All of them first practise finding a place in a list of choices.\n\n"
+        "models (edge) read about some of the things only; the large one (cloud) reads about "
+        "all. All of them first practise finding a place in a list of choices.\n\n"
         "The same seed gives the same bits on every machine, with every kernel set and any "
         "number of threads, interrupted or not. Ctrl-C or SIGTERM saves a checkpoint and ends "
         "with status 130; --resume continues from it.\n\n"
