@@ -44,6 +44,16 @@ static size_t virtual_cloud_tokens(void *arg)
     return v->real->tokens(v->real->arg);
 }
 
+/* Keep an error of the other port. */
+static int virtual_cloud_real(struct virtual_cloud *v, int rc, const struct err *err)
+{
+    if (rc != OK) {
+        v->failed = rc;
+        v->why = *err;
+    }
+    return rc;
+}
+
 static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
                              struct err *err)
 {
@@ -51,7 +61,7 @@ static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t to
     virtual_cloud_prefix(v, ids, n, tokens);
     v->before = v->real->traffic(v->real->arg);
     *call = v;
-    return v->real->ask(v->real->arg, ids, n, tokens, &v->call, err);
+    return virtual_cloud_real(v, v->real->ask(v->real->arg, ids, n, tokens, &v->call, err), err);
 }
 
 static bool virtual_cloud_done(const void *call)
@@ -63,7 +73,7 @@ static bool virtual_cloud_done(const void *call)
 static int virtual_cloud_take(void *call, uint32_t *id, struct err *err)
 {
     struct virtual_cloud *v = call;
-    int rc = v->real->take(v->call, id, err);
+    int rc = virtual_cloud_real(v, v->real->take(v->call, id, err), err);
     struct traffic now = v->real->traffic(v->real->arg), took = traffic_since(&now, &v->before);
     if (rc != OK)
         return rc;
@@ -108,6 +118,7 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
 {
     v->real = real;
     v->clock = clock;
+    v->failed = OK;
     v->port = (struct cloud_port){ v,
                                    virtual_cloud_known,
                                    virtual_cloud_peek,

@@ -8,6 +8,7 @@
 #ifndef TOOLS_CLOCK_VIRTUAL_CLOUD_H
 #define TOOLS_CLOCK_VIRTUAL_CLOUD_H
 
+#include "kernels/sys/base.h"
 #include "net/http/traffic.h"
 #include "router/cloud_port.h"
 #include "tools/clock/virtual_clock.h"
@@ -19,6 +20,8 @@ struct virtual_cloud { /* must not move while the port is used */
     struct virtual_size size;          /* of the latest call */
     double ms;                         /* time of the latest call, at most the deadline */
     bool late;                         /* the latest call failed because of the deadline */
+    int failed;                        /* code of the other port's latest error; OK: it had none */
+    struct err why;                    /* its message */
     uint64_t key;                      /* rest: the call in flight */
     struct traffic before;
     void *call;

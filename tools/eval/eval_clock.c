@@ -7,7 +7,8 @@
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 
-enum { MAX_MS = 60000 };
+/* PATIENCE_MS is how long the virtual clock's real calls may take. */
+enum { MAX_MS = 60000, PATIENCE_MS = 600000 };
 
 static const char *kind = "real";
 static float edge_ms, prefill_ms, cloud_ms;
@@ -18,7 +19,8 @@ const struct option_group eval_clock_rows = {
         { "--clock", NULL, OPTION_STR, &kind, "KIND",
           "Take times from this clock: real measures them, virtual computes them from what was "
           "decided about each token, without waiting. A call that takes longer than "
-          "--cloud-timeout by this clock fails (default: real)" },
+          "--cloud-timeout by this clock leaves the token to the small model, also with --cloud "
+          "required (default: real)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
           "Make each step of the small model take T milliseconds, or with a real clock at least "
           "that (default: as long as it takes; virtual: must be given)" },
@@ -53,7 +55,7 @@ static int eval_clock_virtual(struct virtual_clock *out, struct err *err)
         .net = { .latency_ms = s.latency_ms, .up = s.up, .down = s.down, .loss = s.loss },
     };
     network_options = (struct network_options){ 0 };
-    cloud_option_values.timeout_ms = 0;
+    cloud_option_values.timeout_ms = PATIENCE_MS;
     return OK;
 }
 

@@ -4,8 +4,8 @@
 # tested in t_ahead_model.c and t_virtual_clock.c.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+dir=$(mktemp -d)
+. tests/support/cloud.sh
 fail() {
     echo "t_eval_clock: $*" >&2
     exit 1
@@ -18,27 +18,27 @@ field() {
     tail -n 1 "$2" | grep -o "\"$1\":[^,}]*" | cut -d: -f2
 }
 
-virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$tmp/a"
-virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$tmp/b"
-cmp "$tmp/a" "$tmp/b" || fail "other times: $(cat "$tmp/a" "$tmp/b")"
-grep -q '"clock":"virtual"' "$tmp/a" || fail "$(cat "$tmp/a")"
+virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$dir/a"
+virtual --latency 100 --bandwidth 9000 --loss 0.1 --ahead 4 >"$dir/b"
+cmp "$dir/a" "$dir/b" || fail "other times: $(cat "$dir/a" "$dir/b")"
+grep -q '"clock":"virtual"' "$dir/a" || fail "$(cat "$dir/a")"
 
 # Whatever was asked before, the same times: no memo is left, and losses are drawn anew.
-virtual --latency 100 --loss 0.3 --ahead 4 >"$tmp/a"
-virtual --latency 100 --loss 0.3 --ahead 4 --policy always,random,mlp --share 0.3 >"$tmp/b"
-[ "$(field ms "$tmp/a")" = "$(field ms "$tmp/b")" ] || fail "order: $(cat "$tmp/a" "$tmp/b")"
+virtual --latency 100 --loss 0.3 --ahead 4 >"$dir/a"
+virtual --latency 100 --loss 0.3 --ahead 4 --policy always,random,mlp --share 0.3 >"$dir/b"
+[ "$(field ms "$dir/a")" = "$(field ms "$dir/b")" ] || fail "order: $(cat "$dir/a" "$dir/b")"
 
 # In step, each token takes a step, and each cloud token waits for the latency and what a call takes.
-virtual --ahead 0 >"$tmp/none"
-virtual --ahead 0 --latency 100 >"$tmp/latency"
-virtual --ahead 0 --latency 100 --cloud-ms 20 --prefill-ms 2 >"$tmp/slow"
-virtual --ahead 0 --latency 100 --bandwidth 9000 >"$tmp/thin"
-virtual --ahead 0 --latency 100 --loss 0.5 >"$tmp/loss"
-virtual --ahead 1 --latency 100 >"$tmp/ahead"
+virtual --ahead 0 >"$dir/none"
+virtual --ahead 0 --latency 100 >"$dir/latency"
+virtual --ahead 0 --latency 100 --cloud-ms 20 --prefill-ms 2 >"$dir/slow"
+virtual --ahead 0 --latency 100 --bandwidth 9000 >"$dir/thin"
+virtual --ahead 0 --latency 100 --loss 0.5 >"$dir/loss"
+virtual --ahead 1 --latency 100 >"$dir/ahead"
 for f in none latency slow thin loss ahead; do
-    echo "$f $(field ms "$tmp/$f") $(field ttft_ms "$tmp/$f") $(field tokens "$tmp/$f")" \
-        "$(field cloud "$tmp/$f") $(field right "$tmp/$f") $(field prompt_tokens "$tmp/$f")"
-done >"$tmp/times"
+    echo "$f $(field ms "$dir/$f") $(field ttft_ms "$dir/$f") $(field tokens "$dir/$f")" \
+        "$(field cloud "$dir/$f") $(field right "$dir/$f") $(field prompt_tokens "$dir/$f")"
+done >"$dir/times"
 awk '{ ms[$1] = 6 * $2; ttft[$1] = $3; tokens = $4; cloud = $5; prompt = $7; right[$1] = $6 }
 function near(a, b) { return a - b < 0.1 && b - a < 0.1 }
 END {
@@ -50,58 +50,66 @@ END {
     if (ms["ahead"] >= ms["latency"] || ms["ahead"] < ms["none"]) print "ahead"
     if (ttft["none"] != 10 || ttft["slow"] < 20) print "first token"
     for (f in right) if (right[f] != right["none"]) print "another text with " f
-}' "$tmp/times" >"$tmp/wrong"
-[ ! -s "$tmp/wrong" ] || fail "$(cat "$tmp/wrong" "$tmp/times")"
+}' "$dir/times" >"$dir/wrong"
+[ ! -s "$dir/wrong" ] || fail "$(cat "$dir/wrong" "$dir/times")"
 
 # A real clock with the same network gives the same answers and, in step, no less time.
-"$MIZZLE" eval --questions 2 -q --json --policy mlp --edge-ms 2 --latency 10 --ahead 0 >"$tmp/real"
-"$MIZZLE" eval --questions 2 -q --json --policy mlp --edge-ms 2 --latency 10 --ahead 0 --clock virtual >"$tmp/virtual"
-grep -q '"clock":"real"' "$tmp/real" || fail "$(cat "$tmp/real")"
-[ "$(field cloud "$tmp/real")" = "$(field cloud "$tmp/virtual")" ] || fail "$(cat "$tmp/real" "$tmp/virtual")"
-awk -v real="$(field ms "$tmp/real")" -v virtual="$(field ms "$tmp/virtual")" \
-    'BEGIN { exit !(real >= virtual) }' || fail "less than the network takes: $(cat "$tmp/real" "$tmp/virtual")"
+"$MIZZLE" eval --questions 2 -q --json --policy mlp --edge-ms 2 --latency 10 --ahead 0 >"$dir/real"
+"$MIZZLE" eval --questions 2 -q --json --policy mlp --edge-ms 2 --latency 10 --ahead 0 --clock virtual >"$dir/virtual"
+grep -q '"clock":"real"' "$dir/real" || fail "$(cat "$dir/real")"
+[ "$(field cloud "$dir/real")" = "$(field cloud "$dir/virtual")" ] || fail "$(cat "$dir/real" "$dir/virtual")"
+awk -v real="$(field ms "$dir/real")" -v virtual="$(field ms "$dir/virtual")" \
+    'BEGIN { exit !(real >= virtual) }' || fail "less than the network takes: $(cat "$dir/real" "$dir/virtual")"
 
 # The deadline of a call. One that no call reaches changes nothing. Beyond the latency every routed
 # token is the small model's, after that time unless the breaker holds it. With losses in between,
 # some are late: always the same ones, whatever W is and whatever was asked before.
-virtual --ahead 0 --latency 100 --cloud-timeout 101 >"$tmp/a"
-cmp "$tmp/a" "$tmp/latency" || fail "a deadline that is met: $(cat "$tmp/a" "$tmp/latency")"
-virtual --ahead 0 --latency 100 --cloud-timeout 60 --policy random --threshold 1 --jsonl "$tmp/late.jsonl" >"$tmp/a"
-virtual --ahead 0 --policy never >"$tmp/b"
-[ "$(field right "$tmp/a") $(field fallback "$tmp/a")" = \
-    "$(field right "$tmp/b") $(field tokens "$tmp/b")" ] || fail "late: $(cat "$tmp/a" "$tmp/b")"
+virtual --ahead 0 --latency 100 --cloud-timeout 101 >"$dir/a"
+cmp "$dir/a" "$dir/latency" || fail "a deadline that is met: $(cat "$dir/a" "$dir/latency")"
+virtual --ahead 0 --latency 100 --cloud-timeout 60 --policy random --threshold 1 --jsonl "$dir/late.jsonl" >"$dir/a"
+virtual --ahead 0 --policy never >"$dir/b"
+[ "$(field right "$dir/a") $(field fallback "$dir/a")" = \
+    "$(field right "$dir/b") $(field tokens "$dir/b")" ] || fail "late: $(cat "$dir/a" "$dir/b")"
 for policy in never random; do
-    sed -n '/"policy":"'$policy'","share/s/.*"text":\("[^"]*"\).*/\1/p' "$tmp/late.jsonl" >"$tmp/$policy"
+    sed -n '/"policy":"'$policy'","share/s/.*"text":\("[^"]*"\).*/\1/p' "$dir/late.jsonl" >"$dir/$policy"
 done
-[ "$(grep -c '" .* ' "$tmp/never")" -eq 6 ] && cmp "$tmp/never" "$tmp/random" ||
-    fail "texts: $(cat "$tmp/never" "$tmp/random")"
-sed -n '/"policy":"random","share/s/.*"us":\[\([^]]*\).*/\1/p' "$tmp/late.jsonl" | head -n 1 | tr -cd '0-9,' | tr , '\n' >"$tmp/us"
+[ "$(grep -c '" .* ' "$dir/never")" -eq 6 ] && cmp "$dir/never" "$dir/random" ||
+    fail "texts: $(cat "$dir/never" "$dir/random")"
+sed -n '/"policy":"random","share/s/.*"us":\[\([^]]*\).*/\1/p' "$dir/late.jsonl" | head -n 1 | tr -cd '0-9,' | tr , '\n' >"$dir/us"
 # Three faults in a row open the breaker for four tokens; then each probe waits again.
-head -n 9 "$tmp/us" | tr '\n' ' ' | grep -q '^\(70000 \)\{3\}\(10000 \)\{4\}70000 10000 $' ||
-    fail "times: $(cat "$tmp/us")"
-virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 0 >"$tmp/a"
-virtual --latency 100 --loss 0.2 --cloud-timeout 150 --ahead 0 --policy always,random,mlp --threshold 0.9 >"$tmp/b"
-tail -n 1 "$tmp/b" | cmp - "$tmp/a" || fail "order: $(cat "$tmp/a" "$tmp/b")"
-[ "$(field cloud "$tmp/a")" -gt 0 ] && [ "$(field fallback "$tmp/a")" -gt 0 ] || fail "$(cat "$tmp/a")"
-virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 4 >"$tmp/b"
+head -n 9 "$dir/us" | tr '\n' ' ' | grep -q '^\(70000 \)\{3\}\(10000 \)\{4\}70000 10000 $' ||
+    fail "times: $(cat "$dir/us")"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 0 >"$dir/a"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --ahead 0 --policy always,random,mlp --threshold 0.9 >"$dir/b"
+tail -n 1 "$dir/b" | cmp - "$dir/a" || fail "order: $(cat "$dir/a" "$dir/b")"
+[ "$(field cloud "$dir/a")" -gt 0 ] && [ "$(field fallback "$dir/a")" -gt 0 ] || fail "$(cat "$dir/a")"
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 4 >"$dir/b"
 for f in right tokens cloud fallback; do
-    [ "$(field $f "$tmp/a")" = "$(field $f "$tmp/b")" ] || fail "W: $(cat "$tmp/a" "$tmp/b")"
+    [ "$(field $f "$dir/a")" = "$(field $f "$dir/b")" ] || fail "W: $(cat "$dir/a" "$dir/b")"
 done
-awk -v step="$(field ms "$tmp/a")" -v ahead="$(field ms "$tmp/b")" 'BEGIN { exit !(ahead < step) }' ||
-    fail "ahead takes as long: $(cat "$tmp/a" "$tmp/b")"
+awk -v step="$(field ms "$dir/a")" -v ahead="$(field ms "$dir/b")" 'BEGIN { exit !(ahead < step) }' ||
+    fail "ahead takes as long: $(cat "$dir/a" "$dir/b")"
+# With --cloud required a late call is no error, but one that fails is.
+virtual --latency 100 --loss 0.2 --cloud-timeout 150 --threshold 0.9 --ahead 0 --cloud required >"$dir/b"
+cmp "$dir/a" "$dir/b" || fail "required: $(cat "$dir/a" "$dir/b")"
+start_cloud --fault 500:1
+status=0
+virtual --cloud required --cloud-url "$url" >"$dir/out" 2>"$dir/err" || status=$?
+[ $status -eq 4 ] && grep -q 'status 500' "$dir/err" || fail "status $status: $(cat "$dir/err")"
+stop_cloud || true
 # Where all calls are late, a real clock gives the same text.
 for clock in real virtual; do
     "$MIZZLE" eval --questions 1 -q --json --policy random --threshold 1 --edge-ms 1 --latency 300 \
-        --cloud-timeout 100 --ahead 0 -n 9 --clock $clock >"$tmp/$clock" 2>/dev/null
+        --cloud-timeout 100 --ahead 0 -n 9 --clock $clock >"$dir/$clock" 2>/dev/null
 done
 for f in right tokens cloud fallback; do
-    [ "$(field $f "$tmp/real")" = "$(field $f "$tmp/virtual")" ] || fail "$(cat "$tmp/real" "$tmp/virtual")"
+    [ "$(field $f "$dir/real")" = "$(field $f "$dir/virtual")" ] || fail "$(cat "$dir/real" "$dir/virtual")"
 done
 
-"$MIZZLE" eval --questions 4 -q --policy mlp,random --sweep 0:0.1:3 --svg "$tmp/a.svg" >"$tmp/out"
-grep -q '^<svg' "$tmp/a.svg" && grep -q '^</svg>' "$tmp/a.svg" || fail "no picture"
+"$MIZZLE" eval --questions 4 -q --policy mlp,random --sweep 0:0.1:3 --svg "$dir/a.svg" >"$dir/out"
+grep -q '^<svg' "$dir/a.svg" && grep -q '^</svg>' "$dir/a.svg" || fail "no picture"
 for label in mlp random 'small model alone' 'large model alone'; do
-    grep -q ">$label</text>" "$tmp/a.svg" || fail "no line for $label"
+    grep -q ">$label</text>" "$dir/a.svg" || fail "no line for $label"
 done
 
 for wrong in '--clock sundial' '--clock virtual' '--clock virtual --edge-ms 10 --cloud-tokens 2' \
@@ -109,7 +117,7 @@ for wrong in '--clock sundial' '--clock virtual' '--clock virtual --edge-ms 10 -
     '--bandwidth 1,' '--latency 5 --cloud-url http://127.0.0.1:1'; do
     status=0
     # shellcheck disable=SC2086
-    "$MIZZLE" eval --questions 1 --policy mlp $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && [ ! -s "$tmp/out" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] ||
-        fail "$wrong: status $status, $(cat "$tmp/err")"
+    "$MIZZLE" eval --questions 1 --policy mlp $wrong >"$dir/out" 2>"$dir/err" || status=$?
+    [ "$status" -eq 2 ] && [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] ||
+        fail "$wrong: status $status, $(cat "$dir/err")"
 done
