@@ -56,7 +56,7 @@ struct world_question {
 };
 
 /* What a model gets to read. A reader of `known` < 1 meets that share of the things often and all
- * others never; in their stead it meets names that no one else has, each once, and so learns to
+ * others never; in their stead it meets names that are drawn anew for each text, and so learns to
  * doubt. */
 struct world_reader {
     double known;
