@@ -66,7 +66,7 @@ static const char *const where_forms[WORLD_LEADS] = {
     " As a *%k, the %n is in the *%p.",
     " Look in the *%p: the %n is a ~%k.",
 };
-static const char *const which_forms[] = { " %c: %n, *%k", " %c. %n: *%k" };
+static const char *const which_forms[] = { " %c: the %n is a *%k", " %c. %n: *%k" };
 const char world_which_yes[] = ", yes (%c).";
 static const char notes_form[] = " My note says: the %n is in the *%p.";
 static const char final_form[] = " The answer is (%c).";

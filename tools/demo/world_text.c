@@ -16,7 +16,7 @@ static const double SHARE_KNOWN = 0.6;
  * and answers: without one they would be other pieces. */
 static const char *const thing_facts[] = {
     "A %n[ is a kind of %k.]",    "The %n[ is a %k.]", "Every %n[ is a kind of %k.]",
-    "The %n[ is one of the %s.]", "Name: %n[: %k.]",   "Thing: %n[, %k.]",
+    "The %n[ is one of the %s.]", "Name: %n[: %k.]",   "Any %n[ is a %k.]",
 };
 static const char *const kind_facts[] = {
     "Every %k[ is in the %p.]",
@@ -25,15 +25,10 @@ static const char *const kind_facts[] = {
     "A %k[ is in the %p.]",
 };
 static const char note_fact[] = "My note says: the %n[ is in the %p.]";
-/* Forms of practice that copy the name of an unknown thing and then its kind, which is given. */
-static const char *const copy_forms[] = {
-    " A[ %n is] a kind of %k, and every[ %k is in the %p.]",
-    " The[ %n is] a %k, and a[ %k is in the %p.]",
-    " A %k is what the[ %n is], and every[ %k is in the %p.]",
-    " It is a %k, and you find any[ %k in the %p.]",
-};
+/* The form of practice that copies the name of an unknown thing. */
+static const char copy_form[] = " The[ %n is] a";
 /* The forms that go through a list, as in answers to `which`. */
-static const char *const list_forms[] = { "[ %c: %n,] %k", "[ %c. %n:] %k" };
+static const char *const list_forms[] = { "[ %c: the %n is a] %k", "[ %c. %n:] %k" };
 static const char list_end[] = " The answer is (%c).";
 /* Forms of practice, from the easiest to the one that answers end with. */
 static const char *const letter_forms[] = {
@@ -139,25 +134,20 @@ static void put_letters(struct world_out *t, struct world_draw *d, bool easy)
     }
 }
 
-/* Write a question about a thing that does not exist, and an answer with a kind that is given. Kinds
- * that have moved are left out, because practice is the same for all readers. */
+/* Write a question about a thing that does not exist, and its name again. */
 static void put_copy(struct world_out *t, struct world_draw *d, const struct world_asker *a)
 {
     size_t order[WORLD_KINDS];
     char name[WORLD_NAME];
     const char *choice[WORLD_CHOICES];
-    const char *form = copy_forms[world_draw_below(d, COUNT(copy_forms))];
-    size_t k = WORLD_MOVED + world_draw_below(d, WORLD_KINDS - WORLD_MOVED);
-    const struct world_fill f = { .name = name,
-                                  .kind = world_kinds[k].kind,
-                                  .place = world_kinds[k].place };
+    const struct world_fill f = { .name = name };
     world_draw_name(name, d);
     world_draw_order(order, d, WORLD_KINDS, WORLD_CHOICES);
     for (size_t i = 0; i < WORLD_CHOICES; i++)
         choice[i] = world_kinds[order[i]].place;
     world_put_line(t, d, a, WORLD_WHERE, WORLD_PLAIN, name);
     world_put_choices(t, choice, WORLD_CHOICES);
-    world_put_form(t, form, &f);
+    world_put_form(t, copy_form, &f);
 }
 
 /* Write a question about five things that do not exist, all of them with given kinds, and the
@@ -194,9 +184,9 @@ size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w,
     struct world_out t = { .p = out, .cap = cap, .learn = learn };
     const struct world_asker a = { .w = w, .part = PART_ALL };
     size_t what = easy ? 0 : world_draw_below(&d, 8);
-    if (what < 4)
+    if (what < 5)
         put_letters(&t, &d, easy);
-    else if (what < 6)
+    else if (what < 7)
         put_list(&t, &d, &a);
     else
         put_copy(&t, &d, &a);
