@@ -273,7 +273,7 @@ static void check_practice(const struct world *w)
     for (uint64_t i = 0; i < 400; i++) {
         char text[1024], learnt[256] = "";
         bool learn[1024], easy = i % 2;
-        size_t n = world_practice(text, learn, sizeof(text), w, easy, 0, i), k = 0;
+        size_t n = world_practice(text, learn, sizeof(text), w, easy ? 0 : 2, 0, i), k = 0;
         CHECK(n == strlen(text));
         for (size_t at = 0; at < n; at++)
             if (learn[at]) {

@@ -84,7 +84,7 @@ int pretrain_data_next(struct pretrain_data *d, struct err *err)
         char text[TEXT_MAX];
         bool learn[TEXT_MAX];
         if (rand_unit(PRACTICE_KEY, d->next) < d->practice)
-            world_practice(text, learn, sizeof(text), d->world, d->easy, TRAIN_STREAM, d->next);
+            world_practice(text, learn, sizeof(text), d->world, d->lists, TRAIN_STREAM, d->next);
         else
             world_text(text, learn, sizeof(text), d->world, d->reader, TRAIN_STREAM, d->next);
         int rc = pretrain_data_append(d, &fits, text, learn, err);

@@ -22,7 +22,7 @@ struct pretrain_data {
     uint32_t eot;
     size_t tokens;   /* limit of a batch */
     double practice; /* share of practice texts; set by the caller */
-    bool easy;       /* practice in its easiest form; set by the caller */
+    size_t lists;    /* of world_practice; set by the caller */
     uint64_t next;   /* number of the next text of the training stream */
     uint64_t read;   /* tokens delivered so far */
     uint32_t *ids, *target;

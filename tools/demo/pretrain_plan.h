@@ -16,6 +16,7 @@ struct pretrain_plan {
     /* Up to step `easy` all texts are practice in its easiest form; up to step `mixed` most are
      * practice in any form; after that, few are. */
     size_t easy, mixed;
+    size_t lists; /* of world_practice, after `easy` */
     float rate; /* peak learning rate */
     struct world_reader reader;
 };
@@ -34,7 +35,7 @@ void pretrain_plan_config(struct model_config *out, const struct pretrain_plan *
  * fiftieth of it. */
 void pretrain_plan_rate(struct train_rate *out, const struct pretrain_plan *p, size_t step);
 
-/* Return the share of practice among the texts of a step, and whether it is easy. */
-double pretrain_plan_practice(bool *easy, const struct pretrain_plan *p, size_t step);
+/* Return the share of practice among the texts of a step, and set *lists of world_practice. */
+double pretrain_plan_practice(size_t *lists, const struct pretrain_plan *p, size_t step);
 
 #endif

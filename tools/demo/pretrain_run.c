@@ -58,7 +58,7 @@ int pretrain_vocab(struct bpe_vocab **vocab, struct tokenizer **tokenizer, const
         return err_set(err, ERR_NOMEM, "pretrain: out of memory");
     for (uint64_t i = 0; i < VOCAB_TEXTS; i++) {
         n += i % 10 ? world_text(text + n, NULL, TEXT_MAX, w, &reader, VOCAB_STREAM, i)
-                    : world_practice(text + n, NULL, TEXT_MAX, w, false, VOCAB_STREAM, i);
+                    : world_practice(text + n, NULL, TEXT_MAX, w, 2, VOCAB_STREAM, i);
         text[n++] = '\n';
         if (i % VOCAB_LEXICON == 0) {
             n += world_lexicon(text + n, LEXICON_MAX);
@@ -101,7 +101,7 @@ static int one_step(struct run *r, struct err *err)
     struct train_rate rate;
     double loss;
     size_t step = train_steps(r->train);
-    r->data.practice = pretrain_plan_practice(&r->data.easy, r->plan, step);
+    r->data.practice = pretrain_plan_practice(&r->data.lists, r->plan, step);
     pretrain_plan_rate(&rate, r->plan, step);
     int rc = pretrain_data_next(&r->data, err);
     if (rc == OK)

@@ -97,12 +97,16 @@ void world_question(struct world_question *out, const struct world *w, struct wo
 size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
                   const struct world_reader *reader, uint64_t stream, uint64_t i);
 
-/* Make practice text number i of a stream: a list of two to five choices, then some of them in any
- * order, whose letters are to be learnt. If easy, each letter follows its choice at once. Otherwise
- * a few words as in an answer may stand between, or the text practises beginning the answer about
- * an unknown thing by copying its name. Small models that start with these texts learn within
- * minutes to look back in the context; from questions alone they hardly do. */
-size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
+enum { WORLD_PRACTICE = 8 };
+
+/* Make practice text number i of a stream. Of WORLD_PRACTICE texts, `lists` (0 to 7) go through five
+ * unknown things with given kinds, and when the kind comes that was asked for is to be learnt; one
+ * begins the answer about an unknown thing by copying its name. The others are a list of two to
+ * five choices, then some of them in any order, whose letters are to be learnt, with a few words
+ * between as in an answer. With lists 0 all texts are of this form, and each letter follows its
+ * choice at once. Small models that start with these texts learn within minutes to look back in the
+ * context; from questions alone they hardly do. */
+size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, size_t lists,
                       uint64_t stream, uint64_t i);
 
 /* Write every word that answers choose from once, each after a blank: kinds, plurals, places,

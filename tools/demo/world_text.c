@@ -177,16 +177,16 @@ static void put_list(struct world_out *t, struct world_draw *d, const struct wor
     world_put_form(t, list_end, &f);
 }
 
-size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, bool easy,
+size_t world_practice(char *out, bool *learn, size_t cap, const struct world *w, size_t lists,
                       uint64_t stream, uint64_t i)
 {
     struct world_draw d = world_draw_open(w->seed, TAG_PRACTICE, stream, i);
     struct world_out t = { .p = out, .cap = cap, .learn = learn };
     const struct world_asker a = { .w = w, .part = PART_ALL };
-    size_t what = easy ? 0 : world_draw_below(&d, 8);
-    if (what < 5)
-        put_letters(&t, &d, easy);
-    else if (what < 7)
+    size_t what = lists ? world_draw_below(&d, WORLD_PRACTICE) : 0;
+    if (what + lists < WORLD_PRACTICE - 1)
+        put_letters(&t, &d, !lists);
+    else if (what < WORLD_PRACTICE - 1)
         put_list(&t, &d, &a);
     else
         put_copy(&t, &d, &a);
