@@ -172,6 +172,7 @@ for unread in '--file f' '--context 64'; do
     run 2 --policy never --questions 1 $unread
 done
 run 2 --task agree --data f --cloud-model f --csv f
+run 2 --task agree --data f --cloud-model f --world 3
 run 2 --task agree --data f --cloud-model f --threshold 0.5
 
 run 2 --task chess
