@@ -30,7 +30,8 @@ int session_open(struct session **out, const struct model *m, struct pool *pool,
 void session_close(struct session *s); /* NULL is fine */
 
 /* Set the bytes of such a session, the KV cache included, and those of the cache alone, without
- * opening one. ERR_ARG as above. */
+ * opening one. ERR_ARG: a context that session_open refuses;
+ * ERR_NOMEM: the bytes do not fit into a size_t. After an error both values are undefined. */
 int session_size(size_t *bytes, size_t *cache, const struct model_config *config, size_t threads,
                  size_t context, enum kvcache kv, struct err *err);
 

@@ -74,7 +74,9 @@ static const struct option_group share_opts = {
           "first policy with a threshold routed)" },
         { "--against", NULL, OPTION_STR, &options.against, "POLICY",
           "Compare all others with this one of the policies, question by question: accuracy at the "
-          "same share, and the mean PGR of sweeps from 0 to 7 % (default: none)" },
+          "same share or threshold of the paper, and the mean PGR of sweeps from 0 to 7 %. Tied "
+          "scores may miss a share; a line says so if two differ by more than a tenth (default: "
+          "none)" },
         { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
           "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
           "which is then not asked)" },
@@ -114,7 +116,7 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      NULL };
 
 /* What runs. */
-enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8 };
+enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16 };
 
 /* Return the first option that was given and that what runs does not read, or NULL: a result that
  * looks as if an option had counted would mislead. */
@@ -134,6 +136,10 @@ static const char *eval_unread(unsigned runs)
         { "--n-predict", max_tokens != SIZE_MAX, ANSWERS | AGREE },
         { "--file", o->file, PPL },
         { "--context", o->context, PPL },
+        { "--kind", o->kind, ANSWERS | DESCRIBE },
+        { "--wording", o->wording, ANSWERS | DESCRIBE },
+        { "--describe", o->describe, DESCRIBE },
+        { "--world", o->world != WORLD_SEED, ANSWERS | PPL | DESCRIBE },
         { "--target-routed", !isnan(o->target), ANSWERS | AGREE },
         { "--sweep", o->sweep, ANSWERS | AGREE },
         { "--share", !isnan(o->share), ANSWERS },
@@ -151,7 +157,7 @@ static const char *eval_unread(unsigned runs)
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
         { "--cloud-url", c->url, ANSWERS },
-        { "--cloud-model", c->model, ANSWERS | AGREE },
+        { "--cloud-model", c->model, ANSWERS | AGREE | DESCRIBE },
         { "--cloud-store", l->store, ANSWERS },
         { "--record", l->record, ANSWERS },
         { "--replay", l->replay, ANSWERS },
@@ -172,24 +178,25 @@ static int eval_task(struct err *err)
         return err_set(err, ERR_ARG, "--score: expected generate or loglik, found %s", score);
     for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
         if (!strcmp(options.task, asked[i]))
-            runs = likelihood ? LOGLIK : ANSWERS;
+            runs = likelihood ? LOGLIK : options.describe && !i ? DESCRIBE : ANSWERS;
     if (!runs)
         return err_set(err, ERR_ARG,
                        "--task: expected milli, csqa, arc, gsm8k, ppl or agree, found %s",
                        options.task);
     const char *unread = eval_unread(runs);
     if (unread)
-        return err_set(err, ERR_ARG, "%s: expected without %s %s", unread,
-                       runs == LOGLIK ? "--score" : "--task",
-                       runs == LOGLIK ? score : options.task);
-    if (options.describe && strcmp(options.task, "milli") != 0)
-        return err_set(err, ERR_ARG, "--describe: expected --task milli, found %s", options.task);
-    if (options.describe)
-        return eval_describe(&options, err);
-    return runs == PPL      ? eval_ppl(&options, err)
-           : runs == AGREE  ? eval_agree(&options, err)
-           : runs == LOGLIK ? eval_loglik(&options, err)
-                            : eval_answers(&options, err);
+        return err_set(err, ERR_ARG, "%s: expected without %s%s", unread,
+                       runs == DESCRIBE ? "--describe"
+                       : runs == LOGLIK ? "--score "
+                                        : "--task ",
+                       runs == DESCRIBE ? ""
+                       : runs == LOGLIK ? score
+                                        : options.task);
+    return runs == PPL        ? eval_ppl(&options, err)
+           : runs == AGREE    ? eval_agree(&options, err)
+           : runs == LOGLIK   ? eval_loglik(&options, err)
+           : runs == DESCRIBE ? eval_describe(&options, err)
+                              : eval_answers(&options, err);
 }
 
 static int cmd_eval_main(int argc, char **argv)

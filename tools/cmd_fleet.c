@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "tools/bench/fleet_clients.h"
 #include "tools/clock/fleet_model.h"
 #include "tools/command.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 
 enum { CHUNK = 8192, MOST_TOKENS = 1 << 16, MOST_SECONDS = 3600 };
@@ -19,6 +21,7 @@ static float prefill = 11146, decode = 1443, step_ms = 11.3f, usd = 4.59f, p95_m
 static size_t prompt = 150, tokens = 100, ahead = 1, batch, kv = 224000, real_seconds;
 static bool no_cache;
 static uint64_t seed = 1;
+static struct progress_count progress = { .what = "fleet: answers" };
 
 #define END                                       \
     {                                             \
@@ -90,11 +93,13 @@ static const struct option_group *const groups[] = { &of_devices, &of_server, &o
 /* Check the options and fill both structs. */
 static int cmd_fleet_read(struct fleet_habits *h, struct fleet_server *s, struct err *err)
 {
-    if (!(idle >= 0) || !(edge_ms >= 0) || !(latency >= 0) || !(usd >= 0) || !(p95_ms >= 0) ||
-        idle > 1e6f || edge_ms > 1e6f || latency > 1e6f || !(step_ms >= 0) || step_ms > 1e6f)
-        return err_set(err, ERR_ARG,
-                       "--idle, --edge-ms, --latency, --step-ms, --usd, --p95-ms: expected 0 or "
-                       "more, times up to 1e6");
+    const float positive[] = { idle, edge_ms, latency, step_ms, usd, p95_ms };
+    for (size_t i = 0; i < sizeof(positive) / sizeof(*positive); i++)
+        if (!(positive[i] >= 0 && positive[i] <= 1e6f))
+            return err_set(err, ERR_ARG,
+                           "--idle, --edge-ms, --latency, --step-ms, --usd, --p95-ms: expected 0 "
+                           "to 1e6, found %g",
+                           (double)positive[i]);
     if (!(prefill >= 1 && decode >= 1) || prefill > 1e9f || decode > 1e9f)
         return err_set(err, ERR_ARG, "--prefill, --decode: expected 1 to 1e9");
     if (!(routed >= 0.001f && routed <= 1) || !(agree >= 0 && agree <= 1) || ahead > 1)
@@ -141,6 +146,7 @@ enum { SIZES = 16, NAMES = -1 };
 static void cmd_fleet_row(const struct cell *cells, size_t n, int row)
 {
     bool csv = !strcmp(format, "csv");
+    progress_wipe(&progress);
     for (size_t i = 0; i < n; i++) {
         fputs(csv ? i ? "," : "" : "| ", stdout);
         if (row == NAMES)
@@ -160,11 +166,10 @@ static int cmd_fleet_table(const struct fleet_habits *h, const struct fleet_serv
 {
     struct fleet_load l;
     size_t carries;
-    int rc = fleet_model_carries(&carries, &l, h, s, (double)p95_ms, err);
+    int rc = fleet_model_carries(&carries, &l, h, s, (double)p95_ms, &progress, err);
     double cost = cmd_fleet_cost(&l);
     for (size_t i = 0; i < n && rc == OK; i++) {
-        rc = interrupted ? err_set(err, ERR_STOP, "interrupted")
-                         : fleet_model_run(&l, h, s, sizes[i], err);
+        rc = fleet_model_run(&l, h, s, sizes[i], &progress, err);
         const struct cell cells[] = { { "devices", (double)sizes[i], 0 },
                                       { "routed", h->routed, 3 },
                                       { "ahead", (double)h->ahead, 0 },
@@ -213,7 +218,7 @@ static int cmd_fleet_real(const struct fleet_habits *h, const struct fleet_serve
     int rc = cmd_fleet_check(s, sizes, n, err);
     for (size_t i = 0; i < n && rc == OK; i++) {
         struct fleet_load m, r;
-        rc = fleet_model_run(&m, h, s, sizes[i], err);
+        rc = fleet_model_run(&m, h, s, sizes[i], &progress, err);
         if (rc == OK)
             rc = fleet_clients_run(&r, h, s, sizes[i], (double)real_seconds, err);
         if (rc)
@@ -271,6 +276,7 @@ static int cmd_fleet_main(int argc, char **argv)
     if (status >= 0)
         return status;
     setup_catch_interrupts();
+    progress.since = os_now_ns();
     int rc = nargs ? err_set(&err, ERR_ARG, "expected no arguments") : OK;
     if (rc == OK && strcmp(format, "md") && strcmp(format, "csv"))
         rc = err_set(&err, ERR_ARG, "-o: expected md or csv, found %s", format);
@@ -282,6 +288,7 @@ static int cmd_fleet_main(int argc, char **argv)
         rc = cmd_fleet_real(&h, &s, sizes, n, &err);
     else if (rc == OK)
         rc = cmd_fleet_table(&h, &s, sizes, n, &err);
+    progress_wipe(&progress);
     return command_fail("fleet", rc, &err);
 }
 
@@ -297,7 +304,9 @@ const struct command cmd_fleet = {
         "A device rests, writes an answer, and rests again. The server computes in passes: a pass "
         "serves all calls that wait, reads their new tokens and takes as long as the rates say, "
         "but never less than --step-ms. With the cache a call reads only what was written since "
-        "the last call for the same answer, unless its text had to make room. The columns are:\n\n"
+        "the last call for the same answer, unless its text had to make room. Each device writes "
+        "about "
+        "four answers before counting begins, and four that count. The columns are:\n\n"
         "  load            share of the server's rates that is used\n"
         "  busy            share of the time in which it computes\n"
         "  calls_per_pass  calls that share a pass\n"
@@ -306,7 +315,8 @@ const struct command cmd_fleet = {
         "                  of that and the time between later tokens\n"
         "  answer_s        time of an answer\n"
         "  usd_per_1000    price of the server for the time of 1,000 answers of the fleet\n"
-        "  carries         most devices for which p95_ms is at most --p95-ms\n\n"
+        "  carries         most devices, up to 1,000,000, whose p95_ms is at most\n"
+        "                  --p95-ms\n\n"
         "The default server is Qwen3.5-27B in BF16 on one H200 with SGLang 0.5.16, from the speed "
         "table of SGLang's cookbook: 8,192 tokens are read in 735 ms, and at full load 6,380 "
         "tokens per second are read and written, 8 to 1. A pass takes at least as long as reading "

@@ -25,8 +25,9 @@ struct paper_row {    /* seconds are for 100 tokens */
 
 extern const struct paper_row paper_rows[PAPER_ROWS]; /* as printed */
 
-/* Return the row of answers of `tokens` tokens in all, `cloud` of them from the cloud, that took ms
- * in all, edge_ms of it in the small model. */
+/* Return the row of answers of `tokens` tokens in all, cloud <= tokens of them from the cloud, that
+ * took ms in all, edge_ms <= ms of it in the small model, and ttft_ms to the first token of a
+ * typical one. Without any tokens ms counts as the time of one. */
 struct paper_row paper_row_make(double threshold, size_t tokens, size_t cloud, double edge_ms,
                                 double ttft_ms, double ms);
 

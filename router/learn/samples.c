@@ -70,20 +70,6 @@ float samples_score_one(const struct samples *s, size_t i, const struct router *
                               : router_score(r, s->x + i * s->dim, scratch);
 }
 
-int samples_score(float *score, const struct samples *s, const struct router *r, struct err *err)
-{
-    if (!router_is_table(r) && router_dim(r) != s->dim)
-        return err_set(err, ERR_ARG, "router: expected hidden states of %zu values, found %zu",
-                       router_dim(r), s->dim);
-    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-    if (!scratch)
-        return samples_no_memory(err);
-    for (size_t i = 0; i < s->n; i++)
-        score[i] = samples_score_one(s, i, r, scratch);
-    free(scratch);
-    return OK;
-}
-
 struct scored {
     float score;
     bool label;

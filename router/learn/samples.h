@@ -37,8 +37,6 @@ void samples_close(struct samples *s);
 /* Return a router's score of sample i: a network reads its state, which must have the router's dim,
  * a table the ids before. scratch: [router_scratch] floats. */
 float samples_score_one(const struct samples *s, size_t i, const struct router *r, float *scratch);
-/* Compute score[s->n]. ERR_ARG if the dims differ. */
-int samples_score(float *score, const struct samples *s, const struct router *r, struct err *err);
 
 /* Compute the area under the ROC curve: the chance that a right token scores above a wrong one
  * (equal scores count half). NaN when one kind is missing. */

@@ -227,6 +227,16 @@ static void keep_loss(void *arg, const struct fit_epoch *e)
     losses[e->epoch - 1] = e->held_loss;
 }
 
+/* Compute score[s->n]. */
+static void score_all(float *score, const struct samples *s, const struct router *r)
+{
+    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
+    CHECK(scratch);
+    for (size_t i = 0; i < s->n; i++)
+        score[i] = samples_score_one(s, i, r, scratch);
+    free(scratch);
+}
+
 /* The saved form is folded: its own loss must be that of the best epoch. */
 static void compare_folded(const struct router_form *f, const struct fit_report *report,
                            const struct kernels *k)
@@ -235,7 +245,7 @@ static void compare_folded(const struct router_form *f, const struct fit_report 
     struct router *r;
     double loss = 0, n = 0;
     CHECK(router_make(&r, f, "citer", k, NULL) == OK);
-    CHECK(samples_score(score, &samples, r, NULL) == OK);
+    score_all(score, &samples, r);
     for (size_t i = 0; i < TOKENS; i++)
         if (fit_holds_out(options.seed, samples.group[i])) {
             double p = (double)score[i];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # mizzle fleet: the same bytes everywhere, what cache and whole answers change, real clients on the
-# stand-in server, and what is refused. t_fleet_model.c tests the model. No real time is checked.
+# stand-in server, an interrupt, and what is refused. t_fleet_model.c tests the model.
 set -eu
 MIZZLE=${MIZZLE:-build/mizzle}
 tmp=$(mktemp -d)
@@ -30,15 +30,25 @@ fleet -N 1,10,100 >"$tmp/md"
 [ "$(grep -c '^| ' "$tmp/md")" -eq 4 ] || fail "$(cat "$tmp/md")"
 [ "$(fleet -N 10 -W 0 -o csv | sed -n 2p)" != "$(fleet -N 10 -W 1 -o csv | sed -n 2p)" ] || fail "-W changes nothing"
 
-# Real clients: they make calls, and each takes at least network and pass.
-"$MIZZLE" fleet -N 4 --real 1 --idle 0.1 --edge-ms 5 -L 10 -p 10 -n 10 -R 0.3 --batch 2 --step-ms 5 -o csv >"$tmp/real"
+# An interrupt ends a fleet that would take half a minute.
+"$MIZZLE" fleet -N 1000000 --p95-ms 0 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+sleep 0.5
+kill -INT $pid
+status=0
+wait $pid || status=$?
+[ "$status" -eq 130 ] && [ ! -s "$tmp/out" ] || fail "interrupted: status $status, $(cat "$tmp/out" "$tmp/err")"
+
+# Real clients: they make calls, and each takes at least network and pass. Answers are so short that
+# some end within the second even if each call takes a tenth of it; there is no upper bound.
+"$MIZZLE" fleet -N 4 --real 1 --idle 0 --edge-ms 1 -L 10 -p 10 -n 4 -R 0.3 --batch 2 --step-ms 5 -o csv >"$tmp/real"
 awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-    { good = $at["real_calls_per_s"] > 1 && $at["real_p50_ms"] >= 15 && $at["real_p95_ms"] >= $at["real_p50_ms"] &&
-          $at["real_answer_s"] >= 0.05 && $at["p50_ms"] >= 15 }
+    { good = $at["real_calls_per_s"] > 0 && $at["real_p50_ms"] >= 15 && $at["real_p95_ms"] >= $at["real_p50_ms"] &&
+          $at["real_answer_s"] >= 0.004 && $at["p50_ms"] >= 15 }
     END { exit !good || NR != 2 }' "$tmp/real" || fail "$(cat "$tmp/real")"
 
 for wrong in '-N 0' '-N 1,' '-N x' '-N 2000000' '-R 0' '-R 1.5' '-W 2' '--agree 2' '-p 0' '-n 0' '--prefill 0' \
-    '--edge-ms -1' '--kv 10' '-o json' 'x' '--real 1 --batch 9' '--real 1 -N 65 --batch 1' '--real 1' \
+    '--edge-ms -1' '--kv 10' '-o json' 'x' '--p95-ms 1e7' '--usd inf' '--real 1 --batch 9' '--real 1 -N 65 --batch 1' '--real 1' \
     '--real 1 -N 1 --batch 1 -L 1.5' '--real 1 -N 1 --batch 1 -R 1'; do
     status=0
     # shellcheck disable=SC2086

@@ -3,6 +3,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
+#include "tools/cli/setup.h"
 #include "tools/clock/ahead_model.h"
 #include "tools/clock/fleet_model.h"
 
@@ -18,7 +19,7 @@ static struct fleet_load run(const struct fleet_habits *h, const struct fleet_se
 {
     struct fleet_load load;
     struct err err;
-    CHECK(fleet_model_run(&load, h, s, n, &err) == OK);
+    CHECK(fleet_model_run(&load, h, s, n, NULL, &err) == OK);
     return load;
 }
 
@@ -72,6 +73,28 @@ static void test_limits(void)
     struct fleet_load narrow = run(&h, &s, 400);
     near("rate with chunks", narrow.calls, 100, 1e-3);
     near("calls of a chunk", narrow.batch, 2, 0.01);
+}
+
+/* Little's law in overload, where an answer of many calls takes nearly an hour: all devices are
+ * either idle or writing. */
+static void test_overload(void)
+{
+    const size_t n = 15000;
+    const struct fleet_habits h = { .idle_ms = 60000,
+                                    .edge_ms = 40,
+                                    .routed = 0.07,
+                                    .agree = 0.7,
+                                    .prompt = 150,
+                                    .tokens = 100,
+                                    .ahead = 1,
+                                    .seed = 1 };
+    const struct fleet_server s = {
+        .prefill = 11146, .decode = 1443, .step_ms = 11.3, .latency_ms = 50, .chunk = 8192
+    };
+    struct fleet_load load = run(&h, &s, n);
+    near("answers of full server", load.answers, load.calls / 7, 0.01);
+    near("Little's law in overload", load.answers * (load.answer_ms + h.idle_ms) / 1000, (double)n,
+         0.01);
 }
 
 /* One device sees every call take latency and step: ahead_model.h gives the time per token. */
@@ -137,7 +160,7 @@ static void test_whole(void)
     s.kv = 149;
     struct fleet_load load;
     struct err err;
-    CHECK(fleet_model_run(&load, &h, &s, 2, &err) == ERR_ARG);
+    CHECK(fleet_model_run(&load, &h, &s, 2, NULL, &err) == ERR_ARG);
 }
 
 static void test_carries(void)
@@ -147,16 +170,20 @@ static void test_carries(void)
     struct err err;
     size_t n;
     h.idle_ms = 1000;
-    CHECK(fleet_model_carries(&n, &at, &h, &single, 60, &err) == OK);
+    CHECK(fleet_model_carries(&n, &at, &h, &single, 60, NULL, &err) == OK);
     CHECK(n > 10 && at.p95 <= 60);
     CHECK(run(&h, &single, n + n / 20 + 2).p95 > 60);
-    CHECK(fleet_model_carries(&n, &at, &h, &single, 9, &err) == OK && n == 0);
+    CHECK(fleet_model_carries(&n, &at, &h, &single, 9, NULL, &err) == OK && n == 0);
+    interrupted = 1;
+    CHECK(fleet_model_run(&at, &h, &single, 1, NULL, &err) == ERR_STOP);
+    CHECK(fleet_model_carries(&n, &at, &h, &single, 60, NULL, &err) == ERR_STOP);
 }
 
 int main(void)
 {
     test_queue();
     test_limits();
+    test_overload();
     test_ahead();
     test_cache();
     test_whole();

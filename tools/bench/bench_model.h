@@ -50,7 +50,9 @@ int bench_model_open(struct engine *e, const struct bench_model_options *m, stru
 int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
                       const char *name, struct err *err);
 
-/* Run `mizzle bench memory`. */
+/* Run `mizzle bench memory`: compute all rows, then print them. Nothing large is allocated.
+ * ERR_ARG: a context, shape, type or --kv that does not exist; ERR_FORMAT: type and shape do not
+ * fit together; ERR_NOMEM: more bytes than a size_t holds. On error nothing is printed. */
 int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
                  struct err *err);
 

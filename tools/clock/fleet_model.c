@@ -5,8 +5,12 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
 
-enum { LEAST = 10000, CALLS_EACH = 4 };
+/* At least so many answers and calls are counted, of all devices and of each on average; progress
+ * is shown after so many passes. */
+enum { LEAST = 10000, LEAST_EACH = 4, PASSES_SHOWN = 1024 };
 
 /* A histogram of positive times. Their binary form, cut to 10 bits of the mantissa, is the number
  * of the bin, so bins grow with the time and are 0.1 % wide. BIN_FIRST is that of 2^-20 ms. */
@@ -193,12 +197,18 @@ static void fleet_pass(struct fleet *f)
     f->nactive = stay;
 }
 
-/* Run until enough calls and answers have ended since counting began. */
-static void fleet_until_enough(struct fleet *f)
+/* Run until enough answers and calls have ended since counting began, which is the first or the
+ * second such part of a simulation. */
+static int fleet_until_enough(struct fleet *f, size_t part, struct progress_count *shown,
+                              struct err *err)
 {
-    size_t calls = f->n > LEAST / CALLS_EACH ? CALLS_EACH * f->n : LEAST;
+    size_t enough = f->n > LEAST / LEAST_EACH ? LEAST_EACH * f->n : LEAST, done;
     double way = f->s->latency_ms / 2;
-    while (f->calls < calls || f->answers.n < LEAST) {
+    while ((done = f->answers.n < f->calls ? f->answers.n : f->calls) < enough) {
+        if (interrupted)
+            return err_set(err, ERR_STOP, "interrupted");
+        if (shown && f->passes % PASSES_SHOWN == 0)
+            progress_counted(shown, part * enough + done, 2 * enough);
         if (!f->nactive && !f->nqueue && f->now < f->clients[f->heap[0]].device.asked + way)
             f->now = f->clients[f->heap[0]].device.asked + way;
         while (f->nheap && f->clients[f->heap[0]].device.asked + way <= f->now)
@@ -208,6 +218,7 @@ static void fleet_until_enough(struct fleet *f)
             ;
         fleet_pass(f);
     }
+    return OK;
 }
 
 /* Begin to count. */
@@ -292,7 +303,8 @@ static int fleet_open(struct fleet *f, struct err *err)
 }
 
 int fleet_model_run(struct fleet_load *out, const struct fleet_habits *h,
-                    const struct fleet_server *s, size_t n, struct err *err)
+                    const struct fleet_server *s, size_t n, struct progress_count *shown,
+                    struct err *err)
 {
     struct fleet f = { .h = h, .s = s, .n = n };
     if (s->kv && h->prompt + h->tokens > s->kv)
@@ -300,16 +312,19 @@ int fleet_model_run(struct fleet_load *out, const struct fleet_habits *h,
     int rc = fleet_open(&f, err);
     if (rc)
         return rc;
-    fleet_until_enough(&f);
+    rc = fleet_until_enough(&f, 0, shown, err);
     fleet_reset(&f);
-    fleet_until_enough(&f);
-    fleet_describe(out, &f);
+    if (rc == OK)
+        rc = fleet_until_enough(&f, 1, shown, err);
+    if (rc == OK)
+        fleet_describe(out, &f);
     fleet_close(&f);
-    return OK;
+    return rc;
 }
 
 int fleet_model_carries(size_t *devices, struct fleet_load *at, const struct fleet_habits *h,
-                        const struct fleet_server *s, double p95_ms, struct err *err)
+                        const struct fleet_server *s, double p95_ms, struct progress_count *shown,
+                        struct err *err)
 {
     size_t low = 0, high = 1;
     *at = (struct fleet_load){ 0 };
@@ -317,7 +332,7 @@ int fleet_model_carries(size_t *devices, struct fleet_load *at, const struct fle
     for (bool found = false; !found || high - low > 1 + low / 100;) {
         struct fleet_load load;
         size_t n = found ? low + (high - low) / 2 : high;
-        int rc = fleet_model_run(&load, h, s, n, err);
+        int rc = fleet_model_run(&load, h, s, n, shown, err);
         if (rc)
             return rc;
         if (load.p95 <= p95_ms) {

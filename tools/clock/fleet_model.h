@@ -33,6 +33,7 @@
 #include "tools/clock/fleet_device.h"
 
 struct err;
+struct progress_count;
 
 enum { FLEET_MOST = 1000000 }; /* most devices */
 
@@ -60,15 +61,20 @@ struct fleet_load {
     double answer_ms; /* mean duration of an answer */
 };
 
-/* Simulate n devices, 1 to FLEET_MOST, and describe the steady state: counting begins after 10,000
- * answers and max(10,000, 4 n) calls, and ends after as many more. ERR_ARG: an answer does not fit
- * into kv; ERR_NOMEM. */
+/* Simulate n devices, 1 to FLEET_MOST, and describe the steady state: counting begins after
+ * max(10,000, 4 n) answers and as many calls, and ends after as many more. So each device writes
+ * some four answers before and four while it is counted, in overload, too, where an answer takes
+ * much longer than the time between two calls of the fleet. The work thus grows with
+ * n x (1 + calls of an answer). Progress in answers is shown if `shown` is not NULL. ERR_ARG: an
+ * answer does not fit into kv; ERR_STOP: `interrupted` (cli/setup.h) was set; ERR_NOMEM. */
 int fleet_model_run(struct fleet_load *out, const struct fleet_habits *h,
-                    const struct fleet_server *s, size_t n, struct err *err);
+                    const struct fleet_server *s, size_t n, struct progress_count *shown,
+                    struct err *err);
 
-/* Find the largest fleet whose p95 is at most p95_ms, to within 1 %; 0 if one device is too many.
- * *at is its load. */
+/* Find the largest fleet whose p95 is at most p95_ms, to within 1 %; 0 if one device is too many,
+ * FLEET_MOST if that many or more are not. *at is its load. Errors as above. */
 int fleet_model_carries(size_t *devices, struct fleet_load *at, const struct fleet_habits *h,
-                        const struct fleet_server *s, double p95_ms, struct err *err);
+                        const struct fleet_server *s, double p95_ms, struct progress_count *shown,
+                        struct err *err);
 
 #endif

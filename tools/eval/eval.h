@@ -32,15 +32,20 @@ struct eval_options {
     bool json, quiet;
 };
 
-/* Run the task and print its results to stdout: a table, or one line of JSON for each result. The
- * last line of JSON is an object that has accuracy, routed, questions, tokens, threshold and pgr.
- * Return OK or an error code. */
-int eval_answers(const struct eval_options *o, struct err *err); /* any task that is asked */
-int eval_loglik(const struct eval_options *o, struct err *err);  /* likelihoods of choices */
+/* The functions below run a task and print its results to stdout: a table, or one line of JSON for
+ * each result. The last line of JSON is an object that has accuracy, routed, questions, tokens,
+ * threshold and pgr, null where a task has no such thing. They return OK or an error code. */
+
+/* Ask the items of a task under each policy, and judge the answers. */
+int eval_answers(const struct eval_options *o, struct err *err);
+/* Let the small model pick the likeliest of the choices. */
+int eval_loglik(const struct eval_options *o, struct err *err);
+/* Measure how well the small model predicts a text; accuracy is the share of tokens it foresees. */
 int eval_ppl(const struct eval_options *o, struct err *err);
-/* What places the answers of milli have, where the models differ, how well confidence tells. */
+/* Show which places the answers of milli have, where the models differ and how well confidence
+ * tells; accuracy is as for eval_ppl, on the reference answers. */
 int eval_describe(const struct eval_options *o, struct err *err);
-/* How far small and large model agree on texts of ids. */
+/* Measure how far small and large model agree on texts of ids. */
 int eval_agree(const struct eval_options *o, struct err *err);
 
 /* Return -ln p of one token, in double, and set *best to the most likely one of size. */

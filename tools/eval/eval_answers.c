@@ -179,13 +179,13 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
     return eval_run_calibrate(&m->run, r, share, err);
 }
 
-/* Take the next result for an entry at a target. */
-static struct eval_result *answers_next(struct answers_run *m, const struct eval_entry *e,
-                                        double target)
+/* Take the next result, for an entry at its point i. */
+static struct eval_result *answers_next(struct answers_run *m, const struct eval_entry *e, size_t i)
 {
     struct eval_result *r = &m->results[m->next];
     m->shown[m->next++] = true;
-    eval_result_begin(r, e, target);
+    eval_result_begin(r, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
+    r->point = i;
     return r;
 }
 
@@ -202,8 +202,7 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
 {
     size_t n = answers_points(m), from = m->next;
     for (size_t i = 0; i < n; i++) {
-        struct eval_result *r =
-            answers_next(m, e, m->plan.ntargets ? m->plan.targets[i] : (double)NAN);
+        struct eval_result *r = answers_next(m, e, i);
         int rc = answers_threshold(m, r, i, *first, err);
         if (rc == OK)
             rc = eval_run_policy(&m->run, r, err);
@@ -222,16 +221,27 @@ static int answers_entry(struct answers_run *m, const struct eval_entry *e, doub
     return OK;
 }
 
-/* Compare every result with that of --against at the same share; a model alone has one result for
- * all shares. */
+/* True when r may be compared with the result of another policy: one at the same point, or that of
+ * a model alone, which has one for all points. A model alone is compared with a policy at its own
+ * threshold. */
+static bool answers_comparable(const struct answers_run *m, const struct eval_result *r,
+                               const struct eval_result *other)
+{
+    if (!eval_entry_scores(other->entry))
+        return true;
+    return eval_entry_scores(r->entry) ? r->point == other->point
+                                       : answers_points(m) == 1 && isnan(other->target);
+}
+
+/* Compare every result with that of --against. */
 static void answers_compare(struct answers_run *m)
 {
     for (size_t i = 2; i < m->next; i++) {
         struct eval_result *r = &m->results[i];
         for (size_t k = 2; k < m->next && !r->against; k++) {
             const struct eval_result *other = &m->results[k];
-            bool same = r->target == other->target || isnan(other->target);
-            if (same && r->entry != other->entry && !strcmp(other->entry->label, m->o->against))
+            if (r->entry != other->entry && !strcmp(other->entry->label, m->o->against) &&
+                answers_comparable(m, r, other))
                 eval_result_against(r, other);
         }
     }

@@ -15,7 +15,7 @@
 #include "tools/demo/world.h"
 #include "tools/eval/eval.h"
 
-enum { QUESTIONS = 1000, CONTEXT = 512, MARKS = WORLD_FREE + 1 };
+enum { QUESTIONS = 1000, CONTEXT = 512, MARKS = WORLD_FREE + 1, VALUE = 32 };
 
 /* A model that reads the answers. */
 struct describe_reader {
@@ -131,30 +131,52 @@ static int describe_question(struct describe *d, const struct world *w, uint64_t
     return rc;
 }
 
-static void describe_print(const struct describe *d, double auc)
+/* Write part/all, in percent but for JSON; or that there is none: without a cloud nothing differs,
+ * and no token has a share. */
+static const char *describe_share(char out[VALUE], const struct describe *d, size_t part,
+                                  size_t all, bool has)
+{
+    if (!has || !all)
+        snprintf(out, VALUE, "%s", d->o->json ? "null" : "-");
+    else if (d->o->json)
+        snprintf(out, VALUE, "%.6f", (double)part / (double)all);
+    else
+        snprintf(out, VALUE, "%.2f %%", 100 * (double)part / (double)all);
+    return out;
+}
+
+static void describe_print(const struct describe *d, size_t questions, double auc)
 {
     static const char *const names[MARKS] = { "form", "fact", "idle", "free" };
-    size_t all = 0, differ = 0;
+    size_t all = 0, differ = 0, right = 0;
+    char a[VALUE], b[VALUE], c[VALUE];
     for (size_t i = 0; i < MARKS; i++) {
         all += d->tokens[i];
+        right += d->tokens[i] - d->wrong[i];
         differ += d->differ[i];
     }
     if (!d->o->json)
         printf("place     tokens     share     wrong    differ\n");
-    for (size_t i = 0; i < MARKS; i++) {
-        double n = d->tokens[i] ? (double)d->tokens[i] : 1;
-        printf(d->o->json ? "{\"task\":\"milli\",\"place\":\"%s\",\"tokens\":%zu,\"share\":%.6f,"
-                            "\"wrong\":%.6f,\"differ\":%.6f}\n"
-                          : "%-6s %9zu  %6.2f %%  %6.2f %%  %6.2f %%\n",
-               names[i], d->tokens[i], (d->o->json ? 1 : 100) * (double)d->tokens[i] / (double)all,
-               (d->o->json ? 1 : 100) * (double)d->wrong[i] / n,
-               (d->o->json ? 1 : 100) * (double)d->differ[i] / n);
-    }
-    printf(d->o->json ? "{\"task\":\"milli\",\"tokens\":%zu,\"differ\":%.6f,\"harmful\":%.6f,"
-                        "\"auc\":%.6f}\n"
-                      : "%zu tokens: %.4f differ, %.4f harmful; AUC of max-prob among facts: "
-                        "%.4f\n",
-           all, (double)differ / (double)all, (double)d->harmful / (double)all, auc);
+    for (size_t i = 0; i < MARKS; i++)
+        printf(d->o->json ? "{\"task\":\"milli\",\"place\":\"%s\",\"tokens\":%zu,\"share\":%s,"
+                            "\"wrong\":%s,\"differ\":%s}\n"
+                          : "%-6s %9zu  %8s  %8s  %8s\n",
+               names[i], d->tokens[i], describe_share(a, d, d->tokens[i], all, true),
+               describe_share(b, d, d->wrong[i], d->tokens[i], true),
+               describe_share(c, d, d->differ[i], d->tokens[i], d->pair));
+    describe_share(a, d, differ, all, d->pair);
+    describe_share(b, d, d->harmful, all, d->pair);
+    snprintf(c, sizeof(c), "%s", d->o->json ? "null" : "-");
+    if (!isnan(auc))
+        snprintf(c, sizeof(c), d->o->json ? "%.6f" : "%.4f", auc);
+    if (d->o->json)
+        printf(
+            "{\"task\":\"milli\",\"accuracy\":%.6f,\"routed\":0,\"questions\":%zu,\"tokens\":%zu,"
+            "\"threshold\":null,\"pgr\":null,\"differ\":%s,\"harmful\":%s,\"auc\":%s}\n",
+            (double)right / (double)all, questions, all, a, b, c);
+    else
+        printf("%zu tokens: %s differ, %s harmful; AUC of max-prob among facts: %s\n", all, a, b,
+               c);
 }
 
 int eval_describe(const struct eval_options *o, struct err *err)
@@ -184,7 +206,7 @@ int eval_describe(const struct eval_options *o, struct err *err)
     if (rc == OK)
         rc = samples_auc(&auc, d->score, d->label, d->facts, err);
     if (rc == OK)
-        describe_print(d, auc);
+        describe_print(d, questions, auc);
     world_close(w);
     describe_reader_close(&d->edge);
     describe_reader_close(&d->cloud);

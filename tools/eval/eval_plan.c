@@ -154,8 +154,8 @@ int eval_plan_open(struct eval_plan *p, const struct eval_options *o, bool calib
         return rc;
     t.stream = TASK_CALIBRATE;
     t.data = o->calibrate ? o->calibrate : t.data;
-    /* Four times the questions, so that nearly all error in the share is that of the measurement:
-     * on the demo, 0.15 points (one sigma) for 1,000 questions, of which they have 0.13. */
+    /* Four times the questions: the error in the share is then nearly that of the measurement, as
+     * sqrt(1 + 1/4) is 1.12. */
     size_t n = p->asked.n < EVAL_CALIBRATION / 4 ? 4 * p->asked.n : EVAL_CALIBRATION;
     n = n < LEAST_CALIBRATION ? LEAST_CALIBRATION : n;
     rc = task_open(&p->calibration.task, &t, err);

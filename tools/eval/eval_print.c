@@ -10,6 +10,7 @@
 #include "tools/paper_table.h"
 
 enum { FIELDS = 64, VALUE = 160 };
+#define UNEQUAL 0.1 /* part by which two shares may differ */
 
 /* One result as names and values, which JSON and CSV share. */
 struct print_fields {
@@ -228,9 +229,11 @@ static void print_average(FILE *to, const struct eval_result *r)
     putc('\n', to);
 }
 
-/* Print how a result compares with the one of --against. */
+/* Print how a result compares with the one of --against, and whether the two routed shares that
+ * differ by more than a tenth: calibration misses its target where scores are tied. */
 static void print_against(FILE *to, const struct eval_result *r)
 {
+    double routed = eval_result_share(r), other = r->against_share;
     fprintf(to, "%s against %s", r->entry->label, r->against->label);
     if (!isnan(r->target))
         fprintf(to, ", %.2f %%", 100 * r->target);
@@ -240,6 +243,9 @@ static void print_against(FILE *to, const struct eval_result *r)
         fprintf(to, "; mean PGR %.2f times", r->apgr7_ratio);
     if (r->has_ratio_interval)
         fprintf(to, " (%.2f to %.2f)", r->ratio_interval.low, r->ratio_interval.high);
+    if (eval_entry_scores(r->entry) && eval_entry_scores(r->against) &&
+        fabs(routed - other) > UNEQUAL * fmax(routed, other))
+        fprintf(to, "; unequal shares: %.2f and %.2f %%", 100 * routed, 100 * other);
     putc('\n', to);
 }
 
@@ -318,6 +324,9 @@ void eval_print_paper(FILE *to, const struct eval_result *r, const bool *shown, 
                 print_cell(tbt, 3, p.tbt_s), p.cloud_s, p.overall_s);
         questions = r[i].questions;
     }
+    for (size_t i = 0; i < n; i++)
+        if (shown[i] && r[i].against)
+            print_against(to, &r[i]);
     fprintf(to,
             "%zu questions; routed tokens and seconds are for 100 tokens of answers, prompts "
             "included;\nTTFT: median; TBT: SLM s by token of the small model, as in the paper\n",

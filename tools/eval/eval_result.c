@@ -136,6 +136,7 @@ void eval_result_against(struct eval_result *r, const struct eval_result *other)
     if (!r->questions)
         return;
     r->against = other->entry;
+    r->against_share = eval_result_share(other);
     r->difference = eval_result_accuracy(r) - eval_result_accuracy(other);
     r->difference_interval =
         statistics_bootstrap_difference(r->rights, other->rights, r->questions);

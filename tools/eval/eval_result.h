@@ -19,6 +19,7 @@ struct eval_times { /* milliseconds */
 
 struct eval_result {
     const struct eval_entry *entry;
+    size_t point;    /* number of its share or threshold among those of its policy */
     double target;   /* share of tokens aimed at; NaN: none */
     float threshold; /* NaN: the policy has none */
     size_t questions, right, left_out;
@@ -46,13 +47,16 @@ struct eval_result {
 
     /* Set by eval_result_against; NULL: not compared. */
     const struct eval_entry *against;
-    double difference; /* of the accuracies */
+    double against_share; /* that the other one routed */
+    double difference;    /* of the accuracies */
     struct statistics_interval difference_interval;
     double apgr7_ratio; /* NaN: one of them is missing, or the other one's is not above 0 */
     bool has_ratio_interval;
     struct statistics_interval ratio_interval;
 };
 
+/* Make *r, whose old content is ignored, the empty result of an entry, which is borrowed, at a
+ * share that is aimed at, or NaN. What is computed from all answers is NaN so far. */
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target);
 void eval_result_close(struct eval_result *r); /* all zero is fine */
 /* Add one answer. ERR_NOMEM. */
@@ -64,8 +68,10 @@ void eval_result_finish(struct eval_result *r);
  * NULL. */
 void eval_result_compare(struct eval_result *r, const struct eval_result *edge,
                          const struct eval_result *cloud);
-/* Set apgr7 of r[n - 1] and its interval: of the results of one policy at shares from 0 to at least
- * 7 %, n <= STATISTICS_POINTS, unless one of them has no PGR. ERR_NOMEM. */
+/* Set apgr7 of r[n - 1], its draws and its interval: of the n results of one policy at shares from
+ * 0 to at least 7 %, 1 <= n <= STATISTICS_POINTS, each compared before. If one of them has no PGR,
+ * nothing is set; otherwise all are about the same questions as edge and cloud, neither of which is
+ * NULL. ERR_NOMEM. */
 int eval_result_average(struct eval_result *r, size_t n, const struct eval_result *edge,
                         const struct eval_result *cloud, struct err *err);
 /* Compare with another policy on the same questions: r minus other, r over other. */

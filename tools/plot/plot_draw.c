@@ -24,23 +24,36 @@ struct plot {
     struct chart_series series[SERIES + GUIDES];
     struct chart_point *points, ends[GUIDES][2];
     char labels[SERIES + GUIDES][PLOT_LABEL];
-    char x_label[PLOT_LABEL], y_label[PLOT_LABEL];
+    char x_label[PLOT_LABEL + 3], y_label[PLOT_LABEL + 3]; /* may end with ", %" */
     size_t nseries, npoints;
 };
 
-/* Parse LOW,HIGH, or for a guide a single number, which is both. */
+/* Parse LOW,HIGH, or for a guide a single number, which is both. Both must be finite. */
 static int plot_pair(double *low, double *high, const char *option, const char *text, bool single,
                      struct err *err)
 {
     int end = 0;
-    if (sscanf(text, "%lf,%lf%n", low, high, &end) == 2 && !text[end])
-        return OK;
-    if (single && sscanf(text, "%lf%n", low, &end) == 1 && !text[end]) {
+    bool parsed = sscanf(text, "%lf,%lf%n", low, high, &end) == 2 && !text[end];
+    if (!parsed && single) {
+        parsed = sscanf(text, "%lf%n", low, &end) == 1 && !text[end];
         *high = *low;
-        return OK;
     }
-    return err_set(err, ERR_ARG, "%s: expected %s, found %s", option,
+    if (parsed && isfinite(*low) && isfinite(*high))
+        return OK;
+    return err_set(err, ERR_ARG, "%s: expected %s, finite numbers, found %s", option,
                    single ? "LABEL=Y or LABEL=LEFT,RIGHT" : "LOW,HIGH", text);
+}
+
+/* Copy n bytes of text as a label. */
+static int plot_label(char out[PLOT_LABEL], const char *option, const char *text, size_t n,
+                      struct err *err)
+{
+    if (n >= PLOT_LABEL)
+        return err_set(err, ERR_ARG, "%s: expected a label of up to %d bytes, found %s", option,
+                       PLOT_LABEL - 1, text);
+    memcpy(out, text, n);
+    out[n] = '\0';
+    return OK;
 }
 
 /* Find the column of an axis, and set what the axis shows. */
@@ -58,7 +71,11 @@ static int plot_axis(struct plot *p, bool y, struct err *err)
         rc = plot_table_columns(percent, &n, PLOT_KEYS, &p->table, o->percent, err);
     for (size_t i = 0; i < n; i++)
         scaled = scaled || percent[i] == column;
-    snprintf(own, PLOT_LABEL, "%s%s", label ? label : name, scaled && !label ? ", %" : "");
+    if (rc == OK)
+        rc = plot_label(own, y ? "--y-label" : "--x-label", label ? label : name,
+                        strlen(label ? label : name), err);
+    if (rc == OK && scaled && !label)
+        snprintf(own + strlen(own), sizeof(p->x_label) - strlen(own), ", %%");
     *axis = (struct chart_axis){ .label = own, .log = y ? o->log_y : o->log_x };
     *(y ? &p->y : &p->x) = column;
     *(y ? &p->y_scale : &p->x_scale) = scaled ? 100 : 1;
@@ -122,8 +139,8 @@ static int plot_series(struct plot *p, const char *label, struct err *err)
                                 .points_shown = true,
                                 .band = p->o->band != NULL };
     for (size_t row = 1; rc == OK && row <= p->table.rows; row++) {
-        plot_table_label(own, &p->table, row, p->by, p->nby);
-        if (strcmp(own, label) == 0)
+        rc = plot_table_label(own, &p->table, row, p->by, p->nby, err);
+        if (rc == OK && strcmp(own, label) == 0)
             rc = plot_point(p, s, row, err);
     }
     p->nseries++;
@@ -137,10 +154,11 @@ static int plot_all_series(struct plot *p, struct err *err)
     for (size_t row = 1; rc == OK && row <= p->table.rows; row++) {
         char label[PLOT_LABEL];
         bool known = false;
-        plot_table_label(label, &p->table, row, p->by, p->nby);
-        for (size_t i = 0; i < p->nseries && !known; i++)
+        rc = plot_table_label(label, &p->table, row, p->by, p->nby, err);
+        for (size_t i = 0; rc == OK && i < p->nseries && !known; i++)
             known = strcmp(p->labels[i], label) == 0;
-        rc = known ? OK : plot_series(p, label, err);
+        if (rc == OK && !known)
+            rc = plot_series(p, label, err);
     }
     return rc;
 }
@@ -156,7 +174,9 @@ static int plot_guide(struct plot *p, size_t i, const char *text, struct err *er
     int rc = plot_pair(&end[0].y, &end[1].y, "--guide", values ? values + 1 : text, true, err);
     if (rc != OK || !values)
         return rc == OK ? plot_pair(&end[0].y, &end[1].y, "--guide", "", true, err) : rc;
-    snprintf(label, PLOT_LABEL, "%.*s", (int)(values - text), text);
+    rc = plot_label(label, "--guide", text, (size_t)(values - text), err);
+    if (rc != OK)
+        return rc;
     end[0].x = fixed ? a->low : p->left;
     end[1].x = fixed ? a->high : p->right;
     p->series[p->nseries++] = (struct chart_series){
@@ -168,7 +188,7 @@ static int plot_guide(struct plot *p, size_t i, const char *text, struct err *er
 static int plot_lines(struct plot *p, const char *svg, struct err *err)
 {
     const struct plot_options *o = p->o;
-    char title[2 * PLOT_LABEL + 8];
+    char title[sizeof(p->x_label) + sizeof(p->y_label) + 8];
     size_t band[2] = { 0, 0 }, nband = 2;
     int rc = plot_axis(p, false, err);
     if (rc == OK)
@@ -208,7 +228,7 @@ static int plot_bars(struct plot *p, const char *svg, struct err *err)
     int rc = bars && labels ? plot_table_columns(parts, &n, CHART_PARTS, t, o->bars, err)
                             : err_set(err, ERR_NOMEM, "plot: out of memory");
     for (size_t row = 1; rc == OK && row <= t->rows; row++) {
-        plot_table_label(labels[row - 1], t, row, p->by, p->nby);
+        rc = plot_table_label(labels[row - 1], t, row, p->by, p->nby, err);
         bars[row - 1].label = labels[row - 1];
         for (size_t i = 0; rc == OK && i < n; i++) {
             double *part = &bars[row - 1].parts[i];

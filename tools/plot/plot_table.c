@@ -27,12 +27,14 @@ static char *plot_table_field(char **rest)
     return quoted ? NULL : from;
 }
 
-static size_t plot_table_count(const char *line)
+/* Cut a line into fields. Return how many there are; 0 if a quotation mark is missing. */
+static size_t plot_table_cut(char **fields, char *line)
 {
-    size_t n = 1;
-    for (bool quoted = false; *line; line++) {
-        quoted ^= *line == '"';
-        n += *line == ',' && !quoted;
+    size_t n = 0;
+    while (line) {
+        fields[n] = plot_table_field(&line);
+        if (!fields[n++])
+            return 0;
     }
     return n;
 }
@@ -40,24 +42,21 @@ static size_t plot_table_count(const char *line)
 /* Add a line as a row; the first one names the columns. */
 static int plot_table_line(struct plot_table *t, char *line, size_t number, struct err *err)
 {
-    size_t n = plot_table_count(line);
     bool header = !t->columns;
+    size_t row = header ? 0 : t->rows + 1;
+    /* Lines so far have at least one byte for each field, so that there is room for any number. */
+    size_t n = plot_table_cut(t->cells + row * t->columns, line);
+    if (!n)
+        return err_set(err, ERR_FORMAT, "%s: line %zu: expected a quotation mark at the end",
+                       t->path, number);
     if (header && n > PLOT_COLUMNS)
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected at most %d columns, found %zu",
                        t->path, number, PLOT_COLUMNS, n);
     if (!header && n != t->columns)
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected %zu fields, found %zu", t->path,
                        number, t->columns, n);
-    size_t row = header ? 0 : ++t->rows, bytes;
     t->columns = n;
-    if (!size_mul(&bytes, (row + 1) * n, sizeof(*t->cells)))
-        return err_set(err, ERR_NOMEM, "%s: out of memory", t->path);
-    for (size_t i = 0; i < n; i++) {
-        t->cells[row * n + i] = plot_table_field(&line);
-        if (!t->cells[row * n + i])
-            return err_set(err, ERR_FORMAT, "%s: line %zu: expected a quotation mark at the end",
-                           t->path, number);
-    }
+    t->rows = row;
     t->lines[row] = number;
     return OK;
 }
@@ -200,12 +199,17 @@ int plot_table_where(struct plot_table *t, const char *condition, struct err *er
                 : err_set(err, ERR_ARG, "--where %s: no row of %s is left", condition, t->path);
 }
 
-void plot_table_label(char out[PLOT_LABEL], const struct plot_table *t, size_t row,
-                      const size_t *columns, size_t n)
+int plot_table_label(char out[PLOT_LABEL], const struct plot_table *t, size_t row,
+                     const size_t *columns, size_t n, struct err *err)
 {
     size_t used = 0;
     out[0] = '\0';
-    for (size_t i = 0; i < n && used < PLOT_LABEL - 1; i++)
+    for (size_t i = 0; i < n; i++) {
         used += (size_t)snprintf(out + used, PLOT_LABEL - used, "%s%s", i ? ", " : "",
                                  plot_table_cell(t, row, columns[i]));
+        if (used >= PLOT_LABEL)
+            return err_set(err, ERR_FORMAT, "%s: line %zu, %s: expected a label of up to %d bytes",
+                           t->path, t->lines[row], t->cells[columns[i]], PLOT_LABEL - 1);
+    }
+    return OK;
 }

@@ -41,8 +41,9 @@ int plot_table_number(double *out, const struct plot_table *t, size_t row, size_
 /* Drop the rows whose field is none of the values of a condition COLUMN=VALUE,VALUE. ERR_ARG if no
  * row is left. */
 int plot_table_where(struct plot_table *t, const char *condition, struct err *err);
-/* Write the label of a row: its fields of these columns, separated by commas. */
-void plot_table_label(char out[PLOT_LABEL], const struct plot_table *t, size_t row,
-                      const size_t *columns, size_t n);
+/* Write the label of a row: its fields of these columns, separated by commas. ERR_FORMAT: it does
+ * not fit, and cut off it might equal another. */
+int plot_table_label(char out[PLOT_LABEL], const struct plot_table *t, size_t row,
+                     const size_t *columns, size_t n, struct err *err);
 
 #endif

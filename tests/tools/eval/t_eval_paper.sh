@@ -45,6 +45,28 @@ virtual --sweep 0:0.2:3 --policy never,max-prob,always >"$tmp/sweep"
 grep -q '^never  *-  *0.00  *28.000  *0.280  *0.280  *0.000  *28.000$' "$tmp/sweep" || fail "$(cat "$tmp/sweep")"
 grep -q '^always  *-  *100.00  *28.000  *1.180  *-  *90.000  *118.000$' "$tmp/sweep" || fail "$(cat "$tmp/sweep")"
 
+# Compared with another policy at the same threshold; the line says that the shares differ.
+against() {
+    "$MIZZLE" eval --table paper --questions 10 -q --clock virtual --edge-ms 280 --policy max-prob,mlp --against mlp "$@"
+}
+against --csv "$tmp/csv" >"$tmp/table"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+{ right[$at["policy"] $at["threshold"]] = $at["accuracy"] }
+$at["policy"] == "max-prob" { difference[$at["threshold"]] = $at["difference"] }
+END {
+    for (t in difference) {
+        n++
+        off = right["max-prob" t] - right["mlp" t] - difference[t]
+        if (difference[t] == "" || off > 1e-5 || off < -1e-5) { print t, off; bad = 1 }
+    }
+    exit bad || n != 8
+}' "$tmp/csv" || fail "$(cat "$tmp/csv")"
+awk '/^max-prob +0/ { routed[++rows] = $3 }
+/^mlp +0/ { other[++others] = $3 }
+/^max-prob against mlp: accuracy/ { k++ }
+/; unequal shares: / { n++; if ($(NF - 3) != routed[k] || $(NF - 1) != other[k]) { print k; bad = 1 } }
+END { exit bad || k != 8 || !n }' "$tmp/table" || fail "$(cat "$tmp/table")"
+
 # Measured times add up, and an interrupted run continues.
 paper --jsonl "$tmp/jsonl" --csv "$tmp/whole" >"$tmp/real"
 awk '$1 == "mlp" { n++; off = $8 - $4 - $7; if (off > 0.002 || off < -0.002 || $4 <= 0) bad = 1 }
