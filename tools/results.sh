@@ -3,13 +3,13 @@
 #
 # Usage: sh tools/results.sh [--check] [NAME...]
 #
-# An experiment is a file tools/results/NAME.sh; without NAME, all are run. It defines
+# An experiment is a file tools/results/NAME.sh (no hyphen); without NAME, all are run. It defines
 #
 #   HEADER     the first line of NAME.csv
 #   jobs       a function that calls `job COMMAND ARGS...` once for each group of rows, in the order
 #              of the table. COMMAND prints its rows and needs no other job.
 #   CHECKED    the numbers of the jobs that --check makes again (default: 1, 11, 21, ...)
-#   draws      a function that draws NAME*.svg from tables; optional
+#   draws      a function that draws NAME.svg and NAME-*.svg from tables; optional
 #   MEASURED, measures, draws_measured
 #              the same for NAME.measured.csv, whose rows hold times of this machine, with date and
 #              processor. Its jobs run alone, one after another, and are never compared. Optional.
@@ -25,8 +25,12 @@ results=${RESULTS:-router/results}
 experiments=${EXPERIMENTS:-tools/results}
 unset MIZZLE_CLOUD_URL
 dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT TERM
+trap 'rm -rf "$dir" "$results"/*.csv.new' EXIT
+trap 'stop; exit 130' HUP INT TERM
+case $dir in
+*[[:blank:],]*) echo "results: TMPDIR: expected neither blanks nor commas: $dir" >&2 && exit 2 ;;
+esac
+: >"$dir/fine" || exit 1 # as long as nothing has failed: removing a file needs no room on the disk
 . tools/results/lib.sh
 
 checking=
@@ -45,10 +49,34 @@ for name in $names; do
     [ -f "$experiments/$name.sh" ] || { echo "results: no $experiments/$name.sh" >&2 && exit 2; }
 done
 
+descendants() { # print the processes that this shell and its children have started
+    ps -A -o pid= -o ppid= | awk -v root=$$ '
+        { parent[$1] = $2 }
+        END {
+            for (pid in parent) {
+                for (up = parent[pid]; up != root && (up in parent);) up = parent[up]
+                if (up == root) print pid
+            }
+        }'
+}
+
+lanes=
+stop() { # end all lanes with what they have started, which still write into the folder
+    trap '' HUP INT TERM
+    processes=$(descendants) tries=50
+    # shellcheck disable=SC2086
+    kill $lanes $processes 2>/dev/null
+    wait
+    for process in $processes; do
+        while [ $tries -gt 0 ] && kill -0 "$process" 2>/dev/null; do
+            sleep 0.1
+            tries=$((tries - 1))
+        done
+    done
+}
+
 # Everything below runs in a shell that has read the experiment's file: `name` is that of the
 # experiment, `part` is empty or .measured, `number` that of the last job.
-
-has() { command -v "$1" >/dev/null; }
 
 chosen() { # NUMBER: true if this job is to be run
     [ -n "$checking" ] || return 0
@@ -56,16 +84,28 @@ chosen() { # NUMBER: true if this job is to be run
     case " ${CHECKED:-} " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
-job() { # COMMAND ARGS...: run a job, unless another lane has taken it, and report its result
+job() { # COMMAND ARGS...: run a job, unless another lane has taken it, or gather its rows
     number=$((number + 1))
     chosen $number || return 0
+    jobs_chosen=$((jobs_chosen + 1))
     here=$dir/$name$part.$number
-    mkdir "$here" 2>/dev/null || return 0
+    if [ -n "$gathered" ]; then
+        gather
+    elif mkdir "$here" 2>/dev/null; then
+        run_job "$@"
+    elif [ ! -d "$here" ]; then
+        echo "results: cannot make $here" >&2
+        fails
+    fi
+    return 0
+}
+
+run_job() { # COMMAND ARGS...: run a job and report its result
     begin=$(date +%s)
     (set -e && "$@") >"$here/rows" 2>"$here/log" </dev/null
     status=$?
     word=ok
-    if [ $status -eq 77 ]; then
+    if [ $status -eq 77 ] && { [ ! -s "$here/rows" ] || whole "$here/rows" 2>>"$here/log"; }; then
         word="SKIP: $(cat "$here/log")"
     elif [ $status -ne 0 ]; then
         word="FAILED (status $status)"
@@ -88,68 +128,106 @@ whole() { # FILE: true if it has rows, each with the columns of the header
         END { exit bad }' "$1" >&2
 }
 
-same() { # FILE: when checking, true if each of its rows is in the table
+same() { # FILE: when checking, true if the table has its rows, with no other between them
     [ -n "$checking" ] || return 0
-    while IFS= read -r row; do
-        grep -Fxq -e "$row" "$results/$name.csv" ||
-            { echo "not in $results/$name.csv: $row" >&2 && return 1; }
-    done <"$1"
+    [ -f "$results/$name.csv" ] || { echo "no $results/$name.csv" >&2 && return 1; }
+    awk -v table="$results/$name.csv" -v is_first=$((number == 1)) '
+        NR == FNR { row[++n] = $0 "" }
+        NR != FNR && FNR > 1 { line[++lines] = $0 ""; known[$0] }
+        END {
+            for (i = 1; i <= n; i++)
+                if (!(row[i] in known)) { print "not in " table ": " row[i]; exit 1 }
+            for (at = 0; at + n <= lines && !(is_first && at); at++) {
+                for (i = 1; i <= n && row[i] == line[at + i];) i++
+                if (i > n) exit 0
+            }
+            print "in " table ", but with others before or between them: " row[1] ", ..."
+            exit 1
+        }' "$1" "$results/$name.csv" >&2
 }
 
-experiment() { # COMMAND: run a command in a shell that has read the experiment
+experiment() { # COMMAND...: run a command in a shell that has read the experiment
     (
+        HEADER='' MEASURED='' CHECKED=''
+        jobs() { :; }
+        measures() { :; }
+        draws() { :; }
+        draws_measured() { :; }
         # shellcheck disable=SC1090
         . "$experiments/$name.sh"
-        number=0 part='' header=${HEADER:?}
-        "$1"
+        number=0 jobs_chosen=0 gathered='' part='' header=${HEADER:?}
+        "$@"
     )
 }
 
+strictly() { # COMMAND: run it until the first command that fails
+    set -e
+    "$@"
+}
+
 measured() {
-    has measures || return 0
     part=.measured header=$MEASURED
-    measures
+    [ -z "$MEASURED" ] || measures
 }
 
 lane() { for name in $names; do experiment jobs; done; }
+measures_lane() { for name in $names; do experiment measured; done; }
 
-assemble() { # put the rows of one table together, if all jobs have succeeded
-    number=1
-    echo "$header" >"$dir/table"
-    while [ -d "$dir/$name$part.$number" ]; do
-        case $(cat "$dir/$name$part.$number/result" 2>/dev/null) in
-        ok | SKIP) cat "$dir/$name$part.$number/rows" >>"$dir/table" ;;
-        *) return 1 ;;
-        esac
-        number=$((number + 1))
-    done
-    cp "$dir/table" "$results/$name$part.csv"
+gather() { # add the rows of the job to those that are gathered
+    case $(cat "$here/result" 2>/dev/null) in
+    ok | SKIP) cat "$here/rows" >>"$gathered" && return ;;
+    FAILED) ;; # which its report has said
+    *) echo "$name$part $number: no result" ;;
+    esac
+    lost=1
+}
+
+# The phases, which `finish` runs, end at the first command that fails.
+
+assemble() { # JOBS: put the rows of one table together, if all these jobs have succeeded
+    number=0 lost=''
+    gathered=$results/$name$part.csv.new
+    echo "$header" >"$gathered"
+    "$1"
+    [ "$(wc -l <"$gathered")" -gt 1 ] || { echo "$name$part: no rows" && lost=1; }
+    [ -z "$lost" ]
+    mv "$gathered" "$results/$name$part.csv"
 }
 
 tables() {
-    assemble || return 1
-    ! has measures || { part=.measured header=$MEASURED && assemble; }
+    assemble jobs
+    part=.measured header=$MEASURED
+    [ -z "$MEASURED" ] || assemble measures
 }
 
 pictures() { # draw the pictures, in the place where `plot` puts them
-    ! has draws || draws || return 1
-    [ -n "$checking" ] || ! has draws_measured || draws_measured
+    draws
+    [ -n "$checking" ] || draws_measured
 }
 
-compare() { # check header and pictures of the experiment
+compare() { # check that jobs were run, and the header and pictures of the experiment
+    lost='' gathered=$dir/gathered
+    jobs
+    [ "$jobs_chosen" -gt 0 ] || { echo "$name: none of its $number jobs is checked" && lost=1; }
     [ "$(head -n 1 "$results/$name.csv")" = "$HEADER" ] ||
-        { echo "$name: $results/$name.csv has not the header $HEADER" && return 1; }
-    plots=$dir/pictures
-    mkdir -p "$plots"
-    pictures || return 1
+        { echo "$name: $results/$name.csv has not the header $HEADER" && lost=1; }
+    [ -z "$lost" ]
+    plots=$dir/$name.pictures
+    mkdir "$plots"
+    pictures
     for file in "$plots"/*; do
-        [ ! -e "$file" ] || cmp "$file" "$results/${file##*/}" || return 1
+        [ ! -e "$file" ] || cmp "$file" "$results/${file##*/}"
+    done
+    for file in "$results/$name.svg" "$results/$name"-*.svg; do
+        [ ! -e "$file" ] || [ -e "$plots/${file##*/}" ] || { echo "$file: not drawn" && exit 1; }
     done
 }
 
 finish() { # PHASE: run it for all experiments, and count those in which it fails
     for name in $names; do
-        (set +e && experiment "$1") || { echo "$name: $1 FAILED" && touch "$dir/failed"; }
+        experiment strictly "$1" # alone, because set -e does nothing to the left of || and &&
+        status=$?
+        [ $status -eq 0 ] || { echo "$name: $1 FAILED" && fails; }
     done
 }
 
@@ -157,20 +235,23 @@ mkdir -p "$results"
 [ -e "$results/constants.csv" ] || cp router/results/constants.csv "$results"
 plots=$results
 begun=$(date +%s)
-lanes=0
-while [ $lanes -lt "${JOBS:-2}" ]; do
+left=${JOBS:-2}
+while [ "$left" -gt 0 ]; do
     lane &
-    lanes=$((lanes + 1))
+    lanes="$lanes $!"
+    left=$((left - 1))
 done
 wait
 if [ -n "$checking" ]; then
     finish compare
 else
-    for name in $names; do experiment measured; done
+    measures_lane & # which a trap can interrupt
+    lanes=$!
+    wait
     finish tables
     finish pictures
 fi
 count() { cat "$dir"/*/result 2>/dev/null | grep -c "^$1\$"; }
 echo "$(count ok) jobs done, $(count FAILED) failed, $(count SKIP) skipped," \
     "$(($(date +%s) - begun)) s"
-[ "$(count ok)" -gt 0 ] && [ "$(count FAILED)" -eq 0 ] && [ ! -e "$dir/failed" ]
+[ "$(count ok)" -gt 0 ] && [ "$(count FAILED)" -eq 0 ] && [ -e "$dir/fine" ]

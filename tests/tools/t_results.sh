@@ -1,6 +1,6 @@
 #!/bin/sh
 # tools/results.sh with small experiments: the order of rows, what --check notices, what is kept of
-# absent data, and errors.
+# absent data, errors and interrupts. And the experiments of tools/results with made-up rows.
 set -u
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -30,7 +30,7 @@ squares_rows() {
     echo "$2,$1,$(($1 * $1))"
 }
 squares_data() {
-    [ -e "$TMP_DATA" ] || skip data, "no data"
+    [ -e "$TMP_DATA" ] || skip kind=data "no data"
     echo "data,1,$(cat "$TMP_DATA")"
     echo "data,2,9"
 }
@@ -48,15 +48,21 @@ cat >"$tmp/experiments/timed.sh" <<'END'
 HEADER=a
 MEASURED=a,date,processor
 jobs() { job echo 1; }
-measures() { job timed_row; }
-timed_row() { echo "1,$(today),$(processor)"; }
+measures() {
+    job timed_row 1
+    job timed_row 2
+}
+timed_row() {
+    [ "$1" -ne 2 ] || [ -e "$TMP_DATA" ] || skip a=2 "no data"
+    echo "$1,$(today),$(processor)"
+}
 draws_measured() { plot timed.measured.svg timed.measured.csv --x a --y a; }
 END
 
 # Made: rows are in order, whatever the lanes do; the table is drawn, and the title has its figure.
 echo 5 >"$tmp/data"
 run 0
-says '14 jobs done, 0 failed, 0 skipped'
+says '15 jobs done, 0 failed, 0 skipped'
 {
     echo kind,x,y
     for i in 1 2 3 4 5 6; do echo "plain,$i,$((i * i))"; done
@@ -74,11 +80,29 @@ run 0 --check
 says '3 jobs done'
 says 'squares 11, squares_rows 10 two words'
 
+# What an experiment does not set, the environment does not set either.
+export CHECKED=7 MEASURED=kind
+run 0 --check squares
+says '2 jobs done'
+run 0 squares
+unset CHECKED MEASURED
+
 # Rows of absent data stay when the table is made, and are left out of the check; both aloud.
 rm "$tmp/data"
 run 0 squares
 says 'SKIP: no data'
 cmp "$tmp/want.csv" "$tmp/results/squares.csv" || fail "absent data changed the table"
+sed 's/,20[0-9-]*,/,2001-01-01,/' "$tmp/results/timed.measured.csv" >"$tmp/old"
+cp "$tmp/old" "$tmp/results/timed.measured.csv"
+run 0 timed
+grep '^2,' "$tmp/old" >"$tmp/kept"
+tail -n 1 "$tmp/results/timed.measured.csv" | cmp - "$tmp/kept" || fail "a measured row is lost"
+sed 's/^a,date/b,date/' "$tmp/old" >"$tmp/results/timed.measured.csv"
+run 1 timed
+says 'other columns'
+sed '/^2,/s/$/,5/' "$tmp/old" >"$tmp/results/timed.measured.csv"
+run 1 timed
+says '4 fields, expected 3'
 sed 's/^HEADER=.*/& CHECKED="7 12"/' "$tmp/experiments/squares.sh" >"$tmp/experiments/chosen.sh"
 sed 's/squares/chosen/g' "$tmp/experiments/chosen.sh" >"$tmp/experiments/new" &&
     mv "$tmp/experiments/new" "$tmp/experiments/chosen.sh"
@@ -86,6 +110,28 @@ run 0 chosen # a first table without the data has none of its rows
 [ "$(wc -l <"$tmp/results/chosen.csv")" -eq 12 ] || fail "$(cat "$tmp/results/chosen.csv")"
 run 0 --check chosen
 says '1 jobs done, 0 failed, 1 skipped'
+sed 's/CHECKED="7 12"/CHECKED=13/' "$tmp/experiments/chosen.sh" >"$tmp/experiments/none.sh"
+sed 's/chosen/none/g' "$tmp/results/chosen.csv" >"$tmp/results/none.csv"
+run 1 --check chosen none
+says 'none: none of its 12 jobs is checked'
+
+# The rows of a job stand together and in order, those of the first job at the beginning.
+echo 5 >"$tmp/data"
+run 0 chosen
+run 0 --check chosen
+cp "$tmp/results/chosen.csv" "$tmp/chosen.csv"
+for edit in '/^data,1/{h;d;};/^data,2/G' 's/^data,1.*/&\
+data,1,6/' '/^data,2/d'; do
+    sed "$edit" "$tmp/chosen.csv" >"$tmp/results/chosen.csv"
+    run 1 --check chosen
+    says "$tmp/results/chosen.csv"
+done
+rm "$tmp/data" "$tmp/experiments/chosen.sh" "$tmp/experiments/none.sh"
+sed '1s/$/\
+old,1,1/' "$tmp/want.csv" >"$tmp/results/squares.csv"
+run 1 --check squares
+says 'others before'
+cp "$tmp/want.csv" "$tmp/results/squares.csv"
 
 # One byte of a row, the header or a picture is enough.
 cp "$tmp/results/squares.csv" "$tmp/results/squares.svg" "$tmp"
@@ -103,6 +149,34 @@ rm "$tmp/results/squares.svg"
 run 1 --check squares
 cp "$tmp/squares.svg" "$tmp/results"
 run 0 --check squares
+
+# Each picture of the experiment must be drawn again, and each that is drawn be there.
+cp "$tmp/squares.svg" "$tmp/results/squaresome.svg"
+cp "$tmp/squares.svg" "$tmp/results/squares.measured.svg"
+run 0 --check squares
+cp "$tmp/squares.svg" "$tmp/results/squares-old.svg"
+run 1 --check squares
+says 'squares-old.svg: not drawn'
+rm "$tmp/results/squares-old.svg"
+cat >"$tmp/experiments/drawn.sh" <<'END'
+HEADER=x,y
+jobs() { job echo 1,2; }
+draws() {
+    plot drawn-1.svg drawn.csv --x x --y y
+    ! [ -e "$TMP_DATA" ] || plot drawn-2.svg drawn.csv --x x --y z || :
+    plot drawn-3.svg drawn.csv --x x --y y
+}
+END
+run 0 drawn
+run 0 --check drawn
+echo >"$tmp/data"
+run 1 drawn
+run 1 --check drawn
+sed 's/plot drawn-2.* || :/false/' "$tmp/experiments/drawn.sh" >"$tmp/new"
+cp "$tmp/new" "$tmp/experiments/drawn.sh"
+run 1 --check drawn
+says 'drawn: compare FAILED'
+rm "$tmp/data" "$tmp/experiments/drawn.sh"
 
 # A job that fails, prints nothing or too little, or a figure that is not there: no new table.
 # shellcheck disable=SC2016
@@ -125,6 +199,137 @@ run 1 titled
 says '0 rows, or no column y: x=5'
 sed -i.old 's/(value titled y x=5)/(figure %.1f "100 *")/' "$tmp/experiments/titled.sh"
 run 1 titled
+
+# A job whose folder cannot be made is not one that another lane has taken; no table is half made.
+cat >"$tmp/experiments/full.sh" <<'END'
+HEADER=x CHECKED='1 2'
+jobs() { job full_row 1; job full_row 2; }
+full_row() { echo "$1"; }
+END
+run 0 full
+cp "$tmp/results/full.csv" "$tmp"
+echo 'full_row() { : >"$dir/full.2"; echo "$1"; }' >>"$tmp/experiments/full.sh"
+for mode in '' --check; do
+    # shellcheck disable=SC2086
+    JOBS=1 run 1 $mode full
+    says 'cannot make'
+    cmp "$tmp/full.csv" "$tmp/results/full.csv" || fail "a shorter table"
+done
+printf 'HEADER=x\njobs() { job skip x=1 "no data"; }\n' >"$tmp/experiments/full.sh"
+rm "$tmp/results/full.csv"
+run 1 full squares
+says 'full: no rows'
+[ -z "$(find "$tmp/results" -name 'full*')" ] || fail "a table without rows"
+mkdir "$tmp/with blank"
+TMPDIR="$tmp/with blank" run 2 squares
+says 'expected neither blanks nor commas'
+
+# Interrupted: what the lanes have started ends, too, and the working folder goes.
+mkdir "$tmp/work"
+cat >"$tmp/experiments/slow.sh" <<'END'
+HEADER=x
+jobs() { job slow_row; job slow_row; }
+slow_row() {
+    sh -c 'echo $$ >"$0.new" && mv "$0.new" "$0" && exec sleep 60' "$here/process"
+    echo 1
+}
+END
+TMPDIR=$tmp/work sh tools/results.sh slow >"$tmp/out" 2>&1 &
+tries=200
+while [ "$(cat "$tmp"/work/*/*/process 2>/dev/null | wc -l)" -lt 2 ]; do
+    tries=$((tries - 1))
+    [ $tries -gt 0 ] || fail "no jobs: $(cat "$tmp/out")"
+    sleep 0.05
+done
+processes=$(cat "$tmp"/work/*/*/process)
+kill $!
+wait $!
+[ $? -eq 130 ] || fail "interrupted: another status"
+for process in $processes; do ! kill -0 "$process" 2>/dev/null || fail "$process goes on"; done
+[ -z "$(ls "$tmp/work")" ] || fail "left: $(ls "$tmp/work")"
+rm "$tmp/experiments/slow.sh"
+
+# real NAME LINE...: make an experiment of tools/results with other jobs.
+real() {
+    real_name=$1
+    shift
+    printf '%s\n' ". tools/results/$real_name.sh" 'MEASURED=' "$@" >"$tmp/experiments/$real_name.sh"
+}
+
+# Rows of a program that does not end well do not count.
+dies='mizzle() { "$MIZZLE" "$@"; return 137; }'
+for bad in "fleet fleet_sizes cache --devices 1" "memory memory_rows qwen2.5-0.5b" \
+    "paper paper_printed"; do
+    real "${bad%% *}" "$dies" "jobs() { job ${bad#* }; }"
+    run 1 "${bad%% *}"
+    says '(status 137)'
+done
+
+# Machines: the hash of all answers decides, too, and one of no answers is none.
+machines() { # ROW...
+    printf '%s\n' "$@" >"$tmp/data"
+    real machines 'jobs() { job cat "$TMP_DATA"; }'
+    run 0 machines
+}
+machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f0,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
+drawn() { # TITLE
+    sed -n 's/.*\([0-9] kernel sets give [a-z ]* answers\).*/\1/p' "$tmp/results/machines.svg" |
+        grep -Fxq "$1" || fail "machines: not drawn: $1"
+}
+drawn '3 kernel sets give the same answers'
+machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f1,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
+drawn '3 kernel sets give different answers'
+machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,24,e1,e1,1,1000
+drawn '2 kernel sets give different answers'
+real machines 'jobs() { job machines_row scalar 100 1; }' \
+    'machines_ask() { : >"$here/answers"; echo 1; }'
+run 1 machines
+says 'expected 100 answers, found 0'
+
+# Risk: that nothing can be promised is a row; any other failure is none.
+real risk 'mizzle() { echo "mizzle router calibrate: $(cat "$TMP_DATA")" >&2; return 1; }' \
+    'jobs() { job risk_seed 7; }'
+echo 'weights/milli/x: cannot be read' >"$tmp/data"
+run 1 risk
+says 'cannot be read'
+echo '--risk 0.02: with 2.00 % of the tokens routed, 9 of 99 answers are lost, which proves at most' \
+    '3.00 % with confidence 0.95; that takes at least 171 questions, found 99' >"$tmp/data"
+run 0 risk
+[ "$(tail -n 1 "$tmp/results/risk.csv")" = 7,,,,,,0 ] || fail "$(cat "$tmp/results/risk.csv")"
+
+# Goals: a figure is rounded after it was held against the goal; the other tables must be there.
+cat >"$tmp/data" <<'END'
+never,,1,1000,0.0,0.400000,0.4,0.4,,,,,,,,,,,
+mlp,0.060000,1,1000,0.06,0.900000,0.9,0.9,0.4,0.6,0.899600,0.85,0.95,,,,,,
+random,0.060000,1,1000,0.06,0.410000,0.4,0.4,0.0,0.02,0.02,0.0,0.04,,,,,,
+entropy,0.07,1,400,0.07,0.8,0.8,0.8,0.3,0.5,0.7,0.6,0.8,0.5,0.4,0.6,0.5,0.4,0.6
+END
+real reach 'jobs() { job cat "$TMP_DATA"; }'
+run 1 reach
+says 'labels.csv, too'
+[ ! -e "$tmp/results/goals.csv" ] || fail "goals without labels.csv"
+{
+    echo job,router,difference,difference_low,difference_high
+    for row in labels,divergent labels,citer rounds,second heads,citer control,shuffled; do
+        echo "$row,0.010000,0.000400,0.020000"
+    done
+} >"$tmp/results/labels.csv"
+run 0 reach
+cat >"$tmp/want.csv" <<'END'
+goal,figure,low,high,wanted,reached
+relative gain over the edge alone at 6 % routed,1.250,1.000,1.500,at least 0.6,yes
+gap closed at 6 % routed,0.900,0.850,0.950,at least 0.9,no
+gain at 6 % routed less 3 times that of random,0.470,0.340,0.600,at least 0,yes
+mean PGR to 7 % over the best of the others (entropy),2.000,1.667,2.500,at least 1.25; interval above 1,yes
+labels divergent over match at 5 %,0.010,0.000,0.020,interval above 0,yes
+labels citer over match at 5 %,0.010,0.000,0.020,interval above 0,yes
+round 2 over round 1,0.010,0.000,0.020,reported,yes
+head citer over head mlp,0.010,0.000,0.020,reported,yes
+shuffled labels over random,0.010,0.000,0.020,interval not above 0,no
+risk bound 2 % at 95 %: broken in 1 seeds,0,,,at most 3 of the 0 promised,no
+END
+cmp "$tmp/want.csv" "$tmp/results/goals.csv" || fail "$(cat "$tmp/results/goals.csv")"
+
 # Columns by name, constants, and figures.
 (
     results=$tmp/results dir=$tmp

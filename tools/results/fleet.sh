@@ -3,19 +3,16 @@
 HEADER=mode,devices,routed,load,busy,calls_per_s,calls_per_pass,read_per_call,p50_ms,p95_ms,answer_s,answers_per_s,usd_per_1000,carries,carries_usd_per_1000
 MEASURED=date,processor,mode,devices,seconds,busy,source,calls_per_s,p50_ms,p95_ms,answer_s,p95_ratio
 
-fleet() { # OPTIONS...: the devices and the server of constants.csv
-    mizzle fleet --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
+fleet_sizes() { # MODE OPTIONS...: the devices and the server of constants.csv
+    fleet_mode=$1
+    shift
+    tabulate "mode=$fleet_mode,${HEADER#*,}" \
+        fleet --prefill "$(constant fleet_prefill)" --decode "$(constant fleet_decode)" \
         --step-ms "$(constant fleet_step_ms)" --kv "$(constant fleet_kv_tokens)" \
         --usd "$(constant fleet_usd_hour)" --p95-ms "$(constant fleet_p95_ms)" \
         --idle "$(constant fleet_idle_s)" --edge-ms "$(constant fleet_edge_ms)" \
         --latency "$(constant fleet_latency_ms)" --n-prompt "$(constant fleet_prompt)" \
         --n-gen "$(constant fleet_answer)" --agree "$(constant fleet_agree)" "$@" -o csv
-}
-
-fleet_sizes() { # MODE OPTIONS...
-    fleet_mode=$1
-    shift
-    fleet "$@" | columns "mode=$fleet_mode,${HEADER#*,}"
 }
 
 # The cost of routing grows with its share; the number of devices is that of the other rows.

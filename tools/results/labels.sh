@@ -19,13 +19,8 @@ labels_train() { # NAME SAMPLES OPTIONS...: write the router $here/NAME
 }
 
 labels_rows() { # JOB POLICIES AGAINST
-    # shellcheck disable=SC2086
-    mizzle eval -q -t 1 $patient --questions "${QUESTIONS:-500}" --target-routed 0.05 --policy "$2" \
-        --against "$3" --csv "$here/eval.csv" >/dev/null
-    # A policy without a router has its own name in that column.
-    awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-        NR > 1 && $at["router"] == "" { $at["router"] = $at["policy"] } { print }' \
-        "$here/eval.csv" | columns "job=$1,${HEADER#job,}"
+    evaluate "job=$1,${HEADER#job,}" --questions "${QUESTIONS:-500}" --target-routed 0.05 \
+        --policy "$2" --against "$3"
 }
 
 labels_kinds() {

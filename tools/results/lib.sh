@@ -1,4 +1,4 @@
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034
 # lib.sh - what the experiments of tools/results.sh may use. A field of a table holds no comma and
 # no quotation mark.
 
@@ -28,17 +28,30 @@ columns() { # COL,COL,...
         function fail(why) { print "columns: " why >"/dev/stderr"; bad = 1; exit }'
 }
 
-# Options for every command that asks the stand-in: on a busy machine a call may take long, and a
-# token that falls back to the edge would be another row.
-patient="--cloud required --cloud-timeout 600000"
+# Print columns of the table that a command of mizzle prints, if the command succeeds.
+tabulate() { # COL,COL,... COMMAND...
+    tabulate_columns=$1
+    shift
+    mizzle "$@" >"${here:?}/table.csv" && columns "$tabulate_columns" <"$here/table.csv"
+}
 
-# Run `mizzle eval` in one thread and print these columns of its results, as `columns` does.
+# Options for every command that asks the stand-in: on a busy machine a call may take long, and a
+# token that falls back to the edge would be another row. With the virtual clock, real calls have
+# time enough, and --cloud-timeout is the deadline by that clock.
+patient="--cloud required --cloud-timeout 600000"
+patient_virtual="--cloud required"
+
+# Run `mizzle eval` in one thread and print these columns of its results, as `columns` does. A
+# policy without a router has its own name in column `router`. The options given win over $patient.
 evaluate() { # COL,COL,... OPTIONS...
     evaluate_columns=$1
     shift
     # shellcheck disable=SC2086
     mizzle eval -q -t 1 $patient "$@" --csv "${here:?}/eval.csv" >/dev/null &&
-        columns "$evaluate_columns" <"$here/eval.csv"
+        awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+            NR > 1 && $at["router"] == "" { $at["router"] = $at["policy"] } { print }' \
+            "$here/eval.csv" >"$here/named.csv" &&
+        columns "$evaluate_columns" <"$here/named.csv"
 }
 
 # Serve the large model at $url until the job ends. `evaluate --cloud-url $url` then asks with the
@@ -55,11 +68,19 @@ serve() {
     done
 }
 
-# Leave out this job, aloud: its rows in the table stay. They are those that begin with PREFIX.
-skip() { # PREFIX REASON
+# Leave out this job, aloud: its rows in the table stay. They are those with VALUE in column COL.
+skip() { # COL=VALUE REASON
     echo "$2" >&2
-    [ ! -f "${results:?}/${name:?}${part?}.csv" ] ||
-        awk -v prefix="$1" 'NR > 1 && index($0, prefix) == 1' "$results/$name$part.csv"
+    skip_from=${results:?}/${name:?}${part?}.csv
+    [ ! -f "$skip_from" ] ||
+        awk -F, -v header="${header:?}" -v column="${1%%=*}" -v kept="${1#*=}" '
+            NR == 1 {
+                for (i = 1; i <= NF; i++) if ($i == column) at = i
+                if ($0 == header && at) next
+                print FILENAME ": its rows cannot stay: other columns, or no " column >"/dev/stderr"
+                exit 1
+            }
+            $at "" == kept' "$skip_from" || exit 1
     exit 77
 }
 
@@ -101,7 +122,7 @@ figure() { # FORMAT EXPRESSION
 
 # Let the whole run fail: nobody sees the status of a command inside a title.
 fails() {
-    : >"${dir:?}/failed"
+    rm -f "${dir:?}/fine"
     return 1
 }
 
@@ -109,7 +130,7 @@ fails() {
 plot() { # NAME.svg TABLE.csv OPTIONS...
     plot_to=${plots:?}/$1 plot_from=$results/$2
     shift 2
-    mizzle plot "$@" -o "$plot_to" "$plot_from"
+    mizzle plot "$@" -o "$plot_to" "$plot_from" || fails
 }
 
 # Print the date, and the name of the processor without commas, for measured rows.

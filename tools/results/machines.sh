@@ -6,11 +6,17 @@
 # clock with the steps of constants.csv, for 100 questions: ms with the network that is the base of
 # network.sh, ms_alone without a cloud.
 questions=${QUESTIONS:-100}
+few=24
+[ "$questions" -gt $few ] || few=$questions
+patient=$patient_virtual
 HEADER=set,t_ms,t_from,prefill_ms,questions,answers,first,ms_alone,ms
 
-machines_hash() { # N: of the first N answers
+machines_hash() { # N: of the first N answers, which must be there
     sed -n 's/^{"policy":"mlp","share".*"text":\(".*"\),"calls":.*"trace":\("[^"]*"\).*/\1 \2/p' \
-        "$here/answers" | head -n "$1" | sha256sum | cut -c1-16
+        "$here/answers" | head -n "$1" >"$here/hashed"
+    found=$(wc -l <"$here/hashed")
+    [ "$found" -eq "$1" ] || { echo "expected $1 answers, found $found" >&2 && return 1; }
+    sha256sum <"$here/hashed" | cut -c1-16
 }
 
 machines_ask() { # SET QUESTIONS COLUMNS OPTIONS...: ask, and keep the answers
@@ -29,14 +35,22 @@ machines_row() { # SET QUESTIONS MS: after the answers, QUESTIONS of them
     unset MIZZLE_ISA
     ms_alone=$(machines_ask "$1" "$questions" ms --policy never --cloud off)
     from=$(value constants source "name=t_$1")
-    echo "$1,$(constant "t_$1"),${from%%:*},$(constant "prefill_$1"),$2,$(machines_hash "$questions"),$(machines_hash 24),$ms_alone,$3"
+    answers=$(machines_hash "$2")
+    first=$(machines_hash "$few")
+    steps="$(constant "t_$1"),${from%%:*},$(constant "prefill_$1")"
+    echo "$1,$steps,$2,$answers,$first,$ms_alone,$3"
+}
+
+machines_need() { # SET: leave out the job if this processor does not have the set
+    mizzle info >"$here/info"
+    case " $(sed -n 's/^sets *//p' "$here/info") " in
+    *" $1 "*) ;;
+    *) skip "set=$1" "this processor has no $1" ;;
+    esac
 }
 
 machines_set() { # SET
-    case " $(mizzle info | sed -n 's/^sets *//p') " in
-    *" $1 "*) ;;
-    *) skip "$1," "this processor has no $1" ;;
-    esac
+    machines_need "$1"
     export MIZZLE_ISA="$1"
     serve
     ms=$(machines_cloud "$1" "$questions" ms --jsonl "$here/answers")
@@ -45,22 +59,22 @@ machines_set() { # SET
 
 # NEON, emulated: cloud and edge are both the program for aarch64.
 machines_neon() {
-    command -v qemu-aarch64 >/dev/null || skip neon, "no qemu-aarch64 (sh tools/setup.sh cross)"
+    command -v qemu-aarch64 >/dev/null || skip set=neon "no qemu-aarch64 (sh tools/setup.sh cross)"
     arm=build/aarch64-release/mizzle
     env -u MAKEFLAGS -u MFLAGS make -s CC=aarch64-linux-gnu-gcc $arm >"$here/make" 2>&1 ||
-        skip neon, "no program for aarch64 (sh tools/setup.sh cross)"
+        skip set=neon "no program for aarch64 (sh tools/setup.sh cross)"
     native=$mizzle mizzle=$here/emulated
     printf '#!/bin/sh\nexec qemu-aarch64 %s "$@"\n' $arm >"$mizzle"
     chmod +x "$mizzle"
     export MIZZLE_ISA=neon
     serve
-    machines_cloud neon 24 ms --jsonl "$here/answers" >/dev/null
+    machines_cloud neon "$few" ms --jsonl "$here/answers" >/dev/null
     unset MIZZLE_ISA
     kill "$serve_process"
     mizzle=$native
     serve
     ms=$(machines_cloud neon "$questions" ms)
-    machines_row neon 24 "$ms"
+    machines_row neon "$few" "$ms"
 }
 
 jobs() {
@@ -72,10 +86,7 @@ CHECKED=3
 MEASURED=date,processor,set,threads,t_ms,prefill_ms
 
 machines_bench() { # SET PROMPT TOKENS SAMPLES: the fastest sample of each
-    case " $(mizzle info | sed -n 's/^sets *//p') " in
-    *" $1 "*) ;;
-    *) skip "$1," "this processor has no $1" ;;
-    esac
+    machines_need "$1"
     mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 1 --isa "$1" -p "$2" -n "$3" -r "$4" \
         -o csv >"$here/bench.csv"
     tr -d '"' <"$here/bench.csv" | columns n_prompt,n_gen,samples_ns |
@@ -94,10 +105,14 @@ measures() {
 }
 
 draws() {
-    same=$(awk -F, 'NR > 1 && !seen[$7]++ { n++ } END { print n }' "$results/machines.csv")
-    all=$(awk -F, 'NR > 1 { n++ } END { print n }' "$results/machines.csv")
-    title="$all kernel sets give other answers"
-    [ "$same" -ne 1 ] || title="$all kernel sets give the same answers; only the time differs"
+    # Sets that were asked as many questions must have the same `answers`, and all the same `first`.
+    title=$(awk -F, '
+        NR == 2 { first = $7 }
+        NR > 1 { differ += $7 != first || ($5 in answers && answers[$5] != $6); answers[$5] = $6 }
+        END {
+            print NR - 1 " kernel sets give " (differ ? "different answers" : \
+                "the same answers; only the time differs")
+        }' "$results/machines.csv")
     awk -F, -v OFS=, '{ print $2, $1, NR == 1 ? "seconds" : $NF / 1000 }' "$results/machines.csv" |
         mizzle plot --bars seconds --by set --x-label s --title "$title" -o "$plots/machines.svg" \
             --note "time of an answer; t_from in the table says which steps are measured and which assumed" -

@@ -8,8 +8,8 @@ SHAPES='qwen2.5-0.5b qwen2.5-1.5b qwen2.5-3b qwen2.5-7b'
 memory_rows() { # SHAPE
     for type in q4_0 q8_0 bf16 f32; do
         for kv in q8 f16 f32; do
-            mizzle bench memory --shape "$1" --type $type --kv $kv -c 512,4096,32768 -o csv |
-                columns $HEADER
+            tabulate $HEADER \
+                bench memory --shape "$1" --type $type --kv $kv -c 512,4096,32768 -o csv
         done
     done
 }
@@ -19,11 +19,12 @@ jobs() {
 }
 
 memory_measured() { # SHAPE: a prompt of 128 tokens, weights in q4_0
-    sum=$(mizzle bench memory --shape "$1" --type q4_0 -c 128 -o csv | columns sum)
+    sum=$(tabulate sum bench memory --shape "$1" --type q4_0 -c 128 -o csv)
     free=$(awk '/^MemAvailable/ { printf "%.0f", 1024 * $2 }' /proc/meminfo 2>/dev/null || echo 0)
     awk "BEGIN { exit !($sum + 1e9 < ${free:-0}) }" ||
-        skip "$1," "$1 takes $sum bytes, and ${free:-0} are free"
-    mizzle bench model --shape "$1" --type q4_0 -p 128 -n 0 -r 1 -o csv | tr -d '"' >"$here/model"
+        skip "shape=$1" "$1 takes $sum bytes, and ${free:-0} are free"
+    mizzle bench model --shape "$1" --type q4_0 -p 128 -n 0 -r 1 -o csv >"$here/quoted"
+    tr -d '"' <"$here/quoted" >"$here/model"
     peak=$(columns peak_bytes <"$here/model")
     joules=$(columns joules_per_token <"$here/model")
     echo "$1,q4_0,f16,128,$sum,$peak,${joules:-not known},$(today),$(processor)"

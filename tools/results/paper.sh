@@ -2,20 +2,21 @@
 # paper - Table 1 of the paper (She et al., arXiv 2504.07878): its printed rows; the demo pair with
 # the times of the paper's devices, at its thresholds and at its shares; the shape of Qwen2.5-0.5B
 # on this machine.
-COLUMNS=threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s
-HEADER=way,$COLUMNS
-MEASURED=way,$COLUMNS,paper_routed,paper_overall_s,date,processor
+PAPER_COLUMNS=threshold,routed,edge_s,ttft_s,tbt_s,cloud_s,overall_s
+HEADER=way,$PAPER_COLUMNS
+MEASURED=way,$PAPER_COLUMNS,paper_routed,paper_overall_s,date,processor
 
 paper_printed() { # measures next to nothing: the printed rows stand beside it
     printed=threshold,paper_routed,paper_edge_s,paper_ttft_s,paper_tbt_s,paper_cloud_s
-    mizzle bench route --table paper -p 1 -n 2 -L 0 --cloud-ms 0 --trips 0 -t 1 -o csv |
-        columns "way=printed,$printed,paper_overall_s"
+    tabulate "way=printed,$printed,paper_overall_s" \
+        bench route --table paper -p 1 -n 2 -L 0 --cloud-ms 0 --trips 0 -t 1 -o csv
 }
 
 paper_rows() { # WAY OPTIONS...: the rows of eval's table, between its head and its notes
     way=$1
     shift
-    mizzle eval --table paper -q -t 1 --policy mlp --clock virtual \
+    # shellcheck disable=SC2086
+    mizzle eval --table paper -q -t 1 $patient_virtual --policy mlp --clock virtual \
         --edge-ms "$(constant paper_edge_ms)" --latency "$(constant paper_latency_ms)" \
         --cloud-ms "$(constant paper_cloud_ms)" "$@" >"$here/table"
     awk -v OFS=, -v way="$way" '$1 == "mlp" { print way, $2, $3, $4, $5, $6, $7, $8 }' \
@@ -34,9 +35,9 @@ CHECKED='1 2'
 paper_measured() { # WAY OPTIONS...: 50 tokens, half as many as the paper's, to save time
     way=$1
     shift
-    mizzle bench route --table paper --shape qwen2.5-0.5b -L 170 -n 50 -o csv "$@" |
-        columns "way=$way,$COLUMNS,paper_routed,paper_overall_s" |
-        awk -v FS=, -v OFS=, -v date="$(today)" -v cpu="$(processor)" '{ print $0, date, cpu }'
+    about="date=$(today),processor=$(processor)"
+    tabulate "way=$way,$PAPER_COLUMNS,paper_routed,paper_overall_s,$about" \
+        bench route --table paper --shape qwen2.5-0.5b -L 170 -n 50 -o csv "$@"
 }
 
 measures() {

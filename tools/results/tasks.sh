@@ -21,12 +21,8 @@ tasks_kind() { # KIND
     done)
     # shellcheck disable=SC2086
     mizzle router train -q -t 1 $without -o "$here/others" >/dev/null
-    # shellcheck disable=SC2086
-    mizzle eval -q -t 1 $patient --kind "$1" --questions "${QUESTIONS:-300}" \
-        --policy "never,always,mlp,mlp=$here/others" --csv "$here/eval.csv" >/dev/null
-    awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
-        NR > 1 && $at["router"] == "" { $at["router"] = $at["policy"] } { print }' \
-        "$here/eval.csv" | columns "kind=$1,${HEADER#kind,}"
+    evaluate "kind=$1,${HEADER#kind,}" --kind "$1" --questions "${QUESTIONS:-300}" \
+        --policy "never,always,mlp,mlp=$here/others"
 }
 
 jobs() {
