@@ -113,11 +113,11 @@ run_job() { # COMMAND ARGS...: run a job and report its result
         word=FAILED
     fi
     echo "${word%%[: ]*}" >"$here/result"
-    {
+    report=$(
         printf '%-36s %4d s  %s\n' "$name$part $number, $*" $(($(date +%s) - begin)) "$word"
         [ "${word%% *}" != FAILED ] || sed 's/^/    /' "$here/log"
-    } >"$here/report"
-    cat "$here/report"
+    )
+    printf '%s\n' "$report" # in one write, since the lanes share the output
 }
 
 whole() { # FILE: true if it has rows, each with the columns of the header

@@ -7,8 +7,8 @@ enum { WARMUP = 100, CONTEXT = 1024 };
 
 const struct pretrain_plan pretrain_plans[PRETRAIN_SIZES] = {
     { "0.1", "edge-0.1", 3, 64, 4, 2, 128, 6000, 400, 2000, 2, 3e-3f, { .30, false, true } },
-    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 6000, 400, 2000, 5, 3e-3f, { .36, false, true } },
-    { "1", "edge-1", 4, 160, 10, 5, 320, 6000, 400, 2000, 5, 3e-3f, { .60, false, true } },
+    { "0.5", "edge-0.5", 3, 128, 8, 4, 256, 6000, 400, 2000, 5, 2.5e-3f, { .36, false, true } },
+    { "1", "edge-1", 4, 160, 10, 5, 320, 6000, 400, 2000, 5, 2.5e-3f, { .60, false, true } },
     { "cloud", "cloud", 4, 256, 16, 8, 256, 4000, 250, 800, 2, 1.2e-3f, { 1, true, false } },
 };
 
