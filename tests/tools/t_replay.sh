@@ -102,7 +102,7 @@ says 'the recording is incomplete'
 expect 0 $ask --replay "$dir/full"
 
 # Faults, calls held by the breaker, and further tokens of a reply are replayed as recorded.
-start_cloud --fault 500:0.6 --seed 3
+start_cloud --fault 500:0.6 --seed 2
 for args in '-n 12 --ahead 0' '-n 12 --ahead 4' '-n 12 --cloud-tokens 4 --ahead 0'; do
     rm -f "$dir/rec"
     # shellcheck disable=SC2086
