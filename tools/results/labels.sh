@@ -19,7 +19,7 @@ labels_train() { # NAME SAMPLES OPTIONS...: write the router $here/NAME
 }
 
 labels_rows() { # JOB POLICIES AGAINST
-    evaluate "job=$1,${HEADER#job,}" --questions "${QUESTIONS:-500}" --target-routed 0.05 \
+    evaluate "job=$1,${HEADER#job,}" --questions "${QUESTIONS:-400}" --target-routed 0.05 \
         --policy "$2" --against "$3"
 }
 

@@ -18,7 +18,7 @@ risk_seed() { # SEED
     fi
     cat "$here/why" >&2
     [ $status -eq 0 ]
-    evaluate "seed=$1,threshold,routed" --kv f16 --seed "$1" --questions "${QUESTIONS:-400}" \
+    evaluate "seed=$1,threshold,routed" --kv f16 --seed "$1" --questions "${QUESTIONS:-250}" \
         --policy "always,mlp=$here/router" --jsonl "$here/answers" >"$here/shares"
     lost=$(awk -v always='"policy":"always"' -v ours='"policy":"mlp=' '
         { match($0, /"item":[0-9]+/); item = substr($0, RSTART, RLENGTH) }

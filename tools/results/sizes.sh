@@ -12,7 +12,7 @@ sizes_rows() { # SIZE OPTIONS...
     shift
     columns=${HEADER#edge,}
     evaluate "edge=edge-$size,${columns%,needed}" -m "weights/milli/edge-$size.gguf" \
-        --cloud-model weights/milli/cloud.gguf --questions "${QUESTIONS:-250}" "$@" >"$here/sweep"
+        --cloud-model weights/milli/cloud.gguf --questions "${QUESTIONS:-200}" "$@" >"$here/sweep"
     awk -F, '
         {
             if (NR > 1) print line ","

@@ -6,7 +6,7 @@
 # recovered from 0 to 7 %, is in the last row of a sweep.
 HEADER=wording,free,policy,threshold,target,seed,questions,routed,right,accuracy,accuracy_low
 HEADER=$HEADER,accuracy_high,pgr,pgr_low,pgr_high,apgr7,apgr7_low,apgr7_high
-CHECKED='7 16' # random in plain words, mlp in a story
+CHECKED='8 17' # random in plain words, mlp in a story
 
 threshold_rows() { # WORDING OPTIONS...
     wording=$1
@@ -14,17 +14,17 @@ threshold_rows() { # WORDING OPTIONS...
     mizzle eval --describe --wording "$wording" --questions 200 -q -t 1 --json >"$here/places"
     free=$(sed -n 's/.*"place":"free".*"share":\([0-9.]*\).*/\1/p' "$here/places")
     evaluate "wording=$wording,free=${free:-0},${HEADER#wording,free,}" --wording "$wording" \
-        --questions "${QUESTIONS:-250}" "$@"
+        --questions "${QUESTIONS:-200}" "$@"
 }
 
 jobs() {
+    job threshold_rows story --policy oracle --target-routed 0.05 # the longest: it asks about all
     for wording in plain chatty story; do
         job threshold_rows $wording --policy never,always
         for policy in mlp context max-prob margin entropy random; do
             job threshold_rows $wording --policy $policy --sweep 0:0.07:8
         done
     done
-    job threshold_rows story --policy oracle --target-routed 0.05
 }
 
 threshold_of() { # WORDING COLUMN CONDITION...: a value of the table, in percent
