@@ -94,6 +94,9 @@ has 1 '>mlp, b</text>'
 has 1 '>high</text>'
 run 0 --bars low --by policy "$tmp/t.csv"
 has 7 'class="fill"' # one for each row, and no key
+printf 'a,b\nx,0.474\n' >"$tmp/share.csv"
+run 0 --bars b --by a --percent b --x-label % "$tmp/share.csv"
+has 1 '>47.4 %<'
 
 refuses 2 'expected a column nothing, found policy,kind,share,right,low,high' \
     --x nothing --y right "$tmp/t.csv"

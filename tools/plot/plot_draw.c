@@ -56,6 +56,20 @@ static int plot_label(char out[PLOT_LABEL], const char *option, const char *text
     return OK;
 }
 
+/* Set *scale to 100 for a column that is shown in percent, else to 1. */
+static int plot_scale(double *scale, const struct plot *p, size_t column, struct err *err)
+{
+    size_t percent[PLOT_KEYS], n = 0;
+    *scale = 1;
+    int rc = p->o->percent
+                 ? plot_table_columns(percent, &n, PLOT_KEYS, &p->table, p->o->percent, err)
+                 : OK;
+    for (size_t i = 0; i < n; i++)
+        if (percent[i] == column)
+            *scale = 100;
+    return rc;
+}
+
 /* Find the column of an axis, and set what the axis shows. */
 static int plot_axis(struct plot *p, bool y, struct err *err)
 {
@@ -64,21 +78,18 @@ static int plot_axis(struct plot *p, bool y, struct err *err)
     const char *range = y ? o->y_range : o->x_range;
     char *own = y ? p->y_label : p->x_label;
     struct chart_axis *axis = y ? &p->y_axis : &p->x_axis;
-    size_t percent[PLOT_KEYS], n = 0, column = 0;
-    bool scaled = false;
+    size_t column = 0;
+    double *scale = y ? &p->y_scale : &p->x_scale;
     int rc = plot_table_column(&column, &p->table, name, strlen(name), err);
-    if (rc == OK && o->percent)
-        rc = plot_table_columns(percent, &n, PLOT_KEYS, &p->table, o->percent, err);
-    for (size_t i = 0; i < n; i++)
-        scaled = scaled || percent[i] == column;
+    if (rc == OK)
+        rc = plot_scale(scale, p, column, err);
     if (rc == OK)
         rc = plot_label(own, y ? "--y-label" : "--x-label", label ? label : name,
                         strlen(label ? label : name), err);
-    if (rc == OK && scaled && !label)
+    if (rc == OK && *scale > 1 && !label)
         snprintf(own + strlen(own), sizeof(p->x_label) - strlen(own), ", %%");
     *axis = (struct chart_axis){ .label = own, .log = y ? o->log_y : o->log_x };
     *(y ? &p->y : &p->x) = column;
-    *(y ? &p->y_scale : &p->x_scale) = scaled ? 100 : 1;
     if (rc == OK && range)
         rc = plot_pair(&axis->low, &axis->high, y ? "--y-range" : "--x-range", range, false, err);
     if (rc == OK && range && (axis->low >= axis->high || (axis->log && axis->low <= 0)))
@@ -231,9 +242,11 @@ static int plot_bars(struct plot *p, const char *svg, struct err *err)
         rc = plot_table_label(labels[row - 1], t, row, p->by, p->nby, err);
         bars[row - 1].label = labels[row - 1];
         for (size_t i = 0; rc == OK && i < n; i++) {
-            double *part = &bars[row - 1].parts[i];
-            rc = plot_table_number(part, t, row, parts[i], err);
-            *part = isnan(*part) ? 0 : *part;
+            double scale, *part = &bars[row - 1].parts[i];
+            rc = plot_scale(&scale, p, parts[i], err);
+            if (rc == OK)
+                rc = plot_table_number(part, t, row, parts[i], err);
+            *part = isnan(*part) ? 0 : scale * *part;
             if (rc == OK && *part < 0)
                 rc = err_set(err, ERR_FORMAT, "%s: line %zu, %s: expected a number >= 0, found %g",
                              t->path, t->lines[row], t->cells[parts[i]], *part);
