@@ -32,8 +32,8 @@ awk -v seed=$seed '
     { accuracy[NR] = field("accuracy"); routed[NR] = field("routed") }
     END {
         edge = accuracy[1]; gain = accuracy[2] - edge
-        ok = NR == 4 && edge > 0.38 && edge < 0.58 && accuracy[4] >= 0.865 && routed[2] <= 0.07 &&
-            accuracy[2] >= 1.5 * edge && gain >= 0.8 * (accuracy[4] - edge) &&
+        ok = NR == 4 && edge > 0.33 && edge < 0.53 && accuracy[4] >= 0.865 && routed[2] <= 0.07 &&
+            accuracy[2] >= 1.6 * edge && gain >= 0.8 * (accuracy[4] - edge) &&
             accuracy[3] - edge < gain / 3
         if (!ok) print "seed " seed ": edge " edge ", routed " accuracy[2] " at " routed[2] \
             ", random " accuracy[3] ", cloud " accuracy[4]
