@@ -313,6 +313,7 @@ const struct command cmd_fleet = {
         "  read_per_call   tokens that the server reads for a call\n"
         "  p50_ms, p95_ms  from a call to its first token; of whole answers the larger\n"
         "                  of that and the time between later tokens\n"
+        "  calls_per_s     calls of the whole fleet; answers_per_s are its answers\n"
         "  answer_s        time of an answer\n"
         "  usd_per_1000    price of the server for the time of 1,000 answers of the fleet\n"
         "  carries         most devices, up to 1,000,000, whose p95_ms is at most\n"

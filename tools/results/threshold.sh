@@ -58,7 +58,7 @@ draws() {
         --x-label "tokens that no model can foresee, %" \
         --y-label "gap closed, mean from 0 to 7 % routed, %" \
         --title "Without free choices entropy closes $(threshold_gain plain entropy) % of the gap, in\
- stories $(threshold_gain story entropy) %; the router closes $(threshold_gain plain mlp) and\
+ stories $(threshold_gain story entropy) %; the router $(threshold_gain plain mlp) % and\
  $(threshold_gain story mlp) %" \
         --note "Questions in plain, chatty and story words. Bands: 95 % intervals (paired bootstrap)."
 }
