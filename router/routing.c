@@ -250,8 +250,8 @@ int routing_cloud_options(struct cloud_options *out, char **key, const struct mi
 }
 
 /* Wait for the server if something must be known of it. If it does not answer and is not required,
- * the first routed token asks it again. The breaker counts calls for tokens alone, so that a replay,
- * which has these and no server to reach, decides as the run did that was recorded. */
+ * the first routed token asks it again. The breaker counts calls for tokens alone, so that a
+ * replay, which has these and no server to reach, decides as the run did that was recorded. */
 static int routing_reach_cloud(struct routing *r, const struct mizzle_options *o, bool asks,
                                struct err *err)
 {

@@ -17,7 +17,7 @@ struct pretrain_plan {
      * practice in any form; after that, few are. */
     size_t easy, mixed;
     size_t lists; /* of world_practice, after `easy` */
-    float rate; /* peak learning rate */
+    float rate;   /* peak learning rate */
     struct world_reader reader;
 };
 

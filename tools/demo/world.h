@@ -99,9 +99,9 @@ size_t world_text(char *out, bool *learn, size_t cap, const struct world *w,
 
 enum { WORLD_PRACTICE = 8 };
 
-/* Make practice text number i of a stream. Of WORLD_PRACTICE texts, `lists` (0 to 7) go through five
- * unknown things with given kinds, and when the kind comes that was asked for is to be learnt; one
- * begins the answer about an unknown thing by copying its name. The others are a list of two to
+/* Make practice text number i of a stream. Of WORLD_PRACTICE texts, `lists` (0 to 7) go through
+ * five unknown things with given kinds, and when the kind comes that was asked for is to be learnt;
+ * one begins the answer about an unknown thing by copying its name. The others are a list of two to
  * five choices, then some of them in any order, whose letters are to be learnt, with a few words
  * between as in an answer. With lists 0 all texts are of this form, and each letter follows its
  * choice at once. Small models that start with these texts learn within minutes to look back in the
