@@ -225,7 +225,7 @@ TMPDIR="$tmp/with blank" run 2 squares
 says 'expected neither blanks nor commas'
 
 # Interrupted: what the lanes have started ends, too, and the working folder goes.
-mkdir "$tmp/work"
+mkdir "$tmp/jobs"
 cat >"$tmp/experiments/slow.sh" <<'END'
 HEADER=x
 jobs() { job slow_row; job slow_row; }
@@ -234,19 +234,19 @@ slow_row() {
     echo 1
 }
 END
-TMPDIR=$tmp/work sh tools/results.sh slow >"$tmp/out" 2>&1 &
+TMPDIR=$tmp/jobs sh tools/results.sh slow >"$tmp/out" 2>&1 &
 tries=200
-while [ "$(cat "$tmp"/work/*/*/process 2>/dev/null | wc -l)" -lt 2 ]; do
+while [ "$(cat "$tmp"/jobs/*/*/process 2>/dev/null | wc -l)" -lt 2 ]; do
     tries=$((tries - 1))
     [ $tries -gt 0 ] || fail "no jobs: $(cat "$tmp/out")"
     sleep 0.05
 done
-processes=$(cat "$tmp"/work/*/*/process)
+processes=$(cat "$tmp"/jobs/*/*/process)
 kill $!
 wait $!
 [ $? -eq 130 ] || fail "interrupted: another status"
 for process in $processes; do ! kill -0 "$process" 2>/dev/null || fail "$process goes on"; done
-[ -z "$(ls "$tmp/work")" ] || fail "left: $(ls "$tmp/work")"
+[ -z "$(ls "$tmp/jobs")" ] || fail "left: $(ls "$tmp/jobs")"
 rm "$tmp/experiments/slow.sh"
 
 # real NAME LINE...: make an experiment of tools/results with other jobs.
