@@ -229,8 +229,8 @@ static void print_average(FILE *to, const struct eval_result *r)
     putc('\n', to);
 }
 
-/* Print how a result compares with the one of --against, and whether the two routed shares that
- * differ by more than a tenth: calibration misses its target where scores are tied. */
+/* Print how a result compares with the one of --against, and both routed shares if they differ by
+ * more than a tenth: calibration misses its target where scores are tied. */
 static void print_against(FILE *to, const struct eval_result *r)
 {
     double routed = eval_result_share(r), other = r->against_share;
