@@ -233,7 +233,7 @@ void route_report_paper(const char *format, const struct bench_route_setting *s,
         const struct paper_row *r = &rows[i], *p = &paper_rows[i];
         if (form == FORM_CSV) {
             printf("%.2f,%g", r->threshold, r->routed);
-            route_report_cells(",%.4f", r);
+            route_report_cells(",%.6f", r);
             printf(",%g", p->routed);
             route_report_cells(",%.2f", p);
             putchar('\n');
