@@ -14,10 +14,12 @@
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/bench/energy.h"
+#include "tools/bench/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
-enum { MOST_TOKENS = 1 << 20 };
+enum { MOST_TOKENS = 1 << 20, WARM = 16 };
+enum { MOST_TESTS = BENCH_LIST * 2 * BENCH_LIST };
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
 {
@@ -68,19 +70,41 @@ struct bench_run {
     float *scratch;
     struct energy energy;
     size_t peak; /* as in struct bench_test */
+    struct read_probe *probe;
+    double one[MOST_TESTS]; /* tokens per second of each test on one thread, once measured */
 };
 
-/* Take the samples of one test, after one unmeasured run that warms caches and clocks. */
+/* Fill the cache to the depth of the test, then warm up caches and clocks: with the prompt, or with
+ * a few of the tokens that are to be generated. */
+static int warm_up(struct bench_run *b, const struct bench_test *t, struct err *err)
+{
+    session_rewind(b->s, 0);
+    int rc = t->depth ? bench_model_eval(b->s, t->depth, false, err) : OK;
+    if (!rc && t->prompt)
+        rc = bench_model_eval(b->s, t->prompt, false, err);
+    if (!rc && t->gen)
+        rc = bench_model_eval(b->s, t->gen < WARM ? t->gen : WARM, true, err);
+    return rc;
+}
+
+/* Return what the probe reads now; it takes its memory when it is first used, after the peak of the
+ * model's own has been noted. */
+static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
+{
+    b->peak = b->peak ? b->peak : os_peak_memory();
+    int rc = b->probe ? OK : read_probe_open(&b->probe, b->pool, err);
+    *gb_s = rc ? 0 : read_probe_memory(b->probe, b->pool);
+    return rc;
+}
+
+/* Take the samples of one test. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     size_t n = t->prompt + t->gen;
-    session_rewind(b->s, 0);
-    int rc = t->depth ? bench_model_eval(b->s, t->depth, false, err) : OK;
+    int rc = warm_up(b, t, err);
     if (!rc)
-        rc = bench_model_eval(b->s, t->prompt ? n : 1, t->gen > 0, err); /* warm */
-    b->peak = b->peak ? b->peak : os_peak_memory();
+        rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
-    t->probe = bench_probe(b->pool);
     energy_joules(&b->energy);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         session_rewind(b->s, t->depth);
@@ -89,7 +113,7 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         t->ns[t->samples] = (double)(os_now_ns() - begin);
     }
     t->joules = energy_joules(&b->energy) / (double)(t->samples * n);
-    return rc;
+    return rc || !t->gen ? rc : run_probe(b, &t->after, err);
 }
 
 /* Evaluate one token and its score and, where head is true, its logits. *ns is the total time,
@@ -226,10 +250,14 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
                      struct err *err)
 {
     static struct bench_test t;
+    struct model_figures f;
     int rc = OK;
     for (size_t i = 0; i < p->depth.n; i++)
         for (size_t j = 0; !rc && !report->closed && j < p->prompt.n + p->gen.n; j++) {
-            t = (struct bench_test){ .depth = p->depth.at[i], .threads = pool_threads(b->pool) };
+            double *one = &b->one[i * 2 * BENCH_LIST + j];
+            t = (struct bench_test){ .depth = p->depth.at[i],
+                                     .threads = pool_threads(b->pool),
+                                     .texts = 1 };
             if (j < p->prompt.n)
                 t.prompt = p->prompt.at[j];
             else
@@ -239,8 +267,12 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
             rc = run_test(b, &t, err);
             if (!rc && t.gen && t.gen == largest(&p->gen))
                 rc = run_router(b, &t, err);
-            if (!rc)
-                model_report_row(report, &t);
+            if (rc)
+                break;
+            t.one = *one;
+            model_figures(&f, &t, model_bytes(b->engine->model));
+            model_report_row(report, &t, &f);
+            *one = t.threads == 1 ? f.ts : *one;
         }
     return rc;
 }
@@ -264,6 +296,7 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
         b->pool = NULL;
     }
     model_report_end(report);
+    read_probe_close(b->probe);
     router_close(b->router);
     free(b->scratch);
     return rc;
@@ -283,7 +316,8 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                             : engine_options.model ? engine_options.model
                                                    : "demo";
         char why[ENERGY_WHY] = "";
-        struct bench_run b = { .o = o, .engine = &e };
+        static struct bench_run b;
+        b = (struct bench_run){ .o = o, .engine = &e };
         struct model_report report = { .format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
