@@ -281,7 +281,7 @@ static int decode_read_prompt(struct decode *d, const uint32_t *prompt, size_t n
         return decode_evaluate(d, prompt + shared, n - shared);
     int rc = OK;
     for (size_t at = shared, some; rc == OK && at < n; at += some) {
-        some = n - at < SESSION_CHUNK ? n - at : SESSION_CHUNK;
+        some = n - at < BATCH_ROWS ? n - at : BATCH_ROWS;
         rc = decode_evaluate(d, prompt + at, some);
         if (rc == OK)
             d->o->reading(d->o->arg, at + some, n);

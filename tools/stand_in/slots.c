@@ -13,11 +13,10 @@ static const size_t budget = (size_t)512 << 20;
 
 int stand_in_slots_open(struct stand_in_slots *s, size_t n, struct err *err)
 {
-    int rc = s->model ? session_open(&s->slot[0].session, s->model, s->pool, s->context, s->kv, err)
-                      : OK;
+    int rc = s->batch ? session_open(&s->slot[0].session, s->batch, s->context, s->kv, err) : OK;
     if (rc)
         return rc;
-    size_t fit = s->model ? budget / session_bytes(s->slot[0].session) : (size_t)SLOTS_MAX;
+    size_t fit = s->batch ? budget / session_bytes(s->slot[0].session) : (size_t)SLOTS_MAX;
     if (!n)
         n = fit < SLOTS_MIN ? (size_t)SLOTS_MIN : fit;
     s->n = n < SLOTS_MAX ? n : (size_t)SLOTS_MAX;
@@ -68,8 +67,8 @@ static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, 
 static struct stand_in_slot *stand_in_slots_ready(struct stand_in_slots *s,
                                                   struct stand_in_slot *slot)
 {
-    if (slot->session || !s->model ||
-        session_open(&slot->session, s->model, s->pool, s->context, s->kv, NULL) == OK) {
+    if (slot->session || !s->batch ||
+        session_open(&slot->session, s->batch, s->context, s->kv, NULL) == OK) {
         slot->used = ++s->clock;
         return slot;
     }
@@ -110,7 +109,7 @@ struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint
 size_t stand_in_slots_enter(struct stand_in_slot *slot, const uint32_t *prompt, size_t n)
 {
     size_t same = stand_in_slots_kept(slot, prompt, n), length = session_length(slot->session);
-    if (same == n && (length > n || !session_has_logits(slot->session)))
+    if (same == n && (length > n || slot->known != n))
         same--;
     if (length > same)
         session_rewind(slot->session, same);

@@ -104,7 +104,7 @@ static double rate(uint64_t start)
 
 /* With fewer slots than clients, so that clients take slots from each other, every text is what it
  * is alone. */
-static void test_many(size_t slots, size_t workers)
+static void test_many(size_t slots, size_t threads)
 {
     static struct client alone[CLIENTS], all[CLIENTS];
     const struct stand_in_options single = { .threads = 1, .slots = 1 };
@@ -116,7 +116,7 @@ static void test_many(size_t slots, size_t workers)
     }
     double before = rate(start);
     stand_in_close(server);
-    const struct stand_in_options o = { .threads = 2, .slots = slots, .workers = workers };
+    const struct stand_in_options o = { .threads = threads, .slots = slots };
     open_server(&o);
     start = os_now_ns();
     for (int i = 0; i < CLIENTS; i++) {
@@ -125,8 +125,8 @@ static void test_many(size_t slots, size_t workers)
     }
     for (int i = 0; i < CLIENTS; i++)
         pthread_join(all[i].thread, NULL);
-    printf("64 clients, %zu slots, %zu workers: %.0f tokens/s; one after the other: %.0f\n", slots,
-           workers, rate(start), before);
+    printf("64 clients, %zu slots, %zu threads: %.0f tokens/s; one after the other: %.0f\n", slots,
+           threads, rate(start), before);
     for (int i = 0; i < CLIENTS; i++)
         CHECK(memcmp(all[i].ids, alone[i].ids, sizeof(alone[i].ids)) == 0);
     stand_in_close(server);
