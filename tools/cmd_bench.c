@@ -14,9 +14,9 @@
 
 enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
-static struct bench_model_options model_opts = { .depth = "0",
-                                                 .context = "512,4096,32768",
-                                                 .type = "q8_0" };
+static struct bench_model_options model_opts = {
+    .depth = "0", .texts = "1", .context = "512,4096,32768", .type = "q8_0"
+};
 static const char *threads;
 
 #define END                                       \
@@ -39,7 +39,8 @@ static const struct option_group of_timed = {
     "model, kernels, route",
     (const struct option[]){
         { "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",
-          "Take N samples of each test (default: 5; route: 1)" },
+          "Take N samples of each test and show the median (default: 5; route: 1, with --as-paper: "
+          "3)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
           "else the best; kernels: all sets, else this one beside scalar)" },
@@ -97,6 +98,9 @@ static const struct option_group of_model = {
     (const struct option[]){
         { "--n-depth", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
           "Fill the KV cache with N tokens before each test (default: 0)" },
+        { "--texts", NULL, OPTION_STR, &model_opts.texts, "N[,N...]",
+          "Generate -n tokens of each of N texts at once, one token of each in a pass "
+          "(default: 1)" },
         END,
     },
 };
@@ -167,7 +171,7 @@ static void defaults(bool route)
     if (!model_opts.gen)
         model_opts.gen = route ? "100" : "128";
     if (bench_opts.repeat == UNSET)
-        bench_opts.repeat = route ? 1 : 5;
+        bench_opts.repeat = route ? bench_route_repeat() : 5;
 }
 
 /* Parse a list that must hold one number, which is all that route takes. */

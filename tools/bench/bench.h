@@ -79,5 +79,7 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 /* Run `mizzle bench route` on this engine, whose tokenizer is not used. */
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err);
 extern const struct option_group bench_route_opts;
+/* Return how many samples it takes unless told: 3 with --as-paper, else 1. */
+size_t bench_route_repeat(void);
 
 #endif

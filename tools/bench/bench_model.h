@@ -10,16 +10,16 @@ struct engine;
 struct model_config;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth, *context; /* lists of numbers */
-    const char *shape, *type;                   /* shape NULL: measure a file */
-    struct bench_list threads;                  /* empty: all processors */
+    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
+    const char *shape, *type;                           /* shape NULL: measure a file */
+    struct bench_list threads;                          /* empty: all processors */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
-enum { BENCH_PAIRS = 64 };
+enum { BENCH_PAIRS = 64, BENCH_TEXTS = 64 };
 struct bench_test {
     size_t prompt, gen, depth, threads;
-    size_t texts;            /* written at once, gen tokens each; 1 for a prompt */
+    size_t texts;            /* written at once, gen tokens each: 1 to BENCH_TEXTS; prompt: 1 */
     double ns[BENCH_REPEAT]; /* of each sample */
     size_t samples;
     double before, after; /* GB/s read right before the samples and right after; 0: not measured */
