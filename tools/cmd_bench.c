@@ -264,7 +264,7 @@ const struct command cmd_bench = {
         "against the better of its two probes. It is marked as doubtful if it is over 100 % of "
         "it, because a limit that is beaten is none; and so is a row whose threads get what one "
         "thread got in the same command (less than 5 % more), because then the other processors "
-        "were busy or have nothing to add.\n\n"
+        "were busy or have nothing to add, and a row whose probes differ by a fifth or more.\n\n"
         "With the largest -n, a router with random weights (an MLP with twice the hidden size) "
         "shows what a score costs and what a routed token saves, because its output head is not "
         "evaluated. csv, json and jsonl hold every sample. Joules per token are those of the "

@@ -81,6 +81,15 @@ static void check_doubts(void)
     CHECK(!*why);
     doubt_text(why, 0.5, 2, 0, 10); /* one thread was not measured */
     CHECK(!*why);
+    doubt_changed(why, 40, 50);
+    doubt_changed(why, 50, 40);
+    CHECK(!*why);
+    doubt_changed(why, 53, 86);
+    CHECK(!strcmp(why, "the limit changed from 53 to 86"));
+    doubt_text(why, 1.08, 64, 10, 3);
+    doubt_changed(why, 100.4, 80);
+    CHECK(!strcmp(why, "over 100 % of the limit; 64 threads get what one gets; the limit changed "
+                       "from 100 to 80"));
 }
 
 static void check_model_figures(void)
@@ -102,6 +111,9 @@ static void check_model_figures(void)
     CHECK(near(f.read, 20)); /* 10 passes of 2 GB in a second, whatever the number of texts */
     CHECK(near(f.probe, 25) && near(f.share, 0.8)); /* the better of the two */
     CHECK(!strcmp(f.doubtful, "2 threads get what one gets"));
+    t.before = 19;
+    model_figures(&f, &t, 2000000000);
+    CHECK(!strcmp(f.doubtful, "2 threads get what one gets; the limit changed from 19 to 25"));
     t.before = t.after = 18;
     t.one = 20;
     model_figures(&f, &t, 2000000000);

@@ -45,6 +45,8 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
         out->share = out->read / out->probe;
     }
     doubt_text(out->doubtful, out->share, t->threads, t->one, out->ts);
+    if (t->gen)
+        doubt_changed(out->doubtful, t->before, t->after);
 }
 
 /* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
