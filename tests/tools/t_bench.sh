@@ -63,7 +63,7 @@ for form in json csv md; do
 done
 for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
     type_v n_prompt n_gen n_depth n_texts test_time avg_ns stddev_ns avg_ts stddev_ts text_ts \
-    samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe doubtful joules_per_token peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
+    samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe on_cpu doubtful joules_per_token peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
     samples_score_ns samples_edge_ns samples_routed_ns; do
     [ "$(grep -c "\"$key\": " "$tmp/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
     [ "$(grep -c "\"$key\": " "$tmp/json")" -eq 4 ]

@@ -86,10 +86,16 @@ static void check_doubts(void)
     CHECK(!*why);
     doubt_changed(why, 53, 86);
     CHECK(!strcmp(why, "the limit changed from 53 to 86"));
+    doubt_text(why, 1, 1, 0, 0);
+    doubt_busy(why, 0.9);
+    CHECK(!*why);
+    doubt_busy(why, 0.354);
+    CHECK(!strcmp(why, "its threads ran 35 % of the time"));
     doubt_text(why, 1.08, 64, 10, 3);
     doubt_changed(why, 100.4, 80);
+    doubt_busy(why, 0.5);
     CHECK(!strcmp(why, "over 100 % of the limit; 64 threads get what one gets; the limit changed "
-                       "from 100 to 80"));
+                       "from 100 to 80; its threads ran 50 % of the time"));
 }
 
 static void check_model_figures(void)
@@ -97,7 +103,9 @@ static void check_model_figures(void)
     static struct bench_test t;
     struct model_figures f;
     /* 10 tokens of each of 4 texts in 0.5, 1 and 5 s: 80, 40 and 8 tokens per second, one slow. */
-    t = (struct bench_test){ .gen = 10, .texts = 4, .threads = 2, .samples = 3, .one = 39 };
+    t = (struct bench_test){
+        .gen = 10, .texts = 4, .threads = 2, .samples = 3, .one = 39, .on_cpu = 1
+    };
     t.ns[0] = 5e9;
     t.ns[1] = 0.5e9;
     t.ns[2] = 1e9;
@@ -119,7 +127,7 @@ static void check_model_figures(void)
     model_figures(&f, &t, 2000000000);
     CHECK(near(f.share, 20.0 / 18) && !strcmp(f.doubtful, "over 100 % of the limit"));
     /* A prompt is not limited by memory. */
-    t = (struct bench_test){ .prompt = 100, .texts = 1, .threads = 1, .samples = 2 };
+    t = (struct bench_test){ .prompt = 100, .texts = 1, .threads = 1, .samples = 2, .on_cpu = 1 };
     t.ns[0] = 1e9;
     t.ns[1] = 0.5e9;
     t.before = 0.001;
@@ -221,6 +229,7 @@ static void print_model(void)
                              .samples = 1,
                              .before = 25,
                              .after = 24,
+                             .on_cpu = 1,
                              .joules = (double)NAN };
     t.ns[0] = 1e9;
     model_report_begin(&b);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
@@ -141,6 +142,14 @@ static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
     return rc;
 }
 
+/* Return the seconds that the threads of this process have run so far. */
+static double seconds_run(void)
+{
+    struct timespec t = { 0 };
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* Take the samples of one test. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
@@ -149,12 +158,15 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
     energy_joules(&b->energy);
+    double ran = seconds_run(), all = 0;
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         run_rewind(b, t, t->depth);
         uint64_t begin = os_now_ns();
         rc = run_once(b, t, t->gen, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
+        all += t->ns[t->samples] / 1e9;
     }
+    t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
     t->joules = energy_joules(&b->energy) / (double)(t->samples * (t->prompt + t->gen) * t->texts);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
 }

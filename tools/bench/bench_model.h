@@ -23,6 +23,7 @@ struct bench_test {
     double ns[BENCH_REPEAT]; /* of each sample */
     size_t samples;
     double before, after; /* GB/s read right before the samples and right after; 0: not measured */
+    double on_cpu;        /* share of the samples' time in which its threads ran */
     double one;           /* tokens per second of this test on one thread; 0: not measured */
     double joules;        /* of a token, prompt or generated; NaN: not known */
     size_t peak; /* memory of the process before the first probe, which takes much itself */

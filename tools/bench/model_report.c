@@ -47,6 +47,7 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     doubt_text(out->doubtful, out->share, t->threads, t->one, out->ts);
     if (t->gen)
         doubt_changed(out->doubtful, t->before, t->after);
+    doubt_busy(out->doubtful, t->on_cpu);
 }
 
 /* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
@@ -140,6 +141,7 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     model_report_put(o, "probe_before_gb_s", json_real(t->before));
     model_report_put(o, "probe_after_gb_s", t->gen ? json_real(t->after) : json_null());
     model_report_put(o, "of_probe", t->gen ? json_real(f->share) : json_null());
+    model_report_put(o, "on_cpu", json_real(t->on_cpu));
     model_report_put(o, "doubtful", *f->doubtful ? json_string(f->doubtful) : json_null());
     model_report_put(o, "joules_per_token",
                      isfinite(t->joules) ? json_real(t->joules) : json_null());
