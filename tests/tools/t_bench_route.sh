@@ -56,7 +56,19 @@ END {
     exit bad || NR != 8 || !("as the paper" in text) || down["16 tokens"] <= down["in step"]
 }' "$tmp/ways" || fail "$(cat "$tmp/ways")"
 grep -q '^<svg' "$tmp/b.svg" || fail "no picture of the ways"
-"$MIZZLE" bench route -p 4 -n 8 -L 0 --as-paper -t 1 | grep -q '^| as the paper |' || fail "no row"
+"$MIZZLE" bench route -p 4 -n 8 -L 0 --as-paper -t 1 >"$tmp/ways"
+grep -q '^| as the paper |' "$tmp/ways" || fail "no row"
+grep -q 'the median of samples (-r): 3\. .* The parts sum to [-+].* s of the paper.s [-+].* s; they miss [-+].* s of it' \
+    "$tmp/ways" || fail "$(cat "$tmp/ways")"
+# Edge, waiting and rest are those of one answer; the whole less its parts is what they miss.
+"$MIZZLE" bench route -p 4 -n 8 -R 0.2 -L 0 --cloud-ms 0 --trips 0 --as-paper -t 1 -r 2 -o jsonl >"$tmp/ways"
+awk -F'[:,] ' 'function near(a, b) { return a - b < 1e-6 && b - a < 1e-6 }
+{ for (i = 1; i < NF; i++) { key = $i; gsub(/[{"]/, "", key); v[key] = $(i + 1) } }
+{ if (!near(v["s"], v["edge_s"] + v["cloud_s"] + v["rest_s"])) { print; bad = 1 } }
+NR > 1 && NR < 7 { sum += v["more_s"] }
+NR < 7 && v["parts_s"] != "null" { bad = 1 }
+END { exit bad || NR != 7 || !near(v["parts_s"], sum) || !near(v["missed_s"], v["more_s"] - sum) }' "$tmp/ways" ||
+    fail "$(cat "$tmp/ways")"
 
 # The paper's Table 1: its rows as printed beside as many routed tokens; columns add up as there.
 "$MIZZLE" bench route -p 4 -n 100 -L 1 --cloud-ms 0 --trips 0 --table paper -t 1 -o csv >"$tmp/table"

@@ -26,7 +26,7 @@ enum {
     PAPER_TOKENS = 16,
     PAPER_CLOUD_MS = 20
 };
-enum { PAPER_TRIPS = 2, WAYS = 7, FOR_PROMPT = 7, UNSET = 0x7fffffff };
+enum { PAPER_REPEAT = 3, PAPER_TRIPS = 2, WAYS = 7, FOR_PROMPT = 7, UNSET = 0x7fffffff };
 
 static const char *routed = "0.07", *latency = "200", *ahead = "0,1,4";
 static float agree = 0.7f, loss, edge_ms;
@@ -341,56 +341,52 @@ static int bench_route_table(struct bench_run *r, struct err *err)
     return rc;
 }
 
-/* Measure an answer written by the decoding loop. The fastest sample counts, because every
- * disturbance only adds time. */
-static int our_way(struct bench_run *r, struct bench_route_way *way, double share, size_t window,
-                   struct err *err)
+/* Measure one answer: written with the habits in p, or, if p is NULL, by the decoding loop. */
+static int one_way(struct bench_run *r, struct bench_route_way *way, double share, size_t window,
+                   const struct paper_baseline *p, struct err *err)
 {
     struct decode_stats s;
-    double best = 0;
-    for (size_t i = 0; i < r->o->repeat; i++) {
-        uint64_t text;
-        int rc = bench_route_decode(r, &s, &text, share, window, err);
-        if (rc)
-            return rc;
-        if (i && s.total_ms >= best)
-            continue;
-        best = s.total_ms;
-        double calls = s.calls ? (double)s.calls : 1;
-        way->s = s.total_ms / 1e3;
-        way->ttft_s = s.ttft_ms / 1e3;
-        way->edge_s = (s.edge_ms + s.router_ms) / 1e3;
-        way->cloud_s = s.cloud_ms / 1e3;
-        way->calls = s.calls;
-        way->up = (double)s.traffic.bytes_up / calls;
-        way->down = (double)s.traffic.bytes_down / calls;
-        way->text = text;
-    }
+    struct paper_baseline_cost c;
+    int rc = p ? paper_baseline_run(&c, p, err)
+               : bench_route_decode(r, &s, &way->text, share, window, err);
+    if (rc)
+        return rc;
+    if (!p)
+        c = (struct paper_baseline_cost){ .ms = s.total_ms,
+                                          .edge_ms = s.edge_ms + s.router_ms,
+                                          .cloud_ms = s.cloud_ms,
+                                          .ttft_ms = s.ttft_ms,
+                                          .calls = s.calls,
+                                          .up = s.traffic.bytes_up,
+                                          .down = s.traffic.bytes_down,
+                                          .text = way->text };
+    double calls = c.calls ? (double)c.calls : 1;
+    way->s = c.ms / 1e3;
+    way->ttft_s = c.ttft_ms / 1e3;
+    way->edge_s = c.edge_ms / 1e3;
+    way->cloud_s = c.cloud_ms / 1e3;
+    way->calls = c.calls;
+    way->up = (double)c.up / calls;
+    way->down = (double)c.down / calls;
+    way->text = c.text;
     return OK;
 }
 
-/* Measure an answer written with the habits in p; the fastest sample counts. */
-static int paper_way(struct bench_run *r, struct bench_route_way *way,
-                     const struct paper_baseline *p, struct err *err)
+/* Set *way to its median sample. */
+static int measure_way(struct bench_run *r, struct bench_route_way *way, double share,
+                       size_t window, const struct paper_baseline *p, struct err *err)
 {
-    for (size_t i = 0; i < r->o->repeat; i++) {
-        struct paper_baseline_cost c;
-        int rc = paper_baseline_run(&c, p, err);
-        if (rc)
-            return rc;
-        if (i && c.ms / 1e3 >= way->s)
-            continue;
-        double calls = c.calls ? (double)c.calls : 1;
-        way->s = c.ms / 1e3;
-        way->ttft_s = c.ttft_ms / 1e3;
-        way->edge_s = c.edge_ms / 1e3;
-        way->cloud_s = c.cloud_ms / 1e3;
-        way->calls = c.calls;
-        way->up = (double)c.up / calls;
-        way->down = (double)c.down / calls;
-        way->text = c.text;
+    size_t n = r->o->repeat;
+    struct bench_route_way *samples = calloc(n, sizeof(*samples));
+    int rc = samples ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
+    for (size_t i = 0; i < n && rc == OK; i++) {
+        samples[i] = *way;
+        rc = one_way(r, &samples[i], share, window, p, err);
     }
-    return OK;
+    if (rc == OK)
+        *way = route_ways_median(samples, n);
+    free(samples);
+    return rc;
 }
 
 /* Return an answer that is written as the paper's demo writes it, with all of its habits or with
@@ -434,15 +430,14 @@ static int bench_route_ways(struct bench_run *r, struct err *err)
     if (rc == OK)
         rc = open_server(r, r->latencies.at[0], err);
     if (rc == OK)
-        rc = our_way(r, &w[0], share, window, err);
+        rc = measure_way(r, &w[0], share, window, NULL, err);
     if (rc == OK)
-        rc = our_way(r, &w[1], share, 0, err);
+        rc = measure_way(r, &w[1], share, 0, NULL, err);
     for (size_t i = 2; i < WAYS && rc == OK; i++) {
         const struct paper_baseline p = bench_route_baseline(r, share, i == WAYS - 1, i);
-        rc = paper_way(r, &w[i], &p, err);
+        rc = measure_way(r, &w[i], share, 0, &p, err);
     }
-    for (size_t i = 1; i < WAYS; i++)
-        w[i].more_s = w[i].s - w[i == 1 || i == WAYS - 1 ? 0 : 1].s;
+    route_ways_extra(w, WAYS);
     if (rc == OK)
         route_report_ways(r->o->format, &r->setting, w, WAYS);
     if (rc == OK && r->o->plot)
@@ -461,12 +456,9 @@ static int bench_route_paper(struct bench_run *r, struct err *err)
         rc = rehearse(r, share, i == 0, err);
         if (rc == OK)
             rc = open_server(r, r->latencies.at[0], err);
-        if (rc == OK && as_paper) {
-            const struct paper_baseline p = bench_route_baseline(r, share, true, 0);
-            rc = paper_way(r, &way, &p, err);
-        } else if (rc == OK) {
-            rc = our_way(r, &way, share, (size_t)r->aheads.at[0], err);
-        }
+        const struct paper_baseline p = bench_route_baseline(r, share, true, 0);
+        if (rc == OK)
+            rc = measure_way(r, &way, share, (size_t)r->aheads.at[0], as_paper ? &p : NULL, err);
         close_server(r);
         rows[i] = paper_row_make(paper_rows[i].threshold, r->o->tokens, r->truth.routed,
                                  1e3 * way.edge_s, 1e3 * way.ttft_s, 1e3 * way.s);
@@ -474,6 +466,11 @@ static int bench_route_paper(struct bench_run *r, struct err *err)
     if (rc == OK)
         route_report_paper(r->o->format, &r->setting, rows);
     return rc;
+}
+
+size_t bench_route_repeat(void)
+{
+    return as_paper ? PAPER_REPEAT : 1;
 }
 
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err)

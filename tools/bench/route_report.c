@@ -134,14 +134,17 @@ void route_report(const char *format, const struct bench_route_setting *s,
 }
 
 static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
-                        double times)
+                        double times, bool last)
 {
     json_t *o = route_report_about(s);
     json_object_set_new(o, "way", json_string(w->name));
     route_report_put(o, "s", w->s);
     route_report_put(o, "edge_s", w->edge_s);
     route_report_put(o, "cloud_s", w->cloud_s);
+    route_report_put(o, "rest_s", w->s - w->edge_s - w->cloud_s);
     route_report_put(o, "more_s", w->more_s);
+    route_report_put(o, "parts_s", last ? w->parts_s : (double)NAN);
+    route_report_put(o, "missed_s", last ? w->more_s - w->parts_s : (double)NAN);
     route_report_put(o, "times", times);
     route_report_count(o, "calls", w->calls);
     route_report_put(o, "up_bytes", w->up);
@@ -150,36 +153,42 @@ static json_t *way_json(const struct bench_route_setting *s, const struct bench_
     return o;
 }
 
+/* Say what the table compares, and by how much the parts miss the whole. */
+static void route_report_parts(const struct bench_route_setting *s,
+                               const struct bench_route_way *all)
+{
+    double missed = all->more_s - all->parts_s;
+    printf("\n%s: %zu tokens after %zu, the median of samples (-r): %zu. Extra time is over the "
+           "default for \"in step\" and \"as the paper\", and over \"in step\" for the others. The "
+           "parts sum to %+.3f s of the paper's %+.3f s; they miss %+.3f s of it (%.1f %%).\n",
+           s->model, s->tokens, s->prompt, s->repeat, all->parts_s, all->more_s, missed,
+           100 * missed / all->more_s);
+}
+
 void route_report_ways(const char *format, const struct bench_route_setting *s,
                        const struct bench_route_way *ways, size_t n)
 {
     enum form form = form_of(format);
-    double sum = 0;
     if (form == FORM_CSV)
         puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts("| way | s per answer | edge | waiting | extra s | times | calls | up B | down B | "
-             "cause "
-             "|\n|---|---|---|---|---|---|---|---|---|---|");
+        puts("| way | s per answer | edge | waiting | rest | extra s | times | calls | up B | "
+             "down B | cause |\n|---|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         const struct bench_route_way *w = &ways[i];
         double times = w->s / ways[0].s;
-        sum += i + 1 < n ? w->more_s : 0;
         if (form == FORM_CSV)
             printf("%s,%.4f,%.4f,%.4f,%.4f,%.2f,%zu,%.0f,%.0f,%016" PRIx64 "\n", w->name, w->s,
                    w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down, w->text);
         else if (form == FORM_MD)
-            printf("| %s | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n", w->name,
-                   w->s, w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down,
-                   w->cause ? w->cause : "");
+            printf("| %s | %.3f | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n",
+                   w->name, w->s, w->edge_s, w->cloud_s, w->s - w->edge_s - w->cloud_s, w->more_s,
+                   times, w->calls, w->up, w->down, w->cause ? w->cause : "");
         else
-            route_report_emit(form, way_json(s, w, times), i, n);
+            route_report_emit(form, way_json(s, w, times, i + 1 == n), i, n);
     }
     if (form == FORM_MD)
-        printf("\n%s: %zu tokens after %zu. Extra time is over the default for \"in step\" and "
-               "\"as the paper\", and over \"in step\" for the others. The parts sum to %+.3f s "
-               "of the paper's %+.3f s.\n",
-               s->model, s->tokens, s->prompt, sum, ways[n - 1].more_s);
+        route_report_parts(s, &ways[n - 1]);
 }
 
 /* Columns of a row of the paper's Table 1, in its order. */
