@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/sys/pool.h"
-#include "model/session_internal.h"
+#include "model/batch_internal.h"
 
 struct attention {
     struct batch *b;

@@ -4,7 +4,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
-#include "model/session_internal.h"
+#include "model/batch_internal.h"
 
 void *layout_take(struct layout *l, size_t n, size_t each)
 {

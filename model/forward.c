@@ -4,7 +4,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
-#include "model/session_internal.h"
+#include "model/batch_internal.h"
 
 /* One of up to three products of the same input, which form one job over all their panels. */
 struct product {

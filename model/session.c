@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/sys/os.h"
-#include "model/session_internal.h"
+#include "model/batch_internal.h"
 
 #define NO_MEMORY "session: no memory for a context of %zu positions"
 

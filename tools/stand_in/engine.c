@@ -65,9 +65,6 @@ static void stand_in_engine_admit(struct stand_in_engine *e)
         j->slot = slot;
         j->text.slot = (size_t)(slot - e->slots.slot);
         slot->job = j;
-        slot->ids = j->ids;
-        slot->n = j->n;
-        slot->left = j->max;
         j->state = READY;
         stand_in_engine_append(&e->ready, j);
         pthread_cond_signal(&e->work);
@@ -106,7 +103,7 @@ static size_t stand_in_engine_add(struct stand_in_job *j, struct batch_part *par
     j->told = false;
     j->rc = OK;
     if (!j->fed) {
-        j->fed = stand_in_slots_enter(j->slot, j->ids, have);
+        j->fed = stand_in_slots_enter(&j->engine->slots, j->slot, j->ids, have);
         j->cached = j->fed < j->n ? j->fed : j->n;
     }
     size_t more = have - j->fed < room ? have - j->fed : room;
@@ -183,8 +180,6 @@ static void stand_in_engine_settle(struct stand_in_job *j, double ms)
         j->ids[j->n + j->text.n] = j->next_id;
         j->at[j->text.n++] = os_now_ns();
         j->text.ended = tokenizer_is_eog(j->engine->tokenizer, j->next_id) && !j->go_on;
-        j->slot->n = j->n + j->text.n;
-        j->slot->left = j->max - j->text.n;
         pthread_cond_broadcast(&j->news);
     }
     if (j->rc || j->dropped || j->text.ended || j->text.n == j->max) {

@@ -11,6 +11,11 @@
 
 enum { CONTEXT_MAX = 4096, QUEUE = 256 };
 
+/* Models larger than this do not fit in cache, so every token streams all weights from memory, and
+ * more threads help. A smaller one computes a token in less time than they would spin for the next;
+ * it has one thread unless the user asks for more. */
+static const size_t large = (size_t)64 << 20;
+
 static int stand_in_engine_start_workers(struct stand_in_engine *e, size_t n, struct err *err)
 {
     for (; e->nworkers < n; e->nworkers++)
@@ -39,6 +44,10 @@ static int stand_in_engine_open_model(struct stand_in_engine *e, const struct we
     e->size = tokenizer_size(e->tokenizer);
     if (e->size > c->vocab)
         e->size = c->vocab;
+    if (!o->threads && model_bytes(e->model) <= large) {
+        pool_close(e->pool);
+        e->pool = NULL;
+    }
     rc = batch_open(&e->batch, e->model, e->pool, err);
     if (rc)
         return rc;

@@ -157,6 +157,31 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
+/* A prompt that begins like a text in another slot gets a copy of that part. */
+static void test_copy(void)
+{
+    static const struct {
+        const char *body;
+        int cached;
+    } asks[] = {
+        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 0 },
+        { "{\"prompt\":[1,2,3,4,90,91,92,93,94,95],\"n_predict\":1}", 4 },
+        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 10 },
+        { "{\"prompt\":[1,2,3,4],\"n_predict\":1,\"id_slot\":0}", 3 },
+    };
+    const struct stand_in_options o = { .threads = 1, .slots = 2 };
+    open_server(&o);
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        struct http_client_reply *r = malloc(sizeof(*r));
+        CHECK(r);
+        http_client_ask(stand_in_port(server), r, "POST", "/completion", NULL, asks[i].body);
+        CHECK(r->status == 200 && last_id(r->body, "\"cache_n\":") == asks[i].cached);
+        http_client_free(r);
+        free(r);
+    }
+    stand_in_close(server);
+}
+
 /* Long answers to slow readers hold both slots. When the readers have gone, one more request gets a
  * slot at once. */
 static void test_gone(void)
@@ -268,6 +293,7 @@ int main(void)
     model = tiny_make();
     test_many(64, 2);
     test_many(6, 1);
+    test_copy();
     test_gone();
     test_queue();
     test_close(5000);

@@ -1,7 +1,7 @@
-/* session_internal.h - struct session and struct batch, for batch.c, session.c, forward.c and
+/* batch_internal.h - struct session and struct batch, for batch.c, session.c, forward.c and
  * attention.c. */
-#ifndef MODEL_SESSION_INTERNAL_H
-#define MODEL_SESSION_INTERNAL_H
+#ifndef MODEL_BATCH_INTERNAL_H
+#define MODEL_BATCH_INTERNAL_H
 
 #include "kernels/kernels.h"
 #include "model/batch.h"
