@@ -46,8 +46,8 @@ static void decode_evaluate(struct decode *d)
     struct err err = { "" };
     const uint32_t *ids = step_ids(d->step, &d->n);
     uint64_t clock = os_now_ns();
-    if (d->o->reading && d->n > SESSION_CHUNK)
-        d->n = SESSION_CHUNK;
+    if (d->o->reading && d->n > BATCH_ROWS)
+        d->n = BATCH_ROWS;
     int rc = session_eval(d->text->session, ids, d->n, d->o->stop, &err);
     if (d->o->step_ns)
         decode_rest(clock + d->o->step_ns);
@@ -57,14 +57,28 @@ static void decode_evaluate(struct decode *d)
         step_fail(d->step, rc, &err);
 }
 
+/* Return the batch's row of the first id of the latest pass, which may have been several passes of
+ * the batch; the rows that are wanted are in its last one. False: somebody else has used it. */
+static bool decode_first_row(struct decode *d, const struct batch *b, size_t *first)
+{
+    *first = batch_rows(b) - d->n; /* may wrap around */
+    bool there = session_hidden(d->text->session, TAP_FINAL, 0) != NULL;
+    if (!there)
+        step_lose_rows(d->step);
+    return there;
+}
+
 /* Score the rows that are wanted. */
 static void decode_score(struct decode *d)
 {
-    size_t n;
+    size_t n, first;
     const struct router *r = d->text->router;
+    const struct batch *b = session_batch(d->text->session);
     const size_t *rows = step_rows(d->step, &n);
+    if (!decode_first_row(d, b, &first))
+        return;
     for (size_t i = 0; i < n; i++) {
-        const float *hidden = session_hidden(d->text->session, router_tap(r), d->n - 1 - rows[i]);
+        const float *hidden = batch_hidden(b, router_tap(r), first + rows[i]);
         step_give_score(d->step, rows[i], router_score(r, hidden, d->scratch));
     }
 }
@@ -72,10 +86,19 @@ static void decode_score(struct decode *d)
 /* Read the head for the rows that are wanted. */
 static void decode_head(struct decode *d)
 {
-    size_t n;
+    struct err err = { "" };
+    size_t n, first, at[BATCH_ROWS];
+    struct batch *b = session_batch(d->text->session);
     const size_t *rows = step_rows(d->step, &n);
+    if (!decode_first_row(d, b, &first))
+        return;
     for (size_t i = 0; i < n; i++)
-        step_give_head(d->step, rows[i], session_logits(d->text->session, d->n - 1 - rows[i]));
+        at[i] = first + rows[i];
+    int rc = batch_logits(b, at, n, &err);
+    for (size_t i = 0; i < n && rc == OK; i++)
+        step_give_head(d->step, rows[i], batch_logits_at(b, at[i]));
+    if (rc != OK)
+        step_fail(d->step, rc, &err);
 }
 
 /* Write the text to its end. */

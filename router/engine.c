@@ -7,6 +7,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/openblas.h"
 #include "kernels/sys/pool.h"
+#include "model/batch.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
@@ -28,6 +29,8 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     }
     if (rc == OK)
         rc = model_open(&e->model, w, &e->kernels, e->pool, err);
+    if (rc == OK)
+        rc = batch_open(&e->batch, e->model, e->pool, err);
     if (rc == OK) {
         model_file_name(e->name, w);
         e->weights = model_file_type(w);
@@ -59,6 +62,7 @@ void engine_close(struct engine *e)
 {
     if (e->tokenizer)
         tokenizer_close(e->tokenizer);
+    batch_close(e->batch);
     model_close(e->model);
     pool_close(e->pool);
     memset(e, 0, sizeof(*e));

@@ -114,7 +114,7 @@ static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o,
                        context);
     int rc = engine_kv(&kv, o->kv, engine_best_kv(e), err);
     if (rc == OK)
-        rc = session_open(&m->session, e->model, e->pool, context, kv, err);
+        rc = session_open(&m->session, e->batch, context, kv, err);
     if (rc == OK)
         rc = sampler_open(&m->sampler, &sample, tokenizer_size(e->tokenizer), &e->kernels, err);
     return rc;

@@ -20,7 +20,7 @@ enum { MAX_DELAY_MS = 600000 };
 
 static const char *host = "127.0.0.1", *key_file, *check_url, *api = "all";
 static const char *tls_cert, *tls_key, *say;
-static size_t port = 8080, jitter, context, workers, slots, queue;
+static size_t port = 8080, jitter, context, slots, queue;
 static uint64_t seed;
 static struct option_list fault_list;
 
@@ -45,9 +45,6 @@ static const struct option_group server_opts = {
         { "--slots", NULL, OPTION_SIZE, &slots, "N",
           "Keep N texts, in progress or cached, at most 64 (default: as many as fit into 512 "
           "MB, at least 4)" },
-        { "--workers", NULL, OPTION_SIZE, &workers, "N",
-          "Compute N requests at a time, each on one thread; with 1, one request uses all "
-          "threads (default: 1 for a model above 64 MB, else one per thread)" },
         { "--queue", NULL, OPTION_SIZE, &queue, "N",
           "Let N requests wait for a slot; further ones get status 503 (default: 256)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
@@ -201,7 +198,6 @@ static int cmd_cloud_main(int argc, char **argv)
                                   .isa = engine_options.isa,
                                   .kv = engine_options.kv,
                                   .threads = engine_options.threads,
-                                  .workers = workers,
                                   .slots = slots,
                                   .queue = queue,
                                   .host = host,

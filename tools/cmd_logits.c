@@ -89,7 +89,7 @@ static int cmd_logits_write_all(struct session *s, const uint32_t *ids, size_t n
 {
     const struct model_config *c = model_config(session_model(s));
     for (size_t at = 0; at < n;) {
-        size_t some = n - at < SESSION_CHUNK ? n - at : SESSION_CHUNK;
+        size_t some = n - at < BATCH_ROWS ? n - at : BATCH_ROWS;
         int rc = session_eval(s, ids + at, some, &interrupted, err);
         if (rc)
             return rc;
@@ -125,7 +125,7 @@ static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
         rc = setup_engine(&e, NULL, false, err);
     if (rc)
         return rc;
-    rc = session_open(&s, e.model, e.pool, n, kv, err);
+    rc = session_open(&s, e.batch, n, kv, err);
     if (!rc)
         rc = output_file_open(&to, out_path, err);
     if (!rc)

@@ -118,7 +118,7 @@ static int collect_read(struct sample_shard *s, struct collect *c, struct collec
     session_rewind(c->session, 0);
     int rc = at > 1 ? session_eval(c->session, t->ids, at - 1, c->o->stop, err) : OK;
     while (rc == OK && at < t->n) {
-        size_t n = t->n - at < SESSION_CHUNK ? t->n - at : SESSION_CHUNK, row = s->n;
+        size_t n = t->n - at < BATCH_ROWS ? t->n - at : BATCH_ROWS, row = s->n;
         rc = session_eval(c->session, t->ids + at - 1, n, c->o->stop, err);
         for (size_t j = 0; rc == OK && j < n; j++)
             rc = collect_add(s, c, t, s->first + i, at + j, n - 1 - j, err);

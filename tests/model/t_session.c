@@ -62,7 +62,7 @@ static uint64_t fnv(uint64_t h, const void *p, size_t n)
 /* Record the last n tokens. */
 static void note(struct trace *t, struct session *s, size_t n, const struct model_config *c)
 {
-    for (size_t back = 0; back < n; back++) {
+    for (size_t back = n; back-- > 0;) {
         size_t i = session_length(s) - 1 - back;
         memcpy(t->logits[i], session_logits(s, back), c->vocab * sizeof(float));
         memcpy(t->final[i], session_hidden(s, TAP_FINAL, back), c->hidden * sizeof(float));
@@ -82,6 +82,7 @@ static void run(struct trace *t, const struct shape *sh, const struct kernels *k
     struct err err;
     struct pool *pool;
     struct model *m;
+    struct batch *b;
     struct session *s;
     uint32_t ids[N];
     memset(t, 0, sizeof(*t));
@@ -89,27 +90,31 @@ static void run(struct trace *t, const struct shape *sh, const struct kernels *k
         ids[i] = id_at(i, sh->config.vocab);
     CHECK(pool_open(&pool, threads, &err) == OK);
     CHECK(model_random(&m, &sh->config, sh->type, k, pool, 7, &err) == OK);
-    CHECK(session_open(&s, m, pool, N, sh->kv, &err) == OK);
+    CHECK(batch_open(&b, m, pool, &err) == OK);
+    CHECK(session_open(&s, b, N, sh->kv, &err) == OK);
     size_t bytes, cache;
     CHECK(model_random_size(&bytes, &sh->config, sh->type, &err) == OK);
     CHECK(bytes == model_bytes(m));
-    CHECK(session_size(&bytes, &cache, &sh->config, threads, N, sh->kv, &err) == OK);
+    CHECK(session_size(&bytes, &cache, &sh->config, N, sh->kv, &err) == OK);
     CHECK(bytes == session_bytes(s) && cache >= 2 * N * sh->config.layers && cache < bytes);
     for (size_t at = 0; at < N;) {
         size_t n = chunk < N - at ? chunk : N - at;
         CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
         if (rewind && n > 3) {
+            const float *stands = session_hidden(s, TAP_FINAL, 3);
             session_rewind(s, session_length(s) - 3);
-            CHECK(session_hidden(s, TAP_FINAL, 0) == NULL);
+            CHECK(session_hidden(s, TAP_FINAL, 0) == stands && (stands || n == 3));
+            CHECK(session_hidden(s, TAP_FINAL, n - 3) == NULL);
             CHECK(session_eval(s, ids + at + n - 3, 3, NULL, &err) == OK);
             note(t, s, 3, &sh->config);
         } else {
-            note(t, s, n < SESSION_CHUNK ? n : SESSION_CHUNK, &sh->config);
+            note(t, s, n < BATCH_ROWS ? n : BATCH_ROWS, &sh->config);
         }
         at += n;
     }
     CHECK(session_eval(s, ids, 1, NULL, &err) == ERR_ARG && strstr(err.msg, "150 positions"));
     session_close(s);
+    batch_close(b);
     model_close(m);
     pool_close(pool);
 }
@@ -138,26 +143,29 @@ static void check_errors(void)
 {
     struct err err;
     struct model *m;
+    struct batch *b;
     struct session *s;
     struct kernels k;
     _Atomic int stop = 1;
     uint32_t ids[3] = { 1, 2, 9999 };
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(model_random(&m, &shapes[0].config, P_F32, &k, NULL, 7, &err) == OK);
-    CHECK(session_open(&s, m, NULL, 8, KVCACHE_F32, &err) == OK);
+    CHECK(batch_open(&b, m, NULL, &err) == OK);
+    CHECK(session_open(&s, b, 8, KVCACHE_F32, &err) == OK);
     CHECK(session_eval(s, ids, 3, NULL, &err) == ERR_ARG && strstr(err.msg, "9999"));
     CHECK(session_length(s) == 0);
     CHECK(session_eval(s, ids, 2, NULL, &err) == OK);
     CHECK(session_eval(s, ids, 2, &stop, &err) == ERR_STOP && session_length(s) == 2);
     CHECK(session_eval(s, ids, 0, NULL, &err) == ERR_ARG);
     session_close(s);
-    CHECK(session_open(&s, m, NULL, 0, KVCACHE_F32, &err) == ERR_ARG && !s);
+    CHECK(session_open(&s, b, 0, KVCACHE_F32, &err) == ERR_ARG && !s);
+    batch_close(b);
     model_close(m);
     CHECK(model_random(&m, &shapes[0].config, P_Q8, &k, NULL, 7, &err) == ERR_FORMAT);
     CHECK(!m && strstr(err.msg, "40 columns"));
     size_t bytes, cache;
     CHECK(model_random_size(&bytes, &shapes[0].config, P_Q8, &err) == ERR_FORMAT);
-    CHECK(session_size(&bytes, &cache, &shapes[0].config, 1, 0, KVCACHE_F32, &err) == ERR_ARG);
+    CHECK(session_size(&bytes, &cache, &shapes[0].config, 0, KVCACHE_F32, &err) == ERR_ARG);
 }
 
 static void check_torture(void)
@@ -168,12 +176,16 @@ static void check_torture(void)
     int hit = 1;
     for (long n = 1; hit; n++) {
         struct model *m = NULL;
+        struct batch *b = NULL;
         struct session *s = NULL;
         torture_begin(n);
         int rc = model_random(&m, &shapes[2].config, P_Q8, &k, NULL, 7, &err);
         if (!rc)
-            rc = session_open(&s, m, NULL, 16, KVCACHE_F32, &err);
+            rc = batch_open(&b, m, NULL, &err);
+        if (!rc)
+            rc = session_open(&s, b, 16, KVCACHE_F32, &err);
         session_close(s);
+        batch_close(b);
         model_close(m);
         hit = torture_end();
         CHECK(!hit == (rc == OK) && (rc == OK || rc == ERR_NOMEM));

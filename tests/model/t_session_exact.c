@@ -2,7 +2,7 @@
  *
  * Models of odd shapes with random weights, biases and norms go through a GGUF file into a session.
  * Every instruction set of this machine evaluates the same prompt: with 1 to 8 threads, in chunks
- * from 1 token to more than SESSION_CHUNK, straight through and with tentative tokens that are
+ * from 1 token to more than BATCH_ROWS, straight through and with tentative tokens that are
  * rolled back. Each token's logits and hidden states must be the same bits, and all of them
  * together must give the hash that is recorded here. Under an emulator ($RUN) or a sanitizer, each
  * model is evaluated by the fastest set and one other, in turn; a sanitizer sees three of the
@@ -211,7 +211,7 @@ struct how {
 static void note(struct trace *t, struct session *s, size_t n)
 {
     const struct model_config *c = model_config(session_model(s));
-    for (size_t back = 0; back < n && back < SESSION_CHUNK; back++) {
+    for (size_t back = n < BATCH_ROWS ? n : BATCH_ROWS; back-- > 0;) {
         uint64_t h = fnv(0xcbf29ce484222325u, session_logits(s, back), c->vocab * sizeof(float));
         h = fnv(h, session_hidden(s, TAP_FINAL, back), c->hidden * sizeof(float));
         t->token[session_length(s) - 1 - back] =
@@ -241,13 +241,15 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
                 size_t tokens, const struct how *how)
 {
     struct err err;
+    struct batch *b;
     struct session *s;
     uint32_t ids[MOST];
     size_t even = model_config(m)->vocab / 2 * 2; /* so that id ^ 1 is valid, too */
     memset(t, 0, sizeof(*t));
     for (size_t i = 0; i < tokens; i++)
         ids[i] = (uint32_t)rand_below(11, i, even);
-    CHECK(session_open(&s, m, pool, tokens + 7, kv, &err) == OK);
+    CHECK(batch_open(&b, m, pool, &err) == OK);
+    CHECK(session_open(&s, b, tokens + 7, kv, &err) == OK);
     for (size_t at = 0, n; at < tokens; at += n) {
         n = how->chunk < tokens - at ? how->chunk : tokens - at;
         CHECK(session_eval(s, ids + at, n, NULL, &err) == OK);
@@ -257,6 +259,7 @@ static void run(struct trace *t, const struct model *m, struct pool *pool, enum 
     }
     CHECK(session_length(s) == tokens);
     session_close(s);
+    batch_close(b);
 }
 
 /* ---- all sets, types and shapes ---- */

@@ -56,12 +56,14 @@ int main(void)
     struct pool *pool;
     struct weights *w;
     struct model *m;
+    struct batch *b;
     struct session *s;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     CHECK(pool_open(&pool, 2, &err) == OK);
     CHECK(weights_open(&w, path, &err) == OK);
     CHECK(model_open(&m, w, &k, pool, &err) == OK);
-    CHECK(session_open(&s, m, pool, IDS, KVCACHE_F32, &err) == OK);
+    CHECK(batch_open(&b, m, pool, &err) == OK);
+    CHECK(session_open(&s, b, IDS, KVCACHE_F32, &err) == OK);
     double worst = 0;
     size_t same = 0, greedy = 0;
     for (size_t i = 0; i < IDS; i++) {
@@ -82,6 +84,7 @@ int main(void)
     CHECK(same == IDS);
     CHECK(greedy == IDS - 1);
     session_close(s);
+    batch_close(b);
     model_close(m);
     weights_close(w);
     pool_close(pool);

@@ -141,7 +141,7 @@ int main(void)
     size_t rows = 0, late = 0, done = 0;
     CHECK(engine_open(&engine, &o, true, &err) == OK);
     tiny_remove();
-    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     write_text(&edge, NULL, 0, false, OK);

@@ -23,6 +23,7 @@ enum { WINDOWS = 5, TEXTS = 2, MOST = 48 };
 
 static const size_t windows[WINDOWS] = { 0, 1, 2, 4, 8 };
 static struct engine engine;
+static struct batch *others; /* of `other`, which computes between the passes of the loop */
 static struct session *session, *other;
 static struct router *router, *table; /* for mlp and for context */
 
@@ -179,8 +180,9 @@ static inline void open_all(void)
     struct router_form form;
     CHECK(engine_open(&engine, &o, true, &err) == OK);
     tiny_remove();
-    CHECK(session_open(&session, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    CHECK(session_open(&other, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
+    CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     size_t hidden = model_config(engine.model)->hidden;
     CHECK(router_form_open(&form, hidden, 2, &err) == OK);
     form.w1[0] = 4;
@@ -198,6 +200,7 @@ static inline void close_all(void)
     router_close(table);
     session_close(session);
     session_close(other);
+    batch_close(others);
     engine_close(&engine);
 }
 

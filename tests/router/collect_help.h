@@ -20,6 +20,7 @@ enum { TEXTS = 20, WRITTEN = 10, MEMO = 1 << 14, LONG = 2, TOO_LONG = 3, BARE = 
 enum { REFUSED_ID = 254 }; /* the cloud refuses texts that begin with it */
 
 static struct engine engine;
+static struct batch *plains; /* of `plain`, which computes between the passes of the loop */
 static struct session *session, *plain; /* of the code under test; of the definitions */
 static struct sampler *sampler;
 static struct router *router;

@@ -49,7 +49,7 @@ static struct sampler *sampler;
 /* Run the server, in a child process. */
 static void serve(const char *model, int port, int end)
 {
-    struct stand_in_options o = { .model = model, .threads = 1, .workers = 1, .seed = 1 };
+    struct stand_in_options o = { .model = model, .threads = 1, .seed = 1 };
     struct stand_in *s;
     struct err err = { "" };
     char byte;
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     const char *model = tiny_make();
     const struct mizzle_options o = { .model = model, .threads = 1 };
     CHECK(engine_open(&engine, &o, true, &err) == OK);
-    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     run(&ahead, model, AHEAD, most);

@@ -338,8 +338,9 @@ int main(void)
     o.threads = 1;
     CHECK(engine_open(&engine, &o, true, &err) == OK);
     tiny_remove();
-    CHECK(session_open(&session, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    CHECK(session_open(&plain, engine.model, NULL, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(batch_open(&plains, engine.model, NULL, &err) == OK);
+    CHECK(session_open(&plain, plains, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     make_router();
@@ -363,6 +364,7 @@ int main(void)
     router_close(router);
     sampler_close(sampler);
     session_close(plain);
+    batch_close(plains);
     session_close(session);
     engine_close(&engine);
     return 0;

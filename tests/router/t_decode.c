@@ -458,7 +458,7 @@ int main(void)
     CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();
-    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     rude = rude_open();

@@ -30,6 +30,7 @@ static struct sampler *sampler;
 static struct router *router, *table; /* for mlp and for context */
 static float *scratch;
 static struct answers *memo;
+static size_t most_rows; /* texts in one pass */
 
 static struct text {
     struct decode_token at[LENGTH];
@@ -39,7 +40,8 @@ static struct text {
     struct step_text of;
     uint32_t prompt[PROMPT];
     struct step *step;
-    size_t pass; /* ids of its latest pass */
+    enum step_want want;
+    size_t row; /* its first one in the latest pass */
     /* What the hook has told. */
     size_t evaluated, asked, answered, failed, back;
     uint64_t latest;
@@ -66,77 +68,83 @@ static void on_event(void *arg, const struct decode_event *e)
     x->back += e->kind == DECODE_ROLLED_BACK ? e->n : 0;
 }
 
-/* Give a text what it wants of its latest pass. False: it wants a pass, or the cloud, or nothing
- * more. */
-static bool give(struct text *x, enum step_want want)
-{
-    size_t n;
-    const size_t *rows = step_rows(x->step, &n);
-    if (want != STEP_SCORE && want != STEP_HEAD)
-        return false;
-    CHECK(n > 0);
-    for (size_t i = 0; i < n; i++) {
-        size_t back = x->pass - 1 - rows[i];
-        const float *hidden = session_hidden(x->of.session, router_tap(router), back);
-        if (want == STEP_HEAD)
-            step_give_head(x->step, rows[i], session_logits(x->of.session, back));
-        else
-            step_give_score(x->step, rows[i], router_score(router, hidden, scratch));
-    }
-    return true;
-}
-
-/* Let one text go on as far as it can without a pass. */
-static enum step_want go_on(struct text *x)
-{
-    enum step_want want = step_next(x->step);
-    while (give(x, want))
-        want = step_next(x->step);
-    return want;
-}
-
-/* Evaluate what one text wants. The prompt comes in pieces. What the rows tell is taken at once, as
- * the pass makes those of all others void. */
-static void evaluate(struct text *texts, size_t n, struct text *x)
+/* Give the texts the scores and the heads that they want. All heads are read at once. */
+static void give_rows_results(struct text *x, size_t n)
 {
     struct err err;
-    size_t all;
-    const uint32_t *ids = step_ids(x->step, &all);
-    x->pass = all > 2 ? 2 : all;
-    CHECK(step_next(x->step) == STEP_ROWS);
-    CHECK(session_eval(x->of.session, ids, x->pass, NULL, &err) == OK);
-    step_give_rows(x->step, x->pass);
-    for (size_t k = 0; k < n; k++)
-        if (&texts[k] != x && texts[k].step)
-            step_lose_rows(texts[k].step);
-    go_on(x);
+    size_t some, all[BATCH_ROWS], nall = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t *rows = step_rows(x[i].step, &some);
+        for (size_t k = 0; x[i].want == STEP_HEAD && k < some; k++)
+            all[nall++] = x[i].row + rows[k];
+        for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
+            const float *hidden =
+                batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
+            step_give_score(x[i].step, rows[k], router_score(router, hidden, scratch));
+        }
+    }
+    CHECK(!nall || batch_logits(engine.batch, all, nall, &err) == OK);
+    for (size_t i = 0; i < n; i++) {
+        const size_t *rows = step_rows(x[i].step, &some);
+        for (size_t k = 0; x[i].want == STEP_HEAD && k < some; k++)
+            step_give_head(x[i].step, rows[k], batch_logits_at(engine.batch, x[i].row + rows[k]));
+    }
 }
 
-/* Write n texts in turn. */
+/* Evaluate what the texts want in one pass, of each at most two ids. The rows of those that want
+ * none are void then. */
+static void evaluate(struct text *x, size_t n)
+{
+    struct batch_part parts[TEXTS];
+    struct err err;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct batch_part *p = &parts[count];
+        if (x[i].want != STEP_ROWS) {
+            step_lose_rows(x[i].step);
+            continue;
+        }
+        CHECK(step_next(x[i].step) == STEP_ROWS);
+        *p = (struct batch_part){ .session = x[i].of.session };
+        p->ids = step_ids(x[i].step, &p->n);
+        p->n = p->n > 2 ? 2 : p->n;
+        count++;
+    }
+    CHECK(batch_eval(engine.batch, parts, count, NULL, &err) == OK);
+    for (size_t i = 0, k = 0; i < n; i++)
+        if (x[i].want == STEP_ROWS) {
+            CHECK(parts[k].rc == OK && parts[k].session == x[i].of.session);
+            x[i].row = parts[k].row;
+            step_give_rows(x[i].step, parts[k++].n);
+        }
+}
+
+/* Write n texts together. */
 static void write_texts(struct text *x, size_t n)
 {
     struct err err = { "" };
-    size_t left = n;
     for (size_t i = 0; i < n; i++)
         CHECK(step_open(&x[i].step, &x[i].of, &x[i].o, &x[i].stats, &err) == OK);
-    while (left) {
+    for (;;) {
+        size_t wants[STEP_DONE + 1] = { 0 };
         struct text *waits = NULL;
-        bool busy = false;
         for (size_t i = 0; i < n; i++) {
-            enum step_want want = x[i].step ? go_on(&x[i]) : STEP_CLOUD;
-            waits = x[i].step && want == STEP_CLOUD ? &x[i] : waits;
-            busy = busy || want != STEP_CLOUD;
-            if (want == STEP_ROWS)
-                evaluate(x, n, &x[i]);
-            if (want != STEP_DONE)
-                continue;
-            CHECK(step_close(x[i].step, &err) == OK);
-            x[i].step = NULL;
-            left--;
+            x[i].want = step_next(x[i].step);
+            wants[x[i].want]++;
+            waits = x[i].want == STEP_CLOUD ? &x[i] : waits;
         }
-        if (!busy)
+        most_rows = wants[STEP_ROWS] > most_rows ? wants[STEP_ROWS] : most_rows;
+        if (wants[STEP_SCORE] || wants[STEP_HEAD])
+            give_rows_results(x, n);
+        else if (wants[STEP_ROWS])
+            evaluate(x, n);
+        else if (waits)
             step_wait(waits->step);
+        else
+            break;
     }
+    for (size_t i = 0; i < n; i++)
+        CHECK(step_close(x[i].step, &err) == OK);
 }
 
 /* Make the texts of a case. */
@@ -285,7 +293,7 @@ static void test_ends(void)
     const struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = LENGTH };
     make_texts(x, &o, NULL);
     CHECK(step_open(&x->step, &x->of, &x->o, &x->stats, &err) == OK);
-    CHECK(go_on(x) == STEP_ROWS);
+    CHECK(step_next(x->step) == STEP_ROWS);
     step_fail(x->step, ERR_NOMEM, &(struct err){ "no room" });
     CHECK(step_next(x->step) == STEP_DONE);
     CHECK(step_close(x->step, &err) == ERR_NOMEM && !strcmp(err.msg, "no room"));
@@ -310,8 +318,7 @@ int main(void)
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();
     for (size_t i = 0; i < TEXTS; i++)
-        CHECK(session_open(&sessions[i], engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32,
-                           &err) == OK);
+        CHECK(session_open(&sessions[i], engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     CHECK(router_form_open(&form, model_config(engine.model)->hidden, 2, &err) == OK);
@@ -328,6 +335,7 @@ int main(void)
     test_policies(stand_in_url(stand_in));
     test_faults();
     test_ends();
+    CHECK(most_rows == TEXTS);
 
     free(scratch);
     router_close(table);

@@ -67,7 +67,7 @@ static void test_reading(void)
     const struct mizzle_options model = { .model = tiny_make(), .threads = 1 };
     CHECK(engine_open(&engine, &model, true, &err) == OK);
     tiny_remove();
-    CHECK(session_open(&session, engine.model, engine.pool, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     for (uint32_t i = 0; i < PROMPT; i++)
@@ -81,7 +81,7 @@ static void test_reading(void)
     o.reading = on_reading;
     CHECK(decode_run(&stats, session, engine.tokenizer, sampler, NULL, NULL, prompt, PROMPT, &o,
                      &err) == OK);
-    CHECK(calls == (PROMPT + SESSION_CHUNK - 1) / SESSION_CHUNK && reached == PROMPT);
+    CHECK(calls == (PROMPT + BATCH_ROWS - 1) / BATCH_ROWS && reached == PROMPT);
     CHECK(written == first);
     sampler_close(sampler);
     session_close(session);

@@ -15,7 +15,7 @@
 enum { COLUMNS = 5 };
 static const char *const names[COLUMNS] = { "weights", "kv_cache", "work", "router", "sum" };
 
-/* One row: bytes. work is what a session takes beside its KV cache. */
+/* One row: bytes. work is what a pass and a session take beside the KV cache. */
 struct memory_row {
     const char *shape, *type, *kv;
     size_t context, bytes[COLUMNS];
@@ -25,14 +25,16 @@ struct memory_row {
 static int memory_compute(struct memory_row *row, const struct model_config *c, enum ptype type,
                           enum kvcache kv, struct err *err)
 {
-    size_t session = 0, cache = 0;
+    size_t batch = 0, session = 0, cache = 0;
     int rc = model_random_size(&row->bytes[0], c, type, err);
     if (rc == OK)
-        rc = session_size(&session, &cache, c, 1, row->context, kv, err);
+        rc = session_size(&session, &cache, c, row->context, kv, err);
+    if (rc == OK)
+        rc = batch_size(&batch, c, 1, row->context, err);
     row->bytes[1] = cache;
-    row->bytes[2] = session - cache;
+    row->bytes[2] = batch + session - cache;
     row->bytes[3] = router_size(c->hidden, 2 * c->hidden); /* CITER's width */
-    row->bytes[4] = row->bytes[0] + session + row->bytes[3];
+    row->bytes[4] = row->bytes[0] + batch + session + row->bytes[3];
     return rc;
 }
 

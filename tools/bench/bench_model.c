@@ -41,10 +41,10 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
 /* Evaluate n random tokens; the same position always gets the same token. */
 static int bench_model_eval(struct session *s, size_t n, bool one_at_a_time, struct err *err)
 {
-    uint32_t ids[SESSION_CHUNK];
+    uint32_t ids[BATCH_ROWS];
     size_t vocab = model_config(session_model(s))->vocab;
     while (n) {
-        size_t some = one_at_a_time ? 1 : n < SESSION_CHUNK ? n : SESSION_CHUNK;
+        size_t some = one_at_a_time ? 1 : n < BATCH_ROWS ? n : BATCH_ROWS;
         for (size_t i = 0; i < some; i++)
             ids[i] = (uint32_t)rand_below(3, session_length(s) + i, vocab);
         int rc = session_eval(s, ids, some, &interrupted, err);
@@ -62,6 +62,7 @@ static int bench_model_eval(struct session *s, size_t n, bool one_at_a_time, str
 struct bench_run {
     const struct bench_options *o;
     struct engine *engine;
+    struct batch *batch;
     struct session *s;
     struct pool *pool;
     struct router *router;
@@ -254,13 +255,17 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
-            rc = session_open(&b->s, b->engine->model, b->pool, p->context, p->kv, err);
+            rc = batch_open(&b->batch, b->engine->model, b->pool, err);
+        if (!rc)
+            rc = session_open(&b->s, b->batch, p->context, p->kv, err);
         router_threads(b->router, b->pool);
         if (!rc)
             rc = run_tests(b, p, report, err);
         session_close(b->s);
+        batch_close(b->batch);
         pool_close(b->pool);
         b->s = NULL;
+        b->batch = NULL;
         b->pool = NULL;
     }
     model_report_end(report);

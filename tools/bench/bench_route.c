@@ -170,7 +170,7 @@ static int bench_route_open_parts(struct bench_run *r, const struct engine *e, s
     size_t n = r->o->prompt, room = n + 2 * r->o->tokens + PAPER_TOKENS;
     int rc = synthetic_vocab_open(&r->vocab, model_config(e->model)->vocab, err);
     if (rc == OK)
-        rc = session_open(&r->session, e->model, e->pool, room, r->o->kv, err);
+        rc = session_open(&r->session, e->batch, room, r->o->kv, err);
     if (rc)
         return rc;
     size_t size = tokenizer_size(r->vocab);

@@ -130,8 +130,8 @@ static int agree_models(struct agree *a, const char *cloud, struct err *err)
                        "--cloud-model: expected a model of at least %zu ids, found %zu", a->size,
                        (size_t)large->vocab);
     a->context = small->context < large->context ? small->context : large->context;
-    rc = session_open(&a->small, a->edge.model, a->edge.pool, a->context, kv, err);
-    return rc ? rc : session_open(&a->large, a->cloud.model, a->cloud.pool, a->context, kv, err);
+    rc = session_open(&a->small, a->edge.batch, a->context, kv, err);
+    return rc ? rc : session_open(&a->large, a->cloud.batch, a->context, kv, err);
 }
 
 void agree_close(struct agree *a)
@@ -192,7 +192,7 @@ static int agree_text(struct agree_seen *seen, struct agree *a, const struct agr
     session_rewind(a->small, 0);
     session_rewind(a->large, 0);
     for (size_t at = 0, m; at < text->n; at += m) {
-        m = text->n - at < SESSION_CHUNK ? text->n - at : (size_t)SESSION_CHUNK;
+        m = text->n - at < BATCH_ROWS ? text->n - at : (size_t)BATCH_ROWS;
         int rc = session_eval(a->small, ids + at, m, &interrupted, err);
         if (rc == OK)
             rc = session_eval(a->large, ids + at, m, &interrupted, err);
@@ -243,7 +243,7 @@ static int agree_catch_up(struct agree_answer *out, struct agree *a, size_t n, s
                           size_t known, struct err *err)
 {
     for (size_t at = session_length(a->large), m, best; at < n; at += m) {
-        m = n - at < SESSION_CHUNK ? n - at : (size_t)SESSION_CHUNK;
+        m = n - at < BATCH_ROWS ? n - at : (size_t)BATCH_ROWS;
         int rc = session_eval(a->large, a->text + at, m, &interrupted, err);
         if (rc != OK)
             return rc;

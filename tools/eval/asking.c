@@ -90,7 +90,7 @@ int asking_prepare(struct asking *a, struct task *t, const size_t *items, size_t
     if (a->session && session_context(a->session) >= context)
         return OK;
     session_close(a->session);
-    return session_open(&a->session, a->engine.model, a->engine.pool, context, kv, err);
+    return session_open(&a->session, a->engine.batch, context, kv, err);
 }
 
 void asking_begin(struct asking *a)

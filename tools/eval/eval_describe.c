@@ -40,7 +40,7 @@ static int describe_reader_open(struct describe_reader *r, const char *path, str
 {
     int rc = setup_engine(&r->engine, path, true, err);
     if (rc == OK)
-        rc = session_open(&r->session, r->engine.model, r->engine.pool, CONTEXT, KVCACHE_F32, err);
+        rc = session_open(&r->session, r->engine.batch, CONTEXT, KVCACHE_F32, err);
     if (rc == OK)
         r->size = tokenizer_size(r->engine.tokenizer);
     return rc;
@@ -57,7 +57,7 @@ static int describe_read(struct describe_reader *r, const uint32_t *ids, size_t 
 {
     session_rewind(r->session, 0);
     for (size_t at = 0; at + 1 < n;) {
-        size_t m = n - 1 - at < SESSION_CHUNK ? n - 1 - at : SESSION_CHUNK;
+        size_t m = n - 1 - at < BATCH_ROWS ? n - 1 - at : BATCH_ROWS;
         int rc = session_eval(r->session, ids + at, m, &interrupted, err);
         if (rc != OK)
             return rc;

@@ -40,7 +40,7 @@ static int eval_ppl_score(struct ppl *p, const uint32_t *ids, size_t n, size_t f
 {
     session_rewind(p->session, 0);
     for (size_t at = 0; at + 1 < n;) {
-        size_t m = n - 1 - at < SESSION_CHUNK ? n - 1 - at : SESSION_CHUNK;
+        size_t m = n - 1 - at < BATCH_ROWS ? n - 1 - at : BATCH_ROWS;
         int rc = session_eval(p->session, ids + at, m, &interrupted, err);
         if (rc != OK)
             return rc;
@@ -196,7 +196,7 @@ int eval_ppl(const struct eval_options *o, struct err *err)
     if (rc == OK)
         rc = setup_kv(&kv, KVCACHE_F32, err);
     if (rc == OK)
-        rc = session_open(&p.session, p.engine.model, p.engine.pool, p.context, kv, err);
+        rc = session_open(&p.session, p.engine.batch, p.context, kv, err);
     if (rc == OK)
         rc = o->file ? score_file(&p, err) : score_world(&p, err);
     if (rc == OK && !isfinite(p.sum))

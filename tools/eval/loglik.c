@@ -94,7 +94,7 @@ static int loglik_score(double *nats, struct session *s, const struct loglik_ids
         session_rewind(s, at);
     }
     while (rc == OK && at + 1 < t->n) {
-        size_t left = t->n - 1 - at, m = left < SESSION_CHUNK ? left : SESSION_CHUNK;
+        size_t left = t->n - 1 - at, m = left < BATCH_ROWS ? left : BATCH_ROWS;
         rc = session_eval(s, t->ids + at, m, stop, err);
         for (size_t i = 0; rc == OK && i < m; i++)
             if (at + i + 1 >= t->prompt)

@@ -65,9 +65,6 @@ static void stand_in_engine_admit(struct stand_in_engine *e)
         j->slot = slot;
         j->text.slot = (size_t)(slot - e->slots.slot);
         slot->job = j;
-        slot->ids = j->ids;
-        slot->n = j->n;
-        slot->left = j->max;
         j->state = READY;
         stand_in_engine_append(&e->ready, j);
         pthread_cond_signal(&e->work);
@@ -79,53 +76,114 @@ static double stand_in_engine_ms_since(uint64_t start)
     return (double)(os_now_ns() - start) / 1e6;
 }
 
-/* Compute a chunk of the prompt or one token, without the lock. True if *id is the next token. */
-static bool stand_in_engine_step(struct stand_in_job *j, uint32_t *id, int *rc)
+/* True if the token after the job's text, or why there is none, is known without computing. */
+static bool stand_in_engine_knows(struct stand_in_job *j)
 {
     struct stand_in_engine *e = j->engine;
-    struct session *s = j->slot->session;
     size_t have = j->n + j->text.n; /* only this thread changes it while the job runs */
+    j->rc = atomic_load(&j->stop) ? ERR_STOP : OK;
+    j->told = j->rc == OK;
+    if (j->rc != OK)
+        return true;
     if (e->oracle.next) {
-        *rc = atomic_load(&j->stop) ? ERR_STOP : OK;
-        *id = *rc ? 0 : e->oracle.next(e->oracle.arg, j->ids, have);
-        return !*rc;
+        j->next_id = e->oracle.next(e->oracle.arg, j->ids, have);
+        return true;
     }
-    if (e->known) {
-        *rc = atomic_load(&j->stop) ? ERR_STOP : known_texts_next(id, e->known, j->ids, have);
-        if (*rc != ERR_TEXT || !e->model)
-            return !*rc;
-    }
+    if (!e->known)
+        return false;
+    j->rc = known_texts_next(&j->next_id, e->known, j->ids, have);
+    j->told = j->rc == OK;
+    return j->rc != ERR_TEXT || !e->model;
+}
+
+/* Add the job's share to a pass that has room for `room` rows; return its rows. */
+static size_t stand_in_engine_add(struct stand_in_job *j, struct batch_part *part, size_t room)
+{
+    size_t have = j->n + j->text.n;
+    j->told = false;
+    j->rc = OK;
     if (!j->fed) {
-        j->fed = stand_in_slots_enter(j->slot, j->ids, have);
+        j->fed = stand_in_slots_enter(&j->engine->slots, j->slot, j->ids, have);
         j->cached = j->fed < j->n ? j->fed : j->n;
     }
-    size_t more = have - j->fed < SESSION_CHUNK ? have - j->fed : (size_t)SESSION_CHUNK;
-    *rc = more ? session_eval(s, j->ids + j->fed, more, &j->stop, NULL) : OK;
-    if (*rc)
-        return false;
-    j->fed += more;
-    if (j->fed < have)
-        return false;
-    *id = (uint32_t)e->kernels.argmax_f32(session_logits(s, 0), e->size);
-    return true;
+    size_t more = have - j->fed < room ? have - j->fed : room;
+    *part = (struct batch_part){ .session = j->slot->session, .ids = j->ids + j->fed, .n = more };
+    if (more) {
+        j->slot->known = 0;
+    } else {
+        j->told = true;
+        j->next_id = j->slot->next;
+    }
+    return more;
+}
+
+/* Take the results of a pass: the next token of each text that is complete now. */
+static void stand_in_engine_take(struct stand_in_engine *e, struct stand_in_job *const *jobs,
+                                 const struct batch_part *parts, size_t n)
+{
+    struct batch *b = e->batch;
+    size_t rows[SLOTS_MAX], wanted = 0;
+    for (size_t i = 0; i < n; i++) {
+        jobs[i]->fed += parts[i].n;
+        if (jobs[i]->fed == jobs[i]->n + jobs[i]->text.n)
+            rows[wanted++] = parts[i].row + parts[i].n - 1;
+    }
+    int rc = wanted ? batch_logits(b, rows, wanted, NULL) : OK;
+    for (size_t i = 0; i < n; i++) {
+        struct stand_in_job *j = jobs[i];
+        if (j->fed < j->n + j->text.n)
+            continue;
+        j->rc = rc;
+        j->told = rc == OK;
+        if (rc != OK)
+            continue;
+        const float *logits = batch_logits_at(b, parts[i].row + parts[i].n - 1);
+        j->next_id = (uint32_t)e->kernels.argmax_f32(logits, e->size);
+        j->slot->next = j->next_id;
+        j->slot->known = j->fed;
+    }
+}
+
+/* Take these n jobs a step further, without the lock: one token or a piece of the prompt each, in
+ * one pass. Of many prompts, the later ones may have to wait for the next pass. */
+static void stand_in_engine_step(struct stand_in_engine *e, struct stand_in_job *const *jobs,
+                                 size_t n)
+{
+    struct stand_in_job *in[SLOTS_MAX];
+    struct batch_part parts[SLOTS_MAX];
+    size_t count = 0, room = BATCH_ROWS - n;
+    for (size_t i = 0; i < n; i++) {
+        if (stand_in_engine_knows(jobs[i]))
+            continue;
+        size_t rows = stand_in_engine_add(jobs[i], &parts[count], room + 1);
+        room -= rows ? rows - 1 : 0;
+        if (rows)
+            in[count++] = jobs[i];
+    }
+    if (!count)
+        return;
+    int rc = batch_eval(e->batch, parts, count, count == 1 ? &in[0]->stop : &e->halt, NULL);
+    for (size_t i = 0; i < count && rc == OK; i++)
+        rc = parts[i].rc;
+    for (size_t i = 0; i < count; i++)
+        in[i]->rc = rc;
+    if (rc == OK)
+        stand_in_engine_take(e, in, parts, count);
 }
 
 /* Record the result of a step, and finish the job or queue it for its next turn. */
-static void stand_in_engine_settle(struct stand_in_job *j, bool told, uint32_t id, int rc,
-                                   double ms)
+static void stand_in_engine_settle(struct stand_in_job *j, double ms)
 {
     j->text.cached = j->cached;
     *(j->text.n ? &j->text.text_ms : &j->text.prompt_ms) += ms;
-    if (told) {
-        j->ids[j->n + j->text.n] = id;
+    if (j->told) {
+        j->ids[j->n + j->text.n] = j->next_id;
         j->at[j->text.n++] = os_now_ns();
-        j->text.ended = tokenizer_is_eog(j->engine->tokenizer, id) && !j->go_on;
-        j->slot->n = j->n + j->text.n;
-        j->slot->left = j->max - j->text.n;
+        j->text.ended = tokenizer_is_eog(j->engine->tokenizer, j->next_id) && !j->go_on;
         pthread_cond_broadcast(&j->news);
     }
-    if (rc || j->dropped || j->text.ended || j->text.n == j->max) {
-        stand_in_engine_finish(j, rc);
+    if (j->rc || j->dropped || j->text.ended || j->text.n == j->max) {
+        stand_in_engine_finish(j, j->rc);
         if (j->dropped)
             free_job(j);
         return;
@@ -148,15 +206,20 @@ void *stand_in_engine_work(void *arg)
             pthread_cond_wait(&e->work, &e->lock);
             continue;
         }
-        stand_in_engine_take_out(&e->ready, j);
-        j->state = RUNNING;
+        struct stand_in_job *jobs[SLOTS_MAX];
+        size_t n = 0;
+        for (; j && n < (e->batch ? SLOTS_MAX : 1); j = e->ready.first) {
+            stand_in_engine_take_out(&e->ready, j);
+            j->state = RUNNING;
+            jobs[n++] = j;
+        }
         pthread_mutex_unlock(&e->lock);
         uint64_t start = os_now_ns();
-        uint32_t id = 0;
-        int rc;
-        bool told = stand_in_engine_step(j, &id, &rc);
+        stand_in_engine_step(e, jobs, n);
         pthread_mutex_lock(&e->lock);
-        stand_in_engine_settle(j, told, id, rc, stand_in_engine_ms_since(start));
+        double ms = stand_in_engine_ms_since(start);
+        for (size_t i = 0; i < n; i++)
+            stand_in_engine_settle(jobs[i], ms);
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;
@@ -173,6 +236,7 @@ void stand_in_engine_close(struct stand_in_engine *e)
     for (size_t i = 0; i < e->nworkers; i++)
         pthread_join(e->workers[i], NULL);
     stand_in_slots_close(&e->slots);
+    batch_close(e->batch);
     model_close(e->model);
     known_texts_close(e->known);
     tokenizer_close(e->own);
@@ -230,6 +294,7 @@ void stand_in_engine_stop(struct stand_in_engine *e)
 {
     pthread_mutex_lock(&e->lock);
     e->stopped = true;
+    atomic_store(&e->halt, 1);
     while (e->queue.first) {
         struct stand_in_job *j = e->queue.first;
         stand_in_engine_take_out(&e->queue, j);

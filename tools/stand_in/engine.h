@@ -2,8 +2,8 @@
  *
  * Questions wait in one queue. The engine keeps a few sessions ("slots"), each of which holds the
  * text it worked on last. A question goes to the free slot that shares the longest prefix with it,
- * so a growing prefix costs only its new tokens. Workers take turns among the questions that have a
- * slot, and compute one chunk of a prompt or one token at a time. So a long answer does not block
+ * so a growing prefix costs only its new tokens. All questions that have a slot are computed in one
+ * pass (model/batch.h), a token or a piece of the prompt each. So a long answer does not block
  * others, and the first question in the queue gets the first free slot. The answer is the same
  * whatever else is in progress, because the bits of a session depend on its own tokens alone. */
 #ifndef TOOLS_STAND_IN_ENGINE_H
@@ -20,7 +20,7 @@ struct tokenizer;
 
 struct stand_in_options;
 
-/* Open the model and start the workers. Of o, isa, kv, threads, workers, slots, queue, context, say
+/* Open the model and start the engine. Of o, isa, kv, threads, slots, queue, context, say
  * and oracle are used. ERR_FORMAT if the model has no tokenizer; errors of known_texts_open. */
 int stand_in_engine_open(struct stand_in_engine **out, const char *path,
                          const struct stand_in_options *o, struct err *err);

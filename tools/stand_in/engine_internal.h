@@ -7,6 +7,7 @@
 
 #include "kernels/kernels.h"
 #include "kernels/sys/pool.h"
+#include "model/batch.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "tools/stand_in/engine.h"
@@ -27,7 +28,10 @@ struct stand_in_job {
     bool go_on;
     struct stand_in_slot *slot;
     size_t cached, fed; /* fed: tokens of prompt and text that the session holds */
-    _Atomic int stop;   /* checked between layers */
+    int rc;             /* of its latest step */
+    bool told;          /* which has computed next_id */
+    uint32_t next_id;
+    _Atomic int stop; /* checked between layers */
     pthread_cond_t news;
     struct stand_in_text text;
     uint64_t *at;
@@ -42,6 +46,7 @@ struct stand_in_engine {
     struct kernels kernels;
     struct pool *pool;
     struct model *model;   /* NULL with an oracle or with a vocabulary alone */
+    struct batch *batch;   /* likewise */
     struct tokenizer *own; /* NULL with an oracle */
     const struct tokenizer *tokenizer;
     struct known_texts *known;     /* or NULL */
@@ -54,11 +59,13 @@ struct stand_in_engine {
     struct list queue, ready;
     bool look; /* a slot was freed or a question added: run stand_in_engine_admit */
     bool stopped, closing;
+    _Atomic int halt; /* ends a pass */
     size_t nworkers;
     pthread_t workers[WORKERS_MAX];
 };
 
-/* Thread function: run one step of the job whose turn it is, until the engine closes. */
+/* Thread function: run one step of all jobs that have a slot, or without a model of the one whose
+ * turn it is, until the engine closes. */
 void *stand_in_engine_work(void *engine);
 
 #endif

@@ -11,9 +11,9 @@
 
 enum { CONTEXT_MAX = 4096, QUEUE = 256 };
 
-/* Models larger than this do not fit in cache, so every token streams all weights from RAM. One
- * question at a time on all threads is then as fast as one question per thread, and each answer
- * comes sooner. */
+/* Models larger than this do not fit in cache, so every token streams all weights from memory, and
+ * more threads help. A smaller one computes a token in less time than they would spin for the next;
+ * it has one thread unless the user asks for more. */
 static const size_t large = (size_t)64 << 20;
 
 static int stand_in_engine_start_workers(struct stand_in_engine *e, size_t n, struct err *err)
@@ -24,7 +24,7 @@ static int stand_in_engine_start_workers(struct stand_in_engine *e, size_t n, st
     return OK;
 }
 
-/* Open the model and its sessions, and decide on the number of workers. */
+/* Open the model and its sessions. One worker computes all of them in one pass. */
 static int stand_in_engine_open_model(struct stand_in_engine *e, const struct weights *w,
                                       const struct stand_in_options *o, struct err *err)
 {
@@ -44,22 +44,19 @@ static int stand_in_engine_open_model(struct stand_in_engine *e, const struct we
     e->size = tokenizer_size(e->tokenizer);
     if (e->size > c->vocab)
         e->size = c->vocab;
-    size_t workers = o->workers;
-    if (!workers)
-        workers = model_bytes(e->model) > large ? 1 : pool_threads(e->pool);
-    if (workers > WORKERS_MAX)
-        workers = WORKERS_MAX;
-    if (workers > 1) { /* no pool: each worker computes alone, in any session */
+    if (!o->threads && model_bytes(e->model) <= large) {
         pool_close(e->pool);
         e->pool = NULL;
     }
-    e->slots.model = e->model;
-    e->slots.pool = e->pool;
+    rc = batch_open(&e->batch, e->model, e->pool, err);
+    if (rc)
+        return rc;
+    e->slots.batch = e->batch;
     e->slots.context = o->context                 ? o->context
                        : c->context < CONTEXT_MAX ? c->context
                                                   : (size_t)CONTEXT_MAX;
     rc = stand_in_slots_open(&e->slots, o->slots, err);
-    return rc ? rc : stand_in_engine_start_workers(e, workers, err);
+    return rc ? rc : stand_in_engine_start_workers(e, 1, err);
 }
 
 /* Set up an engine that has no model and keeps no sessions. */

@@ -4,20 +4,17 @@
 
 enum {
     SLOTS_MIN = 4,
-    FIRST = 8, /* more are opened only while all of these are busy: each costs time and memory */
-    SOON = 4,  /* a busy slot with at most this many tokens to go will soon be free */
-    WORTH = 64 /* tokens of shared prompt that make waiting for it worthwhile */
+    FIRST = 8 /* more are opened only while all of these are busy: each costs time and memory */
 };
 
 static const size_t budget = (size_t)512 << 20;
 
 int stand_in_slots_open(struct stand_in_slots *s, size_t n, struct err *err)
 {
-    int rc = s->model ? session_open(&s->slot[0].session, s->model, s->pool, s->context, s->kv, err)
-                      : OK;
+    int rc = s->batch ? session_open(&s->slot[0].session, s->batch, s->context, s->kv, err) : OK;
     if (rc)
         return rc;
-    size_t fit = s->model ? budget / session_bytes(s->slot[0].session) : (size_t)SLOTS_MAX;
+    size_t fit = s->batch ? budget / session_bytes(s->slot[0].session) : (size_t)SLOTS_MAX;
     if (!n)
         n = fit < SLOTS_MIN ? (size_t)SLOTS_MIN : fit;
     s->n = n < SLOTS_MAX ? n : (size_t)SLOTS_MAX;
@@ -48,28 +45,13 @@ static size_t stand_in_slots_kept(const struct stand_in_slot *slot, const uint32
     return have ? stand_in_slots_common(session_ids(slot->session), have, prompt, n) : 0;
 }
 
-/* Return the longest prefix that a busy slot shares which will soon be free. */
-static size_t best_soon(const struct stand_in_slots *s, const uint32_t *prompt, size_t n)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct stand_in_slot *slot = &s->slot[i];
-        if (!slot->job || slot->left > SOON)
-            continue;
-        size_t same = stand_in_slots_common(slot->ids, slot->n, prompt, n);
-        if (same > most)
-            most = same;
-    }
-    return most;
-}
-
 /* Open the slot's session if needed. Without memory for it, reduce the number of slots and return
  * NULL. */
 static struct stand_in_slot *stand_in_slots_ready(struct stand_in_slots *s,
                                                   struct stand_in_slot *slot)
 {
-    if (slot->session || !s->model ||
-        session_open(&slot->session, s->model, s->pool, s->context, s->kv, NULL) == OK) {
+    if (slot->session || !s->batch ||
+        session_open(&slot->session, s->batch, s->context, s->kv, NULL) == OK) {
         slot->used = ++s->clock;
         return slot;
     }
@@ -101,18 +83,28 @@ struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint
         if (!oldest || slot->used < oldest->used)
             oldest = slot;
     }
-    if (!oldest || best_soon(s, prompt, n) > most + WORTH)
+    if (!oldest)
         return NULL;
     struct stand_in_slot *slot = stand_in_slots_ready(s, best ? best : oldest);
     return slot ? slot : stand_in_slots_choose(s, prompt, n, wanted);
 }
 
-size_t stand_in_slots_enter(struct stand_in_slot *slot, const uint32_t *prompt, size_t n)
+size_t stand_in_slots_enter(const struct stand_in_slots *s, struct stand_in_slot *slot,
+                            const uint32_t *prompt, size_t n)
 {
+    const struct stand_in_slot *from = slot;
     size_t same = stand_in_slots_kept(slot, prompt, n), length = session_length(slot->session);
-    if (same == n && (length > n || !session_has_logits(slot->session)))
+    for (size_t i = 0; i < s->n; i++) {
+        size_t shared = stand_in_slots_kept(&s->slot[i], prompt, n);
+        if (shared > same) {
+            same = shared;
+            from = &s->slot[i];
+        }
+    }
+    if (same == n && (from != slot || length > n || slot->known != n))
         same--;
-    if (length > same)
-        session_rewind(slot->session, same);
+    if (from != slot && session_copy(slot->session, from->session, same, NULL) != OK)
+        same = 0;
+    session_rewind(slot->session, same);
     return same;
 }

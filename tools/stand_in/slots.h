@@ -16,16 +16,14 @@ struct stand_in_job;
 struct stand_in_slot {
     struct session *session; /* NULL until first used */
     uint64_t used;           /* time of last use, in uses of any slot */
-    /* The question that has the slot, whose session then belongs to a worker; NULL: free. */
-    struct stand_in_job *job;
-    const uint32_t *ids; /* [n], the question's tokens so far; left: how many it may add */
-    size_t n, left;
+    size_t known;            /* `next` is the token after the first `known` tokens; 0: none */
+    uint32_t next;
+    struct stand_in_job *job; /* the question that has the slot; NULL: free */
 };
 
 struct stand_in_slots {
-    const struct model *model; /* NULL: an oracle, so there are no sessions */
-    struct pool *pool;
-    size_t context, n; /* n: limit on the number of slots */
+    struct batch *batch; /* of all sessions; NULL: an oracle, so there are none */
+    size_t context, n;   /* n: limit on the number of slots */
     enum kvcache kv;
     uint64_t clock;
     struct stand_in_slot slot[SLOTS_MAX];
@@ -35,13 +33,13 @@ struct stand_in_slots {
 int stand_in_slots_open(struct stand_in_slots *s, size_t n, struct err *err);
 void stand_in_slots_close(struct stand_in_slots *s);
 
-/* Return a free slot for prompt[n], or NULL. NULL means that none is free, that the wanted one is
- * busy, or that one that will soon be free shares so much that waiting is cheaper than
- * computing. */
+/* Return a free slot for prompt[n], or NULL if none is free or the wanted one is busy. */
 struct stand_in_slot *stand_in_slots_choose(struct stand_in_slots *s, const uint32_t *prompt,
                                             size_t n, long wanted);
-/* Return the number of tokens of prompt[n] that need not be computed again, and rewind the session
- * to them. The last token is computed again unless its logits still exist. */
-size_t stand_in_slots_enter(struct stand_in_slot *slot, const uint32_t *prompt, size_t n);
+/* Make the slot's session hold the longest prefix of prompt[n] that any session has, a busy one,
+ * too, and return its length. The last token is computed again unless the one after it is known.
+ * For the thread that computes. */
+size_t stand_in_slots_enter(const struct stand_in_slots *s, struct stand_in_slot *slot,
+                            const uint32_t *prompt, size_t n);
 
 #endif

@@ -32,13 +32,11 @@ struct stand_in_options {
     const char *key; /* required of every request but /health and the like; NULL: none */
     const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
     enum stand_in_server server;    /* the server to imitate */
-    size_t threads;                 /* of the engine; 0: all processors */
-    size_t workers;       /* requests computed at a time, one thread each; 1: one, on all threads;
-                             0: 1 for models over 64 MiB, else one per thread */
-    size_t slots;         /* texts kept; 0: as many as fit into 512 MiB, 4 to 64 */
-    size_t queue;         /* requests that may wait for a slot; 0: 256 */
-    unsigned port;        /* 0: any free port */
-    unsigned patience_ms; /* time for a client to send a request; 0: 60,000 */
+    size_t threads;                 /* of the engine; 0: all, or 1 for models up to 64 MiB */
+    size_t slots;                   /* texts kept; 0: as many as fit into 512 MiB, 4 to 64 */
+    size_t queue;                   /* requests that may wait for a slot; 0: 256 */
+    unsigned port;                  /* 0: any free port */
+    unsigned patience_ms;           /* time for a client to send a request; 0: 60,000 */
     unsigned latency_ms, jitter_ms; /* as in struct stand_in_net (chance.h) */
     uint64_t up, down;              /* bytes per second of a connection; 0: no limit */
     double loss;                    /* share of packets, 0 to 1 */

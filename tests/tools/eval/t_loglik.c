@@ -22,13 +22,14 @@ static const char path[] = "build/t_loglik.jsonl";
 
 static struct kernels kernels;
 static struct model *model;
+static struct batch *batch;
 static struct tokenizer *tokenizer;
 
 static struct session *new_session(size_t context)
 {
     struct session *s;
     struct err err = { "" };
-    CHECK(session_open(&s, model, NULL, context, KVCACHE_F32, &err) == OK);
+    CHECK(session_open(&s, batch, context, KVCACHE_F32, &err) == OK);
     return s;
 }
 
@@ -236,7 +237,8 @@ int main(void)
     add_merge(folder);
     CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
     CHECK(weights_open(&w, folder, &err) == OK &&
-          model_open(&model, w, &kernels, NULL, &err) == OK);
+          model_open(&model, w, &kernels, NULL, &err) == OK &&
+          batch_open(&batch, model, NULL, &err) == OK);
     CHECK(tokenizer_open(&tokenizer, w, &err) == OK);
     weights_close(w);
     texts();
@@ -245,6 +247,7 @@ int main(void)
     items();
     refusals();
     tokenizer_close(tokenizer);
+    batch_close(batch);
     model_close(model);
     tiny_remove();
     return 0;

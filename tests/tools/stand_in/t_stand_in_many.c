@@ -104,7 +104,7 @@ static double rate(uint64_t start)
 
 /* With fewer slots than clients, so that clients take slots from each other, every text is what it
  * is alone. */
-static void test_many(size_t slots, size_t workers)
+static void test_many(size_t slots, size_t threads)
 {
     static struct client alone[CLIENTS], all[CLIENTS];
     const struct stand_in_options single = { .threads = 1, .slots = 1 };
@@ -116,7 +116,7 @@ static void test_many(size_t slots, size_t workers)
     }
     double before = rate(start);
     stand_in_close(server);
-    const struct stand_in_options o = { .threads = 2, .slots = slots, .workers = workers };
+    const struct stand_in_options o = { .threads = threads, .slots = slots };
     open_server(&o);
     start = os_now_ns();
     for (int i = 0; i < CLIENTS; i++) {
@@ -125,8 +125,8 @@ static void test_many(size_t slots, size_t workers)
     }
     for (int i = 0; i < CLIENTS; i++)
         pthread_join(all[i].thread, NULL);
-    printf("64 clients, %zu slots, %zu workers: %.0f tokens/s; one after the other: %.0f\n", slots,
-           workers, rate(start), before);
+    printf("64 clients, %zu slots, %zu threads: %.0f tokens/s; one after the other: %.0f\n", slots,
+           threads, rate(start), before);
     for (int i = 0; i < CLIENTS; i++)
         CHECK(memcmp(all[i].ids, alone[i].ids, sizeof(alone[i].ids)) == 0);
     stand_in_close(server);
@@ -155,6 +155,31 @@ static void pause_ms(long ms)
 {
     const struct timespec t = { .tv_nsec = ms * 1000000 };
     nanosleep(&t, NULL);
+}
+
+/* A prompt that begins like a text in another slot gets a copy of that part. */
+static void test_copy(void)
+{
+    static const struct {
+        const char *body;
+        int cached;
+    } asks[] = {
+        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 0 },
+        { "{\"prompt\":[1,2,3,4,90,91,92,93,94,95],\"n_predict\":1}", 4 },
+        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 10 },
+        { "{\"prompt\":[1,2,3,4],\"n_predict\":1,\"id_slot\":0}", 3 },
+    };
+    const struct stand_in_options o = { .threads = 1, .slots = 2 };
+    open_server(&o);
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
+        struct http_client_reply *r = malloc(sizeof(*r));
+        CHECK(r);
+        http_client_ask(stand_in_port(server), r, "POST", "/completion", NULL, asks[i].body);
+        CHECK(r->status == 200 && last_id(r->body, "\"cache_n\":") == asks[i].cached);
+        http_client_free(r);
+        free(r);
+    }
+    stand_in_close(server);
 }
 
 /* Long answers to slow readers hold both slots. When the readers have gone, one more request gets a
@@ -268,6 +293,7 @@ int main(void)
     model = tiny_make();
     test_many(64, 2);
     test_many(6, 1);
+    test_copy();
     test_gone();
     test_queue();
     test_close(5000);

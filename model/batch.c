@@ -1,0 +1,253 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/os.h"
+#include "kernels/sys/pool.h"
+#include "model/batch_internal.h"
+
+void *layout_take(struct layout *l, size_t n, size_t each)
+{
+    size_t bytes, at = l->at;
+    if (!size_mul(&bytes, n, each) || !size_add(&l->at, l->at, bytes) ||
+        !size_align(&l->at, l->at, 64))
+        l->overflow = true;
+    return l->base && !l->overflow ? l->base + at : NULL;
+}
+
+/* Set the row lengths, and take every array of a pass from the arena. */
+static void batch_lay_out(struct batch *b, struct layout *l, const struct model_config *c,
+                          size_t threads)
+{
+    size_t n = BATCH_ROWS, f = sizeof(float), half = c->head_dim / 2;
+    b->hd16 = round16(c->head_dim);
+    b->per = c->heads / c->kv_heads;
+    b->ld_h = round16(c->hidden);
+    b->ld_q = round16(c->heads * c->head_dim);
+    b->ld_kv = round16(c->kv_heads * c->head_dim);
+    b->ld_f = round16(c->ffn);
+    size_t wide = c->ffn > b->ld_q ? c->ffn : b->ld_q;
+    wide = wide > b->ld_h ? wide : b->ld_h;
+    b->inv_freq = layout_take(l, half, sizeof(*b->inv_freq));
+    b->cos = layout_take(l, n * half, f);
+    b->sin = layout_take(l, n * half, f);
+    b->x = layout_take(l, n * b->ld_h, f);
+    b->xn = layout_take(l, n * b->ld_h, f);
+    b->q = layout_take(l, n * b->ld_q, f);
+    b->k = layout_take(l, n * b->ld_kv, f);
+    b->v = layout_take(l, n * b->ld_kv, f);
+    b->heads = layout_take(l, c->heads * n * b->hd16, f);
+    b->att = layout_take(l, n * b->ld_q, f);
+    b->gate = layout_take(l, n * b->ld_f, f);
+    b->up = layout_take(l, n * b->ld_f, f);
+    b->out = layout_take(l, n * b->ld_h, f);
+    b->final = layout_take(l, n * b->ld_h, f);
+    b->post = layout_take(l, n * b->ld_h, f);
+    b->act.q = layout_take(l, n * wide, 1);
+    b->act.scale = layout_take(l, n * (wide / GROUP + 1), f);
+    b->act.bias = layout_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
+    b->row = layout_take(l, threads * b->hd16, f);
+}
+
+/* Take `rows` rows of partial attention. */
+static void batch_lay_out_parts(struct batch *b, struct layout *l, size_t rows)
+{
+    b->part_max = layout_take(l, rows, sizeof(float));
+    b->part_sum = layout_take(l, rows, sizeof(float));
+    b->part_out = layout_take(l, rows, b->hd16 * sizeof(float));
+}
+
+/* Return the bytes of the logits of so many rows. */
+static size_t batch_logits_bytes(const struct model_config *c, size_t rows)
+{
+    return rows * round16(c->vocab) * sizeof(float);
+}
+
+int batch_size(size_t *bytes, const struct model_config *config, size_t threads, size_t context,
+               struct err *err)
+{
+    struct batch b = { .m = NULL };
+    struct layout count = { 0 };
+    size_t rows = 0;
+    batch_lay_out(&b, &count, config, threads);
+    bool fits = attention_rows(&rows, config, threads, context);
+    batch_lay_out_parts(&b, &count, rows);
+    *bytes = count.at + batch_logits_bytes(config, HEAD_ROWS);
+    return fits && !count.overflow
+               ? OK
+               : err_set(err, ERR_NOMEM, "batch: no memory for a context of %zu positions",
+                         context);
+}
+
+/* Replace the logits' memory by one for more rows. */
+static int batch_reserve_logits(struct batch *b, size_t rows, struct err *err)
+{
+    const struct model_config *c = model_config(b->m);
+    if (rows <= b->logits_room)
+        return OK;
+    float *logits = os_alloc(batch_logits_bytes(c, rows));
+    if (!logits)
+        return err_set(err, ERR_NOMEM, "logits: no memory for %zu rows of %zu", rows, c->vocab);
+    os_free(b->logits, batch_logits_bytes(c, b->logits_room));
+    b->logits = logits;
+    b->logits_room = rows;
+    b->nlogits = 0;
+    return OK;
+}
+
+int batch_reserve(struct batch *b, size_t context, struct err *err)
+{
+    struct layout count = { 0 };
+    size_t rows;
+    bool fits = attention_rows(&rows, model_config(b->m), pool_threads(b->pool), context);
+    if (fits && rows <= b->part_rows)
+        return OK;
+    struct batch more = *b;
+    if (fits)
+        batch_lay_out_parts(&more, &count, rows);
+    struct layout place = { .base = fits && !count.overflow ? os_alloc(count.at) : NULL };
+    if (!place.base)
+        return err_set(err, ERR_NOMEM, "batch: no memory for a context of %zu positions", context);
+    os_free(b->parts, b->parts_bytes);
+    b->parts = place.base;
+    b->parts_bytes = count.at;
+    b->part_rows = rows;
+    batch_lay_out_parts(b, &place, rows);
+    return OK;
+}
+
+int batch_open(struct batch **out, const struct model *m, struct pool *pool, struct err *err)
+{
+    const struct model_config *c = model_config(m);
+    size_t threads = pool_threads(pool);
+    *out = NULL;
+    struct batch *b = calloc(1, sizeof(*b));
+    if (!b)
+        return err_set(err, ERR_NOMEM, "batch: out of memory");
+    b->m = m;
+    b->pool = pool;
+    struct layout count = { 0 };
+    batch_lay_out(b, &count, c, threads);
+    b->arena = count.overflow ? NULL : os_alloc(count.at);
+    b->bytes = count.at;
+    int rc = b->arena ? batch_reserve_logits(b, HEAD_ROWS, err)
+                      : err_set(err, ERR_NOMEM, "batch: no memory for its rows");
+    if (rc != OK) {
+        batch_close(b);
+        return rc;
+    }
+    struct layout place = { .base = b->arena };
+    batch_lay_out(b, &place, c, threads);
+    double log_theta = log_f64((double)c->rope_theta);
+    for (size_t i = 0; i < c->head_dim / 2; i++)
+        b->inv_freq[i] = exp_f64(-(double)(2 * i) / (double)c->head_dim * log_theta);
+    *out = b;
+    return OK;
+}
+
+void batch_close(struct batch *b)
+{
+    if (!b)
+        return;
+    os_free(b->parts, b->parts_bytes);
+    os_free(b->logits, batch_logits_bytes(model_config(b->m), b->logits_room));
+    os_free(b->arena, b->bytes);
+    free(b);
+}
+
+const struct model *batch_model(const struct batch *b)
+{
+    return b->m;
+}
+
+size_t batch_rows(const struct batch *b)
+{
+    return b->n;
+}
+
+/* Say whether this part can run in pass `pass`. */
+static int batch_check(const struct batch *b, const struct batch_part *p, uint64_t pass,
+                       struct err *err)
+{
+    const struct session *s = p->session;
+    if (s->batch != b)
+        return err_set(err, ERR_ARG, "session: expected one of this batch");
+    if (s->claimed == pass)
+        return err_set(err, ERR_ARG, "session: expected one part in a pass, found a second one");
+    return session_check(s, p->ids, p->n, err);
+}
+
+/* Append the rows of a part. */
+static void batch_add(struct batch *b, struct batch_part *p)
+{
+    struct session *s = p->session;
+    p->row = b->n;
+    b->span[b->nspans++] = (struct span){ s, b->n, p->n, s->length };
+    for (size_t i = 0; i < p->n; i++, b->n++) {
+        b->ids[b->n] = p->ids[i];
+        b->pos[b->n] = s->length + i;
+        b->of[b->n] = s;
+    }
+}
+
+int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _Atomic int *stop,
+               struct err *err)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!size_add(&rows, rows, parts[i].n) || rows > BATCH_ROWS)
+            return err_set(err, ERR_ARG, "batch: expected at most %d rows in a pass", BATCH_ROWS);
+    b->pass++;
+    b->n = b->nspans = b->nlogits = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct batch_part *p = &parts[i];
+        p->rc = batch_check(b, p, b->pass, &p->err);
+        if (p->rc == OK) {
+            p->session->claimed = b->pass;
+            batch_add(b, p);
+        }
+    }
+    if (b->n && forward_pass(b, stop)) {
+        b->n = 0;
+        return err_set(err, ERR_STOP, "interrupted");
+    }
+    for (size_t i = 0; i < b->nspans; i++) {
+        const struct span *span = &b->span[i];
+        struct session *s = span->session;
+        memcpy(s->ids + s->length, b->ids + span->row, span->n * sizeof(*s->ids));
+        s->length += span->n;
+        s->pass = b->pass;
+        s->row = span->row;
+        s->kept = span->n;
+    }
+    return OK;
+}
+
+const float *batch_hidden(const struct batch *b, enum tap tap, size_t row)
+{
+    return (tap == TAP_FINAL ? b->final : b->post) + row * b->ld_h;
+}
+
+const float *batch_logits_at(const struct batch *b, size_t row)
+{
+    for (size_t i = 0; i < b->nlogits; i++)
+        if (b->logits_row[i] == row)
+            return b->logits + i * round16(model_config(b->m)->vocab);
+    return NULL;
+}
+
+int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err)
+{
+    size_t have = 0;
+    while (have < n && batch_logits_at(b, rows[have]))
+        have++;
+    if (have == n)
+        return OK;
+    int rc = batch_reserve_logits(b, n, err);
+    if (rc != OK)
+        return rc;
+    memcpy(b->logits_row, rows, n * sizeof(*rows));
+    b->nlogits = n;
+    forward_head(b);
+    return OK;
+}

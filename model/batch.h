@@ -1,0 +1,71 @@
+/* batch.h - one pass through the model, for rows of any mix: single tokens of several sessions and
+ * pieces of prompts.
+ *
+ * A row is one token of one session. Its hidden states and logits are the bits it has alone; the
+ * weights are read once for all rows. A batch owns the scratch memory of a pass and belongs to one
+ * model; the sessions opened on it hold the texts. One thread at a time may use a batch and its
+ * sessions. Several batches may share a model, each with its own pool. */
+#ifndef MODEL_BATCH_H
+#define MODEL_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/sys/base.h"
+
+struct batch;
+struct model;
+struct model_config;
+struct pool;
+struct session;
+
+enum { BATCH_ROWS = 192 }; /* most rows of a pass */
+
+/* Which hidden state is meant: after the last RMSNorm, or the output of the last layer's
+ * post-attention RMSNorm. */
+enum tap { TAP_FINAL, TAP_POST_ATTN };
+
+/* Open a batch. It borrows model and pool (NULL: one thread). ERR_NOMEM; on error *out is NULL. */
+int batch_open(struct batch **out, const struct model *m, struct pool *pool, struct err *err);
+/* Free it; its sessions must be closed. NULL is fine. */
+void batch_close(struct batch *b);
+
+/* Set the bytes of such a batch with sessions of up to `context` positions, without opening one.
+ * ERR_NOMEM: they do not fit into a size_t. */
+int batch_size(size_t *bytes, const struct model_config *config, size_t threads, size_t context,
+               struct err *err);
+
+const struct model *batch_model(const struct batch *b);
+
+/* The piece of one session in a pass. */
+struct batch_part {
+    struct session *session;
+    const uint32_t *ids; /* [n], appended to the session */
+    size_t n;
+    size_t row;     /* out: the row of ids[0]; the others follow */
+    int rc;         /* out: OK, or ERR_ARG: this part was left out, its session is as before */
+    struct err err; /* out: why */
+};
+
+/* Evaluate all parts in one pass. A part is left out, with an error of its own, if it is empty or
+ * does not fit into its session's context, if an id is not below vocab, or if the session is not of
+ * this batch or has an earlier part in this pass. ERR_ARG: more than BATCH_ROWS rows. *stop, if
+ * stop is not NULL, is read between layers: once it is nonzero, the call returns ERR_STOP. After an
+ * error of the call, all sessions are as before. */
+int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _Atomic int *stop,
+               struct err *err);
+
+/* Return the number of rows of the latest pass. */
+size_t batch_rows(const struct batch *b);
+
+/* Return the hidden state [hidden] of a row of the latest pass. Valid until the next pass. */
+const float *batch_hidden(const struct batch *b, enum tap tap, size_t row);
+
+/* Compute the logits of these n >= 1 rows of the latest pass, reading the output head once. Logits
+ * of earlier calls become invalid, unless all of these rows are among them. ERR_NOMEM, only for
+ * more rows than ever before. */
+int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err);
+/* Return the logits [vocab] of a row, or NULL if the latest pass has none for it. */
+const float *batch_logits_at(const struct batch *b, size_t row);
+
+#endif
