@@ -15,6 +15,7 @@
 
 #include "model/session.h"
 #include "net/http/traffic.h"
+#include "router/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
 
@@ -68,6 +69,14 @@ struct decode_options {
     size_t max_tokens;
     uint64_t seed;    /* seed of the random policy */
     uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
+    /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
+     * calls are the same for all of these. */
+    enum draft_kind drafts;
+    size_t draft_max; /* most ids of a draft; 0: no drafts */
+    /* Another source, which is asked first: writes at most `room` ids that may follow text[n] and
+     * then id, and returns how many. May be NULL. */
+    size_t (*guess)(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
+                    size_t room);
     const char *const *stops; /* NULL-terminated stop strings, or NULL */
     const _Atomic int *stop;  /* nonzero: interrupted; may be NULL */
     /* Called while the prompt is read, with the number of its tokens that are done. May be NULL. */
@@ -86,6 +95,8 @@ struct decode_stats {
     /* calls = committed (the text continues with their answer) + failed (the local model's token
      * stands) + wasted (made ahead and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
+    size_t passes;                /* evaluations after the prompt's */
+    size_t drafted, accepted;     /* ids of drafts that were evaluated; that the text came to say */
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
     struct traffic traffic;       /* of its calls until its end; includes wasted ones */
     uint64_t cost;                /* of committed and failed calls, as caps.h counts it */

@@ -41,6 +41,7 @@ static void step_wants(struct step *s, enum step_want want)
 /* Want a pass over ids[n], which follow the first `keep` ids of the session. */
 static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, size_t n)
 {
+    step_draft_end(s);
     view_rewind(&s->view, keep);
     s->ids = ids;
     s->nids = n;
@@ -120,8 +121,11 @@ void step_append(struct step *s)
 {
     if (view_append(&s->view, s->last))
         return;
+    step_draft_end(s); /* the next one depends on what has stood of it */
     s->some[0] = s->last;
-    step_want_rows(s, s->view.length, s->some, 1);
+    size_t drafted = step_draft(s, s->some + 1);
+    step_want_rows(s, s->view.length, s->some, 1 + drafted);
+    s->drafted = drafted;
 }
 
 /* End the text with an error. */
@@ -192,10 +196,12 @@ void step_give_rows(struct step *s, size_t n)
     s->stats->edge_ms += step_lap(&s->since);
     step_tell(s, DECODE_EVALUATED, s->view.pass - 1, n, since, GATE_OPEN);
     s->want = 0;
+    s->stats->passes += !s->reading;
     if (s->reading)
         step_read(s, n);
     else
         s->view.length = s->view.pass;
+    s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
 }
 
 void step_give_score(struct step *s, size_t row, float score)
@@ -288,6 +294,9 @@ static int step_begin(struct step *s)
         rc = step_find_prompt(s);
     if (rc == OK)
         rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
+    if (rc == OK)
+        rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
+                        session_context(s->text.session), &s->err);
     if (rc != OK)
         return rc;
     s->tail = s->stops;
@@ -319,6 +328,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     err_set(err, rc, "%s", s->err.msg);
     stats->finish = FINISH_ERROR;
     ahead_close(&s->ahead);
+    draft_close(&s->draft);
     free(s);
     *out = NULL;
     return rc;
@@ -330,6 +340,8 @@ int step_close(struct step *s, struct err *err)
         return OK;
     struct decode_stats *stats = s->stats;
     int rc = s->rc;
+    step_draft_end(s);
+    draft_close(&s->draft);
     ahead_drop(&s->ahead, &s->next);
     ahead_close(&s->ahead);
     if (rc == OK && !s->ended)

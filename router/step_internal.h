@@ -5,6 +5,7 @@
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
 #include "router/ahead.h"
+#include "router/draft.h"
 #include "router/step.h"
 #include "router/stops.h"
 #include "router/view.h"
@@ -28,6 +29,8 @@ struct step {
     uint32_t some[VIEW_ROWS]; /* room for ids */
     size_t nids, rows[VIEW_ROWS], nrows;
     uint64_t since; /* when it was said */
+    struct draft draft;
+    size_t drafted; /* ids of the draft in the latest pass */
     int rc;         /* the error that has ended the text, with err */
     struct err err;
     /* The text. */
@@ -74,6 +77,16 @@ int step_decide_ready(struct step *s, bool wait);
  * before it scores; wait: wait for it. Its tokens are decided at once, so its turn has always
  * come. */
 int step_score_next(struct step *s, bool wait);
+
+/* Add the token's bytes; true when the text now ends with a stop string. */
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
+
+/* step_draft.c */
+
+/* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
+size_t step_draft(struct step *s, uint32_t *out);
+/* Count what stood of the latest draft, before its rows become void. */
+void step_draft_end(struct step *s);
 
 /* step_ask.c */
 

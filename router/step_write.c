@@ -34,8 +34,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
     return true;
 }
 
-/* Add the token's bytes; true when the text now ends with a stop string. */
-static bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
 {
     const struct tokenizer *tok = s->text.tok;
     size_t n, at, length;

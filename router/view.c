@@ -3,7 +3,7 @@
 void view_passed(struct view *v, size_t n)
 {
     size_t length = session_length(v->session), kept = n < VIEW_ROWS ? n : VIEW_ROWS;
-    v->pass = length - n + 1;
+    v->pass = v->reached = length - n + 1;
     v->first = length - kept + 1;
     v->n = kept;
     v->held = true;
@@ -28,6 +28,7 @@ bool view_append(struct view *v, uint32_t id)
     size_t n = v->length;
     if (!view_row(v, n + 1) || session_ids(v->session)[n] != id)
         return false;
-    v->length++;
+    if (++v->length > v->reached)
+        v->reached = v->length;
     return true;
 }

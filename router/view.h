@@ -25,6 +25,7 @@ struct view_row { /* what has been computed from a row */
 struct view {
     struct session *session; /* borrowed; begins with the text once that has been evaluated */
     size_t length;           /* ids of the text */
+    size_t reached;          /* most ids that the text has had since the latest pass */
     size_t pass;             /* length of the prefix of the latest pass's first row */
     size_t first, n;         /* prefixes of first to first + n - 1 ids have rows */
     bool held;               /* hidden states and logits of the rows can still be had */
