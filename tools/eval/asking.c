@@ -224,6 +224,13 @@ static int asking_set_times(struct asked *out, struct asking *a, struct err *err
     return OK;
 }
 
+/* Return where drafts come from. On a simulated step they would cost nothing, which is no machine's
+ * time, so there they must be asked for. */
+static enum draft_kind asking_drafts(const struct asking *a)
+{
+    return a->step_ns && !route_options.draft ? DRAFT_OFF : a->routing.drafts;
+}
+
 /* Write the answer after ids[n] and fill in all of *out but the judgement. */
 static int asking_write(struct asked *out, struct asking *a, struct asking_writing *w, size_t i,
                         const uint32_t *ids, size_t n, const struct asking_how *how,
@@ -239,6 +246,8 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .max_tokens = a->max_tokens,
                                       .seed = rand_u64(a->seed, i),
                                       .step_ns = a->step_ns,
+                                      .drafts = asking_drafts(a),
+                                      .draft_max = a->routing.draft_max,
                                       .stop = &interrupted,
                                       .emit = asking_take_token,
                                       .arg = w };
