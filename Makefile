@@ -183,7 +183,7 @@ $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 # Test kernels/ alone, without sys/crc (zlib's), which needs no other library: for cross compilers
 # and emulators, e.g.
 #   make kernels-test CC=aarch64-linux-gnu-gcc BLAS=0 LDFLAGS=-static RUN="qemu-aarch64 -cpu max"
-KTESTS := $(patsubst %,$(BUILD)/tests/kernels/alone/%,t_kernels t_base t_math t_pool)
+KTESTS := $(patsubst %,$(BUILD)/tests/kernels/alone/%,t_kernels t_base t_math t_panels t_pool)
 KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out kernels/sys/crc.c,$(filter kernels/%,$(LIB_SRC))) \
             tests/support/guard.c tests/support/torture.c)
 $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)

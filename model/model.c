@@ -26,6 +26,7 @@ struct matrix {
     struct panels *to;
     const struct tensor *from; /* NULL: random weights */
     size_t at;                 /* offset in the arena */
+    size_t panel;              /* number of the first panel, counted over all matrices */
 };
 
 struct vector {
@@ -40,9 +41,11 @@ struct builder {
     const struct weights *w;
     struct matrix *mats;
     struct vector *vecs;
-    size_t nmats, nvecs, total;
+    size_t nmats, nvecs, total, panels;
     enum ptype type; /* type of random matrices */
     uint64_t seed;
+    void (*beside)(void *arg); /* called once while the panels are packed; may be NULL */
+    void *beside_arg;
     struct err *err;
 };
 
@@ -98,7 +101,8 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     if (rc)
         return rc;
     *to = (struct panels){ .type = type, .rows = rows, .cols = cols, .panel_bytes = panel };
-    b->mats[b->nmats++] = (struct matrix){ to, t, at };
+    b->mats[b->nmats++] = (struct matrix){ to, t, at, b->panels };
+    b->panels += panels_count(rows);
     b->m->params += rows * cols;
     return OK;
 }
@@ -192,35 +196,26 @@ static int bind_all(struct builder *b)
     return rc;
 }
 
-/* A matrix on its way into the arena; several threads may pack its panels. */
-struct packing {
-    const struct builder *b;
-    const struct matrix *mat;
-    unsigned char *dst;
-    _Atomic int failed;
-};
-
-/* Pack one panel from the file's type. */
-static void pack_panel(const struct packing *k, size_t p)
+/* Pack panel p of a matrix from the file's type. */
+static void pack_panel(unsigned char *dst, const struct matrix *mat, size_t p)
 {
-    const struct panels *w = k->mat->to;
-    const struct tensor *t = k->mat->from;
-    unsigned char *dst = k->dst + p * w->panel_bytes;
-    switch (t->type) {
+    const struct panels *w = mat->to;
+    const void *src = mat->from->data;
+    switch (mat->from->type) {
     case W_F32:
-        panels_pack_f32(dst, t->data, w->rows, w->cols, p);
+        panels_pack_f32(dst, src, w->rows, w->cols, p);
         break;
     case W_F16:
-        panels_pack_f16(dst, t->data, w->rows, w->cols, p);
+        panels_pack_f16(dst, src, w->rows, w->cols, p);
         break;
     case W_BF16:
-        panels_pack_bf16(dst, t->data, w->rows, w->cols, p);
+        panels_pack_bf16(dst, src, w->rows, w->cols, p);
         break;
     case W_Q8_0:
-        panels_pack_q8_0(dst, t->data, w->rows, w->cols, p);
+        panels_pack_q8_0(dst, src, w->rows, w->cols, p);
         break;
     default:
-        panels_pack_q4_0(dst, t->data, w->rows, w->cols, p);
+        panels_pack_q4_0(dst, src, w->rows, w->cols, p);
         break;
     }
 }
@@ -262,15 +257,14 @@ static void random_row(unsigned char *out, const struct panels *w, uint64_t seed
 }
 
 /* Fill `rows` with the random rows of panel p and pack them. */
-static void random_panel(struct packing *k, unsigned char *rows, size_t p)
+static void random_panel(unsigned char *dst, unsigned char *rows, const struct matrix *mat,
+                         uint64_t seed, size_t p)
 {
-    const struct panels *w = k->mat->to;
+    const struct panels *w = mat->to;
     size_t row_bytes = raw_bytes(w->type, w->cols), n = w->rows - p * PANEL;
-    uint64_t seed = k->b->seed ^ rand_u64(k->mat->at, 1);
     n = n < PANEL ? n : PANEL;
     for (size_t r = 0; r < n; r++)
-        random_row(rows + r * row_bytes, w, seed, p * PANEL + r);
-    unsigned char *dst = k->dst + p * w->panel_bytes;
+        random_row(rows + r * row_bytes, w, seed ^ rand_u64(mat->at, 1), p * PANEL + r);
     if (w->type == P_F32)
         panels_pack_f32(dst, rows, n, w->cols, 0);
     else if (w->type == P_BF16)
@@ -281,23 +275,54 @@ static void random_panel(struct packing *k, unsigned char *rows, size_t p)
         panels_pack_q4_0(dst, rows, n, w->cols, 0);
 }
 
-/* Pack panels [first, last), from the file or from random rows. */
+/* Pack panels [first, last) of a matrix, from random rows or from the file, whose pages are then
+ * released. */
+static bool pack_panels(const struct builder *b, const struct matrix *mat, size_t first,
+                        size_t last)
+{
+    const struct panels *w = mat->to;
+    unsigned char *rows = NULL, *dst = b->m->arena + mat->at;
+    if (!mat->from && !(rows = malloc(PANEL * raw_bytes(w->type, w->cols))))
+        return false;
+    for (size_t p = first; p < last; p++)
+        if (rows)
+            random_panel(dst + p * w->panel_bytes, rows, mat, b->seed, p);
+        else
+            pack_panel(dst + p * w->panel_bytes, mat, p);
+    free(rows);
+    if (mat->from) {
+        size_t panel = mat->from->bytes / w->rows * PANEL;
+        size_t end = last * PANEL < w->rows ? last * panel : mat->from->bytes;
+        os_dontneed((const char *)mat->from->data + first * panel, end - first * panel);
+    }
+    return true;
+}
+
+/* All matrices on their way into the arena. Work is counted in panels; what is done beside them is
+ * number 0. */
+struct packing {
+    const struct builder *b;
+    _Atomic int failed;
+};
+
 static void pack_chunk(void *arg, size_t thread, size_t first, size_t last)
 {
     (void)thread;
     struct packing *k = arg;
-    const struct panels *w = k->mat->to;
-    unsigned char *rows = NULL;
-    if (!k->mat->from && !(rows = malloc(PANEL * raw_bytes(w->type, w->cols)))) {
-        k->failed = 1;
-        return;
+    const struct builder *b = k->b;
+    size_t i = 0;
+    if (first == 0 && b->beside)
+        b->beside(b->beside_arg);
+    for (first = first ? first - 1 : 0, last--; first < last; i++) {
+        const struct matrix *mat = &b->mats[i];
+        size_t end = mat->panel + panels_count(mat->to->rows);
+        if (end <= first)
+            continue;
+        end = end < last ? end : last;
+        if (!pack_panels(b, mat, first - mat->panel, end - mat->panel))
+            k->failed = 1;
+        first = end;
     }
-    for (size_t p = first; p < last; p++)
-        if (rows)
-            random_panel(k, rows, p);
-        else
-            pack_panel(k, p);
-    free(rows);
 }
 
 /* Point *v->to into the arena and fill it from the file or with v->fill. */
@@ -310,7 +335,9 @@ static int fill_vector(const struct builder *b, const struct vector *v)
     return v->from ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
 }
 
-/* Allocate the arena and fill it. Pages of the file are released as soon as they are packed. */
+/* Allocate the arena and fill it. All panels are one job of the pool, so that its threads wait for
+ * each other only once. Vectors come last, because the pages that they share with panels are there
+ * by then. */
 static int pack_all(const struct builder *b, struct pool *pool)
 {
     struct model *m = b->m;
@@ -318,19 +345,16 @@ static int pack_all(const struct builder *b, struct pool *pool)
     m->arena = os_alloc(b->total);
     if (!m->arena)
         return err_set(b->err, ERR_NOMEM, "model: no memory for %zu bytes of weights", b->total);
+    for (size_t i = 0; i < b->nmats; i++)
+        b->mats[i].to->data = m->arena + b->mats[i].at;
+    struct packing k = { .b = b };
+    pool_for(pool, 1 + b->panels, 4, pack_chunk, &k);
+    if (k.failed)
+        return err_set(b->err, ERR_NOMEM, "model: out of memory");
     for (size_t i = 0; i < b->nvecs; i++) {
         int rc = fill_vector(b, &b->vecs[i]);
         if (rc)
             return rc;
-    }
-    for (size_t i = 0; i < b->nmats; i++) {
-        struct packing k = { .b = b, .mat = &b->mats[i], .dst = m->arena + b->mats[i].at };
-        k.mat->to->data = k.dst;
-        pool_for(pool, panels_count(k.mat->to->rows), 4, pack_chunk, &k);
-        if (k.failed)
-            return err_set(b->err, ERR_NOMEM, "model: out of memory");
-        if (k.mat->from)
-            os_dontneed(k.mat->from->data, k.mat->from->bytes);
     }
     if (m->config.tied)
         m->head = m->embedding;
@@ -365,12 +389,18 @@ static int model_build(struct model **out, struct builder *b, const struct model
 int model_open(struct model **out, const struct weights *w, const struct kernels *k,
                struct pool *pool, struct err *err)
 {
+    return model_open_beside(out, w, k, pool, NULL, NULL, err);
+}
+
+int model_open_beside(struct model **out, const struct weights *w, const struct kernels *k,
+                      struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err)
+{
     struct model_config config;
     *out = NULL;
     int rc = model_config_read(&config, w, err);
     if (rc)
         return rc;
-    struct builder b = { .w = w, .err = err };
+    struct builder b = { .w = w, .beside = beside, .beside_arg = arg, .err = err };
     return model_build(out, &b, &config, k, pool);
 }
 

@@ -43,6 +43,11 @@ int model_config_read(struct model_config *out, const struct weights *w, struct 
 int model_open(struct model **out, const struct weights *w, const struct kernels *k,
                struct pool *pool, struct err *err);
 
+/* The same, and meanwhile call beside(arg) once, on any thread of the pool, as one piece of the
+ * work: it must not use the pool. When an error is found before packing it is not called. */
+int model_open_beside(struct model **out, const struct weights *w, const struct kernels *k,
+                      struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err);
+
 /* Make a model of this shape with random weights, for benchmarks without a file. type is the type
  * of the matrices, the embedding and head included. */
 int model_random(struct model **out, const struct model_config *config, enum ptype type,

@@ -14,21 +14,41 @@
 #include "router/router.h"
 #include "weights/weights.h"
 
-/* Load tokenizer and model from one file or folder. A bad tokenizer is ignored unless it is needed.
- */
+/* The tokenizer, which is read while the model is packed. */
+struct reading {
+    struct engine *e;
+    const struct weights *w;
+    struct err err;
+    int rc;
+    bool done;
+};
+
+static void engine_read_tokenizer(void *arg)
+{
+    struct reading *r = arg;
+    r->rc = tokenizer_open(&r->e->tokenizer, r->w, &r->err);
+    if (r->rc != OK)
+        r->e->tokenizer = NULL;
+    r->done = true;
+}
+
+/* Load tokenizer and model from one file or folder. A bad tokenizer is ignored unless it is needed;
+ * then its error is the one that is reported. */
 static int engine_load(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
 {
     struct weights *w = NULL;
     int rc = weights_open(&w, path, err);
     if (rc == OK) {
-        rc = tokenizer_open(&e->tokenizer, w, err);
-        if (rc != OK)
-            e->tokenizer = NULL;
-        if (!need_tokenizer)
-            rc = OK;
+        struct reading r = { .e = e, .w = w };
+        rc = model_open_beside(&e->model, w, &e->kernels, e->pool, engine_read_tokenizer, &r, err);
+        if (!r.done)
+            engine_read_tokenizer(&r);
+        if (r.rc != OK && need_tokenizer) {
+            if (err)
+                *err = r.err;
+            rc = r.rc;
+        }
     }
-    if (rc == OK)
-        rc = model_open(&e->model, w, &e->kernels, e->pool, err);
     if (rc == OK)
         rc = batch_open(&e->batch, e->model, e->pool, err);
     if (rc == OK) {

@@ -14,9 +14,9 @@
 
 enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
-static struct bench_model_options model_opts = { .depth = "0",
-                                                 .context = "512,4096,32768",
-                                                 .type = "q8_0" };
+static struct bench_model_options model_opts = {
+    .depth = "0", .texts = "1", .context = "512,4096,32768", .type = "q8_0"
+};
 static const char *threads;
 
 #define END                                       \
@@ -39,7 +39,8 @@ static const struct option_group of_timed = {
     "model, kernels, route",
     (const struct option[]){
         { "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",
-          "Take N samples of each test (default: 5; route: 1)" },
+          "Take N samples of each test and show the median (default: 5; route: 1, with --as-paper: "
+          "3)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
           "else the best; kernels: all sets, else this one beside scalar)" },
@@ -97,6 +98,9 @@ static const struct option_group of_model = {
     (const struct option[]){
         { "--n-depth", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
           "Fill the KV cache with N tokens before each test (default: 0)" },
+        { "--texts", NULL, OPTION_STR, &model_opts.texts, "N[,N...]",
+          "Generate -n tokens of each of N texts at once, one token of each in a pass "
+          "(default: 1)" },
         END,
     },
 };
@@ -167,7 +171,7 @@ static void defaults(bool route)
     if (!model_opts.gen)
         model_opts.gen = route ? "100" : "128";
     if (bench_opts.repeat == UNSET)
-        bench_opts.repeat = route ? 1 : 5;
+        bench_opts.repeat = route ? bench_route_repeat() : 5;
 }
 
 /* Parse a list that must hold one number, which is all that route takes. */
@@ -248,23 +252,39 @@ const struct command cmd_bench = {
     .description =
         "model measures the speed of a model. It evaluates a prompt of -p tokens at once, then "
         "-n tokens one at a time, with the output head, and prints tokens per second in "
-        "llama-bench's columns. A list of numbers gives one row for each. Before each test, the "
-        "read bandwidth of the memory is probed with the same threads: generating a token reads "
-        "all weights, so this bandwidth is its limit. With the largest -n, a router with random "
-        "weights (an MLP with twice the hidden size) shows what a score costs and what a routed "
-        "token saves, because its output head is not evaluated. csv, json and jsonl hold every "
-        "sample. Joules per token are those of the whole machine's processors and memory, where "
-        "their counters (RAPL) can be read, often by root only.\n\n"
+        "llama-bench's columns. A list of numbers gives one row for each. With --texts, -n tokens "
+        "of each of several texts are generated; a pass evaluates one token of each, and t/s "
+        "counts those of all. Every test is warmed up before its samples, and the median of the "
+        "samples is shown; avg_ts and avg_ns, as llama-bench calls them, are these medians, "
+        "too. text_ts is avg_ts by text.\n\n"
+        "Generating a token reads all weights, so the read bandwidth of the memory is its "
+        "limit. It is probed with the same threads right before the samples and right after. "
+        "Each thread times its own reading, as 1, 2 and 4 streams without prefetching; the time "
+        "in which all threads were reading counts, and the best number of streams. A row is held "
+        "against the better of its two probes. It is marked as doubtful if it is over 100 % of "
+        "it, because a limit that is beaten is none; so is a row whose threads get what one "
+        "thread got in the same command (less than 5 % more), because then the other processors "
+        "were busy or have nothing to add; a row whose probes differ by more than a fifth; and one "
+        "whose threads ran less than 90 % of the time, because other programs ran instead.\n\n"
+        "With the largest -n, a router with random weights (an MLP with twice the hidden size) "
+        "shows what a score costs and what a routed token saves, because its output head is not "
+        "evaluated. csv, json and jsonl hold every sample. Joules per token are those of the "
+        "whole machine's processors and memory, where their counters (RAPL) can be read, often "
+        "by root only.\n\n"
         "memory computes what a model of --shape takes in memory: its weights, the KV cache for "
         "each -c, the work memory of a session on one thread, and a router (an MLP with twice "
         "the hidden size). It allocates nothing, so the numbers are the same on every machine. "
         "What a process takes in fact is the last line of model.\n\n"
         "kernels times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
-        "one thread, beside the limits set by memory bandwidth and by the set's own "
-        "instructions. The scalar set is slow and is timed with 6 tokens where the others have "
-        "192.\n\n"
-        "limits measures the read bandwidth and the peak of each kind of arithmetic, without "
-        "the kernels.\n\n"
+        "one thread, products with 1 to 192 tokens. It holds each against two limits that it "
+        "measures first: how fast the level of cache that holds the call's data (or the memory) "
+        "is read, and the peak of the set's own instructions. GB/s counts what a call has to "
+        "read at least. A row over 100 % of either limit is marked as doubtful. The scalar set "
+        "is slow and takes each token by itself, so it is timed with one.\n\n"
+        "limits measures how fast memory and each level of cache are read and the peak of each "
+        "kind of arithmetic, without the kernels, with one thread and with -t. Reading is timed "
+        "as for model; of caches and arithmetic the best of several passes counts. A row in "
+        "which the threads get what one gets is marked.\n\n"
         "route measures routing to a cloud. It writes -n tokens after a random prompt of -p "
         "tokens, through the decoding loop, the HTTP client and a server on the loopback, once "
         "for each combination of --routed, --latency and --ahead, which are lists such as "
@@ -289,8 +309,10 @@ const struct command cmd_bench = {
         "token, opening a new connection for each call, sending text instead of ids, and "
         "requesting 16 tokens to use one. The text comes from a vocabulary made for the "
         "benchmark, with 5 bytes per token. Unless options say otherwise, the cloud takes 20 ms "
-        "per token and a new connection two round trips (TCP and TLS 1.3). Of -r samples this "
-        "table and the next one show the fastest, the first table the median.\n\n"
+        "per token and a new connection two round trips (TCP and TLS 1.3). Of -r samples every "
+        "table shows the one with the median time. What an answer takes beside edge and waiting "
+        "is the rest. Below the table stands by how much the extra times of the single habits "
+        "miss that of all of them (json: missed_s).\n\n"
         "--table paper measures the columns of the paper's Table 1, one row for each of its "
         "thresholds, beside the printed rows. There are no scores here to compare with a "
         "threshold, so as many tokens are drawn as the paper routed. It takes the first "
@@ -298,6 +320,7 @@ const struct command cmd_bench = {
         "With --as-paper it writes with all habits of the paper's demo.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
+        "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32\n"
         "  mizzle bench memory --shape qwen2.5-7b --type q4_0 --kv q8\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
         "  mizzle bench limits\n"

@@ -2,11 +2,9 @@
 
 #include "kernels/sys/cpu.h"
 
-enum { UNROLL = 12, STREAMS = 4, AHEAD = 4096 }; /* AHEAD has the value of tiles.h */
+enum { UNROLL = 12, PLACES = 4 };
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
 /* Twelve instructions, none of which waits for another. They are inline assembly, so that neither
  * gcc nor clang can fold or reorder them. */
 #define TWELVE(i, r)                                                                          \
@@ -49,39 +47,6 @@ const struct limit limits[] = {
     { "int8 zmm (vpdpbusd)", "int8", CPU_AVX512VNNI, UNROLL * 128, dot_zmm },
     { "bf16 zmm (vdpbf16ps)", "bf16", CPU_AVX512BF16, UNROLL * 64, bf16_zmm },
 };
-
-__attribute__((target("avx512f"))) static uint64_t read_zmm(const uint64_t *p, size_t quarter)
-{
-    __m512i x[STREAMS] = { _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(),
-                           _mm512_setzero_si512() };
-    uint64_t word[8], sum = 0;
-    for (size_t i = 0; i < quarter; i += 8)
-        for (size_t s = 0; s < STREAMS; s++) {
-            __builtin_prefetch((const char *)(p + s * quarter + i) + AHEAD, 0, 3);
-            x[s] = _mm512_xor_si512(x[s], _mm512_load_si512(p + s * quarter + i));
-        }
-    _mm512_storeu_si512(
-        word, _mm512_xor_si512(_mm512_xor_si512(x[0], x[1]), _mm512_xor_si512(x[2], x[3])));
-    for (size_t i = 0; i < 8; i++)
-        sum ^= word[i];
-    return sum;
-}
-
-__attribute__((target("avx2"))) static uint64_t read_ymm(const uint64_t *p, size_t quarter)
-{
-    __m256i x[STREAMS] = { _mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
-                           _mm256_setzero_si256() };
-    uint64_t word[4], sum = 0;
-    for (size_t i = 0; i < quarter; i += 4)
-        for (size_t s = 0; s < STREAMS; s++)
-            x[s] = _mm256_xor_si256(
-                x[s], _mm256_load_si256((const __m256i *)(const void *)(p + s * quarter + i)));
-    _mm256_storeu_si256((__m256i *)(void *)word, _mm256_xor_si256(_mm256_xor_si256(x[0], x[1]),
-                                                                  _mm256_xor_si256(x[2], x[3])));
-    for (size_t i = 0; i < 4; i++)
-        sum ^= word[i];
-    return sum;
-}
 
 #elif defined(__aarch64__)
 
@@ -132,28 +97,54 @@ const struct limit limits[] = { { "f32", "f32", 0, UNROLL * 2, fma_plain } };
 
 const size_t limits_count = sizeof(limits) / sizeof(limits[0]);
 
-/* The fallback, in plain C. */
-static uint64_t read_plain(const uint64_t *p, size_t quarter)
-{
-    uint64_t x[STREAMS] = { 0 };
-    for (size_t i = 0; i < quarter; i++)
-        for (size_t s = 0; s < STREAMS; s++)
-            x[s] ^= p[s * quarter + i];
-    return x[0] ^ x[1] ^ x[2] ^ x[3];
-}
+/* Define a function that reads from four places, two vectors of this many bytes every `step` bytes
+ * of `bytes`. The places have variables of their own, because compilers keep small arrays of
+ * vectors in memory. The barrier makes every turn read again. */
+#define READ(name, attributes, size)                                                         \
+    typedef uint64_t name##_vector __attribute__((vector_size(size), may_alias));            \
+    attributes static uint64_t name(const char *const at[PLACES], size_t bytes, size_t step, \
+                                    size_t turns)                                            \
+    {                                                                                        \
+        name##_vector a = { 0 }, b = a, c = a, d = a;                                        \
+        for (; turns; turns--) {                                                             \
+            for (size_t i = 0; i < bytes; i += step) {                                       \
+                const name##_vector *p = (const void *)(at[0] + i);                          \
+                const name##_vector *q = (const void *)(at[1] + i);                          \
+                const name##_vector *r = (const void *)(at[2] + i);                          \
+                const name##_vector *s = (const void *)(at[3] + i);                          \
+                a ^= p[0], b ^= q[0], c ^= r[0], d ^= s[0];                                  \
+                a ^= p[1], b ^= q[1], c ^= r[1], d ^= s[1];                                  \
+            }                                                                                \
+            __asm__ volatile("" ::: "memory");                                               \
+        }                                                                                    \
+        uint64_t sum = 0;                                                                    \
+        a ^= b ^ c ^ d;                                                                      \
+        for (size_t i = 0; i < (size) / sizeof(sum); i++)                                    \
+            sum ^= a[i];                                                                     \
+        return sum;                                                                          \
+    }
+#if defined(__x86_64__)
+READ(read_zmm, __attribute__((target("avx512f"))), 64)
+READ(read_ymm, __attribute__((target("avx2"))), 32)
+#endif
+READ(read_plain, , 16)
 
-uint64_t limits_read(const uint64_t *p, size_t n, unsigned cpu)
+uint64_t limits_read(const uint64_t *p, size_t n, size_t streams, size_t turns, unsigned cpu)
 {
-    size_t quarter = n / STREAMS / 8 * 8;
-    uint64_t sum = 0;
-    for (size_t i = quarter * STREAMS; i < n; i++)
-        sum ^= p[i];
+    uint64_t (*loop)(const char *const at[PLACES], size_t bytes, size_t step, size_t turns) =
+        read_plain;
+    size_t unit = 2 * 16; /* bytes read from a place at once */
     (void)cpu;
 #if defined(__x86_64__)
-    if (cpu & CPU_AVX512)
-        return sum ^ read_zmm(p, quarter);
-    if (cpu & CPU_AVX2)
-        return sum ^ read_ymm(p, quarter);
+    loop = cpu & CPU_AVX512 ? read_zmm : cpu & CPU_AVX2 ? read_ymm : read_plain;
+    unit = cpu & CPU_AVX512 ? 2 * 64 : cpu & CPU_AVX2 ? 2 * 32 : unit;
 #endif
-    return sum ^ read_plain(p, quarter);
+    const char *at[PLACES];
+    size_t whole = n * sizeof(*p) / (PLACES * unit) * (PLACES * unit), part = whole / streams;
+    for (size_t i = 0; i < PLACES; i++)
+        at[i] = (const char *)p + i % streams * part + i / streams * unit;
+    uint64_t sum = loop(at, part, PLACES / streams * unit, turns);
+    for (size_t i = whole / sizeof(*p); i < n; i++)
+        sum ^= turns % 2 ? p[i] : 0;
+    return sum;
 }

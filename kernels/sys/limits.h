@@ -18,8 +18,9 @@ struct limit {
 extern const struct limit limits[];
 extern const size_t limits_count;
 
-/* Return the exclusive or of the n words at p, which is 64-byte aligned. Four streams are read with
- * the widest vectors that these CPU_* bits allow; the result only keeps the reading alive. */
-uint64_t limits_read(const uint64_t *p, size_t n, unsigned cpu);
+/* Read the n words at p, which is 64-byte aligned, `turns` times over: as 1, 2 or 4 streams, each a
+ * part of the words, with the widest vectors that these CPU_* bits allow. Nothing is prefetched but
+ * by the processor. Return the exclusive or of all that was read, which keeps the reading alive. */
+uint64_t limits_read(const uint64_t *p, size_t n, size_t streams, size_t turns, unsigned cpu);
 
 #endif

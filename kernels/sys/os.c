@@ -100,6 +100,45 @@ void os_dontneed(const void *p, size_t size)
         madvise((char *)(uintptr_t)p + skip, (size - skip) / page * page, MADV_DONTNEED);
 }
 
+/* Read the first line of a file of /sys about cache `index` of the first processor; "" if there is
+ * none. */
+static void cache_line(char out[32], unsigned index, const char *name)
+{
+    char path[96];
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%u/%s", index, name);
+    FILE *f = fopen(path, "re");
+    if (!f || !fgets(out, 32, f))
+        out[0] = 0;
+    if (f)
+        fclose(f);
+}
+
+/* Virtual machines may have wrong sizes in sysconf, so /sys is asked first. */
+static size_t cache_told(unsigned level)
+{
+    char text[32];
+    for (unsigned i = 0; i < 8; i++) {
+        cache_line(text, i, "type");
+        if (text[0] != 'D' && text[0] != 'U') /* Data, Unified */
+            continue;
+        cache_line(text, i, "level");
+        if (strtoul(text, NULL, 10) != level)
+            continue;
+        char *unit;
+        cache_line(text, i, "size");
+        unsigned long n = strtoul(text, &unit, 10);
+        return n << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
+    }
+#if defined(_SC_LEVEL1_DCACHE_SIZE) /* of glibc */
+    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                 _SC_LEVEL3_CACHE_SIZE };
+    long n = sysconf(names[level - 1]);
+    return n > 0 ? (size_t)n : 0;
+#else
+    return 0;
+#endif
+}
+
 bool os_has_dotprod(void)
 {
 #if defined(__aarch64__)
@@ -242,6 +281,12 @@ void os_dontneed(const void *p, size_t size)
     (void)size;
 }
 
+static size_t cache_told(unsigned level)
+{
+    (void)level;
+    return 0;
+}
+
 bool os_has_dotprod(void)
 {
 #if defined(__APPLE__) && defined(__aarch64__)
@@ -276,6 +321,13 @@ void os_counters_close(struct os_counters *c)
 }
 
 #endif
+
+size_t os_cache_size(unsigned level)
+{
+    static const size_t usual[] = { 32 << 10, 512 << 10, 8 << 20 };
+    size_t told = cache_told(level);
+    return told ? told : usual[level - 1];
+}
 
 uint64_t os_now_ns(void)
 {

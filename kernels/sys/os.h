@@ -18,6 +18,10 @@ void os_wake(_Atomic uint32_t *word);
 /* Return the number of processors that this process may run on, at least 1. */
 size_t os_cpus(void);
 
+/* Return the bytes of the data cache of level 1, 2 or 3 that a processor reaches, whoever else
+ * shares it. Where the system does not tell, this is a usual size; it is never 0. */
+size_t os_cache_size(unsigned level);
+
 /* True on an aarch64 processor with FEAT_DotProd. User code cannot ask the processor directly. */
 bool os_has_dotprod(void);
 /* True on an aarch64 processor with FEAT_I8MM. */

@@ -3,16 +3,36 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
+#include "kernels/sys/os.h"
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer_internal.h"
 
-/* FNV-1a, with the high bits folded down because the tables use the low ones. */
-static uint64_t hash_text(const char *p, size_t n)
+enum {
+    ASK = 32,          /* texts whose places in memory are asked for together */
+    MOST_MERGED = 1024 /* bytes of the longest piece that merging may give */
+};
+
+/* A text in two parts, which is looked up among the pieces. */
+struct look {
+    struct str a, b;
+    uint64_t hash;
+};
+
+/* FNV-1a of two texts as one, with the high bits folded down because the tables use the low
+ * ones. */
+static uint64_t hash_texts(struct str a, struct str b)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)p[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < a.n; i++)
+        h = (h ^ (unsigned char)a.p[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < b.n; i++)
+        h = (h ^ (unsigned char)b.p[i]) * 0x100000001b3u;
     return h ^ (h >> 29);
+}
+
+static uint64_t hash_text(const char *p, size_t n)
+{
+    return hash_texts((struct str){ p, n }, (struct str){ p, 0 });
 }
 
 /* Multiplicative hashing, with the high bits folded down. */
@@ -31,12 +51,30 @@ static size_t tokenizer_table_size(size_t n)
     return size;
 }
 
-/* Return the id of the normal piece with this raw text, or NO_ID. */
-static int64_t find_text(const struct tokenizer *t, const char *p, size_t n)
+/* Fill in the hashes and ask for what find_text will read: a slot, a piece and its text. Each of
+ * them is a miss of the near caches; together they are waited for once. */
+static void ask_texts(const struct tokenizer *t, struct look *l, size_t n)
 {
-    for (size_t i = hash_text(p, n) & t->text_mask; t->by_text[i]; i = (i + 1) & t->text_mask) {
+    const uint32_t *ids = t->by_text;
+    for (size_t i = 0; i < n; i++) {
+        l[i].hash = hash_texts(l[i].a, l[i].b);
+        __builtin_prefetch(&ids[l[i].hash & t->text_mask]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (ids[l[i].hash & t->text_mask])
+            __builtin_prefetch(&t->pieces[ids[l[i].hash & t->text_mask] - 1].raw);
+    for (size_t i = 0; i < n; i++)
+        if (ids[l[i].hash & t->text_mask])
+            __builtin_prefetch(t->pieces[ids[l[i].hash & t->text_mask] - 1].raw.p);
+}
+
+/* Return the id of the normal piece with this raw text, or NO_ID. */
+static int64_t find_text(const struct tokenizer *t, const struct look *l)
+{
+    for (size_t i = l->hash & t->text_mask; t->by_text[i]; i = (i + 1) & t->text_mask) {
         const struct str *s = &t->pieces[t->by_text[i] - 1].raw;
-        if (s->n == n && !memcmp(s->p, p, n))
+        if (s->n == l->a.n + l->b.n && !memcmp(s->p, l->a.p, l->a.n) &&
+            !memcmp(s->p + l->a.n, l->b.p, l->b.n))
             return t->by_text[i] - 1;
     }
     return NO_ID;
@@ -97,38 +135,61 @@ static struct str tokenizer_keep(char **at, const char *p, size_t n)
     return s;
 }
 
-/* Copy and decode all pieces, index the normal ones, and require a piece for every byte. */
+/* Copy and decode a normal piece and index it. */
+static int add_normal(struct tokenizer *t, const struct vocabulary *v, size_t i,
+                      const struct look *l, char **at, struct err *err)
+{
+    struct piece *p = &t->pieces[i];
+    if (!p->raw.n || !decode_piece(*at, &p->bytes.n, p->raw))
+        return err_set(err, ERR_FORMAT,
+                       "%s: piece %zu: expected letters of GPT-2's byte map, found \"%.*s\"",
+                       v->path, i, (int)(p->raw.n < 40 ? p->raw.n : 40), p->raw.p);
+    *at += p->bytes.n;
+    if (find_text(t, l) != NO_ID)
+        return err_set(err, ERR_FORMAT, "%s: piece %zu: \"%.*s\" is there twice", v->path, i,
+                       (int)(p->raw.n < 40 ? p->raw.n : 40), p->raw.p);
+    size_t slot = l->hash & t->text_mask;
+    while (t->by_text[slot])
+        slot = (slot + 1) & t->text_mask;
+    t->by_text[slot] = (uint32_t)i + 1;
+    return OK;
+}
+
+/* Copy a piece into the arena. */
+static int add_piece(struct tokenizer *t, const struct vocabulary *v, size_t i,
+                     const struct look *l, char **at, struct err *err)
+{
+    struct piece *p = &t->pieces[i];
+    struct str s = v->pieces[i];
+    p->type = s.p ? v->types[i] : 0;
+    if (!p->type)
+        return OK;
+    p->raw = tokenizer_keep(at, s.p, s.n);
+    if (p->type == PIECE_UNUSED)
+        return OK;
+    t->size = i + 1;
+    p->bytes = (struct str){ *at, 0 };
+    if (p->type == PIECE_NORMAL)
+        return add_normal(t, v, i, l, at, err);
+    if (!s.n)
+        return err_set(err, ERR_FORMAT, "%s: piece %zu: an added token is empty", v->path, i);
+    p->bytes = tokenizer_keep(at, s.p, s.n);
+    return OK;
+}
+
+/* Add all pieces, and require one for every byte. */
 static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at, struct err *err)
 {
+    struct look l[ASK];
     for (size_t i = 0; i < v->count; i++) {
-        struct piece *p = &t->pieces[i];
-        struct str s = v->pieces[i];
-        p->type = s.p ? v->types[i] : 0;
-        if (!p->type)
-            continue;
-        p->raw = tokenizer_keep(at, s.p, s.n);
-        if (p->type == PIECE_UNUSED)
-            continue;
-        t->size = i + 1;
-        p->bytes = (struct str){ *at, 0 };
-        if (p->type != PIECE_NORMAL && !s.n)
-            return err_set(err, ERR_FORMAT, "%s: piece %zu: an added token is empty", v->path, i);
-        if (p->type != PIECE_NORMAL) {
-            p->bytes = tokenizer_keep(at, s.p, s.n);
-            continue;
-        }
-        if (!s.n || !decode_piece(*at, &p->bytes.n, s))
-            return err_set(err, ERR_FORMAT,
-                           "%s: piece %zu: expected letters of GPT-2's byte map, found \"%.*s\"",
-                           v->path, i, (int)(s.n < 40 ? s.n : 40), s.p);
-        *at += p->bytes.n;
-        if (find_text(t, p->raw.p, p->raw.n) != NO_ID)
-            return err_set(err, ERR_FORMAT, "%s: piece %zu: \"%.*s\" is there twice", v->path, i,
-                           (int)(s.n < 40 ? s.n : 40), s.p);
-        size_t slot = hash_text(p->raw.p, p->raw.n) & t->text_mask;
-        while (t->by_text[slot])
-            slot = (slot + 1) & t->text_mask;
-        t->by_text[slot] = (uint32_t)i + 1;
+        size_t left = v->count - i < ASK ? v->count - i : ASK;
+        for (size_t j = 0; i % ASK == 0 && j < left; j++)
+            l[j] = (struct look){ .a = v->pieces[i + j], .b = { "", 0 } };
+        if (i % ASK == 0)
+            ask_texts(t, l, left);
+        int rc = add_piece(t, v, i, &l[i % ASK], at, err);
+        if (rc)
+            return rc;
     }
     bool have[256] = { false };
     for (size_t i = 0; i < t->size; i++)
@@ -144,33 +205,61 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
     return OK;
 }
 
+/* Resolve merge r, whose parts and whole are l[0..2], to ids. */
+static int add_merge(struct tokenizer *t, const struct vocabulary *v, size_t r,
+                     const struct look *l, struct err *err)
+{
+    struct str line = t->lines[r];
+    if (!l[0].a.n || !l[1].a.n || l[0].a.n + l[1].a.n > MOST_MERGED)
+        return err_set(err, ERR_FORMAT, "%s: merge %zu: expected \"a b\", found \"%.*s\"", v->path,
+                       r, (int)(line.n < 60 ? line.n : 60), line.p);
+    int64_t left = find_text(t, &l[0]), right = find_text(t, &l[1]), merged = find_text(t, &l[2]);
+    if (left < 0 || right < 0 || merged < 0)
+        return err_set(err, ERR_FORMAT,
+                       "%s: merge %zu: expected pieces of the vocabulary, found \"%.*s\"", v->path,
+                       r, (int)(line.n < 60 ? line.n : 60), line.p);
+    t->merges[r] = (struct pair){ (uint32_t)left, (uint32_t)right, (uint32_t)merged };
+    __builtin_prefetch(&t->by_pair[hash_pair((uint32_t)left, (uint32_t)right) & t->pair_mask]);
+    return OK;
+}
+
+/* Index merge r by its pair; the first of equal merges counts. */
+static void index_merge(struct tokenizer *t, size_t r)
+{
+    const struct pair *p = &t->merges[r];
+    uint32_t seen;
+    if (tokenizer_rank(t, p->left, p->right, &seen))
+        return;
+    size_t slot = hash_pair(p->left, p->right) & t->pair_mask;
+    while (t->by_pair[slot])
+        slot = (slot + 1) & t->pair_mask;
+    t->by_pair[slot] = (uint32_t)r + 1;
+}
+
 /* Resolve all merges to ids and index them by pair. */
 static int add_merges(struct tokenizer *t, const struct vocabulary *v, char **at, struct err *err)
 {
-    for (size_t r = 0; r < v->nmerges; r++) {
-        struct str line = t->lines[r] = tokenizer_keep(at, v->merges[r].p, v->merges[r].n);
-        const char *gap = line.n ? memchr(line.p, ' ', line.n) : NULL;
-        size_t n = gap ? (size_t)(gap - line.p) : 0, m = gap ? line.n - n - 1 : 0;
-        char both[1024];
-        if (!n || !m || n + m > sizeof(both))
-            return err_set(err, ERR_FORMAT, "%s: merge %zu: expected \"a b\", found \"%.*s\"",
-                           v->path, r, (int)(line.n < 60 ? line.n : 60), line.p);
-        memcpy(both, line.p, n);
-        memcpy(both + n, gap + 1, m);
-        int64_t left = find_text(t, line.p, n), right = find_text(t, gap + 1, m);
-        int64_t merged = find_text(t, both, n + m);
-        if (left < 0 || right < 0 || merged < 0)
-            return err_set(err, ERR_FORMAT,
-                           "%s: merge %zu: expected pieces of the vocabulary, found \"%.*s\"",
-                           v->path, r, (int)(line.n < 60 ? line.n : 60), line.p);
-        t->merges[r] = (struct pair){ (uint32_t)left, (uint32_t)right, (uint32_t)merged };
-        uint32_t seen;
-        if (tokenizer_rank(t, (uint32_t)left, (uint32_t)right, &seen))
-            continue; /* the first of equal merges counts */
-        size_t slot = hash_pair((uint32_t)left, (uint32_t)right) & t->pair_mask;
-        while (t->by_pair[slot])
-            slot = (slot + 1) & t->pair_mask;
-        t->by_pair[slot] = (uint32_t)r + 1;
+    struct look l[3 * ASK];
+    for (size_t r = 0; r < v->nmerges; r += ASK) {
+        size_t n = v->nmerges - r < ASK ? v->nmerges - r : ASK;
+        for (size_t i = 0; i < n; i++) {
+            struct str s = t->lines[r + i] =
+                tokenizer_keep(at, v->merges[r + i].p, v->merges[r + i].n);
+            const char *gap = s.n ? memchr(s.p, ' ', s.n) : NULL;
+            struct str a = { s.p, gap ? (size_t)(gap - s.p) : 0 };
+            struct str b = { gap ? gap + 1 : s.p, gap ? s.n - a.n - 1 : 0 };
+            l[3 * i] = (struct look){ .a = a, .b = { s.p, 0 } };
+            l[3 * i + 1] = (struct look){ .a = b, .b = { s.p, 0 } };
+            l[3 * i + 2] = (struct look){ .a = a, .b = b };
+        }
+        ask_texts(t, l, 3 * n);
+        for (size_t i = 0; i < n; i++) {
+            int rc = add_merge(t, v, r + i, &l[3 * i], err);
+            if (rc)
+                return rc;
+        }
+        for (size_t i = 0; i < n; i++)
+            index_merge(t, r + i);
     }
     return OK;
 }
@@ -217,6 +306,29 @@ static void add_ends(struct tokenizer *t, const struct vocabulary *v)
     }
 }
 
+/* Reserve n elements at *at, which is then aligned for any of them; NULL while base is NULL. */
+static void *tokenizer_take(char *base, size_t *at, size_t n, size_t size)
+{
+    void *p = base ? base + *at : NULL;
+    *at += (n * size + 7) / 8 * 8;
+    return p;
+}
+
+/* Place all arrays in one block and return its size. One block of big pages costs the system a
+ * few faults, several arrays thousands. */
+static size_t tokenizer_lay_out(struct tokenizer *t, char *base, size_t added)
+{
+    size_t at = 0;
+    t->pieces = tokenizer_take(base, &at, t->count, sizeof(*t->pieces));
+    t->by_text = tokenizer_take(base, &at, t->text_mask + 1, sizeof(*t->by_text));
+    t->by_pair = tokenizer_take(base, &at, t->pair_mask + 1, sizeof(*t->by_pair));
+    t->merges = tokenizer_take(base, &at, t->nmerges, sizeof(*t->merges));
+    t->lines = tokenizer_take(base, &at, t->nmerges, sizeof(*t->lines));
+    t->added = tokenizer_take(base, &at, added, sizeof(*t->added));
+    t->arena = tokenizer_take(base, &at, 0, 1);
+    return at;
+}
+
 int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct err *err)
 {
     size_t bytes, added = 0;
@@ -232,24 +344,16 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
     struct tokenizer *t = calloc(1, sizeof(*t));
     if (!t)
         return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
-    size_t texts = tokenizer_table_size(v->count), pairs = tokenizer_table_size(v->nmerges);
     t->count = v->count;
     t->nmerges = v->nmerges;
-    t->text_mask = texts - 1;
-    t->pair_mask = pairs - 1;
-    t->pieces = calloc(v->count, sizeof(*t->pieces));
-    t->arena = malloc(bytes);
-    t->by_text = calloc(texts, sizeof(*t->by_text));
-    t->by_pair = calloc(pairs, sizeof(*t->by_pair));
-    t->merges = calloc(v->nmerges + 1, sizeof(*t->merges));
-    t->lines = calloc(v->nmerges + 1, sizeof(*t->lines));
-    t->added = calloc(added + 1, sizeof(*t->added));
-    rc = ERR_NOMEM;
-    if (!t->pieces || !t->arena || !t->by_text || !t->by_pair || !t->merges || !t->lines ||
-        !t->added) {
-        err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    t->text_mask = tokenizer_table_size(v->count) - 1;
+    t->pair_mask = tokenizer_table_size(v->nmerges) - 1;
+    if (!size_add(&t->bytes, bytes, tokenizer_lay_out(t, NULL, added)) ||
+        !(t->memory = os_alloc(t->bytes))) {
+        rc = err_set(err, ERR_NOMEM, "tokenizer: out of memory");
         goto fail;
     }
+    tokenizer_lay_out(t, t->memory, added);
     char *at = t->arena;
     rc = add_pieces(t, v, &at, err);
     if (!rc)
@@ -272,13 +376,7 @@ void tokenizer_close(struct tokenizer *t)
 {
     if (!t)
         return;
-    free(t->pieces);
-    free(t->arena);
-    free(t->by_text);
-    free(t->by_pair);
-    free(t->merges);
-    free(t->lines);
-    free(t->added);
+    os_free(t->memory, t->bytes);
     free(t->template);
     free(t);
 }

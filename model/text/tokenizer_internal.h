@@ -18,6 +18,8 @@ struct pair {
 };
 
 struct tokenizer {
+    void *memory; /* the block of all arrays and strings */
+    size_t bytes;
     struct piece *pieces; /* [count] */
     size_t count, size;   /* size: the highest id in use, plus one */
     char *arena;          /* all strings */

@@ -7,7 +7,7 @@
 #include "kernels/sys/os.h"
 #include "tests/support/test.h"
 
-enum { WORDS = 8 * 40 + 5 };
+enum { WORDS = 8 * 150 + 5 };
 
 int main(void)
 {
@@ -20,9 +20,18 @@ int main(void)
             want ^= p[i] = rand_u64(1, n * WORDS + i);
         for (size_t s = 0; s < sizeof(sets) / sizeof(sets[0]); s++)
             if ((cpu_detect() & sets[s]) == sets[s])
-                CHECK(limits_read(p, n, sets[s]) == want);
+                for (size_t streams = 1; streams <= 4; streams *= 2) {
+                    CHECK(limits_read(p, n, streams, 1, sets[s]) == want);
+                    CHECK(limits_read(p, n, streams, 2, sets[s]) == 0);
+                    CHECK(limits_read(p, n, streams, 3, sets[s]) == want);
+                }
     }
     os_free(p, WORDS * sizeof(*p));
+    /* Levels of cache have sizes, be they the system's or usual ones. */
+    for (unsigned level = 1; level <= 3; level++)
+        CHECK(os_cache_size(level) >= (size_t)4096 << level && os_cache_size(level) < (size_t)1
+                                                                                          << 40);
+    CHECK(os_cache_size(1) < os_cache_size(3));
     CHECK(limits_count > 0);
     for (size_t i = 0; i < limits_count; i++)
         if ((cpu_detect() & limits[i].needs) == limits[i].needs)

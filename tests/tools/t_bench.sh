@@ -21,7 +21,21 @@ grep -q '^<svg' "$tmp/roof.svg" && grep -q '</svg>' "$tmp/roof.svg"
 "$MIZZLE" bench kernels --only attn_f16 -r 1 | grep -q '^| attn_f16 | scalar | 7 rows'
 "$MIZZLE" bench kernels --only add_f32 --isa scalar -r 1 -o csv 2>"$tmp/err" >"$tmp/out"
 [ "$(wc -l <"$tmp/out")" -eq 2 ]
-"$MIZZLE" bench limits -t 1 -o csv | grep -q '^"read from memory",GB/s,1,'
+# A product has rows for one token, for few and for many; each names the level that its data are in.
+"$MIZZLE" bench kernels --only matmul_q4 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
+grep -q '^op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar,level,doubtful' "$tmp/out"
+for n in '1 token' '2 tokens' '4 tokens' '8 tokens' '12 tokens' '192 tokens'; do
+    [ "$n" != '1 token' ] && [ "$(wc -l <"$tmp/out")" -eq 5 ] && continue # scalar alone
+    grep -q "^matmul_q4,.*,\"gate 4864x896, $n\"," "$tmp/out" || { echo "no row for $n"; exit 1; }
+done
+awk -F'"' 'NR > 1 { split($3, v, ","); if (v[8] !~ /^(L[123]|memory)$/ || v[4] <= 0 || v[7] <= 0 ||
+    (v[9] != "") != (v[3] / v[4] > 1.0005 || v[6] > 0 && v[5] / v[6] > 1.0005)) { print; bad = 1 } }
+END { exit bad }' "$tmp/out"
+# limits: memory first, then the levels of cache with their sizes.
+"$MIZZLE" bench limits -t 1 -o csv >"$tmp/out"
+[ "$(head -n 1 "$tmp/out")" = limit,unit,n_threads,one_thread,all_threads,bytes,doubtful ]
+grep -q '^"read from memory",GB/s,1,[0-9.]*,[0-9.]*,0,$' "$tmp/out"
+[ "$(grep -c '^"read from L[123], [0-9]* KiB",GB/s,1,[0-9.]*,[0-9.]*,[0-9]*,$' "$tmp/out")" -eq 3 ]
 for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
     status=0
     # shellcheck disable=SC2086
@@ -30,7 +44,7 @@ for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --p
 done
 # An option of another subject is refused, not ignored.
 for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-r 1 limits' 'limits --only add_f32' \
-    'limits --plot x.svg' 'limits -p 8' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
+    'limits --plot x.svg' 'limits -p 8' 'kernels --texts 2' 'kernels -d 5' 'kernels -t 1' 'kernels --shape qwen2.5-0.5b' \
     'route --only add_f32' 'route -d 5'; do
     status=0
     # shellcheck disable=SC2086
@@ -40,7 +54,7 @@ done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.
 "$MIZZLE" bench --help >"$tmp/out"
-for option in -p -n -d -r -t -o --shape --type --plot; do
+for option in -p -n -d -r -t -o --texts --shape --type --plot; do
     grep -q -e "$option" "$tmp/out"
 done
 "$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$tmp/jsonl"
@@ -48,8 +62,8 @@ for form in json csv md; do
     "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$tmp/$form"
 done
 for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
-    type_v n_prompt n_gen n_depth test_time avg_ns stddev_ns avg_ts stddev_ts samples_ns samples_ts \
-    probe_gb_s joules_per_token peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
+    type_v n_prompt n_gen n_depth n_texts test_time avg_ns stddev_ns avg_ts stddev_ts text_ts \
+    samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe on_cpu doubtful joules_per_token peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
     samples_score_ns samples_edge_ns samples_routed_ns; do
     [ "$(grep -c "\"$key\": " "$tmp/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
     [ "$(grep -c "\"$key\": " "$tmp/json")" -eq 4 ]
@@ -63,6 +77,25 @@ done
 [ "$(awk -F'","' 'NR > 1 { print NF }' "$tmp/csv" | sort -u)" -eq "$(awk -F, 'NR == 1 { print NF }' "$tmp/csv")" ]
 [ "$(grep -c '^| .* | [12] | f16 | [pt][pg][0-9]* @ d70 | .*|$' "$tmp/md")" -eq 4 ]
 [ "$(grep -c '^Router .*threads: [12], depth: 70): a score takes .* % of a decode step of .* less.$' "$tmp/md")" -eq 2 ]
+# avg_ts is the median; a prompt has one probe, tokens have one before and one after.
+grep -o '"avg_ts": [0-9.e+]*\|"samples_ts": [^]]*' "$tmp/jsonl" | tr -d '[],"' | awk '
+/avg_ts/ { avg = $2 }
+/samples_ts/ { low = $2 < $3 ? $2 : $3; high = $2 < $3 ? $3 : $2; mid = $4 < low ? low : $4 > high ? high : $4
+    if (avg != mid) { print avg, $0; bad = 1 } n++ }
+END { exit bad || n != 8 }'
+[ "$(grep -c '"n_gen": 0, .*"read_gb_s": null, "probe_gb_s": [0-9.]*, .*"probe_after_gb_s": null, "of_probe": null' "$tmp/jsonl")" -eq 4 ]
+[ "$(grep -c '"n_prompt": 0, .*"probe_before_gb_s": [0-9.]*, "probe_after_gb_s": [0-9.]*, "of_probe": [0-9]' "$tmp/jsonl")" -eq 4 ]
+# Several texts at once: one row for each number; the total is as many times that of each.
+"$MIZZLE" bench model -p 8 -n 3,4 --texts 1,2,5 -d 0,3 -t 2 -r 1 -o csv | tr -d '"' >"$tmp/texts"
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+{ prompt = $at["n_prompt"]; n = $at["n_texts"]; rows[prompt " " $at["n_gen"] " " n]++
+  apart = $at["avg_ts"] / n - $at["text_ts"]
+  spent = $at["avg_ts"] * $at["avg_ns"] / 1e9 - (prompt + $at["n_gen"] * n)
+  if (apart > 0.01 || apart < -0.01 || spent > 0.01 || spent < -0.01 || prompt && n != 1) { print; bad = 1 } }
+END { for (i in rows) if (rows[i] != 2) bad = 1; exit bad || NR != 15 || !rows["0 4 5"] || !rows["8 0 1"] }' "$tmp/texts"
+"$MIZZLE" bench model -p 0 -n 2 --texts 3 -t 1 -r 1 >"$tmp/out"
+grep -q ' | tg2 x 3 | [0-9.]* +- 0.00 ([0-9.]* each) | ' "$tmp/out"
+[ "$(grep -c '^| .* | 1 | f16 | ' "$tmp/out")" -eq 1 ]
 # Memory and energy: a number, or why there is none.
 grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$tmp/md"
 if grep -q '"joules_per_token": null' "$tmp/jsonl"; then
@@ -73,7 +106,7 @@ fi
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q '"0","3","5",'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
 grep -q '| f32 | pp8 |' "$tmp/out"
-for wrong in '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
+for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0' '-r 0' '-o xml' '--kv q3' \
     '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
     status=0
     # shellcheck disable=SC2086

@@ -12,6 +12,7 @@ struct engine;
 struct err;
 struct option_group;
 struct pool;
+struct read_level;
 
 /* Options from the command line. format is "md", "csv", "json" or "jsonl"; repeat is -r. */
 enum { BENCH_REPEAT = 1000 };
@@ -26,21 +27,23 @@ struct bench_options {
     enum kvcache kv;
 };
 
-/* One measured kernel. bytes, ops and ns are those of a call; peak: GOP/s that the set's
- * instructions reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
+/* One measured kernel. bytes, ops and ns are those of a call; bytes: what it has to read at least;
+ * level: where its data lie, those that it writes included; peak: GOP/s that the set's instructions
+ * reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
  * be counted; on_cpu: share of the time that the thread ran, or -1. Names are borrowed. */
 enum { BENCH_POINTS = 256 };
 struct bench_point {
     const char *op, *isa, *shape;
+    const struct read_level *level;
     double bytes, ops, ns, peak, count[OS_EVENTS], on_cpu;
 };
 
 /* The table of `bench kernels` on stdout: a row for each point, with columns for the events that
- * can be counted on this machine. `times` is the speed relative to scalar. */
+ * can be counted on this machine. `times` is the speed relative to scalar. A row is doubtful
+ * (doubt.h) if it reads faster than its level can be read, or computes faster than the peak. */
 struct kernels_report {
     const char *format;     /* as above; borrowed */
     bool counts[OS_EVENTS]; /* events that have columns */
-    double read;            /* read bandwidth, GB/s */
     size_t rows;            /* printed so far */
     bool closed;            /* stdout was closed by its reader */
 };
@@ -58,16 +61,12 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
 /* Sort the n samples and return their median. */
 double bench_median(double *samples, size_t n);
 
-/* Return the GB/s at which the threads of the pool read memory that no cache holds; 0 if there is
- * no memory. Takes about 50 ms. This is the limit of decoding, so it is measured right before. */
-double bench_probe(struct pool *pool);
-
 /* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
  * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once. */
 double bench_peak(const char *what, unsigned cpu, struct pool *pool);
 
-/* Write a roofline as SVG: the points, and above them the roof of read bandwidth and of each set's
- * peak. ERR_IO. */
+/* Write a roofline as SVG: the points, and above them the roof of the memory's read bandwidth and
+ * of each set's peak. ERR_IO. */
 int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
                   struct err *err);
 
@@ -80,5 +79,7 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 /* Run `mizzle bench route` on this engine, whose tokenizer is not used. */
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err);
 extern const struct option_group bench_route_opts;
+/* Return how many samples it takes unless told: 3 with --as-paper, else 1. */
+size_t bench_route_repeat(void);
 
 #endif

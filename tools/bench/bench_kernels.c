@@ -11,25 +11,27 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/read_probe.h"
 #include "tools/cli/setup.h"
 
 enum { HIDDEN = 896, FFN = 4864, VOCAB = 151936, HEAD = 64, PER = 7, BLOCK = ATTN_BLOCK };
-enum { MANY = 192, FEW = 6, MAX_SAMPLES = 1000 };
+enum { FEW = 8, MANY = 192, MAX_SAMPLES = 1000 };
 static const double SAMPLE_NS = 4e6;
 
 /* Operands of all calls. Every byte is 0x3f, which makes a finite number in every type. */
 struct kit {
     unsigned char *weights; /* large enough for the output head in f32, the largest matrix */
-    float *a, *b, *c, *y;   /* [MANY * FFN], y: [max(MANY * FFN, VOCAB)] */
+    float *a, *b, *c, *y;   /* [MANY * FFN], y: [FEW * VOCAB], which is larger */
     struct qact q;
-    size_t weight_bytes, row_bytes;
+    size_t weight_bytes, all_bytes;
 };
 
-/* One call of an operation: its shape, the bytes it touches and the operations it computes. */
+/* One call of an operation: its shape, the bytes it reads, those that it touches, and the
+ * operations it computes. */
 struct call {
     const char *shape;
     size_t rows, cols, n;
-    double bytes, ops;
+    double bytes, held, ops;
     const char *what; /* kind of arithmetic as in limits.h, or NULL */
 };
 
@@ -138,34 +140,44 @@ static void do_expsum_f32(const struct kernels *k, const struct kit *kit, const 
     k->expsum_f32(kit->c, kit->y, c->cols, 1);
 }
 
-enum { SHAPES = 6, MATMULS = 4 };
+enum { SHAPES = 11, MATMULS = 4 };
 
-/* Set out to the products of one token and of many, with `unit` bytes per weight; return their
- * number. */
-static size_t matmul_calls(struct call *out, double unit, const char *what)
+/* Set out to the products of one token, of the few that one pass may carry, and of many, with
+ * `unit` bytes per weight and `in` per activation; return their number. Those of the same matrix
+ * follow each other, beginning with one token. */
+static size_t matmul_calls(struct call *out, double unit, double in, const char *what)
 {
     static const struct call shapes[SHAPES] = {
-        { "o 896x896, 1 token", HIDDEN, HIDDEN, 1, 0, 0, NULL },
-        { "gate 4864x896, 1 token", FFN, HIDDEN, 1, 0, 0, NULL },
-        { "down 896x4864, 1 token", HIDDEN, FFN, 1, 0, 0, NULL },
-        { "head 151936x896, 1 token", VOCAB, HIDDEN, 1, 0, 0, NULL },
-        { "gate 4864x896, 192 tokens", FFN, HIDDEN, MANY, 0, 0, NULL },
-        { "down 896x4864, 192 tokens", HIDDEN, FFN, MANY, 0, 0, NULL },
+        { .shape = "o 896x896, 1 token", HIDDEN, HIDDEN, 1 },
+        { .shape = "down 896x4864, 1 token", HIDDEN, FFN, 1 },
+        { .shape = "down 896x4864, 192 tokens", HIDDEN, FFN, MANY },
+        { .shape = "gate 4864x896, 1 token", FFN, HIDDEN, 1 },
+        { .shape = "gate 4864x896, 2 tokens", FFN, HIDDEN, 2 },
+        { .shape = "gate 4864x896, 4 tokens", FFN, HIDDEN, 4 },
+        { .shape = "gate 4864x896, 8 tokens", FFN, HIDDEN, 8 },
+        { .shape = "gate 4864x896, 12 tokens", FFN, HIDDEN, 12 },
+        { .shape = "gate 4864x896, 192 tokens", FFN, HIDDEN, MANY },
+        { .shape = "head 151936x896, 1 token", VOCAB, HIDDEN, 1 },
+        { .shape = "head 151936x896, 8 tokens", VOCAB, HIDDEN, FEW },
     };
     memcpy(out, shapes, sizeof(shapes));
     for (size_t i = 0; i < SHAPES; i++) {
         double cells = (double)(out[i].rows * out[i].cols);
-        out[i].bytes = cells * unit + (double)(out[i].n * (out[i].cols + out[i].rows)) * 4;
+        out[i].bytes = cells * unit + (double)(out[i].n * out[i].cols) * in;
+        out[i].held = out[i].bytes + (double)(out[i].n * out[i].rows) * 4;
         out[i].ops = 2 * cells * (double)out[i].n;
         out[i].what = what;
     }
     return SHAPES;
 }
 
-/* Set out to one call on a row of cols values; bytes and ops are per value. */
-static size_t plain_call(struct call *out, const char *shape, size_t cols, double bytes, double ops)
+/* Set out to one call on a row of cols values, of each of which it reads and writes so many bytes
+ * and computes so many operations. */
+static size_t plain_call(struct call *out, const char *shape, size_t cols, double reads,
+                         double writes, double ops)
 {
-    *out = (struct call){ shape, 1, cols, 1, bytes * (double)cols, ops * (double)cols, NULL };
+    double n = (double)cols;
+    *out = (struct call){ shape, 1, cols, 1, reads * n, (reads + writes) * n, ops * n, NULL };
     return 1;
 }
 
@@ -173,11 +185,15 @@ static size_t plain_call(struct call *out, const char *shape, size_t cols, doubl
  * of the KV cache. */
 static size_t attn_calls(struct call *out, double unit)
 {
+    static const char *const shapes[] = { "7 rows, 64 keys of 64", "56 rows, 64 keys of 64" };
     const double cells = BLOCK * HEAD;
-    out[0] = (struct call){ "7 rows, 64 keys of 64", PER,  HEAD, 1, 2 * cells * unit,
-                            4 * cells * PER,         "f32" };
-    out[1] = (struct call){ "56 rows, 64 keys of 64", 8 * PER, HEAD, 1, 2 * cells * unit,
-                            4 * cells * 8 * PER,      "f32" };
+    for (size_t i = 0; i < 2; i++) {
+        size_t rows = i ? 8 * PER : PER;
+        double q = (double)(rows * HEAD) * 4, bytes = 2 * cells * unit + q;
+        out[i] =
+            (struct call){ shapes[i], rows, HEAD, 1, bytes, bytes + q, 4 * cells * (double)rows,
+                           "f32" };
+    }
     return 2;
 }
 
@@ -186,27 +202,27 @@ static size_t calls_of(struct call out[SHAPES], const char *op)
 {
     static const struct {
         const char *op, *what;
-        double unit;
-    } matmuls[MATMULS] = { { "matmul_f32", "f32", 4 },
-                           { "matmul_bf16", "f32", 2 },
-                           { "matmul_q8", "int8", 34.0 / 32 },
-                           { "matmul_q4", "int8", 18.0 / 32 } };
+        double unit, in;
+    } matmuls[MATMULS] = { { "matmul_f32", "f32", 4, 4 },
+                           { "matmul_bf16", "f32", 2, 4 },
+                           { "matmul_q8", "int8", 34.0 / 32, 40.0 / 32 },
+                           { "matmul_q4", "int8", 18.0 / 32, 40.0 / 32 } };
     for (size_t i = 0; i < MATMULS; i++)
         if (!strcmp(op, matmuls[i].op))
-            return matmul_calls(out, matmuls[i].unit, matmuls[i].what);
+            return matmul_calls(out, matmuls[i].unit, matmuls[i].in, matmuls[i].what);
     if (!strcmp(op, "attn_f32") || !strcmp(op, "attn_f16") || !strcmp(op, "attn_q8"))
         return attn_calls(out, !strcmp(op, "attn_q8")    ? 36.0 / 32
                                : !strcmp(op, "attn_f16") ? 2
                                                          : 4);
     if (!strcmp(op, "quantize_q8"))
-        return plain_call(out, "4864", FFN, 5, 2);
+        return plain_call(out, "4864", FFN, 4, 40.0 / 32, 2);
     if (!strcmp(op, "swiglu_f32"))
-        return plain_call(out, "4864", FFN, 12, 0);
+        return plain_call(out, "4864", FFN, 8, 4, 0);
     if (!strcmp(op, "argmax_f32") || !strcmp(op, "expsum_f32"))
-        return plain_call(out, "151936", VOCAB, 4, 0);
+        return plain_call(out, "151936", VOCAB, 4, 0, 0);
     if (!strcmp(op, "rope_f32") || !strcmp(op, "attn_merge"))
-        return plain_call(out, "64", HEAD, 8, 3);
-    return plain_call(out, "896", HIDDEN, 12, !strcmp(op, "add_f32") ? 1 : 4);
+        return plain_call(out, "64", HEAD, 8, 4, 3);
+    return plain_call(out, "896", HIDDEN, 8, 4, !strcmp(op, "add_f32") ? 1 : 4);
 }
 
 static const struct {
@@ -223,12 +239,13 @@ static const struct {
 static bool kit_open(struct kit *kit)
 {
     size_t panel, floats = (size_t)MANY * FFN * sizeof(float);
-    *kit = (struct kit){ .row_bytes = floats };
+    *kit = (struct kit){ .weights = NULL };
     panels_bytes(&panel, &kit->weight_bytes, P_F32, VOCAB, HIDDEN);
-    unsigned char *all = os_alloc(kit->weight_bytes + 7 * floats);
+    kit->all_bytes = kit->weight_bytes + 6 * floats + (size_t)FEW * VOCAB * sizeof(float);
+    unsigned char *all = os_alloc(kit->all_bytes);
     if (!all)
         return false;
-    memset(all, 0x3f, kit->weight_bytes + 7 * floats);
+    memset(all, 0x3f, kit->all_bytes);
     float *at[7];
     for (size_t i = 0; i < 7; i++)
         at[i] = (float *)(void *)(all + kit->weight_bytes + i * floats);
@@ -236,8 +253,8 @@ static bool kit_open(struct kit *kit)
     kit->a = at[0];
     kit->b = at[1];
     kit->c = at[2];
-    kit->y = at[3];
-    kit->q = (struct qact){ (int8_t *)at[4], at[5], (int32_t *)(void *)at[6], FFN };
+    kit->q = (struct qact){ (int8_t *)at[3], at[4], (int32_t *)(void *)at[5], FFN };
+    kit->y = at[6];
     return true;
 }
 
@@ -282,47 +299,46 @@ struct bench_kernels {
     struct pool *one;
     struct os_counters counters;
     struct kernels_report table;
+    struct read_level levels[READ_LEVELS];
+    double scalar; /* operations or calls per nanosecond of the set scalar with one token */
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
     bool shows;  /* progress on the terminal */
     bool hinted; /* the hint on OpenBLAS was printed */
 };
 
-/* Time one call with every set that implements the operation itself. */
+/* Time one call with every set that implements the operation itself. Scalar is slow and takes each
+ * token by itself, so it is timed with one. */
 static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
 {
-    double scalar = 0;
     for (size_t i = 0; i < kernels_nsets && !interrupted && !b->table.closed; i++) {
         const struct kernels *set = kernels_sets[i];
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
         if (!own || !kernels_ready(set, cpu_detect()) ||
-            (i && engine_options.isa && strcmp(engine_options.isa, set->isa) != 0))
+            (i && engine_options.isa && strcmp(engine_options.isa, set->isa) != 0) ||
+            (!i && c->n > 1))
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
             setup_blas_hint(set);
-        }
-        struct call mine = *c;
-        if (i == 0 && c->n > FEW) { /* scalar is slow, and its speed does not depend on n */
-            mine.n = FEW;
-            mine.ops *= (double)FEW / (double)c->n;
         }
         if (b->shows)
             fprintf(stderr, "\r%s %s %s\033[K", ops[op].name, set->isa, c->shape);
         struct bench_point p = { .op = ops[op].name,
                                  .isa = set->isa,
                                  .shape = c->shape,
-                                 .bytes = mine.bytes,
-                                 .ops = mine.ops };
-        time_call(&p, op, set, &b->kit, &mine, i ? b->o->repeat : 1, &b->counters);
+                                 .level = read_level_of(b->levels, c->held),
+                                 .bytes = c->bytes,
+                                 .ops = c->ops };
+        time_call(&p, op, set, &b->kit, c, i ? b->o->repeat : 1, &b->counters);
         const char *what = set->needs & CPU_AVX512BF16 ? "bf16" : c->what;
         if (what && i)
             p.peak = bench_peak(what, set->needs & cpu_detect(), b->one);
         double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
         if (i == 0)
-            scalar = work;
-        kernels_report_row(&b->table, &p, work / scalar);
+            b->scalar = work;
+        kernels_report_row(&b->table, &p, work / b->scalar);
         if (b->npoints < BENCH_POINTS && c->what)
             b->points[b->npoints++] = p;
     }
@@ -339,10 +355,20 @@ static void counters_open(struct bench_kernels *b)
         fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
 }
 
+/* Measure how fast the levels are read. */
+static int bench_levels(struct bench_kernels *b, struct err *err)
+{
+    struct read_probe *probe;
+    int rc = read_probe_open(&probe, b->one, err);
+    if (rc == OK)
+        read_probe_levels(b->levels, probe, b->one);
+    read_probe_close(probe);
+    return rc;
+}
+
 /* Time the calls of all requested operations. */
 static int bench_all(struct bench_kernels *b, struct err *err)
 {
-    b->table.read = bench_probe(b->one);
     kernels_report_begin(&b->table);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
         struct call calls[SHAPES];
@@ -374,14 +400,16 @@ int bench_kernels(const struct bench_options *o, struct err *err)
     if (!kit_open(&b.kit))
         return err_set(err, ERR_NOMEM, "bench: out of memory");
     int rc = pool_open(&b.one, 1, err);
+    if (rc == OK)
+        rc = bench_levels(&b, err);
     if (rc == OK) {
         counters_open(&b);
         rc = bench_all(&b, err);
         os_counters_close(&b.counters);
     }
     if (rc == OK && o->plot)
-        rc = roofline_plot(o->plot, b.points, b.npoints, b.table.read, err);
+        rc = roofline_plot(o->plot, b.points, b.npoints, b.levels[READ_LEVELS - 1].gb_s, err);
     pool_close(b.one);
-    os_free(b.kit.weights, b.kit.weight_bytes + 7 * b.kit.row_bytes);
+    os_free(b.kit.weights, b.kit.all_bytes);
     return rc;
 }

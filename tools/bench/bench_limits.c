@@ -12,17 +12,11 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/doubt.h"
+#include "tools/bench/read_probe.h"
 #include "tools/cli/setup.h"
 
-enum { PROBE_BYTES = 512 << 20, PIECE = 1 << 18, PASSES = 5, L2_BYTES = 1 << 19, L2_PASSES = 400 };
-
-/* A buffer that the threads of a pool read. */
-struct reading {
-    const uint64_t *data;
-    unsigned cpu;
-    size_t turns; /* reads of each piece */
-    _Atomic uint64_t sum;
-};
+enum { PASSES = 5 };
 
 static int bench_limits_ascending(const void *a, const void *b)
 {
@@ -34,51 +28,6 @@ double bench_median(double *samples, size_t n)
 {
     qsort(samples, n, sizeof(*samples), bench_limits_ascending);
     return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
-}
-
-/* Thread function: read pieces [first, last). The sum keeps the reads from being optimized away. */
-static void read_pieces(void *arg, size_t thread, size_t first, size_t last)
-{
-    struct reading *r = arg;
-    (void)thread;
-    for (size_t i = first; i < last; i++)
-        for (size_t turn = 0; turn < r->turns; turn++)
-            r->sum ^= limits_read(r->data + i * (PIECE / 8), PIECE / 8, r->cpu);
-}
-
-double bench_probe(struct pool *pool)
-{
-    struct reading r = { .data = os_alloc(PROBE_BYTES), .cpu = cpu_detect(), .turns = 1 };
-    double sample[PASSES];
-    if (!r.data)
-        return 0;
-    memset((void *)(uintptr_t)r.data, 1, PROBE_BYTES);
-    for (size_t i = 0; i < PASSES; i++) {
-        uint64_t begin = os_now_ns();
-        pool_for(pool, PROBE_BYTES / PIECE, 1, read_pieces, &r);
-        sample[i] = (double)PROBE_BYTES / (double)(os_now_ns() - begin);
-    }
-    os_free((void *)(uintptr_t)r.data, PROBE_BYTES);
-    return bench_median(sample, PASSES);
-}
-
-/* Return the GB/s from the caches next to the cores: each thread reads a small piece of its own
- * repeatedly. */
-static double read_near(struct pool *pool)
-{
-    size_t threads = pool_threads(pool), bytes = threads * L2_BYTES;
-    struct reading r = { .data = os_alloc(bytes), .cpu = cpu_detect(), .turns = L2_PASSES };
-    double sample[PASSES];
-    if (!r.data)
-        return 0;
-    memset((void *)(uintptr_t)r.data, 1, bytes);
-    for (size_t i = 0; i < PASSES; i++) {
-        uint64_t begin = os_now_ns();
-        pool_for(pool, bytes / PIECE, L2_BYTES / PIECE, read_pieces, &r);
-        sample[i] = (double)bytes * L2_PASSES / (double)(os_now_ns() - begin);
-    }
-    os_free((void *)(uintptr_t)r.data, bytes);
-    return bench_median(sample, PASSES);
 }
 
 /* Arguments of bench_limits_turn. */
@@ -130,37 +79,67 @@ double bench_peak(const char *what, unsigned cpu, struct pool *pool)
 }
 
 struct row {
-    const char *name, *unit;
+    char name[48];
+    const char *unit;
     double one, all; /* with one thread, with all threads */
+    size_t bytes;    /* of a level of cache, or 0 */
 };
+
+/* Measure how fast each level is read; return the number of rows, 0 after an error. */
+static size_t bench_limits_read(struct row rows[READ_LEVELS], struct pool *one, struct pool *all,
+                                struct err *err)
+{
+    struct read_probe *probe;
+    struct read_level a[READ_LEVELS], b[READ_LEVELS];
+    if (read_probe_open(&probe, all, err) != OK)
+        return 0;
+    read_probe_levels(a, probe, one);
+    read_probe_levels(b, probe, all);
+    read_probe_close(probe);
+    for (size_t i = 0; i < READ_LEVELS; i++) {
+        const struct read_level *l = &a[READ_LEVELS - 1 - i]; /* memory first */
+        rows[i] = (struct row){ "", "GB/s", l->gb_s, b[READ_LEVELS - 1 - i].gb_s, l->bytes };
+        if (l->bytes)
+            snprintf(rows[i].name, sizeof(rows[i].name), "read from %s, %zu KiB", l->name,
+                     l->bytes >> 10);
+        else
+            snprintf(rows[i].name, sizeof(rows[i].name), "read from %s", l->name);
+    }
+    return READ_LEVELS;
+}
 
 /* Measure all limits of this processor; return the number of rows, 0 after an error. */
 static size_t bench_limits_measure(struct row rows[MOST], size_t threads, struct err *err)
 {
     struct pool *one, *all;
-    size_t n = 0;
     if (pool_open(&one, 1, err) != OK)
         return 0;
     if (pool_open(&all, threads, err) != OK) {
         pool_close(one);
         return 0;
     }
-    rows[n++] = (struct row){ "read from memory", "GB/s", bench_probe(one), bench_probe(all) };
-    rows[n++] = (struct row){ "read from the near caches", "GB/s", read_near(one), read_near(all) };
-    for (size_t i = 0; i < limits_count && n < MOST && !interrupted; i++)
-        if ((cpu_detect() & limits[i].needs) == limits[i].needs)
-            rows[n++] = (struct row){ limits[i].name, "GOP/s", arithmetic(&limits[i], one),
-                                      arithmetic(&limits[i], all) };
+    size_t n = bench_limits_read(rows, one, all, err);
+    for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
+        if ((cpu_detect() & limits[i].needs) != limits[i].needs)
+            continue;
+        rows[n] = (struct row){ "", "GOP/s", arithmetic(&limits[i], one),
+                                arithmetic(&limits[i], all), 0 };
+        snprintf(rows[n].name, sizeof(rows[n].name), "%s", limits[i].name);
+        n++;
+    }
     pool_close(one);
     pool_close(all);
     return n;
 }
 
-static void bench_limits_print_json(const struct row *r, size_t threads, const char *end)
+static void bench_limits_print_json(const struct row *r, size_t threads, const char *doubtful,
+                                    const char *end)
 {
     json_t *o =
-        json_pack("{s:s,s:s,s:s,s:I,s:f,s:f}", "cpu", cpu_name(), "limit", r->name, "unit", r->unit,
-                  "n_threads", (json_int_t)threads, "one_thread", r->one, "all_threads", r->all);
+        json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:o,s:o}", "cpu", cpu_name(), "limit", r->name, "unit",
+                  r->unit, "n_threads", (json_int_t)threads, "one_thread", r->one, "all_threads",
+                  r->all, "bytes", r->bytes ? json_integer((json_int_t)r->bytes) : json_null(),
+                  "doubtful", *doubtful ? json_string(doubtful) : json_null());
     char *text = o ? json_dumps(o, 0) : NULL;
     printf("%s%s\n", text ? text : "{}", end);
     free(text);
@@ -180,17 +159,21 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
     if (json)
         puts("[");
     else if (!lines && !strcmp(o->format, "csv"))
-        puts("limit,unit,n_threads,one_thread,all_threads");
+        puts("limit,unit,n_threads,one_thread,all_threads,bytes,doubtful");
     else if (!lines)
-        printf("| limit | unit | 1 thread | %zu threads |\n|---|---|---|---|\n", threads);
+        printf("| limit | unit | 1 thread | %zu threads | doubtful |\n|---|---|---|---|---|\n",
+               threads);
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &rows[i];
+        char doubtful[DOUBT_TEXT];
+        doubt_text(doubtful, 0, threads, r->one, r->all);
         if (json || lines)
-            bench_limits_print_json(r, threads, json && i + 1 < n ? "," : "");
+            bench_limits_print_json(r, threads, doubtful, json && i + 1 < n ? "," : "");
         else if (!strcmp(o->format, "csv"))
-            printf("\"%s\",%s,%zu,%.1f,%.1f\n", r->name, r->unit, threads, r->one, r->all);
+            printf("\"%s\",%s,%zu,%.1f,%.1f,%zu,%s\n", r->name, r->unit, threads, r->one, r->all,
+                   r->bytes, doubtful);
         else
-            printf("| %s | %s | %.1f | %.1f |\n", r->name, r->unit, r->one, r->all);
+            printf("| %s | %s | %.1f | %.1f | %s |\n", r->name, r->unit, r->one, r->all, doubtful);
     }
     if (json)
         puts("]");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
@@ -14,10 +15,12 @@
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/bench/energy.h"
+#include "tools/bench/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
-enum { MOST_TOKENS = 1 << 20 };
+enum { MOST_TOKENS = 1 << 20, WARM = 16 };
+enum { TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
 {
@@ -38,23 +41,53 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
                    BENCH_LIST, MOST_TOKENS, text);
 }
 
-/* Evaluate n random tokens; the same position always gets the same token. */
-static int bench_model_eval(struct session *s, size_t n, bool one_at_a_time, struct err *err)
+/* Return the token that stands at the end of this text; the same place always has the same. */
+static uint32_t bench_model_token(const struct session *s, size_t text, size_t ahead)
+{
+    return (uint32_t)rand_below(3 + text, session_length(s) + ahead,
+                                model_config(session_model(s))->vocab);
+}
+
+/* Evaluate n random tokens as a prompt, with the logits of the last one. */
+static int bench_model_read(struct session *s, size_t n, struct err *err)
 {
     uint32_t ids[BATCH_ROWS];
-    size_t vocab = model_config(session_model(s))->vocab;
     while (n) {
-        size_t some = one_at_a_time ? 1 : n < BATCH_ROWS ? n : BATCH_ROWS;
+        size_t some = n < BATCH_ROWS ? n : BATCH_ROWS;
         for (size_t i = 0; i < some; i++)
-            ids[i] = (uint32_t)rand_below(3, session_length(s) + i, vocab);
+            ids[i] = bench_model_token(s, 0, i);
         int rc = session_eval(s, ids, some, &interrupted, err);
         if (rc)
             return rc;
-        if (one_at_a_time)
-            session_logits(s, 0);
         n -= some;
     }
     session_logits(s, 0);
+    return OK;
+}
+
+/* Append n random tokens to each of these texts: a pass evaluates one of each, with its logits. */
+static int bench_model_write(struct batch *b, struct session *const *s, size_t texts, size_t n,
+                             struct err *err)
+{
+    struct batch_part parts[BENCH_TEXTS];
+    uint32_t ids[BENCH_TEXTS];
+    size_t rows[BENCH_TEXTS];
+    for (; n; n--) {
+        for (size_t i = 0; i < texts; i++) {
+            ids[i] = bench_model_token(s[i], i, 0);
+            parts[i] = (struct batch_part){ .session = s[i], .ids = &ids[i], .n = 1 };
+        }
+        int rc = batch_eval(b, parts, texts, &interrupted, err);
+        for (size_t i = 0; !rc && i < texts; i++) {
+            rows[i] = parts[i].row;
+            if (parts[i].rc)
+                rc = err_set(err, parts[i].rc, "%s", parts[i].err.msg);
+        }
+        if (!rc)
+            rc = batch_logits(b, rows, texts, err);
+        if (rc)
+            return rc;
+    }
     return OK;
 }
 
@@ -63,34 +96,79 @@ struct bench_run {
     const struct bench_options *o;
     struct engine *engine;
     struct batch *batch;
-    struct session *s;
+    struct session *s[BENCH_TEXTS];
     struct pool *pool;
     struct router *router;
     float *scratch;
     struct energy energy;
     size_t peak; /* as in struct bench_test */
+    struct read_probe *probe;
+    double
+        one[BENCH_LIST * TESTS]; /* tokens per second of each test on one thread, once measured */
 };
 
-/* Take the samples of one test, after one unmeasured run that warms caches and clocks. */
+/* Set all texts of the test back to its depth. */
+static void run_rewind(struct bench_run *b, const struct bench_test *t, size_t depth)
+{
+    for (size_t i = 0; i < t->texts; i++)
+        session_rewind(b->s[i], depth);
+}
+
+/* Evaluate the prompt of the test, or generate n tokens of each text. */
+static int run_once(struct bench_run *b, const struct bench_test *t, size_t n, struct err *err)
+{
+    return t->prompt ? bench_model_read(b->s[0], t->prompt, err)
+                     : bench_model_write(b->batch, b->s, t->texts, n, err);
+}
+
+/* Fill the caches to the depth of the test, then warm up: with the prompt, or with a few of the
+ * tokens that are to be generated. */
+static int warm_up(struct bench_run *b, const struct bench_test *t, struct err *err)
+{
+    run_rewind(b, t, 0);
+    int rc = t->depth ? bench_model_read(b->s[0], t->depth, err) : OK;
+    for (size_t i = 1; !rc && i < t->texts; i++)
+        rc = session_copy(b->s[i], b->s[0], t->depth, err);
+    return rc ? rc : run_once(b, t, t->gen < WARM ? t->gen : WARM, err);
+}
+
+/* Return what the probe reads now; it takes its memory when it is first used, after the peak of the
+ * model's own has been noted. */
+static int run_probe(struct bench_run *b, double *gb_s, struct err *err)
+{
+    b->peak = b->peak ? b->peak : os_peak_memory();
+    int rc = b->probe ? OK : read_probe_open(&b->probe, b->pool, err);
+    *gb_s = rc ? 0 : read_probe_memory(b->probe, b->pool);
+    return rc;
+}
+
+/* Return the seconds that the threads of this process have run so far. */
+static double seconds_run(void)
+{
+    struct timespec t = { 0 };
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Take the samples of one test. */
 static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 {
-    size_t n = t->prompt + t->gen;
-    session_rewind(b->s, 0);
-    int rc = t->depth ? bench_model_eval(b->s, t->depth, false, err) : OK;
+    int rc = warm_up(b, t, err);
     if (!rc)
-        rc = bench_model_eval(b->s, t->prompt ? n : 1, t->gen > 0, err); /* warm */
-    b->peak = b->peak ? b->peak : os_peak_memory();
+        rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
-    t->probe = bench_probe(b->pool);
     energy_joules(&b->energy);
+    double ran = seconds_run(), all = 0;
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
-        session_rewind(b->s, t->depth);
+        run_rewind(b, t, t->depth);
         uint64_t begin = os_now_ns();
-        rc = bench_model_eval(b->s, n, t->gen > 0, err);
+        rc = run_once(b, t, t->gen, err);
         t->ns[t->samples] = (double)(os_now_ns() - begin);
+        all += t->ns[t->samples] / 1e9;
     }
-    t->joules = energy_joules(&b->energy) / (double)(t->samples * n);
-    return rc;
+    t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
+    t->joules = energy_joules(&b->energy) / (double)(t->samples * (t->prompt + t->gen) * t->texts);
+    return rc || !t->gen ? rc : run_probe(b, &t->after, err);
 }
 
 /* Evaluate one token and its score and, where head is true, its logits. *ns is the total time,
@@ -98,17 +176,17 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
 static int bench_model_step(struct bench_run *b, bool head, double *ns, double *score,
                             struct err *err)
 {
-    const struct session *s = b->s;
-    uint32_t id = (uint32_t)rand_below(3, session_length(s), model_config(b->engine->model)->vocab);
+    struct session *s = b->s[0];
+    uint32_t id = bench_model_token(s, 0, 0);
     uint64_t begin = os_now_ns();
-    int rc = session_eval(b->s, &id, 1, &interrupted, err);
+    int rc = session_eval(s, &id, 1, &interrupted, err);
     if (rc)
         return rc;
     uint64_t scoring = os_now_ns();
     float p = router_score(b->router, session_hidden(s, router_tap(b->router), 0), b->scratch);
     *score = (double)(os_now_ns() - scoring);
     if (head && p >= 0)
-        session_logits(b->s, 0);
+        session_logits(s, 0);
     *ns = (double)(os_now_ns() - begin);
     return OK;
 }
@@ -118,7 +196,7 @@ static int run_router(struct bench_run *b, struct bench_test *t, struct err *err
 {
     int rc = OK;
     size_t n = t->gen < BENCH_PAIRS ? t->gen : BENCH_PAIRS;
-    session_rewind(b->s, t->depth);
+    session_rewind(b->s[0], t->depth);
     for (t->pairs = 0; !rc && t->pairs < n; t->pairs++) {
         size_t i = t->pairs;
         rc = bench_model_step(b, true, &t->edge[i], &t->score[2 * i], err);
@@ -190,7 +268,7 @@ int bench_model_open(struct engine *e, const struct bench_model_options *m, stru
 
 /* All lists of the command line, and the context that the largest test needs. */
 struct plan {
-    struct bench_list prompt, gen, depth, threads;
+    struct bench_list prompt, gen, depth, threads, texts;
     enum kvcache kv;
     size_t context;
 };
@@ -211,8 +289,14 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
         rc = bench_list(&p->gen, "-n", m->gen, err);
     if (!rc)
         rc = bench_list(&p->depth, "-d", m->depth, err);
+    if (!rc)
+        rc = bench_list(&p->texts, "--texts", m->texts, err);
     if (rc)
         return rc;
+    for (size_t i = 0; i < p->texts.n; i++)
+        if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
+            return err_set(err, ERR_ARG, "--texts: expected 1 to %d, found %zu", BENCH_TEXTS,
+                           p->texts.at[i]);
     size_t prompt = largest(&p->prompt), gen = largest(&p->gen);
     p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
     gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;
@@ -222,31 +306,66 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
     return setup_kv(&p->kv, KVCACHE_F16, err);
 }
 
+/* Return test j at a depth: the prompts come first, then each number of tokens to generate with
+ * each number of texts. */
+static struct bench_test plan_test(const struct plan *p, size_t depth, size_t j, size_t threads)
+{
+    struct bench_test t = { .depth = p->depth.at[depth], .threads = threads, .texts = 1 };
+    if (j < p->prompt.n) {
+        t.prompt = p->prompt.at[j];
+    } else {
+        t.gen = p->gen.at[(j - p->prompt.n) / p->texts.n];
+        t.texts = p->texts.at[(j - p->prompt.n) % p->texts.n];
+    }
+    return t;
+}
+
 /* Run all tests with one number of threads. */
 static int run_tests(struct bench_run *b, const struct plan *p, struct model_report *report,
                      struct err *err)
 {
     static struct bench_test t;
-    int rc = OK;
+    struct model_figures f;
+    size_t n = p->prompt.n + p->gen.n * p->texts.n;
     for (size_t i = 0; i < p->depth.n; i++)
-        for (size_t j = 0; !rc && !report->closed && j < p->prompt.n + p->gen.n; j++) {
-            t = (struct bench_test){ .depth = p->depth.at[i], .threads = pool_threads(b->pool) };
-            if (j < p->prompt.n)
-                t.prompt = p->prompt.at[j];
-            else
-                t.gen = p->gen.at[j - p->prompt.n];
+        for (size_t j = 0; j < n && !report->closed; j++) {
+            double *one = &b->one[i * TESTS + j];
+            t = plan_test(p, i, j, pool_threads(b->pool));
             if (!t.prompt && !t.gen)
                 continue;
-            rc = run_test(b, &t, err);
-            if (!rc && t.gen && t.gen == largest(&p->gen))
+            int rc = run_test(b, &t, err);
+            if (!rc && t.gen && t.gen == largest(&p->gen) && t.texts == 1)
                 rc = run_router(b, &t, err);
-            if (!rc)
-                model_report_row(report, &t);
+            if (rc)
+                return rc;
+            t.one = *one;
+            model_figures(&f, &t, model_bytes(b->engine->model));
+            model_report_row(report, &t, &f);
+            *one = t.threads == 1 ? f.ts : *one;
         }
+    return OK;
+}
+
+/* Open the batch, and as many sessions as the texts of the largest test. */
+static int bench_model_open_texts(struct bench_run *b, const struct plan *p, struct err *err)
+{
+    int rc = batch_open(&b->batch, b->engine->model, b->pool, err);
+    for (size_t i = 0; !rc && i < largest(&p->texts); i++)
+        rc = session_open(&b->s[i], b->batch, p->context, p->kv, err);
     return rc;
 }
 
-/* Run the tests with each number of threads; each gets a pool and a session of its own. */
+static void bench_model_close_texts(struct bench_run *b)
+{
+    for (size_t i = 0; i < BENCH_TEXTS; i++) {
+        session_close(b->s[i]);
+        b->s[i] = NULL;
+    }
+    batch_close(b->batch);
+    b->batch = NULL;
+}
+
+/* Run the tests with each number of threads; each gets a pool, a batch and sessions of its own. */
 static int bench_model_run_all(struct bench_run *b, const struct plan *p,
                                struct model_report *report, struct err *err)
 {
@@ -255,20 +374,16 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
-            rc = batch_open(&b->batch, b->engine->model, b->pool, err);
-        if (!rc)
-            rc = session_open(&b->s, b->batch, p->context, p->kv, err);
+            rc = bench_model_open_texts(b, p, err);
         router_threads(b->router, b->pool);
         if (!rc)
             rc = run_tests(b, p, report, err);
-        session_close(b->s);
-        batch_close(b->batch);
+        bench_model_close_texts(b);
         pool_close(b->pool);
-        b->s = NULL;
-        b->batch = NULL;
         b->pool = NULL;
     }
     model_report_end(report);
+    read_probe_close(b->probe);
     router_close(b->router);
     free(b->scratch);
     return rc;
@@ -288,7 +403,8 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                             : engine_options.model ? engine_options.model
                                                    : "demo";
         char why[ENERGY_WHY] = "";
-        struct bench_run b = { .o = o, .engine = &e };
+        static struct bench_run b;
+        b = (struct bench_run){ .o = o, .engine = &e };
         struct model_report report = { .format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),

@@ -4,29 +4,46 @@
 
 #include "kernels/panels.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/doubt.h"
 
 struct engine;
 struct model_config;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth, *context; /* lists of numbers */
-    const char *shape, *type;                   /* shape NULL: measure a file */
-    struct bench_list threads;                  /* empty: all processors */
+    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
+    const char *shape, *type;                           /* shape NULL: measure a file */
+    struct bench_list threads;                          /* empty: all processors */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
-enum { BENCH_PAIRS = 64 };
+enum { BENCH_PAIRS = 64, BENCH_TEXTS = 64 };
 struct bench_test {
     size_t prompt, gen, depth, threads;
-    double ns[BENCH_REPEAT], probe; /* ns of each sample; GB/s read right before the first */
+    size_t texts;            /* written at once, gen tokens each: 1 to BENCH_TEXTS; prompt: 1 */
+    double ns[BENCH_REPEAT]; /* of each sample */
     size_t samples;
-    double joules; /* of a token, prompt or generated; NaN: not known */
-    size_t peak;   /* memory of the process before the first probe, which takes much itself */
+    double before, after; /* GB/s read right before the samples and right after; 0: not measured */
+    double on_cpu;        /* share of the samples' time in which its threads ran */
+    double one;           /* tokens per second of this test on one thread; 0: not measured */
+    double joules;        /* of a token, prompt or generated; NaN: not known */
+    size_t peak; /* memory of the process before the first probe, which takes much itself */
     /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
      * score alone, `pairs` of each, alternating. */
     double score[2 * BENCH_PAIRS], edge[BENCH_PAIRS], routed[BENCH_PAIRS];
     size_t pairs;
 };
+
+/* What the samples of a test say. The median counts, because a disturbance only ever slows down.
+ * `read` is the GB/s at which the weights were read, once for all texts; probe is the better of
+ * before and after, because the row had no less than it; share is read / probe. All three are 0 for
+ * prompts, where memory is not the limit. */
+struct model_figures {
+    double ts, ns, deviation_ts, deviation_ns; /* medians, sample standard deviations */
+    double each;                               /* tokens per second of each text */
+    double read, probe, share;
+    char doubtful[DOUBT_TEXT]; /* why, or "" */
+};
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t model_bytes);
 
 /* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
  * ... */
@@ -39,7 +56,8 @@ struct model_report {
     bool closed; /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
-void model_report_row(struct model_report *b, const struct bench_test *t);
+void model_report_row(struct model_report *b, const struct bench_test *t,
+                      const struct model_figures *f);
 void model_report_end(const struct model_report *b);
 
 /* Open the file or shape with kernels and threads. After an error, too, the caller calls

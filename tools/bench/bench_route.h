@@ -14,14 +14,14 @@ struct paper_row;
 struct bench_route_setting {
     const char *model; /* display name */
     size_t prompt, tokens, repeat;
-    double agree, loss;
+    double agree, agree_next, loss;
     size_t cloud_ms, bandwidth, trips; /* of the server; bandwidth: bytes per second, 0: no limit */
 };
 
-/* Results for one --routed, one --latency and one --ahead. Times are ms per token. */
+/* Results for one --routed, --latency, --ahead and --cloud-tokens. Times are ms per token. */
 struct bench_route_row {
     double share, latency;
-    size_t ahead;
+    size_t ahead, cloud_tokens;
     double edge_ms;                  /* t in the formulas */
     double ms, formula, model, here; /* measured, then three expectations (ahead_model.h) */
     double hidden;                   /* share of the latency; NaN: there was none to hide */
@@ -38,16 +38,25 @@ struct bench_route_way {
     double s, edge_s, cloud_s; /* cloud_s: spent waiting */
     double ttft_s;             /* to the first token */
     double more_s;             /* extra time over the way it is compared with */
+    double parts_s;            /* of the way with all habits: the sum of the others' extra times */
     size_t calls;
     double up, down; /* bytes per call, headers included */
     uint64_t text;
 };
 
+/* Return the sample whose s is the median, the slower of two in the middle, so that its parts are
+ * those of one answer. Sorts the n >= 1 samples. */
+struct bench_route_way route_ways_median(struct bench_route_way *samples, size_t n);
+/* Set more_s and parts_s. ways[0] is the default, ways[1] the same in step, ways[n - 1] has all
+ * habits of the paper's demo. The first two and the last are compared with the default, the others,
+ * which have one habit each, with ways[1]. */
+void route_ways_extra(struct bench_route_way *ways, size_t n);
+
 /* Print the table of the rows to stdout; format as in struct bench_options. */
 void route_report(const char *format, const struct bench_route_setting *s,
                   const struct bench_route_row *rows, size_t n);
-/* Print the table of the ways. ways[0] is the default, ways[1] the same in step, ways[n - 1] has
- * all habits of the paper's demo. */
+/* Print the table of the ways, in the order of route_ways_extra, and by how much the parts miss the
+ * whole. */
 void route_report_ways(const char *format, const struct bench_route_setting *s,
                        const struct bench_route_way *ways, size_t n);
 /* Print rows[PAPER_ROWS] beside those of the paper's Table 1 (paper_table.h). */

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "tools/bench/bench.h"
+#include "tools/bench/doubt.h"
+#include "tools/bench/read_probe.h"
 
 /* Columns that only some machines have. IPC follows from the first two. */
 static const struct {
@@ -69,11 +71,11 @@ void kernels_report_begin(const struct kernels_report *b)
         puts("[");
     if (*b->format == 'j')
         return;
-    fputs(csv ? "op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar"
-              : "| operation | set | shape | ns | GB/s | of reading | GOP/s | of the set's peak | "
-                "x scalar |",
+    fputs(csv ? "op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar,level,doubtful"
+              : "| operation | set | shape | ns | GB/s | data in | of reading it | GOP/s | of the "
+                "set's peak | x scalar | doubtful |",
           stdout);
-    size_t n = 9;
+    size_t n = 11;
     for (size_t i = 0; i < COLUMNS; i++) {
         if (!b->counts[columns[i].event])
             continue;
@@ -90,13 +92,22 @@ void kernels_report_begin(const struct kernels_report *b)
     putchar('\n');
 }
 
-static void kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
-                                      double times)
+/* Write why the point is doubtful; the larger of its two shares counts. */
+static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
 {
-    json_t *o =
-        json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:f}", "op", p->op, "isa", p->isa, "shape",
-                  p->shape, "ns", p->ns, "gb_s", p->bytes / p->ns, "read_gb_s", b->read, "gop_s",
-                  p->ops / p->ns, "peak_gop_s", p->peak, "times_scalar", times);
+    double reading = p->bytes / p->ns / p->level->gb_s;
+    double computing = p->peak > 0 ? p->ops / p->ns / p->peak : 0;
+    doubt_text(out, reading > computing ? reading : computing, 1, 0, 0);
+}
+
+static void kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
+                                      double times, const char *doubtful)
+{
+    json_t *o = json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:f,s:f,s:s,s:o}", "op", p->op, "isa",
+                          p->isa, "shape", p->shape, "ns", p->ns, "gb_s", p->bytes / p->ns,
+                          "read_gb_s", p->level->gb_s, "gop_s", p->ops / p->ns, "peak_gop_s",
+                          p->peak, "times_scalar", times, "level", p->level->name, "doubtful",
+                          *doubtful ? json_string(doubtful) : json_null());
     for (size_t i = 0; i < COLUMNS; i++)
         if (kernels_report_column(p, i) >= 0)
             json_object_set_new(o, columns[i].key, json_real(kernels_report_column(p, i)));
@@ -111,18 +122,20 @@ static void kernels_report_print_json(const struct kernels_report *b, const stru
 void kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times)
 {
     double gb = p->bytes / p->ns, gop = p->ops / p->ns;
+    char doubtful[DOUBT_TEXT];
+    kernels_report_doubt(doubtful, p);
     if (*b->format == 'j') {
-        kernels_report_print_json(b, p, times);
+        kernels_report_print_json(b, p, times, doubtful);
     } else if (*b->format == 'c') {
-        printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f,%.2f,%.2f", p->op, p->isa, p->shape, p->ns, gb,
-               b->read, gop, p->peak, times);
+        printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f,%.2f,%.2f,%s,%s", p->op, p->isa, p->shape, p->ns,
+               gb, p->level->gb_s, gop, p->peak, times, p->level->name, doubtful);
         print_counts(b, p);
     } else {
-        printf("| %s | %s | %s | %.0f | %.1f | %.0f %% |", p->op, p->isa, p->shape, p->ns, gb,
-               100 * gb / b->read);
+        printf("| %s | %s | %s | %.0f | %.1f | %s | %.0f %% |", p->op, p->isa, p->shape, p->ns, gb,
+               p->level->name, 100 * gb / p->level->gb_s);
         print_cell(" ", p->ops > 0 ? gop : -1, 1, "1", " |");
         print_cell(" ", p->peak > 0 ? gop / p->peak : -1, 100, "0", " |");
-        printf(" %.1f |", times);
+        printf(" %.1f | %s |", times, doubtful);
         print_counts(b, p);
     }
     b->rows++;

@@ -10,28 +10,44 @@
 #include "tools/bench/bench_model.h"
 #include "tools/cli/setup.h"
 
-struct spread {
-    double mean, deviation;
-};
-
-/* Return mean and sample standard deviation of v[n]. */
-static struct spread model_report_spread(const double *v, size_t n)
+/* Return the sample standard deviation of v[n]. */
+static double model_report_deviation(const double *v, size_t n)
 {
-    struct spread s = { 0, 0 };
+    double mean = 0, sum = 0;
     for (size_t i = 0; i < n; i++)
-        s.mean += v[i] / (double)n;
+        mean += v[i] / (double)n;
     for (size_t i = 0; i < n; i++)
-        s.deviation += (v[i] - s.mean) * (v[i] - s.mean);
-    s.deviation = n > 1 ? sqrt(s.deviation / (double)(n - 1)) : 0;
-    return s;
+        sum += (v[i] - mean) * (v[i] - mean);
+    return n > 1 ? sqrt(sum / (double)(n - 1)) : 0;
 }
 
-/* Set ts to the tokens per second of each sample and return their spread. */
-static struct spread model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
+/* Set ts to the tokens per second of each sample, those of all texts together. */
+static void model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test *t)
 {
     for (size_t i = 0; i < t->samples; i++)
-        ts[i] = (double)(t->prompt + t->gen) * 1e9 / t->ns[i];
-    return model_report_spread(ts, t->samples);
+        ts[i] = (double)((t->prompt + t->gen) * t->texts) * 1e9 / t->ns[i];
+}
+
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t model_bytes)
+{
+    static double ts[BENCH_REPEAT], ns[BENCH_REPEAT];
+    *out = (struct model_figures){ .ts = 0 };
+    model_report_speeds(ts, t);
+    memcpy(ns, t->ns, t->samples * sizeof(*ns));
+    out->deviation_ts = model_report_deviation(ts, t->samples);
+    out->deviation_ns = model_report_deviation(ns, t->samples);
+    out->ts = bench_median(ts, t->samples);
+    out->ns = bench_median(ns, t->samples);
+    out->each = out->ts / (double)t->texts;
+    if (t->gen) {
+        out->read = out->each * (double)model_bytes / 1e9;
+        out->probe = t->before > t->after ? t->before : t->after;
+        out->share = out->read / out->probe;
+    }
+    doubt_text(out->doubtful, out->share, t->threads, t->one, out->ts);
+    if (t->gen)
+        doubt_changed(out->doubtful, t->before, t->after);
+    doubt_busy(out->doubtful, t->on_cpu);
 }
 
 /* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
@@ -86,15 +102,16 @@ static void put_router(json_t *o, const struct bench_test *t)
 }
 
 /* Return the row as an object with llama-bench's keys. */
-static json_t *model_report_json_row(const struct model_report *b, const struct bench_test *t)
+static json_t *model_report_json_row(const struct model_report *b, const struct bench_test *t,
+                                     const struct model_figures *f)
 {
     static double ts[BENCH_REPEAT];
     char when[32] = "";
     time_t now = time(NULL);
     struct tm tm;
     json_t *o = json_object();
-    struct spread speed = model_report_speeds(ts, t), ns = model_report_spread(t->ns, t->samples);
     const struct engine *e = b->engine;
+    model_report_speeds(ts, t);
     if (gmtime_r(&now, &tm))
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     model_report_put(o, "cpu_info", json_string(cpu_name()));
@@ -110,14 +127,22 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     put_size(o, "n_prompt", t->prompt);
     put_size(o, "n_gen", t->gen);
     put_size(o, "n_depth", t->depth);
+    put_size(o, "n_texts", t->texts);
     model_report_put(o, "test_time", json_string(when));
-    model_report_put(o, "avg_ns", json_real(ns.mean));
-    model_report_put(o, "stddev_ns", json_real(ns.deviation));
-    model_report_put(o, "avg_ts", json_real(speed.mean));
-    model_report_put(o, "stddev_ts", json_real(speed.deviation));
+    model_report_put(o, "avg_ns", json_real(f->ns));
+    model_report_put(o, "stddev_ns", json_real(f->deviation_ns));
+    model_report_put(o, "avg_ts", json_real(f->ts));
+    model_report_put(o, "stddev_ts", json_real(f->deviation_ts));
+    model_report_put(o, "text_ts", json_real(f->each));
     model_report_put(o, "samples_ns", model_report_reals(t->ns, t->samples));
     model_report_put(o, "samples_ts", model_report_reals(ts, t->samples));
-    model_report_put(o, "probe_gb_s", json_real(t->probe));
+    model_report_put(o, "read_gb_s", t->gen ? json_real(f->read) : json_null());
+    model_report_put(o, "probe_gb_s", json_real(t->gen ? f->probe : t->before));
+    model_report_put(o, "probe_before_gb_s", json_real(t->before));
+    model_report_put(o, "probe_after_gb_s", t->gen ? json_real(t->after) : json_null());
+    model_report_put(o, "of_probe", t->gen ? json_real(f->share) : json_null());
+    model_report_put(o, "on_cpu", json_real(t->on_cpu));
+    model_report_put(o, "doubtful", *f->doubtful ? json_string(f->doubtful) : json_null());
     model_report_put(o, "joules_per_token",
                      isfinite(t->joules) ? json_real(t->joules) : json_null());
     put_size(o, "peak_bytes", t->peak);
@@ -169,26 +194,28 @@ static void print_csv(const struct model_report *b, json_t *o)
 }
 
 /* Print a row of the Markdown table. */
-static void print_md(const struct model_report *b, const struct bench_test *t)
+static void print_md(const struct model_report *b, const struct bench_test *t,
+                     const struct model_figures *f)
 {
-    static double ts[BENCH_REPEAT];
     const struct engine *e = b->engine;
-    struct spread speed = model_report_speeds(ts, t);
-    double bytes = (double)model_bytes(e->model), gb = speed.mean * bytes / 1e9;
+    double bytes = (double)model_bytes(e->model);
     printf("| %s %s | %.2f MiB | %.2f M | %s | %zu | %s | %s%zu", b->model,
            model_type_name(e->model), bytes / (1 << 20), (double)model_params(e->model) / 1e6,
            e->kernels.isa, t->threads, b->kv, t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
     if (t->depth)
         printf(" @ d%zu", t->depth);
-    printf(" | %.2f +- %.2f | ", speed.mean, speed.deviation);
+    if (t->texts > 1)
+        printf(" x %zu | %.2f +- %.2f (%.2f each) | ", t->texts, f->ts, f->deviation_ts, f->each);
+    else
+        printf(" | %.2f +- %.2f | ", f->ts, f->deviation_ts);
     if (t->gen)
-        printf("%.1f | %.1f | %.0f %% | ", gb, t->probe, 100 * gb / t->probe);
+        printf("%.1f | %.1f, %.1f | %.0f %% | ", f->read, t->before, t->after, 100 * f->share);
     else
-        printf("| %.1f | | ", t->probe);
+        printf("| %.1f | | ", t->before);
     if (isfinite(t->joules))
-        printf("%.3g |\n", t->joules);
+        printf("%.3g | %s |\n", t->joules, f->doubtful);
     else
-        puts("- |");
+        printf("- | %s |\n", f->doubtful);
 }
 
 /* One line below the table: what a score costs and what it saves. */
@@ -216,16 +243,18 @@ void model_report_begin(const struct model_report *b)
         puts("[");
     else if (!strcmp(b->format, "md"))
         puts("| model | size | params | backend | threads | kv | test | t/s | read GB/s | probe "
-             "GB/s | of the probe | J/token |\n|---|---|---|---|---|---|---|---|---|---|---|---|");
+             "GB/s | of the probe | J/token | doubtful "
+             "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
-void model_report_row(struct model_report *b, const struct bench_test *t)
+void model_report_row(struct model_report *b, const struct bench_test *t,
+                      const struct model_figures *f)
 {
     if (!strcmp(b->format, "md")) {
-        print_md(b, t);
+        print_md(b, t, f);
         keep_line(t);
     } else {
-        json_t *o = model_report_json_row(b, t);
+        json_t *o = model_report_json_row(b, t, f);
         if (*b->format == 'c') {
             print_csv(b, o);
         } else {

@@ -45,6 +45,7 @@ static json_t *route_report_about(const struct bench_route_setting *s)
     route_report_count(o, "n_prompt", s->prompt);
     route_report_count(o, "n_gen", s->tokens);
     route_report_put(o, "agree", s->agree);
+    route_report_put(o, "agree_next", s->agree_next);
     route_report_count(o, "cloud_ms", s->cloud_ms);
     route_report_count(o, "bandwidth", s->bandwidth);
     route_report_put(o, "loss", s->loss);
@@ -72,6 +73,7 @@ static json_t *row_json(const struct bench_route_setting *s, const struct bench_
     route_report_put(o, "routed", r->share);
     route_report_put(o, "latency_ms", r->latency);
     route_report_count(o, "ahead", r->ahead);
+    route_report_count(o, "cloud_tokens", r->cloud_tokens);
     route_report_put(o, "edge_ms", r->edge_ms);
     route_report_put(o, "ms", r->ms);
     json_object_set_new(o, "samples_ms", samples);
@@ -94,8 +96,8 @@ static json_t *row_json(const struct bench_route_setting *s, const struct bench_
 
 static void row_csv(const struct bench_route_row *r)
 {
-    printf("%g,%g,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,", r->share, r->latency, r->ahead, r->edge_ms, r->ms,
-           r->formula, r->model, r->here);
+    printf("%g,%g,%zu,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,", r->share, r->latency, r->ahead,
+           r->cloud_tokens, r->edge_ms, r->ms, r->formula, r->model, r->here);
     if (isfinite(r->hidden))
         printf("%.4f", r->hidden);
     printf(",%zu,%zu,%zu,%zu,%.0f,%.0f,%016" PRIx64 "\n", r->cloud, r->fallback, r->calls,
@@ -104,8 +106,8 @@ static void row_csv(const struct bench_route_row *r)
 
 static void row_md(const struct bench_route_row *r)
 {
-    printf("| %g %% | %g | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | ", 100 * r->share, r->latency,
-           r->ahead, r->edge_ms, r->ms, r->formula, r->model, r->here);
+    printf("| %g %% | %g | %zu | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | ", 100 * r->share,
+           r->latency, r->ahead, r->cloud_tokens, r->edge_ms, r->ms, r->formula, r->model, r->here);
     if (isfinite(r->hidden))
         printf("%.0f %%", 100 * r->hidden);
     printf(" | %zu | %zu | %.0f | %.0f | %08" PRIx64 " |\n", r->calls, r->wasted, r->up, r->down,
@@ -117,12 +119,14 @@ void route_report(const char *format, const struct bench_route_setting *s,
 {
     enum form form = form_of(format);
     if (form == FORM_CSV)
-        puts("routed,latency_ms,ahead,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,cloud,fallback,"
+        puts("routed,latency_ms,ahead,cloud_tokens,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,"
+             "cloud,fallback,"
              "calls,wasted,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts("| routed | L ms | W | t ms | measured ms | formula | model | here | hidden | calls | "
+        puts("| routed | L ms | W | N | t ms | measured ms | formula | model | here | hidden | "
+             "calls | "
              "wasted | up B | down B | text |\n"
-             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         if (form == FORM_CSV)
             row_csv(&rows[i]);
@@ -134,14 +138,17 @@ void route_report(const char *format, const struct bench_route_setting *s,
 }
 
 static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
-                        double times)
+                        double times, bool last)
 {
     json_t *o = route_report_about(s);
     json_object_set_new(o, "way", json_string(w->name));
     route_report_put(o, "s", w->s);
     route_report_put(o, "edge_s", w->edge_s);
     route_report_put(o, "cloud_s", w->cloud_s);
+    route_report_put(o, "rest_s", w->s - w->edge_s - w->cloud_s);
     route_report_put(o, "more_s", w->more_s);
+    route_report_put(o, "parts_s", last ? w->parts_s : (double)NAN);
+    route_report_put(o, "missed_s", last ? w->more_s - w->parts_s : (double)NAN);
     route_report_put(o, "times", times);
     route_report_count(o, "calls", w->calls);
     route_report_put(o, "up_bytes", w->up);
@@ -150,36 +157,42 @@ static json_t *way_json(const struct bench_route_setting *s, const struct bench_
     return o;
 }
 
+/* Say what the table compares, and by how much the parts miss the whole. */
+static void route_report_parts(const struct bench_route_setting *s,
+                               const struct bench_route_way *all)
+{
+    double missed = all->more_s - all->parts_s;
+    printf("\n%s: %zu tokens after %zu, the median of samples (-r): %zu. Extra time is over the "
+           "default for \"in step\" and \"as the paper\", and over \"in step\" for the others. The "
+           "parts sum to %+.3f s of the paper's %+.3f s; they miss %+.3f s of it (%.1f %%).\n",
+           s->model, s->tokens, s->prompt, s->repeat, all->parts_s, all->more_s, missed,
+           100 * missed / all->more_s);
+}
+
 void route_report_ways(const char *format, const struct bench_route_setting *s,
                        const struct bench_route_way *ways, size_t n)
 {
     enum form form = form_of(format);
-    double sum = 0;
     if (form == FORM_CSV)
         puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts("| way | s per answer | edge | waiting | extra s | times | calls | up B | down B | "
-             "cause "
-             "|\n|---|---|---|---|---|---|---|---|---|---|");
+        puts("| way | s per answer | edge | waiting | rest | extra s | times | calls | up B | "
+             "down B | cause |\n|---|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         const struct bench_route_way *w = &ways[i];
         double times = w->s / ways[0].s;
-        sum += i + 1 < n ? w->more_s : 0;
         if (form == FORM_CSV)
             printf("%s,%.4f,%.4f,%.4f,%.4f,%.2f,%zu,%.0f,%.0f,%016" PRIx64 "\n", w->name, w->s,
                    w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down, w->text);
         else if (form == FORM_MD)
-            printf("| %s | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n", w->name,
-                   w->s, w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down,
-                   w->cause ? w->cause : "");
+            printf("| %s | %.3f | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n",
+                   w->name, w->s, w->edge_s, w->cloud_s, w->s - w->edge_s - w->cloud_s, w->more_s,
+                   times, w->calls, w->up, w->down, w->cause ? w->cause : "");
         else
-            route_report_emit(form, way_json(s, w, times), i, n);
+            route_report_emit(form, way_json(s, w, times, i + 1 == n), i, n);
     }
     if (form == FORM_MD)
-        printf("\n%s: %zu tokens after %zu. Extra time is over the default for \"in step\" and "
-               "\"as the paper\", and over \"in step\" for the others. The parts sum to %+.3f s "
-               "of the paper's %+.3f s.\n",
-               s->model, s->tokens, s->prompt, sum, ways[n - 1].more_s);
+        route_report_parts(s, &ways[n - 1]);
 }
 
 /* Columns of a row of the paper's Table 1, in its order. */

@@ -14,7 +14,7 @@
 #include "tools/clock/ahead_model.h"
 #include "tools/bench/synthetic_vocab.h"
 
-enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };
+enum { FOR_ID = 1, FOR_NEXT = 2, TEN = 10, SEEDS = 1000 };
 
 uint64_t scripted_cloud_hash(uint64_t hash, uint32_t id)
 {
@@ -46,7 +46,8 @@ uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
         nanosleep(&step, NULL);
     if (n >= t->prompt && n - t->prompt < t->n) {
         const struct bench_answer *a = &t->answers[n - t->prompt];
-        if (t->marks[n - t->prompt] & AHEAD_MODEL_ROUTED && a->prefix == prefix)
+        bool asked = t->marks[n - t->prompt] & AHEAD_MODEL_ROUTED;
+        if (a->prefix == prefix && (asked || rand_unit(prefix, FOR_NEXT) < t->agree_next))
             return a->id;
     }
     return any_id(t, prefix);
@@ -172,10 +173,12 @@ static void scripted_cloud_end_tally(void *arg, struct cloud_tally *tally)
     (void)arg, (void)tally;
 }
 
-/* Callback of the decoding loop: add the token to the hash of the text. */
+/* Callback of the decoding loop: note the token, and add it to the hash of the text. */
 static bool scripted_cloud_on_token(void *arg, const struct decode_token *token)
 {
     struct scripted_cloud *t = arg;
+    t->answers[token->pos] = (struct bench_answer){ t->prefix, token->id };
+    t->prefix = scripted_cloud_hash(t->prefix, token->id);
     t->text = scripted_cloud_hash(t->text, token->id);
     return true;
 }
@@ -205,6 +208,7 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
     t->marks = calloc(o->max_tokens, 1);
     if (!t->answers || !t->marks)
         return err_set(err, ERR_NOMEM, "bench: out of memory");
+    t->prefix = hash_of(prompt, n);
     t->prompt = n;
     t->n = o->max_tokens;
     t->session = s;

@@ -1,0 +1,307 @@
+/* t_bench_figures.c - the arithmetic of `mizzle bench`, with times made up by hand: the rate of
+ * threads that read, the level that holds data, medians, shares of limits, and what is doubtful. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/kernels.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "tests/support/test.h"
+#include "tools/bench/bench_model.h"
+#include "tools/bench/bench_route.h"
+#include "tools/bench/doubt.h"
+#include "tools/bench/read_probe.h"
+#include "tools/cli/setup.h"
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* A thread that reads this many bytes from begin to end, at an even speed. */
+static struct read_log steady(uint64_t begin, uint64_t end, double bytes)
+{
+    struct read_log log = { .bytes = bytes };
+    for (size_t i = 0; i <= READ_PIECES; i++)
+        log.at[i] = begin + (end - begin) * i / READ_PIECES;
+    return log;
+}
+
+static void check_rates(void)
+{
+    struct read_log logs[2] = { steady(1000, 1000 + 160, 3200), steady(1000, 1000 + 160, 1600) };
+    CHECK(near(read_probe_rate(logs, 1), 20));
+    CHECK(near(read_probe_rate(logs, 2), 30)); /* together: the sum */
+    /* The second one begins 40 ns later and ends 40 ns later: 120 ns are common to both. What
+     * either did alone does not count, however fast it was. */
+    logs[1] = steady(1040, 1040 + 160, 1600);
+    CHECK(near(read_probe_rate(logs, 2), 30));
+    logs[0].at[1] = 1001;
+    CHECK(near(read_probe_rate(logs, 2), 30));
+    /* The common time begins in the middle of a piece: 15 of its 30 ns. */
+    logs[0] = steady(1000, 1000 + 480, 480);
+    logs[1] = steady(1015, 1000 + 480, 465);
+    CHECK(near(read_probe_rate(logs, 2), 2));
+    /* Threads that took turns: both together, over the whole time. */
+    logs[0] = steady(0, 160, 1600);
+    logs[1] = steady(160, 320, 1600);
+    CHECK(near(read_probe_rate(logs, 2), 10));
+}
+
+static void check_levels(void)
+{
+    const struct read_level levels[READ_LEVELS] = {
+        { "L1", 1000, 200 }, { "L2", 8000, 100 }, { "L3", 64000, 50 }, { "memory", 0, 10 }
+    };
+    CHECK(!strcmp(read_level_of(levels, 1)->name, "L1"));
+    CHECK(!strcmp(read_level_of(levels, 1000)->name, "L1"));
+    CHECK(!strcmp(read_level_of(levels, 1001)->name, "L2"));
+    CHECK(!strcmp(read_level_of(levels, 64000)->name, "L3"));
+    CHECK(!strcmp(read_level_of(levels, 64001)->name, "memory"));
+    CHECK(!strcmp(read_level_of(levels, 1e15)->name, "memory"));
+}
+
+static void check_doubts(void)
+{
+    char why[DOUBT_TEXT];
+    doubt_text(why, 1, 2, 10, 20);
+    CHECK(!*why);
+    doubt_text(why, 1.001, 1, 0, 0);
+    CHECK(!strcmp(why, "over 100 % of the limit"));
+    doubt_text(why, 0, 2, 10, 10.4);
+    CHECK(!strcmp(why, "2 threads get what one gets"));
+    doubt_text(why, 0, 2, 10, 10.6);
+    CHECK(!*why);
+    doubt_text(why, 1.08, 64, 10, 3);
+    CHECK(!strcmp(why, "over 100 % of the limit; 64 threads get what one gets"));
+    doubt_text(why, 0.5, 1, 10, 10); /* one thread is one */
+    CHECK(!*why);
+    doubt_text(why, 0.5, 2, 0, 10); /* one thread was not measured */
+    CHECK(!*why);
+    doubt_changed(why, 40, 50);
+    doubt_changed(why, 50, 40);
+    CHECK(!*why);
+    doubt_changed(why, 53, 86);
+    CHECK(!strcmp(why, "the limit changed from 53 to 86"));
+    doubt_text(why, 1, 1, 0, 0);
+    doubt_busy(why, 0.9);
+    CHECK(!*why);
+    doubt_busy(why, 0.354);
+    CHECK(!strcmp(why, "its threads ran 35 % of the time"));
+    doubt_text(why, 1.08, 64, 10, 3);
+    doubt_changed(why, 100.4, 80);
+    doubt_busy(why, 0.5);
+    CHECK(!strcmp(why, "over 100 % of the limit; 64 threads get what one gets; the limit changed "
+                       "from 100 to 80; its threads ran 50 % of the time"));
+}
+
+static void check_model_figures(void)
+{
+    static struct bench_test t;
+    struct model_figures f;
+    /* 10 tokens of each of 4 texts in 0.5, 1 and 5 s: 80, 40 and 8 tokens per second, one slow. */
+    t = (struct bench_test){
+        .gen = 10, .texts = 4, .threads = 2, .samples = 3, .one = 39, .on_cpu = 1
+    };
+    t.ns[0] = 5e9;
+    t.ns[1] = 0.5e9;
+    t.ns[2] = 1e9;
+    t.before = 20;
+    t.after = 25;
+    model_figures(&f, &t, 2000000000);
+    CHECK(near(f.ts, 40) && near(f.each, 10) && near(f.ns, 1e9));
+    CHECK(near(f.deviation_ts,
+               sqrt((37.0 + 1.0 / 3) * (37 + 1.0 / 3) / 2 + (2.0 + 2.0 / 3) * (2 + 2.0 / 3) / 2 +
+                    (34.0 + 2.0 / 3) * (34 + 2.0 / 3) / 2)));
+    CHECK(near(f.read, 20)); /* 10 passes of 2 GB in a second, whatever the number of texts */
+    CHECK(near(f.probe, 25) && near(f.share, 0.8)); /* the better of the two */
+    CHECK(!strcmp(f.doubtful, "2 threads get what one gets"));
+    t.before = 19;
+    model_figures(&f, &t, 2000000000);
+    CHECK(!strcmp(f.doubtful, "2 threads get what one gets; the limit changed from 19 to 25"));
+    t.before = t.after = 18;
+    t.one = 20;
+    model_figures(&f, &t, 2000000000);
+    CHECK(near(f.share, 20.0 / 18) && !strcmp(f.doubtful, "over 100 % of the limit"));
+    /* A prompt is not limited by memory. */
+    t = (struct bench_test){ .prompt = 100, .texts = 1, .threads = 1, .samples = 2, .on_cpu = 1 };
+    t.ns[0] = 1e9;
+    t.ns[1] = 0.5e9;
+    t.before = 0.001;
+    model_figures(&f, &t, 2000000000);
+    CHECK(near(f.ts, 150) && !(f.share > 0) && !*f.doubtful);
+}
+
+static void check_ways(void)
+{
+    struct bench_route_way samples[] = { { .s = 3, .edge_s = 1, .cloud_s = 2 },
+                                         { .s = 9, .edge_s = 1, .cloud_s = 8 },
+                                         { .s = 1, .edge_s = 1 },
+                                         { .s = 4, .edge_s = 2, .cloud_s = 2 } };
+    struct bench_route_way w = route_ways_median(samples, 3);
+    CHECK(near(w.s, 3) && near(w.edge_s, 1) && near(w.cloud_s, 2)); /* one answer's parts */
+    CHECK(near(route_ways_median(samples, 4).s, 4));
+    CHECK(near(route_ways_median(samples, 1).s, 1));
+    struct bench_route_way ways[] = {
+        { .s = 10 }, { .s = 14 }, { .s = 20 }, { .s = 15 }, { .s = 24 }
+    };
+    route_ways_extra(ways, 5);
+    CHECK(!(fabs(ways[0].more_s) > 0) && near(ways[1].more_s, 4) && near(ways[2].more_s, 6));
+    CHECK(near(ways[3].more_s, 1) && near(ways[4].more_s, 14) && near(ways[4].parts_s, 11));
+}
+
+/* Return what is printed on stdout by one of the functions below; static storage. */
+static const char *printed(void (*print)(void))
+{
+    static char text[8192];
+    FILE *f = tmpfile();
+    int kept = dup(STDOUT_FILENO);
+    CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
+    print();
+    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
+    rewind(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+static const char *form;
+
+/* A product that reads 30 GB/s from a level of 50, then one that reads 60, then one that computes
+ * more than its set can. */
+static void print_kernels(void)
+{
+    static const struct read_level l3 = { "L3", 1 << 20, 50 };
+    struct kernels_report b = { .format = form };
+    struct bench_point p = { .op = "matmul_q8",
+                             .isa = "avx2",
+                             .shape = "x",
+                             .level = &l3,
+                             .bytes = 3000,
+                             .ops = 1000,
+                             .ns = 100,
+                             .peak = 20 };
+    kernels_report_begin(&b);
+    kernels_report_row(&b, &p, 2);
+    p.bytes = 6000;
+    kernels_report_row(&b, &p, 2);
+    p.bytes = 3000;
+    p.peak = 9;
+    kernels_report_row(&b, &p, 2);
+    kernels_report_end(&b);
+}
+
+static void check_kernels_report(void)
+{
+    form = "md";
+    const char *text = printed(print_kernels);
+    CHECK(strstr(text, "| 100 | 30.0 | L3 | 60 % | 10.0 | 50 % | 2.0 |  |\n"));
+    CHECK(strstr(text,
+                 "| 100 | 60.0 | L3 | 120 % | 10.0 | 50 % | 2.0 | over 100 % of the limit |\n"));
+    CHECK(strstr(text, "| L3 | 60 % | 10.0 | 111 % | 2.0 | over 100 % of the limit |\n"));
+    form = "csv";
+    text = printed(print_kernels);
+    CHECK(strstr(text, ",times_scalar,level,doubtful\n"));
+    CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,\n"));
+    CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit\n"));
+    form = "jsonl";
+    text = printed(print_kernels);
+    CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": null"));
+    CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": \"over 100 % of the limit\""));
+}
+
+static struct engine engine;
+
+/* Two texts of 10 tokens in a second, first within the limit, then beyond it. */
+static void print_model(void)
+{
+    static struct bench_test t;
+    struct model_figures f;
+    struct model_report b = {
+        .format = form, .model = "tiny", .kv = "f16", .no_joules = "", .engine = &engine
+    };
+    t = (struct bench_test){ .gen = 10,
+                             .texts = 2,
+                             .threads = 1,
+                             .samples = 1,
+                             .before = 25,
+                             .after = 24,
+                             .on_cpu = 1,
+                             .joules = (double)NAN };
+    t.ns[0] = 1e9;
+    model_report_begin(&b);
+    model_figures(&f, &t, 2000000000);
+    model_report_row(&b, &t, &f);
+    t.before = t.after = 10;
+    model_figures(&f, &t, 2000000000);
+    model_report_row(&b, &t, &f);
+    model_report_end(&b);
+}
+
+static void check_model_report(void)
+{
+    struct err err;
+    const struct model_config c = { .vocab = 64,
+                                    .hidden = 64,
+                                    .ffn = 64,
+                                    .layers = 1,
+                                    .heads = 1,
+                                    .kv_heads = 1,
+                                    .head_dim = 64,
+                                    .context = 64,
+                                    .rope_theta = 1e4f,
+                                    .eps = 1e-6f,
+                                    .tied = true };
+    CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
+    CHECK(model_random(&engine.model, &c, P_F32, &engine.kernels, NULL, 1, &err) == OK);
+    form = "md";
+    const char *text = printed(print_model);
+    CHECK(strstr(text,
+                 " | tg10 x 2 | 20.00 +- 0.00 (10.00 each) | 20.0 | 25.0, 24.0 | 80 % | - |  |\n"));
+    CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % | - | over 100 % of the limit |\n"));
+    form = "jsonl";
+    text = printed(print_model);
+    CHECK(strstr(text, "\"n_texts\": 2"));
+    CHECK(strstr(text, "\"avg_ts\": 20.0, \"stddev_ts\": 0.0, \"text_ts\": 10.0, "));
+    CHECK(strstr(text, "\"read_gb_s\": 20.0, \"probe_gb_s\": 25.0, \"probe_before_gb_s\": 25.0, "
+                       "\"probe_after_gb_s\": 24.0, \"of_probe\": 0.8"));
+    CHECK(strstr(text, "\"doubtful\": null") &&
+          strstr(text, "\"doubtful\": \"over 100 % of the limit\""));
+    model_close(engine.model);
+}
+
+/* The probe itself: every thread reads its part, with one thread and with two, and there are four
+ * levels whose sizes rise. */
+static void check_probe(void)
+{
+    struct err err;
+    struct pool *pool;
+    struct read_probe *probe;
+    struct read_level levels[READ_LEVELS];
+    CHECK(pool_open(&pool, 2, &err) == OK);
+    CHECK(read_probe_open(&probe, pool, &err) == OK);
+    CHECK(read_probe_memory(probe, pool) > 0);
+    CHECK(read_probe_memory(probe, NULL) > 0);
+    read_probe_levels(levels, probe, pool);
+    for (size_t i = 0; i < READ_LEVELS; i++)
+        CHECK(levels[i].gb_s > 0 && (levels[i].bytes > 0) == (i + 1 < READ_LEVELS));
+    read_probe_close(probe);
+    read_probe_close(NULL);
+    pool_close(pool);
+}
+
+int main(void)
+{
+    check_rates();
+    check_levels();
+    check_doubts();
+    check_model_figures();
+    check_ways();
+    check_kernels_report();
+    check_model_report();
+    check_probe();
+    return 0;
+}

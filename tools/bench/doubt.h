@@ -1,0 +1,26 @@
+/* doubt.h - which figures of a benchmark cannot be right, or come from a machine that was busy. */
+#ifndef TOOLS_BENCH_DOUBT_H
+#define TOOLS_BENCH_DOUBT_H
+
+#include <stddef.h>
+
+/* Write why a figure is doubtful; out is "" if it is not.
+ *
+ * of_limit: the figure as a share of its limit, 0 if there is none. A limit that is beaten is none:
+ * above 1 either of the two was measured wrongly, or the machine changed in between.
+ *
+ * one, all: the same figure with one thread and with this number of threads, 0 if not measured.
+ * Where all is less than 1.05 times one, the threads get what one gets: the other processors were
+ * busy, or one thread already takes all that there is. */
+enum { DOUBT_TEXT = 160 };
+void doubt_text(char out[DOUBT_TEXT], double of_limit, size_t threads, double one, double all);
+
+/* Add to out that a limit was measured twice and the smaller figure is less than 0.8 times the
+ * larger one: the machine changed in between. */
+void doubt_changed(char out[DOUBT_TEXT], double before, double after);
+
+/* Add to out that threads which had work all the time ran for less than 0.9 of it: other programs
+ * took the rest. on_cpu: the share. */
+void doubt_busy(char out[DOUBT_TEXT], double on_cpu);
+
+#endif
