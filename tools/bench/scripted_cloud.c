@@ -109,13 +109,13 @@ static size_t scripted_cloud_one(void *arg)
 
 /* Decide and note the answer. Decoding is in step, so the session stands at the prefix and its
  * logits give the edge's guess. */
-static int scripted_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
-                              struct err *err)
+static int scripted_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                              struct cloud_tally *tally, void **call, struct err *err)
 {
     struct scripted_cloud *t = arg;
     struct bench_answer *a = &t->answers[n - t->prompt];
     uint32_t guess = sampler_pick(t->sampler, session_logits(t->session, 0), ids, n);
-    (void)tokens, (void)err;
+    (void)tokens, (void)tally, (void)err;
     a->prefix = hash_of(ids, n);
     a->id = guess;
     t->marks[n - t->prompt] = AHEAD_MODEL_ROUTED;
@@ -156,10 +156,21 @@ static size_t scripted_cloud_bytes(void *arg, const uint32_t *ids, size_t n, siz
     return 0;
 }
 
-static struct traffic scripted_cloud_traffic(void *arg)
+static bool scripted_cloud_settled(void *arg)
 {
     (void)arg;
-    return (struct traffic){ 0 };
+    return true;
+}
+
+static struct traffic scripted_cloud_traffic(void *arg, const struct cloud_tally *tally)
+{
+    (void)arg;
+    return tally->traffic;
+}
+
+static void scripted_cloud_end_tally(void *arg, struct cloud_tally *tally)
+{
+    (void)arg, (void)tally;
 }
 
 /* Callback of the decoding loop: note the token, and add it to the hash of the text. */
@@ -187,7 +198,9 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                                      scripted_cloud_end,
                                      scripted_cloud_end,
                                      scripted_cloud_bytes,
-                                     scripted_cloud_traffic };
+                                     scripted_cloud_settled,
+                                     scripted_cloud_traffic,
+                                     scripted_cloud_end_tally };
     struct decode_options in_step = *o;
     struct decode_stats stats;
     scripted_cloud_close(t);
