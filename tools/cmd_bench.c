@@ -101,6 +101,10 @@ static const struct option_group of_model = {
         { "--texts", NULL, OPTION_STR, &model_opts.texts, "N[,N...]",
           "Generate -n tokens of each of N texts at once, one token of each in a pass "
           "(default: 1)" },
+        { "--draft", NULL, OPTION_STR, &model_opts.drafts, "FROM[,FROM]",
+          "Write -n tokens after the -d tokens through the decoding loop, with drafts from lookup "
+          "or off, as two texts: one repeats half of what is there, one is new (default: leave "
+          "the loop out)" },
         END,
     },
 };
@@ -321,6 +325,7 @@ const struct command cmd_bench = {
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32\n"
+        "  mizzle bench model --shape qwen2.5-0.5b --draft off,lookup -d 512 -p 0 -n 256\n"
         "  mizzle bench memory --shape qwen2.5-7b --type q4_0 --kv q8\n"
         "  mizzle bench kernels --only matmul_q8 --plot roofline.svg\n"
         "  mizzle bench limits\n"

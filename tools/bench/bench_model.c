@@ -14,12 +14,13 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "router/router.h"
+#include "tools/bench/bench_draft.h"
 #include "tools/bench/energy.h"
 #include "tools/bench/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
-enum { MOST_TOKENS = 1 << 20, WARM = 16 };
+enum { MOST_TOKENS = 1 << 20, WARM = 16, DRAFTS = 2 };
 enum { TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
@@ -44,8 +45,8 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
 /* Return the token that stands at the end of this text; the same place always has the same. */
 static uint32_t bench_model_token(const struct session *s, size_t text, size_t ahead)
 {
-    return (uint32_t)rand_below(3 + text, session_length(s) + ahead,
-                                model_config(session_model(s))->vocab);
+    return bench_draft_id(rand_unit(3 + text, session_length(s) + ahead),
+                          model_config(session_model(s))->vocab);
 }
 
 /* Evaluate n random tokens as a prompt, with the logits of the last one. */
@@ -99,6 +100,7 @@ struct bench_run {
     struct session *s[BENCH_TEXTS];
     struct pool *pool;
     struct router *router;
+    struct bench_draft *draft;
     float *scratch;
     struct energy energy;
     size_t peak; /* as in struct bench_test */
@@ -115,15 +117,24 @@ static void run_rewind(struct bench_run *b, const struct bench_test *t, size_t d
 }
 
 /* Evaluate the prompt of the test, or generate n tokens of each text. */
-static int run_once(struct bench_run *b, const struct bench_test *t, size_t n, struct err *err)
+static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct err *err)
 {
-    return t->prompt ? bench_model_read(b->s[0], t->prompt, err)
-                     : bench_model_write(b->batch, b->s, t->texts, n, err);
+    struct decode_stats stats;
+    enum draft_kind kind;
+    if (t->prompt)
+        return bench_model_read(b->s[0], t->prompt, err);
+    if (!t->draft)
+        return bench_model_write(b->batch, b->s, t->texts, n, err);
+    draft_parse(&kind, t->draft);
+    int rc = bench_draft_write(b->draft, &stats, b->s[0], t->depth, n, kind, t->repeats, err);
+    t->passes = stats.passes;
+    t->accepted = stats.accepted;
+    return rc;
 }
 
 /* Fill the caches to the depth of the test, then warm up: with the prompt, or with a few of the
  * tokens that are to be generated. */
-static int warm_up(struct bench_run *b, const struct bench_test *t, struct err *err)
+static int warm_up(struct bench_run *b, struct bench_test *t, struct err *err)
 {
     run_rewind(b, t, 0);
     int rc = t->depth ? bench_model_read(b->s[0], t->depth, err) : OK;
@@ -271,6 +282,8 @@ int bench_model_open(struct engine *e, const struct bench_model_options *m, stru
 /* All lists of the command line, and the context that the largest test needs. */
 struct plan {
     struct bench_list prompt, gen, depth, threads, texts;
+    const char *draft[DRAFTS]; /* names of draft kinds */
+    size_t ndrafts;            /* 0: without the decoding loop */
     enum kvcache kv;
     size_t context;
 };
@@ -281,6 +294,28 @@ static size_t largest(const struct bench_list *l)
     for (size_t i = 0; i < l->n; i++)
         most = l->at[i] > most ? l->at[i] : most;
     return most;
+}
+
+/* Parse the list of draft kinds. */
+static int plan_drafts(struct plan *p, const char *text, struct err *err)
+{
+    static const char *const names[] = { "off", "lookup" };
+    for (const char *at = text; at; at = strchr(at, ','), at += at ? 1 : 0) {
+        size_t n = strcspn(at, ","), i = 0;
+        while (i < 2 && (strlen(names[i]) != n || strncmp(at, names[i], n) != 0))
+            i++;
+        if (i == 2 || p->ndrafts == DRAFTS)
+            return err_set(err, ERR_ARG, "--draft: expected off, lookup or off,lookup, found %s",
+                           text);
+        p->draft[p->ndrafts++] = names[i];
+    }
+    for (size_t i = 0; p->ndrafts && i < p->depth.n; i++)
+        if (p->depth.at[i] < 2)
+            return err_set(err, ERR_ARG, "--draft: expected -d of 2 or more, found %zu",
+                           p->depth.at[i]);
+    if (p->ndrafts && largest(&p->texts) > 1)
+        return err_set(err, ERR_ARG, "--draft writes one text: leave --texts out");
+    return OK;
 }
 
 /* Parse the lists and compute the context. */
@@ -303,21 +338,37 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
     p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
     gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;
     p->context = largest(&p->depth) + (prompt > gen ? prompt : gen);
+    rc = plan_drafts(p, m->drafts, err);
+    if (rc)
+        return rc;
     if (!prompt && !gen)
         return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
     return setup_kv(&p->kv, KVCACHE_F16, err);
 }
 
-/* Return test j at a depth: the prompts come first, then each number of tokens to generate with
- * each number of texts. */
+/* Return how many tests there are for each number of tokens to generate: one for each number of
+ * texts, or for each kind of draft two texts. */
+static size_t plan_each(const struct plan *p)
+{
+    return p->ndrafts ? 2 * p->ndrafts : p->texts.n;
+}
+
+/* Return test j at a depth: the prompts come first, then those of each number of tokens to
+ * generate. */
 static struct bench_test plan_test(const struct plan *p, size_t depth, size_t j, size_t threads)
 {
     struct bench_test t = { .depth = p->depth.at[depth], .threads = threads, .texts = 1 };
     if (j < p->prompt.n) {
         t.prompt = p->prompt.at[j];
     } else {
-        t.gen = p->gen.at[(j - p->prompt.n) / p->texts.n];
-        t.texts = p->texts.at[(j - p->prompt.n) % p->texts.n];
+        size_t i = (j - p->prompt.n) % plan_each(p);
+        t.gen = p->gen.at[(j - p->prompt.n) / plan_each(p)];
+        if (p->ndrafts) {
+            t.draft = p->draft[i % p->ndrafts];
+            t.repeats = i < p->ndrafts;
+        } else {
+            t.texts = p->texts.at[i];
+        }
     }
     return t;
 }
@@ -328,7 +379,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
 {
     static struct bench_test t;
     struct model_figures f;
-    size_t n = p->prompt.n + p->gen.n * p->texts.n;
+    size_t n = p->prompt.n + p->gen.n * plan_each(p);
     for (size_t i = 0; i < p->depth.n; i++)
         for (size_t j = 0; j < n && !report->closed; j++) {
             double *one = &b->one[i * TESTS + j];
@@ -336,7 +387,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
             if (!t.prompt && !t.gen)
                 continue;
             int rc = run_test(b, &t, err);
-            if (!rc && t.gen && t.gen == largest(&p->gen) && t.texts == 1)
+            if (!rc && t.gen && t.gen == largest(&p->gen) && t.texts == 1 && !t.draft)
                 rc = run_router(b, &t, err);
             if (rc)
                 return rc;
@@ -372,6 +423,8 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
                                struct model_report *report, struct err *err)
 {
     int rc = bench_model_open_router(b, err);
+    if (!rc && p->ndrafts)
+        rc = bench_draft_open(&b->draft, b->engine, err);
     model_report_begin(report);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
         rc = pool_open(&b->pool, p->threads.at[i], err);
@@ -386,6 +439,7 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
     }
     model_report_end(report);
     read_probe_close(b->probe);
+    bench_draft_close(b->draft);
     router_close(b->router);
     free(b->scratch);
     return rc;

@@ -12,13 +12,17 @@ struct model_config;
 struct bench_model_options {
     const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
     const char *shape, *type;                           /* shape NULL: measure a file */
-    struct bench_list threads;                          /* empty: all processors */
+    const char *drafts;        /* list of draft kinds; NULL: leave the decoding loop out */
+    struct bench_list threads; /* empty: all processors */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
 enum { BENCH_PAIRS = 64, BENCH_TEXTS = 64 };
 struct bench_test {
     size_t prompt, gen, depth, threads;
+    const char *draft; /* kind of the drafts with which the loop writes gen tokens; NULL: no loop */
+    bool repeats;      /* these tokens repeat the second half of the depth */
+    size_t passes, accepted; /* of the loop; ids of drafts that stood */
     size_t texts;            /* written at once, gen tokens each: 1 to BENCH_TEXTS; prompt: 1 */
     double ns[BENCH_REPEAT]; /* of each sample */
     size_t samples;

@@ -40,7 +40,8 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     out->ns = bench_median(ns, t->samples);
     out->each = out->ts / (double)t->texts;
     if (t->gen) {
-        out->read = out->each * (double)model_bytes / 1e9;
+        double passes = t->draft ? (double)t->passes / (double)t->gen : 1; /* for each token */
+        out->read = out->each * passes * (double)model_bytes / 1e9;
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
@@ -128,6 +129,10 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     put_size(o, "n_gen", t->gen);
     put_size(o, "n_depth", t->depth);
     put_size(o, "n_texts", t->texts);
+    model_report_put(o, "draft", t->draft ? json_string(t->draft) : json_null());
+    model_report_put(o, "repeats", t->draft ? json_boolean(t->repeats) : json_null());
+    model_report_put(o, "accepted_per_pass",
+                     t->draft ? json_real((double)t->accepted / (double)t->passes) : json_null());
     model_report_put(o, "test_time", json_string(when));
     model_report_put(o, "avg_ns", json_real(f->ns));
     model_report_put(o, "stddev_ns", json_real(f->deviation_ns));
@@ -204,6 +209,9 @@ static void print_md(const struct model_report *b, const struct bench_test *t,
            e->kernels.isa, t->threads, b->kv, t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
     if (t->depth)
         printf(" @ d%zu", t->depth);
+    if (t->draft)
+        printf(" %s, %s, %.2f a pass", t->repeats ? "repeats" : "new", t->draft,
+               (double)t->accepted / (double)t->passes);
     if (t->texts > 1)
         printf(" x %zu | %.2f +- %.2f (%.2f each) | ", t->texts, f->ts, f->deviation_ts, f->each);
     else
