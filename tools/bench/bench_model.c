@@ -258,7 +258,9 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
         rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)
         rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
-    return rc ? rc : batch_open(&e->batch, e->model, e->pool, err);
+    if (!rc)
+        rc = batch_open(&e->batch, e->model, e->pool, err);
+    return rc;
 }
 
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err)
