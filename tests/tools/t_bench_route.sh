@@ -53,6 +53,10 @@ for key in model n_prompt agree cloud_ms bandwidth loss samples_ms hidden header
 done
 "$MIZZLE" bench route -p 3 -n 4 -L 1 -t 1 | grep -q '^| routed | L ms | W |' || fail "no table"
 
+# A shape instead of a file.
+"$MIZZLE" bench route --shape qwen2.5-0.5b --type q4_0 -p 2 -n 2 -R 0.5 -L 0 -W 0 -o csv >"$tmp/csv" || fail "--shape"
+[ "$(wc -l <"$tmp/csv")" -eq 2 ] || fail "--shape: $(cat "$tmp/csv")"
+
 # The paper's way: the same text unless it is tokenized again, and more bytes if more is requested.
 "$MIZZLE" bench route -p 12 -n 20 -R 0.2 -L 2 --cloud-ms 0 --as-paper -t 1 -o csv --plot "$tmp/b.svg" >"$tmp/ways"
 awk -F, 'NR == 1 && $0 != "way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text" { bad = 1 }
