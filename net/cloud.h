@@ -72,6 +72,13 @@ struct cloud_info {
     bool healthy;          /* GET /health is 200 */
 };
 
+/* What the calls of one text have moved, while others use the cloud, too. All zero at first; the
+ * cloud writes it from another thread, so read it with cloud_tally_read. */
+struct cloud_tally {
+    struct traffic traffic;
+    struct wire_call *calls; /* those that have not ended */
+};
+
 struct cloud_ledger {               /* counts since cloud_open */
     uint64_t calls, faults, tokens; /* calls made; those that failed; ids received */
     uint64_t committed, wasted;     /* calls committed with an answer; calls dropped */
@@ -121,6 +128,10 @@ bool cloud_note(struct cloud *c, struct err *note);
  * cloud_ready's errors. */
 int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
+/* True when cloud_bytes would not wait: what must be known before the first call is known, or
+ * cannot be found out now. Else it is being found out, in a thread of its own. */
+bool cloud_settled(struct cloud *c);
+
 /* Return how many tokens a call may ask for as far as is known: options.tokens, or 1 once the
  * server has turned out to give text alone. */
 size_t cloud_tokens(struct cloud *c);
@@ -128,6 +139,12 @@ size_t cloud_tokens(struct cloud *c);
  * ids are copied. ERR_ARG: n is 0 or an id is not below vocab; ERR_NOMEM; ERR_STOP: interrupted. */
 int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
               struct cloud_call **out, struct err *err);
+/* Count what the call has moved and will move, dropped or not, in *t as well. */
+void cloud_tally(struct cloud_call *call, struct cloud_tally *t);
+/* Return what has been counted in *t so far. */
+struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t);
+/* Count no more in *t, which may then go; call it before cloud_close. */
+void cloud_tally_end(struct cloud *c, struct cloud_tally *t);
 /* True when cloud_take would not wait. */
 bool cloud_done(const struct cloud_call *call);
 /* Wait for the token; a repeated call gives the same answer. *id is set only with OK. ERR_NET: a

@@ -164,6 +164,38 @@ int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err)
     return rc;
 }
 
+void cloud_tally(struct cloud_call *call, struct cloud_tally *t)
+{
+    wire_lock(call->cloud->wire);
+    wire_tally(call->wire, t);
+    wire_unlock(call->cloud->wire);
+}
+
+struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
+{
+    wire_lock(c->wire);
+    struct traffic sum = t->traffic;
+    wire_unlock(c->wire);
+    return sum;
+}
+
+void cloud_tally_end(struct cloud *c, struct cloud_tally *t)
+{
+    wire_lock(c->wire);
+    wire_tally_end(t);
+    wire_unlock(c->wire);
+}
+
+bool cloud_settled(struct cloud *c)
+{
+    if (wire_forked(c->wire))
+        return true;
+    wire_lock(c->wire);
+    bool settled = c->state != CLOUD_PROBING && (c->state != CLOUD_ASLEEP || !cloud_wake_prober(c));
+    wire_unlock(c->wire);
+    return settled;
+}
+
 size_t cloud_call_bytes(const struct cloud_call *call)
 {
     struct cloud *c = call->cloud;

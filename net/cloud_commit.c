@@ -13,8 +13,10 @@ static void let_go(struct cloud_call *call)
     cloud_charged(call, call->committed);
     if (call->sent && !call->wire->answer.ended)
         wire_drop(call->cloud->wire, call->wire);
-    else
+    else {
+        wire_untally(call->wire);
         wire_free(call->wire);
+    }
     cloud_free_handle(call);
 }
 

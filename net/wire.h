@@ -4,8 +4,8 @@
  * after 408, 425, 429, 5xx or a broken connection, one hedge when it is late), read as it arrives,
  * and ended at its deadline. The decoding thread only submits questions and looks at answers.
  *
- * Locking: wire_lock guards `answer` and `dropped` of a call. The rest of a call belongs to its
- * creator until wire_submit, and to the network thread after that. */
+ * Locking: wire_lock guards `answer`, `dropped` and `tally` of a call. The rest of a call belongs
+ * to its creator until wire_submit, and to the network thread after that. */
 #ifndef NET_WIRE_H
 #define NET_WIRE_H
 
@@ -38,9 +38,10 @@ struct wire_answer {
     bool ended; /* nothing more will come, and the network thread has let go of it */
     int rc;     /* the error of the first token, with err */
     struct err err;
-    struct reply reply; /* grows until ended */
-    json_t *root;       /* the reply to a question without a dialect */
-    long status;        /* HTTP status of the last reply; 0: none came */
+    struct reply reply;     /* grows until ended */
+    json_t *root;           /* the reply to a question without a dialect */
+    long status;            /* HTTP status of the last reply; 0: none came */
+    struct traffic traffic; /* what the call has moved so far */
 };
 
 struct wire_call {
@@ -60,9 +61,12 @@ struct wire_call {
     struct wire_attempt *winner;  /* the attempt whose tokens are the answer */
     uint64_t retry_at, hedge_at;  /* times; 0: none */
     bool retried, resent, linger; /* linger: dropped, and left to end by itself */
+    struct traffic moved;         /* bytes of the attempts that were released */
     /* Guarded by wire_lock; kept apart from the flags above, which share a word. */
     struct wire_answer answer;
-    bool dropped; /* the network thread frees it */
+    bool dropped;              /* the network thread frees it */
+    struct cloud_tally *tally; /* what counts its traffic, too, until it has ended; or NULL */
+    struct wire_call *tally_next, **tally_link;
 };
 
 struct wire_options {
@@ -88,6 +92,13 @@ void wire_submit(struct wire *w, struct wire_call *call);
 void wire_drop(struct wire *w, struct wire_call *call);
 /* Free a call that was never submitted or has ended. NULL is fine. */
 void wire_free(struct wire_call *call);
+
+/* Add what the call has moved and will move to the tally. With the lock held. */
+void wire_tally(struct wire_call *call, struct cloud_tally *t);
+/* Let the call add no more to its tally, if it has one. With the lock held. */
+void wire_untally(struct wire_call *call);
+/* Let no call add to the tally any longer. With the lock held. */
+void wire_tally_end(struct cloud_tally *t);
 
 /* Return the counts, which may be changed. With the lock held. */
 struct cloud_ledger *wire_ledger(struct wire *w);

@@ -47,6 +47,42 @@ void wire_free(struct wire_call *call)
     free(call);
 }
 
+void wire_moved(struct wire_call *call, const struct traffic *more)
+{
+    traffic_add(&call->answer.traffic, more);
+    if (call->tally)
+        traffic_add(&call->tally->traffic, more);
+}
+
+void wire_tally(struct wire_call *call, struct cloud_tally *t)
+{
+    traffic_add(&t->traffic, &call->answer.traffic);
+    if (call->answer.ended)
+        return;
+    call->tally = t;
+    call->tally_next = t->calls;
+    call->tally_link = &t->calls;
+    if (call->tally_next)
+        call->tally_next->tally_link = &call->tally_next;
+    t->calls = call;
+}
+
+void wire_untally(struct wire_call *call)
+{
+    if (!call->tally)
+        return;
+    *call->tally_link = call->tally_next;
+    if (call->tally_next)
+        call->tally_next->tally_link = call->tally_link;
+    call->tally = NULL;
+}
+
+void wire_tally_end(struct cloud_tally *t)
+{
+    while (t->calls)
+        wire_untally(t->calls);
+}
+
 /* Return how many characters at the beginning of text[n] must be hidden because the key has them,
  * too. */
 static size_t wire_secret(const char *key, const char *text, size_t n)

@@ -14,6 +14,7 @@ enum {
 };
 
 static const uint64_t ms = 1000000;
+static const struct traffic one_retry = { .retries = 1 }, one_hedge = { .hedges = 1 };
 
 /* Return 1/2 to 3/2 of RETRY_MS, from the seed alone (the last steps of MurmurHash3). */
 static uint64_t jitter_ns(uint64_t x)
@@ -33,13 +34,23 @@ static bool wire_call_out(const struct wire_call *call)
 /* Release the attempt's transfer. */
 static void release(struct wire *w, struct wire_attempt *a)
 {
+    if (a->try)
+        traffic_add(&a->call->moved, &a->try->traffic);
     http_release(w->http, a->try);
     a->try = NULL;
 }
 
-/* Copy http's counts of bytes into the ledger. With the lock held. */
-static void count_wire(struct wire *w)
+/* Copy http's counts of bytes into the ledger, and the call's into its answer. With the lock
+ * held. */
+static void count_wire(struct wire *w, struct wire_call *call)
 {
+    struct traffic all = call->moved, counted = call->answer.traffic;
+    for (size_t i = 0; i < 2; i++)
+        if (call->attempts[i].try)
+            traffic_add(&all, &call->attempts[i].try->traffic);
+    counted.retries = counted.hedges = 0; /* these are counted when they happen */
+    all = traffic_since(&all, &counted);
+    wire_moved(call, &all);
     struct traffic *sum = &w->ledger.traffic, now = http_traffic(w->http);
     now.retries = sum->retries;
     now.hedges = sum->hedges;
@@ -54,7 +65,7 @@ static void wire_call_show(struct wire *w, struct wire_call *call, const struct 
     w->ledger.tokens += r->n - answer->reply.n;
     answer->reply = *r;
     answer->done = answer->done || r->n;
-    count_wire(w);
+    count_wire(w, call);
     wire_tell(w);
 }
 
@@ -70,12 +81,13 @@ void wire_call_finish(struct wire *w, struct wire_call *call, int code, const st
         w->active_end = call->link;
     w->lingering -= call->linger != 0;
     wire_lock(w);
-    count_wire(w);
+    count_wire(w, call);
     if (!answer->done && code) {
         answer->rc = err_set(&answer->err, code, "%s", why->msg);
         w->ledger.faults += call->dialect && !call->dropped && code != ERR_STOP;
     }
     answer->done = answer->ended = true;
+    wire_untally(call);
     bool dropped = call->dropped;
     wire_tell(w);
     wire_unlock(w);
@@ -179,11 +191,12 @@ static void wire_call_lower(uint64_t *next, uint64_t at)
         *next = at;
 }
 
-/* Increment a counter of the ledger. */
-static void wire_call_count(struct wire *w, uint64_t *counter)
+/* Count requests that were sent again. */
+static void wire_call_count(struct wire *w, struct wire_call *call, const struct traffic *more)
 {
     wire_lock(w);
-    ++*counter;
+    traffic_add(&w->ledger.traffic, more);
+    wire_moved(call, more);
     wire_unlock(w);
 }
 
@@ -199,7 +212,7 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
     wire_call_lower(next, call->deadline);
     if (call->retry_at && now >= call->retry_at) {
         call->retry_at = 0;
-        wire_call_count(w, &w->ledger.traffic.retries);
+        wire_call_count(w, call, &one_retry);
         wire_call_send(w, call, false);
         return;
     }
@@ -208,7 +221,7 @@ void wire_call_turn(struct wire *w, struct wire_call *call, uint64_t now, uint64
         call->hedge_at = 0;
     if (call->hedge_at && now >= call->hedge_at) {
         call->hedge_at = 0;
-        wire_call_count(w, &w->ledger.traffic.hedges);
+        wire_call_count(w, call, &one_hedge);
         /* A second stream of the same connection would be delayed by the same packet loss. */
         wire_call_send(w, call, http_multiplexes(w->http));
         return;
@@ -317,7 +330,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
     int rc = outcome(w, a, t, &root, &err);
     if (t->sent > 1) {
         call->resent = true;
-        wire_call_count(w, &w->ledger.traffic.retries);
+        wire_call_count(w, call, &one_retry);
     }
     bool lost = t->lost && !call->resent && !call->linger;
     uint64_t again = retry_time(call, t, now);
@@ -338,7 +351,7 @@ void wire_call_ended(struct wire *w, struct http_try *t)
         call->retried = true;
     } else if (lost) {
         call->resent = true;
-        wire_call_count(w, &w->ledger.traffic.retries);
+        wire_call_count(w, call, &one_retry);
         wire_call_send(w, call, true);
     } else if (again) {
         call->retried = true;

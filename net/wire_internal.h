@@ -31,6 +31,9 @@ struct wire {
     size_t lingering;
 };
 
+/* Add to the traffic of the call, and to that of its tally. With the lock held. */
+void wire_moved(struct wire_call *call, const struct traffic *more);
+
 /* Add a call from the queue to w->active, and send it. */
 void wire_call_begin(struct wire *w, struct wire_call *call, uint64_t now);
 /* Do what is due by now, and lower *next to the time when something is due again. */

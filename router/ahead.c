@@ -4,9 +4,10 @@
 
 #include "router/cloud_port.h"
 
-int ahead_open(struct ahead *a, const struct cloud_port *port, size_t cap, struct err *err)
+int ahead_open(struct ahead *a, const struct cloud_port *port, struct gate *gate, size_t cap,
+               struct err *err)
 {
-    *a = (struct ahead){ .port = port, .cap = cap };
+    *a = (struct ahead){ .port = port, .gate = gate, .cap = cap };
     a->ring = calloc(cap, sizeof(*a->ring));
     return a->ring ? OK : err_set(err, ERR_NOMEM, "decode: out of memory");
 }
@@ -27,6 +28,20 @@ struct ahead_token *ahead_at(const struct ahead *a, size_t i)
 struct ahead_token *ahead_last(const struct ahead *a)
 {
     return a->n ? ahead_at(a, a->n - 1) : NULL;
+}
+
+void ahead_asked(struct ahead *a)
+{
+    a->out++;
+    a->gate->out++;
+}
+
+/* Count a call that has ended. */
+static void ahead_ended(struct ahead *a, struct ahead_token *t)
+{
+    t->call = NULL;
+    a->out--;
+    a->gate->out--;
 }
 
 void ahead_push(struct ahead *a, const struct ahead_token *t)
@@ -51,8 +66,7 @@ void ahead_commit(struct ahead *a, struct ahead_token *t)
     if (!t->call)
         return;
     a->port->commit(t->call);
-    t->call = NULL;
-    a->out--;
+    ahead_ended(a, t);
 }
 
 void ahead_drop(struct ahead *a, struct ahead_token *t)
@@ -60,7 +74,7 @@ void ahead_drop(struct ahead *a, struct ahead_token *t)
     if (!t->call)
         return;
     a->port->drop(t->call);
-    t->call = NULL;
-    a->out--;
+    ahead_ended(a, t);
     a->wasted++;
+    a->gate->wasted++;
 }

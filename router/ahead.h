@@ -22,11 +22,13 @@ struct ahead_token {
     enum gate_reason gate; /* valid once met */
     bool answered;         /* valid once met: answer holds the cloud's token */
     uint32_t answer;
-    void *call; /* the port's, or NULL */
+    void *call;        /* the port's, or NULL */
+    uint64_t asked_ns; /* when it was made */
 };
 
 struct ahead {
     const struct cloud_port *port; /* or NULL; borrowed */
+    struct gate *gate;             /* counts the calls of all texts; borrowed */
     struct ahead_token *ring;      /* [cap] */
     size_t cap, first, n;
     size_t out;      /* how many of them have a call in flight */
@@ -34,7 +36,8 @@ struct ahead {
 };
 
 /* Make room for cap >= 1 tokens. ERR_NOMEM. */
-int ahead_open(struct ahead *a, const struct cloud_port *port, size_t cap, struct err *err);
+int ahead_open(struct ahead *a, const struct cloud_port *port, struct gate *gate, size_t cap,
+               struct err *err);
 /* Free it and drop the calls that are left. All zero is fine. */
 void ahead_close(struct ahead *a);
 
@@ -42,7 +45,9 @@ void ahead_close(struct ahead *a);
 struct ahead_token *ahead_at(const struct ahead *a, size_t i);
 /* Return the newest token, or NULL. */
 struct ahead_token *ahead_last(const struct ahead *a);
-/* Append a token; n < cap. The caller counts its call in out. */
+/* Count a call that has been made. */
+void ahead_asked(struct ahead *a);
+/* Append a token; n < cap. Its call has been counted. */
 void ahead_push(struct ahead *a, const struct ahead_token *t);
 /* Remove the oldest token, whose call has ended. */
 void ahead_pop(struct ahead *a);

@@ -1,5 +1,7 @@
 #include "router/cloud_port.h"
 
+#include "kernels/sys/base.h"
+
 static enum origin cloud_port_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     return cloud_known(arg, ids, n, id);
@@ -15,11 +17,13 @@ static size_t cloud_port_tokens(void *arg)
     return cloud_tokens(arg);
 }
 
-static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call,
-                          struct err *err)
+static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
+                          struct cloud_tally *tally, void **call, struct err *err)
 {
     struct cloud_call *c = NULL;
     int rc = cloud_ask(arg, ids, n, want, &c, err);
+    if (rc == OK && tally)
+        cloud_tally(c, tally);
     *call = c;
     return rc;
 }
@@ -49,9 +53,19 @@ static size_t cloud_port_bytes(void *arg, const uint32_t *ids, size_t n, size_t 
     return cloud_bytes(arg, ids, n, want);
 }
 
-static struct traffic cloud_port_traffic(void *arg)
+static bool cloud_port_settled(void *arg)
 {
-    return cloud_ledger(arg)->traffic;
+    return cloud_settled(arg);
+}
+
+static struct traffic cloud_port_traffic(void *arg, const struct cloud_tally *tally)
+{
+    return cloud_tally_read(arg, tally);
+}
+
+static void cloud_port_end_tally(void *arg, struct cloud_tally *tally)
+{
+    cloud_tally_end(arg, tally);
 }
 
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
@@ -66,5 +80,7 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_commit,
                                 cloud_port_drop,
                                 cloud_port_bytes,
-                                cloud_port_traffic };
+                                cloud_port_settled,
+                                cloud_port_traffic,
+                                cloud_port_end_tally };
 }

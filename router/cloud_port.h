@@ -13,7 +13,7 @@
 struct err;
 
 struct cloud_port {
-    void *arg; /* argument of known, peek, tokens, ask, bytes and traffic */
+    void *arg; /* argument of the functions that have one of this name */
     /* Find the token after ids[n] without a call: ORIGIN_MEMO or ORIGIN_STORE, else ORIGIN_NONE. */
     enum origin (*known)(void *arg, const uint32_t *ids, size_t n, uint32_t *id);
     /* Say what known would find if no further call were committed. Never waits and leaves no
@@ -23,9 +23,10 @@ struct cloud_port {
      * answer. */
     size_t (*tokens)(void *arg);
     /* Ask for `tokens` tokens after ids[n] (copied), or as many as are allowed; return at once.
-     * ERR_ARG, ERR_NOMEM, ERR_STOP. */
-    int (*ask)(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
-               struct err *err);
+     * What the call moves over the network, now and later, dropped or not, is counted in *tally
+     * unless that is NULL. ERR_ARG, ERR_NOMEM, ERR_STOP. */
+    int (*ask)(void *arg, const uint32_t *ids, size_t n, size_t tokens, struct cloud_tally *tally,
+               void **call, struct err *err);
     /* True when take would not wait. */
     bool (*done)(const void *call);
     /* Wait for the answer: the id, or ERR_NET, ERR_REMOTE (will not work in this run), ERR_TEXT
@@ -37,8 +38,12 @@ struct cloud_port {
     void (*drop)(void *call);
     /* Return the size of the request's body, which depends on ids[n] and tokens alone. */
     size_t (*bytes)(void *arg, const uint32_t *ids, size_t n, size_t tokens);
-    /* Return what has gone over the network since the cloud was opened. */
-    struct traffic (*traffic)(void *arg);
+    /* True when bytes would not wait; else what it waits for is being found out. */
+    bool (*settled)(void *arg);
+    /* Return what has been counted so far. */
+    struct traffic (*traffic)(void *arg, const struct cloud_tally *tally);
+    /* Count no more in *tally. */
+    void (*end_tally)(void *arg, struct cloud_tally *tally);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

@@ -15,6 +15,7 @@
 
 #include "model/session.h"
 #include "net/http/traffic.h"
+#include "router/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
 
@@ -43,21 +44,47 @@ struct decode_token {
     const char *fault;       /* the same reason as one line, or NULL */
 };
 
+enum decode_event_kind {
+    DECODE_EVALUATED,  /* n ids after the first `at` */
+    DECODE_ASKED,      /* the cloud for n tokens after the first `at` ids */
+    DECODE_ANSWERED,   /* with n tokens, of which the first is here, or not, for this reason */
+    DECODE_ROLLED_BACK /* n tokens after the first `at` ids were not decided yet and are gone */
+};
+
+struct decode_event {
+    enum decode_event_kind kind;
+    size_t at, n;
+    enum gate_reason reason; /* DECODE_ANSWERED: GATE_OPEN or a fault */
+    uint64_t ns;             /* when, as os_now_ns says it */
+    uint64_t took_ns;        /* DECODE_EVALUATED, DECODE_ANSWERED: since it was wanted or asked */
+};
+
 struct decode_options {
     enum policy policy;
     float threshold;
     size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker, kept between texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */
+    bool edges;          /* edge_id is set in all tokens: the head is also read for the cloud's */
     size_t max_tokens;
     uint64_t seed;    /* seed of the random policy */
     uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
+    /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
+     * calls are the same for all of these. */
+    enum draft_kind drafts;
+    size_t draft_max; /* most ids of a draft; 0: no drafts */
+    /* Another source, which is asked first: writes at most `room` ids that may follow text[n] and
+     * then id, and returns how many. May be NULL. */
+    size_t (*guess)(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
+                    size_t room);
     const char *const *stops; /* NULL-terminated stop strings, or NULL */
     const _Atomic int *stop;  /* nonzero: interrupted; may be NULL */
     /* Called while the prompt is read, with the number of its tokens that are done. May be NULL. */
     void (*reading)(void *arg, size_t done, size_t all);
     /* Called for each token in order; false ends the text with FINISH_STOP. May be NULL. */
     bool (*emit)(void *arg, const struct decode_token *t);
+    /* Called for what happens meanwhile. May be NULL. */
+    void (*event)(void *arg, const struct decode_event *e);
     void *arg;
 };
 
@@ -68,8 +95,10 @@ struct decode_stats {
     /* calls = committed (the text continues with their answer) + failed (the local model's token
      * stands) + wasted (made ahead and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
+    size_t passes;                /* evaluations after the prompt's */
+    size_t drafted, accepted;     /* ids of drafts that were evaluated; that the text came to say */
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
-    struct traffic traffic;       /* includes wasted calls */
+    struct traffic traffic;       /* of its calls until its end; includes wasted ones */
     uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
     enum finish finish;
 };

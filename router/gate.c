@@ -14,11 +14,23 @@ bool gate_counts_bytes(const struct gate *g)
     return g->caps && g->caps->limits.upload != UINT64_MAX;
 }
 
-void gate_text(struct gate *g, const uint32_t *prompt, size_t n)
+void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n)
 {
-    g->unfit = false;
+    *t = (struct gate_text){ 0 };
+    if (!g->caps)
+        return;
+    caps_text(g->caps, prompt, n);
+    t->warm = g->caps->count.warm;
+}
+
+/* Return the counts of all texts, as this one sees them. */
+static struct caps_count gate_count(const struct gate *g, const struct gate_text *t)
+{
+    struct caps_count count = { 0 };
     if (g->caps)
-        caps_text(g->caps, prompt, n);
+        count = g->caps->count;
+    count.warm = t->warm;
+    return count;
 }
 
 /* Find the way that the limits allow after these counts. Returns NULL, or why there is none. */
@@ -35,19 +47,21 @@ static const char *gate_choose(const struct gate *g, const struct caps_count *co
     return why;
 }
 
-enum gate_reason gate_decide(const struct gate *g, const struct caps_call ways[2], bool held,
-                             size_t *way, struct err *why)
+enum gate_reason gate_decide(const struct gate *g, const struct gate_text *t,
+                             const struct caps_call ways[2], bool held, size_t *way,
+                             struct err *why)
 {
+    const struct caps_count count = gate_count(g, t);
     *way = 0;
-    if (g->refused || g->unfit) {
-        *why = g->fault;
+    if (g->refused || t->unfit) {
+        *why = g->refused ? g->fault : t->why;
         return g->refused ? GATE_REFUSED : GATE_UNFIT;
     }
     if (held) {
         err_set(why, OK, "the text holds a private span");
         return GATE_PRIVATE;
     }
-    const char *cap = gate_choose(g, g->caps ? &g->caps->count : NULL, ways, way);
+    const char *cap = gate_choose(g, &count, ways, way);
     if (cap) {
         err_set(why, OK, "%s", cap);
         return GATE_CAPPED;
@@ -58,11 +72,22 @@ enum gate_reason gate_decide(const struct gate *g, const struct caps_call ways[2
     return GATE_BREAKER;
 }
 
-void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids,
+/* Charge the call to the limits and to its text. */
+static void gate_charge(struct caps *caps, struct gate_text *t, const uint32_t *ids,
+                        const struct caps_call *call, bool answered)
+{
+    uint64_t before = caps->count.cost;
+    caps->count.warm = t->warm;
+    caps_commit(caps, ids, call, answered);
+    t->warm = caps->count.warm;
+    t->cost += caps->count.cost - before;
+}
+
+void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why)
 {
     bool asked = r == GATE_OPEN || r == GATE_FAULT || (r == GATE_REFUSED && !g->refused) ||
-                 (r == GATE_UNFIT && !g->unfit);
+                 (r == GATE_UNFIT && !t->unfit);
     if (r == GATE_BREAKER)
         breaker_held(&g->breaker);
     if (!asked)
@@ -70,28 +95,28 @@ void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids,
     /* A server that refuses this text is alive. */
     breaker_result(&g->breaker, r == GATE_OPEN || r == GATE_UNFIT);
     if (g->caps)
-        caps_commit(g->caps, ids, call, r == GATE_OPEN);
+        gate_charge(g->caps, t, ids, call, r == GATE_OPEN);
     if (r != GATE_OPEN)
         g->fault = *why;
     g->refused = r == GATE_REFUSED;
-    g->unfit = r == GATE_UNFIT;
+    t->unfit = r == GATE_UNFIT;
+    if (t->unfit)
+        t->why = *why;
 }
 
-bool gate_expects(const struct gate *g, const struct caps_call ways[2], bool held,
-                  const struct gate_ahead *a, size_t *way)
+bool gate_expects(const struct gate *g, const struct gate_text *t, const struct caps_call ways[2],
+                  bool held, const struct gate_ahead *a, size_t *way)
 {
     const struct breaker *b = &g->breaker;
     *way = 0;
-    if (g->refused || g->unfit || held || (b->pause && b->held != a->routed))
+    if (g->refused || t->unfit || held || (b->pause && b->held != a->routed))
         return false;
     return !gate_choose(g, &a->count, ways, way);
 }
 
-void gate_ahead_begin(struct gate_ahead *a, const struct gate *g)
+void gate_ahead_begin(struct gate_ahead *a, const struct gate *g, const struct gate_text *t)
 {
-    *a = (struct gate_ahead){ 0 };
-    if (g->caps)
-        a->count = g->caps->count;
+    *a = (struct gate_ahead){ .count = gate_count(g, t) };
 }
 
 void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct caps_call *call)

@@ -36,21 +36,31 @@ struct gate {          /* of one process, over all its texts; zero at first exce
     struct private_filter *spans; /* or NULL; borrowed */
     uint64_t max_wasted; /* at this many wasted calls only one stays in flight; 0: no limit */
     uint64_t wasted;
+    size_t out; /* calls in flight */
     struct breaker breaker;
-    bool refused, unfit; /* off for all texts; for this text */
-    struct err fault;    /* the latest fault */
+    bool refused;     /* off for all texts */
+    struct err fault; /* the latest fault */
 };
 
-/* Begin a new text with prompt[n]. */
-void gate_text(struct gate *g, const uint32_t *prompt, size_t n);
+struct gate_text { /* of one text, several of which may be written at the same time */
+    bool unfit;    /* off for this text, for the reason in why */
+    struct err why;
+    size_t warm;   /* as in caps_count */
+    uint64_t cost; /* of its calls; pico, as in caps.h */
+};
+
+/* Begin a text with prompt[n]. */
+void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n);
 /* Decide on a token that can be requested in two ways: ways[0], or ways[1] when a limit has less
  * left than that costs. *way is the allowed one. held is private_holds of the prefix. why is set
- * unless the result is GATE_OPEN. */
-enum gate_reason gate_decide(const struct gate *g, const struct caps_call ways[2], bool held,
-                             size_t *way, struct err *why);
+ * unless the result is GATE_OPEN. What the calls of other texts that are in flight will cost is not
+ * known here. */
+enum gate_reason gate_decide(const struct gate *g, const struct gate_text *t,
+                             const struct caps_call ways[2], bool held, size_t *way,
+                             struct err *why);
 /* Note what became of the token. ids[call->n] is the prefix. GATE_OPEN: it was requested and
  * answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it was requested and failed for this reason. */
-void gate_done(struct gate *g, enum gate_reason r, const uint32_t *ids,
+void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why);
 
 /* A prediction for a token that follows undecided ones: it assumes that their calls are answered,
@@ -60,12 +70,12 @@ struct gate_ahead {
     size_t routed;
 };
 /* Start a prediction of what gate_decide will say. */
-void gate_ahead_begin(struct gate_ahead *a, const struct gate *g);
+void gate_ahead_begin(struct gate_ahead *a, const struct gate *g, const struct gate_text *t);
 /* Add a routed token that is undecided, with its call, or NULL if none is in flight. */
 void gate_ahead_add(struct gate_ahead *a, const struct gate *g, const struct caps_call *call);
 /* Predict whether the next token will be requested, and in which way. */
-bool gate_expects(const struct gate *g, const struct caps_call ways[2], bool held,
-                  const struct gate_ahead *a, size_t *way);
+bool gate_expects(const struct gate *g, const struct gate_text *t, const struct caps_call ways[2],
+                  bool held, const struct gate_ahead *a, size_t *way);
 
 /* True when the sizes of bodies matter to the gate. */
 bool gate_counts_bytes(const struct gate *g);

@@ -150,6 +150,14 @@ struct mizzle_options {
      * before the handle is freed. May be NULL. */
     void (*on_opening)(void *opening_arg, struct mizzle *m);
     void *opening_arg;
+
+    /* Tokens that may come next are evaluated together with the newest one, which saves time where
+     * they do come. The answer is the same for all of these. */
+    const char *draft; /* where they are taken from: "lookup", from where the last tokens occurred
+                          before; "cloud", from what the cloud has sent beyond the token that was
+                          needed; "both"; "off"; NULL: "lookup", or "both" if cloud_tokens is not
+                          1 */
+    size_t draft_max;  /* how many at once, 1 to 64; 0: 15 */
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */
@@ -232,6 +240,8 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
+    size_t passes;            /* evaluations after that of the prompt */
+    size_t drafted, accepted; /* tokens of drafts that were evaluated; that the answer came to */
 };
 
 /* Return MIZZLE_VERSION of the library. */

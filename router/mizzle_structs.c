@@ -136,6 +136,9 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
                   .capped = s->reasons[GATE_CAPPED],
                   .breaker = s->reasons[GATE_BREAKER],
                   .fault = s->reasons[GATE_FAULT] },
+        .passes = s->passes,
+        .drafted = s->drafted,
+        .accepted = s->accepted,
     };
     mizzle_write(out, out->size, &own, sizeof(own));
 }

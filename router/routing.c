@@ -326,6 +326,20 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     return routing_connect_cloud(r, e, o, stop, err);
 }
 
+/* Read where drafts come from and how long they may be. */
+static int routing_read_drafts(struct routing *r, const struct mizzle_options *o, struct err *err)
+{
+    const char *usual = o->cloud_tokens > 1 ? "both" : "lookup";
+    if (!draft_parse(&r->drafts, o->draft ? o->draft : usual))
+        return err_set(err, ERR_ARG, "draft: expected off, lookup, cloud or both, found %s",
+                       o->draft);
+    if (o->draft_max > DRAFT_MOST)
+        return err_set(err, ERR_ARG, "draft_max: expected 1 to %d, found %zu", DRAFT_MOST,
+                       o->draft_max);
+    r->draft_max = o->draft_max ? o->draft_max : DRAFT_DEFAULT;
+    return OK;
+}
+
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err)
 {
@@ -334,6 +348,8 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     memset(r, 0, sizeof(*r));
     err = err ? err : &own;
     int rc = routing_open_policy(r, e, o, err);
+    if (rc == OK)
+        rc = routing_read_drafts(r, o, err);
     if (rc == OK)
         rc = routing_open_limits(r, o, err);
     if (rc == OK)

@@ -9,6 +9,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/caps.h"
+#include "router/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
 #include "router/cloud_port.h"
@@ -26,10 +27,12 @@ struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
     enum policy policy;
     float threshold;
-    struct cloud *cloud;          /* NULL: off */
-    struct cloud_port port;       /* how decode_run asks the cloud */
-    struct gate gate;             /* limits and breaker, over all answers */
-    size_t ahead;                 /* requests in flight at once; 0: wait for each */
+    struct cloud *cloud;    /* NULL: off */
+    struct cloud_port port; /* how decode_run asks the cloud */
+    struct gate gate;       /* limits and breaker, over all answers */
+    size_t ahead;           /* requests in flight at once; 0: wait for each */
+    enum draft_kind drafts; /* as in decode_options, with the next */
+    size_t draft_max;
     bool required;                /* a failure of the cloud ends the text */
     struct answers *answers;      /* memo, store, recording */
     struct private_filter *spans; /* NULL: none */

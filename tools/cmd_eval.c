@@ -156,6 +156,7 @@ static const char *eval_unread(unsigned runs)
         { "--router", route_options.router, ANSWERS | AGREE },
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
+        { "--draft", route_options.draft, ANSWERS },
         { "--cloud-url", c->url, ANSWERS },
         { "--cloud-model", c->model, ANSWERS | AGREE | DESCRIBE },
         { "--cloud-store", l->store, ANSWERS },

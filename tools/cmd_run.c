@@ -184,6 +184,9 @@ static void summary(const struct run *r, const struct mizzle_stats *s)
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->first_ms);
+    if (s->accepted)
+        fprintf(stderr, ", %.2f drafted tokens accepted per pass",
+                (double)s->accepted / (double)s->passes);
     if (s->start_ms >= 1)
         fprintf(stderr, ", %.0f ms of waiting for the cloud at the start", s->start_ms);
     if (s->cloud)

@@ -107,18 +107,17 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
 static int on_trace(CURL *easy, curl_infotype type, char *p, size_t n, void *arg)
 {
     struct http_hold *h = arg;
-    struct traffic *t = &h->http->traffic;
     bool header = type == CURLINFO_HEADER_OUT || type == CURLINFO_HEADER_IN;
+    struct traffic more = { 0 };
     (void)easy, (void)p;
-    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT) {
-        t->bytes_up += n;
-        t->header_bytes_up += header ? n : 0;
-    }
+    if (type == CURLINFO_HEADER_OUT || type == CURLINFO_DATA_OUT)
+        more = (struct traffic){ .bytes_up = n, .header_bytes_up = header ? n : 0 };
     if (type == CURLINFO_HEADER_IN || type == CURLINFO_DATA_IN) {
-        t->bytes_down += n;
-        t->header_bytes_down += header ? n : 0;
+        more = (struct traffic){ .bytes_down = n, .header_bytes_down = header ? n : 0 };
         h->try.answered = true;
     }
+    traffic_add(&h->http->traffic, &more);
+    traffic_add(&h->try.traffic, &more);
     return 0;
 }
 

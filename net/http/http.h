@@ -31,6 +31,7 @@ struct http_try { /* one transfer */
     long status; /* HTTP status; 0: no reply yet */
     bool stream; /* the reply has the type text/event-stream */
     struct buf body;
+    struct traffic traffic; /* bytes of this transfer so far */
     /* Valid once the transfer has ended: */
     int rc;            /* OK: a whole reply with any status; else ERR_NET, ERR_NOMEM */
     struct err err;    /* without URL and key */

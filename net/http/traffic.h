@@ -11,6 +11,17 @@ struct traffic {
     uint64_t header_bytes_up, header_bytes_down; /* the headers' part of these */
 };
 
+/* Add the counts of one to those of another. */
+static inline void traffic_add(struct traffic *to, const struct traffic *more)
+{
+    to->retries += more->retries;
+    to->hedges += more->hedges;
+    to->bytes_up += more->bytes_up;
+    to->bytes_down += more->bytes_down;
+    to->header_bytes_up += more->header_bytes_up;
+    to->header_bytes_down += more->header_bytes_down;
+}
+
 /* Return what has been added to *from since it had the value *before. */
 static inline struct traffic traffic_since(const struct traffic *from, const struct traffic *before)
 {

@@ -72,7 +72,7 @@ int collect_window_add(struct collect_window *w, struct collect *c, struct sampl
     if (rc != OK)
         return rc;
     size_t at = (w->first + w->n) % COLLECT_CALLS;
-    rc = c->cloud->ask(c->cloud->arg, ids, n, 1, &w->at[at].call, err);
+    rc = c->cloud->ask(c->cloud->arg, ids, n, 1, NULL, &w->at[at].call, err);
     if (rc != OK)
         return rc;
     w->at[at].row = row;
@@ -141,7 +141,8 @@ static int collect_chain_turn(struct collect_chain *chain, struct collect *c, st
     if (collect_chain_ended(chain, c))
         return OK;
     size_t want = p->tokens(p->arg), left = chain->most - chain->n;
-    int rc = p->ask(p->arg, chain->ids, chain->n, want < left ? want : left, &chain->call, err);
+    int rc =
+        p->ask(p->arg, chain->ids, chain->n, want < left ? want : left, NULL, &chain->call, err);
     c->stats.calls += rc == OK;
     return rc;
 }

@@ -39,6 +39,10 @@ struct setup { /* one case */
     uint32_t prompt[TEXTS][TINY_CONTEXT];
     const char *stops[3];
     char stop[2][4];
+    enum draft_kind drafts;
+    size_t draft_max;
+    size_t (*guess)(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
+                    size_t room);
 };
 
 struct text { /* the result of one answer */
@@ -116,7 +120,9 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .delay = c->delay,
                            .window = window,
                            .session = session,
-                           .late_head = calm && !policy_reads_logits(c->policy),
+                           .drafts = c->drafts || c->guess,
+                           .late_head =
+                               calm && !policy_reads_logits(c->policy) && !c->guess && !c->drafts,
                            .edge = other,
                            .sampler = its,
                            .size = size };
@@ -132,6 +138,9 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .cloud_required = c->required,
                                           .max_tokens = c->max_tokens,
                                           .seed = c->seed,
+                                          .drafts = c->drafts,
+                                          .draft_max = c->draft_max,
+                                          .guess = c->guess,
                                           .stops = c->stops[0] ? c->stops : NULL,
                                           .stop = &x->stop,
                                           .emit = on_token,

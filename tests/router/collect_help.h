@@ -113,10 +113,11 @@ static inline size_t tokens(void *arg)
     return fake.tokens;
 }
 
-static inline int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call,
-                      struct err *err)
+static inline int ask(void *arg, const uint32_t *ids, size_t n, size_t want,
+                      struct cloud_tally *tally, void **call, struct err *err)
 {
     (void)arg;
+    (void)tally;
     (void)err;
     size_t at = 0;
     while (at < COLLECT_CALLS && fake.calls[at].live)
@@ -187,13 +188,25 @@ static inline enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, ui
     return known(arg, ids, n, id) == ORIGIN_NONE ? CLOUD_UNKNOWN : CLOUD_HERE;
 }
 
-static inline struct traffic traffic(void *arg)
+static inline bool settled(void *arg)
 {
     (void)arg;
-    return (struct traffic){ 0 };
+    return true;
 }
 
-static const struct cloud_port port = { NULL, known,  peek, tokens, ask,    done,
-                                        take, commit, drop, bytes,  traffic };
+static inline struct traffic traffic(void *arg, const struct cloud_tally *tally)
+{
+    (void)arg;
+    return tally->traffic;
+}
+
+static inline void end_tally(void *arg, struct cloud_tally *tally)
+{
+    (void)arg;
+    (void)tally;
+}
+
+static const struct cloud_port port = { NULL,   known, peek,  tokens,  ask,     done,     take,
+                                        commit, drop,  bytes, settled, traffic, end_tally };
 
 #endif

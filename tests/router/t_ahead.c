@@ -1,15 +1,11 @@
 /* Tests that decoding ahead writes what decoding in step writes: random clouds, networks, policies,
  * samplers, stop strings and limits, each with 0, 1, 2, 4 and 8 requests in flight, against a
  * simulated cloud. */
-#include <math.h>
 #include <string.h>
 
-#include "kernels/math.h"
-#include "tests/router/ahead_help.h"
+#include "tests/router/ahead_cases.h"
 
-enum { CASES = 400, SCORES = 40 };
-
-static float low[POLICY_ALWAYS], high[POLICY_ALWAYS]; /* range of the scores */
+enum { CASES = 400 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
@@ -26,81 +22,13 @@ static void compare(const struct setup *c, size_t w)
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
-    CHECK(a->gate.refused == b->gate.refused && a->gate.unfit == b->gate.unfit);
+    CHECK(a->gate.refused == b->gate.refused);
     if (windows[w] == 1) { /* the same calls, in the same order */
         CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
         CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
     }
     if (c->max_wasted) /* answers that are not ids are dropped, too, but were not wasted */
         CHECK(b->gate.wasted <= c->max_wasted + a->gate.wasted);
-}
-
-static uint64_t at; /* counter of the random numbers that make the cases */
-
-/* Draw a number below `below`. */
-static uint64_t pick(uint64_t below)
-{
-    return rand_below(77, at++, below);
-}
-
-/* Draw a case. */
-static void make_case(struct setup *c)
-{
-    static const float temps[] = { 0, 0, 0.8f, 2 };
-    static const unsigned faults[] = { 0, 0, 10, 40, 100 };
-    memset(c, 0, sizeof(*c));
-    c->truth = (struct sim_truth){ .seed = pick(1u << 30),
-                                   .agree = (unsigned)pick(5) * 25,
-                                   .odd = (unsigned)pick(2) * 8,
-                                   .fault = faults[pick(5)],
-                                   .refused = pick(8) == 0 ? 4 : 0,
-                                   .unfit = pick(8) == 0 ? 4 : 0,
-                                   .store = (unsigned)pick(3) * 8,
-                                   .tokens = 1 + pick(2) * pick(6),
-                                   .room = 1 + pick(SIM_MEMO) };
-    c->sample = (struct sample_params){ .temp = temps[pick(4)],
-                                        .top_p = pick(2) ? 1 : 0.9f,
-                                        .repeat_penalty = pick(3) ? 1 : 1.4f,
-                                        .seed = pick(100) };
-    c->policy = (enum policy)pick(POLICY_NEVER);
-    if (c->policy < POLICY_ALWAYS)
-        c->threshold =
-            low[c->policy] + (high[c->policy] - low[c->policy]) * (float)(1 + pick(9)) / 10;
-    c->seed = pick(100);
-    c->delay = pick(3) == 0 ? 2 : 1 + pick(120);
-    c->max_wasted = pick(4) == 0 ? 1 + pick(6) : 0;
-    c->limits = caps_none;
-    if (pick(4) == 0)
-        c->limits.tokens = pick(20);
-    if (pick(4) == 0)
-        c->limits.upload = pick(8000);
-    if (pick(4) == 0) {
-        c->limits.budget = pick(3000);
-        c->limits.price = (struct caps_price){ 3, 1, 10 };
-    }
-    c->private = pick(5) == 0;
-    c->required = c->truth.fault <= 10 && pick(6) == 0;
-    c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
-    c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
-    for (size_t i = 0; i < TEXTS; i++) {
-        bool brim = pick(10) == 0; /* the context ends the text */
-        c->nprompt[i] = brim ? TINY_CONTEXT - pick(12) : 1 + pick(6);
-        for (size_t j = 0; j < c->nprompt[i]; j++)
-            c->prompt[i][j] = (uint32_t)(32 + rand_below(c->seed + i, j, 90)) - (uint32_t)(j == 3);
-    }
-}
-
-/* Make stop strings that do occur: bytes of the text without them. */
-static void make_stops(struct setup *c, const struct text *x)
-{
-    for (size_t k = 0; k < 2 && x->n > 4; k++) {
-        size_t from = 2 + pick(x->n - 4), length = 1 + pick(3);
-        for (size_t i = 0; i < length && from + i < x->n; i++)
-            c->stop[k][i] = x->at[from + i].id < 256 ? (char)x->at[from + i].id : '\0';
-        if (!c->stop[k][0])
-            return;
-        c->stops[k] = c->stop[k];
-    }
 }
 
 /* Note what occurred, so that the test can show that it covers everything. */
@@ -150,33 +78,6 @@ static void test_cases(void)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)
         CHECK(met.finish[k] > 5);
-}
-
-/* Collect the range of scores of each policy over some text, so that thresholds fall inside. */
-static void look_at_scores(void)
-{
-    struct err err;
-    struct decode_stats stats;
-    struct sampler *s;
-    static struct text x;
-    const struct sample_params params = { .temp = 1, .top_p = 1, .repeat_penalty = 1 };
-    const uint32_t prompt = 65;
-    CHECK(sampler_open(&s, &params, tokenizer_size(engine.tokenizer), &engine.kernels, &err) == OK);
-    for (int p = POLICY_MLP; p < POLICY_ALWAYS; p++) {
-        const struct decode_options o = {
-            .policy = (enum policy)p, .max_tokens = SCORES, .emit = on_token, .arg = &x
-        };
-        x.n = 0;
-        CHECK(decode_run(&stats, session, engine.tokenizer, s, p == POLICY_CONTEXT ? table : router,
-                         NULL, &prompt, 1, &o, &err) == OK);
-        low[p] = 1;
-        for (size_t i = 0; i < x.n; i++) {
-            low[p] = x.at[i].score < low[p] ? x.at[i].score : low[p];
-            high[p] = x.at[i].score > high[p] ? x.at[i].score : high[p];
-        }
-        CHECK(low[p] < high[p]);
-    }
-    sampler_close(s);
 }
 
 int main(void)

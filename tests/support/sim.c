@@ -126,7 +126,8 @@ static void send(struct sim *s, uint64_t number, uint64_t after)
 
 /* Check that the request is allowed, then schedule its reply: late, lost and sent again, or
  * twice. */
-static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **call, struct err *err)
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct cloud_tally *tally,
+               void **call, struct err *err)
 {
     struct sim *s = arg;
     (void)err;
@@ -161,7 +162,7 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, void **cal
                                                   : OK;
     c->id = truth(s, ids, n, c->key);
     uint64_t after = draw(s, s->delay + 1);
-    for (; draw(s, 4) == 0; s->retries++) /* lost, then sent again */
+    for (; draw(s, 4) == 0; s->retries++, tally->traffic.retries++) /* lost, then sent again */
         after += s->delay + draw(s, s->delay + 1);
     send(s, c->number, after);
     if (draw(s, 4) == 0) /* arrives twice */
@@ -200,7 +201,7 @@ static bool done(const void *call)
     size_t length = session_length(s->session);
     int logits = session_has_logits(s->session);
     s->idle = length == s->seen_length && logits == s->seen_logits ? s->idle + 1 : 0;
-    CHECK(s->idle <= IDLE); /* waiting is the job of take */
+    CHECK(s->drafts || s->idle <= IDLE); /* waiting is the job of take */
     s->seen_length = length;
     s->seen_logits = logits;
     s->clock += draw(s, 3);
@@ -282,16 +283,27 @@ static size_t bytes(void *arg, const uint32_t *ids, size_t n, size_t want)
     return sum;
 }
 
-static struct traffic traffic(void *arg)
+static bool settled(void *arg)
 {
-    const struct sim *s = arg;
-    return (struct traffic){ .retries = s->retries };
+    return arg != NULL;
+}
+
+static struct traffic traffic(void *arg, const struct cloud_tally *tally)
+{
+    (void)arg;
+    return tally->traffic;
+}
+
+static void end_tally(void *arg, struct cloud_tally *tally)
+{
+    (void)arg;
+    (void)tally;
 }
 
 void sim_port(struct cloud_port *out, struct sim *s)
 {
-    *out = (struct cloud_port){ s,    known,  peek, tokens, ask,    done,
-                                take, commit, drop, bytes,  traffic };
+    *out = (struct cloud_port){ s,      known, peek,  tokens,  ask,     done,     take,
+                                commit, drop,  bytes, settled, traffic, end_tally };
 }
 
 void sim_text(struct sim *s)

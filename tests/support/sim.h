@@ -43,6 +43,7 @@ struct sim {
     uint64_t delay; /* the longest delay of a reply */
     size_t window;  /* most calls in flight; 0 means 1 */
     const struct session *session;
+    bool drafts;          /* tokens may be evaluated early, so the session does not show progress */
     bool late_head;       /* the head must be unread when the newest prefix is requested */
     struct session *edge; /* a second copy of model and sampler, for what the edge would say */
     struct sampler *sampler;

@@ -11,7 +11,7 @@ enum { HEADER = 100, UP = 200, DOWN = 300, ANSWER = 7 };
 static struct {
     bool known, fails;
     size_t asked, committed, dropped;
-    struct traffic traffic;
+    struct cloud_tally *tally;
 } sim;
 
 static enum origin sim_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
@@ -27,11 +27,12 @@ static size_t sim_tokens(void *arg)
     return 1;
 }
 
-static int sim_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
-                   struct err *err)
+static int sim_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                   struct cloud_tally *tally, void **call, struct err *err)
 {
     (void)arg, (void)ids, (void)n, (void)tokens, (void)err;
     *call = &sim;
+    sim.tally = tally;
     sim.asked++;
     return OK;
 }
@@ -41,10 +42,11 @@ static int sim_take(void *call, uint32_t *id, struct err *err)
     CHECK(call == &sim);
     if (sim.fails)
         return err_set(err, ERR_NET, "refused");
-    sim.traffic.header_bytes_up += HEADER;
-    sim.traffic.bytes_up += HEADER + UP;
-    sim.traffic.header_bytes_down += 50;
-    sim.traffic.bytes_down += 50 + DOWN;
+    const struct traffic more = { .bytes_up = HEADER + UP,
+                                  .header_bytes_up = HEADER,
+                                  .bytes_down = 50 + DOWN,
+                                  .header_bytes_down = 50 };
+    traffic_add(&sim.tally->traffic, &more);
     *id = ANSWER;
     return OK;
 }
@@ -67,10 +69,10 @@ static size_t sim_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
     return UP;
 }
 
-static struct traffic sim_traffic(void *arg)
+static struct traffic sim_traffic(void *arg, const struct cloud_tally *tally)
 {
     (void)arg;
-    return sim.traffic;
+    return tally->traffic;
 }
 
 static const struct cloud_port real = { .known = sim_known,
@@ -87,9 +89,10 @@ static int ask(struct virtual_cloud *v, uint32_t first, struct err *err)
 {
     const uint32_t ids[] = { first, 3 };
     const struct cloud_port *p = &v->port;
+    struct cloud_tally tally = { 0 };
     uint32_t id = 0;
     void *call;
-    CHECK(p->ask(p->arg, ids, 2, 1, &call, err) == OK);
+    CHECK(p->ask(p->arg, ids, 2, 1, &tally, &call, err) == OK);
     int rc = p->take(call, &id, err);
     CHECK(rc != OK || id == ANSWER);
     p->commit(call);

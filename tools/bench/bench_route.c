@@ -1,6 +1,6 @@
 /* bench_route.c - measures what a token costs where some of them come from the cloud, through the
  * decoding loop, the HTTP client and a server on the loopback, beside what it should cost. */
-#include "tools/bench/bench_route.h"
+#include "tools/bench/bench_route_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,27 +9,18 @@
 #include "kernels/sys/base.h"
 #include "kernels/math.h"
 #include "model/sample.h"
-#include "router/decode.h"
+#include "net/answers/answers.h"
+#include "net/cloud.h"
 #include "tools/clock/ahead_model.h"
-#include "tools/bench/paper_baseline.h"
-#include "tools/bench/scripted_cloud.h"
 #include "tools/bench/synthetic_vocab.h"
 #include "tools/cli/setup.h"
-#include "tools/paper_table.h"
 #include "tools/stand_in/stand_in.h"
 
-enum {
-    LIST = 16,
-    MAX_MS = 60000,
-    MAX_CLOUD_MS = 10000,
-    TIMEOUT_MS = 600000,
-    PAPER_TOKENS = 16,
-    PAPER_CLOUD_MS = 20
-};
-enum { PAPER_REPEAT = 3, PAPER_TRIPS = 2, WAYS = 7, FOR_PROMPT = 7, UNSET = 0x7fffffff };
+enum { MAX_MS = 60000, MAX_CLOUD_MS = 10000, TIMEOUT_MS = 600000, PAPER_CLOUD_MS = 20 };
+enum { PAPER_REPEAT = 3, PAPER_TRIPS = 2, FOR_PROMPT = 7, UNSET = 0x7fffffff };
 
-static const char *routed = "0.07", *latency = "200", *ahead = "0,1,4";
-static float agree = 0.7f, loss, edge_ms;
+static const char *routed = "0.07", *latency = "200", *ahead = "0,1,4", *at_once = "1";
+static float agree = 0.7f, agree_next = 0.9f, loss, edge_ms;
 static size_t bandwidth, cloud_ms = UNSET, trips = UNSET;
 static uint64_t seed = 1;
 static bool as_paper;
@@ -47,6 +38,11 @@ const struct option_group bench_route_opts = {
           "(default: 0,1,4)" },
         { "--agree", NULL, OPTION_FLOAT, &agree, "A",
           "Answer this share of the calls with the edge's guess (default: 0.7)" },
+        { "--cloud-tokens", NULL, OPTION_STR, &at_once, "LIST",
+          "Ask for so many tokens in a call; those after the first are a draft of the text that "
+          "follows, which the edge verifies in one pass (default: 1)" },
+        { "--agree-next", NULL, OPTION_FLOAT, &agree_next, "A",
+          "Let this share of the tokens after a call's first be those of the text (default: 0.9)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
           "Make each step of the edge take at least T milliseconds (default: as long as it "
           "takes)" },
@@ -71,27 +67,6 @@ const struct option_group bench_route_opts = {
           "--ahead)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
-};
-
-/* Parsed numbers of an option. */
-struct list {
-    double at[LIST];
-    size_t n;
-};
-
-/* State of the benchmark. */
-struct bench_run {
-    const struct bench_options *o;
-    struct bench_route_setting setting;
-    struct list shares, latencies, aheads;
-    struct tokenizer *vocab;
-    struct session *session;
-    struct sampler *sampler;
-    uint32_t *prompt;
-    struct scripted_cloud truth;
-    uint64_t seed; /* for the policy, for the present share */
-    struct stand_in *server;
-    struct cloud *cloud;
 };
 
 /* Parse numbers from 0 to most, separated by commas. */
@@ -126,14 +101,22 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         rc = read_list(&r->latencies, "--latency", latency, MAX_MS, true, err);
     if (rc == OK)
         rc = read_list(&r->aheads, "--ahead", ahead, AHEAD_MODEL_MOST, true, err);
+    if (rc == OK)
+        rc = read_list(&r->at_once, "--cloud-tokens", at_once, CLOUD_MAX_TOKENS, true, err);
     if (rc)
         return rc;
     if (o->prompt < 1 || o->prompt > 1 << 16 || o->tokens < 2 || o->tokens > 1 << 16)
         return err_set(err, ERR_ARG,
                        "-p: expected 1 to 65536, found %zu; -n: 2 to 65536, found %zu", o->prompt,
                        o->tokens);
-    if (!(agree >= 0 && agree <= 1) || !(loss >= 0 && loss < 1))
-        return err_set(err, ERR_ARG, "--agree, --loss: expected 0 to 1, --loss below 1");
+    if (!(agree >= 0 && agree <= 1 && agree_next >= 0 && agree_next <= 1) ||
+        !(loss >= 0 && loss < 1))
+        return err_set(err, ERR_ARG,
+                       "--agree, --agree-next, --loss: expected 0 to 1, --loss below 1");
+    for (size_t i = 0; i < r->at_once.n; i++)
+        if (r->at_once.at[i] < 1)
+            return err_set(err, ERR_ARG, "--cloud-tokens: expected 1 to %d, found 0",
+                           CLOUD_MAX_TOKENS);
     if (!(edge_ms >= 0 && edge_ms <= MAX_MS) || (cloud_ms != UNSET && cloud_ms > MAX_CLOUD_MS) ||
         (trips != UNSET && trips > 10))
         return err_set(err, ERR_ARG,
@@ -151,6 +134,7 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         .tokens = o->tokens,
         .repeat = o->repeat,
         .agree = (double)agree,
+        .agree_next = (double)agree_next,
         .loss = (double)loss,
         .cloud_ms = cloud_ms != UNSET ? cloud_ms
                     : paper           ? PAPER_CLOUD_MS
@@ -183,20 +167,22 @@ static int bench_route_open_parts(struct bench_run *r, const struct engine *e, s
         r->prompt[i] = (uint32_t)(from + rand_below(rand_u64(seed, FOR_PROMPT), i, size - from));
     r->truth.vocab = size;
     r->truth.agree = r->setting.agree;
+    r->truth.agree_next = r->setting.agree_next;
     r->truth.step_ms = (unsigned)r->setting.cloud_ms;
     return OK;
 }
 
-static void close_server(struct bench_run *r)
+void bench_route_close_server(struct bench_run *r)
 {
     cloud_close(r->cloud);
+    answers_close(r->answers, NULL);
     stand_in_close(r->server);
     r->cloud = NULL;
+    r->answers = NULL;
     r->server = NULL;
 }
 
-/* Start a server with this latency, and a client. */
-static int open_server(struct bench_run *r, double ms, struct err *err)
+int bench_route_open_server(struct bench_run *r, double ms, size_t tokens, struct err *err)
 {
     const struct stand_in_oracle oracle = { scripted_cloud_next, &r->truth, r->vocab };
     const struct stand_in_options s = { .oracle = &oracle,
@@ -211,8 +197,14 @@ static int open_server(struct bench_run *r, double ms, struct err *err)
     int rc = stand_in_open(&r->server, &s, err);
     if (rc)
         return rc;
+    const struct answers_options a = { .vocab = r->truth.vocab };
+    rc = tokens > 1 ? answers_open(&r->answers, &a, err) : OK;
+    if (rc)
+        return rc;
     const struct cloud_options c = { .url = stand_in_url(r->server),
+                                     .answers = r->answers,
                                      .vocab = r->truth.vocab,
+                                     .tokens = tokens,
                                      .timeout_ms = TIMEOUT_MS,
                                      .stop = &interrupted };
     return cloud_open(&r->cloud, &c, err);
@@ -229,9 +221,7 @@ static struct decode_options decoding(const struct bench_run *r, double share)
                                     .stop = &interrupted };
 }
 
-/* Write the text in step, to learn what the edge guesses and how fast it is; while caches and
- * clocks are cold, write it twice. */
-static int rehearse(struct bench_run *r, double share, bool cold, struct err *err)
+int bench_route_rehearse(struct bench_run *r, double share, bool cold, struct err *err)
 {
     r->seed = scripted_cloud_seed(seed, (float)share, r->o->prompt, r->o->tokens);
     struct decode_options o = decoding(r, share);
@@ -253,9 +243,8 @@ static bool bench_route_on_token(void *arg, const struct decode_token *t)
     return true;
 }
 
-/* Write one answer through loop, client and server; *text becomes its hash. */
-static int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text,
-                              double share, size_t window, struct err *err)
+int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text,
+                       double share, size_t window, struct err *err)
 {
     struct decode_options o = decoding(r, share);
     struct cloud_port port;
@@ -265,6 +254,11 @@ static int bench_route_decode(struct bench_run *r, struct decode_stats *stats, u
     o.emit = bench_route_on_token;
     o.arg = text;
     session_rewind(r->session, 0);
+    if (r->answers) {
+        answers_forget(r->answers);
+        o.drafts = DRAFT_CLOUD;
+        o.draft_max = DRAFT_MOST;
+    }
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
                       &o, err);
 }
@@ -316,19 +310,22 @@ static int bench_route_measure(struct bench_run *r, struct bench_route_row *row,
 /* Measure and print all rows; each row has a server of its own. */
 static int bench_route_table(struct bench_run *r, struct err *err)
 {
-    size_t n = 0, most = r->shares.n * r->latencies.n * r->aheads.n;
+    size_t each = r->aheads.n * r->at_once.n, most = r->shares.n * r->latencies.n * each, n = 0;
     struct bench_route_row *rows = calloc(most, sizeof(*rows));
     int rc = rows ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
     for (size_t i = 0; i < r->shares.n && rc == OK; i++) {
-        rc = rehearse(r, r->shares.at[i], true, err);
-        for (size_t k = 0; k < r->latencies.n * r->aheads.n && rc == OK; k++) {
-            rows[n] = (struct bench_route_row){ .share = r->shares.at[i],
-                                                .latency = r->latencies.at[k / r->aheads.n],
-                                                .ahead = (size_t)r->aheads.at[k % r->aheads.n] };
-            rc = open_server(r, rows[n].latency, err);
+        rc = bench_route_rehearse(r, r->shares.at[i], true, err);
+        for (size_t k = 0; k < r->latencies.n * each && rc == OK; k++) {
+            rows[n] = (struct bench_route_row){
+                .share = r->shares.at[i],
+                .latency = r->latencies.at[k / each],
+                .ahead = (size_t)r->aheads.at[k % each / r->at_once.n],
+                .cloud_tokens = (size_t)r->at_once.at[k % r->at_once.n],
+            };
+            rc = bench_route_open_server(r, rows[n].latency, rows[n].cloud_tokens, err);
             if (rc == OK)
                 rc = bench_route_measure(r, &rows[n++], err);
-            close_server(r);
+            bench_route_close_server(r);
         }
     }
     if (rc == OK)
@@ -341,133 +338,6 @@ static int bench_route_table(struct bench_run *r, struct err *err)
     return rc;
 }
 
-/* Measure one answer: written with the habits in p, or, if p is NULL, by the decoding loop. */
-static int one_way(struct bench_run *r, struct bench_route_way *way, double share, size_t window,
-                   const struct paper_baseline *p, struct err *err)
-{
-    struct decode_stats s;
-    struct paper_baseline_cost c;
-    int rc = p ? paper_baseline_run(&c, p, err)
-               : bench_route_decode(r, &s, &way->text, share, window, err);
-    if (rc)
-        return rc;
-    if (!p)
-        c = (struct paper_baseline_cost){ .ms = s.total_ms,
-                                          .edge_ms = s.edge_ms + s.router_ms,
-                                          .cloud_ms = s.cloud_ms,
-                                          .ttft_ms = s.ttft_ms,
-                                          .calls = s.calls,
-                                          .up = s.traffic.bytes_up,
-                                          .down = s.traffic.bytes_down,
-                                          .text = way->text };
-    double calls = c.calls ? (double)c.calls : 1;
-    way->s = c.ms / 1e3;
-    way->ttft_s = c.ttft_ms / 1e3;
-    way->edge_s = c.edge_ms / 1e3;
-    way->cloud_s = c.cloud_ms / 1e3;
-    way->calls = c.calls;
-    way->up = (double)c.up / calls;
-    way->down = (double)c.down / calls;
-    way->text = c.text;
-    return OK;
-}
-
-/* Set *way to its median sample. */
-static int measure_way(struct bench_run *r, struct bench_route_way *way, double share,
-                       size_t window, const struct paper_baseline *p, struct err *err)
-{
-    size_t n = r->o->repeat;
-    struct bench_route_way *samples = calloc(n, sizeof(*samples));
-    int rc = samples ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
-    for (size_t i = 0; i < n && rc == OK; i++) {
-        samples[i] = *way;
-        rc = one_way(r, &samples[i], share, window, p, err);
-    }
-    if (rc == OK)
-        *way = route_ways_median(samples, n);
-    free(samples);
-    return rc;
-}
-
-/* Return an answer that is written as the paper's demo writes it, with all of its habits or with
- * one, a number from 2 to 5 as in bench_route_ways. */
-static struct paper_baseline bench_route_baseline(const struct bench_run *r, double share, bool all,
-                                                  size_t habit)
-{
-    return (struct paper_baseline){ .session = r->session,
-                                    .tok = r->vocab,
-                                    .sampler = r->sampler,
-                                    .prompt = r->prompt,
-                                    .n = r->o->prompt,
-                                    .tokens = r->o->tokens,
-                                    .share = (float)share,
-                                    .seed = r->seed,
-                                    .url = stand_in_url(r->server),
-                                    .stop = &interrupted,
-                                    .no_cache = all || habit == 2,
-                                    .connect = all || habit == 3,
-                                    .text = all || habit == 4,
-                                    .want = all || habit == 5 ? PAPER_TOKENS : 1 };
-}
-
-/* Measure and print --as-paper. */
-static int bench_route_ways(struct bench_run *r, struct err *err)
-{
-    struct bench_route_way w[WAYS] = {
-        { .name = "default" },
-        { .name = "in step", .cause = "waits for each call" },
-        { .name = "no KV cache", .cause = "evaluates the whole text for each token" },
-        { .name = "new connections", .cause = "connects for each call" },
-        { .name = "text", .cause = "sends text and cuts it into tokens again" },
-        { .name = "16 tokens", .cause = "asks for 16 tokens and uses one" },
-        { .name = "as the paper", .cause = "all of them" },
-    };
-    double share = r->shares.at[0];
-    size_t window = 1;
-    for (size_t i = r->aheads.n; i-- > 0;)
-        window = r->aheads.at[i] > 0 ? (size_t)r->aheads.at[i] : window;
-    int rc = rehearse(r, share, true, err);
-    if (rc == OK)
-        rc = open_server(r, r->latencies.at[0], err);
-    if (rc == OK)
-        rc = measure_way(r, &w[0], share, window, NULL, err);
-    if (rc == OK)
-        rc = measure_way(r, &w[1], share, 0, NULL, err);
-    for (size_t i = 2; i < WAYS && rc == OK; i++) {
-        const struct paper_baseline p = bench_route_baseline(r, share, i == WAYS - 1, i);
-        rc = measure_way(r, &w[i], share, 0, &p, err);
-    }
-    route_ways_extra(w, WAYS);
-    if (rc == OK)
-        route_report_ways(r->o->format, &r->setting, w, WAYS);
-    if (rc == OK && r->o->plot)
-        rc = route_plot_ways(r->o->plot, w, WAYS, err);
-    return rc;
-}
-
-/* Measure and print --table paper. */
-static int bench_route_paper(struct bench_run *r, struct err *err)
-{
-    struct paper_row rows[PAPER_ROWS];
-    int rc = OK;
-    for (size_t i = 0; i < PAPER_ROWS && rc == OK; i++) {
-        struct bench_route_way way = { .name = NULL };
-        double share = paper_rows[i].routed / 100;
-        rc = rehearse(r, share, i == 0, err);
-        if (rc == OK)
-            rc = open_server(r, r->latencies.at[0], err);
-        const struct paper_baseline p = bench_route_baseline(r, share, true, 0);
-        if (rc == OK)
-            rc = measure_way(r, &way, share, (size_t)r->aheads.at[0], as_paper ? &p : NULL, err);
-        close_server(r);
-        rows[i] = paper_row_make(paper_rows[i].threshold, r->o->tokens, r->truth.routed,
-                                 1e3 * way.edge_s, 1e3 * way.ttft_s, 1e3 * way.s);
-    }
-    if (rc == OK)
-        route_report_paper(r->o->format, &r->setting, rows);
-    return rc;
-}
-
 size_t bench_route_repeat(void)
 {
     return as_paper ? PAPER_REPEAT : 1;
@@ -475,7 +345,7 @@ size_t bench_route_repeat(void)
 
 int bench_route(const struct bench_options *o, struct engine *e, struct err *err)
 {
-    struct bench_run r = { .o = o };
+    struct bench_run r = { .o = o, .as_paper = as_paper };
     int rc = bench_route_read_options(&r, err);
     if (rc == OK)
         rc = bench_route_open_parts(&r, e, err);
@@ -483,7 +353,7 @@ int bench_route(const struct bench_options *o, struct engine *e, struct err *err
         rc = table      ? bench_route_paper(&r, err)
              : as_paper ? bench_route_ways(&r, err)
                         : bench_route_table(&r, err);
-    close_server(&r);
+    bench_route_close_server(&r);
     scripted_cloud_close(&r.truth);
     free(r.prompt);
     sampler_close(r.sampler);

@@ -14,14 +14,14 @@ struct paper_row;
 struct bench_route_setting {
     const char *model; /* display name */
     size_t prompt, tokens, repeat;
-    double agree, loss;
+    double agree, agree_next, loss;
     size_t cloud_ms, bandwidth, trips; /* of the server; bandwidth: bytes per second, 0: no limit */
 };
 
-/* Results for one --routed, one --latency and one --ahead. Times are ms per token. */
+/* Results for one --routed, --latency, --ahead and --cloud-tokens. Times are ms per token. */
 struct bench_route_row {
     double share, latency;
-    size_t ahead;
+    size_t ahead, cloud_tokens;
     double edge_ms;                  /* t in the formulas */
     double ms, formula, model, here; /* measured, then three expectations (ahead_model.h) */
     double hidden;                   /* share of the latency; NaN: there was none to hide */

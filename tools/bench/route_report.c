@@ -45,6 +45,7 @@ static json_t *route_report_about(const struct bench_route_setting *s)
     route_report_count(o, "n_prompt", s->prompt);
     route_report_count(o, "n_gen", s->tokens);
     route_report_put(o, "agree", s->agree);
+    route_report_put(o, "agree_next", s->agree_next);
     route_report_count(o, "cloud_ms", s->cloud_ms);
     route_report_count(o, "bandwidth", s->bandwidth);
     route_report_put(o, "loss", s->loss);
@@ -72,6 +73,7 @@ static json_t *row_json(const struct bench_route_setting *s, const struct bench_
     route_report_put(o, "routed", r->share);
     route_report_put(o, "latency_ms", r->latency);
     route_report_count(o, "ahead", r->ahead);
+    route_report_count(o, "cloud_tokens", r->cloud_tokens);
     route_report_put(o, "edge_ms", r->edge_ms);
     route_report_put(o, "ms", r->ms);
     json_object_set_new(o, "samples_ms", samples);
@@ -94,8 +96,8 @@ static json_t *row_json(const struct bench_route_setting *s, const struct bench_
 
 static void row_csv(const struct bench_route_row *r)
 {
-    printf("%g,%g,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,", r->share, r->latency, r->ahead, r->edge_ms, r->ms,
-           r->formula, r->model, r->here);
+    printf("%g,%g,%zu,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,", r->share, r->latency, r->ahead,
+           r->cloud_tokens, r->edge_ms, r->ms, r->formula, r->model, r->here);
     if (isfinite(r->hidden))
         printf("%.4f", r->hidden);
     printf(",%zu,%zu,%zu,%zu,%.0f,%.0f,%016" PRIx64 "\n", r->cloud, r->fallback, r->calls,
@@ -104,8 +106,8 @@ static void row_csv(const struct bench_route_row *r)
 
 static void row_md(const struct bench_route_row *r)
 {
-    printf("| %g %% | %g | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | ", 100 * r->share, r->latency,
-           r->ahead, r->edge_ms, r->ms, r->formula, r->model, r->here);
+    printf("| %g %% | %g | %zu | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | ", 100 * r->share,
+           r->latency, r->ahead, r->cloud_tokens, r->edge_ms, r->ms, r->formula, r->model, r->here);
     if (isfinite(r->hidden))
         printf("%.0f %%", 100 * r->hidden);
     printf(" | %zu | %zu | %.0f | %.0f | %08" PRIx64 " |\n", r->calls, r->wasted, r->up, r->down,
@@ -117,12 +119,14 @@ void route_report(const char *format, const struct bench_route_setting *s,
 {
     enum form form = form_of(format);
     if (form == FORM_CSV)
-        puts("routed,latency_ms,ahead,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,cloud,fallback,"
+        puts("routed,latency_ms,ahead,cloud_tokens,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,"
+             "cloud,fallback,"
              "calls,wasted,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts("| routed | L ms | W | t ms | measured ms | formula | model | here | hidden | calls | "
+        puts("| routed | L ms | W | N | t ms | measured ms | formula | model | here | hidden | "
+             "calls | "
              "wasted | up B | down B | text |\n"
-             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         if (form == FORM_CSV)
             row_csv(&rows[i]);

@@ -14,7 +14,7 @@
 #include "tools/clock/ahead_model.h"
 #include "tools/bench/synthetic_vocab.h"
 
-enum { FOR_ID = 1, TEN = 10, SEEDS = 1000 };
+enum { FOR_ID = 1, FOR_NEXT = 2, TEN = 10, SEEDS = 1000 };
 
 uint64_t scripted_cloud_hash(uint64_t hash, uint32_t id)
 {
@@ -46,7 +46,8 @@ uint32_t scripted_cloud_next(void *arg, const uint32_t *ids, size_t n)
         nanosleep(&step, NULL);
     if (n >= t->prompt && n - t->prompt < t->n) {
         const struct bench_answer *a = &t->answers[n - t->prompt];
-        if (t->marks[n - t->prompt] & AHEAD_MODEL_ROUTED && a->prefix == prefix)
+        bool asked = t->marks[n - t->prompt] & AHEAD_MODEL_ROUTED;
+        if (a->prefix == prefix && (asked || rand_unit(prefix, FOR_NEXT) < t->agree_next))
             return a->id;
     }
     return any_id(t, prefix);
@@ -108,13 +109,13 @@ static size_t scripted_cloud_one(void *arg)
 
 /* Decide and note the answer. Decoding is in step, so the session stands at the prefix and its
  * logits give the edge's guess. */
-static int scripted_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
-                              struct err *err)
+static int scripted_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                              struct cloud_tally *tally, void **call, struct err *err)
 {
     struct scripted_cloud *t = arg;
     struct bench_answer *a = &t->answers[n - t->prompt];
     uint32_t guess = sampler_pick(t->sampler, session_logits(t->session, 0), ids, n);
-    (void)tokens, (void)err;
+    (void)tokens, (void)tally, (void)err;
     a->prefix = hash_of(ids, n);
     a->id = guess;
     t->marks[n - t->prompt] = AHEAD_MODEL_ROUTED;
@@ -155,16 +156,29 @@ static size_t scripted_cloud_bytes(void *arg, const uint32_t *ids, size_t n, siz
     return 0;
 }
 
-static struct traffic scripted_cloud_traffic(void *arg)
+static bool scripted_cloud_settled(void *arg)
 {
     (void)arg;
-    return (struct traffic){ 0 };
+    return true;
 }
 
-/* Callback of the decoding loop: add the token to the hash of the text. */
+static struct traffic scripted_cloud_traffic(void *arg, const struct cloud_tally *tally)
+{
+    (void)arg;
+    return tally->traffic;
+}
+
+static void scripted_cloud_end_tally(void *arg, struct cloud_tally *tally)
+{
+    (void)arg, (void)tally;
+}
+
+/* Callback of the decoding loop: note the token, and add it to the hash of the text. */
 static bool scripted_cloud_on_token(void *arg, const struct decode_token *token)
 {
     struct scripted_cloud *t = arg;
+    t->answers[token->pos] = (struct bench_answer){ t->prefix, token->id };
+    t->prefix = scripted_cloud_hash(t->prefix, token->id);
     t->text = scripted_cloud_hash(t->text, token->id);
     return true;
 }
@@ -184,7 +198,9 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                                      scripted_cloud_end,
                                      scripted_cloud_end,
                                      scripted_cloud_bytes,
-                                     scripted_cloud_traffic };
+                                     scripted_cloud_settled,
+                                     scripted_cloud_traffic,
+                                     scripted_cloud_end_tally };
     struct decode_options in_step = *o;
     struct decode_stats stats;
     scripted_cloud_close(t);
@@ -192,6 +208,7 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
     t->marks = calloc(o->max_tokens, 1);
     if (!t->answers || !t->marks)
         return err_set(err, ERR_NOMEM, "bench: out of memory");
+    t->prefix = hash_of(prompt, n);
     t->prompt = n;
     t->n = o->max_tokens;
     t->session = s;

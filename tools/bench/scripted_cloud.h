@@ -1,10 +1,11 @@
 /* scripted_cloud.h - a cloud for benchmarks that costs no processor time: for a given share of the
- * prefixes it answers with the edge's own guess, for the others with another token.
+ * prefixes it answers with the edge's own guess, for the others with another token. A call for more
+ * tokens continues with the text, a given share of whose tokens it knows.
  *
  * The prefix decides which: of each ten routed tokens of a text, as many agree as the share says,
  * and a hash of the first one's prefix shuffles them. So even a short text has the requested share.
  *
- * A rehearsal writes the text once, in step, and notes the answers. Then any number of measurements
+ * A rehearsal writes the text once, in step, and notes its tokens. Then any number of measurements
  * ask a server (tools/stand_in/stand_in.h) whose oracle looks them up. A prefix that is not in the
  * text, because it was requested ahead after a wrong guess, gets a token derived from its hash. */
 #ifndef TOOLS_BENCH_SCRIPTED_CLOUD_H
@@ -19,15 +20,16 @@ struct sampler;
 struct session;
 struct tokenizer;
 
-/* An answer noted in the rehearsal. */
+/* A token of the text, noted in the rehearsal. */
 struct bench_answer {
     uint64_t prefix; /* hash of the prefix */
     uint32_t id;
 };
 
 struct scripted_cloud {
-    double agree;     /* share of routed tokens that agree */
-    unsigned step_ms; /* time per token of the cloud */
+    double agree;      /* share of routed tokens that agree */
+    double agree_next; /* share of the other tokens that it knows */
+    unsigned step_ms;  /* time per token of the cloud */
     size_t vocab;
     size_t prompt, n;             /* tokens of prompt and answer */
     struct bench_answer *answers; /* [n] */
@@ -36,7 +38,8 @@ struct scripted_cloud {
     uint64_t text; /* hash of the answer's ids */
     double ms;     /* per token of the edge alone, with its output head */
     /* Used during the rehearsal only. */
-    uint64_t ten; /* hash of the prefix of the first of the current ten */
+    uint64_t ten;    /* hash of the prefix of the first of the current ten */
+    uint64_t prefix; /* hash of the text so far, with the prompt */
     struct session *session;
     struct sampler *sampler;
 };

@@ -73,6 +73,8 @@ static void setup_cloud(struct mizzle_options *o)
     o->threshold = (double)route_options.threshold;
     o->ahead = route_options.ahead;
     o->max_wasted_calls = route_options.max_wasted;
+    o->draft = route_options.draft;
+    o->draft_max = route_options.draft_max;
     o->cloud_url = setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
     o->cloud = cloud_option_values.mode;
     o->cloud_api = cloud_option_values.api;
@@ -115,8 +117,11 @@ int setup_options(struct mizzle_options *o, struct err *err)
     setup_machine(o, NULL);
     setup_cloud(o);
     setup_limits(o);
-    if (!cloud_limit_options.store_limit) /* in mizzle_options, 0 means the default */
+    /* In mizzle_options, 0 means the default. */
+    if (!cloud_limit_options.store_limit)
         return err_set(err, ERR_ARG, "--store-limit: expected at least 1 MB, found 0");
+    if (!route_options.draft_max)
+        return err_set(err, ERR_ARG, "--draft-max: expected 1 to %d, found 0", DRAFT_MOST);
     return setup_check_model(o, err);
 }
 

@@ -3,9 +3,10 @@
 #include <math.h>
 
 #include "net/answers/store.h"
+#include "router/draft.h"
 
 struct engine_options engine_options;
-struct route_options route_options = { .threshold = NAN, .ahead = 1 };
+struct route_options route_options = { .threshold = NAN, .ahead = 1, .draft_max = DRAFT_DEFAULT };
 struct cloud_option_values cloud_option_values = {
     .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
 };
@@ -53,6 +54,14 @@ const struct option_group route_option_rows = {
         { "--max-wasted-calls", NULL, OPTION_SIZE, &route_options.max_wasted, "N",
           "Continue as with --ahead 1, which wastes no calls, after N wasted calls (default: no "
           "limit)" },
+        { "--draft", NULL, OPTION_STR, &route_options.draft, "FROM",
+          "Evaluate tokens that may come next together with the newest one: lookup takes what "
+          "followed where the last tokens occurred before, cloud what the cloud has sent beyond "
+          "the token it was asked for (see --cloud-tokens), both either; off takes none. The text "
+          "is the same for all (default: lookup, or both if --cloud-tokens is above 1)" },
+        { "--draft-max", NULL, OPTION_SIZE, &route_options.draft_max, "N",
+          "Draft at most N tokens at once, 1 to 64; the number in use depends on how many were "
+          "right before (default: 15)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };

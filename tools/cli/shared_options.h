@@ -32,6 +32,8 @@ extern struct route_options {
     float threshold;    /* NaN: the router's own, else 0.5 */
     size_t ahead;       /* requests in flight at once; 0: wait for each */
     size_t max_wasted;  /* wasted calls before --ahead drops to 1; 0: no limit */
+    const char *draft;  /* NULL: lookup, or both with several tokens a call */
+    size_t draft_max;
 } route_options;
 
 extern struct cloud_option_values {

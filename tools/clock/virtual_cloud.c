@@ -54,14 +54,16 @@ static int virtual_cloud_real(struct virtual_cloud *v, int rc, const struct err 
     return rc;
 }
 
-static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens, void **call,
-                             struct err *err)
+static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                             struct cloud_tally *tally, void **call, struct err *err)
 {
     struct virtual_cloud *v = arg;
     virtual_cloud_prefix(v, ids, n, tokens);
-    v->before = v->real->traffic(v->real->arg);
+    v->tally = tally;
+    v->before = v->real->traffic(v->real->arg, tally);
     *call = v;
-    return virtual_cloud_real(v, v->real->ask(v->real->arg, ids, n, tokens, &v->call, err), err);
+    int rc = v->real->ask(v->real->arg, ids, n, tokens, tally, &v->call, err);
+    return virtual_cloud_real(v, rc, err);
 }
 
 static bool virtual_cloud_done(const void *call)
@@ -74,7 +76,8 @@ static int virtual_cloud_take(void *call, uint32_t *id, struct err *err)
 {
     struct virtual_cloud *v = call;
     int rc = virtual_cloud_real(v, v->real->take(v->call, id, err), err);
-    struct traffic now = v->real->traffic(v->real->arg), took = traffic_since(&now, &v->before);
+    struct traffic now = v->real->traffic(v->real->arg, v->tally);
+    struct traffic took = traffic_since(&now, &v->before);
     if (rc != OK)
         return rc;
     if (took.bytes_down) {
@@ -107,10 +110,22 @@ static size_t virtual_cloud_bytes(void *arg, const uint32_t *ids, size_t n, size
     return v->real->bytes(v->real->arg, ids, n, tokens);
 }
 
-static struct traffic virtual_cloud_traffic(void *arg)
+static bool virtual_cloud_settled(void *arg)
 {
     const struct virtual_cloud *v = arg;
-    return v->real->traffic(v->real->arg);
+    return v->real->settled(v->real->arg);
+}
+
+static struct traffic virtual_cloud_traffic(void *arg, const struct cloud_tally *tally)
+{
+    const struct virtual_cloud *v = arg;
+    return v->real->traffic(v->real->arg, tally);
+}
+
+static void virtual_cloud_end_tally(void *arg, struct cloud_tally *tally)
+{
+    const struct virtual_cloud *v = arg;
+    v->real->end_tally(v->real->arg, tally);
 }
 
 void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
@@ -129,5 +144,7 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    virtual_cloud_commit,
                                    virtual_cloud_drop,
                                    virtual_cloud_bytes,
-                                   virtual_cloud_traffic };
+                                   virtual_cloud_settled,
+                                   virtual_cloud_traffic,
+                                   virtual_cloud_end_tally };
 }

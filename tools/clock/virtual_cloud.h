@@ -4,7 +4,7 @@
  *
  * Time and failure of a call depend on the prefix, the sizes of its request and answer, and the
  * clock. So the text is the same again, and for any number of requests in flight. In step: one call
- * at a time. */
+ * at a time, with a tally, as its size is what it adds to that. */
 #ifndef TOOLS_CLOCK_VIRTUAL_CLOUD_H
 #define TOOLS_CLOCK_VIRTUAL_CLOUD_H
 
@@ -23,7 +23,8 @@ struct virtual_cloud { /* must not move while the port is used */
     int failed;                        /* code of the other port's latest error; OK: it had none */
     struct err why;                    /* its message */
     uint64_t key;                      /* rest: the call in flight */
-    struct traffic before;
+    const struct cloud_tally *tally;
+    struct traffic before; /* of the tally, when it began */
     void *call;
 };
 

@@ -144,8 +144,7 @@ static void asking_count_work(struct asking_writing *w, size_t at)
     w->work.decoded += w->asks;
 }
 
-/* Keep what the virtual clock must know about a token. A routed one was awaited in step, so the
- * session ends before it. */
+/* Keep what the virtual clock must know about a token. */
 static void asking_take_time(struct asking_writing *w, const struct decode_token *t,
                              struct asked_token *k)
 {
@@ -155,12 +154,6 @@ static void asking_take_time(struct asking_writing *w, const struct decode_token
     *v = (struct virtual_token){ .routed = t->source == SOURCE_CLOUD || late };
     if (!v->routed)
         return;
-    if (!k->has_edge) {
-        uint32_t edge = sampler_pick(a->sampler, session_logits(a->session, 0),
-                                     session_ids(a->session), session_length(a->session));
-        k->has_edge = true;
-        k->agrees = edge == t->id;
-    }
     v->agrees = k->agrees;
     v->call_ms = a->cloud.ms;
 }
@@ -231,6 +224,13 @@ static int asking_set_times(struct asked *out, struct asking *a, struct err *err
     return OK;
 }
 
+/* Return where drafts come from. On a simulated step they would cost nothing, which is no machine's
+ * time, so there they must be asked for. */
+static enum draft_kind asking_drafts(const struct asking *a)
+{
+    return a->step_ns && !route_options.draft ? DRAFT_OFF : a->routing.drafts;
+}
+
 /* Write the answer after ids[n] and fill in all of *out but the judgement. */
 static int asking_write(struct asked *out, struct asking *a, struct asking_writing *w, size_t i,
                         const uint32_t *ids, size_t n, const struct asking_how *how,
@@ -242,9 +242,12 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
+                                      .edges = a->is_virtual,
                                       .max_tokens = a->max_tokens,
                                       .seed = rand_u64(a->seed, i),
                                       .step_ns = a->step_ns,
+                                      .drafts = asking_drafts(a),
+                                      .draft_max = a->routing.draft_max,
                                       .stop = &interrupted,
                                       .emit = asking_take_token,
                                       .arg = w };

@@ -1,0 +1,134 @@
+#include "router/draft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "router/cloud_port.h"
+
+enum {
+    FIRST = 4,  /* ids of the first draft */
+    LEAST = 2,  /* ids in a row that lookup must have seen before */
+    ENOUGH = 8, /* it looks for no more than this */
+    SURE = 6,   /* with this many it drafts in spite of misses */
+    PAUSES = 6, /* the longest pause is 1 << PAUSES passes */
+};
+
+bool draft_parse(enum draft_kind *out, const char *name)
+{
+    static const char *const names[] = { "off", "lookup", "cloud", "both" };
+    for (int i = DRAFT_OFF; i <= DRAFT_BOTH; i++)
+        if (!strcmp(name, names[i])) {
+            *out = (enum draft_kind)i;
+            return true;
+        }
+    return false;
+}
+
+int draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct cloud_port *cloud,
+               size_t context, struct err *err)
+{
+    size_t size;
+    most = most < DRAFT_MOST ? most : DRAFT_MOST;
+    *d = (struct draft){ .kinds = most ? kinds : DRAFT_OFF, .most = most, .cloud = cloud };
+    if (!cloud)
+        d->kinds &= DRAFT_LOOKUP;
+    for (size_t i = 0; i < 2; i++)
+        d->pace[i].length = most < FIRST ? most : FIRST;
+    if (d->kinds == DRAFT_OFF)
+        return OK;
+    d->cap = context + DRAFT_MOST;
+    d->ids = size_mul(&size, d->cap, sizeof(*d->ids)) ? malloc(size) : NULL;
+    return d->ids ? OK : err_set(err, ERR_NOMEM, "draft: out of memory");
+}
+
+void draft_close(struct draft *d)
+{
+    free(d->ids);
+    *d = (struct draft){ .kinds = DRAFT_OFF };
+}
+
+/* Find the place, before the end of ids[n], that most of the last ids lead to, the latest of equal
+ * ones. Returns how many ids lead there, at most ENOUGH, and 0 if fewer than LEAST do. */
+static size_t draft_find(const uint32_t *ids, size_t n, size_t *place)
+{
+    size_t best = LEAST - 1;
+    if (n <= LEAST)
+        return 0;
+    const uint32_t last = ids[n - 1], before = ids[n - 2];
+    for (size_t i = n - 2; i > 0 && best < ENOUGH; i--) {
+        size_t same = 2;
+        if (ids[i] != last || ids[i - 1] != before)
+            continue;
+        while (same < ENOUGH && same <= i && ids[i - same] == ids[n - 1 - same])
+            same++;
+        if (same > best) {
+            best = same;
+            *place = i + 1;
+        }
+    }
+    return best < LEAST ? 0 : best;
+}
+
+/* Draft what followed the last ids of ids[n] before. If the text ends meanwhile, it repeats
+ * itself. */
+static size_t draft_look_up(struct draft *d, size_t n, size_t room)
+{
+    struct draft_pace *p = &d->pace[0];
+    size_t place = 0, seen = draft_find(d->ids, n, &place);
+    size_t most = seen >= SURE && p->length < FIRST ? FIRST : p->length;
+    if (!seen || (p->pause && seen < SURE))
+        return 0;
+    most = most < room ? most : room;
+    for (size_t i = 0; i < most; i++)
+        d->ids[n + i] = d->ids[place + i];
+    return most;
+}
+
+/* Draft what the cloud has sent after ids[n]. */
+static size_t draft_take(struct draft *d, size_t n, size_t room)
+{
+    const struct draft_pace *p = &d->pace[1];
+    const struct cloud_port *c = d->cloud;
+    size_t most = p->pause ? 0 : p->length < room ? p->length : room, i = 0;
+    while (i < most && c->peek(c->arg, d->ids, n + i, &d->ids[n + i]) == CLOUD_HERE)
+        i++;
+    return i;
+}
+
+size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
+                  uint32_t *out)
+{
+    size_t made = 0;
+    room = room < d->most ? room : d->most;
+    if (!room || d->kinds == DRAFT_OFF || n >= d->cap - DRAFT_MOST)
+        return 0;
+    memcpy(d->ids, text, n * sizeof(*text));
+    d->ids[n++] = id;
+    if (d->kinds & DRAFT_CLOUD)
+        made = draft_take(d, n, room);
+    if (made)
+        d->latest = &d->pace[1];
+    else if (d->kinds & DRAFT_LOOKUP && (made = draft_look_up(d, n, room)))
+        d->latest = &d->pace[0];
+    for (size_t i = 0; i < 2; i++)
+        d->pace[i].pause -= d->pace[i].pause > 0;
+    memcpy(out, d->ids + n, made * sizeof(*out));
+    return made;
+}
+
+void draft_learn(struct draft *d, size_t made, size_t stood)
+{
+    struct draft_pace *p = d->latest;
+    if (!p || !made)
+        return;
+    if (stood) {
+        p->misses = 0;
+        p->length = stood == made ? 2 * made : stood + 1;
+        p->length = p->length < d->most ? p->length : d->most;
+        return;
+    }
+    p->misses += p->misses < PAUSES;
+    p->pause = (size_t)1 << p->misses;
+    p->length = d->most < LEAST ? d->most : LEAST;
+}

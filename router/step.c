@@ -1,0 +1,362 @@
+/* step.c - what is wanted and given, and the beginning and the end of a text. */
+#include <stdlib.h>
+
+#include "kernels/sys/os.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "router/cloud_port.h"
+#include "router/router.h"
+#include "router/step_internal.h"
+
+double step_lap(uint64_t *since)
+{
+    uint64_t now = os_now_ns();
+    double ms = (double)(now - *since) / 1e6;
+    *since = now;
+    return ms;
+}
+
+void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
+               uint64_t since, enum gate_reason reason)
+{
+    const uint64_t now = os_now_ns();
+    const struct decode_event e = { .kind = kind,
+                                    .at = at,
+                                    .n = n,
+                                    .reason = reason,
+                                    .ns = now,
+                                    .took_ns = since ? now - since : 0 };
+    if (s->o->event)
+        s->o->event(s->o->arg, &e);
+}
+
+/* Say what is wanted. */
+static void step_wants(struct step *s, enum step_want want)
+{
+    s->want = want;
+    s->since = os_now_ns();
+}
+
+/* Want a pass over ids[n], which follow the first `keep` ids of the session. */
+static void step_want_rows(struct step *s, size_t keep, const uint32_t *ids, size_t n)
+{
+    step_draft_end(s);
+    view_rewind(&s->view, keep);
+    s->ids = ids;
+    s->nids = n;
+    step_wants(s, STEP_ROWS);
+}
+
+/* Want the row of the prefix of `at` ids once more: its last id is evaluated again. */
+static void step_want_again(struct step *s, size_t at)
+{
+    s->some[0] = session_ids(s->text.session)[at - 1];
+    step_want_rows(s, at - 1, s->some, 1);
+}
+
+/* True when the head will probably be read for this prefix, which begins with the text and may end
+ * with a draft. Without a score it is not known who writes the token. */
+static bool step_reads_head(struct step *s, size_t at)
+{
+    const struct decode_options *o = s->o;
+    const struct view_row *row = view_row(&s->view, at);
+    const uint32_t *ids = session_ids(s->text.session);
+    uint32_t id;
+    bool cloud = o->policy == POLICY_ALWAYS;
+    if (o->policy == POLICY_MLP)
+        cloud = row->scored && row->score < o->threshold;
+    else if (o->policy == POLICY_CONTEXT)
+        cloud = router_score_ids(s->text.router, ids, at) < o->threshold;
+    else if (o->policy == POLICY_RANDOM)
+        cloud = policy_score_random(o->seed, at) < o->threshold;
+    if (!cloud || !s->cloud || o->edges)
+        return true;
+    return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
+}
+
+/* Want the head or the score for the prefix of `at` ids, and at the same time for those after it
+ * that will probably want it. */
+static void step_want_of(struct step *s, size_t at, enum step_want want)
+{
+    struct view *v = &s->view;
+    if (!view_row(v, at) || !v->held) {
+        step_want_again(s, at);
+        return;
+    }
+    s->nrows = 0;
+    for (size_t n = at; n < v->first + v->n; n++) {
+        const struct view_row *row = view_row(v, n);
+        bool open = want == STEP_SCORE ? !row->scored : !row->picked;
+        if (n == at || (open && (want == STEP_SCORE || step_reads_head(s, n))))
+            s->rows[s->nrows++] = n - v->pass;
+    }
+    step_wants(s, want);
+}
+
+bool step_pick(struct step *s, size_t at, struct decode_token *t)
+{
+    const struct view_row *row = view_row(&s->view, at);
+    if (!row || !row->picked) {
+        step_want_of(s, at, STEP_HEAD);
+        return false;
+    }
+    t->edge_id = row->id;
+    t->has_edge = true;
+    return true;
+}
+
+bool step_score(struct step *s, size_t at, float *score)
+{
+    const struct view_row *row = view_row(&s->view, at);
+    if (!row || !row->scored) {
+        step_want_of(s, at, s->o->policy == POLICY_MLP ? STEP_SCORE : STEP_HEAD);
+        return false;
+    }
+    *score = row->score;
+    return true;
+}
+
+void step_append(struct step *s)
+{
+    if (view_append(&s->view, s->last))
+        return;
+    step_draft_end(s); /* the next one depends on what has stood of it */
+    s->some[0] = s->last;
+    size_t drafted = step_draft(s, s->some + 1);
+    step_want_rows(s, s->view.length, s->some, 1 + drafted);
+    s->drafted = drafted;
+}
+
+/* End the text with an error. */
+static void step_end(struct step *s, int rc)
+{
+    s->rc = rc;
+    s->ended = s->ended || rc != OK;
+}
+
+enum step_want step_next(struct step *s)
+{
+    const struct decode_options *o = s->o;
+    if (s->want == STEP_CLOUD)
+        s->stats->cloud_ms += step_lap(&s->since);
+    bool stopped = o->stop && *o->stop;
+    if (s->want == STEP_ROWS && !s->ended && !stopped)
+        return s->want;
+    s->want = 0;
+    if (!s->ended && s->reading) {
+        if (stopped)
+            step_end(s, err_set(&s->err, ERR_STOP, "interrupted"));
+        else
+            step_want_rows(s, s->view.length, s->text.prompt + s->view.length,
+                           s->text.n - s->view.length);
+    }
+    while (!s->ended && !s->want) {
+        int rc = step_decide_ready(s, false);
+        if (rc == OK && !s->want && !s->ended)
+            rc = step_advance(s);
+        step_end(s, rc);
+    }
+    if (s->ended)
+        s->want = STEP_DONE;
+    else if (s->want == STEP_CLOUD)
+        s->since = os_now_ns();
+    return s->want;
+}
+
+const uint32_t *step_ids(const struct step *s, size_t *n)
+{
+    *n = s->nids;
+    return s->ids;
+}
+
+const size_t *step_rows(const struct step *s, size_t *n)
+{
+    *n = s->nrows;
+    return s->rows;
+}
+
+/* Note that the first n ids of the rest of the prompt have been read. */
+static void step_read(struct step *s, size_t n)
+{
+    s->view.length += n;
+    s->reading = s->view.length < s->text.n;
+    if (s->o->reading)
+        s->o->reading(s->o->arg, s->view.length, s->text.n);
+    if (s->reading)
+        return;
+    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
+    s->ended = s->o->max_tokens == 0;
+}
+
+void step_give_rows(struct step *s, size_t n)
+{
+    uint64_t since = s->since;
+    view_passed(&s->view, n);
+    s->stats->edge_ms += step_lap(&s->since);
+    step_tell(s, DECODE_EVALUATED, s->view.pass - 1, n, since, GATE_OPEN);
+    s->want = 0;
+    s->stats->passes += !s->reading;
+    if (s->reading)
+        step_read(s, n);
+    else
+        s->view.length = s->view.pass;
+    s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
+}
+
+void step_give_score(struct step *s, size_t row, float score)
+{
+    struct view_row *r = view_row(&s->view, s->view.pass + row);
+    if (r) {
+        r->scored = true;
+        r->score = score;
+    }
+    s->stats->router_ms += step_lap(&s->since);
+}
+
+void step_give_head(struct step *s, size_t row, const float *logits)
+{
+    enum policy p = s->o->policy;
+    size_t n = s->view.pass + row;
+    struct view_row *r = view_row(&s->view, n);
+    if (r) {
+        r->id = sampler_pick(s->text.sampler, logits, session_ids(s->text.session), n);
+        r->picked = true;
+    }
+    s->stats->edge_ms += step_lap(&s->since);
+    if (!r || !policy_reads_logits(p))
+        return;
+    p = p == POLICY_ORACLE ? POLICY_MAX_PROB : p;
+    r->score = policy_score_logits(p, logits, s->size, s->kernels);
+    r->scored = true;
+    s->stats->router_ms += step_lap(&s->since);
+}
+
+void step_fail(struct step *s, int code, const struct err *why)
+{
+    step_end(s, err_set(&s->err, code, "%s", why->msg));
+}
+
+void step_lose_rows(struct step *s)
+{
+    s->view.held = false;
+}
+
+void step_wait(struct step *s)
+{
+    if (s->want != STEP_CLOUD || s->ended)
+        return;
+    s->want = 0;
+    step_end(s, s->ahead.n ? step_decide_ready(s, true) : step_score_next(s, true));
+    if (s->want) /* it will be wanted again */
+        s->want = 0;
+    s->stats->cloud_ms += step_lap(&s->since);
+}
+
+/* Rewind the session to what it shares with the prompt; at least its last id will be evaluated. */
+static int step_find_prompt(struct step *s)
+{
+    const uint32_t *prompt = s->text.prompt, *have = session_ids(s->text.session);
+    size_t shared = 0, length = session_length(s->text.session), n = s->text.n;
+    size_t context = session_context(s->text.session);
+    if (n == 0)
+        return err_set(&s->err, ERR_ARG, "the prompt is empty");
+    if (n > context)
+        return err_set(&s->err, ERR_ARG, "prompt: expected at most %zu tokens, found %zu", context,
+                       n);
+    while (shared < length && shared < n - 1 && have[shared] == prompt[shared])
+        shared++;
+    s->view = (struct view){ .session = s->text.session, .length = shared };
+    return OK;
+}
+
+/* Return how many tokens can be undecided at once; 1 in step. */
+static size_t step_most_ahead(const struct step *s)
+{
+    size_t room = session_context(s->text.session) - s->text.n + 1, most = s->o->max_tokens;
+    if (!s->o->ahead)
+        return 1;
+    most = most < room ? most : room;
+    return most ? most : 1;
+}
+
+/* Set up the loop. */
+static int step_begin(struct step *s)
+{
+    const struct decode_options *o = s->o;
+    const struct router *router = s->text.router;
+    if (policy_reads_router(o->policy) &&
+        (!router || router_is_table(router) != (o->policy == POLICY_CONTEXT)))
+        return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
+                       policy_name(o->policy), o->policy == POLICY_MLP ? "network" : "table");
+    int rc = stops_begin(&s->stops, o->stops, &s->err);
+    if (rc == OK)
+        rc = step_find_prompt(s);
+    if (rc == OK)
+        rc = ahead_open(&s->ahead, s->cloud, s->gate, step_most_ahead(s), &s->err);
+    if (rc == OK)
+        rc = draft_open(&s->draft, o->drafts, o->draft_max, s->cloud,
+                        session_context(s->text.session), &s->err);
+    if (rc != OK)
+        return rc;
+    s->tail = s->stops;
+    s->reading = true;
+    s->ended = false;
+    s->end = s->text.n;
+    s->stats->finish = FINISH_LENGTH;
+    return OK;
+}
+
+int step_open(struct step **out, const struct step_text *t, const struct decode_options *o,
+              struct decode_stats *stats, struct err *err)
+{
+    *stats = (struct decode_stats){ .prompt_tokens = t->n, .finish = FINISH_ERROR };
+    struct step *s = *out = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "decode: out of memory");
+    s->text = *t;
+    s->o = o;
+    s->stats = stats;
+    s->cloud = t->cloud;
+    s->gate = o->gate ? o->gate : &s->own;
+    s->kernels = model_kernels(session_model(t->session));
+    s->size = tokenizer_size(t->tok);
+    s->begun = s->clock = os_now_ns();
+    int rc = step_begin(s);
+    if (rc == OK)
+        return OK;
+    err_set(err, rc, "%s", s->err.msg);
+    stats->finish = FINISH_ERROR;
+    ahead_close(&s->ahead);
+    draft_close(&s->draft);
+    free(s);
+    *out = NULL;
+    return rc;
+}
+
+int step_close(struct step *s, struct err *err)
+{
+    if (!s)
+        return OK;
+    struct decode_stats *stats = s->stats;
+    int rc = s->rc;
+    step_draft_end(s);
+    draft_close(&s->draft);
+    ahead_drop(&s->ahead, &s->next);
+    ahead_close(&s->ahead);
+    if (rc == OK && !s->ended)
+        rc = err_set(&s->err, ERR_STOP, "interrupted");
+    if (rc != OK)
+        stats->finish = FINISH_ERROR;
+    session_rewind(s->text.session, rc == OK ? s->end : s->text.n + stats->tokens);
+    if (s->cloud)
+        s->cloud->end_tally(s->cloud->arg, &s->tally);
+    stats->traffic = s->tally.traffic;
+    stats->wasted = (size_t)s->ahead.wasted;
+    stats->cost = s->its.cost;
+    stats->total_ms = step_lap(&s->begun);
+    if (rc != OK)
+        err_set(err, rc, "%s", s->err.msg);
+    free(s);
+    return rc;
+}

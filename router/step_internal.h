@@ -1,0 +1,117 @@
+/* step_internal.h - state of the decoding loop, for step*.c alone. */
+#ifndef ROUTER_STEP_INTERNAL_H
+#define ROUTER_STEP_INTERNAL_H
+
+#include "kernels/sys/base.h"
+#include "net/cloud.h"
+#include "router/ahead.h"
+#include "router/draft.h"
+#include "router/step.h"
+#include "router/stops.h"
+#include "router/view.h"
+
+struct kernels;
+
+struct step {
+    struct step_text text;
+    const struct decode_options *o;
+    struct decode_stats *stats;
+    const struct cloud_port *cloud; /* that of text */
+    struct gate *gate, own;
+    struct gate_text its; /* this text's part of the gate */
+    struct cloud_tally tally;
+    const struct kernels *kernels;
+    size_t size; /* number of ids in use */
+    struct view view;
+    /* What is wanted. 0: nothing. */
+    enum step_want want;
+    const uint32_t *ids;
+    uint32_t some[VIEW_ROWS]; /* room for ids */
+    size_t nids, rows[VIEW_ROWS], nrows;
+    uint64_t since; /* when it was said */
+    struct draft draft;
+    size_t drafted; /* ids of the draft in the latest pass */
+    int rc;         /* the error that has ended the text, with err */
+    struct err err;
+    /* The text. */
+    bool reading; /* the prompt is being evaluated */
+    struct ahead ahead;
+    struct ahead_token next; /* the token after the written ones, while it is scored */
+    bool scored;             /* next has its score */
+    bool halted;             /* the written text ends with end-of-text or a stop string */
+    uint32_t last;           /* the newest token written */
+    struct stops stops;      /* stop strings found in the decided text */
+    struct stops tail;       /* and in all text, tentative tokens included */
+    struct err fault;        /* why the cloud did not answer */
+    uint64_t begun;          /* when the text was opened */
+    uint64_t clock;          /* when the previous token was decided */
+    bool ended;
+    size_t end; /* length of the prefix before the last token */
+};
+
+/* Functions that return int return OK or an error that ends the text. Where they need something
+ * first, they set s->want and return OK; what they have changed until then does not matter when
+ * they are called again. */
+
+/* step.c */
+
+/* Return the milliseconds since *since, which becomes now. */
+double step_lap(uint64_t *since);
+/* Tell the caller's hook. */
+void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
+               uint64_t since, enum gate_reason reason);
+/* Find the local model's own token after the prefix of `at` ids. False: it is wanted. */
+bool step_pick(struct step *s, size_t at, struct decode_token *t);
+/* Find the score of the router there. False: it is wanted. */
+bool step_score(struct step *s, size_t at, float *score);
+/* Want the newest token to be evaluated, unless it has been. */
+void step_append(struct step *s);
+
+/* step_write.c */
+
+/* Do one step of work ahead of what is decided; wants the cloud if there is none. */
+int step_advance(struct step *s);
+/* Decide what can be decided, oldest first. wait: wait for the answer of the oldest. */
+int step_decide_ready(struct step *s, bool wait);
+/* Score the next token; for a routed one, find the ways to request it. The oracle needs the answer
+ * before it scores; wait: wait for it. Its tokens are decided at once, so its turn has always
+ * come. */
+int step_score_next(struct step *s, bool wait);
+
+/* Add the token's bytes; true when the text now ends with a stop string. */
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
+
+/* step_draft.c */
+
+/* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
+size_t step_draft(struct step *s, uint32_t *out);
+/* Count what stood of the latest draft, before its rows become void. */
+void step_draft_end(struct step *s);
+
+/* step_ask.c */
+
+/* Find the ways in which the token may be requested. */
+void step_find_ways(struct step *s, struct ahead_token *e);
+/* Request it in e->way; returns the port's errors. */
+int step_ask(struct step *s, struct ahead_token *e, struct err *err);
+/* Begin the turn of a routed token: all tokens before it are decided. Afterwards it is known or
+ * requested, or the gate has said why not. */
+int step_begin_turn(struct step *s, struct ahead_token *e);
+/* Take the answer to a token whose turn it is. */
+int step_take_answer(struct step *s, struct ahead_token *e);
+/* For the oracle: ask for a token whose turn it is, and, with the answer, score it and say again
+ * whether it is routed. */
+int step_ask_first(struct step *s, struct ahead_token *e, bool wait);
+/* True when the turn of this token cannot begin without waiting: its answer is on the way already,
+ * or the server is not known yet. */
+bool step_must_wait(const struct step *s, const struct ahead_token *e);
+
+/* For a routed token whose turn has not come: see without a trace whether it will need no call,
+ * because it is known (then *id is set) or covered. */
+void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id);
+/* True when such a token is worth a call, in e->way. */
+bool step_expects(const struct step *s, struct ahead_token *e);
+/* True when one more call may be in flight after the oldest one, given that each may be wasted. */
+bool step_has_room(const struct step *s);
+
+#endif

@@ -1,0 +1,44 @@
+/* view.h - the session as the decoding loop sees it: a text of some length, and what is known about
+ * the tokens after its prefixes.
+ *
+ * A pass evaluates some ids and leaves a row for each: the hidden state from which the token after
+ * it is computed. Rows belong to prefixes of the session's ids, of which the text may be a part:
+ * the rest is a draft, which was evaluated because the text may come to say the same. Then no
+ * evaluation is needed for it, and else the session is rewound. */
+#ifndef ROUTER_VIEW_H
+#define ROUTER_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/session.h"
+
+enum { VIEW_ROWS = 65 }; /* most rows of a pass that are kept: a token and a draft */
+
+struct view_row { /* what has been computed from a row */
+    bool picked, scored;
+    uint32_t id; /* the local model's own token; valid if picked */
+    float score; /* the router's, or that of the logits; valid if scored */
+};
+
+struct view {
+    struct session *session; /* borrowed; begins with the text once that has been evaluated */
+    size_t length;           /* ids of the text */
+    size_t reached;          /* most ids that the text has had since the latest pass */
+    size_t pass;             /* length of the prefix of the latest pass's first row */
+    size_t first, n;         /* prefixes of first to first + n - 1 ids have rows */
+    bool held;               /* hidden states and logits of the rows can still be had */
+    struct view_row rows[VIEW_ROWS];
+};
+
+/* Note a pass of n ids, by which the session has grown. */
+void view_passed(struct view *v, size_t n);
+/* Rewind the session to its first n ids, which makes the rows void. */
+void view_rewind(struct view *v, size_t n);
+/* Return the row of the prefix of n ids, or NULL. */
+struct view_row *view_row(struct view *v, size_t n);
+/* Append id to the text if the session has it and its row. */
+bool view_append(struct view *v, uint32_t id);
+
+#endif

@@ -1,0 +1,191 @@
+/* Tests that drafts change nothing but the number of passes: random clouds, networks, policies,
+ * samplers, stop strings and limits, written without drafts and then with drafts of any quality, in
+ * step and ahead. And that each source finds what it should. */
+#include <string.h>
+
+#include "tests/router/ahead_cases.h"
+
+enum { DRAFT_CASES = 500, LONGEST = 24 };
+
+static const size_t ahead[] = { 0, 1, 4, 9 };
+
+static const struct setup *now; /* the case, and its text without drafts */
+static const struct result *plain;
+static unsigned quality;
+
+static struct { /* what occurred in all cases */
+    size_t passes, drafted, accepted, saved, ends, beyond, brim, cloud, lookup;
+} seen;
+
+/* Draft from the text that will be written: as it is, with errors, with ids that end it or do not
+ * exist, or nothing but random ids. */
+static size_t guess(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
+                    size_t room)
+{
+    const struct text *x = arg;
+    size_t which = (size_t)(x - results[1].text), size = tokenizer_size(engine.tokenizer);
+    const struct text *truth = &plain->text[which];
+    size_t pos = n + 1 - now->nprompt[which], made = pick(LONGEST);
+    made = made < room ? made : room;
+    CHECK(n >= now->nprompt[which] && text[0] == now->prompt[which][0] && id < size);
+    CHECK(n + 1 + room <= TINY_CONTEXT && pos + room < now->max_tokens);
+    seen.brim += room < LONGEST && n + 1 + room == TINY_CONTEXT;
+    for (size_t i = 0; i < made; i++) {
+        out[i] = pos + i < truth->n ? truth->at[pos + i].id : TINY_EOS;
+        if (quality == 1 && pick(6) == 0)
+            out[i] = (uint32_t)pick(size);
+        if (quality == 2 && pick(6) == 0)
+            out[i] = pick(2) ? TINY_EOS : (uint32_t)(size + pick(1000000));
+        if (quality == 3)
+            out[i] = (uint32_t)pick(size);
+        seen.ends += out[i] == TINY_EOS;
+        seen.beyond += out[i] >= size;
+    }
+    return made;
+}
+
+/* Compare the text in step and without drafts with that of this window and with drafts. */
+static void compare(size_t window)
+{
+    const struct result *a = &results[0], *b = &results[1];
+    for (size_t i = 0; i < TEXTS; i++) {
+        const struct text *x = &a->text[i], *y = &b->text[i];
+        const struct decode_stats *s = &x->stats, *t = &y->stats;
+        compare_text(x, y);
+        for (size_t k = 0; k < x->n && !window; k++)
+            CHECK(x->at[k].has_edge == y->at[k].has_edge && x->at[k].reason == y->at[k].reason);
+        for (size_t k = 0; k < x->n; k++)
+            CHECK(!x->at[k].has_edge || !y->at[k].has_edge || x->at[k].edge_id == y->at[k].edge_id);
+        CHECK(s->drafted == 0 && s->accepted == 0 && t->accepted <= t->drafted);
+        CHECK(s->cost == t->cost);
+        CHECK(window || t->passes + t->accepted == s->passes);
+        CHECK(window > 1 || s->calls == t->calls);
+        seen.passes += s->passes;
+        seen.saved += window ? 0 : s->passes - t->passes;
+        seen.drafted += t->drafted;
+        seen.accepted += t->accepted;
+    }
+    CHECK(a->sim.ncommitted == b->sim.ncommitted);
+    CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
+    CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
+    CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
+    CHECK(a->gate.refused == b->gate.refused && a->gate.out == 0 && b->gate.out == 0);
+    if (window > 1)
+        return;
+    CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
+    CHECK(!memcmp(a->sim.asked, b->sim.asked, a->sim.nasked * sizeof(uint64_t)));
+}
+
+/* Write the case in step without drafts, and with a window and drafts of one kind. */
+static void run_case(struct setup *c, size_t i)
+{
+    size_t window = ahead[i % (sizeof(ahead) / sizeof(ahead[0]))];
+    c->guess = NULL;
+    c->drafts = DRAFT_OFF;
+    c->draft_max = 0;
+    c->interrupt_after = !window && pick(10) == 0 ? 1 + pick(30) : 0;
+    if (pick(3) == 0) {
+        run_window(&results[0], c, 0, i);
+        make_stops(c, &results[0].text[0]);
+    }
+    run_window(&results[0], c, 0, i);
+    now = c;
+    plain = &results[0];
+    quality = (unsigned)pick(4);
+    c->draft_max = 1 + pick(LONGEST);
+    c->drafts = (enum draft_kind)pick(4);
+    c->guess = c->drafts == DRAFT_OFF || pick(2) ? guess : NULL;
+    size_t before = seen.accepted;
+    run_window(&results[1], c, window, rand_u64(i, 1));
+    compare(window);
+    seen.cloud += !c->guess && c->drafts == DRAFT_CLOUD ? seen.accepted - before : 0;
+    seen.lookup += !c->guess && c->drafts == DRAFT_LOOKUP ? seen.accepted - before : 0;
+}
+
+static void test_cases(void)
+{
+    static struct setup c;
+    for (size_t i = 0; i < DRAFT_CASES; i++) {
+        make_case(&c);
+        run_case(&c, i);
+    }
+    CHECK(seen.passes > 5000 && seen.accepted > 1000 && seen.drafted > seen.accepted + 1000);
+    CHECK(seen.saved > 500 && seen.ends > 50 && seen.beyond > 50 && seen.brim > 20);
+    CHECK(seen.cloud > 50 && seen.lookup > 50);
+}
+
+static size_t make(struct draft *d, const char *text, size_t room, char *out)
+{
+    uint32_t ids[TINY_CONTEXT], some[DRAFT_MOST];
+    size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (unsigned char)text[i];
+    size_t made = draft_make(d, ids, n - 1, ids[n - 1], room, some);
+    for (size_t i = 0; i < made; i++)
+        out[i] = (char)some[i];
+    out[made] = '\0';
+    return made;
+}
+
+/* The latest place of the longest match, and what follows there. */
+static void test_lookup(void)
+{
+    struct draft d;
+    struct err err;
+    char out[DRAFT_MOST + 1];
+    CHECK(draft_open(&d, DRAFT_BOTH, 8, NULL, TINY_CONTEXT, &err) == OK);
+    CHECK(make(&d, "abcdefghi abc", 9, out) == 4 && !strcmp(out, "defg"));
+    draft_learn(&d, 4, 4);
+    CHECK(make(&d, "abcdefghi abc", 9, out) == 8 && !strcmp(out, "defghi a"));
+    CHECK(make(&d, "abcdefghi abc", 3, out) == 3 && !strcmp(out, "def"));
+    CHECK(make(&d, "xab1 yab2 cxab", 1, out) == 1 && !strcmp(out, "1")); /* longer */
+    CHECK(make(&d, "xab1 yab2 czab", 1, out) == 1 && !strcmp(out, "2")); /* later */
+    CHECK(make(&d, "xyxyxy", 8, out) == 8 && !strcmp(out, "xyxyxyxy"));
+    CHECK(make(&d, "abcdefghijklmn", 8, out) == 0 && make(&d, "ab", 8, out) == 0);
+    draft_close(&d);
+}
+
+/* Drafts get shorter and rarer where they do not stand, and longer where they do. */
+static void test_pace(void)
+{
+    static const char text[] = "ab1 ab";
+    struct draft d;
+    struct err err;
+    char out[DRAFT_MOST + 1];
+    size_t tried = 0;
+    CHECK(draft_open(&d, DRAFT_LOOKUP, DRAFT_MOST, NULL, TINY_CONTEXT, &err) == OK);
+    for (size_t i = 0; i < 500; i++) {
+        size_t made = make(&d, text, DRAFT_MOST, out);
+        tried += made;
+        draft_learn(&d, made, 0);
+    }
+    CHECK(tried > 4 && tried < 30);
+    while (!make(&d, text, DRAFT_MOST, out))
+        continue;
+    for (size_t length = 2, made; length < DRAFT_MOST; length = made) {
+        draft_learn(&d, length, length);
+        made = make(&d, text, DRAFT_MOST, out);
+        CHECK(made == 2 * length);
+    }
+    draft_learn(&d, DRAFT_MOST, 5);
+    CHECK(make(&d, text, DRAFT_MOST, out) == 6);
+    /* A long match is worth a try in spite of misses. */
+    draft_learn(&d, 6, 0);
+    CHECK(make(&d, text, DRAFT_MOST, out) == 0);
+    CHECK(make(&d, "abcdefgh abcdefgh", DRAFT_MOST, out) == 4);
+    draft_close(&d);
+}
+
+int main(void)
+{
+    enum draft_kind kind;
+    CHECK(draft_parse(&kind, "both") && kind == (DRAFT_LOOKUP | DRAFT_CLOUD));
+    CHECK(draft_parse(&kind, "off") && kind == DRAFT_OFF && !draft_parse(&kind, "none"));
+    open_all();
+    look_at_scores();
+    test_lookup();
+    test_pace();
+    test_cases();
+    close_all();
+    return 0;
+}

@@ -1,0 +1,351 @@
+/* Tests the stepper: several texts in turn, whose rows are lost whenever another text has its pass,
+ * with one gate and one cloud, write what each writes alone; calls, traffic and cost are counted
+ * for the text that caused them; and the hook tells what the stats say. */
+#include "router/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/text/tokenizer.h"
+#include "net/answers/answers.h"
+#include "net/cloud.h"
+#include "router/cloud_port.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+#include "router/router.h"
+#include "tests/router/table_help.h"
+#include "tests/support/rude.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { TEXTS = 4, LENGTH = 30, PROMPT = 4 };
+
+static struct engine engine;
+static struct session *sessions[TEXTS];
+static struct sampler *sampler;
+static struct router *router, *table; /* for mlp and for context */
+static float *scratch;
+static struct answers *memo;
+static size_t most_rows; /* texts in one pass */
+
+static struct text {
+    struct decode_token at[LENGTH];
+    size_t n;
+    struct decode_stats stats;
+    struct decode_options o;
+    struct step_text of;
+    uint32_t prompt[PROMPT];
+    struct step *step;
+    enum step_want want;
+    size_t row; /* its first one in the latest pass */
+    /* What the hook has told. */
+    size_t evaluated, asked, answered, failed, back;
+    uint64_t latest;
+} alone[TEXTS], together[TEXTS];
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    struct text *x = arg;
+    CHECK(x->n < LENGTH);
+    x->at[x->n++] = *t;
+    return true;
+}
+
+static void on_event(void *arg, const struct decode_event *e)
+{
+    struct text *x = arg;
+    CHECK(e->ns >= x->latest && e->n > 0 && e->took_ns <= e->ns);
+    CHECK((e->kind == DECODE_ASKED || e->kind == DECODE_ROLLED_BACK) == !e->took_ns);
+    x->latest = e->ns;
+    x->evaluated += e->kind == DECODE_EVALUATED ? e->n : 0;
+    x->asked += e->kind == DECODE_ASKED;
+    x->answered += e->kind == DECODE_ANSWERED && e->reason == GATE_OPEN;
+    x->failed += e->kind == DECODE_ANSWERED && e->reason != GATE_OPEN;
+    x->back += e->kind == DECODE_ROLLED_BACK ? e->n : 0;
+}
+
+/* Give the texts the scores and the heads that they want. All heads are read at once. */
+static void give_rows_results(struct text *x, size_t n)
+{
+    struct err err;
+    size_t some, all[BATCH_ROWS], nall = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t *rows = step_rows(x[i].step, &some);
+        for (size_t k = 0; x[i].want == STEP_HEAD && k < some; k++)
+            all[nall++] = x[i].row + rows[k];
+        for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
+            const float *hidden =
+                batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
+            step_give_score(x[i].step, rows[k], router_score(router, hidden, scratch));
+        }
+    }
+    CHECK(!nall || batch_logits(engine.batch, all, nall, &err) == OK);
+    for (size_t i = 0; i < n; i++) {
+        const size_t *rows = step_rows(x[i].step, &some);
+        for (size_t k = 0; x[i].want == STEP_HEAD && k < some; k++)
+            step_give_head(x[i].step, rows[k], batch_logits_at(engine.batch, x[i].row + rows[k]));
+    }
+}
+
+/* Evaluate what the texts want in one pass, of each at most two ids. The rows of those that want
+ * none are void then. */
+static void evaluate(struct text *x, size_t n)
+{
+    struct batch_part parts[TEXTS];
+    struct err err;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct batch_part *p = &parts[count];
+        if (x[i].want != STEP_ROWS) {
+            step_lose_rows(x[i].step);
+            continue;
+        }
+        CHECK(step_next(x[i].step) == STEP_ROWS);
+        *p = (struct batch_part){ .session = x[i].of.session };
+        p->ids = step_ids(x[i].step, &p->n);
+        p->n = p->n > 2 ? 2 : p->n;
+        count++;
+    }
+    CHECK(batch_eval(engine.batch, parts, count, NULL, &err) == OK);
+    for (size_t i = 0, k = 0; i < n; i++)
+        if (x[i].want == STEP_ROWS) {
+            CHECK(parts[k].rc == OK && parts[k].session == x[i].of.session);
+            x[i].row = parts[k].row;
+            step_give_rows(x[i].step, parts[k++].n);
+        }
+}
+
+/* Write n texts together. */
+static void write_texts(struct text *x, size_t n)
+{
+    struct err err = { "" };
+    for (size_t i = 0; i < n; i++)
+        CHECK(step_open(&x[i].step, &x[i].of, &x[i].o, &x[i].stats, &err) == OK);
+    for (;;) {
+        size_t wants[STEP_DONE + 1] = { 0 };
+        struct text *waits = NULL;
+        for (size_t i = 0; i < n; i++) {
+            x[i].want = step_next(x[i].step);
+            wants[x[i].want]++;
+            waits = x[i].want == STEP_CLOUD ? &x[i] : waits;
+        }
+        most_rows = wants[STEP_ROWS] > most_rows ? wants[STEP_ROWS] : most_rows;
+        if (wants[STEP_SCORE] || wants[STEP_HEAD])
+            give_rows_results(x, n);
+        else if (wants[STEP_ROWS])
+            evaluate(x, n);
+        else if (waits)
+            step_wait(waits->step);
+        else
+            break;
+    }
+    for (size_t i = 0; i < n; i++)
+        CHECK(step_close(x[i].step, &err) == OK);
+}
+
+/* Make the texts of a case. */
+static void make_texts(struct text *x, const struct decode_options *o,
+                       const struct cloud_port *port)
+{
+    memset(x, 0, TEXTS * sizeof(*x));
+    for (size_t i = 0; i < TEXTS; i++) {
+        session_rewind(sessions[i], 0);
+        x[i].o = *o;
+        x[i].o.seed = i;
+        x[i].o.ahead = i % 3; /* both ways at the same time */
+        x[i].o.emit = on_token;
+        x[i].o.event = on_event;
+        x[i].o.arg = &x[i];
+        for (size_t k = 0; k < PROMPT; k++)
+            x[i].prompt[k] = (uint32_t)(65 + 7 * i + k * k);
+        x[i].of = (struct step_text){ .session = sessions[i],
+                                      .tok = engine.tokenizer,
+                                      .sampler = sampler,
+                                      .router = o->policy == POLICY_CONTEXT ? table : router,
+                                      .cloud = port,
+                                      .prompt = x[i].prompt,
+                                      .n = PROMPT };
+    }
+}
+
+/* The text is that of decode_run, and the hook has told what the stats say. */
+static void compare(const struct text *a, const struct text *b)
+{
+    const struct decode_stats *s = &a->stats, *t = &b->stats;
+    CHECK(a->n == b->n && a->n == LENGTH && s->finish == t->finish);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct decode_token *x = &a->at[i], *y = &b->at[i];
+        CHECK(x->id == y->id && x->source == y->source && x->reason == y->reason);
+        /* Whether there was time for a guess depends on when the answer came. */
+        CHECK(x->has_edge == y->has_edge || a->o.ahead);
+        CHECK(!x->has_edge || !y->has_edge || x->edge_id == y->edge_id);
+        CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
+    }
+    CHECK(s->committed == t->committed && s->failed == t->failed && s->memo_hits == t->memo_hits);
+    CHECK(t->calls == t->committed + t->failed + t->wasted);
+    CHECK(b->asked == t->calls && b->answered == t->committed && b->failed == t->failed);
+    CHECK(b->evaluated >= PROMPT + LENGTH - 1 && b->back <= b->evaluated - PROMPT);
+}
+
+static struct cloud *client(const char *url, size_t tokens)
+{
+    struct err err = { "" };
+    struct cloud *c;
+    const struct cloud_options o = { .url = url,
+                                     .api = CLOUD_OPENAI,
+                                     .model = "m",
+                                     .vocab = TINY_VOCAB,
+                                     .tokens = tokens,
+                                     .answers = memo };
+    CHECK(cloud_open(&c, &o, &err) == OK);
+    return c;
+}
+
+/* Write the texts one by one with decode_run, then together, with the same client. */
+static void run(struct cloud *c, enum policy policy, struct traffic *sum)
+{
+    struct cloud_port port;
+    struct err err = { "" };
+    struct caps caps;
+    const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
+    const struct decode_options o = { .policy = policy, .threshold = 0.5f, .max_tokens = LENGTH };
+    cloud_port_cloud(&port, c);
+    for (int way = 0; way < 2; way++) {
+        struct text *x = way ? together : alone;
+        struct gate gate = { .caps = &caps };
+        struct traffic before = cloud_ledger(c)->traffic;
+        uint64_t calls = cloud_ledger(c)->calls, cost = 0, wasted = 0;
+        if (memo)
+            answers_forget(memo);
+        caps_begin(&caps, &limits);
+        make_texts(x, &o, &port);
+        for (size_t i = 0; i < TEXTS; i++) {
+            x[i].o.gate = &gate;
+            if (!way)
+                CHECK(decode_run(&x[i].stats, sessions[i], engine.tokenizer, sampler,
+                                 x[i].of.router, &port, x[i].prompt, PROMPT, &x[i].o, &err) == OK);
+        }
+        if (way)
+            write_texts(x, TEXTS);
+        *sum = (struct traffic){ 0 };
+        for (size_t i = 0; i < TEXTS; i++) {
+            compare(&alone[i], &x[i]);
+            traffic_add(sum, &x[i].stats.traffic);
+            calls += x[i].stats.calls;
+            cost += x[i].stats.cost;
+            wasted += x[i].stats.wasted;
+            CHECK(x[i].stats.cost == alone[i].stats.cost);
+            CHECK(!(x[i].stats.committed + x[i].stats.failed) == !x[i].stats.cost);
+            CHECK(!x[i].stats.calls == !x[i].stats.traffic.bytes_up);
+        }
+        const struct cloud_ledger *l = cloud_ledger(c);
+        struct traffic moved = traffic_since(&l->traffic, &before);
+        CHECK(l->calls == calls && gate.wasted == wasted && gate.out == 0);
+        CHECK(caps.count.cost == cost && cost > 0);
+        CHECK(sum->retries <= moved.retries && sum->bytes_up <= moved.bytes_up);
+        CHECK(wasted || memo || memcmp(sum, &moved, sizeof(moved)) == 0);
+        caps_end(&caps);
+    }
+}
+
+static void test_policies(const char *url)
+{
+    struct err err;
+    struct traffic sum;
+    struct cloud *c = client(url, 1);
+    for (int p = POLICY_MLP; p <= POLICY_ALWAYS; p++)
+        run(c, (enum policy)p, &sum);
+    cloud_close(c);
+    const struct answers_options none = { 0 };
+    CHECK(answers_open(&memo, &none, &err) == OK);
+    c = client(url, 4); /* replies of several tokens, some of which arrive after the first */
+    run(c, POLICY_RANDOM, &sum);
+    CHECK(together[0].stats.memo_hits > 2);
+    cloud_close(c);
+    CHECK(answers_close(memo, &err) == OK);
+    memo = NULL;
+}
+
+/* A text that the server refuses does not stop the others, and its reason stays its own. */
+static void test_faults(void)
+{
+    struct rude *rude = rude_open();
+    char url[64];
+    struct traffic sum;
+    const struct rude_part part = { RUDE_CLOSE, "HTTP/1.1 413 no\r\nContent-Length: 0\r\n\r\n", 0 };
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", rude_port(rude));
+    rude_play(rude, &part);
+    struct cloud *c = client(url, 1);
+    run(c, POLICY_ALWAYS, &sum);
+    for (size_t i = 0; i < TEXTS; i++)
+        CHECK(together[i].stats.failed == 1 && together[i].stats.reasons[GATE_UNFIT] == LENGTH);
+    cloud_close(c);
+    rude_close(rude);
+}
+
+/* What was wanted cannot be had, or nobody wants it any longer. */
+static void test_ends(void)
+{
+    struct err err = { "" };
+    static struct text x[TEXTS];
+    const struct decode_options o = { .policy = POLICY_NEVER, .max_tokens = LENGTH };
+    make_texts(x, &o, NULL);
+    CHECK(step_open(&x->step, &x->of, &x->o, &x->stats, &err) == OK);
+    CHECK(step_next(x->step) == STEP_ROWS);
+    step_fail(x->step, ERR_NOMEM, &(struct err){ "no room" });
+    CHECK(step_next(x->step) == STEP_DONE);
+    CHECK(step_close(x->step, &err) == ERR_NOMEM && !strcmp(err.msg, "no room"));
+    CHECK(x->stats.finish == FINISH_ERROR && x->stats.tokens == 0);
+    CHECK(step_open(&x->step, &x->of, &x->o, &x->stats, &err) == OK);
+    CHECK(step_close(x->step, &err) == ERR_STOP && x->stats.finish == FINISH_ERROR);
+    x->of.n = 0;
+    CHECK(step_open(&x->step, &x->of, &x->o, &x->stats, &err) == ERR_ARG && !x->step);
+    CHECK(step_close(NULL, &err) == OK);
+}
+
+int main(void)
+{
+    struct err err = { "" };
+    const char *model = tiny_make();
+    const struct mizzle_options o = { .model = model, .threads = 1 };
+    const struct stand_in_options so = { .model = model, .threads = 1 };
+    const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
+    struct stand_in *stand_in;
+    struct router_form form;
+    CHECK(engine_open(&engine, &o, true, &err) == OK);
+    CHECK(stand_in_open(&stand_in, &so, &err) == OK);
+    tiny_remove();
+    for (size_t i = 0; i < TEXTS; i++)
+        CHECK(session_open(&sessions[i], engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
+                       &err) == OK);
+    CHECK(router_form_open(&form, model_config(engine.model)->hidden, 2, &err) == OK);
+    form.w1[0] = 4;
+    form.w1[model_config(engine.model)->hidden] = -4;
+    form.w2[0] = 1;
+    form.w2[1] = -1;
+    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
+    router_form_close(&form);
+    table = table_open(&engine.kernels);
+    scratch = malloc(router_scratch(router) * sizeof(float));
+    CHECK(scratch);
+
+    test_policies(stand_in_url(stand_in));
+    test_faults();
+    test_ends();
+    CHECK(most_rows == TEXTS);
+
+    free(scratch);
+    router_close(table);
+    router_close(router);
+    sampler_close(sampler);
+    for (size_t i = 0; i < TEXTS; i++)
+        session_close(sessions[i]);
+    stand_in_close(stand_in);
+    engine_close(&engine);
+    return 0;
+}

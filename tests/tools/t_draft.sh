@@ -1,0 +1,78 @@
+#!/bin/sh
+# Drafts on the command line, with the demo pair: --draft and --draft-max change no token, source,
+# score or edge_id and no call, and the summary tells how many were accepted.
+MIZZLE=${MIZZLE:-build/mizzle}
+edge=weights/milli/edge-0.5.gguf
+if [ ! -e $edge ]; then
+    echo "SKIP: no demo pair in weights/milli"
+    exit 77
+fi
+dir=$(mktemp -d) || exit 1
+. tests/support/cloud.sh
+unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
+fail() {
+    echo "t_draft: $*" >&2
+    tail -n 5 "$dir/out" "$dir/err" >&2
+    exit 1
+}
+# expect STATUS ARGS: run mizzle, which must end with this status; keep its output in $dir.
+expect() {
+    want=$1
+    shift
+    "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    status=$?
+    [ $status -eq "$want" ] || fail "$*: status $status, not $want"
+}
+# field NAME: print this field of the last line of $dir/out.
+field() {
+    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
+}
+# tokens: print the tokens without their times, and the calls.
+tokens() {
+    sed -n 's/,"ms":[0-9.]*}$//; /"event":"token"/p' "$dir/out"
+    tail -n 1 "$dir/out" | grep -o '"calls":[0-9]*,"committed":[0-9]*,"failed":[0-9]*'
+}
+
+start_cloud --latency 1
+accepted=0
+for n in 3; do
+    for how in '--policy random --threshold 0.3 --temp 0.7' '--policy always' \
+        '--policy never'; do
+        line="run --question $n --json --cloud-tokens 8 --ahead 0 --cloud-url $url $how"
+        # shellcheck disable=SC2086
+        expect 0 $line --draft off
+        tokens >"$dir/off"
+        [ "$(field drafted)" -eq 0 ] && [ "$(field accepted)" -eq 0 ] || fail "off: drafts"
+        passes=$(field passes)
+        for draft in both 'lookup --draft-max 1'; do
+            # shellcheck disable=SC2086
+            expect 0 $line --draft $draft
+            tokens | cmp -s - "$dir/off" || fail "question $n $how: --draft $draft differs"
+            [ $(($(field passes) + $(field accepted))) -eq "$passes" ] || fail "$draft: passes"
+            accepted=$((accepted + $(field accepted)))
+        done
+    done
+done
+[ $accepted -gt 20 ] || fail "$accepted drafted tokens were accepted"
+# Lookup is the default, and with several tokens a call the cloud is a source, too.
+expect 0 run --question 3 --policy never -n 60
+grep -q ' drafted tokens accepted per pass' "$dir/err" || fail "the summary does not tell"
+expect 0 run --question 3 --policy never -n 60 --draft off
+grep -q 'accepted per pass' "$dir/err" && fail "off: accepted"
+expect 0 run --question 1 --json --policy always --cloud-url "$url" --ahead 0
+[ "$(field drafted)" -lt 20 ] || fail "one token a call: $(field drafted) drafted"
+for wrong in '--draft most' '--draft-max 0' '--draft-max 65' '--draft-max x'; do
+    # shellcheck disable=SC2086
+    expect 2 run --question 1 $wrong
+done
+expect 2 eval --task ppl --draft off --file "$edge"
+stop_cloud
+
+# eval writes the same table.
+for draft in off both; do
+    expect 0 eval --questions 6 --policy never,random --threshold 0.5 --cloud-tokens 8 --ahead 0 \
+        --draft $draft --csv "$dir/$draft.csv"
+    cut -d, -f1-6 "$dir/$draft.csv" >"$dir/$draft"
+done
+cmp -s "$dir/off" "$dir/both" || fail "eval: drafts change the results"
+rm -rf "$dir"
