@@ -4,11 +4,11 @@
  * 16); vec_zero, vec_set1, vec_store, vec_add, vec_mul; vec_fma(a, b, c) = a * b + c; vec_keep(x),
  * which forces x to stay in a register; load_keys(type, group, d, part, hd16), which loads column d
  * of keys part * VEC to part * VEC + VEC - 1 of a group of 16; load_value(type, row, d, hd16),
- * which loads columns d to d + VEC - 1 of a value; softmax_row(y, i, p, seen), which turns the
- * scores p[0..seen) into weights in place and stores max and sum of row i. With many query rows,
- * ROWS of them, KEY_GROUPS groups of keys and VALUES vectors of a value are processed together;
- * with exactly 7 (the query heads of a KV head in Qwen2.5 0.5B and 7B) all 7, one group and
- * FEW_VALUES vectors.
+ * which loads columns d to d + VEC - 1 of a value; softmax_rows(y, i, n, p, seen), which turns the
+ * scores p[r][0..seen[r]) of n rows into weights in place and stores max and sum of rows i + r.
+ * With many query rows, ROWS of them, KEY_GROUPS groups of keys and VALUES vectors of a value are
+ * processed together; with exactly 7 (the query heads of a KV head in Qwen2.5 0.5B and 7B) all 7,
+ * one group and FEW_VALUES vectors.
  *
  * Lanes are keys, so each lane of the virtual vector is a sum of its own, and the tree at its end
  * adds whole vectors: nothing is summed across lanes. Rows processed together share what is
@@ -151,9 +151,9 @@ INLINE void attn_mix_of(float *out, const float p[][ATTN_BLOCK], struct attn_row
         attn_mix(out, p, &t, seen, d, PARTS);
 }
 
-/* Process rows [i, i + n), nr at once: first all scores, then all weights, so that the long
- * dependency chains of softmax overlap, then all sums of values. Later rows see at least as many
- * keys as earlier ones. */
+/* Process rows [i, i + n), nr at once: first all scores, then all maxima and all weights, so that
+ * the long dependency chains of softmax overlap, then all sums of values. Later rows see at least
+ * as many keys as earlier ones. */
 INLINE void attn_some(const struct attn_part *y, size_t i, size_t n, struct attn_rows t, size_t nr,
                       size_t ng, size_t nv, const size_t *seen, float scale)
 {
@@ -164,8 +164,7 @@ INLINE void attn_some(const struct attn_part *y, size_t i, size_t n, struct attn
         attn_scores_of(p + r, t, r, nr, ng, seen[r + nr - 1], scale);
     for (; r < n; r++)
         attn_scores_of(p + r, t, r, 1, ng, seen[r], scale);
-    for (r = 0; r < n; r++)
-        softmax_row(y, i + r, p[r], seen[r]);
+    softmax_rows(y, i, n, p, seen);
     for (r = 0; r + nr <= n; r += nr)
         attn_mix_of(out + r * t.hd16, (const float(*)[ATTN_BLOCK])(p + r), t, nr, nv, seen + r);
     for (; r < n; r++)

@@ -402,6 +402,13 @@ INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t se
     y->sum[i] = tree_sum(sum);
 }
 
+INLINE void softmax_rows(const struct attn_part *y, size_t i, size_t n, float p[][ATTN_BLOCK],
+                         const size_t *seen)
+{
+    for (size_t r = 0; r < n; r++)
+        softmax_row(y, i + r, p[r], seen[r]);
+}
+
 #include "kernels/attn.h"
 
 ATTN(attn_f32_neon, KVCACHE_F32)
@@ -412,7 +419,8 @@ static void attn_merge_neon(float *max_a, float *sum_a, float *out_a, float max_
                             const float *out_b, size_t hd16)
 {
     float m = max_b > *max_a ? max_b : *max_a;
-    float32x4_t ea = exp_4(vdupq_n_f32(*max_a - m)), eb = exp_4(vdupq_n_f32(max_b - m));
+    float32x4_t e = exp_4(vsetq_lane_f32(max_b - m, vdupq_n_f32(*max_a - m), 1));
+    float32x4_t ea = vdupq_laneq_f32(e, 0), eb = vdupq_laneq_f32(e, 1);
     float32x4_t sum = vmulq_f32(vdupq_n_f32(*sum_a), ea);
     *max_a = m;
     *sum_a = vgetq_lane_f32(vfmaq_f32(sum, vdupq_n_f32(sum_b), eb), 0);

@@ -410,22 +410,32 @@ INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t se
     y->sum[i] = tree_sum(lo, hi);
 }
 
+INLINE void softmax_rows(const struct attn_part *y, size_t i, size_t n, float p[][ATTN_BLOCK],
+                         const size_t *seen)
+{
+    for (size_t r = 0; r < n; r++)
+        softmax_row(y, i + r, p[r], seen[r]);
+}
+
 #include "kernels/attn.h"
 
 ATTN(attn_f32_avx2, KVCACHE_F32)
 ATTN(attn_f16_avx2, KVCACHE_F16)
 ATTN(attn_q8_avx2, KVCACHE_Q8)
 
+/* Even lanes compute the first exponential, odd lanes the second. */
 static void attn_merge_avx2(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
                             const float *out_b, size_t hd16)
 {
     float m = max_b > *max_a ? max_b : *max_a;
-    __m256 ea = exp_256(_mm256_set1_ps(*max_a - m)), eb = exp_256(_mm256_set1_ps(max_b - m));
+    __m256 a = _mm256_set1_ps(*max_a - m), b = _mm256_set1_ps(max_b - m);
+    __m256 e = exp_256(_mm256_blend_ps(a, b, 0xaa));
+    __m256 ea = _mm256_moveldup_ps(e), eb = _mm256_movehdup_ps(e);
     __m256 sum = _mm256_mul_ps(_mm256_set1_ps(*sum_a), ea);
     *max_a = m;
     *sum_a = _mm256_cvtss_f32(_mm256_fmadd_ps(_mm256_set1_ps(sum_b), eb, sum));
     for (size_t d = 0; d < hd16; d += 8) {
-        __m256 a = _mm256_mul_ps(_mm256_loadu_ps(out_a + d), ea);
+        a = _mm256_mul_ps(_mm256_loadu_ps(out_a + d), ea);
         _mm256_storeu_ps(out_a + d, _mm256_fmadd_ps(_mm256_loadu_ps(out_b + d), eb, a));
     }
 }

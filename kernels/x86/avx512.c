@@ -242,14 +242,19 @@ INLINE __m512 load_value(enum kvcache type, const unsigned char *row, size_t d, 
     return _mm512_mul_ps(bytes_16(row + kv_scales(type, 1, hd16) + d), _mm512_set1_ps(scale));
 }
 
-/* Masks keep the lanes beyond `seen` out of the maximum and give them weight 0. */
-INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t seen)
+/* Store the largest of the scores; softmax_weights then turns them into weights and stores their
+ * sum. Masks keep the lanes beyond `seen` out of the maximum and give them weight 0. */
+INLINE void softmax_max(const struct attn_part *y, size_t i, const float *p, size_t seen)
 {
-    __m512 max = _mm512_set1_ps(-INFINITY), sum = _mm512_setzero_ps();
+    __m512 max = _mm512_set1_ps(-INFINITY);
     for (size_t j = 0; j < seen; j += 16) /* NaN leaves max */
         max = _mm512_mask_max_ps(max, lanes(seen - j), _mm512_loadu_ps(p + j), max);
     y->max[i] = _mm512_reduce_max_ps(max) + 0.0f; /* + 0 turns -0 into 0 */
-    max = _mm512_set1_ps(y->max[i]);
+}
+
+INLINE void softmax_weights(const struct attn_part *y, size_t i, float *p, size_t seen)
+{
+    __m512 max = _mm512_set1_ps(y->max[i]), sum = _mm512_setzero_ps();
     for (size_t j = 0; j < seen; j += 16) {
         __m512 e = exp_512(_mm512_sub_ps(_mm512_loadu_ps(p + j), max));
         e = _mm512_maskz_mov_ps(lanes(seen - j), e);
@@ -259,22 +264,35 @@ INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t se
     y->sum[i] = tree_sum(sum);
 }
 
+/* The dependency chain of each step is long, so all rows take it before the next one. */
+INLINE void softmax_rows(const struct attn_part *y, size_t i, size_t n, float p[][ATTN_BLOCK],
+                         const size_t *seen)
+{
+    for (size_t r = 0; r < n; r++)
+        softmax_max(y, i + r, p[r], seen[r]);
+    for (size_t r = 0; r < n; r++)
+        softmax_weights(y, i + r, p[r], seen[r]);
+}
+
 #include "kernels/attn.h"
 
 ATTN(attn_f32_avx512, KVCACHE_F32)
 ATTN(attn_f16_avx512, KVCACHE_F16)
 ATTN(attn_q8_avx512, KVCACHE_Q8)
 
+/* Even lanes compute the first exponential, odd lanes the second. */
 static void attn_merge_avx512(float *max_a, float *sum_a, float *out_a, float max_b, float sum_b,
                               const float *out_b, size_t hd16)
 {
     float m = max_b > *max_a ? max_b : *max_a;
-    __m512 ea = exp_512(_mm512_set1_ps(*max_a - m)), eb = exp_512(_mm512_set1_ps(max_b - m));
+    __m512 a = _mm512_set1_ps(*max_a - m), b = _mm512_set1_ps(max_b - m);
+    __m512 e = exp_512(_mm512_mask_mov_ps(a, 0xaaaa, b));
+    __m512 ea = _mm512_moveldup_ps(e), eb = _mm512_movehdup_ps(e);
     __m512 sum = _mm512_mul_ps(_mm512_set1_ps(*sum_a), ea);
     *max_a = m;
     *sum_a = _mm512_cvtss_f32(_mm512_fmadd_ps(_mm512_set1_ps(sum_b), eb, sum));
     for (size_t d = 0; d < hd16; d += 16) {
-        __m512 a = _mm512_mul_ps(_mm512_loadu_ps(out_a + d), ea);
+        a = _mm512_mul_ps(_mm512_loadu_ps(out_a + d), ea);
         _mm512_storeu_ps(out_a + d, _mm512_fmadd_ps(_mm512_loadu_ps(out_b + d), eb, a));
     }
 }
