@@ -258,6 +258,8 @@ static int open_shape(struct engine *e, const struct bench_model_options *m, str
         rc = pool_open(&e->pool, engine_options.threads, err);
     if (!rc)
         rc = model_random(&e->model, &c, type, &e->kernels, e->pool, 1, err);
+    if (!rc)
+        rc = batch_open(&e->batch, e->model, e->pool, err);
     return rc;
 }
 

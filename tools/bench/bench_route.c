@@ -254,8 +254,11 @@ int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t
     o.emit = bench_route_on_token;
     o.arg = text;
     session_rewind(r->session, 0);
-    if (r->answers)
+    if (r->answers) {
         answers_forget(r->answers);
+        o.drafts = DRAFT_CLOUD;
+        o.draft_max = DRAFT_MOST;
+    }
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
                       &o, err);
 }

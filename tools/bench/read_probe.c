@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -90,11 +89,14 @@ static struct pass read_probe_plan(struct pool *pool)
     return (struct pass){ .threads = pool_threads(pool), .cpu = cpu_detect() };
 }
 
-/* Thread function: write pieces [first, last), so that they have pages. */
+/* Thread function: write pieces [first, last), so that they have pages, no two of which are equal:
+ * a host may keep equal pages of a virtual machine once. */
 static void read_probe_fill(void *arg, size_t thread, size_t first, size_t last)
 {
+    uint64_t *data = arg;
     (void)thread;
-    memset((char *)arg + first * CACHE_PIECE, 1, (last - first) * CACHE_PIECE);
+    for (size_t i = first * CACHE_PIECE / WORD; i < last * CACHE_PIECE / WORD; i++)
+        data[i] = i;
 }
 
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
