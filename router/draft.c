@@ -7,7 +7,8 @@
 #include "router/cloud_port.h"
 
 enum {
-    FIRST = 4,  /* ids of the first draft */
+    FIRST = 4,  /* ids of the first draft from lookup */
+    REPLY = 7,  /* and from the cloud, of which most stands */
     LEAST = 2,  /* ids in a row that lookup must have seen before */
     ENOUGH = 8, /* it looks for no more than this */
     SURE = 6,   /* with this many it drafts in spite of misses */
@@ -33,8 +34,8 @@ int draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct
     *d = (struct draft){ .kinds = most ? kinds : DRAFT_OFF, .most = most, .cloud = cloud };
     if (!cloud)
         d->kinds &= DRAFT_LOOKUP;
-    for (size_t i = 0; i < 2; i++)
-        d->pace[i].length = most < FIRST ? most : FIRST;
+    d->pace[0].length = most < FIRST ? most : FIRST;
+    d->pace[1].length = most < REPLY ? most : REPLY;
     if (d->kinds == DRAFT_OFF)
         return OK;
     d->cap = context + DRAFT_MOST;
@@ -123,9 +124,10 @@ void draft_learn(struct draft *d, size_t made, size_t stood)
     if (!p || !made)
         return;
     if (stood) {
+        size_t next = stood == made ? 2 * made : stood + 1;
         p->misses = 0;
-        p->length = stood == made ? 2 * made : stood + 1;
-        p->length = p->length < d->most ? p->length : d->most;
+        if (stood < made || next > p->length) /* the draft may have been short of ids */
+            p->length = next < d->most ? next : d->most;
         return;
     }
     p->misses += p->misses < PAUSES;

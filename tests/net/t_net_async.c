@@ -209,6 +209,55 @@ static void test_retry(void)
     }
 }
 
+/* Return the sum of n tallies. */
+static struct traffic tally_sum(struct cloud *c, const struct cloud_tally *t, size_t n)
+{
+    struct traffic sum = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        struct traffic one = cloud_tally_read(c, &t[i]);
+        traffic_add(&sum, &one);
+    }
+    return sum;
+}
+
+/* Each call counts what it moves itself, and together they count what the client has moved. */
+static void test_tally(void)
+{
+    static const uint32_t last[] = { BUSY, LATE, 99 };
+    struct cloud *c = client(&(struct cloud_options){ .hedge_ms = 100, .timeout_ms = 5000 });
+    struct cloud_tally t[4] = { 0 };
+    struct cloud_call *calls[3];
+    uint64_t start = os_now_ns();
+    uint32_t id;
+    threaded_server_forget();
+    for (size_t i = 0; i < 3; i++) {
+        calls[i] = ask(c, last[i]);
+        cloud_tally(calls[i], &t[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        CHECK(cloud_take(calls[i], &id, NULL) == OK);
+        cloud_commit(calls[i]);
+    }
+    CHECK(tally_sum(c, &t[0], 1).retries == 1 && tally_sum(c, &t[0], 1).hedges == 0);
+    CHECK(tally_sum(c, &t[1], 1).retries == 0 && tally_sum(c, &t[1], 1).hedges == 1);
+    CHECK(tally_sum(c, &t[2], 1).retries == 0 && tally_sum(c, &t[2], 1).hedges == 0);
+    CHECK(tally_sum(c, &t[2], 1).bytes_up > 100 && tally_sum(c, &t[2], 1).bytes_down > 50);
+    for (bool same = false; !same;) { /* the slower copy is still being given up */
+        struct traffic sum = tally_sum(c, t, 3);
+        same = memcmp(&sum, &cloud_ledger(c)->traffic, sizeof(sum)) == 0;
+        CHECK(seconds_since(start) < 10);
+    }
+    calls[0] = ask(c, SLOW);
+    cloud_tally(calls[0], &t[3]);
+    cloud_tally_end(c, &t[3]); /* its memory may go, whatever becomes of the call */
+    memset(&t[3], 0, sizeof(t[3]));
+    CHECK(cloud_take(calls[0], &id, NULL) == OK && tally_sum(c, &t[3], 1).bytes_up == 0);
+    cloud_commit(calls[0]);
+    for (size_t i = 0; i < 3; i++)
+        CHECK(!t[i].calls);
+    cloud_close(c);
+}
+
 /* A late call is sent once more, and the faster copy counts. */
 static void test_hedge(void)
 {
@@ -431,6 +480,7 @@ int main(void)
     threaded_server_open(serve);
     test_many();
     test_retry();
+    test_tally();
     test_kept();
     test_hedge();
     test_stop();

@@ -435,7 +435,9 @@ static void test_stops(void)
 
 static void test_no_memory(const struct router *router)
 {
-    const struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4, .ahead = 2 };
+    struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4, .ahead = 2 };
+    o.drafts = DRAFT_LOOKUP;
+    o.draft_max = 4;
     struct err err;
     int rc = ERR_NOMEM;
     for (long n = 1; rc == ERR_NOMEM; n++) {

@@ -5,7 +5,7 @@
 
 #include "tests/router/ahead_cases.h"
 
-enum { DRAFT_CASES = 500, LONGEST = 24 };
+enum { DRAFT_CASES = 300, LONGEST = 24 };
 
 static const size_t ahead[] = { 0, 1, 4, 9 };
 

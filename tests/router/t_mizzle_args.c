@@ -215,6 +215,8 @@ static void test_refused(void)
     BAD(policy, "mlp", ARG, "router");
     BAD(threshold, 2, ARG, "threshold");
     BAD(ahead, 65, ARG, "ahead");
+    BAD(draft, "most", ARG, "draft");
+    BAD(draft_max, 65, ARG, "draft_max");
     BAD(context, 1 << 30, ARG, "context");
     BAD(stops, empty, ARG, "stop");
     BAD(temp, -1, ARG, "temp");
