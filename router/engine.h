@@ -20,7 +20,7 @@ struct engine { /* must not move: the model borrows the kernels */
     struct kernels kernels;
     struct pool *pool;
     struct model *model;
-    struct batch *batch; /* the passes of its sessions */
+    struct batch *batch;         /* the passes of its sessions */
     struct tokenizer *tokenizer; /* NULL if the file has none */
     char name[MODEL_NAME];       /* for people */
     const char *weights;         /* type of the file's matrices, such as "Q8_0" */

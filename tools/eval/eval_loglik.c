@@ -114,8 +114,7 @@ int eval_loglik(const struct eval_options *o, struct err *err)
         rc = choices_longest(&longest, &m, err);
     if (rc == OK) {
         size_t most = model_config(m.engine.model)->context;
-        rc = session_open(&m.session, m.engine.batch,
-                          longest < most ? longest : most, kv, err);
+        rc = session_open(&m.session, m.engine.batch, longest < most ? longest : most, kv, err);
     }
     if (rc == OK)
         rc = choices_score(&m, err);

@@ -343,8 +343,7 @@ static int collecting_open(struct collecting *c, struct err *err)
     if (rc != OK)
         return rc;
     size_t context = model_config(c->engine.model)->context;
-    rc = session_open(&c->session, c->engine.batch,
-                      context < CONTEXT ? context : CONTEXT, kv, err);
+    rc = session_open(&c->session, c->engine.batch, context < CONTEXT ? context : CONTEXT, kv, err);
     if (rc == OK)
         rc = sampler_open(&c->sampler, &greedy, tokenizer_size(c->engine.tokenizer),
                           &c->engine.kernels, err);
