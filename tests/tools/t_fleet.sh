@@ -33,8 +33,8 @@ fleet -N 1,10,100 >"$tmp/md"
 # An interrupt ends a fleet that would take half a minute.
 "$MIZZLE" fleet -N 1000000 --p95-ms 0 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-sleep 0.5
-kill -INT $pid
+. tests/support/interrupt.sh
+interrupt $pid
 status=0
 wait $pid || status=$?
 [ "$status" -eq 130 ] && [ ! -s "$tmp/out" ] || fail "interrupted: status $status, $(cat "$tmp/out" "$tmp/err")"

@@ -186,8 +186,8 @@ run 4 -m weights/milli/edge-0.5.gguf --policy always --questions 2
 
 "$mizzle" eval --questions 1000000 --policy never -q -t 1 >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-sleep 0.5
-kill -INT $pid
+. tests/support/interrupt.sh
+interrupt $pid
 wait $pid
 [ $? -eq 130 ] || fail "interrupted: status not 130: $(cat "$tmp/err")"
 exit 0
