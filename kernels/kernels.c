@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -68,13 +69,45 @@ static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
     return err_set(err, ERR_ARG, "isa '%s': not on this machine, which runs: %s", isa, names);
 }
 
+/* Fix the properties that the items in text name, each after a comma. */
+static int kernels_fix(struct tune *t, const char *text, struct err *err)
+{
+    const struct {
+        const char *name;
+        size_t *at, least, most;
+    } known[] = { { ",panels=", &t->panels, 1, 2 },
+                  { ",run=", &t->run, 1, 1 << 30 },
+                  { ",ahead=", &t->ahead, 0, 1 << 20 } };
+    while (*text) {
+        char *end = NULL;
+        for (size_t i = 0; !end && i < sizeof(known) / sizeof(known[0]); i++) {
+            size_t n = strlen(known[i].name);
+            if (strncmp(text, known[i].name, n) != 0 || text[n] < '0' || text[n] > '9')
+                continue;
+            unsigned long value = strtoul(text + n, &end, 10);
+            if (value < known[i].least || value > known[i].most || (*end && *end != ','))
+                return err_set(err, ERR_ARG, "isa: expected %s%zu to %zu, found '%s'",
+                               known[i].name + 1, known[i].least, known[i].most, text + 1);
+            *known[i].at = value;
+        }
+        if (!end)
+            return err_set(err, ERR_ARG, "isa: expected panels=N, run=N or ahead=N, found '%s'",
+                           text + 1);
+        text = end;
+    }
+    return OK;
+}
+
 /* Find the last set that fits, then lay all runnable exact sets up to it over scalar, in order. */
 int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err)
 {
     const struct kernels *last = NULL;
+    const char *items = isa ? isa + strcspn(isa, ",") : "";
+    size_t n = isa ? (size_t)(items - isa) : 0;
     for (size_t i = 0; i < kernels_nsets; i++) {
         const struct kernels *set = kernels_sets[i];
-        if (kernels_runs(set, cpu) && (isa ? !strcmp(isa, set->isa) : kernels_exact(set)))
+        bool named = strlen(set->isa) == n && !strncmp(set->isa, isa ? isa : "", n);
+        if (kernels_runs(set, cpu) && (n ? named : kernels_exact(set)))
             last = set;
     }
     if (!last)
@@ -83,9 +116,10 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
     if ((last->needs & CPU_BLAS) && !openblas_load(&why))
         return err_set(err, ERR_ARG, "isa '%s': %s", isa, why);
     *out = kernels_scalar;
+    out->tune = cpu & CPU_AMD ? (struct tune)TUNE_AMD : (struct tune)TUNE_DEFAULT;
     for (size_t i = 1; i < kernels_nsets && kernels_sets[i - 1] != last; i++)
         if (kernels_runs(kernels_sets[i], cpu) &&
             (kernels_exact(kernels_sets[i]) || kernels_sets[i] == last))
             kernels_lay(out, kernels_sets[i]);
-    return OK;
+    return kernels_fix(&out->tune, items, err);
 }

@@ -22,6 +22,7 @@
 
 #include "kernels/kv.h"
 #include "kernels/panels.h"
+#include "kernels/tune.h"
 
 struct err;
 
@@ -44,8 +45,9 @@ struct attn_part {
 };
 
 struct kernels {
-    const char *isa; /* "scalar", "avx2", ... */
-    unsigned needs;  /* CPU_* bits, all required */
+    const char *isa;  /* "scalar", "avx2", ... */
+    unsigned needs;   /* CPU_* bits, all required */
+    struct tune tune; /* set by kernels_pick; for the views of the matrices (panels.h) */
 
     /* y[t * ldy + r] = dot(row r of w, x[t]) for t < n and 16 * p0 <= r < 16 * p1. Whole panels
      * are written, so a y row has room for rows rounded up to 16; padding rows give 0 for finite x.
@@ -146,8 +148,10 @@ bool kernels_runs(const struct kernels *set, unsigned cpu);
 bool kernels_ready(const struct kernels *set, unsigned cpu);
 
 /* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top
- * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). ERR_ARG, naming the sets
- * that would run here, if the name is unknown or the CPU lacks it. */
+ * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). out->tune is that of the
+ * CPU's family; for experiments, items after the name fix parts of it, as in "avx2,panels=1",
+ * "avx2,run=1048576,ahead=0" or, with the default set, ",panels=2". ERR_ARG, naming the sets that
+ * would run here, if the name is unknown or the CPU lacks it; ERR_ARG for other items. */
 int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err *err);
 
 #endif

@@ -24,12 +24,15 @@ enum { PANEL = 16, GROUP = 32 };
 
 enum ptype { P_F32, P_BF16, P_Q8, P_Q4 };
 
+struct tune;
+
 /* A view of a packed matrix; whoever allocated the memory owns it. */
 struct panels {
     enum ptype type;
     size_t rows, cols;
     size_t panel_bytes;
     const unsigned char *data; /* [ceil(rows / 16)] panels, 64-byte aligned */
+    const struct tune *tune;   /* how products walk it (tune.h); NULL: as the default family does */
 };
 
 /* Return the name of a type: "f32", "bf16", "q8_0" or "q4_0". */

@@ -71,9 +71,10 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
 
 /* Return how many panels of `cols` columns are worth handing to a thread; with many tokens, a
  * multiple of 6, so that the kernels' tiles of panels stay whole. */
-static size_t forward_grain(size_t cols, size_t n)
+static size_t forward_grain(const struct batch *b, size_t cols, size_t n)
 {
-    size_t work = PANEL * cols * n, most = work >= CHUNK_WORK ? 1 : CHUNK_WORK / work;
+    size_t run = model_kernels(b->m)->tune.run, work = PANEL * cols * n;
+    size_t most = work >= run ? 1 : run / work;
     return n >= 4 ? (most + 5) / 6 * 6 : most;
 }
 
@@ -130,7 +131,7 @@ static void run_products(struct batch *b, const struct product *list, size_t cou
     size_t panels = 0;
     for (size_t i = 0; i < count; i++)
         panels += panels_count(list[i].w->rows);
-    pool_for(b->pool, panels, forward_grain(list[0].w->cols, n), products_chunk, &j);
+    pool_for(b->pool, panels, forward_grain(b, list[0].w->cols, n), products_chunk, &j);
 }
 
 /* Compute sine and cosine for the positions of all rows, with the project's own functions. */
@@ -192,8 +193,8 @@ static void forward_layer(struct batch *b, size_t i)
         memcpy(b->post, b->xn, n * b->ld_h * sizeof(*b->post));
     struct ffn f = { b, l, n };
     pool_for(b->pool, panels_count(c->ffn),
-             n >= 4 ? forward_grain(c->hidden, n) : 1 + forward_grain(c->hidden, n) / 2, ffn_chunk,
-             &f);
+             n >= 4 ? forward_grain(b, c->hidden, n) : 1 + forward_grain(b, c->hidden, n) / 2,
+             ffn_chunk, &f);
     if (forward_quantised(&l->down))
         quantise(b, b->gate, b->ld_f, c->ffn, n);
     const struct product down = { b->out, b->ld_h, &l->down, NULL };

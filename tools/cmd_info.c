@@ -54,8 +54,10 @@ static int machine(struct err *err)
             json_array_append_new(sets, json_string(kernels_sets[i]->isa));
     if (json) {
         json_t *root =
-            json_pack("{s:o, s:o, s:s}", "cpu", escaped_json(cpu_name(), strlen(cpu_name())),
-                      "sets", sets, "chosen", chosen.isa);
+            json_pack("{s:o, s:o, s:s, s:{s:I, s:I, s:I}}", "cpu",
+                      escaped_json(cpu_name(), strlen(cpu_name())), "sets", sets, "chosen",
+                      chosen.isa, "tune", "panels", (json_int_t)chosen.tune.panels, "run",
+                      (json_int_t)chosen.tune.run, "ahead", (json_int_t)chosen.tune.ahead);
         json_dumpf(root, stdout, JSON_COMPACT);
         putchar('\n');
         json_decref(root);
@@ -66,7 +68,8 @@ static int machine(struct err *err)
     fputs("\nsets   ", stdout);
     for (size_t i = 0; i < json_array_size(sets); i++)
         printf(" %s", json_string_value(json_array_get(sets, i)));
-    printf("\nchosen  %s\n", chosen.isa);
+    printf("\nchosen  %s\ntune    panels=%zu run=%zu ahead=%zu\n", chosen.isa, chosen.tune.panels,
+           chosen.tune.run, chosen.tune.ahead);
     json_decref(sets);
     if (ops) {
         puts("\noperations of each set; what is missing comes from the set before");
@@ -472,7 +475,10 @@ const struct command cmd_info = {
     "[FILE]",
     "Shows format, shape, types and size of FILE, which is a GGUF, safetensors or PyTorch file "
     "or a Hugging Face folder, of any architecture. Without FILE it shows the processor, the "
-    "kernel sets that can run on it, and the one that would be chosen.\n\n"
+    "kernel sets that can run on it, the one that would be chosen, and how products walk the "
+    "weights on this family of processors: the panels at once with one token, the "
+    "multiply-adds that are worth a thread, and the prefetch distance in bytes. For "
+    "experiments, MIZZLE_ISA or --isa fixes them: avx2,panels=1,run=1048576,ahead=0.\n\n"
     "  mizzle info\n"
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",

@@ -66,9 +66,10 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q8_dotprod(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                               size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(4, 1, tile_q8, y, ldy, w, x);
-    TOKENS(1, 2, tile_q8, y, ldy, w, x);
+    size_t p = p0;
+    if (n == 1 && tune_of(w).panels > 1)
+        WALK(1, 2, tile_q8, y, ldy, w, x);
+    WALK(4, 1, tile_q8, y, ldy, w, x);
 }
 
 /* Nibbles are used as they are stored, as value + 8; the sum starts at -8 * sum(x). */
@@ -109,9 +110,10 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q4_dotprod(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                               size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(4, 1, tile_q4, y, ldy, w, x);
-    TOKENS(1, 2, tile_q4, y, ldy, w, x);
+    size_t p = p0;
+    if (n == 1 && tune_of(w).panels > 1)
+        WALK(1, 2, tile_q4, y, ldy, w, x);
+    WALK(4, 1, tile_q4, y, ldy, w, x);
 }
 
 const struct kernels kernels_dotprod = {

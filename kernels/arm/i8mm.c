@@ -17,10 +17,12 @@ INLINE void pair_rows(int8x16_t out[2], int8x16_t first, int8x16_t second)
     out[1] = vreinterpretq_s8_s32(vzip2q_s32(a, b));
 }
 
-/* Load eight columns of two successive tokens into one vector. */
-INLINE int8x16_t pair_tokens(const int8_t *x, size_t cols)
+/* Load eight columns of two successive tokens into one vector. The last one of an odd number of
+ * tokens is its own partner. */
+INLINE int8x16_t pair_tokens(const int8_t *x, size_t cols, size_t m, size_t nt)
 {
-    return vcombine_s8(vld1_s8(x), vld1_s8(x + cols));
+    size_t first = 2 * m * cols, second = 2 * m + 1 < nt ? first + cols : first;
+    return vcombine_s8(vld1_s8(x + first), vld1_s8(x + second));
 }
 
 /* Add one group. For quarter i, row pair h and token pair m, sum[2i + h][m] holds { r t, r t', r'
@@ -31,10 +33,12 @@ INLINE void add_group(float32x4_t *acc, int32x4_t sum[][2], size_t nt, const uns
     REPEAT (i, QUARTERS) {
         float32x4_t ws =
             vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const void *)(scale + i * 8))));
-        REPEAT (m, nt / 2) {
+        REPEAT (m, (nt + 1) / 2) {
             int32x4_t s[2] = { vuzp1q_s32(sum[2 * i][m], sum[2 * i + 1][m]),
                                vuzp2q_s32(sum[2 * i][m], sum[2 * i + 1][m]) };
             REPEAT (j, 2) {
+                if (2 * m + j == nt)
+                    break;
                 float32x4_t *a = &acc[i * nt + 2 * m + j];
                 *a = vfmaq_f32(*a, vcvtq_f32_s32(s[j]),
                                vmulq_f32(ws, vdupq_n_f32(xs[(2 * m + j) * ldxs])));
@@ -65,15 +69,15 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         int32x4_t sum[8][2] = { { vdupq_n_s32(0) } };
         REPEAT (c, 4) {
             int8x16_t tokens[2];
-            REPEAT (m, nt / 2)
-                tokens[m] = pair_tokens(xq + 2 * m * cols + c * 8, cols);
+            REPEAT (m, (nt + 1) / 2)
+                tokens[m] = pair_tokens(xq + c * 8, cols, m, nt);
             REPEAT (i, QUARTERS) {
                 const unsigned char *at = q + c * 128 + i * 16;
                 int8x16_t rows[2];
                 pair_rows(rows, vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at), flip)),
                           vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at + 64), flip)));
                 REPEAT (h, 2)
-                    REPEAT (m, nt / 2)
+                    REPEAT (m, (nt + 1) / 2)
                         sum[2 * i + h][m] = vmmlaq_s32(sum[2 * i + h][m], rows[h], tokens[m]);
             }
         }
@@ -82,23 +86,14 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
     store_tile(y + t * ldy + p * PANEL, ldy, acc, nt);
 }
 
-/* Return a view of the tokens from token t on, which are left over. */
-static struct qact rest(const struct qact *x, size_t t)
-{
-    size_t groups = x->cols / GROUP;
-    return (struct qact){ x->q + t * x->cols, x->scale + t * groups, x->bias + t * groups,
-                          x->cols };
-}
-
 static void matmul_q8_i8mm(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                            size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(4, 1, tile_q8, y, ldy, w, x);
-    TOKENS(2, 1, tile_q8, y, ldy, w, x);
-    struct qact last = rest(x, t);
-    if (t < n)
-        kernels_dotprod.matmul_q8(y + t * ldy, ldy, w, &last, n - t, p0, p1);
+    size_t p = p0;
+    if (n == 1)
+        kernels_dotprod.matmul_q8(y, ldy, w, x, n, p0, p1);
+    else
+        WALK(4, 1, tile_q8, y, ldy, w, x);
 }
 
 /* Nibbles are used as they are stored, as value + 8; the sums start at -8 * sum(x) of their
@@ -114,18 +109,19 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
         const unsigned char *q = b + SCALES + g % 2 * 256;
         const int8_t *xq = x->q + t * cols + g * GROUP;
         int32x4_t sum[8][2];
-        REPEAT (m, nt / 2) {
-            int32_t bias[2] = { x->bias[(t + 2 * m) * groups + g] / 16,
-                                x->bias[(t + 2 * m + 1) * groups + g] / 16 };
+        REPEAT (m, (nt + 1) / 2) {
+            size_t first = t + 2 * m, second = 2 * m + 1 < nt ? first + 1 : first;
+            int32_t bias[2] = { x->bias[first * groups + g] / 16,
+                                x->bias[second * groups + g] / 16 };
             int32x2_t both = vld1_s32(bias);
             REPEAT (i, 2 * QUARTERS)
                 sum[i][m] = vcombine_s32(both, both);
         }
         REPEAT (c, 2) {
             int8x16_t low[2], high[2];
-            REPEAT (m, nt / 2) {
-                low[m] = pair_tokens(xq + 2 * m * cols + c * 8, cols);
-                high[m] = pair_tokens(xq + 2 * m * cols + c * 8 + 16, cols);
+            REPEAT (m, (nt + 1) / 2) {
+                low[m] = pair_tokens(xq + c * 8, cols, m, nt);
+                high[m] = pair_tokens(xq + c * 8 + 16, cols, m, nt);
             }
             REPEAT (i, QUARTERS) {
                 const unsigned char *at = q + c * 128 + i * 16;
@@ -136,7 +132,7 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
                 pair_rows(hi, vreinterpretq_s8_u8(vshrq_n_u8(a, 4)),
                           vreinterpretq_s8_u8(vshrq_n_u8(d, 4)));
                 REPEAT (h, 2)
-                    REPEAT (m, nt / 2) {
+                    REPEAT (m, (nt + 1) / 2) {
                         int32x4_t *s = &sum[2 * i + h][m];
                         *s = vmmlaq_s32(vmmlaq_s32(*s, lo[h], low[m]), hi[h], high[m]);
                     }
@@ -150,12 +146,11 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q4_i8mm(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                            size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(4, 1, tile_q4, y, ldy, w, x);
-    TOKENS(2, 1, tile_q4, y, ldy, w, x);
-    struct qact last = rest(x, t);
-    if (t < n)
-        kernels_dotprod.matmul_q4(y + t * ldy, ldy, w, &last, n - t, p0, p1);
+    size_t p = p0;
+    if (n == 1)
+        kernels_dotprod.matmul_q4(y, ldy, w, x, n, p0, p1);
+    else
+        WALK(4, 1, tile_q4, y, ldy, w, x);
 }
 
 const struct kernels kernels_i8mm = {

@@ -39,10 +39,10 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
 static void matmul_f32_neon(float *y, size_t ldy, const struct panels *w, const float *x,
                             size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(6, 1, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(2, 2, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(1, 4, tile_f32, y, ldy, w, x, ldx);
+    size_t p = p0;
+    if (n == 1)
+        WALK(1, 4, tile_f32, y, ldy, w, x, ldx);
+    WALK(6, 1, tile_f32, y, ldy, w, x, ldx);
 }
 
 /* A 32-bit lane holds column k in its low half and k + 1 in its high half. A shift turns the first
@@ -78,10 +78,10 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
 static void matmul_bf16_neon(float *y, size_t ldy, const struct panels *w, const float *x,
                              size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(6, 1, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(2, 2, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(1, 4, tile_bf16, y, ldy, w, x, ldx);
+    size_t p = p0;
+    if (n == 1)
+        WALK(1, 4, tile_bf16, y, ldy, w, x, ldx);
+    WALK(6, 1, tile_bf16, y, ldy, w, x, ldx);
 }
 
 INLINE float32x4_t load_half(const void *p)
@@ -147,9 +147,8 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q8_neon(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                            size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(2, 1, tile_q8, y, ldy, w, x);
-    TOKENS(1, 1, tile_q8, y, ldy, w, x);
+    size_t p = p0;
+    WALK(2, 1, tile_q8, y, ldy, w, x);
 }
 
 /* Nibbles are used as stored (value + 8, corrected by -8 * sum(x)): the eight products of a 16-bit
@@ -191,9 +190,8 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q4_neon(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                            size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(2, 1, tile_q4, y, ldy, w, x);
-    TOKENS(1, 1, tile_q4, y, ldy, w, x);
+    size_t p = p0;
+    WALK(2, 1, tile_q4, y, ldy, w, x);
 }
 
 /* Return how many elements are left from i on: 0 rather than a wrapped number. */

@@ -1,3 +1,4 @@
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -37,6 +38,14 @@ static unsigned saved_state(void)
     return low;
 }
 
+/* True when the processor names AMD as its maker: "AuthenticAMD". */
+static bool cpu_is_amd(void)
+{
+    struct regs r = cpu_cpuid(0, 0);
+    const unsigned name[] = { r.b, r.d, r.c };
+    return !memcmp(name, "AuthenticAMD", sizeof(name));
+}
+
 /* An instruction set counts only when the operating system also saves its registers. */
 static unsigned cpu_ask(void)
 {
@@ -46,7 +55,7 @@ static unsigned cpu_ask(void)
     const unsigned avx512vl = 1u << 31, avx512vnni = 1u << 11; /* leaf 7 ebx, ecx */
     const unsigned ymm = 0x06, zmm = 0xe6;
     struct regs l1 = cpu_cpuid(1, 0), l7 = cpu_cpuid(7, 0), l71 = cpu_cpuid(7, 1);
-    unsigned bits = BUILT_IN;
+    unsigned bits = BUILT_IN | (cpu_is_amd() ? CPU_AMD : 0);
     if (!cpu_has(l1.c, FMA | OSXSAVE | AVX | F16C) || !cpu_has(l7.b, AVX2) ||
         !cpu_has(saved_state(), ymm))
         return bits;

@@ -14,6 +14,7 @@ enum {
     CPU_I8MM = 1u << 6,       /* ARMv8.6 FEAT_I8MM */
     CPU_BLAS = 1u << 7,       /* built with OpenBLAS */
     CPU_AVX512BF16 = 1u << 8, /* AVX-512 BF16 */
+    CPU_AMD = 1u << 9,        /* made by AMD; what its kernels want is in tune.h */
     CPU_INEXACT = CPU_BLAS | CPU_AVX512BF16, /* sets that are compared by tolerance */
 };
 

@@ -14,16 +14,14 @@ INLINE void store_tile(float *y, size_t ldy, const __m256 *acc, size_t nv, size_
             _mm256_storeu_ps(y + j * ldy + i * 8, acc[i * nt + j]);
 }
 
-/* Load one half (8 rows) of a line of weights. With one token, prefetch as well. */
-INLINE __m256i load_weights(const unsigned char *line, size_t half, size_t nt)
+/* Load one half (8 rows) of a line of weights. */
+INLINE __m256i load_weights(const unsigned char *line, size_t half)
 {
-    if (nt == 1 && half == 0)
-        ask_ahead(line);
     return _mm256_load_si256((const __m256i *)(const void *)(line + half * 32));
 }
 
 /* The plain tile: one weight vector per half panel meets the broadcast activation of each token. */
-INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
+INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, size_t ahead, float *y, size_t ldy,
                      const struct panels *w, const float *x, size_t ldx)
 {
     const unsigned char *wp = w->data + p * w->panel_bytes;
@@ -32,8 +30,9 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
     x += t * ldx;
     for (size_t k = 0; k < cols; k++) {
         __m256 wk[8];
+        ask_ahead(wp, bytes, k * 64, ahead, np, nt, 1);
         REPEAT (i, nv)
-            wk[i] = _mm256_castsi256_ps(load_weights(wp + i / 2 * bytes + k * 64, i % 2, nt));
+            wk[i] = _mm256_castsi256_ps(load_weights(wp + i / 2 * bytes + k * 64, i % 2));
         REPEAT (j, nt) {
             __m256 xk = _mm256_set1_ps(x[j * ldx + k]);
             REPEAT (i, nv)
@@ -46,15 +45,15 @@ INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, float *y, size_t 
 static void matmul_f32_avx2(float *y, size_t ldy, const struct panels *w, const float *x,
                             size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(6, 1, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(3, 2, tile_f32, y, ldy, w, x, ldx);
-    TOKENS(1, 4, tile_f32, y, ldy, w, x, ldx);
+    size_t p = p0;
+    if (n == 1)
+        WALK(1, 4, tile_f32, AHEAD, y, ldy, w, x, ldx);
+    WALK(6, 1, tile_f32, AHEAD, y, ldy, w, x, ldx);
 }
 
 /* A 32-bit lane holds column k in its low half and k + 1 in its high half. A shift turns the first
  * into a float, a mask the second. */
-INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
+INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t ahead, float *y, size_t ldy,
                       const struct panels *w, const float *x, size_t ldx)
 {
     const unsigned char *wp = w->data + p * w->panel_bytes;
@@ -63,12 +62,13 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
     __m256 acc[12] = { _mm256_setzero_ps() };
     x += t * ldx;
     for (size_t k = 0; k < cols; k += 2) {
+        ask_ahead(wp, bytes, k * 32, ahead, np, nt, 1);
         REPEAT (h, 2) {
             __m256 wk[8];
             if (k + h == cols)
                 break;
             REPEAT (i, nv) {
-                __m256i pair = load_weights(wp + i / 2 * bytes + k * 32, i % 2, nt);
+                __m256i pair = load_weights(wp + i / 2 * bytes + k * 32, i % 2);
                 wk[i] = _mm256_castsi256_ps(h ? _mm256_and_si256(pair, high)
                                               : _mm256_slli_epi32(pair, 16));
             }
@@ -85,10 +85,10 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, float *y, size_t
 static void matmul_bf16_avx2(float *y, size_t ldy, const struct panels *w, const float *x,
                              size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(6, 1, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(3, 2, tile_bf16, y, ldy, w, x, ldx);
-    TOKENS(1, 4, tile_bf16, y, ldy, w, x, ldx);
+    size_t p = p0;
+    if (n == 1)
+        WALK(1, 4, tile_bf16, AHEAD, y, ldy, w, x, ldx);
+    WALK(6, 1, tile_bf16, AHEAD, y, ldy, w, x, ldx);
 }
 
 /* Broadcast four activations, so that every row meets them. */
@@ -116,21 +116,23 @@ INLINE void add_group(__m256 *acc, const __m256i *sum, size_t nv, size_t nt,
 
 /* maddubs needs an unsigned side: |w| (128 for -128), while x takes w's sign. The sum of two
  * products is at most 2 * 128 * 127 = 32512, so nothing saturates. */
-INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
+INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t ahead, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
     const __m256i flip = _mm256_set1_epi8((char)0x80), ones = _mm256_set1_epi16(1);
+    const unsigned char *panel = w->data + p * w->panel_bytes;
     size_t cols = w->cols, groups = cols / GROUP, nv = 2 * np;
     __m256 acc[8] = { _mm256_setzero_ps() };
     for (size_t g = 0; g < groups; g++) {
-        const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
+        const unsigned char *b = panel + g / 2 * Q8_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 512;
         const int8_t *xq = x->q + t * cols + g * GROUP;
+        ask_ahead(panel, w->panel_bytes, g * (Q8_BLOCK / 2), ahead, np, nt, 9);
         __m256i sum[8] = { _mm256_setzero_si256() };
         REPEAT (c, 8) {
             REPEAT (i, nv) {
                 const unsigned char *at = q + i / 2 * w->panel_bytes + c * 64;
-                __m256i wq = _mm256_xor_si256(load_weights(at, i % 2, nt), flip);
+                __m256i wq = _mm256_xor_si256(load_weights(at, i % 2), flip);
                 __m256i mag = _mm256_abs_epi8(wq);
                 REPEAT (j, nt) {
                     __m256i xc = _mm256_sign_epi8(bcast4(xq + j * cols + c * 4), wq);
@@ -148,28 +150,31 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q8_avx2(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                            size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(4, 1, tile_q8, y, ldy, w, x);
-    TOKENS(1, 2, tile_q8, y, ldy, w, x);
+    size_t p = p0;
+    if (n == 1 && tune_of(w).panels > 1)
+        WALK(1, 2, tile_q8, AHEAD, y, ldy, w, x);
+    WALK(4, 1, tile_q8, AHEAD, y, ldy, w, x);
 }
 
 /* Nibbles are unsigned already (value + 8, corrected by -8 * sum(x)) and so small that the eight
  * products of a group fit in 16 bits: 8 * 2 * 15 * 127 = 30480. */
-INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t ldy,
+INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t ahead, float *y, size_t ldy,
                     const struct panels *w, const struct qact *x)
 {
     const __m256i nibble = _mm256_set1_epi8(15), ones = _mm256_set1_epi16(1);
+    const unsigned char *panel = w->data + p * w->panel_bytes;
     size_t cols = w->cols, groups = cols / GROUP, nv = 2 * np;
     __m256 acc[8] = { _mm256_setzero_ps() };
     for (size_t g = 0; g < groups; g++) {
-        const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
+        const unsigned char *b = panel + g / 2 * Q4_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 256;
         const int8_t *xq = x->q + t * cols + g * GROUP;
+        ask_ahead(panel, w->panel_bytes, g * (Q4_BLOCK / 2), ahead, np, nt, 5);
         __m256i sum[8] = { _mm256_setzero_si256() };
         REPEAT (c, 4) {
             REPEAT (i, nv) {
                 const unsigned char *at = q + i / 2 * w->panel_bytes + c * 64;
-                __m256i pair = load_weights(at, i % 2, nt);
+                __m256i pair = load_weights(at, i % 2);
                 __m256i lo = _mm256_and_si256(pair, nibble);
                 __m256i hi = _mm256_and_si256(_mm256_srli_epi16(pair, 4), nibble);
                 REPEAT (j, nt) {
@@ -192,9 +197,10 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, float *y, size_t l
 static void matmul_q4_avx2(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                            size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TOKENS(4, 1, tile_q4, y, ldy, w, x);
-    TOKENS(1, 2, tile_q4, y, ldy, w, x);
+    size_t p = p0;
+    if (n == 1 && tune_of(w).panels > 1)
+        WALK(1, 2, tile_q4, AHEAD, y, ldy, w, x);
+    WALK(4, 1, tile_q4, AHEAD, y, ldy, w, x);
 }
 
 /* Load x[0] to x[n - 1]; the lanes beyond come from `rest`. */

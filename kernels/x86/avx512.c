@@ -6,23 +6,21 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/x86/tiles512.h"
 
-/* Multiply f32 weights. wp points to column k0 of the first panel, and each further panel is
- * `bytes` after the one before; they may be unpacked copies. */
-INLINE void tile_at(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
-                    const unsigned char *wp, size_t bytes, float *y, size_t ldy, const float *x,
-                    size_t ldx)
+/* The plain tile: one weight vector per panel meets the broadcast activation of each token. */
+INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, size_t ahead,
+                     float *y, size_t ldy, const struct panels *w, const float *x, size_t ldx)
 {
+    const unsigned char *wp = w->data + p * w->panel_bytes;
+    size_t bytes = w->panel_bytes;
     __m512 acc[24];
     x += t * ldx;
     y += t * ldy + p * PANEL;
     load_tile(acc, y, ldy, np, nt, k0);
-    for (size_t k = k0; k < k1; k++, wp += 64) {
-        __m512 wk[8];
-        REPEAT (i, np) {
-            wk[i] = _mm512_load_ps(wp + i * bytes);
-            if (nt == 1)
-                ask_ahead(wp + i * bytes);
-        }
+    for (size_t k = k0; k < k1; k++) {
+        __m512 wk[4];
+        ask_ahead(wp, bytes, k * 64, ahead, np, nt, 1);
+        REPEAT (i, np)
+            wk[i] = _mm512_load_ps(wp + i * bytes + k * 64);
         REPEAT (j, nt) {
             __m512 xk = _mm512_set1_ps(x[j * ldx + k]);
             REPEAT (i, np)
@@ -32,28 +30,21 @@ INLINE void tile_at(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
     store_tile(y, ldy, acc, np, nt);
 }
 
-/* The tile on packed f32 weights. */
-INLINE void tile_f32(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
-                     size_t ldy, const struct panels *w, const float *x, size_t ldx)
-{
-    tile_at(np, nt, p, t, k0, k1, w->data + p * w->panel_bytes + k0 * 64, w->panel_bytes, y, ldy, x,
-            ldx);
-}
-
 static void matmul_f32_avx512(float *y, size_t ldy, const struct panels *w, const float *x,
                               size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TURNS(8, 3, tile_f32, y, ldy, w, x, ldx);
-    TURNS(4, 4, tile_f32, y, ldy, w, x, ldx);
-    TURNS(2, 4, tile_f32, y, ldy, w, x, ldx);
-    TURNS(1, 4, tile_f32, y, ldy, w, x, ldx);
+    size_t p = p0;
+    if (n > 1)
+        TURNS(8, 3, tile_f32, y, ldy, w, x, ldx);
+    else
+        TURNS(1, 4, tile_f32, y, ldy, w, x, ldx);
+    TURNS(8, 1, tile_f32, y, ldy, w, x, ldx);
 }
 
 /* A 32-bit lane holds column k in its low half and k + 1 in its high half. A shift turns the first
  * into a float, a mask the second. */
-INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
-                      size_t ldy, const struct panels *w, const float *x, size_t ldx)
+INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, size_t ahead,
+                      float *y, size_t ldy, const struct panels *w, const float *x, size_t ldx)
 {
     const unsigned char *wp = w->data + p * w->panel_bytes;
     const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
@@ -63,12 +54,10 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_
     y += t * ldy + p * PANEL;
     load_tile(acc, y, ldy, np, nt, k0);
     for (size_t k = k0; k < k1; k += 2) {
-        __m512i pair[8];
-        REPEAT (i, np) {
+        __m512i pair[4];
+        ask_ahead(wp, bytes, k * 32, ahead, np, nt, 1);
+        REPEAT (i, np)
             pair[i] = _mm512_load_si512(wp + i * bytes + k * 32);
-            if (nt == 1)
-                ask_ahead(wp + i * bytes + k * 32);
-        }
         REPEAT (j, nt) {
             __m512 xk = _mm512_set1_ps(x[j * ldx + k]);
             REPEAT (i, np)
@@ -87,43 +76,15 @@ INLINE void tile_bf16(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_
     store_tile(y, ldy, acc, np, nt);
 }
 
-/* How many columns of one panel fit into UNPACKED, at 64 bytes per column; a multiple of 64. */
-enum { F32_COLUMNS = UNPACKED / 64 };
-
-/* Unpack columns [k0, k1) of np panels to f32, once for all tokens of a turn. */
-INLINE void unpack_bf16(size_t np, unsigned char *to, const struct panels *w, size_t p, size_t k0,
-                        size_t k1)
-{
-    const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    size_t each = F32_COLUMNS / np * 64;
-    for (size_t i = 0; i < np; i++) {
-        const unsigned char *from = w->data + (p + i) * w->panel_bytes + k0 * 32;
-        for (size_t k = 0; k < k1 - k0; k += 2, from += 64) {
-            __m512i pair = _mm512_load_si512(from);
-            _mm512_store_si512(to + i * each + k * 64, _mm512_slli_epi32(pair, 16));
-            if (k + 1 < k1 - k0)
-                _mm512_store_si512(to + i * each + (k + 1) * 64, _mm512_and_si512(pair, high));
-        }
-    }
-}
-
-/* The tile for many tokens, on weights that unpack_bf16 has unpacked. */
-INLINE void tile_wide(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1,
-                      const unsigned char *unpacked, float *y, size_t ldy, const float *x,
-                      size_t ldx)
-{
-    tile_at(np, nt, p, t, k0, k1, unpacked, F32_COLUMNS / np * 64, y, ldy, x, ldx);
-}
-
 static void matmul_bf16_avx512(float *y, size_t ldy, const struct panels *w, const float *x,
                                size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    _Alignas(64) unsigned char unpacked[UNPACKED];
-    size_t t = 0;
-    UNPACKED_TURNS(8, 3, unpack_bf16, F32_COLUMNS, tile_wide, y, ldy, x, ldx);
-    TURNS(4, 4, tile_bf16, y, ldy, w, x, ldx);
-    TURNS(2, 4, tile_bf16, y, ldy, w, x, ldx);
-    TURNS(1, 4, tile_bf16, y, ldy, w, x, ldx);
+    size_t p = p0;
+    if (n > 1)
+        TURNS(8, 3, tile_bf16, y, ldy, w, x, ldx);
+    else
+        TURNS(1, 4, tile_bf16, y, ldy, w, x, ldx);
+    TURNS(8, 1, tile_bf16, y, ldy, w, x, ldx);
 }
 
 /* max takes its second operand for NaN, so NaN never becomes amax, and clamping sends it to -127. A

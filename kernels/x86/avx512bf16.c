@@ -7,8 +7,8 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/x86/tiles512.h"
 
-/* A tile takes 8 tokens; STRETCH columns of each, rounded to bf16 pairs, are kept at a time. */
-enum { TOKENS_8 = 8, STRETCH = 1024 };
+/* Up to ROUNDED tokens are rounded to bf16 pairs together, STRETCH columns of each at a time. */
+enum { ROUNDED = 16, STRETCH = 1024 };
 
 /* Round columns [k0, k1) of nt tokens to bf16; a column beyond the last becomes zero. k0 is
  * even. */
@@ -28,20 +28,20 @@ INLINE void round_tokens(uint32_t to[][STRETCH / 2], const float *x, size_t ldx,
 }
 
 /* Add the products of columns [k0, k1): each instruction takes a pair of columns of 16 rows. */
-INLINE void tile(size_t np, size_t nt, size_t p, size_t k0, size_t k1, float *y, size_t ldy,
-                 const struct panels *w, uint32_t x[][STRETCH / 2])
+INLINE void tile_pairs(size_t np, size_t nt, size_t p, size_t t, size_t ahead, size_t k0, size_t k1,
+                       float *y, size_t ldy, const struct panels *w, uint32_t x[][STRETCH / 2])
 {
-    const unsigned char *wp = w->data + p * w->panel_bytes + k0 * 32;
+    const unsigned char *panel = w->data + p * w->panel_bytes;
     __m512 acc[24];
-    y += p * PANEL;
+    x += t;
+    y += t * ldy + p * PANEL;
     load_tile(acc, y, ldy, np, nt, k0);
     for (size_t k = 0; k < (k1 - k0 + 1) / 2; k++) {
         __m512bh wk[4];
-        REPEAT (i, np) {
-            memcpy(&wk[i], wp + i * w->panel_bytes + k * 64, sizeof(wk[i]));
-            if (nt == 1)
-                ask_ahead(wp + i * w->panel_bytes + k * 64);
-        }
+        size_t at = k0 * 32 + k * 64;
+        ask_ahead(panel, w->panel_bytes, at, ahead, np, nt, 1);
+        REPEAT (i, np)
+            memcpy(&wk[i], panel + i * w->panel_bytes + at, sizeof(wk[i]));
         REPEAT (j, nt) {
             __m512i both = _mm512_set1_epi32((int)x[j][k]);
             __m512bh xk;
@@ -53,30 +53,30 @@ INLINE void tile(size_t np, size_t nt, size_t p, size_t k0, size_t k1, float *y,
     store_tile(y, ldy, acc, np, nt);
 }
 
-/* Multiply nt tokens by all panels, one stretch of columns after the other. */
-INLINE void tokens(size_t nt, size_t np, float *y, size_t ldy, const struct panels *w,
-                   const float *x, size_t ldx, size_t p0, size_t p1)
+/* Multiply n <= ROUNDED tokens by all panels, one stretch of columns after the other. */
+static void round_and_multiply(float *y, size_t ldy, const struct panels *w, const float *x,
+                               size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    uint32_t pairs[TOKENS_8][STRETCH / 2];
+    uint32_t pairs[ROUNDED][STRETCH / 2];
     for (size_t k0 = 0, k1; k0 < w->cols; k0 = k1) {
         size_t p = p0;
         k1 = w->cols - k0 > STRETCH ? k0 + STRETCH : w->cols;
-        round_tokens(pairs, x, ldx, nt, k0, k1);
-        for (; p + np <= p1; p += np)
-            tile(np, nt, p, k0, k1, y, ldy, w, pairs);
-        for (; p < p1; p++)
-            tile(1, nt, p, k0, k1, y, ldy, w, pairs);
+        round_tokens(pairs, x, ldx, n, k0, k1);
+        if (n > 1)
+            WALK(8, 3, tile_pairs, AHEAD, k0, k1, y, ldy, w, pairs);
+        else
+            WALK(1, 4, tile_pairs, AHEAD, k0, k1, y, ldy, w, pairs);
+        WALK(8, 1, tile_pairs, AHEAD, k0, k1, y, ldy, w, pairs);
     }
 }
 
 static void matmul_bf16_avx512bf16(float *y, size_t ldy, const struct panels *w, const float *x,
                                    size_t ldx, size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    for (; t + TOKENS_8 <= n; t += TOKENS_8)
-        tokens(8, 3, y + t * ldy, ldy, w, x + t * ldx, ldx, p0, p1);
-    for (; t < n; t++)
-        tokens(1, 4, y + t * ldy, ldy, w, x + t * ldx, ldx, p0, p1);
+    for (size_t t = 0, nt; t < n; t += nt) {
+        nt = n - t < ROUNDED ? n - t : ROUNDED;
+        round_and_multiply(y + t * ldy, ldy, w, x + t * ldx, ldx, nt, p0, p1);
+    }
 }
 
 const struct kernels kernels_avx512bf16 = {

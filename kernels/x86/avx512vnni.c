@@ -30,30 +30,29 @@ INLINE void add_group(__m512 *acc, const __m512i *sum, size_t np, size_t nt,
 
 /* Weights are stored as value + 128, because the instruction needs one unsigned side. Each sum
  * starts at -128 * sum(x), which takes the 128 off again. */
-INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
-                    size_t ldy, const struct panels *w, const struct qact *x)
+INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, size_t ahead,
+                    float *y, size_t ldy, const struct panels *w, const struct qact *x)
 {
+    const unsigned char *panel = w->data + p * w->panel_bytes;
     size_t cols = w->cols, groups = cols / GROUP;
     __m512 acc[12];
     y += t * ldy + p * PANEL;
     load_tile(acc, y, ldy, np, nt, k0);
     for (size_t g = k0 / GROUP; g < k1 / GROUP; g++) {
-        const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q8_BLOCK;
+        const unsigned char *b = panel + g / 2 * Q8_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 512;
         const int8_t *xq = x->q + t * cols + g * GROUP;
         REPEAT (j, nt)
-            if (nt > 2)
+            if (np > 1 && nt > 1)
                 __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* the next tile's */
+        ask_ahead(panel, w->panel_bytes, g * (Q8_BLOCK / 2), ahead, np, nt, 9);
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]);
         REPEAT (c, 8) {
             __m512i wq[4];
-            REPEAT (i, np) {
+            REPEAT (i, np)
                 wq[i] = _mm512_loadu_si512(q + i * w->panel_bytes + c * 64);
-                if (nt == 1)
-                    ask_ahead(q + i * w->panel_bytes + c * 64);
-            }
             REPEAT (i, np * nt)
                 sum[i] =
                     _mm512_dpbusd_epi32(sum[i], wq[i / nt], bcast4(xq + i % nt * cols + c * 4));
@@ -64,31 +63,37 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
     store_tile(y, ldy, acc, np, nt);
 }
 
+/* Up to FEW_TOKENS, panels are walked one at a time: memory likes one plain stream. Two at a time
+ * need half of the broadcasts, which counts when products wait for the multipliers. */
 static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                                  size_t n, size_t p0, size_t p1)
 {
-    size_t t = 0;
-    TURNS(6, 2, tile_q8, y, ldy, w, x);
-    TURNS(2, 4, tile_q8, y, ldy, w, x);
-    TURNS(1, 2, tile_q8, y, ldy, w, x);
+    size_t p = p0;
+    if (n > FEW_TOKENS)
+        TURNS(6, 2, tile_q8, y, ldy, w, x);
+    else if (n == 1 && tune_of(w).panels > 1)
+        TURNS(1, 2, tile_q8, y, ldy, w, x);
+    TURNS(8, 1, tile_q8, y, ldy, w, x);
 }
 
 /* As Q8, with value + 8 in a nibble: low nibbles are columns 0..15 of a group, high ones 16..31. */
-INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, float *y,
-                    size_t ldy, const struct panels *w, const struct qact *x)
+INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t k1, size_t ahead,
+                    float *y, size_t ldy, const struct panels *w, const struct qact *x)
 {
     const __m512i nibble = _mm512_set1_epi8(15);
+    const unsigned char *panel = w->data + p * w->panel_bytes;
     size_t cols = w->cols, groups = cols / GROUP;
     __m512 acc[12];
     y += t * ldy + p * PANEL;
     load_tile(acc, y, ldy, np, nt, k0);
     for (size_t g = k0 / GROUP; g < k1 / GROUP; g++) {
-        const unsigned char *b = w->data + p * w->panel_bytes + g / 2 * Q4_BLOCK;
+        const unsigned char *b = panel + g / 2 * Q4_BLOCK;
         const unsigned char *q = b + SCALES + g % 2 * 256;
         const int8_t *xq = x->q + t * cols + g * GROUP;
         REPEAT (j, nt)
-            if (nt > 2)
+            if (np > 1 && nt > 1)
                 __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* the next tile's */
+        ask_ahead(panel, w->panel_bytes, g * (Q4_BLOCK / 2), ahead, np, nt, 5);
         __m512i sum[12];
         REPEAT (i, np * nt)
             sum[i] = _mm512_srai_epi32(_mm512_set1_epi32(x->bias[(t + i % nt) * groups + g]), 4);
@@ -96,8 +101,6 @@ INLINE void tile_q4(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
             __m512i lo[4], hi[4];
             REPEAT (i, np) {
                 __m512i pair = _mm512_loadu_si512(q + i * w->panel_bytes + c * 64);
-                if (nt == 1)
-                    ask_ahead(q + i * w->panel_bytes + c * 64);
                 lo[i] = _mm512_and_si512(pair, nibble);
                 hi[i] = _mm512_and_si512(_mm512_srli_epi16(pair, 4), nibble);
             }
@@ -170,10 +173,12 @@ static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, c
                                  size_t n, size_t p0, size_t p1)
 {
     _Alignas(64) unsigned char unpacked[UNPACKED];
-    size_t t = 0;
-    UNPACKED_TURNS(6, 2, unpack_q4, BYTE_COLUMNS, tile_nibbles, y, ldy, w, x);
-    TURNS(2, 4, tile_q4, y, ldy, w, x);
-    TURNS(1, 2, tile_q4, y, ldy, w, x);
+    size_t p = p0;
+    if (n > FEW_TOKENS)
+        UNPACKED_TURNS(6, 2, unpack_q4, BYTE_COLUMNS, tile_nibbles, y, ldy, w, x);
+    else if (n == 1 && tune_of(w).panels > 1)
+        TURNS(1, 2, tile_q4, y, ldy, w, x);
+    TURNS(8, 1, tile_q4, y, ldy, w, x);
 }
 
 const struct kernels kernels_avx512vnni = {

@@ -79,6 +79,36 @@ static void picks(void)
     CHECK(*cpu_name());
 }
 
+/* The family decides how products walk; items after the name fix parts of it. */
+static void tunes(void)
+{
+    static const char *const bad[] = { ",",
+                                       ",panels",
+                                       ",panels=",
+                                       ",panels=0",
+                                       ",panels=3",
+                                       ",run=0",
+                                       ",run=-1",
+                                       ",ahead=1x",
+                                       ",ahead=1048577",
+                                       ",size=1",
+                                       "scalar,panels=1,",
+                                       "scalar, panels=1",
+                                       ",run=99999999999999999999" };
+    const struct tune amd = TUNE_AMD, other = TUNE_DEFAULT;
+    struct kernels k;
+    struct err e;
+    CHECK(kernels_pick(&k, NULL, CPU_AMD, &e) == OK && !memcmp(&k.tune, &amd, sizeof(amd)));
+    CHECK(kernels_pick(&k, "scalar", 0, &e) == OK && !memcmp(&k.tune, &other, sizeof(other)));
+    CHECK(kernels_pick(&k, ",panels=1", 0, &e) == OK && !strcmp(k.isa, "scalar"));
+    CHECK(k.tune.panels == 1 && k.tune.run == other.run && k.tune.ahead == other.ahead);
+    CHECK(kernels_pick(&k, "scalar,ahead=64,run=9,panels=2", CPU_AMD, &e) == OK);
+    CHECK(k.tune.panels == 2 && k.tune.run == 9 && k.tune.ahead == 64);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK(kernels_pick(&k, bad[i], 0, &e) == ERR_ARG && strstr(e.msg, "expected"));
+    CHECK(kernels_pick(&k, "z80,panels=1", 0, &e) == ERR_ARG && strstr(e.msg, "z80"));
+}
+
 /* The examples of FIPS 180-4 (NIST's "Example Values"), and a text around the size of a block in
  * pieces of every length. */
 static void hashes(void)
@@ -136,5 +166,6 @@ int main(void)
     hashes();
     panel_sizes();
     picks();
+    tunes();
     return 0;
 }

@@ -25,6 +25,15 @@ for kv in f32 f16 q8; do
         cmp "$tmp/part" "$tmp/other"
     done
 done
+# The ways to walk the weights give the same bits, and info shows what is fixed.
+logits "$tmp/whole"
+for way in panels=1,ahead=0 panels=2,ahead=4096 run=1,ahead=64 run=1000000000; do
+    logits "$tmp/part" -t 3 --isa ",$way"
+    cmp "$tmp/whole" "$tmp/part"
+done
+MIZZLE_ISA=scalar,run=77,panels=2,ahead=64 "$mizzle" info --json |
+    grep -q '"chosen":"scalar","tune":{"panels":2,"run":77,"ahead":64}'
+MIZZLE_ISA=,run=77,panels=2,ahead=64 "$mizzle" info | grep -qx 'tune    panels=2 run=77 ahead=64'
 # When OpenBLAS takes the processor for an old one, a hint names the core type that helps.
 case $sets in *avx2*blas*)
     blas() { OPENBLAS_CORETYPE=$1 "$mizzle" logits --ids 1 -o "$tmp/part" --isa blas 2>"$tmp/err"; }

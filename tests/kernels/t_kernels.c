@@ -82,7 +82,7 @@ static float *buf_out(size_t n)
     return memset(guard_alloc(n * sizeof(float), high), MARK, n * sizeof(float));
 }
 
-/* Return a matrix of random bytes, with odd scales and -128 among the values. */
+/* Return a matrix of random bytes, with odd scales and -128 among the values, walked in any way. */
 static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
 {
     struct panels w = { .type = type, .rows = rows, .cols = cols };
@@ -107,6 +107,9 @@ static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
             uint16_t h = f16_from_f32(rnd_f32() * 0.01f);
             memcpy(d + i + s * 2, &h, sizeof(h));
         }
+    static const struct tune ways[] = { { 1, 1, 0 }, { 1, 1, 4096 }, { 2, 1, 0 }, { 2, 1, 64 } };
+    size_t way = rnd(5);
+    w.tune = way < 4 ? &ways[way] : NULL;
     w.data = d;
     return w;
 }

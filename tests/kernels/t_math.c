@@ -157,7 +157,7 @@ static void panels_bf16(void)
     float row[COLS];
     for (size_t i = 0; i < ROWS * COLS; i++)
         src[i] = bf16_from_f32((float)(rand_unit(4, i) - 0.5));
-    struct panels w = { P_BF16, ROWS, COLS, BYTES / 2, dst };
+    struct panels w = { P_BF16, ROWS, COLS, BYTES / 2, dst, NULL };
     for (size_t p = 0; p < 2; p++)
         panels_pack_bf16(dst + p * w.panel_bytes, src, ROWS, COLS, p);
     for (size_t r = 0; r < 32; r++) {
@@ -208,7 +208,7 @@ static void product_by_hand(void)
 {
     static _Alignas(64) float panel[2][16]; /* two columns */
     panel[0][0] = 1, panel[1][0] = 2, panel[0][15] = -3, panel[1][15] = 0.5f;
-    struct panels w = { P_F32, 16, 2, sizeof(panel), (const unsigned char *)panel };
+    struct panels w = { P_F32, 16, 2, sizeof(panel), (const unsigned char *)panel, NULL };
     float x[] = { 10, 20 }, y[16];
     kernels_scalar.matmul_f32(y, 16, &w, x, 2, 1, 0, 1);
     CHECK(y[0] == 50 && y[15] == -20 && y[7] == 0);

@@ -23,6 +23,7 @@ struct kit {
     unsigned char *weights; /* large enough for the output head in f32, the largest matrix */
     float *a, *b, *c, *y;   /* [MANY * FFN], y: [FEW * VOCAB], which is larger */
     struct qact q;
+    const struct tune *tune; /* how products walk the weights */
     size_t weight_bytes, all_bytes;
 };
 
@@ -41,6 +42,7 @@ static struct panels bench_kernels_matrix(const struct kit *kit, enum ptype type
 {
     struct panels w = { .type = type, .rows = c->rows, .cols = c->cols, .data = kit->weights };
     size_t total;
+    w.tune = kit->tune;
     panels_bytes(&w.panel_bytes, &total, type, c->rows, c->cols);
     return w;
 }
@@ -295,6 +297,7 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
 
 struct bench_kernels {
     struct kit kit;
+    struct kernels chosen; /* by --isa, else the fastest exact set */
     const struct bench_options *o;
     struct pool *one;
     struct os_counters counters;
@@ -316,8 +319,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
         if (!own || !kernels_ready(set, cpu_detect()) ||
-            (i && engine_options.isa && strcmp(engine_options.isa, set->isa) != 0) ||
-            (!i && c->n > 1))
+            (i && engine_options.isa && strcmp(b->chosen.isa, set->isa) != 0) || (!i && c->n > 1))
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
@@ -394,11 +396,11 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         found += !o->only || !strcmp(o->only, ops[i].name);
     if (!found)
         return err_set(err, ERR_ARG, "--only: no operation %s", o->only);
-    struct kernels chosen;
-    if (engine_options.isa && kernels_pick(&chosen, engine_options.isa, cpu_detect(), err) != OK)
+    if (kernels_pick(&b.chosen, engine_options.isa, cpu_detect(), err) != OK)
         return ERR_ARG;
     if (!kit_open(&b.kit))
         return err_set(err, ERR_NOMEM, "bench: out of memory");
+    b.kit.tune = &b.chosen.tune;
     int rc = pool_open(&b.one, 1, err);
     if (rc == OK)
         rc = bench_levels(&b, err);

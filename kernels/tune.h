@@ -1,0 +1,35 @@
+/* tune.h - what a family of processors wants of the products. None of it changes a bit. SPEED.md
+ * has the figures behind the numbers. */
+#ifndef KERNELS_TUNE_H
+#define KERNELS_TUNE_H
+
+#include <stddef.h>
+
+struct tune {
+    size_t panels; /* walked at once with one token and quantised weights: 1 or 2 */
+    size_t run;    /* multiply-adds that are worth handing to another thread */
+    size_t ahead;  /* bytes between a weight's prefetch and its use, up to three tokens; 0: none */
+};
+
+/* What won on Intel; other families, which were not measured, use it too. The ARM sets do not
+ * prefetch. */
+#if defined(__aarch64__)
+#define TUNE_DEFAULT                            \
+    {                                           \
+        .panels = 2, .run = 1 << 17, .ahead = 0 \
+    }
+#else
+#define TUNE_DEFAULT                               \
+    {                                              \
+        .panels = 2, .run = 1 << 17, .ahead = 4096 \
+    }
+#endif
+
+/* AMD's hardware prefetchers follow one plain stream at full speed. A prefetch by the program takes
+ * the place of theirs, and a second panel is a second stream. */
+#define TUNE_AMD                                \
+    {                                           \
+        .panels = 1, .run = 1 << 20, .ahead = 0 \
+    }
+
+#endif
