@@ -4,8 +4,9 @@
  * 16); vec_zero, vec_set1, vec_store, vec_add, vec_mul; vec_fma(a, b, c) = a * b + c; vec_keep(x),
  * which forces x to stay in a register; load_keys(type, group, d, part, hd16), which loads column d
  * of keys part * VEC to part * VEC + VEC - 1 of a group of 16; load_value(type, row, d, hd16),
- * which loads columns d to d + VEC - 1 of a value; softmax_rows(y, i, n, p, seen), which turns the
- * scores p[r][0..seen[r]) of n rows into weights in place and stores max and sum of rows i + r.
+ * which loads columns d to d + VEC - 1 of a value; softmax_row(y, i, p, seen), which turns the
+ * scores p[0..seen) into weights in place and stores max and sum of row i, or SOFTMAX_ROWS and
+ * softmax_rows, which does so for n rows at once.
  * With many query rows, ROWS of them, KEY_GROUPS groups of keys and VALUES vectors of a value are
  * processed together; with exactly 7 (the query heads of a KV head in Qwen2.5 0.5B and 7B) all 7,
  * one group and FEW_VALUES vectors.
@@ -19,6 +20,15 @@
 #include "kernels/tiles.h"
 
 #if defined(vec)
+
+#if !defined(SOFTMAX_ROWS)
+INLINE void softmax_rows(const struct attn_part *y, size_t i, size_t n, float p[][ATTN_BLOCK],
+                         const size_t *seen)
+{
+    for (size_t r = 0; r < n; r++)
+        softmax_row(y, i + r, p[r], seen[r]);
+}
+#endif
 
 enum {
     PARTS = 16 / VEC,

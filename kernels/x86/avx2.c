@@ -416,13 +416,6 @@ INLINE void softmax_row(const struct attn_part *y, size_t i, float *p, size_t se
     y->sum[i] = tree_sum(lo, hi);
 }
 
-INLINE void softmax_rows(const struct attn_part *y, size_t i, size_t n, float p[][ATTN_BLOCK],
-                         const size_t *seen)
-{
-    for (size_t r = 0; r < n; r++)
-        softmax_row(y, i + r, p[r], seen[r]);
-}
-
 #include "kernels/attn.h"
 
 ATTN(attn_f32_avx2, KVCACHE_F32)

@@ -226,6 +226,7 @@ INLINE void softmax_weights(const struct attn_part *y, size_t i, float *p, size_
 }
 
 /* The dependency chain of each step is long, so all rows take it before the next one. */
+#define SOFTMAX_ROWS
 INLINE void softmax_rows(const struct attn_part *y, size_t i, size_t n, float p[][ATTN_BLOCK],
                          const size_t *seen)
 {
