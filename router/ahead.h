@@ -21,6 +21,7 @@ struct ahead_token {
     bool met;              /* its turn has come: it waits for its call, or needs none */
     enum gate_reason gate; /* valid once met */
     bool answered;         /* valid once met: answer holds the cloud's token */
+    bool called;           /* by its own call */
     uint32_t answer;
     void *call;        /* the port's, or NULL */
     uint64_t asked_ns; /* when it was made */

@@ -36,7 +36,7 @@ struct decode_token {
     uint32_t id;
     enum source source;
     float score;   /* raw, 0..1; NaN for the policies always and never, which measure nothing */
-    bool has_edge; /* edge_id is set; ahead also for a guess */
+    bool has_edge; /* edge_id is set; ahead also for a token that took a call of its own */
     uint32_t edge_id;
     double ms;               /* since the previous token; the first: since the start */
     bool eog;                /* ends the text, and has no bytes to show */

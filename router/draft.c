@@ -8,11 +8,11 @@
 
 enum {
     FIRST = 4,  /* ids of the first draft from lookup */
-    REPLY = 7,  /* and from the cloud, of which most stands */
     LEAST = 2,  /* ids in a row that lookup must have seen before */
     ENOUGH = 8, /* it looks for no more than this */
     SURE = 6,   /* with this many it drafts in spite of misses */
     PAUSES = 6, /* the longest pause is 1 << PAUSES passes */
+    RECENT = 64 /* ids of the cloud that are remembered, about */
 };
 
 bool draft_parse(enum draft_kind *out, const char *name)
@@ -26,6 +26,23 @@ bool draft_parse(enum draft_kind *out, const char *name)
     return false;
 }
 
+/* A row costs a sixteenth of a pass or less, and the k-th id of a draft stands if all before it do.
+ * So a draft from the cloud is as long as its last id stands with a chance of an eighth, given how
+ * often they stood so far (at first: 4 of 5). */
+static void draft_pace_cloud(struct draft *d, size_t made, size_t stood)
+{
+    struct draft_pace *p = &d->pace[1];
+    p->right += stood;
+    p->tried += stood + (stood < made);
+    if (p->tried > RECENT) {
+        p->right /= 2;
+        p->tried /= 2;
+    }
+    double rate = (double)(p->right + 4) / (double)(p->tried + 5), chance = rate;
+    for (p->length = 0; p->length < d->most && chance > 0.125; p->length++)
+        chance *= rate;
+}
+
 int draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct cloud_port *cloud,
                size_t context, struct err *err)
 {
@@ -35,7 +52,7 @@ int draft_open(struct draft *d, enum draft_kind kinds, size_t most, const struct
     if (!cloud)
         d->kinds &= DRAFT_LOOKUP;
     d->pace[0].length = most < FIRST ? most : FIRST;
-    d->pace[1].length = most < REPLY ? most : REPLY;
+    draft_pace_cloud(d, 0, 0);
     if (d->kinds == DRAFT_OFF)
         return OK;
     d->cap = context + DRAFT_MOST;
@@ -118,19 +135,36 @@ size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, 
     return made;
 }
 
+bool draft_comes(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room)
+{
+    const struct draft_pace *p = &d->pace[1];
+    const struct cloud_port *c = d->cloud;
+    enum cloud_sight sight = CLOUD_HERE;
+    if (!(d->kinds & DRAFT_CLOUD) || p->pause || n >= d->cap - DRAFT_MOST)
+        return false;
+    memcpy(d->ids, text, n * sizeof(*text));
+    d->ids[n++] = id;
+    for (size_t i = 0; i < p->length && i < room && sight == CLOUD_HERE; i++)
+        sight = c->peek(c->arg, d->ids, n + i, &d->ids[n + i]);
+    return sight == CLOUD_COMING;
+}
+
 void draft_learn(struct draft *d, size_t made, size_t stood)
 {
     struct draft_pace *p = d->latest;
     if (!p || !made)
         return;
+    if (p == &d->pace[1])
+        draft_pace_cloud(d, made, stood);
     if (stood) {
         size_t next = stood == made ? 2 * made : stood + 1;
         p->misses = 0;
-        if (stood < made || next > p->length) /* the draft may have been short of ids */
+        if (p == &d->pace[0] && (stood < made || next > p->length))
             p->length = next < d->most ? next : d->most;
         return;
     }
     p->misses += p->misses < PAUSES;
     p->pause = (size_t)1 << p->misses;
-    p->length = d->most < LEAST ? d->most : LEAST;
+    if (p == &d->pace[0])
+        p->length = d->most < LEAST ? d->most : LEAST;
 }

@@ -23,10 +23,11 @@ enum { DRAFT_DEFAULT = 15 }; /* the same unless the options say another: a pass 
 /* Parse "off", "lookup", "cloud" or "both". False: it is none of these. */
 bool draft_parse(enum draft_kind *out, const char *name);
 
-struct draft_pace { /* of one source */
-    size_t length;  /* of the next draft */
-    size_t misses;  /* drafts in a row of which nothing stood */
-    size_t pause;   /* passes to go without one */
+struct draft_pace {      /* of one source */
+    size_t length;       /* of the next draft */
+    size_t misses;       /* drafts in a row of which nothing stood */
+    size_t pause;        /* passes to go without one */
+    size_t right, tried; /* of the cloud: ids that stood; the same and those that ended a draft */
 };
 
 struct draft {
@@ -46,6 +47,8 @@ void draft_close(struct draft *d); /* all zero is fine */
 /* Write at most min(room, d->most) ids that may follow text[n] and then id, and return how many. */
 size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
                   uint32_t *out);
+/* True while the cloud is sending ids that draft_make would take. */
+bool draft_comes(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room);
 /* Say what became of the latest draft: `made` of its ids were evaluated, and `stood` became part of
  * the text. */
 void draft_learn(struct draft *d, size_t made, size_t stood);

@@ -1,5 +1,6 @@
 /* step.c - what is wanted and given, and the beginning and the end of a text. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "kernels/sys/os.h"
 #include "model/model.h"
@@ -8,6 +9,8 @@
 #include "router/cloud_port.h"
 #include "router/router.h"
 #include "router/step_internal.h"
+
+enum { POLL_NS = 50000 }; /* between looks for a draft that is coming */
 
 double step_lap(uint64_t *since)
 {
@@ -121,6 +124,10 @@ void step_append(struct step *s)
 {
     if (view_append(&s->view, s->last))
         return;
+    if (step_draft_comes(s)) {
+        s->want = STEP_CLOUD;
+        return;
+    }
     step_draft_end(s); /* the next one depends on what has stood of it */
     s->some[0] = s->last;
     size_t drafted = step_draft(s, s->some + 1);
@@ -192,6 +199,7 @@ static void step_read(struct step *s, size_t n)
 void step_give_rows(struct step *s, size_t n)
 {
     uint64_t since = s->since;
+    s->pass_ns = os_now_ns() - since;
     view_passed(&s->view, n);
     s->stats->edge_ms += step_lap(&s->since);
     step_tell(s, DECODE_EVALUATED, s->view.pass - 1, n, since, GATE_OPEN);
@@ -247,7 +255,10 @@ void step_wait(struct step *s)
     if (s->want != STEP_CLOUD || s->ended)
         return;
     s->want = 0;
-    step_end(s, s->ahead.n ? step_decide_ready(s, true) : step_score_next(s, true));
+    if (s->comes_until)
+        nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+    else
+        step_end(s, s->ahead.n ? step_decide_ready(s, true) : step_score_next(s, true));
     if (s->want) /* it will be wanted again */
         s->want = 0;
     s->stats->cloud_ms += step_lap(&s->since);

@@ -27,7 +27,8 @@ enum step_want {
     STEP_ROWS = 1,
     STEP_SCORE, /* the router's, of the policy mlp */
     STEP_HEAD,
-    STEP_CLOUD, /* the oldest token's answer; there is nothing else to do */
+    STEP_CLOUD, /* the oldest token's answer, or for a moment a draft; there is nothing else to do
+                 */
     STEP_DONE   /* the text has ended, or an error has ended it */
 };
 
@@ -63,7 +64,7 @@ void step_give_head(struct step *s, size_t row, const float *logits);
 void step_fail(struct step *s, int code, const struct err *why);
 /* Say that the rows of the latest pass can no longer be read. */
 void step_lose_rows(struct step *s);
-/* STEP_CLOUD: wait for the answer. */
+/* STEP_CLOUD: wait for the answer, or a little for the draft. */
 void step_wait(struct step *s);
 
 /* End the text: drop its calls, rewind the session to what was shown, complete the stats. Returns

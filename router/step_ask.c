@@ -89,7 +89,7 @@ int step_take_answer(struct step *s, struct ahead_token *e)
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
         return err_set(&s->err, rc, "%s", s->fault.msg);
-    e->answered = rc == OK;
+    e->answered = e->called = rc == OK;
     e->gate = rc == OK           ? GATE_OPEN
               : rc == ERR_REMOTE ? GATE_REFUSED
               : rc == ERR_TEXT   ? GATE_UNFIT

@@ -1,8 +1,13 @@
 /* step_draft.c - which tokens are evaluated together with the newest one. */
 #include <string.h>
 
+#include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "router/step_internal.h"
+
+/* The rest of a reply often comes right behind its first token, and a draft made of it saves
+ * passes. So it is awaited for an eighth of a pass, until it has been late three times in a row. */
+enum { PATIENCE = 8, PATIENCE_NS = 2000000, LATE_MOST = 3 };
 
 /* Return how many of the ids can be of use: those before one that ends the text. */
 static size_t step_draft_cut(const struct step *s, const uint32_t *ids, size_t n)
@@ -18,16 +23,38 @@ static size_t step_draft_cut(const struct step *s, const uint32_t *ids, size_t n
     return n;
 }
 
+/* Return how many ids a draft may have. The last token of the text is not evaluated. */
+static size_t step_draft_room(const struct step *s)
+{
+    const struct decode_options *o = s->o;
+    size_t all = s->stats->tokens + s->ahead.n, left = o->max_tokens - all - 1;
+    size_t room = session_context(s->text.session) - s->view.length - 1;
+    room = room < left ? room : left;
+    room = room < o->draft_max ? room : o->draft_max;
+    return room < VIEW_ROWS - 1 ? room : VIEW_ROWS - 1;
+}
+
+bool step_draft_comes(struct step *s)
+{
+    const uint32_t *text = session_ids(s->text.session);
+    uint64_t now = os_now_ns(), most = s->pass_ns / PATIENCE;
+    bool comes = !s->ahead.n && s->late < LATE_MOST && most &&
+                 draft_comes(&s->draft, text, s->view.length, s->last, step_draft_room(s));
+    if (comes && !s->comes_until)
+        s->comes_until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
+    if (comes && now < s->comes_until)
+        return true;
+    if (s->comes_until)
+        s->late = comes ? s->late + 1 : 0;
+    s->comes_until = 0;
+    return false;
+}
+
 size_t step_draft(struct step *s, uint32_t *out)
 {
     const struct decode_options *o = s->o;
     const uint32_t *text = session_ids(s->text.session);
-    size_t n = s->view.length, all = s->stats->tokens + s->ahead.n, made = 0;
-    /* The last token of the text is not evaluated. */
-    size_t room = session_context(s->text.session) - n - 1, left = o->max_tokens - all - 1;
-    room = room < left ? room : left;
-    room = room < o->draft_max ? room : o->draft_max;
-    room = room < VIEW_ROWS - 1 ? room : VIEW_ROWS - 1;
+    size_t n = s->view.length, room = step_draft_room(s), made = 0;
     s->draft.latest = NULL;
     if (o->guess)
         made = o->guess(o->arg, text, n, s->last, out, room);

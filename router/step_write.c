@@ -125,6 +125,9 @@ static int step_decide(struct step *s, struct ahead_token *e)
     struct decode_token t = e->t;
     if (e->answered)
         t.source = SOURCE_CLOUD;
+    /* A guess made while another call's reply was about to bring the token was made by chance. */
+    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
+        t.has_edge = false;
     if (e->routed)
         t.id = e->answered ? e->answer : t.edge_id;
     bool back = !e->written || t.id != e->t.id;
@@ -150,7 +153,8 @@ int step_decide_ready(struct step *s, bool wait)
         wait = wait && !comes;
         int rc = turn ? step_begin_turn(s, e) : OK;
         if (rc == OK && e->call) {
-            if (!wait && !s->cloud->done(e->call))
+            /* Ahead, the guess comes before the answer, however soon that is there. */
+            if (!wait && ((s->o->ahead && !e->written) || !s->cloud->done(e->call)))
                 return OK;
             wait = false;
             rc = step_take_answer(s, e);

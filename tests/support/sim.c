@@ -139,7 +139,8 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
     s->most = s->live > s->most ? s->live : s->most;
     CHECK(memcmp(ids, session_ids(s->session), n * sizeof(*ids)) == 0);
     CHECK(session_length(s->session) >= n);
-    if (s->late_head && session_length(s->session) == n)
+    /* A token that an earlier call was to bring may have been guessed meanwhile. */
+    if (s->late_head && session_length(s->session) == n && s->truth.tokens == 1)
         CHECK(!session_has_logits(s->session));
     struct sim_call *c = &s->calls[at];
     *c = (struct sim_call){

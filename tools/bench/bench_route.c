@@ -299,6 +299,9 @@ static int bench_route_measure(struct bench_run *r, struct bench_route_row *row,
     row->fallback = s.fallback;
     row->calls = s.calls;
     row->wasted = s.wasted;
+    row->passes = s.passes;
+    row->drafted = s.drafted;
+    row->accepted = s.accepted;
     row->up = (double)s.traffic.bytes_up / cloud;
     row->down = (double)s.traffic.bytes_down / cloud;
     row->header_up = (double)s.traffic.header_bytes_up / cloud;

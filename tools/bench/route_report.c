@@ -86,6 +86,9 @@ static json_t *row_json(const struct bench_route_setting *s, const struct bench_
     route_report_count(o, "fallback", r->fallback);
     route_report_count(o, "calls", r->calls);
     route_report_count(o, "wasted", r->wasted);
+    route_report_count(o, "passes", r->passes);
+    route_report_count(o, "drafted", r->drafted);
+    route_report_count(o, "accepted", r->accepted);
     route_report_put(o, "up_bytes", r->up);
     route_report_put(o, "down_bytes", r->down);
     route_report_put(o, "header_up_bytes", r->header_up);
