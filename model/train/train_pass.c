@@ -8,8 +8,9 @@
 
 struct panels train_panels(const float *data, size_t rows, size_t cols)
 {
-    return (struct panels){ P_F32, rows, cols, cols * PANEL * sizeof(float),
-                            (const unsigned char *)data, NULL };
+    return (struct panels){
+        P_F32, rows, cols, cols * PANEL * sizeof(float), (const unsigned char *)data, NULL
+    };
 }
 
 void train_strips(float *out, const float *x, size_t ldx, size_t n, size_t rows)

@@ -24,16 +24,17 @@ void fit_judge(struct fit *t, size_t b, float z)
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,
                  size_t ldx, size_t first, size_t last)
 {
-    struct panels p = { P_F32, t->room, cols, cols * PANEL * sizeof(float),
-                        (const unsigned char *)w, NULL };
+    struct panels p = {
+        P_F32, t->room, cols, cols * PANEL * sizeof(float), (const unsigned char *)w, NULL
+    };
     t->k->matmul_f32(y, t->room, &p, x, ldx, t->n, first, last);
 }
 
 void fit_gradient(const struct fit *t, float *g, const float *d, const float *x, size_t cols,
                   size_t p)
 {
-    struct panels w = { P_F32, PANEL, t->n, t->n * PANEL * sizeof(float),
-                        (const unsigned char *)d, NULL };
+    struct panels w = { P_F32, PANEL, t->n, t->n * PANEL * sizeof(float), (const unsigned char *)d,
+                        NULL };
     t->k->matmul_f32(g + p * PANEL, t->room, &w, x, t->o->batch, cols, 0, 1);
 }
 

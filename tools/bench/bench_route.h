@@ -28,7 +28,7 @@ struct bench_route_row {
     double *samples;                 /* [repeat] of ms, sorted */
     size_t cloud, fallback, agreed;  /* tokens */
     size_t calls, wasted;
-    size_t passes, drafted, accepted; /* of the edge; ids of drafts, and those that stood */
+    size_t passes, drafted, accepted;        /* of the edge; ids of drafts, and those that stood */
     double up, down, header_up, header_down; /* bytes per cloud token */
     uint64_t text;
 };
