@@ -276,7 +276,7 @@ const struct command cmd_bench = {
         "whole machine's processors and memory, where their counters (RAPL) can be read, often "
         "by root only.\n\n"
         "memory computes what a model of --shape takes in memory: its weights, the KV cache for "
-        "each -c, the work memory of a session on one thread, and a router (an MLP with twice "
+        "each -c, the work memory of passes on one thread, and a router (an MLP with twice "
         "the hidden size). It allocates nothing, so the numbers are the same on every machine. "
         "What a process takes in fact is the last line of model.\n\n"
         "kernels times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
