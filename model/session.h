@@ -35,7 +35,7 @@ int session_eval(struct session *s, const uint32_t *ids, size_t n, const _Atomic
 void session_rewind(struct session *s, size_t n);
 
 /* Make dst hold the first n tokens of src (n <= session_length(src)), as if dst had evaluated them.
- * ERR_ARG, with nothing changed: another batch or KV type, or dst is too short. */
+ * ERR_ARG, with nothing changed: another model or KV type, or n is too large for one of them. */
 int session_copy(struct session *dst, const struct session *src, size_t n, struct err *err);
 
 const struct model *session_model(const struct session *s);
