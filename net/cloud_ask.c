@@ -173,6 +173,8 @@ void cloud_tally(struct cloud_call *call, struct cloud_tally *t)
 
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
 {
+    if (wire_forked(c->wire))
+        return t->traffic;
     wire_lock(c->wire);
     struct traffic sum = t->traffic;
     wire_unlock(c->wire);
@@ -181,6 +183,8 @@ struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t)
 
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t)
 {
+    if (wire_forked(c->wire))
+        return;
     wire_lock(c->wire);
     wire_tally_end(t);
     wire_unlock(c->wire);

@@ -95,8 +95,9 @@ struct decode_stats {
     /* calls = committed (the text continues with their answer) + failed (the local model's token
      * stands) + wasted (made ahead and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
-    size_t passes;                /* evaluations after the prompt's */
-    size_t drafted, accepted;     /* ids of drafts that were evaluated; that the text came to say */
+    size_t passes; /* evaluations after the prompt's */
+    size_t drafted,
+        accepted; /* ids of drafts that were evaluated; that were used, if only until a roll-back */
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
     struct traffic traffic;       /* of its calls until its end; includes wasted ones */
     uint64_t cost;                /* of committed and failed calls, as caps.h counts it */

@@ -38,8 +38,8 @@ static void draft_pace_cloud(struct draft *d, size_t made, size_t stood)
         p->right /= 2;
         p->tried /= 2;
     }
-    double rate = (double)(p->right + 4) / (double)(p->tried + 5), chance = rate;
-    for (p->length = 0; p->length < d->most && chance > 0.125; p->length++)
+    double rate = (double)(p->right + 4) / (double)(p->tried + 5), chance = rate * rate;
+    for (p->length = 1; p->length < d->most && chance > 0.125; p->length++)
         chance *= rate;
 }
 

@@ -83,24 +83,24 @@ static void gate_charge(struct caps *caps, struct gate_text *t, const uint32_t *
     t->cost += caps->count.cost - before;
 }
 
+void gate_held(struct gate *g, enum gate_reason r)
+{
+    if (r == GATE_BREAKER)
+        breaker_held(&g->breaker);
+}
+
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why)
 {
-    bool asked = r == GATE_OPEN || r == GATE_FAULT || (r == GATE_REFUSED && !g->refused) ||
-                 (r == GATE_UNFIT && !t->unfit);
-    if (r == GATE_BREAKER)
-        breaker_held(&g->breaker);
-    if (!asked)
-        return;
     /* A server that refuses this text is alive. */
     breaker_result(&g->breaker, r == GATE_OPEN || r == GATE_UNFIT);
     if (g->caps)
         gate_charge(g->caps, t, ids, call, r == GATE_OPEN);
     if (r != GATE_OPEN)
         g->fault = *why;
-    g->refused = r == GATE_REFUSED;
-    t->unfit = r == GATE_UNFIT;
-    if (t->unfit)
+    g->refused |= r == GATE_REFUSED; /* another text's call may have been answered since */
+    t->unfit |= r == GATE_UNFIT;
+    if (r == GATE_UNFIT)
         t->why = *why;
 }
 

@@ -58,8 +58,10 @@ void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *promp
 enum gate_reason gate_decide(const struct gate *g, const struct gate_text *t,
                              const struct caps_call ways[2], bool held, size_t *way,
                              struct err *why);
-/* Note what became of the token. ids[call->n] is the prefix. GATE_OPEN: it was requested and
- * answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it was requested and failed for this reason. */
+/* Note that the token was not requested, for this reason of gate_decide. */
+void gate_held(struct gate *g, enum gate_reason r);
+/* Note what became of a token that was requested. ids[call->n] is the prefix. GATE_OPEN: it was
+ * answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it failed for this reason. */
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why);
 

@@ -240,8 +240,9 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes;            /* evaluations after that of the prompt */
-    size_t drafted, accepted; /* tokens of drafts that were evaluated; that the answer came to */
+    size_t passes; /* evaluations after that of the prompt */
+    size_t drafted,
+        accepted; /* tokens of drafts that were evaluated; that were used, if only for a while */
 };
 
 /* Return MIZZLE_VERSION of the library. */

@@ -199,7 +199,7 @@ static void step_read(struct step *s, size_t n)
 void step_give_rows(struct step *s, size_t n)
 {
     uint64_t since = s->since;
-    s->pass_ns = os_now_ns() - since;
+    s->pass_ns = s->reading ? 0 : os_now_ns() - since; /* 0: not known yet */
     view_passed(&s->view, n);
     s->stats->edge_ms += step_lap(&s->since);
     step_tell(s, DECODE_EVALUATED, s->view.pass - 1, n, since, GATE_OPEN);
@@ -359,7 +359,9 @@ int step_close(struct step *s, struct err *err)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)
         stats->finish = FINISH_ERROR;
-    session_rewind(s->text.session, rc == OK ? s->end : s->text.n + stats->tokens);
+    size_t shown = s->text.n + stats->tokens;
+    shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
+    session_rewind(s->text.session, rc == OK ? s->end : shown);
     if (s->cloud)
         s->cloud->end_tally(s->cloud->arg, &s->tally);
     stats->traffic = s->tally.traffic;

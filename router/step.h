@@ -27,8 +27,7 @@ enum step_want {
     STEP_ROWS = 1,
     STEP_SCORE, /* the router's, of the policy mlp */
     STEP_HEAD,
-    STEP_CLOUD, /* the oldest token's answer, or for a moment a draft; there is nothing else to do
-                 */
+    STEP_CLOUD, /* there is nothing to do but to wait: for an answer, or a moment for a draft */
     STEP_DONE   /* the text has ended, or an error has ended it */
 };
 

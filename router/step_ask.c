@@ -73,7 +73,7 @@ int step_begin_turn(struct step *s, struct ahead_token *e)
         e->way = way;
         if (e->gate == GATE_OPEN)
             return e->call ? OK : step_ask(s, e, &s->err);
-        gate_done(s->gate, &s->its, e->gate, step_ask_ids(s), &e->ways[0], &s->fault);
+        gate_held(s->gate, e->gate);
     }
     ahead_drop(&s->ahead, e);
     return OK;

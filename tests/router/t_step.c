@@ -290,6 +290,29 @@ static void test_faults(void)
     rude_close(rude);
 }
 
+/* Calls of several texts are in flight when the server refuses one of them: it stays switched off
+ * whatever comes of the others, and each of them is charged. */
+static void test_refused(void)
+{
+    const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
+    const struct caps_call call = { .n = 3, .tokens = 1, .bytes = 100 };
+    const uint32_t ids[3] = { 1, 2, 3 };
+    const struct err why = { "no" };
+    struct caps caps;
+    struct gate gate = { .caps = &caps };
+    struct gate_text a = { 0 }, b = { 0 }, c = { 0 };
+    caps_begin(&caps, &limits);
+    gate_done(&gate, &a, GATE_REFUSED, ids, &call, &why);
+    gate_done(&gate, &b, GATE_OPEN, ids, &call, &why);
+    CHECK(gate.refused && a.cost && b.cost);
+    gate_done(&gate, &c, GATE_REFUSED, ids, &call, &why);
+    CHECK(c.cost == a.cost && caps.count.cost == a.cost + b.cost + c.cost);
+    gate_done(&gate, &c, GATE_UNFIT, ids, &call, &why);
+    gate_done(&gate, &c, GATE_OPEN, ids, &call, &why);
+    CHECK(gate.refused && c.unfit && !b.unfit);
+    caps_end(&caps);
+}
+
 /* What was wanted cannot be had, or nobody wants it any longer. */
 static void test_ends(void)
 {
@@ -339,6 +362,7 @@ int main(void)
 
     test_policies(stand_in_url(stand_in));
     test_faults();
+    test_refused();
     test_ends();
     CHECK(most_rows == TEXTS && accepted > 50);
 

@@ -119,7 +119,7 @@ static void run_rewind(struct bench_run *b, const struct bench_test *t, size_t d
 /* Evaluate the prompt of the test, or generate n tokens of each text. */
 static int run_once(struct bench_run *b, struct bench_test *t, size_t n, struct err *err)
 {
-    struct decode_stats stats;
+    struct decode_stats stats = { .passes = 0 };
     enum draft_kind kind;
     if (t->prompt)
         return bench_model_read(b->s[0], t->prompt, err);

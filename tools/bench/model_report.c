@@ -51,6 +51,12 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     doubt_busy(out->doubtful, t->on_cpu);
 }
 
+/* Return the drafted ids that stood in a pass; the first token takes none. */
+static double model_report_accepted(const struct bench_test *t)
+{
+    return t->passes ? (double)t->accepted / (double)t->passes : 0;
+}
+
 /* Return the median of v[n] without reordering v; n <= 2 * BENCH_PAIRS. */
 static double model_report_median(const double *v, size_t n)
 {
@@ -132,7 +138,7 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     model_report_put(o, "draft", t->draft ? json_string(t->draft) : json_null());
     model_report_put(o, "repeats", t->draft ? json_boolean(t->repeats) : json_null());
     model_report_put(o, "accepted_per_pass",
-                     t->draft ? json_real((double)t->accepted / (double)t->passes) : json_null());
+                     t->draft ? json_real(model_report_accepted(t)) : json_null());
     model_report_put(o, "test_time", json_string(when));
     model_report_put(o, "avg_ns", json_real(f->ns));
     model_report_put(o, "stddev_ns", json_real(f->deviation_ns));
@@ -211,7 +217,7 @@ static void print_md(const struct model_report *b, const struct bench_test *t,
         printf(" @ d%zu", t->depth);
     if (t->draft)
         printf(" %s, %s, %.2f a pass", t->repeats ? "repeats" : "new", t->draft,
-               (double)t->accepted / (double)t->passes);
+               model_report_accepted(t));
     if (t->texts > 1)
         printf(" x %zu | %.2f +- %.2f (%.2f each) | ", t->texts, f->ts, f->deviation_ts, f->each);
     else

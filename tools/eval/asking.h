@@ -82,7 +82,7 @@ struct asking_how { /* what decides about one token */
 struct asked_token { /* one token of an answer */
     double ms;       /* since the previous one; the first: since the start */
     enum source source;
-    bool has_edge; /* the small model's own token is known; with --ahead 1 or more it always is */
+    bool has_edge; /* the small model's own token is known: decode.h */
     bool agrees;   /* it is the token of the text */
 };
 

@@ -84,7 +84,7 @@ static int loglik_score(double *nats, struct session *s, const struct loglik_ids
 {
     size_t rows = model_config(session_model(s))->vocab, at = loglik_common(s, t->ids, t->prompt);
     bool whole = at == t->prompt && session_length(s) == at;
-    const float *logits = whole ? session_logits(s, 0) : NULL; /* NULL after a rewind, too */
+    const float *logits = whole ? session_logits(s, 0) : NULL; /* NULL if another pass came since */
     int rc = OK;
     *nats = 0;
     if (logits) {
