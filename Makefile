@@ -34,6 +34,11 @@ flags.release := -O2
 flags.debug   := -Og
 flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 flags.tsan    := -O1 -fsanitize=thread
+# gcc follows variables through the inlined tiles of a kernel for a minute and then gives up.
+ifeq ($(shell $(CC) --version 2>/dev/null | grep -c clang),0)
+flags.asan    += -fno-var-tracking-assignments
+flags.tsan    += -fno-var-tracking-assignments
+endif
 
 # Each instruction set is one object with flags of its own; no other object gets such flags.
 isa.x86_64  := kernels/x86
