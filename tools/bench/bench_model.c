@@ -447,7 +447,7 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
 
 int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
 {
-    struct plan p;
+    struct plan p = { .ndrafts = 0 };
     struct engine e = { .model = NULL };
     int rc = make_plan(&p, m, err);
     if (rc)
