@@ -21,14 +21,6 @@
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SANITIZED 0
-#endif
-
 enum { TYPES = 4, KVS = 3, TEXTS = 3, MOST = 500, SESSIONS = 12, THREADS = 8, SETS = 16 };
 enum { HIDDEN = 96, VOCAB = 150, PASSES = 25 };
 
@@ -146,7 +138,7 @@ static void check_row(const struct episode *e, const struct member *m, size_t ro
     }
 }
 
-/* Draw a part for this session: of `room` rows at most. */
+/* Draw a part of at most `room` rows for this member. */
 static void draw_piece(struct piece *p, struct member *m, size_t room)
 {
     size_t longest = once_in(3) ? room : once_in(2) ? 9 : 1;

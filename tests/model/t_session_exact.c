@@ -22,14 +22,6 @@
 #include "tests/support/test.h"
 #include "weights/gguf_write.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SANITIZED 0
-#endif
-
 enum { TYPES = 6, SHAPES = 8, KVS = 3, MIXED = 5, MOST = 270, THREADS = 8, CHUNKS = 16, SETS = 16 };
 
 static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };

@@ -5,6 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* 1 in a build with the address or the thread sanitizer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
 #define CHECK(cond)                                                           \
     do {                                                                      \
         if (!(cond)) {                                                        \
