@@ -236,6 +236,12 @@ const float *batch_logits_at(const struct batch *b, size_t row)
     return NULL;
 }
 
+float batch_logit(struct batch *b, const float *hidden, uint32_t id)
+{
+    b->nlogits = 0;
+    return forward_head_row(b, hidden, id);
+}
+
 int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err)
 {
     size_t have = 0;

@@ -65,6 +65,9 @@ const float *batch_hidden(const struct batch *b, enum tap tap, size_t row);
  * of earlier calls become invalid, unless all of these rows are among them. ERR_NOMEM, only for
  * more rows than ever before. */
 int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err);
+/* Return the logit of one id for a hidden state [hidden] of any earlier pass (TAP_FINAL), the bits
+ * that batch_logits gives. Makes all logits invalid. */
+float batch_logit(struct batch *b, const float *hidden, uint32_t id);
 /* Return the logits [vocab] of a row, or NULL if the latest pass has none for it. */
 const float *batch_logits_at(const struct batch *b, size_t row);
 

@@ -217,6 +217,16 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
     return OK;
 }
 
+float forward_head_row(struct batch *b, const float *hidden, size_t id)
+{
+    const struct panels *w = model_head(b->m);
+    memcpy(b->xn, hidden, w->cols * sizeof(*b->xn));
+    if (forward_quantised(w))
+        quantise(b, b->xn, b->ld_h, w->cols, 1);
+    multiply(b, b->logits, round16(w->rows), w, b->xn, b->ld_h, 1, id / PANEL, id / PANEL + 1);
+    return b->logits[id];
+}
+
 void forward_head(struct batch *b)
 {
     const struct panels *w = model_head(b->m);

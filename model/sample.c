@@ -23,11 +23,9 @@ struct sampler {
     unsigned char *seen;   /* [size] 1: the prefix has this id */
 };
 
-/* Check the parameters; messages name the fields of mizzle_options. */
-static int sample_check(const struct sample_params *p, size_t size, struct err *err)
+/* Messages name the fields of mizzle_options. */
+int sample_check(const struct sample_params *p, struct err *err)
 {
-    if (!size)
-        return err_set(err, ERR_ARG, "sampler: no ids to pick from");
     if (!(p->temp >= 0 && p->temp <= 100))
         return err_set(err, ERR_ARG, "temp: expected 0 to 100, found %g", (double)p->temp);
     if (!(p->top_p > 0 && p->top_p <= 1))
@@ -44,7 +42,9 @@ int sampler_open(struct sampler **out, const struct sample_params *params, size_
                  const struct kernels *k, struct err *err)
 {
     *out = NULL;
-    int rc = sample_check(params, size, err);
+    int rc = sample_check(params, err);
+    if (rc == OK && !size)
+        rc = err_set(err, ERR_ARG, "sampler: no ids to pick from");
     if (rc)
         return rc;
     struct sampler *s = calloc(1, sizeof(*s));
@@ -68,6 +68,11 @@ int sampler_open(struct sampler **out, const struct sample_params *params, size_
 void sampler_seed(struct sampler *s, uint64_t seed)
 {
     s->p.seed = seed;
+}
+
+void sampler_set(struct sampler *s, const struct sample_params *params)
+{
+    s->p = *params;
 }
 
 void sampler_close(struct sampler *s)

@@ -26,6 +26,10 @@ int sampler_open(struct sampler **out, const struct sample_params *params, size_
 void sampler_close(struct sampler *s); /* NULL is fine */
 /* Draw with another seed from now on. */
 void sampler_seed(struct sampler *s, uint64_t seed);
+/* Refuse parameters that sampler_open refuses. ERR_ARG. */
+int sample_check(const struct sample_params *params, struct err *err);
+/* Pick with these parameters, which have been checked, from now on. */
+void sampler_set(struct sampler *s, const struct sample_params *params);
 
 /* Return the token that follows prefix[n]. The draw depends only on (seed, n) and the logits. The
  * steps are in the order of llama.cpp's default chain: repetition penalty, top-k, top-p, min-p,

@@ -200,6 +200,12 @@ bool cloud_settled(struct cloud *c)
     return settled;
 }
 
+void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg)
+{
+    if (!wire_forked(c->wire))
+        wire_notify(c->wire, f, arg);
+}
+
 size_t cloud_call_bytes(const struct cloud_call *call)
 {
     struct cloud *c = call->cloud;

@@ -85,6 +85,8 @@ void wire_lock(struct wire *w);
 void wire_unlock(struct wire *w);
 void wire_wait(struct wire *w); /* wait until some call may have changed; with the lock held */
 void wire_tell(struct wire *w); /* wake the threads that wait; with the lock held */
+/* Call f with the lock held whenever some call may have changed; NULL: no longer. */
+void wire_notify(struct wire *w, void (*f)(void *arg), void *arg);
 
 /* Hand a call to the network thread, which owns it until answer.ended. With the lock held. */
 void wire_submit(struct wire *w, struct wire_call *call);

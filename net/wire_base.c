@@ -32,6 +32,16 @@ void wire_wait(struct wire *w)
 void wire_tell(struct wire *w)
 {
     pthread_cond_broadcast(&w->changed);
+    if (w->notify)
+        w->notify(w->notify_arg);
+}
+
+void wire_notify(struct wire *w, void (*f)(void *arg), void *arg)
+{
+    wire_lock(w);
+    w->notify = f;
+    w->notify_arg = arg;
+    wire_unlock(w);
 }
 
 void wire_free(struct wire_call *call)

@@ -26,6 +26,8 @@ struct wire {
     bool closing;
     struct cloud_ledger ledger;
     bool multiplexes; /* as http_multiplexes */
+    void (*notify)(void *arg); /* or NULL */
+    void *notify_arg;
     /* Owned by the network thread. */
     struct wire_call *active, **active_end; /* oldest first, as it may be making the connection */
     size_t lingering;

@@ -68,6 +68,11 @@ static void cloud_port_end_tally(void *arg, struct cloud_tally *tally)
     cloud_tally_end(arg, tally);
 }
 
+static void cloud_port_notify(void *arg, void (*f)(void *), void *f_arg)
+{
+    cloud_notify(arg, f, f_arg);
+}
+
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ c,
@@ -82,5 +87,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_bytes,
                                 cloud_port_settled,
                                 cloud_port_traffic,
-                                cloud_port_end_tally };
+                                cloud_port_end_tally,
+                                cloud_port_notify };
 }

@@ -44,6 +44,9 @@ struct cloud_port {
     struct traffic (*traffic)(void *arg, const struct cloud_tally *tally);
     /* Count no more in *tally. */
     void (*end_tally)(void *arg, struct cloud_tally *tally);
+    /* Call f from now on, from any thread, whenever done, peek or settled may say something else;
+     * NULL: no longer. Only texts.h needs it; else it may be NULL. */
+    void (*notify)(void *arg, void (*f)(void *), void *f_arg);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

@@ -23,6 +23,7 @@ struct err;
 struct router;
 struct sampler;
 struct cloud_port;
+struct private_filter;
 struct tokenizer;
 
 enum source { SOURCE_EDGE, SOURCE_CLOUD, SOURCE_FALLBACK };
@@ -78,6 +79,9 @@ struct decode_options {
     size_t (*guess)(void *arg, const uint32_t *text, size_t n, uint32_t id, uint32_t *out,
                     size_t room);
     const char *const *stops; /* NULL-terminated stop strings, or NULL */
+    bool ignore_eos;          /* end-of-text is a token like any other */
+    uint64_t cloud_limit;     /* 1 + most tokens to request for this text; 0: the gate's limits */
+    struct private_filter *spans; /* of this text, besides the gate's; or NULL */
     const _Atomic int *stop;  /* nonzero: interrupted; may be NULL */
     /* Called while the prompt is read, with the number of its tokens that are done. May be NULL. */
     void (*reading)(void *arg, size_t done, size_t all);

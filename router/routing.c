@@ -378,7 +378,7 @@ int routing_close(struct routing *r, struct err *err)
 
 const struct cloud_port *routing_port(const struct routing *r)
 {
-    return r->cloud ? &r->port : NULL;
+    return r->port.ask ? &r->port : NULL;
 }
 
 bool routing_note(struct routing *r, struct err *note)

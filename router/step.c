@@ -193,6 +193,7 @@ static void step_read(struct step *s, size_t n)
     if (s->reading)
         return;
     gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
+    s->its.limit = s->o->cloud_limit;
     s->ended = s->o->max_tokens == 0;
 }
 
@@ -248,6 +249,11 @@ void step_fail(struct step *s, int code, const struct err *why)
 void step_lose_rows(struct step *s)
 {
     s->view.held = false;
+}
+
+bool step_awaits_draft(const struct step *s)
+{
+    return s->comes_until != 0;
 }
 
 void step_wait(struct step *s)

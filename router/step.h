@@ -63,6 +63,8 @@ void step_give_head(struct step *s, size_t row, const float *logits);
 void step_fail(struct step *s, int code, const struct err *why);
 /* Say that the rows of the latest pass can no longer be read. */
 void step_lose_rows(struct step *s);
+/* STEP_CLOUD: true when it is the draft that is awaited: after a moment, step_next goes on. */
+bool step_awaits_draft(const struct step *s);
 /* STEP_CLOUD: wait for the answer, or a little for the draft. */
 void step_wait(struct step *s);
 

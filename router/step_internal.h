@@ -81,6 +81,8 @@ int step_decide_ready(struct step *s, bool wait);
  * come. */
 int step_score_next(struct step *s, bool wait);
 
+/* True when the text ends with this token. */
+bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 

@@ -1,0 +1,178 @@
+/* texts.h - many texts at once: one engine thread over the batched pass (model/batch.h) and the
+ * stepper (step.h).
+ *
+ * Texts wait in one queue, first in, first out, for a slot, which is a session. All texts that have
+ * one are computed in the same passes, a token (with its draft) or a piece of a prompt each. A text
+ * that waits for the cloud costs the others nothing. Each text has the ids, scores and logprobs
+ * that it has alone, whatever else is in progress.
+ *
+ * A prompt that begins like a text of any slot, a busy one too, gets a copy of that part. Of
+ * several texts with the same beginning, the first one reads it, and the others wait for that and
+ * copy it. While others write, a prompt is read in pieces, so that their tokens do not wait.
+ *
+ * Any thread may call these functions. Callbacks must not call them, except text_cancel. */
+#ifndef ROUTER_TEXTS_H
+#define ROUTER_TEXTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kv.h"
+#include "model/sample.h"
+#include "router/decode.h"
+
+struct engine;
+struct err;
+struct routing;
+struct tokenizer;
+struct text; /* one text; belongs to the caller until text_drop */
+struct texts;
+
+enum { TEXTS_SLOTS = 64 }; /* the most slots */
+enum { TEXTS_TOP = 20 };   /* the most alternatives of a token */
+
+struct texts_options {
+    struct engine *engine;   /* or NULL: no model; `next` of each wish answers. Borrowed */
+    struct routing *routing; /* or NULL: no cloud, and no router. Borrowed */
+    const struct tokenizer *tokenizer; /* without an engine: says what ends a text; or NULL */
+    size_t slots;            /* 1 to TEXTS_SLOTS; the memory of each is taken when it is first used */
+    size_t queue;            /* most texts that wait for a slot */
+    size_t context;          /* positions of each text */
+    enum kvcache kv;
+    unsigned piece_ms; /* most time of a pass with a piece of a prompt while others write; 0: 40 */
+};
+
+/* Start the engine thread, which from now on is the only one that may use engine and routing. The
+ * cloud's port must be able to notify. ERR_ARG, ERR_NOMEM. On error *out is NULL. */
+int texts_open(struct texts **out, const struct texts_options *o, struct err *err);
+/* End every text, present or future, with ERR_STOP. */
+void texts_stop(struct texts *e);
+/* Stop, and free everything; all texts must have been dropped. NULL is fine. */
+void texts_close(struct texts *e);
+
+/* Who writes: small model and cloud as the policy says, or one of them alone. */
+enum text_model { TEXT_ROUTED, TEXT_EDGE, TEXT_CLOUD };
+
+struct text_routing { /* as the fields of struct routing and of decode_options */
+    enum policy policy;
+    float threshold;
+    size_t ahead;
+    uint64_t max_cloud_tokens; /* of this text; UINT64_MAX: no limit but those of the gate */
+};
+
+/* What a text is made with. Everything is copied, except the two functions' arguments. */
+struct text_wish {
+    const uint32_t *prompt; /* [n], n >= 1 */
+    size_t n;
+    size_t max; /* most tokens to write; fewer if the context ends. 0 only with `score` */
+    struct sample_params sample; /* its seed is also that of policy random */
+    const char *const *stops;    /* NULL-terminated stop strings, or NULL */
+    const uint32_t *stop_ids;    /* [nstop_ids]: ids that end the text, as the last token of it */
+    size_t nstop_ids;
+    bool ignore_eos; /* end-of-text is a token like any other */
+    enum text_model model;
+    const struct text_routing *routing; /* of TEXT_ROUTED; NULL: as the options' routing says */
+    const char *patterns; /* lines of patterns (private.h) that this text adds, or NULL */
+    bool edges;           /* as in decode_options */
+    bool events;          /* keep what happens meanwhile for text_events */
+    /* Logprobs of each token: the log-softmax of the small model's logits, over all rows of its
+     * head and before temperature and penalties, for the cloud's tokens too. */
+    bool logprobs;
+    size_t top; /* with logprobs or score: as many of the likeliest ids, at most TEXTS_TOP */
+    /* Give the prompt's tokens logprobs as well. The small model writes alone; nothing is copied,
+     * as every row is needed. */
+    bool score;
+    long slot; /* take this slot if there is one; -1: any */
+    /* Answers in place of the model: set *id to the token after ids[n] and return OK; ERR_TEXT: it
+     * does not know it, and from there on the model writes, or without one the text ends with this
+     * error; another error ends the text, too. Called from threads of their own, several at a time;
+     * it may take its time. NULL: the model writes. */
+    int (*next)(void *arg, uint32_t *id, const uint32_t *ids, size_t n);
+    void *next_arg;
+    /* Called when text_look has more to tell, by a thread of the texts; must not block. Once
+     * text_drop has returned, it is not called again. May be NULL. */
+    void (*news)(void *arg);
+    void *news_arg;
+};
+
+/* Queue a text and return at once. ERR_ARG: the wish is impossible (empty, does not fit into the
+ * context, an id or a parameter out of range); ERR_NET: the queue is full; ERR_STOP; ERR_NOMEM;
+ * errors of private_open. On error *out is NULL. */
+int texts_ask(struct texts *e, struct text **out, const struct text_wish *wish, struct err *err);
+
+struct text_top {
+    uint32_t id;
+    double logprob;
+};
+
+struct text_token {
+    uint32_t id;
+    enum source source;
+    enum gate_reason reason; /* why it is a fallback; else GATE_OPEN */
+    const char *fault;       /* the same as one line, or NULL; owned by the text */
+    float score;             /* NaN: nothing was measured */
+    bool has_edge, eog;
+    uint32_t edge_id;
+    bool memo;      /* the cloud's, without a call of its own */
+    double ms;      /* since the previous token; the first: since the text got its slot */
+    double call_ms; /* what its own call took; 0: it had none */
+    uint64_t at;    /* os_now_ns() when it was decided */
+    double logprob; /* NaN: was not asked for */
+};
+
+/* What a text is so far. Arrays only grow, and their elements stay as they are; they are owned by
+ * the text. Array elements of alternatives are [n][top], the likeliest first, the lower id of
+ * equals; logprobs have no room for fewer ids than `top`. */
+struct text_view {
+    const uint32_t *ids;            /* [prompt_n + n] */
+    const struct text_token *tokens; /* [n] */
+    const struct text_top *tops;     /* [n][top] */
+    size_t n;
+    const double *scores;             /* with `score`: [nscores] of the prompt; the first is NaN */
+    const struct text_top *score_tops; /* [nscores][top]; the first `top` are void */
+    size_t nscores, top;
+    bool waiting;  /* for a slot */
+    bool finished; /* nothing more will come */
+    bool ended;    /* by end-of-text, a stop id or a stop string */
+    int rc;        /* of a finished text: OK, ERR_STOP, errors of decode_run; ERR_TEXT of next */
+    const char *why;           /* the error in one line, or "" */
+    size_t prompt_n, read;     /* ids of the prompt; those evaluated or copied so far */
+    size_t cached;             /* those copied or found in the slot */
+    size_t slot, nevents;
+    double queue_ms;           /* waited for the slot */
+    double prompt_ms, text_ms; /* from then to the first token; from there on */
+    struct decode_stats stats; /* the ledger; complete when finished */
+};
+
+/* Return a consistent copy of what there is. Never waits for a pass. */
+struct text_view text_look(struct text *t);
+/* Wait until there are more than `have` tokens or the text is finished, and return what there is
+ * then. */
+struct text_view text_wait(struct text *t, size_t have);
+/* Copy the events from number `from` on, at most `room`, and return how many. */
+size_t text_events(struct text *t, size_t from, struct decode_event *out, size_t room);
+/* End the text with ERR_STOP. Its slot is free when the pass in progress is over; a pass of this
+ * text alone is cut short. May be called from any callback. */
+void text_cancel(struct text *t);
+/* Cancel and free it. NULL is fine. */
+void text_drop(struct text *t);
+
+/* Return the routing that a text has without `routing` of its own. */
+struct text_routing texts_routing(const struct texts *e);
+
+/* Counts since texts_open, for /metrics and for tests. */
+struct texts_counts {
+    size_t slots, busy, waiting; /* slots that could be opened; with a text; texts in the queue */
+    uint64_t asked, finished, stopped, failed; /* texts; failed: ended by any other error */
+    uint64_t passes, rows;                     /* of the model */
+    uint64_t prompt_tokens, cached_tokens;     /* read; copied or found */
+    uint64_t tokens, cloud_tokens, fallback_tokens;
+    uint64_t calls, wasted;
+    bool refused; /* the cloud is switched off, as it refused */
+};
+struct texts_counts texts_count(struct texts *e);
+/* True while slot i has a text. */
+bool texts_busy(struct texts *e, size_t i);
+
+#endif

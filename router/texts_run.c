@@ -1,0 +1,263 @@
+/* texts_run.c - the engine thread: rounds of asking every text what it wants, then one pass for all
+ * that want one. */
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/os.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "router/cloud_port.h"
+#include "router/engine.h"
+#include "router/router.h"
+#include "router/routing.h"
+#include "router/texts_internal.h"
+
+enum { NAP_NS = 50000 /* between looks for a draft that is coming */ };
+
+/* The texts that have a slot, the oldest first. */
+struct texts_round {
+    struct texts *e;
+    struct text *list[TEXTS_SLOTS];
+    size_t n;
+    bool moved; /* something has changed that may change what others want */
+    bool nap;   /* a text waits a moment for its draft */
+};
+
+/* Take the text out of the round: it has ended. */
+static void texts_leave(struct texts_round *r, size_t i, int rc, const struct err *why)
+{
+    struct text *t = r->list[i];
+    struct texts *e = r->e;
+    struct err err = *why;
+    if (t->step) {
+        int end = step_close(t->step, &err);
+        rc = rc == OK ? end : rc;
+    }
+    t->step = NULL;
+    memmove(&r->list[i], &r->list[i + 1], (--r->n - i) * sizeof(r->list[0]));
+    r->moved = true;
+    pthread_mutex_lock(&e->lock);
+    t->view.stats = t->stats;
+    t->view.ended = rc == OK && t->view.n &&
+                    (t->stats.finish == FINISH_EOS || t->stats.finish == FINISH_STOP);
+    texts_finish(t, rc, err.msg);
+    bool dropped = t->dropped;
+    texts_tell(t, 0);
+    pthread_mutex_unlock(&e->lock);
+    if (dropped)
+        texts_free(t);
+}
+
+/* Open the text if its beginning is there, or nobody is about to read it. */
+static int texts_try_begin(struct texts_round *r, struct text *t, struct err *err)
+{
+    struct texts *e = r->e;
+    if (texts_waits(e, t))
+        return OK;
+    size_t same = texts_enter(e, t);
+    int rc = texts_begin(t, err);
+    if (rc != OK)
+        return rc;
+    pthread_mutex_lock(&e->lock);
+    t->state = TEXT_OPEN;
+    t->view.cached = t->view.read = same;
+    t->fresh = same > 0;
+    e->count.cached_tokens += same;
+    pthread_mutex_unlock(&e->lock);
+    r->moved = true;
+    return OK;
+}
+
+/* Ask text i what it wants; false: it has ended and left the round. */
+static bool texts_look_at(struct texts_round *r, size_t i)
+{
+    struct text *t = r->list[i];
+    struct err err = { "" };
+    int rc = OK;
+    if (!t->step && atomic_load(&t->stop))
+        rc = err_set(&err, ERR_STOP, "interrupted");
+    else if (!t->step)
+        rc = texts_try_begin(r, t, &err);
+    if (rc != OK) {
+        texts_leave(r, i, rc, &err);
+        return false;
+    }
+    t->want = t->step ? step_next(t->step) : STEP_CLOUD;
+    if (t->want == STEP_DONE) {
+        texts_leave(r, i, OK, &err);
+        return false;
+    }
+    r->nap = r->nap || (t->step && t->want == STEP_CLOUD && step_awaits_draft(t->step));
+    return true;
+}
+
+/* Return a number that changes when any text has decided or asked something. */
+static uint64_t texts_progress(const struct texts_round *r)
+{
+    const struct routing *routing = r->e->routing;
+    uint64_t sum = routing ? routing->gate.out + routing->gate.wasted : 0;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct decode_stats *s = &r->list[i]->stats;
+        sum += s->tokens + s->calls + s->committed + s->failed;
+    }
+    return sum;
+}
+
+/* Give the texts the scores that they want; false: none wants any. */
+static bool texts_give_scores(struct texts_round *r)
+{
+    struct texts *e = r->e;
+    bool any = false;
+    for (size_t i = 0; i < r->n; i++) {
+        struct text *t = r->list[i];
+        size_t n = 0;
+        const struct router *router = e->routing ? e->routing->router : NULL;
+        const size_t *rows = t->want == STEP_SCORE ? step_rows(t->step, &n) : NULL;
+        for (size_t k = 0; k < n; k++) {
+            const float *hidden = batch_hidden(e->batch, router_tap(router), t->row + rows[k]);
+            step_give_score(t->step, rows[k], router_score(router, hidden, e->scratch));
+        }
+        any = any || n;
+    }
+    return any;
+}
+
+/* A row whose head is wanted. */
+struct texts_head {
+    struct text *text;
+    size_t row; /* of the text's own */
+};
+
+/* Read the head for these rows, and give it to their texts. */
+static void texts_give_some(struct texts *e, const struct texts_head *h, size_t n)
+{
+    size_t rows[TEXTS_HEADS];
+    struct err err;
+    for (size_t i = 0; i < n; i++)
+        rows[i] = h[i].text->row + h[i].row;
+    int rc = batch_logits(e->batch, rows, n, &err);
+    for (size_t i = 0; i < n; i++) {
+        struct text *t = h[i].text;
+        int code = rc;
+        if (code == OK) {
+            const float *logits = batch_logits_at(e->batch, rows[i]);
+            sampler_set(e->sampler, &t->wish.sample);
+            step_give_head(t->step, h[i].row, logits);
+            if (t->wish.logprobs)
+                code = texts_note_head(t, t->before + h[i].row + 1, logits,
+                                       batch_hidden(e->batch, TAP_FINAL, rows[i]), &err);
+        }
+        if (code != OK)
+            step_fail(t->step, code, &err);
+    }
+}
+
+/* Give the texts the heads that they want, TEXTS_HEADS at a time; false: none wants any. */
+static bool texts_give_heads(struct texts_round *r)
+{
+    struct texts_head list[TEXTS_HEADS];
+    size_t count = 0;
+    bool any = false;
+    for (size_t i = 0; i < r->n; i++) {
+        size_t n = 0;
+        const size_t *rows =
+            r->list[i]->want == STEP_HEAD ? step_rows(r->list[i]->step, &n) : NULL;
+        for (size_t k = 0; k < n; k++) {
+            list[count++] = (struct texts_head){ r->list[i], rows[k] };
+            if (count == TEXTS_HEADS) {
+                texts_give_some(r->e, list, count);
+                count = 0;
+            }
+        }
+        any = any || n;
+    }
+    if (count)
+        texts_give_some(r->e, list, count);
+    return any;
+}
+
+/* Take the texts that have a slot, the oldest first. With the lock. */
+static void texts_gather(struct texts_round *r)
+{
+    struct texts *e = r->e;
+    r->n = 0;
+    for (size_t i = 0; i < TEXTS_SLOTS; i++) {
+        struct text *t = e->slot[i].text;
+        size_t at = r->n;
+        if (!t)
+            continue;
+        for (; at && r->list[at - 1]->age > t->age; at--)
+            r->list[at] = r->list[at - 1];
+        r->list[at] = t;
+        r->n++;
+    }
+}
+
+/* Ask the texts what they want, and give them scores and heads, until they want passes or the
+ * cloud. The head is read when no text wants a score any longer, so once for all. */
+static void texts_settle(struct texts_round *r)
+{
+    do {
+        r->nap = false;
+        for (size_t i = 0; i < r->n;)
+            i += texts_look_at(r, i);
+        pthread_mutex_lock(&r->e->lock);
+        for (size_t i = 0; i < r->n; i++)
+            texts_tell(r->list[i], 0);
+        pthread_mutex_unlock(&r->e->lock);
+    } while (texts_give_scores(r) || texts_give_heads(r));
+}
+
+/* Do one round. False: there is nothing to do until somebody wakes the thread. */
+static bool texts_go_round(struct texts_round *r)
+{
+    uint64_t before = texts_progress(r);
+    texts_settle(r);
+    if (texts_pass(r->e, r->list, r->n) || r->moved || texts_progress(r) != before)
+        return true;
+    if (r->nap)
+        nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+    return r->nap;
+}
+
+/* End the texts of the queue that have been cancelled. With the lock. */
+static void texts_sweep(struct texts *e)
+{
+    for (struct text *t = e->queue.first, *next; t; t = next) {
+        next = t->next;
+        if (!e->stopped && !atomic_load(&t->stop))
+            continue;
+        texts_take_out(&e->queue, t);
+        e->count.waiting--;
+        texts_finish(t, ERR_STOP, "interrupted");
+        texts_tell(t, 0); /* without the lock for a while: begin again */
+        next = e->queue.first;
+    }
+    for (size_t i = 0; e->stopped && i < TEXTS_SLOTS; i++)
+        if (e->slot[i].text)
+            atomic_store(&e->slot[i].text->stop, 1);
+}
+
+void *texts_run(void *arg)
+{
+    struct texts *e = arg;
+    struct texts_round r = { .e = e };
+    pthread_mutex_lock(&e->lock);
+    for (;;) {
+        e->woken = false;
+        texts_sweep(e);
+        texts_admit(e);
+        texts_gather(&r);
+        e->count.refused = e->routing && e->routing->gate.refused;
+        if (e->closing && !r.n)
+            break;
+        pthread_mutex_unlock(&e->lock);
+        r.moved = false;
+        bool busy = r.n && texts_go_round(&r);
+        pthread_mutex_lock(&e->lock);
+        while (!busy && !e->woken)
+            pthread_cond_wait(&e->work, &e->lock);
+    }
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}

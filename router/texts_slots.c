@@ -1,0 +1,129 @@
+/* texts_slots.c - which text gets which slot, and where it finds its beginning. */
+#include "kernels/sys/os.h"
+#include "router/texts_internal.h"
+
+enum { FIRST = 8 /* more are opened only while all of these are busy: each takes memory */ };
+
+/* Return the length of the common beginning of a and b. */
+static size_t texts_common(const uint32_t *a, size_t na, const uint32_t *b, size_t nb)
+{
+    size_t i = 0;
+    while (i < na && i < nb && a[i] == b[i])
+        i++;
+    return i;
+}
+
+/* Return how many ids of the text, which is to be read, the slot's session holds. */
+static size_t texts_kept(const struct texts_slot *slot, const struct text *t)
+{
+    const struct session *s = slot->session;
+    return s ? texts_common(session_ids(s), session_length(s), t->ids, t->n + t->view.n) : 0;
+}
+
+/* Open the slot's session if needed. Without memory for it, there are fewer slots from now on, and
+ * the result is NULL. */
+static struct texts_slot *texts_slot_ready(struct texts *e, struct texts_slot *slot)
+{
+    if (slot->session || session_open(&slot->session, e->batch, e->context, e->kv, NULL) == OK) {
+        slot->used = ++e->clock;
+        return slot;
+    }
+    e->nslots = (size_t)(slot - e->slot); /* sessions are opened in order */
+    return NULL;
+}
+
+/* Return a free slot for the text, or NULL. That which shares the longest beginning is preferred,
+ * unless more than half of what it holds would be lost to another text that merely begins alike.
+ * Otherwise it is one of the FIRST that was never used, else the least recently used one. */
+static struct texts_slot *texts_choose(struct texts *e, const struct text *t)
+{
+    struct texts_slot *best = NULL, *oldest = NULL;
+    size_t most = 0, wanted = (size_t)t->wish.slot;
+    if (t->wish.slot >= 0 && wanted < e->nslots && e->slot[wanted].session)
+        return e->slot[wanted].text ? NULL : texts_slot_ready(e, &e->slot[wanted]);
+    for (size_t i = 0; i < e->nslots; i++) {
+        struct texts_slot *slot = &e->slot[i];
+        if (slot->text)
+            continue;
+        if (oldest && i >= FIRST && !slot->used) /* so are all after it */
+            break;
+        size_t same = t->wish.score ? 0 : texts_kept(slot, t);
+        if (same > most && same * 2 >= session_length(slot->session)) {
+            best = slot;
+            most = same;
+        }
+        if (!oldest || slot->used < oldest->used)
+            oldest = slot;
+    }
+    if (!oldest)
+        return NULL;
+    struct texts_slot *slot = texts_slot_ready(e, best ? best : oldest);
+    return slot ? slot : texts_choose(e, t);
+}
+
+void texts_admit(struct texts *e)
+{
+    for (struct text *t = e->queue.first, *next; t; t = next) {
+        next = t->next;
+        struct texts_slot *slot = texts_choose(e, t);
+        if (!slot)
+            continue;
+        texts_take_out(&e->queue, t);
+        e->count.waiting--;
+        e->count.busy++;
+        t->slot = slot;
+        t->age = ++e->ages;
+        t->state = TEXT_HELD;
+        slot->text = t;
+        t->view.slot = (size_t)(slot - e->slot);
+        t->view.waiting = false;
+        t->slot_at = os_now_ns();
+        t->view.queue_ms = (double)(t->slot_at - t->asked_at) / 1e6;
+    }
+}
+
+/* Return the most ids of t that any session holds, and which slot that is. */
+static size_t texts_best(const struct texts *e, const struct text *t,
+                         const struct texts_slot **slot)
+{
+    size_t most = texts_kept(t->slot, t);
+    *slot = t->slot;
+    for (size_t i = 0; i < TEXTS_SLOTS; i++) {
+        size_t same = texts_kept(&e->slot[i], t);
+        if (same > most) {
+            most = same;
+            *slot = &e->slot[i];
+        }
+    }
+    return most;
+}
+
+bool texts_waits(const struct texts *e, const struct text *t)
+{
+    const struct texts_slot *slot;
+    if (t->wish.score)
+        return false;
+    size_t have = texts_best(e, t, &slot);
+    for (size_t i = 0; i < TEXTS_SLOTS; i++) {
+        const struct text *other = e->slot[i].text;
+        if (!other || other->age >= t->age)
+            continue;
+        size_t same = texts_common(other->ids, other->n, t->ids, t->n);
+        if (same >= have + TEXTS_WORTH && texts_kept(other->slot, other) < same)
+            return true;
+    }
+    return false;
+}
+
+size_t texts_enter(const struct texts *e, const struct text *t)
+{
+    const struct texts_slot *from;
+    struct session *s = t->slot->session;
+    size_t all = t->n + t->view.n, same = t->wish.score ? 0 : texts_best(e, t, &from);
+    if (same >= all)
+        same = all - 1;
+    if (same && from != t->slot && session_copy(s, from->session, same, NULL) != OK)
+        same = 0;
+    session_rewind(s, same);
+    return same;
+}

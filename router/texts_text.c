@@ -1,0 +1,333 @@
+/* texts_text.c - one text: made from a wish, opened in its slot, and what its loop tells. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/os.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/engine.h"
+#include "router/private.h"
+#include "router/router.h"
+#include "router/routing.h"
+#include "router/stops.h"
+#include "router/texts_internal.h"
+
+struct text_routing texts_routing(const struct texts *e)
+{
+    const struct routing *r = e->routing;
+    struct text_routing out = { .policy = POLICY_NEVER, .max_cloud_tokens = UINT64_MAX };
+    if (r) {
+        out.policy = r->policy;
+        out.threshold = r->threshold;
+        out.ahead = r->ahead;
+    }
+    return out;
+}
+
+/* Refuse what the engine cannot do. */
+static int texts_check(const struct texts *e, const struct text_wish *w, struct err *err)
+{
+    const struct router *router = e->routing ? e->routing->router : NULL;
+    if (!w->n || (!w->max && !w->score) || w->n > e->context)
+        return err_set(err, ERR_ARG,
+                       "prompt: expected 1 to %zu tokens, and one to write, found %zu and %zu",
+                       e->context, w->n, w->max);
+    if (w->top > TEXTS_TOP)
+        return err_set(err, ERR_ARG, "top: expected 0 to %d, found %zu", TEXTS_TOP, w->top);
+    if (!w->next && !e->engine)
+        return err_set(err, ERR_ARG, "texts: there is no model");
+    if (w->next && (w->score || w->logprobs))
+        return err_set(err, ERR_ARG, "logprobs: expected a text of the model");
+    if (!e->engine)
+        return OK;
+    for (size_t i = 0; i < w->n; i++)
+        if (w->prompt[i] >= e->vocab)
+            return err_set(err, ERR_ARG, "token id %lu: expected below %zu",
+                           (unsigned long)w->prompt[i], e->vocab);
+    if (w->model == TEXT_ROUTED && w->routing && policy_reads_router(w->routing->policy) &&
+        (!router || router_is_table(router) != (w->routing->policy == POLICY_CONTEXT)))
+        return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
+                       policy_name(w->routing->policy),
+                       w->routing->policy == POLICY_MLP ? "network" : "table");
+    return sample_check(&w->sample, err);
+}
+
+/* Copy the stop strings into one block. */
+static int texts_copy_stops(struct text *t, const char *const *stops, struct err *err)
+{
+    size_t n = 0, bytes = 0;
+    struct stops check;
+    int rc = stops_begin(&check, stops, err);
+    if (rc != OK || !stops)
+        return rc;
+    for (; stops[n]; n++)
+        bytes += strlen(stops[n]) + 1;
+    if (!(t->stops = malloc((n + 1) * sizeof(*t->stops) + bytes)))
+        return err_set(err, ERR_NOMEM, "texts: out of memory");
+    char *to = (char *)(t->stops + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(stops[i]) + 1;
+        t->stops[i] = memcpy(to, stops[i], size);
+        to += size;
+    }
+    t->stops[n] = NULL;
+    return OK;
+}
+
+/* Return zeroed memory for [n][per] elements; NULL, and *fine is false, if there is none. */
+static void *texts_room(size_t n, size_t per, size_t size, bool *fine)
+{
+    size_t all;
+    void *p = size_mul(&all, n, per) ? calloc(all ? all : 1, size) : NULL;
+    *fine = *fine && p;
+    return p;
+}
+
+/* Allocate the arrays of a text that has n, max and wish. */
+static bool texts_make_room(struct text *t)
+{
+    const struct text_wish *w = &t->wish;
+    bool fine = true;
+    t->ids = texts_room(t->n + t->max, 1, sizeof(*t->ids), &fine);
+    t->tokens = texts_room(t->max, 1, sizeof(*t->tokens), &fine);
+    t->stop_ids = texts_room(w->nstop_ids, 1, sizeof(*t->stop_ids), &fine);
+    if (w->logprobs) {
+        t->tops = texts_room(t->max, w->top, sizeof(*t->tops), &fine);
+        t->lse = texts_room(t->max, 1, sizeof(*t->lse), &fine);
+    }
+    if (w->score) {
+        t->scores = texts_room(t->n, 1, sizeof(*t->scores), &fine);
+        t->score_tops = texts_room(t->n, w->top, sizeof(*t->score_tops), &fine);
+    }
+    return fine;
+}
+
+/* Copy what the wish points to. */
+static int texts_copy_wish(struct text *t, const struct text_wish *w, struct err *err)
+{
+    const struct private_options p = { .patterns = w->patterns };
+    struct texts *e = t->texts;
+    size_t room = e->context - w->n + 1; /* the last token is not evaluated */
+    t->wish = *w;
+    t->n = w->n;
+    t->max = w->max < room ? w->max : room;
+    t->routing = w->routing ? *w->routing : texts_routing(e);
+    if (!texts_make_room(t))
+        return err_set(err, ERR_NOMEM, "texts: out of memory");
+    memcpy(t->ids, w->prompt, w->n * sizeof(*t->ids));
+    if (w->nstop_ids)
+        memcpy(t->stop_ids, w->stop_ids, w->nstop_ids * sizeof(*t->stop_ids));
+    int rc = texts_copy_stops(t, w->stops, err);
+    if (rc == OK && w->patterns && e->engine)
+        rc = private_open(&t->spans, &p, e->engine->tokenizer, err);
+    t->view = (struct text_view){ .ids = t->ids,
+                                  .tokens = t->tokens,
+                                  .tops = t->tops,
+                                  .scores = t->scores,
+                                  .score_tops = t->score_tops,
+                                  .top = w->top,
+                                  .prompt_n = t->n,
+                                  .waiting = true,
+                                  .why = t->err.msg };
+    return rc;
+}
+
+int texts_make(struct text **out, struct texts *e, const struct text_wish *wish, struct err *err)
+{
+    int rc = texts_check(e, wish, err);
+    if (rc != OK)
+        return rc;
+    struct text *t = calloc(1, sizeof(*t));
+    if (!t)
+        return err_set(err, ERR_NOMEM, "texts: out of memory");
+    t->texts = e;
+    t->asked_at = os_now_ns();
+    t->stats.finish = FINISH_ERROR;
+    pthread_cond_init(&t->news, NULL);
+    rc = texts_copy_wish(t, wish, err);
+    if (rc == OK)
+        *out = t;
+    else
+        texts_free(t);
+    return rc;
+}
+
+void texts_free(struct text *t)
+{
+    for (struct text_fault *f = t->faults, *next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
+    private_close(t->spans);
+    pthread_cond_destroy(&t->news);
+    free(t->hidden);
+    free(t->events);
+    free(t->score_tops);
+    free(t->scores);
+    free(t->lse);
+    free(t->tops);
+    free(t->stops);
+    free(t->stop_ids);
+    free(t->tokens);
+    free(t->ids);
+    free(t);
+}
+
+/* Callback of the loop: the prompt has been read so far. */
+static void texts_on_reading(void *arg, size_t done, size_t all)
+{
+    struct text *t = arg;
+    struct texts *e = t->texts;
+    (void)all;
+    pthread_mutex_lock(&e->lock);
+    e->count.prompt_tokens += done - t->view.read;
+    t->view.read = done;
+    t->fresh = true;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Return a line that lives as long as the text: faults are often the same. NULL: out of memory. */
+static const char *texts_keep_fault(struct text *t, const char *line)
+{
+    if (!line || (t->faults && !strcmp(t->faults->line, line)))
+        return line ? t->faults->line : NULL;
+    size_t n = strlen(line) + 1;
+    struct text_fault *f = malloc(sizeof(*f) + n);
+    if (!f)
+        return "out of memory";
+    memcpy(f->line, line, n);
+    f->next = t->faults;
+    t->faults = f;
+    return f->line;
+}
+
+void texts_publish(struct text *t, const struct text_token *token)
+{
+    struct texts *e = t->texts;
+    struct text_view *v = &t->view;
+    t->tokens[v->n] = *token; /* nobody reads it before v->n says so */
+    t->ids[t->n + v->n] = token->id;
+    pthread_mutex_lock(&e->lock);
+    if (!v->n)
+        t->first_at = token->at;
+    v->prompt_ms = (double)(t->first_at - t->slot_at) / 1e6;
+    v->text_ms = (double)(token->at - t->first_at) / 1e6;
+    v->stats = t->stats;
+    v->n++;
+    t->fresh = true;
+    e->count.tokens++;
+    e->count.cloud_tokens += token->source == SOURCE_CLOUD;
+    e->count.fallback_tokens += token->source == SOURCE_FALLBACK;
+    pthread_mutex_unlock(&e->lock);
+}
+
+bool texts_is_stop_id(const struct text *t, uint32_t id)
+{
+    for (size_t i = 0; i < t->wish.nstop_ids; i++)
+        if (t->stop_ids[i] == id)
+            return true;
+    return false;
+}
+
+/* Callback of the loop: a token has been decided. */
+static bool texts_on_token(void *arg, const struct decode_token *d)
+{
+    struct text *t = arg;
+    size_t pos = t->view.n; /* the function may have written before */
+    bool called = t->called_at == t->n + pos;
+    const struct text_token token = {
+        .id = d->id,
+        .source = d->source,
+        .reason = d->reason,
+        .fault = texts_keep_fault(t, d->fault),
+        .score = d->score,
+        .has_edge = d->has_edge,
+        .eog = d->eog,
+        .edge_id = d->edge_id,
+        .memo = d->source == SOURCE_CLOUD && !called,
+        .ms = d->ms,
+        .call_ms = called ? t->call_ms : 0,
+        .at = os_now_ns(),
+        .logprob = t->lse ? texts_logprob(t, pos, d->id) : (double)NAN,
+    };
+    texts_publish(t, &token);
+    return !texts_is_stop_id(t, d->id);
+}
+
+/* Callback of the loop: something has happened. Events that no memory is left for are lost. */
+static void texts_on_event(void *arg, const struct decode_event *d)
+{
+    struct text *t = arg;
+    struct texts *e = t->texts;
+    if (d->kind == DECODE_ANSWERED) {
+        t->called_at = d->at;
+        t->call_ms = (double)d->took_ns / 1e6;
+    }
+    if (!t->wish.events)
+        return;
+    pthread_mutex_lock(&e->lock);
+    size_t n = t->view.nevents, room = t->events_cap ? 2 * t->events_cap : 64;
+    if (n == t->events_cap && room <= TEXTS_EVENTS) {
+        struct decode_event *more = realloc(t->events, room * sizeof(*more));
+        if (more) {
+            t->events = more;
+            t->events_cap = room;
+        }
+    }
+    if (n < t->events_cap) {
+        t->events[n] = *d;
+        t->view.nevents++;
+    }
+    t->fresh = true;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Set up the options of the loop. */
+static void texts_set_options(struct text *t)
+{
+    const struct texts *e = t->texts;
+    const struct text_wish *w = &t->wish;
+    const struct routing *r = e->routing;
+    uint64_t limit = t->routing.max_cloud_tokens;
+    t->options = (struct decode_options){ .policy = t->routing.policy,
+                                          .threshold = t->routing.threshold,
+                                          .ahead = t->routing.ahead,
+                                          .gate = r ? &e->routing->gate : NULL,
+                                          .cloud_required = r && r->required,
+                                          .cloud_limit = limit == UINT64_MAX ? 0 : limit + 1,
+                                          .spans = t->spans,
+                                          .edges = w->edges || w->logprobs,
+                                          .max_tokens = t->max - t->view.n,
+                                          .seed = w->sample.seed,
+                                          .drafts = r ? r->drafts : DRAFT_LOOKUP,
+                                          .draft_max = r ? r->draft_max : DRAFT_DEFAULT,
+                                          .ignore_eos = w->ignore_eos,
+                                          .stops = (const char *const *)t->stops,
+                                          .stop = &t->stop,
+                                          .reading = texts_on_reading,
+                                          .emit = texts_on_token,
+                                          .event = texts_on_event,
+                                          .arg = t };
+    if (w->model == TEXT_CLOUD)
+        t->options.policy = POLICY_ALWAYS;
+    if (w->model == TEXT_EDGE || w->score)
+        t->options.policy = POLICY_NEVER;
+}
+
+int texts_begin(struct text *t, struct err *err)
+{
+    struct texts *e = t->texts;
+    t->reads = t->n + t->view.n;
+    texts_set_options(t);
+    const struct step_text of = {
+        .session = t->slot->session,
+        .tok = e->engine->tokenizer,
+        .sampler = e->sampler,
+        .router = e->routing ? e->routing->router : NULL,
+        .cloud = t->options.policy == POLICY_NEVER ? NULL : e->port,
+        .prompt = t->ids,
+        .n = t->reads,
+    };
+    return step_open(&t->step, &of, &t->options, &t->stats, err);
+}
