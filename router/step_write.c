@@ -116,9 +116,12 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
 static int step_decide(struct step *s, struct ahead_token *e)
 {
     int rc = OK;
+    /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
+     * longer when that came, has none yet. */
+    bool guessed = s->o->edges || (s->o->ahead && e->called);
     if (e->routed && !e->answered)
         rc = step_fall_back(s, e);
-    else if (e->routed && s->o->edges)
+    else if (e->routed && guessed)
         step_pick_oldest(s, e);
     if (rc != OK || s->want)
         return rc;

@@ -124,6 +124,17 @@ static void send(struct sim *s, uint64_t number, uint64_t after)
     s->packets[s->npackets++].number = number;
 }
 
+/* True when an earlier request has asked for the token after this prefix, too. */
+static bool covered(const struct sim *s, const uint32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < s->nasked; i++) {
+        size_t from = s->reaches[i].n;
+        if (from < n && n - from < s->reaches[i].tokens && s->reaches[i].key == key_of(ids, from))
+            return true;
+    }
+    return false;
+}
+
 /* Check that the request is allowed, then schedule its reply: late, lost and sent again, or
  * twice. */
 static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct cloud_tally *tally,
@@ -140,8 +151,10 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
     CHECK(memcmp(ids, session_ids(s->session), n * sizeof(*ids)) == 0);
     CHECK(session_length(s->session) >= n);
     /* A token that an earlier call was to bring may have been guessed meanwhile. */
-    if (s->late_head && session_length(s->session) == n && s->truth.tokens == 1)
+    if (s->late_head && session_length(s->session) == n && !covered(s, ids, n)) {
         CHECK(!session_has_logits(s->session));
+        s->unread++;
+    }
     struct sim_call *c = &s->calls[at];
     *c = (struct sim_call){
         .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
@@ -170,6 +183,9 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
         send(s, c->number, after + draw(s, s->delay + 1));
     s->longest = n > s->longest ? n : s->longest;
     CHECK(s->nasked < SIM_LOG);
+    s->reaches[s->nasked].key = c->key;
+    s->reaches[s->nasked].n = n;
+    s->reaches[s->nasked].tokens = want;
     s->asked[s->nasked++] = rand_u64(c->key, want);
     s->idle = 0;
     *call = c;
