@@ -355,6 +355,7 @@ int step_close(struct step *s, struct err *err)
     draft_close(&s->draft);
     ahead_drop(&s->ahead, &s->next);
     ahead_close(&s->ahead);
+    gate_end(s->gate, &s->its);
     if (rc == OK && !s->ended)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)
@@ -362,9 +363,10 @@ int step_close(struct step *s, struct err *err)
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
     session_rewind(s->text.session, rc == OK ? s->end : shown);
-    if (s->cloud)
+    if (s->cloud) {
         s->cloud->end_tally(s->cloud->arg, &s->tally);
-    stats->traffic = s->tally.traffic;
+        stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
+    }
     stats->wasted = (size_t)s->ahead.wasted;
     stats->cost = s->its.cost;
     stats->total_ms = step_lap(&s->begun);

@@ -4,7 +4,6 @@
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
-#include "router/private.h"
 #include "router/router.h"
 #include "router/step_internal.h"
 
@@ -183,7 +182,7 @@ int step_score_next(struct step *s, bool wait)
                 s->want = STEP_CLOUD;
                 return OK;
             }
-            e->held = private_holds(s->gate->spans, session_ids(s->text.session), e->at);
+            e->held = gate_holds(s->gate, &s->its, session_ids(s->text.session), e->at);
             step_find_ways(s, e);
         }
     }

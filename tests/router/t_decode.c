@@ -318,6 +318,7 @@ static void test_faults(void)
     play(RUDE_CLOSE, REPLY(265)); /* the id of a padded row */
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(strstr(seen.fault, "265") && strstr(seen.fault, "258"));
+    CHECK(seen.stats.failed == seen.stats.calls && seen.stats.calls == 3);
 
     unsigned before = rude_requests(rude);
     play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");

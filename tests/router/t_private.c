@@ -15,6 +15,7 @@
 
 static const char *const path = "build/private-patterns";
 static struct tokenizer *tok;
+static struct private_text state; /* of the filter that is open */
 static struct err err;
 
 /* Write the file of patterns. */
@@ -41,6 +42,12 @@ static struct private_filter *open_private(const char *from, const char *to, con
     return p;
 }
 
+static void close_private(struct private_filter *p)
+{
+    private_text_end(&state);
+    private_close(p);
+}
+
 /* Check the answer for a text and each of its prefixes: '#' is held, '.' is not. The tiny tokenizer
  * has one token per byte. */
 static void expect(struct private_filter *p, const char *text, const char *held)
@@ -50,7 +57,7 @@ static void expect(struct private_filter *p, const char *text, const char *held)
     CHECK(tokenizer_encode(tok, &ids, &n, text, strlen(text), false, &err) == OK);
     CHECK(n == strlen(held));
     for (size_t i = 1; i <= n; i++) {
-        bool holds = private_holds(p, ids, i);
+        bool holds = private_holds(p, &state, ids, i);
         if (holds != (held[i - 1] == '#'))
             fprintf(stderr, "%s: after %zu bytes\n", text, i);
         CHECK(holds == (held[i - 1] == '#'));
@@ -68,17 +75,17 @@ static void test_by_hand(void)
     expect(p, "a <p> \n</p> c", "....######...");
     expect(p, "<p></p", "..####");
     expect(p, "<p><p></p>", "..########");
-    CHECK(!private_holds(p, NULL, 0));
-    private_close(p);
+    CHECK(!private_holds(p, &state, NULL, 0));
+    close_private(p);
 
     p = open_private("%%", "%%", NULL);
     expect(p, "a%%%b", "..###");
     expect(p, "a%%%%b", "..##..");
     expect(p, "a%% x%%b", "..######");
-    private_close(p);
+    close_private(p);
     p = open_private("<p>", NULL, NULL);
     expect(p, "<p></p> a", "..#######");
-    private_close(p);
+    close_private(p);
 
     p = open_private(NULL, NULL, "\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
     expect(p, "a sesam", "......#"); /* 5 of 9 bytes of the pattern */
@@ -87,12 +94,12 @@ static void test_by_hand(void)
     expect(p, "in 19 and 42-a \\ b", "............######");
     expect(p, "42-a \\", "..####");
     expect(p, "# a comment", "...........");
-    private_close(p);
+    close_private(p);
 
     /* E with acute, composed or not, in pattern and text. */
     p = open_private(NULL, NULL, "caf\xc3\xa9!");
     expect(p, "cafe\xcc\x81!", "..####"); /* the tokenizer composes what is typed */
-    private_close(p);
+    close_private(p);
     p = open_private(NULL, NULL, "cafe\xcc\x81!");
     expect(p, "caf\xc3\xa9!", "..####");
     static const uint32_t typed[] = { 'c', 'a', 'f', 'e', 0xcc, 0x81, '!' };
@@ -105,11 +112,11 @@ static void test_by_hand(void)
                 break;
     }
     one = ids;
-    CHECK(private_holds(p, one, 7));
-    private_close(p);
+    CHECK(private_holds(p, &state, one, 7));
+    close_private(p);
 
     CHECK(!open_private(NULL, NULL, NULL));
-    CHECK(!private_holds(NULL, one, 7));
+    CHECK(!private_holds(NULL, &state, one, 7));
 }
 
 /* private_open refuses the options. */
@@ -269,15 +276,19 @@ static size_t test_random(uint64_t seed)
         return 0;
     struct private_filter *p = open_private(from, to, npatterns ? file : NULL);
     const struct plain plain = { from, to, patterns };
+    struct private_text own[2] = { { .n = 0 } };
     for (uint64_t i = 0; i < 150; i++) {
         uint64_t r = rand_u64(seed, 5000 + i);
         const struct text *t = &text[r >> 32 & 1];
         size_t n = i < 100 ? i % (TOKENS + 1) : (size_t)(r % (TOKENS + 1));
-        bool holds = private_holds(p, t->ids, n);
+        bool holds = private_holds(p, &state, t->ids, n);
         CHECK(holds == plainly_holds(&plain, t->bytes, t->end[n]));
+        CHECK(holds == private_holds(p, &own[t - text], t->ids, n));
         held += holds;
     }
-    private_close(p);
+    private_text_end(&own[0]);
+    private_text_end(&own[1]);
+    close_private(p);
     return held;
 }
 
@@ -293,8 +304,9 @@ static void test_memory(void)
         torture_begin(++n);
         int rc = private_open(&p, &o, tok, &err);
         CHECK(rc == (p ? OK : ERR_NOMEM));
-        bool holds = p && private_holds(p, ids, 3); /* when memory runs out, nothing is sent */
-        private_close(p);
+        bool holds =
+            p && private_holds(p, &state, ids, 3); /* when memory runs out, nothing is sent */
+        close_private(p);
         reached = torture_end();
         CHECK(torture_live() == 0 && holds == (p && reached));
     } while (reached);
