@@ -14,7 +14,7 @@
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
-#include "tests/router/table_help.h"
+#include "tests/router/loop_help.h"
 #include "tests/support/sim.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -193,23 +193,13 @@ static inline void compare_edges(const struct text *a, const struct text *b)
 
 static inline void open_all(void)
 {
-    struct err err = { "" };
-    const char *model = tiny_make();
-    const struct mizzle_options o = { .model = model, .threads = 1 };
-    struct router_form form;
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
+    struct err err;
+    tiny_engine(&engine);
     tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
-    size_t hidden = model_config(engine.model)->hidden;
-    CHECK(router_form_open(&form, hidden, 2, &err) == OK);
-    form.w1[0] = 4;
-    form.w1[hidden] = -4;
-    form.w2[0] = 1;
-    form.w2[1] = -1;
-    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
-    router_form_close(&form);
+    router = network_open(&engine);
     table = table_open(&engine.kernels);
 }
 

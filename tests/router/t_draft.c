@@ -118,6 +118,31 @@ static void test_cases(void)
     CHECK(seen.cloud > 50 && seen.lookup > 50);
 }
 
+/* A case can be repeated, however long the rest of a reply was awaited. */
+static void test_replay(void)
+{
+    static struct setup c;
+    size_t drafted = 0;
+    for (size_t i = 0; i < 40; i++) {
+        make_case(&c);
+        c.truth.tokens = 4;
+        c.policy = POLICY_ALWAYS;
+        c.drafts = DRAFT_CLOUD;
+        c.draft_max = 8;
+        for (size_t k = 0; k < 2; k++)
+            run_window(&results[k], &c, ahead[i % 4], i);
+        const struct sim *a = &results[0].sim, *b = &results[1].sim;
+        CHECK(a->clock == b->clock && a->draws == b->draws && a->ndropped == b->ndropped);
+        for (size_t k = 0; k < TEXTS; k++) {
+            const struct decode_stats *s = &results[0].text[k].stats,
+                                      *t = &results[1].text[k].stats;
+            CHECK(s->passes == t->passes && s->drafted == t->drafted && s->accepted == t->accepted);
+            drafted += s->drafted;
+        }
+    }
+    CHECK(drafted > 50);
+}
+
 static size_t make(struct draft *d, const char *text, size_t room, char *out)
 {
     uint32_t ids[TINY_CONTEXT], some[DRAFT_MOST];
@@ -180,6 +205,46 @@ static void test_pace(void)
     draft_close(&d);
 }
 
+/* A cloud that has sent any number of ids. */
+static enum cloud_sight all_here(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    (void)arg, (void)ids;
+    *id = (uint32_t)('a' + n % 26);
+    return CLOUD_HERE;
+}
+
+/* A draft of the cloud is as long as its last id stands with a chance of an eighth; the share that
+ * stood says so, at first 4 of 5. It never ends for good. */
+static void test_pace_cloud(void)
+{
+    static const struct cloud_port port = { .peek = all_here };
+    struct draft d;
+    struct err err;
+    char out[DRAFT_MOST + 1];
+    size_t made, tried = 0;
+    CHECK(draft_open(&d, DRAFT_CLOUD, DRAFT_MOST, &port, TINY_CONTEXT, &err) == OK);
+    CHECK(make(&d, "xy", DRAFT_MOST, out) == 9); /* 0.8 ^ 9 is 0.134 */
+    CHECK(!strcmp(out, "cdefghijk") && make(&d, "xy", 5, out) == 5);
+    for (size_t i = 0; i < 20; i++) /* all stood */
+        draft_learn(&d, 9, 9);
+    CHECK(make(&d, "xy", DRAFT_MOST, out) > 30);
+    for (size_t i = 0; i < 200; i++) /* half of them stood */
+        draft_learn(&d, 2, 1);
+    CHECK(make(&d, "xy", DRAFT_MOST, out) == 3);
+    for (size_t i = 0; i < 500; i++) {
+        made = make(&d, "xy", DRAFT_MOST, out);
+        tried += made;
+        draft_learn(&d, made, 0);
+    }
+    CHECK(tried > 4 && tried < 30); /* in between are pauses */
+    for (size_t i = 0; i < 200; i++) {
+        made = make(&d, "xy", DRAFT_MOST, out);
+        draft_learn(&d, made, made);
+    }
+    CHECK(make(&d, "xy", DRAFT_MOST, out) > 30); /* it has recovered */
+    draft_close(&d);
+}
+
 int main(void)
 {
     enum draft_kind kind;
@@ -189,7 +254,9 @@ int main(void)
     look_at_scores();
     test_lookup();
     test_pace();
+    test_pace_cloud();
     test_cases();
+    test_replay();
     close_all();
     return 0;
 }

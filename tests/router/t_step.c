@@ -16,7 +16,7 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
-#include "tests/router/table_help.h"
+#include "tests/router/loop_help.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -363,26 +363,17 @@ static void test_ends(void)
 int main(void)
 {
     struct err err = { "" };
-    const char *model = tiny_make();
-    const struct mizzle_options o = { .model = model, .threads = 1 };
+    const char *model = tiny_engine(&engine);
     const struct stand_in_options so = { .model = model, .threads = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     struct stand_in *stand_in;
-    struct router_form form;
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();
     for (size_t i = 0; i < TEXTS; i++)
         CHECK(session_open(&sessions[i], engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
-    CHECK(router_form_open(&form, model_config(engine.model)->hidden, 2, &err) == OK);
-    form.w1[0] = 4;
-    form.w1[model_config(engine.model)->hidden] = -4;
-    form.w2[0] = 1;
-    form.w2[1] = -1;
-    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
-    router_form_close(&form);
+    router = network_open(&engine);
     table = table_open(&engine.kernels);
     scratch = malloc(router_scratch(router) * sizeof(float));
     CHECK(scratch);

@@ -83,6 +83,7 @@ static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
     size_t i = in_memo(s, key);
+    s->looked = 0;
     if (i < SIM_MEMO) {
         s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
         *id = s->memo[i].id;
@@ -94,13 +95,16 @@ static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
     return ORIGIN_STORE;
 }
 
-/* Look without waiting; the clock moves a little. */
+/* Look without waiting. The clock moves a little when there was work since the last look, so that
+ * it does not depend on how often a draft that is awaited was looked for. */
 static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
-    size_t i = in_memo(s, key);
-    s->clock += draw(s, 3);
+    size_t i = in_memo(s, key), length = session_length(s->session);
+    if (s->looked != length + 1)
+        s->clock += draw(s, 3);
+    s->looked = length + 1;
     if (i == SIM_MEMO)
         return in_store(s, key, ids, n, id) ? CLOUD_HERE : CLOUD_UNKNOWN;
     if (s->memo[i].due > s->clock) {
@@ -217,6 +221,7 @@ static bool done(const void *call)
     struct sim *s = c->sim;
     size_t length = session_length(s->session);
     int logits = session_has_logits(s->session);
+    s->looked = 0;
     s->idle = length == s->seen_length && logits == s->seen_logits ? s->idle + 1 : 0;
     CHECK(s->drafts || s->idle <= IDLE); /* waiting is the job of take */
     s->seen_length = length;

@@ -73,6 +73,7 @@ struct sim {
     size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
     size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
+    size_t looked; /* 1 + length of the session at the last peek, without other questions since */
 };
 
 /* Make s usable as a cloud port. */
