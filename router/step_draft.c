@@ -43,15 +43,12 @@ bool step_draft_await(struct step *s)
     bool more = false;
     if (!s->ahead.n && s->late < LATE_MOST && most)
         here = draft_sent(&s->draft, text, s->view.length, s->last, step_draft_room(s), &more);
-    if (more && !s->awaited_until) {
+    if (more && !s->awaited_until)
         s->awaited_until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
-        s->awaited_from = here;
-    }
     if (more && now < s->awaited_until)
         return true;
-    bool came = here > s->awaited_from;
-    if (s->awaited_until && (came || more)) /* else the call has failed */
-        s->late = came && now < s->awaited_until ? 0 : s->late + 1;
+    if (s->awaited_until && (here || more)) /* else the call has failed */
+        s->late = !more && now < s->awaited_until ? 0 : s->late + 1;
     s->awaited_until = 0;
     return false;
 }

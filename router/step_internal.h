@@ -33,8 +33,7 @@ struct step {
     size_t drafted;         /* ids of the draft in the latest pass */
     uint64_t pass_ns;       /* time of the latest pass; 0: not known */
     uint64_t awaited_until; /* when to go on without the draft that is coming; 0: none is awaited */
-    size_t awaited_from;    /* ids of it that were there when the wait began */
-    size_t late;            /* waits in a row that brought no more in time */
+    size_t late;            /* waits in a row that did not bring it in time */
     int rc;                 /* the error that has ended the text, with err */
     struct err err;
     /* The text. */

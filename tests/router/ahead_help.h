@@ -32,7 +32,7 @@ struct setup { /* one case */
     struct sample_params sample;
     enum policy policy;
     float threshold;
-    uint64_t seed, delay, max_wasted;
+    uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
     bool private, required;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
@@ -138,6 +138,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .cloud_required = c->required,
                                           .max_tokens = c->max_tokens,
                                           .seed = c->seed,
+                                          .step_ns = c->step_ns,
                                           .drafts = c->drafts,
                                           .draft_max = c->draft_max,
                                           .guess = c->guess,

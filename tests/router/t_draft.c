@@ -123,14 +123,16 @@ static void test_replay(void)
 {
     static struct setup c;
     size_t drafted = 0;
-    for (size_t i = 0; i < 40; i++) {
+    for (size_t i = 0; i < 12; i++) {
         make_case(&c);
         c.truth.tokens = 4;
         c.policy = POLICY_ALWAYS;
         c.drafts = DRAFT_CLOUD;
         c.draft_max = 8;
-        for (size_t k = 0; k < 2; k++)
-            run_window(&results[k], &c, ahead[i % 4], i);
+        for (size_t k = 0; k < 2; k++) {
+            c.step_ns = k * 1000000; /* the longer a pass, the longer the wait */
+            run_window(&results[k], &c, ahead[i % 2], i);
+        }
         const struct sim *a = &results[0].sim, *b = &results[1].sim;
         CHECK(a->clock == b->clock && a->draws == b->draws && a->ndropped == b->ndropped);
         for (size_t k = 0; k < TEXTS; k++) {
@@ -140,7 +142,7 @@ static void test_replay(void)
             drafted += s->drafted;
         }
     }
-    CHECK(drafted > 50);
+    CHECK(drafted > 20);
 }
 
 static size_t make(struct draft *d, const char *text, size_t room, char *out)
