@@ -57,7 +57,7 @@ static void step_roll_back(struct step *s, struct ahead_token *e)
     s->view.length = e->at;
     s->scored = false;
     if (n)
-        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, e->gate);
+        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, GATE_OPEN);
     e->written = false;
 }
 
