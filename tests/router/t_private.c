@@ -9,6 +9,7 @@
 #include "kernels/math.h"
 #include "model/text/tokenizer.h"
 #include "router/private.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
@@ -18,21 +19,13 @@ static struct tokenizer *tok;
 static struct private_text state; /* of the filter that is open */
 static struct err err;
 
-/* Write the file of patterns. */
-static void spill(const char *text, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(text, 1, n, f) == n);
-    CHECK(fclose(f) == 0);
-}
-
 /* Build a filter. */
 static struct private_filter *open_private(const char *from, const char *to, const char *patterns)
 {
     struct private_filter *p;
     const struct private_options o = { from, to, patterns ? path : NULL };
     if (patterns)
-        spill(patterns, strlen(patterns));
+        spill(path, patterns, strlen(patterns));
     int rc = private_open(&p, &o, tok, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
@@ -126,7 +119,7 @@ static void refused(int rc, const char *from, const char *to, const char *patter
     struct private_filter *p;
     const struct private_options o = { from, to, patterns ? path : NULL };
     if (patterns)
-        spill(patterns, n);
+        spill(path, patterns, n);
     CHECK(private_open(&p, &o, tok, &err) == rc && !p);
     if (!strstr(err.msg, what))
         fprintf(stderr, "expected %s, found %s\n", what, err.msg);
@@ -297,7 +290,7 @@ static void test_memory(void)
     static const uint32_t ids[] = { 1, 2, 3 };
     long n = 0;
     int reached;
-    spill("caf\xc3\xa9\ncafe\xcc\x81\n", 13);
+    spill(path, "caf\xc3\xa9\ncafe\xcc\x81\n", 13);
     do {
         struct private_filter *p;
         const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path };
