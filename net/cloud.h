@@ -130,7 +130,8 @@ int cloud_inspect(struct cloud *c, struct cloud_info *out, struct err *err);
 
 /* Call f from now on whenever something may have come that a caller waits for: an answer, a further
  * token of one, what is known of the server. Any thread may call it, with a lock held: it must not
- * block or use the cloud. NULL: no longer; once this has returned, the earlier one is not called. */
+ * block or use the cloud. NULL: no longer; once this has returned, the earlier one is not called.
+ */
 void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg);
 
 /* True when cloud_bytes would not wait: what must be known before the first call is known, or

@@ -343,7 +343,7 @@ static int routing_read_drafts(struct routing *r, const struct mizzle_options *o
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err)
 {
-    const struct private_options p = { o->private_from, o->private_to, o->private_file };
+    const struct private_options p = { o->private_from, o->private_to, o->private_file, NULL };
     struct err own = { "" };
     memset(r, 0, sizeof(*r));
     err = err ? err : &own;

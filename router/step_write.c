@@ -4,7 +4,6 @@
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
-#include "router/private.h"
 #include "router/router.h"
 #include "router/step_internal.h"
 
@@ -34,6 +33,11 @@ static bool step_route(struct step *s, struct ahead_token *e)
     return true;
 }
 
+bool step_is_last(const struct step *s, uint32_t id)
+{
+    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
+}
+
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
 {
     const struct tokenizer *tok = s->text.tok;
@@ -47,7 +51,7 @@ static void step_written(struct step *s, struct ahead_token *e, uint32_t id)
 {
     e->t.id = s->last = id;
     e->written = true;
-    s->halted = tokenizer_is_eog(s->text.tok, id) || step_stopped(s, &s->tail, id);
+    s->halted = step_is_last(s, id) || step_stopped(s, &s->tail, id);
 }
 
 /* Take back what was written from the oldest token on. */
@@ -58,7 +62,7 @@ static void step_roll_back(struct step *s, struct ahead_token *e)
     s->view.length = e->at;
     s->scored = false;
     if (n)
-        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, e->gate);
+        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, GATE_OPEN);
     e->written = false;
 }
 
@@ -96,7 +100,7 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
     struct decode_stats *stats = s->stats;
     const struct decode_options *o = s->o;
     t->pos = stats->tokens;
-    t->eog = tokenizer_is_eog(s->text.tok, t->id);
+    t->eog = step_is_last(s, t->id);
     t->ms = step_lap(&s->clock);
     if (stats->tokens++ == 0)
         stats->ttft_ms = t->ms;
@@ -116,9 +120,12 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
 static int step_decide(struct step *s, struct ahead_token *e)
 {
     int rc = OK;
+    /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
+     * longer when that came, has none yet. */
+    bool guessed = s->o->edges || (s->o->ahead && e->called);
     if (e->routed && !e->answered)
         rc = step_fall_back(s, e);
-    else if (e->routed && s->o->edges)
+    else if (e->routed && guessed)
         step_pick_oldest(s, e);
     if (rc != OK || s->want)
         return rc;
@@ -180,7 +187,9 @@ int step_score_next(struct step *s, bool wait)
                 s->want = STEP_CLOUD;
                 return OK;
             }
-            e->held = private_holds(s->gate->spans, session_ids(s->text.session), e->at);
+            const uint32_t *ids = session_ids(s->text.session);
+            e->held = gate_holds(s->gate, &s->its, ids, e->at) ||
+                      private_holds(s->o->spans, &s->spans, ids, e->at);
             step_find_ways(s, e);
         }
     }

@@ -36,9 +36,9 @@ struct texts_options {
     struct engine *engine;   /* or NULL: no model; `next` of each wish answers. Borrowed */
     struct routing *routing; /* or NULL: no cloud, and no router. Borrowed */
     const struct tokenizer *tokenizer; /* without an engine: says what ends a text; or NULL */
-    size_t slots;            /* 1 to TEXTS_SLOTS; the memory of each is taken when it is first used */
-    size_t queue;            /* most texts that wait for a slot */
-    size_t context;          /* positions of each text */
+    size_t slots;   /* 1 to TEXTS_SLOTS; the memory of each is taken when it is first used */
+    size_t queue;   /* most texts that wait for a slot */
+    size_t context; /* positions of each text */
     enum kvcache kv;
     unsigned piece_ms; /* most time of a pass with a piece of a prompt while others write; 0: 40 */
 };
@@ -125,20 +125,20 @@ struct text_token {
  * the text. Array elements of alternatives are [n][top], the likeliest first, the lower id of
  * equals; logprobs have no room for fewer ids than `top`. */
 struct text_view {
-    const uint32_t *ids;            /* [prompt_n + n] */
+    const uint32_t *ids;             /* [prompt_n + n] */
     const struct text_token *tokens; /* [n] */
     const struct text_top *tops;     /* [n][top] */
     size_t n;
-    const double *scores;             /* with `score`: [nscores] of the prompt; the first is NaN */
+    const double *scores;              /* with `score`: [nscores] of the prompt; the first is NaN */
     const struct text_top *score_tops; /* [nscores][top]; the first `top` are void */
     size_t nscores, top;
-    bool waiting;  /* for a slot */
-    bool finished; /* nothing more will come */
-    bool ended;    /* by end-of-text, a stop id or a stop string */
-    int rc;        /* of a finished text: OK, ERR_STOP, errors of decode_run; ERR_TEXT of next */
-    const char *why;           /* the error in one line, or "" */
-    size_t prompt_n, read;     /* ids of the prompt; those evaluated or copied so far */
-    size_t cached;             /* those copied or found in the slot */
+    bool waiting;    /* for a slot */
+    bool finished;   /* nothing more will come */
+    bool ended;      /* by end-of-text, a stop id or a stop string */
+    int rc;          /* of a finished text: OK, ERR_STOP, errors of decode_run; ERR_TEXT of next */
+    const char *why; /* the error in one line, or "" */
+    size_t prompt_n, read; /* ids of the prompt; those evaluated or copied so far */
+    size_t cached;         /* those copied or found in the slot */
     size_t slot, nevents;
     double queue_ms;           /* waited for the slot */
     double prompt_ms, text_ms; /* from then to the first token; from there on */

@@ -76,8 +76,8 @@ struct text {
     struct step *step;
     enum step_want want;
     struct decode_stats stats;
-    size_t reads;             /* ids that the stepper reads before it writes */
-    size_t row, before, rows; /* in the latest pass: its first row, ids before it, their number */
+    size_t reads;              /* ids that the stepper reads before it writes */
+    size_t row, before, rows;  /* in the latest pass: its first row, ids before it, their number */
     struct text_token *tokens; /* [max] */
     struct text_top *tops;     /* [max][top] */
     double *lse;               /* [max], log of the sum of e^logit; NULL: no logprobs */
@@ -100,10 +100,10 @@ struct texts {
     struct engine *engine;
     struct routing *routing;
     const struct tokenizer *tokenizer; /* or NULL */
-    const struct cloud_port *port; /* or NULL */
-    struct batch *batch;           /* NULL: no model */
-    struct sampler *sampler;       /* set for each text in turn */
-    float *scratch;                /* of the router */
+    const struct cloud_port *port;     /* or NULL */
+    struct batch *batch;               /* NULL: no model */
+    struct sampler *sampler;           /* set for each text in turn */
+    float *scratch;                    /* of the router */
     size_t size, vocab, context, limit;
     enum kvcache kv;
     uint64_t piece_ns;

@@ -123,7 +123,7 @@ static void texts_score_some(void *arg, size_t thread, size_t first, size_t last
 /* Read the head for the rows, and score them. */
 static void texts_score_rows(struct texts_scoring *s)
 {
-    size_t rows[TEXTS_HEADS];
+    size_t rows[TEXTS_HEADS] = { 0 };
     struct err err;
     for (size_t i = 0; i < s->n; i++)
         rows[i] = s->list[i].row;

@@ -38,8 +38,8 @@ static void texts_leave(struct texts_round *r, size_t i, int rc, const struct er
     r->moved = true;
     pthread_mutex_lock(&e->lock);
     t->view.stats = t->stats;
-    t->view.ended = rc == OK && t->view.n &&
-                    (t->stats.finish == FINISH_EOS || t->stats.finish == FINISH_STOP);
+    t->view.ended =
+        rc == OK && t->view.n && (t->stats.finish == FINISH_EOS || t->stats.finish == FINISH_STOP);
     texts_finish(t, rc, err.msg);
     bool dropped = t->dropped;
     texts_tell(t, 0);
@@ -131,7 +131,7 @@ struct texts_head {
 /* Read the head for these rows, and give it to their texts. */
 static void texts_give_some(struct texts *e, const struct texts_head *h, size_t n)
 {
-    size_t rows[TEXTS_HEADS];
+    size_t rows[TEXTS_HEADS] = { 0 };
     struct err err;
     for (size_t i = 0; i < n; i++)
         rows[i] = h[i].text->row + h[i].row;
@@ -160,8 +160,7 @@ static bool texts_give_heads(struct texts_round *r)
     bool any = false;
     for (size_t i = 0; i < r->n; i++) {
         size_t n = 0;
-        const size_t *rows =
-            r->list[i]->want == STEP_HEAD ? step_rows(r->list[i]->step, &n) : NULL;
+        const size_t *rows = r->list[i]->want == STEP_HEAD ? step_rows(r->list[i]->step, &n) : NULL;
         for (size_t k = 0; k < n; k++) {
             list[count++] = (struct texts_head){ r->list[i], rows[k] };
             if (count == TEXTS_HEADS) {

@@ -117,7 +117,7 @@ bool texts_waits(const struct texts *e, const struct text *t)
 
 size_t texts_enter(const struct texts *e, const struct text *t)
 {
-    const struct texts_slot *from;
+    const struct texts_slot *from = t->slot;
     struct session *s = t->slot->session;
     size_t all = t->n + t->view.n, same = t->wish.score ? 0 : texts_best(e, t, &from);
     if (same >= all)

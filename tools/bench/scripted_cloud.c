@@ -200,7 +200,8 @@ int scripted_cloud_rehearse(struct scripted_cloud *t, struct session *s,
                                      scripted_cloud_bytes,
                                      scripted_cloud_settled,
                                      scripted_cloud_traffic,
-                                     scripted_cloud_end_tally };
+                                     scripted_cloud_end_tally,
+                                     NULL };
     struct decode_options in_step = *o;
     struct decode_stats stats;
     scripted_cloud_close(t);
