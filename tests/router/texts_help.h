@@ -1,0 +1,108 @@
+/* texts_help.h - shared by t_texts*.c: the tiny model with routers and a scripted cloud, and what a
+ * text is alone. */
+#ifndef TESTS_ROUTER_TEXTS_HELP_H
+#define TESTS_ROUTER_TEXTS_HELP_H
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "model/batch.h"
+#include "model/model.h"
+#include "model/sample.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "router/engine.h"
+#include "router/private.h"
+#include "router/router.h"
+#include "router/routing.h"
+#include "router/texts.h"
+#include "tests/router/loop_help.h"
+#include "tests/support/script.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+
+static struct engine engine;
+static struct router *network, *table;
+static struct batch *others; /* of the scripted cloud's own model, and of what texts are alone */
+static struct session *cloud_session, *session;
+static struct sampler *greedy;
+static const struct sample_params plain = { .top_p = 1, .repeat_penalty = 1 };
+
+static inline void open_all(void)
+{
+    size_t size;
+    tiny_engine(&engine);
+    tiny_remove();
+    size = tokenizer_size(engine.tokenizer);
+    network = network_open(&engine);
+    table = table_open(&engine.kernels);
+    CHECK(batch_open(&others, engine.model, NULL, NULL) == OK);
+    CHECK(session_open(&cloud_session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
+    CHECK(session_open(&session, others, TINY_CONTEXT, KVCACHE_F32, NULL) == OK);
+    CHECK(sampler_open(&greedy, &plain, size, &engine.kernels, NULL) == OK);
+}
+
+static inline void close_all(void)
+{
+    sampler_close(greedy);
+    session_close(session);
+    session_close(cloud_session);
+    batch_close(others);
+    router_close(network);
+    router_close(table);
+    engine_close(&engine);
+}
+
+/* Open texts with the tiny model. */
+static inline struct texts *texts_with(struct routing *r, size_t slots, size_t queue,
+                                       size_t context)
+{
+    struct texts *e;
+    const struct texts_options o = { .engine = &engine,
+                                     .routing = r,
+                                     .slots = slots,
+                                     .queue = queue,
+                                     .context = context,
+                                     .kv = KVCACHE_F32 };
+    CHECK(texts_open(&e, &o, NULL) == OK);
+    return e;
+}
+
+/* Return log-softmax(logits)[id], in double throughout. */
+static inline double log_softmax(const float *logits, size_t n, uint32_t id)
+{
+    double max = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        max = (double)logits[i] > max ? (double)logits[i] : max;
+    for (size_t i = 0; i < n; i++)
+        sum += exp_f64((double)logits[i] - max);
+    return (double)logits[id] - max - log_f64(sum);
+}
+
+/* Check logprob and alternatives of ids[n], which follows ids[n] tokens, against the model. */
+static inline void check_logprob(const uint32_t *ids, size_t n, double logprob,
+                                 const struct text_top *tops, size_t top)
+{
+    size_t shared = 0, length = session_length(session), vocab = TINY_VOCAB;
+    const uint32_t *have = session_ids(session);
+    while (shared < length && shared + 1 < n && have[shared] == ids[shared])
+        shared++;
+    session_rewind(session, shared);
+    CHECK(session_eval(session, ids + shared, n - shared, NULL, NULL) == OK);
+    const float *logits = session_logits(session, 0);
+    CHECK(fabs(logprob - log_softmax(logits, vocab, ids[n])) < 1e-6);
+    for (size_t i = 0; i < top; i++) {
+        size_t better = 0;
+        CHECK(tops[i].id < tokenizer_size(engine.tokenizer));
+        CHECK(fabs(tops[i].logprob - log_softmax(logits, vocab, tops[i].id)) < 1e-6);
+        for (uint32_t id = 0; id < tokenizer_size(engine.tokenizer); id++)
+            better += logits[id] > logits[tops[i].id] ||
+                      (logits[id] == logits[tops[i].id] && id < tops[i].id);
+        CHECK(better == i);
+        CHECK(tops[i].id != ids[n] || tops[i].logprob == logprob);
+    }
+}
+
+#endif

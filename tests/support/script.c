@@ -1,0 +1,205 @@
+#include "tests/support/script.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "model/sample.h"
+#include "model/session.h"
+#include "tests/support/test.h"
+
+enum { TICK_NS = 200000 };
+
+struct script_call {
+    struct script *script;
+    size_t looks; /* until it is done */
+    int rc;
+    uint32_t id;
+};
+
+static uint64_t script_key(const struct script *s, const uint32_t *ids, size_t n)
+{
+    uint64_t key = rand_u64(s->seed, n);
+    for (size_t i = 0; i < n; i++)
+        key = rand_u64(key, ids[i]);
+    return key;
+}
+
+/* True when this prefix belongs to this share of all prefixes. */
+static bool script_falls(uint64_t key, unsigned which, unsigned percent)
+{
+    return rand_below(key, which, 100) < percent;
+}
+
+/* Return what the small model would write. */
+static uint32_t script_edge(struct script *s, const uint32_t *ids, size_t n)
+{
+    size_t shared = 0, length = session_length(s->edge);
+    const uint32_t *have = session_ids(s->edge);
+    while (shared < length && shared + 1 < n && have[shared] == ids[shared])
+        shared++;
+    session_rewind(s->edge, shared);
+    CHECK(session_eval(s->edge, ids + shared, n - shared, NULL, NULL) == OK);
+    return sampler_pick(s->greedy, session_logits(s->edge, 0), ids, n);
+}
+
+static uint32_t script_answer(struct script *s, const uint32_t *ids, size_t n, uint64_t key)
+{
+    if (s->edge && script_falls(key, 1, s->agree))
+        return script_edge(s, ids, n);
+    return (uint32_t)rand_below(key, 2, s->size);
+}
+
+static enum cloud_sight script_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    struct script *s = arg;
+    uint64_t key = script_key(s, ids, n);
+    if (!script_falls(key, 3, s->store))
+        return CLOUD_UNKNOWN;
+    *id = script_answer(s, ids, n, key);
+    return CLOUD_HERE;
+}
+
+static enum origin script_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    return script_peek(arg, ids, n, id) == CLOUD_HERE ? ORIGIN_STORE : ORIGIN_NONE;
+}
+
+static size_t script_tokens(void *arg)
+{
+    (void)arg;
+    return 1;
+}
+
+static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                      struct cloud_tally *tally, void **call, struct err *err)
+{
+    struct script *s = arg;
+    (void)err;
+    uint64_t key = script_key(s, ids, n);
+    struct script_call *c = calloc(1, sizeof(*c));
+    if (!c)
+        return err_set(err, ERR_NOMEM, "script: out of memory");
+    CHECK(n && tokens == 1 && tally);
+    c->script = s;
+    c->looks = (size_t)rand_below(key, 4, s->delay + 1);
+    c->rc = script_falls(key, 5, s->unfit) ? ERR_TEXT : OK;
+    c->id = script_answer(s, ids, n, key);
+    tally->traffic.bytes_up += n;
+    s->asked++;
+    s->live++;
+    *call = c;
+    return OK;
+}
+
+static bool script_done(const void *call)
+{
+    struct script_call *c = (struct script_call *)(size_t)call;
+    if (c->looks && !c->script->dead)
+        c->looks--;
+    return !c->looks && !c->script->dead;
+}
+
+static int script_take(void *call, uint32_t *id, struct err *err)
+{
+    struct script_call *c = call;
+    CHECK(!c->script->dead);
+    c->script->taken++;
+    if (c->rc != OK)
+        return err_set(err, c->rc, "unfit");
+    *id = c->id;
+    return OK;
+}
+
+static void script_end(void *call)
+{
+    struct script_call *c = call;
+    c->script->live--;
+    free(c);
+}
+
+static void script_drop(void *call)
+{
+    struct script_call *c = call;
+    c->script->dropped++;
+    script_end(call);
+}
+
+static size_t script_bytes(void *arg, const uint32_t *ids, size_t n, size_t tokens)
+{
+    (void)arg, (void)ids;
+    return n + tokens;
+}
+
+static bool script_settled(void *arg)
+{
+    return arg != NULL;
+}
+
+static struct traffic script_traffic(void *arg, const struct cloud_tally *tally)
+{
+    (void)arg;
+    return tally->traffic;
+}
+
+static void script_end_tally(void *arg, struct cloud_tally *tally)
+{
+    (void)arg, (void)tally;
+}
+
+static void script_notify(void *arg, void (*f)(void *), void *f_arg)
+{
+    struct script *s = arg;
+    pthread_mutex_lock(&s->lock);
+    s->notify = f;
+    s->notify_arg = f_arg;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Say that something may have come. */
+static void *script_run(void *arg)
+{
+    struct script *s = arg;
+    pthread_mutex_lock(&s->lock);
+    while (!s->closing) {
+        if (s->notify)
+            s->notify(s->notify_arg);
+        pthread_mutex_unlock(&s->lock);
+        nanosleep(&(struct timespec){ .tv_nsec = TICK_NS }, NULL);
+        pthread_mutex_lock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+void script_open(struct script *s)
+{
+    s->port = (struct cloud_port){ s,
+                                   script_known,
+                                   script_peek,
+                                   script_tokens,
+                                   script_ask,
+                                   script_done,
+                                   script_take,
+                                   script_end,
+                                   script_drop,
+                                   script_bytes,
+                                   script_settled,
+                                   script_traffic,
+                                   script_end_tally,
+                                   script_notify };
+    pthread_mutex_init(&s->lock, NULL);
+    CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
+}
+
+void script_close(struct script *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->closing = true;
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_mutex_destroy(&s->lock);
+    CHECK(!s->live);
+}
