@@ -1,0 +1,219 @@
+/* t_texts_turns.c - whose turn it is: a dead cloud costs the others no pass, cancelling frees a
+ * slot wherever the text is, of several texts with one beginning one reads it, pieces of prompts
+ * leave room for those who write, and functions answer without the model. */
+#include <sched.h>
+
+#include "tests/router/texts_help.h"
+
+static struct script script;
+static uint32_t prompt[TINY_CONTEXT];
+
+static struct text_wish wish_of(size_t n, size_t max)
+{
+    return (struct text_wish){
+        .prompt = prompt, .n = n, .max = max, .sample = plain, .ignore_eos = true, .slot = -1
+    };
+}
+
+static struct text *ask(struct texts *e, const struct text_wish *w)
+{
+    struct text *t;
+    CHECK(texts_ask(e, &t, w, NULL) == OK);
+    return t;
+}
+
+static struct routing routed(void)
+{
+    return (
+        struct routing){ .policy = POLICY_ALWAYS, .ahead = 1, .port = script.port, .draft_max = 4 };
+}
+
+/* Wait, in other words without a limit, until the condition holds. */
+#define UNTIL(condition) \
+    while (!(condition)) \
+    sched_yield()
+
+/* Beside a text whose cloud is dead, one of the small model alone needs the passes that it needs by
+ * itself: one a token, and not a single one for the other text. */
+static void test_dead_cloud(void)
+{
+    uint64_t passes[2];
+    for (int dead = 0; dead < 2; dead++) {
+        struct routing r = routed();
+        struct texts *e = texts_with(&r, 4, 4, TINY_CONTEXT);
+        struct text_wish w = wish_of(8, 200);
+        struct text *stuck = NULL;
+        script.dead = dead;
+        if (dead) {
+            stuck = ask(e, &w);
+            UNTIL(texts_count(e).passes == 2); /* the guess, after which it is at its end */
+        }
+        uint64_t before = texts_count(e).passes;
+        w.model = TEXT_EDGE;
+        w.prompt = prompt + 20;
+        struct text *t = ask(e, &w);
+        struct text_view v = text_wait(t, SIZE_MAX);
+        CHECK(v.rc == OK && v.n == 200);
+        passes[dead] = texts_count(e).passes - before;
+        if (dead) {
+            v = text_look(stuck);
+            CHECK(!v.finished && v.n == 0);
+            text_cancel(stuck);
+            v = text_wait(stuck, SIZE_MAX);
+            CHECK(v.rc == ERR_STOP && v.stats.wasted == v.stats.calls && v.stats.calls == 1);
+        }
+        text_drop(t);
+        text_drop(stuck);
+        texts_close(e);
+    }
+    script.dead = false;
+    CHECK(passes[0] == passes[1]);
+}
+
+/* A text that is cancelled while it waits for a slot, while it reads, while another reads for it,
+ * and while the cloud is asked, leaves its place to the next. */
+static void test_cancel(void)
+{
+    struct routing r = routed();
+    struct texts *e = texts_with(&r, 1, 2, TINY_CONTEXT);
+    struct text_wish w = wish_of(8, 20);
+    script.dead = true;
+    struct text *asks = ask(e, &w);
+    UNTIL(texts_busy(e, 0));
+    struct text *queued = ask(e, &w), *next;
+    CHECK(texts_count(e).waiting == 1 && text_look(queued).waiting);
+    text_cancel(queued);
+    CHECK(text_wait(queued, SIZE_MAX).rc == ERR_STOP && texts_count(e).waiting == 0);
+    w.model = TEXT_EDGE;
+    next = ask(e, &w);
+    struct text *dropped = ask(e, &w);
+    CHECK(texts_ask(e, &(struct text *){ NULL }, &w, NULL) == ERR_NET); /* the queue is full */
+    text_drop(dropped);
+    CHECK(texts_count(e).waiting == 1);
+    text_cancel(asks);
+    CHECK(text_wait(asks, SIZE_MAX).rc == ERR_STOP);
+    CHECK(text_wait(next, SIZE_MAX).rc == OK);
+    text_drop(asks);
+    text_drop(queued);
+    text_drop(next);
+    w = wish_of(240, 5);
+    for (int i = 0; i < 50; i++) { /* at any moment of its life */
+        struct text *t = ask(e, &w);
+        for (int k = 0; k < i * 20; k++)
+            sched_yield();
+        if (i % 2)
+            text_cancel(t);
+        text_drop(t);
+    }
+    w.model = TEXT_EDGE;
+    next = ask(e, &w);
+    CHECK(text_wait(next, SIZE_MAX).rc == OK);
+    text_drop(next);
+    texts_close(e);
+    script.dead = false;
+    CHECK(script.live == 0);
+}
+
+/* Of several texts with the same beginning, one reads it. */
+static void test_one_reads(void)
+{
+    enum { N = 6, SAME = 230 };
+    struct texts *e = texts_with(NULL, N, N, TINY_CONTEXT);
+    uint32_t own[N][SAME + 4];
+    struct text *t[N];
+    for (size_t i = 0; i < N; i++) {
+        memcpy(own[i], prompt, sizeof(own[i]));
+        own[i][SAME] = (uint32_t)(i + 1);
+        struct text_wish w = wish_of(SAME + 4, 3);
+        w.prompt = own[i];
+        t[i] = ask(e, &w);
+    }
+    size_t cached = 0;
+    for (size_t i = 0; i < N; i++) {
+        struct text_view v = text_wait(t[i], SIZE_MAX);
+        CHECK(v.rc == OK && v.n == 3 && v.read == SAME + 4);
+        cached += v.cached;
+        text_drop(t[i]);
+    }
+
+    CHECK(cached == (N - 1) * SAME);
+    CHECK(texts_count(e).prompt_tokens == SAME + 4 + (N - 1) * 4);
+    /* The second turn of a conversation reads what is new. */
+    struct text_wish w = wish_of(SAME + 4, 3);
+    w.prompt = own[2];
+    struct text *again = ask(e, &w);
+    CHECK(text_wait(again, SIZE_MAX).cached == SAME + 3);
+    text_drop(again);
+    texts_close(e);
+}
+
+/* A text that waits for another's reading goes on by itself when that one is cancelled. */
+static void test_reader_leaves(void)
+{
+    struct texts *e = texts_with(NULL, 4, 4, TINY_CONTEXT);
+    struct text_wish w = wish_of(250, 3);
+    for (int i = 0; i < 40; i++) {
+        prompt[0] = (uint32_t)i;
+        struct text *a = ask(e, &w), *b = ask(e, &w), *c = ask(e, &w);
+        for (int k = 0; k < i * 10; k++)
+            sched_yield();
+        text_drop(a);
+        CHECK(text_wait(b, SIZE_MAX).rc == OK && text_wait(c, SIZE_MAX).rc == OK);
+        text_drop(b);
+        text_drop(c);
+    }
+    texts_close(e);
+}
+
+/* Return the number of ids of the text's first pass. */
+static size_t first_piece(struct texts *e, const struct text_wish *w)
+{
+    struct decode_event event;
+    struct text *t = ask(e, w);
+    struct text_view v = text_wait(t, SIZE_MAX);
+    CHECK(v.rc == OK && v.nevents > 0 && text_events(t, 0, &event, 1) == 1);
+    CHECK(event.kind == DECODE_EVALUATED && event.at == v.cached);
+    text_drop(t);
+    return event.n;
+}
+
+/* While somebody writes, and be it that the cloud is asked, a prompt is read in pieces whose size
+ * is learnt from small ones, and else in large ones. */
+static void test_pieces(void)
+{
+    struct routing r = routed();
+    struct texts *e = texts_with(&r, 4, 4, TINY_CONTEXT);
+    struct text_wish w = wish_of(240, 1), v = wish_of(2, 200);
+    w.model = TEXT_EDGE;
+    w.events = true;
+    script.dead = true;
+    v.prompt = prompt + 9;
+    struct text *writes = ask(e, &v);
+    UNTIL(texts_count(e).passes > 1);
+    CHECK(first_piece(e, &w) == 8);
+    w.prompt = prompt + 3;
+    CHECK(first_piece(e, &w) > 8);
+    text_drop(writes);
+    texts_close(e);
+    e = texts_with(&r, 4, 4, TINY_CONTEXT);
+    CHECK(first_piece(e, &w) == BATCH_ROWS);
+    texts_close(e);
+    script.dead = false;
+}
+
+int main(void)
+{
+    open_all();
+    for (size_t i = 0; i < TINY_CONTEXT; i++)
+        prompt[i] = (uint32_t)rand_below(3, i, TINY_IM_END);
+    script = (struct script){ .size = TINY_IM_END };
+    script_open(&script);
+    test_dead_cloud();
+    test_cancel();
+    test_one_reads();
+    test_reader_leaves();
+    test_pieces();
+    script_close(&script);
+    close_all();
+    return 0;
+}
