@@ -150,6 +150,9 @@ int texts_make(struct text **out, struct texts *e, const struct text_wish *wish,
 void texts_free(struct text *t);
 /* Open the stepper over the session of its slot. Returns its errors. */
 int texts_begin(struct text *t, struct err *err);
+/* Show the caller the counts so far: those of the loop, and what a function wrote before it. With
+ * the lock. */
+void texts_show_stats(struct text *t);
 /* Add a token to what the caller sees. */
 void texts_publish(struct text *t, const struct text_token *token);
 /* True if this id ends the text because the wish says so. */

@@ -28,7 +28,6 @@ static int texts_next_token(struct text *t, struct err *err)
         .at = now,
         .logprob = NAN,
     };
-    t->stats.tokens++;
     texts_publish(t, &token);
     return OK;
 }
@@ -60,7 +59,7 @@ static void texts_next_end(struct text *t, size_t place, int rc, const char *why
     struct texts *e = t->texts;
     bool ended = rc == OK && texts_next_ended(t), dropped = t->dropped;
     t->stats.finish = rc != OK ? FINISH_ERROR : ended ? FINISH_EOS : FINISH_LENGTH;
-    t->view.stats = t->stats;
+    texts_show_stats(t);
     t->view.ended = ended;
     e->nasking--;
     texts_finish(t, rc, why);

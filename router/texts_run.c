@@ -37,7 +37,7 @@ static void texts_leave(struct texts_round *r, size_t i, int rc, const struct er
     memmove(&r->list[i], &r->list[i + 1], (--r->n - i) * sizeof(r->list[0]));
     r->moved = true;
     pthread_mutex_lock(&e->lock);
-    t->view.stats = t->stats;
+    texts_show_stats(t);
     t->view.ended =
         rc == OK && t->view.n && (t->stats.finish == FINISH_EOS || t->stats.finish == FINISH_STOP);
     texts_finish(t, rc, err.msg);

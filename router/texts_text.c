@@ -99,6 +99,8 @@ static bool texts_make_room(struct text *t)
     if (w->score) {
         t->scores = texts_room(t->n, 1, sizeof(*t->scores), &fine);
         t->score_tops = texts_room(t->n, w->top, sizeof(*t->score_tops), &fine);
+        if (t->scores)
+            t->scores[0] = NAN;
     }
     return fine;
 }
@@ -202,6 +204,13 @@ static const char *texts_keep_fault(struct text *t, const char *line)
     return f->line;
 }
 
+void texts_show_stats(struct text *t)
+{
+    t->view.stats = t->stats;
+    t->view.stats.prompt_tokens = t->n;
+    t->view.stats.tokens = t->view.n;
+}
+
 void texts_publish(struct text *t, const struct text_token *token)
 {
     struct texts *e = t->texts;
@@ -213,8 +222,8 @@ void texts_publish(struct text *t, const struct text_token *token)
         t->first_at = token->at;
     v->prompt_ms = (double)(t->first_at - t->slot_at) / 1e6;
     v->text_ms = (double)(token->at - t->first_at) / 1e6;
-    v->stats = t->stats;
     v->n++;
+    texts_show_stats(t);
     t->fresh = true;
     e->count.tokens++;
     e->count.cloud_tokens += token->source == SOURCE_CLOUD;

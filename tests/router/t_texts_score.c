@@ -1,0 +1,297 @@
+/* t_texts_score.c - what else a text can be: scored, answered by a function, impossible, ended with
+ * all the others, or without memory. */
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "tests/router/texts_help.h"
+#include "tests/support/torture.h"
+
+static uint32_t prompt[TINY_CONTEXT];
+
+static struct text_wish wish_of(size_t n, size_t max)
+{
+    return (struct text_wish){
+        .prompt = prompt, .n = n, .max = max, .sample = plain, .ignore_eos = true, .slot = -1
+    };
+}
+
+static struct text *ask(struct texts *e, const struct text_wish *w)
+{
+    struct text *t;
+    CHECK(texts_ask(e, &t, w, NULL) == OK);
+    return t;
+}
+
+/* Each id of a prompt has the logprob of a log-softmax in double, whatever is written beside it,
+ * and however the prompt was cut; so has the token that is written after it. */
+static void test_score(void)
+{
+    static const size_t lengths[] = { 1, 2, 31, 33, 64, 200, TINY_CONTEXT };
+    struct texts *e = texts_with(NULL, 4, 8, TINY_CONTEXT);
+    struct text_wish w = wish_of(6, 240);
+    struct text *writes = ask(e, &w);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        w = wish_of(lengths[i], i % 2);
+        w.score = w.logprobs = true;
+        w.top = i % 4;
+        struct text *t = ask(e, &w);
+        struct text_view v = text_wait(t, SIZE_MAX);
+        CHECK(v.rc == OK && v.n == i % 2 && v.nscores == w.n && v.read == w.n);
+        CHECK(v.cached == 0 && v.stats.finish == FINISH_LENGTH && isnan(v.scores[0]));
+        for (size_t k = 1; k < v.nscores; k++)
+            check_logprob(v.ids, k, v.scores[k], v.score_tops + k * w.top, w.top);
+        for (size_t k = 0; k < v.n; k++)
+            check_logprob(v.ids, w.n + k, v.tokens[k].logprob, v.tops + k * w.top, w.top);
+        text_drop(t);
+    }
+    text_drop(writes);
+    texts_close(e);
+}
+
+/* Answers 100, 101, .. up to 105 after prompt[4], of which it knows no other. */
+static int next(void *arg, uint32_t *id, const uint32_t *ids, size_t n)
+{
+    (void)arg;
+    if (memcmp(ids, prompt, 4 * sizeof(*ids)) != 0 || n > 9)
+        return ERR_TEXT;
+    *id = 96 + (uint32_t)n;
+    return OK;
+}
+
+/* A function answers; where it ends, the model goes on as after any other prompt, and without a
+ * model the text ends. */
+static void test_next(void)
+{
+    for (int model = 0; model < 2; model++) {
+        struct texts *e;
+        const struct texts_options o = { .engine = model ? &engine : NULL,
+                                         .tokenizer = engine.tokenizer,
+                                         .slots = 2,
+                                         .queue = 40,
+                                         .context = TINY_CONTEXT,
+                                         .kv = KVCACHE_F32 };
+        struct text *t[40];
+        struct text_view v[2];
+        CHECK(texts_open(&e, &o, NULL) == OK);
+        struct text_wish w = wish_of(4, 6);
+        w.next = next;
+        for (size_t i = 0; i < 40; i++)
+            t[i] = ask(e, &w);
+        for (size_t i = 0; i < 40; i++) {
+            v[0] = text_wait(t[i], SIZE_MAX);
+            CHECK(v[0].rc == OK && v[0].n == 6 && v[0].stats.finish == FINISH_LENGTH);
+            CHECK(v[0].ids[4] == 100 && v[0].ids[9] == 105 && !v[0].ended);
+            text_drop(t[i]);
+        }
+        CHECK(texts_count(e).passes == 0);
+        w.max = 12;
+        t[0] = ask(e, &w);
+        v[0] = text_wait(t[0], SIZE_MAX);
+        CHECK(v[0].rc == (model ? OK : ERR_TEXT) && v[0].n == (model ? 12 : 6));
+        if (model) {
+            struct text_wish rest = wish_of(10, 6);
+            rest.prompt = v[0].ids;
+            t[1] = ask(e, &rest);
+            v[1] = text_wait(t[1], SIZE_MAX);
+            CHECK(!memcmp(v[0].ids, v[1].ids, 16 * sizeof(uint32_t)));
+            CHECK(v[0].read == 10 && v[0].stats.tokens == 12);
+            text_drop(t[1]);
+        } else {
+            w.next = NULL;
+            CHECK(texts_ask(e, &t[1], &w, NULL) == ERR_ARG);
+        }
+        text_drop(t[0]);
+        w = wish_of(4, 6);
+        w.next = next;
+        w.stop_ids = (const uint32_t[]){ 7, 102 };
+        w.nstop_ids = 2;
+        t[0] = ask(e, &w);
+        v[0] = text_wait(t[0], SIZE_MAX);
+        CHECK(v[0].rc == OK && v[0].n == 3 && v[0].ended);
+        text_drop(t[0]);
+        texts_close(e);
+    }
+}
+
+/* Waits for the test. */
+static int slow(void *arg, uint32_t *id, const uint32_t *ids, size_t n)
+{
+    (void)ids, (void)n;
+    atomic_fetch_add((_Atomic int *)arg, 1);
+    while (atomic_load((_Atomic int *)arg) < 1000)
+        sched_yield();
+    *id = 5;
+    return OK;
+}
+
+/* Functions that take their time keep neither each other nor the model waiting. */
+static void test_slow(void)
+{
+    struct texts *e = texts_with(NULL, 2, 8, TINY_CONTEXT);
+    _Atomic int calls = 0;
+    struct text_wish w = wish_of(4, 1);
+    w.next = slow;
+    w.next_arg = &calls;
+    struct text *a = ask(e, &w), *b = ask(e, &w);
+    while (atomic_load(&calls) < 2)
+        sched_yield();
+    w = wish_of(4, 20);
+    struct text *c = ask(e, &w);
+    CHECK(text_wait(c, SIZE_MAX).rc == OK && text_look(a).n == 0);
+    text_cancel(b);
+    atomic_store(&calls, 1000);
+    CHECK(text_wait(a, SIZE_MAX).n == 1 && text_wait(b, SIZE_MAX).finished);
+    text_drop(a);
+    text_drop(b);
+    text_drop(c);
+    texts_close(e);
+}
+
+static void count_news(void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+/* Whoever is told looks at what has come; and an end to all of them is an end to each. */
+static void test_news_and_stop(void)
+{
+    struct texts *e = texts_with(NULL, 2, 8, TINY_CONTEXT);
+    _Atomic int told = 0;
+    struct text_wish w = wish_of(4, 250);
+    struct text *t[6];
+    w.news = count_news;
+    w.news_arg = &told;
+    t[0] = ask(e, &w);
+    size_t seen = 0, looks = 0;
+    for (struct text_view v = text_look(t[0]); !v.finished; looks++) {
+        int before = atomic_load(&told);
+        v = text_look(t[0]);
+        CHECK(v.n >= seen && !v.rc);
+        seen = v.n;
+        while (!v.finished && atomic_load(&told) == before)
+            sched_yield();
+    }
+    CHECK(seen <= 250 && atomic_load(&told) > 1 && text_look(t[0]).n == 250);
+    text_drop(t[0]);
+    for (size_t i = 0; i < 6; i++)
+        t[i] = ask(e, &w);
+    texts_stop(e);
+    for (size_t i = 0; i < 6; i++)
+        CHECK(text_wait(t[i], SIZE_MAX).finished);
+    CHECK(text_look(t[5]).rc == ERR_STOP && texts_ask(e, &t[0], &w, NULL) == ERR_STOP);
+    for (size_t i = 1; i < 6; i++)
+        text_drop(t[i]);
+    texts_close(e);
+}
+
+/* What is impossible is said at once. */
+static void test_arguments(void)
+{
+    struct texts *e;
+    const struct texts_options none = { .engine = &engine, .slots = 0, .context = 9 };
+    CHECK(texts_open(&e, &none, NULL) == ERR_ARG && !e);
+    texts_close(NULL);
+    text_drop(NULL);
+    e = texts_with(NULL, 1, 1, 32);
+    const struct text_routing mlp = { .policy = POLICY_MLP };
+    static const uint32_t high[] = { 1, TINY_VOCAB };
+    static const char *const empty[] = { "", NULL };
+    const struct text_wish fine = wish_of(4, 4);
+    struct text_wish bad[10];
+    size_t n = 0;
+    for (size_t i = 0; i < 10; i++)
+        bad[i] = fine;
+    bad[n++].n = 0;
+    bad[n++].n = 33;
+    bad[n++].max = 0;
+    bad[n].prompt = high;
+    bad[n++].n = 2;
+    bad[n++].sample.temp = -1;
+    bad[n++].sample.top_p = 0;
+    bad[n].logprobs = true;
+    bad[n++].top = TEXTS_TOP + 1;
+    bad[n++].stops = empty;
+    bad[n++].routing = &mlp;
+    bad[n].next = next;
+    bad[n++].score = true;
+    CHECK(n == 10);
+    for (size_t i = 0; i < n; i++) {
+        struct text *t;
+        struct err err = { "" };
+        CHECK(texts_ask(e, &t, &bad[i], &err) == ERR_ARG && !t && err.msg[0]);
+    }
+    struct text_wish w = fine;
+    struct text *t;
+    w.patterns = "a\\q\n";
+    CHECK(texts_ask(e, &t, &w, NULL) == ERR_FORMAT && !t);
+    struct text_routing r = texts_routing(e);
+    CHECK(r.policy == POLICY_NEVER && r.max_cloud_tokens == UINT64_MAX);
+    texts_close(e);
+}
+
+/* Whichever allocation fails, a text is refused or ends with an error, or without one, and the next
+ * one is written. */
+static void test_memory(void)
+{
+    static const char *const stops[] = { "~~~", NULL };
+    static struct script script = { .size = TINY_IM_END, .store = 30 };
+    script_open(&script);
+    struct routing r = { .policy = POLICY_ALWAYS,
+                         .ahead = 1,
+                         .port = script.port,
+                         .drafts = DRAFT_LOOKUP,
+                         .draft_max = 3 };
+    struct texts *e = texts_with(&r, 1, 2, 64);
+    size_t refused = 0, failed = 0;
+    int reached = 1;
+    for (long i = 1; reached; i++) {
+        struct text *t = NULL;
+        struct text_wish w = wish_of(9, 12);
+        w.stops = stops;
+        w.patterns = "zzz\n";
+        w.logprobs = w.events = true;
+        w.top = 2;
+        w.score = i % 2;
+        torture_begin(i);
+        int rc = texts_ask(e, &t, &w, NULL);
+        CHECK(rc == OK || rc == ERR_NOMEM);
+        refused += rc != OK;
+        if (rc == OK) {
+            struct text_view v = text_wait(t, SIZE_MAX);
+            CHECK(v.rc == OK || v.rc == ERR_NOMEM);
+            failed += v.rc != OK;
+        }
+        text_drop(t);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && !script.live);
+    }
+    printf("%zu refused, %zu failed\n", refused, failed);
+    CHECK(refused > 5 && failed > 2);
+    texts_close(e);
+    script_close(&script);
+    for (long i = 1, done = 0; !done; i++) {
+        const struct texts_options o = {
+            .engine = &engine, .slots = 2, .context = 64, .kv = KVCACHE_F32
+        };
+        torture_begin(i);
+        int rc = texts_open(&e, &o, NULL);
+        done = !torture_end();
+        CHECK(done ? rc == OK : rc == OK || rc == ERR_NOMEM);
+        texts_close(e);
+    }
+}
+
+int main(void)
+{
+    open_all();
+    for (size_t i = 0; i < TINY_CONTEXT; i++)
+        prompt[i] = (uint32_t)rand_below(3, i, TINY_IM_END);
+    test_score();
+    test_next();
+    test_slow();
+    test_news_and_stop();
+    test_arguments();
+    test_memory();
+    close_all();
+    return 0;
+}
