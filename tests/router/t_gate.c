@@ -73,12 +73,12 @@ static void test_refused(void)
 /* What the calls of other texts may cost counts until they have ended. */
 static void test_reserved(void)
 {
-    static const struct caps_price price = { 3, 1, 10 };
+    const struct caps_price price = { 3, 1, 10 };
     /* A call of 4 tokens costs 12 + 40 and has 100 bytes; one of a single token costs 12 + 10. */
     const struct caps_call call = { .n = 4, .tokens = 4, .bytes = 100 };
-    static const struct caps_limits limits[] = { { 9, UINT64_MAX, UINT64_MAX, price },
-                                                 { UINT64_MAX, 300, UINT64_MAX, price },
-                                                 { UINT64_MAX, UINT64_MAX, 126, price } };
+    const struct caps_limits limits[] = { { 9, UINT64_MAX, UINT64_MAX, price },
+                                          { UINT64_MAX, 300, UINT64_MAX, price },
+                                          { UINT64_MAX, UINT64_MAX, 126, price } };
     for (size_t i = 0; i < 3; i++) {
         struct caps caps;
         struct gate gate = { .caps = &caps };

@@ -276,10 +276,10 @@ static void test_policies(const char *url)
 /* Texts whose calls are in flight together keep to a limit, and use what it allows. */
 static void test_limits(const char *url)
 {
-    static const struct caps_price price = { 3, 1, 10 };
-    static const struct caps_limits limits[] = { { 7, UINT64_MAX, UINT64_MAX, price },
-                                                 { UINT64_MAX, 2000, UINT64_MAX, price },
-                                                 { UINT64_MAX, UINT64_MAX, 200, price } };
+    const struct caps_price price = { 3, 1, 10 };
+    const struct caps_limits limits[] = { { 7, UINT64_MAX, UINT64_MAX, price },
+                                          { UINT64_MAX, 2000, UINT64_MAX, price },
+                                          { UINT64_MAX, UINT64_MAX, 200, price } };
     const struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = LENGTH };
     struct cloud *c = client(url, 1);
     struct cloud_port port;
