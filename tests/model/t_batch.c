@@ -324,6 +324,15 @@ static void check_errors(void)
     CHECK(batch_logits(b, rows, 12, &err) == ERR_NOMEM && torture_end());
     CHECK(batch_logits(b, rows, 3, &err) == OK && !batch_logits_at(b, 3));
     CHECK(session_logits(s, 0) == batch_logits_at(b, 11) && !batch_logits_at(b, 0));
+    CHECK(batch_logits(b, rows, 9, &err) == OK);
+    torture_begin(1); /* the first nine made room for more */
+    CHECK(batch_logits(b, rows, 12, &err) == OK && !torture_end());
+    CHECK(session_copy(t, s, 10, &err) == OK && session_length(t) == 10);
+    CHECK(session_eval(t, ids + 10, 2, NULL, &err) == OK &&
+          session_eval(s, ids, 1, NULL, &err) == OK);
+    session_rewind(s, 10);
+    CHECK(session_eval(s, ids + 10, 2, NULL, &err) == OK);
+    CHECK(!memcmp(session_logits(t, 0), session_logits(s, 0), VOCAB * sizeof(float)));
     session_close(t);
     batch_close(other);
     torture_begin(2); /* the first one is the session's own */
