@@ -57,7 +57,7 @@ static size_t server_places(size_t wanted)
 
 /* Start libmicrohttpd on the open socket, with one thread per connection. Its own timeout is off:
  * it starts again with each byte. */
-static int server_start(struct server *s, struct err *err)
+int server_start(struct server *s, struct err *err)
 {
     struct MHD_OptionItem tls[] = { { MHD_OPTION_HTTPS_MEM_CERT, 0, s->tls_cert },
                                     { MHD_OPTION_HTTPS_MEM_KEY, 0, s->tls_key },
@@ -102,7 +102,7 @@ static int server_build(struct server *s, struct err *err)
                                       .body_max = o->body_max };
     if (!server_watch_open(&s->watch, o, o->connections))
         return err_set(err, ERR_NOMEM, "server: no thread can be started");
-    return server_start(s, err);
+    return o->later ? OK : server_start(s, err);
 }
 
 int server_open(struct server **out, const struct server_options *o, struct err *err)

@@ -75,13 +75,16 @@ struct server_options {
     void (*refuse)(void *arg, struct server_request *r, enum server_refusal what, unsigned status,
                    const char *why);
     void *arg;
+    bool later; /* let connections wait until server_start is called */
 };
 
-/* Start a server that runs until it is closed. Strings are borrowed, host, tls_cert and tls_key
- * only meanwhile. May raise the limit of this process on open files. ERR_ARG: the options
- * contradict each other, or others can reach the host and there is no key; ERR_NET: the port is in
- * use; ERR_IO, ERR_FORMAT: certificate or key are unusable; ERR_NOMEM. */
+/* Start a server that runs until it is closed. Strings are borrowed. May raise the limit of this
+ * process on open files. ERR_ARG: the options contradict each other, or others can reach the host
+ * and there is no key; ERR_NET: the port is in use; ERR_IO, ERR_FORMAT: certificate or key are
+ * unusable; ERR_NOMEM. */
 int server_open(struct server **out, const struct server_options *o, struct err *err);
+/* Accept connections, if o->later kept server_open from it. ERR_FORMAT, ERR_NET, ERR_NOMEM. */
+int server_start(struct server *s, struct err *err);
 /* Take no new connections and close the idle ones. Replies in progress may finish for grace_ms;
  * then waiting ends, streams are cut, and requests without an answer get status 503. NULL is
  * fine. */
