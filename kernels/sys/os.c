@@ -2,6 +2,8 @@
  * than POSIX. */
 #define _GNU_SOURCE
 #define _DARWIN_C_SOURCE
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,7 +235,6 @@ void os_counters_close(struct os_counters *c)
 }
 
 #else /* the portable path */
-#include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -334,6 +335,49 @@ uint64_t os_now_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool os_cond_open(pthread_cond_t *c)
+{
+#if defined(__APPLE__)
+    return pthread_cond_init(c, NULL) == 0;
+#else
+    pthread_condattr_t a;
+    if (pthread_condattr_init(&a))
+        return false;
+    bool fine =
+        pthread_condattr_setclock(&a, CLOCK_MONOTONIC) == 0 && pthread_cond_init(c, &a) == 0;
+    pthread_condattr_destroy(&a);
+    return fine;
+#endif
+}
+
+void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t until_ns)
+{
+    const uint64_t second = 1000000000;
+    if (until_ns == UINT64_MAX) {
+        pthread_cond_wait(c, lock);
+        return;
+    }
+#if defined(__APPLE__) /* conditions have no clock, but this wait is relative */
+    uint64_t now = os_now_ns(), left = until_ns > now ? until_ns - now : 0;
+    const struct timespec t = { .tv_sec = (time_t)(left / second),
+                                .tv_nsec = (long)(left % second) };
+    pthread_cond_timedwait_relative_np(c, lock, &t);
+#else
+    const struct timespec t = { .tv_sec = (time_t)(until_ns / second),
+                                .tv_nsec = (long)(until_ns % second) };
+    pthread_cond_timedwait(c, lock, &t);
+#endif
+}
+
+short os_poll_closed(void)
+{
+#if defined(POLLRDHUP)
+    return POLLRDHUP;
+#else
+    return 0;
+#endif
 }
 
 size_t os_peak_memory(void)

@@ -5,6 +5,7 @@
 #ifndef KERNELS_SYS_OS_H
 #define KERNELS_SYS_OS_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,6 +63,17 @@ void os_counters_open(struct os_counters *c, char why[OS_WHY]);
  * a counter is not available. */
 void os_counters_read(const struct os_counters *c, double count[OS_EVENTS]);
 void os_counters_close(struct os_counters *c);
+
+/* Initialize a condition for os_cond_wait; false if that is impossible. */
+bool os_cond_open(pthread_cond_t *c);
+/* Wait, with the lock held, until the condition is signalled or os_now_ns() reaches until_ns. It
+ * may return early for any reason, so the caller checks again. Setting the wall clock changes
+ * nothing. */
+void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t until_ns);
+
+/* Return the event with which poll tells that the other side has closed a stream, even while bytes
+ * of it are unread; 0 where the system has none. */
+short os_poll_closed(void);
 
 /* Return the peak resident memory of this process so far in bytes, or 0 if unknown. */
 size_t os_peak_memory(void);

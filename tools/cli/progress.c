@@ -4,12 +4,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 
+static const uint64_t second_ns = 1000000000;
 static const uint64_t quiet_ns = 2000000000; /* time before the first line */
 static const uint64_t pause_ns = 100000000;  /* time between lines of progress_counted */
 
@@ -25,14 +25,13 @@ struct progress {
 static void *progress_watch(void *arg)
 {
     struct progress *p = arg;
-    struct timespec next;
+    uint64_t next = os_now_ns();
     bool shown = false;
-    clock_gettime(CLOCK_REALTIME, &next);
     pthread_mutex_lock(&p->lock);
     for (unsigned seconds = 1; !p->ended; seconds++) {
-        next.tv_sec++;
-        while (!p->ended && pthread_cond_timedwait(&p->done, &p->lock, &next) == 0)
-            ;
+        next += second_ns;
+        while (!p->ended && os_now_ns() < next)
+            os_cond_wait(&p->done, &p->lock, next);
         if (!p->ended && seconds >= 2) {
             fprintf(stderr, "\rloading %.60s, %u s", p->what.msg, seconds);
             shown = true;
@@ -51,11 +50,12 @@ struct progress *progress_begin(const char *what)
         return NULL;
     err_set(&p->what, OK, "%s", what);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->done, NULL);
-    if (pthread_create(&p->thread, NULL, progress_watch, p) == 0)
-        return p;
+    if (os_cond_open(&p->done)) {
+        if (pthread_create(&p->thread, NULL, progress_watch, p) == 0)
+            return p;
+        pthread_cond_destroy(&p->done);
+    }
     pthread_mutex_destroy(&p->lock);
-    pthread_cond_destroy(&p->done);
     free(p);
     return NULL;
 }

@@ -1,29 +1,23 @@
-/* sending.h - sends bytes to the client at a given pace, at once or as they are made, complete or
- * not. Each connection has a thread, so it may wait here. */
+/* sending.h - lays the faults and the pace of the network over a reply: a body that is sent slowly,
+ * at once or as it is made, complete or not. Each connection has a thread, so it may wait here. */
 #ifndef TOOLS_STAND_IN_SENDING_H
 #define TOOLS_STAND_IN_SENDING_H
 
-#include <microhttpd.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "net/http/buf.h"
+#include "net/server/server.h"
 #include "tools/stand_in/fault.h"
-
-struct stand_in_waiting;
-
-/* Result of asking for more bytes. */
-enum stand_in_more { MORE_BYTES, MORE_END, MORE_BROKEN };
 
 /* A body on its way. */
 struct stand_in_sending {
-    struct stand_in_waiting *hold;
-    int fd;
+    struct server_request *r;
     struct buf bytes; /* the bytes to send; freed by the owner */
     size_t at;
     /* Replaces bytes, once they were sent, by the next ones; NULL: there are none. */
-    enum stand_in_more (*more)(void *arg, struct buf *bytes);
+    enum server_more (*more)(void *arg, struct buf *bytes);
     void *arg;
     enum stand_in_way way;
     uint64_t pace;    /* bytes per second; 0: no limit */
@@ -32,9 +26,12 @@ struct stand_in_sending {
     size_t sent, cut; /* bytes sent; bytes after which to stop */
 };
 
-/* Set up the fault of s->way for the bytes that are there. */
-void stand_in_sending_begin(struct stand_in_sending *s);
-/* Return a response that sends the body; without `length` it is sent in chunks. */
-struct MHD_Response *stand_in_sending_response(struct stand_in_sending *s, bool length);
+/* Answer with the body and the fault of s->way; without `length` it is sent in chunks. s lasts as
+ * long as the request. */
+void stand_in_sending_begin(struct stand_in_sending *s, unsigned status, const char *type,
+                            bool length, const char *const headers[][2]);
+/* Wait until os_now_ns() reaches `until` or the server begins to close. False: the client of r has
+ * gone. */
+bool stand_in_sending_wait(struct server_request *r, uint64_t until);
 
 #endif

@@ -1,0 +1,147 @@
+/* server.h - an HTTP/1.1 server that knows no API: listener, TLS, deadlines, checks of each head,
+ * bodies, replies and streams, and clients that leave.
+ *
+ * libmicrohttpd runs one thread per connection, and the callbacks below run on it, so they may
+ * wait. One more thread, the watcher, looks at all sockets and deadlines together. Nothing here
+ * depends on the wall clock.
+ *
+ * Refused before a callback sees the request and before its body is read: Transfer-Encoding beside
+ * Content-Length, or other than "chunked", or in HTTP/1.0; a doubled Host, Content-Length,
+ * Authorization, Origin or the like; no Host; a Host that is not served here; the Origin of another
+ * site; a blank or any other character in a header's name that does not belong there; control
+ * characters, NUL and "%00"; folded lines and lines that do not end in CRLF; a target of another
+ * host; the body of a GET; a body that is too large; a wrong key. */
+#ifndef NET_SERVER_SERVER_H
+#define NET_SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct server;
+struct server_request; /* one exchange; for its connection's thread unless stated otherwise */
+
+/* Why the server itself refuses a request, and the usual status. */
+enum server_refusal {
+    SERVER_BAD_HEAD,     /* 400 */
+    SERVER_BAD_HOST,     /* 403 */
+    SERVER_BAD_ORIGIN,   /* 403 */
+    SERVER_BAD_KEY,      /* 401 */
+    SERVER_TOO_LARGE,    /* 413 */
+    SERVER_BAD_ENCODING, /* 415: the Content-Encoding is unknown */
+    SERVER_BAD_BODY,     /* 400: a compressed body is damaged */
+    SERVER_BUSY,         /* 503: too many bytes of bodies at a time */
+    SERVER_STOPPING,     /* 503: no answer came in time when the server closed */
+    SERVER_NO_MEMORY,    /* 500 */
+};
+
+struct server_options {
+    const char *host;               /* "localhost" or an address of this machine; NULL: 127.0.0.1 */
+    unsigned port;                  /* 0: any free one */
+    const char *key;                /* required as "Authorization: Bearer KEY"; NULL: none */
+    const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
+    size_t connections;             /* places; 0: 1,100. Fewer if descriptors are limited */
+    unsigned head_ms; /* for handshake and head, and between requests, counted in all; shrinks to
+                         1 s while the last half of the places fills; 0: 10 s */
+    unsigned body_ms; /* for the body, in all; 0: 60 s */
+    unsigned send_ms; /* for each 16 KiB of a reply; 0: 30 s */
+    size_t head_max;  /* bytes of a request's head, and of a reply's; 0: 32 KiB */
+    size_t body_max,
+        bodies_max;           /* bytes of one body, as sent and unpacked; of all; 0: 4, 128 MiB */
+    const char *const *hosts; /* names accepted as Host besides IP addresses and localhost; ends
+                                 with NULL; NULL: none */
+    bool any_host;            /* accept all names instead */
+    const char
+        *origin;      /* another site that may call, such as "http://localhost:3000"; NULL: none */
+    const char *name; /* Server header of replies; NULL: none */
+    const char *late; /* JSON body of status 408; NULL: no body */
+    /* True if the request needs no key. NULL: all do. */
+    bool (*open)(void *arg, struct server_request *r);
+    /* Looks at the head of a request that has passed the checks, before its body is read. False: it
+     * has answered, and the body will not be read. NULL: all are fine. */
+    bool (*head)(void *arg, struct server_request *r);
+    /* Told of n bytes: those of the head, then each part of the body. It may wait; the deadline of
+     * the body stands still meanwhile. False: close the connection. NULL: not told. */
+    bool (*received)(void *arg, struct server_request *r, size_t n);
+    /* Answers a complete request with server_reply or server_stream. If it returns without an
+     * answer, the connection is closed, or gets status 503 once the grace of server_close is over.
+     */
+    void (*handle)(void *arg, struct server_request *r);
+    /* Answers a request that the server refuses, with server_reply; `why` is one line. NULL: plain
+     * text is sent. What libmicrohttpd refuses by itself (a malformed line, a head that is too
+     * large) gets that library's reply. */
+    void (*refuse)(void *arg, struct server_request *r, enum server_refusal what, unsigned status,
+                   const char *why);
+    void *arg;
+    bool later; /* let connections wait until server_start is called */
+};
+
+/* Start a server that runs until it is closed. Strings are borrowed. May raise the limit of this
+ * process on open files. ERR_ARG: the options contradict each other, or others can reach the host
+ * and there is no key; ERR_NET: the port is in use; ERR_IO, ERR_FORMAT: certificate or key are
+ * unusable; ERR_NOMEM. */
+int server_open(struct server **out, const struct server_options *o, struct err *err);
+/* Accept connections, if o->later kept server_open from it. ERR_FORMAT, ERR_NET, ERR_NOMEM. */
+int server_start(struct server *s, struct err *err);
+/* Take no new connections and close the idle ones. Replies in progress may finish for grace_ms;
+ * then waiting ends, streams are cut, and requests without an answer get status 503. NULL is
+ * fine. */
+void server_close(struct server *s, unsigned grace_ms);
+unsigned server_port(const struct server *s);
+const char *server_url(const struct server *s); /* "http://127.0.0.1:PORT", or https */
+/* Return the number of open connections. Any thread may call it. */
+size_t server_connections(struct server *s);
+/* True if other machines can reach a server on this host, so that it needs a key. */
+bool server_needs_key(const char *host);
+
+/* The request. Texts live as long as it does. */
+const char *server_method(const struct server_request *r);
+const char *server_path(const struct server_request *r);  /* decoded, begins with '/' */
+const char *server_query(const struct server_request *r); /* as sent, after '?'; "" if none */
+/* Return the value of a header, or NULL. A head with two of those checked above is refused; of
+ * others the first is returned. */
+const char *server_header(const struct server_request *r, const char *name);
+const struct buf *server_body(const struct server_request *r); /* unpacked; for handle */
+/* Free the body early; others may claim its memory. */
+void server_drop_body(struct server_request *r);
+size_t server_received(const struct server_request *r); /* bytes of the body as sent */
+int server_fd(const struct server_request *r);
+/* True for the first request of its connection. */
+bool server_first(const struct server_request *r);
+/* Attach something to the request; drop(own) is called once when the request ends. */
+void server_set_own(struct server_request *r, void *own, void (*drop)(void *own));
+void *server_own(const struct server_request *r);
+
+/* Answer with *body, which is taken and may be empty. headers: pairs that end with a NULL name, or
+ * NULL; type may be NULL. Out of memory: the connection is closed. */
+void server_reply(struct server_request *r, unsigned status, const char *type, struct buf *body,
+                  const char *const headers[][2]);
+
+enum server_more { SERVER_MORE, SERVER_END, SERVER_BROKEN };
+
+/* Answer with what `more` appends to out, which is empty each time; it may wait. SERVER_BROKEN cuts
+ * the connection. length: of the whole body; -1: it is sent in chunks. end(arg) is called once when
+ * the request is over, however it ends; NULL: not needed. */
+void server_stream(struct server_request *r, unsigned status, const char *type, int64_t length,
+                   const char *const headers[][2],
+                   enum server_more (*more)(void *arg, struct buf *out), void *arg,
+                   void (*end)(void *arg));
+
+/* Wait until os_now_ns() reaches until_ns, server_wake is called, or the server begins to close;
+ * the caller checks again. False: the client has gone, or the grace is over. */
+bool server_wait(struct server_request *r, uint64_t until_ns);
+/* End the request's wait, or its next one. Any thread may call it while the request lasts; it does
+ * not block. */
+void server_wake(struct server_request *r);
+/* True if the answer is no longer wanted: the client has gone, or the grace is over. */
+bool server_gone(struct server_request *r);
+/* True from the beginning of server_close. Any thread may call it. */
+bool server_closing(const struct server_request *r);
+/* Have the watcher call f(arg) once when the answer is no longer wanted. f must not block, and of
+ * this header call server_wake alone. Once this returns, an earlier f is not running and will not
+ * be called; NULL: none. */
+void server_on_gone(struct server_request *r, void (*f)(void *arg), void *arg);
+
+#endif

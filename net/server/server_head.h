@@ -1,0 +1,57 @@
+/* server_head.h - decides from a request's head whether it is let in. Uses no sockets;
+ * t_server_head.c feeds it any bytes. */
+#ifndef NET_SERVER_SERVER_HEAD_H
+#define NET_SERVER_SERVER_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "net/server/server.h"
+
+/* Headers of which a request may have one at most. */
+enum server_single {
+    SINGLE_HOST,
+    SINGLE_LENGTH,
+    SINGLE_TRANSFER,
+    SINGLE_AUTHORIZATION,
+    SINGLE_ORIGIN,
+    SINGLE_TYPE,
+    SINGLE_ENCODING,
+    SINGLE_EXPECT,
+    SINGLES
+};
+
+/* What is accepted. */
+struct server_rules {
+    const char *origin;
+    const char *const *hosts;
+    bool any_host, tls;
+    size_t body_max;
+};
+
+/* A head as it is read. */
+struct server_head {
+    const char *method;
+    bool old;                    /* HTTP/1.0 */
+    const char *single[SINGLES]; /* values; NULL: none */
+    uint64_t length;             /* of the body, if stated */
+    char *path, *query;
+    bool foreign;    /* the Origin is the one allowed besides one's own */
+    const char *why; /* the first thing that is wrong; NULL: nothing */
+    enum server_refusal what;
+};
+
+void server_head_begin(struct server_head *h, const char *method, const char *version);
+/* Read one header; name and value are terminated and borrowed. */
+void server_head_field(struct server_head *h, const char *name, const char *value);
+/* Read the target, which is changed and borrowed: path and query are parts of it. */
+void server_head_target(struct server_head *h, char *target);
+/* Check the whole. Any of these four may set h->why. */
+void server_head_end(struct server_head *h, const struct server_rules *rules);
+/* True if the head announces a body. */
+bool server_head_has_body(const struct server_head *h);
+/* True if the head carries the key. The time taken does not depend on where a wrong key differs. */
+bool server_head_has_key(const struct server_head *h, const char *key);
+
+#endif

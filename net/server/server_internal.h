@@ -1,0 +1,151 @@
+/* server_internal.h - what the files of the server share.
+ *
+ * Locks, in this order: the watcher's, then that of one guest. */
+#ifndef NET_SERVER_SERVER_INTERNAL_H
+#define NET_SERVER_SERVER_INTERNAL_H
+
+#include <microhttpd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "net/http/buf.h"
+#include "net/server/server.h"
+#include "net/server/server_head.h"
+
+enum { SERVER_BLOCK = 16 << 10 };
+
+/* What a connection has a deadline for. */
+enum server_phase {
+    PHASE_NONE, /* nothing: the server works */
+    PHASE_HEAD, /* handshake, or the head of a request, or none yet */
+    PHASE_BODY,
+    PHASE_SEND, /* the client reads */
+};
+
+/* One connection, from its acceptance until its socket is closed. */
+struct server_guest {
+    struct server *server;
+    struct server_guest *next, **link;
+    int fd;
+    struct server_request *request; /* the one in progress, or NULL */
+    bool known;                     /* it has sent a request before */
+    /* Guarded by the watcher's lock. */
+    enum server_phase phase;
+    uint64_t when;  /* PHASE_HEAD: since when; else: until when */
+    bool started;   /* the first line of a request has arrived */
+    bool watched;   /* the watcher looks whether the client leaves */
+    bool early;     /* unread bytes are there, so only the end of the stream tells */
+    uint64_t round; /* in which `slot` was given */
+    size_t slot;    /* in the watcher's list of sockets */
+    void (*on_gone)(void *arg);
+    void *on_gone_arg;
+    /* Guarded by the guest's lock. */
+    pthread_mutex_t lock;
+    pthread_cond_t change; /* signalled when woken or gone is set */
+    bool woken, gone;
+};
+
+/* The thread that looks at all connections. */
+struct server_watch {
+    pthread_mutex_t lock;
+    pthread_cond_t idle; /* signalled when busy becomes 0 */
+    pthread_t thread;
+    struct server_guest *guests;
+    size_t used, places;       /* connections */
+    size_t busy;               /* requests whose head has been read */
+    uint64_t head, body, send; /* ns */
+    uint64_t look, round;      /* look: when the thread wakes at the latest */
+    struct pollfd *polls;      /* [places + 2] */
+    int pipe[2];               /* wakes the thread */
+    bool runs, poked, quit, tls;
+    const char *late;
+};
+
+struct server {
+    struct server_options o; /* strings are borrowed */
+    struct server_rules rules;
+    struct server_watch watch;
+    struct MHD_Daemon *daemon;
+    int listener; /* -1: not open */
+    unsigned port;
+    char url[300];
+    char *tls_cert, *tls_key;   /* PEM */
+    bool layout;                /* heads lie in memory as server_request.c expects them */
+    _Atomic size_t bodies;      /* bytes claimed */
+    _Atomic bool closing, over; /* over: the grace has ended */
+};
+
+struct server_request {
+    struct server *server;
+    struct server_guest *guest;
+    struct MHD_Connection *c;
+    const char *raw; /* the target as it lies in libmicrohttpd's memory; [raw_n] */
+    size_t raw_n;
+    struct server_head head;
+    struct buf body;
+    size_t received, claimed;
+    enum server_refusal what; /* set with why, if the body is refused */
+    const char *why;
+    bool begun, busy, last; /* last: close the connection after this reply */
+    struct MHD_Response *reply;
+    unsigned status;
+    struct buf out; /* bytes of the reply; those before `at` are sent */
+    size_t at;
+    enum server_more (*more)(void *arg, struct buf *out);
+    void *more_arg;
+    void (*end)(void *arg);
+    void *own;
+    void (*drop)(void *own);
+    char target[]; /* as sent, then decoded by server_head_target */
+};
+
+/* server_watch.c */
+bool server_watch_open(struct server_watch *w, const struct server_options *o, size_t places);
+void server_watch_close(struct server_watch *w);
+/* Callback of libmicrohttpd for each connection; arg is a struct server. */
+void server_watch_connection(void *arg, struct MHD_Connection *c, void **state,
+                             enum MHD_ConnectionNotificationCode what);
+/* Give the connection the deadline of a phase that begins now. */
+void server_watch_phase(struct server_guest *g, enum server_phase phase);
+/* The first line of a request has arrived. */
+void server_watch_started(struct server_guest *g, struct server_request *r);
+/* Count the request in, and out; the latter ends its watching. */
+void server_watch_enter(struct server_guest *g);
+void server_watch_leave(struct server_guest *g, bool busy);
+/* Stop the clock of the body and return its deadline; set it going again with another. */
+uint64_t server_watch_pause(struct server_guest *g);
+void server_watch_resume(struct server_guest *g, uint64_t until);
+/* Wait until no request is in progress, or until os_now_ns() reaches until_ns. */
+void server_watch_settle(struct server_watch *w, uint64_t until_ns);
+/* Close idle connections and wake all that wait; over: all are to end. */
+void server_watch_dismiss(struct server_watch *w, bool over);
+/* True if the bytes that wait on the socket, or their end, say that the client has left. */
+bool server_watch_left(int fd);
+
+/* server_listen.c */
+int server_listen_open(struct server *s, struct err *err);
+int server_listen_tls(struct server *s, struct err *err);
+
+/* server_body.c: each returns false after setting r->why. */
+bool server_body_add(struct server_request *r, const char *data, size_t n);
+bool server_body_unpack(struct server_request *r);
+void server_body_drop(struct server_request *r);
+
+/* server_reply.c */
+void server_reply_refuse(struct server_request *r, enum server_refusal what, const char *why);
+/* Answer a browser that asks whether another site may call. */
+void server_reply_preflight(struct server_request *r);
+bool server_reply_is_preflight(const struct server_request *r);
+enum MHD_Result server_reply_queue(struct server_request *r);
+
+/* server_request.c: callbacks of libmicrohttpd; arg is a struct server. */
+void *server_request_begin(void *arg, const char *uri, struct MHD_Connection *c);
+enum MHD_Result server_request_handle(void *arg, struct MHD_Connection *c, const char *path,
+                                      const char *method, const char *version, const char *data,
+                                      size_t *n, void **state);
+void server_request_done(void *arg, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why);
+size_t server_request_unescape(void *arg, struct MHD_Connection *c, char *text);
+
+#endif

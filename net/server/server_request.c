@@ -1,0 +1,289 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "kernels/sys/os.h"
+#include "net/server/server_internal.h"
+
+enum {
+    WASTE_MAX = 64 << 20, /* of a body that is refused but read */
+    LINGER_MS = 2000,     /* time for a client to stop sending after an early reply */
+    LINGER_TLS_MS = 250,  /* without a byte; TLS clients are not told that no more will come */
+};
+
+/* Return what libmicrohttpd knows of the connection. */
+static struct server_guest *server_request_guest(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *state =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return state ? state->socket_context : NULL;
+}
+
+/* Called with the target of a request, before it is decoded. */
+void *server_request_begin(void *arg, const char *uri, struct MHD_Connection *c)
+{
+    struct server *s = arg;
+    struct server_guest *g = server_request_guest(c);
+    size_t n = strlen(uri);
+    struct server_request *r = g ? calloc(1, sizeof(*r) + n + 1) : NULL;
+    if (!r)
+        return NULL; /* server_request_handle then closes the connection */
+    r->server = s;
+    r->guest = g;
+    r->c = c;
+    r->raw = uri;
+    r->raw_n = n;
+    memcpy(r->target, uri, n + 1);
+    r->body.max = s->o.body_max;
+    server_watch_started(g, r);
+    return r;
+}
+
+/* Targets and queries are left as they are; server_head_target decodes. */
+size_t server_request_unescape(void *arg, struct MHD_Connection *c, char *text)
+{
+    (void)arg, (void)c;
+    return strlen(text);
+}
+
+/* Where the head lies in memory. */
+struct server_layout {
+    struct server_request *r;
+    uintptr_t end; /* where the next line is expected */
+    bool fine;
+};
+
+/* Callback of libmicrohttpd for each header. */
+static enum MHD_Result server_request_field(void *arg, enum MHD_ValueKind kind, const char *name,
+                                            const char *value)
+{
+    struct server_layout *l = arg;
+    (void)kind;
+    value = value ? value : "";
+    server_head_field(&l->r->head, name, value);
+    l->fine = l->fine && (uintptr_t)name == l->end && (uintptr_t)value > (uintptr_t)name;
+    l->end = (uintptr_t)value + strlen(value) + 2; /* CRLF */
+    return MHD_YES;
+}
+
+/* Read the head, which libmicrohttpd has cut into texts in place. It ends a text at a NUL and does
+ * not tell what it skips, so the texts must follow each other in memory with nothing but CRLF
+ * between them. That shows hidden bytes behind a NUL, folded lines, and lines that end in a lone
+ * LF. */
+static void server_request_read_head(struct server_request *r, const char *method,
+                                     const char *version)
+{
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    struct server_layout l = { .r = r, .end = (uintptr_t)version + strlen(version) + 2 };
+    struct server_head *h = &r->head;
+    l.fine = (uintptr_t)method + strlen(method) + 1 == (uintptr_t)r->raw &&
+             (uintptr_t)r->raw + r->raw_n + 1 == (uintptr_t)version;
+    server_head_begin(h, method, version);
+    MHD_get_connection_values(r->c, MHD_HEADER_KIND, server_request_field, &l);
+    server_head_target(h, r->target);
+    if (r->server->layout && !h->why &&
+        !(l.fine && size && l.end + 2 == (uintptr_t)method + size->header_size)) {
+        h->what = SERVER_BAD_HEAD;
+        h->why = "a line holds NUL, is folded, or does not end in CRLF";
+    }
+    server_head_end(h, &r->server->rules);
+}
+
+/* Tell of n bytes that have arrived. */
+static bool server_request_received(struct server_request *r, size_t n, bool body)
+{
+    const struct server_options *o = &r->server->o;
+    if (!o->received)
+        return true;
+    uint64_t begin = os_now_ns(), until = body ? server_watch_pause(r->guest) : 0;
+    bool fine = o->received(o->arg, r, n);
+    if (body)
+        server_watch_resume(r->guest, until + (os_now_ns() - begin));
+    return fine;
+}
+
+/* Decide from the head; r->reply is set if that is all. */
+static void server_request_judge(struct server_request *r)
+{
+    const struct server_options *o = &r->server->o;
+    struct server_head *h = &r->head;
+    bool key = o->key && !(h->why && h->what == SERVER_BAD_HEAD) && !server_reply_is_preflight(r) &&
+               !(o->open && o->open(o->arg, r)) && !server_head_has_key(h, o->key);
+    if (h->why && h->what != SERVER_TOO_LARGE)
+        server_reply_refuse(r, h->what, h->why);
+    else if (key)
+        server_reply_refuse(r, SERVER_BAD_KEY, "Authorization: expected a valid key");
+    else if (h->why)
+        server_reply_refuse(r, h->what, h->why);
+    else if (server_reply_is_preflight(r))
+        server_reply_preflight(r);
+    else if (o->head && !o->head(o->arg, r) && !r->reply)
+        server_reply_refuse(r, SERVER_NO_MEMORY, "out of memory");
+}
+
+/* The head is complete. */
+static enum MHD_Result server_request_first(struct server_request *r, const char *method,
+                                            const char *version)
+{
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(r->c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    r->begun = r->busy = true;
+    server_watch_enter(r->guest);
+    server_watch_phase(r->guest, PHASE_NONE);
+    server_request_read_head(r, method, version);
+    if (!server_request_received(r, size ? size->header_size : 0, false))
+        return MHD_NO;
+    server_request_judge(r);
+    bool body = server_head_has_body(&r->head);
+    r->last |= r->reply && body;
+    if (r->reply && r->last) /* libmicrohttpd closes the connection after a reply at this time */
+        return server_reply_queue(r);
+    if (body)
+        server_watch_phase(r->guest, PHASE_BODY);
+    return MHD_YES;
+}
+
+/* The request is complete. */
+static enum MHD_Result server_request_answer(struct server_request *r)
+{
+    const struct server_options *o = &r->server->o;
+    server_watch_phase(r->guest, PHASE_NONE);
+    r->guest->known = true;
+    if (!r->reply && !r->why)
+        server_body_unpack(r);
+    if (!r->reply && r->why)
+        server_reply_refuse(r, r->what, r->why);
+    else if (!r->reply)
+        o->handle(o->arg, r);
+    if (!r->reply && atomic_load(&r->server->over))
+        server_reply_refuse(r, SERVER_STOPPING, "the server is stopping");
+    return server_reply_queue(r);
+}
+
+enum MHD_Result server_request_handle(void *arg, struct MHD_Connection *c, const char *path,
+                                      const char *method, const char *version, const char *data,
+                                      size_t *n, void **state)
+{
+    struct server_request *r = *state;
+    (void)arg, (void)c, (void)path;
+    if (!r)
+        return MHD_NO;
+    if (!r->begun)
+        return server_request_first(r, method, version);
+    if (!*n)
+        return server_request_answer(r);
+    size_t size = *n;
+    *n = 0;
+    r->received += size;
+    if (r->received > WASTE_MAX || !server_request_received(r, size, true))
+        return MHD_NO;
+    if (!r->why)
+        server_body_add(r, data, size);
+    return MHD_YES;
+}
+
+/* After a reply that came before the end of the request, read on for a while: to close a socket
+ * with unread bytes would reset it, and the client might never see the reply. */
+static void server_request_linger(struct server_request *r)
+{
+    char sink[SERVER_BLOCK];
+    int fd = r->guest->fd, idle = r->server->tls_cert ? LINGER_TLS_MS : LINGER_MS;
+    uint64_t until = os_now_ns() + LINGER_MS * UINT64_C(1000000);
+    size_t n = 0;
+    if (!r->server->tls_cert)
+        shutdown(fd, SHUT_WR);
+    while (n < WASTE_MAX && os_now_ns() < until) {
+        struct pollfd p = { .fd = fd, .events = POLLIN };
+        ssize_t got = poll(&p, 1, idle) > 0 ? recv(fd, sink, sizeof(sink), MSG_DONTWAIT) : 0;
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+    }
+}
+
+void server_request_done(void *arg, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct server_request *r = *state;
+    (void)arg, (void)c;
+    if (!r)
+        return;
+    *state = NULL;
+    r->guest->known = true;
+    bool linger = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && r->last;
+    server_watch_leave(r->guest, r->busy);
+    if (linger)
+        server_request_linger(r);
+    if (r->end)
+        r->end(r->more_arg);
+    if (r->drop)
+        r->drop(r->own);
+    if (r->reply)
+        MHD_destroy_response(r->reply);
+    server_body_drop(r);
+    buf_free(&r->out);
+    free(r);
+}
+
+const char *server_method(const struct server_request *r)
+{
+    return r->head.method;
+}
+
+const char *server_path(const struct server_request *r)
+{
+    return r->head.path;
+}
+
+const char *server_query(const struct server_request *r)
+{
+    return r->head.query;
+}
+
+const char *server_header(const struct server_request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->c, MHD_HEADER_KIND, name);
+}
+
+const struct buf *server_body(const struct server_request *r)
+{
+    return &r->body;
+}
+
+void server_drop_body(struct server_request *r)
+{
+    server_body_drop(r);
+}
+
+size_t server_received(const struct server_request *r)
+{
+    return r->received;
+}
+
+int server_fd(const struct server_request *r)
+{
+    return r->guest->fd;
+}
+
+bool server_first(const struct server_request *r)
+{
+    return !r->guest->known;
+}
+
+void server_set_own(struct server_request *r, void *own, void (*drop)(void *own))
+{
+    r->own = own;
+    r->drop = drop;
+}
+
+void *server_own(const struct server_request *r)
+{
+    return r->own;
+}
+
+bool server_closing(const struct server_request *r)
+{
+    return atomic_load(&r->server->closing);
+}

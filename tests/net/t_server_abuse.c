@@ -1,0 +1,299 @@
+/* Requests that a server must not take, or not take for something else, one row each: what is
+ * answered, whether a callback saw it, and whether the connection goes on. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/server/server.h"
+#include "tests/support/http_client.h"
+#include "tests/support/raw_http.h"
+#include "tests/support/test.h"
+
+static struct server *server;
+static _Atomic int heads, handled;
+
+static bool at_head(void *arg, struct server_request *r)
+{
+    const char *type = server_header(r, "Content-Type");
+    struct buf none = { 0 };
+    (void)arg;
+    heads++;
+    if (strcmp(server_method(r), "POST") != 0 || (type && strcmp(type, "application/json") == 0))
+        return true;
+    server_reply(r, 415, NULL, &none, NULL);
+    return false;
+}
+
+static bool at_open(void *arg, struct server_request *r)
+{
+    (void)arg;
+    return strcmp(server_path(r), "/health") == 0;
+}
+
+/* Tell what was understood. */
+static void at_handle(void *arg, struct server_request *r)
+{
+    struct buf out = { 0 };
+    const struct buf *body = server_body(r);
+    (void)arg;
+    handled++;
+    CHECK(buf_str(&out, server_method(r)) && buf_str(&out, " ") && buf_str(&out, server_path(r)) &&
+          buf_str(&out, " ") && buf_str(&out, server_query(r)) && buf_str(&out, " ") &&
+          buf_add(&out, body->p ? body->p : "", body->n));
+    server_reply(r, 200, "text/plain", &out, NULL);
+}
+
+struct row {
+    const char *what, *bytes;
+    size_t n;
+    int status; /* 0: closed without a reply */
+    const char *says;
+    enum { REFUSED, JUDGED, HANDLED } seen; /* by no callback, by head alone, by handle */
+    bool closed;
+};
+
+#define B(text) text, sizeof(text) - 1
+#define H       "Host: localhost\r\n"
+#define K       "Authorization: Bearer sesame\r\n"
+#define J       "Content-Type: application/json\r\n"
+#define GET     "GET / HTTP/1.1\r\n" H K
+#define POST    "POST / HTTP/1.1\r\n" H K J
+#define NEXT    "GET /next HTTP/1.1\r\n" H K "\r\n"
+
+static const struct row rows[] = {
+    /* What is fine, for comparison. */
+    { "plain", B(GET "\r\n"), 200, "GET /  ", HANDLED, false },
+    { "query", B("GET /a%20b?c=%41&d=+ HTTP/1.1\r\n" H K "\r\n"), 200, "GET /a b c=%41&d=+ ",
+      HANDLED, false },
+    { "HTTP/1.0", B("GET / HTTP/1.0\r\n" H K "\r\n"), 200, "GET /", HANDLED, true },
+    { "body", B(POST "Content-Length: 2\r\n\r\n{}"), 200, "POST /  {}", HANDLED, false },
+    { "chunks",
+      B(POST "Transfer-Encoding: Chunked\r\n\r\n1;x\r\n{\r\n01\r\n}\r\n0\r\nT: 1\r\n\r\n"), 200,
+      "POST /  {}", HANDLED, false },
+    { "no body at all", B(POST "\r\n"), 200, "POST /  ", HANDLED, false },
+    { "GET with length 0", B(GET "Content-Length: 0\r\n\r\n"), 200, "GET /", HANDLED, false },
+    { "own absolute target", B("GET http://LOCALHOST/x HTTP/1.1\r\n" H K "\r\n"), 200, "GET /x",
+      HANDLED, false },
+    { "IPv4 host", B("GET / HTTP/1.1\r\nHost: 10.0.0.7:8080\r\n" K "\r\n"), 200, "GET", HANDLED,
+      false },
+    { "IPv6 host", B("GET / HTTP/1.1\r\nHost: [::1]:80\r\n" K "\r\n"), 200, "GET", HANDLED, false },
+    { "allowed host", B("GET / HTTP/1.1\r\nHost: Box.lan:1\r\n" K "\r\n"), 200, "GET", HANDLED,
+      false },
+    { "own origin", B(GET "Origin: http://localhost\r\n\r\n"), 200, "GET", HANDLED, false },
+    { "allowed origin", B(GET "Origin: https://friend.example\r\n\r\n"), 200,
+      "Access-Control-Allow-Origin: https://friend.example\r\n", HANDLED, false },
+    { "preflight",
+      B("OPTIONS /x HTTP/1.1\r\n" H "Origin: https://friend.example\r\n"
+        "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-a\r\n\r\n"),
+      204, "Access-Control-Allow-Headers: x-a\r\n", REFUSED, false },
+    { "open without a key", B("GET /health HTTP/1.1\r\n" H "\r\n"), 200, "GET /health", HANDLED,
+      false },
+    { "two at once", B(GET "\r\n" NEXT), 200, "GET /next", HANDLED, false },
+    /* Where the body ends. */
+    { "both lengths",
+      B(POST "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT), 400,
+      "Transfer-Encoding", REFUSED, true },
+    { "both, other order",
+      B(POST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n" NEXT), 400, "",
+      REFUSED, true },
+    { "two lengths", B(POST "Content-Length: 2\r\nContent-Length: 40\r\n\r\n{}" NEXT), 400, "twice",
+      REFUSED, true },
+    { "two equal lengths", B(POST "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}" NEXT), 400,
+      "twice", REFUSED, true },
+    { "list of lengths", B(POST "Content-Length: 2, 2\r\n\r\n{}" NEXT), 400, "", REFUSED, true },
+    { "length +2", B(POST "Content-Length: +2\r\n\r\n{}" NEXT), 400, "", REFUSED, true },
+    { "length -1", B(POST "Content-Length: -1\r\n\r\n{}" NEXT), 400, "", REFUSED, true },
+    { "length 0x2", B(POST "Content-Length: 0x2\r\n\r\n{}" NEXT), 400, "", REFUSED, true },
+    { "empty length", B(POST "Content-Length: \r\n\r\n{}" NEXT), 400, "", REFUSED, true },
+    { "length beyond 64 bits", B(POST "Content-Length: 18446744073709551616\r\n\r\n{}"), 413, "",
+      REFUSED, true },
+    { "too large", B(POST "Content-Length: 1001\r\n\r\n{}"), 413, "too large", REFUSED, true },
+    { "TE gzip", B(POST "Transfer-Encoding: gzip\r\n\r\n{}" NEXT), 400, "chunked", REFUSED, true },
+    { "TE identity", B(POST "Transfer-Encoding: identity\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "TE gzip, chunked", B(POST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n" NEXT), 400, "",
+      REFUSED, true },
+    { "TE chunked, chunked", B(POST "Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n" NEXT),
+      400, "", REFUSED, true },
+    { "TE twice",
+      B(POST "Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n" NEXT), 400, "",
+      REFUSED, true },
+    { "TE with a tab", B(POST "Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n" NEXT), 400, "",
+      REFUSED, true },
+    { "TE in HTTP/1.0",
+      B("POST / HTTP/1.0\r\n" H K J "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT), 400, "",
+      REFUSED, true },
+    { "GET with a body", B(GET "Content-Length: 5\r\n\r\nGET /" NEXT), 400, "no body", REFUSED,
+      true },
+    { "GET in chunks", B(GET "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" NEXT), 400, "no body",
+      REFUSED, true },
+    { "HEAD with a body", B("HEAD / HTTP/1.1\r\n" H K "Content-Length: 3\r\n\r\nabc" NEXT), 400, "",
+      REFUSED, true },
+    { "chunk size zz", B(POST "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"), 400, "",
+      JUDGED, true },
+    { "chunk size -1", B(POST "Transfer-Encoding: chunked\r\n\r\n-1\r\n{}\r\n0\r\n\r\n"), 400, "",
+      JUDGED, true },
+    { "chunk size 0x2", B(POST "Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n"), 400, "",
+      JUDGED, true },
+    { "chunk beyond 64 bits",
+      B(POST "Transfer-Encoding: chunked\r\n\r\n10000000000000002\r\n{}\r\n0\r\n\r\n"), 413, "",
+      JUDGED, true },
+    { "chunk longer than stated", B(POST "Transfer-Encoding: chunked\r\n\r\n1\r\n{}\r\n0\r\n\r\n"),
+      400, "", JUDGED, true },
+    { "damaged trailer", B(POST "Transfer-Encoding: chunked\r\n\r\n0\r\nno colon\r\n\r\n"), 400, "",
+      JUDGED, true },
+    { "damaged gzip", B(POST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"), 400,
+      "damaged", JUDGED, false },
+    { "unknown encoding", B(POST "Content-Encoding: br\r\nContent-Length: 2\r\n\r\n{}"), 415,
+      "gzip", JUDGED, false },
+    { "not JSON, body not read", B("POST / HTTP/1.1\r\n" H K "Content-Length: 900\r\n\r\n{}"), 415,
+      "", JUDGED, true },
+    { "not JSON, nothing to read", B("POST / HTTP/1.1\r\n" H K "\r\n"), 415, "", JUDGED, false },
+    /* Lines. */
+    { "blank before a colon", B(GET "A : b\r\n\r\n" NEXT), 400, "name", REFUSED, true },
+    { "blank in a length's name", B(POST "Content-Length : 2\r\n\r\n{}" NEXT), 400, "", REFUSED,
+      true },
+    { "tab before a colon", B(GET "A\t: b\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "no name", B(GET ": b\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "brackets in a name", B(GET "A[]: b\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "first header folded", B("GET / HTTP/1.1\r\n A: b\r\n" H K "\r\n" NEXT), 400, "", REFUSED,
+      true },
+    { "folded value", B(GET "A: b\r\n c\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "fold that completes a name", B("POST / HTTP/1.1\r\n" H K J "Content-Len: 2\r\n gth\r\n\r\n"),
+      400, "", REFUSED, true },
+    { "no colon", B(GET "A\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "NUL in a value", B(GET "A: b\0c\r\n\r\n" NEXT), 400, "NUL", REFUSED, true },
+    { "NUL in the Host", B("GET / HTTP/1.1\r\nHost: localhost\0.evil\r\n" K "\r\n" NEXT), 400,
+      "NUL", REFUSED, true },
+    { "NUL in the last value", B(GET "A: b\r\nB: c\0Content-Length: 4\r\n\r\n" NEXT), 400, "NUL",
+      REFUSED, true },
+    { "NUL in a name", B(GET "A\0b: c\r\n\r\n" NEXT), 400, "", REFUSED, true },
+    { "NUL ends the head", B(GET "\0: c\r\nContent-Length: 4\r\n\r\n" NEXT), 400, "", REFUSED,
+      true },
+    { "NUL in the target", B("GET /\0/x HTTP/1.1\r\n" H K "\r\n" NEXT), 400, "", REFUSED, true },
+    { "NUL in the method", B("GET\0 / HTTP/1.1\r\n" H K "\r\n" NEXT), 400, "", REFUSED, true },
+    { "CR alone", B(GET "A: b\rContent-Length: 4\r\n\r\n" NEXT), 400, "control", REFUSED, true },
+    { "LF alone", B(GET "A: b\nB: c\r\n\r\n" NEXT), 400, "CRLF", REFUSED, true },
+    { "LF after the first line", B("GET / HTTP/1.1\n" H K "\r\n" NEXT), 400, "CRLF", REFUSED,
+      true },
+    { "empty line with LF", B(GET "\n" NEXT), 400, "CRLF", REFUSED, true },
+    { "escape in a value", B(GET "A: \x1b[31m\r\n\r\n" NEXT), 400, "control", REFUSED, true },
+    /* The first line. */
+    { "two blanks", B("GET /  HTTP/1.1\r\n" H K "\r\n"), 0, "", REFUSED, true },
+    { "blanks before the target", B("GET   / HTTP/1.1\r\n" H K "\r\n" NEXT), 400, "", REFUSED,
+      true },
+    { "blank after the version", B("GET / HTTP/1.1 \r\n" H K "\r\n"), 400, "", REFUSED, true },
+    { "no version", B("GET /\r\n\r\n"), 400, "", REFUSED, true },
+    { "no target", B("GET\r\n\r\n"), 0, "", REFUSED, true },
+    { "HTTP/1.2", B("GET / HTTP/1.2\r\n" H K "\r\n" NEXT), 400, "version", REFUSED, true },
+    { "HTTP/2.0", B("GET / HTTP/2.0\r\n" H K "\r\n"), 505, "", REFUSED, true },
+    { "HTTP/9", B("GET / HTTP/9\r\n" H K "\r\n"), 400, "", REFUSED, true },
+    { "lower case", B("GET / http/1.1\r\n" H K "\r\n"), 400, "", REFUSED, true },
+    { "TLS", B("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n"), 0, "", REFUSED, true },
+    { "HTTP/2 preface", B("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 505, "", REFUSED, true },
+    { "asterisk", B("OPTIONS * HTTP/1.1\r\n" H K "\r\n"), 400, "path", REFUSED, true },
+    { "no slash", B("GET x HTTP/1.1\r\n" H K "\r\n"), 400, "path", REFUSED, true },
+    { "CONNECT", B("CONNECT localhost:80 HTTP/1.1\r\n" H K "\r\n"), 400, "path", REFUSED, true },
+    { "target of another host", B("GET http://evil.example/ HTTP/1.1\r\n" H K "\r\n"), 400, "Host",
+      REFUSED, true },
+    { "target with a user", B("GET http://a@localhost/ HTTP/1.1\r\n" H K "\r\n"), 400, "Host",
+      REFUSED, true },
+    { "%00", B("GET /a%00b HTTP/1.1\r\n" H K "\r\n"), 400, "%00", REFUSED, true },
+    { "half an escape", B("GET /a%4 HTTP/1.1\r\n" H K "\r\n"), 400, "hexadecimal", REFUSED, true },
+    { "no escape", B("GET /a%zz HTTP/1.1\r\n" H K "\r\n"), 400, "hexadecimal", REFUSED, true },
+    { "bytes above ASCII", B("GET /\xc3\xa9 HTTP/1.1\r\n" H K "\r\n"), 400, "ASCII", REFUSED,
+      true },
+    /* Who asks whom. */
+    { "no Host", B("GET / HTTP/1.1\r\n" K "\r\n"), 400, "", REFUSED, true },
+    { "no Host, HTTP/1.0", B("GET / HTTP/1.0\r\n" K "\r\n"), 400, "Host", REFUSED, true },
+    { "two Hosts", B(GET H "\r\n"), 400, "twice", REFUSED, true },
+    { "empty Host", B("GET / HTTP/1.1\r\nHost: \r\n" K "\r\n"), 403, "Host", REFUSED, false },
+    { "another Host", B("GET / HTTP/1.1\r\nHost: evil.example\r\n" K "\r\n"), 403, "Host", REFUSED,
+      false },
+    { "Host like an address", B("GET / HTTP/1.1\r\nHost: 127.0.0.1.evil.example\r\n" K "\r\n"), 403,
+      "Host", REFUSED, false },
+    { "Host with a user", B("GET / HTTP/1.1\r\nHost: localhost@evil\r\n" K "\r\n"), 403, "Host",
+      REFUSED, false },
+    { "Host with port x", B("GET / HTTP/1.1\r\nHost: localhost:x\r\n" K "\r\n"), 403, "Host",
+      REFUSED, false },
+    { "Host with port 65536", B("GET / HTTP/1.1\r\nHost: localhost:65536\r\n" K "\r\n"), 403,
+      "Host", REFUSED, false },
+    { "open bracket", B("GET / HTTP/1.1\r\nHost: [::1\r\n" K "\r\n"), 403, "Host", REFUSED, false },
+    { "another Host, open path", B("GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 403,
+      "Host", REFUSED, false },
+    { "foreign Origin", B(GET "Origin: http://evil.example\r\n\r\n"), 403, "Origin", REFUSED,
+      false },
+    { "Origin null", B(GET "Origin: null\r\n\r\n"), 403, "Origin", REFUSED, false },
+    { "Origin https for http", B(GET "Origin: https://localhost\r\n\r\n"), 403, "Origin", REFUSED,
+      false },
+    { "Origin of another port", B(GET "Origin: http://localhost:3000\r\n\r\n"), 403, "Origin",
+      REFUSED, false },
+    { "foreign preflight",
+      B("OPTIONS / HTTP/1.1\r\n" H "Origin: http://evil.example\r\n"
+        "Access-Control-Request-Method: POST\r\n\r\n"),
+      403, "Origin", REFUSED, false },
+    { "no key", B("GET / HTTP/1.1\r\n" H "\r\n"), 401, "Authorization", REFUSED, false },
+    { "wrong key", B("GET / HTTP/1.1\r\n" H "Authorization: Bearer sesamf\r\n\r\n"), 401, "",
+      REFUSED, false },
+    { "longer key", B("GET / HTTP/1.1\r\n" H "Authorization: Bearer sesamee\r\n\r\n"), 401, "",
+      REFUSED, false },
+    { "empty key", B("GET / HTTP/1.1\r\n" H "Authorization: Bearer \r\n\r\n"), 401, "", REFUSED,
+      false },
+    { "two keys", B(GET K "\r\n"), 400, "twice", REFUSED, true },
+    { "no key, body not read", B("POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n{}"), 401,
+      "", REFUSED, true },
+    { "no key, asks to go on",
+      B("POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\nExpect: 100-continue\r\n\r\n"), 401, "",
+      REFUSED, true },
+};
+
+/* Each row on a connection of its own; one that goes on is used again. */
+static bool test_row(const struct row *row)
+{
+    struct raw_reply r;
+    int before[2] = { heads, handled };
+    int want = row->closed ? 0 : strcmp(row->what, "two at once") == 0 ? 2 : 1;
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, row->bytes, row->n);
+    raw_http_read(fd, &r, want, 5000);
+    int seen = handled > before[1] ? HANDLED : heads > before[0] ? JUDGED : REFUSED;
+    bool fine = r.status == row->status && strstr(r.bytes, row->says) && seen == (int)row->seen &&
+                r.replies == (want == 2 ? 2 : row->status > 0) && r.ended == row->closed;
+    if (fine && !row->closed) {
+        struct raw_reply again;
+        http_client_send(fd, B("GET /health HTTP/1.1\r\n" H "\r\n"));
+        raw_http_read(fd, &again, 1, 5000);
+        fine = again.status == 200;
+    }
+    if (!fine)
+        fprintf(stderr, "%s: expected %d, seen %d, closed %d; found %d, seen %d, closed %d\n%s\n",
+                row->what, row->status, (int)row->seen, row->closed, r.status, seen, r.ended,
+                r.bytes);
+    close(fd);
+    return fine;
+}
+
+int main(void)
+{
+    static const char *const hosts[] = { "box.lan", NULL };
+    const struct server_options o = {
+        .key = "sesame",
+        .hosts = hosts,
+        .origin = "https://friend.example",
+        .body_max = 1000,
+        .open = at_open,
+        .head = at_head,
+        .handle = at_handle,
+    };
+    struct err err = { "" };
+    int bad = 0;
+    CHECK(server_open(&server, &o, &err) == OK);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        bad += !test_row(&rows[i]);
+    CHECK(!bad);
+    server_close(server, 1000);
+    return 0;
+}

@@ -1,0 +1,233 @@
+/* What reads outside bytes in net/server, fed with any bytes: heads, cut into lines as the HTTP
+ * library does, and compressed bodies. SERVER_CASES in the environment sets the number of heads
+ * (default: 100,000), a tenth of it that of bodies. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/http/gzip.h"
+#include "net/server/server_internal.h"
+#include "tests/support/test.h"
+
+enum { ROOM = 512, BODY_MAX = 5000, BODIES_MAX = 6000 };
+
+static const char *const hosts[] = { "box.lan", NULL };
+static const struct server_rules rules = { .origin = "https://friend.example",
+                                           .hosts = hosts,
+                                           .body_max = 1000 };
+
+static const char *const corpus[] = {
+    "GET /a/b%20c?d=e HTTP/1.1\r\nHost: localhost:8080\r\nAuthorization: Bearer sesame\r\n\r\n",
+    "POST http://127.0.0.1/x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12\r\nOrigin: "
+    "http://127.0.0.1\r\nContent-Type: application/json\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: [::1]:1\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n"
+    "Expect: 100-continue\r\n\r\n",
+    "OPTIONS /x HTTP/1.0\r\nHost: box.lan\r\nOrigin: https://friend.example\r\n\r\n",
+};
+
+static uint64_t state = 88172645463325252u;
+
+static size_t draw(size_t n)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (size_t)(state >> 11) % n;
+}
+
+static long cases(long usual)
+{
+    const char *text = getenv("SERVER_CASES");
+    return text ? strtol(text, NULL, 10) : usual;
+}
+
+/* Change, remove, insert or double a few bytes. */
+static size_t spoil(char *text, size_t n, size_t room)
+{
+    static const char odd[] = "\0\r\n\t :%/?[]@,;0129aHh-+\x7f\xff";
+    for (size_t i = draw(6); i > 0 && n > 8; i--) {
+        size_t at = draw(n), len = 1 + draw(7);
+        len = len < n - at ? len : n - at;
+        switch (draw(4)) {
+        case 0:
+            text[at] = odd[draw(sizeof(odd) - 1)];
+            break;
+        case 1:
+            text[at] = (char)draw(256);
+            break;
+        case 2:
+            memmove(text + at, text + at + len, n - at - len);
+            n -= len;
+            break;
+        default:
+            if (n + len > room)
+                break;
+            memmove(text + at + len, text + at, n - at);
+            n += len;
+        }
+    }
+    return n;
+}
+
+/* Cut one line off *text, at CRLF or LF; NULL if there is none. */
+static char *line_of(char **text, const char *end)
+{
+    char *line = *text, *lf = memchr(line, '\n', (size_t)(end - line));
+    if (!lf)
+        return NULL;
+    *text = lf + 1;
+    *lf = 0;
+    if (lf > line && lf[-1] == '\r')
+        lf[-1] = 0;
+    return line;
+}
+
+/* Read text[n] as a head; false if there is no first line. Each part has memory of its own, so that
+ * a sanitizer sees reads beyond it. */
+static bool read_head(struct server_head *h, char *text, size_t n, char **target)
+{
+    char *end = text + n, *line = line_of(&text, end);
+    char *first = line ? strchr(line, ' ') : NULL, *last = first ? strrchr(line, ' ') : NULL;
+    if (!last || last == first)
+        return false;
+    *first = *last = 0;
+    server_head_begin(h, line, last + 1);
+    while ((line = line_of(&text, end)) && *line) {
+        char *colon = strchr(line, ':');
+        if (!colon)
+            return false;
+        *colon++ = 0;
+        server_head_field(h, line, colon + strspn(colon, " \t"));
+    }
+    size_t len = strlen(first + 1) + 1;
+    *target = malloc(len);
+    CHECK(*target);
+    memcpy(*target, first + 1, len);
+    server_head_target(h, *target);
+    server_head_end(h, &rules);
+    return true;
+}
+
+/* What holds for a head that is accepted. */
+static void check_accepted(const struct server_head *h)
+{
+    const char *const *single = h->single;
+    CHECK(single[SINGLE_HOST] && h->path[0] == '/' && h->length <= 1000);
+    CHECK(!single[SINGLE_LENGTH] || !single[SINGLE_TRANSFER]);
+    CHECK(!single[SINGLE_TRANSFER] || (!h->old && strlen(single[SINGLE_TRANSFER]) == 7));
+    CHECK(strcmp(h->method, "GET") != 0 || !server_head_has_body(h));
+    for (const char *p = h->query; *p; p++)
+        CHECK(*p > 0x20 && *p < 0x7f);
+    CHECK(strlen(h->path) + strlen(h->query) < ROOM);
+}
+
+static void test_heads(long n)
+{
+    long accepted = 0, read = 0;
+    for (long i = 0; i < n; i++) {
+        const char *from = corpus[draw(sizeof(corpus) / sizeof(corpus[0]))];
+        char *text = malloc(ROOM), *target = NULL;
+        struct server_head h;
+        CHECK(text && strlen(from) < ROOM);
+        memcpy(text, from, strlen(from));
+        size_t len = spoil(text, strlen(from), ROOM);
+        text = realloc(text, len);
+        CHECK(text);
+        if (read_head(&h, text, len, &target)) {
+            read++;
+            if (!h.why) {
+                check_accepted(&h);
+                accepted++;
+            }
+            server_head_has_key(&h, "sesame");
+            server_head_has_key(&h, "");
+        }
+        free(target);
+        free(text);
+    }
+    CHECK(accepted > n / 10 && accepted < read && read < n);
+}
+
+/* Unpack text[n]; return the refusal, or SIZE_MAX. The claims add up to nothing. */
+static size_t unpack(struct server *s, const char *encoding, const char *text, size_t n)
+{
+    struct server_request *r = calloc(1, sizeof(*r) + 1);
+    CHECK(r);
+    r->server = s;
+    r->body.max = s->o.body_max;
+    r->head.single[SINGLE_ENCODING] = encoding;
+    bool fine = server_body_add(r, text, n) && server_body_unpack(r);
+    CHECK(fine == !r->why && r->body.n <= BODY_MAX);
+    CHECK(fine || (!r->body.p && s->bodies == 0));
+    size_t what = fine ? SIZE_MAX : r->what;
+    server_body_drop(r);
+    CHECK(s->bodies == 0);
+    free(r);
+    return what;
+}
+
+static void test_bodies(long n)
+{
+    struct server *s = calloc(1, sizeof(*s));
+    struct buf packed = { 0 }, bomb = { 0 };
+    char plain[BODY_MAX], *zeros = calloc(1, 1 << 20);
+    CHECK(s && zeros);
+    s->o = (struct server_options){ .body_max = BODY_MAX, .bodies_max = BODIES_MAX };
+    for (size_t i = 0; i < BODY_MAX; i++)
+        plain[i] = (char)draw(4);
+    CHECK(gzip_add(&packed, plain, 4000) && gzip_add(&bomb, zeros, 1 << 20));
+    CHECK(unpack(s, NULL, plain, BODY_MAX) == SIZE_MAX);
+    CHECK(unpack(s, NULL, zeros, BODY_MAX + 1) == SERVER_TOO_LARGE);
+    CHECK(unpack(s, "Identity", plain, 10) == SIZE_MAX);
+    CHECK(unpack(s, "br", plain, 10) == SERVER_BAD_ENCODING);
+    CHECK(unpack(s, "gzip", packed.p, packed.n) == SERVER_BUSY); /* 1,032 times as much */
+    s->o.bodies_max = 2 * BODIES_MAX;
+    CHECK(unpack(s, "X-GZIP", packed.p, packed.n) == SIZE_MAX);
+    CHECK(unpack(s, "gzip", bomb.p, bomb.n) == SERVER_TOO_LARGE);
+    CHECK(unpack(s, "deflate", packed.p, packed.n - 1) == SERVER_BAD_BODY);
+    CHECK(unpack(s, "gzip", "", 0) == SERVER_BAD_BODY);
+    long fine = 0;
+    for (long i = 0; i < n; i++) {
+        char *text = malloc(packed.n + 64);
+        CHECK(text);
+        memcpy(text, packed.p, packed.n);
+        size_t len = spoil(text, packed.n, packed.n + 64);
+        fine += unpack(s, "gzip", text, len) == SIZE_MAX;
+        free(text);
+    }
+    CHECK(fine > 0 && fine < n / 2);
+    buf_free(&packed);
+    buf_free(&bomb);
+    free(zeros);
+    free(s);
+}
+
+/* The key is compared whole, whatever its length. */
+static void test_key(void)
+{
+    static const struct {
+        const char *sent;
+        bool fine;
+    } keys[] = { { "Bearer sesame", true },   { "bearer sesame", true },
+                 { "Bearer sesam", false },   { "Bearer sesamee", false },
+                 { "Bearer Sesame", false },  { "Bearer ", false },
+                 { "Bearer  sesame", false }, { "Basic sesame", false },
+                 { "sesame", false },         { "Bearer sesamesesame", false } };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct server_head h;
+        server_head_begin(&h, "GET", "HTTP/1.1");
+        CHECK(!server_head_has_key(&h, "sesame"));
+        server_head_field(&h, "AUTHORIZATION", keys[i].sent);
+        CHECK(server_head_has_key(&h, "sesame") == keys[i].fine);
+    }
+}
+
+int main(void)
+{
+    long n = cases(100000);
+    test_key();
+    test_heads(n);
+    test_bodies(n / 10);
+    return 0;
+}
