@@ -19,18 +19,20 @@ static struct tokenizer *tok;
 static struct private_text state; /* of the filter that is open */
 static struct err err;
 
-/* Build a filter. */
+/* Build a filter, from a file and from a text in turn. */
 static struct private_filter *open_private(const char *from, const char *to, const char *patterns)
 {
+    static unsigned turn;
     struct private_filter *p;
-    const struct private_options o = { from, to, patterns ? path : NULL };
-    if (patterns)
+    bool file = patterns && turn++ % 2;
+    const struct private_options o = { from, to, file ? path : NULL, file ? NULL : patterns };
+    if (file)
         spill(path, patterns, strlen(patterns));
     int rc = private_open(&p, &o, tok, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK && (p || !(from || patterns)));
-    if (patterns)
+    if (file)
         CHECK(unlink(path) == 0);
     return p;
 }
@@ -117,7 +119,7 @@ static void refused(int rc, const char *from, const char *to, const char *patter
                     const char *what)
 {
     struct private_filter *p;
-    const struct private_options o = { from, to, patterns ? path : NULL };
+    const struct private_options o = { from, to, patterns ? path : NULL, NULL };
     if (patterns)
         spill(path, patterns, n);
     CHECK(private_open(&p, &o, tok, &err) == rc && !p);
@@ -293,7 +295,7 @@ static void test_memory(void)
     spill(path, "caf\xc3\xa9\ncafe\xcc\x81\n", 13);
     do {
         struct private_filter *p;
-        const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path };
+        const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path, NULL };
         torture_begin(++n);
         int rc = private_open(&p, &o, tok, &err);
         CHECK(rc == (p ? OK : ERR_NOMEM));

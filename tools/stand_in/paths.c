@@ -7,8 +7,8 @@
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
 #include "router/mizzle.h"
-#include "tools/stand_in/engine.h"
 #include "tools/stand_in/reply.h"
+#include "tools/stand_in/source.h"
 
 /* Set *out to the reply; WRONG_MEMORY if it could not be made. */
 static enum stand_in_wrong stand_in_paths_made(json_t **out, json_t *reply)
@@ -38,7 +38,7 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
                                       json_t **out, struct stand_in_refusal *no)
 {
     static const char *const owners[] = { "mizzle", "vllm", "sglang", "llamacpp" };
-    json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
+    json_int_t context = (json_int_t)a->source->context;
     json_t *model = json_pack("{s:s,s:s,s:I,s:s}", "id", a->name, "object", "model", "created",
                               (json_int_t)a->created, "owned_by", owners[a->server]);
     (void)in, (void)no;
@@ -49,10 +49,9 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
     }
     if (a->server == STAND_IN_LLAMACPP || a->server == STAND_IN_ALL)
         json_object_set_new(model, "meta",
-                            json_pack("{s:I,s:I,s:I}", "n_vocab",
-                                      (json_int_t)stand_in_engine_vocab(a->engine), "n_ctx",
-                                      context, "n_ctx_train",
-                                      (json_int_t)stand_in_engine_trained(a->engine)));
+                            json_pack("{s:I,s:I,s:I}", "n_vocab", (json_int_t)a->source->vocab,
+                                      "n_ctx", context, "n_ctx_train",
+                                      (json_int_t)a->source->trained));
     return stand_in_paths_made(out, json_pack("{s:s,s:[o]}", "object", "list", "data", model));
 }
 
@@ -60,14 +59,14 @@ static enum stand_in_wrong get_models(const struct stand_in_paths *a, const json
 static enum stand_in_wrong get_props(const struct stand_in_paths *a, const json_t *in, json_t **out,
                                      struct stand_in_refusal *no)
 {
-    const struct tokenizer *t = stand_in_engine_tokenizer(a->engine);
+    const struct tokenizer *t = a->source->tokenizer;
     uint32_t eos;
     (void)in, (void)no;
     json_t *props = json_pack(
         "{s:{s:I,s:{s:f,s:i,s:i}},s:I,s:s,s:s,s:s}", "default_generation_settings", "n_ctx",
-        (json_int_t)stand_in_engine_context(a->engine), "params", "temperature", 0.0, "top_k", 1,
-        "n_predict", -1, "total_slots", (json_int_t)stand_in_engine_slots(a->engine), "model_path",
-        a->name, "model_alias", a->name, "build_info", "mizzle-" MIZZLE_VERSION);
+        (json_int_t)a->source->context, "params", "temperature", 0.0, "top_k", 1, "n_predict", -1,
+        "total_slots", (json_int_t)texts_count(a->source->texts).slots, "model_path", a->name,
+        "model_alias", a->name, "build_info", "mizzle-" MIZZLE_VERSION);
     if (props && tokenizer_eos(t, &eos))
         json_object_set_new(props, "eos_token", stand_in_reply_text(t, &eos, 1, true));
     return stand_in_paths_made(out, props);
@@ -77,13 +76,12 @@ static enum stand_in_wrong get_slots(const struct stand_in_paths *a, const json_
                                      struct stand_in_refusal *no)
 {
     json_t *list = json_array();
-    size_t n = stand_in_engine_slots(a->engine);
+    size_t n = texts_count(a->source->texts).slots;
     (void)in, (void)no;
     for (size_t i = 0; i < n; i++)
         json_array_append_new(list, json_pack("{s:I,s:I,s:b,s:b}", "id", (json_int_t)i, "n_ctx",
-                                              (json_int_t)stand_in_engine_context(a->engine),
-                                              "speculative", 0, "is_processing",
-                                              stand_in_engine_busy(a->engine, i)));
+                                              (json_int_t)a->source->context, "speculative", 0,
+                                              "is_processing", texts_busy(a->source->texts, i)));
     return stand_in_paths_made(out, list);
 }
 
@@ -102,12 +100,12 @@ static enum stand_in_wrong get_server_info(const struct stand_in_paths *a, const
                                            json_t **out, struct stand_in_refusal *no)
 {
     (void)in, (void)no;
-    json_int_t context = (json_int_t)stand_in_engine_context(a->engine);
+    json_int_t context = (json_int_t)a->source->context;
     return stand_in_paths_made(
         out, json_pack("{s:s,s:s,s:I,s:b,s:I,s:I,s:s}", "model_path", a->name, "served_model_name",
                        a->name, "context_length", context, "skip_tokenizer_init", 0,
-                       "max_running_requests", (json_int_t)stand_in_engine_slots(a->engine),
-                       "waiting_requests", (json_int_t)stand_in_engine_waiting(a->engine),
+                       "max_running_requests", (json_int_t)texts_count(a->source->texts).slots,
+                       "waiting_requests", (json_int_t)texts_count(a->source->texts).waiting,
                        "version", "mizzle-" MIZZLE_VERSION));
 }
 
@@ -124,7 +122,7 @@ static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const j
     if (!json_is_string(content))
         return stand_in_question_mistyped(no, vllm ? STAND_IN_OPENAI : STAND_IN_LLAMACPP, field,
                                           "string", content);
-    if (tokenizer_encode(stand_in_engine_tokenizer(a->engine), &ids, &n, json_string_value(content),
+    if (tokenizer_encode(a->source->tokenizer, &ids, &n, json_string_value(content),
                          json_string_length(content), true, NULL))
         return no->what = WRONG_MEMORY;
     json_t *list = stand_in_reply_ids(ids, n);
@@ -132,8 +130,7 @@ static enum stand_in_wrong post_tokenize(const struct stand_in_paths *a, const j
     if (!vllm)
         return stand_in_paths_made(out, json_pack("{s:o}", "tokens", list));
     return stand_in_paths_made(out, json_pack("{s:I,s:I,s:o,s:n}", "count", (json_int_t)n,
-                                              "max_model_len",
-                                              (json_int_t)stand_in_engine_context(a->engine),
+                                              "max_model_len", (json_int_t)a->source->context,
                                               "tokens", list, "token_strs"));
 }
 
@@ -148,10 +145,9 @@ static enum stand_in_wrong post_detokenize(const struct stand_in_paths *a, const
     size_t n;
     if (!json_is_array(list))
         return stand_in_question_mistyped(no, server, "tokens", "list", list);
-    if (stand_in_question_ids(&ids, &n, server, "tokens", list, stand_in_engine_vocab(a->engine),
-                              SIZE_MAX, no))
+    if (stand_in_question_ids(&ids, &n, server, "tokens", list, a->source->vocab, SIZE_MAX, no))
         return no->what;
-    json_t *text = stand_in_reply_text(stand_in_engine_tokenizer(a->engine), ids, n, true);
+    json_t *text = stand_in_reply_text(a->source->tokenizer, ids, n, true);
     free(ids);
     json_t *reply = json_object();
     if (a->server != STAND_IN_LLAMACPP)

@@ -11,11 +11,11 @@
 #include "tools/stand_in/question.h"
 #include "tools/stand_in/refusal.h"
 
-struct stand_in_engine;
+struct stand_in_source;
 
 /* What the answers need. */
 struct stand_in_paths {
-    struct stand_in_engine *engine;
+    struct stand_in_source *source;
     enum stand_in_server server;
     const char *name; /* display name of the model */
     int64_t created;  /* seconds, for replies */

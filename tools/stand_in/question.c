@@ -6,7 +6,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "net/http/json_input.h"
-#include "tools/stand_in/engine.h"
+#include "tools/stand_in/source.h"
 
 /* Numbers that must be missing or have this value; any other is not greedy or not supported. */
 static const struct {
@@ -222,12 +222,12 @@ enum stand_in_wrong stand_in_question_ids(uint32_t **ids, size_t *n, enum stand_
 
 /* Read the prompt, which is a text, a list of ids, or a batch of one of either. */
 static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_question *out,
-                                                         struct stand_in_engine *e,
+                                                         const struct stand_in_source *s,
                                                          const char *field, const json_t *prompt,
                                                          struct stand_in_refusal *no)
 {
     struct err err;
-    size_t context = stand_in_engine_context(e);
+    size_t context = s->context;
     const json_t *first = json_array_get(prompt, 0);
     if (json_is_array(first) || json_is_string(first)) { /* a batch of one */
         if (json_array_size(prompt) != 1)
@@ -237,17 +237,16 @@ static enum stand_in_wrong stand_in_question_read_prompt(struct stand_in_questio
         prompt = first;
     }
     if (json_is_array(prompt)) {
-        if (stand_in_question_ids(&out->ids, &out->n, out->server, field, prompt,
-                                  stand_in_engine_vocab(e), context, no))
+        if (stand_in_question_ids(&out->ids, &out->n, out->server, field, prompt, s->vocab, context,
+                                  no))
             return no->what;
     } else if (!json_is_string(prompt)) {
         if (out->server == STAND_IN_LLAMACPP)
             return stand_in_refusal_set(
                 no, WRONG_VALUE, "\"%s\" elements must be a string or a list of tokens", field);
         return stand_in_question_mistyped(no, out->server, field, "list", prompt);
-    } else if (tokenizer_encode(stand_in_engine_tokenizer(e), &out->ids, &out->n,
-                                json_string_value(prompt), json_string_length(prompt), true,
-                                &err)) {
+    } else if (tokenizer_encode(s->tokenizer, &out->ids, &out->n, json_string_value(prompt),
+                                json_string_length(prompt), true, &err)) {
         out->ids = NULL;
         return no->what = WRONG_MEMORY;
     }
@@ -294,9 +293,9 @@ static enum stand_in_wrong read_max(struct stand_in_question *out, const json_t 
 }
 
 /* Read a request to SGLang's /generate; *sampling becomes its sampling parameters. */
-static enum stand_in_wrong read_generate(struct stand_in_question *out, struct stand_in_engine *e,
-                                         const json_t *in, const json_t **sampling,
-                                         struct stand_in_refusal *no)
+static enum stand_in_wrong read_generate(struct stand_in_question *out,
+                                         const struct stand_in_source *s, const json_t *in,
+                                         const json_t **sampling, struct stand_in_refusal *no)
 {
     const json_t *text = json_object_get(in, "text"), *ids = json_object_get(in, "input_ids");
     const json_t *rid = json_object_get(in, "rid");
@@ -323,14 +322,14 @@ static enum stand_in_wrong read_generate(struct stand_in_question *out, struct s
         if (i == n)
             return no->what = WRONG_KEYWORD;
     }
-    return stand_in_question_read_prompt(out, e, by_ids ? "input_ids" : "text", by_ids ? ids : text,
+    return stand_in_question_read_prompt(out, s, by_ids ? "input_ids" : "text", by_ids ? ids : text,
                                          no);
 }
 
 /* Read a request to /v1/completions or llama.cpp's /completion. */
-static enum stand_in_wrong read_completion(struct stand_in_question *out, struct stand_in_engine *e,
-                                           const char *model, const json_t *in,
-                                           struct stand_in_refusal *no)
+static enum stand_in_wrong read_completion(struct stand_in_question *out,
+                                           const struct stand_in_source *s, const char *model,
+                                           const json_t *in, struct stand_in_refusal *no)
 {
     const json_t *prompt = json_object_get(in, "prompt"), *slot = json_object_get(in, "id_slot");
     const json_t *name = json_object_get(in, "model");
@@ -347,10 +346,11 @@ static enum stand_in_wrong read_completion(struct stand_in_question *out, struct
             out->server == STAND_IN_LLAMACPP
                 ? "[json.exception.out_of_range.403] key 'prompt' not found"
                 : "Either prompt or prompt_embeds must be provided and non-empty.");
-    return stand_in_question_read_prompt(out, e, "prompt", prompt, no);
+    return stand_in_question_read_prompt(out, s, "prompt", prompt, no);
 }
 
-enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,
+enum stand_in_wrong stand_in_question_read(struct stand_in_question *out,
+                                           const struct stand_in_source *s,
                                            enum stand_in_server server, enum stand_in_form form,
                                            const char *model, const json_t *in,
                                            struct stand_in_refusal *no)
@@ -365,15 +365,15 @@ enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct
     const json_t *sampling = in;
     enum stand_in_wrong w = read_flag(&out->stream, server, in, "stream", no);
     if (!w && form == FORM_GENERATE)
-        w = read_generate(out, e, in, &sampling, no);
+        w = read_generate(out, s, in, &sampling, no);
     else if (!w)
-        w = read_completion(out, e, model, in, no);
+        w = read_completion(out, s, model, in, no);
     if (!w)
         w = check_sampling(server, sampling, no);
     if (!w && form == FORM_GENERATE)
         w = check_sampling(server, in, no);
     if (!w)
-        w = read_max(out, sampling, limits[form], defaults[form], stand_in_engine_context(e), no);
+        w = read_max(out, sampling, limits[form], defaults[form], s->context, no);
     if (!w)
         w = read_flag(&out->go_on, server, sampling, "ignore_eos", no);
     if (!w && form == FORM_VLLM)

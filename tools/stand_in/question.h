@@ -9,7 +9,7 @@
 
 #include "tools/stand_in/refusal.h"
 
-struct stand_in_engine;
+struct stand_in_source;
 
 /* Forms of completion requests. */
 enum stand_in_form {
@@ -37,7 +37,8 @@ struct stand_in_question {
  * Anything that asks for more than one greedy text (temperature, penalties, stop, n, ...) is
  * refused; missing fields mean greedy. The caller frees out->ids. out->stream is set even if
  * something else is wrong, because SGLang reports errors in the form that was requested. */
-enum stand_in_wrong stand_in_question_read(struct stand_in_question *out, struct stand_in_engine *e,
+enum stand_in_wrong stand_in_question_read(struct stand_in_question *out,
+                                           const struct stand_in_source *s,
                                            enum stand_in_server server, enum stand_in_form form,
                                            const char *model, const json_t *in,
                                            struct stand_in_refusal *no);

@@ -41,7 +41,7 @@ enum stand_in_wrong stand_in_refusal_set(struct stand_in_refusal *no, enum stand
                                          const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Return why a question has no answer when the engine gives this code and error. */
+/* Return why a question has no answer when it ended with this code and error. */
 struct stand_in_refusal stand_in_refusal_of(int code, const struct err *err);
 
 struct stand_in_answer {

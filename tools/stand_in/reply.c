@@ -9,6 +9,7 @@
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
+#include "tools/stand_in/source.h"
 
 /* Append the bytes of a token; control tokens only if requested. */
 static bool add_token(struct buf *raw, const struct tokenizer *t, uint32_t id, bool control)
@@ -49,15 +50,15 @@ json_t *stand_in_reply_ids(const uint32_t *ids, size_t n)
     return list;
 }
 
-void stand_in_reply_begin(struct stand_in_reply *s, struct stand_in_engine *e,
+void stand_in_reply_begin(struct stand_in_reply *s, const struct stand_in_source *source,
                           const struct stand_in_question *ask, const char *model, int64_t created,
                           uint64_t key)
 {
     static atomic_ulong counter;
     unsigned long count = atomic_fetch_add(&counter, 1) + 1;
     *s = (struct stand_in_reply){ .ask = ask,
-                                  .tokenizer = stand_in_engine_tokenizer(e),
-                                  .context = stand_in_engine_context(e),
+                                  .tokenizer = source->tokenizer,
+                                  .context = source->context,
                                   .model = model,
                                   .created = created,
                                   .start = os_now_ns() };
@@ -96,7 +97,7 @@ static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool
 }
 
 /* Return OpenAI's "usage" object. */
-static json_t *stand_in_reply_counts(const struct stand_in_reply *s, const struct stand_in_text *t)
+static json_t *stand_in_reply_counts(const struct stand_in_reply *s, const struct text_view *t)
 {
     json_int_t in = (json_int_t)s->ask->n, out = (json_int_t)t->n;
     return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", in, "total_tokens", in + out,
@@ -104,14 +105,14 @@ static json_t *stand_in_reply_counts(const struct stand_in_reply *s, const struc
                      (json_int_t)t->cached);
 }
 
-static const char *stand_in_reply_reason(const struct stand_in_text *t)
+static const char *stand_in_reply_reason(const struct text_view *t)
 {
     return t->ended ? "stop" : "length";
 }
 
 /* Return a reply of /v1/completions: one choice with the tokens from first to first + n. */
-static json_t *completion(const struct stand_in_reply *s, const struct stand_in_text *t,
-                          json_t *text, size_t first, size_t n, bool last, json_t *usage)
+static json_t *completion(const struct stand_in_reply *s, const struct text_view *t, json_t *text,
+                          size_t first, size_t n, bool last, json_t *usage)
 {
     const struct stand_in_question *ask = s->ask;
     bool vllm = ask->form == FORM_VLLM, ids = ask->return_ids;
@@ -120,12 +121,13 @@ static json_t *completion(const struct stand_in_reply *s, const struct stand_in_
     if (vllm) {
         json_object_set_new(choice, "stop_reason", json_null());
         json_object_set_new(choice, "token_ids",
-                            ids ? stand_in_reply_ids(t->ids + first, n) : json_null());
+                            ids ? stand_in_reply_ids(t->ids + t->prompt_n + first, n)
+                                : json_null());
         json_object_set_new(choice, "prompt_token_ids",
                             ids && !first ? stand_in_reply_ids(ask->ids, ask->n) : json_null());
     } else if (ask->server == STAND_IN_SGLANG) {
         json_object_set_new(choice, "matched_stop",
-                            last && t->ended ? json_integer(t->ids[t->n - 1]) : json_null());
+                            last && t->ended ? json_integer(t->tokens[t->n - 1].id) : json_null());
     }
     bool whole = vllm && usage && !json_is_null(usage);
     if (whole)
@@ -145,12 +147,12 @@ static json_t *completion(const struct stand_in_reply *s, const struct stand_in_
 }
 
 /* Return a reply of SGLang's /generate with the first n tokens. */
-static json_t *generated(const struct stand_in_reply *s, const struct stand_in_text *t,
-                         json_t *text, size_t n, bool last)
+static json_t *generated(const struct stand_in_reply *s, const struct text_view *t, json_t *text,
+                         size_t n, bool last)
 {
     json_t *why = json_null();
     if (last && t->ended)
-        why = json_pack("{s:s,s:I}", "type", "stop", "matched", (json_int_t)t->ids[t->n - 1]);
+        why = json_pack("{s:s,s:I}", "type", "stop", "matched", (json_int_t)t->tokens[t->n - 1].id);
     else if (last)
         why = json_pack("{s:s,s:I}", "type", "length", "length", (json_int_t)t->n);
     double seconds = (double)(os_now_ns() - s->start) / 1e9;
@@ -159,8 +161,8 @@ static json_t *generated(const struct stand_in_reply *s, const struct stand_in_t
         "finish_reason", why, "prompt_tokens", (json_int_t)s->ask->n, "weight_version", "default",
         "total_retractions", 0, "reasoning_tokens", 0, "completion_tokens", (json_int_t)n,
         "cached_tokens", (json_int_t)t->cached, "e2e_latency", seconds);
-    return json_pack("{s:o,s:o,s:o}", "text", text, "output_ids", stand_in_reply_ids(t->ids, n),
-                     "meta_info", meta);
+    return json_pack("{s:o,s:o,s:o}", "text", text, "output_ids",
+                     stand_in_reply_ids(t->ids + t->prompt_n, n), "meta_info", meta);
 }
 
 static double stand_in_reply_rate(size_t n, double ms)
@@ -169,8 +171,8 @@ static double stand_in_reply_rate(size_t n, double ms)
 }
 
 /* Return llama.cpp's final object, with the tokens of t if ids. */
-static json_t *completed(const struct stand_in_reply *s, const struct stand_in_text *t,
-                         json_t *text, bool ids)
+static json_t *completed(const struct stand_in_reply *s, const struct text_view *t, json_t *text,
+                         bool ids)
 {
     const struct stand_in_question *ask = s->ask;
     size_t fresh = ask->n - t->cached, full = ask->n + t->n;
@@ -184,22 +186,22 @@ static json_t *completed(const struct stand_in_reply *s, const struct stand_in_t
                                 "prompt_per_second", stand_in_reply_rate(fresh, t->prompt_ms),
                                 "predicted_n", (json_int_t)t->n, "predicted_ms", t->text_ms,
                                 "predicted_per_second", stand_in_reply_rate(t->n, t->text_ms));
-    json_t *reply =
-        json_pack("{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0,
-                  "content", text, "tokens", stand_in_reply_ids(t->ids, ids ? t->n : 0), "id_slot",
-                  (json_int_t)t->slot, "stop", 1, "model", s->model, "tokens_predicted",
-                  (json_int_t)t->n, "tokens_evaluated", (json_int_t)ask->n, "generation_settings",
-                  settings, "prompt", stand_in_reply_text(s->tokenizer, ask->ids, ask->n, true),
-                  "has_new_line", line, "truncated", 0, "stop_type", t->ended ? "eos" : "limit",
-                  "stopping_word", "", "tokens_cached", (json_int_t)full - 1, "timings", timings);
+    json_t *reply = json_pack(
+        "{s:i,s:o,s:o,s:I,s:b,s:s,s:I,s:I,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "index", 0, "content",
+        text, "tokens", stand_in_reply_ids(t->ids + t->prompt_n, ids ? t->n : 0), "id_slot",
+        (json_int_t)t->slot, "stop", 1, "model", s->model, "tokens_predicted", (json_int_t)t->n,
+        "tokens_evaluated", (json_int_t)ask->n, "generation_settings", settings, "prompt",
+        stand_in_reply_text(s->tokenizer, ask->ids, ask->n, true), "has_new_line", line,
+        "truncated", 0, "stop_type", t->ended ? "eos" : "limit", "stopping_word", "",
+        "tokens_cached", (json_int_t)full - 1, "timings", timings);
     return reply;
 }
 
-json_t *stand_in_reply_all(struct stand_in_reply *s, const struct stand_in_text *t)
+json_t *stand_in_reply_all(struct stand_in_reply *s, const struct text_view *t)
 {
     bool fine = true;
     for (size_t i = 0; i < t->n && fine; i++)
-        fine = add_token(&s->raw, s->tokenizer, t->ids[i], false);
+        fine = add_token(&s->raw, s->tokenizer, t->tokens[i].id, false);
     json_t *text = fine ? repaired(s->raw.p, s->raw.n) : NULL;
     if (s->ask->form == FORM_GENERATE)
         return generated(s, t, text, t->n, true);
@@ -208,21 +210,21 @@ json_t *stand_in_reply_all(struct stand_in_reply *s, const struct stand_in_text 
     return completion(s, t, text, 0, t->n, true, stand_in_reply_counts(s, t));
 }
 
-json_t *stand_in_reply_event(struct stand_in_reply *s, const struct stand_in_text *t, size_t i,
+json_t *stand_in_reply_event(struct stand_in_reply *s, const struct text_view *t, size_t i,
                              bool last)
 {
-    json_t *text = text_until(s, t->ids[i], last, s->ask->form == FORM_GENERATE);
+    json_t *text = text_until(s, t->tokens[i].id, last, s->ask->form == FORM_GENERATE);
     if (s->ask->form == FORM_GENERATE)
         return generated(s, t, text, i + 1, last);
     if (s->ask->form == FORM_COMPLETION)
         return json_pack("{s:i,s:o,s:o,s:b,s:i,s:I,s:I}", "index", 0, "content", text, "tokens",
-                         stand_in_reply_ids(t->ids + i, 1), "stop", 0, "id_slot", -1,
+                         stand_in_reply_ids(t->ids + t->prompt_n + i, 1), "stop", 0, "id_slot", -1,
                          "tokens_predicted", (json_int_t)i + 1, "tokens_evaluated",
                          (json_int_t)s->ask->n);
     return completion(s, t, text, i, 1, last, json_null());
 }
 
-json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct stand_in_text *t)
+json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct text_view *t)
 {
     if (s->ask->form == FORM_COMPLETION)
         return completed(s, t, json_string(""), false);

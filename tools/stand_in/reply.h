@@ -9,7 +9,7 @@
 
 #include "net/http/buf.h"
 #include "tools/stand_in/question.h"
-#include "tools/stand_in/engine.h"
+#include "router/texts.h"
 
 struct tokenizer;
 
@@ -26,21 +26,21 @@ struct stand_in_reply {
     size_t spoken;  /* bytes of raw that earlier events have sent */
 };
 
-void stand_in_reply_begin(struct stand_in_reply *s, struct stand_in_engine *e,
+void stand_in_reply_begin(struct stand_in_reply *s, const struct stand_in_source *source,
                           const struct stand_in_question *ask, const char *model, int64_t created,
                           uint64_t key);
 void stand_in_reply_end(struct stand_in_reply *s);
 
 /* Return the reply to a request without "stream", once t is finished; NULL if there is no
  * memory. */
-json_t *stand_in_reply_all(struct stand_in_reply *s, const struct stand_in_text *t);
+json_t *stand_in_reply_all(struct stand_in_reply *s, const struct text_view *t);
 /* Return the event of token i; to be called once for each token, in order. last: no token follows.
  * An incomplete character waits for the next event. */
-json_t *stand_in_reply_event(struct stand_in_reply *s, const struct stand_in_text *t, size_t i,
+json_t *stand_in_reply_event(struct stand_in_reply *s, const struct text_view *t, size_t i,
                              bool last);
 /* Return the event after those of the tokens, or NULL: the final object of llama.cpp, or the counts
  * of OpenAI if requested. */
-json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct stand_in_text *t);
+json_t *stand_in_reply_closing(struct stand_in_reply *s, const struct text_view *t);
 /* True if the stream ends in "data: [DONE]". */
 bool stand_in_reply_done(const struct stand_in_question *ask);
 

@@ -8,16 +8,15 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/http/json_input.h"
-#include "tools/stand_in/engine.h"
 #include "tools/stand_in/reply.h"
 #include "tools/stand_in/sending.h"
+#include "tools/stand_in/source.h"
 
 #define ENCODINGS "gzip, deflate" /* as an Accept-Encoding response header (RFC 7694) */
 
 enum {
     LARGE_BODY = 64 << 10,
     HUGE_HEADER = 100 << 10,
-    SLICE_MS = 25, /* interval at which a thread that waits for the engine checks on its client */
 };
 
 struct exchange {
@@ -28,7 +27,7 @@ struct exchange {
     uint64_t due; /* the line is free again */
     struct stand_in_refusal no;
     struct stand_in_question ask;
-    struct stand_in_job *job;
+    struct text *text;
     struct stand_in_reply say;
     struct stand_in_sending send;
     const struct stand_in_fault *fault;
@@ -119,22 +118,23 @@ static void stand_in_request_fail(struct exchange *x)
     free(filler);
 }
 
-/* Wait until more than `have` tokens exist or none will follow. False: the client has gone. */
-static bool next_text(struct exchange *x, struct stand_in_text *t, size_t have)
+/* Callback of the server: the client has gone. */
+static void stand_in_request_gone(void *text)
 {
-    for (;;) {
-        *t = stand_in_engine_wait(x->job, have, SLICE_MS);
-        if (t->finished || t->n > have)
-            return true;
-        if (server_gone(x->r))
-            return false;
-    }
+    text_cancel(text);
+}
+
+/* Wait until more than `have` tokens exist or none will follow. False: the client has gone. */
+static bool next_text(struct exchange *x, struct text_view *t, size_t have)
+{
+    *t = text_wait(x->text, have);
+    return !t->finished || t->rc != ERR_STOP || !server_gone(x->r);
 }
 
 /* Wait until token i may be sent: its time of computation plus the latency. False: client gone. */
-static bool stand_in_request_due(struct exchange *x, const struct stand_in_text *t, size_t i)
+static bool stand_in_request_due(struct exchange *x, const struct text_view *t, size_t i)
 {
-    uint64_t when = t->at[i] + x->way;
+    uint64_t when = t->tokens[i].at + x->way;
     if (x->fault && x->fault->way == WAY_LATE)
         when += STAND_IN_LATE_MS * UINT64_C(1000000);
     return stand_in_sending_wait(x->r, when);
@@ -143,7 +143,7 @@ static bool stand_in_request_due(struct exchange *x, const struct stand_in_text 
 static bool stand_in_request_edit(struct exchange *x, json_t **reply)
 {
     struct stand_in_case c = { .ask = &x->ask,
-                               .vocab = stand_in_engine_vocab(x->s->api.engine),
+                               .vocab = x->s->api.source->vocab,
                                .other = x->ask.ids[0] };
     return *reply && (!x->fault || !x->fault->json || x->fault->json(reply, &c));
 }
@@ -162,7 +162,7 @@ static bool stand_in_request_event(struct exchange *x, struct buf *out, json_t *
 }
 
 /* Write the event of the next token and, after the last one, those that close the stream. */
-static bool put_events(struct exchange *x, struct buf *out, const struct stand_in_text *t)
+static bool put_events(struct exchange *x, struct buf *out, const struct text_view *t)
 {
     enum stand_in_events odd = x->fault ? x->fault->events : EVENTS_FINE;
     bool last = t->finished && x->next + 1 == t->n;
@@ -198,7 +198,7 @@ static bool put_events(struct exchange *x, struct buf *out, const struct stand_i
 static enum server_more more_events(void *arg, struct buf *out)
 {
     struct exchange *x = arg;
-    struct stand_in_text t;
+    struct text_view t;
     if (x->broken)
         return SERVER_END;
     if (!next_text(x, &t, x->next))
@@ -225,7 +225,7 @@ static void stand_in_request_stream(struct exchange *x)
     stand_in_request_queue(x, 200, type, false, f ? f->header : NULL, f ? f->value : NULL);
 }
 
-static void stand_in_request_whole(struct exchange *x, struct stand_in_text *t)
+static void stand_in_request_whole(struct exchange *x, struct text_view *t)
 {
     const struct stand_in_fault *f = x->fault;
     struct buf *out = &x->send.bytes;
@@ -262,7 +262,7 @@ static bool stand_in_request_failed(struct exchange *x)
 static void stand_in_request_complete(struct exchange *x)
 {
     struct stand_in_service *s = x->s;
-    struct stand_in_text t;
+    struct text_view t;
     struct err err = { "" };
     x->key = stand_in_chance_key(s->draw, x->ask.ids, x->ask.n);
     x->fault = stand_in_fault_draw(&s->faults, x->key);
@@ -270,14 +270,10 @@ static void stand_in_request_complete(struct exchange *x)
     x->send.way = x->fault ? x->fault->way : WAY_WHOLE;
     if (stand_in_request_failed(x))
         return;
-    stand_in_reply_begin(&x->say, s->api.engine, &x->ask, s->api.name, s->api.created, x->key);
-    const struct stand_in_wish wish = { .prompt = x->ask.ids,
-                                        .n = x->ask.n,
-                                        .max = x->ask.max,
-                                        .go_on = x->ask.go_on,
-                                        .slot = x->ask.slot };
-    int code = stand_in_engine_ask(s->api.engine, &x->job, &wish, &err);
+    stand_in_reply_begin(&x->say, s->api.source, &x->ask, s->api.name, s->api.created, x->key);
+    int code = stand_in_source_ask(s->api.source, &x->text, &x->ask, &err);
     if (code == OK) {
+        server_on_gone(x->r, stand_in_request_gone, x->text);
         if (!next_text(x, &t, x->ask.stream ? 0 : SIZE_MAX))
             return;
         code = t.n && x->ask.stream ? OK : t.rc;
@@ -310,7 +306,7 @@ static void stand_in_request_parse(struct exchange *x, json_t **reply, struct st
     else if (x->route->answer)
         x->route->answer(&s->api, in, reply, no);
     else
-        stand_in_question_read(&x->ask, s->api.engine, x->server, x->route->form,
+        stand_in_question_read(&x->ask, s->api.source, x->server, x->route->form,
                                s->api.server == STAND_IN_OPENAI ? s->api.name : NULL, in, no);
     json_decref(in);
     if (large)
@@ -401,7 +397,7 @@ static void stand_in_request_refused(void *arg, struct server_request *r, enum s
 static void stand_in_request_drop(void *own)
 {
     struct exchange *x = own;
-    stand_in_engine_drop(x->job);
+    text_drop(x->text);
     stand_in_reply_end(&x->say);
     buf_free(&x->send.bytes);
     free(x->ask.ids);

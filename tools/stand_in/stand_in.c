@@ -7,8 +7,8 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/wipe.h"
 #include "tools/cli/demo_files.h"
-#include "tools/stand_in/engine.h"
 #include "tools/stand_in/request.h"
+#include "tools/stand_in/source.h"
 
 enum {
     PATIENCE_MS = 60000,
@@ -93,7 +93,7 @@ static int stand_in_start(struct stand_in *s, const struct stand_in_options *o, 
     serve->api.server = o->server;
     int rc = stand_in_listen(s, o, err);
     if (rc == OK)
-        rc = stand_in_engine_open(&serve->api.engine, path, o, err);
+        rc = stand_in_source_open(&serve->api.source, path, o, err);
     if (rc)
         return rc;
     set_name(s, path);
@@ -135,7 +135,7 @@ void stand_in_close(struct stand_in *s)
     if (!s)
         return;
     server_close(s->server, GRACE_MS);
-    stand_in_engine_close(s->serve.api.engine);
+    stand_in_source_close(s->serve.api.source);
     stand_in_chance_close(s->serve.draw);
     pthread_mutex_destroy(&s->serve.parser);
     wipe_text(s->key);

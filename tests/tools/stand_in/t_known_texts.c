@@ -11,7 +11,8 @@
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
-#include "tools/stand_in/engine.h"
+#include "tools/stand_in/question.h"
+#include "tools/stand_in/source.h"
 #include "tools/stand_in/known_texts.h"
 #include "tools/stand_in/stand_in.h"
 
@@ -235,38 +236,39 @@ static void test_memory(void)
     known_texts_close(k);
 }
 
-/* Ask an engine and return how many tokens it gives. */
-static size_t ask_engine(struct stand_in_engine *e, uint32_t *out, const struct stand_in_wish *wish)
+/* Ask a question and return how many tokens the answer has. */
+static size_t ask_source(struct stand_in_source *source, uint32_t *out,
+                         const struct stand_in_question *q)
 {
     struct err err = { "" };
-    struct stand_in_job *j;
-    CHECK(stand_in_engine_ask(e, &j, wish, &err) == OK);
-    struct stand_in_text t = stand_in_engine_wait(j, SIZE_MAX, 60000);
-    CHECK(t.finished && t.rc == OK);
-    memcpy(out, t.ids, t.n * sizeof(*out));
-    stand_in_engine_drop(j);
-    return t.n;
+    struct text *t;
+    CHECK(stand_in_source_ask(source, &t, q, &err) == OK);
+    struct text_view v = text_wait(t, SIZE_MAX);
+    CHECK(v.finished && v.rc == OK);
+    memcpy(out, v.ids + v.prompt_n, v.n * sizeof(*out));
+    text_drop(t);
+    return v.n;
 }
 
-/* Ask an engine for max tokens after text and id (UINT32_MAX: after text alone), in a slot that
+/* Ask for max tokens after text and id (UINT32_MAX: after text alone), in a slot that
  * worked on another text before; return how many there are. */
 static size_t ask(uint32_t *out, const char *say, const char *text, uint32_t id, size_t max,
                   bool go_on)
 {
     uint32_t ids[256], other[8] = { 40, 41, 42 };
     size_t n = 0;
-    struct stand_in_engine *e;
+    struct stand_in_source *e;
     struct err err = { "" };
     const struct stand_in_options o = { .say = say, .threads = 1 };
     append(ids, &n, text, strlen(text), true);
     if (id != UINT32_MAX)
         ids[n++] = id;
-    CHECK(stand_in_engine_open(&e, model, &o, &err) == OK);
-    struct stand_in_wish wish = { .prompt = other, .n = 3, .max = 8, .slot = 0, .go_on = true };
-    CHECK(ask_engine(e, out, &wish) == 8);
-    wish = (struct stand_in_wish){ .prompt = ids, .n = n, .max = max, .slot = 0, .go_on = go_on };
-    n = ask_engine(e, out, &wish);
-    stand_in_engine_close(e);
+    CHECK(stand_in_source_open(&e, model, &o, &err) == OK);
+    struct stand_in_question q = { .ids = other, .n = 3, .max = 8, .slot = 0, .go_on = true };
+    CHECK(ask_source(e, out, &q) == 8);
+    q = (struct stand_in_question){ .ids = ids, .n = n, .max = max, .slot = 0, .go_on = go_on };
+    n = ask_source(e, out, &q);
+    stand_in_source_close(e);
     return n;
 }
 

@@ -166,7 +166,7 @@ static void test_copy(void)
     } asks[] = {
         { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 0 },
         { "{\"prompt\":[1,2,3,4,90,91,92,93,94,95],\"n_predict\":1}", 4 },
-        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 10 },
+        { "{\"prompt\":[1,2,3,4,5,6,7,8,9,10],\"n_predict\":1}", 9 },
         { "{\"prompt\":[1,2,3,4],\"n_predict\":1,\"id_slot\":0}", 3 },
     };
     const struct stand_in_options o = { .threads = 1, .slots = 2 };

@@ -12,13 +12,13 @@
 #include "tests/support/torture.h"
 #include "tools/stand_in/stand_in.h"
 #include "tools/stand_in/paths.h"
-#include "tools/stand_in/engine.h"
 #include "tools/stand_in/fault.h"
 #include "tools/stand_in/reply.h"
+#include "tools/stand_in/source.h"
 
-static struct stand_in_engine *engine;
+static struct stand_in_source *source;
 static const uint32_t answer[] = { 72, 0xe4, TINY_IM_END };
-static const uint64_t at[] = { 1, 2, 3 };
+static const struct text_token tokens[] = { { .id = 72 }, { .id = 0xe4 }, { .id = TINY_IM_END } };
 
 static const struct question {
     enum stand_in_server server;
@@ -53,18 +53,18 @@ static void print(json_t *json, const struct stand_in_fault *f)
 /* Format the answer whole and as events. */
 static void tell(const struct stand_in_question *ask, const struct stand_in_fault *f)
 {
-    const struct stand_in_text t = {
-        .ids = answer, .at = at, .n = 3, .finished = true, .ended = true
+    const struct text_view t = {
+        .ids = answer, .tokens = tokens, .n = 3, .finished = true, .ended = true
     };
     const struct stand_in_case c = { .ask = ask, .vocab = TINY_VOCAB, .other = 5 };
     struct stand_in_reply say;
-    stand_in_reply_begin(&say, engine, ask, "tiny", 1, 1);
+    stand_in_reply_begin(&say, source, ask, "tiny", 1, 1);
     json_t *json = stand_in_reply_all(&say, &t);
     if (json && f && f->json)
         f->json(&json, &c);
     print(json, f);
     stand_in_reply_end(&say);
-    stand_in_reply_begin(&say, engine, ask, "tiny", 1, 1);
+    stand_in_reply_begin(&say, source, ask, "tiny", 1, 1);
     for (size_t i = 0; i < t.n; i++)
         print(stand_in_reply_event(&say, &t, i, i + 1 == t.n), NULL);
     print(stand_in_reply_closing(&say, &t), NULL);
@@ -76,7 +76,7 @@ static void exchange(const struct question *q, const json_t *json, const struct 
 {
     struct stand_in_question ask;
     struct stand_in_refusal no;
-    if (stand_in_question_read(&ask, engine, q->server, q->form, NULL, json, &no) == WRONG_NOTHING)
+    if (stand_in_question_read(&ask, source, q->server, q->form, NULL, json, &no) == WRONG_NOTHING)
         tell(&ask, f);
     else
         print(stand_in_refusal_answer(q->server, "/v1/x", &no).json, NULL);
@@ -102,7 +102,7 @@ static void test_paths(void)
 {
     static const char *const paths[] = { "/v1/models",  "/props",       "/slots",
                                          "/model_info", "/server_info", "/version" };
-    const struct stand_in_paths a = { .engine = engine, .name = "tiny", .created = 1 };
+    const struct stand_in_paths a = { .source = source, .name = "tiny", .created = 1 };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         long n = 1;
         do {
@@ -120,16 +120,16 @@ static void test_paths(void)
     }
 }
 
-/* The same for a question to the engine itself. */
-static void test_engine(void)
+/* The same for a question to the source itself. */
+static void test_source(void)
 {
-    const uint32_t prompt[] = { 1, 2, 3 };
-    const struct stand_in_wish wish = { .prompt = prompt, .n = 3, .max = 2, .slot = -1 };
+    uint32_t prompt[] = { 1, 2, 3 };
+    const struct stand_in_question q = { .ids = prompt, .n = 3, .max = 2, .slot = -1 };
     for (long n = 1; n <= 2; n++) {
-        struct stand_in_job *j;
+        struct text *t;
         struct err err = { "" };
         torture_begin(n);
-        CHECK(stand_in_engine_ask(engine, &j, &wish, &err) == ERR_NOMEM && !j);
+        CHECK(stand_in_source_ask(source, &t, &q, &err) == ERR_NOMEM && !t);
         CHECK(torture_end() && torture_live() == 0);
     }
 }
@@ -141,15 +141,15 @@ int main(void)
     struct err err = { "" };
     json_set_alloc_funcs(malloc, free);
     json_object_seed(1);
-    CHECK(stand_in_engine_open(&engine, model, &o, &err) == OK);
+    CHECK(stand_in_source_open(&source, model, &o, &err) == OK);
     for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++)
         torture(&questions[i], NULL);
     for (const struct stand_in_fault *f = stand_in_fault_table; f->name; f++)
         for (size_t i = 0; i < 4 && (f->json || f->text); i++)
             torture(&questions[i], f);
     test_paths();
-    test_engine();
-    stand_in_engine_close(engine);
+    test_source();
+    stand_in_source_close(source);
     tiny_remove();
     return 0;
 }
