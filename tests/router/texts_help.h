@@ -17,7 +17,7 @@
 #include "router/private.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "router/texts.h"
+#include "router/texts/texts.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/script.h"
 #include "tests/support/test.h"

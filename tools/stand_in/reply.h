@@ -9,7 +9,7 @@
 
 #include "net/http/buf.h"
 #include "tools/stand_in/question.h"
-#include "router/texts.h"
+#include "router/texts/texts.h"
 
 struct tokenizer;
 

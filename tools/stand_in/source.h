@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "router/engine.h"
-#include "router/texts.h"
+#include "router/texts/texts.h"
 #include "tools/stand_in/stand_in.h"
 
 struct err;

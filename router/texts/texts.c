@@ -1,4 +1,4 @@
-#include "router/texts.h"
+#include "router/texts/texts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "router/engine.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 enum { PIECE_MS = 40 };
 

@@ -1,6 +1,6 @@
 /* texts_slots.c - which text gets which slot, and where it finds its beginning. */
 #include "kernels/sys/os.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 enum { FIRST = 8 /* more are opened only while all of these are busy: each takes memory */ };
 

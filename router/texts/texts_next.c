@@ -6,7 +6,7 @@
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 /* Ask the function for one token. Returns its result, ERR_STOP for a cancelled text, or OK. */
 static int texts_next_token(struct text *t, struct err *err)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/sys/os.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 enum { PIECE_LEAST = 8 /* rows of prompts in a pass, however slow it is */ };
 

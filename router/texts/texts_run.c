@@ -10,7 +10,7 @@
 #include "router/engine.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 enum { NAP_NS = 50000 /* between looks for a draft that is coming */ };
 

@@ -11,7 +11,7 @@
 #include "router/router.h"
 #include "router/routing.h"
 #include "router/stops.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 struct text_routing texts_routing(const struct texts *e)
 {

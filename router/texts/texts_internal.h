@@ -14,7 +14,7 @@
 #include "model/batch.h"
 #include "model/session.h"
 #include "router/step.h"
-#include "router/texts.h"
+#include "router/texts/texts.h"
 
 struct private_filter;
 

@@ -11,7 +11,7 @@
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "router/engine.h"
-#include "router/texts_internal.h"
+#include "router/texts/texts_internal.h"
 
 enum { BLOCK = 1024 /* logits whose exponentials are added in float */ };
 
