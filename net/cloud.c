@@ -135,6 +135,16 @@ int cloud_ready(struct cloud *c, struct err *err)
     return rc;
 }
 
+void cloud_forgive(struct cloud *c)
+{
+    if (wire_forked(c->wire))
+        return;
+    wire_lock(c->wire);
+    if (c->state == CLOUD_REFUSED)
+        c->state = CLOUD_ASLEEP;
+    wire_unlock(c->wire);
+}
+
 enum cloud_api cloud_dialect(struct cloud *c)
 {
     if (c->o.api != CLOUD_AUTO && !c->replay)

@@ -116,6 +116,8 @@ void cloud_close(struct cloud *c);
  * asked again once that call has ended: the same calls fail whether they are made one after another
  * or together. */
 int cloud_ready(struct cloud *c, struct err *err);
+/* Let the next call ask a server that turned out to be unusable once more. */
+void cloud_forgive(struct cloud *c);
 /* Return the dialect; waits as cloud_ready does. CLOUD_AUTO when it is not known. */
 enum cloud_api cloud_dialect(struct cloud *c);
 /* Return the model's name as sent to the server, or NULL if none is sent; waits as cloud_ready
@@ -151,6 +153,8 @@ void cloud_tally(struct cloud_call *call, struct cloud_tally *t);
 struct traffic cloud_tally_read(struct cloud *c, const struct cloud_tally *t);
 /* Count no more in *t, which may then go; call it before cloud_close. */
 void cloud_tally_end(struct cloud *c, struct cloud_tally *t);
+/* Return what the call has moved so far. */
+struct traffic cloud_call_traffic(const struct cloud_call *call);
 /* True when cloud_take would not wait. */
 bool cloud_done(const struct cloud_call *call);
 /* Wait for the token; a repeated call gives the same answer. *id is set only with OK. ERR_NET: a

@@ -206,6 +206,14 @@ void cloud_notify(struct cloud *c, void (*f)(void *arg), void *arg)
         wire_notify(c->wire, f, arg);
 }
 
+struct traffic cloud_call_traffic(const struct cloud_call *call)
+{
+    wire_lock(call->cloud->wire);
+    struct traffic moved = call->wire->answer.traffic;
+    wire_unlock(call->cloud->wire);
+    return moved;
+}
+
 size_t cloud_call_bytes(const struct cloud_call *call)
 {
     struct cloud *c = call->cloud;

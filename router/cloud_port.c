@@ -73,6 +73,11 @@ static void cloud_port_notify(void *arg, void (*f)(void *), void *f_arg)
     cloud_notify(arg, f, f_arg);
 }
 
+static struct traffic cloud_port_moved(const void *call)
+{
+    return cloud_call_traffic(call);
+}
+
 void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
 {
     *out = (struct cloud_port){ c,
@@ -88,5 +93,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_settled,
                                 cloud_port_traffic,
                                 cloud_port_end_tally,
-                                cloud_port_notify };
+                                cloud_port_notify,
+                                cloud_port_moved };
 }

@@ -47,6 +47,8 @@ struct cloud_port {
     /* Call f from now on, from any thread, whenever done, peek or settled may say something else;
      * NULL: no longer. Only texts.h needs it; else it may be NULL. */
     void (*notify)(void *arg, void (*f)(void *), void *f_arg);
+    /* Return what the call has moved so far. May be NULL. */
+    struct traffic (*moved)(const void *call);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

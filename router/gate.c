@@ -75,6 +75,12 @@ void gate_end(struct gate *g, struct gate_text *t)
     private_text_end(&t->spans);
 }
 
+void gate_forgive(struct gate *g)
+{
+    g->refused = false;
+    g->breaker = (struct breaker){ 0 };
+}
+
 bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n)
 {
     return private_holds(g->spans, &t->spans, ids, n);

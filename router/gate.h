@@ -61,6 +61,8 @@ void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *promp
 void gate_end(struct gate *g, struct gate_text *t);
 /* True when ids[n], a prefix of this text, must not be sent (private_holds). */
 bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n);
+/* Let a server that refused for good be asked again. */
+void gate_forgive(struct gate *g);
 /* Decide on a token that can be requested in two ways: ways[0], or ways[1] when a limit has less
  * left than that costs. *way is the allowed one. held is gate_holds of the prefix. GATE_OPEN: what
  * the call may cost is reserved until gate_done, so that the calls of other texts do not exceed a

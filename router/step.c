@@ -23,13 +23,15 @@ double step_lap(uint64_t *since)
 void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, size_t n,
                uint64_t since, enum gate_reason reason)
 {
+    static const struct traffic none = { 0 };
     const uint64_t now = os_now_ns();
     const struct decode_event e = { .kind = kind,
                                     .at = at,
                                     .n = n,
                                     .reason = reason,
                                     .ns = now,
-                                    .took_ns = since ? now - since : 0 };
+                                    .took_ns = since ? now - since : 0,
+                                    .moved = kind == DECODE_ANSWERED ? s->moved : none };
     if (s->o->event)
         s->o->event(s->o->arg, &e);
 }

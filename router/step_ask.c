@@ -82,6 +82,8 @@ int step_begin_turn(struct step *s, struct ahead_token *e)
 int step_take_answer(struct step *s, struct ahead_token *e)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
+    if (s->cloud->moved)
+        s->moved = s->cloud->moved(e->call);
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);

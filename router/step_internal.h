@@ -21,6 +21,7 @@ struct step {
     struct gate_text its;      /* this text's part of the gate */
     struct private_text spans; /* what o->spans found in it */
     struct cloud_tally tally;
+    struct traffic moved; /* by the latest call that was answered */
     const struct kernels *kernels;
     size_t size; /* number of ids in use */
     struct view view;

@@ -12,7 +12,7 @@
 #include "router/routing.h"
 #include "router/texts/texts_internal.h"
 
-enum { PIECE_MS = 40 };
+enum { PIECE_MS = 40, AGAIN_MS = 600000 };
 
 void texts_append(struct texts_list *l, struct text *t)
 {
@@ -125,6 +125,7 @@ int texts_open(struct texts **out, const struct texts_options *o, struct err *er
     e->context = o->context;
     e->kv = o->kv;
     e->piece_ns = (o->piece_ms ? o->piece_ms : PIECE_MS) * UINT64_C(1000000);
+    e->again_ns = (o->again_ms ? o->again_ms : AGAIN_MS) * UINT64_C(1000000);
     int rc = o->engine ? texts_open_model(e, o, err) : OK;
     if (rc != OK) {
         texts_close(e);

@@ -19,11 +19,11 @@
 #include <stdint.h>
 
 #include "kernels/kv.h"
+#include "kernels/sys/base.h"
 #include "model/sample.h"
 #include "router/decode.h"
 
 struct engine;
-struct err;
 struct routing;
 struct tokenizer;
 struct text; /* one text; belongs to the caller until text_drop */
@@ -41,6 +41,7 @@ struct texts_options {
     size_t context; /* positions of each text */
     enum kvcache kv;
     unsigned piece_ms; /* most time of a pass with a piece of a prompt while others write; 0: 40 */
+    unsigned again_ms; /* ask a cloud that refused (401, 403, 404) again after this; 0: 600,000 */
 };
 
 /* Start the engine thread, which from now on is the only one that may use engine and routing. The
@@ -114,11 +115,12 @@ struct text_token {
     float score;             /* NaN: nothing was measured */
     bool has_edge, eog;
     uint32_t edge_id;
-    bool memo;      /* the cloud's, without a call of its own */
-    double ms;      /* since the previous token; the first: since the text got its slot */
-    double call_ms; /* what its own call took; 0: it had none */
-    uint64_t at;    /* os_now_ns() when it was decided */
-    double logprob; /* NaN: was not asked for */
+    bool memo;           /* the cloud's, without a call of its own */
+    double ms;           /* since the previous token; the first: since the text got its slot */
+    double call_ms;      /* what its own call took; 0: it had none */
+    struct traffic call; /* what that has moved until it was answered */
+    uint64_t at;         /* os_now_ns() when it was decided */
+    double logprob;      /* NaN: was not asked for */
 };
 
 /* What a text is so far. Arrays only grow, and their elements stay as they are; they are owned by
@@ -169,7 +171,8 @@ struct texts_counts {
     uint64_t prompt_tokens, cached_tokens;     /* read; copied or found */
     uint64_t tokens, cloud_tokens, fallback_tokens;
     uint64_t calls, wasted;
-    bool refused; /* the cloud is switched off, as it refused */
+    bool refused;   /* the cloud is switched off, as it refused */
+    struct err why; /* its latest fault, or "" */
 };
 struct texts_counts texts_count(struct texts *e);
 /* True while slot i has a text. */

@@ -89,7 +89,8 @@ struct text {
     struct text_top *score_tops; /* [n][top] */
     size_t called_at;            /* length of the prefix of the latest call that was answered */
     double call_ms;              /* what it took */
-    struct text_fault *faults;   /* the latest one first */
+    struct traffic call;
+    struct text_fault *faults; /* the latest one first */
 };
 
 struct texts_list {
@@ -106,8 +107,9 @@ struct texts {
     float *scratch;                    /* of the router */
     size_t size, vocab, context, limit;
     enum kvcache kv;
-    uint64_t piece_ns;
-    double row_ns; /* time of a row in recent passes with a piece of a prompt; 0: unknown */
+    uint64_t piece_ns, again_ns;
+    uint64_t refused_at; /* when the cloud was found to refuse; 0: it does not */
+    double row_ns;       /* time of a row in recent passes with a piece of a prompt; 0: unknown */
     pthread_mutex_t lock;
     pthread_cond_t work;    /* for the engine thread */
     pthread_cond_t answers; /* for the threads that answer */

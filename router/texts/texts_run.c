@@ -207,10 +207,27 @@ static void texts_settle(struct texts_round *r)
     } while (texts_give_scores(r) || texts_give_heads(r));
 }
 
+/* Notice that the cloud refuses, and after a while let it be asked again. */
+static void texts_forgive(struct texts *e)
+{
+    struct routing *r = e->routing;
+    uint64_t now = os_now_ns();
+    if (!r || !r->gate.refused) {
+        e->refused_at = 0;
+    } else if (!e->refused_at) {
+        e->refused_at = now;
+    } else if (now - e->refused_at >= e->again_ns) {
+        gate_forgive(&r->gate);
+        if (r->cloud)
+            cloud_forgive(r->cloud);
+    }
+}
+
 /* Do one round. False: there is nothing to do until somebody wakes the thread. */
 static bool texts_go_round(struct texts_round *r)
 {
     uint64_t before = texts_progress(r);
+    texts_forgive(r->e);
     texts_settle(r);
     if (texts_pass(r->e, r->list, r->n) || r->moved || texts_progress(r) != before)
         return true;
@@ -247,7 +264,10 @@ void *texts_run(void *arg)
         texts_sweep(e);
         texts_admit(e);
         texts_gather(&r);
-        e->count.refused = e->routing && e->routing->gate.refused;
+        if (e->routing) {
+            e->count.refused = e->routing->gate.refused;
+            e->count.why = e->routing->gate.fault;
+        }
         if (e->closing && !r.n)
             break;
         pthread_mutex_unlock(&e->lock);

@@ -245,7 +245,7 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
     struct text *t = arg;
     size_t pos = t->view.n; /* the function may have written before */
     bool called = t->called_at == t->n + pos;
-    const struct text_token token = {
+    struct text_token token = {
         .id = d->id,
         .source = d->source,
         .reason = d->reason,
@@ -256,10 +256,13 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
         .edge_id = d->edge_id,
         .memo = d->source == SOURCE_CLOUD && !called,
         .ms = d->ms,
-        .call_ms = called ? t->call_ms : 0,
         .at = os_now_ns(),
         .logprob = t->lse ? texts_logprob(t, pos, d->id) : (double)NAN,
     };
+    if (called) {
+        token.call_ms = t->call_ms;
+        token.call = t->call;
+    }
     texts_publish(t, &token);
     return !texts_is_stop_id(t, d->id);
 }
@@ -272,6 +275,7 @@ static void texts_on_event(void *arg, const struct decode_event *d)
     if (d->kind == DECODE_ANSWERED) {
         t->called_at = d->at;
         t->call_ms = (double)d->took_ns / 1e6;
+        t->call = d->moved;
     }
     if (!t->wish.events)
         return;

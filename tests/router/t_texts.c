@@ -148,6 +148,7 @@ static void compare(const struct plan *p, const struct text_view *v)
 {
     const struct decode_stats *s = &p->stats, *t = &v->stats;
     bool whole = v->rc == OK;
+    size_t calls = 0; /* that tokens had */
     CHECK(v->finished && (whole || (v->rc == ERR_STOP && p->cancel != SIZE_MAX)));
     CHECK(whole ? v->n == p->n && t->finish == s->finish : v->n <= p->n);
     CHECK(v->prompt_n == p->wish.n && !memcmp(v->ids, p->prompt, p->wish.n * sizeof(*v->ids)));
@@ -162,6 +163,9 @@ static void compare(const struct plan *p, const struct text_view *v)
         if (p->wish.logprobs)
             check_logprob(v->ids, p->wish.n + i, y->logprob, v->tops + i * v->top, v->top);
         answered += y->source == SOURCE_CLOUD;
+        CHECK(y->call.bytes_up == (y->call_ms > 0 ? p->wish.n + i : 0));
+        CHECK(y->memo == (y->source == SOURCE_CLOUD && !y->call.bytes_up));
+        calls += y->call_ms > 0;
         fallbacks += y->source == SOURCE_FALLBACK;
     }
     CHECK(t->calls == t->committed + t->failed + t->wasted || !whole);
@@ -170,7 +174,7 @@ static void compare(const struct plan *p, const struct text_view *v)
     CHECK(s->committed == t->committed && s->failed == t->failed && s->tokens == t->tokens);
     CHECK(s->cloud == t->cloud && s->fallback == t->fallback && v->read == v->prompt_n);
     CHECK(!memcmp(s->reasons, t->reasons, sizeof(s->reasons)));
-    CHECK(!t->calls == !t->traffic.bytes_up);
+    CHECK(!t->calls == !t->traffic.bytes_up && calls == t->committed + t->failed);
     stopped += s->finish == FINISH_STOP;
     full += p->wish.n + v->n > 40 && s->finish == FINISH_LENGTH && v->n < p->wish.max;
     accepted += t->accepted;

@@ -17,6 +17,7 @@ struct script_call {
     size_t looks; /* until it is done */
     int rc;
     uint32_t id;
+    size_t bytes;
 };
 
 static uint64_t script_key(const struct script *s, const uint32_t *ids, size_t n)
@@ -87,6 +88,7 @@ static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
     c->looks = (size_t)rand_below(key, 4, s->delay + 1);
     c->rc = script_falls(key, 5, s->unfit) ? ERR_TEXT : OK;
     c->id = script_answer(s, ids, n, key);
+    c->bytes = n;
     tally->traffic.bytes_up += n;
     s->asked++;
     s->live++;
@@ -158,6 +160,12 @@ static void script_notify(void *arg, void (*f)(void *), void *f_arg)
     pthread_mutex_unlock(&s->lock);
 }
 
+static struct traffic script_moved(const void *call)
+{
+    const struct script_call *c = call;
+    return (struct traffic){ .bytes_up = c->bytes };
+}
+
 /* Say that something may have come. */
 static void *script_run(void *arg)
 {
@@ -189,7 +197,8 @@ void script_open(struct script *s)
                                    script_settled,
                                    script_traffic,
                                    script_end_tally,
-                                   script_notify };
+                                   script_notify,
+                                   script_moved };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }

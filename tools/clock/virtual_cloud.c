@@ -147,5 +147,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    virtual_cloud_settled,
                                    virtual_cloud_traffic,
                                    virtual_cloud_end_tally,
+                                   NULL,
                                    NULL };
 }
