@@ -45,7 +45,7 @@ static void texts_find_top(struct text_top *out, size_t top, const float *logits
     }
     for (size_t i = 0; i < top; i++) /* fewer ids than that may be in use */
         out[i] = i < n ? (struct text_top){ best[i], (double)logits[best[i]] - lse }
-                       : (struct text_top){ 0, -INFINITY };
+                       : (struct text_top){ 0, (double)-INFINITY };
 }
 
 /* Make room for the hidden state of token pos, besides those of the tokens that are not decided

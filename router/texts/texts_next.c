@@ -26,7 +26,7 @@ static int texts_next_token(struct text *t, struct err *err)
         .eog = e->tokenizer && tokenizer_is_eog(e->tokenizer, id) && !t->wish.ignore_eos,
         .ms = (double)(now - since) / 1e6,
         .at = now,
-        .logprob = NAN,
+        .logprob = (double)NAN,
     };
     texts_publish(t, &token);
     return OK;

@@ -100,7 +100,7 @@ static bool texts_make_room(struct text *t)
         t->scores = texts_room(t->n, 1, sizeof(*t->scores), &fine);
         t->score_tops = texts_room(t->n, w->top, sizeof(*t->score_tops), &fine);
         if (t->scores)
-            t->scores[0] = NAN;
+            t->scores[0] = (double)NAN;
     }
     return fine;
 }

@@ -31,6 +31,7 @@ static struct plan plans[TEXTS];
 static struct script script;
 static uint64_t draws;
 static size_t cancelled, copied, answered, fallbacks, stopped, full, accepted, alike;
+static size_t passed, secrets;
 
 static size_t draw(size_t below)
 {
@@ -143,6 +144,34 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
     private_close(spans);
 }
 
+/* True when the patterns of draw_plan match somewhere in the ids, which are bytes. */
+static bool is_private(const uint32_t *ids, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if ((ids[i - 1] == 'x' && ids[i] == 'y') ||
+            (ids[i - 1] >= '0' && ids[i - 1] <= '9' && ids[i] >= '0' && ids[i] <= '9'))
+            return true;
+    return false;
+}
+
+/* What the wish forbids has not happened. */
+static void check_limits(const struct plan *p, const struct text_view *v)
+{
+    const struct text_wish *w = &p->wish;
+    CHECK(v->stats.committed <= p->routing.max_cloud_tokens);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct text_token *t = &v->tokens[i];
+        bool eog = tokenizer_is_eog(engine.tokenizer, t->id), secret = false;
+        if (w->patterns)
+            secret = is_private(v->ids, w->n + i);
+        CHECK(t->eog == (eog && !w->ignore_eos) && (!t->eog || i + 1 == v->n));
+        CHECK(!secret || !t->call.bytes_up);
+        CHECK(w->model != TEXT_EDGE || t->source == SOURCE_EDGE);
+        passed += eog && !t->eog;
+        secrets += secret && t->reason == GATE_PRIVATE;
+    }
+}
+
 /* The text is what it is alone, or the beginning of that if it was cancelled. */
 static void compare(const struct plan *p, const struct text_view *v)
 {
@@ -168,6 +197,7 @@ static void compare(const struct plan *p, const struct text_view *v)
         calls += y->call_ms > 0;
         fallbacks += y->source == SOURCE_FALLBACK;
     }
+    check_limits(p, v);
     CHECK(t->calls == t->committed + t->failed + t->wasted || !whole);
     if (!whole)
         return;
@@ -237,17 +267,17 @@ int main(void)
     script = (struct script){ .agree = 60,
                               .unfit = 1,
                               .store = 10,
-                              .size = TINY_IM_END,
+                              .size = TINY_EOS + 1,
                               .edge = cloud_session,
                               .greedy = greedy };
     script_open(&script);
     for (size_t i = 0; i < cases; i++)
         run();
     printf("%zu cancelled, %zu with a copied beginning, %zu alike, %zu tokens of the cloud, %zu "
-           "fallbacks, %zu stops, %zu full contexts, %zu drafted\n",
-           cancelled, copied, alike, answered, fallbacks, stopped, full, accepted);
-    CHECK(cases < 20 ||
-          (cancelled && copied && alike && answered && fallbacks && stopped && full && accepted));
+           "fallbacks, %zu stops, %zu full contexts, %zu drafted, %zu ends ignored, %zu private\n",
+           cancelled, copied, alike, answered, fallbacks, stopped, full, accepted, passed, secrets);
+    CHECK(cases < 20 || (cancelled && copied && alike && answered && fallbacks && stopped && full &&
+                         accepted && passed && secrets));
     script_close(&script);
     close_all();
     return 0;

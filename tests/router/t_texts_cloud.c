@@ -100,7 +100,7 @@ static void test_together(const char *url)
             CHECK(memcmp(&v.tokens[k].score, &at[i][k].score, sizeof(float)) == 0);
             memos += v.tokens[k].memo;
             calls += v.tokens[k].call.bytes_up > 0;
-            CHECK(!v.tokens[k].call.bytes_up == !v.tokens[k].call_ms);
+            CHECK(!v.tokens[k].call.bytes_up == !(v.tokens[k].call_ms > 0));
         }
         CHECK(v.stats.failed == 0 && v.stats.calls == v.stats.committed + v.stats.wasted);
         text_drop(t[i]);

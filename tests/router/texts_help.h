@@ -73,7 +73,7 @@ static inline struct texts *texts_with(struct routing *r, size_t slots, size_t q
 /* Return log-softmax(logits)[id], in double throughout. */
 static inline double log_softmax(const float *logits, size_t n, uint32_t id)
 {
-    double max = -INFINITY, sum = 0;
+    double max = (double)-INFINITY, sum = 0;
     for (size_t i = 0; i < n; i++)
         max = (double)logits[i] > max ? (double)logits[i] : max;
     for (size_t i = 0; i < n; i++)
