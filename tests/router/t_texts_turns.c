@@ -70,6 +70,17 @@ static void test_dead_cloud(void)
     CHECK(passes[0] == passes[1]);
 }
 
+static _Atomic bool alive, told; /* the text has not been dropped; its news is being told */
+
+static void on_news(void *arg)
+{
+    CHECK(arg == prompt && alive);
+    told = true;
+    for (int i = 0; i < 500; i++)
+        sched_yield();
+    CHECK(alive);
+}
+
 /* A text that is cancelled while it waits for a slot, while it reads, while another reads for it,
  * and while the cloud is asked, leaves its place to the next. */
 static void test_cancel(void)
@@ -97,14 +108,21 @@ static void test_cancel(void)
     text_drop(queued);
     text_drop(next);
     w = wish_of(240, 5);
+    w.news = on_news;
+    w.news_arg = prompt;
     for (int i = 0; i < 50; i++) { /* at any moment of its life */
+        alive = true;
         struct text *t = ask(e, &w);
         for (int k = 0; k < i * 20; k++)
             sched_yield();
+        if (i % 4 == 0)
+            UNTIL(told);
         if (i % 2)
             text_cancel(t);
         text_drop(t);
+        alive = told = false;
     }
+    w = wish_of(240, 5);
     w.model = TEXT_EDGE;
     next = ask(e, &w);
     CHECK(text_wait(next, SIZE_MAX).rc == OK);

@@ -10,7 +10,7 @@
 #include "model/session.h"
 #include "tests/support/test.h"
 
-enum { TICK_NS = 200000 };
+enum { TICK_NS = 50000 };
 
 struct script_call {
     struct script *script;
