@@ -150,7 +150,6 @@ static enum MHD_Result server_request_answer(struct server_request *r)
 {
     const struct server_options *o = &r->server->o;
     server_watch_phase(r->guest, PHASE_NONE);
-    r->guest->known = true;
     if (!r->reply && !r->why)
         server_body_unpack(r);
     if (!r->reply && r->why)
