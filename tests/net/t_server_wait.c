@@ -177,8 +177,9 @@ static void test_gone(void)
 {
     static const char *const extra[] = { "", "", "", GET("/next"), GET("/next") };
     const struct linger rst = { .l_onoff = 1 };
+    int ways = os_poll_closed() ? 5 : 3; /* or unread bytes hide the end */
     serve((struct server_options){ 0 });
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < ways; i++) {
         int fd = http_client_open(server_port(server));
         http_client_send(fd, GET("/wait"), sizeof(GET("/wait")) - 1);
         CHECK(reaches(&waits, i + 1));
@@ -199,9 +200,9 @@ static void test_gone(void)
     }
     int fd = http_client_open(server_port(server));
     http_client_send(fd, GET("/silent"), sizeof(GET("/silent")) - 1);
-    CHECK(reaches(&waits, 6) && !ended);
+    CHECK(reaches(&waits, ways + 1) && !ended);
     close(fd);
-    CHECK(reaches(&gone, 6) && reaches(&ended, 1));
+    CHECK(reaches(&gone, ways + 1) && reaches(&ended, 1));
     server_close(server, 1000);
 }
 
