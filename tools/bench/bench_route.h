@@ -23,8 +23,10 @@ struct bench_route_row {
     double share, latency;
     size_t ahead, cloud_tokens;
     double edge_ms;                  /* t in the formulas */
-    double ms, formula, model, here; /* measured, then three expectations (ahead_model.h) */
-    double hidden;                   /* share of the latency; NaN: there was none to hide */
+    double ms, formula, model, here; /* measured, then three expectations (ahead_model.h), which
+                                      * are NaN where cloud_tokens > 1 */
+    double hidden;                   /* share of the latency; NaN: there was none to hide, or
+                                      * cloud_tokens > 1 */
     double *samples;                 /* [repeat] of ms, sorted */
     size_t cloud, fallback, agreed;  /* tokens */
     size_t calls, wasted;
