@@ -135,6 +135,34 @@ static void check_model_figures(void)
     CHECK(near(f.ts, 150) && !(f.share > 0) && !*f.doubtful);
 }
 
+/* Of an embedding apart from the head a pass reads only the rows of its tokens. */
+static void check_pass_bytes(void)
+{
+    struct err err;
+    struct kernels k;
+    size_t bytes[2];
+    struct model_config c = { .vocab = 4096,
+                              .hidden = 64,
+                              .ffn = 64,
+                              .layers = 1,
+                              .heads = 1,
+                              .kv_heads = 1,
+                              .head_dim = 64,
+                              .context = 64,
+                              .rope_theta = 1e4f,
+                              .eps = 1e-6f };
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    for (size_t i = 0; i < 2; i++) {
+        struct model *m;
+        c.tied = i > 0;
+        CHECK(model_random(&m, &c, P_F32, &k, NULL, 1, &err) == OK);
+        bytes[i] = model_pass_bytes(m);
+        CHECK(model_bytes(m) - bytes[i] == (c.tied ? 0 : 4096 * 64 * sizeof(float)));
+        model_close(m);
+    }
+    CHECK(bytes[0] == bytes[1]);
+}
+
 static void check_ways(void)
 {
     struct bench_route_way samples[] = { { .s = 3, .edge_s = 1, .cloud_s = 2 },
@@ -299,6 +327,7 @@ int main(void)
     check_levels();
     check_doubts();
     check_model_figures();
+    check_pass_bytes();
     check_ways();
     check_kernels_report();
     check_model_report();

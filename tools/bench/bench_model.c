@@ -392,7 +392,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
             if (rc)
                 return rc;
             t.one = *one;
-            model_figures(&f, &t, model_bytes(b->engine->model));
+            model_figures(&f, &t, model_pass_bytes(b->engine->model));
             model_report_row(report, &t, &f);
             *one = t.threads == 1 ? f.ts : *one;
         }

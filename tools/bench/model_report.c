@@ -28,7 +28,14 @@ static void model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test
         ts[i] = (double)((t->prompt + t->gen) * t->texts) * 1e9 / t->ns[i];
 }
 
-void model_figures(struct model_figures *out, const struct bench_test *t, size_t model_bytes)
+size_t model_pass_bytes(const struct model *m)
+{
+    const struct panels *rows = model_embedding(m);
+    size_t unread = model_config(m)->tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
+    return model_bytes(m) - unread;
+}
+
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes)
 {
     static double ts[BENCH_REPEAT], ns[BENCH_REPEAT];
     *out = (struct model_figures){ .ts = 0 };
@@ -41,7 +48,7 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     out->each = out->ts / (double)t->texts;
     if (t->gen) {
         double passes = t->draft ? (double)t->passes / (double)t->gen : 1; /* for each token */
-        out->read = out->each * passes * (double)model_bytes / 1e9;
+        out->read = out->each * passes * (double)pass_bytes / 1e9;
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
