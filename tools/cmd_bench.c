@@ -43,7 +43,7 @@ static const struct option_group of_timed = {
           "3)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
-          "else the best; kernels: all sets, else this one beside scalar)" },
+          "else the best; kernels: all sets; a set that is named stands beside scalar)" },
         END,
     },
 };
@@ -282,9 +282,20 @@ const struct command cmd_bench = {
         "kernels times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
         "one thread, products with 1 to 192 tokens. It holds each against two limits that it "
         "measures first: how fast the level of cache that holds the call's data (or the memory) "
-        "is read, and the peak of the set's own instructions. GB/s counts what a call has to "
-        "read at least. A row over 100 % of either limit is marked as doubtful. The scalar set "
-        "is slow and takes each token by itself, so it is timed with one.\n\n"
+        "is read, and the peak of the set's own instructions. Each operation has a table. Its "
+        "columns are:\n\n"
+        "  us         median time of a call (csv, json: ns)\n"
+        "  GB/s       what a call has to read at least, in that time\n"
+        "  data in    nearest level that holds the call's data: L1, L2, L3 or memory\n"
+        "  of that    GB/s as a share of how fast this level is read (json: read_gb_s)\n"
+        "  GOP/s      additions and multiplications in that time\n"
+        "  of peak    GOP/s as a share of the peak (json: peak_gop_s)\n"
+        "  x scalar   speed beside the scalar set with one token\n"
+        "  doubtful   why the row is: it is over 100 % of a limit, or other programs took\n"
+        "             more than a tenth of its time\n\n"
+        "Where the processor counts events, cycles, instructions, their ratio and cache misses of "
+        "a call follow. The scalar set is slow and takes each token by itself, so it is timed "
+        "with one.\n\n"
         "limits measures how fast memory and each level of cache are read and the peak of each "
         "kind of arithmetic, without the kernels, with one thread and with -t. Reading is timed "
         "as for model; of caches and arithmetic the best of several passes counts. A row in "

@@ -211,13 +211,18 @@ static void print_kernels(void)
                              .bytes = 3000,
                              .ops = 1000,
                              .ns = 100,
-                             .peak = 20 };
+                             .peak = 20,
+                             .on_cpu = 1 };
     kernels_report_begin(&b);
     kernels_report_row(&b, &p, 2);
     p.bytes = 6000;
     kernels_report_row(&b, &p, 2);
     p.bytes = 3000;
     p.peak = 9;
+    kernels_report_row(&b, &p, 2);
+    p.op = "matmul_f32";
+    p.peak = 0;
+    p.on_cpu = 0.5;
     kernels_report_row(&b, &p, 2);
     kernels_report_end(&b);
 }
@@ -226,19 +231,23 @@ static void check_kernels_report(void)
 {
     form = "md";
     const char *text = printed(print_kernels);
-    CHECK(strstr(text, "| 100 | 30.0 | L3 | 60 % | 10.0 | 50 % | 2.0 |  |\n"));
-    CHECK(strstr(text,
-                 "| 100 | 60.0 | L3 | 120 % | 10.0 | 50 % | 2.0 | over 100 % of the limit |\n"));
-    CHECK(strstr(text, "| L3 | 60 % | 10.0 | 111 % | 2.0 | over 100 % of the limit |\n"));
+    CHECK(!strncmp(text, "| matmul_q8 | shape | us | GB/s |", 33));
+    CHECK(strstr(text, "|\n| avx2 | x | 0.10 | 30.0 | L3 | 60 % | 10.0 | 50 % | 2.0 |  |\n"));
+    CHECK(strstr(text, " | 60.0 | L3 | 120 % | 10.0 | 50 % | 2.0 | over 100 % of the limit |\n"));
+    CHECK(strstr(text, "| L3 | 60 % | 10.0 | 111 % | 2.0 | over 100 % of the limit |\n\n"));
+    CHECK(strstr(text, "\n\n| matmul_f32 | shape |"));
+    CHECK(strstr(text, "| L3 | 60 % | 10.0 |  | 2.0 | its threads ran 50 % of the time |\n"));
     form = "csv";
     text = printed(print_kernels);
     CHECK(strstr(text, ",times_scalar,level,doubtful\n"));
     CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,\n"));
     CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit\n"));
+    CHECK(strstr(text, ",30.00,50.00,10.00,,2.00,L3,its threads ran 50 % of the time\n"));
     form = "jsonl";
     text = printed(print_kernels);
     CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": null"));
     CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": \"over 100 % of the limit\""));
+    CHECK(strstr(text, "\"peak_gop_s\": null"));
 }
 
 static struct engine engine;

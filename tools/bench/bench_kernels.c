@@ -304,6 +304,7 @@ struct bench_kernels {
     struct kernels_report table;
     struct read_level levels[READ_LEVELS];
     double scalar; /* operations or calls per nanosecond of the set scalar with one token */
+    bool all_sets; /* no set was named */
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
     bool shows;  /* progress on the terminal */
@@ -319,7 +320,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
         if (!own || !kernels_ready(set, cpu_detect()) ||
-            (i && engine_options.isa && strcmp(b->chosen.isa, set->isa) != 0) || (!i && c->n > 1))
+            (i && !b->all_sets && strcmp(b->chosen.isa, set->isa) != 0) || (!i && c->n > 1))
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
@@ -395,9 +396,13 @@ int bench_kernels(const struct bench_options *o, struct err *err)
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
         found += !o->only || !strcmp(o->only, ops[i].name);
     if (!found)
-        return err_set(err, ERR_ARG, "--only: no operation %s", o->only);
-    if (kernels_pick(&b.chosen, engine_options.isa, cpu_detect(), err) != OK)
+        return err_set(err, ERR_ARG,
+                       "--only: expected an operation that `mizzle info --ops` lists, found %s",
+                       o->only);
+    const char *isa = setup_isa();
+    if (kernels_pick(&b.chosen, isa, cpu_detect(), err) != OK)
         return ERR_ARG;
+    b.all_sets = !isa || *isa == ','; /* `,ahead=0` changes how products walk, in every set */
     if (!kit_open(&b.kit))
         return err_set(err, ERR_NOMEM, "bench: out of memory");
     b.kit.tune = &b.chosen.tune;
