@@ -59,9 +59,10 @@ struct model_report {
     const char *format, *model, *kv;
     const char *no_joules; /* why joules are not known, or "" */
     const struct engine *engine;
-    size_t rows; /* printed so far */
-    size_t peak; /* as in the tests */
-    bool closed; /* stdout was closed by its reader */
+    bool texts, drafts; /* a row has several texts; drafts */
+    size_t rows;        /* printed so far */
+    size_t peak;        /* as in the tests */
+    bool closed;        /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
 void model_report_row(struct model_report *b, const struct bench_test *t,
