@@ -97,7 +97,11 @@ for wrong in '--draft most' '--draft-max 0' '--draft-max 65' '--draft-max x'; do
     # shellcheck disable=SC2086
     expect 2 run --question 1 $wrong
 done
-expect 2 eval --task ppl --draft off --file "$edge"
+for wrong in '--draft off' '--draft-max 4' '--ahead 0'; do
+    # shellcheck disable=SC2086
+    expect 2 eval --task ppl $wrong --file "$edge"
+    grep -q "^mizzle eval: ${wrong% *}: expected without --task ppl$" "$dir/err" || fail "ppl $wrong"
+done
 stop_cloud
 
 # eval writes the same table.
