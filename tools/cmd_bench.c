@@ -201,7 +201,7 @@ static int route(struct bench_options *o, struct err *err)
     o->model = model_opts.shape       ? model_opts.shape
                : engine_options.model ? engine_options.model
                                       : "demo";
-    engine_options.threads = model_opts.threads.n ? model_opts.threads.at[0] : 0;
+    engine_options.threads = model_opts.threads.at[0];
     if (!rc)
         rc = bench_model_open(&e, &model_opts, err);
     if (!rc)
@@ -229,6 +229,8 @@ static int cmd_bench_main(int argc, char **argv)
         rc = err_set(&err, ERR_ARG, "-o: expected md, csv, json or jsonl, found %s", format);
     else if (threads && (rc = bench_list(&model_opts.threads, "-t", threads, &err)) != OK)
         return command_fail("bench", rc, &err);
+    else if (model_opts.threads.n > 1 && strcmp(subject, "model") != 0)
+        rc = err_set(&err, ERR_ARG, "-t: expected one number with %s, found %s", subject, threads);
     else if (o->plot && (rc = output_file_check(o->plot, &err)) != OK)
         return command_fail("bench", rc, &err);
     else if (!strcmp(subject, "model"))
@@ -344,10 +346,19 @@ const struct command cmd_bench = {
         "token, opening a new connection for each call, sending text instead of ids, and "
         "requesting 16 tokens to use one. The text comes from a vocabulary made for the "
         "benchmark, with 5 bytes per token. Unless options say otherwise, the cloud takes 20 ms "
-        "per token and a new connection two round trips (TCP and TLS 1.3). Of -r samples every "
-        "table shows the one with the median time. What an answer takes beside edge and waiting "
-        "is the rest. Below the table stands by how much the extra times of the single habits "
-        "miss that of all of them (json: missed_s).\n\n"
+        "per token and a new connection two round trips (TCP and TLS 1.3). The habits have rows in "
+        "this order. The columns are:\n\n"
+        "  s          seconds of an answer: of -r samples the one with the median\n"
+        "  edge       of these, in the small model\n"
+        "  waiting    of these, for the cloud\n"
+        "  rest       of these, elsewhere\n"
+        "  extra s    more than the default, for \"in step\" and \"as the paper\"; more than\n"
+        "             \"in step\" for the other habits\n"
+        "  times      s as a multiple of the default's\n"
+        "  calls      calls made\n"
+        "  up, down   bytes per call, with headers\n\n"
+        "Below stands by how much the extra times of the single habits miss that of all of them "
+        "(json: missed_s).\n\n"
         "--table paper measures the columns of the paper's Table 1, one row for each of its "
         "thresholds, beside the printed rows. There are no scores here to compare with a "
         "threshold, so as many tokens are drawn as the paper routed. It takes the first "

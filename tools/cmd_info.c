@@ -466,6 +466,10 @@ static int cmd_info_main(int argc, char **argv)
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
+    if (tensors && !nargs) {
+        fprintf(stderr, "mizzle info: --tensors: expected with FILE; see mizzle info --help\n");
+        return EXIT_USAGE;
+    }
     return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);
 }
 

@@ -60,6 +60,11 @@ for wrong in 'model --plot x.svg' 'model --only add_f32' 'model --routed 0.1' '-
     "$MIZZLE" bench $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
     [ "$status" -eq 2 ] && grep -q 'unknown option -' "$tmp/err" && [ ! -s "$tmp/out" ] || { echo "bench $wrong"; exit 1; }
 done
+for subject in limits route; do
+    status=0
+    "$MIZZLE" bench $subject -t 1,2 >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" -eq 2 ] && grep -q "^mizzle bench: -t: expected one number with $subject, found 1,2$" "$tmp/err"
+done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.
 "$MIZZLE" bench --help >"$tmp/out"

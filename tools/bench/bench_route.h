@@ -37,7 +37,7 @@ struct bench_route_row {
 
 /* Results for one way of writing an answer. */
 struct bench_route_way {
-    const char *name, *cause;  /* cause: what takes the extra time, or NULL */
+    const char *name;
     double s, edge_s, cloud_s; /* cloud_s: spent waiting */
     double ttft_s;             /* to the first token */
     double more_s;             /* extra time over the way it is compared with */

@@ -322,7 +322,7 @@ void model_report_end(const struct model_report *b)
 {
     if (!strcmp(b->format, "json"))
         puts("]");
-    if (strcmp(b->format, "md") != 0)
+    if (strcmp(b->format, "md") != 0 || !b->rows)
         return;
     if (nlines)
         model_report_lines(b);

@@ -190,9 +190,9 @@ static void route_report_parts(const struct bench_route_setting *s,
                                const struct bench_route_way *all)
 {
     double missed = all->more_s - all->parts_s;
-    printf("\n%s: %zu tokens after %zu, the median of samples (-r): %zu. Extra time is over the "
-           "default for \"in step\" and \"as the paper\", and over \"in step\" for the others. The "
-           "parts sum to %+.3f s of the paper's %+.3f s; they miss %+.3f s of it (%.1f %%).\n",
+    printf("\n%s: %zu tokens after %zu, the median of samples (-r): %zu. Extra time is over the\n"
+           "default for \"in step\" and \"as the paper\", and over \"in step\" for the others.\n"
+           "The parts sum to %+.3f s of the paper's %+.3f s; they miss %+.3f s of it (%.1f %%).\n",
            s->model, s->tokens, s->prompt, s->repeat, all->parts_s, all->more_s, missed,
            100 * missed / all->more_s);
 }
@@ -204,8 +204,8 @@ void route_report_ways(const char *format, const struct bench_route_setting *s,
     if (form == FORM_CSV)
         puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts("| way | s per answer | edge | waiting | rest | extra s | times | calls | up B | "
-             "down B | cause |\n|---|---|---|---|---|---|---|---|---|---|---|");
+        puts("| way | s | edge | waiting | rest | extra s | times | calls | up | down |\n"
+             "|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         const struct bench_route_way *w = &ways[i];
         double times = w->s / ways[0].s;
@@ -213,9 +213,9 @@ void route_report_ways(const char *format, const struct bench_route_setting *s,
             printf("%s,%.4f,%.4f,%.4f,%.4f,%.2f,%zu,%.0f,%.0f,%016" PRIx64 "\n", w->name, w->s,
                    w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down, w->text);
         else if (form == FORM_MD)
-            printf("| %s | %.3f | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n",
+            printf("| %s | %.3f | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f |\n",
                    w->name, w->s, w->edge_s, w->cloud_s, w->s - w->edge_s - w->cloud_s, w->more_s,
-                   times, w->calls, w->up, w->down, w->cause ? w->cause : "");
+                   times, w->calls, w->up, w->down);
         else
             route_report_emit(form, way_json(s, w, times, i + 1 == n), i, n);
     }
@@ -292,7 +292,8 @@ void route_report_paper(const char *format, const struct bench_route_setting *s,
         }
     }
     if (form == FORM_MD)
-        printf("\n%s: %zu tokens after %zu; seconds are for 100 tokens. TBT: SLM s by token of the "
-               "small model. Printed: She et al., arXiv 2504.07878, Table 1.\n",
-               s->model, s->tokens, s->prompt);
+        printf(
+            "\n%s: %zu tokens after %zu; seconds are for 100 tokens. TBT: SLM s by token of the\n"
+            "small model. Printed: She et al., arXiv 2504.07878, Table 1.\n",
+            s->model, s->tokens, s->prompt);
 }
