@@ -320,8 +320,11 @@ static void check_probe(void)
     struct pool *pool;
     struct read_probe *probe;
     struct read_level levels[READ_LEVELS];
-    CHECK(read_probe_bytes(UINT64_MAX) == 512u << 20 && read_probe_bytes(1u << 30) == 128u << 20);
-    CHECK(read_probe_bytes(0) == 128u << 20 && read_probe_bytes(5u << 29) == 320u << 20);
+    CHECK(read_probe_bytes(UINT64_MAX, 32u << 20) == 256u << 20);
+    CHECK(read_probe_bytes(UINT64_MAX, 512u << 20) == 1088u << 20);
+    CHECK(read_probe_bytes(1u << 30, 8u << 20) == 128u << 20);
+    CHECK(read_probe_bytes(3u << 29, 8u << 20) == 192u << 20);
+    CHECK(read_probe_bytes(0, 0) == 128u << 20);
     CHECK(pool_open(&pool, 2, &err) == OK);
     CHECK(read_probe_open(&probe, pool, &err) == OK);
     CHECK(read_probe_memory(probe, pool) > 0);

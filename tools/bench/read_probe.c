@@ -13,7 +13,7 @@
 #include "tools/bench/bench.h"
 
 enum { PASSES = 5, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
-enum { PASS_BYTES = 64 << 20, MOST_PASSES = 8, CACHE_PIECE = 4 << 20 };
+enum { PASS_BYTES = 64 << 20, LEAST_PASSES = 4, CACHE_PIECE = 4 << 20 };
 
 struct read_probe {
     uint64_t *data; /* [bytes / WORD] */
@@ -101,11 +101,12 @@ static void read_probe_fill(void *arg, size_t thread, size_t first, size_t last)
         data[i] = i;
 }
 
-size_t read_probe_bytes(uint64_t memory)
+size_t read_probe_bytes(uint64_t memory, size_t l3)
 {
-    uint64_t passes = memory / 8 / PASS_BYTES;
-    passes = passes < 2 ? 2 : passes > MOST_PASSES ? MOST_PASSES : passes;
-    return (size_t)passes * PASS_BYTES;
+    uint64_t most = memory / 8 / PASS_BYTES, passes = 1 + 2 * (uint64_t)l3 / PASS_BYTES;
+    passes = passes < LEAST_PASSES ? LEAST_PASSES : passes;
+    passes = passes > most ? most : passes;
+    return (size_t)(passes < 2 ? 2 : passes) * PASS_BYTES;
 }
 
 /* Return the bytes of memory that this machine has; UINT64_MAX if it does not tell. */
@@ -122,7 +123,7 @@ int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
 {
     struct read_probe *p = calloc(1, sizeof(*p));
     if (p) {
-        p->bytes = read_probe_bytes(read_probe_machine());
+        p->bytes = read_probe_bytes(read_probe_machine(), os_cache_size(3));
         p->data = os_alloc(p->bytes);
     }
     *out = p && p->data ? p : NULL;

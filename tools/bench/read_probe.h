@@ -28,9 +28,10 @@ double read_probe_rate(const struct read_log *logs, size_t threads);
 
 /* Memory to be read, in big pages as a model's weights. */
 struct read_probe;
-/* Return the bytes that it takes on a machine with this much memory: an eighth, at least 128 MiB
- * and at most 512, so that a pass finds in no cache what a former one has read. */
-size_t read_probe_bytes(uint64_t memory);
+/* Return the bytes that it takes on a machine with this much memory and L3: 256 MiB, or more than
+ * twice L3, so that a pass finds in no cache what a former one has read; but at most an eighth of
+ * the memory, and at least 128 MiB. */
+size_t read_probe_bytes(uint64_t memory, size_t l3);
 /* Allocate and fill it with these threads. ERR_NOMEM. */
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err);
 void read_probe_close(struct read_probe *p); /* NULL is fine */
