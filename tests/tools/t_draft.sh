@@ -1,7 +1,7 @@
 #!/bin/sh
 # Drafts on the command line, with the demo pair: --draft and --draft-max change no token, source,
 # score or edge_id and no call, and the summary tells how many were accepted. $DRAFT_QUESTIONS
-# questions (default: 8) are asked ahead; .ci/run asks 200.
+# questions (default: 5) are asked ahead; .ci/run asks 200.
 MIZZLE=${MIZZLE:-build/mizzle}
 edge=weights/milli/edge-0.5.gguf
 if [ ! -e $edge ]; then
@@ -61,7 +61,7 @@ ask() {
     done
 }
 n=0
-while [ $n -lt "${DRAFT_QUESTIONS:-8}" ]; do
+while [ $n -lt "${DRAFT_QUESTIONS:-5}" ]; do
     n=$((n + 1))
     ask --question $n
     [ $n -gt 12 ] || ask --question $n --ahead 4 --policy random --threshold 0.5 --temp 0.7
