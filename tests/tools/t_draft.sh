@@ -2,32 +2,7 @@
 # Drafts on the command line, with the demo pair: --draft and --draft-max change no token, source,
 # score or edge_id and no call, and the summary tells how many were accepted. $DRAFT_QUESTIONS
 # questions (default: 5) are asked ahead; .ci/run asks 200.
-MIZZLE=${MIZZLE:-build/mizzle}
-edge=weights/milli/edge-0.5.gguf
-if [ ! -e $edge ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
-unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
-fail() {
-    echo "t_draft: $*" >&2
-    tail -n 5 "$dir/out" "$dir/err" >&2
-    exit 1
-}
-# expect STATUS ARGS: run mizzle, which must end with this status; keep its output in $dir.
-expect() {
-    want=$1
-    shift
-    "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    status=$?
-    [ $status -eq "$want" ] || fail "$*: status $status, not $want"
-}
-# field NAME: print this field of the last line of $dir/out.
-field() {
-    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
-}
+. tests/support/demo_pair.sh
 # tokens: print the tokens without their times, and the calls.
 tokens() {
     sed -n 's/,"ms":[0-9.]*}$//; /"event":"token"/p' "$dir/out"
