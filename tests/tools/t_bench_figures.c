@@ -135,22 +135,25 @@ static void check_model_figures(void)
     CHECK(near(f.ts, 150) && !(f.share > 0) && !*f.doubtful);
 }
 
+static const struct model_config shape = { .vocab = 4096,
+                                           .hidden = 64,
+                                           .ffn = 64,
+                                           .layers = 1,
+                                           .heads = 1,
+                                           .kv_heads = 1,
+                                           .head_dim = 64,
+                                           .context = 64,
+                                           .rope_theta = 1e4f,
+                                           .eps = 1e-6f,
+                                           .tied = true };
+
 /* Of an embedding apart from the head a pass reads only the rows of its tokens. */
 static void check_pass_bytes(void)
 {
     struct err err;
     struct kernels k;
     size_t bytes[2];
-    struct model_config c = { .vocab = 4096,
-                              .hidden = 64,
-                              .ffn = 64,
-                              .layers = 1,
-                              .heads = 1,
-                              .kv_heads = 1,
-                              .head_dim = 64,
-                              .context = 64,
-                              .rope_theta = 1e4f,
-                              .eps = 1e-6f };
+    struct model_config c = shape;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     for (size_t i = 0; i < 2; i++) {
         struct model *m;
@@ -284,19 +287,8 @@ static void print_model(void)
 static void check_model_report(void)
 {
     struct err err;
-    const struct model_config c = { .vocab = 64,
-                                    .hidden = 64,
-                                    .ffn = 64,
-                                    .layers = 1,
-                                    .heads = 1,
-                                    .kv_heads = 1,
-                                    .head_dim = 64,
-                                    .context = 64,
-                                    .rope_theta = 1e4f,
-                                    .eps = 1e-6f,
-                                    .tied = true };
     CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
-    CHECK(model_random(&engine.model, &c, P_F32, &engine.kernels, NULL, 1, &err) == OK);
+    CHECK(model_random(&engine.model, &shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
     form = "md";
     const char *text = printed(print_model);
     CHECK(strstr(text, "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |\n"));
