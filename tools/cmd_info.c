@@ -481,8 +481,9 @@ const struct command cmd_info = {
     "or a Hugging Face folder, of any architecture. Without FILE it shows the processor, the "
     "kernel sets that can run on it, the one that would be chosen, and how products walk the "
     "weights on this family of processors: the panels at once with one token, the "
-    "multiply-adds that are worth a thread, and the prefetch distance in bytes. For "
-    "experiments, MIZZLE_ISA or --isa fixes them: avx2,panels=1,run=1048576,ahead=0.\n\n"
+    "multiply-adds of a product that a thread computes at a time, and the prefetch distance "
+    "in bytes. For experiments, MIZZLE_ISA or --isa fixes them: "
+    "avx2,panels=1,run=1048576,ahead=0.\n\n"
     "  mizzle info\n"
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",
