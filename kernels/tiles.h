@@ -4,7 +4,7 @@
  * from token t on. np and nt are constants, so after inlining its sums live in registers: each
  * weight vector is loaded once per tile, and each activation is broadcast once and used for every
  * panel. All tokens pass a panel before the walk leaves it, so any number of them reads the weights
- * from memory once. */
+ * from memory once; avx512bf16, which rounds 16 tokens at a time, once for each 16. */
 #ifndef KERNELS_TILES_H
 #define KERNELS_TILES_H
 
@@ -33,7 +33,8 @@ INLINE struct tune tune_of(const struct panels *w)
 #endif
 
 /* Up to FEW_TOKENS, memory is as much of a limit as the multipliers are: the first tile that reads
- * some weights also prefetches those that follow. Beyond, fetch_turn does it piece by piece. */
+ * some weights also prefetches those that follow. Beyond, TURNS spreads that over all tiles of a
+ * turn (fetch_turn); WALK, which has no turns, goes on as with a few. */
 enum { FEW_TOKENS = 24 };
 
 /* Prefetch `lines` cache lines of each of np panels, `ahead` bytes past the offset `at`, unless

@@ -6,8 +6,10 @@
 #include <stddef.h>
 
 struct tune {
-    size_t panels; /* walked at once with one token and quantised weights: 1 or 2 */
-    size_t run;    /* multiply-adds that are worth handing to another thread */
+    size_t panels; /* of quantised weights walked at once, 1 or 2: with one token, and with two
+                      and three where the registers of a set suffice (avx512vnni) */
+    size_t run;    /* multiply-adds of a product that a thread computes at a time; it gets fewer
+                      where another thread would be left without work */
     size_t ahead;  /* bytes between a weight's prefetch and its use, up to three tokens; 0: none */
 };
 

@@ -2,8 +2,9 @@
  *
  * Keys are processed in blocks of 64 absolute positions. Each block is computed on its own and
  * merged into those before it, in ascending order; so the bits do not depend on which rows are
- * evaluated together, or on how the work is divided. It is divided by tiles of rows; where there
- * are too few tiles for the threads, those with a long past are also split by block. */
+ * evaluated together, or on how the work is divided. It is divided by tiles of rows and KV heads.
+ * Where these are too few for the threads, one thread takes the first blocks of a tile, the lead,
+ * and the others are spread over all threads and merged at the end. */
 #include <math.h>
 #include <string.h>
 
@@ -128,111 +129,164 @@ static void finish(const struct batch *b, const struct tile *tile, size_t g,
     }
 }
 
-/* Attend one tile to all of its blocks. */
-static void attend_tile(const struct attention *a, size_t thread, const struct tile *tile, size_t g)
+/* Return the partial attention of a split tile: i 0 is that of its lead, then one for each block
+ * after it. */
+static struct attn_part split_part(const struct batch *b, const struct tile *tile, size_t g,
+                                   size_t i)
+{
+    size_t rows = (tile->t1 - tile->t0) * b->per;
+    return part_at(b, tile->part + (g * (tile->blocks - tile->lead + 1) + i) * rows);
+}
+
+/* Attend a tile to the blocks of its lead, one after the other: to all blocks of a whole tile. */
+static void attend_lead(const struct attention *a, size_t thread, const struct tile *tile, size_t g)
 {
     const struct batch *b = a->b;
-    struct attn_part sum = part_at(b, 2 * thread * TILE * b->per);
-    struct attn_part next = part_at(b, (2 * thread + 1) * TILE * b->per);
+    bool whole = tile->lead == tile->blocks;
+    struct attn_part next = part_at(b, 2 * thread * TILE * b->per);
+    struct attn_part sum =
+        whole ? part_at(b, (2 * thread + 1) * TILE * b->per) : split_part(b, tile, g, 0);
     attend(a, &sum, tile, g, 0);
-    for (size_t block = 1; block < tile->blocks; block++) {
+    for (size_t block = 1; block < tile->lead; block++) {
         attend(a, &next, tile, g, block);
         merge(b, tile, block, &sum, &next);
     }
-    finish(b, tile, g, &sum);
+    if (whole)
+        finish(b, tile, g, &sum);
 }
 
-/* Return the partial attention of one block of a split tile. */
-static struct attn_part split_part(const struct batch *b, const struct tile *tile, size_t g,
-                                   size_t block)
+/* Attend split tiles to the blocks [first, last) after their leads, counted through. */
+static void attend_blocks(const struct attention *a, size_t first, size_t last)
 {
-    size_t rows = (tile->t1 - tile->t0) * b->per;
-    return part_at(b, tile->part + (g * tile->blocks + block) * rows);
+    const struct batch *b = a->b;
+    size_t base = 0;
+    for (size_t i = 0; i < b->ntiles; i++) {
+        const struct tile *tile = &b->tile[i];
+        size_t blocks = tile->blocks - tile->lead;
+        size_t end = base + model_config(b->m)->kv_heads * blocks;
+        for (size_t u = first > base ? first : base; u < last && u < end; u++) {
+            size_t g = (u - base) / blocks, block = (u - base) % blocks;
+            struct attn_part y = split_part(b, tile, g, 1 + block);
+            attend(a, &y, tile, g, tile->lead + block);
+        }
+        base = end;
+    }
 }
 
-/* Thread function: units are (split tile, KV head, block), then (KV head, tile) of the others. */
+/* Thread function: units are the leads, (tile, KV head), then runs of the other blocks. */
 static void attention_units(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct attention *a = arg;
     const struct batch *b = a->b;
-    size_t kv_heads = model_config(b->m)->kv_heads, whole = b->ntiles - b->nsplit, base = 0;
-    for (size_t i = 0; i < b->nsplit; i++) {
-        const struct tile *tile = &b->tile[i];
-        size_t end = base + kv_heads * tile->blocks;
-        for (size_t u = first > base ? first : base; u < last && u < end; u++) {
-            size_t g = (u - base) / tile->blocks, block = (u - base) % tile->blocks;
-            struct attn_part y = split_part(b, tile, g, block);
-            attend(a, &y, tile, g, block);
+    size_t kv_heads = model_config(b->m)->kv_heads, leads = kv_heads * b->ntiles;
+    for (size_t u = first; u < last && u < leads; u++)
+        attend_lead(a, thread, &b->tile[u / kv_heads], u % kv_heads);
+    if (last > leads)
+        attend_blocks(a, first > leads ? (first - leads) * b->attn_run : 0,
+                      (last - leads) * b->attn_run);
+}
+
+/* Thread function: merge the blocks of split tiles; units are (tile, KV head), whole ones too. */
+static void attention_merge(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)thread;
+    const struct attention *a = arg;
+    const struct batch *b = a->b;
+    size_t kv_heads = model_config(b->m)->kv_heads;
+    for (size_t u = first; u < last; u++) {
+        const struct tile *tile = &b->tile[u / kv_heads];
+        size_t g = u % kv_heads;
+        if (tile->lead == tile->blocks)
+            continue;
+        struct attn_part sum = split_part(b, tile, g, 0);
+        for (size_t i = 1; i <= tile->blocks - tile->lead; i++) {
+            struct attn_part next = split_part(b, tile, g, i);
+            merge(b, tile, tile->lead + i - 1, &sum, &next);
         }
-        base = end;
+        finish(b, tile, g, &sum);
     }
-    for (size_t u = first > base ? first : base; u < last; u++)
-        attend_tile(a, thread, &b->tile[b->nsplit + (u - base) % whole], (u - base) / whole);
 }
 
 void attention_layer(struct batch *b, size_t layer)
 {
-    size_t kv_heads = model_config(b->m)->kv_heads, units = kv_heads * (b->ntiles - b->nsplit);
+    size_t leads = model_config(b->m)->kv_heads * b->ntiles;
     struct attention a = { b, layer };
-    for (size_t i = 0; i < b->nsplit; i++)
-        units += kv_heads * b->tile[i].blocks;
     pool_for(b->pool, b->n, 4, attention_spread, &a);
-    pool_for(b->pool, units, b->attn_grain, attention_units, &a);
-    for (size_t i = 0; i < b->nsplit; i++)
-        for (size_t g = 0; g < kv_heads; g++) {
-            const struct tile *tile = &b->tile[i];
-            struct attn_part sum = split_part(b, tile, g, 0);
-            for (size_t block = 1; block < tile->blocks; block++) {
-                struct attn_part next = split_part(b, tile, g, block);
-                merge(b, tile, block, &sum, &next);
-            }
-            finish(b, tile, g, &sum);
-        }
+    pool_for(b->pool, leads + b->attn_runs, b->attn_grain, attention_units, &a);
+    if (b->attn_runs)
+        pool_for(b->pool, leads, b->merge_grain, attention_merge, &a);
 }
 
+/* A tile that is not split leaves gaps at the end of a job that split ones fill: as long as it is,
+ * on all threads but one. */
 bool attention_rows(size_t *rows, const struct model_config *c, size_t threads, size_t context)
 {
-    size_t tiles = 2 * threads * TILE * (c->heads / c->kv_heads), split;
-    return size_mul(&split, c->heads * TILE, context / ATTN_BLOCK + 1) &&
-           size_add(rows, tiles, split);
+    size_t per = c->heads / c->kv_heads, split = (threads + c->kv_heads - 2) / c->kv_heads;
+    split = split < SPLIT_TILES ? split : (size_t)SPLIT_TILES;
+    return size_mul(&split, split * c->heads * TILE, context / ATTN_BLOCK + 1) &&
+           size_add(rows, 2 * threads * TILE * per, split);
 }
 
-/* Move the tiles that are split to the front, as many as there is room for. */
-static void attention_split(struct batch *b)
+/* Return the work of a tile's lead: rows times blocks. */
+static size_t lead_work(const struct tile *tile)
+{
+    return (tile->t1 - tile->t0) * tile->lead;
+}
+
+/* Sort the tiles by their leads, the longest first, so that the end of the job is even. */
+static void attention_sort(struct batch *b)
+{
+    for (size_t i = 1, j; i < b->ntiles; i++) {
+        struct tile tile = b->tile[i];
+        for (j = i; j > 0 && lead_work(&b->tile[j - 1]) < lead_work(&tile); j--)
+            b->tile[j] = b->tile[j - 1];
+        b->tile[j] = tile;
+    }
+}
+
+/* Split tiles, the longest first, as many as there is room for. A lead is half of its tile, or half
+ * of what a thread has to do if that is less. `work` is that of all tiles, for one KV head. */
+static void attention_split(struct batch *b, size_t work)
 {
     const struct model_config *c = model_config(b->m);
-    size_t at = 2 * pool_threads(b->pool) * TILE * b->per;
-    for (size_t i = 0; i < b->ntiles && b->nsplit < SPLIT_TILES; i++) {
-        struct tile tile = b->tile[i];
-        size_t rows = c->heads * tile.blocks * (tile.t1 - tile.t0);
-        if (tile.blocks < SPLIT_BLOCKS || rows > b->part_rows - at)
+    size_t threads = pool_threads(b->pool), at = 2 * threads * TILE * b->per, blocks = 0;
+    for (size_t i = 0; i < b->ntiles; i++) {
+        struct tile *tile = &b->tile[i];
+        size_t n = tile->t1 - tile->t0, share = work * c->kv_heads / threads / n;
+        size_t lead = (share < tile->blocks ? share : tile->blocks) / 2;
+        lead = lead ? lead : 1;
+        size_t parts = tile->blocks - lead + 1, rows = c->heads * parts * n;
+        if (tile->blocks < SPLIT_BLOCKS || rows > b->part_rows - at)
             continue;
-        tile.part = at;
+        tile->lead = lead;
+        tile->part = at;
         at += rows;
-        b->tile[i] = b->tile[b->nsplit];
-        b->tile[b->nsplit++] = tile;
+        blocks += c->kv_heads * (parts - 1);
     }
+    attention_sort(b);
+    b->attn_run = blocks / (RUNS * threads) + 1;
+    b->attn_runs = (blocks + b->attn_run - 1) / b->attn_run;
+    b->attn_grain = 1;
 }
 
 void attention_plan(struct batch *b)
 {
-    size_t kv_heads = model_config(b->m)->kv_heads, threads = pool_threads(b->pool), blocks = 0;
-    b->ntiles = b->nsplit = 0;
+    size_t kv_heads = model_config(b->m)->kv_heads, threads = pool_threads(b->pool), work = 0;
+    b->ntiles = b->attn_runs = 0;
     for (size_t i = 0; i < b->nspans; i++) {
         const struct span *span = &b->span[i];
         for (size_t t = 0, end; t < span->n; t = end) {
             end = t + TILE < span->n ? t + TILE : span->n;
+            size_t blocks = (span->start + end - 1) / ATTN_BLOCK + 1;
             struct tile *tile = &b->tile[b->ntiles++];
-            *tile = (struct tile){ i, t, end, (span->start + end - 1) / ATTN_BLOCK + 1, 0 };
-            blocks += tile->blocks;
+            *tile = (struct tile){ i, t, end, blocks, blocks, 0 };
+            work += lead_work(tile);
         }
     }
-    if (b->ntiles * kv_heads < 4 * threads)
-        attention_split(b);
-    /* A unit is a block of a split tile, or all blocks of a whole one. */
-    size_t work = ATTN_BLOCK * b->hd16 * b->per * (b->n / b->ntiles) * (blocks / b->ntiles);
-    if (b->nsplit)
-        b->attn_grain = kv_heads * blocks / (8 * threads) + 1;
-    else
-        b->attn_grain = work * 2 >= CHUNK_WORK ? 1 : CHUNK_WORK / work;
+    size_t each = ATTN_BLOCK * b->hd16 * b->per * work / b->ntiles; /* multiply-adds, halved */
+    b->attn_grain = each * 2 >= CHUNK_WORK ? 1 : CHUNK_WORK / each;
+    b->merge_grain = 1 + CHUNK_WORK / (each / ATTN_BLOCK * 4);
+    attention_sort(b);
+    if (threads > 1 && b->ntiles * kv_heads < 4 * threads)
+        attention_split(b, work);
 }

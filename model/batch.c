@@ -79,12 +79,16 @@ int batch_size(size_t *bytes, const struct model_config *config, size_t threads,
                          context);
 }
 
-/* Replace the logits' memory by one for more rows. */
-static int batch_reserve_logits(struct batch *b, size_t rows, struct err *err)
+/* Replace the logits' memory by one for more rows, doubling it, because drafts grow a row at a
+ * time. */
+static int batch_reserve_logits(struct batch *b, size_t n, struct err *err)
 {
     const struct model_config *c = model_config(b->m);
-    if (rows <= b->logits_room)
+    size_t rows = HEAD_ROWS;
+    if (n <= b->logits_room)
         return OK;
+    while (rows < n)
+        rows *= 2;
     float *logits = os_alloc(batch_logits_bytes(c, rows));
     if (!logits)
         return err_set(err, ERR_NOMEM, "logits: no memory for %zu rows of %zu", rows, c->vocab);
@@ -153,11 +157,6 @@ void batch_close(struct batch *b)
     os_free(b->logits, batch_logits_bytes(model_config(b->m), b->logits_room));
     os_free(b->arena, b->bytes);
     free(b);
-}
-
-const struct model *batch_model(const struct batch *b)
-{
-    return b->m;
 }
 
 size_t batch_rows(const struct batch *b)

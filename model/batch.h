@@ -35,8 +35,6 @@ void batch_close(struct batch *b);
 int batch_size(size_t *bytes, const struct model_config *config, size_t threads, size_t context,
                struct err *err);
 
-const struct model *batch_model(const struct batch *b);
-
 /* The piece of one session in a pass. */
 struct batch_part {
     struct session *session;
@@ -49,9 +47,11 @@ struct batch_part {
 
 /* Evaluate all parts in one pass. A part is left out, with an error of its own, if it is empty or
  * does not fit into its session's context, if an id is not below vocab, or if the session is not of
- * this batch or has an earlier part in this pass. ERR_ARG: more than BATCH_ROWS rows. *stop, if
- * stop is not NULL, is read between layers: once it is nonzero, the call returns ERR_STOP. After an
- * error of the call, all sessions are as before. */
+ * this batch or has an earlier part in this pass. ERR_ARG: more than BATCH_ROWS rows; then nothing
+ * is changed, the results in parts neither. *stop, if stop is not NULL, is read before each layer:
+ * once it is nonzero, the call returns ERR_STOP, and all sessions hold the same tokens as before;
+ * the hidden states and logits of the pass before are gone, and the rc of a part tells, as without
+ * the interrupt, whether it was left out. */
 int batch_eval(struct batch *b, struct batch_part *parts, size_t count, const _Atomic int *stop,
                struct err *err);
 

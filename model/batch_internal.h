@@ -9,11 +9,12 @@
 #include "model/session.h"
 
 enum {
-    TILE = 8,            /* tokens whose attention one thread computes at a time */
+    TILE = 16,           /* tokens whose attention one thread computes at a time */
     SPLIT_BLOCKS = 4,    /* key blocks from which on a tile's attention may be split by block */
-    SPLIT_TILES = 8,     /* most tiles that are split in a pass */
+    SPLIT_TILES = 4,     /* most tiles of full length that there is room to split */
+    RUNS = 8,            /* runs of blocks for each thread */
     HEAD_ROWS = 8,       /* rows whose logits always have memory */
-    CHUNK_WORK = 1 << 17 /* multiply-adds that are worth handing to another thread */
+    CHUNK_WORK = 1 << 17 /* multiply-adds that are worth waking a thread for */
 };
 
 struct session {
@@ -42,7 +43,8 @@ struct span {
 struct tile {
     size_t span, t0, t1;
     size_t blocks; /* key blocks that its last row sees */
-    size_t part;   /* of a split tile: where its rows of partial attention begin */
+    size_t lead;   /* how many of them are one unit; the others are units of their own */
+    size_t part;   /* where the rows of partial attention of a split tile (lead < blocks) begin */
 };
 
 struct batch {
@@ -52,8 +54,10 @@ struct batch {
     size_t n;      /* rows of the latest pass */
     struct span span[BATCH_ROWS];
     size_t nspans;
-    struct tile tile[BATCH_ROWS];      /* the first nsplit of them are split by block */
-    size_t ntiles, nsplit, attn_grain; /* attn_grain: units worth handing to a thread */
+    struct tile tile[BATCH_ROWS];
+    size_t ntiles;
+    size_t attn_run, attn_runs;     /* blocks after leads: in a run; runs (0: no tile is split) */
+    size_t attn_grain, merge_grain; /* units that are worth handing to a thread */
     uint32_t ids[BATCH_ROWS];
     size_t pos[BATCH_ROWS];         /* position of each row in its text */
     struct session *of[BATCH_ROWS]; /* whose row it is */

@@ -69,11 +69,15 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* Return how many panels of `cols` columns are worth handing to a thread; with many tokens, a
+/* Return how many of a job's panels are worth handing to a thread: a run as long as the processor
+ * likes, but no more than a thread's share if that is enough work. With many tokens it is a
  * multiple of 6, so that the kernels' tiles of panels stay whole. */
-static size_t forward_grain(const struct batch *b, size_t cols, size_t n)
+static size_t forward_grain(const struct batch *b, size_t panels, size_t cols, size_t n)
 {
     size_t run = model_kernels(b->m)->tune.run, work = PANEL * cols * n;
+    size_t share = (panels - 1) / pool_threads(b->pool) + 1;
+    if (run > CHUNK_WORK && run > share * work)
+        run = share * work > CHUNK_WORK ? share * work : (size_t)CHUNK_WORK;
     size_t most = work >= run ? 1 : run / work;
     return n >= 4 ? (most + 5) / 6 * 6 : most;
 }
@@ -131,7 +135,7 @@ static void run_products(struct batch *b, const struct product *list, size_t cou
     size_t panels = 0;
     for (size_t i = 0; i < count; i++)
         panels += panels_count(list[i].w->rows);
-    pool_for(b->pool, panels, forward_grain(b, list[0].w->cols, n), products_chunk, &j);
+    pool_for(b->pool, panels, forward_grain(b, panels, list[0].w->cols, n), products_chunk, &j);
 }
 
 /* Compute sine and cosine for the positions of all rows, with the project's own functions. */
@@ -192,9 +196,8 @@ static void forward_layer(struct batch *b, size_t i)
     if (i + 1 == c->layers)
         memcpy(b->post, b->xn, n * b->ld_h * sizeof(*b->post));
     struct ffn f = { b, l, n };
-    pool_for(b->pool, panels_count(c->ffn),
-             n >= 4 ? forward_grain(b, c->hidden, n) : 1 + forward_grain(b, c->hidden, n) / 2,
-             ffn_chunk, &f);
+    size_t panels = panels_count(c->ffn), grain = forward_grain(b, panels, c->hidden, n);
+    pool_for(b->pool, panels, n >= 4 ? grain : 1 + grain / 2, ffn_chunk, &f);
     if (forward_quantised(&l->down))
         quantise(b, b->gate, b->ld_f, c->ffn, n);
     const struct product down = { b->out, b->ld_h, &l->down, NULL };

@@ -106,15 +106,18 @@ void session_rewind(struct session *s, size_t n)
     s->kept -= gone < s->kept ? gone : s->kept;
 }
 
-/* Copy the keys and values of one KV head of one layer. */
-static void session_copy_head(struct session *dst, const struct session *src, size_t head, size_t n)
+/* Copy the keys and values of positions [from, n) of one KV head of one layer; keys in whole groups
+ * of 16. */
+static void session_copy_head(struct session *dst, const struct session *src, size_t head,
+                              size_t from, size_t n)
 {
-    size_t groups = n / PANEL + (n % PANEL != 0);
-    memcpy(dst->cache + head * dst->context16 / PANEL * dst->keys_bytes,
-           src->cache + head * src->context16 / PANEL * src->keys_bytes, groups * src->keys_bytes);
-    memcpy(dst->cache + dst->cache_half + head * dst->context16 * dst->value_bytes,
-           src->cache + src->cache_half + head * src->context16 * src->value_bytes,
-           n * src->value_bytes);
+    size_t first = from / PANEL, groups = (n + PANEL - 1) / PANEL - first;
+    size_t to = head * dst->context16, at = head * src->context16;
+    memcpy(dst->cache + (to / PANEL + first) * dst->keys_bytes,
+           src->cache + (at / PANEL + first) * src->keys_bytes, groups * src->keys_bytes);
+    memcpy(dst->cache + dst->cache_half + (to + from) * dst->value_bytes,
+           src->cache + src->cache_half + (at + from) * src->value_bytes,
+           (n - from) * src->value_bytes);
 }
 
 int session_copy(struct session *dst, const struct session *src, size_t n, struct err *err)
@@ -129,8 +132,11 @@ int session_copy(struct session *dst, const struct session *src, size_t n, struc
         session_rewind(dst, n);
         return OK;
     }
-    for (size_t head = 0; head < c->layers * c->kv_heads; head++)
-        session_copy_head(dst, src, head, n);
+    size_t same = 0; /* what equal tokens left is equal */
+    while (same < n && same < dst->length && dst->ids[same] == src->ids[same])
+        same++;
+    for (size_t head = 0; same < n && head < c->layers * c->kv_heads; head++)
+        session_copy_head(dst, src, head, same, n);
     memcpy(dst->ids, src->ids, n * sizeof(*dst->ids));
     dst->length = n;
     dst->kept = 0;

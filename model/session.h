@@ -27,15 +27,18 @@ int session_size(size_t *bytes, size_t *cache, const struct model_config *config
 
 /* Append n >= 1 tokens and compute their hidden states, BATCH_ROWS at a time: batch_eval with one
  * part. ERR_ARG, with nothing changed, when an id is not below vocab or the context is full.
- * ERR_STOP once *stop is nonzero (stop may be NULL); the session is then as before. */
+ * ERR_STOP once *stop is nonzero (stop may be NULL); the session then holds the same tokens as
+ * before, but their hidden states and logits are gone. */
 int session_eval(struct session *s, const uint32_t *ids, size_t n, const _Atomic int *stop,
                  struct err *err);
 
 /* Roll the session back to its first n tokens (n <= session_length). The result is exact. */
 void session_rewind(struct session *s, size_t n);
 
-/* Make dst hold the first n tokens of src (n <= session_length(src)), as if dst had evaluated them.
- * ERR_ARG, with nothing changed: another model or KV type, or n is too large for one of them. */
+/* Make dst hold the first n tokens of src (n <= session_length(src)), without their hidden states;
+ * only what dst does not hold yet is copied. The two may belong to different batches of one model;
+ * the thread that calls must be the only one that uses either batch. ERR_ARG, with nothing changed:
+ * another model or KV type, or n is too large for one of them. */
 int session_copy(struct session *dst, const struct session *src, size_t n, struct err *err);
 
 const struct model *session_model(const struct session *s);

@@ -69,12 +69,17 @@ void ahead_commit(struct ahead *a, struct ahead_token *t)
     ahead_ended(a, t);
 }
 
+void ahead_reject(struct ahead *a, struct ahead_token *t)
+{
+    a->port->drop(t->call);
+    ahead_ended(a, t);
+}
+
 void ahead_drop(struct ahead *a, struct ahead_token *t)
 {
     if (!t->call)
         return;
-    a->port->drop(t->call);
-    ahead_ended(a, t);
+    ahead_reject(a, t);
     a->wasted++;
     a->gate->wasted++;
 }

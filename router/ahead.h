@@ -14,7 +14,7 @@ struct ahead_token {
     struct caps_call ways[2]; /* how to request it: as many tokens at once as is set, or one */
     size_t way;               /* index of the way its call uses */
     bool routed;
-    bool held;             /* private_holds of the prefix */
+    bool held;             /* gate_holds of the prefix */
     bool written;          /* the text continues after it */
     bool known;            /* t.id came from memo or store before its turn */
     bool covered;          /* an earlier call has requested this token, too */
@@ -56,6 +56,8 @@ void ahead_pop(struct ahead *a);
 void ahead_cut(struct ahead *a, size_t keep);
 /* Commit a token's call, if there is one. */
 void ahead_commit(struct ahead *a, struct ahead_token *t);
+/* End a token's call, whose answer is of no use, so that nobody keeps it. */
+void ahead_reject(struct ahead *a, struct ahead_token *t);
 /* Drop a token's call, if there is one, and count it as wasted. */
 void ahead_drop(struct ahead *a, struct ahead_token *t);
 

@@ -11,13 +11,20 @@ void breaker_held(struct breaker *b)
         b->held--;
 }
 
-void breaker_result(struct breaker *b, bool answered)
+bool breaker_probes(const struct breaker *b)
+{
+    return b->pause > 0;
+}
+
+void breaker_result(struct breaker *b, bool probe, bool answered)
 {
     if (answered) {
         *b = (struct breaker){ 0 };
         return;
     }
-    if (b->pause) /* a probe */
+    if (b->pause && !probe) /* it was requested before the breaker opened */
+        return;
+    if (b->pause)
         b->pause = b->pause < BREAKER_MAX_PAUSE / 2 ? b->pause * 2 : BREAKER_MAX_PAUSE;
     else if (++b->faults >= BREAKER_FAULTS)
         b->pause = BREAKER_PAUSE;

@@ -23,7 +23,9 @@ struct breaker {   /* all zero is closed */
 bool breaker_allows(const struct breaker *b);
 /* Note that a routed token was not requested because of the breaker. */
 void breaker_held(struct breaker *b);
-/* Note that a routed token was requested, and whether it was answered. */
-void breaker_result(struct breaker *b, bool answered);
+/* True when a token that is requested now is a probe. */
+bool breaker_probes(const struct breaker *b);
+/* Note whether a requested token was answered. probe: breaker_probes when it was requested. */
+void breaker_result(struct breaker *b, bool probe, bool answered);
 
 #endif

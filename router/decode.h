@@ -35,8 +35,11 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score;   /* raw, 0..1; NaN for the policies always and never, which measure nothing */
-    bool has_edge; /* edge_id is set; ahead also for a token that took a call of its own */
+    float score; /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    /* edge_id is set: for the local model's own tokens, for all tokens with `edges` or a policy
+     * that reads the head, and ahead for those that took a call of their own. It does not depend on
+     * when an answer came, or on drafts. */
+    bool has_edge;
     uint32_t edge_id;
     double ms;               /* since the previous token; the first: since the start */
     bool eog;                /* ends the text, and has no bytes to show */
@@ -45,16 +48,17 @@ struct decode_token {
 };
 
 enum decode_event_kind {
-    DECODE_EVALUATED,  /* n ids after the first `at` */
-    DECODE_ASKED,      /* the cloud for n tokens after the first `at` ids */
-    DECODE_ANSWERED,   /* with n tokens, of which the first is here, or not, for this reason */
+    DECODE_EVALUATED, /* n ids after the first `at`, in one pass; the last ones may be a draft */
+    DECODE_ASKED,     /* a call was made for n tokens after the first `at` ids */
+    DECODE_ANSWERED,  /* its turn came, and its answer or fault was taken. A call that is dropped is
+                       * never answered. */
     DECODE_ROLLED_BACK /* n tokens after the first `at` ids were not decided yet and are gone */
 };
 
 struct decode_event {
     enum decode_event_kind kind;
     size_t at, n;
-    enum gate_reason reason; /* DECODE_ANSWERED: GATE_OPEN or a fault */
+    enum gate_reason reason; /* DECODE_ANSWERED: GATE_OPEN or why it failed */
     uint64_t ns;             /* when, as os_now_ns says it */
     uint64_t took_ns;        /* DECODE_EVALUATED, DECODE_ANSWERED: since it was wanted or asked */
 };
@@ -63,7 +67,7 @@ struct decode_options {
     enum policy policy;
     float threshold;
     size_t ahead;        /* most requests in flight; 0: in step */
-    struct gate *gate;   /* limits and breaker, kept between texts; NULL: no limits */
+    struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */
     bool edges;          /* edge_id is set in all tokens: the head is also read for the cloud's */
     size_t max_tokens;
@@ -83,7 +87,8 @@ struct decode_options {
     void (*reading)(void *arg, size_t done, size_t all);
     /* Called for each token in order; false ends the text with FINISH_STOP. May be NULL. */
     bool (*emit)(void *arg, const struct decode_token *t);
-    /* Called for what happens meanwhile. May be NULL. */
+    /* Called for each pass, request, answer and roll-back, in the order of their times; must not
+     * call the stepper. May be NULL. */
     void (*event)(void *arg, const struct decode_event *e);
     void *arg;
 };
@@ -95,9 +100,9 @@ struct decode_stats {
     /* calls = committed (the text continues with their answer) + failed (the local model's token
      * stands) + wasted (made ahead and not needed). */
     size_t calls, committed, failed, wasted, memo_hits, store_hits;
-    size_t passes; /* evaluations after the prompt's */
-    size_t drafted,
-        accepted; /* ids of drafts that were evaluated; that were used, if only until a roll-back */
+    size_t passes;                /* evaluations after the prompt's */
+    size_t drafted;               /* ids of drafts that were evaluated */
+    size_t accepted;              /* those of them that were used, if only until a roll-back */
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
     struct traffic traffic;       /* of its calls until its end; includes wasted ones */
     uint64_t cost;                /* of committed and failed calls, as caps.h counts it */

@@ -103,28 +103,39 @@ static size_t draft_look_up(struct draft *d, size_t n, size_t room)
     return most;
 }
 
-/* Draft what the cloud has sent after ids[n]. */
-static size_t draft_take(struct draft *d, size_t n, size_t room)
+/* Draft what the cloud has sent after ids[n]. *more: it is still sending. */
+static size_t draft_take(struct draft *d, size_t n, size_t room, bool *more)
 {
     const struct draft_pace *p = &d->pace[1];
     const struct cloud_port *c = d->cloud;
     size_t most = p->pause ? 0 : p->length < room ? p->length : room, i = 0;
-    while (i < most && c->peek(c->arg, d->ids, n + i, &d->ids[n + i]) == CLOUD_HERE)
+    enum cloud_sight sight = CLOUD_HERE;
+    while (i < most && (sight = c->peek(c->arg, d->ids, n + i, &d->ids[n + i])) == CLOUD_HERE)
         i++;
+    *more = sight == CLOUD_COMING;
     return i;
+}
+
+/* Copy text[n] and id. Returns how many ids may be drafted after them. */
+static size_t draft_begin(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room)
+{
+    if (d->kinds == DRAFT_OFF || n >= d->cap - DRAFT_MOST)
+        return 0;
+    memcpy(d->ids, text, n * sizeof(*text));
+    d->ids[n] = id;
+    return room < d->most ? room : d->most;
 }
 
 size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
                   uint32_t *out)
 {
     size_t made = 0;
-    room = room < d->most ? room : d->most;
-    if (!room || d->kinds == DRAFT_OFF || n >= d->cap - DRAFT_MOST)
+    bool more;
+    room = draft_begin(d, text, n++, id, room);
+    if (!room)
         return 0;
-    memcpy(d->ids, text, n * sizeof(*text));
-    d->ids[n++] = id;
     if (d->kinds & DRAFT_CLOUD)
-        made = draft_take(d, n, room);
+        made = draft_take(d, n, room, &more);
     if (made)
         d->latest = &d->pace[1];
     else if (d->kinds & DRAFT_LOOKUP && (made = draft_look_up(d, n, room)))
@@ -135,18 +146,12 @@ size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, 
     return made;
 }
 
-bool draft_comes(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room)
+size_t draft_sent(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
+                  bool *more)
 {
-    const struct draft_pace *p = &d->pace[1];
-    const struct cloud_port *c = d->cloud;
-    enum cloud_sight sight = CLOUD_HERE;
-    if (!(d->kinds & DRAFT_CLOUD) || p->pause || n >= d->cap - DRAFT_MOST)
-        return false;
-    memcpy(d->ids, text, n * sizeof(*text));
-    d->ids[n++] = id;
-    for (size_t i = 0; i < p->length && i < room && sight == CLOUD_HERE; i++)
-        sight = c->peek(c->arg, d->ids, n + i, &d->ids[n + i]);
-    return sight == CLOUD_COMING;
+    *more = false;
+    room = draft_begin(d, text, n, id, room);
+    return room && d->kinds & DRAFT_CLOUD ? draft_take(d, n + 1, room, more) : 0;
 }
 
 void draft_learn(struct draft *d, size_t made, size_t stood)

@@ -47,8 +47,10 @@ void draft_close(struct draft *d); /* all zero is fine */
 /* Write at most min(room, d->most) ids that may follow text[n] and then id, and return how many. */
 size_t draft_make(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
                   uint32_t *out);
-/* True while the cloud is sending ids that draft_make would take. */
-bool draft_comes(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room);
+/* Return how many ids that draft_make would take the cloud has sent. *more: further ones are on the
+ * way. */
+size_t draft_sent(struct draft *d, const uint32_t *text, size_t n, uint32_t id, size_t room,
+                  bool *more);
 /* Say what became of the latest draft: `made` of its ids were evaluated, and `stood` became part of
  * the text. */
 void draft_learn(struct draft *d, size_t made, size_t stood);

@@ -41,7 +41,7 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     if (rc == OK) {
         struct reading r = { .e = e, .w = w };
         rc = model_open_beside(&e->model, w, &e->kernels, e->pool, engine_read_tokenizer, &r, err);
-        if (!r.done)
+        if (!r.done && need_tokenizer)
             engine_read_tokenizer(&r);
         if (r.rc != OK && need_tokenizer) {
             if (err)

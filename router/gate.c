@@ -23,14 +23,61 @@ void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *promp
     t->warm = g->caps->count.warm;
 }
 
-/* Return the counts of all texts, as this one sees them. */
+/* Add to a count what others have reserved; at the top it stays there. */
+static void gate_add_reserved(uint64_t *count, uint64_t all, uint64_t mine)
+{
+    if (__builtin_add_overflow(*count, all - mine, count))
+        *count = UINT64_MAX;
+}
+
+/* Return the counts of all texts, as this one sees them: with the calls of the others in flight. */
 static struct caps_count gate_count(const struct gate *g, const struct gate_text *t)
 {
+    const struct caps_count *all = &g->reserved, *mine = &t->reserved;
     struct caps_count count = { 0 };
     if (g->caps)
         count = g->caps->count;
+    gate_add_reserved(&count.tokens, all->tokens, mine->tokens);
+    gate_add_reserved(&count.upload, all->upload, mine->upload);
+    gate_add_reserved(&count.cost, all->cost, mine->cost);
     count.warm = t->warm;
     return count;
+}
+
+/* Reserve what the call may cost. */
+static void gate_reserve(struct gate *g, struct gate_text *t, const struct caps_call *call)
+{
+    t->probing = breaker_probes(&g->breaker);
+    g->probing |= t->probing;
+    if (!g->caps)
+        return;
+    t->reserved = (struct caps_count){ .warm = t->warm };
+    caps_add(&g->caps->limits, &t->reserved, call, true);
+    g->reserved.tokens += t->reserved.tokens;
+    g->reserved.upload += t->reserved.upload;
+    g->reserved.cost += t->reserved.cost;
+}
+
+/* Free it again. */
+static void gate_release(struct gate *g, struct gate_text *t)
+{
+    g->probing &= !t->probing;
+    t->probing = false;
+    g->reserved.tokens -= t->reserved.tokens;
+    g->reserved.upload -= t->reserved.upload;
+    g->reserved.cost -= t->reserved.cost;
+    t->reserved = (struct caps_count){ 0 };
+}
+
+void gate_end(struct gate *g, struct gate_text *t)
+{
+    gate_release(g, t);
+    private_text_end(&t->spans);
+}
+
+bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n)
+{
+    return private_holds(g->spans, &t->spans, ids, n);
 }
 
 /* Find the way that the limits allow after these counts. Returns NULL, or why there is none. */
@@ -47,9 +94,8 @@ static const char *gate_choose(const struct gate *g, const struct caps_count *co
     return why;
 }
 
-enum gate_reason gate_decide(const struct gate *g, const struct gate_text *t,
-                             const struct caps_call ways[2], bool held, size_t *way,
-                             struct err *why)
+enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct caps_call ways[2],
+                             bool held, size_t *way, struct err *why)
 {
     const struct caps_count count = gate_count(g, t);
     *way = 0;
@@ -66,8 +112,10 @@ enum gate_reason gate_decide(const struct gate *g, const struct gate_text *t,
         err_set(why, OK, "%s", cap);
         return GATE_CAPPED;
     }
-    if (breaker_allows(&g->breaker))
+    if (breaker_allows(&g->breaker) && !(breaker_probes(&g->breaker) && g->probing)) {
+        gate_reserve(g, t, &ways[*way]);
         return GATE_OPEN;
+    }
     err_set(why, ERR_NET, "not asked after %d faults in a row: %s", BREAKER_FAULTS, g->fault.msg);
     return GATE_BREAKER;
 }
@@ -93,7 +141,8 @@ void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const ui
                const struct caps_call *call, const struct err *why)
 {
     /* A server that refuses this text is alive. */
-    breaker_result(&g->breaker, r == GATE_OPEN || r == GATE_UNFIT);
+    breaker_result(&g->breaker, t->probing, r == GATE_OPEN || r == GATE_UNFIT);
+    gate_release(g, t);
     if (g->caps)
         gate_charge(g->caps, t, ids, call, r == GATE_OPEN);
     if (r != GATE_OPEN)
@@ -109,7 +158,8 @@ bool gate_expects(const struct gate *g, const struct gate_text *t, const struct 
 {
     const struct breaker *b = &g->breaker;
     *way = 0;
-    if (g->refused || t->unfit || held || (b->pause && b->held != a->routed))
+    bool paused = b->pause && (b->held != a->routed || g->probing);
+    if (g->refused || t->unfit || held || paused)
         return false;
     return !gate_choose(g, &a->count, ways, way);
 }

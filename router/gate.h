@@ -13,8 +13,7 @@
 #include "kernels/sys/base.h"
 #include "router/breaker.h"
 #include "router/caps.h"
-
-struct private_filter;
+#include "router/private.h"
 
 enum gate_reason {
     GATE_OPEN,
@@ -33,7 +32,9 @@ const char *gate_name(enum gate_reason r);
 
 struct gate {          /* of one process, over all its texts; zero at first except its limits */
     struct caps *caps; /* or NULL; borrowed */
-    struct private_filter *spans; /* or NULL; borrowed */
+    const struct private_filter *spans; /* or NULL; borrowed */
+    struct caps_count reserved; /* what the calls let through and in flight may cost; warm is 0 */
+    bool probing;               /* one of these is the breaker's probe */
     uint64_t max_wasted; /* at this many wasted calls only one stays in flight; 0: no limit */
     uint64_t wasted;
     size_t out; /* calls in flight */
@@ -45,23 +46,29 @@ struct gate {          /* of one process, over all its texts; zero at first exce
 struct gate_text { /* of one text, several of which may be written at the same time */
     bool unfit;    /* off for this text, for the reason in why */
     struct err why;
-    size_t warm;   /* as in caps_count */
-    uint64_t cost; /* of its calls; pico, as in caps.h */
+    size_t warm;                /* as in caps_count */
+    uint64_t cost;              /* of its calls; pico, as in caps.h */
+    struct caps_count reserved; /* its part of the gate's, of one call at most */
+    bool probing;
+    struct private_text spans;
 };
 
 /* Begin a text with prompt[n]. */
 void gate_begin(const struct gate *g, struct gate_text *t, const uint32_t *prompt, size_t n);
+/* End it; what is reserved for a call without a result is free again. */
+void gate_end(struct gate *g, struct gate_text *t);
+/* True when ids[n], a prefix of this text, must not be sent (private_holds). */
+bool gate_holds(const struct gate *g, struct gate_text *t, const uint32_t *ids, size_t n);
 /* Decide on a token that can be requested in two ways: ways[0], or ways[1] when a limit has less
- * left than that costs. *way is the allowed one. held is private_holds of the prefix. why is set
- * unless the result is GATE_OPEN. What the calls of other texts that are in flight will cost is not
- * known here. */
-enum gate_reason gate_decide(const struct gate *g, const struct gate_text *t,
-                             const struct caps_call ways[2], bool held, size_t *way,
-                             struct err *why);
+ * left than that costs. *way is the allowed one. held is gate_holds of the prefix. GATE_OPEN: what
+ * the call may cost is reserved until gate_done, so that the calls of other texts do not exceed a
+ * limit together with it, and nobody else probes. Otherwise why is set. */
+enum gate_reason gate_decide(struct gate *g, struct gate_text *t, const struct caps_call ways[2],
+                             bool held, size_t *way, struct err *why);
 /* Note that the token was not requested, for this reason of gate_decide. */
 void gate_held(struct gate *g, enum gate_reason r);
-/* Note what became of a token that was requested. ids[call->n] is the prefix. GATE_OPEN: it was
- * answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it failed for this reason. */
+/* Note what became of a token that gate_decide let through. ids[call->n] is the prefix. GATE_OPEN:
+ * it was answered; GATE_FAULT, GATE_REFUSED, GATE_UNFIT: it failed for this reason. */
 void gate_done(struct gate *g, struct gate_text *t, enum gate_reason r, const uint32_t *ids,
                const struct caps_call *call, const struct err *why);
 

@@ -207,8 +207,9 @@ struct mizzle_token {
     const char *fault;  /* fallback: one line that says why; else NULL */
     const char *reason; /* fallback: the same as a word, one of those of mizzle_held; else NULL */
     int end;            /* 1: the model ends the answer with this token */
-    int has_edge;       /* 1: edge_id is known */
-    uint32_t edge_id;   /* the small model's choice for this token */
+    int has_edge; /* 1: edge_id is known. For the cloud's tokens it is if the policy needs it, or
+                     if ahead is not 0 and the token took a call of its own */
+    uint32_t edge_id; /* the small model's choice for this token */
 };
 
 /* Statistics of one answer. Times are in milliseconds. */
@@ -240,9 +241,9 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes; /* evaluations after that of the prompt */
-    size_t drafted,
-        accepted; /* tokens of drafts that were evaluated; that were used, if only for a while */
+    size_t passes;   /* evaluations after that of the prompt */
+    size_t drafted;  /* tokens of drafts that were evaluated */
+    size_t accepted; /* those of them that were used, if only for a while */
 };
 
 /* Return MIZZLE_VERSION of the library. */

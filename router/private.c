@@ -31,14 +31,6 @@ struct private_filter {
     uint64_t *masks;       /* [256][words]: the elements that match this byte */
     uint64_t *at[FLAGS];   /* [words] each: the elements with this flag; in the memory of masks */
     size_t to_raw, to_nfc; /* bytes of the to marker */
-    /* The text read so far, and what is known about it. */
-    uint32_t *ids; /* [n] */
-    size_t n, cap;
-    uint64_t *now; /* [words]: elements that the end of the text matches; in the memory of masks */
-    bool found;    /* a pattern or a span that is not blank was found; stays set */
-    bool open;     /* inside a span */
-    size_t inside; /* bytes since the from marker */
-    size_t ink;    /* position of the first of them that is not blank; 0: none */
 };
 
 static bool is_blank(unsigned c)
@@ -156,12 +148,11 @@ static int add_markers(struct list *l, struct private_filter *p, const struct pr
 static int private_build(struct private_filter *p, const struct list *l, struct err *err)
 {
     p->words = (l->n + 63) / 64;
-    p->masks = calloc((256 + FLAGS + 1) * p->words, sizeof(*p->masks));
+    p->masks = calloc((256 + FLAGS) * p->words, sizeof(*p->masks));
     if (!p->masks)
         return err_set(err, ERR_NOMEM, "private: out of memory");
     for (size_t f = 0; f < FLAGS; f++)
         p->at[f] = p->masks + (256 + f) * p->words;
-    p->now = p->masks + (256 + FLAGS) * p->words;
     for (size_t i = 0; i < l->n; i++) {
         uint64_t bit = UINT64_C(1) << i % 64;
         for (unsigned c = 0; c < 256; c++)
@@ -208,21 +199,20 @@ void private_close(struct private_filter *p)
     if (!p)
         return;
     free(p->masks);
-    free(p->ids);
     free(p);
 }
 
 /* Advance by one byte. Returns the flags of all elements that the end of the text now matches. */
-static unsigned private_step(struct private_filter *p, unsigned char c)
+static unsigned private_step(const struct private_filter *p, uint64_t *now, unsigned char c)
 {
     const uint64_t *mask = p->masks + c * p->words;
     uint64_t carry = 0;
     unsigned flags = 0;
     for (size_t w = 0; w < p->words; w++) {
-        uint64_t was = p->now[w];
+        uint64_t was = now[w];
         uint64_t is = (was << 1 | carry | p->at[0][w]) & mask[w];
         carry = was >> 63;
-        p->now[w] = is;
+        now[w] = is;
         for (unsigned f = 1; is && f < FLAGS; f++)
             flags |= (unsigned)((is & p->at[f][w]) != 0) << f;
     }
@@ -230,71 +220,85 @@ static unsigned private_step(struct private_filter *p, unsigned char c)
 }
 
 /* Close the span, as the to marker of n bytes ends here; it counts unless it holds only blanks. */
-static void close_span(struct private_filter *p, size_t n)
+static void private_close_span(struct private_text *t, size_t n)
 {
-    if (p->inside < n) /* the marker begins inside the from marker */
+    if (t->inside < n) /* the marker begins inside the from marker */
         return;
-    p->open = false;
-    p->found = p->ink && p->ink <= p->inside - n;
+    t->open = false;
+    t->found = t->ink && t->ink <= t->inside - n;
 }
 
 /* Read one byte of the text. */
-static void read_byte(struct private_filter *p, unsigned char c)
+static void private_read_byte(const struct private_filter *p, struct private_text *t,
+                              unsigned char c)
 {
-    unsigned flags = private_step(p, c);
+    unsigned flags = private_step(p, t->now, c);
     if (flags & FOUND) {
-        p->found = true;
-    } else if (!p->open) {
-        p->open = (flags & FROM) != 0;
-        p->inside = p->ink = 0;
+        t->found = true;
+    } else if (!t->open) {
+        t->open = (flags & FROM) != 0;
+        t->inside = t->ink = 0;
     } else {
-        p->inside++;
-        if (!p->ink && !is_blank(c))
-            p->ink = p->inside;
+        t->inside++;
+        if (!t->ink && !is_blank(c))
+            t->ink = t->inside;
         if (flags & TO_RAW)
-            close_span(p, p->to_raw);
-        if (p->open && flags & TO_NFC)
-            close_span(p, p->to_nfc);
+            private_close_span(t, p->to_raw);
+        if (t->open && flags & TO_NFC)
+            private_close_span(t, p->to_nfc);
     }
 }
 
 /* Read the bytes of a token, until something private is found. */
-static void read_token(struct private_filter *p, uint32_t id)
+static void private_read(const struct private_filter *p, struct private_text *t, uint32_t id)
 {
     size_t n;
     const char *bytes = tokenizer_bytes(p->tok, id, &n);
-    for (size_t i = 0; i < n && !p->found; i++)
-        read_byte(p, (unsigned char)bytes[i]);
+    for (size_t i = 0; i < n && !t->found; i++)
+        private_read_byte(p, t, (unsigned char)bytes[i]);
 }
 
-/* Forget the text. */
-static void private_begin_again(struct private_filter *p)
+/* Make room for n ids. False: out of memory. */
+static bool private_room(const struct private_filter *p, struct private_text *t, size_t n)
 {
-    memset(p->now, 0, p->words * sizeof(*p->now));
-    p->n = 0;
-    p->found = p->open = false;
+    size_t bytes, cap = n < SIZE_MAX / 8 ? 2 * n : n;
+    if (!t->now)
+        t->now = calloc(p->words, sizeof(*t->now));
+    if (n <= t->cap || !t->now)
+        return t->now != NULL;
+    uint32_t *more = size_mul(&bytes, cap, sizeof(*more)) ? realloc(t->ids, bytes) : NULL;
+    if (!more)
+        return false;
+    t->ids = more;
+    t->cap = cap;
+    return true;
 }
 
-bool private_holds(struct private_filter *p, const uint32_t *ids, size_t n)
+bool private_holds(const struct private_filter *p, struct private_text *t, const uint32_t *ids,
+                   size_t n)
 {
     if (!p)
         return false;
-    if (n > p->cap) {
-        size_t bytes, cap = n < SIZE_MAX / 8 ? 2 * n : n;
-        uint32_t *more = size_mul(&bytes, cap, sizeof(*more)) ? realloc(p->ids, bytes) : NULL;
-        if (!more)
-            return true;
-        p->ids = more;
-        p->cap = cap;
+    if (!private_room(p, t, n))
+        return true;
+    if (n < t->n || (t->n && memcmp(ids, t->ids, t->n * sizeof(*ids)) != 0)) { /* another text */
+        memset(t->now, 0, p->words * sizeof(*t->now));
+        t->n = 0;
+        t->found = t->open = false;
     }
-    if (n < p->n || (p->n && memcmp(ids, p->ids, p->n * sizeof(*ids)) != 0))
-        private_begin_again(p);
-    for (; p->n < n; p->n++) {
-        read_token(p, ids[p->n]);
-        p->ids[p->n] = ids[p->n];
+    for (; t->n < n; t->n++) {
+        private_read(p, t, ids[t->n]);
+        t->ids[t->n] = ids[t->n];
     }
     bool half = false;
     for (size_t w = 0; w < p->words && !half; w++)
-        half = (p->now[w] & p->at[2][w]) != 0;
-    return p->found || p->open || half;
+        half = (t->now[w] & p->at[2][w]) != 0;
+    return t->found || t->open || half;
+}
+
+void private_text_end(struct private_text *t)
+{
+    free(t->ids);
+    free(t->now);
+    *t = (struct private_text){ .n = 0 };
 }

@@ -38,9 +38,23 @@ int private_open(struct private_filter **out, const struct private_options *o,
                  const struct tokenizer *tok, struct err *err);
 void private_close(struct private_filter *p);
 
-/* True when ids[n] must not be sent; depends on the ids alone. False when p is NULL, true when
- * memory runs out. It remembers the ids of the previous call, so that a growing text is read once.
- * One thread at a time. */
-bool private_holds(struct private_filter *p, const uint32_t *ids, size_t n);
+/* What is known about one text, so that it is read once while it grows. All zero at first; for
+ * private.c alone. */
+struct private_text {
+    uint32_t *ids; /* [n], those that were read */
+    size_t n, cap;
+    uint64_t *now; /* [words]: the elements of patterns that its end matches */
+    bool found;    /* a pattern or a span that is not blank was found; stays set */
+    bool open;     /* inside a span */
+    size_t inside; /* bytes since the from marker */
+    size_t ink;    /* position of the first of them that is not blank; 0: none */
+};
+
+/* True when ids[n] must not be sent; depends on the ids alone, whatever t was used for before with
+ * this filter. False when p is NULL, true when memory runs out. */
+bool private_holds(const struct private_filter *p, struct private_text *t, const uint32_t *ids,
+                   size_t n);
+/* Free what is known about it; it is all zero again. */
+void private_text_end(struct private_text *t);
 
 #endif

@@ -36,10 +36,11 @@ int router_open(struct router **out, const char *path, const struct kernels *k, 
 }
 
 /* Pack a row-major matrix of bounded size. False: out of memory. */
-static bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols)
+static bool router_pack(struct panels *out, const float *w, size_t rows, size_t cols,
+                        const struct tune *tune)
 {
     size_t bytes;
-    *out = (struct panels){ .type = P_F32, .rows = rows, .cols = cols };
+    *out = (struct panels){ .type = P_F32, .rows = rows, .cols = cols, .tune = tune };
     if (!panels_bytes(&out->panel_bytes, &bytes, P_F32, rows, cols))
         return false;
     unsigned char *data = os_alloc(bytes);
@@ -68,8 +69,8 @@ static bool router_copy(struct router *r, const struct router_form *f)
     }
     r->b2 = f->b2;
     r->b1 = malloc(f->width * sizeof(*r->b1));
-    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim) ||
-        !router_pack(&r->w2, f->w2, 1, f->width))
+    if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune) ||
+        !router_pack(&r->w2, f->w2, 1, f->width, &r->k->tune))
         return false;
     memcpy(r->b1, f->b1, f->width * sizeof(*r->b1));
     return true;

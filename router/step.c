@@ -10,7 +10,7 @@
 #include "router/router.h"
 #include "router/step_internal.h"
 
-enum { POLL_NS = 50000 }; /* between looks for a draft that is coming */
+enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */
 
 double step_lap(uint64_t *since)
 {
@@ -124,7 +124,7 @@ void step_append(struct step *s)
 {
     if (view_append(&s->view, s->last))
         return;
-    if (step_draft_comes(s)) {
+    if (step_draft_await(s)) {
         s->want = STEP_CLOUD;
         return;
     }
@@ -250,13 +250,20 @@ void step_lose_rows(struct step *s)
     s->view.held = false;
 }
 
+/* Sleep until the next look for a draft, but not beyond this time. */
+static void step_doze(uint64_t until)
+{
+    uint64_t now = os_now_ns(), rest = until > now ? until - now : 0;
+    nanosleep(&(struct timespec){ .tv_nsec = (long)(rest < POLL_NS ? rest : POLL_NS) }, NULL);
+}
+
 void step_wait(struct step *s)
 {
     if (s->want != STEP_CLOUD || s->ended)
         return;
     s->want = 0;
-    if (s->comes_until)
-        nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+    if (s->awaited_until)
+        step_doze(s->awaited_until);
     else
         step_end(s, s->ahead.n ? step_decide_ready(s, true) : step_score_next(s, true));
     if (s->want) /* it will be wanted again */
@@ -355,6 +362,7 @@ int step_close(struct step *s, struct err *err)
     draft_close(&s->draft);
     ahead_drop(&s->ahead, &s->next);
     ahead_close(&s->ahead);
+    gate_end(s->gate, &s->its);
     if (rc == OK && !s->ended)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)
@@ -362,9 +370,10 @@ int step_close(struct step *s, struct err *err)
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
     session_rewind(s->text.session, rc == OK ? s->end : shown);
-    if (s->cloud)
+    if (s->cloud) {
         s->cloud->end_tally(s->cloud->arg, &s->tally);
-    stats->traffic = s->tally.traffic;
+        stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
+    }
     stats->wasted = (size_t)s->ahead.wasted;
     stats->cost = s->its.cost;
     stats->total_ms = step_lap(&s->begun);

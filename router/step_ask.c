@@ -85,7 +85,7 @@ int step_take_answer(struct step *s, struct ahead_token *e)
     if (rc == OK && e->answer >= s->size) {
         rc = err_set(&s->fault, ERR_NET, "cloud: token id: expected below %zu, found %u", s->size,
                      (unsigned)e->answer);
-        ahead_drop(&s->ahead, e); /* the memo must not keep it */
+        ahead_reject(&s->ahead, e); /* the memo must not keep it */
     }
     if (rc != OK && rc != ERR_NET && rc != ERR_REMOTE && rc != ERR_TEXT)
         return err_set(&s->err, rc, "%s", s->fault.msg);
@@ -99,8 +99,8 @@ int step_take_answer(struct step *s, struct ahead_token *e)
     if (rc == OK && way->tokens > most)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
     gate_done(s->gate, &s->its, e->gate, step_ask_ids(s), way, &s->fault);
-    s->stats->committed += e->call && rc == OK;
-    s->stats->failed += e->call && rc != OK;
+    s->stats->committed += rc == OK;
+    s->stats->failed += rc != OK;
     ahead_commit(&s->ahead, e);
     step_tell(s, DECODE_ANSWERED, e->at, way->tokens, e->asked_ns, e->gate);
     return OK;

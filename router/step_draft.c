@@ -6,7 +6,8 @@
 #include "router/step_internal.h"
 
 /* The rest of a reply often comes right behind its first token, and a draft made of it saves
- * passes. So it is awaited for an eighth of a pass, until it has been late three times in a row. */
+ * passes. So it is awaited for an eighth of a pass, until that was three times in a row too
+ * short. */
 enum { PATIENCE = 8, PATIENCE_NS = 2000000, LATE_MOST = 3 };
 
 /* Return how many of the ids can be of use: those before one that ends the text. */
@@ -34,19 +35,21 @@ static size_t step_draft_room(const struct step *s)
     return room < VIEW_ROWS - 1 ? room : VIEW_ROWS - 1;
 }
 
-bool step_draft_comes(struct step *s)
+bool step_draft_await(struct step *s)
 {
     const uint32_t *text = session_ids(s->text.session);
     uint64_t now = os_now_ns(), most = s->pass_ns / PATIENCE;
-    bool comes = !s->ahead.n && s->late < LATE_MOST && most &&
-                 draft_comes(&s->draft, text, s->view.length, s->last, step_draft_room(s));
-    if (comes && !s->comes_until)
-        s->comes_until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
-    if (comes && now < s->comes_until)
+    size_t here = 0;
+    bool more = false;
+    if (!s->ahead.n && s->late < LATE_MOST && most)
+        here = draft_sent(&s->draft, text, s->view.length, s->last, step_draft_room(s), &more);
+    if (more && !s->awaited_until)
+        s->awaited_until = now + (most < PATIENCE_NS ? most : PATIENCE_NS);
+    if (more && now < s->awaited_until)
         return true;
-    if (s->comes_until)
-        s->late = comes ? s->late + 1 : 0;
-    s->comes_until = 0;
+    if (s->awaited_until && (here || more)) /* else the call has failed */
+        s->late = !more && now < s->awaited_until ? 0 : s->late + 1;
+    s->awaited_until = 0;
     return false;
 }
 

@@ -30,11 +30,11 @@ struct step {
     size_t nids, rows[VIEW_ROWS], nrows;
     uint64_t since; /* when it was said */
     struct draft draft;
-    size_t drafted;       /* ids of the draft in the latest pass */
-    uint64_t pass_ns;     /* time of the latest pass */
-    uint64_t comes_until; /* when to go on without the draft that is coming; 0: none is awaited */
-    size_t late;          /* drafts in a row that came later */
-    int rc;               /* the error that has ended the text, with err */
+    size_t drafted;         /* ids of the draft in the latest pass */
+    uint64_t pass_ns;       /* time of the latest pass; 0: not known */
+    uint64_t awaited_until; /* when to go on without the draft that is coming; 0: none is awaited */
+    size_t late;            /* waits in a row that did not bring it in time */
+    int rc;                 /* the error that has ended the text, with err */
     struct err err;
     /* The text. */
     bool reading; /* the prompt is being evaluated */
@@ -88,8 +88,8 @@ bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 
 /* Write the ids to evaluate together with s->last, at most VIEW_ROWS - 1, and return how many. */
 size_t step_draft(struct step *s, uint32_t *out);
-/* True while a draft for the next pass is coming that is worth waiting for. */
-bool step_draft_comes(struct step *s);
+/* Begin, continue or end the wait for a draft for the next pass. True: go on waiting. */
+bool step_draft_await(struct step *s);
 /* Count what stood of the latest draft, before its rows become void. */
 void step_draft_end(struct step *s);
 

@@ -4,7 +4,6 @@
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
-#include "router/private.h"
 #include "router/router.h"
 #include "router/step_internal.h"
 
@@ -58,7 +57,7 @@ static void step_roll_back(struct step *s, struct ahead_token *e)
     s->view.length = e->at;
     s->scored = false;
     if (n)
-        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, e->gate);
+        step_tell(s, DECODE_ROLLED_BACK, e->at, n, 0, GATE_OPEN);
     e->written = false;
 }
 
@@ -116,9 +115,12 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
 static int step_decide(struct step *s, struct ahead_token *e)
 {
     int rc = OK;
+    /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
+     * longer when that came, has none yet. */
+    bool guessed = s->o->edges || (s->o->ahead && e->called);
     if (e->routed && !e->answered)
         rc = step_fall_back(s, e);
-    else if (e->routed && s->o->edges)
+    else if (e->routed && guessed)
         step_pick_oldest(s, e);
     if (rc != OK || s->want)
         return rc;
@@ -180,7 +182,7 @@ int step_score_next(struct step *s, bool wait)
                 s->want = STEP_CLOUD;
                 return OK;
             }
-            e->held = private_holds(s->gate->spans, session_ids(s->text.session), e->at);
+            e->held = gate_holds(s->gate, &s->its, session_ids(s->text.session), e->at);
             step_find_ways(s, e);
         }
     }

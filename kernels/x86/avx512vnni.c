@@ -64,15 +64,16 @@ INLINE void tile_q8(size_t np, size_t nt, size_t p, size_t t, size_t k0, size_t 
 }
 
 /* Up to FEW_TOKENS, panels are walked one at a time: memory likes one plain stream. Two at a time
- * need half of the broadcasts, which counts when products wait for the multipliers. */
+ * need half of the broadcasts, which counts when products wait for the multipliers. Some families
+ * like two streams when there are few tokens (tune.h). */
 static void matmul_q8_avx512vnni(float *y, size_t ldy, const struct panels *w, const struct qact *x,
                                  size_t n, size_t p0, size_t p1)
 {
     size_t p = p0;
     if (n > FEW_TOKENS)
         TURNS(6, 2, tile_q8, y, ldy, w, x);
-    else if (n == 1 && tune_of(w).panels > 1)
-        TURNS(1, 2, tile_q8, y, ldy, w, x);
+    else if (n <= 3 && tune_of(w).panels > 1)
+        TURNS(3, 2, tile_q8, y, ldy, w, x);
     TURNS(8, 1, tile_q8, y, ldy, w, x);
 }
 
@@ -176,8 +177,8 @@ static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, c
     size_t p = p0;
     if (n > FEW_TOKENS)
         UNPACKED_TURNS(6, 2, unpack_q4, BYTE_COLUMNS, tile_nibbles, y, ldy, w, x);
-    else if (n == 1 && tune_of(w).panels > 1)
-        TURNS(1, 2, tile_q4, y, ldy, w, x);
+    else if (n <= 3 && tune_of(w).panels > 1)
+        TURNS(3, 2, tile_q4, y, ldy, w, x);
     TURNS(8, 1, tile_q4, y, ldy, w, x);
 }
 

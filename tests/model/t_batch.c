@@ -3,7 +3,8 @@
  * Episodes of random passes. An episode draws an instruction set, a number of threads and a type of
  * weights, and opens sessions of different lengths and KV types. Each pass takes pieces of some of
  * them, with drafts that are wrong from some token on and are rolled back; between passes, sessions
- * are rewound and copied. Some parts cannot run, and some passes are interrupted. Hidden states and
+ * are rewound and copied. Some parts cannot run, and some passes are interrupted, before the first
+ * layer or in it. How products are cut and walked (tune.h) is drawn, too. Hidden states and
  * logits must be those of the same text, evaluated alone, a token at a time, by the fastest set.
  * BATCH_CASES passes are tried (default 2,000; under a sanitizer or $RUN a tenth of it, with
  * shorter texts). */
@@ -36,7 +37,9 @@ struct truth {
 static struct truth truths[TYPES][KVS][TEXTS];
 
 static struct kernels tables[SETS];
-static size_t nsets;
+static void (*swiglu[SETS])(float *y, const float *g, const float *u, size_t n);
+static size_t nsets, set_now;
+static _Atomic int stop, stop_inside; /* the second one raises the first in the next layer */
 static struct pool *pools[THREADS + 1];
 static uint64_t draws;
 static size_t most = MOST, ntexts = TEXTS; /* less where it is slow */
@@ -56,12 +59,35 @@ static uint32_t id_at(size_t text, size_t pos)
     return (uint32_t)rand_below(100 + text, pos, VOCAB);
 }
 
+/* A kernel that every layer needs, and that interrupts the pass when told to. */
+static void stopping_swiglu(float *y, const float *g, const float *u, size_t n)
+{
+    if (stop_inside)
+        stop = 1;
+    swiglu[set_now](y, g, u, n);
+}
+
+/* Fill a bias, which is zero in a random model. */
+static void fill_bias(const float *bias, size_t n, size_t seed)
+{
+    float *to = (float *)(uintptr_t)bias;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)rand_unit(200 + seed, i) - 0.5f;
+}
+
 static struct model *new_model(size_t type, size_t set)
 {
     static const enum ptype types[TYPES] = { P_F32, P_BF16, P_Q8, P_Q4 };
     struct err err;
     struct model *m;
+    set_now = set;
     CHECK(model_random(&m, &config, types[type], &tables[set], NULL, 7, &err) == OK);
+    for (size_t i = 0; i < config.layers; i++) {
+        const struct model_layer *l = model_layer(m, i);
+        fill_bias(l->bq, l->q.rows, 3 * i);
+        fill_bias(l->bk, l->k.rows, 3 * i + 1);
+        fill_bias(l->bv, l->v.rows, 3 * i + 2);
+    }
     return m;
 }
 
@@ -195,7 +221,9 @@ static void run_pass(struct episode *e)
     static struct piece pieces[SESSIONS];
     struct batch_part parts[SESSIONS + 1];
     struct err err = { "" };
-    const _Atomic int stop = once_in(30);
+    stop = once_in(30);
+    stop_inside = !stop && once_in(30);
+    bool stopped = stop || stop_inside;
     size_t n = 1 + draw(e->n), first = draw(e->n), room = BATCH_ROWS, ran = 0;
     for (size_t i = 0; i < n; i++, room -= pieces[i - 1].n) {
         draw_piece(&pieces[i], &e->member[(first + i) % e->n], room - (n - 1 - i));
@@ -207,7 +235,8 @@ static void run_pass(struct episode *e)
     if (twice)
         parts[n] = (struct batch_part){ pieces[0].member->s, pieces[0].ids, 1, 0, 1, { "" } };
     int rc = batch_eval(e->batch, parts, n + twice, &stop, &err);
-    CHECK(rc == (stop && ran ? ERR_STOP : OK));
+    CHECK(rc == (stopped && ran ? ERR_STOP : OK));
+    stop_inside = 0;
     CHECK(!twice || (parts[n].rc == ERR_ARG && strstr(parts[n].err.msg, "second")));
     if (rc == OK && ran && once_in(2))
         read_head(e);
@@ -251,6 +280,8 @@ static void run_episode(size_t number)
                          .set = number % 16 ? nsets - 1 - number % (nsets > 1 ? nsets - 1 : 1) : 0,
                          .threads = 1 + draw(THREADS),
                          .n = 1 + draw(SESSIONS) };
+    tables[e.set].tune =
+        (struct tune){ 1 + draw(2), once_in(2) ? 1 : 1 << 17, once_in(2) ? 0 : 4096 };
     struct model *m = new_model(e.type, e.set);
     CHECK(batch_open(&e.batch, m, pools[e.threads], &err) == OK);
     for (size_t i = 0; i < e.n; i++) {
@@ -293,6 +324,15 @@ static void check_errors(void)
     CHECK(batch_logits(b, rows, 12, &err) == ERR_NOMEM && torture_end());
     CHECK(batch_logits(b, rows, 3, &err) == OK && !batch_logits_at(b, 3));
     CHECK(session_logits(s, 0) == batch_logits_at(b, 11) && !batch_logits_at(b, 0));
+    CHECK(batch_logits(b, rows, 9, &err) == OK);
+    torture_begin(1); /* the first nine made room for more */
+    CHECK(batch_logits(b, rows, 12, &err) == OK && !torture_end());
+    CHECK(session_copy(t, s, 10, &err) == OK && session_length(t) == 10);
+    CHECK(session_eval(t, ids + 10, 2, NULL, &err) == OK &&
+          session_eval(s, ids, 1, NULL, &err) == OK);
+    session_rewind(s, 10);
+    CHECK(session_eval(s, ids + 10, 2, NULL, &err) == OK);
+    CHECK(!memcmp(session_logits(t, 0), session_logits(s, 0), VOCAB * sizeof(float)));
     session_close(t);
     batch_close(other);
     torture_begin(2); /* the first one is the session's own */
@@ -317,7 +357,9 @@ int main(void)
         if (kernels_runs(kernels_sets[i], cpu_detect()) &&
             !(kernels_sets[i]->needs & CPU_INEXACT)) {
             CHECK(nsets < SETS);
-            CHECK(kernels_pick(&tables[nsets++], kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+            CHECK(kernels_pick(&tables[nsets], kernels_sets[i]->isa, cpu_detect(), &err) == OK);
+            swiglu[nsets] = tables[nsets].swiglu_f32;
+            tables[nsets++].swiglu_f32 = stopping_swiglu;
         }
     for (size_t i = 1; i <= THREADS; i++)
         CHECK(pool_open(&pools[i], i, &err) == OK);

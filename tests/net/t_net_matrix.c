@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #endif
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -21,6 +20,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "tests/support/fault_matrix.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 
 enum { WORKERS = 12, MAX_ROWS = 400, FILLERS = 8 };
@@ -244,18 +244,6 @@ static void test_pipe(void)
         cloud_close(c);
         matrix_close(s);
     }
-}
-
-/* Return how many descriptors are open. */
-static size_t descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    size_t n = 0;
-    for (; d && readdir(d); n++)
-        ;
-    if (d)
-        closedir(d);
-    return n;
 }
 
 int main(void)

@@ -1,11 +1,10 @@
-/* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids, request
- * bodies and the breaker; without a network. */
+/* Tests streams cut at every byte, recorded and wrong ones, all forms of SGLang's ids and
+ * request bodies; without a network. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
 #include "kernels/sys/base.h"
-#include "router/breaker.h"
 #include "net/http/buf.h"
 #include "net/dialect/dialect.h"
 #include "net/http/gzip.h"
@@ -342,33 +341,6 @@ static void test_sizes(void)
     }
 }
 
-static void test_breaker(void)
-{
-    struct breaker b = { 0 };
-    size_t held[8] = { 0 }, k = 0;
-    for (size_t i = 0; i < 3; i++) {
-        CHECK(breaker_allows(&b));
-        breaker_result(&b, false);
-    }
-    for (; k < 7; k++) { /* every probe fails: pauses of 4, 8, ..., 64, 64 */
-        for (; !breaker_allows(&b); held[k]++)
-            breaker_held(&b);
-        breaker_result(&b, false);
-    }
-    CHECK(held[0] == 4 && held[1] == 8 && held[4] == 64 && held[6] == 64);
-    while (!breaker_allows(&b))
-        breaker_held(&b);
-    breaker_result(&b, true);
-    CHECK(breaker_allows(&b));
-    breaker_result(&b, false);
-    breaker_result(&b, false);
-    CHECK(breaker_allows(&b)); /* two faults in a row are not three */
-    breaker_result(&b, true);
-    breaker_result(&b, false);
-    breaker_result(&b, false);
-    CHECK(breaker_allows(&b));
-}
-
 int main(void)
 {
     test_recorded();
@@ -378,7 +350,6 @@ int main(void)
     test_limits();
     test_idtext();
     test_sizes();
-    test_breaker();
     if (skipped) {
         puts("SKIP: recorded streams: no data at $MIZZLE_TESTDATA (default ../shared/data)");
         return 77;

@@ -1,7 +1,6 @@
 /* soak.c - `make soak`: writes 100,000 tokens (or as many as the argument says) from a server of
  * another process that fails at every tenth, with 4 requests in flight. Memory and descriptors must
  * not grow, and the text must be the one that is written in step. */
-#include <dirent.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "router/gate.h"
 #include "router/mizzle.h"
 #include "router/cloud_port.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tools/stand_in/stand_in.h"
@@ -102,18 +102,6 @@ static size_t resident_kb(pid_t pid)
     if (f)
         fclose(f);
     return resident * (size_t)sysconf(_SC_PAGESIZE) / 1024;
-}
-
-/* Return how many descriptors are open. */
-static size_t descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    size_t n = 0;
-    for (; d && readdir(d); n++)
-        ;
-    if (d)
-        closedir(d);
-    return n;
 }
 
 /* Measure both processes. */

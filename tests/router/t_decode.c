@@ -18,7 +18,7 @@
 #include "router/router.h"
 #include "router/stops.h"
 #include "router/cloud_port.h"
-#include "tests/router/table_help.h"
+#include "tests/router/loop_help.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -318,6 +318,7 @@ static void test_faults(void)
     play(RUDE_CLOSE, REPLY(265)); /* the id of a padded row */
     CHECK(run(&o, NULL, c) == OK && seen.stats.fallback == 6 && same_text());
     CHECK(strstr(seen.fault, "265") && strstr(seen.fault, "258"));
+    CHECK(seen.stats.failed == seen.stats.calls && seen.stats.calls == 3);
 
     unsigned before = rude_requests(rude);
     play(RUDE_CLOSE, "HTTP/1.1 401 no\r\nContent-Length: 0\r\n\r\n");
@@ -453,27 +454,16 @@ static void test_no_memory(const struct router *router)
 int main(void)
 {
     struct err err = { "" };
-    const char *model = tiny_make();
-    const struct mizzle_options o = { .model = model, .threads = 1 };
+    const char *model = tiny_engine(&engine);
     const struct stand_in_options so = { .model = model, .threads = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();
     CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
     rude = rude_open();
-    /* A router that looks at one hidden value. */
-    struct router_form form;
-    struct router *router;
-    CHECK(router_form_open(&form, model_config(engine.model)->hidden, 2, &err) == OK);
-    form.w1[0] = 4;
-    form.w1[model_config(engine.model)->hidden] = -4;
-    form.w2[0] = 1;
-    form.w2[1] = -1;
-    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
-    router_form_close(&form);
+    struct router *router = network_open(&engine);
     table = table_open(&engine.kernels);
 
     test_stops();

@@ -11,6 +11,7 @@
 #include "kernels/math.h"
 #include "router/learn/fit.h"
 #include "router/learn/fit_citer.h"
+#include "tests/router/router_help.h"
 #include "tests/support/test.h"
 
 enum { DIM = 21, WIDTH = 37, TOKENS = 2000, PER_TEXT = 10, EPOCHS = 8, BATCH = 64 };
@@ -225,16 +226,6 @@ static void keep_loss(void *arg, const struct fit_epoch *e)
 {
     (void)arg;
     losses[e->epoch - 1] = e->held_loss;
-}
-
-/* Compute score[s->n]. */
-static void score_all(float *score, const struct samples *s, const struct router *r)
-{
-    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-    CHECK(scratch);
-    for (size_t i = 0; i < s->n; i++)
-        score[i] = samples_score_one(s, i, r, scratch);
-    free(scratch);
 }
 
 /* The saved form is folded: its own loss must be that of the best epoch. */

@@ -3,7 +3,6 @@
  * or absent, and no memory. */
 #include "router/mizzle.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
@@ -367,18 +367,6 @@ static void test_no_memory(void)
         CHECK(mizzle_close(m) == MIZZLE_OK && torture_live() == 0);
     }
     CHECK(rc == MIZZLE_OK);
-}
-
-/* Count the open file descriptors of this process. */
-static size_t descriptors(void)
-{
-    size_t n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
 }
 
 /* Handles that are opened and closed leave no file descriptors. */

@@ -9,21 +9,15 @@
 #include "kernels/math.h"
 #include "model/text/tokenizer.h"
 #include "router/private.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 
 static const char *const path = "build/private-patterns";
 static struct tokenizer *tok;
+static struct private_text state; /* of the filter that is open */
 static struct err err;
-
-/* Write the file of patterns. */
-static void spill(const char *text, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(text, 1, n, f) == n);
-    CHECK(fclose(f) == 0);
-}
 
 /* Build a filter. */
 static struct private_filter *open_private(const char *from, const char *to, const char *patterns)
@@ -31,7 +25,7 @@ static struct private_filter *open_private(const char *from, const char *to, con
     struct private_filter *p;
     const struct private_options o = { from, to, patterns ? path : NULL };
     if (patterns)
-        spill(patterns, strlen(patterns));
+        spill(path, patterns, strlen(patterns));
     int rc = private_open(&p, &o, tok, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
@@ -39,6 +33,12 @@ static struct private_filter *open_private(const char *from, const char *to, con
     if (patterns)
         CHECK(unlink(path) == 0);
     return p;
+}
+
+static void close_private(struct private_filter *p)
+{
+    private_text_end(&state);
+    private_close(p);
 }
 
 /* Check the answer for a text and each of its prefixes: '#' is held, '.' is not. The tiny tokenizer
@@ -50,7 +50,7 @@ static void expect(struct private_filter *p, const char *text, const char *held)
     CHECK(tokenizer_encode(tok, &ids, &n, text, strlen(text), false, &err) == OK);
     CHECK(n == strlen(held));
     for (size_t i = 1; i <= n; i++) {
-        bool holds = private_holds(p, ids, i);
+        bool holds = private_holds(p, &state, ids, i);
         if (holds != (held[i - 1] == '#'))
             fprintf(stderr, "%s: after %zu bytes\n", text, i);
         CHECK(holds == (held[i - 1] == '#'));
@@ -68,17 +68,17 @@ static void test_by_hand(void)
     expect(p, "a <p> \n</p> c", "....######...");
     expect(p, "<p></p", "..####");
     expect(p, "<p><p></p>", "..########");
-    CHECK(!private_holds(p, NULL, 0));
-    private_close(p);
+    CHECK(!private_holds(p, &state, NULL, 0));
+    close_private(p);
 
     p = open_private("%%", "%%", NULL);
     expect(p, "a%%%b", "..###");
     expect(p, "a%%%%b", "..##..");
     expect(p, "a%% x%%b", "..######");
-    private_close(p);
+    close_private(p);
     p = open_private("<p>", NULL, NULL);
     expect(p, "<p></p> a", "..#######");
-    private_close(p);
+    close_private(p);
 
     p = open_private(NULL, NULL, "\xef\xbb\xbfsesame-12\r\n# a comment\n\n  \\d\\d-\\w\\s\\\\  \n");
     expect(p, "a sesam", "......#"); /* 5 of 9 bytes of the pattern */
@@ -87,12 +87,12 @@ static void test_by_hand(void)
     expect(p, "in 19 and 42-a \\ b", "............######");
     expect(p, "42-a \\", "..####");
     expect(p, "# a comment", "...........");
-    private_close(p);
+    close_private(p);
 
     /* E with acute, composed or not, in pattern and text. */
     p = open_private(NULL, NULL, "caf\xc3\xa9!");
     expect(p, "cafe\xcc\x81!", "..####"); /* the tokenizer composes what is typed */
-    private_close(p);
+    close_private(p);
     p = open_private(NULL, NULL, "cafe\xcc\x81!");
     expect(p, "caf\xc3\xa9!", "..####");
     static const uint32_t typed[] = { 'c', 'a', 'f', 'e', 0xcc, 0x81, '!' };
@@ -105,11 +105,11 @@ static void test_by_hand(void)
                 break;
     }
     one = ids;
-    CHECK(private_holds(p, one, 7));
-    private_close(p);
+    CHECK(private_holds(p, &state, one, 7));
+    close_private(p);
 
     CHECK(!open_private(NULL, NULL, NULL));
-    CHECK(!private_holds(NULL, one, 7));
+    CHECK(!private_holds(NULL, &state, one, 7));
 }
 
 /* private_open refuses the options. */
@@ -119,7 +119,7 @@ static void refused(int rc, const char *from, const char *to, const char *patter
     struct private_filter *p;
     const struct private_options o = { from, to, patterns ? path : NULL };
     if (patterns)
-        spill(patterns, n);
+        spill(path, patterns, n);
     CHECK(private_open(&p, &o, tok, &err) == rc && !p);
     if (!strstr(err.msg, what))
         fprintf(stderr, "expected %s, found %s\n", what, err.msg);
@@ -269,15 +269,19 @@ static size_t test_random(uint64_t seed)
         return 0;
     struct private_filter *p = open_private(from, to, npatterns ? file : NULL);
     const struct plain plain = { from, to, patterns };
+    struct private_text own[2] = { { .n = 0 } };
     for (uint64_t i = 0; i < 150; i++) {
         uint64_t r = rand_u64(seed, 5000 + i);
         const struct text *t = &text[r >> 32 & 1];
         size_t n = i < 100 ? i % (TOKENS + 1) : (size_t)(r % (TOKENS + 1));
-        bool holds = private_holds(p, t->ids, n);
+        bool holds = private_holds(p, &state, t->ids, n);
         CHECK(holds == plainly_holds(&plain, t->bytes, t->end[n]));
+        CHECK(holds == private_holds(p, &own[t - text], t->ids, n));
         held += holds;
     }
-    private_close(p);
+    private_text_end(&own[0]);
+    private_text_end(&own[1]);
+    close_private(p);
     return held;
 }
 
@@ -286,15 +290,16 @@ static void test_memory(void)
     static const uint32_t ids[] = { 1, 2, 3 };
     long n = 0;
     int reached;
-    spill("caf\xc3\xa9\ncafe\xcc\x81\n", 13);
+    spill(path, "caf\xc3\xa9\ncafe\xcc\x81\n", 13);
     do {
         struct private_filter *p;
         const struct private_options o = { "<e\xcc\x81>", "</e\xcc\x81>", path };
         torture_begin(++n);
         int rc = private_open(&p, &o, tok, &err);
         CHECK(rc == (p ? OK : ERR_NOMEM));
-        bool holds = p && private_holds(p, ids, 3); /* when memory runs out, nothing is sent */
-        private_close(p);
+        bool holds =
+            p && private_holds(p, &state, ids, 3); /* when memory runs out, nothing is sent */
+        close_private(p);
         reached = torture_end();
         CHECK(torture_live() == 0 && holds == (p && reached));
     } while (reached);

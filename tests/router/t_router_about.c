@@ -8,8 +8,8 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "router/router.h"
+#include "tests/router/router_help.h"
 #include "tests/support/test.h"
-#include "tests/support/torture.h"
 #include "weights/safetensors_write.h"
 
 static struct kernels kernels;
@@ -149,18 +149,7 @@ static void check_torture(void)
     struct router *r;
     CHECK(table_read(&r, rows, ROWS, 3, meta, &err) == OK);
     router_close(r);
-    for (long n = 1;; n++) {
-        torture_begin(n);
-        int rc = router_open(&r, path, &kernels, &err);
-        CHECK(rc == OK || (rc == ERR_NOMEM && !r));
-        router_close(r);
-        int reached = torture_end();
-        CHECK(torture_live() == 0);
-        if (!reached) {
-            CHECK(rc == OK);
-            return;
-        }
-    }
+    open_without_memory(path, &kernels);
 }
 
 int main(void)

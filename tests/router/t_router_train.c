@@ -11,6 +11,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/fit.h"
+#include "tests/router/router_help.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
@@ -51,16 +52,6 @@ static void same_bits(const struct router_form *a, const struct router_form *b)
     CHECK(!memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
     CHECK(!memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
     CHECK(!memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
-}
-
-/* Compute score[s->n]. */
-static void score_all(float *score, const struct samples *s, const struct router *r)
-{
-    float *scratch = malloc(router_scratch(r) * sizeof(*scratch));
-    CHECK(scratch);
-    for (size_t i = 0; i < s->n; i++)
-        score[i] = samples_score_one(s, i, r, scratch);
-    free(scratch);
 }
 
 /* The file scores as the form does; the reported held-out loss is that of the best epoch, not of

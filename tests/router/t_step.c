@@ -16,7 +16,7 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
-#include "tests/router/table_help.h"
+#include "tests/router/loop_help.h"
 #include "tests/support/rude.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -273,6 +273,39 @@ static void test_policies(const char *url)
     memo = NULL;
 }
 
+/* Texts whose calls are in flight together keep to a limit, and use what it allows. */
+static void test_limits(const char *url)
+{
+    const struct caps_price price = { 3, 1, 10 };
+    const struct caps_limits limits[] = { { 7, UINT64_MAX, UINT64_MAX, price },
+                                          { UINT64_MAX, 2000, UINT64_MAX, price },
+                                          { UINT64_MAX, UINT64_MAX, 200, price } };
+    const struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = LENGTH };
+    struct cloud *c = client(url, 1);
+    struct cloud_port port;
+    cloud_port_cloud(&port, c);
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct caps caps;
+        struct gate gate = { .caps = &caps };
+        size_t capped = 0, cloud = 0;
+        caps_begin(&caps, &limits[i]);
+        make_texts(together, &o, &port);
+        for (size_t k = 0; k < TEXTS; k++)
+            together[k].o.gate = &gate;
+        write_texts(together, TEXTS);
+        for (size_t k = 0; k < TEXTS; k++) {
+            capped += together[k].stats.reasons[GATE_CAPPED];
+            cloud += together[k].stats.cloud;
+        }
+        CHECK(caps.count.tokens == cloud && cloud + capped == TEXTS * LENGTH);
+        CHECK(caps.count.tokens <= limits[i].tokens && caps.count.upload <= limits[i].upload);
+        CHECK(caps.count.cost <= limits[i].budget && (i || cloud == 7) && cloud > TEXTS);
+        CHECK(!gate.reserved.tokens && !gate.reserved.upload && !gate.reserved.cost);
+        caps_end(&caps);
+    }
+    cloud_close(c);
+}
+
 /* A text that the server refuses does not stop the others, and its reason stays its own. */
 static void test_faults(void)
 {
@@ -287,30 +320,24 @@ static void test_faults(void)
     for (size_t i = 0; i < TEXTS; i++)
         CHECK(together[i].stats.failed == 1 && together[i].stats.reasons[GATE_UNFIT] == LENGTH);
     cloud_close(c);
+    /* An answer that is no id is a fault, until the breaker opens. */
+    const struct rude_part odd = {
+        RUDE_CLOSE,
+        "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
+        "{\"choices\":[{\"index\":0,\"text\":\"x\",\"token_ids\":[265]}]}",
+        0
+    };
+    const struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = 5 };
+    struct cloud_port port;
+    rude_play(rude, &odd);
+    c = client(url, 1);
+    cloud_port_cloud(&port, c);
+    make_texts(together, &o, &port);
+    write_texts(together, 1);
+    CHECK(together->failed == BREAKER_FAULTS && together->stats.failed == BREAKER_FAULTS);
+    CHECK(together->asked == BREAKER_FAULTS && together->stats.wasted == 0);
+    cloud_close(c);
     rude_close(rude);
-}
-
-/* Calls of several texts are in flight when the server refuses one of them: it stays switched off
- * whatever comes of the others, and each of them is charged. */
-static void test_refused(void)
-{
-    const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
-    const struct caps_call call = { .n = 3, .tokens = 1, .bytes = 100 };
-    const uint32_t ids[3] = { 1, 2, 3 };
-    const struct err why = { "no" };
-    struct caps caps;
-    struct gate gate = { .caps = &caps };
-    struct gate_text a = { 0 }, b = { 0 }, c = { 0 };
-    caps_begin(&caps, &limits);
-    gate_done(&gate, &a, GATE_REFUSED, ids, &call, &why);
-    gate_done(&gate, &b, GATE_OPEN, ids, &call, &why);
-    CHECK(gate.refused && a.cost && b.cost);
-    gate_done(&gate, &c, GATE_REFUSED, ids, &call, &why);
-    CHECK(c.cost == a.cost && caps.count.cost == a.cost + b.cost + c.cost);
-    gate_done(&gate, &c, GATE_UNFIT, ids, &call, &why);
-    gate_done(&gate, &c, GATE_OPEN, ids, &call, &why);
-    CHECK(gate.refused && c.unfit && !b.unfit);
-    caps_end(&caps);
 }
 
 /* What was wanted cannot be had, or nobody wants it any longer. */
@@ -336,33 +363,24 @@ static void test_ends(void)
 int main(void)
 {
     struct err err = { "" };
-    const char *model = tiny_make();
-    const struct mizzle_options o = { .model = model, .threads = 1 };
+    const char *model = tiny_engine(&engine);
     const struct stand_in_options so = { .model = model, .threads = 1 };
     const struct sample_params greedy = { .top_p = 1, .repeat_penalty = 1 };
     struct stand_in *stand_in;
-    struct router_form form;
-    CHECK(engine_open(&engine, &o, true, &err) == OK);
     CHECK(stand_in_open(&stand_in, &so, &err) == OK);
     tiny_remove();
     for (size_t i = 0; i < TEXTS; i++)
         CHECK(session_open(&sessions[i], engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     CHECK(sampler_open(&sampler, &greedy, tokenizer_size(engine.tokenizer), &engine.kernels,
                        &err) == OK);
-    CHECK(router_form_open(&form, model_config(engine.model)->hidden, 2, &err) == OK);
-    form.w1[0] = 4;
-    form.w1[model_config(engine.model)->hidden] = -4;
-    form.w2[0] = 1;
-    form.w2[1] = -1;
-    CHECK(router_make(&router, &form, "test", &engine.kernels, &err) == OK);
-    router_form_close(&form);
+    router = network_open(&engine);
     table = table_open(&engine.kernels);
     scratch = malloc(router_scratch(router) * sizeof(float));
     CHECK(scratch);
 
     test_policies(stand_in_url(stand_in));
+    test_limits(stand_in_url(stand_in));
     test_faults();
-    test_refused();
     test_ends();
     CHECK(most_rows == TEXTS && accepted > 50);
 

@@ -83,6 +83,7 @@ static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
     size_t i = in_memo(s, key);
+    s->looked = 0;
     if (i < SIM_MEMO) {
         s->clock = s->clock > s->memo[i].due ? s->clock : s->memo[i].due;
         *id = s->memo[i].id;
@@ -94,13 +95,16 @@ static enum origin known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
     return ORIGIN_STORE;
 }
 
-/* Look without waiting; the clock moves a little. */
+/* Look without waiting. The clock moves a little when there was work since the last look, so that
+ * it does not depend on how often a draft that is awaited was looked for. */
 static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct sim *s = arg;
     uint64_t key = key_of(ids, n);
-    size_t i = in_memo(s, key);
-    s->clock += draw(s, 3);
+    size_t i = in_memo(s, key), length = session_length(s->session);
+    if (s->looked != length + 1)
+        s->clock += draw(s, 3);
+    s->looked = length + 1;
     if (i == SIM_MEMO)
         return in_store(s, key, ids, n, id) ? CLOUD_HERE : CLOUD_UNKNOWN;
     if (s->memo[i].due > s->clock) {
@@ -124,6 +128,17 @@ static void send(struct sim *s, uint64_t number, uint64_t after)
     s->packets[s->npackets++].number = number;
 }
 
+/* True when an earlier request has asked for the token after this prefix, too. */
+static bool covered(const struct sim *s, const uint32_t *ids, size_t n)
+{
+    for (size_t i = 0; i < s->nasked; i++) {
+        size_t from = s->reaches[i].n;
+        if (from < n && n - from < s->reaches[i].tokens && s->reaches[i].key == key_of(ids, from))
+            return true;
+    }
+    return false;
+}
+
 /* Check that the request is allowed, then schedule its reply: late, lost and sent again, or
  * twice. */
 static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct cloud_tally *tally,
@@ -140,8 +155,10 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
     CHECK(memcmp(ids, session_ids(s->session), n * sizeof(*ids)) == 0);
     CHECK(session_length(s->session) >= n);
     /* A token that an earlier call was to bring may have been guessed meanwhile. */
-    if (s->late_head && session_length(s->session) == n && s->truth.tokens == 1)
+    if (s->late_head && session_length(s->session) == n && !covered(s, ids, n)) {
         CHECK(!session_has_logits(s->session));
+        s->unread++;
+    }
     struct sim_call *c = &s->calls[at];
     *c = (struct sim_call){
         .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
@@ -170,6 +187,9 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
         send(s, c->number, after + draw(s, s->delay + 1));
     s->longest = n > s->longest ? n : s->longest;
     CHECK(s->nasked < SIM_LOG);
+    s->reaches[s->nasked].key = c->key;
+    s->reaches[s->nasked].n = n;
+    s->reaches[s->nasked].tokens = want;
     s->asked[s->nasked++] = rand_u64(c->key, want);
     s->idle = 0;
     *call = c;
@@ -201,6 +221,7 @@ static bool done(const void *call)
     struct sim *s = c->sim;
     size_t length = session_length(s->session);
     int logits = session_has_logits(s->session);
+    s->looked = 0;
     s->idle = length == s->seen_length && logits == s->seen_logits ? s->idle + 1 : 0;
     CHECK(s->drafts || s->idle <= IDLE); /* waiting is the job of take */
     s->seen_length = length;

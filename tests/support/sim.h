@@ -44,7 +44,8 @@ struct sim {
     size_t window;  /* most calls in flight; 0 means 1 */
     const struct session *session;
     bool drafts;          /* tokens may be evaluated early, so the session does not show progress */
-    bool late_head;       /* the head must be unread when the newest prefix is requested */
+    bool late_head;       /* the head must be unread when the newest prefix is requested, unless an
+                             earlier request has asked for its token, too */
     struct session *edge; /* a second copy of model and sampler, for what the edge would say */
     struct sampler *sampler;
     size_t size;
@@ -63,10 +64,16 @@ struct sim {
     } memo[SIM_MEMO];
     size_t nmemo;
     uint64_t asked[SIM_LOG], committed[SIM_LOG]; /* hashes of key and token count, in order */
+    struct {
+        uint64_t key; /* of its prefix */
+        size_t n, tokens;
+    } reaches[SIM_LOG]; /* [nasked]: what each request asked for */
     size_t nasked, ncommitted, ndropped, nstale, retries;
+    size_t unread;            /* requests for which late_head was checked */
     size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
     size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
+    size_t looked; /* 1 + length of the session at the last peek, without other questions since */
 };
 
 /* Make s usable as a cloud port. */

@@ -117,13 +117,16 @@ static size_t stand_in_engine_add(struct stand_in_job *j, struct batch_part *par
     return more;
 }
 
-/* Take the results of a pass: the next token of each text that is complete now. */
+/* Take the results of a pass: the next token of each text that is complete now. Parts that were
+ * left out have set the rc of their jobs. */
 static void stand_in_engine_take(struct stand_in_engine *e, struct stand_in_job *const *jobs,
                                  const struct batch_part *parts, size_t n)
 {
     struct batch *b = e->batch;
     size_t rows[SLOTS_MAX], wanted = 0;
     for (size_t i = 0; i < n; i++) {
+        if (parts[i].rc)
+            continue;
         jobs[i]->fed += parts[i].n;
         if (jobs[i]->fed == jobs[i]->n + jobs[i]->text.n)
             rows[wanted++] = parts[i].row + parts[i].n - 1;
@@ -131,7 +134,7 @@ static void stand_in_engine_take(struct stand_in_engine *e, struct stand_in_job 
     int rc = wanted ? batch_logits(b, rows, wanted, NULL) : OK;
     for (size_t i = 0; i < n; i++) {
         struct stand_in_job *j = jobs[i];
-        if (j->fed < j->n + j->text.n)
+        if (parts[i].rc || j->fed < j->n + j->text.n)
             continue;
         j->rc = rc;
         j->told = rc == OK;
@@ -144,8 +147,9 @@ static void stand_in_engine_take(struct stand_in_engine *e, struct stand_in_job 
     }
 }
 
-/* Take these n jobs a step further, without the lock: one token or a piece of the prompt each, in
- * one pass. Of many prompts, the later ones may have to wait for the next pass. */
+/* Take these n jobs, which need the model, a step further, without the lock: one token or a piece
+ * of the prompt each, in one pass. Of many prompts, the later ones may have to wait for the next
+ * pass. */
 static void stand_in_engine_step(struct stand_in_engine *e, struct stand_in_job *const *jobs,
                                  size_t n)
 {
@@ -153,8 +157,6 @@ static void stand_in_engine_step(struct stand_in_engine *e, struct stand_in_job 
     struct batch_part parts[SLOTS_MAX];
     size_t count = 0, room = BATCH_ROWS - n;
     for (size_t i = 0; i < n; i++) {
-        if (stand_in_engine_knows(jobs[i]))
-            continue;
         size_t rows = stand_in_engine_add(jobs[i], &parts[count], room + 1);
         room -= rows ? rows - 1 : 0;
         if (rows)
@@ -163,33 +165,68 @@ static void stand_in_engine_step(struct stand_in_engine *e, struct stand_in_job 
     if (!count)
         return;
     int rc = batch_eval(e->batch, parts, count, count == 1 ? &in[0]->stop : &e->halt, NULL);
-    for (size_t i = 0; i < count && rc == OK; i++)
-        rc = parts[i].rc;
     for (size_t i = 0; i < count; i++)
-        in[i]->rc = rc;
+        in[i]->rc = rc ? rc : parts[i].rc;
     if (rc == OK)
         stand_in_engine_take(e, in, parts, count);
 }
 
-/* Record the result of a step, and finish the job or queue it for its next turn. */
-static void stand_in_engine_settle(struct stand_in_job *j, double ms)
+/* Record the result of a step. Return true if the job is finished; it may have been freed. */
+static bool stand_in_engine_settle(struct stand_in_job *j, uint64_t start)
 {
     j->text.cached = j->cached;
-    *(j->text.n ? &j->text.text_ms : &j->text.prompt_ms) += ms;
+    *(j->text.n ? &j->text.text_ms : &j->text.prompt_ms) += stand_in_engine_ms_since(start);
     if (j->told) {
         j->ids[j->n + j->text.n] = j->next_id;
         j->at[j->text.n++] = os_now_ns();
         j->text.ended = tokenizer_is_eog(j->engine->tokenizer, j->next_id) && !j->go_on;
         pthread_cond_broadcast(&j->news);
     }
-    if (j->rc || j->dropped || j->text.ended || j->text.n == j->max) {
-        stand_in_engine_finish(j, j->rc);
-        if (j->dropped)
-            free_job(j);
-        return;
+    if (!j->rc && !j->dropped && !j->text.ended && j->text.n < j->max)
+        return false;
+    stand_in_engine_finish(j, j->rc);
+    if (j->dropped)
+        free_job(j);
+    return true;
+}
+
+/* Tell the job what is known without the model; without a model one token, so that others get their
+ * turns. Return true if the job needs no more in this turn. */
+static bool stand_in_engine_tell(struct stand_in_job *j)
+{
+    struct stand_in_engine *e = j->engine;
+    for (uint64_t start = os_now_ns(); stand_in_engine_knows(j); start = os_now_ns()) {
+        pthread_mutex_lock(&e->lock);
+        bool finished = stand_in_engine_settle(j, start);
+        if (!finished && !e->batch) {
+            j->state = READY;
+            stand_in_engine_append(&e->ready, j);
+            finished = true;
+        }
+        pthread_mutex_unlock(&e->lock);
+        if (finished)
+            return true;
     }
-    j->state = READY;
-    stand_in_engine_append(&j->engine->ready, j);
+    return false;
+}
+
+/* Run one turn of these n jobs, without the lock: nobody whose text is known waits for a pass. */
+static void stand_in_engine_turn(struct stand_in_engine *e, struct stand_in_job **jobs, size_t n)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!stand_in_engine_tell(jobs[i]))
+            jobs[left++] = jobs[i];
+    uint64_t start = os_now_ns();
+    if (left)
+        stand_in_engine_step(e, jobs, left);
+    pthread_mutex_lock(&e->lock);
+    for (size_t i = 0; i < left; i++)
+        if (!stand_in_engine_settle(jobs[i], start)) {
+            jobs[i]->state = READY;
+            stand_in_engine_append(&e->ready, jobs[i]);
+        }
+    pthread_mutex_unlock(&e->lock);
 }
 
 void *stand_in_engine_work(void *arg)
@@ -214,12 +251,8 @@ void *stand_in_engine_work(void *arg)
             jobs[n++] = j;
         }
         pthread_mutex_unlock(&e->lock);
-        uint64_t start = os_now_ns();
-        stand_in_engine_step(e, jobs, n);
+        stand_in_engine_turn(e, jobs, n);
         pthread_mutex_lock(&e->lock);
-        double ms = stand_in_engine_ms_since(start);
-        for (size_t i = 0; i < n; i++)
-            stand_in_engine_settle(jobs[i], ms);
     }
     pthread_mutex_unlock(&e->lock);
     return NULL;

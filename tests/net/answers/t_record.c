@@ -13,30 +13,13 @@
 #include "net/answers/answers.h"
 #include "net/answers/record.h"
 #include "net/answers/record_internal.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
 
 static char folder[] = "build/record-XXXXXX", path[64], store[64];
 static struct err err;
 static const uint32_t ids[] = { 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22 };
-
-/* Read the file. */
-static size_t slurp(char *to, size_t cap)
-{
-    FILE *f = fopen(path, "rb");
-    CHECK(f);
-    size_t n = fread(to, 1, cap, f);
-    fclose(f);
-    return n;
-}
-
-/* Write the file. */
-static void spill(const char *from, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(from, 1, n, f) == n);
-    CHECK(fclose(f) == 0);
-}
 
 /* How many answers make_one records. */
 enum { LINES = 4 };
@@ -84,7 +67,7 @@ static void test_text(void)
     struct record *r;
     char text[2000];
     make_one();
-    size_t n = slurp(text, sizeof(text) - 1);
+    size_t n = slurp(path, text, sizeof(text) - 1);
     text[n] = 0;
     static const char first[] =
         "{\"mizzle_record\":1,\"model\":\"Qwen \\\"x\\\" [2J\",\"api\":\"openai\",\"tokenizer\":"
@@ -134,7 +117,7 @@ static void test_torn(void)
 {
     char text[2000];
     make_one();
-    size_t n = slurp(text, sizeof(text));
+    size_t n = slurp(path, text, sizeof(text));
     for (size_t cut = 0; cut < n; cut++) {
         struct record *r;
         size_t lines = 0, torn = 0;
@@ -142,7 +125,7 @@ static void test_torn(void)
             torn = text[i] == '\n' ? 0 : torn + 1;
             lines += text[i] == '\n';
         }
-        spill(text, cut);
+        spill(path, text, cut);
         int rc = record_open(&r, path, 0x1234, &err);
         CHECK(rc == (lines ? OK : ERR_FORMAT));
         if (lines) {
@@ -172,10 +155,10 @@ static void test_hostile(void)
     struct record *r;
     char text[2000], big[20000];
     make_one();
-    size_t n = slurp(text, sizeof(text));
+    size_t n = slurp(path, text, sizeof(text));
     for (size_t bit = 0; bit < 8 * n; bit++) {
         text[bit / 8] ^= (char)(1 << bit % 8);
-        spill(text, n);
+        spill(path, text, n);
         int rc = record_open(&r, path, 0x1234, &err);
         /* Only a flip of the last LF leaves a torn line. */
         CHECK(rc == ERR_FORMAT || (rc == OK && bit / 8 == n - 1));
@@ -188,16 +171,16 @@ static void test_hostile(void)
     for (size_t i = 0; i < 3; i++) {
         static const char *const begins[] = { "", "{\"mizzle_record\":1,", "{\"mizzle" };
         memcpy(big, begins[i], strlen(begins[i]));
-        spill(big, sizeof(big));
+        spill(path, big, sizeof(big));
         CHECK(record_create(&r, path, &err) == ERR_FORMAT && !r);
         CHECK(record_open(&r, path, 0x1234, &err) == ERR_FORMAT && !r);
-        CHECK(slurp(big, sizeof(big)) == sizeof(big));
+        CHECK(slurp(path, big, sizeof(big)) == sizeof(big));
         memset(big, 'x', sizeof(big));
     }
     CHECK(unlink(path) == 0 && record_open(&r, path, 0, &err) == ERR_IO);
     CHECK(mkfifo(path, 0600) == 0 && record_create(&r, path, &err) == ERR_ARG);
     CHECK(unlink(path) == 0 && record_create(&r, folder, &err) == ERR_ARG);
-    spill("", 0);
+    spill(path, "", 0);
     CHECK(truncate(path, (off_t)2 << 30) != 0 || record_open(&r, path, 0, &err) == ERR_FORMAT);
     CHECK(unlink(path) == 0);
 }
@@ -249,7 +232,7 @@ static void test_fields(void)
             snprintf(body, sizeof(body), "%s%s%s", bad[i].begin, whole ? "" : hash, bad[i].rest);
             n += add_line(text + n, body);
         }
-        spill(text, n);
+        spill(path, text, n);
         CHECK(record_open(&r, path, 0x1234, &err) == ERR_FORMAT && !r);
         if (!strstr(err.msg, bad[i].names))
             fprintf(stderr, "expected %s, found %s\n", bad[i].names, err.msg);
@@ -265,7 +248,7 @@ static void test_full_disk(void)
     char text[2000];
     struct rlimit was, now;
     make_one();
-    size_t n = slurp(text, sizeof(text));
+    size_t n = slurp(path, text, sizeof(text));
     CHECK(signal(SIGXFSZ, SIG_IGN) != SIG_ERR && getrlimit(RLIMIT_FSIZE, &was) == 0);
     for (size_t most = 0; most < n; most += 37) {
         struct record *r;

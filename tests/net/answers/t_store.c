@@ -8,6 +8,7 @@
 
 #include "net/answers/store_file.h"
 #include "tests/net/answers/store_help.h"
+#include "tests/support/files.h"
 #include "tests/support/torture.h"
 
 /* store_note gives a line with this text. */
@@ -18,24 +19,6 @@ static void says(struct store *s, const char *what)
     if (!strstr(note.msg, what))
         fprintf(stderr, "expected %s, found %s\n", what, note.msg);
     CHECK(strstr(note.msg, what) && strstr(note.msg, path) && !strchr(note.msg, '\n'));
-}
-
-/* Read the file. */
-static size_t slurp(unsigned char *to, size_t cap)
-{
-    FILE *f = fopen(path, "rb");
-    CHECK(f);
-    size_t n = fread(to, 1, cap, f);
-    fclose(f);
-    return n;
-}
-
-/* Write the file. */
-static void spill(const void *from, size_t n)
-{
-    FILE *f = fopen(path, "wb");
-    CHECK(f && fwrite(from, 1, n, f) == n);
-    CHECK(fclose(f) == 0);
 }
 
 static void test_basics(void)
@@ -72,7 +55,7 @@ static void make_some(unsigned char bytes[BYTES])
     for (uint32_t i = 0; i < SOME; i++)
         put(s, i);
     store_close(s);
-    CHECK(slurp(bytes, BYTES) == BYTES && size_of() == BYTES);
+    CHECK(slurp(path, bytes, BYTES) == BYTES && size_of() == BYTES);
 }
 
 /* A file torn at every byte keeps its whole records. */
@@ -81,7 +64,7 @@ static void test_torn(void)
     unsigned char bytes[BYTES];
     make_some(bytes);
     for (size_t n = 0; n <= BYTES; n++) {
-        spill(bytes, n);
+        spill(path, bytes, n);
         size_t whole = n > STORE_HEADER ? (n - STORE_HEADER) / STORE_RECORD : 0;
         size_t torn = n > STORE_HEADER ? (n - STORE_HEADER) % STORE_RECORD : 0;
         struct store *s = must_open();
@@ -99,9 +82,9 @@ static void test_torn(void)
         store_close(s);
     }
     /* Another process tears it while this one has it open. */
-    spill(bytes, BYTES);
+    spill(path, bytes, BYTES);
     struct store *s = must_open();
-    spill(bytes, BYTES - 1);
+    spill(path, bytes, BYTES - 1);
     put(s, 78);
     says(s, "torn record");
     CHECK(has(s, 3) && has(s, 78) && size_of() == BYTES);
@@ -118,7 +101,7 @@ static void test_flips(void)
         struct store *s;
         size_t at = bit / 8;
         bytes[at] ^= (unsigned char)(1 << bit % 8);
-        spill(bytes, BYTES);
+        spill(path, bytes, BYTES);
         int rc = store_open(&s, path, 0, &err);
         if (at < STORE_HEADER && at < 16) {
             CHECK(rc == ERR_FORMAT && !s && strstr(err.msg, path));
@@ -135,7 +118,7 @@ static void test_flips(void)
         bytes[at] ^= (unsigned char)(1 << bit % 8);
     }
     /* Damage done after the index was read: the answer is missing, not wrong. */
-    spill(bytes, BYTES);
+    spill(path, bytes, BYTES);
     struct store *s = must_open();
     CHECK(has(s, 2));
     int fd = open(path, O_WRONLY);
@@ -158,7 +141,7 @@ static void test_strangers(void)
         memset(text, 'x', sizeof(text));
         memcpy(text, texts[i], strlen(texts[i]));
         size_t n = i == 3 ? 1 : sizeof(text);
-        spill(text, n);
+        spill(path, text, n);
         CHECK(store_open(&s, path, 0, &err) == ERR_FORMAT && !s && strstr(err.msg, path));
         CHECK(size_of() == n);
     }

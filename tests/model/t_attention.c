@@ -1,0 +1,153 @@
+/* t_attention.c - how the attention of a pass is divided among threads: every block of every tile
+ * has one place, the partial results of different tiles never share memory, and threads of equal
+ * speed finish at about the same time. The plans are read, not run, so nothing is measured. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/pool.h"
+#include "model/batch_internal.h"
+#include "tests/support/test.h"
+
+enum { THREADS = 8, CONTEXT = 4096, CASES = 3000 };
+
+static struct kernels kernels;
+static uint64_t draws;
+
+static size_t draw(size_t below)
+{
+    return (size_t)rand_below(5, draws++, below);
+}
+
+/* Give work to the thread that is free first, as the pool does. */
+static void hand_out(size_t *busy, size_t threads, size_t work)
+{
+    size_t first = 0;
+    for (size_t t = 1; t < threads; t++)
+        if (busy[t] < busy[first])
+            first = t;
+    busy[first] += work;
+}
+
+/* Return the work of all units, in rows times blocks, and set *longest to that of the thread that
+ * finishes last. */
+static size_t run_plan(size_t *longest, const struct batch *b, size_t kv_heads, size_t threads)
+{
+    size_t busy[THREADS] = { 0 }, all = 0, run = 0, in_run = 0;
+    for (size_t u = 0; u < kv_heads * b->ntiles; u++) {
+        const struct tile *tile = &b->tile[u / kv_heads];
+        hand_out(busy, threads, (tile->t1 - tile->t0) * tile->lead);
+    }
+    for (size_t i = 0; i < b->ntiles; i++)
+        for (size_t j = 0; j < kv_heads * (b->tile[i].blocks - b->tile[i].lead); j++) {
+            run += b->tile[i].t1 - b->tile[i].t0;
+            if (++in_run < b->attn_run)
+                continue;
+            hand_out(busy, threads, run);
+            run = in_run = 0;
+        }
+    hand_out(busy, threads, run);
+    *longest = 0;
+    for (size_t t = 0; t < threads; t++) {
+        all += busy[t];
+        *longest = busy[t] > *longest ? busy[t] : *longest;
+    }
+    return all;
+}
+
+/* Check that the tiles are the spans, cut, and that no two partial results share memory. */
+static void check_tiles(const struct batch *b, const struct model_config *c, size_t threads)
+{
+    size_t rows = 0, at = 2 * threads * TILE * b->per, end = 0;
+    for (size_t i = 0; i < b->ntiles; i++) {
+        const struct tile *t = &b->tile[i];
+        const struct span *span = &b->span[t->span];
+        CHECK(t->t0 < t->t1 && t->t1 <= span->n && t->lead >= 1 && t->lead <= t->blocks);
+        CHECK(t->blocks == (span->start + t->t1 - 1) / ATTN_BLOCK + 1);
+        rows += t->t1 - t->t0;
+        if (t->lead == t->blocks)
+            continue;
+        size_t room = c->heads * (t->blocks - t->lead + 1) * (t->t1 - t->t0);
+        CHECK(t->part >= at && t->part + room <= b->part_rows);
+        for (size_t j = 0; j < i; j++) {
+            const struct tile *o = &b->tile[j];
+            end = o->part + c->heads * (o->blocks - o->lead + 1) * (o->t1 - o->t0);
+            CHECK(o->lead == o->blocks || o->part >= t->part + room || t->part >= end);
+        }
+    }
+    CHECK(rows == b->n);
+}
+
+/* Plan a pass of these spans; return the time of the last thread, 1 where all are equal. */
+static double plan(struct batch *b, const struct model_config *c, size_t threads,
+                   const struct span *spans, size_t n)
+{
+    size_t longest;
+    b->n = 0;
+    b->nspans = n;
+    memcpy(b->span, spans, n * sizeof(*spans));
+    for (size_t i = 0; i < n; i++) {
+        b->span[i].row = b->n;
+        b->n += spans[i].n;
+    }
+    attention_plan(b);
+    check_tiles(b, c, threads);
+    size_t all = run_plan(&longest, b, c->kv_heads, threads), work = 0;
+    for (size_t i = 0; i < b->ntiles; i++)
+        work += c->kv_heads * (b->tile[i].t1 - b->tile[i].t0) * b->tile[i].blocks;
+    CHECK(all == work);
+    return (double)(longest * threads) / (double)all;
+}
+
+/* One to four texts with drafts of up to 16 tokens, all at some depth. */
+static double random_plan(struct batch *b, const struct model_config *c, size_t threads)
+{
+    struct span spans[4] = { { 0 } };
+    size_t n = 1 + draw(4);
+    for (size_t i = 0; i < n; i++)
+        spans[i] = (struct span){ .n = 1 + draw(16), .start = 1000 + draw(3000) };
+    return plan(b, c, threads, spans, n);
+}
+
+static void check_shape(size_t heads, size_t kv_heads, size_t threads)
+{
+    const struct model_config c = { 1, 64, heads, kv_heads, 16, 64, 32, 512, 1e-6f, 1e4f, true };
+    const struct span draft = { .n = 16, .start = 4000 }, row = { .n = 1, .start = 4000 };
+    const struct span three[] = { draft, { .n = 16, .start = 700 }, draft };
+    const struct span prompt = { .n = BATCH_ROWS, .start = 3800 };
+    struct err err;
+    struct model *m;
+    struct batch *b;
+    struct pool *pool;
+    double worst = 0;
+    CHECK(pool_open(&pool, threads, &err) == OK);
+    CHECK(model_random(&m, &c, P_F32, &kernels, NULL, 7, &err) == OK);
+    CHECK(batch_open(&b, m, pool, &err) == OK && batch_reserve(b, CONTEXT, &err) == OK);
+    CHECK(plan(b, &c, threads, &draft, 1) < 1.2);
+    CHECK(plan(b, &c, threads, &row, 1) < 1.2);
+    CHECK(plan(b, &c, threads, three, 3) < 1.2);
+    CHECK(plan(b, &c, threads, &prompt, 1) < 1.35);
+    for (size_t i = 0; i < CASES; i++) {
+        double slowest = random_plan(b, &c, threads);
+        worst = slowest > worst ? slowest : worst;
+    }
+    printf("%zu KV heads, %zu threads: at worst %.2f of an even end\n", kv_heads, threads, worst);
+    CHECK(threads == 1 ? b->attn_runs == 0 : worst < 1.5);
+    batch_close(b);
+    model_close(m);
+    pool_close(pool);
+}
+
+int main(void)
+{
+    struct err err;
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), &err) == OK);
+    for (size_t threads = 1; threads <= THREADS; threads++) {
+        check_shape(14, 2, threads);
+        check_shape(3, 1, threads);
+        check_shape(4, 4, threads);
+    }
+    return 0;
+}

@@ -1,0 +1,211 @@
+/* t_draft_wait.c - tests that the rest of a reply is awaited as a draft: that this happens, that
+ * each wait ends, and that there are no more after three that brought nothing in time. */
+#include "router/step.h"
+
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "net/answers/answer_origin.h"
+#include "router/cloud_port.h"
+#include "tests/router/loop_help.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+
+enum { LENGTH = 40, REPLY = 8, PROMPT = 3, LOOKS = 1000 };
+
+static struct engine engine;
+static struct session *session;
+
+/* What becomes of the rest of a reply while it is awaited. */
+enum course {
+    NEVER, /* it stays on its way */
+    SOON,  /* it is there at the second look */
+    FAILS, /* the call fails */
+    PART   /* one id is there at the first look, and no more come */
+};
+
+static struct stream { /* a cloud whose replies have REPLY tokens, of which the first comes at once
+                        */
+    const enum course *course; /* [n], of each wait; the last one stands for all that follow */
+    size_t n;
+    size_t from, want; /* the latest reply: the prefix that was asked, and its tokens */
+    size_t waits;      /* that have begun */
+    bool waiting;      /* the latest look was for a draft, and there was no pass since */
+    bool again;        /* not the first look of this wait */
+} stream;
+
+/* Return the only token that may follow a prefix of this length. */
+static uint32_t says(size_t n)
+{
+    return (uint32_t)('a' + n % 26);
+}
+
+static bool in_reply(const struct stream *s, size_t n)
+{
+    return n > s->from && n < s->from + s->want;
+}
+
+static enum course course(const struct stream *s)
+{
+    size_t i = s->waits - 1;
+    return s->course[i < s->n ? i : s->n - 1];
+}
+
+static enum origin stream_known(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    (void)ids;
+    *id = says(n);
+    return in_reply(arg, n) ? ORIGIN_MEMO : ORIGIN_NONE;
+}
+
+/* A look for a draft goes beyond what the session holds. */
+static enum cloud_sight stream_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
+{
+    struct stream *s = arg;
+    size_t length = session_length(session);
+    (void)ids;
+    *id = says(n);
+    if (!in_reply(s, n))
+        return CLOUD_UNKNOWN;
+    if (n > length && !s->waiting) {
+        s->waiting = true;
+        s->again = false;
+        s->waits++;
+    }
+    if (!s->waits || course(s) == NEVER)
+        return CLOUD_COMING;
+    if (course(s) == PART)
+        return n == length + 1 ? CLOUD_HERE : CLOUD_COMING;
+    if (!s->again)
+        return CLOUD_COMING;
+    if (course(s) == SOON)
+        return CLOUD_HERE;
+    s->want = 0;
+    return CLOUD_UNKNOWN;
+}
+
+static size_t stream_tokens(void *arg)
+{
+    (void)arg;
+    return REPLY;
+}
+
+static int stream_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
+                      struct cloud_tally *tally, void **call, struct err *err)
+{
+    struct stream *s = arg;
+    (void)ids, (void)tally, (void)err;
+    s->from = n;
+    s->want = tokens;
+    *call = s;
+    return OK;
+}
+
+static bool stream_done(const void *call)
+{
+    (void)call;
+    return true;
+}
+
+static int stream_take(void *call, uint32_t *id, struct err *err)
+{
+    const struct stream *s = call;
+    (void)err;
+    *id = says(s->from);
+    return OK;
+}
+
+static void stream_end(void *call)
+{
+    (void)call;
+}
+
+static struct traffic stream_traffic(void *arg, const struct cloud_tally *tally)
+{
+    (void)arg;
+    return tally->traffic;
+}
+
+static void stream_end_tally(void *arg, struct cloud_tally *tally)
+{
+    (void)arg, (void)tally;
+}
+
+static bool on_token(void *arg, const struct decode_token *t)
+{
+    (void)arg;
+    CHECK(t->id == says(PROMPT + t->pos));
+    return true;
+}
+
+/* Write a text in which every token is the cloud's. Returns how often a draft was awaited. */
+static size_t write_text(const enum course *list, size_t n, struct decode_stats *stats)
+{
+    static const uint32_t prompt[PROMPT] = { 'x', 'y', 'z' };
+    struct err err = { "" };
+    const struct cloud_port port = { .arg = &stream,
+                                     .known = stream_known,
+                                     .peek = stream_peek,
+                                     .tokens = stream_tokens,
+                                     .ask = stream_ask,
+                                     .done = stream_done,
+                                     .take = stream_take,
+                                     .commit = stream_end,
+                                     .drop = stream_end,
+                                     .traffic = stream_traffic,
+                                     .end_tally = stream_end_tally };
+    const struct step_text text = {
+        .session = session, .tok = engine.tokenizer, .cloud = &port, .prompt = prompt, .n = PROMPT
+    };
+    const struct decode_options o = { .policy = POLICY_ALWAYS,
+                                      .max_tokens = LENGTH,
+                                      .drafts = DRAFT_CLOUD,
+                                      .draft_max = REPLY,
+                                      .emit = on_token };
+    struct step *step;
+    size_t nids, looks = 0, waits = 0;
+    stream = (struct stream){ .course = list, .n = n };
+    CHECK(step_open(&step, &text, &o, stats, &err) == OK);
+    for (enum step_want want; (want = step_next(step)) != STEP_DONE;) {
+        if (want == STEP_ROWS) {
+            const uint32_t *ids = step_ids(step, &nids);
+            CHECK(session_eval(session, ids, nids, NULL, &err) == OK);
+            step_give_rows(step, nids);
+            stream.waiting = false;
+            continue;
+        }
+        CHECK(want == STEP_CLOUD);
+        looks = stream.waiting && stream.again ? looks + 1 : 0;
+        CHECK(looks < LOOKS); /* it ends */
+        waits += stream.waiting && !stream.again;
+        stream.again = stream.waiting;
+        step_wait(step);
+    }
+    CHECK(step_close(step, &err) == OK && stats->cloud == LENGTH);
+    return waits;
+}
+
+int main(void)
+{
+    static const enum course never = NEVER, soon = SOON, part = PART;
+    static const enum course fails[] = { NEVER, NEVER, FAILS, NEVER };
+    struct decode_stats stats;
+    struct err err;
+    tiny_engine(&engine);
+    tiny_remove();
+    CHECK(session_open(&session, engine.batch, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
+    CHECK(write_text(&never, 1, &stats) == 3 && stats.drafted == 0);
+    CHECK(stats.passes == LENGTH - 1 && stats.memo_hits == LENGTH / REPLY * (REPLY - 1));
+    CHECK(write_text(&soon, 1, &stats) > 0 && stats.accepted > 0 &&
+          stats.accepted == stats.drafted);
+    CHECK(stats.passes + stats.accepted == LENGTH - 1);
+    /* What is there is used, although the wait for more was in vain. */
+    CHECK(write_text(&part, 1, &stats) == 3 && stats.accepted > 3);
+    /* A call that fails says nothing about how long its rest would have taken. */
+    CHECK(write_text(fails, 4, &stats) == 4 && stats.drafted == 0);
+    session_close(session);
+    engine_close(&engine);
+    return 0;
+}

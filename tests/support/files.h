@@ -1,0 +1,41 @@
+/* files.h - whole files and open descriptors, for tests. */
+#ifndef TESTS_SUPPORT_FILES_H
+#define TESTS_SUPPORT_FILES_H
+
+#include <dirent.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "tests/support/test.h"
+
+/* Read at most cap bytes of a file, and return how many there are. */
+static inline size_t slurp(const char *name, void *to, size_t cap)
+{
+    FILE *f = fopen(name, "rb");
+    CHECK(f);
+    size_t n = fread(to, 1, cap, f);
+    fclose(f);
+    return n;
+}
+
+/* Write a file. */
+static inline void spill(const char *name, const void *from, size_t n)
+{
+    FILE *f = fopen(name, "wb");
+    CHECK(f && fwrite(from, 1, n, f) == n);
+    CHECK(fclose(f) == 0);
+}
+
+/* Return how many descriptors this process has open; 0 where that cannot be known. */
+static inline size_t descriptors(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+#endif
