@@ -21,7 +21,7 @@
 enum { LARGE = 3 << 20 };
 
 static struct server *server;
-static _Atomic int ends, drops, handled;
+static _Atomic int ends, drops, handled, waits, gone;
 static _Atomic size_t told, parts;
 
 static void count_drop(void *own)
@@ -73,6 +73,15 @@ static void large(struct server_request *r)
     CHECK(!out.p && server_fd(r) >= 0);
 }
 
+/* Wait until the client leaves. */
+static void wait_on(struct server_request *r)
+{
+    waits++;
+    while (server_wait(r, UINT64_MAX))
+        ;
+    gone++;
+}
+
 static void at_handle(void *arg, struct server_request *r)
 {
     const char *path = server_path(r);
@@ -88,6 +97,8 @@ static void at_handle(void *arg, struct server_request *r)
         server_stream(r, 200, "text/plain", 19, NULL, pieces, r, count_end);
     else if (strcmp(path, "/large") == 0)
         large(r);
+    else if (strcmp(path, "/wait") == 0)
+        wait_on(r);
     else if (strcmp(path, "/nothing") != 0)
         show(r);
 }
@@ -309,14 +320,40 @@ static bool make_certificate(void)
     return system(line) == 0;
 }
 
+/* A large reply over TLS, and a client that leaves there. */
+static void tls_requests(void)
+{
+    struct http *h;
+    struct http_try *t, *ended = NULL;
+    char url[400];
+    struct err err = { "" };
+    const struct http_options ho = { .key = "sesame", .ca = cert, .max_reply = 8 << 20 };
+    const struct http_request q = { .url = url };
+    CHECK(http_open(&h, &ho, &err) == OK);
+    snprintf(url, sizeof(url), "%s/large", server_url(server));
+    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
+    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
+        http_wait(h, 1000);
+    CHECK(ended == t && t->rc == OK && t->status == 200 && t->body.n == LARGE);
+    http_release(h, t);
+    snprintf(url, sizeof(url), "%s/wait", server_url(server));
+    waits = gone = 0;
+    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
+    for (int i = 0; i < 2000 && !waits && http_perform(h, &err) == OK; i++)
+        http_wait(h, 10);
+    CHECK(waits == 1 && !gone);
+    http_release(h, t);
+    for (int i = 0; i < 20000 && !gone; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    CHECK(gone == 1);
+    http_close(h);
+}
+
 static void test_tls(void)
 {
     static const char plain[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     struct server *none;
     struct raw_reply raw;
-    struct http *h;
-    struct http_try *t, *ended = NULL;
-    char url[400];
     struct err err = { "" };
     struct server_options o = { .tls_cert = cert, .handle = at_handle };
     CHECK(server_open(&none, &o, &err) == ERR_ARG && !none && strstr(err.msg, "TLS"));
@@ -326,16 +363,7 @@ static void test_tls(void)
     CHECK(server_open(&none, &o, &err) == ERR_IO && !none);
     serve((struct server_options){ .tls_cert = cert, .tls_key = key, .key = "sesame" });
     CHECK(strncmp(server_url(server), "https://127.0.0.1:", 18) == 0);
-    const struct http_options ho = { .key = "sesame", .ca = cert, .max_reply = 8 << 20 };
-    CHECK(http_open(&h, &ho, &err) == OK);
-    snprintf(url, sizeof(url), "%s/large", server_url(server));
-    const struct http_request q = { .url = url };
-    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
-    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
-        http_wait(h, 1000);
-    CHECK(ended == t && t->rc == OK && t->status == 200 && t->body.n == LARGE);
-    http_release(h, t);
-    http_close(h);
+    tls_requests();
     /* Plain HTTP gets no reply, and a client that says nothing is not waited for. */
     raw_http_ask(server_port(server), &raw, plain, sizeof(plain) - 1, 1, 9000);
     CHECK(!raw.status && raw.ended);

@@ -236,7 +236,8 @@ static const struct row rows[] = {
       B("OPTIONS / HTTP/1.1\r\n" H "Origin: http://evil.example\r\n"
         "Access-Control-Request-Method: POST\r\n\r\n"),
       403, "Origin", REFUSED, false },
-    { "no key", B("GET / HTTP/1.1\r\n" H "\r\n"), 401, "Authorization", REFUSED, false },
+    { "no key", B("GET / HTTP/1.1\r\n" H "\r\n"), 401, "WWW-Authenticate: Bearer\r\n", REFUSED,
+      false },
     { "wrong key", B("GET / HTTP/1.1\r\n" H "Authorization: Bearer sesamf\r\n\r\n"), 401, "",
       REFUSED, false },
     { "longer key", B("GET / HTTP/1.1\r\n" H "Authorization: Bearer sesamee\r\n\r\n"), 401, "",

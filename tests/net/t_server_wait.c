@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -274,6 +275,55 @@ static void test_drip(void)
     server_close(server, 1000);
 }
 
+/* Wait for a while before each part of the body. */
+static bool at_received(void *arg, struct server_request *r, size_t n)
+{
+    uint64_t until = os_now_ns() + 350 * UINT64_C(1000000);
+    (void)arg, (void)n;
+    while (strcmp(server_method(r), "POST") == 0 && os_now_ns() < until)
+        if (!server_wait(r, until))
+            return false;
+    return true;
+}
+
+/* The time that the server itself takes over a body does not count. */
+static void test_paced(void)
+{
+    struct raw_reply r;
+    serve((struct server_options){ .body_ms = 250, .received = at_received });
+    raw_http_ask(server_port(server), &r, POST "Content-Length: 2\r\n\r\n{}",
+                 sizeof(POST "Content-Length: 2\r\n\r\n{}") - 1, 1, PATIENT_MS);
+    CHECK(r.status == 200);
+    server_close(server, 1000);
+}
+
+/* With few descriptors there are fewer places, and the limit is raised where that is allowed. */
+static void test_files(void)
+{
+    struct rlimit files = { 0 }, most;
+    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    files.rlim_cur = 200;
+    files.rlim_max = most.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    serve((struct server_options){ 0 });
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 200);
+    health();
+    server_close(server, 1000);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (!child) {
+        files.rlim_cur = files.rlim_max = 120;
+        CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+        serve((struct server_options){ 0 });
+        health();
+        server_close(server, 1000);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+}
+
 /* A client that stops reading does not hold its request. */
 static void test_reader(void)
 {
@@ -391,10 +441,12 @@ static void test_close(void)
 
 int main(void)
 {
+    test_files();
     test_left();
     test_gone();
     test_wake();
     test_drip();
+    test_paced();
     test_reader();
     test_places();
     test_many();
