@@ -65,13 +65,19 @@ lane() { # NUMBER: take tests until none is left
     done
 }
 
-names=
+# The slowest begin first, so that none of them runs alone at the end.
+names= slow=
 for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh; do
     # Scripts start the program themselves, without $RUN.
     case $name in *.sh) [ -e "$name" ] && [ -z "${RUN:-}" ] || continue ;; esac
     name=${name%.sh}
-    wanted "$name" && names="$names $name"
+    wanted "$name" || continue
+    case $name in
+    */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli) slow="$slow $name" ;;
+    *) names="$names $name" ;;
+    esac
 done
+names="$slow $names"
 number=1
 while [ "$number" -le "$JOBS" ]; do
     lane $number &

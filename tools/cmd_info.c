@@ -466,6 +466,10 @@ static int cmd_info_main(int argc, char **argv)
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
+    if (tensors && !nargs) {
+        fprintf(stderr, "mizzle info: --tensors: expected with FILE; see mizzle info --help\n");
+        return EXIT_USAGE;
+    }
     return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);
 }
 
@@ -477,8 +481,9 @@ const struct command cmd_info = {
     "or a Hugging Face folder, of any architecture. Without FILE it shows the processor, the "
     "kernel sets that can run on it, the one that would be chosen, and how products walk the "
     "weights on this family of processors: the panels at once with one token, the "
-    "multiply-adds that are worth a thread, and the prefetch distance in bytes. For "
-    "experiments, MIZZLE_ISA or --isa fixes them: avx2,panels=1,run=1048576,ahead=0.\n\n"
+    "multiply-adds of a product that a thread computes at a time, and the prefetch distance "
+    "in bytes. For experiments, MIZZLE_ISA or --isa fixes them: "
+    "avx2,panels=1,run=1048576,ahead=0.\n\n"
     "  mizzle info\n"
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",

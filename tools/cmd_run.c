@@ -419,6 +419,12 @@ const struct command cmd_run = {
         "Without -p and -f, the prompt is read from standard input; on a terminal, every line is "
         "a prompt of its own, or a turn of the conversation with --chat. There, "
         "Ctrl-C ends only the current answer.\n\n"
+        "With --json a token is a line with pos, id, text, source (edge, cloud or fallback), score "
+        "(low ones go to the cloud; null with the policies always and never), edge_id and ms. "
+        "edge_id is the small model's own token. Unless the policy reads that model's logits, "
+        "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
+        "of their own, because an earlier reply, the memo or the store held them. A fallback has a "
+        "reason and a message, too. The last line sums up.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

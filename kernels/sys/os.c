@@ -352,28 +352,28 @@ bool os_cond_open(pthread_cond_t *c)
 #endif
 }
 
-void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t until_ns)
+void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until_ns)
 {
     const uint64_t second = 1000000000;
     if (until_ns == UINT64_MAX) {
-        pthread_cond_wait(c, lock);
+        pthread_cond_wait(c, m);
         return;
     }
 #if defined(__APPLE__) /* conditions have no clock, but this wait is relative */
     uint64_t now = os_now_ns(), left = until_ns > now ? until_ns - now : 0;
     const struct timespec t = { .tv_sec = (time_t)(left / second),
                                 .tv_nsec = (long)(left % second) };
-    pthread_cond_timedwait_relative_np(c, lock, &t);
+    pthread_cond_timedwait_relative_np(c, m, &t);
 #else
     const struct timespec t = { .tv_sec = (time_t)(until_ns / second),
                                 .tv_nsec = (long)(until_ns % second) };
-    pthread_cond_timedwait(c, lock, &t);
+    pthread_cond_timedwait(c, m, &t);
 #endif
 }
 
 short os_poll_closed(void)
 {
-#if defined(POLLRDHUP)
+#if defined(POLLRDHUP) && !defined(PORTABLE)
     return POLLRDHUP;
 #else
     return 0;

@@ -66,10 +66,10 @@ void os_counters_close(struct os_counters *c);
 
 /* Initialize a condition for os_cond_wait; false if that is impossible. */
 bool os_cond_open(pthread_cond_t *c);
-/* Wait, with the lock held, until the condition is signalled or os_now_ns() reaches until_ns. It
+/* Wait, with m locked, until the condition is signalled or os_now_ns() reaches until_ns. It
  * may return early for any reason, so the caller checks again. Setting the wall clock changes
  * nothing. */
-void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *lock, uint64_t until_ns);
+void os_cond_wait(pthread_cond_t *c, pthread_mutex_t *m, uint64_t until_ns);
 
 /* Return the event with which poll tells that the other side has closed a stream, even while bytes
  * of it are unread; 0 where the system has none. */

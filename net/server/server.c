@@ -14,7 +14,7 @@
 
 enum {
     PLACES = 1100,
-    SPARE_FILES = 64, /* descriptors of the process that are no connections */
+    SPARE_FILES = 80, /* descriptors of the process that are no connections */
     STACK = 256 << 10,
     HEAD_MAX = 32 << 10,
     BODY_MAX = 4 << 20,
@@ -40,7 +40,7 @@ static bool server_has_layout(void)
 static size_t server_places(size_t wanted)
 {
     struct rlimit files;
-    rlim_t needed = (rlim_t)wanted + SPARE_FILES;
+    rlim_t needed = (rlim_t)wanted + wanted / 8 + SPARE_FILES;
     if (getrlimit(RLIMIT_NOFILE, &files))
         return wanted;
     if (files.rlim_cur != RLIM_INFINITY && files.rlim_cur < needed) {
@@ -52,7 +52,8 @@ static size_t server_places(size_t wanted)
     }
     if (files.rlim_cur == RLIM_INFINITY || files.rlim_cur >= needed)
         return wanted;
-    return files.rlim_cur > 2 * SPARE_FILES ? (size_t)files.rlim_cur - SPARE_FILES : SPARE_FILES;
+    return files.rlim_cur > 2 * SPARE_FILES ? (size_t)(files.rlim_cur - SPARE_FILES) / 9 * 8
+                                            : SPARE_FILES;
 }
 
 /* Start libmicrohttpd on the open socket, with one thread per connection. Its own timeout is off:
@@ -70,7 +71,7 @@ int server_start(struct server *s, struct err *err)
         server_request_done, s, MHD_OPTION_NOTIFY_CONNECTION, server_watch_connection, s,
         MHD_OPTION_URI_LOG_CALLBACK, server_request_begin, s, MHD_OPTION_UNESCAPE_CALLBACK,
         server_request_unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)s->watch.places, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_THREAD_STACK_SIZE,
+        (unsigned)s->watch.limit, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_THREAD_STACK_SIZE,
         (size_t)STACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.head_max, MHD_OPTION_ARRAY,
         s->tls_cert ? tls : tls + 2, MHD_OPTION_END);
     if (s->daemon)

@@ -33,6 +33,7 @@ struct server_guest {
     /* Guarded by the watcher's lock. */
     enum server_phase phase;
     uint64_t when;  /* PHASE_HEAD: since when; else: until when */
+    bool leaving;   /* the socket has been shut down */
     bool started;   /* the first line of a request has arrived */
     bool watched;   /* the watcher looks whether the client leaves */
     bool early;     /* unread bytes are there, so only the end of the stream tells */
@@ -52,12 +53,13 @@ struct server_watch {
     pthread_cond_t idle; /* signalled when busy becomes 0 */
     pthread_t thread;
     struct server_guest *guests;
-    size_t used, places;       /* connections */
-    size_t busy;               /* requests whose head has been read */
-    uint64_t head, body, send; /* ns */
-    uint64_t look, round;      /* look: when the thread wakes at the latest */
-    struct pollfd *polls;      /* [places + 2] */
-    int pipe[2];               /* wakes the thread */
+    size_t used, places, limit; /* connections; limit: with those about to be closed */
+    size_t leaving;             /* of them have been shut down */
+    size_t busy;                /* requests whose head has been read */
+    uint64_t head, body, send;  /* ns */
+    uint64_t look, round;       /* look: when the thread wakes at the latest */
+    struct pollfd *polls;       /* [limit + 1] */
+    int pipe[2];                /* wakes the thread */
     bool runs, poked, quit, tls;
     const char *late;
 };

@@ -48,6 +48,8 @@ static void server_reply_begin(struct server_request *r, unsigned status, const 
     server_reply_header(m, "Content-Type", type);
     for (size_t i = 0; headers && headers[i][0]; i++)
         server_reply_header(m, headers[i][0], headers[i][1]);
+    if (status == 401)
+        server_reply_header(m, "WWW-Authenticate", "Bearer");
     if (r->head.foreign) {
         server_reply_header(m, "Access-Control-Allow-Origin", r->head.single[SINGLE_ORIGIN]);
         server_reply_header(m, "Access-Control-Expose-Headers", "x-request-id, Retry-After");

@@ -150,7 +150,6 @@ static enum MHD_Result server_request_answer(struct server_request *r)
 {
     const struct server_options *o = &r->server->o;
     server_watch_phase(r->guest, PHASE_NONE);
-    r->guest->known = true;
     if (!r->reply && !r->why)
         server_body_unpack(r);
     if (!r->reply && r->why)
@@ -186,17 +185,18 @@ enum MHD_Result server_request_handle(void *arg, struct MHD_Connection *c, const
 
 /* After a reply that came before the end of the request, read on for a while: to close a socket
  * with unread bytes would reset it, and the client might never see the reply. */
-static void server_request_linger(struct server_request *r)
+static void server_request_linger(int fd, bool tls)
 {
     char sink[SERVER_BLOCK];
-    int fd = r->guest->fd, idle = r->server->tls_cert ? LINGER_TLS_MS : LINGER_MS;
     uint64_t until = os_now_ns() + LINGER_MS * UINT64_C(1000000);
     size_t n = 0;
-    if (!r->server->tls_cert)
+    if (!tls)
         shutdown(fd, SHUT_WR);
     while (n < WASTE_MAX && os_now_ns() < until) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
-        ssize_t got = poll(&p, 1, idle) > 0 ? recv(fd, sink, sizeof(sink), MSG_DONTWAIT) : 0;
+        ssize_t got = poll(&p, 1, tls ? LINGER_TLS_MS : LINGER_MS) > 0
+                          ? recv(fd, sink, sizeof(sink), MSG_DONTWAIT)
+                          : 0;
         if (got <= 0)
             break;
         n += (size_t)got;
@@ -211,11 +211,11 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
     if (!r)
         return;
     *state = NULL;
-    r->guest->known = true;
     bool linger = why == MHD_REQUEST_TERMINATED_COMPLETED_OK && r->last;
+    bool tls = r->server->tls_cert != NULL;
+    int fd = r->guest->fd;
+    r->guest->known = true;
     server_watch_leave(r->guest, r->busy);
-    if (linger)
-        server_request_linger(r);
     if (r->end)
         r->end(r->more_arg);
     if (r->drop)
@@ -225,6 +225,8 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
     server_body_drop(r);
     buf_free(&r->out);
     free(r);
+    if (linger)
+        server_request_linger(fd, tls);
 }
 
 const char *server_method(const struct server_request *r)

@@ -48,8 +48,16 @@ static uint64_t server_watch_deadline(const struct server_watch *w, const struct
                                     : g->when;
 }
 
-/* Say why, if that cannot be mistaken for the reply to something else, and shut the socket down;
- * libmicrohttpd then closes it. */
+/* Shut the socket down; libmicrohttpd then closes it. */
+static void server_watch_shut(struct server_watch *w, struct server_guest *g)
+{
+    shutdown(g->fd, SHUT_RDWR);
+    g->phase = PHASE_NONE;
+    w->leaving += !g->leaving;
+    g->leaving = true;
+}
+
+/* Say why, if that cannot be mistaken for the reply to something else, and shut the socket down. */
 static void server_watch_late(struct server_watch *w, struct server_guest *g)
 {
     char text[1024];
@@ -61,8 +69,19 @@ static void server_watch_late(struct server_watch *w, struct server_guest *g)
                      *body ? "Content-Type: application/json\r\n" : "", strlen(body), body);
     if (says && n > 0 && (size_t)n < sizeof(text))
         send(g->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    shutdown(g->fd, SHUT_RDWR);
-    g->phase = PHASE_NONE;
+    server_watch_shut(w, g);
+}
+
+/* When all places are taken, make room: of those that have sent no request yet, the one that has
+ * been here for the longest must go. */
+static void server_watch_evict(struct server_watch *w)
+{
+    struct server_guest *oldest = NULL;
+    for (struct server_guest *g = w->guests; g; g = g->next)
+        if (g->phase == PHASE_HEAD && !g->leaving && (!oldest || g->when < oldest->when))
+            oldest = g;
+    if (oldest)
+        server_watch_shut(w, oldest);
 }
 
 /* End the waiting of a guest whose answer is no longer wanted. */
@@ -94,7 +113,7 @@ static int server_watch_list(struct server_watch *w, nfds_t *n)
             server_watch_late(w, g);
         else if (deadline < look)
             look = deadline;
-        if (!g->watched || *n > w->places)
+        if (!g->watched || *n > w->limit)
             continue;
         g->round = w->round;
         g->slot = *n;
@@ -172,6 +191,7 @@ static bool server_watch_pipe(struct server_watch *w)
 bool server_watch_open(struct server_watch *w, const struct server_options *o, size_t places)
 {
     w->places = places;
+    w->limit = places + places / 8 + 16;
     w->head = server_watch_ms(o->head_ms, 10000);
     w->body = server_watch_ms(o->body_ms, 60000);
     w->send = server_watch_ms(o->send_ms, 30000);
@@ -180,7 +200,7 @@ bool server_watch_open(struct server_watch *w, const struct server_options *o, s
     if (!os_cond_open(&w->idle))
         return false;
     pthread_mutex_init(&w->lock, NULL);
-    w->polls = calloc(places + 2, sizeof(*w->polls));
+    w->polls = calloc(w->limit + 1, sizeof(*w->polls));
     w->runs = server_watch_pipe(w) && w->polls &&
               pthread_create(&w->thread, NULL, server_watch_run, w) == 0;
     if (w->runs)
@@ -223,6 +243,8 @@ static void server_watch_add(struct server_watch *w, struct server_guest *g)
     w->used++;
     g->phase = PHASE_HEAD;
     g->when = os_now_ns();
+    if (w->used - w->leaving > w->places)
+        server_watch_evict(w); /* this one, if all others are busy */
     /* Beyond half of the places each one shortens the time of all. */
     if (w->used > w->places / 2 || server_watch_deadline(w, g) < w->look)
         server_watch_poke(w);
@@ -236,6 +258,7 @@ static void server_watch_remove(struct server_watch *w, struct server_guest *g)
     if (g->next)
         g->next->link = g->link;
     w->used--;
+    w->leaving -= g->leaving;
     pthread_mutex_unlock(&w->lock);
     pthread_cond_destroy(&g->change);
     pthread_mutex_destroy(&g->lock);
@@ -361,7 +384,7 @@ void server_watch_dismiss(struct server_watch *w, bool over)
     pthread_mutex_lock(&w->lock);
     for (struct server_guest *g = w->guests; g; g = g->next) {
         if (g->phase == PHASE_HEAD || (over && g->phase != PHASE_NONE))
-            shutdown(g->fd, SHUT_RDWR);
+            server_watch_shut(w, g);
         if (over && g->request)
             server_watch_end(g);
         pthread_mutex_lock(&g->lock);

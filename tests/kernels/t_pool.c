@@ -1,5 +1,6 @@
 /* t_pool.c - the pool runs every index exactly once, with more threads than processors and when
- * memory runs out; memory and counters of os.h. */
+ * memory runs out; memory, conditions and counters of os.h. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -160,6 +161,43 @@ static void os_memory(void)
     CHECK(os_cpus() >= 1 && os_peak_memory() > (size_t)1 << 20);
 }
 
+struct bell {
+    pthread_mutex_t lock;
+    pthread_cond_t rung;
+    bool done;
+};
+
+static void *ring(void *arg)
+{
+    struct bell *b = arg;
+    pthread_mutex_lock(&b->lock);
+    b->done = true;
+    pthread_cond_signal(&b->rung);
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+/* A wait for a condition ends at its time and not before, and with a signal. */
+static void os_conditions(void)
+{
+    struct bell b = { .lock = PTHREAD_MUTEX_INITIALIZER };
+    const uint64_t until = os_now_ns() + 20000000;
+    pthread_t thread;
+    CHECK(os_cond_open(&b.rung));
+    pthread_mutex_lock(&b.lock);
+    for (int waits = 0; os_now_ns() < until; waits++) {
+        CHECK(waits < 1000);
+        os_cond_wait(&b.rung, &b.lock, until);
+    }
+    os_cond_wait(&b.rung, &b.lock, 0); /* long past */
+    CHECK(pthread_create(&thread, NULL, ring, &b) == 0);
+    while (!b.done)
+        os_cond_wait(&b.rung, &b.lock, UINT64_MAX);
+    pthread_mutex_unlock(&b.lock);
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&b.rung);
+}
+
 /* Work is counted as work; counters that are not available are reported, and nothing fails. */
 static void os_counting(void)
 {
@@ -206,6 +244,7 @@ int main(void)
     memory_runs_out();
     os_memory();
     os_counting();
+    os_conditions();
     covers(NULL, 100, 3);
     for (size_t threads = 1; threads <= 8; threads++)
         sizes(threads);

@@ -62,7 +62,7 @@ int main(void)
 {
     struct err err;
     CHECK(kernels_pick(&plain, NULL, cpu_detect(), &err) == OK);
-    for (threads = 1; threads <= THREADS; threads++)
+    for (threads = 1; threads <= THREADS; threads *= 2)
         for (size_t n = 1; n <= 3; n++) {
             CHECK(count_over(n, (struct tune)TUNE_AMD) == 0);
             CHECK(count_over(n, (struct tune)TUNE_DEFAULT) == 0);

@@ -210,7 +210,7 @@ static bool get(const struct matrix_server *s, int fd, char *text, size_t cap, s
 
 static void *connection(void *arg)
 {
-    static _Thread_local char text[1 << 16];
+    char text[1 << 16];
     const struct connection *c = arg;
     const struct matrix_server *s = c->server;
     bool bad = s->row && !atomic_load(&s->mended), stays = true;

@@ -145,7 +145,7 @@ static bool get(struct threaded_server_request *r, char *text)
 
 static void *connection(void *arg)
 {
-    static _Thread_local char text[MAX_REQUEST];
+    char text[MAX_REQUEST];
     struct threaded_server_request r = { .fd = *(const int *)arg };
     while (get(&r, text) && the.serve(&r))
         ;

@@ -135,6 +135,37 @@ static void check_model_figures(void)
     CHECK(near(f.ts, 150) && !(f.share > 0) && !*f.doubtful);
 }
 
+static const struct model_config shape = { .vocab = 4096,
+                                           .hidden = 64,
+                                           .ffn = 64,
+                                           .layers = 1,
+                                           .heads = 1,
+                                           .kv_heads = 1,
+                                           .head_dim = 64,
+                                           .context = 64,
+                                           .rope_theta = 1e4f,
+                                           .eps = 1e-6f,
+                                           .tied = true };
+
+/* Of an embedding apart from the head a pass reads only the rows of its tokens. */
+static void check_pass_bytes(void)
+{
+    struct err err;
+    struct kernels k;
+    size_t bytes[2];
+    struct model_config c = shape;
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    for (size_t i = 0; i < 2; i++) {
+        struct model *m;
+        c.tied = i > 0;
+        CHECK(model_random(&m, &c, P_F32, &k, NULL, 1, &err) == OK);
+        bytes[i] = model_pass_bytes(m);
+        CHECK(model_bytes(m) - bytes[i] == (c.tied ? 0 : 4096 * 64 * sizeof(float)));
+        model_close(m);
+    }
+    CHECK(bytes[0] == bytes[1]);
+}
+
 static void check_ways(void)
 {
     struct bench_route_way samples[] = { { .s = 3, .edge_s = 1, .cloud_s = 2 },
@@ -183,13 +214,18 @@ static void print_kernels(void)
                              .bytes = 3000,
                              .ops = 1000,
                              .ns = 100,
-                             .peak = 20 };
+                             .peak = 20,
+                             .on_cpu = 1 };
     kernels_report_begin(&b);
     kernels_report_row(&b, &p, 2);
     p.bytes = 6000;
     kernels_report_row(&b, &p, 2);
     p.bytes = 3000;
     p.peak = 9;
+    kernels_report_row(&b, &p, 2);
+    p.op = "matmul_f32";
+    p.peak = 0;
+    p.on_cpu = 0.5;
     kernels_report_row(&b, &p, 2);
     kernels_report_end(&b);
 }
@@ -198,19 +234,23 @@ static void check_kernels_report(void)
 {
     form = "md";
     const char *text = printed(print_kernels);
-    CHECK(strstr(text, "| 100 | 30.0 | L3 | 60 % | 10.0 | 50 % | 2.0 |  |\n"));
-    CHECK(strstr(text,
-                 "| 100 | 60.0 | L3 | 120 % | 10.0 | 50 % | 2.0 | over 100 % of the limit |\n"));
-    CHECK(strstr(text, "| L3 | 60 % | 10.0 | 111 % | 2.0 | over 100 % of the limit |\n"));
+    CHECK(!strncmp(text, "| matmul_q8 | shape | us | GB/s |", 33));
+    CHECK(strstr(text, "|\n| avx2 | x | 0.10 | 30.0 | L3 | 60 % | 10.0 | 50 % | 2.0 |  |\n"));
+    CHECK(strstr(text, " | 60.0 | L3 | 120 % | 10.0 | 50 % | 2.0 | over 100 % of the limit |\n"));
+    CHECK(strstr(text, "| L3 | 60 % | 10.0 | 111 % | 2.0 | over 100 % of the limit |\n\n"));
+    CHECK(strstr(text, "\n\n| matmul_f32 | shape |"));
+    CHECK(strstr(text, "| L3 | 60 % | 10.0 |  | 2.0 | its threads ran 50 % of the time |\n"));
     form = "csv";
     text = printed(print_kernels);
     CHECK(strstr(text, ",times_scalar,level,doubtful\n"));
     CHECK(strstr(text, ",30.00,50.00,10.00,20.00,2.00,L3,\n"));
     CHECK(strstr(text, ",60.00,50.00,10.00,20.00,2.00,L3,over 100 % of the limit\n"));
+    CHECK(strstr(text, ",30.00,50.00,10.00,,2.00,L3,its threads ran 50 % of the time\n"));
     form = "jsonl";
     text = printed(print_kernels);
     CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": null"));
     CHECK(strstr(text, "\"level\": \"L3\", \"doubtful\": \"over 100 % of the limit\""));
+    CHECK(strstr(text, "\"peak_gop_s\": null"));
 }
 
 static struct engine engine;
@@ -220,9 +260,12 @@ static void print_model(void)
 {
     static struct bench_test t;
     struct model_figures f;
-    struct model_report b = {
-        .format = form, .model = "tiny", .kv = "f16", .no_joules = "", .engine = &engine
-    };
+    struct model_report b = { .format = form,
+                              .model = "tiny",
+                              .kv = "f16",
+                              .no_joules = "no counters",
+                              .engine = &engine,
+                              .texts = true };
     t = (struct bench_test){ .gen = 10,
                              .texts = 2,
                              .threads = 1,
@@ -244,24 +287,12 @@ static void print_model(void)
 static void check_model_report(void)
 {
     struct err err;
-    const struct model_config c = { .vocab = 64,
-                                    .hidden = 64,
-                                    .ffn = 64,
-                                    .layers = 1,
-                                    .heads = 1,
-                                    .kv_heads = 1,
-                                    .head_dim = 64,
-                                    .context = 64,
-                                    .rope_theta = 1e4f,
-                                    .eps = 1e-6f,
-                                    .tied = true };
     CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
-    CHECK(model_random(&engine.model, &c, P_F32, &engine.kernels, NULL, 1, &err) == OK);
+    CHECK(model_random(&engine.model, &shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
     form = "md";
     const char *text = printed(print_model);
-    CHECK(strstr(text,
-                 " | tg10 x 2 | 20.00 +- 0.00 (10.00 each) | 20.0 | 25.0, 24.0 | 80 % | - |  |\n"));
-    CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % | - | over 100 % of the limit |\n"));
+    CHECK(strstr(text, "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |\n"));
+    CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % | over 100 % of the limit |\n"));
     form = "jsonl";
     text = printed(print_model);
     CHECK(strstr(text, "\"n_texts\": 2"));
@@ -281,6 +312,11 @@ static void check_probe(void)
     struct pool *pool;
     struct read_probe *probe;
     struct read_level levels[READ_LEVELS];
+    CHECK(read_probe_bytes(UINT64_MAX, 32u << 20) == 256u << 20);
+    CHECK(read_probe_bytes(UINT64_MAX, 512u << 20) == 1088u << 20);
+    CHECK(read_probe_bytes(1u << 30, 8u << 20) == 128u << 20);
+    CHECK(read_probe_bytes(3u << 29, 8u << 20) == 192u << 20);
+    CHECK(read_probe_bytes(0, 0) == 128u << 20);
     CHECK(pool_open(&pool, 2, &err) == OK);
     CHECK(read_probe_open(&probe, pool, &err) == OK);
     CHECK(read_probe_memory(probe, pool) > 0);
@@ -299,6 +335,7 @@ int main(void)
     check_levels();
     check_doubts();
     check_model_figures();
+    check_pass_bytes();
     check_ways();
     check_kernels_report();
     check_model_report();

@@ -18,7 +18,7 @@ done
 
 # Each combination has a row; for each share the text is the same, whatever L and W are.
 "$MIZZLE" bench route -p 12 -n 60 -R 0.1,0.3 -L 0,5 -W 0,1,4 -t 1 -o csv --plot "$tmp/a.svg" >"$tmp/csv"
-head -n 1 "$tmp/csv" | grep -q '^routed,latency_ms,ahead,cloud_tokens,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,cloud,fallback,calls,wasted,up_bytes,down_bytes,text$' ||
+head -n 1 "$tmp/csv" | grep -q '^routed,latency_ms,ahead,cloud_tokens,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,cloud,fallback,calls,wasted,up_bytes,down_bytes,text,passes,drafted,accepted$' ||
     fail "columns: $(head -n 1 "$tmp/csv")"
 [ "$(wc -l <"$tmp/csv")" -eq 13 ] || fail "12 rows: $(cat "$tmp/csv")"
 awk -F, 'NR > 1 {
@@ -33,14 +33,25 @@ awk -F, 'NR > 1 {
 }
 END { exit bad || n != 2 }' "$tmp/csv" || fail "see above"
 grep -q '^<svg' "$tmp/a.svg" && grep -q '</svg>' "$tmp/a.svg" || fail "no picture"
+grep -q 'N 1' "$tmp/a.svg" && fail "one token a call needs no name in the picture"
 
 # With more tokens in a reply the text is the same. Routed tokens next to each other then take one
 # call, if the cloud knows how the text goes on.
-"$MIZZLE" bench route -p 12 -n 60 -R 0.3 -L 0 -W 0,4 --cloud-tokens 1,8 --agree-next 1 -t 1 -o csv >"$tmp/more"
+"$MIZZLE" bench route -p 12 -n 60 -R 0.3 -L 0 -W 0,4 --cloud-tokens 1,8 --agree-next 1 -t 1 -o csv \
+    --plot "$tmp/more.svg" >"$tmp/more"
 awk -F, 'NR == 2 { text = $17; calls = $13 }
 NR > 1 && ($17 != text || $11 != 18) { print "another text: " $0; bad = 1 }
 NR == 3 && ($4 != 8 || $13 >= calls) { print "no fewer calls: " $0; bad = 1 }
+NR > 1 && $4 == 1 && ($7 == "" || $8 == "" || $9 == "" || $19 || $20) { print; bad = 1 }
+NR > 1 && $4 == 8 && ($7 $8 $9 $10 != "" || $19 < $20) { print; bad = 1 }
+NR > 1 && $3 == 0 && ($18 + $20 != 59 || $20 < $4 - 1) { print "passes: " $0; bad = 1 }
 END { exit bad || NR != 5 }' "$tmp/more" || fail "see above"
+[ "$(grep -c '>L 0 ms, r 30 %\(, N 8\)*</text>' "$tmp/more.svg")" -eq 2 ] || fail "picture: N"
+# Nothing is expected of calls for several tokens, and a step of a given time verifies no drafts.
+"$MIZZLE" bench route -p 12 -n 60 -R 0.3 -L 5 -W 0 --cloud-tokens 32 --agree-next 1 -t 1 -o jsonl >"$tmp/json"
+grep -q '"formula_ms": null, "model_ms": null, "here_ms": null, "hidden": null, ' "$tmp/json" || fail "$(cat "$tmp/json")"
+"$MIZZLE" bench route -p 12 -n 60 -R 0.3 -L 0 -W 0 --cloud-tokens 8 --edge-ms 1 -t 1 -o jsonl >"$tmp/json"
+grep -q '"passes": 59, "drafted": 0, "accepted": 0' "$tmp/json" || fail "drafts at --edge-ms: $(cat "$tmp/json")"
 
 # With a given speed of the edge the event model is exact: steps of 10 ms, every token from a cloud
 # 20 ms away that always agrees. In step a token takes 30 ms, with one request in flight 20 ms.
@@ -51,7 +62,10 @@ sed -n 2p "$tmp/jsonl" | grep -q '"formula_ms": 10.0,.*"here_ms": 20.0,' || fail
 for key in model n_prompt agree cloud_ms bandwidth loss samples_ms hidden header_up_bytes text; do
     grep -q "\"$key\":" "$tmp/json" || fail "no $key: $(cat "$tmp/json")"
 done
-"$MIZZLE" bench route -p 3 -n 4 -L 1 -t 1 | grep -q '^| routed | L ms | W |' || fail "no table"
+"$MIZZLE" bench route -p 12 -n 60 -L 0 -R 0.1,0.3 -W 0,4 --cloud-tokens 1,8 -t 1 >"$tmp/md"
+[ "$(grep -c '^| [13]0 | 0 | [04] | [18] |' "$tmp/md")" -eq 8 ] && [ "$(grep -c '^Text with r = ' "$tmp/md")" -eq 2 ] ||
+    fail "table: $(cat "$tmp/md")"
+awk 'length > 100 { print length " columns: " $0; bad = 1 } END { exit bad }' "$tmp/md" || fail "see above"
 
 # A shape instead of a file.
 "$MIZZLE" bench route --shape qwen2.5-0.5b --type q4_0 -p 2 -n 2 -R 0.5 -L 0 -W 0 -o csv >"$tmp/csv" || fail "--shape"
@@ -70,8 +84,9 @@ END {
 grep -q '^<svg' "$tmp/b.svg" || fail "no picture of the ways"
 "$MIZZLE" bench route -p 4 -n 8 -L 0 --as-paper -t 1 >"$tmp/ways"
 grep -q '^| as the paper |' "$tmp/ways" || fail "no row"
-grep -q 'the median of samples (-r): 3\. .* The parts sum to [-+].* s of the paper.s [-+].* s; they miss [-+].* s of it' \
-    "$tmp/ways" || fail "$(cat "$tmp/ways")"
+grep -q 'the median of samples (-r): 3\. ' "$tmp/ways" &&
+    grep -q '^The parts sum to [-+].* s of the paper.s [-+].* s; they miss [-+].* s of it' "$tmp/ways" || fail "$(cat "$tmp/ways")"
+awk 'length > 100 { print length " columns: " $0; bad = 1 } END { exit bad }' "$tmp/ways" || fail "see above"
 # Edge, waiting and rest are those of one answer; the whole less its parts is what they miss.
 "$MIZZLE" bench route -p 4 -n 8 -R 0.2 -L 0 --cloud-ms 0 --trips 0 --as-paper -t 1 -r 2 -o jsonl >"$tmp/ways"
 awk -F'[:,] ' 'function near(a, b) { return a - b < 1e-6 && b - a < 1e-6 }
@@ -95,7 +110,7 @@ END { exit bad || NR != 9 }' "$tmp/table" || fail "see above"
 [ "$(grep -c '^| 0\.[4-9]' "$tmp/table")" -eq 8 ] && grep -q 'arXiv 2504.07878, Table 1' "$tmp/table" || fail "$(cat "$tmp/table")"
 
 for wrong in '-R 1.5' '-R x' '-R 0.1,' '-L 1.5' '-L -1' '-W 65' '--agree 2' '--loss 1' '--edge-ms -1' '-n 1' '-p 0' \
-    '--trips 11' '--cloud-tokens 0' '--cloud-tokens 65' '--agree-next 1.1' '--edge-ms 1 --as-paper' '--table prices' '--table paper --plot x.svg'; do
+    '--trips 11' '--cloud-tokens 0' '--cloud-tokens 65' '--agree-next 1.1' '--edge-ms 1 --as-paper' '--cloud-tokens 8 --as-paper' '--cloud-tokens 1,2 --table paper' '--table prices' '--table paper --plot x.svg'; do
     status=0
     # shellcheck disable=SC2086
     "$MIZZLE" bench route $wrong >"$tmp/out" 2>"$tmp/err" || status=$?

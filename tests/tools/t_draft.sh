@@ -1,32 +1,8 @@
 #!/bin/sh
 # Drafts on the command line, with the demo pair: --draft and --draft-max change no token, source,
-# score or edge_id and no call, and the summary tells how many were accepted.
-MIZZLE=${MIZZLE:-build/mizzle}
-edge=weights/milli/edge-0.5.gguf
-if [ ! -e $edge ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
-unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
-fail() {
-    echo "t_draft: $*" >&2
-    tail -n 5 "$dir/out" "$dir/err" >&2
-    exit 1
-}
-# expect STATUS ARGS: run mizzle, which must end with this status; keep its output in $dir.
-expect() {
-    want=$1
-    shift
-    "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    status=$?
-    [ $status -eq "$want" ] || fail "$*: status $status, not $want"
-}
-# field NAME: print this field of the last line of $dir/out.
-field() {
-    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
-}
+# score or edge_id and no call, and the summary tells how many were accepted. $DRAFT_QUESTIONS
+# questions (default: 5) are asked ahead; .ci/run asks 200.
+. tests/support/demo_pair.sh
 # tokens: print the tokens without their times, and the calls.
 tokens() {
     sed -n 's/,"ms":[0-9.]*}$//; /"event":"token"/p' "$dir/out"
@@ -35,25 +11,47 @@ tokens() {
 
 start_cloud --latency 1
 accepted=0
-for n in 3; do
-    for how in '--policy random --threshold 0.3 --temp 0.7' '--policy always' \
-        '--policy never'; do
-        line="run --question $n --json --cloud-tokens 8 --ahead 0 --cloud-url $url $how"
+for how in '--policy random --threshold 0.3 --temp 0.7' '--policy always' '--policy never'; do
+    line="run --question 3 --json --cloud-tokens 8 --ahead 0 --cloud-url $url $how"
+    # shellcheck disable=SC2086
+    expect 0 $line --draft off
+    tokens >"$dir/off"
+    [ "$(field drafted)" -eq 0 ] && [ "$(field accepted)" -eq 0 ] || fail "off: drafts"
+    passes=$(field passes)
+    for draft in both 'lookup --draft-max 1'; do
         # shellcheck disable=SC2086
-        expect 0 $line --draft off
-        tokens >"$dir/off"
-        [ "$(field drafted)" -eq 0 ] && [ "$(field accepted)" -eq 0 ] || fail "off: drafts"
-        passes=$(field passes)
-        for draft in both 'lookup --draft-max 1'; do
-            # shellcheck disable=SC2086
-            expect 0 $line --draft $draft
-            tokens | cmp -s - "$dir/off" || fail "question $n $how: --draft $draft differs"
-            [ $(($(field passes) + $(field accepted))) -eq "$passes" ] || fail "$draft: passes"
-            accepted=$((accepted + $(field accepted)))
-        done
+        expect 0 $line --draft $draft
+        tokens | cmp -s - "$dir/off" || fail "$how: --draft $draft differs"
+        [ $(($(field passes) + $(field accepted))) -eq "$passes" ] || fail "$draft: passes"
+        accepted=$((accepted + $(field accepted)))
     done
 done
 [ $accepted -gt 0 ] || fail "no drafted token was accepted"
+# ask ARGS: answer with these, without drafts and with them.
+ask() {
+    for draft in off both; do
+        echo "asked: $*" >>"$dir/all.$draft"
+        "$MIZZLE" run --json --cloud-tokens 8 --cloud-url "$url" "$@" --draft $draft \
+            >>"$dir/all.$draft" 2>"$dir/err" </dev/null || fail "$* --draft $draft: status $?"
+    done
+}
+n=0
+while [ $n -lt "${DRAFT_QUESTIONS:-5}" ]; do
+    n=$((n + 1))
+    ask --question $n
+    [ $n -gt 12 ] || ask --question $n --ahead 4 --policy random --threshold 0.5 --temp 0.7
+done
+# Ahead, drafts change no token, source, score or edge_id either. How many calls there are is a
+# matter of time there.
+for draft in off both; do
+    sed -n '/^asked/p; /"event":"token"/s/,"ms":[0-9.]*}$//p' "$dir/all.$draft" >"$dir/$draft"
+done
+diff "$dir/off" "$dir/both" >"$dir/out" || fail "ahead: drafts change an answer"
+awk -F'[:,]' '/"event":"done"/ { n++; for (i = 1; i < NF; i++) if ($i == "\"accepted\"") sum += $(i + 1) }
+END { print n + 0, sum + 0 }' "$dir/all.both" >"$dir/out"
+read -r runs accepted <"$dir/out"
+[ "$runs" -ge $n ] && [ "$accepted" -gt "$runs" ] || fail "ahead: accepted in $runs answers: $accepted"
+grep -q '"source":"cloud".*"edge_id":[0-9]' "$dir/both" || fail "no edge_id of a cloud's token"
 # Answers of a store are there at once: few passes are left.
 line="run --question 3 --json --policy always --ahead 0 --cloud-url $url --cloud-store $dir/store"
 for draft in off off cloud; do
@@ -74,7 +72,11 @@ for wrong in '--draft most' '--draft-max 0' '--draft-max 65' '--draft-max x'; do
     # shellcheck disable=SC2086
     expect 2 run --question 1 $wrong
 done
-expect 2 eval --task ppl --draft off --file "$edge"
+for wrong in '--draft off' '--draft-max 4' '--ahead 0'; do
+    # shellcheck disable=SC2086
+    expect 2 eval --task ppl $wrong --file "$edge"
+    grep -q "^mizzle eval: ${wrong% *}: expected without --task ppl$" "$dir/err" || fail "ppl $wrong"
+done
 stop_cloud
 
 # eval writes the same table.

@@ -1,33 +1,7 @@
 #!/bin/sh
 # Saving calls and keeping text private, on the command line with the demo pair: --record and
 # --replay (without any network), --cloud-store, limits, prices, private spans.
-MIZZLE=${MIZZLE:-build/mizzle}
-edge=weights/milli/edge-0.5.gguf
-if [ ! -e $edge ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
-unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
-fail() {
-    echo "t_replay: $*" >&2
-    tail -n 5 "$dir/out" "$dir/err" >&2
-    exit 1
-}
-# expect STATUS COMMAND ARGS: run mizzle, which must end with this status; keep its output in $dir.
-expect() {
-    want=$1
-    shift
-    $before "$MIZZLE" "$@" >"$dir/out" 2>"$dir/err" </dev/null
-    status=$?
-    [ $status -eq "$want" ] || fail "$*: status $status, not $want"
-}
-before=
-# field NAME: print this field of the last line of $dir/out.
-field() {
-    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
-}
+. tests/support/demo_pair.sh
 # says WORDS: stderr must contain the words.
 says() {
     grep -q -e "$1" "$dir/err" || fail "stderr does not say: $1"

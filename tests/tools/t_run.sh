@@ -1,21 +1,8 @@
 #!/bin/sh
 # mizzle run on the command line, with the demo pair: defaults, JSON, faults of the cloud,
 # interrupts, conversation, and what a terminal shows.
-MIZZLE=${MIZZLE:-build/mizzle}
-edge=weights/milli/edge-0.5.gguf
-if [ ! -e $edge ]; then
-    echo "SKIP: no demo pair in weights/milli"
-    exit 77
-fi
-dir=$(mktemp -d) || exit 1
-. tests/support/cloud.sh
-unset MIZZLE_CLOUD_URL MIZZLE_API_KEY OPENAI_API_KEY NO_COLOR
+. tests/support/demo_pair.sh
 escape=$(printf '\033')
-fail() {
-    echo "t_run: $*" >&2
-    tail -n 5 "$dir/out" "$dir/err" >&2
-    exit 1
-}
 # expect STATUS ARGS: run mizzle run, which must end with this status; keep its output in $dir.
 expect() {
     want=$1
@@ -23,10 +10,6 @@ expect() {
     "$MIZZLE" run "$@" >"$dir/out" 2>"$dir/err" </dev/null
     status=$?
     [ $status -eq "$want" ] || fail "run $*: status $status, not $want"
-}
-# field NAME: print this field of the last line of $dir/out.
-field() {
-    tail -n 1 "$dir/out" | sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"
 }
 
 # By default: the demo pair, its router, the stand-in cloud.

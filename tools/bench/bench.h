@@ -38,12 +38,14 @@ struct bench_point {
     double bytes, ops, ns, peak, count[OS_EVENTS], on_cpu;
 };
 
-/* The table of `bench kernels` on stdout: a row for each point, with columns for the events that
- * can be counted on this machine. `times` is the speed relative to scalar. A row is doubtful
- * (doubt.h) if it reads faster than its level can be read, or computes faster than the peak. */
+/* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
+ * columns for the events that can be counted on this machine. `times` is the speed relative to
+ * scalar. A row is doubtful (doubt.h) if it reads faster than its level can be read, computes
+ * faster than the peak, or did not run all the time. */
 struct kernels_report {
     const char *format;     /* as above; borrowed */
     bool counts[OS_EVENTS]; /* events that have columns */
+    const char *op;         /* operation whose table is being printed; NULL: none yet */
     size_t rows;            /* printed so far */
     bool closed;            /* stdout was closed by its reader */
 };

@@ -20,7 +20,7 @@ static const double SAMPLE_NS = 4e6;
 
 /* Operands of all calls. Every byte is 0x3f, which makes a finite number in every type. */
 struct kit {
-    unsigned char *weights; /* large enough for the output head in f32, the largest matrix */
+    unsigned char *weights; /* large enough for the output head, the largest matrix */
     float *a, *b, *c, *y;   /* [MANY * FFN], y: [FEW * VOCAB], which is larger */
     struct qact q;
     const struct tune *tune; /* how products walk the weights */
@@ -199,16 +199,18 @@ static size_t attn_calls(struct call *out, double unit)
     return 2;
 }
 
+static const struct {
+    const char *op, *what;
+    enum ptype type;
+    double unit, in;
+} matmuls[MATMULS] = { { "matmul_f32", "f32", P_F32, 4, 4 },
+                       { "matmul_bf16", "f32", P_BF16, 2, 4 },
+                       { "matmul_q8", "int8", P_Q8, 34.0 / 32, 40.0 / 32 },
+                       { "matmul_q4", "int8", P_Q4, 18.0 / 32, 40.0 / 32 } };
+
 /* Set out to the calls that are timed for the operation of this name; return their number. */
 static size_t calls_of(struct call out[SHAPES], const char *op)
 {
-    static const struct {
-        const char *op, *what;
-        double unit, in;
-    } matmuls[MATMULS] = { { "matmul_f32", "f32", 4, 4 },
-                           { "matmul_bf16", "f32", 2, 4 },
-                           { "matmul_q8", "int8", 34.0 / 32, 40.0 / 32 },
-                           { "matmul_q4", "int8", 18.0 / 32, 40.0 / 32 } };
     for (size_t i = 0; i < MATMULS; i++)
         if (!strcmp(op, matmuls[i].op))
             return matmul_calls(out, matmuls[i].unit, matmuls[i].in, matmuls[i].what);
@@ -237,12 +239,24 @@ static const struct {
 #undef X
 };
 
-/* Allocate and fill the operands; false if there is no memory. */
-static bool kit_open(struct kit *kit)
+/* True if this operation is to be timed. */
+static bool bench_kernels_wants(const struct bench_options *o, const char *op)
 {
-    size_t panel, floats = (size_t)MANY * FFN * sizeof(float);
+    return !o->only || !strcmp(o->only, op);
+}
+
+/* Allocate and fill the operands; false if there is no memory. */
+static bool kit_open(struct kit *kit, const struct bench_options *o)
+{
+    size_t floats = (size_t)MANY * FFN * sizeof(float);
     *kit = (struct kit){ .weights = NULL };
-    panels_bytes(&panel, &kit->weight_bytes, P_F32, VOCAB, HIDDEN);
+    for (size_t i = 0; i < MATMULS; i++) {
+        size_t panel, bytes;
+        if (bench_kernels_wants(o, matmuls[i].op) &&
+            panels_bytes(&panel, &bytes, matmuls[i].type, VOCAB, HIDDEN) &&
+            bytes > kit->weight_bytes)
+            kit->weight_bytes = bytes;
+    }
     kit->all_bytes = kit->weight_bytes + 6 * floats + (size_t)FEW * VOCAB * sizeof(float);
     unsigned char *all = os_alloc(kit->all_bytes);
     if (!all)
@@ -304,6 +318,7 @@ struct bench_kernels {
     struct kernels_report table;
     struct read_level levels[READ_LEVELS];
     double scalar; /* operations or calls per nanosecond of the set scalar with one token */
+    bool all_sets; /* no set was named */
     struct bench_point points[BENCH_POINTS];
     size_t npoints;
     bool shows;  /* progress on the terminal */
@@ -319,7 +334,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         void (*own)(void);
         memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
         if (!own || !kernels_ready(set, cpu_detect()) ||
-            (i && engine_options.isa && strcmp(b->chosen.isa, set->isa) != 0) || (!i && c->n > 1))
+            (i && !b->all_sets && strcmp(b->chosen.isa, set->isa) != 0) || (!i && c->n > 1))
             continue;
         if ((set->needs & CPU_BLAS) && !b->hinted) {
             b->hinted = true;
@@ -374,8 +389,7 @@ static int bench_all(struct bench_kernels *b, struct err *err)
     kernels_report_begin(&b->table);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
         struct call calls[SHAPES];
-        size_t n =
-            !b->o->only || !strcmp(b->o->only, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
+        size_t n = bench_kernels_wants(b->o, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
         for (size_t j = 0; j < n; j++)
             bench_call(b, i, &calls[j]);
     }
@@ -393,12 +407,16 @@ int bench_kernels(const struct bench_options *o, struct err *err)
                                 .shows = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) };
     size_t found = 0;
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-        found += !o->only || !strcmp(o->only, ops[i].name);
+        found += bench_kernels_wants(o, ops[i].name);
     if (!found)
-        return err_set(err, ERR_ARG, "--only: no operation %s", o->only);
-    if (kernels_pick(&b.chosen, engine_options.isa, cpu_detect(), err) != OK)
+        return err_set(err, ERR_ARG,
+                       "--only: expected an operation that `mizzle info --ops` lists, found %s",
+                       o->only);
+    const char *isa = setup_isa();
+    if (kernels_pick(&b.chosen, isa, cpu_detect(), err) != OK)
         return ERR_ARG;
-    if (!kit_open(&b.kit))
+    b.all_sets = !isa || *isa == ','; /* `,ahead=0` changes how products walk, in every set */
+    if (!kit_open(&b.kit, o))
         return err_set(err, ERR_NOMEM, "bench: out of memory");
     b.kit.tune = &b.chosen.tune;
     int rc = pool_open(&b.one, 1, err);

@@ -313,6 +313,9 @@ static int plan_drafts(struct plan *p, const char *text, struct err *err)
         if (p->depth.at[i] < 2)
             return err_set(err, ERR_ARG, "--draft: expected -d of 2 or more, found %zu",
                            p->depth.at[i]);
+    for (size_t i = 0; p->ndrafts && i < p->gen.n; i++)
+        if (p->gen.at[i] == 1)
+            return err_set(err, ERR_ARG, "--draft: expected -n of 2 or more, found 1");
     if (p->ndrafts && largest(&p->texts) > 1)
         return err_set(err, ERR_ARG, "--draft writes one text: leave --texts out");
     return OK;
@@ -392,7 +395,7 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
             if (rc)
                 return rc;
             t.one = *one;
-            model_figures(&f, &t, model_bytes(b->engine->model));
+            model_figures(&f, &t, model_pass_bytes(b->engine->model));
             model_report_row(report, &t, &f);
             *one = t.threads == 1 ? f.ts : *one;
         }
@@ -465,7 +468,9 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
                                        .no_joules = why,
-                                       .engine = &e };
+                                       .engine = &e,
+                                       .texts = largest(&p.texts) > 1,
+                                       .drafts = p.ndrafts > 0 };
         energy_open(&b.energy, ENERGY_ROOT, why);
         rc = bench_model_run_all(&b, &p, &report, err);
     }

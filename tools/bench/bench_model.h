@@ -7,6 +7,7 @@
 #include "tools/bench/doubt.h"
 
 struct engine;
+struct model;
 struct model_config;
 
 struct bench_model_options {
@@ -47,7 +48,10 @@ struct model_figures {
     double read, probe, share;
     char doubtful[DOUBT_TEXT]; /* why, or "" */
 };
-void model_figures(struct model_figures *out, const struct bench_test *t, size_t model_bytes);
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes);
+/* Return the bytes of weights that a pass reads, which pass_bytes is above: all, but of an
+ * embedding that is not the output head, too, only a row for each token. */
+size_t model_pass_bytes(const struct model *m);
 
 /* The table of `bench model` on stdout. model: display name; kv: type of keys and values, "f16",
  * ... */
@@ -55,9 +59,10 @@ struct model_report {
     const char *format, *model, *kv;
     const char *no_joules; /* why joules are not known, or "" */
     const struct engine *engine;
-    size_t rows; /* printed so far */
-    size_t peak; /* as in the tests */
-    bool closed; /* stdout was closed by its reader */
+    bool texts, drafts; /* a row has several texts; drafts */
+    size_t rows;        /* printed so far */
+    size_t peak;        /* as in the tests */
+    bool closed;        /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
 void model_report_row(struct model_report *b, const struct bench_test *t,

@@ -39,13 +39,13 @@ const struct option_group bench_route_opts = {
         { "--agree", NULL, OPTION_FLOAT, &agree, "A",
           "Answer this share of the calls with the edge's guess (default: 0.7)" },
         { "--cloud-tokens", NULL, OPTION_STR, &at_once, "LIST",
-          "Ask for so many tokens in a call; those after the first are a draft of the text that "
-          "follows, which the edge verifies in one pass (default: 1)" },
+          "Ask for N tokens in a call; those after the first are a draft of the text that "
+          "follows, which the edge verifies in one pass, as `run` does (default: 1)" },
         { "--agree-next", NULL, OPTION_FLOAT, &agree_next, "A",
           "Let this share of the tokens after a call's first be those of the text (default: 0.9)" },
         { "--edge-ms", NULL, OPTION_FLOAT, &edge_ms, "T",
-          "Make each step of the edge take at least T milliseconds (default: as long as it "
-          "takes)" },
+          "Make each step of the edge take at least T milliseconds, and verify no drafts, which "
+          "would then cost nothing (default: as long as it takes)" },
         { "--cloud-ms", NULL, OPTION_SIZE, &cloud_ms, "MS",
           "Let the cloud compute MS milliseconds per token, in addition to the latency "
           "(default: 0; --as-paper, --table: 20)" },
@@ -63,8 +63,8 @@ const struct option_group bench_route_opts = {
           "in that way" },
         { "--table", NULL, OPTION_STR, &table, "NAME",
           "paper: measure the columns of the paper's Table 1 at the shares that were routed "
-          "there, beside the printed rows (default: one row for each --routed, --latency and "
-          "--ahead)" },
+          "there, beside the printed rows (default: one row for each --routed, --latency, "
+          "--ahead and --cloud-tokens)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -126,6 +126,9 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         return err_set(err, ERR_ARG, "--table: expected paper, found %s", table);
     if (as_paper && edge_ms > 0)
         return err_set(err, ERR_ARG, "--as-paper measures the edge as it is: leave --edge-ms out");
+    if (paper && !(r->at_once.n == 1 && r->at_once.at[0] <= 1))
+        return err_set(err, ERR_ARG,
+                       "--cloud-tokens: expected 1 with --as-paper or --table, found %s", at_once);
     if (table && o->plot)
         return err_set(err, ERR_ARG, "--plot: expected without --table");
     r->setting = (struct bench_route_setting){
@@ -256,14 +259,15 @@ int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t
     session_rewind(r->session, 0);
     if (r->answers) {
         answers_forget(r->answers);
-        o.drafts = DRAFT_CLOUD;
-        o.draft_max = DRAFT_MOST;
+        o.drafts = edge_ms > 0 ? DRAFT_OFF : DRAFT_CLOUD; /* rows of such a step are free */
+        o.draft_max = DRAFT_DEFAULT;
     }
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
                       &o, err);
 }
 
-/* Fill in what the row should have measured, and the share of the latency that was hidden. */
+/* Fill in what the row should have measured, and the share of the latency that was hidden. Nothing
+ * is expected of calls for several tokens: how many calls there are then depends on the text. */
 static void bench_route_expect(struct bench_route_row *row, const struct bench_run *r)
 {
     const struct scripted_cloud *t = &r->truth;
@@ -271,10 +275,12 @@ static void bench_route_expect(struct bench_route_row *row, const struct bench_r
     size_t later = t->routed - (t->marks[0] & AHEAD_MODEL_ROUTED ? 1 : 0);
     row->edge_ms = edge_ms > 0 ? (double)edge_ms : t->ms;
     row->agreed = t->agreed;
+    row->formula = row->model = row->here = row->hidden = (double)NAN;
+    if (row->cloud_tokens > 1)
+        return;
     row->formula = ahead_model_formula(row->edge_ms, row->share, a, call, row->ahead);
     row->model = ahead_model_expected(row->edge_ms, row->share, a, call, row->ahead);
     row->here = ahead_model_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
-    row->hidden = (double)NAN;
     if (later && call > 0)
         row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
 }

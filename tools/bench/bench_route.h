@@ -23,8 +23,10 @@ struct bench_route_row {
     double share, latency;
     size_t ahead, cloud_tokens;
     double edge_ms;                  /* t in the formulas */
-    double ms, formula, model, here; /* measured, then three expectations (ahead_model.h) */
-    double hidden;                   /* share of the latency; NaN: there was none to hide */
+    double ms, formula, model, here; /* measured, then three expectations (ahead_model.h), which
+                                      * are NaN where cloud_tokens > 1 */
+    double hidden;                   /* share of the latency; NaN: there was none to hide, or
+                                      * cloud_tokens > 1 */
     double *samples;                 /* [repeat] of ms, sorted */
     size_t cloud, fallback, agreed;  /* tokens */
     size_t calls, wasted;
@@ -35,7 +37,7 @@ struct bench_route_row {
 
 /* Results for one way of writing an answer. */
 struct bench_route_way {
-    const char *name, *cause;  /* cause: what takes the extra time, or NULL */
+    const char *name;
     double s, edge_s, cloud_s; /* cloud_s: spent waiting */
     double ttft_s;             /* to the first token */
     double more_s;             /* extra time over the way it is compared with */

@@ -84,12 +84,12 @@ int bench_route_ways(struct bench_run *r, struct err *err)
 {
     struct bench_route_way w[WAYS] = {
         { .name = "default" },
-        { .name = "in step", .cause = "waits for each call" },
-        { .name = "no KV cache", .cause = "evaluates the whole text for each token" },
-        { .name = "new connections", .cause = "connects for each call" },
-        { .name = "text", .cause = "sends text and cuts it into tokens again" },
-        { .name = "16 tokens", .cause = "asks for 16 tokens and uses one" },
-        { .name = "as the paper", .cause = "all of them" },
+        { .name = "in step" },         /* waits for each call */
+        { .name = "no KV cache" },     /* evaluates the whole text for each token */
+        { .name = "new connections" }, /* connects for each call */
+        { .name = "text" },            /* sends text and cuts it into tokens again */
+        { .name = "16 tokens" },       /* asks for 16 tokens and uses one */
+        { .name = "as the paper" },    /* all of these */
     };
     double share = r->shares.at[0];
     size_t window = 1;

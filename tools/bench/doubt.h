@@ -19,8 +19,8 @@ void doubt_text(char out[DOUBT_TEXT], double of_limit, size_t threads, double on
  * larger one: the machine changed in between. */
 void doubt_changed(char out[DOUBT_TEXT], double before, double after);
 
-/* Add to out that threads which had work all the time ran for less than 0.9 of it: other programs
- * took the rest. on_cpu: the share. */
+/* Add to out that threads ran for less than 0.9 of the time: other programs took the rest, or work
+ * was too short or too serial for all of them, and they slept. on_cpu: the share. */
 void doubt_busy(char out[DOUBT_TEXT], double on_cpu);
 
 #endif

@@ -1,4 +1,5 @@
-/* model_report.c - prints the rows of `bench model`: llama-bench's columns, then Mizzle's own. */
+/* model_report.c - prints the rows of `bench model`: a table for the terminal, or llama-bench's
+ * keys, then Mizzle's own. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <time.h>
 
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
 #include "tools/bench/bench_model.h"
 #include "tools/cli/setup.h"
 
@@ -28,7 +30,14 @@ static void model_report_speeds(double ts[BENCH_REPEAT], const struct bench_test
         ts[i] = (double)((t->prompt + t->gen) * t->texts) * 1e9 / t->ns[i];
 }
 
-void model_figures(struct model_figures *out, const struct bench_test *t, size_t model_bytes)
+size_t model_pass_bytes(const struct model *m)
+{
+    const struct panels *rows = model_embedding(m);
+    size_t unread = model_config(m)->tied ? 0 : rows->panel_bytes * panels_count(rows->rows);
+    return model_bytes(m) - unread;
+}
+
+void model_figures(struct model_figures *out, const struct bench_test *t, size_t pass_bytes)
 {
     static double ts[BENCH_REPEAT], ns[BENCH_REPEAT];
     *out = (struct model_figures){ .ts = 0 };
@@ -41,11 +50,12 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     out->each = out->ts / (double)t->texts;
     if (t->gen) {
         double passes = t->draft ? (double)t->passes / (double)t->gen : 1; /* for each token */
-        out->read = out->each * passes * (double)model_bytes / 1e9;
+        out->read = out->each * passes * (double)pass_bytes / 1e9;
         out->probe = t->before > t->after ? t->before : t->after;
         out->share = out->read / out->probe;
     }
-    doubt_text(out->doubtful, out->share, t->threads, t->one, out->ts);
+    bool cached = pass_bytes <= os_cache_size(3); /* then memory is no limit */
+    doubt_text(out->doubtful, cached ? 0 : out->share, t->threads, t->one, out->ts);
     if (t->gen)
         doubt_changed(out->doubtful, t->before, t->after);
     doubt_busy(out->doubtful, t->on_cpu);
@@ -204,32 +214,43 @@ static void print_csv(const struct model_report *b, json_t *o)
     putchar('\n');
 }
 
-/* Print a row of the Markdown table. */
+/* Print the head of the table, below what is the same for all of its rows. */
+static void model_report_head(const struct model_report *b)
+{
+    const struct model *m = b->engine->model;
+    printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n\n", b->model,
+           model_type_name(m), (double)model_bytes(m) / (1 << 20), (double)model_params(m) / 1e6,
+           b->engine->kernels.isa, b->kv);
+    printf("| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s doubtful |\n",
+           b->texts ? " each |" : "", b->drafts ? " accepted |" : "",
+           *b->no_joules ? "" : " J/token |");
+    printf("|---|---|---|%s%s---|---|---|%s---|\n", b->texts ? "---|" : "", b->drafts ? "---|" : "",
+           *b->no_joules ? "" : "---|");
+}
+
+/* Print a row of the table. */
 static void print_md(const struct model_report *b, const struct bench_test *t,
                      const struct model_figures *f)
 {
-    const struct engine *e = b->engine;
-    double bytes = (double)model_bytes(e->model);
-    printf("| %s %s | %.2f MiB | %.2f M | %s | %zu | %s | %s%zu", b->model,
-           model_type_name(e->model), bytes / (1 << 20), (double)model_params(e->model) / 1e6,
-           e->kernels.isa, t->threads, b->kv, t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
+    printf("| %zu | %s%zu", t->threads, t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
+    if (t->texts > 1)
+        printf(" x %zu", t->texts);
     if (t->depth)
         printf(" @ d%zu", t->depth);
     if (t->draft)
-        printf(" %s, %s, %.2f a pass", t->repeats ? "repeats" : "new", t->draft,
-               model_report_accepted(t));
-    if (t->texts > 1)
-        printf(" x %zu | %.2f +- %.2f (%.2f each) | ", t->texts, f->ts, f->deviation_ts, f->each);
-    else
-        printf(" | %.2f +- %.2f | ", f->ts, f->deviation_ts);
+        printf(", %s, %s", t->repeats ? "repeats" : "new", t->draft);
+    printf(" | %.2f +- %.2f |", f->ts, f->deviation_ts);
+    if (b->texts)
+        printf(t->gen ? " %.2f |" : " |", f->each);
+    if (b->drafts)
+        printf(t->draft ? " %.2f |" : " |", model_report_accepted(t));
     if (t->gen)
-        printf("%.1f | %.1f, %.1f | %.0f %% | ", f->read, t->before, t->after, 100 * f->share);
+        printf(" %.1f | %.1f, %.1f | %.0f %% |", f->read, t->before, t->after, 100 * f->share);
     else
-        printf("| %.1f | | ", t->before);
-    if (isfinite(t->joules))
-        printf("%.3g | %s |\n", t->joules, f->doubtful);
-    else
-        printf("- | %s |\n", f->doubtful);
+        printf(" | %.1f | |", t->before);
+    if (!*b->no_joules)
+        printf(" %.3g |", t->joules);
+    printf(" %s |\n", f->doubtful);
 }
 
 /* One line below the table: what a score costs and what it saves. */
@@ -256,9 +277,7 @@ void model_report_begin(const struct model_report *b)
     if (!strcmp(b->format, "json"))
         puts("[");
     else if (!strcmp(b->format, "md"))
-        puts("| model | size | params | backend | threads | kv | test | t/s | read GB/s | probe "
-             "GB/s | of the probe | J/token | doubtful "
-             "|\n|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+        model_report_head(b);
 }
 
 void model_report_row(struct model_report *b, const struct bench_test *t,
@@ -283,24 +302,31 @@ void model_report_row(struct model_report *b, const struct bench_test *t,
     b->closed = fflush(stdout) != 0;
 }
 
+/* Print what a router's score costs and what it saves. */
+static void model_report_lines(const struct model_report *b)
+{
+    size_t hidden = model_config(b->engine->model)->hidden;
+    printf("\nA router %zu -> %zu -> 1; a routed token skips the output head:\n\n"
+           "| threads | depth | score ms | step ms | score, of a step | routed ms | saves |\n"
+           "|---|---|---|---|---|---|---|\n",
+           hidden, 2 * hidden);
+    for (size_t i = 0; i < nlines; i++) {
+        const struct line *l = &lines[i];
+        printf("| %zu | %zu | %.3f | %.2f | %.2f %% | %.2f | %.1f %% |\n", l->threads, l->depth,
+               l->score / 1e6, l->edge / 1e6, 100 * l->score / l->edge, l->routed / 1e6,
+               100 * (1 - l->routed / l->edge));
+    }
+}
+
 void model_report_end(const struct model_report *b)
 {
     if (!strcmp(b->format, "json"))
         puts("]");
-    for (size_t i = 0; i < nlines; i++) {
-        const struct line *l = &lines[i];
-        printf("%sRouter %zu -> %zu -> 1 (threads: %zu, depth: %zu): a score takes %.3f ms, %.2f "
-               "%% of a decode step of %.2f ms. A routed token, which skips the output head, "
-               "takes %.2f ms: %.2f ms (%.1f %%) less.\n",
-               i ? "" : "\n", model_config(b->engine->model)->hidden,
-               2 * model_config(b->engine->model)->hidden, l->threads, l->depth, l->score / 1e6,
-               100 * l->score / l->edge, l->edge / 1e6, l->routed / 1e6,
-               (l->edge - l->routed) / 1e6, 100 * (1 - l->routed / l->edge));
-    }
-    if (strcmp(b->format, "md") != 0)
+    if (strcmp(b->format, "md") != 0 || !b->rows)
         return;
-    printf("%sPeak memory of the process: %.1f MiB.\n", nlines ? "" : "\n",
-           (double)b->peak / (1 << 20));
+    if (nlines)
+        model_report_lines(b);
+    printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
     if (b->no_joules[0])
         printf("Joules per token are not known: %s.\n", b->no_joules);
 }

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -12,11 +13,12 @@
 #include "tools/bench/bench.h"
 
 enum { PASSES = 5, MOST_STREAMS = 4, WORD = sizeof(uint64_t), ALIGN_BYTES = 64 };
-enum { MEMORY_BYTES = 512 << 20, PASS_BYTES = 64 << 20, CACHE_PIECE = 4 << 20 };
+enum { PASS_BYTES = 64 << 20, LEAST_PASSES = 4, CACHE_PIECE = 4 << 20 };
 
 struct read_probe {
-    uint64_t *data; /* [MEMORY_BYTES / WORD] */
-    size_t next;    /* byte at which the next pass begins, so that it meets nothing it has read */
+    uint64_t *data; /* [bytes / WORD] */
+    size_t bytes;
+    size_t next; /* byte at which the next pass begins, so that it meets nothing it has read */
 };
 
 /* A pass of all threads. */
@@ -99,24 +101,44 @@ static void read_probe_fill(void *arg, size_t thread, size_t first, size_t last)
         data[i] = i;
 }
 
+size_t read_probe_bytes(uint64_t memory, size_t l3)
+{
+    uint64_t most = memory / 8 / PASS_BYTES, passes = 1 + 2 * (uint64_t)l3 / PASS_BYTES;
+    passes = passes < LEAST_PASSES ? LEAST_PASSES : passes;
+    passes = passes > most ? most : passes;
+    return (size_t)(passes < 2 ? 2 : passes) * PASS_BYTES;
+}
+
+/* Return the bytes of memory that this machine has; UINT64_MAX if it does not tell. */
+static uint64_t read_probe_machine(void)
+{
+    long pages = -1, size = sysconf(_SC_PAGESIZE);
+#ifdef _SC_PHYS_PAGES
+    pages = sysconf(_SC_PHYS_PAGES);
+#endif
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+}
+
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
 {
     struct read_probe *p = calloc(1, sizeof(*p));
-    if (p)
-        p->data = os_alloc(MEMORY_BYTES);
+    if (p) {
+        p->bytes = read_probe_bytes(read_probe_machine(), os_cache_size(3));
+        p->data = os_alloc(p->bytes);
+    }
     *out = p && p->data ? p : NULL;
     if (!*out) {
         read_probe_close(p);
         return err_set(err, ERR_NOMEM, "bench: out of memory");
     }
-    pool_for(pool, MEMORY_BYTES / CACHE_PIECE, 1, read_probe_fill, p->data);
+    pool_for(pool, p->bytes / CACHE_PIECE, 1, read_probe_fill, p->data);
     return OK;
 }
 
 void read_probe_close(struct read_probe *p)
 {
     if (p)
-        os_free(p->data, MEMORY_BYTES);
+        os_free(p->data, p->bytes);
     free(p);
 }
 
@@ -131,7 +153,7 @@ double read_probe_memory(struct read_probe *probe, struct pool *pool)
     for (p.streams = 1; p.streams <= MOST_STREAMS; p.streams *= 2) {
         for (size_t i = 0; i <= PASSES; i++) {
             p.data = probe->data + probe->next / WORD;
-            probe->next = (probe->next + PASS_BYTES) % MEMORY_BYTES;
+            probe->next = (probe->next + PASS_BYTES) % probe->bytes;
             sample[i] = read_probe_pass(&p, pool);
         }
         double median = bench_median(sample + 1, PASSES);
@@ -146,7 +168,7 @@ static double read_probe_cache(const struct read_probe *probe, struct pool *pool
 {
     struct pass p = read_probe_plan(pool);
     double best = 0;
-    bytes = bytes < MEMORY_BYTES / p.threads ? bytes : MEMORY_BYTES / p.threads;
+    bytes = bytes < probe->bytes / p.threads ? bytes : probe->bytes / p.threads;
     bytes = bytes / ALIGN_BYTES * ALIGN_BYTES;
     p.data = probe->data;
     p.piece = bytes / WORD;

@@ -26,8 +26,12 @@ struct read_log {
  * that it took. */
 double read_probe_rate(const struct read_log *logs, size_t threads);
 
-/* 512 MiB of memory to be read, in big pages as a model's weights. */
+/* Memory to be read, in big pages as a model's weights. */
 struct read_probe;
+/* Return the bytes that it takes on a machine with this much memory and L3: 256 MiB, or more than
+ * twice L3, so that a pass finds in no cache what a former one has read; but at most an eighth of
+ * the memory, and at least 128 MiB. */
+size_t read_probe_bytes(uint64_t memory, size_t l3);
 /* Allocate and fill it with these threads. ERR_NOMEM. */
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err);
 void read_probe_close(struct read_probe *p); /* NULL is fine */
@@ -46,8 +50,10 @@ struct read_level {
 };
 
 /* Measure all levels with these threads, each of which reads a buffer of its own that this cache
- * holds and the one before it does not. A limit of a cache is the best of the passes, because it
- * changes with the clock. Takes about 0.1 s. */
+ * holds and the one before it does not. Of L3 that is twice L2 at least; where so many threads
+ * share it that it has less for each, a part comes from memory, and the limit is that of both. A
+ * limit of a cache is the best of the passes, because it changes with the clock. Takes about 0.1 s.
+ */
 void read_probe_levels(struct read_level out[READ_LEVELS], struct read_probe *p, struct pool *pool);
 
 /* Return the nearest level that holds this many bytes. */

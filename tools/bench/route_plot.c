@@ -6,21 +6,25 @@
 #include "tools/bench/bench_route.h"
 #include "tools/plot/chart.h"
 
-enum { LINES = 3, LABEL = 80 }; /* LINES: measured, event model, formula */
+enum { LINES = 3, LABEL = 80 };  /* LINES: measured, event model, formula */
+enum { TOKENS = 3, PARAMETERS }; /* a row's parameters, of which the last is its tokens a call */
 
-static const char *const axis_names[] = { "latency of a call, ms", "tokens from the cloud, %",
-                                          "requests in flight" };
+static const char *const axis_names[PARAMETERS] = { "latency of a call, ms",
+                                                    "tokens from the cloud, %",
+                                                    "requests in flight", "tokens of a call" };
 
-/* Return a parameter of the row: 0: latency, 1: share in percent, 2: requests in flight. */
+/* Return a parameter of the row, in the order of axis_names. */
 static double parameter(const struct bench_route_row *r, size_t which)
 {
-    return which == 0 ? r->latency : which == 1 ? 100 * r->share : (double)r->ahead;
+    const double at[PARAMETERS] = { r->latency, 100 * r->share, (double)r->ahead,
+                                    (double)r->cloud_tokens };
+    return at[which];
 }
 
 /* True if the rows agree in all parameters but this one. */
 static bool same_but(const struct bench_route_row *a, const struct bench_route_row *b, size_t which)
 {
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < PARAMETERS; i++)
         if (i != which && parameter(a, i) != parameter(b, i))
             return false;
     return true;
@@ -31,7 +35,7 @@ static bool same_but(const struct bench_route_row *a, const struct bench_route_r
 static size_t route_plot_widest(const struct bench_route_row *rows, size_t n)
 {
     size_t best = 0, most = 0;
-    for (size_t which = 0; which < 3; which++) {
+    for (size_t which = 0; which < PARAMETERS; which++) {
         size_t values = 0;
         for (size_t i = 0; i < n; i++)
             values += same_but(&rows[0], &rows[i], which);
@@ -43,17 +47,17 @@ static size_t route_plot_widest(const struct bench_route_row *rows, size_t n)
     return best;
 }
 
-/* Name the parameters of a row except `but` (3: name all). */
+/* Name the parameters of a row except `but` (PARAMETERS: name all); a single token of a call is not
+ * named. */
 static void route_plot_name(char out[LABEL], const struct bench_route_row *r, size_t but)
 {
-    char latency[24] = "", share[24] = "", ahead[24] = "";
-    if (but != 0)
-        snprintf(latency, sizeof(latency), "L %g ms, ", r->latency);
-    if (but != 1)
-        snprintf(share, sizeof(share), "r %g %%%s", 100 * r->share, but == 2 ? "" : ", ");
-    if (but != 2)
-        snprintf(ahead, sizeof(ahead), "W %zu", r->ahead);
-    snprintf(out, LABEL, "%s%s%s", latency, share, ahead);
+    static const char *const forms[PARAMETERS] = { "L %g ms", "r %g %%", "W %g", "N %g" };
+    int used = 0;
+    for (size_t i = 0; i < PARAMETERS && used < LABEL; i++)
+        if (i != but && (i != TOKENS || r->cloud_tokens > 1)) {
+            used += snprintf(out + used, LABEL - (size_t)used, "%s", used ? ", " : "");
+            used += snprintf(out + used, LABEL - (size_t)used, forms[i], parameter(r, i));
+        }
 }
 
 /* The series of a chart while they are made. */
@@ -98,8 +102,8 @@ static int route_plot_draw(const char *path, const struct bench_route_row *rows,
         best = rows[i].ms < rows[best].ms ? i : best;
         worst = rows[i].ms > rows[worst].ms ? i : worst;
     }
-    route_plot_name(fast, &rows[best], 3);
-    route_plot_name(slow, &rows[worst], 3);
+    route_plot_name(fast, &rows[best], PARAMETERS);
+    route_plot_name(slow, &rows[worst], PARAMETERS);
     snprintf(title, sizeof(title), "A token takes %.3g ms at best (%s), %.3g ms at worst (%s)",
              rows[best].ms, fast, rows[worst].ms, slow);
     const struct chart c = {

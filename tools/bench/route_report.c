@@ -56,7 +56,7 @@ static json_t *route_report_about(const struct bench_route_setting *s)
 /* Print object i of n and release it. */
 static void route_report_emit(enum form form, json_t *o, size_t i, size_t n)
 {
-    char *text = json_dumps(o, 0);
+    char *text = json_dumps(o, JSON_REAL_PRECISION(7)); /* options are floats: 0.7 is 0.7 */
     printf("%s%s%s\n", form == FORM_JSON && !i ? "[\n" : "", text ? text : "{}",
            form == FORM_JSONL ? ""
            : i + 1 < n        ? ","
@@ -97,24 +97,49 @@ static json_t *row_json(const struct bench_route_setting *s, const struct bench_
     return o;
 }
 
+/* Print a number in this format; where it is not finite, nothing but what stands before it. */
+static void route_report_cell(const char *format, double v)
+{
+    if (isfinite(v))
+        printf(format, v);
+    else
+        printf("%.*s", (int)strcspn(format, "%"), format);
+}
+
 static void row_csv(const struct bench_route_row *r)
 {
-    printf("%g,%g,%zu,%zu,%.3f,%.3f,%.3f,%.3f,%.3f,", r->share, r->latency, r->ahead,
-           r->cloud_tokens, r->edge_ms, r->ms, r->formula, r->model, r->here);
-    if (isfinite(r->hidden))
-        printf("%.4f", r->hidden);
-    printf(",%zu,%zu,%zu,%zu,%.0f,%.0f,%016" PRIx64 "\n", r->cloud, r->fallback, r->calls,
-           r->wasted, r->up, r->down, r->text);
+    printf("%g,%g,%zu,%zu,%.3f,%.3f", r->share, r->latency, r->ahead, r->cloud_tokens, r->edge_ms,
+           r->ms);
+    route_report_cell(",%.3f", r->formula);
+    route_report_cell(",%.3f", r->model);
+    route_report_cell(",%.3f", r->here);
+    route_report_cell(",%.4f", r->hidden);
+    printf(",%zu,%zu,%zu,%zu,%.0f,%.0f,%016" PRIx64 ",%zu,%zu,%zu\n", r->cloud, r->fallback,
+           r->calls, r->wasted, r->up, r->down, r->text, r->passes, r->drafted, r->accepted);
 }
 
 static void row_md(const struct bench_route_row *r)
 {
-    printf("| %g %% | %g | %zu | %zu | %.2f | %.2f | %.2f | %.2f | %.2f | ", 100 * r->share,
-           r->latency, r->ahead, r->cloud_tokens, r->edge_ms, r->ms, r->formula, r->model, r->here);
-    if (isfinite(r->hidden))
-        printf("%.0f %%", 100 * r->hidden);
-    printf(" | %zu | %zu | %.0f | %.0f | %08" PRIx64 " |\n", r->calls, r->wasted, r->up, r->down,
-           r->text >> 32);
+    printf("| %g | %g | %zu | %zu | %.2f | %.2f", 100 * r->share, r->latency, r->ahead,
+           r->cloud_tokens, r->edge_ms, r->ms);
+    route_report_cell(" | %.2f", r->formula);
+    route_report_cell(" | %.2f", r->model);
+    route_report_cell(" | %.2f", r->here);
+    route_report_cell(" | %.0f %%", 100 * r->hidden);
+    printf(" | %zu | %zu | %.0f | %.0f |\n", r->calls, r->wasted, r->up, r->down);
+}
+
+/* Below the table, name the text of each share: a hash, the same in all of its rows. */
+static void route_report_texts(const struct bench_route_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t first = 0;
+        while (!(rows[first].share >= rows[i].share && rows[first].share <= rows[i].share))
+            first++;
+        if (first == i || rows[first].text != rows[i].text)
+            printf("%sText with r = %g %%: %016" PRIx64 "%s\n", i ? "" : "\n", 100 * rows[i].share,
+                   rows[i].text, first == i ? "" : ", which differs");
+    }
 }
 
 void route_report(const char *format, const struct bench_route_setting *s,
@@ -123,13 +148,11 @@ void route_report(const char *format, const struct bench_route_setting *s,
     enum form form = form_of(format);
     if (form == FORM_CSV)
         puts("routed,latency_ms,ahead,cloud_tokens,edge_ms,ms,formula_ms,model_ms,here_ms,hidden,"
-             "cloud,fallback,"
-             "calls,wasted,up_bytes,down_bytes,text");
+             "cloud,fallback,calls,wasted,up_bytes,down_bytes,text,passes,drafted,accepted");
     if (form == FORM_MD)
-        puts("| routed | L ms | W | N | t ms | measured ms | formula | model | here | hidden | "
-             "calls | "
-             "wasted | up B | down B | text |\n"
-             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+        puts("| r % | L | W | N | t | measured | formula | model | here | hidden | calls | "
+             "wasted | up | down |\n"
+             "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         if (form == FORM_CSV)
             row_csv(&rows[i]);
@@ -138,6 +161,8 @@ void route_report(const char *format, const struct bench_route_setting *s,
         else
             route_report_emit(form, row_json(s, &rows[i]), i, n);
     }
+    if (form == FORM_MD)
+        route_report_texts(rows, n);
 }
 
 static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
@@ -165,9 +190,9 @@ static void route_report_parts(const struct bench_route_setting *s,
                                const struct bench_route_way *all)
 {
     double missed = all->more_s - all->parts_s;
-    printf("\n%s: %zu tokens after %zu, the median of samples (-r): %zu. Extra time is over the "
-           "default for \"in step\" and \"as the paper\", and over \"in step\" for the others. The "
-           "parts sum to %+.3f s of the paper's %+.3f s; they miss %+.3f s of it (%.1f %%).\n",
+    printf("\n%s: %zu tokens after %zu, the median of samples (-r): %zu. Extra time is over the\n"
+           "default for \"in step\" and \"as the paper\", and over \"in step\" for the others.\n"
+           "The parts sum to %+.3f s of the paper's %+.3f s; they miss %+.3f s of it (%.1f %%).\n",
            s->model, s->tokens, s->prompt, s->repeat, all->parts_s, all->more_s, missed,
            100 * missed / all->more_s);
 }
@@ -179,8 +204,8 @@ void route_report_ways(const char *format, const struct bench_route_setting *s,
     if (form == FORM_CSV)
         puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
     if (form == FORM_MD)
-        puts("| way | s per answer | edge | waiting | rest | extra s | times | calls | up B | "
-             "down B | cause |\n|---|---|---|---|---|---|---|---|---|---|---|");
+        puts("| way | s | edge | waiting | rest | extra s | times | calls | up | down |\n"
+             "|---|---|---|---|---|---|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         const struct bench_route_way *w = &ways[i];
         double times = w->s / ways[0].s;
@@ -188,9 +213,9 @@ void route_report_ways(const char *format, const struct bench_route_setting *s,
             printf("%s,%.4f,%.4f,%.4f,%.4f,%.2f,%zu,%.0f,%.0f,%016" PRIx64 "\n", w->name, w->s,
                    w->edge_s, w->cloud_s, w->more_s, times, w->calls, w->up, w->down, w->text);
         else if (form == FORM_MD)
-            printf("| %s | %.3f | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f | %s |\n",
+            printf("| %s | %.3f | %.3f | %.3f | %.3f | %+.3f | %.2f | %zu | %.0f | %.0f |\n",
                    w->name, w->s, w->edge_s, w->cloud_s, w->s - w->edge_s - w->cloud_s, w->more_s,
-                   times, w->calls, w->up, w->down, w->cause ? w->cause : "");
+                   times, w->calls, w->up, w->down);
         else
             route_report_emit(form, way_json(s, w, times, i + 1 == n), i, n);
     }
@@ -223,10 +248,7 @@ static void route_report_columns(json_t *o, const char *prefix, const struct pap
 static void route_report_cells(const char *format, const struct paper_row *r)
 {
     for (size_t i = 0; i < PAPER_COLUMNS; i++)
-        if (isfinite(route_report_column(r, i)))
-            printf(format, route_report_column(r, i));
-        else
-            printf("%.*s", (int)strcspn(format, "%"), format);
+        route_report_cell(format, route_report_column(r, i));
 }
 
 static void route_report_paper_head(enum form form)
@@ -270,7 +292,8 @@ void route_report_paper(const char *format, const struct bench_route_setting *s,
         }
     }
     if (form == FORM_MD)
-        printf("\n%s: %zu tokens after %zu; seconds are for 100 tokens. TBT: SLM s by token of the "
-               "small model. Printed: She et al., arXiv 2504.07878, Table 1.\n",
-               s->model, s->tokens, s->prompt);
+        printf(
+            "\n%s: %zu tokens after %zu; seconds are for 100 tokens. TBT: SLM s by token of the\n"
+            "small model. Printed: She et al., arXiv 2504.07878, Table 1.\n",
+            s->model, s->tokens, s->prompt);
 }

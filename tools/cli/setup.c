@@ -53,6 +53,11 @@ static const char *setup_variable(const char *given, const char *name)
     return value && *value ? value : NULL;
 }
 
+const char *setup_isa(void)
+{
+    return setup_variable(engine_options.isa, "MIZZLE_ISA");
+}
+
 /* Set the defaults, the model and the options of the machine. */
 static void setup_machine(struct mizzle_options *o, const char *path)
 {
@@ -61,7 +66,7 @@ static void setup_machine(struct mizzle_options *o, const char *path)
                : engine_options.model ? engine_options.model
                                       : demo_files_path("edge-0.5.gguf");
     o->threads = engine_options.threads;
-    o->isa = setup_variable(engine_options.isa, "MIZZLE_ISA");
+    o->isa = setup_isa();
     o->kv = engine_options.kv;
 }
 
@@ -212,7 +217,7 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
 
 int setup_kernels(struct kernels *out, struct err *err)
 {
-    int rc = engine_kernels(out, setup_variable(engine_options.isa, "MIZZLE_ISA"), err);
+    int rc = engine_kernels(out, setup_isa(), err);
     if (rc == OK)
         setup_blas_hint(out);
     return rc;

@@ -42,6 +42,8 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
 /* Call engine_open with engine_options. The model is path, else engine_options.model, else the
  * demo's small one. While a long load lasts, a terminal shows progress. */
 int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct err *err);
+/* Return the kernel set of --isa, else of MIZZLE_ISA; NULL if there is neither. */
+const char *setup_isa(void);
 /* Select the kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. ERR_ARG. */
 int setup_kernels(struct kernels *out, struct err *err);
 /* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */

@@ -1,0 +1,447 @@
+/* The HTTP server: what a callback sees of a request, replies and streams, bodies, options that
+ * contradict each other, TLS, and the n-th allocation that fails. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/http/gzip.h"
+#include "net/http/http.h"
+#include "net/server/server.h"
+#include "tests/support/http_client.h"
+#include "tests/support/raw_http.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+#define POST "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+enum { LARGE = 3 << 20 };
+
+static struct server *server;
+static _Atomic int ends, drops, handled, waits, gone;
+static _Atomic size_t told, parts;
+
+static void count_drop(void *own)
+{
+    CHECK(own == &drops);
+    drops++;
+}
+
+static void count_end(void *arg)
+{
+    (void)arg;
+    ends++;
+}
+
+/* Three pieces, then the end; "cut" breaks after them. */
+static enum server_more pieces(void *arg, struct buf *out)
+{
+    const char *path = server_path(arg);
+    size_t at = parts++;
+    CHECK(out->n == 0);
+    if (at < 3)
+        return buf_str(out, "piece") ? SERVER_MORE : SERVER_BROKEN;
+    if (strcmp(path, "/cut") == 0)
+        return SERVER_BROKEN;
+    return buf_str(out, "last") ? SERVER_END : SERVER_BROKEN;
+}
+
+/* Show the request as it is seen. */
+static void show(struct server_request *r)
+{
+    const struct buf *body = server_body(r);
+    const char *x = server_header(r, "x-test");
+    char line[512];
+    const char *const headers[][2] = { { "X-One", "1" }, { "X-Two", NULL }, { NULL, NULL } };
+    struct buf out = { 0 };
+    snprintf(line, sizeof(line), "%s %s ?%s x=%s first=%d received=%zu body=", server_method(r),
+             server_path(r), server_query(r), x ? x : "none", server_first(r), server_received(r));
+    if (buf_str(&out, line) && buf_add(&out, body->p ? body->p : "", body->n < 40 ? body->n : 40))
+        server_reply(r, 201, "text/plain", &out, headers);
+    buf_free(&out);
+}
+
+static void large(struct server_request *r)
+{
+    struct buf out = { 0 };
+    for (size_t i = 0; i < LARGE / 16; i++)
+        CHECK(buf_str(&out, "0123456789abcdef"));
+    server_reply(r, 200, NULL, &out, NULL);
+    CHECK(!out.p && server_fd(r) >= 0);
+}
+
+/* Wait until the client leaves. */
+static void wait_on(struct server_request *r)
+{
+    waits++;
+    while (server_wait(r, UINT64_MAX))
+        ;
+    gone++;
+}
+
+static void at_handle(void *arg, struct server_request *r)
+{
+    const char *path = server_path(r);
+    (void)arg;
+    handled++;
+    CHECK(!server_closing(r) && !server_own(r));
+    server_set_own(r, &drops, count_drop);
+    CHECK(server_own(r) == &drops);
+    parts = 0;
+    if (strcmp(path, "/stream") == 0 || strcmp(path, "/cut") == 0)
+        server_stream(r, 200, "text/event-stream", -1, NULL, pieces, r, count_end);
+    else if (strcmp(path, "/sized") == 0)
+        server_stream(r, 200, "text/plain", 19, NULL, pieces, r, count_end);
+    else if (strcmp(path, "/large") == 0)
+        large(r);
+    else if (strcmp(path, "/wait") == 0)
+        wait_on(r);
+    else if (strcmp(path, "/nothing") != 0)
+        show(r);
+}
+
+static bool at_received(void *arg, struct server_request *r, size_t n)
+{
+    (void)arg, (void)r;
+    told += n;
+    return strcmp(server_path(r), "/closed") != 0;
+}
+
+static void at_refuse(void *arg, struct server_request *r, enum server_refusal what,
+                      unsigned status, const char *why)
+{
+    char line[256];
+    struct buf out = { 0 };
+    (void)arg;
+    snprintf(line, sizeof(line), "{\"no\":%d,\"why\":\"%s\"}", (int)what, why);
+    if (buf_str(&out, line))
+        server_reply(r, status, "application/json", &out, NULL);
+    buf_free(&out);
+}
+
+static void serve(struct server_options o)
+{
+    struct err err = { "" };
+    o.handle = at_handle;
+    int rc = server_open(&server, &o, &err);
+    if (rc)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+}
+
+static void ask(struct http_client_reply *r, const char *method, const char *path,
+                const char *headers, const char *body)
+{
+    http_client_ask(server_port(server), r, method, path, headers, body);
+}
+
+static bool asked(const char *method, const char *path, const char *headers, const char *body,
+                  int status, const char *says)
+{
+    struct http_client_reply *r = malloc(sizeof(*r));
+    CHECK(r);
+    ask(r, method, path, headers, body);
+    bool fine = r->status == status && r->whole && strstr(r->body, says);
+    if (!fine)
+        fprintf(stderr, "%s: %d %s\n", path, r->status, r->body);
+    http_client_free(r);
+    free(r);
+    return fine;
+}
+
+static void test_requests(void)
+{
+    struct http_client_reply *r = malloc(sizeof(*r));
+    CHECK(r);
+    serve((struct server_options){ .name = "tester", .received = at_received });
+    CHECK(asked("GET", "/a%2fb?c=%20&d", "X-Test: 1 2\r\n", NULL, 201,
+                "GET /a/b ?c=%20&d x=1 2 first=1 received=0 body="));
+    told = 0;
+    CHECK(asked("POST", "/", NULL, "{\"a\":1}", 201, "received=7 body={\"a\":1}"));
+    CHECK(told > 80 && told < 300);
+    CHECK(asked("PATCH", "/x", NULL, "z", 201, "PATCH /x ? x=none first=1 received=1 body=z"));
+    ask(r, "GET", "/", NULL, NULL);
+    CHECK(strstr(r->head, "Server: tester\r\n") && strstr(r->head, "X-One: 1\r\n"));
+    CHECK(!strstr(r->head, "X-Two") && strstr(r->head, "Content-Type: text/plain\r\n"));
+    http_client_free(r);
+    int fd = http_client_open(server_port(server));
+    for (int i = 0; i < 3; i++) {
+        http_client_put(fd, "GET", "/", NULL, NULL, 0);
+        http_client_get(fd, r, 5000);
+        CHECK(strstr(r->body, i ? "first=0" : "first=1"));
+        http_client_free(r);
+    }
+    static const char head[] = "HEAD /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    struct raw_reply raw;
+    http_client_send(fd, head, sizeof(head) - 1);
+    raw_http_read(fd, &raw, 0, 9000);
+    CHECK(raw.status == 201 && raw.ended && strstr(raw.bytes, "Content-Length: 41\r\n"));
+    CHECK(strcmp(strstr(raw.bytes, "\r\n\r\n"), "\r\n\r\n") == 0);
+    close(fd);
+    ask(r, "GET", "/closed", NULL, NULL);
+    CHECK(r->status == 0);
+    http_client_free(r);
+    ask(r, "GET", "/nothing", NULL, NULL);
+    CHECK(r->status == 0);
+    http_client_free(r);
+    free(r);
+    server_close(server, 1000);
+    CHECK(drops == handled);
+}
+
+static void test_replies(void)
+{
+    struct http_client_reply *r = malloc(sizeof(*r));
+    CHECK(r);
+    serve((struct server_options){ 0 });
+    ask(r, "GET", "/large", NULL, NULL);
+    CHECK(r->whole && r->n == LARGE);
+    for (size_t i = 0; i < LARGE; i += 16)
+        CHECK(memcmp(r->body + i, "0123456789abcdef", 16) == 0);
+    http_client_free(r);
+    ends = 0;
+    ask(r, "GET", "/stream", NULL, NULL);
+    CHECK(r->whole && r->chunks == 4 && strcmp(r->body, "piecepiecepiecelast") == 0);
+    http_client_free(r);
+    ask(r, "GET", "/sized", NULL, NULL);
+    CHECK(r->whole && strstr(r->head, "Content-Length: 19\r\n") && r->n == 19);
+    http_client_free(r);
+    ask(r, "GET", "/cut", NULL, NULL);
+    CHECK(!r->whole && strcmp(r->body, "piecepiecepiece") == 0);
+    http_client_free(r);
+    free(r);
+    server_close(server, 1000);
+    CHECK(ends == 3 && drops == handled);
+}
+
+/* Bodies up to a limit each and together; what is refused early is not read. */
+static void test_bodies(void)
+{
+    static const char gz[] = "Content-Encoding: gzip\r\nContent-Type: a/b\r\n";
+    char *big = malloc(40001), *chunks = malloc(50000);
+    struct http_client_reply *r = malloc(sizeof(*r));
+    struct buf packed = { 0 };
+    CHECK(big && chunks && r);
+    memset(big, 'z', 40000);
+    big[40000] = 0;
+    CHECK(gzip_add(&packed, big, 40000) && packed.n < 1000);
+    serve((struct server_options){ .body_max = 40000, .bodies_max = 60000, .refuse = at_refuse });
+    CHECK(asked("POST", "/", NULL, big, 201, "received=40000 body=zzzz"));
+    for (int i = 0; i < 3; i++) {
+        static const int statuses[] = { 201, 415, 400 };
+        int fd = http_client_open(server_port(server));
+        http_client_put(fd, "POST", "/",
+                        i == 1 ? "Content-Encoding: br\r\nContent-Type: a/b\r\n" : gz,
+                        i == 2 ? big : packed.p, i == 2 ? 100 : packed.n);
+        http_client_get(fd, r, 5000);
+        close(fd);
+        CHECK(r->status == statuses[i] && strstr(r->body, i ? "\"why\"" : "body=zzz"));
+        http_client_free(r);
+    }
+    /* In chunks the size is not known before; the rest is read, and the connection goes on. */
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, POST "c350\r\n", sizeof(POST) + 6 - 1);
+    memset(chunks, 'y', 50000);
+    http_client_send(fd, chunks, 50000);
+    http_client_send(fd, "\r\n0\r\n\r\n", 7);
+    http_client_get(fd, r, 5000);
+    CHECK(r->status == 413 &&
+          strcmp(r->body, "{\"no\":4,\"why\":\"the request is too large\"}") == 0);
+    http_client_free(r);
+    http_client_put(fd, "GET", "/", NULL, NULL, 0);
+    http_client_get(fd, r, 5000);
+    CHECK(r->status == 201);
+    http_client_free(r);
+    close(fd);
+    server_close(server, 1000);
+    buf_free(&packed);
+    free(chunks);
+    free(big);
+    free(r);
+}
+
+static void test_options(void)
+{
+    static const char *const near[] = { "127.0.0.1", "127.0.0.2", "localhost", "not-a-host" };
+    static const char *const far[] = { "0.0.0.0", "::", "192.0.2.1" };
+    struct server *s;
+    struct err err = { "" };
+    for (size_t i = 0; i < 3; i++) {
+        const struct server_options o = { .host = far[i], .handle = at_handle };
+        CHECK(server_needs_key(far[i]) && server_open(&s, &o, &err) == ERR_ARG && !s);
+        CHECK(strstr(err.msg, far[i]) && strstr(err.msg, "key"));
+    }
+    for (size_t i = 0; i < 4; i++)
+        CHECK(!server_needs_key(near[i]));
+    serve((struct server_options){ .host = "0.0.0.0", .key = "sesame" });
+    CHECK(strncmp(server_url(server), "http://127.0.0.1:", 17) == 0);
+    CHECK(asked("GET", "/", "Authorization: Bearer sesame\r\n", NULL, 201, "GET /"));
+    CHECK(asked("GET", "/", NULL, NULL, 401, "Authorization: expected a valid key"));
+    struct server_options o = { .port = server_port(server), .key = "a", .handle = at_handle };
+    o.host = "0.0.0.0";
+    CHECK(server_open(&s, &o, &err) == ERR_NET && !s && strstr(err.msg, "listen"));
+    o.port = 65536;
+    CHECK(server_open(&s, &o, &err) == ERR_ARG && !s);
+    o.port = 0;
+    o.host = near[3];
+    CHECK(server_open(&s, &o, &err) == ERR_ARG && !s && strstr(err.msg, near[3]));
+    server_close(server, 0);
+    server_close(NULL, 0);
+    /* A connection made before the start waits for it. */
+    struct raw_reply r;
+    serve((struct server_options){ .later = true });
+    int fd = http_client_open(server_port(server));
+    http_client_put(fd, "GET", "/", NULL, NULL, 0);
+    raw_http_read(fd, &r, 1, 100);
+    CHECK(!r.n && server_start(server, &err) == OK);
+    raw_http_read(fd, &r, 1, 5000);
+    CHECK(r.status == 201);
+    close(fd);
+    server_close(server, 1000);
+}
+
+static char dir[] = "build/server-XXXXXX", cert[64], key[64];
+
+/* Make a self-signed certificate with openssl; false if that is not possible. */
+static bool make_certificate(void)
+{
+    char line[512];
+    CHECK(mkdtemp(dir));
+    snprintf(cert, sizeof(cert), "%s/a.crt", dir);
+    snprintf(key, sizeof(key), "%s/a.key", dir);
+    snprintf(line, sizeof(line),
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
+             "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
+             ">/dev/null 2>&1",
+             key, cert);
+    return system(line) == 0;
+}
+
+/* A large reply over TLS, and a client that leaves there. */
+static void tls_requests(void)
+{
+    struct http *h;
+    struct http_try *t, *ended = NULL;
+    char url[400];
+    struct err err = { "" };
+    const struct http_options ho = { .key = "sesame", .ca = cert, .max_reply = 8 << 20 };
+    const struct http_request q = { .url = url };
+    CHECK(http_open(&h, &ho, &err) == OK);
+    snprintf(url, sizeof(url), "%s/large", server_url(server));
+    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
+    while (http_perform(h, &err) == OK && !(ended = http_ended(h)))
+        http_wait(h, 1000);
+    CHECK(ended == t && t->rc == OK && t->status == 200 && t->body.n == LARGE);
+    http_release(h, t);
+    snprintf(url, sizeof(url), "%s/wait", server_url(server));
+    waits = gone = 0;
+    CHECK(http_start(h, &t, &q, NULL, NULL, &err) == OK);
+    for (int i = 0; i < 2000 && !waits && http_perform(h, &err) == OK; i++)
+        http_wait(h, 10);
+    CHECK(waits == 1 && !gone);
+    http_release(h, t);
+    for (int i = 0; i < 20000 && !gone; i++)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    CHECK(gone == 1);
+    http_close(h);
+}
+
+static void test_tls(void)
+{
+    static const char plain[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    struct server *none;
+    struct raw_reply raw;
+    struct err err = { "" };
+    struct server_options o = { .tls_cert = cert, .handle = at_handle };
+    CHECK(server_open(&none, &o, &err) == ERR_ARG && !none && strstr(err.msg, "TLS"));
+    o.tls_key = cert; /* a file without a key */
+    CHECK(server_open(&none, &o, &err) == ERR_FORMAT && !none && strstr(err.msg, cert));
+    o.tls_key = "build/no-such-key";
+    CHECK(server_open(&none, &o, &err) == ERR_IO && !none);
+    serve((struct server_options){ .tls_cert = cert, .tls_key = key, .key = "sesame" });
+    CHECK(strncmp(server_url(server), "https://127.0.0.1:", 18) == 0);
+    tls_requests();
+    /* Plain HTTP gets no reply, and a client that says nothing is not waited for. */
+    raw_http_ask(server_port(server), &raw, plain, sizeof(plain) - 1, 1, 9000);
+    CHECK(!raw.status && raw.ended);
+    server_close(server, 1000);
+    serve((struct server_options){ .tls_cert = cert, .tls_key = key, .head_ms = 200 });
+    raw_http_ask(server_port(server), &raw, "", 0, 0, 9000);
+    CHECK(!raw.n && raw.ended);
+    server_close(server, 1000);
+}
+
+/* Wait until no connection is open, so that nothing of one is in memory. */
+static void settle(void)
+{
+    const struct timespec pause = { .tv_nsec = 1000000 };
+    for (int i = 0; i < 10000 && server_connections(server); i++)
+        nanosleep(&pause, NULL);
+    CHECK(server_connections(server) == 0);
+}
+
+/* Whatever allocation fails, the client gets an answer or none, nothing leaks, and the next request
+ * is answered. */
+static void test_torture(void)
+{
+    static const char *const requests[] = {
+        "GET /x?y HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        POST "2\r\n{}\r\n400\r\n%01024d\r\n0\r\n\r\n",
+        "GET /stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "GET /x HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    };
+    struct raw_reply r;
+    serve((struct server_options){ .refuse = at_refuse });
+    settle();
+    for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+        long n = 1;
+        char text[2048];
+        bool hit = true;
+        int len = snprintf(text, sizeof(text), requests[i], 0);
+        for (; hit; n++) {
+            torture_begin(n);
+            raw_http_ask(server_port(server), &r, text, (size_t)len, i == 2 ? 0 : 1, 9000);
+            settle();
+            hit = torture_end();
+            CHECK(torture_live() == 0 && (r.n || hit || r.ended));
+            if (!hit)
+                CHECK(r.status == (i == 3 ? 400 : i == 2 ? 200 : 201));
+        }
+        CHECK(n > 3);
+    }
+    server_close(server, 1000);
+    for (long n = 1;; n++) {
+        struct err err = { "" };
+        const struct server_options o = { .handle = at_handle };
+        torture_begin(n);
+        int rc = server_open(&server, &o, &err);
+        if (rc == OK)
+            server_close(server, 0);
+        CHECK(torture_live() == 0);
+        if (!torture_end())
+            break;
+        CHECK(rc == ERR_NOMEM && n < 20);
+    }
+}
+
+int main(void)
+{
+    test_requests();
+    test_replies();
+    test_bodies();
+    test_options();
+    test_torture();
+    bool tls = make_certificate();
+    if (tls)
+        test_tls();
+    remove(cert);
+    remove(key);
+    rmdir(dir);
+    if (tls)
+        return 0;
+    puts("SKIP: TLS: no openssl command to make a certificate with");
+    return 77;
+}

@@ -1,0 +1,455 @@
+/* Time in the HTTP server: waits that end when the client leaves, deadlines that a byte now and
+ * then does not move, a thousand slow clients beside a fast one, and closing, while the wall clock
+ * jumps. Bounds on time are generous: a test fails when something does not happen at all. */
+#ifdef __linux__
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#endif
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
+#include "net/server/server_internal.h"
+#include "tests/support/http_client.h"
+#include "tests/support/raw_http.h"
+#include "tests/support/test.h"
+
+#define HEALTH "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+#define GET(p) "GET " p " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+enum { PATIENT_MS = 20000 };
+
+static struct server *server;
+static struct server_request *_Atomic waiting;
+static _Atomic int waits, gone, called, ended;
+
+#ifdef __linux__
+/* Replaces the C library's function: the wall clock is up to a day off, back and forth, and no wait
+ * may notice. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    static _Atomic size_t jumps;
+    int rc = (int)syscall(SYS_clock_gettime, clock, t);
+    if (rc == 0 && clock == CLOCK_REALTIME)
+        t->tv_sec += (time_t)(jumps++ * 40503 % 172800) - 86400;
+    return rc;
+}
+#endif
+
+static void count(void *arg)
+{
+    _Atomic int *n = arg;
+    ++*n;
+}
+
+static void nap(unsigned ms)
+{
+    const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+    nanosleep(&t, NULL);
+}
+
+/* Wait until *n is at least `least`. */
+static bool reaches(_Atomic int *n, int least)
+{
+    for (int i = 0; i < PATIENT_MS && *n < least; i++)
+        nap(1);
+    return *n >= least;
+}
+
+static bool connections_reach(size_t n)
+{
+    for (int i = 0; i < PATIENT_MS && server_connections(server) != n; i++)
+        nap(1);
+    return server_connections(server) == n;
+}
+
+static enum server_more endless(void *arg, struct buf *out)
+{
+    (void)arg;
+    for (int i = 0; i < 1000; i++)
+        if (!buf_str(out, "0123456789abcdef"))
+            return SERVER_BROKEN;
+    return SERVER_MORE;
+}
+
+static enum server_more silent(void *arg, struct buf *out)
+{
+    (void)out;
+    waits++;
+    while (server_wait(arg, UINT64_MAX))
+        if (server_closing(arg))
+            called++; /* woken once by server_close */
+    gone++;
+    return SERVER_BROKEN;
+}
+
+/* The answer to a wait depends on how it ended. */
+static void at_wait(struct server_request *r)
+{
+    struct buf out = { 0 };
+    bool open = strcmp(server_path(r), "/grace") == 0;
+    server_on_gone(r, count, &called);
+    waiting = r;
+    waits++;
+    while (!(open && server_closing(r)))
+        if (!server_wait(r, UINT64_MAX)) {
+            CHECK(server_gone(r));
+            gone++;
+            return;
+        } else if (strcmp(server_path(r), "/wake") == 0) {
+            break;
+        }
+    server_on_gone(r, NULL, NULL);
+    CHECK(buf_str(&out, "fine"));
+    server_reply(r, 200, NULL, &out, NULL);
+}
+
+static void at_handle(void *arg, struct server_request *r)
+{
+    const char *path = server_path(r);
+    struct buf out = { 0 };
+    (void)arg;
+    if (strcmp(path, "/endless") == 0) {
+        server_stream(r, 200, NULL, -1, NULL, endless, r, NULL);
+        server_set_own(r, &ended, count);
+    } else if (strcmp(path, "/silent") == 0) {
+        server_stream(r, 200, NULL, -1, NULL, silent, r, NULL);
+        server_set_own(r, &ended, count);
+    } else if (strcmp(path, "/late") == 0) {
+        uint64_t until = os_now_ns() + 800 * UINT64_C(1000000);
+        while (os_now_ns() < until)
+            CHECK(server_wait(r, until));
+        server_reply(r, 200, NULL, &out, NULL);
+    } else if (path[1] == 'h' || server_body(r)->n) {
+        server_reply(r, 200, NULL, &out, NULL);
+    } else {
+        at_wait(r);
+    }
+}
+
+static void serve(struct server_options o)
+{
+    struct err err = { "" };
+    o.handle = at_handle;
+    int rc = server_open(&server, &o, &err);
+    if (rc)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+    waits = gone = called = ended = 0;
+}
+
+static void health(void)
+{
+    struct raw_reply r;
+    raw_http_ask(server_port(server), &r, HEALTH, sizeof(HEALTH) - 1, 1, PATIENT_MS);
+    CHECK(r.status == 200);
+}
+
+/* A closed connection and a TLS alert mean that the client has left; early data does not. */
+static void test_left(void)
+{
+    static const char alert[] = "\x15\x03\x03\x00\x1a", hello[] = "POST / HTTP/1.1\r\n";
+    char record[31] = "";
+    int fd[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0);
+    CHECK(!server_watch_left(fd[0]));
+    http_client_send(fd[1], hello, sizeof(hello) - 1);
+    CHECK(!server_watch_left(fd[0])); /* the next request, sent early */
+    CHECK(recv(fd[0], record, sizeof(record), 0) == sizeof(hello) - 1);
+    memcpy(record, alert, 5);
+    http_client_send(fd[1], record, 31);
+    CHECK(server_watch_left(fd[0])); /* a TLS alert */
+    CHECK(recv(fd[0], record, sizeof(record), 0) == 31 && !server_watch_left(fd[0]));
+    close(fd[1]);
+    CHECK(server_watch_left(fd[0]));
+    close(fd[0]);
+}
+
+/* However a client leaves, its waiter is woken and the callback is called once. */
+static void test_gone(void)
+{
+    static const char *const extra[] = { "", "", "", GET("/next"), GET("/next") };
+    const struct linger rst = { .l_onoff = 1 };
+    int ways = os_poll_closed() ? 5 : 3; /* or unread bytes hide the end */
+    serve((struct server_options){ 0 });
+    for (int i = 0; i < ways; i++) {
+        int fd = http_client_open(server_port(server));
+        http_client_send(fd, GET("/wait"), sizeof(GET("/wait")) - 1);
+        CHECK(reaches(&waits, i + 1));
+        if (*extra[i]) {
+            http_client_send(fd, extra[i], strlen(extra[i]));
+            nap(20); /* the bytes are seen before the end is */
+        }
+        CHECK(gone == i && called == i);
+        if (i == 1)
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &rst, sizeof(rst));
+        if (i == 2 || i == 4)
+            shutdown(fd, SHUT_WR);
+        else
+            close(fd);
+        CHECK(reaches(&gone, i + 1) && reaches(&called, i + 1) && called == i + 1);
+        if (i == 2 || i == 4)
+            close(fd);
+    }
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, GET("/silent"), sizeof(GET("/silent")) - 1);
+    CHECK(reaches(&waits, ways + 1) && !ended);
+    close(fd);
+    CHECK(reaches(&gone, ways + 1) && reaches(&ended, 1));
+    server_close(server, 1000);
+}
+
+/* A wait ends when it is woken, also before it begins, and at its time. */
+static void test_wake(void)
+{
+    struct raw_reply r;
+    serve((struct server_options){ .head_ms = 500 });
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, GET("/wake"), sizeof(GET("/wake")) - 1);
+    CHECK(reaches(&waits, 1));
+    server_wake(waiting);
+    raw_http_read(fd, &r, 1, PATIENT_MS);
+    CHECK(r.status == 200 && !called);
+    /* The time of the answer is not that of the head. */
+    http_client_send(fd, GET("/late"), sizeof(GET("/late")) - 1);
+    raw_http_read(fd, &r, 1, PATIENT_MS);
+    CHECK(r.status == 200);
+    close(fd);
+    server_close(server, 1000);
+}
+
+/* Send `first`, then one byte repeatedly. Return what comes back before the server ends the
+ * connection; the test ends if it does not. */
+static int dripped(const char *first, char byte)
+{
+    struct raw_reply r;
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, first, strlen(first));
+    for (int i = 0; i < PATIENT_MS / 20; i++) {
+        raw_http_read(fd, &r, 1, 20);
+        if (r.ended || r.status || send(fd, &byte, 1, MSG_NOSIGNAL) != 1)
+            break;
+    }
+    int status = r.status;
+    if (!r.ended)
+        raw_http_read(fd, &r, 0, PATIENT_MS);
+    CHECK(r.ended);
+    close(fd);
+    return status;
+}
+
+#define POST "POST /health HTTP/1.1\r\nHost: localhost\r\n"
+
+/* An occasional byte does not hold a connection: head and body have a deadline in all. */
+static void test_drip(void)
+{
+    serve((struct server_options){ .head_ms = 200, .body_ms = 200 });
+    CHECK(dripped("", 'G') == 0);
+    CHECK(dripped("GET /health HTTP/1.1\r\nA: ", 'x') == 408);
+    CHECK(dripped(POST "Content-Length: 1000000\r\n\r\n", ' ') == 408);
+    CHECK(dripped(POST "Transfer-Encoding: chunked\r\n\r\n5;x=", 'y') == 408);
+    CHECK(dripped(POST "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nA: ", 'x') == 408);
+    server_close(server, 1000);
+    /* Between requests the connection ends without a word. */
+    struct raw_reply r;
+    serve((struct server_options){ .head_ms = 700 });
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, HEALTH, sizeof(HEALTH) - 1);
+    raw_http_read(fd, &r, 0, PATIENT_MS);
+    CHECK(r.ended && r.replies == 1);
+    close(fd);
+    server_close(server, 1000);
+    serve((struct server_options){ .body_ms = 100, .late = "{\"late\":1}" });
+    raw_http_ask(server_port(server), &r, POST "Content-Length: 9\r\n\r\n", sizeof(POST) + 22 - 1,
+                 0, PATIENT_MS);
+    CHECK(r.status == 408 && strstr(r.bytes, "application/json") &&
+          strstr(r.bytes, "{\"late\":1}"));
+    server_close(server, 1000);
+}
+
+/* Wait for a while before each part of the body. */
+static bool at_received(void *arg, struct server_request *r, size_t n)
+{
+    uint64_t until = os_now_ns() + 350 * UINT64_C(1000000);
+    (void)arg, (void)n;
+    while (strcmp(server_method(r), "POST") == 0 && os_now_ns() < until)
+        if (!server_wait(r, until))
+            return false;
+    return true;
+}
+
+/* The time that the server itself takes over a body does not count. */
+static void test_paced(void)
+{
+    struct raw_reply r;
+    serve((struct server_options){ .body_ms = 250, .received = at_received });
+    raw_http_ask(server_port(server), &r, POST "Content-Length: 2\r\n\r\n{}",
+                 sizeof(POST "Content-Length: 2\r\n\r\n{}") - 1, 1, PATIENT_MS);
+    CHECK(r.status == 200);
+    server_close(server, 1000);
+}
+
+/* With few descriptors there are fewer places, and the limit is raised where that is allowed. */
+static void test_files(void)
+{
+    struct rlimit files = { 0 }, most;
+    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    files.rlim_cur = 200;
+    files.rlim_max = most.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    serve((struct server_options){ 0 });
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 200);
+    health();
+    server_close(server, 1000);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (!child) {
+        files.rlim_cur = files.rlim_max = 120;
+        CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+        serve((struct server_options){ 0 });
+        health();
+        server_close(server, 1000);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+}
+
+/* A client that stops reading does not hold its request. */
+static void test_reader(void)
+{
+    serve((struct server_options){ .send_ms = 200 });
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, GET("/endless"), sizeof(GET("/endless")) - 1);
+    CHECK(reaches(&ended, 1));
+    close(fd);
+    server_close(server, 1000);
+}
+
+/* When all places are taken, a new client takes that of the oldest which has sent no request, and
+ * the time for a head shrinks for all. */
+static void test_places(void)
+{
+    enum { PLACES = 12 };
+    struct raw_reply r;
+    int fd[PLACES];
+    serve((struct server_options){ .connections = PLACES, .head_ms = 3600000 });
+    for (int i = 0; i < PLACES; i++) {
+        fd[i] = http_client_open(server_port(server));
+        http_client_send(fd[i], i ? "GET /" : GET("/wait"), i ? 5 : sizeof(GET("/wait")) - 1);
+        CHECK(connections_reach((size_t)i + 1));
+    }
+    CHECK(reaches(&waits, 1));
+    health();
+    raw_http_read(fd[1], &r, 0, PATIENT_MS);
+    CHECK(r.ended && !r.n);
+    close(fd[1]);
+    fd[1] = http_client_open(server_port(server));
+    raw_http_read(fd[2], &r, 0, PATIENT_MS); /* an hour has shrunk to a second */
+    CHECK(r.ended && !r.n);
+    CHECK(!gone); /* the request in progress has stayed */
+    for (int i = 0; i < PLACES; i++)
+        close(fd[i]);
+    server_close(server, 1000);
+}
+
+/* Return the resident memory in KiB; 0: unknown. */
+static long resident(void)
+{
+    long size = 0, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%ld %ld", &size, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* Slow clients by the hundred leave room for a fast one and take little memory. */
+static void test_many(void)
+{
+    enum { MANY = SANITIZED ? 200 : 1000 };
+    static int fd[MANY];
+    struct rlimit files;
+    CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+    files.rlim_cur = files.rlim_max;
+    CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
+    serve((struct server_options){ .head_ms = 3600000 });
+    health();
+    long before = resident();
+    for (int i = 0; i < MANY; i++) {
+        fd[i] = http_client_open(server_port(server));
+        http_client_send(fd[i], "GET /health HTTP/1.1\r\nA: b", 26);
+    }
+    CHECK(connections_reach(MANY));
+    health();
+    long each = (resident() - before) / MANY;
+    if (!SANITIZED && before)
+        CHECK(each <= 48);
+    /* They may still finish. */
+    struct raw_reply r;
+    http_client_send(fd[0], "\r\nHost: localhost\r\n\r\n", 21);
+    raw_http_read(fd[0], &r, 1, PATIENT_MS);
+    CHECK(r.status == 200);
+    server_close(server, 1000); /* does not wait for them */
+    for (int i = 0; i < MANY; i++)
+        close(fd[i]);
+}
+
+static void *closer(void *arg)
+{
+    server_close(server, *(unsigned *)arg);
+    return NULL;
+}
+
+/* Closing: idle connections end at once, requests may finish for the grace, and those without an
+ * answer then get 503. */
+static void test_close(void)
+{
+    static const char *const paths[] = { GET("/grace"), GET("/wait"), GET("/silent"), "", "GET /" };
+    static const int statuses[] = { 200, 503, 200, 0, 0 };
+    struct raw_reply r[5];
+    int fd[5];
+    unsigned grace = 300;
+    pthread_t thread;
+    serve((struct server_options){ 0 });
+    for (int i = 0; i < 5; i++) {
+        fd[i] = http_client_open(server_port(server));
+        http_client_send(fd[i], paths[i], strlen(paths[i]));
+    }
+    CHECK(reaches(&waits, 3) && connections_reach(5));
+    CHECK(pthread_create(&thread, NULL, closer, &grace) == 0);
+    for (int i = 0; i < 5; i++) {
+        raw_http_read(fd[i], &r[i], 0, PATIENT_MS);
+        CHECK(r[i].ended && r[i].status == statuses[i]);
+        close(fd[i]);
+    }
+    CHECK(strstr(r[0].bytes, "Connection: close") && strstr(r[0].bytes, "fine"));
+    CHECK(strstr(r[1].bytes, "the server is stopping"));
+    pthread_join(thread, NULL);
+    CHECK(gone == 2 && ended == 1);
+}
+
+int main(void)
+{
+    test_files();
+    test_left();
+    test_gone();
+    test_wake();
+    test_drip();
+    test_paced();
+    test_reader();
+    test_places();
+    test_many();
+    test_close();
+    return 0;
+}
