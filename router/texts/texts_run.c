@@ -52,7 +52,10 @@ static void texts_leave(struct texts_round *r, size_t i, int rc, const struct er
 static int texts_try_begin(struct texts_round *r, struct text *t, struct err *err)
 {
     struct texts *e = r->e;
-    if (texts_waits(e, t))
+    pthread_mutex_lock(&e->lock);
+    bool touching = texts_slot_touching(t->slot);
+    pthread_mutex_unlock(&e->lock);
+    if (touching || texts_waits(e, t))
         return OK;
     size_t same = texts_enter(e, t);
     int rc = texts_begin(t, err);
@@ -91,14 +94,16 @@ static bool texts_look_at(struct texts_round *r, size_t i)
     return true;
 }
 
-/* Return a number that changes when any text has decided or asked something. */
+/* Return a number that is another one when any text has decided or asked something. */
 static uint64_t texts_progress(const struct texts_round *r)
 {
     const struct routing *routing = r->e->routing;
-    uint64_t sum = routing ? routing->gate.out + routing->gate.wasted : 0;
+    uint64_t sum = routing ? 31 * routing->gate.out + routing->gate.wasted : 0;
     for (size_t i = 0; i < r->n; i++) {
         const struct decode_stats *s = &r->list[i]->stats;
-        sum += s->tokens + s->calls + s->committed + s->failed;
+        const size_t counts[] = { s->tokens, s->calls, s->committed, s->failed };
+        for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+            sum = 31 * sum + counts[k];
     }
     return sum;
 }

@@ -20,11 +20,39 @@ static size_t texts_kept(const struct texts_slot *slot, const struct text *t)
     return s ? texts_common(session_ids(s), session_length(s), t->ids, t->n + t->view.n) : 0;
 }
 
+/* Thread function: provide the memory of a new session, so that no pass has to. */
+static void *texts_slot_touch(void *arg)
+{
+    struct texts_slot *slot = arg;
+    struct texts *e = slot->texts;
+    session_touch(slot->session);
+    pthread_mutex_lock(&e->lock);
+    slot->touching = false;
+    e->woken = true;
+    pthread_cond_signal(&e->work);
+    pthread_mutex_unlock(&e->lock);
+    return NULL;
+}
+
+bool texts_slot_touching(struct texts_slot *slot)
+{
+    if (slot->runs && !slot->touching) {
+        slot->runs = false;
+        pthread_join(slot->thread, NULL);
+    }
+    return slot->runs;
+}
+
 /* Open the slot's session if needed. Without memory for it, there are fewer slots from now on, and
- * the result is NULL. */
+ * the result is NULL. Unless the text is the only one, the memory of a new session is provided by a
+ * thread of its own, as the passes of the others would have to wait for the system. */
 static struct texts_slot *texts_slot_ready(struct texts *e, struct texts_slot *slot)
 {
     if (slot->session || session_open(&slot->session, e->batch, e->context, e->kv, NULL) == OK) {
+        slot->texts = e;
+        if (!slot->used && e->count.busy)
+            slot->touching = slot->runs =
+                pthread_create(&slot->thread, NULL, texts_slot_touch, slot) == 0;
         slot->used = ++e->clock;
         return slot;
     }
