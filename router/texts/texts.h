@@ -123,13 +123,13 @@ struct text_token {
     double logprob;      /* NaN: was not asked for */
 };
 
-/* What a text is so far. Arrays only grow, and their elements stay as they are; they are owned by
- * the text. Array elements of alternatives are [n][top], the likeliest first, the lower id of
- * equals; logprobs have no room for fewer ids than `top`. */
+/* What a text is so far. Arrays only grow, their elements stay as they are, and they live as long
+ * as the text. The alternatives of a token are `top` in a row, the likeliest first, the lower id of
+ * equals. */
 struct text_view {
     const uint32_t *ids;             /* [prompt_n + n] */
     const struct text_token *tokens; /* [n] */
-    const struct text_top *tops;     /* [n][top] */
+    const struct text_top *tops;     /* with `logprobs`: [n][top] */
     size_t n;
     const double *scores;              /* with `score`: [nscores] of the prompt; the first is NaN */
     const struct text_top *score_tops; /* [nscores][top]; the first `top` are void */
@@ -139,8 +139,9 @@ struct text_view {
     bool ended;      /* by end-of-text, a stop id or a stop string */
     int rc;          /* of a finished text: OK, ERR_STOP, errors of decode_run; ERR_TEXT of next */
     const char *why; /* the error in one line, or "" */
-    size_t prompt_n, read; /* ids of the prompt; those evaluated or copied so far */
-    size_t cached;         /* those copied or found in the slot */
+    size_t prompt_n; /* ids of the prompt */
+    size_t read;     /* evaluated or copied so far, of these and of what `next` wrote */
+    size_t cached;   /* those copied or found in the slot */
     size_t slot, nevents;
     double queue_ms;           /* waited for the slot */
     double prompt_ms, text_ms; /* from then to the first token; from there on */

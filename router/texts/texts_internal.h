@@ -160,7 +160,7 @@ int texts_begin(struct text *t, struct err *err);
 /* Show the caller the counts so far: those of the loop, and what a function wrote before it. With
  * the lock. */
 void texts_show_stats(struct text *t);
-/* Add a token to what the caller sees. */
+/* Add a token, all of it but ms, to what the caller sees. */
 void texts_publish(struct text *t, const struct text_token *token);
 /* True if this id ends the text because the wish says so. */
 bool texts_is_stop_id(const struct text *t, uint32_t id);

@@ -18,14 +18,12 @@ static int texts_next_token(struct text *t, struct err *err)
     int rc = t->wish.next(t->wish.next_arg, &id, t->ids, t->n + t->view.n);
     if (rc != OK)
         return err_set(err, rc, "no answer is known to this text");
-    uint64_t now = os_now_ns(), since = t->view.n ? t->tokens[t->view.n - 1].at : t->slot_at;
     const struct text_token token = {
         .id = id,
         .source = SOURCE_EDGE,
         .score = NAN,
         .eog = e->tokenizer && tokenizer_is_eog(e->tokenizer, id) && !t->wish.ignore_eos,
-        .ms = (double)(now - since) / 1e6,
-        .at = now,
+        .at = os_now_ns(),
         .logprob = (double)NAN,
     };
     texts_publish(t, &token);

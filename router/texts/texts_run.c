@@ -64,7 +64,7 @@ static int texts_try_begin(struct texts_round *r, struct text *t, struct err *er
     pthread_mutex_lock(&e->lock);
     t->state = TEXT_OPEN;
     t->view.cached = t->view.read = same;
-    t->fresh = same > 0;
+    t->fresh = t->fresh || same;
     e->count.cached_tokens += same;
     pthread_mutex_unlock(&e->lock);
     r->moved = true;

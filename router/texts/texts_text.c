@@ -215,7 +215,9 @@ void texts_publish(struct text *t, const struct text_token *token)
 {
     struct texts *e = t->texts;
     struct text_view *v = &t->view;
+    uint64_t since = v->n ? t->tokens[v->n - 1].at : t->slot_at;
     t->tokens[v->n] = *token; /* nobody reads it before v->n says so */
+    t->tokens[v->n].ms = (double)(token->at - since) / 1e6;
     t->ids[t->n + v->n] = token->id;
     pthread_mutex_lock(&e->lock);
     if (!v->n)
@@ -255,7 +257,6 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
         .eog = d->eog,
         .edge_id = d->edge_id,
         .memo = d->source == SOURCE_CLOUD && !called,
-        .ms = d->ms,
         .at = os_now_ns(),
         .logprob = t->lse ? texts_logprob(t, pos, d->id) : (double)NAN,
     };
