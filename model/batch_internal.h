@@ -14,7 +14,8 @@ enum {
     SPLIT_TILES = 4,     /* most tiles of full length that there is room to split */
     RUNS = 8,            /* runs of blocks for each thread */
     HEAD_ROWS = 8,       /* rows whose logits always have memory */
-    CHUNK_WORK = 1 << 17 /* multiply-adds that are worth waking a thread for */
+    CHUNK_WORK = 1 << 17, /* multiply-adds that are worth waking a thread for */
+    FEW_ROWS = 24         /* products of no more rows walk one panel at a time */
 };
 
 struct session {
