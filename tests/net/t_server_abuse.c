@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kernels/math.h"
@@ -319,6 +320,24 @@ static void test_endless(void)
     }
 }
 
+/* A client that goes on sending after an early reply is not reset: on some systems it would lose
+ * the reply. */
+static void test_linger(void)
+{
+    static const char head[] = "POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n";
+    const struct timespec pause = { .tv_nsec = 20000000 };
+    struct raw_reply r;
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, head, sizeof(head) - 1);
+    raw_http_read(fd, &r, 0, 5000);
+    CHECK(r.status == 401 && r.ended);
+    for (int i = 0; i < 3; i++) {
+        CHECK(send(fd, "more", 4, MSG_NOSIGNAL) == 4);
+        nanosleep(&pause, NULL);
+    }
+    close(fd);
+}
+
 /* Rows with a few bytes changed: what comes back is a reply or nothing, and the server stays. */
 static void test_fuzz(void)
 {
@@ -366,6 +385,7 @@ int main(void)
         bad += !test_row(&rows[i]);
     CHECK(!bad);
     test_endless();
+    test_linger();
     test_fuzz();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         bad += !test_row(&rows[i]);
