@@ -184,7 +184,7 @@ static const struct row rows[] = {
     { "empty line with LF", B(GET "\n" NEXT), 400, "CRLF", REFUSED, true },
     { "escape in a value", B(GET "A: \x1b[31m\r\n\r\n" NEXT), 400, "control", REFUSED, true },
     /* The first line. */
-    { "two blanks", B("GET /  HTTP/1.1\r\n" H K "\r\n"), 0, "", REFUSED, true },
+    { "two blanks", B("GET /  HTTP/1.1\r\n" H K "\r\n"), 400, "target", REFUSED, true },
     { "blanks before the target", B("GET   / HTTP/1.1\r\n" H K "\r\n" NEXT), 400, "", REFUSED,
       true },
     { "blank after the version", B("GET / HTTP/1.1 \r\n" H K "\r\n"), 400, "", REFUSED, true },
@@ -209,7 +209,8 @@ static const struct row rows[] = {
     { "bytes above ASCII", B("GET /\xc3\xa9 HTTP/1.1\r\n" H K "\r\n"), 400, "ASCII", REFUSED,
       true },
     /* Who asks whom. */
-    { "no Host", B("GET / HTTP/1.1\r\n" K "\r\n"), 400, "", REFUSED, true },
+    { "blank in the target", B("GET /a b HTTP/1.1\r\n" H K "\r\n"), 400, "target", REFUSED, true },
+    { "no Host", B("GET / HTTP/1.1\r\n" K "\r\n"), 400, "Host", REFUSED, true },
     { "no Host, HTTP/1.0", B("GET / HTTP/1.0\r\n" K "\r\n"), 400, "Host", REFUSED, true },
     { "two Hosts", B(GET H "\r\n"), 400, "twice", REFUSED, true },
     { "empty Host", B("GET / HTTP/1.1\r\nHost: \r\n" K "\r\n"), 403, "Host", REFUSED, false },

@@ -251,7 +251,7 @@ static int dripped(const char *first, char byte)
 /* An occasional byte does not hold a connection: head and body have a deadline in all. */
 static void test_drip(void)
 {
-    serve((struct server_options){ .head_ms = 200, .body_ms = 200 });
+    serve((struct server_options){ .head_ms = 400, .body_ms = 200 });
     CHECK(dripped("", 'G') == 0);
     CHECK(dripped("GET /health HTTP/1.1\r\nA: ", 'x') == 408);
     CHECK(dripped(POST "Content-Length: 1000000\r\n\r\n", ' ') == 408);
