@@ -70,9 +70,9 @@ int server_start(struct server *s, struct err *err)
         NULL, MHD_OPTION_LISTEN_SOCKET, s->listener, MHD_OPTION_NOTIFY_COMPLETED,
         server_request_done, s, MHD_OPTION_NOTIFY_CONNECTION, server_watch_connection, s,
         MHD_OPTION_URI_LOG_CALLBACK, server_request_begin, s, MHD_OPTION_UNESCAPE_CALLBACK,
-        server_request_unescape, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)s->watch.limit, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK, MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.head_max, MHD_OPTION_ARRAY,
+        server_request_unescape, NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)s->watch.limit,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, s->o.head_max, MHD_OPTION_ARRAY,
         s->tls_cert ? tls : tls + 2, MHD_OPTION_END);
     if (s->daemon)
         return OK;

@@ -141,7 +141,7 @@ bool server_gone(struct server_request *r);
 bool server_closing(const struct server_request *r);
 /* Have the watcher call f(arg) once when the answer is no longer wanted. f must not block, and of
  * this header call server_wake alone. Once this returns, an earlier f is not running and will not
- * be called; NULL: none. */
+ * be called; so do not hold a lock that f takes. NULL: none. */
 void server_on_gone(struct server_request *r, void (*f)(void *arg), void *arg);
 
 #endif

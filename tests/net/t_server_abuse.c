@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kernels/math.h"
@@ -183,7 +184,7 @@ static const struct row rows[] = {
     { "empty line with LF", B(GET "\n" NEXT), 400, "CRLF", REFUSED, true },
     { "escape in a value", B(GET "A: \x1b[31m\r\n\r\n" NEXT), 400, "control", REFUSED, true },
     /* The first line. */
-    { "two blanks", B("GET /  HTTP/1.1\r\n" H K "\r\n"), 0, "", REFUSED, true },
+    { "two blanks", B("GET /  HTTP/1.1\r\n" H K "\r\n"), 400, "target", REFUSED, true },
     { "blanks before the target", B("GET   / HTTP/1.1\r\n" H K "\r\n" NEXT), 400, "", REFUSED,
       true },
     { "blank after the version", B("GET / HTTP/1.1 \r\n" H K "\r\n"), 400, "", REFUSED, true },
@@ -208,7 +209,8 @@ static const struct row rows[] = {
     { "bytes above ASCII", B("GET /\xc3\xa9 HTTP/1.1\r\n" H K "\r\n"), 400, "ASCII", REFUSED,
       true },
     /* Who asks whom. */
-    { "no Host", B("GET / HTTP/1.1\r\n" K "\r\n"), 400, "", REFUSED, true },
+    { "blank in the target", B("GET /a b HTTP/1.1\r\n" H K "\r\n"), 400, "target", REFUSED, true },
+    { "no Host", B("GET / HTTP/1.1\r\n" K "\r\n"), 400, "Host", REFUSED, true },
     { "no Host, HTTP/1.0", B("GET / HTTP/1.0\r\n" K "\r\n"), 400, "Host", REFUSED, true },
     { "two Hosts", B(GET H "\r\n"), 400, "twice", REFUSED, true },
     { "empty Host", B("GET / HTTP/1.1\r\nHost: \r\n" K "\r\n"), 403, "Host", REFUSED, false },
@@ -319,6 +321,24 @@ static void test_endless(void)
     }
 }
 
+/* A client that goes on sending after an early reply is not reset: on some systems it would lose
+ * the reply. */
+static void test_linger(void)
+{
+    static const char head[] = "POST / HTTP/1.1\r\n" H J "Content-Length: 900\r\n\r\n";
+    const struct timespec pause = { .tv_nsec = 20000000 };
+    struct raw_reply r;
+    int fd = http_client_open(server_port(server));
+    http_client_send(fd, head, sizeof(head) - 1);
+    raw_http_read(fd, &r, 0, 5000);
+    CHECK(r.status == 401 && r.ended);
+    for (int i = 0; i < 3; i++) {
+        CHECK(send(fd, "more", 4, MSG_NOSIGNAL) == 4);
+        nanosleep(&pause, NULL);
+    }
+    close(fd);
+}
+
 /* Rows with a few bytes changed: what comes back is a reply or nothing, and the server stays. */
 static void test_fuzz(void)
 {
@@ -366,6 +386,7 @@ int main(void)
         bad += !test_row(&rows[i]);
     CHECK(!bad);
     test_endless();
+    test_linger();
     test_fuzz();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         bad += !test_row(&rows[i]);

@@ -251,7 +251,7 @@ static int dripped(const char *first, char byte)
 /* An occasional byte does not hold a connection: head and body have a deadline in all. */
 static void test_drip(void)
 {
-    serve((struct server_options){ .head_ms = 200, .body_ms = 200 });
+    serve((struct server_options){ .head_ms = 400, .body_ms = 200 });
     CHECK(dripped("", 'G') == 0);
     CHECK(dripped("GET /health HTTP/1.1\r\nA: ", 'x') == 408);
     CHECK(dripped(POST "Content-Length: 1000000\r\n\r\n", ' ') == 408);
@@ -335,28 +335,48 @@ static void test_reader(void)
     server_close(server, 1000);
 }
 
-/* When all places are taken, a new client takes that of the oldest which has sent no request, and
- * the time for a head shrinks for all. */
-static void test_places(void)
+/* Open `n` connections that send a part of a head. */
+static void begin_heads(int *fd, int n)
 {
-    enum { PLACES = 12 };
+    for (int i = 0; i < n; i++) {
+        fd[i] = http_client_open(server_port(server));
+        http_client_send(fd[i], "GET /", 5);
+        CHECK(connections_reach((size_t)i + 1));
+    }
+}
+
+/* When all places are taken, a new client takes that of one that has sent no request, but not of a
+ * request in progress. */
+static void test_evicted(void)
+{
+    struct raw_reply r;
+    int fd;
+    serve((struct server_options){ .connections = 1, .head_ms = 3600000 });
+    begin_heads(&fd, 1);
+    health();
+    raw_http_read(fd, &r, 0, PATIENT_MS);
+    CHECK(r.ended && !r.n);
+    close(fd);
+    CHECK(connections_reach(0));
+    fd = http_client_open(server_port(server));
+    http_client_send(fd, GET("/wait"), sizeof(GET("/wait")) - 1);
+    CHECK(reaches(&waits, 1));
+    raw_http_ask(server_port(server), &r, HEALTH, sizeof(HEALTH) - 1, 0, PATIENT_MS);
+    CHECK(r.ended && !r.n && !gone);
+    close(fd);
+    server_close(server, 1000);
+}
+
+/* The time for a head shrinks, here from an hour to a second, as the places run out. */
+static void test_shrunk(void)
+{
+    enum { PLACES = 4 };
     struct raw_reply r;
     int fd[PLACES];
     serve((struct server_options){ .connections = PLACES, .head_ms = 3600000 });
-    for (int i = 0; i < PLACES; i++) {
-        fd[i] = http_client_open(server_port(server));
-        http_client_send(fd[i], i ? "GET /" : GET("/wait"), i ? 5 : sizeof(GET("/wait")) - 1);
-        CHECK(connections_reach((size_t)i + 1));
-    }
-    CHECK(reaches(&waits, 1));
-    health();
-    raw_http_read(fd[1], &r, 0, PATIENT_MS);
+    begin_heads(fd, PLACES);
+    raw_http_read(fd[0], &r, 0, PATIENT_MS);
     CHECK(r.ended && !r.n);
-    close(fd[1]);
-    fd[1] = http_client_open(server_port(server));
-    raw_http_read(fd[2], &r, 0, PATIENT_MS); /* an hour has shrunk to a second */
-    CHECK(r.ended && !r.n);
-    CHECK(!gone); /* the request in progress has stayed */
     for (int i = 0; i < PLACES; i++)
         close(fd[i]);
     server_close(server, 1000);
@@ -448,7 +468,8 @@ int main(void)
     test_drip();
     test_paced();
     test_reader();
-    test_places();
+    test_evicted();
+    test_shrunk();
     test_many();
     test_close();
     return 0;
