@@ -10,7 +10,8 @@
  * several texts with the same beginning, the first one reads it, and the others wait for that and
  * copy it. While others write, a prompt is read in pieces, so that their tokens do not wait.
  *
- * Any thread may call these functions. Callbacks must not call them, except text_cancel. */
+ * Any thread may call these functions; callbacks may call those that do not wait, which are
+ * text_look, text_events, text_cancel and the counts. */
 #ifndef ROUTER_TEXTS_H
 #define ROUTER_TEXTS_H
 

@@ -132,6 +132,69 @@ static void test_cancel(void)
     CHECK(script.live == 0);
 }
 
+static struct text *_Atomic watched; /* NULL: not known yet */
+static struct texts *its;
+static size_t tokens_then;
+static uint64_t passes_then;
+
+/* Cancel the text when it has five tokens. */
+static void cancel_at_five(void *arg)
+{
+    struct text *t;
+    (void)arg;
+    UNTIL((t = watched));
+    struct text_view v = text_look(t);
+    if (v.n < 5 || v.finished || tokens_then)
+        return;
+    tokens_then = v.n;
+    passes_then = texts_count(its).passes;
+    text_cancel(t);
+}
+
+/* A cancelled text writes no further token, and at most the pass that it wanted already is begun.
+ */
+static void test_cancel_at_once(void)
+{
+    struct text_wish w = wish_of(8, 200);
+    its = texts_with(NULL, 1, 1, TINY_CONTEXT);
+    w.news = cancel_at_five;
+    prompt[0] = 77;
+    script.dead = false;
+    /* The text must be known before its first news. */
+    struct text_wish first = wish_of(100, 100);
+    struct text *before = ask(its, &first);
+    watched = ask(its, &w);
+    struct text_view v = text_wait(watched, SIZE_MAX);
+    CHECK(v.rc == ERR_STOP && tokens_then >= 5 && v.n == tokens_then);
+    CHECK(texts_count(its).passes <= passes_then + 1 && !texts_busy(its, 0));
+    text_drop(before);
+    text_drop(watched);
+    texts_close(its);
+}
+
+/* Slots are given in the order of asking. */
+static void test_order(void)
+{
+    enum { N = 9 };
+    struct texts *e = texts_with(NULL, 2, N, TINY_CONTEXT);
+    struct text *t[N];
+    uint64_t begun = 0;
+    for (size_t i = 0; i < N; i++) {
+        struct text_wish w = wish_of(4 + 20 * (i % 3), 6 + i % 2);
+        w.prompt = prompt + i;
+        t[i] = ask(e, &w);
+    }
+    for (size_t i = 0; i < N; i++) {
+        struct text_view v = text_wait(t[i], SIZE_MAX);
+        uint64_t slot_at = v.tokens[0].at - (uint64_t)(v.tokens[0].ms * 1e6 + 0.5);
+        CHECK(v.rc == OK && slot_at + 1000 >= begun);
+        begun = slot_at;
+    }
+    for (size_t i = 0; i < N; i++)
+        text_drop(t[i]);
+    texts_close(e);
+}
+
 /* Of several texts with the same beginning, one reads it. */
 static void test_one_reads(void)
 {
@@ -228,6 +291,8 @@ int main(void)
     script_open(&script);
     test_dead_cloud();
     test_cancel();
+    test_cancel_at_once();
+    test_order();
     test_one_reads();
     test_reader_leaves();
     test_pieces();
