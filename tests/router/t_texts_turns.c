@@ -172,6 +172,37 @@ static void test_cancel_at_once(void)
     texts_close(its);
 }
 
+/* Cancel the other text when there was a round in which it waited for this one. */
+static void cancel_held(void *arg)
+{
+    size_t *calls = arg;
+    UNTIL(watched);
+    if (++*calls == 2)
+        text_cancel(watched);
+}
+
+/* A text that waits while another reads for it is cancelled as any other. */
+static void test_cancel_held(void)
+{
+    static uint32_t many[700];
+    size_t calls = 0;
+    struct text_wish w = wish_of(700, 1);
+    struct texts *e = texts_with(NULL, 2, 2, 800);
+    w.prompt = many;
+    w.news = cancel_held;
+    w.news_arg = &calls;
+    watched = NULL;
+    struct text *reads = ask(e, &w);
+    w.news = NULL;
+    watched = ask(e, &w);
+    struct text_view v = text_wait(watched, SIZE_MAX);
+    CHECK(v.rc == ERR_STOP && !v.waiting && v.cached == 0 && v.read == 0);
+    CHECK(text_wait(reads, SIZE_MAX).rc == OK && calls > 3);
+    text_drop(watched);
+    text_drop(reads);
+    texts_close(e);
+}
+
 /* Slots are given in the order of asking. */
 static void test_order(void)
 {
@@ -292,6 +323,7 @@ int main(void)
     test_dead_cloud();
     test_cancel();
     test_cancel_at_once();
+    test_cancel_held();
     test_order();
     test_one_reads();
     test_reader_leaves();
