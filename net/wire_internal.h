@@ -25,7 +25,7 @@ struct wire {
     struct wire_call *queue, **queue_end;
     bool closing;
     struct cloud_ledger ledger;
-    bool multiplexes; /* as http_multiplexes */
+    bool multiplexes;          /* as http_multiplexes */
     void (*notify)(void *arg); /* or NULL */
     void *notify_arg;
     /* Owned by the network thread. */
