@@ -9,7 +9,7 @@ struct tune {
     size_t panels; /* of quantised weights walked at once, 1 or 2: with one token, and with two
                       and three where the registers of a set suffice (avx512vnni) */
     size_t run;    /* multiply-adds of a product that a thread computes at a time; it gets fewer
-                      where another thread would be left without work */
+                      where another thread, worth waking, would be left without work */
     size_t ahead;  /* bytes between a weight's prefetch and its use, up to three tokens; 0: none */
 };
 

@@ -263,6 +263,8 @@ static void attention_split(struct batch *b, size_t work)
         at += rows;
         blocks += c->kv_heads * (parts - 1);
     }
+    if (!blocks)
+        return;
     attention_sort(b);
     b->attn_run = blocks / (RUNS * threads) + 1;
     b->attn_runs = (blocks + b->attn_run - 1) / b->attn_run;

@@ -89,6 +89,7 @@ static int batch_reserve_logits(struct batch *b, size_t n, struct err *err)
         return OK;
     while (rows < n)
         rows *= 2;
+    rows = rows < BATCH_ROWS ? rows : (size_t)BATCH_ROWS;
     float *logits = os_alloc(batch_logits_bytes(c, rows));
     if (!logits)
         return err_set(err, ERR_NOMEM, "logits: no memory for %zu rows of %zu", rows, c->vocab);

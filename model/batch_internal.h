@@ -9,12 +9,13 @@
 #include "model/session.h"
 
 enum {
-    TILE = 16,           /* tokens whose attention one thread computes at a time */
-    SPLIT_BLOCKS = 4,    /* key blocks from which on a tile's attention may be split by block */
-    SPLIT_TILES = 4,     /* most tiles of full length that there is room to split */
-    RUNS = 8,            /* runs of blocks for each thread */
-    HEAD_ROWS = 8,       /* rows whose logits always have memory */
-    CHUNK_WORK = 1 << 17 /* multiply-adds that are worth waking a thread for */
+    TILE = 16,            /* tokens whose attention one thread computes at a time */
+    SPLIT_BLOCKS = 4,     /* key blocks from which on a tile's attention may be split by block */
+    SPLIT_TILES = 4,      /* most tiles of full length that there is room to split */
+    RUNS = 8,             /* runs of blocks for each thread */
+    HEAD_ROWS = 8,        /* rows whose logits always have memory */
+    CHUNK_WORK = 1 << 17, /* multiply-adds that are worth waking a thread for */
+    FEW_ROWS = 24         /* products of no more rows walk one panel at a time */
 };
 
 struct session {

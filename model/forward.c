@@ -70,16 +70,17 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
 }
 
 /* Return how many of a job's panels are worth handing to a thread: a run as long as the processor
- * likes, but no more than a thread's share if that is enough work. With many tokens it is a
- * multiple of 6, so that the kernels' tiles of panels stay whole. */
+ * likes, but no more than a thread's share if that is enough work. From four tokens on it is a
+ * multiple of 6, so that the kernels' tiles of panels stay whole; with a few, which are computed a
+ * panel at a time anyway, not if that is more than a thread's share. */
 static size_t forward_grain(const struct batch *b, size_t panels, size_t cols, size_t n)
 {
     size_t run = model_kernels(b->m)->tune.run, work = PANEL * cols * n;
     size_t share = (panels - 1) / pool_threads(b->pool) + 1;
     if (run > CHUNK_WORK && run > share * work)
         run = share * work > CHUNK_WORK ? share * work : (size_t)CHUNK_WORK;
-    size_t most = work >= run ? 1 : run / work;
-    return n >= 4 ? (most + 5) / 6 * 6 : most;
+    size_t most = work >= run ? 1 : run / work, tiles = (most + 5) / 6 * 6;
+    return n >= 4 && (tiles <= share || n > FEW_ROWS) ? tiles : most;
 }
 
 struct rows {

@@ -26,9 +26,9 @@ bool draft_parse(enum draft_kind *out, const char *name)
     return false;
 }
 
-/* A row costs a sixteenth of a pass or less, and the k-th id of a draft stands if all before it do.
- * So a draft from the cloud is as long as its last id stands with a chance of an eighth, given how
- * often they stood so far (at first: 4 of 5). */
+/* A row of a few costs a sixteenth (Q8_0) to a fifth (Q4_0) of a pass, and the k-th id of a draft
+ * stands if all before it do. So a draft from the cloud is as long as its last id stands with a
+ * chance of an eighth, given how often they stood so far (at first: 4 of 5). */
 static void draft_pace_cloud(struct draft *d, size_t made, size_t stood)
 {
     struct draft_pace *p = &d->pace[1];

@@ -30,8 +30,11 @@ enum gate_reason {
 /* Return "open", "no-cloud", "refused", "unfit", "private", "capped", "breaker" or "fault". */
 const char *gate_name(enum gate_reason r);
 
-struct gate {          /* of one process, over all its texts; zero at first except its limits */
-    struct caps *caps; /* or NULL; borrowed */
+/* Of one process, over all its texts; zero at first except its limits. The calls that the texts
+ * use keep to the limits together; those that are made ahead and wasted are known to their own text
+ * alone, so several texts may send and waste a few more. */
+struct gate {
+    struct caps *caps;                  /* or NULL; borrowed */
     const struct private_filter *spans; /* or NULL; borrowed */
     struct caps_count reserved; /* what the calls let through and in flight may cost; warm is 0 */
     bool probing;               /* one of these is the breaker's probe */

@@ -330,6 +330,15 @@ size_t os_cache_size(unsigned level)
     return told ? told : usual[level - 1];
 }
 
+uint64_t os_memory(void)
+{
+    long pages = -1, size = sysconf(_SC_PAGESIZE);
+#ifdef _SC_PHYS_PAGES
+    pages = sysconf(_SC_PHYS_PAGES);
+#endif
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+}
+
 uint64_t os_now_ns(void)
 {
     struct timespec t;

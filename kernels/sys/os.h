@@ -19,6 +19,9 @@ void os_wake(_Atomic uint32_t *word);
 /* Return the number of processors that this process may run on, at least 1. */
 size_t os_cpus(void);
 
+/* Return the bytes of memory that this machine has; UINT64_MAX if the system does not tell. */
+uint64_t os_memory(void);
+
 /* Return the bytes of the data cache of level 1, 2 or 3 that a processor reaches, whoever else
  * shares it. Where the system does not tell, this is a usual size; it is never 0. */
 size_t os_cache_size(unsigned level);

@@ -144,7 +144,7 @@ static void memory_runs_out(void)
 }
 
 /* Memory is aligned and zeroed, and absurd sizes are refused. */
-static void os_memory(void)
+static void os_pages(void)
 {
     static const size_t size[] = { 1, 64, 4096, 100000, ((size_t)2 << 20) - 1, (size_t)5 << 20 };
     for (size_t i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
@@ -242,7 +242,7 @@ static void os_counting(void)
 int main(void)
 {
     memory_runs_out();
-    os_memory();
+    os_pages();
     os_counting();
     os_conditions();
     covers(NULL, 100, 3);

@@ -114,7 +114,8 @@ static double random_plan(struct batch *b, const struct model_config *c, size_t 
 static void check_shape(size_t heads, size_t kv_heads, size_t threads)
 {
     const struct model_config c = { 1, 64, heads, kv_heads, 16, 64, 32, 512, 1e-6f, 1e4f, true };
-    const struct span draft = { .n = 16, .start = 4000 }, row = { .n = 1, .start = 4000 };
+    const struct span draft = { .n = 16, .start = 4000 }, row = { .n = 1, .start = 4000 },
+                      first = { .n = 1, .start = 10 };
     const struct span three[] = { draft, { .n = 16, .start = 700 }, draft };
     const struct span prompt = { .n = BATCH_ROWS, .start = 3800 };
     struct err err;
@@ -129,6 +130,8 @@ static void check_shape(size_t heads, size_t kv_heads, size_t threads)
     CHECK(plan(b, &c, threads, &row, 1) < 1.2);
     CHECK(plan(b, &c, threads, three, 3) < 1.2);
     CHECK(plan(b, &c, threads, &prompt, 1) < 1.35);
+    plan(b, &c, threads, &first, 1); /* too little for another thread */
+    CHECK(b->attn_runs == 0 && b->attn_grain >= b->ntiles * kv_heads);
     for (size_t i = 0; i < CASES; i++) {
         double slowest = random_plan(b, &c, threads);
         worst = slowest > worst ? slowest : worst;

@@ -275,13 +275,13 @@ static void shuffle_members(struct episode *e)
 /* Scalar code is slow, so it gets one episode in 16, the other sets the rest in turn. */
 static void run_episode(size_t number)
 {
+    static const size_t runs[] = { 1, 1 << 17, 1 << 20 };
     struct err err;
     struct episode e = { .type = draw(TYPES),
                          .set = number % 16 ? nsets - 1 - number % (nsets > 1 ? nsets - 1 : 1) : 0,
                          .threads = 1 + draw(THREADS),
                          .n = 1 + draw(SESSIONS) };
-    tables[e.set].tune =
-        (struct tune){ 1 + draw(2), once_in(2) ? 1 : 1 << 17, once_in(2) ? 0 : 4096 };
+    tables[e.set].tune = (struct tune){ 1 + draw(2), runs[draw(3)], once_in(2) ? 0 : 4096 };
     struct model *m = new_model(e.type, e.set);
     CHECK(batch_open(&e.batch, m, pools[e.threads], &err) == OK);
     for (size_t i = 0; i < e.n; i++) {

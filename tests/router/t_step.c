@@ -274,13 +274,15 @@ static void test_policies(const char *url)
 }
 
 /* Texts whose calls are in flight together keep to a limit, and use what it allows. */
-static void test_limits(const char *url)
+static void test_limits(const char *url, size_t ahead)
 {
     const struct caps_price price = { 3, 1, 10 };
     const struct caps_limits limits[] = { { 7, UINT64_MAX, UINT64_MAX, price },
                                           { UINT64_MAX, 2000, UINT64_MAX, price },
                                           { UINT64_MAX, UINT64_MAX, 200, price } };
-    const struct decode_options o = { .policy = POLICY_ALWAYS, .max_tokens = LENGTH };
+    const struct decode_options o = { .policy = POLICY_ALWAYS,
+                                      .ahead = ahead,
+                                      .max_tokens = LENGTH };
     struct cloud *c = client(url, 1);
     struct cloud_port port;
     cloud_port_cloud(&port, c);
@@ -379,7 +381,8 @@ int main(void)
     CHECK(scratch);
 
     test_policies(stand_in_url(stand_in));
-    test_limits(stand_in_url(stand_in));
+    test_limits(stand_in_url(stand_in), 0);
+    test_limits(stand_in_url(stand_in), 4);
     test_faults();
     test_ends();
     CHECK(most_rows == TEXTS && accepted > 50);

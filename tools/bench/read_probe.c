@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
@@ -109,21 +108,11 @@ size_t read_probe_bytes(uint64_t memory, size_t l3)
     return (size_t)(passes < 2 ? 2 : passes) * PASS_BYTES;
 }
 
-/* Return the bytes of memory that this machine has; UINT64_MAX if it does not tell. */
-static uint64_t read_probe_machine(void)
-{
-    long pages = -1, size = sysconf(_SC_PAGESIZE);
-#ifdef _SC_PHYS_PAGES
-    pages = sysconf(_SC_PHYS_PAGES);
-#endif
-    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
-}
-
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
 {
     struct read_probe *p = calloc(1, sizeof(*p));
     if (p) {
-        p->bytes = read_probe_bytes(read_probe_machine(), os_cache_size(3));
+        p->bytes = read_probe_bytes(os_memory(), os_cache_size(3));
         p->data = os_alloc(p->bytes);
     }
     *out = p && p->data ? p : NULL;
