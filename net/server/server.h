@@ -103,8 +103,9 @@ const char *server_query(const struct server_request *r); /* as sent, after '?';
 /* Return the value of a header, or NULL. A head with two of those checked above is refused; of
  * others the first is returned. */
 const char *server_header(const struct server_request *r, const char *name);
-const struct buf *server_body(const struct server_request *r); /* unpacked; for handle */
-/* Free the body early; others may claim its memory. */
+/* Return the body, unpacked. It lasts until handle returns. */
+const struct buf *server_body(const struct server_request *r);
+/* Free the body before that; others may claim its memory. */
 void server_drop_body(struct server_request *r);
 size_t server_received(const struct server_request *r); /* bytes of the body as sent */
 int server_fd(const struct server_request *r);
