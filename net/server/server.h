@@ -42,21 +42,21 @@ struct server_options {
     unsigned port;                  /* 0: any free one */
     const char *key;                /* required as "Authorization: Bearer KEY"; NULL: none */
     const char *tls_cert, *tls_key; /* PEM files: https; both or neither */
-    size_t connections;             /* places; 0: 1,100. Fewer if descriptors are limited */
-    unsigned head_ms; /* for handshake and head, and between requests, counted in all; shrinks to
-                         1 s while the last half of the places fills; 0: 10 s */
-    unsigned body_ms; /* for the body, in all; 0: 60 s */
-    unsigned send_ms; /* for each 16 KiB of a reply; 0: 30 s */
-    size_t head_max;  /* bytes of a request's head, and of a reply's; 0: 32 KiB */
-    size_t body_max,
-        bodies_max;           /* bytes of one body, as sent and unpacked; of all; 0: 4, 128 MiB */
+    size_t connections; /* places; 0: 1,100. Fewer if descriptors are limited. When all are taken, a
+                           new connection ends the one whose request has been awaited longest */
+    unsigned head_ms;   /* for handshake and head, and between requests, counted in all; shrinks to
+                           1 s while the last half of the places fills; 0: 10 s */
+    unsigned body_ms;   /* for the body, in all; 0: 60 s */
+    unsigned send_ms;   /* for each 16 KiB of a reply; 0: 30 s */
+    size_t head_max;    /* bytes of a request's head, and of a reply's; 0: 32 KiB */
+    size_t body_max;    /* bytes of one body, as sent and unpacked; 0: 4 MiB */
+    size_t bodies_max;  /* of all bodies in memory; 0: 128 MiB */
     const char *const *hosts; /* names accepted as Host besides IP addresses and localhost; ends
                                  with NULL; NULL: none */
     bool any_host;            /* accept all names instead */
-    const char
-        *origin;      /* another site that may call, such as "http://localhost:3000"; NULL: none */
-    const char *name; /* Server header of replies; NULL: none */
-    const char *late; /* JSON body of status 408; NULL: no body */
+    const char *origin;       /* site that may call besides one's own, as "http://localhost:3000" */
+    const char *name;         /* Server header of replies; NULL: none */
+    const char *late;         /* JSON body of status 408; NULL: no body */
     /* True if the request needs no key. NULL: all do. */
     bool (*open)(void *arg, struct server_request *r);
     /* Looks at the head of a request that has passed the checks, before its body is read. False: it
@@ -103,8 +103,9 @@ const char *server_query(const struct server_request *r); /* as sent, after '?';
 /* Return the value of a header, or NULL. A head with two of those checked above is refused; of
  * others the first is returned. */
 const char *server_header(const struct server_request *r, const char *name);
-const struct buf *server_body(const struct server_request *r); /* unpacked; for handle */
-/* Free the body early; others may claim its memory. */
+/* Return the body, unpacked. It lasts until handle returns. */
+const struct buf *server_body(const struct server_request *r);
+/* Free the body before that; others may claim its memory. */
 void server_drop_body(struct server_request *r);
 size_t server_received(const struct server_request *r); /* bytes of the body as sent */
 int server_fd(const struct server_request *r);

@@ -156,6 +156,7 @@ static enum MHD_Result server_request_answer(struct server_request *r)
         server_reply_refuse(r, r->what, r->why);
     else if (!r->reply)
         o->handle(o->arg, r);
+    server_body_drop(r);
     if (!r->reply && atomic_load(&r->server->over))
         server_reply_refuse(r, SERVER_STOPPING, "the server is stopping");
     return server_reply_queue(r);

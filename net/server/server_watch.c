@@ -72,16 +72,24 @@ static void server_watch_late(struct server_watch *w, struct server_guest *g)
     server_watch_shut(w, g);
 }
 
-/* When all places are taken, make room: of those that have sent no request yet, the one that has
- * been here for the longest must go. */
+/* Return since when the guest keeps the server waiting for a request; UINT64_MAX: it does not. */
+static uint64_t server_watch_since(const struct server_watch *w, const struct server_guest *g)
+{
+    return g->leaving               ? UINT64_MAX
+           : g->phase == PHASE_HEAD ? g->when
+           : g->phase == PHASE_BODY ? g->when - w->body
+                                    : UINT64_MAX;
+}
+
+/* When all places are taken, make room: the guest that has kept the server waiting for the longest
+ * must go. */
 static void server_watch_evict(struct server_watch *w)
 {
-    struct server_guest *oldest = NULL;
+    struct server_guest *oldest = w->guests;
     for (struct server_guest *g = w->guests; g; g = g->next)
-        if (g->phase == PHASE_HEAD && !g->leaving && (!oldest || g->when < oldest->when))
+        if (server_watch_since(w, g) < server_watch_since(w, oldest))
             oldest = g;
-    if (oldest)
-        server_watch_shut(w, oldest);
+    server_watch_late(w, oldest);
 }
 
 /* End the waiting of a guest whose answer is no longer wanted. */
