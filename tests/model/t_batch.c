@@ -215,6 +215,16 @@ static void read_head(const struct episode *e)
         CHECK(batch_logits_at(e->batch, rows[i]));
 }
 
+/* A single logit can be computed from a hidden state of any earlier pass. */
+static void check_logit(const struct episode *e)
+{
+    const struct member *m = &e->member[draw(e->n)];
+    const struct truth *t = truth_of(e, m);
+    size_t pos = draw(most), id = draw(VOCAB);
+    float logit = batch_logit(e->batch, t->final[pos], (uint32_t)id);
+    CHECK(!memcmp(&logit, &t->logits[pos][id], sizeof(logit)));
+}
+
 /* One pass over parts of some sessions, in any order. */
 static void run_pass(struct episode *e)
 {
@@ -249,6 +259,7 @@ static void run_pass(struct episode *e)
         else
             check_piece(e, p, &parts[i]);
     }
+    check_logit(e);
 }
 
 /* Rewind a session, or make it a copy of another one of its KV type. */
