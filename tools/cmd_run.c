@@ -183,12 +183,13 @@ static void summary(const struct run *r, const struct mizzle_stats *s)
             s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
-    fprintf(stderr, ", %.1f tokens/s, first after %.0f ms", json_events_speed(s), s->first_ms);
-    if (s->accepted)
-        fprintf(stderr, ", %.2f drafted tokens accepted per pass",
-                (double)s->accepted / (double)s->passes);
+    fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->first_ms < 10,
+            s->first_ms);
     if (s->start_ms >= 1)
-        fprintf(stderr, ", %.0f ms of waiting for the cloud at the start", s->start_ms);
+        fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
+    if (s->drafted)
+        fprintf(stderr, ", %zu of %zu drafted tokens accepted, %.2f per pass", s->accepted,
+                s->drafted, (double)s->accepted / (double)s->passes);
     if (s->cloud)
         fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
     else if (s->cloud_ms >= 1)
@@ -424,7 +425,11 @@ const struct command cmd_run = {
         "edge_id is the small model's own token. Unless the policy reads that model's logits, "
         "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
         "of their own, because an earlier reply, the memo or the store held them. A fallback has a "
-        "reason and a message, too. The last line sums up.\n\n"
+        "reason and a message, too. The last line sums up: among others ttft_ms, start_ms (to "
+        "reach the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, the small "
+        "model, waiting), passes (of the small model after the prompt), and how many drafted "
+        "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
+        "to be drafted differs from run to run; the text does not.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",
