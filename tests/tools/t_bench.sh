@@ -117,6 +117,10 @@ grep -q '^| threads | test | t/s | accepted | read' "$tmp/out" && [ "$(grep -c '
 if grep -q 'over 100' "$tmp/out"; then exit 1; fi # its weights lie in a cache
 awk -F'|' '/^\|/ { n[NF]++; rows++ } /^\|/ && length > 100 && $(NF - 1) !~ /[a-z]/ { print; bad = 1 }
 END { exit bad || rows != 7 || n[10] != 7 && n[11] != 7 }' "$tmp/out"
+"$MIZZLE" bench model -p 0 -n 4 -d 8 --draft lookup -t 1 -r 1 -o csv >"$tmp/out"
+awk -F'","' 'NR == 1 { split($0, name, ","); for (i in name) at[name[i]] = i; next }
+{ said = said " " $at["repeats"] }
+END { exit said != " true false" }' "$tmp/out"
 # Memory and energy: a number, or why there is none.
 grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$tmp/md"
 if grep -q '"joules_per_token": null' "$tmp/jsonl"; then

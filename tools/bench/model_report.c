@@ -184,6 +184,8 @@ static void print_value(json_t *v)
         printf("%lld", (long long)json_integer_value(v));
     else if (json_is_real(v))
         printf("%.6f", json_real_value(v));
+    else if (json_is_boolean(v))
+        printf(json_is_true(v) ? "true" : "false");
     for (size_t i = 0; i < json_array_size(v); i++)
         printf("%s%.3f", i ? " " : "", json_real_value(json_array_get(v, i)));
     putchar('"');
