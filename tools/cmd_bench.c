@@ -14,9 +14,9 @@
 
 enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
-static struct bench_model_options model_opts = {
-    .depth = "0", .texts = "1", .context = "512,4096,32768", .type = "q8_0"
-};
+static struct bench_model_options model_opts = { .texts = "1",
+                                                 .context = "512,4096,32768",
+                                                 .type = "q8_0" };
 static const char *threads;
 
 #define END                                       \
@@ -88,7 +88,8 @@ static const struct option_group of_engine = {
         { "--n-prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
           "Evaluate a prompt of N tokens (default: 512; route: 100)" },
         { "--n-gen", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
-          "Generate N tokens one at a time (default: 128; route: 100)" },
+          "Generate N tokens one at a time (default: 128, with --draft at most half of -d; route: "
+          "100)" },
         END,
     },
 };
@@ -97,14 +98,15 @@ static const struct option_group of_model = {
     "model",
     (const struct option[]){
         { "--n-depth", "-d", OPTION_STR, &model_opts.depth, "N[,N...]",
-          "Fill the KV cache with N tokens before each test (default: 0)" },
+          "Fill the KV cache with N tokens before each test (default: 0; with --draft: 512)" },
         { "--texts", NULL, OPTION_STR, &model_opts.texts, "N[,N...]",
           "Generate -n tokens of each of N texts at once, one token of each in a pass "
           "(default: 1)" },
         { "--draft", NULL, OPTION_STR, &model_opts.drafts, "FROM[,FROM]",
-          "Write -n tokens after the -d tokens through the decoding loop, with drafts from lookup "
-          "or off, as two texts: one repeats half of what is there, one is new (default: leave "
-          "the loop out)" },
+          "Write -n tokens, at most half of -d, after the -d tokens through the decoding loop, "
+          "with "
+          "drafts from lookup or off, as two texts: one repeats the second half of what is there, "
+          "one is new (default: leave the loop out)" },
         END,
     },
 };
@@ -167,12 +169,14 @@ static int cmd_bench_parse(int argc, char **argv, int *nargs)
     return status;
 }
 
-/* Set -p, -n and -r if they were not given. */
+/* Set -p, -n, -d and -r if they were not given; -n with --draft depends on -d. */
 static void defaults(bool route)
 {
     if (!model_opts.prompt)
         model_opts.prompt = route ? "100" : "512";
-    if (!model_opts.gen)
+    if (!model_opts.depth)
+        model_opts.depth = model_opts.drafts ? "512" : "0";
+    if (!model_opts.gen && !model_opts.drafts)
         model_opts.gen = route ? "100" : "128";
     if (bench_opts.repeat == UNSET)
         bench_opts.repeat = route ? bench_route_repeat() : 5;

@@ -121,6 +121,11 @@ END { exit bad || rows != 7 || n[10] != 7 && n[11] != 7 }' "$tmp/out"
 awk -F'","' 'NR == 1 { split($0, name, ","); for (i in name) at[name[i]] = i; next }
 { said = said " " $at["repeats"] }
 END { exit said != " true false" }' "$tmp/out"
+# Alone, --draft has a depth, and no more is written than a text can repeat.
+"$MIZZLE" bench model -p 0 --draft lookup -t 1 -r 1 >"$tmp/out"
+[ "$(grep -c '^| 1 | tg128 @ d512, [rn]e' "$tmp/out")" -eq 2 ]
+"$MIZZLE" bench model -p 0 -d 40,31 --draft off -t 1 -r 1 >"$tmp/out"
+[ "$(grep -c '^| 1 | tg15 @ d[34][01], [rn]e' "$tmp/out")" -eq 4 ]
 # Memory and energy: a number, or why there is none.
 grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$tmp/md"
 if grep -q '"joules_per_token": null' "$tmp/jsonl"; then
@@ -131,7 +136,7 @@ fi
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q '"0","3","5",'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
 grep -q '; keys and values: f32$' "$tmp/out" && grep -q '| pp8 |' "$tmp/out"
-for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0' '-d 4 -n 1 --draft off' '-d 1 -n 4 --draft off' '-r 0' '-o xml' '--kv q3' \
+for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0' '-d 4 -n 1 --draft off' '-d 1 -n 4 --draft off' '-d 40,7 -n 2,4 --draft off' '-r 0' '-o xml' '--kv q3' \
     '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
     status=0
     # shellcheck disable=SC2086

@@ -20,7 +20,7 @@
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
-enum { MOST_TOKENS = 1 << 20, WARM = 16, DRAFTS = 2 };
+enum { MOST_TOKENS = 1 << 20, WARM = 16, DRAFTS = 2, GEN = 128 };
 enum { TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
 
 int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
@@ -296,7 +296,15 @@ static size_t largest(const struct bench_list *l)
     return most;
 }
 
-/* Parse the list of draft kinds. */
+static size_t least(const struct bench_list *l)
+{
+    size_t least = l->at[0];
+    for (size_t i = 1; i < l->n; i++)
+        least = l->at[i] < least ? l->at[i] : least;
+    return least;
+}
+
+/* Parse the list of draft kinds, and check that a text can repeat as much as is written. */
 static int plan_drafts(struct plan *p, const char *text, struct err *err)
 {
     static const char *const names[] = { "off", "lookup" };
@@ -309,13 +317,14 @@ static int plan_drafts(struct plan *p, const char *text, struct err *err)
                            text);
         p->draft[p->ndrafts++] = names[i];
     }
-    for (size_t i = 0; p->ndrafts && i < p->depth.n; i++)
-        if (p->depth.at[i] < 2)
-            return err_set(err, ERR_ARG, "--draft: expected -d of 2 or more, found %zu",
-                           p->depth.at[i]);
+    size_t half = least(&p->depth) / 2;
+    if (p->ndrafts && half < 2)
+        return err_set(err, ERR_ARG, "--draft: expected -d of 4 or more, found %zu",
+                       least(&p->depth));
     for (size_t i = 0; p->ndrafts && i < p->gen.n; i++)
-        if (p->gen.at[i] == 1)
-            return err_set(err, ERR_ARG, "--draft: expected -n of 2 or more, found 1");
+        if (p->gen.at[i] == 1 || p->gen.at[i] > half)
+            return err_set(err, ERR_ARG, "--draft: expected -n of 2 to %zu, half of -d, found %zu",
+                           half, p->gen.at[i]);
     if (p->ndrafts && largest(&p->texts) > 1)
         return err_set(err, ERR_ARG, "--draft writes one text: leave --texts out");
     return OK;
@@ -326,9 +335,9 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
 {
     int rc = bench_list(&p->prompt, "-p", m->prompt, err);
     if (!rc)
-        rc = bench_list(&p->gen, "-n", m->gen, err);
-    if (!rc)
         rc = bench_list(&p->depth, "-d", m->depth, err);
+    if (!rc && m->gen)
+        rc = bench_list(&p->gen, "-n", m->gen, err);
     if (!rc)
         rc = bench_list(&p->texts, "--texts", m->texts, err);
     if (rc)
@@ -337,6 +346,9 @@ static int make_plan(struct plan *p, const struct bench_model_options *m, struct
         if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
             return err_set(err, ERR_ARG, "--texts: expected 1 to %d, found %zu", BENCH_TEXTS,
                            p->texts.at[i]);
+    size_t half = least(&p->depth) / 2;
+    if (!m->gen)
+        p->gen = (struct bench_list){ .at = { half < GEN ? half : GEN }, .n = 1 };
     size_t prompt = largest(&p->prompt), gen = largest(&p->gen);
     p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
     gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;

@@ -11,7 +11,8 @@ struct model;
 struct model_config;
 
 struct bench_model_options {
-    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers */
+    const char *prompt, *gen, *depth, *context, *texts; /* lists of numbers; gen NULL: 128, but at
+                                                         * most half of the least depth */
     const char *shape, *type;                           /* shape NULL: measure a file */
     const char *drafts;        /* list of draft kinds; NULL: leave the decoding loop out */
     struct bench_list threads; /* empty: all processors */
