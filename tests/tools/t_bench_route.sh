@@ -27,6 +27,7 @@ awk -F, 'NR > 1 {
     if ($11 != 60 * $1 || $12 != 0) { print "cloud tokens: " $0; bad = 1 }
     if ($13 != $11 + $14 || ($3 < 2 && $14)) { print "wasted calls: " $0; bad = 1 }
     if ($15 < 200 || $16 < 100) { print "bytes: " $0; bad = 1 }
+    if ($2 && ($3 ? $10 == "" || $10 < 0 : $10 != "")) { print "hidden: " $0; bad = 1 }
     if ($2 == 0 && ($7 != $5 || $10 != "")) { print "nothing to wait for: " $0; bad = 1 }
     want = $3 ? $5 + $1 * 0.3 * $2 : $5 + $1 * $2
     if ($7 - want > 0.002 || want - $7 > 0.002) { print "formula: " $0; bad = 1 }
@@ -65,7 +66,13 @@ done
 "$MIZZLE" bench route -p 12 -n 60 -L 0 -R 0.1,0.3 -W 0,4 --cloud-tokens 1,8 -t 1 >"$tmp/md"
 [ "$(grep -c '^| [13]0 | 0 | [04] | [18] |' "$tmp/md")" -eq 8 ] && [ "$(grep -c '^Text with r = ' "$tmp/md")" -eq 2 ] ||
     fail "table: $(cat "$tmp/md")"
-awk 'length > 100 { print length " columns: " $0; bad = 1 } END { exit bad }' "$tmp/md" || fail "see above"
+head -n 1 "$tmp/md" | grep -q ' | hidden | passes | accepted | calls | ' || fail "columns: $(cat "$tmp/md")"
+awk -F' [|] ' 'length > 100 { print length " columns: " $0; bad = 1 }
+/^[|] [13]0/ && ($4 == 1 && $10 != 0 || $3 == 0 && $9 + $10 != 59 || $9 < 1) { print; bad = 1 }
+END { exit bad }' "$tmp/md" || fail "see above"
+grep -q '^No drafts' "$tmp/md" && fail "drafts were made: $(cat "$tmp/md")"
+"$MIZZLE" bench route -p 12 -n 20 -L 0 -W 0 --cloud-tokens 8 --edge-ms 1 -t 1 >"$tmp/md"
+tail -n 1 "$tmp/md" | grep -q '^No drafts: .*--edge-ms' || fail "no drafts: $(cat "$tmp/md")"
 
 # A shape instead of a file.
 "$MIZZLE" bench route --shape qwen2.5-0.5b --type q4_0 -p 2 -n 2 -R 0.5 -L 0 -W 0 -o csv >"$tmp/csv" || fail "--shape"

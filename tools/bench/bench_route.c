@@ -139,6 +139,7 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         .agree = (double)agree,
         .agree_next = (double)agree_next,
         .loss = (double)loss,
+        .no_drafts = edge_ms > 0,
         .cloud_ms = cloud_ms != UNSET ? cloud_ms
                     : paper           ? PAPER_CLOUD_MS
                                       : 0,
@@ -259,7 +260,7 @@ int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t
     session_rewind(r->session, 0);
     if (r->answers) {
         answers_forget(r->answers);
-        o.drafts = edge_ms > 0 ? DRAFT_OFF : DRAFT_CLOUD; /* rows of such a step are free */
+        o.drafts = r->setting.no_drafts ? DRAFT_OFF : DRAFT_CLOUD; /* its rows would be free */
         o.draft_max = DRAFT_DEFAULT;
     }
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
@@ -281,8 +282,10 @@ static void bench_route_expect(struct bench_route_row *row, const struct bench_r
     row->formula = ahead_model_formula(row->edge_ms, row->share, a, call, row->ahead);
     row->model = ahead_model_expected(row->edge_ms, row->share, a, call, row->ahead);
     row->here = ahead_model_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
-    if (later && call > 0)
-        row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
+    if (!later || !(call > 0) || !row->ahead)
+        return;
+    double hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
+    row->hidden = hidden > 0 ? hidden : 0;
 }
 
 /* Measure one row, `repeat` times. */
