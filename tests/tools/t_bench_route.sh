@@ -116,6 +116,17 @@ END { exit bad || NR != 9 }' "$tmp/table" || fail "see above"
 "$MIZZLE" bench route -p 4 -n 20 -L 0 --cloud-ms 0 --trips 0 --table paper --as-paper -t 1 >"$tmp/table"
 [ "$(grep -c '^| 0\.[4-9]' "$tmp/table")" -eq 8 ] && grep -q 'arXiv 2504.07878, Table 1' "$tmp/table" || fail "$(cat "$tmp/table")"
 
+# On a terminal a line tells that it works; none before two seconds, and none below the table.
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
+    script -qec "$MIZZLE bench route -p 2 -n 24 -R 0 -L 0 -W 0 --edge-ms 60 -t 1" /dev/null >"$tmp/out" 2>&1 </dev/null
+    tr '\r' '\n' <"$tmp/out" | grep -v '^ *$' >"$tmp/lines"
+    [ "$(grep -m 1 '^measuring' "$tmp/lines")" = 'measuring routing, 2 s' ] || fail "no progress: $(cat "$tmp/lines")"
+    [ "$(grep -n '^measuring' "$tmp/lines" | tail -n 1 | cut -d: -f1)" -lt "$(grep -n '^| r %' "$tmp/lines" | cut -d: -f1)" ] ||
+        fail "progress below the table: $(cat "$tmp/lines")"
+else
+    echo "SKIP: no script(1), the line on a terminal was not tested"
+fi
+
 for wrong in '-R 1.5' '-R x' '-R 0.1,' '-L 1.5' '-L -1' '-W 65' '--agree 2' '--loss 1' '--edge-ms -1' '-n 1' '-p 0' \
     '--trips 11' '--cloud-tokens 0' '--cloud-tokens 65' '--agree-next 1.1' '--edge-ms 1 --as-paper' '--cloud-tokens 8 --as-paper' '--cloud-tokens 1,2 --table paper' '--table prices' '--table paper --plot x.svg'; do
     status=0

@@ -13,6 +13,7 @@
 #include "net/cloud.h"
 #include "tools/clock/ahead_model.h"
 #include "tools/bench/synthetic_vocab.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 
@@ -340,6 +341,7 @@ static int bench_route_table(struct bench_run *r, struct err *err)
             bench_route_close_server(r);
         }
     }
+    bench_route_quiet(r);
     if (rc == OK)
         route_report(r->o->format, &r->setting, rows, n);
     if (rc == OK && r->o->plot)
@@ -348,6 +350,12 @@ static int bench_route_table(struct bench_run *r, struct err *err)
         free(rows[i].samples);
     free(rows);
     return rc;
+}
+
+void bench_route_quiet(struct bench_run *r)
+{
+    progress_end(r->progress);
+    r->progress = NULL;
 }
 
 size_t bench_route_repeat(void)
@@ -359,12 +367,14 @@ int bench_route(const struct bench_options *o, struct engine *e, struct err *err
 {
     struct bench_run r = { .o = o, .as_paper = as_paper };
     int rc = bench_route_read_options(&r, err);
+    r.progress = rc == OK ? progress_begin("measuring", "routing") : NULL;
     if (rc == OK)
         rc = bench_route_open_parts(&r, e, err);
     if (rc == OK)
         rc = table      ? bench_route_paper(&r, err)
              : as_paper ? bench_route_ways(&r, err)
                         : bench_route_table(&r, err);
+    bench_route_quiet(&r);
     bench_route_close_server(&r);
     scripted_cloud_close(&r.truth);
     free(r.prompt);

@@ -34,7 +34,7 @@ static void *progress_watch(void *arg)
         while (!p->ended && pthread_cond_timedwait(&p->done, &p->lock, &next) == 0)
             ;
         if (!p->ended && seconds >= 2) {
-            fprintf(stderr, "\rloading %.60s, %u s", p->what.msg, seconds);
+            fprintf(stderr, "\r%.60s, %u s", p->what.msg, seconds);
             shown = true;
         }
     }
@@ -44,12 +44,12 @@ static void *progress_watch(void *arg)
     return NULL;
 }
 
-struct progress *progress_begin(const char *what)
+struct progress *progress_begin(const char *doing, const char *what)
 {
     struct progress *p = isatty(STDERR_FILENO) ? calloc(1, sizeof(*p)) : NULL;
     if (!p)
         return NULL;
-    err_set(&p->what, OK, "%s", what);
+    err_set(&p->what, OK, "%s %s", doing, what);
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->done, NULL);
     if (pthread_create(&p->thread, NULL, progress_watch, p) == 0)
