@@ -57,11 +57,14 @@ static bool kernels_exact(const struct kernels *set)
     return !(set->needs & CPU_INEXACT);
 }
 
-/* Set an error that lists the sets that run here. */
+/* Set an error that lists the sets that run here, or says that an item lacks its comma. */
 static int kernels_refuse(const char *isa, unsigned cpu, struct err *err)
 {
     char names[128] = "";
     size_t at = 0;
+    if (isa[strcspn(isa, "=,")] == '=')
+        return err_set(err, ERR_ARG, "isa: expected a set or a comma first, as ',%s', found '%s'",
+                       isa, isa);
     for (size_t i = 0; i < kernels_nsets; i++)
         if (kernels_ready(kernels_sets[i], cpu) && at < sizeof(names))
             at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",

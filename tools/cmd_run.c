@@ -376,7 +376,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
         rc = setup_stand_in(server, &o, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = progress_begin(o.model);
+    struct progress *progress = progress_begin("loading", o.model);
     rc = mizzle_open(&r->m, &o, &e);
     progress_end(progress);
     return rc == MIZZLE_OK ? OK : err_set(err, -rc, "%s", e.message);

@@ -107,6 +107,7 @@ static void tunes(void)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         CHECK(kernels_pick(&k, bad[i], 0, &e) == ERR_ARG && strstr(e.msg, "expected"));
     CHECK(kernels_pick(&k, "z80,panels=1", 0, &e) == ERR_ARG && strstr(e.msg, "z80"));
+    CHECK(kernels_pick(&k, "panels=2", 0, &e) == ERR_ARG && strstr(e.msg, "',panels=2'"));
 }
 
 /* The examples of FIPS 180-4 (NIST's "Example Values"), and a text around the size of a block in

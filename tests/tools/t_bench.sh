@@ -45,6 +45,8 @@ END { exit bad }' "$tmp/out"
 [ "$(head -n 1 "$tmp/out")" = limit,unit,n_threads,one_thread,all_threads,bytes,doubtful ]
 grep -q '^"read from memory",GB/s,1,[0-9.]*,[0-9.]*,0,$' "$tmp/out"
 [ "$(grep -c '^"read from L[123], [0-9]* KiB",GB/s,1,[0-9.]*,[0-9.]*,[0-9]*,$' "$tmp/out")" -eq 3 ]
+"$MIZZLE" bench limits -t 1 >"$tmp/out"
+[ "$(head -n 1 "$tmp/out")" = '| limit | unit | 1 thread | doubtful |' ] && [ "$(awk -F'|' '{ print NF }' "$tmp/out" | sort -u)" -eq 6 ]
 for wrong in 'kernels --only nothing' 'kernels --isa z80' 'nothing' 'kernels --plot /nonexistent/roof.svg --only add_f32'; do
     status=0
     # shellcheck disable=SC2086

@@ -27,6 +27,7 @@ awk -F, 'NR > 1 {
     if ($11 != 60 * $1 || $12 != 0) { print "cloud tokens: " $0; bad = 1 }
     if ($13 != $11 + $14 || ($3 < 2 && $14)) { print "wasted calls: " $0; bad = 1 }
     if ($15 < 200 || $16 < 100) { print "bytes: " $0; bad = 1 }
+    if ($2 && ($3 ? $10 == "" || $10 < 0 : $10 != "")) { print "hidden: " $0; bad = 1 }
     if ($2 == 0 && ($7 != $5 || $10 != "")) { print "nothing to wait for: " $0; bad = 1 }
     want = $3 ? $5 + $1 * 0.3 * $2 : $5 + $1 * $2
     if ($7 - want > 0.002 || want - $7 > 0.002) { print "formula: " $0; bad = 1 }
@@ -65,7 +66,13 @@ done
 "$MIZZLE" bench route -p 12 -n 60 -L 0 -R 0.1,0.3 -W 0,4 --cloud-tokens 1,8 -t 1 >"$tmp/md"
 [ "$(grep -c '^| [13]0 | 0 | [04] | [18] |' "$tmp/md")" -eq 8 ] && [ "$(grep -c '^Text with r = ' "$tmp/md")" -eq 2 ] ||
     fail "table: $(cat "$tmp/md")"
-awk 'length > 100 { print length " columns: " $0; bad = 1 } END { exit bad }' "$tmp/md" || fail "see above"
+head -n 1 "$tmp/md" | grep -q ' | hidden | passes | accepted | calls | ' || fail "columns: $(cat "$tmp/md")"
+awk -F' [|] ' 'length > 100 { print length " columns: " $0; bad = 1 }
+/^[|] [13]0/ && ($4 == 1 && $10 != 0 || $3 == 0 && $9 + $10 != 59 || $9 < 1) { print; bad = 1 }
+END { exit bad }' "$tmp/md" || fail "see above"
+grep -q '^No drafts' "$tmp/md" && fail "drafts were made: $(cat "$tmp/md")"
+"$MIZZLE" bench route -p 12 -n 20 -L 0 -W 0 --cloud-tokens 8 --edge-ms 1 -t 1 >"$tmp/md"
+tail -n 1 "$tmp/md" | grep -q '^No drafts: .*--edge-ms' || fail "no drafts: $(cat "$tmp/md")"
 
 # A shape instead of a file.
 "$MIZZLE" bench route --shape qwen2.5-0.5b --type q4_0 -p 2 -n 2 -R 0.5 -L 0 -W 0 -o csv >"$tmp/csv" || fail "--shape"
@@ -108,6 +115,17 @@ NR > 1 && ($2 != $8 || !near($7, $3 + $6) || !near($5, $3 / (100 - $2)) || $6 < 
 END { exit bad || NR != 9 }' "$tmp/table" || fail "see above"
 "$MIZZLE" bench route -p 4 -n 20 -L 0 --cloud-ms 0 --trips 0 --table paper --as-paper -t 1 >"$tmp/table"
 [ "$(grep -c '^| 0\.[4-9]' "$tmp/table")" -eq 8 ] && grep -q 'arXiv 2504.07878, Table 1' "$tmp/table" || fail "$(cat "$tmp/table")"
+
+# On a terminal a line tells that it works; none before two seconds, and none below the table.
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
+    script -qec "$MIZZLE bench route -p 2 -n 24 -R 0 -L 0 -W 0 --edge-ms 60 -t 1" /dev/null >"$tmp/out" 2>&1 </dev/null
+    tr '\r' '\n' <"$tmp/out" | grep -v '^ *$' >"$tmp/lines"
+    [ "$(grep -m 1 '^measuring' "$tmp/lines")" = 'measuring routing, 2 s' ] || fail "no progress: $(cat "$tmp/lines")"
+    [ "$(grep -n '^measuring' "$tmp/lines" | tail -n 1 | cut -d: -f1)" -lt "$(grep -n '^| r %' "$tmp/lines" | cut -d: -f1)" ] ||
+        fail "progress below the table: $(cat "$tmp/lines")"
+else
+    echo "SKIP: no script(1), the line on a terminal was not tested"
+fi
 
 for wrong in '-R 1.5' '-R x' '-R 0.1,' '-L 1.5' '-L -1' '-W 65' '--agree 2' '--loss 1' '--edge-ms -1' '-n 1' '-p 0' \
     '--trips 11' '--cloud-tokens 0' '--cloud-tokens 65' '--agree-next 1.1' '--edge-ms 1 --as-paper' '--cloud-tokens 8 --as-paper' '--cloud-tokens 1,2 --table paper' '--table prices' '--table paper --plot x.svg'; do

@@ -160,9 +160,11 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
         puts("[");
     else if (!lines && !strcmp(o->format, "csv"))
         puts("limit,unit,n_threads,one_thread,all_threads,bytes,doubtful");
-    else if (!lines)
+    else if (!lines && threads > 1)
         printf("| limit | unit | 1 thread | %zu threads | doubtful |\n|---|---|---|---|---|\n",
                threads);
+    else if (!lines)
+        puts("| limit | unit | 1 thread | doubtful |\n|---|---|---|---|");
     for (size_t i = 0; i < n; i++) {
         const struct row *r = &rows[i];
         char doubtful[DOUBT_TEXT];
@@ -172,8 +174,10 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
         else if (!strcmp(o->format, "csv"))
             printf("\"%s\",%s,%zu,%.1f,%.1f,%zu,%s\n", r->name, r->unit, threads, r->one, r->all,
                    r->bytes, doubtful);
-        else
+        else if (threads > 1)
             printf("| %s | %s | %.1f | %.1f | %s |\n", r->name, r->unit, r->one, r->all, doubtful);
+        else
+            printf("| %s | %s | %.1f | %s |\n", r->name, r->unit, r->one, doubtful);
     }
     if (json)
         puts("]");

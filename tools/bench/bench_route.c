@@ -13,6 +13,7 @@
 #include "net/cloud.h"
 #include "tools/clock/ahead_model.h"
 #include "tools/bench/synthetic_vocab.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 
@@ -139,6 +140,7 @@ static int bench_route_read_options(struct bench_run *r, struct err *err)
         .agree = (double)agree,
         .agree_next = (double)agree_next,
         .loss = (double)loss,
+        .no_drafts = edge_ms > 0,
         .cloud_ms = cloud_ms != UNSET ? cloud_ms
                     : paper           ? PAPER_CLOUD_MS
                                       : 0,
@@ -259,7 +261,7 @@ int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t
     session_rewind(r->session, 0);
     if (r->answers) {
         answers_forget(r->answers);
-        o.drafts = edge_ms > 0 ? DRAFT_OFF : DRAFT_CLOUD; /* rows of such a step are free */
+        o.drafts = r->setting.no_drafts ? DRAFT_OFF : DRAFT_CLOUD; /* its rows would be free */
         o.draft_max = DRAFT_DEFAULT;
     }
     return decode_run(stats, r->session, r->vocab, r->sampler, NULL, &port, r->prompt, r->o->prompt,
@@ -281,8 +283,10 @@ static void bench_route_expect(struct bench_route_row *row, const struct bench_r
     row->formula = ahead_model_formula(row->edge_ms, row->share, a, call, row->ahead);
     row->model = ahead_model_expected(row->edge_ms, row->share, a, call, row->ahead);
     row->here = ahead_model_text(t->marks, t->n, row->edge_ms, call, row->ahead, NULL);
-    if (later && call > 0)
-        row->hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
+    if (!later || !(call > 0) || !row->ahead)
+        return;
+    double hidden = 1 - (row->ms - row->edge_ms) * (double)(t->n - 1) / ((double)later * call);
+    row->hidden = hidden > 0 ? hidden : 0;
 }
 
 /* Measure one row, `repeat` times. */
@@ -337,6 +341,7 @@ static int bench_route_table(struct bench_run *r, struct err *err)
             bench_route_close_server(r);
         }
     }
+    bench_route_quiet(r);
     if (rc == OK)
         route_report(r->o->format, &r->setting, rows, n);
     if (rc == OK && r->o->plot)
@@ -345,6 +350,12 @@ static int bench_route_table(struct bench_run *r, struct err *err)
         free(rows[i].samples);
     free(rows);
     return rc;
+}
+
+void bench_route_quiet(struct bench_run *r)
+{
+    progress_end(r->progress);
+    r->progress = NULL;
 }
 
 size_t bench_route_repeat(void)
@@ -356,12 +367,14 @@ int bench_route(const struct bench_options *o, struct engine *e, struct err *err
 {
     struct bench_run r = { .o = o, .as_paper = as_paper };
     int rc = bench_route_read_options(&r, err);
+    r.progress = rc == OK ? progress_begin("measuring", "routing") : NULL;
     if (rc == OK)
         rc = bench_route_open_parts(&r, e, err);
     if (rc == OK)
         rc = table      ? bench_route_paper(&r, err)
              : as_paper ? bench_route_ways(&r, err)
                         : bench_route_table(&r, err);
+    bench_route_quiet(&r);
     bench_route_close_server(&r);
     scripted_cloud_close(&r.truth);
     free(r.prompt);

@@ -16,6 +16,8 @@ struct bench_route_setting {
     size_t prompt, tokens, repeat;
     double agree, agree_next, loss;
     size_t cloud_ms, bandwidth, trips; /* of the server; bandwidth: bytes per second, 0: no limit */
+    bool no_drafts; /* the rest of a reply is not verified in one pass: its steps have a given time
+                     */
 };
 
 /* Results for one --routed, --latency, --ahead and --cloud-tokens. Times are ms per token. */
@@ -25,8 +27,8 @@ struct bench_route_row {
     double edge_ms;                  /* t in the formulas */
     double ms, formula, model, here; /* measured, then three expectations (ahead_model.h), which
                                       * are NaN where cloud_tokens > 1 */
-    double hidden;                   /* share of the latency; NaN: there was none to hide, or
-                                      * cloud_tokens > 1 */
+    double hidden;                   /* share of the latency, at least 0; NaN: there was none to
+                                      * hide, ahead is 0, or cloud_tokens > 1 */
     double *samples;                 /* [repeat] of ms, sorted */
     size_t cloud, fallback, agreed;  /* tokens */
     size_t calls, wasted;

@@ -31,6 +31,7 @@ struct bench_run {
     struct answers
         *answers; /* where the further tokens of a reply are kept; NULL: there are none */
     struct cloud *cloud;
+    struct progress *progress; /* to be ended before a table is printed */
 };
 
 /* Write the text in step, to learn what the edge guesses and how fast it is; while caches and
@@ -44,6 +45,9 @@ void bench_route_close_server(struct bench_run *r);
 /* Write one answer through loop, client and server; *text becomes its hash. */
 int bench_route_decode(struct bench_run *r, struct decode_stats *stats, uint64_t *text,
                        double share, size_t window, struct err *err);
+
+/* Wipe the line that shows progress. */
+void bench_route_quiet(struct bench_run *r);
 
 /* Measure and print --as-paper, and --table paper. */
 int bench_route_ways(struct bench_run *r, struct err *err);

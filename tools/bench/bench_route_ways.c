@@ -107,6 +107,7 @@ int bench_route_ways(struct bench_run *r, struct err *err)
         rc = measure_way(r, &w[i], share, 0, &p, err);
     }
     route_ways_extra(w, WAYS);
+    bench_route_quiet(r);
     if (rc == OK)
         route_report_ways(r->o->format, &r->setting, w, WAYS);
     if (rc == OK && r->o->plot)
@@ -132,6 +133,7 @@ int bench_route_paper(struct bench_run *r, struct err *err)
         rows[i] = paper_row_make(paper_rows[i].threshold, r->o->tokens, r->truth.routed,
                                  1e3 * way.edge_s, 1e3 * way.ttft_s, 1e3 * way.s);
     }
+    bench_route_quiet(r);
     if (rc == OK)
         route_report_paper(r->o->format, &r->setting, rows);
     return rc;

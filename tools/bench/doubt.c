@@ -20,7 +20,7 @@ void doubt_changed(char out[DOUBT_TEXT], double before, double after)
     double low = before < after ? before : after, high = before < after ? after : before;
     size_t used = strlen(out);
     if (low < STEADY * high)
-        snprintf(out + used, DOUBT_TEXT - used, "%sthe limit changed from %.3g to %.3g",
+        snprintf(out + used, DOUBT_TEXT - used, "%sprobes differ: %.1f and %.1f GB/s",
                  used ? "; " : "", before, after);
 }
 
@@ -28,6 +28,7 @@ void doubt_busy(char out[DOUBT_TEXT], double on_cpu)
 {
     size_t used = strlen(out);
     if (on_cpu < ALONE)
-        snprintf(out + used, DOUBT_TEXT - used, "%sits threads ran %.0f %% of the time",
-                 used ? "; " : "", 100 * on_cpu);
+        snprintf(out + used, DOUBT_TEXT - used,
+                 "%sran %.0f %% of the time: processors busy elsewhere?", used ? "; " : "",
+                 100 * on_cpu);
 }

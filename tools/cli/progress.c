@@ -33,7 +33,7 @@ static void *progress_watch(void *arg)
         while (!p->ended && os_now_ns() < next)
             os_cond_wait(&p->done, &p->lock, next);
         if (!p->ended && seconds >= 2) {
-            fprintf(stderr, "\rloading %.60s, %u s", p->what.msg, seconds);
+            fprintf(stderr, "\r%.60s, %u s", p->what.msg, seconds);
             shown = true;
         }
     }
@@ -43,12 +43,12 @@ static void *progress_watch(void *arg)
     return NULL;
 }
 
-struct progress *progress_begin(const char *what)
+struct progress *progress_begin(const char *doing, const char *what)
 {
     struct progress *p = isatty(STDERR_FILENO) ? calloc(1, sizeof(*p)) : NULL;
     if (!p)
         return NULL;
-    err_set(&p->what, OK, "%s", what);
+    err_set(&p->what, OK, "%s %s", doing, what);
     pthread_mutex_init(&p->lock, NULL);
     if (os_cond_open(&p->done)) {
         if (pthread_create(&p->thread, NULL, progress_watch, p) == 0)

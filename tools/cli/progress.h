@@ -9,9 +9,9 @@
 
 struct progress;
 
-/* Start a thread that, after two seconds, prints "loading WHAT" and the time on stderr once per
- * second. what is copied. Return NULL if there is no terminal or no thread. */
-struct progress *progress_begin(const char *what);
+/* Start a thread that, after two seconds, prints "DOING WHAT" and the time on stderr once per
+ * second. Both are copied. Return NULL if there is no terminal or no thread. */
+struct progress *progress_begin(const char *doing, const char *what);
 /* Stop the thread, erase the line and free p. NULL is fine. */
 void progress_end(struct progress *p);
 

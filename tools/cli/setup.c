@@ -207,7 +207,7 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
     int rc = setup_check_model(&o, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = progress_begin(o.model);
+    struct progress *progress = progress_begin("loading", o.model);
     rc = engine_open(e, &o, need_tokenizer, err);
     progress_end(progress);
     if (rc == OK)

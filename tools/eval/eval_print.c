@@ -273,9 +273,8 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
             questions);
     if (pgr)
         fprintf(to, "PGR: performance gap recovered, 0 as the small model alone, 1 as the large\n");
-    fprintf(
-        to,
-        "work: share of all ids that the large model computes; it reads the small one's, too\n");
+    fprintf(to, "work: ids that the large model computes, per id of prompt and answer; over 100 %% "
+                "where\nit reads its replies again or they go unused\n");
     if (oracle)
         fprintf(to, "oracle: for comparison only; its times include asking the cloud for every "
                     "token\n");

@@ -69,6 +69,10 @@ run 2 --policy never,entropy,mlp # no share is known yet
 grep -q 'give --threshold, --share' "$tmp/err" || fail "$(cat "$tmp/err")"
 run 0 --questions 3 --policy max-prob --threshold 0.9
 grep -q '^max-prob' "$tmp/out" || fail "no table"
+# The cloud reads the tokens of its replies again: it computes more than there is.
+run 0 --questions 3 --policy always --cloud-tokens 8
+grep -q '^always .* 1[0-9][0-9]\.[0-9] % .*' "$tmp/out" && grep -q '^work: .* per id .* over 100 %' "$tmp/out" ||
+    fail "work: $(cat "$tmp/out")"
 
 # A share for every policy, found on other questions; both models alone are asked by themselves.
 run 0 --task milli --questions 12 --seed 3 --json --policy mlp --target-routed 0.05 -q
