@@ -63,6 +63,7 @@ void texts_finish(struct text *t, int rc, const char *why)
 void texts_tell(struct text *t, size_t place)
 {
     struct texts *e = t->texts;
+    t->shown = t->view.n;
     if (!t->fresh || t->dropped)
         return;
     t->fresh = false;
@@ -212,10 +213,20 @@ int texts_ask(struct texts *e, struct text **out, const struct text_wish *wish, 
     return rc;
 }
 
+/* Return what the caller may see: the latest tokens only once it is known whether the text goes on
+ * after them. With the lock. */
+static struct text_view texts_visible(const struct text *t)
+{
+    struct text_view view = t->view;
+    if (!view.finished)
+        view.n = view.stats.tokens = t->shown;
+    return view;
+}
+
 struct text_view text_look(struct text *t)
 {
     pthread_mutex_lock(&t->texts->lock);
-    struct text_view view = t->view;
+    struct text_view view = texts_visible(t);
     pthread_mutex_unlock(&t->texts->lock);
     return view;
 }
@@ -223,9 +234,9 @@ struct text_view text_look(struct text *t)
 struct text_view text_wait(struct text *t, size_t have)
 {
     pthread_mutex_lock(&t->texts->lock);
-    while (t->view.n <= have && !t->view.finished)
+    while (t->shown <= have && !t->view.finished)
         pthread_cond_wait(&t->news, &t->texts->lock);
-    struct text_view view = t->view;
+    struct text_view view = texts_visible(t);
     pthread_mutex_unlock(&t->texts->lock);
     return view;
 }

@@ -125,8 +125,8 @@ struct text_token {
 };
 
 /* What a text is so far. Arrays only grow, their elements stay as they are, and they live as long
- * as the text. The alternatives of a token are `top` in a row, the likeliest first, the lower id of
- * equals. */
+ * as the text. A text whose last token is here is finished. The alternatives of a token are
+ * `top` in a row, the likeliest first, the lower id of equals. */
 struct text_view {
     const uint32_t *ids;             /* [prompt_n + n] */
     const struct text_token *tokens; /* [n] */

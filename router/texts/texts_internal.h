@@ -67,6 +67,7 @@ struct text {
     struct text *next; /* in the queue or the list of those that ask */
     bool dropped;
     bool fresh;            /* there is news to tell */
+    size_t shown;          /* tokens that text_look shows of a text that is not finished */
     struct text_view view; /* what text_look returns */
     struct err err;        /* view.why */
     struct decode_event *events;

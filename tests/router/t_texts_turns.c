@@ -314,6 +314,22 @@ static void test_pieces(void)
     script.dead = false;
 }
 
+/* Whoever sees the last token sees that the text has ended, and so can say so with the token. */
+static void test_last_token(void)
+{
+    struct texts *e = texts_with(NULL, 1, 1, TINY_CONTEXT);
+    for (size_t i = 0; i < 300; i++) {
+        size_t max = 1 + i % 3;
+        struct text_wish w = wish_of(8, max);
+        struct text *t = ask(e, &w);
+        struct text_view v;
+        UNTIL((v = text_look(t)).n == max);
+        CHECK(v.finished && v.rc == OK && v.stats.tokens == max);
+        text_drop(t);
+    }
+    texts_close(e);
+}
+
 int main(void)
 {
     open_all();
@@ -329,6 +345,7 @@ int main(void)
     test_one_reads();
     test_reader_leaves();
     test_pieces();
+    test_last_token();
     script_close(&script);
     close_all();
     return 0;

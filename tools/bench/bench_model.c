@@ -308,7 +308,7 @@ static size_t least(const struct bench_list *l)
 static int plan_drafts(struct plan *p, const char *text, struct err *err)
 {
     static const char *const names[] = { "off", "lookup" };
-    for (const char *at = text; at; at = strchr(at, ','), at += at ? 1 : 0) {
+    for (const char *at = text; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
         size_t n = strcspn(at, ","), i = 0;
         while (i < 2 && (strlen(names[i]) != n || strncmp(at, names[i], n) != 0))
             i++;
