@@ -11,9 +11,9 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "net/cloud.h"
+#include "tests/support/certificate.h"
 #include "tests/support/test.h"
 
-static char dir[] = "build/h2-XXXXXX", cert[64], key[64];
 static unsigned port;
 static pid_t running;
 
@@ -139,16 +139,8 @@ static void test_http1(void)
 
 int main(void)
 {
-    char line[512];
-    CHECK(mkdtemp(dir) && atexit(end_server) == 0);
-    snprintf(cert, sizeof(cert), "%s/a.crt", dir);
-    snprintf(key, sizeof(key), "%s/a.key", dir);
-    snprintf(line, sizeof(line),
-             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-             "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
-             ">/dev/null 2>&1",
-             key, cert);
-    bool fine = system(line) == 0 && start("http2");
+    CHECK(atexit(end_server) == 0);
+    bool fine = certificate_make() && start("http2");
     if (fine) {
         test_http2();
         stop();
@@ -156,9 +148,7 @@ int main(void)
         test_http1();
     }
     stop();
-    remove(cert);
-    remove(key);
-    rmdir(dir);
+    certificate_remove();
     if (fine)
         return 0;
     puts("SKIP: HTTP/2: no node, or no openssl command to make a certificate with");

@@ -11,6 +11,7 @@
 #include "net/http/gzip.h"
 #include "net/http/http.h"
 #include "net/server/server.h"
+#include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
 #include "tests/support/raw_http.h"
 #include "tests/support/test.h"
@@ -303,23 +304,6 @@ static void test_options(void)
     server_close(server, 1000);
 }
 
-static char dir[] = "build/server-XXXXXX", cert[64], key[64];
-
-/* Make a self-signed certificate with openssl; false if that is not possible. */
-static bool make_certificate(void)
-{
-    char line[512];
-    CHECK(mkdtemp(dir));
-    snprintf(cert, sizeof(cert), "%s/a.crt", dir);
-    snprintf(key, sizeof(key), "%s/a.key", dir);
-    snprintf(line, sizeof(line),
-             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-             "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
-             ">/dev/null 2>&1",
-             key, cert);
-    return system(line) == 0;
-}
-
 /* A large reply over TLS, and a client that leaves there. */
 static void tls_requests(void)
 {
@@ -434,12 +418,10 @@ int main(void)
     test_bodies();
     test_options();
     test_torture();
-    bool tls = make_certificate();
+    bool tls = certificate_make();
     if (tls)
         test_tls();
-    remove(cert);
-    remove(key);
-    rmdir(dir);
+    certificate_remove();
     if (tls)
         return 0;
     puts("SKIP: TLS: no openssl command to make a certificate with");

@@ -8,33 +8,19 @@
 
 static uint32_t prompt[TINY_CONTEXT];
 
-static struct text_wish wish_of(size_t n, size_t max)
-{
-    return (struct text_wish){
-        .prompt = prompt, .n = n, .max = max, .sample = plain, .ignore_eos = true, .slot = -1
-    };
-}
-
-static struct text *ask(struct texts *e, const struct text_wish *w)
-{
-    struct text *t;
-    CHECK(texts_ask(e, &t, w, NULL) == OK);
-    return t;
-}
-
 /* Each id of a prompt has the logprob of a log-softmax in double, whatever is written beside it,
  * and however the prompt was cut; so has the token that is written after it. */
 static void test_score(void)
 {
     static const size_t lengths[] = { 1, 2, 31, 33, 64, 200, TINY_CONTEXT };
     struct texts *e = texts_with(NULL, 4, 8, TINY_CONTEXT);
-    struct text_wish w = wish_of(6, 240);
-    struct text *writes = ask(e, &w);
+    struct text_wish w = wish_of(prompt, 6, 240);
+    struct text *writes = ask_text(e, &w);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        w = wish_of(lengths[i], i % 2);
+        w = wish_of(prompt, lengths[i], i % 2);
         w.score = w.logprobs = true;
         w.top = i % 4;
-        struct text *t = ask(e, &w);
+        struct text *t = ask_text(e, &w);
         struct text_view v = text_wait(t, SIZE_MAX);
         CHECK(v.rc == OK && v.n == i % 2 && v.nscores == w.n && v.read == w.n);
         CHECK(v.cached == 0 && v.stats.finish == FINISH_LENGTH && isnan(v.scores[0]));
@@ -73,10 +59,10 @@ static void test_next(void)
         struct text *t[40];
         struct text_view v[2];
         CHECK(texts_open(&e, &o, NULL) == OK);
-        struct text_wish w = wish_of(4, 6);
+        struct text_wish w = wish_of(prompt, 4, 6);
         w.next = next;
         for (size_t i = 0; i < 40; i++)
-            t[i] = ask(e, &w);
+            t[i] = ask_text(e, &w);
         for (size_t i = 0; i < 40; i++) {
             v[0] = text_wait(t[i], SIZE_MAX);
             CHECK(v[0].rc == OK && v[0].n == 6 && v[0].stats.finish == FINISH_LENGTH);
@@ -85,13 +71,13 @@ static void test_next(void)
         }
         CHECK(texts_count(e).passes == 0);
         w.max = 12;
-        t[0] = ask(e, &w);
+        t[0] = ask_text(e, &w);
         v[0] = text_wait(t[0], SIZE_MAX);
         CHECK(v[0].rc == (model ? OK : ERR_TEXT) && v[0].n == (model ? 12 : 6));
         if (model) {
-            struct text_wish rest = wish_of(10, 6);
+            struct text_wish rest = wish_of(prompt, 10, 6);
             rest.prompt = v[0].ids;
-            t[1] = ask(e, &rest);
+            t[1] = ask_text(e, &rest);
             v[1] = text_wait(t[1], SIZE_MAX);
             CHECK(!memcmp(v[0].ids, v[1].ids, 16 * sizeof(uint32_t)));
             CHECK(v[0].read == 10 && v[0].stats.tokens == 12);
@@ -101,11 +87,11 @@ static void test_next(void)
             CHECK(texts_ask(e, &t[1], &w, NULL) == ERR_ARG);
         }
         text_drop(t[0]);
-        w = wish_of(4, 6);
+        w = wish_of(prompt, 4, 6);
         w.next = next;
         w.stop_ids = (const uint32_t[]){ 7, 102 };
         w.nstop_ids = 2;
-        t[0] = ask(e, &w);
+        t[0] = ask_text(e, &w);
         v[0] = text_wait(t[0], SIZE_MAX);
         CHECK(v[0].rc == OK && v[0].n == 3 && v[0].ended);
         text_drop(t[0]);
@@ -129,14 +115,14 @@ static void test_slow(void)
 {
     struct texts *e = texts_with(NULL, 2, 8, TINY_CONTEXT);
     _Atomic int calls = 0;
-    struct text_wish w = wish_of(4, 1);
+    struct text_wish w = wish_of(prompt, 4, 1);
     w.next = slow;
     w.next_arg = &calls;
-    struct text *a = ask(e, &w), *b = ask(e, &w);
+    struct text *a = ask_text(e, &w), *b = ask_text(e, &w);
     while (atomic_load(&calls) < 2)
         sched_yield();
-    w = wish_of(4, 20);
-    struct text *c = ask(e, &w);
+    w = wish_of(prompt, 4, 20);
+    struct text *c = ask_text(e, &w);
     CHECK(text_wait(c, SIZE_MAX).rc == OK && text_look(a).n == 0);
     text_cancel(b);
     atomic_store(&calls, 1000);
@@ -157,11 +143,11 @@ static void test_news_and_stop(void)
 {
     struct texts *e = texts_with(NULL, 2, 8, TINY_CONTEXT);
     _Atomic int told = 0;
-    struct text_wish w = wish_of(4, 250);
+    struct text_wish w = wish_of(prompt, 4, 250);
     struct text *t[6], *late;
     w.news = count_news;
     w.news_arg = &told;
-    t[0] = ask(e, &w);
+    t[0] = ask_text(e, &w);
     size_t seen = 0, looks = 0;
     for (struct text_view v = text_look(t[0]); !v.finished; looks++) {
         int before = atomic_load(&told);
@@ -174,7 +160,7 @@ static void test_news_and_stop(void)
     CHECK(seen <= 250 && atomic_load(&told) > 1 && text_look(t[0]).n == 250);
     text_drop(t[0]);
     for (size_t i = 0; i < 6; i++)
-        t[i] = ask(e, &w);
+        t[i] = ask_text(e, &w);
     texts_stop(e);
     for (size_t i = 0; i < 6; i++)
         CHECK(text_wait(t[i], SIZE_MAX).finished);
@@ -196,7 +182,7 @@ static void test_arguments(void)
     const struct text_routing mlp = { .policy = POLICY_MLP };
     static const uint32_t high[] = { 1, TINY_VOCAB };
     static const char *const empty[] = { "", NULL };
-    const struct text_wish fine = wish_of(4, 4);
+    const struct text_wish fine = wish_of(prompt, 4, 4);
     struct text_wish bad[10];
     size_t n = 0;
     for (size_t i = 0; i < 10; i++)
@@ -246,7 +232,7 @@ static void test_memory(void)
     int reached = 1;
     for (long i = 1; reached; i++) {
         struct text *t = NULL;
-        struct text_wish w = wish_of(9, 12);
+        struct text_wish w = wish_of(prompt, 9, 12);
         w.stops = stops;
         w.patterns = "zzz\n";
         w.logprobs = w.events = true;

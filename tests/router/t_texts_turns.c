@@ -8,20 +8,6 @@
 static struct script script;
 static uint32_t prompt[TINY_CONTEXT];
 
-static struct text_wish wish_of(size_t n, size_t max)
-{
-    return (struct text_wish){
-        .prompt = prompt, .n = n, .max = max, .sample = plain, .ignore_eos = true, .slot = -1
-    };
-}
-
-static struct text *ask(struct texts *e, const struct text_wish *w)
-{
-    struct text *t;
-    CHECK(texts_ask(e, &t, w, NULL) == OK);
-    return t;
-}
-
 static struct routing routed(void)
 {
     return (
@@ -41,17 +27,17 @@ static void test_dead_cloud(void)
     for (int dead = 0; dead < 2; dead++) {
         struct routing r = routed();
         struct texts *e = texts_with(&r, 4, 4, TINY_CONTEXT);
-        struct text_wish w = wish_of(8, 200);
+        struct text_wish w = wish_of(prompt, 8, 200);
         struct text *stuck = NULL;
         script.dead = dead;
         if (dead) {
-            stuck = ask(e, &w);
+            stuck = ask_text(e, &w);
             UNTIL(texts_count(e).passes == 2); /* the guess, after which it is at its end */
         }
         uint64_t before = texts_count(e).passes;
         w.model = TEXT_EDGE;
         w.prompt = prompt + 20;
-        struct text *t = ask(e, &w);
+        struct text *t = ask_text(e, &w);
         struct text_view v = text_wait(t, SIZE_MAX);
         CHECK(v.rc == OK && v.n == 200);
         passes[dead] = texts_count(e).passes - before;
@@ -87,17 +73,17 @@ static void test_cancel(void)
 {
     struct routing r = routed();
     struct texts *e = texts_with(&r, 1, 2, TINY_CONTEXT);
-    struct text_wish w = wish_of(8, 20);
+    struct text_wish w = wish_of(prompt, 8, 20);
     script.dead = true;
-    struct text *asks = ask(e, &w);
+    struct text *asks = ask_text(e, &w);
     UNTIL(texts_busy(e, 0));
-    struct text *queued = ask(e, &w), *next;
+    struct text *queued = ask_text(e, &w), *next;
     CHECK(texts_count(e).waiting == 1 && text_look(queued).waiting);
     text_cancel(queued);
     CHECK(text_wait(queued, SIZE_MAX).rc == ERR_STOP && texts_count(e).waiting == 0);
     w.model = TEXT_EDGE;
-    next = ask(e, &w);
-    struct text *dropped = ask(e, &w);
+    next = ask_text(e, &w);
+    struct text *dropped = ask_text(e, &w);
     CHECK(texts_ask(e, &(struct text *){ NULL }, &w, NULL) == ERR_NET); /* the queue is full */
     text_drop(dropped);
     CHECK(texts_count(e).waiting == 1);
@@ -107,12 +93,12 @@ static void test_cancel(void)
     text_drop(asks);
     text_drop(queued);
     text_drop(next);
-    w = wish_of(240, 5);
+    w = wish_of(prompt, 240, 5);
     w.news = on_news;
     w.news_arg = prompt;
     for (int i = 0; i < 50; i++) { /* at any moment of its life */
         alive = true;
-        struct text *t = ask(e, &w);
+        struct text *t = ask_text(e, &w);
         for (int k = 0; k < i * 20; k++)
             sched_yield();
         if (i % 4 == 0)
@@ -122,9 +108,9 @@ static void test_cancel(void)
         text_drop(t);
         alive = told = false;
     }
-    w = wish_of(240, 5);
+    w = wish_of(prompt, 240, 5);
     w.model = TEXT_EDGE;
-    next = ask(e, &w);
+    next = ask_text(e, &w);
     CHECK(text_wait(next, SIZE_MAX).rc == OK);
     text_drop(next);
     texts_close(e);
@@ -155,15 +141,15 @@ static void cancel_at_five(void *arg)
  */
 static void test_cancel_at_once(void)
 {
-    struct text_wish w = wish_of(8, 200);
+    struct text_wish w = wish_of(prompt, 8, 200);
     its = texts_with(NULL, 1, 1, TINY_CONTEXT);
     w.news = cancel_at_five;
     prompt[0] = 77;
     script.dead = false;
     /* The text must be known before its first news. */
-    struct text_wish first = wish_of(100, 100);
-    struct text *before = ask(its, &first);
-    watched = ask(its, &w);
+    struct text_wish first = wish_of(prompt, 100, 100);
+    struct text *before = ask_text(its, &first);
+    watched = ask_text(its, &w);
     struct text_view v = text_wait(watched, SIZE_MAX);
     text_drop(watched); /* waits for the callback */
     CHECK(v.rc == ERR_STOP && tokens_then >= 5 && v.n == tokens_then);
@@ -186,15 +172,15 @@ static void test_cancel_held(void)
 {
     static uint32_t many[700];
     size_t calls = 0;
-    struct text_wish w = wish_of(700, 1);
+    struct text_wish w = wish_of(prompt, 700, 1);
     struct texts *e = texts_with(NULL, 2, 2, 800);
     w.prompt = many;
     w.news = cancel_held;
     w.news_arg = &calls;
     watched = NULL;
-    struct text *reads = ask(e, &w);
+    struct text *reads = ask_text(e, &w);
     w.news = NULL;
-    watched = ask(e, &w);
+    watched = ask_text(e, &w);
     struct text_view v = text_wait(watched, SIZE_MAX);
     CHECK(v.rc == ERR_STOP && !v.waiting && v.cached == 0 && v.read == 0);
     CHECK(text_wait(reads, SIZE_MAX).rc == OK);
@@ -212,9 +198,9 @@ static void test_order(void)
     struct text *t[N];
     uint64_t begun = 0;
     for (size_t i = 0; i < N; i++) {
-        struct text_wish w = wish_of(4 + 20 * (i % 3), 6 + i % 2);
+        struct text_wish w = wish_of(prompt, 4 + 20 * (i % 3), 6 + i % 2);
         w.prompt = prompt + i;
-        t[i] = ask(e, &w);
+        t[i] = ask_text(e, &w);
     }
     for (size_t i = 0; i < N; i++) {
         struct text_view v = text_wait(t[i], SIZE_MAX);
@@ -237,9 +223,9 @@ static void test_one_reads(void)
     for (size_t i = 0; i < N; i++) {
         memcpy(own[i], prompt, sizeof(own[i]));
         own[i][SAME] = (uint32_t)(i + 1);
-        struct text_wish w = wish_of(SAME + 4, 3);
+        struct text_wish w = wish_of(prompt, SAME + 4, 3);
         w.prompt = own[i];
-        t[i] = ask(e, &w);
+        t[i] = ask_text(e, &w);
     }
     size_t cached = 0;
     for (size_t i = 0; i < N; i++) {
@@ -252,9 +238,9 @@ static void test_one_reads(void)
     CHECK(cached == (N - 1) * SAME);
     CHECK(texts_count(e).prompt_tokens == SAME + 4 + (N - 1) * 4);
     /* The second turn of a conversation reads what is new. */
-    struct text_wish w = wish_of(SAME + 4, 3);
+    struct text_wish w = wish_of(prompt, SAME + 4, 3);
     w.prompt = own[2];
-    struct text *again = ask(e, &w);
+    struct text *again = ask_text(e, &w);
     CHECK(text_wait(again, SIZE_MAX).cached == SAME + 3);
     text_drop(again);
     texts_close(e);
@@ -264,10 +250,10 @@ static void test_one_reads(void)
 static void test_reader_leaves(void)
 {
     struct texts *e = texts_with(NULL, 4, 4, TINY_CONTEXT);
-    struct text_wish w = wish_of(250, 3);
+    struct text_wish w = wish_of(prompt, 250, 3);
     for (int i = 0; i < 40; i++) {
         prompt[0] = (uint32_t)i;
-        struct text *a = ask(e, &w), *b = ask(e, &w), *c = ask(e, &w);
+        struct text *a = ask_text(e, &w), *b = ask_text(e, &w), *c = ask_text(e, &w);
         for (int k = 0; k < i * 10; k++)
             sched_yield();
         text_drop(a);
@@ -282,7 +268,7 @@ static void test_reader_leaves(void)
 static size_t first_piece(struct texts *e, const struct text_wish *w)
 {
     struct decode_event event;
-    struct text *t = ask(e, w);
+    struct text *t = ask_text(e, w);
     struct text_view v = text_wait(t, SIZE_MAX);
     CHECK(v.rc == OK && v.nevents > 0 && text_events(t, 0, &event, 1) == 1);
     CHECK(event.kind == DECODE_EVALUATED && event.at == v.cached);
@@ -296,12 +282,12 @@ static void test_pieces(void)
 {
     struct routing r = routed();
     struct texts *e = texts_with(&r, 4, 4, TINY_CONTEXT);
-    struct text_wish w = wish_of(240, 1), v = wish_of(2, 200);
+    struct text_wish w = wish_of(prompt, 240, 1), v = wish_of(prompt, 2, 200);
     w.model = TEXT_EDGE;
     w.events = true;
     script.dead = true;
     v.prompt = prompt + 9;
-    struct text *writes = ask(e, &v);
+    struct text *writes = ask_text(e, &v);
     UNTIL(texts_count(e).passes > 1);
     CHECK(first_piece(e, &w) == 8);
     w.prompt = prompt + 3;
@@ -320,8 +306,8 @@ static void test_last_token(void)
     struct texts *e = texts_with(NULL, 1, 1, TINY_CONTEXT);
     for (size_t i = 0; i < 300; i++) {
         size_t max = 1 + i % 3;
-        struct text_wish w = wish_of(8, max);
-        struct text *t = ask(e, &w);
+        struct text_wish w = wish_of(prompt, 8, max);
+        struct text *t = ask_text(e, &w);
         struct text_view v;
         UNTIL((v = text_look(t)).n == max);
         CHECK(v.finished && v.rc == OK && v.stats.tokens == max);

@@ -70,6 +70,21 @@ static inline struct texts *texts_with(struct routing *r, size_t slots, size_t q
     return e;
 }
 
+/* Wish for max tokens after prompt[n], greedy and past end-of-text. */
+static inline struct text_wish wish_of(const uint32_t *prompt, size_t n, size_t max)
+{
+    return (struct text_wish){
+        .prompt = prompt, .n = n, .max = max, .sample = plain, .ignore_eos = true, .slot = -1
+    };
+}
+
+static inline struct text *ask_text(struct texts *e, const struct text_wish *w)
+{
+    struct text *t;
+    CHECK(texts_ask(e, &t, w, NULL) == OK);
+    return t;
+}
+
 /* Return log-softmax(logits)[id], in double throughout. */
 static inline double log_softmax(const float *logits, size_t n, uint32_t id)
 {

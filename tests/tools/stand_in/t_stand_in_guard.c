@@ -12,6 +12,7 @@
 #include "net/http/buf.h"
 #include "net/cloud.h"
 #include "net/http/gzip.h"
+#include "tests/support/certificate.h"
 #include "tests/support/http_client.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -289,23 +290,6 @@ static void test_hosts(void)
     stand_in_close(server);
 }
 
-static char dir[] = "build/guard-XXXXXX", cert[64], key[64];
-
-/* Make a self-signed certificate with openssl; false if that is not possible. */
-static bool make_certificate(void)
-{
-    char line[512];
-    CHECK(mkdtemp(dir));
-    snprintf(cert, sizeof(cert), "%s/a.crt", dir);
-    snprintf(key, sizeof(key), "%s/a.key", dir);
-    snprintf(line, sizeof(line),
-             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 "
-             "-subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s "
-             ">/dev/null 2>&1",
-             key, cert);
-    return system(line) == 0;
-}
-
 static void test_tls(void)
 {
     struct stand_in *none;
@@ -359,12 +343,10 @@ int main(void)
     test_media();
     test_drip();
     test_hosts();
-    bool tls = make_certificate();
+    bool tls = certificate_make();
     if (tls)
         test_tls();
-    remove(cert);
-    remove(key);
-    rmdir(dir);
+    certificate_remove();
     tiny_remove();
     if (tls)
         return 0;
