@@ -37,7 +37,8 @@ grep -q '^<svg' "$tmp/a.svg" && grep -q '</svg>' "$tmp/a.svg" || fail "no pictur
 grep -q 'N 1' "$tmp/a.svg" && fail "one token a call needs no name in the picture"
 
 # With more tokens in a reply the text is the same. Routed tokens next to each other then take one
-# call, if the cloud knows how the text goes on.
+# call, if the cloud knows how the text goes on. How many of a reply's tokens are there in time to be
+# drafts depends on the machine: t_draft.sh has them all.
 "$MIZZLE" bench route -p 12 -n 60 -R 0.3 -L 0 -W 0,4 --cloud-tokens 1,8 --agree-next 1 -t 1 -o csv \
     --plot "$tmp/more.svg" >"$tmp/more"
 awk -F, 'NR == 2 { text = $17; calls = $13 }
@@ -45,7 +46,7 @@ NR > 1 && ($17 != text || $11 != 18) { print "another text: " $0; bad = 1 }
 NR == 3 && ($4 != 8 || $13 >= calls) { print "no fewer calls: " $0; bad = 1 }
 NR > 1 && $4 == 1 && ($7 == "" || $8 == "" || $9 == "" || $19 || $20) { print; bad = 1 }
 NR > 1 && $4 == 8 && ($7 $8 $9 $10 != "" || $19 < $20) { print; bad = 1 }
-NR > 1 && $3 == 0 && ($18 + $20 != 59 || $20 < $4 - 1) { print "passes: " $0; bad = 1 }
+NR > 1 && $3 == 0 && ($18 + $20 != 59 || $20 > $19) { print "passes: " $0; bad = 1 }
 END { exit bad || NR != 5 }' "$tmp/more" || fail "see above"
 [ "$(grep -c '>L 0 ms, r 30 %\(, N 8\)*</text>' "$tmp/more.svg")" -eq 2 ] || fail "picture: N"
 # Nothing is expected of calls for several tokens, and a step of a given time verifies no drafts.
