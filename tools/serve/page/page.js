@@ -1,0 +1,416 @@
+/* page.js - the page: what the server is, what is asked of it, and which text is looked at. */
+'use strict';
+
+const $ = (id) => document.getElementById(id);
+const file = recorded();
+const TITLES = { edge: 'Small model alone', routed: 'Routed', cloud: 'Cloud alone' };
+const SETTINGS = { mode: null, side: false, colour: '', max: 256, temperature: 0, ahead: '', most: '' };
+
+let info = null;
+let active = null;    /* the view whose figures are shown */
+let wanted = null;    /* the threshold that the slider was moved to */
+let following = true; /* the window scrolls with the text */
+let lastScroll = 0;
+const turns = [];
+const settings = { ...SETTINGS };
+const views = () => turns.flatMap((t) => t.views);
+const writing = () => views().some((v) => v.run.writing);
+const main = (turn) => turn.views.find((v) => v.run.model === 'routed') || turn.views[0];
+
+function load() {
+    try {
+        Object.assign(settings, JSON.parse(localStorage.getItem('mizzle') || '{}'));
+    } catch {
+        /* Without storage the settings last until the page is closed. */
+    }
+}
+
+function keep() {
+    try {
+        localStorage.setItem('mizzle', JSON.stringify(settings));
+    } catch {
+        /* As above. */
+    }
+}
+
+/* ---- writing ---- */
+
+const number = (id) => ($(id).value === '' || !$(id).checkValidity() ? undefined : Number($(id).value));
+
+function body(model, prompt) {
+    const name = { routed: 0, edge: 1, cloud: 2 }[model];
+    return {
+        model: info.names[name], ...prompt, stream: true, return_token_ids: true,
+        stream_options: { include_usage: true },
+        max_tokens: number('max'), temperature: number('temperature'), seed: number('seed'),
+        mizzle: {
+            policy: $('policy').value || undefined, threshold: wanted ?? undefined,
+            ahead: number('ahead'), max_cloud_tokens: number('most'),
+            trace: { top: 5, events: true },
+        },
+    };
+}
+
+/* Put a turn on the page: what was asked, and a column for each run. */
+function addTurn(turn, runs) {
+    const root = make('article', 'turn'), said = make('p', 'asked', ''), columns = make('div', 'columns');
+    const title = make('h2', '', turn.label || (turn.messages ? 'You' : 'Prompt'));
+    said.dir = 'auto';
+    for (const [kind, s] of [...turn.prompt].length > 4000 ? [['text', turn.prompt.slice(0, 4000) + '…']] :
+        pieces(turn.prompt))
+        said.append(kind === 'text' ? s : make('span', kind, s));
+    columns.dataset.columns = runs.length;
+    turn.views = runs.map((run) => new TextView(run, host, TITLES[run.model],
+        run.model === 'routed' || runs.length === 1));
+    columns.append(...turn.views.map((v) => v.root));
+    root.append(title, said, columns);
+    root.setAttribute('aria-label', `${title.textContent} ${turns.length + 1}`);
+    turn.root = root;
+    turns.push(turn);
+    $('thread').append(root);
+    $('intro').hidden = !file;
+    ['clear', 'save'].forEach((id) => { $(id).hidden = !!file; });
+    $('replay').hidden = $('time').hidden = false;
+    activate(main(turn));
+}
+
+async function write(turn, models, path, prompt, more = {}) {
+    const runs = models.map((model) => new Run({ model, path, body: body(model, prompt),
+        price: info.price, ...more }));
+    player.stop();
+    details.hide(false);
+    addTurn(turn, runs);
+    following = true;
+    turn.root.scrollIntoView({ block: 'nearest' });
+    busy(true);
+    $('status').textContent = 'Writing.';
+    await Promise.all(turn.views.map((v) => v.run.write(() => host.news(v))));
+    busy(writing());
+    const { run } = main(turn), f = run.figures();
+    $('status').textContent = run.error ? '' : `${run.state === 'stopped' ? 'Stopped' : 'Finished'}: ${
+        f.n} tokens, ${f.cloud + f.memo} of them from the cloud.`;
+    askInfo();
+}
+
+const models = () => ($('side').checked ? ['edge', 'routed', 'cloud'] : ['routed'])
+    .filter((m) => m !== 'cloud' || info.cloud);
+
+function ask(prompt) {
+    if (!info || writing() || prompt === '')
+        return;
+    if (settings.mode === 'chat') {
+        const last = turns.findLast((t) => t.messages);
+        const messages = last ? [...last.messages, { role: 'assistant', content: main(last).run.text }] : [];
+        messages.push({ role: 'user', content: prompt });
+        write({ prompt, messages }, models(), '/v1/chat/completions', { messages });
+    } else {
+        write({ prompt }, models(), '/v1/completions', { prompt });
+    }
+}
+
+/* Write the latest prompt again, with what is set now. */
+function again() {
+    const { prompt, messages, ids, first } = turns[turns.length - 1], label = 'Written again';
+    if (ids)
+        write({ prompt, messages, ids, first, label }, [main(turns[turns.length - 1]).run.model],
+            '/v1/completions', { prompt: ids }, { first: first.map((t) => ({ ...t })),
+                promptIds: ids.slice(0, ids.length - first.length) });
+    else if (messages)
+        write({ prompt, messages, label }, models(), '/v1/chat/completions', { messages });
+    else
+        write({ prompt, label }, models(), '/v1/completions', { prompt });
+}
+
+/* Keep a run's tokens before i, put the chosen one there, and let the model go on. */
+function goOn(run, i, choice) {
+    if (writing())
+        return;
+    const old = turns.find((t) => t.views.some((v) => v.run === run));
+    const first = run.tokens.slice(0, i).map((t) => ({ ...t }));
+    first.push({ ...run.tokens[i], id: choice.id, text: choice.text, bytes: choice.bytes, kind: 'you',
+        source: 'you', call: null, fault: null });
+    const ids = [...run.promptIds, ...first.map((t) => t.id)];
+    write({ prompt: old.prompt, messages: old.messages, ids, first,
+        label: `Continued from token ${i + 1} with “${spoken(choice.text).trim()}”` },
+    [run.model], '/v1/completions', { prompt: ids }, { first, promptIds: run.promptIds });
+    host.active.text.focus({ preventScroll: true });
+}
+
+function stop() {
+    player.stop();
+    views().forEach((v) => v.run.writing && v.run.stop());
+}
+
+function busy(on) {
+    const had = document.activeElement;
+    $('go').hidden = on;
+    $('stop').hidden = !on;
+    $('again').disabled = on || !turns.length;
+    if (had === $('go') || had === $('stop'))
+        (on ? $('stop') : $('go')).focus();
+}
+
+/* ---- what is looked at ---- */
+
+const host = {
+    get active() {
+        return active;
+    },
+    choose(view, i, pinned, enter) {
+        if (pinned && active !== view)
+            activate(view);
+        details.show(view, i, pinned, enter);
+        if (view === active) {
+            timeline.at = view.run.tokens[i].ms;
+            timeline.news(true);
+        }
+    },
+    leave() {
+        details.leave();
+    },
+    news(view) {
+        view.news();
+        if (view === active)
+            timeline.news();
+    },
+    drawn(view) {
+        const turn = turns.find((t) => t.views.includes(view));
+        if (!turn)
+            return;
+        note(view);
+        compare(turn);
+        if (view !== active)
+            return;
+        figures(view);
+        threshold();
+        banner();
+        timeline.news();
+        if (following && view.run.writing)
+            view.spans[view.spans.length - 1]?.scrollIntoView({ block: 'nearest' });
+    },
+};
+
+const details = new Details($('details'), file ? null : goOn);
+const timeline = new Timeline($('time'), (ms) => {
+    const { tokens, first } = active.run;
+    let best = first;
+    tokens.forEach((t, i) => {
+        if (i >= first && Math.abs(t.ms - ms) < Math.abs(tokens[best].ms - ms))
+            best = i;
+    });
+    if (!active.spans[best])
+        return;
+    active.point(best);
+    active.spans[best].scrollIntoView({ block: 'nearest' });
+    host.choose(active, best, true);
+});
+const player = new Player((ms) => {
+    timeline.until = ms;
+    timeline.news(true);
+    $('replay').textContent = player.on ? 'Stop' : 'Replay';
+});
+
+function activate(view) {
+    active = view;
+    timeline.at = undefined;
+    timeline.show(view.run);
+    figures(view);
+    threshold();
+    preview();
+}
+
+const ENDS = { length: 'at the limit of tokens', stop: 'the text is complete' };
+
+function note(view) {
+    const { run } = view, f = run.figures(Math.min(run.tokens.length, view.upTo)), words = [];
+    if (f.n)
+        words.push(`${f.n} token${f.n === 1 ? '' : 's'}`);
+    if (f.n && run.model === 'routed')
+        words.push(`${percent(f.share)} from the cloud`);
+    if (run.seed !== null && run.body.temperature > 0)
+        words.push(`seed ${run.seed}`);
+    words.push(run.writing ? 'writing …' : run.state === 'stopped' ? 'stopped' :
+        run.error ? 'failed' : ENDS[run.finish] || '');
+    view.note.textContent = words.filter((w) => w).join(' · ');
+}
+
+/* Mark where the columns beside the routed text leave it. */
+function compare(turn) {
+    const routed = turn.views.find((v) => v.run.model === 'routed');
+    for (const view of routed ? turn.views.filter((v) => v !== routed) : []) {
+        const i = firstDifference(view.run, routed.run), word = (r) =>
+            (r.tokens[i] ? `“${spoken(r.tokens[i].text).trim() || visible(r.tokens[i])}”` : 'the end');
+        const shown = i >= 0 && (view.spans.length > i || view.spans.length === view.run.tokens.length);
+        view.differ(shown ? i : -1);
+        view.diff.textContent = shown ?
+            `First difference from the routed text: token ${i + 1}, ${word(view.run)} instead of ${word(routed.run)}.` :
+            view.run.state === 'done' && routed.run.state === 'done' && view.spans.length ===
+                view.run.tokens.length ? 'The same text as the routed one.' : '';
+    }
+}
+
+function figures(view) {
+    const f = view.run.figures(Math.min(view.run.tokens.length, view.upTo)), n = f.n;
+    const about = f.live && f.cost ? '≈ ' : '';
+    facts(document.querySelector('#numbers dl'), [
+        ['Tokens per second', f.speed === null ? '–' : f.speed.toFixed(f.speed < 10 ? 1 : 0)],
+        ['First token after', duration(f.ttft)],
+        ['From the cloud', n ? `${f.cloud + f.memo} of ${n} (${percent(f.share)})` : '–'],
+        ['Calls', String(f.calls)],
+        ['Sent, received', `${bytes(f.up)}, ${bytes(f.down)}`],
+        ['Cost', f.cost === null ? 'no price set' : about + Number(f.cost.toPrecision(3))],
+    ]);
+    document.querySelectorAll('[data-count]').forEach((e) => {
+        e.textContent = n ? f[e.dataset.count] : '';
+    });
+}
+
+/* ---- the threshold ---- */
+
+const limitNow = () => wanted ?? active?.run.limit ?? info?.router?.threshold ?? 0.5;
+
+function threshold() {
+    const at = limitNow(), { all, n } = active ? active.run.below(at) : { all: 0, n: 0 };
+    $('threshold').value = at;
+    $('threshold-is').textContent = decimal(at);
+    $('below').textContent = all ? `Of these ${all} scores, ${n} ${n === 1 ? 'is' : 'are'} below ${decimal(at)}` +
+        (n ? ` (${percent(n / all)}).` : '.') +
+        ' This is an open-loop figure: another token from the cloud would change the text after it, and its scores.' :
+        'There are no scores yet.';
+    histogram(at);
+}
+
+/* How many tokens have which score; those below the threshold stand in the cloud's colour. */
+function histogram(at) {
+    const canvas = $('scores'), width = canvas.clientWidth, height = 44, bins = new Array(40).fill(0);
+    (active ? active.run.tokens : []).forEach((t) => {
+        if (typeof t.score === 'number')
+            bins[Math.min(39, Math.floor(t.score * 40))]++;
+    });
+    const css = getComputedStyle(canvas), ratio = devicePixelRatio || 1, g = canvas.getContext('2d');
+    const most = Math.sqrt(Math.max(1, ...bins)), room = 18, w = (width - room) / 40;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    g.scale(ratio, ratio);
+    bins.forEach((n, i) => {
+        const h = Math.sqrt(n) / most * (height - 2);
+        g.fillStyle = css.getPropertyValue(i / 40 < at ? '--cloud' : '--edge');
+        g.fillRect(room / 2 + i * w, height - h, Math.max(1, w - 1), h);
+    });
+    g.fillStyle = css.getPropertyValue('--ink');
+    g.fillRect(room / 2 + at * (width - room) - 1, 0, 2, height);
+}
+
+function preview() {
+    const turn = turns[turns.length - 1];
+    turn?.views.forEach((v) => v.preview(v.run.model === 'routed' ? wanted : null));
+}
+
+/* ---- controls ---- */
+
+function shade(by) {
+    $('thread').className = by ? `by-${by}` : '';
+    $('shade').hidden = !by;
+    $('shade').textContent = by === 'score' ? 'The taller the bar behind a token, the lower its score: the likelier that the router asks.' :
+        'The taller the bar behind a token, the less probable the small model found it.';
+}
+
+function remember(id, value) {
+    settings[id] = value;
+    keep();
+}
+
+function listen() {
+    for (const id of ['max', 'temperature', 'ahead', 'most']) {
+        $(id).value = settings[id];
+        $(id).addEventListener('change', () => remember(id, $(id).value));
+    }
+    $('side').checked = settings.side;
+    $('side').addEventListener('change', () => remember('side', $('side').checked));
+    $('mode').addEventListener('change', (e) => remember('mode', e.target.value));
+    $('form').addEventListener('submit', (e) => {
+        e.preventDefault();
+        ask($('prompt').value);
+    });
+    $('prompt').addEventListener('keydown', (e) => {
+        if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) {
+            e.preventDefault();
+            ask($('prompt').value);
+        }
+    });
+    $('stop').addEventListener('click', stop);
+    $('again').addEventListener('click', again);
+    $('save').addEventListener('click', save);
+    $('clear').addEventListener('click', () => {
+        stop();
+        turns.length = 0;
+        $('thread').replaceChildren();
+        location.reload();
+    });
+}
+
+function listenEverywhere() {
+    document.querySelector(`#colour [value="${settings.colour}"]`).checked = true;
+    shade(settings.colour);
+    $('colour').addEventListener('change', (e) => {
+        remember('colour', e.target.value);
+        shade(e.target.value);
+    });
+    $('threshold').addEventListener('input', () => {
+        wanted = Number($('threshold').value);
+        beforeFrame(threshold);
+        beforeFrame(preview);
+    });
+    $('replay').addEventListener('click', () => {
+        if (player.on)
+            player.stop();
+        else if (!writing())
+            player.play(turns[turns.length - 1].views);
+    });
+    document.addEventListener('keydown', (e) => {
+        if (e.key === 'Escape' && (writing() || player.on)) {
+            stop();
+            e.preventDefault();
+        }
+    });
+    addEventListener('scroll', () => {
+        if (scrollY < lastScroll)
+            following = false;
+        lastScroll = scrollY;
+    }, { passive: true });
+    new ResizeObserver(() => beforeFrame(threshold)).observe($('scores'));
+    for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
+        matchMedia(query).addEventListener('change', () => beforeFrame(threshold));
+}
+
+async function save() {
+    const { model, router, version } = info || {};
+    const data = { info: { model, router, version }, turns: turns.map(({ prompt, label, messages, views: all }) =>
+        ({ prompt, label, messages: messages && [], runs: all.map((v) => v.run.record()) })) };
+    try {
+        const at = new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-');
+        download(`mizzle-${at}.html`, await recording(data));
+        $('status').textContent = 'The texts were saved as a file.';
+    } catch (e) {
+        $('banner').textContent = `The file could not be made: ${e.message}`;
+    }
+}
+
+/* Show the texts of this file; nothing here can be asked. */
+function open(data) {
+    info = { ...data.info, cloud: null };
+    document.body.classList.add('recording');
+    ['form', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
+    document.querySelector('.skip').remove();
+    $('model').textContent = `A recording of ${info.model?.name || 'Mizzle'}: it needs no server.`;
+    data.turns.forEach(({ runs, ...turn }) => addTurn(turn, runs.map((r) => Run.from(r))));
+}
+
+load();
+listenEverywhere();
+if (file) {
+    open(file);
+} else {
+    listen();
+    askInfo();
+}

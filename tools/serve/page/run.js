@@ -1,0 +1,197 @@
+/* run.js - one text while it is written: the request, the stream of events and the figures. Nothing
+ * here touches the document.
+ *
+ * What the server sends is described in ../README.md. A token here has one field more, `kind`: edge,
+ * cloud, fallback, memo (the cloud's, remembered) or you (chosen by hand). */
+'use strict';
+
+const SLICE_MS = 8; /* work for at most this long before the browser gets its turn */
+
+/* Yield the data of each server-sent event. However much has arrived, let the browser draw. */
+async function* readEvents(stream) {
+    const reader = stream.getReader(), decoder = new TextDecoder();
+    let rest = '', data = [], slice = performance.now();
+    for (;;) {
+        const { done, value } = await reader.read();
+        rest += done ? decoder.decode() + '\n' : decoder.decode(value, { stream: true });
+        const lines = rest.split(/\r?\n/);
+        rest = lines.pop();
+        for (const line of lines) {
+            if (line.startsWith('data:')) {
+                data.push(line.slice(5).trimStart());
+            } else if (line === '' && data.length) {
+                yield data.join('\n');
+                data = [];
+            }
+            if (performance.now() - slice > SLICE_MS) {
+                await new Promise((go) => setTimeout(go));
+                slice = performance.now();
+            }
+        }
+        if (done)
+            return;
+    }
+}
+
+/* Return what a server's refusal says, in one sentence. */
+async function refusal(reply) {
+    let said = '';
+    try {
+        said = (await reply.json()).error.message;
+    } catch {
+        said = '';
+    }
+    return said || `The server answered with status ${reply.status}.`;
+}
+
+/* Return the index of the first token in which two runs differ, or -1 while there is none. */
+function firstDifference(a, b) {
+    const n = Math.min(a.tokens.length, b.tokens.length);
+    for (let i = 0; i < n; i++)
+        if (a.tokens[i].id !== b.tokens[i].id)
+            return i;
+    const ended = a.state === 'done' && b.state === 'done';
+    return ended && a.tokens.length !== b.tokens.length ? n : -1;
+}
+
+class Run {
+    /* model: routed, edge or cloud. first: tokens that an earlier run has written. */
+    constructor({ model, path, body, price, first = [], promptIds = null, label = '' }) {
+        Object.assign(this, { model, path, body, price, promptIds, label });
+        this.first = first.length;
+        this.tokens = [];
+        this.events = [];
+        this.ledger = this.finish = this.error = this.usage = null;
+        this.state = 'ready';
+        this.threshold = this.policy = this.seed = null;
+        this.abort = new AbortController();
+        this.fault = null;
+        first.forEach((t) => this.add(t));
+    }
+
+    /* Send the request and read the reply to its end; news() is called after each event. */
+    async write(news) {
+        this.state = 'writing';
+        try {
+            const reply = await fetch(this.path, {
+                method: 'POST',
+                headers: { 'Content-Type': 'application/json' },
+                body: JSON.stringify(this.body),
+                signal: this.abort.signal,
+            });
+            if (!reply.ok)
+                throw new Error(await refusal(reply));
+            for await (const data of readEvents(reply.body)) {
+                this.take(data);
+                news();
+            }
+            if (!this.complete)
+                throw new Error('The server ended the text before it was complete.');
+            this.state = 'done';
+        } catch (e) {
+            this.state = this.abort.signal.aborted ? 'stopped' : 'failed';
+            if (this.state === 'failed')
+                this.error = e instanceof TypeError ?
+                    'The connection to Mizzle is lost. Is “mizzle serve” still running?' : e.message;
+        }
+        news();
+    }
+
+    stop() {
+        this.abort.abort();
+    }
+
+    take(data) {
+        if (data === '[DONE]') {
+            this.complete = true;
+            return;
+        }
+        const e = JSON.parse(data), choice = (e.choices || [])[0] || {}, own = e.mizzle || {};
+        if (e.error)
+            throw new Error(e.error.message || 'The server reported an error.');
+        this.promptIds ||= choice.prompt_token_ids || e.prompt_token_ids || null;
+        this.finish = choice.finish_reason || this.finish;
+        this.usage = e.usage || this.usage;
+        for (const key of ['ledger', 'threshold', 'policy', 'seed'])
+            this[key] = own[key] ?? this[key];
+        (own.tokens || []).forEach((t) => this.add(t));
+        if (own.events)
+            this.events.push(...own.events);
+    }
+
+    add(token) {
+        const call = token.call;
+        token.kind ||= token.source === 'cloud' && call && call.memo ? 'memo' : token.source;
+        /* Private text and limits hold a token back without a failure of the cloud. */
+        if (token.kind === 'fallback' && !/^(private|capped|no-cloud)$/.test(token.reason || ''))
+            this.fault = token.fault || 'no answer';
+        this.tokens.push(token);
+    }
+
+    get writing() {
+        return this.state === 'writing';
+    }
+
+    get text() {
+        return this.tokens.map((t) => t.text).join('');
+    }
+
+    /* The threshold of this text: the server's word, or what was asked for. */
+    get limit() {
+        return this.threshold ?? this.body.mizzle?.threshold ?? null;
+    }
+
+    /* The figures of the first `upTo` tokens; of the whole text from the ledger, once it has come.
+     * What the previous call has sent costs as cached, as router/caps.h counts it. */
+    figures(upTo = this.tokens.length) {
+        const f = { n: 0, edge: 0, cloud: 0, fallback: 0, memo: 0, you: 0, up: 0, down: 0, calls: 0 };
+        const price = this.price, before = (this.promptIds || []).length;
+        let sent = 0, cost = 0, begin = null, end = 0;
+        for (let i = this.first; i < upTo; i++) {
+            const t = this.tokens[i], call = t.call;
+            f.n++;
+            f[t.kind]++;
+            begin ??= t.ms;
+            end = t.ms;
+            if (!call || call.memo)
+                continue;
+            f.calls++;
+            f.up += call.up || 0;
+            f.down += call.down || 0;
+            if (price)
+                cost += (before + i - sent) * price.up + sent * price.cached + price.down;
+            sent = before + i;
+        }
+        f.share = f.n ? (f.cloud + f.memo) / f.n : null;
+        f.speed = f.n > 1 && end > begin ? 1000 * (f.n - 1) / (end - begin) : null;
+        f.ttft = begin;
+        f.cost = price ? cost / 1e6 : null;
+        f.live = true;
+        const l = upTo === this.tokens.length && this.ledger;
+        if (l)
+            Object.assign(f, { live: false, ttft: l.ttft_ms ?? begin, up: l.up, down: l.down,
+                calls: l.calls, cost: price ? Number(l.cost) : null });
+        return f;
+    }
+
+    /* How many scores there are, and how many of them are below the threshold. */
+    below(threshold) {
+        const scores = this.tokens.filter((t) => typeof t.score === 'number');
+        return { all: scores.length, n: scores.filter((t) => t.score < threshold).length };
+    }
+
+    /* What a recording keeps, and a run from it. */
+    record() {
+        const { model, body, price, first, promptIds, label, tokens, events, ledger, finish, error,
+            usage, threshold, policy, seed } = this;
+        return { model, body, price, first, promptIds, label, tokens, events, ledger, finish, error,
+            usage, threshold, policy, seed, state: this.writing ? 'stopped' : this.state };
+    }
+
+    static from(record) {
+        const { tokens, first, ...rest } = record, run = new Run({ ...rest, path: '' });
+        Object.assign(run, rest, { first });
+        tokens.forEach((t) => run.add(t));
+        return run;
+    }
+}

@@ -1,0 +1,337 @@
+/* text.js - the tokens of a run on the page.
+ *
+ * Model text reaches the document as text nodes only. Characters that are invisible, or that would
+ * reorder what follows, are replaced by a name in a frame; piles of combining marks are cut. */
+'use strict';
+
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+const MARKS_SHOWN = 8, CHARS_SHOWN = 400, TOKENS_A_FRAME = 120, TOKENS_A_BLOCK = 60;
+
+function make(tag, className, text) {
+    const e = document.createElement(tag);
+    if (className)
+        e.className = className;
+    if (text !== undefined)
+        e.textContent = text;
+    return e;
+}
+
+const dirty = new Set();
+let framePending = false;
+
+/* Call each function once before the next frame is drawn, however often it is asked for. */
+function beforeFrame(f) {
+    dirty.add(f);
+    if (framePending)
+        return;
+    framePending = true;
+    requestAnimationFrame(() => {
+        const all = [...dirty];
+        dirty.clear();
+        framePending = false;
+        all.forEach((g) => g());
+    });
+}
+
+/* The name of a character that cannot be seen. */
+function nameOf(c) {
+    const n = c.codePointAt(0);
+    if (n < 32)
+        return String.fromCharCode(0x2400 + n);
+    return 'U+' + n.toString(16).toUpperCase().padStart(4, '0');
+}
+
+/* Split text into [kind, string]: text, nl (a newline) or ctl (a name that stands for something).
+ * state.marks counts combining marks in a row, across tokens. */
+function pieces(text, state = { marks: 0 }) {
+    if (/^[\x20-\x7e]+$/.test(text)) {
+        state.marks = 0;
+        if (text.length <= CHARS_SHOWN)
+            return [['text', text]];
+    }
+    const out = [];
+    let plain = '', marks = 0, shown = 0, left = 0;
+    const end = () => {
+        if (plain)
+            out.push(['text', plain]);
+        if (marks)
+            out.push(['ctl', `+${marks} marks`]);
+        plain = '';
+        marks = 0;
+    };
+    for (const c of text) {
+        const mark = /\p{M}/u.test(c);
+        state.marks = mark ? state.marks + 1 : 0;
+        if (state.marks > MARKS_SHOWN) {
+            marks++;
+        } else if (shown++ >= CHARS_SHOWN) {
+            left++;
+        } else if (c === '\n' || (HIDDEN.test(c) && c !== '\u200c' && c !== '\u200d')) {
+            end();
+            out.push(c === '\n' ? ['nl', c] : ['ctl', nameOf(c)]);
+        } else {
+            if (marks)
+                end();
+            plain += c;
+        }
+    }
+    end();
+    if (left)
+        out.push(['ctl', `+${left} characters`]);
+    return out;
+}
+
+/* Text in one line, for labels; visible() also shows spaces at its ends. */
+function spoken(text) {
+    return pieces(text).map(([kind, s]) => (kind === 'nl' ? '↵' : s)).join('');
+}
+
+function visible(token) {
+    if (token.text === '')
+        return token.bytes ? token.bytes.map((b) => `\\x${b.toString(16).padStart(2, '0')}`).join('') :
+            'end of text';
+    return spoken(token.text).replace(/^ +| +$/g, (s) => '␣'.repeat(s.length));
+}
+
+const KIND = {
+    edge: 'written by the small model',
+    cloud: 'written by the cloud',
+    fallback: 'written by the small model, because the cloud could not help',
+    memo: 'written by the cloud earlier, and remembered',
+    you: 'chosen by you',
+};
+
+/* The probability that the small model gave to the token; null where it is not known. */
+function probability(token) {
+    const entry = (token.top || []).find((t) => t.id === token.id);
+    if (entry)
+        return Math.exp(entry.logprob);
+    return token.top && token.top.length ? 0 : null;
+}
+
+/* 0 to 9, the surer the higher. */
+const tenth = (x) => Math.min(9, Math.max(0, Math.floor(x * 10)));
+
+class TextView {
+    /* host gets choose(view, i, pinned) when a token is pointed at, and leave() afterwards. */
+    constructor(run, host, title, live) {
+        Object.assign(this, { run, host, title });
+        this.root = make('section', 'answer');
+        this.root.setAttribute('aria-label', title);
+        this.head = make('h3', '', title);
+        this.note = make('p', 'note');
+        this.text = make('div', 'text');
+        const slider = { role: 'slider', tabindex: 0, 'aria-orientation': 'horizontal',
+            'aria-label': `Tokens, ${title}`, 'aria-valuemin': 1, 'aria-valuemax': 1,
+            'aria-valuenow': 1, 'aria-valuetext': 'no token yet' };
+        Object.entries(slider).forEach(([name, value]) => this.text.setAttribute(name, value));
+        /* Screen readers get sentences from here, and single tokens from the slider. */
+        this.speech = make('div', 'unseen');
+        if (live) {
+            this.speech.setAttribute('aria-live', 'polite');
+            this.speech.setAttribute('aria-relevant', 'additions');
+        }
+        this.diff = make('p', 'diff');
+        this.fail = make('p', 'fail');
+        this.fail.setAttribute('role', 'alert');
+        this.root.append(this.head, this.note, this.text, this.speech, this.diff, this.fail);
+        this.draw = this.draw.bind(this);
+        this.listen();
+        this.reset();
+    }
+
+    reset(upTo = Infinity) {
+        this.spans = [];
+        this.marks = { marks: 0 };
+        this.block = null;
+        this.current = -1;
+        this.unsaid = '';
+        this.differs = -1;
+        this.upTo = upTo; /* tokens to show; fewer while a recording is played */
+        this.text.replaceChildren();
+        this.speech.replaceChildren();
+        this.news();
+    }
+
+    news() {
+        beforeFrame(this.draw);
+    }
+
+    /* Show what was written until this time; false once that is all. */
+    play(ms) {
+        const { tokens, first } = this.run;
+        let n = Math.max(this.spans.length, first);
+        while (n < tokens.length && (tokens[n].ms || 0) <= ms)
+            n++;
+        this.upTo = n;
+        this.news();
+        return n < tokens.length;
+    }
+
+    draw() {
+        const { tokens } = this.run, end = performance.now() + SLICE_MS;
+        const until = Math.min(tokens.length, this.upTo);
+        for (let n = 0; n < TOKENS_A_FRAME && this.spans.length < until; n++) {
+            this.append(tokens[this.spans.length]);
+            if (performance.now() > end)
+                break;
+        }
+        this.text.setAttribute('aria-valuemax', Math.max(1, this.spans.length));
+        if (this.current < 0 && this.spans.length)
+            this.point(0);
+        if (this.spans.length < until)
+            this.news();
+        else if (!this.run.writing && this.spans.length === tokens.length)
+            this.say(true);
+        this.root.classList.toggle('writing', this.run.writing || this.spans.length < tokens.length);
+        this.fail.textContent = this.run.error || '';
+        this.host.drawn(this);
+    }
+
+    append(token) {
+        const span = make('span', 't ' + token.kind), i = this.spans.length;
+        if (i < this.run.first)
+            span.classList.add('kept');
+        for (const [kind, s] of token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] :
+            pieces(token.text, this.marks)) {
+            if (kind === 'text')
+                span.append(s);
+            else
+                span.append(make('span', kind, s));
+        }
+        if (typeof token.score === 'number')
+            span.dataset.s = tenth(token.score);
+        const p = probability(token);
+        if (p !== null)
+            span.dataset.p = tenth(p);
+        if (!this.block) {
+            this.block = make('div', 'block');
+            this.text.append(this.block);
+        }
+        span.index = i;
+        this.block.append(span);
+        this.spans.push(span);
+        if (token.text.endsWith('\n') && this.block.childElementCount >= TOKENS_A_BLOCK)
+            this.block = null;
+        this.unsaid += spoken(token.text).replace(/↵/g, '\n');
+        this.say(false);
+    }
+
+    /* Hand complete sentences to the live region; at the end, what is left. */
+    say(all) {
+        const at = all ? this.unsaid.length :
+            (/^[^]*(?:[.!?…]["”’)\]]*\s|[。！？\n])/u.exec(this.unsaid) || [''])[0].length;
+        const sentence = this.unsaid.slice(0, at).trim();
+        this.unsaid = this.unsaid.slice(at);
+        if (sentence)
+            this.speech.append(make('p', '', sentence));
+    }
+
+    /* Frame a token. */
+    point(i) {
+        if (i < 0 || i >= this.spans.length)
+            return;
+        this.spans[this.current]?.classList.remove('at');
+        this.current = i;
+        this.spans[i].classList.add('at');
+        const t = this.run.tokens[i];
+        const name = t.text === '' ? visible(t) : `“${spoken(t.text).trim() || 'space'}”`;
+        const score = typeof t.score === 'number' ? `, score ${decimal(t.score)}` : '';
+        this.text.setAttribute('aria-valuenow', i + 1);
+        this.text.setAttribute('aria-valuetext',
+            `${name}, ${KIND[t.kind]}${score}, token ${i + 1} of ${this.spans.length}`);
+    }
+
+    listen() {
+        const token = (e) => e.target.closest?.('.t');
+        this.text.addEventListener('pointerover', (e) => {
+            if (e.pointerType !== 'touch' && token(e))
+                this.host.choose(this, token(e).index, false);
+        });
+        this.text.addEventListener('pointerleave', () => this.host.leave());
+        this.text.addEventListener('click', (e) => {
+            if (token(e) && getSelection().isCollapsed) {
+                this.point(token(e).index);
+                this.host.choose(this, token(e).index, true);
+            }
+        });
+        this.text.addEventListener('focus', () => {
+            if (this.current >= 0 && this.text.matches(':focus-visible'))
+                this.host.choose(this, this.current, true);
+        });
+        this.text.addEventListener('keydown', (e) => this.key(e));
+    }
+
+    key(e) {
+        const to = e.altKey || e.ctrlKey || e.metaKey ? undefined : this.target(e.key);
+        if (e.key === 'Enter' && this.current >= 0) {
+            this.host.choose(this, this.current, true, true);
+            e.preventDefault();
+        } else if (to !== undefined && this.spans.length) {
+            this.point(Math.min(this.spans.length - 1, Math.max(0, to)));
+            this.spans[this.current].scrollIntoView({ block: 'nearest' });
+            this.host.choose(this, this.current, true);
+            e.preventDefault();
+        }
+    }
+
+    /* Return the token to which a key leads: lines for up and down, marked tokens for pages. */
+    target(key) {
+        const i = this.current;
+        switch (key) {
+        case 'ArrowLeft': return i - 1;
+        case 'ArrowRight': return i + 1;
+        case 'Home': return 0;
+        case 'End': return this.spans.length - 1;
+        case 'PageDown': return this.marked(i, 1);
+        case 'PageUp': return this.marked(i, -1);
+        case 'ArrowDown': return this.line(i, 1);
+        case 'ArrowUp': return this.line(i, -1);
+        default: return undefined;
+        }
+    }
+
+    marked(i, step) {
+        for (let k = i + step; this.run.tokens[k]; k += step)
+            if (this.run.tokens[k].kind !== 'edge')
+                return k;
+        return i;
+    }
+
+    /* Return the token nearest below (1) or above (-1). */
+    line(i, step) {
+        const here = this.spans[i].getClientRects()[0];
+        let best = i, least = Infinity, top = null;
+        for (let k = i + step; this.spans[k]; k += step) {
+            const r = this.spans[k].getClientRects()[0];
+            if (Math.abs(r.top - here.top) < here.height / 2)
+                continue;
+            top ??= r.top;
+            if (Math.abs(r.top - top) > here.height / 2)
+                break;
+            if (Math.abs(r.left - here.left) < least) {
+                least = Math.abs(r.left - here.left);
+                best = k;
+            }
+        }
+        return best;
+    }
+
+    /* Mark the first token that is not the other run's. */
+    differ(i) {
+        if (i === this.differs)
+            return;
+        this.spans[this.differs]?.classList.remove('differs');
+        this.differs = this.spans[i] ? i : -1;
+        this.spans[this.differs]?.classList.add('differs');
+    }
+
+    /* Frame the tokens whose side would change with another threshold. */
+    preview(threshold) {
+        this.run.tokens.forEach((t, i) => {
+            const asked = t.kind !== 'edge', scored = typeof t.score === 'number' && t.kind !== 'you';
+            this.spans[i]?.classList.toggle('flips',
+                threshold !== null && scored && asked !== t.score < threshold);
+        });
+    }
+}
