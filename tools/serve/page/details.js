@@ -2,7 +2,7 @@
 'use strict';
 
 const decimal = (x) => (x > 0 && x < 0.0005 ? '< 0.001' : x > 0.9995 && x < 1 ? '> 0.999' : x.toFixed(3));
-const percent = (x) => (x > 0 && x < 0.001 ? '< 0.1 %' : (100 * x).toFixed(x < 0.1 ? 1 : 0) + ' %');
+const percent = (x) => (x > 0 && x < 0.001 ? '< 0.1 %' : (100 * x).toFixed(x > 0 && x < 0.1 ? 1 : 0) + ' %');
 
 function duration(ms) {
     if (ms === null || ms === undefined)
@@ -27,25 +27,25 @@ function facts(list, rows) {
 class Details {
     /* goOn(run, i, choice): write on from token i with {id, text}; null in a recording. */
     constructor(panel, goOn) {
-        Object.assign(this, { panel, goOn, view: null, i: -1, pinned: false });
+        Object.assign(this, { panel, goOn, view: null, i: -1, pin: null });
         this.body = panel.querySelector('.body');
         this.hint = [...this.body.childNodes];
         panel.querySelector('.close').addEventListener('click', () => this.hide(true));
         panel.addEventListener('keydown', (e) => {
-            if (e.key !== 'Escape' || !this.view)
+            if (e.key !== 'Escape' || !this.pin)
                 return;
             this.hide(true);
             e.stopPropagation();
         });
     }
 
-    /* A token that was clicked or reached by keys stays until another one is. */
+    /* A token that was clicked or reached by keys stays; others are shown while pointed at. */
     show(view, i, pinned, enter) {
-        if (this.pinned && !pinned)
-            return;
         const changed = this.view !== view || this.i !== i;
-        Object.assign(this, { view, i, pinned });
-        this.panel.classList.toggle('open', pinned);
+        Object.assign(this, { view, i });
+        if (pinned)
+            this.pin = { view, i };
+        this.panel.classList.toggle('open', !!this.pin);
         if (changed)
             this.fill(view.run, view.run.tokens[i]);
         if (enter)
@@ -55,7 +55,7 @@ class Details {
     /* Go back to the hint; back: the keyboard returns to the text. */
     hide(back) {
         const { view } = this;
-        Object.assign(this, { view: null, i: -1, pinned: false });
+        Object.assign(this, { view: null, i: -1, pin: null });
         this.panel.classList.remove('open');
         this.body.replaceChildren(...this.hint);
         if (back && view && this.panel.contains(document.activeElement))
@@ -63,7 +63,9 @@ class Details {
     }
 
     leave() {
-        if (!this.pinned)
+        if (this.pin)
+            this.show(this.pin.view, this.pin.i, true);
+        else
             this.hide(false);
     }
 

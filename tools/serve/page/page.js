@@ -70,7 +70,7 @@ function addTurn(turn, runs) {
     $('thread').append(root);
     $('intro').hidden = !file;
     ['clear', 'save'].forEach((id) => { $(id).hidden = !!file; });
-    $('replay').hidden = $('time').hidden = false;
+    $('replay').hidden = $('time').hidden = $('numbers').hidden = false;
     activate(main(turn));
 }
 
@@ -102,6 +102,7 @@ function ask(prompt) {
         const last = turns.findLast((t) => t.messages);
         const messages = last ? [...last.messages, { role: 'assistant', content: main(last).run.text }] : [];
         messages.push({ role: 'user', content: prompt });
+        $('prompt').value = '';
         write({ prompt, messages }, models(), '/v1/chat/completions', { messages });
     } else {
         write({ prompt }, models(), '/v1/completions', { prompt });

@@ -77,7 +77,7 @@ function showInfo(first) {
 
 function showQuestions(all) {
     $('questions').hidden = !all.length;
-    $('questions').replaceChildren(...all.slice(0, 5).map((q) => {
+    $('questions').replaceChildren(make('span', 'note', 'Try a question:'), ...all.slice(0, 5).map((q) => {
         const line = q.split('\n').find((l) => l.trim()) || q, b = make('button', 'chip', '');
         b.type = 'button';
         b.append(make('bdi', '', spoken(line.replace(/^Question: /, '')).slice(0, 80)));

@@ -33,12 +33,13 @@ function beforeFrame(f) {
     });
 }
 
+const CONTROLS = ('NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB ' +
+    'CAN EM SUB ESC FS GS RS US').split(' ');
+
 /* The name of a character that cannot be seen. */
 function nameOf(c) {
     const n = c.codePointAt(0);
-    if (n < 32)
-        return String.fromCharCode(0x2400 + n);
-    return 'U+' + n.toString(16).toUpperCase().padStart(4, '0');
+    return CONTROLS[n] || 'U+' + n.toString(16).toUpperCase().padStart(4, '0');
 }
 
 /* Split text into [kind, string]: text, nl (a newline) or ctl (a name that stands for something).
@@ -192,12 +193,14 @@ class TextView {
         const span = make('span', 't ' + token.kind), i = this.spans.length;
         if (i < this.run.first)
             span.classList.add('kept');
+        if (token.text.endsWith('\n'))
+            span.classList.add('eol'); /* its mark stands before the line ends */
         for (const [kind, s] of token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] :
             pieces(token.text, this.marks)) {
             if (kind === 'text')
                 span.append(s);
             else
-                span.append(make('span', kind, s));
+                span.append(make('span', kind === 'nl' && !span.querySelector('.nl') ? 'nl first' : kind, s));
         }
         if (typeof token.score === 'number')
             span.dataset.s = tenth(token.score);
