@@ -1,5 +1,6 @@
 /* mock.js - a server that speaks to the page as `mizzle serve` does, without a model. Prompts that
- * begin with @ are scripts: @hostile, @long, @fail, @error, @ends, @burst, @slow. */
+ * begin with @ are scripts: @hostile, @long,
+ * @line (without a newline), @burst (in one event), @fail, @error, @ends, @refuse, @slow. */
 'use strict';
 const fs = require('fs');
 const http = require('http');
@@ -36,7 +37,7 @@ function token(i, wish) {
         logprob: Math.log(k ? (1 - score) / (k + 3) : score) }));
     const memo = cloud && chance(i, 4) < 0.2, late = 9 * i + (cloud ? 70 : 0);
     return {
-        pos: i, id, text: i % 40 === 39 ? '.\n\n' : WORDS[id], score, edge_id: edge, edge_text: WORDS[edge],
+        pos: i, id, text: i % 40 === 39 && wish.script !== '@line' ? '.\n\n' : WORDS[id], score, edge_id: edge, edge_text: WORDS[edge],
         source: failed ? 'fallback' : cloud ? 'cloud' : 'edge', top, ms: 12 + late,
         call: cloud ? { ms: memo || failed ? 0 : 62, up: 410 + i, down: 220, retries: i % 3 === 0 ? 1 : 0, memo } : null,
         fault: failed ? 'connection refused' : null,
@@ -56,7 +57,7 @@ function events(t) {
 
 /* All tokens of a request. */
 function tokens(wish) {
-    const n = wish.script === '@long' || wish.script === '@burst' ? 4000 : Math.min(wish.max_tokens || 60, 60);
+    const n = /@(long|line|burst)/.test(wish.script) ? 4000 : Math.min(wish.max_tokens || 60, 60);
     const list = Array.from({ length: n }, (_, i) => token(i, wish));
     if (wish.script === '@hostile')
         HOSTILE.forEach((text, i) => Object.assign(list[i], { text, edge_text: text, fault: text }));
@@ -66,7 +67,7 @@ function tokens(wish) {
 }
 
 async function write(req, reply, wish, chat) {
-    const all = tokens(wish), pause = { '@slow': 60, '@long': 0, '@burst': 0 }[wish.script] ?? 4;
+    const all = tokens(wish), pause = { '@slow': 60, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 4;
     const send = (e) => reply.write(`data: ${JSON.stringify(e)}\n\n`);
     const piece = (text) => (chat ? { delta: { content: text } } : { text });
     let gone = false;
@@ -74,7 +75,7 @@ async function write(req, reply, wish, chat) {
     reply.writeHead(200, { 'Content-Type': 'text/event-stream' });
     send({ choices: [{ index: 0, ...(chat ? { delta: { role: 'assistant', content: '' } } : { text: '' }),
         prompt_token_ids: Array.isArray(wish.prompt) ? wish.prompt : [7, 8, 9], finish_reason: null }] });
-    const size = { '@long': 5, '@burst': 4000 }[wish.script] || 1;
+    const size = { '@long': 5, '@line': 5, '@burst': 4000 }[wish.script] || 1;
     for (let i = 0; i < all.length && !gone; i += size) {
         if (wish.script === '@error' && i === 5)
             return reply.end('data: {"error":{"message":"the model broke","type":"server_error"}}\n\n');

@@ -11,6 +11,7 @@ let active = null;    /* the view whose figures are shown */
 let wanted = null;    /* the threshold that the slider was moved to */
 let following = true; /* the window scrolls with the text */
 let lastScroll = 0;
+let scoresWidth = 300;
 const turns = [];
 const settings = { ...SETTINGS };
 const views = () => turns.flatMap((t) => t.views);
@@ -178,18 +179,25 @@ const host = {
         const turn = turns.find((t) => t.views.includes(view));
         if (!turn)
             return;
-        note(view);
-        compare(turn);
+        survey();
         if (view !== active)
             return;
-        figures(view);
-        threshold();
-        banner();
         timeline.news();
         if (following && view.run.writing)
             view.spans[view.spans.length - 1]?.scrollIntoView({ block: 'nearest' });
     },
 };
+
+/* What is told about the whole text follows a little later than its tokens. */
+const survey = nowAndThen(() => {
+    if (!active)
+        return;
+    turns[turns.length - 1].views.forEach(note);
+    compare(turns[turns.length - 1]);
+    figures(active);
+    threshold();
+    banner();
+}, 120);
 
 const details = new Details($('details'), file ? null : goOn);
 const timeline = new Timeline($('time'), (ms) => {
@@ -283,7 +291,7 @@ function threshold() {
 
 /* How many tokens have which score; those below the threshold stand in the cloud's colour. */
 function histogram(at) {
-    const canvas = $('scores'), width = canvas.clientWidth, height = 44, bins = new Array(40).fill(0);
+    const canvas = $('scores'), width = scoresWidth, height = 44, bins = new Array(40).fill(0);
     (active ? active.run.tokens : []).forEach((t) => {
         if (typeof t.score === 'number')
             bins[Math.min(39, Math.floor(t.score * 40))]++;
@@ -304,13 +312,14 @@ function histogram(at) {
 
 function preview() {
     const turn = turns[turns.length - 1];
-    turn?.views.forEach((v) => v.preview(v.run.model === 'routed' ? wanted : null));
+    turn?.views.forEach((v) => v.dress(v.run.model === 'routed' ? wanted : null));
 }
 
 /* ---- controls ---- */
 
 function shade(by) {
-    $('thread').className = by ? `by-${by}` : '';
+    look.shade = by;
+    views().forEach((v) => v.dress());
     $('shade').hidden = !by;
     $('shade').textContent = by === 'score' ? 'The taller the bar behind a token, the lower its score: the likelier that the router asks.' :
         'The taller the bar behind a token, the less probable the small model found it.';
@@ -379,7 +388,10 @@ function listenEverywhere() {
             following = false;
         lastScroll = scrollY;
     }, { passive: true });
-    new ResizeObserver(() => beforeFrame(threshold)).observe($('scores'));
+    new ResizeObserver(([e]) => {
+        scoresWidth = e.contentRect.width;
+        beforeFrame(threshold);
+    }).observe($('scores'));
     for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
         matchMedia(query).addEventListener('change', () => beforeFrame(threshold));
 }

@@ -5,7 +5,9 @@
 'use strict';
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
-const MARKS_SHOWN = 8, CHARS_SHOWN = 400, TOKENS_A_FRAME = 120, TOKENS_A_BLOCK = 60;
+const MARKS_SHOWN = 8, CHARS_SHOWN = 400, TOKENS_A_FRAME = 60, TOKENS_A_BLOCK = 60, TOKENS_A_LINE = 500;
+const DRESSED_A_FRAME = 300; /* tokens whose look is changed */
+const SENTENCE_MAX = 600; /* characters that a live region waits for the end of a sentence */
 
 function make(tag, className, text) {
     const e = document.createElement(tag);
@@ -31,6 +33,18 @@ function beforeFrame(f) {
         framePending = false;
         all.forEach((g) => g());
     });
+}
+
+/* Return a function that calls f before the next frame, but at most every `ms`; the last call counts. */
+function nowAndThen(f, ms) {
+    let last = -Infinity, timer = null;
+    return () => {
+        timer ??= setTimeout(() => {
+            timer = null;
+            last = performance.now();
+            beforeFrame(f);
+        }, Math.max(0, last + ms - performance.now()));
+    };
 }
 
 const CONTROLS = ('NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB ' +
@@ -110,8 +124,14 @@ function probability(token) {
     return token.top && token.top.length ? 0 : null;
 }
 
-/* 0 to 9, the surer the higher. */
-const tenth = (x) => Math.min(9, Math.max(0, Math.floor(x * 10)));
+/* What the bars behind tokens show: score, probability or nothing. */
+const look = { shade: '' };
+
+/* A digit from 0 to 9, the surer the higher; empty where nothing is known. */
+function tenth(token) {
+    const x = look.shade === 'score' ? token.score : look.shade ? probability(token) : null;
+    return typeof x === 'number' ? String(Math.min(9, Math.max(0, Math.floor(x * 10)))) : '';
+}
 
 class TextView {
     /* host gets choose(view, i, pinned) when a token is pointed at, and leave() afterwards. */
@@ -137,6 +157,9 @@ class TextView {
         this.fail.setAttribute('role', 'alert');
         this.root.append(this.head, this.note, this.text, this.speech, this.diff, this.fail);
         this.draw = this.draw.bind(this);
+        this.dressSome = this.dressSome.bind(this);
+        this.preview = null;
+        this.dressed = 0;
         this.listen();
         this.reset();
     }
@@ -170,7 +193,7 @@ class TextView {
     }
 
     draw() {
-        const { tokens } = this.run, end = performance.now() + SLICE_MS;
+        const { tokens } = this.run, end = performance.now() + SLICE_MS / 2;
         const until = Math.min(tokens.length, this.upTo);
         for (let n = 0; n < TOKENS_A_FRAME && this.spans.length < until; n++) {
             this.append(tokens[this.spans.length]);
@@ -195,29 +218,33 @@ class TextView {
             span.classList.add('kept');
         if (token.text.endsWith('\n'))
             span.classList.add('eol'); /* its mark stands before the line ends */
-        for (const [kind, s] of token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] :
-            pieces(token.text, this.marks)) {
+        const parts = token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] : pieces(token.text, this.marks);
+        for (const [kind, s] of parts) {
             if (kind === 'text')
                 span.append(s);
             else
                 span.append(make('span', kind === 'nl' && !span.querySelector('.nl') ? 'nl first' : kind, s));
         }
-        if (typeof token.score === 'number')
-            span.dataset.s = tenth(token.score);
-        const p = probability(token);
-        if (p !== null)
-            span.dataset.p = tenth(p);
-        if (!this.block) {
+        if (!this.block || this.full(token)) {
             this.block = make('div', 'block');
             this.text.append(this.block);
         }
         span.index = i;
         this.block.append(span);
         this.spans.push(span);
-        if (token.text.endsWith('\n') && this.block.childElementCount >= TOKENS_A_BLOCK)
-            this.block = null;
-        this.unsaid += spoken(token.text).replace(/↵/g, '\n');
-        this.say(false);
+        this.dressOne(i);
+        if (token.text !== '')
+            this.unsaid += parts.map(([, s]) => s).join('');
+        if (/[.!?…\s。！？]/.test(token.text) || this.unsaid.length > SENTENCE_MAX)
+            this.say(this.unsaid.length > SENTENCE_MAX);
+    }
+
+    /* A block ends where a line does. A text without lines is broken before a word, because browsers
+     * lay out and paint a whole block at a time; every newline of the model shows as an arrow. */
+    full(token) {
+        const n = this.block.childElementCount, before = this.run.tokens[this.spans.length - 1].text;
+        return n >= TOKENS_A_BLOCK && before.endsWith('\n') || n >= TOKENS_A_LINE && /^ /.test(token.text) ||
+            n >= 2 * TOKENS_A_LINE;
     }
 
     /* Hand complete sentences to the live region; at the end, what is left. */
@@ -329,12 +356,31 @@ class TextView {
         this.spans[this.differs]?.classList.add('differs');
     }
 
-    /* Frame the tokens whose side would change with another threshold. */
-    preview(threshold) {
-        this.run.tokens.forEach((t, i) => {
-            const asked = t.kind !== 'edge', scored = typeof t.score === 'number' && t.kind !== 'you';
-            this.spans[i]?.classList.toggle('flips',
-                threshold !== null && scored && asked !== t.score < threshold);
-        });
+    /* Change the looks of all tokens, some in each frame. */
+    dress(preview = this.preview) {
+        this.preview = preview; /* the threshold that is tried, or null */
+        this.dressed = 0;
+        beforeFrame(this.dressSome);
+    }
+
+    dressSome() {
+        const end = Math.min(this.spans.length, this.dressed + DRESSED_A_FRAME);
+        while (this.dressed < end)
+            this.dressOne(this.dressed++);
+        if (end < this.spans.length)
+            beforeFrame(this.dressSome);
+    }
+
+    /* Shade a token, and frame it if its side would change with the threshold that is tried. */
+    dressOne(i) {
+        const t = this.run.tokens[i], span = this.spans[i], h = tenth(t);
+        if ((span.dataset.h || '') !== h) {
+            if (h)
+                span.dataset.h = h;
+            else
+                delete span.dataset.h;
+        }
+        const scored = typeof t.score === 'number' && t.kind !== 'you' && this.preview !== null;
+        span.classList.toggle('flips', scored && (t.kind !== 'edge') !== t.score < this.preview);
     }
 }

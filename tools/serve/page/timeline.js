@@ -36,13 +36,15 @@ function intersection(a, b) {
 
 /* Sort the events of a run into steps, calls and guesses that were rolled back, up to a time. */
 function lanesOf(run, until = Infinity) {
-    const steps = [], calls = [], undone = [], open = new Map();
+    const steps = [], standing = [], calls = [], undone = [], open = new Map();
     for (const e of run.events) {
         const begin = e.ms - (e.took_ms || 0);
         if (begin > until)
             continue;
         if (e.kind === 'evaluated') {
-            steps.push({ begin, end: Math.min(e.ms, until), at: e.at, n: e.n || 1 });
+            const step = { begin, end: Math.min(e.ms, until), at: e.at };
+            steps.push(step);
+            standing.push(step);
         } else if (e.kind === 'asked') {
             const call = { begin: e.ms, end: null, at: e.at };
             open.set(e.at, call);
@@ -55,7 +57,7 @@ function lanesOf(run, until = Infinity) {
                 open.delete(e.at);
             }
         } else if (e.kind === 'rolled-back' && e.ms <= until) {
-            undone.push({ ms: e.ms, at: e.at, n: e.n || 1 });
+            undone.push({ ms: e.ms, begin: rollBack(standing, e.at, e.ms), n: e.n || 1 });
         }
     }
     if (!run.events.length)
@@ -64,17 +66,18 @@ function lanesOf(run, until = Infinity) {
     const end = Math.min(until, Math.max(0, ...[...steps, ...calls].map((x) => x.end || x.begin),
         ...run.tokens.slice(run.first).map((t) => t.ms || 0)));
     calls.forEach((c) => { c.end ??= end; });
-    return { steps, calls, undone: guesses(steps, undone), end };
+    return { steps, calls, undone, end };
 }
 
-/* The steps of each guess that did not stand: those of positions from `at` on, since the last time
- * that the text was cut there. */
-function guesses(steps, undone) {
-    return undone.map((u) => {
-        const lost = steps.filter((s) => s.at >= u.at && s.end <= u.ms && !s.undone);
-        lost.forEach((s) => { s.undone = true; });
-        return { ...u, begin: lost.length ? lost[0].begin : u.ms };
-    });
+/* Mark the steps of positions from `at` on, which did not stand, and return when they began. */
+function rollBack(standing, at, ms) {
+    let begin = ms;
+    while (standing.length && standing[standing.length - 1].at >= at) {
+        const step = standing.pop();
+        step.undone = true;
+        begin = step.begin;
+    }
+    return begin;
 }
 
 /* How long the calls took together, and how long the small model wrote on meanwhile. */
@@ -159,21 +162,24 @@ class Timeline {
 
     paint(g, lanes, width, height, rows) {
         const css = getComputedStyle(this.canvas), colour = (name) => css.getPropertyValue(name).trim();
-        const from = this.scroll.scrollLeft, x = (ms) => ms * this.scale - from;
-        const bar = (a, b, y, fill, h = LANE - 10) => {
-            const left = x(a), w = Math.max(1.5, x(b) - left);
-            if (left > width || left + w < 0)
+        const from = this.scroll.scrollLeft, x = (ms) => ms * this.scale - from, covered = new Map();
+        const bar = (a, b, y, fill) => {
+            const left = x(a), right = Math.max(left + 1.5, x(b)), key = fill + y;
+            /* Thousands of steps may share a pixel. */
+            if (left > width || right < 0 || right < (covered.get(key) ?? -1) + 0.7)
                 return;
+            covered.set(key, right);
             g.fillStyle = fill;
-            g.fillRect(left, y, w, h);
+            g.fillRect(left, y, right - left, LANE - 10);
         };
+        const edge = colour('--edge'), cloud = colour('--cloud'), lost = hatch(g, colour('--fall'));
         this.axis(g, x, lanes.end, width, height, colour('--soft'), colour('--line'));
         for (const s of lanes.steps)
-            bar(s.begin, s.end, 4, s.undone ? hatch(g, colour('--fall')) : colour('--edge'));
+            bar(s.begin, s.end, 4, s.undone ? lost : edge);
         for (const u of lanes.undone)
-            bar(u.begin, u.ms, 4 + LANE, hatch(g, colour('--fall')));
+            bar(u.begin, u.ms, 4 + LANE, lost);
         for (const c of lanes.calls)
-            bar(c.begin, c.end, 4 + LANE * (2 + c.row), c.failed ? hatch(g, colour('--fall')) : colour('--cloud'));
+            bar(c.begin, c.end, 4 + LANE * (2 + c.row), c.failed ? lost : cloud);
         if (this.at !== undefined) {
             g.fillStyle = colour('--ink');
             g.fillRect(x(this.at) - 1, 0, 2, 4 + LANE * (2 + rows));

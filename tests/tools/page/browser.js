@@ -1,0 +1,99 @@
+/* browser.js - what the checks of the page share: the browser, the server, and a list of checks. */
+'use strict';
+const fs = require('fs');
+const { chromium } = require('playwright-core');
+const mock = require('./mock.js');
+
+/* What a page tells about itself while it runs: tasks over 50 ms, and breaches of its policy. */
+function observe() {
+    window.seen = { tasks: [], breaches: [] };
+    new PerformanceObserver((list) => list.getEntries().forEach((e) => window.seen.tasks.push(e.duration)))
+        .observe({ entryTypes: ['longtask'] });
+    document.addEventListener('securitypolicyviolation', (e) =>
+        window.seen.breaches.push(`${e.violatedDirective} ${e.blockedURI}`));
+}
+
+class Bench {
+    static async open() {
+        const b = new Bench();
+        b.mock = await mock.start();
+        b.real = process.env.PAGE_URL || null;
+        b.url = b.real || b.mock.url;
+        b.browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
+        b.passed = 0;
+        b.failed = [];
+        return b;
+    }
+
+    async close() {
+        await this.browser.close();
+        this.mock.close();
+    }
+
+    /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
+    async page(options = {}, url = this.url) {
+        const context = await this.browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+        const page = await context.newPage();
+        page.errors = [];
+        page.requests = [];
+        page.on('pageerror', (e) => page.errors.push(e.message));
+        page.on('console', (m) => m.type() === 'error' && !/status of/.test(m.text()) && page.errors.push(m.text()));
+        page.on('request', (r) => page.requests.push(r.url()));
+        page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
+        await page.addInitScript(observe);
+        /* Scripts are the mock's, whichever server answers the rest. */
+        if (this.real)
+            await page.route('**/v1/*', (r) => (/"@\w+/.test(r.request().postData() || '') ?
+                r.continue({ url: this.mock.url + new URL(r.request().url()).pathname }) : r.continue()));
+        await page.goto(url);
+        await page.waitForFunction(() => document.querySelector('#model').textContent !== '');
+        return page;
+    }
+
+    check(what, ok, found = '') {
+        if (ok)
+            this.passed++;
+        else
+            this.failed.push(what);
+        console.log(`${ok ? 'ok  ' : 'FAIL'} ${what}${ok || found === '' ? '' : `: found ${JSON.stringify(found)}`}`);
+    }
+
+    same(what, found, expected) {
+        this.check(what, JSON.stringify(found) === JSON.stringify(expected), found);
+    }
+
+    async shot(page, name) {
+        if (process.env.SHOTS) {
+            fs.mkdirSync(process.env.SHOTS, { recursive: true });
+            await page.screenshot({ path: `${process.env.SHOTS}/${name}.png` });
+        }
+    }
+}
+
+/* Write a prompt and wait for the end. */
+async function write(page, prompt) {
+    await begin(page, prompt);
+    await ended(page);
+}
+
+async function begin(page, prompt) {
+    const before = await page.locator('.turn').count();
+    await page.fill('#prompt', prompt);
+    await page.press('#prompt', 'Enter');
+    await page.locator('.turn').nth(before).waitFor();
+}
+
+/* Wait until nothing is written and all of it is drawn. */
+async function ended(page) {
+    await page.waitForFunction(() => document.querySelector('#stop').hidden &&
+        !document.querySelector('.answer.writing'), null, { timeout: 60000 });
+}
+
+/* Keep the texts of the page as a file and return where it lies. */
+async function save(page, at) {
+    const [file] = await Promise.all([page.waitForEvent('download'), page.click('#save')]);
+    await file.saveAs(at);
+    return at;
+}
+
+module.exports = { Bench, write, begin, ended, save, HOSTILE: mock.HOSTILE };
