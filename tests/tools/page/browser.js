@@ -32,7 +32,8 @@ class Bench {
 
     /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
     async page(options = {}, url = this.url) {
-        const context = await this.browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+        const { info, ...rest } = options;
+        const context = await this.browser.newContext({ viewport: { width: 1280, height: 860 }, ...rest });
         const page = await context.newPage();
         page.errors = [];
         page.requests = [];
@@ -45,6 +46,15 @@ class Bench {
         if (this.real)
             await page.route('**/v1/*', (r) => (/"@\w+/.test(r.request().postData() || '') ?
                 r.continue({ url: this.mock.url + new URL(r.request().url()).pathname }) : r.continue()));
+        page.bodies = [];
+        page.on('request', (r) => r.method() === 'POST' && page.bodies.push({
+            path: new URL(r.url()).pathname, ...JSON.parse(r.postData()) }));
+        if (info) /* change what the server says of itself */
+            await page.route('**/mizzle/info', async (r) => {
+                const reply = await r.fetch(), value = await reply.json();
+                const changed = info(value);
+                await r.fulfill(changed.status ? changed : { json: changed });
+            });
         await page.goto(url);
         await page.waitForFunction(() => document.querySelector('#model').textContent !== '');
         return page;
@@ -96,4 +106,11 @@ async function save(page, at) {
     return at;
 }
 
-module.exports = { Bench, write, begin, ended, save, HOSTILE: mock.HOSTILE };
+/* Choose raw text or chat. */
+async function mode(page, name) {
+    await page.check(`#mode [value=${name}]`);
+}
+
+const texts = (page, selector) => page.locator(selector).allTextContents();
+
+module.exports = { Bench, mode, texts, write, begin, ended, save, HOSTILE: mock.HOSTILE };

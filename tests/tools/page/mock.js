@@ -30,8 +30,8 @@ function chance(i, salt) {
 function token(i, wish) {
     const score = chance(i, 1) < 0.12 ? 0.1 + 0.6 * chance(i, 2) : 0.9 + 0.1 * chance(i, 3);
     const right = i % WORDS.length, wrong = (i + 5) % WORDS.length, errs = score < 0.4;
-    const limit = wish.mizzle?.threshold ?? THRESHOLD, routed = wish.model === 'mock' && score < limit;
-    const cloud = wish.model === 'mock:cloud' || routed, edge = errs ? wrong : right;
+    const limit = wish.mizzle?.threshold ?? THRESHOLD, routed = !/:/.test(wish.model) && score < limit;
+    const cloud = /:cloud$/.test(wish.model) || routed, edge = errs ? wrong : right;
     const failed = routed && wish.script === '@fail', id = cloud && !failed ? right : edge;
     const top = [edge, right === edge ? wrong : right, 1, 2, 3].map((id, k) => ({ id, text: WORDS[id],
         logprob: Math.log(k ? (1 - score) / (k + 3) : score) }));
@@ -109,7 +109,7 @@ function info(state) {
         router: { name: 'mock.router', policy: 'mlp', threshold: THRESHOLD, tap: 'final' },
         policies: ['mlp', 'max-prob', 'random', 'always', 'never'], kv: 'f16', isa: 'avx2', threads: 2, slots: 8,
         context: 4096, queue: 64, price: { up: 1, cached: 0.1, down: 4 },
-        cloud: { url: 'http://127.0.0.1:9', api: 'openai', model: 'mock-cloud', state: state.cloud, why: state.why,
+        cloud: { url: 'http://127.0.0.1:9', api: 'openai', model: 'mock-cloud', state: 'open', why: null,
             retry_s: null, stand_in: true, network: state.network },
         questions: ['Question: Where might you spot the lisuge?\nChoices:\nA. stable\nB. kitchen\nAnswer:',
             'Question: Which of these should be a train?\nChoices:\nA. gegamevo\nB. pafapoge\nAnswer:'],
@@ -125,13 +125,12 @@ function asset(reply, name) {
     reply.end(fs.readFileSync(at));
 }
 
-/* Start; `state` may be changed by the test: cloud, why, network, loading. asked: the bodies. */
+/* Start. state.asked are the requests' bodies. */
 function start() {
-    const state = { cloud: 'open', why: null, loading: false, asked: [],
-        network: { latency_ms: 60, jitter_ms: 10, loss: 0, up: null, down: null } };
+    const state = { asked: [], network: { latency_ms: 60, jitter_ms: 10, loss: 0, up: null, down: null } };
     const server = http.createServer(async (req, reply) => {
         if (req.method === 'GET' && req.url === '/mizzle/info')
-            return state.loading ? json(reply, 503, { error: { message: 'loading' } }) : json(reply, 200, info(state));
+            return json(reply, 200, info(state));
         if (req.method === 'GET')
             return asset(reply, req.url);
         let text = '';

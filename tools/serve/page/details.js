@@ -54,11 +54,11 @@ class Details {
 
     /* Go back to the hint; back: the keyboard returns to the text. */
     hide(back) {
-        const { view } = this;
+        const { view } = this, inside = this.panel.contains(document.activeElement);
         Object.assign(this, { view: null, i: -1, pin: null });
         this.panel.classList.remove('open');
         this.body.replaceChildren(...this.hint);
-        if (back && view && this.panel.contains(document.activeElement))
+        if (back && view && inside)
             view.text.focus();
     }
 

@@ -56,14 +56,15 @@ async function askInfo() {
 
 function showInfo(first) {
     const { model, router, cloud } = info;
-    $('model').textContent = [model.name, router && `router ${router.name || router.policy}`,
-        cloud && `cloud ${cloud.model || ''}`.trim(), `version ${info.version}`].filter((w) => w).join(' · ');
+    $('model').textContent = spoken([model.name, router && `router ${router.name || router.policy}`,
+        cloud && `cloud ${cloud.model || ''}`.trim(), `version ${info.version}`].filter((w) => w).join(' · '));
     $('cloud').hidden = false;
     $('cloud').textContent = cloud ? (STATES[cloud.state] || STATES.open)(cloud) : 'No cloud: the small model writes alone';
     $('cloud').dataset.state = cloud ? cloud.state : 'none';
     if (!first)
         return;
-    $('policy').replaceChildren(...(info.policies || []).map((p) => new Option(p, p, false, p === router?.policy)));
+    $('policy').replaceChildren(...(info.policies || []).map(spoken).map((p) =>
+        new Option(p, p, false, p === router?.policy)));
     const chat = document.querySelector('#mode [value=chat]');
     chat.disabled = !info.chat;
     chat.parentElement.title = info.chat ? '' : 'This model has no chat format.';

@@ -208,7 +208,9 @@ class TextView {
         else if (!this.run.writing && this.spans.length === tokens.length)
             this.say(true);
         this.root.classList.toggle('writing', this.run.writing || this.spans.length < tokens.length);
-        this.fail.textContent = this.run.error || '';
+        const failed = spoken(this.run.error || '');
+        if (this.fail.textContent !== failed)
+            this.fail.textContent = failed;
         this.host.drawn(this);
     }
 
