@@ -4,6 +4,7 @@
 const $ = (id) => document.getElementById(id);
 const file = recorded();
 const TITLES = { edge: 'Small model alone', routed: 'Routed', cloud: 'Cloud alone' };
+const PROMPT_SHOWN = 4000; /* characters */
 const SETTINGS = { mode: null, side: false, colour: '', max: 256, temperature: 0, ahead: '', most: '' };
 
 let info = null;
@@ -57,11 +58,10 @@ function addTurn(turn, runs) {
     const root = make('article', 'turn'), said = make('p', 'asked', ''), columns = make('div', 'columns');
     const title = make('h2', '', turn.label || (turn.messages ? 'You' : 'Prompt'));
     said.dir = 'auto';
-    for (const [kind, s] of [...turn.prompt].length > 4000 ? [['text', turn.prompt.slice(0, 4000) + '…']] :
-        pieces(turn.prompt))
+    for (const [kind, s] of pieces(turn.prompt, undefined, PROMPT_SHOWN))
         said.append(kind === 'text' ? s : make('span', kind, s));
     columns.dataset.columns = runs.length;
-    turn.views = runs.map((run) => new TextView(run, host, TITLES[run.model],
+    turn.views = runs.map((run) => new TextView(run, host, TITLES[run.model], turns.length + 1,
         run.model === 'routed' || runs.length === 1));
     columns.append(...turn.views.map((v) => v.root));
     root.append(title, said, columns);
@@ -69,7 +69,7 @@ function addTurn(turn, runs) {
     turn.root = root;
     turns.push(turn);
     $('thread').append(root);
-    $('intro').hidden = !file;
+    $('intro').classList.toggle('unseen', !file);
     ['clear', 'save'].forEach((id) => { $(id).hidden = !!file; });
     $('replay').hidden = $('time').hidden = $('numbers').hidden = false;
     activate(main(turn));

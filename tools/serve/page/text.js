@@ -58,10 +58,10 @@ function nameOf(c) {
 
 /* Split text into [kind, string]: text, nl (a newline) or ctl (a name that stands for something).
  * state.marks counts combining marks in a row, across tokens. */
-function pieces(text, state = { marks: 0 }) {
+function pieces(text, state = { marks: 0 }, most = CHARS_SHOWN) {
     if (/^[\x20-\x7e]+$/.test(text)) {
         state.marks = 0;
-        if (text.length <= CHARS_SHOWN)
+        if (text.length <= most)
             return [['text', text]];
     }
     const out = [];
@@ -79,7 +79,7 @@ function pieces(text, state = { marks: 0 }) {
         state.marks = mark ? state.marks + 1 : 0;
         if (state.marks > MARKS_SHOWN) {
             marks++;
-        } else if (shown++ >= CHARS_SHOWN) {
+        } else if (shown++ >= most) {
             left++;
         } else if (c === '\n' || (HIDDEN.test(c) && c !== '\u200c' && c !== '\u200d')) {
             end();
@@ -135,15 +135,14 @@ function tenth(token) {
 
 class TextView {
     /* host gets choose(view, i, pinned) when a token is pointed at, and leave() afterwards. */
-    constructor(run, host, title, live) {
+    constructor(run, host, title, number, live) {
         Object.assign(this, { run, host, title });
-        this.root = make('section', 'answer');
-        this.root.setAttribute('aria-label', title);
+        this.root = make('div', 'answer');
         this.head = make('h3', '', title);
         this.note = make('p', 'note');
         this.text = make('div', 'text');
         const slider = { role: 'slider', tabindex: 0, 'aria-orientation': 'horizontal',
-            'aria-label': `Tokens, ${title}`, 'aria-valuemin': 1, 'aria-valuemax': 1,
+            'aria-label': `Tokens of text ${number}, ${title}`, 'aria-valuemin': 1, 'aria-valuemax': 1,
             'aria-valuenow': 1, 'aria-valuetext': 'no token yet' };
         Object.entries(slider).forEach(([name, value]) => this.text.setAttribute(name, value));
         /* Screen readers get sentences from here, and single tokens from the slider. */
