@@ -2,7 +2,7 @@
 'use strict';
 
 const decimal = (x) => (x > 0 && x < 0.0005 ? '< 0.001' : x > 0.9995 && x < 1 ? '> 0.999' : x.toFixed(3));
-const percent = (x) => (x > 0 && x < 0.001 ? '< 0.1 %' : (100 * x).toFixed(x > 0 && x < 0.1 ? 1 : 0) + ' %');
+const percent = (x) => (x > 0 && x < 0.001 ? '< 0.1\u00a0%' : (100 * x).toFixed(x > 0 && x < 0.1 ? 1 : 0) + '\u00a0%');
 
 function duration(ms) {
     if (ms === null || ms === undefined)
@@ -24,6 +24,14 @@ function facts(list, rows) {
     return list;
 }
 
+/* What followed from a score. */
+function outcome(run, t, low) {
+    if (run.model !== 'routed')
+        return low ? 'with routing, the cloud would be asked.' : 'with routing, the small model’s token would stand.';
+    return { cloud: 'the cloud was asked.', memo: 'the cloud’s earlier answer was used.',
+        fallback: 'the cloud was wanted.' }[t.kind] || 'the small model’s token stands.';
+}
+
 class Details {
     /* goOn(run, i, choice): write on from token i with {id, text}; null in a recording. */
     constructor(panel, goOn) {
@@ -43,8 +51,11 @@ class Details {
     show(view, i, pinned, enter) {
         const changed = this.view !== view || this.i !== i;
         Object.assign(this, { view, i });
-        if (pinned)
+        if (pinned) {
+            this.pin?.view.root.classList.remove('pinned');
             this.pin = { view, i };
+            view.root.classList.add('pinned');
+        }
         this.panel.classList.toggle('open', !!this.pin);
         if (changed)
             this.fill(view.run, view.run.tokens[i]);
@@ -55,6 +66,7 @@ class Details {
     /* Go back to the hint; back: the keyboard returns to the text. */
     hide(back) {
         const { view } = this, inside = this.panel.contains(document.activeElement);
+        this.pin?.view.root.classList.remove('pinned');
         Object.assign(this, { view: null, i: -1, pin: null });
         this.panel.classList.remove('open');
         this.body.replaceChildren(...this.hint);
@@ -74,7 +86,7 @@ class Details {
         where.append(big, ` ${KIND[t.kind]}`);
         const out = [where];
         if (typeof t.score === 'number')
-            out.push(...this.score(t, run.limit));
+            out.push(...this.score(run, t));
         else if (t.kind === 'you')
             out.push(make('p', '', 'The text was continued from here with this token.'));
         if (t.fault)
@@ -88,8 +100,8 @@ class Details {
         this.body.replaceChildren(...out);
     }
 
-    score(t, limit) {
-        const bar = make('div', 'meter'), fill = make('i'), tick = make('b');
+    score(run, t) {
+        const { limit } = run, bar = make('div', 'meter'), fill = make('i'), tick = make('b');
         bar.setAttribute('aria-hidden', 'true');
         fill.style.width = `${100 * t.score}%`;
         bar.append(fill);
@@ -97,9 +109,9 @@ class Details {
         if (limit !== null) {
             tick.style.left = `${100 * Math.min(1, limit)}%`;
             bar.append(tick);
-            const asked = t.score < limit;
-            words += `, ${asked ? 'below' : 'not below'} the threshold of ${decimal(limit)}: ${
-                asked ? 'the cloud was wanted.' : 'the small model’s token stands.'}`;
+            const low = t.score < limit;
+            words += `, ${low ? 'below' : 'not below'} the threshold of ${decimal(limit)}: ${
+                outcome(run, t, low)}`;
         }
         return [bar, make('p', '', words)];
     }
@@ -126,7 +138,7 @@ class Details {
             row.append(button);
             rows.append(row);
         }
-        return can ? [title, rows, make('p', 'note', 'Select one to continue from here with this token.')] :
+        return can ? [title, make('p', 'note', 'Select one to continue from here with this token.'), rows] :
             [title, rows];
     }
 

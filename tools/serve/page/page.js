@@ -70,6 +70,7 @@ function addTurn(turn, runs) {
     turns.push(turn);
     $('thread').append(root);
     $('intro').classList.toggle('unseen', !file);
+    document.body.classList.toggle('started', !file);
     ['clear', 'save'].forEach((id) => { $(id).hidden = !!file; });
     $('replay').hidden = $('time').hidden = $('numbers').hidden = false;
     activate(main(turn));
@@ -169,6 +170,8 @@ const host = {
     },
     leave() {
         details.leave();
+        timeline.at = details.pin?.view === active ? active.run.tokens[details.pin.i].ms : undefined;
+        timeline.news(true);
     },
     news(view) {
         view.news();
@@ -179,6 +182,7 @@ const host = {
         const turn = turns.find((t) => t.views.includes(view));
         if (!turn)
             return;
+        changed.add(view);
         survey();
         if (view !== active)
             return;
@@ -189,12 +193,13 @@ const host = {
 };
 
 /* What is told about the whole text follows a little later than its tokens. */
+const changed = new Set();
 const survey = nowAndThen(() => {
-    if (!active)
-        return;
-    turns[turns.length - 1].views.forEach(note);
-    compare(turns[turns.length - 1]);
-    figures(active);
+    changed.forEach(note);
+    turns.filter((t) => t.views.some((v) => changed.has(v))).forEach(compare);
+    changed.clear();
+    if (active)
+        figures(active);
     threshold();
     banner();
 }, 120);
@@ -215,7 +220,7 @@ const timeline = new Timeline($('time'), (ms) => {
 });
 const player = new Player((ms) => {
     timeline.until = ms;
-    timeline.news(true);
+    timeline.news(!player.on);
     $('replay').textContent = player.on ? 'Stop' : 'Replay';
 });
 
@@ -252,9 +257,9 @@ function compare(turn) {
         const shown = i >= 0 && (view.spans.length > i || view.spans.length === view.run.tokens.length);
         view.differ(shown ? i : -1);
         view.diff.textContent = shown ?
-            `First difference from the routed text: token ${i + 1}, ${word(view.run)} instead of ${word(routed.run)}.` :
+            `≠ First difference from the routed text: token ${i + 1}, ${word(view.run)} instead of ${word(routed.run)}.` :
             view.run.state === 'done' && routed.run.state === 'done' && view.spans.length ===
-                view.run.tokens.length ? 'The same text as the routed one.' : '';
+                view.run.tokens.length ? '= The same text as the routed one.' : '';
     }
 }
 
@@ -321,8 +326,10 @@ function shade(by) {
     look.shade = by;
     views().forEach((v) => v.dress());
     $('shade').hidden = !by;
-    $('shade').textContent = by === 'score' ? 'The taller the bar behind a token, the lower its score: the likelier that the router asks.' :
-        'The taller the bar behind a token, the less probable the small model found it.';
+    const digits = matchMedia('(forced-colors: active)').matches;
+    $('shade').textContent = (digits ? 'The digit at a token is its ' + by + ' in tenths. ' : '') + (by === 'score' ?
+        `The ${digits ? 'smaller the digit at' : 'taller the bar behind'} a token, the likelier that the router asks.` :
+        `The ${digits ? 'smaller the digit at' : 'taller the bar behind'} a token, the less probable the small model found it.`);
 }
 
 function remember(id, value) {

@@ -109,8 +109,8 @@ class Timeline {
         this.run = null;
         this.zoom = 1;
         this.until = Infinity;
-        this.drawn = 0;
         this.draw = this.draw.bind(this);
+        this.soon = nowAndThen(this.draw, 200);
         this.scroll.addEventListener('scroll', () => beforeFrame(this.draw));
         new ResizeObserver(() => this.news(true)).observe(this.scroll);
         for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
@@ -129,10 +129,12 @@ class Timeline {
         this.news(true);
     }
 
-    /* Draw soon: at most five times a second while a text is written. */
+    /* Draw before the next frame, or at most five times a second. */
     news(now) {
-        if (now || performance.now() - this.drawn > 200 || !this.run?.writing)
+        if (now)
             beforeFrame(this.draw);
+        else
+            this.soon();
     }
 
     timeAt(x) {
@@ -142,7 +144,6 @@ class Timeline {
     draw() {
         if (!this.run)
             return;
-        this.drawn = performance.now();
         const lanes = lanesOf(this.run, this.until), rows = placeCalls(lanes.calls);
         const width = this.scroll.clientWidth, height = 34 + LANE * (2 + rows), ratio = devicePixelRatio || 1;
         this.room.style.width = `${width * this.zoom}px`;
@@ -155,8 +156,7 @@ class Timeline {
         g.scale(ratio, ratio);
         this.paint(g, lanes, width, height, rows);
         const words = timelineWords(lanes);
-        if (!this.run.writing || !this.words.textContent)
-            this.words.textContent = words;
+        this.words.textContent = words;
         this.canvas.setAttribute('aria-label', `Timeline. ${words}`);
     }
 
