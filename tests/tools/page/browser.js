@@ -7,10 +7,12 @@ const mock = require('./mock.js');
 /* What a page tells about itself while it runs: tasks over 50 ms, and breaches of its policy. */
 function observe() {
     window.seen = { tasks: [], breaches: [] };
-    new PerformanceObserver((list) => list.getEntries().forEach((e) => window.seen.tasks.push(e.duration)))
-        .observe({ entryTypes: ['longtask'] });
+    new PerformanceObserver((list) =>
+        list.getEntries().forEach((e) => window.seen.tasks.push(e.duration))
+    ).observe({ entryTypes: ['longtask'] });
     document.addEventListener('securitypolicyviolation', (e) =>
-        window.seen.breaches.push(`${e.violatedDirective} ${e.blockedURI}`));
+        window.seen.breaches.push(`${e.violatedDirective} ${e.blockedURI}`)
+    );
 }
 
 class Bench {
@@ -19,7 +21,10 @@ class Bench {
         b.mock = await mock.start();
         b.real = process.env.PAGE_URL || null;
         b.url = b.real || b.mock.url;
-        b.browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
+        b.browser = await chromium.launch({
+            executablePath: process.env.CHROMIUM,
+            args: ['--no-sandbox'],
+        });
         b.passed = 0;
         b.failed = [];
         return b;
@@ -33,25 +38,43 @@ class Bench {
     /* Open the page in a fresh profile; errors and requests to elsewhere are kept. */
     async page(options = {}, url = this.url) {
         const { info, ...rest } = options;
-        const context = await this.browser.newContext({ viewport: { width: 1280, height: 860 }, ...rest });
+        const context = await this.browser.newContext({
+            viewport: { width: 1280, height: 860 },
+            ...rest,
+        });
         const page = await context.newPage();
         page.errors = [];
         page.requests = [];
         page.on('pageerror', (e) => page.errors.push(e.message));
-        page.on('console', (m) => m.type() === 'error' && !/status of/.test(m.text()) && page.errors.push(m.text()));
+        page.on(
+            'console',
+            (m) => m.type() === 'error' && !/status of/.test(m.text()) && page.errors.push(m.text())
+        );
         page.on('request', (r) => page.requests.push(r.url()));
         page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
         await page.addInitScript(observe);
         /* Scripts are the mock's, whichever server answers the rest. */
         if (this.real)
-            await page.route('**/v1/*', (r) => (/"@\w+/.test(r.request().postData() || '') ?
-                r.continue({ url: this.mock.url + new URL(r.request().url()).pathname }) : r.continue()));
+            await page.route('**/v1/*', (r) =>
+                /"@\w+/.test(r.request().postData() || '')
+                    ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
+                    : r.continue()
+            );
         page.bodies = [];
-        page.on('request', (r) => r.method() === 'POST' && page.bodies.push({
-            path: new URL(r.url()).pathname, ...JSON.parse(r.postData()) }));
-        if (info) /* change what the server says of itself */
+        page.on(
+            'request',
+            (r) =>
+                r.method() === 'POST' &&
+                page.bodies.push({
+                    path: new URL(r.url()).pathname,
+                    ...JSON.parse(r.postData()),
+                })
+        );
+        if (info)
+            /* change what the server says of itself */
             await page.route('**/mizzle/info', async (r) => {
-                const reply = await r.fetch(), value = await reply.json();
+                const reply = await r.fetch(),
+                    value = await reply.json();
                 const changed = info(value);
                 await r.fulfill(changed.status ? changed : { json: changed });
             });
@@ -61,11 +84,13 @@ class Bench {
     }
 
     check(what, ok, found = '') {
-        if (ok)
-            this.passed++;
-        else
-            this.failed.push(what);
-        console.log(`${ok ? 'ok  ' : 'FAIL'} ${what}${ok || found === '' ? '' : `: found ${JSON.stringify(found)}`}`);
+        if (ok) this.passed++;
+        else this.failed.push(what);
+        console.log(
+            (ok ? 'ok   ' : 'FAIL ') +
+                what +
+                (ok || found === '' ? '' : `: ${JSON.stringify(found)}`)
+        );
     }
 
     same(what, found, expected) {
@@ -95,8 +120,11 @@ async function begin(page, prompt) {
 
 /* Wait until nothing is written and all of it is drawn. */
 async function ended(page) {
-    await page.waitForFunction(() => document.querySelector('#stop').hidden &&
-        !document.querySelector('.answer.writing'), null, { timeout: 60000 });
+    await page.waitForFunction(
+        () => document.querySelector('#stop').hidden && !document.querySelector('.answer.writing'),
+        null,
+        { timeout: 60000 }
+    );
 }
 
 /* Keep the texts of the page as a file and return where it lies. */

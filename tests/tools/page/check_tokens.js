@@ -2,29 +2,61 @@
 'use strict';
 const { write, ended, texts } = require('./browser.js');
 
-const style = (page, selector, pseudo) => page.locator(selector).first().evaluate((e, p) => {
-    const s = getComputedStyle(e, p);
-    return { line: s.textDecorationLine, kind: s.textDecorationStyle, weight: Number(s.fontWeight), content: s.content };
-}, pseudo);
+const style = (page, selector, pseudo) =>
+    page
+        .locator(selector)
+        .first()
+        .evaluate((e, p) => {
+            const s = getComputedStyle(e, p);
+            return {
+                line: s.textDecorationLine,
+                kind: s.textDecorationStyle,
+                weight: Number(s.fontWeight),
+                content: s.content,
+            };
+        }, pseudo);
 
 async function marks(bench) {
     const page = await bench.page();
     await write(page, '@plain');
-    const edge = await style(page, '.turn .edge'), cloud = await style(page, '.turn .cloud');
-    bench.check('the small model’s tokens are plain', edge.line === 'none' && edge.weight === 400, edge);
-    bench.check('the cloud’s are underlined and bold', cloud.line === 'underline' && cloud.kind === 'solid' &&
-        cloud.weight >= 700, cloud);
-    bench.check('the cloud’s have a c', /^"c"/.test((await style(page, '.turn .cloud', '::after')).content));
+    const edge = await style(page, '.turn .edge'),
+        cloud = await style(page, '.turn .cloud');
+    bench.check(
+        'the small model’s tokens are plain',
+        edge.line === 'none' && edge.weight === 400,
+        edge
+    );
+    bench.check(
+        'the cloud’s are underlined and bold',
+        cloud.line === 'underline' && cloud.kind === 'solid' && cloud.weight >= 700,
+        cloud
+    );
+    bench.check(
+        'the cloud’s have a c',
+        /^"c"/.test((await style(page, '.turn .cloud', '::after')).content)
+    );
     const memo = await style(page, '.marks .memo');
-    bench.check('remembered ones are dotted, with an m', memo.kind === 'dotted' &&
-        /^"m"/.test((await style(page, '.marks .memo', '::after')).content), memo);
+    bench.check(
+        'remembered ones are dotted, with an m',
+        memo.kind === 'dotted' &&
+            /^"m"/.test((await style(page, '.marks .memo', '::after')).content),
+        memo
+    );
     await write(page, '@fail');
     const fall = await style(page, '.turn .fallback');
-    bench.check('fallbacks are wavy, with an !', fall.kind === 'wavy' && fall.line === 'underline' &&
-        /^"!/.test((await style(page, '.turn .fallback', '::after')).content), fall);
+    bench.check(
+        'fallbacks are wavy, with an !',
+        fall.kind === 'wavy' &&
+            fall.line === 'underline' &&
+            /^"!/.test((await style(page, '.turn .fallback', '::after')).content),
+        fall
+    );
     await page.check('#colour [value=score]');
     await page.locator('.turn >> nth=1 >> .t[data-h]').nth(50).waitFor();
-    const heat = await page.$$eval('.turn .t[data-h]', (all) => [...new Set(all.map((e) => e.dataset.h))].length);
+    const heat = await page.$$eval(
+        '.turn .t[data-h]',
+        (all) => [...new Set(all.map((e) => e.dataset.h))].length
+    );
     bench.check('scores have shades of several heights', heat >= 3, heat);
     await page.check('#colour [value=probability]');
     bench.check('shades are explained', /less probable/.test(await page.textContent('#shade')));
@@ -39,27 +71,49 @@ async function details(bench) {
     await write(page, '@plain');
     await page.hover('.turn .cloud >> nth=0');
     const said = await page.innerText('#details');
-    bench.check('hovering shows score and threshold', /Score 0\.\d+, below the threshold of 0\.500/.test(said), said);
-    bench.check('and five choices with probabilities', (await page.locator('.choice').count()) >= 5);
-    bench.check('and time, bytes and retries', /Written after/.test(said) && /Sent/.test(said) && /Retries/.test(said));
+    bench.check(
+        'hovering shows score and threshold',
+        /Score 0\.\d+, below the threshold of 0\.500/.test(said),
+        said
+    );
+    bench.check(
+        'and five choices with probabilities',
+        (await page.locator('.choice').count()) >= 5
+    );
+    bench.check(
+        'and time, bytes and retries',
+        /Written after/.test(said) && /Sent/.test(said) && /Retries/.test(said)
+    );
     await page.mouse.move(5, 5);
     bench.check('leaving ends it', /Point at a token/.test(await page.innerText('#details')));
     await page.click('.turn .cloud >> nth=1');
     await page.mouse.move(5, 5);
     bench.check('a click keeps it', /written by the cloud/.test(await page.innerText('#details')));
     await bench.shot(page, 'details');
-    const at = await page.$eval('.turn .at', (e) => e.index), chosen = page.locator('.choice').nth(2);
+    const at = await page.$eval('.turn .at', (e) => e.index),
+        chosen = page.locator('.choice').nth(2);
     const id = (await page.locator('.choice bdi').nth(2).textContent()).replace(/␣/g, ' ');
     await chosen.click();
     await ended(page);
-    const kept = await texts(page, '.turn >> nth=0 >> .t'), now = await texts(page, '.turn >> nth=1 >> .t');
+    const kept = await texts(page, '.turn >> nth=0 >> .t'),
+        now = await texts(page, '.turn >> nth=1 >> .t');
     bench.same('what was before stays', now.slice(0, at), kept.slice(0, at));
     bench.same('then comes the chosen token', now[at], id);
-    bench.check('it is marked', await page.locator('.turn >> nth=1 >> .t').nth(at).evaluate((e) =>
-        e.classList.contains('you')));
+    bench.check(
+        'it is marked',
+        await page
+            .locator('.turn >> nth=1 >> .t')
+            .nth(at)
+            .evaluate((e) => e.classList.contains('you'))
+    );
     const body = page.bodies[page.bodies.length - 1];
-    bench.check('the ids up to it are the prompt', body.path === '/v1/completions' && body.prompt.length === 3 + at + 1 &&
-        body.prompt.every((x) => Number.isInteger(x)), body.prompt);
+    bench.check(
+        'the ids up to it are the prompt',
+        body.path === '/v1/completions' &&
+            body.prompt.length === 3 + at + 1 &&
+            body.prompt.every((x) => Number.isInteger(x)),
+        body.prompt
+    );
     bench.check('the model goes on from there', now.length > at + 1);
     await page.context().close();
 }
@@ -68,16 +122,31 @@ async function sideBySide(bench) {
     const page = await bench.page();
     await page.check('#side');
     await write(page, '@plain');
-    bench.same('there are three columns', await texts(page, '.answer h3'),
-        ['Small model alone', 'Routed', 'Cloud alone']);
+    bench.same('there are three columns', await texts(page, '.answer h3'), [
+        'Small model alone',
+        'Routed',
+        'Cloud alone',
+    ]);
     const asked = page.bodies.map((b) => b.model);
-    bench.check('each is asked by its name', new Set(asked).size === 3 && asked[0].endsWith(':edge') &&
-        asked[2].endsWith(':cloud'), asked);
-    const [edge, routed] = await Promise.all([0, 1].map((i) => texts(page, `.answer >> nth=${i} >> .t`)));
+    bench.check(
+        'each is asked by its name',
+        new Set(asked).size === 3 && asked[0].endsWith(':edge') && asked[2].endsWith(':cloud'),
+        asked
+    );
+    const [edge, routed] = await Promise.all(
+        [0, 1].map((i) => texts(page, `.answer >> nth=${i} >> .t`))
+    );
     const first = edge.findIndex((t, i) => t !== routed[i]);
     await page.locator('.differs').first().waitFor();
-    bench.same('the first difference is marked', await page.$eval('.answer .differs', (e) => e.index), first);
-    bench.check('and told', (await page.textContent('.answer >> nth=0 >> .diff')).includes(`token ${first + 1}`));
+    bench.same(
+        'the first difference is marked',
+        await page.$eval('.answer .differs', (e) => e.index),
+        first
+    );
+    bench.check(
+        'and told',
+        (await page.textContent('.answer >> nth=0 >> .diff')).includes(`token ${first + 1}`)
+    );
     await bench.shot(page, 'side');
     await page.context().close();
 }
@@ -86,19 +155,31 @@ async function threshold(bench) {
     const page = await bench.page();
     await write(page, '@plain');
     await page.fill('#threshold', '0.5');
-    const n = async () => Number(/, (\d+) (is|are) below/.exec(await page.textContent('#below'))[1]);
+    const n = async () =>
+        Number(/, (\d+) (is|are) below/.exec(await page.textContent('#below'))[1]);
     await page.waitForTimeout(200);
     const few = await n();
     await page.fill('#threshold', '0.97');
     await page.waitForTimeout(200);
-    const many = await n(), flips = await page.locator('.flips').count();
+    const many = await n(),
+        flips = await page.locator('.flips').count();
     bench.check('a higher threshold covers more scores', many > few && few > 0, [few, many]);
-    bench.check('it says that this is open loop', /open-loop/.test(await page.textContent('#below')));
-    bench.check('tokens that would change sides are framed', flips === many - few, [flips, many, few]);
+    bench.check(
+        'it says that this is open loop',
+        /open-loop/.test(await page.textContent('#below'))
+    );
+    bench.check('tokens that would change sides are framed', flips === many - few, [
+        flips,
+        many,
+        few,
+    ]);
     await page.click('#again');
     await ended(page);
     bench.same('Write again sends it', page.bodies[page.bodies.length - 1].mizzle.threshold, 0.97);
-    bench.check('and the cloud writes more', (await page.locator('.turn:nth-child(2) :is(.cloud, .memo)').count()) > few);
+    bench.check(
+        'and the cloud writes more',
+        (await page.locator('.turn:nth-child(2) :is(.cloud, .memo)').count()) > few
+    );
     await page.context().close();
 }
 
@@ -106,37 +187,69 @@ async function timeline(bench) {
     const page = await bench.page();
     await write(page, '@plain');
     await page.waitForTimeout(300);
-    const inks = await page.$eval('#time canvas', (c) => new Set(new Uint32Array(c.getContext('2d')
-        .getImageData(0, 0, c.width, c.height).data.buffer)).size);
+    const inks = await page.$eval(
+        '#time canvas',
+        (c) =>
+            new Set(
+                new Uint32Array(
+                    c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer
+                )
+            ).size
+    );
     bench.check('the timeline is drawn', inks > 4, inks);
-    bench.check('and told in words', /\d+ steps of the small model and \d+ calls?.*hidden.*rolled back/.test(
-        await page.textContent('.words')), await page.textContent('.words'));
+    bench.check(
+        'and told in words',
+        /\d+ steps of the small model and \d+ calls?.*hidden.*rolled back/.test(
+            await page.textContent('.words')
+        ),
+        await page.textContent('.words')
+    );
     const before = await page.$eval('.room', (e) => e.clientWidth);
     await page.click('[data-zoom="2"]');
     await page.waitForFunction((w) => document.querySelector('.room').clientWidth > w, before);
     bench.same('it zooms', await page.$eval('.room', (e) => e.clientWidth), 2 * before);
     await page.click('#time canvas', { position: { x: 300, y: 40 } });
-    bench.check('a click there chooses the token of that time', (await page.$eval('.turn .at', (e) => e.index)) > 5);
+    bench.check(
+        'a click there chooses the token of that time',
+        (await page.$eval('.turn .at', (e) => e.index)) > 5
+    );
     await page.evaluate(() => document.querySelector('#replay').click());
-    await page.waitForFunction(() => { const n = document.querySelectorAll('.turn .t').length; return n > 2 && n < 50; });
+    await page.waitForFunction(() => {
+        const n = document.querySelectorAll('.turn .t').length;
+        return n > 2 && n < 50;
+    });
     await page.waitForFunction(() => document.querySelectorAll('.turn .t').length === 60);
     bench.check('a text can be played again', true);
     await page.context().close();
 }
 
 async function network(bench) {
-    const page = await bench.page({ info: (i) => ({ ...i, cloud: { ...i.cloud, stand_in: true,
-        network: { latency_ms: 60, jitter_ms: 10, loss: 0 } } }) });
+    const page = await bench.page({
+        info: (i) => ({
+            ...i,
+            cloud: {
+                ...i.cloud,
+                stand_in: true,
+                network: { latency_ms: 60, jitter_ms: 10, loss: 0 },
+            },
+        }),
+    });
     await page.route('**/mizzle/network', (r) => r.fulfill({ json: r.request().postDataJSON() }));
     await page.click('#network summary');
     await page.fill('#latency_ms', '400');
     await page.dispatchEvent('#latency_ms', 'change');
     await page.waitForFunction(() => document.querySelector('#network-said').textContent);
     const sent = page.bodies.find((b) => b.path === '/mizzle/network');
-    bench.same('the network of the stand-in can be set', sent, { path: '/mizzle/network', latency_ms: 400,
-        jitter_ms: 10, loss: 0 });
+    bench.same('the network of the stand-in can be set', sent, {
+        path: '/mizzle/network',
+        latency_ms: 400,
+        jitter_ms: 10,
+        loss: 0,
+    });
     await page.context().close();
-    const other = await bench.page({ info: (i) => ({ ...i, cloud: { ...i.cloud, stand_in: false, network: null } }) });
+    const other = await bench.page({
+        info: (i) => ({ ...i, cloud: { ...i.cloud, stand_in: false, network: null } }),
+    });
     bench.check('a real cloud has no such sliders', await other.isHidden('#network'));
     await other.context().close();
 }

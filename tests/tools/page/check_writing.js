@@ -1,20 +1,51 @@
 /* A text is asked for, written, stopped and refused. */
 'use strict';
+const { gzipSync } = require('zlib');
 const { mode, write, begin, ended, texts } = require('./browser.js');
+
+/* What the server sends, packed as it sends it. */
+async function size(bench) {
+    const page = await bench.page();
+    const names = ['/', ...page.requests.map((u) => new URL(u).pathname)];
+    const wanted = [...new Set(names)].filter((n) => /^\/$|\.(css|js)$/.test(n));
+    let sum = 0;
+    for (const name of wanted) sum += gzipSync(await (await fetch(bench.url + name)).text()).length;
+    console.log(`     ${wanted.join(' ')}: ${sum} bytes, packed`);
+    bench.check('the page has at most 30 kB', wanted.length >= 3 && sum <= 30000, sum);
+    await page.context().close();
+}
 
 async function firstLook(bench) {
     const page = await bench.page();
     bench.same('one heading says what this is', await page.locator('h1:visible').count(), 1);
     bench.check('the model is named', (await page.textContent('#model')).length > 3);
     bench.same('the key shows four marks', await page.locator('.marks li').count(), 4);
-    bench.check('nothing that was not written is shown', await page.locator('#numbers').isHidden() &&
-        await page.locator('#time').isHidden() && await page.locator('#save').isHidden());
-    bench.same('the policy of the page is not breached', await page.evaluate(() => window.seen.breaches), []);
-    bench.same('all requests go to the server', page.requests.filter((u) => !u.startsWith(bench.url) &&
-        !u.startsWith('data:')), []);
-    const csp = await page.evaluate(async () => (await fetch('/')).headers.get('content-security-policy'));
-    bench.check('the policy allows nothing by default', /default-src 'none'/.test(csp) &&
-        /require-trusted-types-for 'script'/.test(csp) && !/unsafe/.test(csp), csp);
+    bench.check(
+        'nothing that was not written is shown',
+        (await page.locator('#numbers').isHidden()) &&
+            (await page.locator('#time').isHidden()) &&
+            (await page.locator('#save').isHidden())
+    );
+    bench.same(
+        'the policy of the page is not breached',
+        await page.evaluate(() => window.seen.breaches),
+        []
+    );
+    bench.same(
+        'all requests go to the server',
+        page.requests.filter((u) => !u.startsWith(bench.url) && !u.startsWith('data:')),
+        []
+    );
+    const csp = await page.evaluate(async () =>
+        (await fetch('/')).headers.get('content-security-policy')
+    );
+    bench.check(
+        'the policy allows nothing by default',
+        /default-src 'none'/.test(csp) &&
+            /require-trusted-types-for 'script'/.test(csp) &&
+            !/unsafe/.test(csp),
+        csp
+    );
     await bench.shot(page, 'first');
     await page.context().close();
 }
@@ -28,19 +59,41 @@ async function plain(bench) {
     await page.fill('#max', '12');
     await page.press('#prompt', 'Enter');
     await ended(page);
-    const n = await page.locator('.turn .t').count(), body = page.bodies[0];
+    const n = await page.locator('.turn .t').count(),
+        body = page.bodies[0];
     bench.check('tokens are written, at most as many as wanted', n > 0 && n <= 12, n);
-    bench.check('raw text goes to /v1/completions', body.path === '/v1/completions' && body.max_tokens === 12 &&
-        body.prompt.startsWith('Question') && body.stream && body.return_token_ids, body);
+    bench.check(
+        'raw text goes to /v1/completions',
+        body.path === '/v1/completions' &&
+            body.max_tokens === 12 &&
+            body.prompt.startsWith('Question') &&
+            body.stream &&
+            body.return_token_ids,
+        body
+    );
     bench.same('a trace is asked for', body.mizzle.trace, { top: 5, events: true });
-    bench.same('the numbers are there', (await texts(page, '#numbers dd')).filter((v) => v === '').length, 0);
-    bench.check('screen readers hear that it is finished', /^Finished: \d+ tokens/.test(
-        await page.textContent('#status')));
+    bench.same(
+        'the numbers are there',
+        (await texts(page, '#numbers dd')).filter((v) => v === '').length,
+        0
+    );
+    bench.check(
+        'screen readers hear that it is finished',
+        /^Finished: \d+ tokens/.test(await page.textContent('#status'))
+    );
     bench.same('no error', page.errors, []);
-    const stored = await page.evaluate(() => [Object.keys(localStorage), Object.keys(sessionStorage),
-        document.cookie, Object.keys(JSON.parse(localStorage.mizzle)).sort()]);
-    bench.same('only settings are stored', stored, [['mizzle'], [], '',
-        ['ahead', 'colour', 'max', 'mode', 'most', 'side', 'temperature']]);
+    const stored = await page.evaluate(() => [
+        Object.keys(localStorage),
+        Object.keys(sessionStorage),
+        document.cookie,
+        Object.keys(JSON.parse(localStorage.mizzle)).sort(),
+    ]);
+    bench.same('only settings are stored', stored, [
+        ['mizzle'],
+        [],
+        '',
+        ['ahead', 'colour', 'max', 'mode', 'most', 'side', 'temperature'],
+    ]);
     await page.context().close();
 }
 
@@ -49,15 +102,23 @@ async function chat(bench) {
     await mode(page, 'chat');
     await write(page, '@chat first');
     await write(page, '@chat second');
-    const body = page.bodies[1], said = (await texts(page, '.turn >> nth=0 >> .t')).join('');
+    const body = page.bodies[1],
+        said = (await texts(page, '.turn >> nth=0 >> .t')).join('');
     bench.same('chat goes to /v1/chat/completions', body.path, '/v1/chat/completions');
-    bench.same('a conversation goes on', body.messages.map((m) => m.role), ['user', 'assistant', 'user']);
+    bench.same(
+        'a conversation goes on',
+        body.messages.map((m) => m.role),
+        ['user', 'assistant', 'user']
+    );
     bench.same('the answer is sent back as it was written', body.messages[1].content, said);
     bench.same('the prompt is empty again', await page.inputValue('#prompt'), '');
     await page.context().close();
     const other = await bench.page({ info: (i) => ({ ...i, chat: false }) });
-    bench.check('without a chat format there is raw text', await other.isDisabled('#mode [value=chat]') &&
-        await other.isChecked('#mode [value=text]'));
+    bench.check(
+        'without a chat format there is raw text',
+        (await other.isDisabled('#mode [value=chat]')) &&
+            (await other.isChecked('#mode [value=text]'))
+    );
     await other.context().close();
 }
 
@@ -65,13 +126,19 @@ async function stopping(bench) {
     const page = await bench.page();
     await begin(page, '@slow');
     await page.locator('.turn .t').nth(3).waitFor();
-    bench.check('the button says Stop', await page.isVisible('#stop') && await page.isHidden('#go'));
+    bench.check(
+        'the button says Stop',
+        (await page.isVisible('#stop')) && (await page.isHidden('#go'))
+    );
     await bench.shot(page, 'writing');
     await page.keyboard.press('Escape');
     await ended(page);
     const n = await page.locator('.turn .t').count();
     bench.check('Esc stops', n >= 4 && n < 60, n);
-    bench.check('what was stopped says so', /stopped/.test(await page.textContent('.answer .note')));
+    bench.check(
+        'what was stopped says so',
+        /stopped/.test(await page.textContent('.answer .note'))
+    );
     await begin(page, '@slow');
     await page.locator('.turn >> nth=1 >> .t').nth(2).waitFor();
     await page.click('#stop');
@@ -84,20 +151,37 @@ async function faults(bench) {
     const page = await bench.page();
     const said = async () => (await texts(page, '.fail')).pop();
     await write(page, '@refuse');
-    bench.same('a refusal is shown as it was said', await said(), 'the prompt has 5000 tokens, 4096 fit');
+    bench.same(
+        'a refusal is shown as it was said',
+        await said(),
+        'the prompt has 5000 tokens, 4096 fit'
+    );
     await write(page, '@error');
     bench.same('an error after the start is shown', await said(), 'the model broke');
-    bench.same('what was written before it stays', await page.locator('.turn >> nth=1 >> .t').count(), 5);
+    bench.same(
+        'what was written before it stays',
+        await page.locator('.turn >> nth=1 >> .t').count(),
+        5
+    );
     await write(page, '@ends');
-    bench.check('a text that is cut is not taken for complete', /before it was complete/.test(await said()));
+    bench.check(
+        'a text that is cut is not taken for complete',
+        /before it was complete/.test(await said())
+    );
     await page.route('**/v1/**', (r) => r.abort());
     await write(page, '@gone');
-    bench.check('a lost connection is explained', /connection to Mizzle is lost/.test(await said()));
-    bench.same('errors are not exceptions', page.errors.filter((e) => !/ERR_FAILED/.test(e)), []);
+    bench.check(
+        'a lost connection is explained',
+        /connection to Mizzle is lost/.test(await said())
+    );
+    bench.same(
+        'errors are not exceptions',
+        page.errors.filter((e) => !/ERR_FAILED/.test(e)),
+        []
+    );
     await page.context().close();
 }
 
 module.exports = async (bench) => {
-    for (const part of [firstLook, plain, chat, stopping, faults])
-        await part(bench);
+    for (const part of [size, firstLook, plain, chat, stopping, faults]) await part(bench);
 };

@@ -8,14 +8,36 @@ const path = require('path');
 
 const PAGE = path.join(__dirname, '../../../tools/serve/page');
 const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript' };
-const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+const CSP =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
     "require-trusted-types-for 'script'; trusted-types 'none'";
-const WORDS = (' the small model writes a word and asks where it is not sure . A large one helps with a' +
-    ' single token , so that the answer is right').split(/(?= )/);
-const HOSTILE = ['</script>', '<img src=x onerror=alert(1)>', ' \u202eevil', '\u0000', '\u0007', '\ud800',
-    'e' + '\u0301'.repeat(10000), '\u2066', 'x'.repeat(5000), '<!--<script>', '&lt;', '\u2028', '\ufeff',
-    ' مرحبا', ' 👩‍👩‍👧', '\r\n', '\t', '\u200b', 'javascript:alert(1)', "'\"`${alert(1)}"];
+const WORDS = (
+    ' the small model writes a word and asks where it is not sure . A large one helps with a' +
+    ' single token , so that the answer is right'
+).split(/(?= )/);
+const HOSTILE = [
+    '</script>',
+    '<img src=x onerror=alert(1)>',
+    ' \u202eevil',
+    '\u0000',
+    '\u0007',
+    '\ud800',
+    'e' + '\u0301'.repeat(10000),
+    '\u2066',
+    'x'.repeat(5000),
+    '<!--<script>',
+    '&lt;',
+    '\u2028',
+    '\ufeff',
+    ' مرحبا',
+    ' 👩‍👩‍👧',
+    '\r\n',
+    '\t',
+    '\u200b',
+    'javascript:alert(1)',
+    '\'"`${alert(1)}',
+];
 const THRESHOLD = 0.5;
 
 /* A number from 0 to 1 that depends on i alone. */
@@ -29,17 +51,41 @@ function chance(i, salt) {
 /* Token i of a text. The cloud would write word i; the small model errs where its score is low. */
 function token(i, wish) {
     const score = chance(i, 1) < 0.12 ? 0.1 + 0.6 * chance(i, 2) : 0.9 + 0.1 * chance(i, 3);
-    const right = i % WORDS.length, wrong = (i + 5) % WORDS.length, errs = score < 0.4;
-    const limit = wish.mizzle?.threshold ?? THRESHOLD, routed = !/:/.test(wish.model) && score < limit;
-    const cloud = /:cloud$/.test(wish.model) || routed, edge = errs ? wrong : right;
-    const failed = routed && wish.script === '@fail', id = cloud && !failed ? right : edge;
-    const top = [edge, right === edge ? wrong : right, 1, 2, 3].map((id, k) => ({ id, text: WORDS[id],
-        logprob: Math.log(k ? (1 - score) / (k + 3) : score) }));
-    const memo = cloud && chance(i, 4) < 0.2, late = 9 * i + (cloud ? 70 : 0);
+    const right = i % WORDS.length,
+        wrong = (i + 5) % WORDS.length,
+        errs = score < 0.4;
+    const limit = wish.mizzle?.threshold ?? THRESHOLD,
+        routed = !/:/.test(wish.model) && score < limit;
+    const cloud = /:cloud$/.test(wish.model) || routed,
+        edge = errs ? wrong : right;
+    const failed = routed && wish.script === '@fail',
+        id = cloud && !failed ? right : edge;
+    const top = [edge, right === edge ? wrong : right, 1, 2, 3].map((id, k) => ({
+        id,
+        text: WORDS[id],
+        logprob: Math.log(k ? (1 - score) / (k + 3) : score),
+    }));
+    const memo = cloud && chance(i, 4) < 0.2,
+        late = 9 * i + (cloud ? 70 : 0);
     return {
-        pos: i, id, text: i % 40 === 39 && wish.script !== '@line' ? '.\n\n' : WORDS[id], score, edge_id: edge, edge_text: WORDS[edge],
-        source: failed ? 'fallback' : cloud ? 'cloud' : 'edge', top, ms: 12 + late,
-        call: cloud ? { ms: memo || failed ? 0 : 62, up: 410 + i, down: 220, retries: i % 3 === 0 ? 1 : 0, memo } : null,
+        pos: i,
+        id,
+        text: i % 40 === 39 && wish.script !== '@line' ? '.\n\n' : WORDS[id],
+        score,
+        edge_id: edge,
+        edge_text: WORDS[edge],
+        source: failed ? 'fallback' : cloud ? 'cloud' : 'edge',
+        top,
+        ms: 12 + late,
+        call: cloud
+            ? {
+                  ms: memo || failed ? 0 : 62,
+                  up: 410 + i,
+                  down: 220,
+                  retries: i % 3 === 0 ? 1 : 0,
+                  memo,
+              }
+            : null,
         fault: failed ? 'connection refused' : null,
     };
 }
@@ -49,8 +95,7 @@ function events(t) {
     if (t.call && !t.call.memo) {
         list.push({ kind: 'asked', at: t.pos, n: 1, ms: t.ms - 62 });
         list.push({ kind: 'answered', at: t.pos, n: 1, ms: t.ms, took_ms: 62, reason: t.fault });
-        if (t.id !== t.edge_id)
-            list.push({ kind: 'rolled-back', at: t.pos, n: 2, ms: t.ms });
+        if (t.id !== t.edge_id) list.push({ kind: 'rolled-back', at: t.pos, n: 2, ms: t.ms });
     }
     return list;
 }
@@ -60,40 +105,77 @@ function tokens(wish) {
     const n = /@(long|line|burst)/.test(wish.script) ? 4000 : Math.min(wish.max_tokens || 60, 60);
     const list = Array.from({ length: n }, (_, i) => token(i, wish));
     if (wish.script === '@hostile')
-        HOSTILE.forEach((text, i) => Object.assign(list[i], { text, edge_text: text, fault: text }));
+        HOSTILE.forEach((text, i) =>
+            Object.assign(list[i], { text, edge_text: text, fault: text })
+        );
     if (wish.script === '@hostile')
         Object.assign(list[20], { text: '', bytes: [0xf0, 0x9f] }, { id: 4242 });
     return list;
 }
 
 async function write(req, reply, wish, chat) {
-    const all = tokens(wish), pause = { '@slow': 60, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 4;
+    const all = tokens(wish),
+        pause = { '@slow': 60, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 4;
     const send = (e) => reply.write(`data: ${JSON.stringify(e)}\n\n`);
     const piece = (text) => (chat ? { delta: { content: text } } : { text });
     let gone = false;
-    reply.on('close', () => { gone = true; });
+    reply.on('close', () => {
+        gone = true;
+    });
     reply.writeHead(200, { 'Content-Type': 'text/event-stream' });
-    send({ choices: [{ index: 0, ...(chat ? { delta: { role: 'assistant', content: '' } } : { text: '' }),
-        prompt_token_ids: Array.isArray(wish.prompt) ? wish.prompt : [7, 8, 9], finish_reason: null }] });
+    send({
+        choices: [
+            {
+                index: 0,
+                ...(chat ? { delta: { role: 'assistant', content: '' } } : { text: '' }),
+                prompt_token_ids: Array.isArray(wish.prompt) ? wish.prompt : [7, 8, 9],
+                finish_reason: null,
+            },
+        ],
+    });
     const size = { '@long': 5, '@line': 5, '@burst': 4000 }[wish.script] || 1;
     for (let i = 0; i < all.length && !gone; i += size) {
         if (wish.script === '@error' && i === 5)
-            return reply.end('data: {"error":{"message":"the model broke","type":"server_error"}}\n\n');
-        if (wish.script === '@ends' && i === 5)
-            return reply.end();
+            return reply.end(
+                'data: {"error":{"message":"the model broke","type":"server_error"}}\n\n'
+            );
+        if (wish.script === '@ends' && i === 5) return reply.end();
         const part = all.slice(i, i + size);
-        send({ choices: [{ index: 0, ...piece(part.map((t) => t.text).join('')), finish_reason: null }],
-            mizzle: { tokens: part, events: part.flatMap(events) } });
-        if (pause || i % 50 === 0)
-            await new Promise((go) => setTimeout(go, pause));
+        send({
+            choices: [
+                { index: 0, ...piece(part.map((t) => t.text).join('')), finish_reason: null },
+            ],
+            mizzle: { tokens: part, events: part.flatMap(events) },
+        });
+        if (pause || i % 50 === 0) await new Promise((go) => setTimeout(go, pause));
     }
     send({ choices: [{ index: 0, ...piece(''), finish_reason: 'length' }] });
-    const cloud = all.filter((t) => t.source === 'cloud'), calls = all.filter((t) => t.call && !t.call.memo);
-    send({ choices: [], usage: { prompt_tokens: 3, completion_tokens: all.length }, mizzle: {
-        threshold: wish.mizzle?.threshold ?? THRESHOLD, policy: 'mlp', seed: wish.seed ?? 17,
-        ledger: { tokens: all.length, cloud: cloud.length, fallback: 0, memo: 0, calls: calls.length,
-            committed: calls.length, failed: 0, wasted: 0, up: calls.length * 420, down: calls.length * 220,
-            cost: calls.length * 1e-5, ttft_ms: 12, total_ms: 700 } } });
+    const cloud = all.filter((t) => t.source === 'cloud'),
+        calls = all.filter((t) => t.call && !t.call.memo);
+    send({
+        choices: [],
+        usage: { prompt_tokens: 3, completion_tokens: all.length },
+        mizzle: {
+            threshold: wish.mizzle?.threshold ?? THRESHOLD,
+            policy: 'mlp',
+            seed: wish.seed ?? 17,
+            ledger: {
+                tokens: all.length,
+                cloud: cloud.length,
+                fallback: 0,
+                memo: 0,
+                calls: calls.length,
+                committed: calls.length,
+                failed: 0,
+                wasted: 0,
+                up: calls.length * 420,
+                down: calls.length * 220,
+                cost: calls.length * 1e-5,
+                ttft_ms: 12,
+                total_ms: 700,
+            },
+        },
+    });
     reply.end('data: [DONE]\n\n');
 }
 
@@ -104,38 +186,78 @@ function json(reply, status, value) {
 
 function info(state) {
     return {
-        version: '0.13', fingerprint: 'mz-1', chat: true, names: ['mock', 'mock:edge', 'mock:cloud'],
-        model: { name: 'mock-0.5', weights: 'q8_0', layers: 4, hidden: 64, vocab: 1024, context: 4096, trained: 4096 },
+        version: '0.13',
+        fingerprint: 'mz-1',
+        chat: true,
+        names: ['mock', 'mock:edge', 'mock:cloud'],
+        model: {
+            name: 'mock-0.5',
+            weights: 'q8_0',
+            layers: 4,
+            hidden: 64,
+            vocab: 1024,
+            context: 4096,
+            trained: 4096,
+        },
         router: { name: 'mock.router', policy: 'mlp', threshold: THRESHOLD, tap: 'final' },
-        policies: ['mlp', 'max-prob', 'random', 'always', 'never'], kv: 'f16', isa: 'avx2', threads: 2, slots: 8,
-        context: 4096, queue: 64, price: { up: 1, cached: 0.1, down: 4 },
-        cloud: { url: 'http://127.0.0.1:9', api: 'openai', model: 'mock-cloud', state: 'open', why: null,
-            retry_s: null, stand_in: true, network: state.network },
-        questions: ['Question: Where might you spot the lisuge?\nChoices:\nA. stable\nB. kitchen\nAnswer:',
-            'Question: Which of these should be a train?\nChoices:\nA. gegamevo\nB. pafapoge\nAnswer:'],
+        policies: ['mlp', 'max-prob', 'random', 'always', 'never'],
+        kv: 'f16',
+        isa: 'avx2',
+        threads: 2,
+        slots: 8,
+        context: 4096,
+        queue: 64,
+        price: { up: 1, cached: 0.1, down: 4 },
+        cloud: {
+            url: 'http://127.0.0.1:9',
+            api: 'openai',
+            model: 'mock-cloud',
+            state: 'open',
+            why: null,
+            retry_s: null,
+            stand_in: true,
+            network: state.network,
+        },
+        questions: [
+            'Question: Where might you spot the lisuge?\nChoices:\nA. stable\nB. kitchen\nAnswer:',
+            'Question: Which of these should be a train?\nChoices:\nA. gegamevo\nAnswer:',
+        ],
     };
+}
+
+/* The scripts are one file, as the build joins them. */
+function script() {
+    const names = fs
+        .readdirSync(PAGE)
+        .filter((n) => n.endsWith('.js'))
+        .sort();
+    return names.map((n) => fs.readFileSync(path.join(PAGE, n), 'utf8')).join('');
 }
 
 function asset(reply, name) {
     const at = path.join(PAGE, name === '/' ? 'page.html' : path.basename(name));
     if (!fs.existsSync(at) || name === '/page.html')
         return json(reply, 404, { error: { message: 'not found' } });
-    reply.writeHead(200, { 'Content-Type': TYPES[path.extname(at)], 'Content-Security-Policy': CSP,
-        'X-Content-Type-Options': 'nosniff' });
-    reply.end(fs.readFileSync(at));
+    reply.writeHead(200, {
+        'Content-Type': TYPES[path.extname(at)],
+        'Content-Security-Policy': CSP,
+        'X-Content-Type-Options': 'nosniff',
+    });
+    reply.end(name === '/page.js' ? script() : fs.readFileSync(at));
 }
 
 /* Start. state.asked are the requests' bodies. */
 function start() {
-    const state = { asked: [], network: { latency_ms: 60, jitter_ms: 10, loss: 0, up: null, down: null } };
+    const state = {
+        asked: [],
+        network: { latency_ms: 60, jitter_ms: 10, loss: 0, up: null, down: null },
+    };
     const server = http.createServer(async (req, reply) => {
         if (req.method === 'GET' && req.url === '/mizzle/info')
             return json(reply, 200, info(state));
-        if (req.method === 'GET')
-            return asset(reply, req.url);
+        if (req.method === 'GET') return asset(reply, req.url);
         let text = '';
-        for await (const part of req)
-            text += part;
+        for await (const part of req) text += part;
         const wish = JSON.parse(text);
         state.asked.push({ path: req.url, ...wish });
         if (req.url === '/mizzle/network')
@@ -143,16 +265,24 @@ function start() {
         const said = wish.messages ? wish.messages[wish.messages.length - 1].content : wish.prompt;
         wish.script = typeof said === 'string' ? (/^@\w+/.exec(said) || [''])[0] : '';
         if (wish.script === '@refuse')
-            return json(reply, 400, { error: { message: 'the prompt has 5000 tokens, 4096 fit', type: 'x' } });
+            return json(reply, 400, {
+                error: { message: 'the prompt has 5000 tokens, 4096 fit', type: 'x' },
+            });
         return write(req, reply, wish, req.url.includes('chat'));
     });
-    return new Promise((done) => server.listen(0, '127.0.0.1', () =>
-        done({ url: `http://127.0.0.1:${server.address().port}`, state, close: () => {
-            server.closeAllConnections();
-            server.close();
-        } })));
+    return new Promise((done) =>
+        server.listen(0, '127.0.0.1', () =>
+            done({
+                url: `http://127.0.0.1:${server.address().port}`,
+                state,
+                close: () => {
+                    server.closeAllConnections();
+                    server.close();
+                },
+            })
+        )
+    );
 }
 
 module.exports = { start, HOSTILE };
-if (require.main === module)
-    start().then(({ url }) => console.log(`listening on ${url}`));
+if (require.main === module) start().then(({ url }) => console.log(`listening on ${url}`));

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The page of `mizzle serve` in a browser: Debian's chromium, driven by playwright-core, and axe-core
-# for accessibility. Without PAGE_URL a mock server answers (mock.js); with it, that server, and the
-# mock only for scripted texts. SHOTS=DIR keeps screenshots.
+# The page of `mizzle serve` in a browser: Debian's chromium, driven by playwright-core, with
+# axe-core for accessibility. A mock server answers (mock.js); with PAGE_URL=http://127.0.0.1:PORT a real one
+# does, and the mock only for scripted texts. SHOTS=DIR keeps screenshots.
 set -u
 chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {
     echo "SKIP: no chromium (apt-get install chromium)"

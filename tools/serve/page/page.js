@@ -5,14 +5,23 @@ const $ = (id) => document.getElementById(id);
 const file = recorded();
 const TITLES = { edge: 'Small model alone', routed: 'Routed', cloud: 'Cloud alone' };
 const PROMPT_SHOWN = 4000; /* characters */
-const SETTINGS = { mode: null, side: false, colour: '', max: 256, temperature: 0, ahead: '', most: '' };
+const SETTINGS = {
+    mode: null,
+    side: false,
+    colour: '',
+    max: 256,
+    temperature: 0,
+    ahead: '',
+    most: '',
+};
 
 let info = null;
-let active = null;    /* the view whose figures are shown */
-let wanted = null;    /* the threshold that the slider was moved to */
+let active = null; /* the view whose figures are shown */
+let wanted = null; /* the threshold that the slider was moved to */
 let following = true; /* the window scrolls with the text */
 let lastScroll = 0;
 let scoresWidth = 300;
+let details, timeline, player;
 const turns = [];
 const settings = { ...SETTINGS };
 const views = () => turns.flatMap((t) => t.views);
@@ -35,19 +44,25 @@ function keep() {
     }
 }
 
-/* ---- writing ---- */
-
-const number = (id) => ($(id).value === '' || !$(id).checkValidity() ? undefined : Number($(id).value));
+const number = (id) =>
+    $(id).value === '' || !$(id).checkValidity() ? undefined : Number($(id).value);
 
 function body(model, prompt) {
     const name = { routed: 0, edge: 1, cloud: 2 }[model];
     return {
-        model: info.names[name], ...prompt, stream: true, return_token_ids: true,
+        model: info.names[name],
+        ...prompt,
+        stream: true,
+        return_token_ids: true,
         stream_options: { include_usage: true },
-        max_tokens: number('max'), temperature: number('temperature'), seed: number('seed'),
+        max_tokens: number('max'),
+        temperature: number('temperature'),
+        seed: number('seed'),
         mizzle: {
-            policy: $('policy').value || undefined, threshold: wanted ?? undefined,
-            ahead: number('ahead'), max_cloud_tokens: number('most'),
+            policy: $('policy').value || undefined,
+            threshold: wanted ?? undefined,
+            ahead: number('ahead'),
+            max_cloud_tokens: number('most'),
             trace: { top: 5, events: true },
         },
     };
@@ -55,14 +70,24 @@ function body(model, prompt) {
 
 /* Put a turn on the page: what was asked, and a column for each run. */
 function addTurn(turn, runs) {
-    const root = make('article', 'turn'), said = make('p', 'asked', ''), columns = make('div', 'columns');
+    const root = make('article', 'turn'),
+        said = make('p', 'asked', ''),
+        columns = make('div', 'columns');
     const title = make('h2', '', turn.label || (turn.messages ? 'You' : 'Prompt'));
     said.dir = 'auto';
     for (const [kind, s] of pieces(turn.prompt, undefined, PROMPT_SHOWN))
         said.append(kind === 'text' ? s : make('span', kind, s));
     columns.dataset.columns = runs.length;
-    turn.views = runs.map((run) => new TextView(run, host, TITLES[run.model], turns.length + 1,
-        run.model === 'routed' || runs.length === 1));
+    turn.views = runs.map(
+        (run) =>
+            new TextView(
+                run,
+                host,
+                TITLES[run.model],
+                turns.length + 1,
+                run.model === 'routed' || runs.length === 1
+            )
+    );
     columns.append(...turn.views.map((v) => v.root));
     root.append(title, said, columns);
     root.setAttribute('aria-label', `${title.textContent} ${turns.length + 1}`);
@@ -71,14 +96,17 @@ function addTurn(turn, runs) {
     $('thread').append(root);
     $('intro').classList.toggle('unseen', !file);
     document.body.classList.toggle('started', !file);
-    ['clear', 'save'].forEach((id) => { $(id).hidden = !!file; });
+    ['clear', 'save'].forEach((id) => {
+        $(id).hidden = !!file;
+    });
     $('replay').hidden = $('time').hidden = $('numbers').hidden = false;
     activate(main(turn));
 }
 
 async function write(turn, models, path, prompt, more = {}) {
-    const runs = models.map((model) => new Run({ model, path, body: body(model, prompt),
-        price: info.price, ...more }));
+    const runs = models.map(
+        (model) => new Run({ model, path, body: body(model, prompt), price: info.price, ...more })
+    );
     player.stop();
     details.hide(false);
     addTurn(turn, runs);
@@ -88,21 +116,28 @@ async function write(turn, models, path, prompt, more = {}) {
     $('status').textContent = 'Writing.';
     await Promise.all(turn.views.map((v) => v.run.write(() => host.news(v))));
     busy(writing());
-    const { run } = main(turn), f = run.figures();
-    $('status').textContent = run.error ? '' : `${run.state === 'stopped' ? 'Stopped' : 'Finished'}: ${
-        f.n} tokens, ${f.cloud + f.memo} of them from the cloud.`;
+    const { run } = main(turn),
+        f = run.figures();
+    $('status').textContent = run.error
+        ? ''
+        : `${run.state === 'stopped' ? 'Stopped' : 'Finished'}: ${
+              f.n
+          } tokens, ${f.cloud + f.memo} of them from the cloud.`;
     askInfo();
 }
 
-const models = () => ($('side').checked ? ['edge', 'routed', 'cloud'] : ['routed'])
-    .filter((m) => m !== 'cloud' || info.cloud);
+const models = () =>
+    ($('side').checked ? ['edge', 'routed', 'cloud'] : ['routed']).filter(
+        (m) => m !== 'cloud' || info.cloud
+    );
 
 function ask(prompt) {
-    if (!info || writing() || prompt === '')
-        return;
+    if (!info || writing() || prompt === '') return;
     if (settings.mode === 'chat') {
         const last = turns.findLast((t) => t.messages);
-        const messages = last ? [...last.messages, { role: 'assistant', content: main(last).run.text }] : [];
+        const messages = last
+            ? [...last.messages, { role: 'assistant', content: main(last).run.text }]
+            : [];
         messages.push({ role: 'user', content: prompt });
         $('prompt').value = '';
         write({ prompt, messages }, models(), '/v1/chat/completions', { messages });
@@ -113,33 +148,57 @@ function ask(prompt) {
 
 /* Write the latest prompt again, with what is set now. */
 function again() {
-    const { prompt, messages, ids, first } = turns[turns.length - 1], label = 'Written again';
+    const { prompt, messages, ids, first } = turns[turns.length - 1],
+        label = 'Written again';
     if (ids)
-        write({ prompt, messages, ids, first, label }, [main(turns[turns.length - 1]).run.model],
-            '/v1/completions', { prompt: ids }, { first: first.map((t) => ({ ...t })),
-                promptIds: ids.slice(0, ids.length - first.length) });
+        write(
+            { prompt, messages, ids, first, label },
+            [main(turns[turns.length - 1]).run.model],
+            '/v1/completions',
+            { prompt: ids },
+            {
+                first: first.map((t) => ({ ...t })),
+                promptIds: ids.slice(0, ids.length - first.length),
+            }
+        );
     else if (messages)
         write({ prompt, messages, label }, models(), '/v1/chat/completions', { messages });
-    else
-        write({ prompt, label }, models(), '/v1/completions', { prompt });
+    else write({ prompt, label }, models(), '/v1/completions', { prompt });
 }
 
 /* Keep a run's tokens before i, put the chosen one there, and let the model go on. */
 function goOn(run, i, choice) {
-    if (writing())
-        return;
+    if (writing()) return;
     const old = turns.find((t) => t.views.some((v) => v.run === run));
     const first = run.tokens.slice(0, i).map((t) => ({ ...t }));
-    first.push({ ...run.tokens[i], id: choice.id, text: choice.text, bytes: choice.bytes, kind: 'you',
-        source: 'you', call: null, fault: null });
+    first.push({
+        ...run.tokens[i],
+        id: choice.id,
+        text: choice.text,
+        bytes: choice.bytes,
+        kind: 'you',
+        source: 'you',
+        call: null,
+        fault: null,
+    });
     const ids = [...run.promptIds, ...first.map((t) => t.id)];
-    write({ prompt: old.prompt, messages: old.messages, ids, first,
-        label: `Continued from token ${i + 1} with “${spoken(choice.text).trim()}”` },
-    [run.model], '/v1/completions', { prompt: ids }, { first, promptIds: run.promptIds });
+    write(
+        {
+            prompt: old.prompt,
+            messages: old.messages,
+            ids,
+            first,
+            label: `Continued from token ${i + 1} with “${spoken(choice.text).trim()}”`,
+        },
+        [run.model],
+        '/v1/completions',
+        { prompt: ids },
+        { first, promptIds: run.promptIds }
+    );
     host.active.text.focus({ preventScroll: true });
 }
 
-function stop() {
+function stopAll() {
     player.stop();
     views().forEach((v) => v.run.writing && v.run.stop());
 }
@@ -149,187 +208,22 @@ function busy(on) {
     $('go').hidden = on;
     $('stop').hidden = !on;
     $('again').disabled = on || !turns.length;
-    if (had === $('go') || had === $('stop'))
-        (on ? $('stop') : $('go')).focus();
+    if (had === $('go') || had === $('stop')) (on ? $('stop') : $('go')).focus();
 }
-
-/* ---- what is looked at ---- */
-
-const host = {
-    get active() {
-        return active;
-    },
-    choose(view, i, pinned, enter) {
-        if (pinned && active !== view)
-            activate(view);
-        details.show(view, i, pinned, enter);
-        if (view === active) {
-            timeline.at = view.run.tokens[i].ms;
-            timeline.news(true);
-        }
-    },
-    leave() {
-        details.leave();
-        timeline.at = details.pin?.view === active ? active.run.tokens[details.pin.i].ms : undefined;
-        timeline.news(true);
-    },
-    news(view) {
-        view.news();
-        if (view === active)
-            timeline.news();
-    },
-    drawn(view) {
-        const turn = turns.find((t) => t.views.includes(view));
-        if (!turn)
-            return;
-        changed.add(view);
-        survey();
-        if (view !== active)
-            return;
-        timeline.news();
-        if (following && view.run.writing)
-            view.spans[view.spans.length - 1]?.scrollIntoView({ block: 'nearest' });
-    },
-};
-
-/* What is told about the whole text follows a little later than its tokens. */
-const changed = new Set();
-const survey = nowAndThen(() => {
-    changed.forEach(note);
-    turns.filter((t) => t.views.some((v) => changed.has(v))).forEach(compare);
-    changed.clear();
-    if (active)
-        figures(active);
-    threshold();
-    banner();
-}, 120);
-
-const details = new Details($('details'), file ? null : goOn);
-const timeline = new Timeline($('time'), (ms) => {
-    const { tokens, first } = active.run;
-    let best = first;
-    tokens.forEach((t, i) => {
-        if (i >= first && Math.abs(t.ms - ms) < Math.abs(tokens[best].ms - ms))
-            best = i;
-    });
-    if (!active.spans[best])
-        return;
-    active.point(best);
-    active.spans[best].scrollIntoView({ block: 'nearest' });
-    host.choose(active, best, true);
-});
-const player = new Player((ms) => {
-    timeline.until = ms;
-    timeline.news(!player.on);
-    $('replay').textContent = player.on ? 'Stop' : 'Replay';
-});
-
-function activate(view) {
-    active = view;
-    timeline.at = undefined;
-    timeline.show(view.run);
-    figures(view);
-    threshold();
-    preview();
-}
-
-const ENDS = { length: 'at the limit of tokens', stop: 'the text is complete' };
-
-function note(view) {
-    const { run } = view, f = run.figures(Math.min(run.tokens.length, view.upTo)), words = [];
-    if (f.n)
-        words.push(`${f.n} token${f.n === 1 ? '' : 's'}`);
-    if (f.n && run.model === 'routed')
-        words.push(`${percent(f.share)} from the cloud`);
-    if (run.seed !== null && run.body.temperature > 0)
-        words.push(`seed ${run.seed}`);
-    words.push(run.writing ? 'writing …' : run.state === 'stopped' ? 'stopped' :
-        run.error ? 'failed' : ENDS[run.finish] || '');
-    view.note.textContent = words.filter((w) => w).join(' · ');
-}
-
-/* Mark where the columns beside the routed text leave it. */
-function compare(turn) {
-    const routed = turn.views.find((v) => v.run.model === 'routed');
-    for (const view of routed ? turn.views.filter((v) => v !== routed) : []) {
-        const i = firstDifference(view.run, routed.run), word = (r) =>
-            (r.tokens[i] ? `“${spoken(r.tokens[i].text).trim() || visible(r.tokens[i])}”` : 'the end');
-        const shown = i >= 0 && (view.spans.length > i || view.spans.length === view.run.tokens.length);
-        view.differ(shown ? i : -1);
-        view.diff.textContent = shown ?
-            `≠ First difference from the routed text: token ${i + 1}, ${word(view.run)} instead of ${word(routed.run)}.` :
-            view.run.state === 'done' && routed.run.state === 'done' && view.spans.length ===
-                view.run.tokens.length ? '= The same text as the routed one.' : '';
-    }
-}
-
-function figures(view) {
-    const f = view.run.figures(Math.min(view.run.tokens.length, view.upTo)), n = f.n;
-    const about = f.live && f.cost ? '≈ ' : '';
-    facts(document.querySelector('#numbers dl'), [
-        ['Tokens per second', f.speed === null ? '–' : f.speed.toFixed(f.speed < 10 ? 1 : 0)],
-        ['First token after', duration(f.ttft)],
-        ['From the cloud', n ? `${f.cloud + f.memo} of ${n} (${percent(f.share)})` : '–'],
-        ['Calls', String(f.calls)],
-        ['Sent, received', `${bytes(f.up)}, ${bytes(f.down)}`],
-        ['Cost', f.cost === null ? 'no price set' : about + Number(f.cost.toPrecision(3))],
-    ]);
-    document.querySelectorAll('[data-count]').forEach((e) => {
-        e.textContent = n ? f[e.dataset.count] : '';
-    });
-}
-
-/* ---- the threshold ---- */
-
-const limitNow = () => wanted ?? active?.run.limit ?? info?.router?.threshold ?? 0.5;
-
-function threshold() {
-    const at = limitNow(), { all, n } = active ? active.run.below(at) : { all: 0, n: 0 };
-    $('threshold').value = at;
-    $('threshold-is').textContent = decimal(at);
-    $('below').textContent = all ? `Of these ${all} scores, ${n} ${n === 1 ? 'is' : 'are'} below ${decimal(at)}` +
-        (n ? ` (${percent(n / all)}).` : '.') +
-        ' This is an open-loop figure: another token from the cloud would change the text after it, and its scores.' :
-        'There are no scores yet.';
-    histogram(at);
-}
-
-/* How many tokens have which score; those below the threshold stand in the cloud's colour. */
-function histogram(at) {
-    const canvas = $('scores'), width = scoresWidth, height = 44, bins = new Array(40).fill(0);
-    (active ? active.run.tokens : []).forEach((t) => {
-        if (typeof t.score === 'number')
-            bins[Math.min(39, Math.floor(t.score * 40))]++;
-    });
-    const css = getComputedStyle(canvas), ratio = devicePixelRatio || 1, g = canvas.getContext('2d');
-    const most = Math.sqrt(Math.max(1, ...bins)), room = 18, w = (width - room) / 40;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    g.scale(ratio, ratio);
-    bins.forEach((n, i) => {
-        const h = Math.sqrt(n) / most * (height - 2);
-        g.fillStyle = css.getPropertyValue(i / 40 < at ? '--cloud' : '--edge');
-        g.fillRect(room / 2 + i * w, height - h, Math.max(1, w - 1), h);
-    });
-    g.fillStyle = css.getPropertyValue('--ink');
-    g.fillRect(room / 2 + at * (width - room) - 1, 0, 2, height);
-}
-
-function preview() {
-    const turn = turns[turns.length - 1];
-    turn?.views.forEach((v) => v.dress(v.run.model === 'routed' ? wanted : null));
-}
-
-/* ---- controls ---- */
 
 function shade(by) {
     look.shade = by;
     views().forEach((v) => v.dress());
     $('shade').hidden = !by;
+    /* Where colours are forced, a digit stands in for the bar. */
     const digits = matchMedia('(forced-colors: active)').matches;
-    $('shade').textContent = (digits ? 'The digit at a token is its ' + by + ' in tenths. ' : '') + (by === 'score' ?
-        `The ${digits ? 'smaller the digit at' : 'taller the bar behind'} a token, the likelier that the router asks.` :
-        `The ${digits ? 'smaller the digit at' : 'taller the bar behind'} a token, the less probable the small model found it.`);
+    const sign = digits ? 'smaller the digit at' : 'taller the bar behind';
+    $('shade').textContent =
+        (digits ? `The digit at a token is its ${by} in tenths. ` : '') +
+        `The ${sign} a token, the ` +
+        (by === 'score'
+            ? 'likelier that the router asks.'
+            : 'less probable the small model found it.');
 }
 
 function remember(id, value) {
@@ -355,11 +249,11 @@ function listen() {
             ask($('prompt').value);
         }
     });
-    $('stop').addEventListener('click', stop);
+    $('stop').addEventListener('click', stopAll);
     $('again').addEventListener('click', again);
     $('save').addEventListener('click', save);
     $('clear').addEventListener('click', () => {
-        stop();
+        stopAll();
         turns.length = 0;
         $('thread').replaceChildren();
         location.reload();
@@ -379,22 +273,23 @@ function listenEverywhere() {
         beforeFrame(preview);
     });
     $('replay').addEventListener('click', () => {
-        if (player.on)
-            player.stop();
-        else if (!writing())
-            player.play(turns[turns.length - 1].views);
+        if (player.on) player.stop();
+        else if (!writing()) player.play(turns[turns.length - 1].views);
     });
     document.addEventListener('keydown', (e) => {
         if (e.key === 'Escape' && (writing() || player.on)) {
-            stop();
+            stopAll();
             e.preventDefault();
         }
     });
-    addEventListener('scroll', () => {
-        if (scrollY < lastScroll)
-            following = false;
-        lastScroll = scrollY;
-    }, { passive: true });
+    addEventListener(
+        'scroll',
+        () => {
+            if (scrollY < lastScroll) following = false;
+            lastScroll = scrollY;
+        },
+        { passive: true }
+    );
     new ResizeObserver(([e]) => {
         scoresWidth = e.contentRect.width;
         beforeFrame(threshold);
@@ -405,8 +300,15 @@ function listenEverywhere() {
 
 async function save() {
     const { model, router, version } = info || {};
-    const data = { info: { model, router, version }, turns: turns.map(({ prompt, label, messages, views: all }) =>
-        ({ prompt, label, messages: messages && [], runs: all.map((v) => v.run.record()) })) };
+    const data = {
+        info: { model, router, version },
+        turns: turns.map(({ prompt, label, messages, views: all }) => ({
+            prompt,
+            label,
+            messages: messages && [],
+            runs: all.map((v) => v.run.record()),
+        })),
+    };
     try {
         const at = new Date().toISOString().slice(0, 16).replace(/[T:]/g, '-');
         download(`mizzle-${at}.html`, await recording(data));
@@ -417,20 +319,37 @@ async function save() {
 }
 
 /* Show the texts of this file; nothing here can be asked. */
-function open(data) {
+function openRecording(data) {
     info = { ...data.info, cloud: null };
     document.body.classList.add('recording');
     ['form', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
     document.querySelector('.skip').remove();
     $('model').textContent = `A recording of ${info.model?.name || 'Mizzle'}: it needs no server.`;
-    data.turns.forEach(({ runs, ...turn }) => addTurn(turn, runs.map((r) => Run.from(r))));
+    data.turns.forEach(({ runs, ...turn }) =>
+        addTurn(
+            turn,
+            runs.map((r) => Run.from(r))
+        )
+    );
 }
 
-load();
-listenEverywhere();
-if (file) {
-    open(file);
-} else {
-    listen();
-    askInfo();
+/* All scripts are one by now (README.md), so whatever they declare is there. */
+function start() {
+    details = new Details($('details'), file ? null : goOn);
+    timeline = new Timeline($('time'), chooseTime);
+    player = new Player((ms) => {
+        timeline.until = ms;
+        timeline.news(!player.on);
+        $('replay').textContent = player.on ? 'Stop' : 'Replay';
+    });
+    load();
+    listenEverywhere();
+    if (file) {
+        openRecording(file);
+    } else {
+        listen();
+        askInfo();
+    }
 }
+
+addEventListener('DOMContentLoaded', start);

@@ -7,29 +7,38 @@
 async function recording(data) {
     const get = async (name) => {
         const reply = await fetch(name);
-        if (!reply.ok)
-            throw new Error(`status ${reply.status}`);
+        if (!reply.ok) throw new Error(`status ${reply.status}`);
         return reply.text();
     };
-    const nonce = [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16)).join('');
+    const nonce = [...crypto.getRandomValues(new Uint8Array(16))]
+        .map((b) => b.toString(16))
+        .join('');
     const page = await get('./');
     const names = [...page.matchAll(/<script defer src="([^"]+)">/g)].map((m) => m[1]);
-    const scripts = await Promise.all(names.map(get)), style = await get('page.css');
-    const close = '<' + '/script>', json = JSON.stringify(data).replace(/</g, '\\u003c');
-    const policy = `default-src 'none'; img-src data:; style-src 'nonce-${nonce}'; ` +
+    const scripts = await Promise.all(names.map(get)),
+        style = await get('page.css');
+    const close = '<' + '/script>',
+        json = JSON.stringify(data).replace(/</g, '\\u003c');
+    const policy =
+        `default-src 'none'; img-src data:; style-src 'nonce-${nonce}'; ` +
         `script-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'; ` +
         "require-trusted-types-for 'script'; trusted-types 'none'";
     const head = `<meta http-equiv="Content-Security-Policy" content="${policy}">\n<style nonce="${
-        nonce}">\n${style}</style>`;
-    const body = `<script type="application/json" id="recording">${json}${close}\n` +
+        nonce
+    }">\n${style}</style>`;
+    const body =
+        `<script type="application/json" id="recording">${json}${close}\n` +
         scripts.map((s) => `<script nonce="${nonce}">\n${s}${close}\n`).join('');
-    return page.replace(/<script defer.*\n/g, '').replace(/<link rel="stylesheet".*/, () => head)
+    return page
+        .replace(/<script defer.*\n/g, '')
+        .replace(/<link rel="stylesheet".*/, () => head)
         .replace('</body>', () => body + '</body>');
 }
 
 /* Offer a file. */
 function download(name, text) {
-    const a = make('a'), url = URL.createObjectURL(new Blob([text], { type: 'text/html' }));
+    const a = make('a'),
+        url = URL.createObjectURL(new Blob([text], { type: 'text/html' }));
     a.href = url;
     a.download = name;
     a.click();
@@ -58,8 +67,7 @@ class Player {
             const more = views.map((v) => v.play(ms)).some((m) => m);
             this.on = this.on && more;
             this.tick(this.on ? ms : Infinity);
-            if (this.on)
-                requestAnimationFrame(frame);
+            if (this.on) requestAnimationFrame(frame);
         };
         requestAnimationFrame(frame);
     }

@@ -1,7 +1,7 @@
 /* run.js - one text while it is written: the request, the stream of events and the figures. Nothing
  * here touches the document.
  *
- * What the server sends is described in ../README.md. A token here has one field more, `kind`: edge,
+ * What the server sends is described in README.md. A token here has one field more, `kind`: edge,
  * cloud, fallback, memo (the cloud's, remembered) or you (chosen by hand). */
 'use strict';
 
@@ -9,8 +9,11 @@ const SLICE_MS = 8; /* work for at most this long before the browser gets its tu
 
 /* Yield the data of each server-sent event. However much has arrived, let the browser draw. */
 async function* readEvents(stream) {
-    const reader = stream.getReader(), decoder = new TextDecoder();
-    let rest = '', data = [], slice = performance.now();
+    const reader = stream.getReader(),
+        decoder = new TextDecoder();
+    let rest = '',
+        data = [],
+        slice = performance.now();
     for (;;) {
         const { done, value } = await reader.read();
         rest += done ? decoder.decode() + '\n' : decoder.decode(value, { stream: true });
@@ -28,8 +31,7 @@ async function* readEvents(stream) {
                 slice = performance.now();
             }
         }
-        if (done)
-            return;
+        if (done) return;
     }
 }
 
@@ -47,9 +49,7 @@ async function refusal(reply) {
 /* Return the index of the first token in which two runs differ, or -1 while there is none. */
 function firstDifference(a, b) {
     const n = Math.min(a.tokens.length, b.tokens.length);
-    for (let i = 0; i < n; i++)
-        if (a.tokens[i].id !== b.tokens[i].id)
-            return i;
+    for (let i = 0; i < n; i++) if (a.tokens[i].id !== b.tokens[i].id) return i;
     const ended = a.state === 'done' && b.state === 'done';
     return ended && a.tokens.length !== b.tokens.length ? n : -1;
 }
@@ -79,8 +79,7 @@ class Run {
                 body: JSON.stringify(this.body),
                 signal: this.abort.signal,
             });
-            if (!reply.ok)
-                throw new Error(await refusal(reply));
+            if (!reply.ok) throw new Error(await refusal(reply));
             for await (const data of readEvents(reply.body)) {
                 this.take(data);
                 news();
@@ -91,8 +90,10 @@ class Run {
         } catch (e) {
             this.state = this.abort.signal.aborted ? 'stopped' : 'failed';
             if (this.state === 'failed')
-                this.error = e instanceof TypeError ?
-                    'The connection to Mizzle is lost. Is “mizzle serve” still running?' : e.message;
+                this.error =
+                    e instanceof TypeError
+                        ? 'The connection to Mizzle is lost. Is “mizzle serve” still running?'
+                        : e.message;
         }
         news();
     }
@@ -106,17 +107,17 @@ class Run {
             this.complete = true;
             return;
         }
-        const e = JSON.parse(data), choice = (e.choices || [])[0] || {}, own = e.mizzle || {};
-        if (e.error)
-            throw new Error(e.error.message || 'The server reported an error.');
+        const e = JSON.parse(data),
+            choice = (e.choices || [])[0] || {},
+            own = e.mizzle || {};
+        if (e.error) throw new Error(e.error.message || 'The server reported an error.');
         this.promptIds ||= choice.prompt_token_ids || e.prompt_token_ids || null;
         this.finish = choice.finish_reason || this.finish;
         this.usage = e.usage || this.usage;
         for (const key of ['ledger', 'threshold', 'policy', 'seed'])
             this[key] = own[key] ?? this[key];
         (own.tokens || []).forEach((t) => this.add(t));
-        if (own.events)
-            this.events.push(...own.events);
+        if (own.events) this.events.push(...own.events);
     }
 
     add(token) {
@@ -144,33 +145,52 @@ class Run {
     /* The figures of the first `upTo` tokens; of the whole text from the ledger, once it has come.
      * What the previous call has sent costs as cached, as router/caps.h counts it. */
     figures(upTo = this.tokens.length) {
-        const f = { n: 0, edge: 0, cloud: 0, fallback: 0, memo: 0, you: 0, up: 0, down: 0, calls: 0 };
-        const price = this.price, before = (this.promptIds || []).length;
-        let sent = 0, cost = 0, begin = null, end = 0;
+        const f = {
+            n: 0,
+            edge: 0,
+            cloud: 0,
+            fallback: 0,
+            memo: 0,
+            you: 0,
+            up: 0,
+            down: 0,
+            calls: 0,
+        };
+        const price = this.price,
+            before = (this.promptIds || []).length;
+        let sent = 0,
+            cost = 0,
+            begin = null,
+            end = 0;
         for (let i = this.first; i < upTo; i++) {
-            const t = this.tokens[i], call = t.call;
+            const t = this.tokens[i],
+                call = t.call;
             f.n++;
             f[t.kind]++;
             begin ??= t.ms;
             end = t.ms;
-            if (!call || call.memo)
-                continue;
+            if (!call || call.memo) continue;
             f.calls++;
             f.up += call.up || 0;
             f.down += call.down || 0;
-            if (price)
-                cost += (before + i - sent) * price.up + sent * price.cached + price.down;
+            if (price) cost += (before + i - sent) * price.up + sent * price.cached + price.down;
             sent = before + i;
         }
         f.share = f.n ? (f.cloud + f.memo) / f.n : null;
-        f.speed = f.n > 1 && end > begin ? 1000 * (f.n - 1) / (end - begin) : null;
+        f.speed = f.n > 1 && end > begin ? (1000 * (f.n - 1)) / (end - begin) : null;
         f.ttft = begin;
         f.cost = price ? cost / 1e6 : null;
         f.live = true;
         const l = upTo === this.tokens.length && this.ledger;
         if (l)
-            Object.assign(f, { live: false, ttft: l.ttft_ms ?? begin, up: l.up, down: l.down,
-                calls: l.calls, cost: price ? Number(l.cost) : null });
+            Object.assign(f, {
+                live: false,
+                ttft: l.ttft_ms ?? begin,
+                up: l.up,
+                down: l.down,
+                calls: l.calls,
+                cost: price ? Number(l.cost) : null,
+            });
         return f;
     }
 
@@ -182,14 +202,46 @@ class Run {
 
     /* What a recording keeps, and a run from it. */
     record() {
-        const { model, body, price, first, promptIds, label, tokens, events, ledger, finish, error,
-            usage, threshold, policy, seed } = this;
-        return { model, body, price, first, promptIds, label, tokens, events, ledger, finish, error,
-            usage, threshold, policy, seed, state: this.writing ? 'stopped' : this.state };
+        const {
+            model,
+            body,
+            price,
+            first,
+            promptIds,
+            label,
+            tokens,
+            events,
+            ledger,
+            finish,
+            error,
+            usage,
+            threshold,
+            policy,
+            seed,
+        } = this;
+        return {
+            model,
+            body,
+            price,
+            first,
+            promptIds,
+            label,
+            tokens,
+            events,
+            ledger,
+            finish,
+            error,
+            usage,
+            threshold,
+            policy,
+            seed,
+            state: this.writing ? 'stopped' : this.state,
+        };
     }
 
     static from(record) {
-        const { tokens, first, ...rest } = record, run = new Run({ ...rest, path: '' });
+        const { tokens, first, ...rest } = record,
+            run = new Run({ ...rest, path: '' });
         Object.assign(run, rest, { first });
         tokens.forEach((t) => run.add(t));
         return run;

@@ -1,31 +1,34 @@
-/* server.js - what the server says about itself: models, cloud, questions, the stand-in's network. */
+/* server.js - what the server says of itself: models, cloud, questions, the stand-in's network. */
 'use strict';
 
 const STATES = {
     open: (c) => (c.stand_in ? 'Cloud ready (stand-in)' : 'Cloud ready'),
-    off: () => 'Cloud off', refused: () => 'Cloud refused', breaker: () => 'Cloud paused',
+    off: () => 'Cloud off',
+    refused: () => 'Cloud refused',
+    breaker: () => 'Cloud paused',
 };
 
 function bannerWords() {
-    const cloud = info?.cloud, why = cloud?.why ? `: ${spoken(cloud.why)}` : '';
+    const cloud = info?.cloud,
+        why = cloud?.why ? `: ${spoken(cloud.why)}` : '';
     const later = cloud?.retry_s ? ` It is asked again in ${Math.ceil(cloud.retry_s)} s.` : '';
-    const marks = ' The small model writes on; where the cloud was wanted, its tokens are marked “!”.';
-    if (!info && !file)
-        return 'Mizzle does not answer. Is “mizzle serve” still running?';
-    if (cloud && cloud.state === 'refused')
-        return `The cloud refused${why}.${later}${marks}`;
+    const marks =
+        ' The small model writes on; where the cloud was wanted, its tokens are marked “!”.';
+    if (!info && !file) return 'Mizzle does not answer. Is “mizzle serve” still running?';
+    if (cloud && cloud.state === 'refused') return `The cloud refused${why}.${later}${marks}`;
     if (cloud && cloud.state === 'breaker')
-        return `The cloud failed several times in a row and is left alone for now${why}.${later}${marks}`;
-    if (cloud && cloud.state === 'off')
-        return `The cloud cannot be reached${why}.${later}${marks}`;
-    const fault = active?.run.fault, n = fault ? active.run.figures().fallback : 0;
-    return fault && n ? `The cloud could not help with ${n} token${n === 1 ? '' : 's'} (${spoken(fault)}).${marks}` : '';
+        return `The cloud failed several times and is left alone for now${why}.${later}${marks}`;
+    if (cloud && cloud.state === 'off') return `The cloud cannot be reached${why}.${later}${marks}`;
+    const fault = active?.run.fault,
+        n = fault ? active.run.figures().fallback : 0;
+    return fault && n
+        ? `The cloud could not help with ${plural(n, 'token')} (${spoken(fault)}).${marks}`
+        : '';
 }
 
 function banner() {
     const words = bannerWords();
-    if ($('banner').textContent !== words)
-        $('banner').textContent = words;
+    if ($('banner').textContent !== words) $('banner').textContent = words;
 }
 
 let asking = 0;
@@ -37,8 +40,7 @@ async function askInfo() {
     try {
         const reply = await fetch('/mizzle/info');
         loading = reply.status === 503;
-        if (!reply.ok)
-            throw new Error(await refusal(reply));
+        if (!reply.ok) throw new Error(await refusal(reply));
         const first = !info;
         info = await reply.json();
         showInfo(first);
@@ -46,57 +48,75 @@ async function askInfo() {
         info = null;
         $('model').textContent = loading ? 'The model is being loaded …' : '';
     }
-    if (loading)
-        $('banner').textContent = '';
-    else
-        banner();
+    if (loading) $('banner').textContent = '';
+    else banner();
     if (!info || (info.cloud && info.cloud.state !== 'open'))
         asking = setTimeout(askInfo, loading ? 500 : 3000);
 }
 
 function showInfo(first) {
     const { model, router, cloud } = info;
-    $('model').textContent = spoken([model.name, router && `router ${router.name || router.policy}`,
-        cloud && `cloud ${cloud.model || ''}`.trim(), `version ${info.version}`].filter((w) => w).join(' · '));
+    $('model').textContent = spoken(
+        [
+            model.name,
+            router && `router ${router.name || router.policy}`,
+            cloud && `cloud ${cloud.model || ''}`.trim(),
+            `version ${info.version}`,
+        ]
+            .filter((w) => w)
+            .join(' · ')
+    );
     $('cloud').hidden = false;
-    $('cloud').textContent = cloud ? (STATES[cloud.state] || STATES.open)(cloud) : 'No cloud: the small model writes alone';
+    $('cloud').textContent = cloud
+        ? (STATES[cloud.state] || STATES.open)(cloud)
+        : 'No cloud: the small model writes alone';
     $('cloud').dataset.state = cloud ? cloud.state : 'none';
-    if (!first)
-        return;
-    $('policy').replaceChildren(...(info.policies || []).map(spoken).map((p) =>
-        new Option(p, p, false, p === router?.policy)));
+    if (!first) return;
+    $('policy').replaceChildren(
+        ...(info.policies || [])
+            .map(spoken)
+            .map((p) => new Option(p, p, false, p === router?.policy))
+    );
     const chat = document.querySelector('#mode [value=chat]');
     chat.disabled = !info.chat;
     chat.parentElement.title = info.chat ? '' : 'This model has no chat format.';
     settings.mode = info.chat && settings.mode !== 'text' ? 'chat' : 'text';
     document.querySelector(`#mode [value=${settings.mode}]`).checked = true;
     showQuestions(info.questions || []);
-    if (cloud && cloud.stand_in && cloud.network)
-        showNetwork(cloud.network);
+    if (cloud && cloud.stand_in && cloud.network) showNetwork(cloud.network);
     threshold();
 }
 
 function showQuestions(all) {
     $('questions').hidden = !all.length;
-    $('questions').replaceChildren(make('span', 'note', 'Try a question:'), ...all.slice(0, 5).map((q) => {
-        const line = q.split('\n').find((l) => l.trim()) || q, b = make('button', 'chip', '');
-        b.type = 'button';
-        b.append(make('bdi', '', spoken(line.replace(/^Question: /, '')).slice(0, 80)));
-        b.addEventListener('click', () => {
-            $('prompt').value = q;
-            ask(q);
-        });
-        return b;
-    }));
+    $('questions').replaceChildren(
+        make('span', 'note', 'Try a question:'),
+        ...all.slice(0, 5).map((q) => {
+            const line = q.split('\n').find((l) => l.trim()) || q,
+                b = make('button', 'chip', '');
+            b.type = 'button';
+            b.append(make('bdi', '', spoken(line.replace(/^Question: /, '')).slice(0, 80)));
+            b.addEventListener('click', () => {
+                $('prompt').value = q;
+                ask(q);
+            });
+            return b;
+        })
+    );
 }
 
 function showNetwork(network) {
     $('network').hidden = false;
-    for (const [id, unit] of [['latency_ms', 'ms'], ['jitter_ms', 'ms'], ['loss', '%']]) {
-        const input = $(id), say = () => {
-            input.previousElementSibling.textContent = unit === '%' ?
-                `${Math.round(100 * input.value)} %` : `${input.value} ms`;
-        };
+    for (const [id, unit] of [
+        ['latency_ms', 'ms'],
+        ['jitter_ms', 'ms'],
+        ['loss', '%'],
+    ]) {
+        const input = $(id),
+            say = () => {
+                input.previousElementSibling.textContent =
+                    unit === '%' ? `${Math.round(100 * input.value)} %` : `${input.value} ms`;
+            };
         input.value = network[id];
         say();
         input.addEventListener('input', say);
@@ -108,10 +128,17 @@ async function sendNetwork() {
     const value = (id) => Number($(id).value);
     try {
         const reply = await fetch('/mizzle/network', {
-            method: 'POST', headers: { 'Content-Type': 'application/json' },
-            body: JSON.stringify({ latency_ms: value('latency_ms'), jitter_ms: value('jitter_ms'), loss: value('loss') }),
+            method: 'POST',
+            headers: { 'Content-Type': 'application/json' },
+            body: JSON.stringify({
+                latency_ms: value('latency_ms'),
+                jitter_ms: value('jitter_ms'),
+                loss: value('loss'),
+            }),
         });
-        $('network-said').textContent = reply.ok ? 'This holds for the next call.' : await refusal(reply);
+        $('network-said').textContent = reply.ok
+            ? 'This holds for the next call.'
+            : await refusal(reply);
     } catch {
         $('network-said').textContent = 'Mizzle does not answer.';
     }

@@ -5,16 +5,19 @@
 'use strict';
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
-const MARKS_SHOWN = 8, CHARS_SHOWN = 400, TOKENS_A_FRAME = 60, TOKENS_A_BLOCK = 60, TOKENS_A_LINE = 500;
+const SENTENCES = /^[^]*(?:[.!?…]["”’)\]]*\s|[。！？\n])/u;
+const MARKS_SHOWN = 8,
+    CHARS_SHOWN = 400,
+    TOKENS_A_FRAME = 60,
+    TOKENS_A_BLOCK = 60,
+    TOKENS_A_LINE = 500;
 const DRESSED_A_FRAME = 300; /* tokens whose look is changed */
 const SENTENCE_MAX = 600; /* characters that a live region waits for the end of a sentence */
 
 function make(tag, className, text) {
     const e = document.createElement(tag);
-    if (className)
-        e.className = className;
-    if (text !== undefined)
-        e.textContent = text;
+    if (className) e.className = className;
+    if (text !== undefined) e.textContent = text;
     return e;
 }
 
@@ -24,8 +27,7 @@ let framePending = false;
 /* Call each function once before the next frame is drawn, however often it is asked for. */
 function beforeFrame(f) {
     dirty.add(f);
-    if (framePending)
-        return;
+    if (framePending) return;
     framePending = true;
     requestAnimationFrame(() => {
         const all = [...dirty];
@@ -35,20 +37,26 @@ function beforeFrame(f) {
     });
 }
 
-/* Return a function that calls f before the next frame, but at most every `ms`; the last call counts. */
+/* Return a function that calls f before the next frame, but at most every `ms`. */
 function nowAndThen(f, ms) {
-    let last = -Infinity, timer = null;
+    let last = -Infinity,
+        timer = null;
     return () => {
-        timer ??= setTimeout(() => {
-            timer = null;
-            last = performance.now();
-            beforeFrame(f);
-        }, Math.max(0, last + ms - performance.now()));
+        timer ??= setTimeout(
+            () => {
+                timer = null;
+                last = performance.now();
+                beforeFrame(f);
+            },
+            Math.max(0, last + ms - performance.now())
+        );
     };
 }
 
-const CONTROLS = ('NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB ' +
-    'CAN EM SUB ESC FS GS RS US').split(' ');
+const CONTROLS = (
+    'NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB ' +
+    'CAN EM SUB ESC FS GS RS US'
+).split(' ');
 
 /* The name of a character that cannot be seen. */
 function nameOf(c) {
@@ -61,16 +69,16 @@ function nameOf(c) {
 function pieces(text, state = { marks: 0 }, most = CHARS_SHOWN) {
     if (/^[\x20-\x7e]+$/.test(text)) {
         state.marks = 0;
-        if (text.length <= most)
-            return [['text', text]];
+        if (text.length <= most) return [['text', text]];
     }
     const out = [];
-    let plain = '', marks = 0, shown = 0, left = 0;
+    let plain = '',
+        marks = 0,
+        shown = 0,
+        left = 0;
     const end = () => {
-        if (plain)
-            out.push(['text', plain]);
-        if (marks)
-            out.push(['ctl', `+${marks} marks`]);
+        if (plain) out.push(['text', plain]);
+        if (marks) out.push(['ctl', `+${marks} marks`]);
         plain = '';
         marks = 0;
     };
@@ -85,26 +93,27 @@ function pieces(text, state = { marks: 0 }, most = CHARS_SHOWN) {
             end();
             out.push(c === '\n' ? ['nl', c] : ['ctl', nameOf(c)]);
         } else {
-            if (marks)
-                end();
+            if (marks) end();
             plain += c;
         }
     }
     end();
-    if (left)
-        out.push(['ctl', `+${left} characters`]);
+    if (left) out.push(['ctl', `+${left} characters`]);
     return out;
 }
 
 /* Text in one line, for labels; visible() also shows spaces at its ends. */
 function spoken(text) {
-    return pieces(text).map(([kind, s]) => (kind === 'nl' ? '↵' : s)).join('');
+    return pieces(text)
+        .map(([kind, s]) => (kind === 'nl' ? '↵' : s))
+        .join('');
 }
 
 function visible(token) {
     if (token.text === '')
-        return token.bytes ? token.bytes.map((b) => `\\x${b.toString(16).padStart(2, '0')}`).join('') :
-            'end of text';
+        return token.bytes
+            ? token.bytes.map((b) => `\\x${b.toString(16).padStart(2, '0')}`).join('')
+            : 'end of text';
     return spoken(token.text).replace(/^ +| +$/g, (s) => '␣'.repeat(s.length));
 }
 
@@ -119,8 +128,7 @@ const KIND = {
 /* The probability that the small model gave to the token; null where it is not known. */
 function probability(token) {
     const entry = (token.top || []).find((t) => t.id === token.id);
-    if (entry)
-        return Math.exp(entry.logprob);
+    if (entry) return Math.exp(entry.logprob);
     return token.top && token.top.length ? 0 : null;
 }
 
@@ -141,9 +149,16 @@ class TextView {
         this.head = make('h3', '', title);
         this.note = make('p', 'note');
         this.text = make('div', 'text');
-        const slider = { role: 'slider', tabindex: 0, 'aria-orientation': 'horizontal',
-            'aria-label': `Tokens of text ${number}, ${title}`, 'aria-valuemin': 1, 'aria-valuemax': 1,
-            'aria-valuenow': 1, 'aria-valuetext': 'no token yet' };
+        const slider = {
+            role: 'slider',
+            tabindex: 0,
+            'aria-orientation': 'horizontal',
+            'aria-label': `Tokens of text ${number}, ${title}`,
+            'aria-valuemin': 1,
+            'aria-valuemax': 1,
+            'aria-valuenow': 1,
+            'aria-valuetext': 'no token yet',
+        };
         Object.entries(slider).forEach(([name, value]) => this.text.setAttribute(name, value));
         /* Screen readers get sentences from here, and single tokens from the slider. */
         this.speech = make('div', 'unseen');
@@ -184,47 +199,47 @@ class TextView {
     play(ms) {
         const { tokens, first } = this.run;
         let n = Math.max(this.spans.length, first);
-        while (n < tokens.length && (tokens[n].ms || 0) <= ms)
-            n++;
+        while (n < tokens.length && (tokens[n].ms || 0) <= ms) n++;
         this.upTo = n;
         this.news();
         return n < tokens.length;
     }
 
     draw() {
-        const { tokens } = this.run, end = performance.now() + SLICE_MS / 2;
+        const { tokens } = this.run,
+            end = performance.now() + SLICE_MS / 2;
         const until = Math.min(tokens.length, this.upTo);
         for (let n = 0; n < TOKENS_A_FRAME && this.spans.length < until; n++) {
             this.append(tokens[this.spans.length]);
-            if (performance.now() > end)
-                break;
+            if (performance.now() > end) break;
         }
         this.text.setAttribute('aria-valuemax', Math.max(1, this.spans.length));
-        if (this.current < 0 && this.spans.length)
-            this.point(0);
-        if (this.spans.length < until)
-            this.news();
-        else if (!this.run.writing && this.spans.length === tokens.length)
-            this.say(true);
-        this.root.classList.toggle('writing', this.run.writing || this.spans.length < tokens.length);
+        if (this.current < 0 && this.spans.length) this.point(0);
+        if (this.spans.length < until) this.news();
+        else if (!this.run.writing && this.spans.length === tokens.length) this.say(true);
+        this.root.classList.toggle(
+            'writing',
+            this.run.writing || this.spans.length < tokens.length
+        );
         const failed = spoken(this.run.error || '');
-        if (this.fail.textContent !== failed)
-            this.fail.textContent = failed;
+        if (this.fail.textContent !== failed) this.fail.textContent = failed;
         this.host.drawn(this);
     }
 
     append(token) {
-        const span = make('span', 't ' + token.kind), i = this.spans.length;
-        if (i < this.run.first)
-            span.classList.add('kept');
+        const span = make('span', 't ' + token.kind),
+            i = this.spans.length;
+        if (i < this.run.first) span.classList.add('kept');
         if (token.text.endsWith('\n'))
             span.classList.add('eol'); /* its mark stands before the line ends */
-        const parts = token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] : pieces(token.text, this.marks);
+        const parts =
+            token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] : pieces(token.text, this.marks);
         for (const [kind, s] of parts) {
-            if (kind === 'text')
-                span.append(s);
+            if (kind === 'text') span.append(s);
             else
-                span.append(make('span', kind === 'nl' && !span.querySelector('.nl') ? 'nl first' : kind, s));
+                span.append(
+                    make('span', kind === 'nl' && !span.querySelector('.nl') ? 'nl first' : kind, s)
+                );
         }
         if (!this.block || this.full(token)) {
             this.block = make('div', 'block');
@@ -234,34 +249,34 @@ class TextView {
         this.block.append(span);
         this.spans.push(span);
         this.dressOne(i);
-        if (token.text !== '')
-            this.unsaid += parts.map(([, s]) => s).join('');
+        if (token.text !== '') this.unsaid += parts.map(([, s]) => s).join('');
         if (/[.!?…\s。！？]/.test(token.text) || this.unsaid.length > SENTENCE_MAX)
             this.say(this.unsaid.length > SENTENCE_MAX);
     }
 
-    /* A block ends where a line does. A text without lines is broken before a word, because browsers
-     * lay out and paint a whole block at a time; every newline of the model shows as an arrow. */
+    /* A block ends where a line does. A text without lines is broken before a word, because
+     * browsers paint a whole block at a time; the model's own newlines are shown as arrows. */
     full(token) {
-        const n = this.block.childElementCount, before = this.run.tokens[this.spans.length - 1].text;
-        return n >= TOKENS_A_BLOCK && before.endsWith('\n') || n >= TOKENS_A_LINE && /^ /.test(token.text) ||
-            n >= 2 * TOKENS_A_LINE;
+        const n = this.block.childElementCount,
+            before = this.run.tokens[this.spans.length - 1].text;
+        return (
+            (n >= TOKENS_A_BLOCK && before.endsWith('\n')) ||
+            (n >= TOKENS_A_LINE && /^ /.test(token.text)) ||
+            n >= 2 * TOKENS_A_LINE
+        );
     }
 
     /* Hand complete sentences to the live region; at the end, what is left. */
     say(all) {
-        const at = all ? this.unsaid.length :
-            (/^[^]*(?:[.!?…]["”’)\]]*\s|[。！？\n])/u.exec(this.unsaid) || [''])[0].length;
+        const at = all ? this.unsaid.length : (SENTENCES.exec(this.unsaid) || [''])[0].length;
         const sentence = this.unsaid.slice(0, at).trim();
         this.unsaid = this.unsaid.slice(at);
-        if (sentence)
-            this.speech.append(make('p', '', sentence));
+        if (sentence) this.speech.append(make('p', '', sentence));
     }
 
     /* Frame a token. */
     point(i) {
-        if (i < 0 || i >= this.spans.length)
-            return;
+        if (i < 0 || i >= this.spans.length) return;
         this.spans[this.current]?.classList.remove('at');
         this.current = i;
         this.spans[i].classList.add('at');
@@ -269,8 +284,10 @@ class TextView {
         const name = t.text === '' ? visible(t) : `“${spoken(t.text).trim() || 'space'}”`;
         const score = typeof t.score === 'number' ? `, score ${decimal(t.score)}` : '';
         this.text.setAttribute('aria-valuenow', i + 1);
-        this.text.setAttribute('aria-valuetext',
-            `${name}, ${KIND[t.kind]}${score}, token ${i + 1} of ${this.spans.length}`);
+        this.text.setAttribute(
+            'aria-valuetext',
+            `${name}, ${KIND[t.kind]}${score}, token ${i + 1} of ${this.spans.length}`
+        );
     }
 
     listen() {
@@ -310,36 +327,44 @@ class TextView {
     target(key) {
         const i = this.current;
         switch (key) {
-        case 'ArrowLeft': return i - 1;
-        case 'ArrowRight': return i + 1;
-        case 'Home': return 0;
-        case 'End': return this.spans.length - 1;
-        case 'PageDown': return this.marked(i, 1);
-        case 'PageUp': return this.marked(i, -1);
-        case 'ArrowDown': return this.line(i, 1);
-        case 'ArrowUp': return this.line(i, -1);
-        default: return undefined;
+            case 'ArrowLeft':
+                return i - 1;
+            case 'ArrowRight':
+                return i + 1;
+            case 'Home':
+                return 0;
+            case 'End':
+                return this.spans.length - 1;
+            case 'PageDown':
+                return this.marked(i, 1);
+            case 'PageUp':
+                return this.marked(i, -1);
+            case 'ArrowDown':
+                return this.line(i, 1);
+            case 'ArrowUp':
+                return this.line(i, -1);
+            default:
+                return undefined;
         }
     }
 
     marked(i, step) {
         for (let k = i + step; this.run.tokens[k]; k += step)
-            if (this.run.tokens[k].kind !== 'edge')
-                return k;
+            if (this.run.tokens[k].kind !== 'edge') return k;
         return i;
     }
 
     /* Return the token nearest below (1) or above (-1). */
     line(i, step) {
         const here = this.spans[i].getClientRects()[0];
-        let best = i, least = Infinity, top = null;
+        let best = i,
+            least = Infinity,
+            top = null;
         for (let k = i + step; this.spans[k]; k += step) {
             const r = this.spans[k].getClientRects()[0];
-            if (Math.abs(r.top - here.top) < here.height / 2)
-                continue;
+            if (Math.abs(r.top - here.top) < here.height / 2) continue;
             top ??= r.top;
-            if (Math.abs(r.top - top) > here.height / 2)
-                break;
+            if (Math.abs(r.top - top) > here.height / 2) break;
             if (Math.abs(r.left - here.left) < least) {
                 least = Math.abs(r.left - here.left);
                 best = k;
@@ -350,8 +375,7 @@ class TextView {
 
     /* Mark the first token that is not the other run's. */
     differ(i) {
-        if (i === this.differs)
-            return;
+        if (i === this.differs) return;
         this.spans[this.differs]?.classList.remove('differs');
         this.differs = this.spans[i] ? i : -1;
         this.spans[this.differs]?.classList.add('differs');
@@ -366,20 +390,18 @@ class TextView {
 
     dressSome() {
         const end = Math.min(this.spans.length, this.dressed + DRESSED_A_FRAME);
-        while (this.dressed < end)
-            this.dressOne(this.dressed++);
-        if (end < this.spans.length)
-            beforeFrame(this.dressSome);
+        while (this.dressed < end) this.dressOne(this.dressed++);
+        if (end < this.spans.length) beforeFrame(this.dressSome);
     }
 
     /* Shade a token, and frame it if its side would change with the threshold that is tried. */
     dressOne(i) {
-        const t = this.run.tokens[i], span = this.spans[i], h = tenth(t);
+        const t = this.run.tokens[i],
+            span = this.spans[i],
+            h = tenth(t);
         if ((span.dataset.h || '') !== h) {
-            if (h)
-                span.dataset.h = h;
-            else
-                delete span.dataset.h;
+            if (h) span.dataset.h = h;
+            else delete span.dataset.h;
         }
         const scored = typeof t.score === 'number' && t.kind !== 'you' && this.preview !== null;
         span.classList.toggle('flips', scored && (t.kind !== 'edge') !== t.score < this.preview);

@@ -3,17 +3,17 @@
  * `took_ms` before that. */
 'use strict';
 
-const LANE = 26, LANES_OF_CALLS = 4, TICKS = 8;
+const LANE = 26,
+    LANES_OF_CALLS = 4,
+    TICKS = 8;
 
 /* Sum the lengths of the union of intervals [begin, end], which are sorted here. */
 function union(list) {
     const out = [];
     for (const [a, b] of list.filter(([x, y]) => y > x).sort((x, y) => x[0] - y[0])) {
         const last = out[out.length - 1];
-        if (last && a <= last[1])
-            last[1] = Math.max(last[1], b);
-        else
-            out.push([a, b]);
+        if (last && a <= last[1]) last[1] = Math.max(last[1], b);
+        else out.push([a, b]);
     }
     return out;
 }
@@ -23,24 +23,25 @@ const total = (list) => list.reduce((sum, [a, b]) => sum + b - a, 0);
 function intersection(a, b) {
     const out = [];
     for (let i = 0, k = 0; i < a.length && k < b.length;) {
-        const begin = Math.max(a[i][0], b[k][0]), end = Math.min(a[i][1], b[k][1]);
-        if (end > begin)
-            out.push([begin, end]);
-        if (a[i][1] < b[k][1])
-            i++;
-        else
-            k++;
+        const begin = Math.max(a[i][0], b[k][0]),
+            end = Math.min(a[i][1], b[k][1]);
+        if (end > begin) out.push([begin, end]);
+        if (a[i][1] < b[k][1]) i++;
+        else k++;
     }
     return out;
 }
 
 /* Sort the events of a run into steps, calls and guesses that were rolled back, up to a time. */
 function lanesOf(run, until = Infinity) {
-    const steps = [], standing = [], calls = [], undone = [], open = new Map();
+    const steps = [],
+        standing = [],
+        calls = [],
+        undone = [],
+        open = new Map();
     for (const e of run.events) {
         const begin = e.ms - (e.took_ms || 0);
-        if (begin > until)
-            continue;
+        if (begin > until) continue;
         if (e.kind === 'evaluated') {
             const step = { begin, end: Math.min(e.ms, until), at: e.at };
             steps.push(step);
@@ -61,11 +62,23 @@ function lanesOf(run, until = Infinity) {
         }
     }
     if (!run.events.length)
-        run.tokens.slice(run.first).filter((t) => t.call && !t.call.memo && t.ms <= until)
-            .forEach((t) => calls.push({ begin: t.ms - t.call.ms, end: t.ms, at: t.pos, failed: t.fault }));
-    const end = Math.min(until, Math.max(0, ...[...steps, ...calls].map((x) => x.end || x.begin),
-        ...run.tokens.slice(run.first).map((t) => t.ms || 0)));
-    calls.forEach((c) => { c.end ??= end; });
+        run.tokens
+            .slice(run.first)
+            .filter((t) => t.call && !t.call.memo && t.ms <= until)
+            .forEach((t) =>
+                calls.push({ begin: t.ms - t.call.ms, end: t.ms, at: t.pos, failed: t.fault })
+            );
+    const end = Math.min(
+        until,
+        Math.max(
+            0,
+            ...[...steps, ...calls].map((x) => x.end || x.begin),
+            ...run.tokens.slice(run.first).map((t) => t.ms || 0)
+        )
+    );
+    calls.forEach((c) => {
+        c.end ??= end;
+    });
     return { steps, calls, undone, end };
 }
 
@@ -87,16 +100,28 @@ function hiddenLatency(lanes) {
     return { calls: total(calls), hidden: total(intersection(calls, kept)) };
 }
 
+const plural = (n, word) => `${n} ${word}${n === 1 ? '' : 's'}`;
+
 function timelineWords(lanes) {
-    const { calls, hidden } = hiddenLatency(lanes), n = lanes.calls.length;
+    const { calls, hidden } = hiddenLatency(lanes);
+    const n = lanes.calls.length;
     const undone = lanes.undone.reduce((sum, u) => sum + u.n, 0);
-    const plural = (k, word) => `${k} ${word}${k === 1 ? '' : 's'}`;
-    if (!lanes.end)
-        return 'Nothing has been written yet.';
-    return `${plural(lanes.steps.length, 'step')} of the small model and ${plural(n, 'call')} to the cloud in ${
-        duration(lanes.end)}. ` + (n ? `A call was in flight for ${duration(calls)}; ${duration(hidden)} of that was hidden, because the small model wrote on meanwhile. ` : '') +
-        (undone ? `${plural(undone, 'token')} written ahead did not stand and ${
-            undone === 1 ? 'was' : 'were'} rolled back.` : 'Nothing was rolled back.');
+    if (!lanes.end) return 'Nothing has been written yet.';
+    const words = [
+        `${plural(lanes.steps.length, 'step')} of the small model and ${plural(n, 'call')}`,
+        `to the cloud in ${duration(lanes.end)}.`,
+    ];
+    if (n)
+        words.push(
+            `A call was in flight for ${duration(calls)}; ${duration(hidden)} of that was hidden,`,
+            'because the small model wrote on meanwhile.'
+        );
+    words.push(
+        undone
+            ? `${plural(undone, 'token')} written ahead did not stand and had to be rolled back.`
+            : 'Nothing was rolled back.'
+    );
+    return words.join(' ');
 }
 
 class Timeline {
@@ -116,10 +141,12 @@ class Timeline {
         for (const query of ['(prefers-color-scheme: dark)', '(forced-colors: active)'])
             matchMedia(query).addEventListener('change', () => this.news(true));
         this.canvas.addEventListener('click', (e) => choose(this.timeAt(e.offsetX)));
-        panel.querySelectorAll('[data-zoom]').forEach((b) => b.addEventListener('click', () => {
-            this.zoom = Math.min(64, Math.max(1, this.zoom * Number(b.dataset.zoom)));
-            this.news(true);
-        }));
+        panel.querySelectorAll('[data-zoom]').forEach((b) =>
+            b.addEventListener('click', () => {
+                this.zoom = Math.min(64, Math.max(1, this.zoom * Number(b.dataset.zoom)));
+                this.news(true);
+            })
+        );
     }
 
     show(run) {
@@ -131,10 +158,8 @@ class Timeline {
 
     /* Draw before the next frame, or at most five times a second. */
     news(now) {
-        if (now)
-            beforeFrame(this.draw);
-        else
-            this.soon();
+        if (now) beforeFrame(this.draw);
+        else this.soon();
     }
 
     timeAt(x) {
@@ -142,16 +167,18 @@ class Timeline {
     }
 
     draw() {
-        if (!this.run)
-            return;
-        const lanes = lanesOf(this.run, this.until), rows = placeCalls(lanes.calls);
-        const width = this.scroll.clientWidth, height = 34 + LANE * (2 + rows), ratio = devicePixelRatio || 1;
+        if (!this.run) return;
+        const lanes = lanesOf(this.run, this.until),
+            rows = placeCalls(lanes.calls);
+        const width = this.scroll.clientWidth,
+            height = 34 + LANE * (2 + rows),
+            ratio = devicePixelRatio || 1;
         this.room.style.width = `${width * this.zoom}px`;
         this.canvas.style.width = `${width}px`;
         this.canvas.style.height = `${height}px`;
         this.canvas.width = width * ratio;
         this.canvas.height = height * ratio;
-        this.scale = width * this.zoom / Math.max(1, lanes.end);
+        this.scale = (width * this.zoom) / Math.max(1, lanes.end);
         const g = this.canvas.getContext('2d');
         g.scale(ratio, ratio);
         this.paint(g, lanes, width, height, rows);
@@ -161,23 +188,27 @@ class Timeline {
     }
 
     paint(g, lanes, width, height, rows) {
-        const css = getComputedStyle(this.canvas), colour = (name) => css.getPropertyValue(name).trim();
-        const from = this.scroll.scrollLeft, x = (ms) => ms * this.scale - from, covered = new Map();
+        const css = getComputedStyle(this.canvas),
+            colour = (name) => css.getPropertyValue(name).trim();
+        const from = this.scroll.scrollLeft,
+            x = (ms) => ms * this.scale - from,
+            covered = new Map();
         const bar = (a, b, y, fill) => {
-            const left = x(a), right = Math.max(left + 1.5, x(b)), key = fill + y;
+            const left = x(a),
+                right = Math.max(left + 1.5, x(b)),
+                key = fill + y;
             /* Thousands of steps may share a pixel. */
-            if (left > width || right < 0 || right < (covered.get(key) ?? -1) + 0.7)
-                return;
+            if (left > width || right < 0 || right < (covered.get(key) ?? -1) + 0.7) return;
             covered.set(key, right);
             g.fillStyle = fill;
             g.fillRect(left, y, right - left, LANE - 10);
         };
-        const edge = colour('--edge'), cloud = colour('--cloud'), lost = hatch(g, colour('--fall'));
+        const edge = colour('--edge'),
+            cloud = colour('--cloud'),
+            lost = hatch(g, colour('--fall'));
         this.axis(g, x, lanes.end, width, height, colour('--soft'), colour('--line'));
-        for (const s of lanes.steps)
-            bar(s.begin, s.end, 4, s.undone ? lost : edge);
-        for (const u of lanes.undone)
-            bar(u.begin, u.ms, 4 + LANE, lost);
+        for (const s of lanes.steps) bar(s.begin, s.end, 4, s.undone ? lost : edge);
+        for (const u of lanes.undone) bar(u.begin, u.ms, 4 + LANE, lost);
         for (const c of lanes.calls)
             bar(c.begin, c.end, 4 + LANE * (2 + c.row), c.failed ? lost : cloud);
         if (this.at !== undefined) {
@@ -189,14 +220,20 @@ class Timeline {
     axis(g, x, end, width, height, ink, line) {
         const step = niceStep(end / this.zoom / Math.max(2, Math.min(TICKS, width / 90)));
         g.font = `12px ${getComputedStyle(this.canvas).fontFamily}`;
-        for (let i = Math.max(0, Math.floor(this.timeAt(0) / step)); i * step <= end && x(i * step) < width; i++) {
-            const at = Math.round(x(i * step)), text = i * step < 1000 && step < 1000 && end < 1000 ?
-                `${+(i * step).toPrecision(6)} ms` : `${+(i * step / 1000).toPrecision(6)} s`;
+        for (
+            let i = Math.max(0, Math.floor(this.timeAt(0) / step));
+            i * step <= end && x(i * step) < width;
+            i++
+        ) {
+            const at = Math.round(x(i * step)),
+                text =
+                    i * step < 1000 && step < 1000 && end < 1000
+                        ? `${+(i * step).toPrecision(6)} ms`
+                        : `${+((i * step) / 1000).toPrecision(6)} s`;
             g.fillStyle = line;
             g.fillRect(at, 0, 1, height - 20);
             g.fillStyle = ink;
-            if (at + g.measureText(text).width < width)
-                g.fillText(text, at + 2, height - 6);
+            if (at + g.measureText(text).width < width) g.fillText(text, at + 2, height - 6);
         }
     }
 }
@@ -206,8 +243,7 @@ function placeCalls(calls) {
     const ends = [];
     for (const c of calls) {
         let row = ends.findIndex((end) => end <= c.begin);
-        if (row < 0)
-            row = Math.min(ends.length, LANES_OF_CALLS - 1);
+        if (row < 0) row = Math.min(ends.length, LANES_OF_CALLS - 1);
         c.row = row;
         ends[row] = Math.max(c.end, ends[row] || 0);
     }
@@ -225,7 +261,8 @@ const hatches = new Map();
 /* Stripes, so that colour is not the only mark. */
 function hatch(g, colour) {
     if (!hatches.has(colour)) {
-        const tile = document.createElement('canvas'), t = tile.getContext('2d');
+        const tile = document.createElement('canvas'),
+            t = tile.getContext('2d');
         tile.width = tile.height = 6;
         t.strokeStyle = colour;
         t.lineWidth = 2.2;
