@@ -145,9 +145,13 @@ async function sentences(bench) {
     await page.context().close();
 }
 
-module.exports = async (bench) => {
-    for (const [name, options] of Object.entries(LOOKS)) await look(bench, name, options);
-    await contrast(bench, 'light');
-    await contrast(bench, 'dark');
-    await sentences(bench);
-};
+module.exports = [
+    ...Object.entries(LOOKS).map(
+        ([name, options]) =>
+            (bench) =>
+                look(bench, name, options)
+    ),
+    (bench) => contrast(bench, 'light'),
+    (bench) => contrast(bench, 'dark'),
+    sentences,
+];

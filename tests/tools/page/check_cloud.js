@@ -2,9 +2,10 @@
 'use strict';
 const { write } = require('./browser.js');
 
-module.exports = async (bench) => {
-    const said = (page) => page.textContent('#banner');
-    let page = await bench.page();
+const said = (page) => page.textContent('#banner');
+
+async function failure(bench) {
+    const page = await bench.page();
     bench.same('there is no banner while all is well', await said(page), '');
     await write(page, '@fail');
     await page.locator('#banner:not(:empty)').waitFor();
@@ -24,36 +25,28 @@ module.exports = async (bench) => {
     await page.waitForFunction(() => document.querySelector('#banner').textContent === '');
     bench.check('it goes when the next text is well', true);
     await page.context().close();
+}
 
-    for (const [state, words] of [
-        ['refused', /refused: bad key/],
-        ['breaker', /left alone.*again in 8 s/],
-        ['off', /cannot be reached/],
-    ]) {
-        let is = state;
-        page = await bench.page({
-            info: (i) => ({ ...i, cloud: { ...i.cloud, state: is, why: 'bad key', retry_s: 8 } }),
-        });
-        await page.locator('#banner:not(:empty)').waitFor();
-        bench.check(
-            `the state “${state}” is explained`,
-            words.test(await said(page)),
-            await said(page)
-        );
-        is = 'open';
-        await page.waitForFunction(
-            () => document.querySelector('#banner').textContent === '',
-            null,
-            { timeout: 8000 }
-        );
-        bench.same(
-            `and withdrawn after “${state}”`,
-            await page.getAttribute('#cloud', 'data-state'),
-            'open'
-        );
-        await page.context().close();
-    }
-    page = await bench.page({ info: (i) => ({ ...i, cloud: null, router: null }) });
+async function state(bench, name, words) {
+    let is = name;
+    const page = await bench.page({
+        info: (i) => ({ ...i, cloud: { ...i.cloud, state: is, why: 'bad key', retry_s: 8 } }),
+    });
+    await page.locator('#banner:not(:empty)').waitFor();
+    const banner = await said(page);
+    bench.check(`the state “${name}” is explained`, words.test(banner), banner);
+    is = 'open';
+    await page.waitForFunction(() => document.querySelector('#banner').textContent === '');
+    bench.same(
+        `and withdrawn after “${name}”`,
+        await page.getAttribute('#cloud', 'data-state'),
+        'open'
+    );
+    await page.context().close();
+}
+
+async function none(bench) {
+    const page = await bench.page({ info: (i) => ({ ...i, cloud: null, router: null }) });
     bench.check(
         'without a cloud the small model writes alone',
         /writes alone/.test(await page.textContent('#cloud'))
@@ -62,17 +55,28 @@ module.exports = async (bench) => {
     await write(page, '@plain');
     bench.same('and there are two columns', await page.locator('.answer').count(), 2);
     await page.context().close();
+}
 
-    let loading = true;
-    page = await bench.page({
-        info: (i) => (loading ? { status: 503, json: { error: { message: 'loading' } } } : i),
+async function loading(bench) {
+    let reading = true;
+    const page = await bench.page({
+        info: (i) => (reading ? { status: 503, json: { error: { message: 'loading' } } } : i),
     });
     bench.check(
         'while the model is loaded the page says so',
         /being loaded/.test(await page.textContent('#model'))
     );
-    loading = false;
+    reading = false;
     await page.waitForFunction(() => !/loaded/.test(document.querySelector('#model').textContent));
     bench.check('and goes on by itself', (await page.locator('#policy option').count()) > 0);
     await page.context().close();
-};
+}
+
+module.exports = [
+    failure,
+    (bench) => state(bench, 'refused', /refused: bad key/),
+    (bench) => state(bench, 'breaker', /left alone.*again in 8 s/),
+    (bench) => state(bench, 'off', /cannot be reached/),
+    none,
+    loading,
+];

@@ -2,7 +2,7 @@
 'use strict';
 const { ended } = require('./browser.js');
 
-module.exports = async (bench) => {
+async function keyboard(bench) {
     const page = await bench.page(),
         key = (k) => page.keyboard.press(k);
     const on = () =>
@@ -97,4 +97,6 @@ module.exports = async (bench) => {
     );
     bench.same('no error', page.errors, []);
     await page.context().close();
-};
+}
+
+module.exports = [keyboard];

@@ -53,8 +53,4 @@ async function long(bench, script) {
     await page.context().close();
 }
 
-module.exports = async (bench) => {
-    await long(bench, '@long');
-    await long(bench, '@line');
-    await long(bench, '@burst');
-};
+module.exports = ['@long', '@line', '@burst'].map((script) => (bench) => long(bench, script));

@@ -254,7 +254,4 @@ async function network(bench) {
     await other.context().close();
 }
 
-module.exports = async (bench) => {
-    for (const part of [marks, details, sideBySide, threshold, timeline, network])
-        await part(bench);
-};
+module.exports = [marks, details, sideBySide, threshold, timeline, network];
