@@ -15,6 +15,16 @@ function observe() {
     );
 }
 
+/* Answer with what the server says, changed by f. The page may be closed by then. */
+async function patched(route, f) {
+    try {
+        const changed = f(await (await route.fetch()).json());
+        await route.fulfill(changed.status ? changed : { json: changed });
+    } catch (e) {
+        if (!/disposed|closed/.test(e.message)) throw e;
+    }
+}
+
 class Bench {
     static async open() {
         const b = new Bench();
@@ -55,7 +65,7 @@ class Bench {
         await page.addInitScript(observe);
         /* Scripts are the mock's, whichever server answers the rest. */
         if (this.real)
-            await page.route('**/v1/*', (r) =>
+            await page.route('**/v1/**', (r) =>
                 /"@\w+/.test(r.request().postData() || '')
                     ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
                     : r.continue()
@@ -70,14 +80,7 @@ class Bench {
                     ...JSON.parse(r.postData()),
                 })
         );
-        if (info)
-            /* change what the server says of itself */
-            await page.route('**/mizzle/info', async (r) => {
-                const reply = await r.fetch(),
-                    value = await reply.json();
-                const changed = info(value);
-                await r.fulfill(changed.status ? changed : { json: changed });
-            });
+        if (info) await page.route('**/mizzle/info', (r) => patched(r, info));
         await page.goto(url);
         await page.waitForFunction(() => document.querySelector('#model').textContent !== '');
         return page;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The page of `mizzle serve` in a browser: Debian's chromium, driven by playwright-core, with
-# axe-core for accessibility. A mock server answers (mock.js); with PAGE_URL=http://127.0.0.1:PORT a real one
-# does, and the mock only for scripted texts. SHOTS=DIR keeps screenshots.
+# axe-core for accessibility. A mock server answers (mock.js); with PAGE_URL=http://127.0.0.1:PORT
+# a real one does, and the mock only for scripted texts. SHOTS=DIR keeps screenshots.
 set -u
 case ${BUILD:-build/x-release} in
 *-release) ;;

@@ -209,8 +209,16 @@ class Timeline {
         this.axis(g, x, lanes.end, width, height, colour('--soft'), colour('--line'));
         for (const s of lanes.steps) bar(s.begin, s.end, 4, s.undone ? lost : edge);
         for (const u of lanes.undone) bar(u.begin, u.ms, 4 + LANE, lost);
-        for (const c of lanes.calls)
-            bar(c.begin, c.end, 4 + LANE * (2 + c.row), c.failed ? lost : cloud);
+        for (const c of lanes.calls.filter((call) => !call.failed))
+            bar(c.begin, c.end, 4 + LANE * (2 + c.row), cloud);
+        for (const c of lanes.calls.filter((call) => call.failed)) {
+            const y = 4 + LANE * (2 + c.row),
+                left = x(c.begin);
+            g.strokeStyle = g.fillStyle = colour('--fall');
+            g.lineWidth = 2;
+            g.strokeRect(left + 1, y + 1, Math.max(1, x(c.end) - left - 2), LANE - 12);
+            g.fillText('!', left + 5, y + 12);
+        }
         if (this.at !== undefined) {
             g.fillStyle = colour('--ink');
             g.fillRect(x(this.at) - 1, 0, 2, 4 + LANE * (2 + rows));
