@@ -53,6 +53,9 @@ async function keyboard(bench) {
     bench.check('Enter leads to its choices', /choice/.test(await on()), await on());
     await key('Escape');
     bench.same('Esc leads back', await on(), 'text');
+    await key('ArrowRight');
+    await key('Escape');
+    bench.check('Esc ends the details', /Point at/.test(await page.innerText('#details')));
     await key('Enter');
     await key('Tab');
     await key('Enter');

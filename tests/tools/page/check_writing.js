@@ -122,6 +122,20 @@ async function chat(bench) {
     await other.context().close();
 }
 
+async function questions(bench) {
+    const all = Array.from({ length: 7 }, (_, i) => `Question: @question ${i}?\nAnswer:`);
+    const page = await bench.page({ info: (i) => ({ ...i, chat: false, questions: all }) });
+    bench.same('five questions are offered', (await texts(page, '#questions button')).slice(0, 5), [
+        ...all.slice(0, 5).map((q) => q.split('\n')[0].slice(10)),
+    ]);
+    await page.click('#questions button >> nth=5');
+    await page.click('#questions button >> nth=1');
+    await page.locator('.turn .t').first().waitFor();
+    bench.same('a click on one of the others asks it', page.bodies[0].prompt, all[6]);
+    await page.keyboard.press('Escape');
+    await page.context().close();
+}
+
 async function stopping(bench) {
     const page = await bench.page();
     await begin(page, '@slow');
@@ -182,4 +196,4 @@ async function faults(bench) {
     await page.context().close();
 }
 
-module.exports = [size, firstLook, plain, chat, stopping, faults];
+module.exports = [size, firstLook, plain, chat, questions, stopping, faults];

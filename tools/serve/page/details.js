@@ -46,6 +46,7 @@ function outcome(run, t, low) {
             cloud: 'the cloud was asked.',
             memo: 'the cloud’s earlier answer was used.',
             fallback: 'the cloud was wanted.',
+            you: 'you chose a token instead.',
         }[t.kind] || 'the small model’s token stands.'
     );
 }

@@ -277,10 +277,9 @@ function listenEverywhere() {
         else if (!writing()) player.play(turns[turns.length - 1].views);
     });
     document.addEventListener('keydown', (e) => {
-        if (e.key === 'Escape' && (writing() || player.on)) {
-            stopAll();
-            e.preventDefault();
-        }
+        if (e.key !== 'Escape') return;
+        if (writing() || player.on) stopAll();
+        else if (details.pin) details.hide(true);
     });
     addEventListener(
         'scroll',

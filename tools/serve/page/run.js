@@ -117,7 +117,7 @@ class Run {
         for (const key of ['ledger', 'threshold', 'policy', 'seed'])
             this[key] = own[key] ?? this[key];
         (own.tokens || []).forEach((t) => this.add(t));
-        if (own.events) this.events.push(...own.events);
+        for (const event of own.events || []) this.events.push(event);
     }
 
     add(token) {

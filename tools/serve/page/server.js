@@ -87,22 +87,33 @@ function showInfo(first) {
     threshold();
 }
 
-function showQuestions(all) {
+const QUESTIONS_SHOWN = 5;
+
+function showQuestions(all, from = 0) {
+    const button = (text, act) => {
+        const b = make('button', 'chip');
+        b.type = 'button';
+        b.append(make('bdi', '', text));
+        b.addEventListener('click', act);
+        return b;
+    };
+    const shown = all.slice(from, from + QUESTIONS_SHOWN).map((q) => {
+        const line = q.split('\n').find((l) => l.trim()) || q;
+        return button(spoken(line.replace(/^Question: /, '')).slice(0, 80), () => {
+            $('prompt').value = q;
+            ask(q);
+        });
+    });
+    const next = from + QUESTIONS_SHOWN < all.length ? from + QUESTIONS_SHOWN : 0;
+    if (all.length > QUESTIONS_SHOWN)
+        shown.push(
+            button('Others …', () => {
+                showQuestions(all, next);
+                $('questions').lastChild.focus();
+            })
+        );
     $('questions').hidden = !all.length;
-    $('questions').replaceChildren(
-        make('span', 'note', 'Try a question:'),
-        ...all.slice(0, 5).map((q) => {
-            const line = q.split('\n').find((l) => l.trim()) || q,
-                b = make('button', 'chip', '');
-            b.type = 'button';
-            b.append(make('bdi', '', spoken(line.replace(/^Question: /, '')).slice(0, 80)));
-            b.addEventListener('click', () => {
-                $('prompt').value = q;
-                ask(q);
-            });
-            return b;
-        })
-    );
+    $('questions').replaceChildren(make('span', 'note', 'Try a question:'), ...shown);
 }
 
 function showNetwork(network) {

@@ -68,14 +68,10 @@ function lanesOf(run, until = Infinity) {
             .forEach((t) =>
                 calls.push({ begin: t.ms - t.call.ms, end: t.ms, at: t.pos, failed: t.fault })
             );
-    const end = Math.min(
-        until,
-        Math.max(
-            0,
-            ...[...steps, ...calls].map((x) => x.end || x.begin),
-            ...run.tokens.slice(run.first).map((t) => t.ms || 0)
-        )
-    );
+    let last = 0;
+    for (const x of [...steps, ...calls]) last = Math.max(last, x.end || x.begin);
+    for (const t of run.tokens.slice(run.first)) last = Math.max(last, t.ms || 0);
+    const end = Math.min(until, last);
     calls.forEach((c) => {
         c.end ??= end;
     });
