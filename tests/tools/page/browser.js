@@ -137,9 +137,9 @@ async function save(page, at) {
     return at;
 }
 
-/* Choose raw text or chat. */
+/* Choose raw text or chat, where there is a choice. */
 async function mode(page, name) {
-    await page.check(`#mode [value=${name}]`);
+    if (await page.isVisible('#mode')) await page.check(`#mode [value=${name}]`);
 }
 
 const texts = (page, selector) => page.locator(selector).allTextContents();

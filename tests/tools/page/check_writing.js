@@ -116,8 +116,7 @@ async function chat(bench) {
     const other = await bench.page({ info: (i) => ({ ...i, chat: false }) });
     bench.check(
         'without a chat format there is raw text',
-        (await other.isDisabled('#mode [value=chat]')) &&
-            (await other.isChecked('#mode [value=text]'))
+        (await other.isHidden('#mode')) && (await other.isChecked('#mode [value=text]'))
     );
     await other.context().close();
 }

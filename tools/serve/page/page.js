@@ -76,7 +76,7 @@ function addTurn(turn, runs) {
     const title = make('h2', '', turn.label || (turn.messages ? 'You' : 'Prompt'));
     said.dir = 'auto';
     for (const [kind, s] of pieces(turn.prompt, undefined, PROMPT_SHOWN))
-        said.append(kind === 'text' ? s : make('span', kind, s));
+        said.append(kind === 'ctl' ? make('span', kind, s) : s);
     columns.dataset.columns = runs.length;
     turn.views = runs.map(
         (run) =>

@@ -79,7 +79,7 @@ function showInfo(first) {
     );
     const chat = document.querySelector('#mode [value=chat]');
     chat.disabled = !info.chat;
-    chat.parentElement.title = info.chat ? '' : 'This model has no chat format.';
+    $('mode').hidden = !info.chat;
     settings.mode = info.chat && settings.mode !== 'text' ? 'chat' : 'text';
     document.querySelector(`#mode [value=${settings.mode}]`).checked = true;
     showQuestions(info.questions || []);

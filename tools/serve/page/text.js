@@ -233,7 +233,9 @@ class TextView {
         if (token.text.endsWith('\n'))
             span.classList.add('eol'); /* its mark stands before the line ends */
         const parts =
-            token.text === '' ? [['ctl', token.bytes ? '·' : '∎']] : pieces(token.text, this.marks);
+            token.text === ''
+                ? [['ctl', token.bytes ? '·' : 'end']]
+                : pieces(token.text, this.marks);
         for (const [kind, s] of parts) {
             if (kind === 'text') span.append(s);
             else
