@@ -28,6 +28,9 @@ async function recording(bench) {
     await write(page, '@plain');
     const before = await texts(page, '.turn .t'),
         file = await save(page, path.join(dir, 'a.html'));
+    await page.waitForFunction(() =>
+        /^60 steps/.test(document.querySelector('.words').textContent)
+    );
     const words = await page.textContent('.words');
     await page.context().close();
     const source = fs.readFileSync(file, 'utf8');
