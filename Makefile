@@ -132,7 +132,8 @@ results results-check: all
 	@MIZZLE=$(BUILD)/mizzle sh tools/results.sh $(if $(filter %-check,$@),--check) $(ONLY)
 
 $(LIB): $(LIB_SRC:%.c=$(BUILD)/%.o)
-$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(call sources,tools)))
+$(TOOLS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out tools/main.c,$(call sources,tools))) \
+          $(BUILD)/page_assets.o
 $(LIB) $(TOOLS):
 	@rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
 
@@ -203,6 +204,18 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
+
+# The page of `mizzle serve` as arrays; its scripts are joined in the order of their names.
+PAGE   := tools/serve/page
+SCRIPTS := $(sort $(wildcard $(PAGE)/*.js))
+$(BUILD)/page_assets.c: $(PAGE)/page.html $(PAGE)/page.css $(SCRIPTS) tools/serve/assets.sh
+	@mkdir -p $(@D)
+	@sh tools/serve/assets.sh html $(PAGE)/page.html css $(PAGE)/page.css js $(SCRIPTS) >$@.new
+	@mv $@.new $@
+
+$(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) -c $< -o $@
 
 # Compiler, flags and sources of the last build. The file changes only if they do, which rebuilds
 # all.

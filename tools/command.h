@@ -27,7 +27,7 @@ struct command {
     int (*run)(int argc, char **argv);        /* argv[0] is the last word of the name */
 };
 
-extern const struct command cmd_run, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,
+extern const struct command cmd_run, cmd_serve, cmd_cloud, cmd_eval, cmd_router, cmd_router_train,
     cmd_router_collect, cmd_router_calibrate, cmd_router_import, cmd_router_score, cmd_pretrain,
     cmd_convert, cmd_info, cmd_tokenize, cmd_logits, cmd_bench, cmd_fleet, cmd_plot, cmd_man;
 

@@ -7,6 +7,7 @@
 /* clang-format off: columns */
 const struct command *const commands[] = {
     &cmd_run,
+    &cmd_serve,
     &cmd_eval,
     &cmd_cloud,
     &cmd_router,

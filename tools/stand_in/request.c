@@ -24,7 +24,8 @@ struct exchange {
     struct server_request *r;
     const struct stand_in_route *route; /* NULL: refused with `no` */
     enum stand_in_server server;
-    uint64_t due; /* the line is free again */
+    struct stand_in_net net; /* as it was when the request began */
+    uint64_t due;            /* the line is free again */
     struct stand_in_refusal no;
     struct stand_in_question ask;
     struct text *text;
@@ -44,7 +45,7 @@ static void stand_in_request_queue(struct exchange *x, unsigned status, const ch
                                        { value ? header : NULL, value },
                                        { NULL, NULL } };
     x->send.r = x->r;
-    x->send.pace = x->s->net.down;
+    x->send.pace = x->net.down;
     stand_in_sending_begin(&x->send, status, type, length, headers);
 }
 
@@ -236,7 +237,7 @@ static void stand_in_request_whole(struct exchange *x, struct text_view *t)
     }
     if (!stand_in_request_print(out, json) || (f && f->text && !f->text(out)))
         return;
-    x->way = x->trips + stand_in_chance_way(&x->s->net, x->key, server_received(x->r), out->n);
+    x->way = x->trips + stand_in_chance_way(&x->net, x->key, server_received(x->r), out->n);
     if (stand_in_request_due(x, t, t->n - 1))
         stand_in_request_queue(x, 200, f && f->type ? f->type : stand_in_request_media(x),
                                !(f && f->no_length), f ? f->header : NULL, f ? f->value : NULL);
@@ -266,7 +267,7 @@ static void stand_in_request_complete(struct exchange *x)
     struct err err = { "" };
     x->key = stand_in_chance_key(s->draw, x->ask.ids, x->ask.n);
     x->fault = stand_in_fault_draw(&s->faults, x->key);
-    x->way = x->trips + stand_in_chance_way(&s->net, x->key, server_received(x->r), 0);
+    x->way = x->trips + stand_in_chance_way(&x->net, x->key, server_received(x->r), 0);
     x->send.way = x->fault ? x->fault->way : WAY_WHOLE;
     if (stand_in_request_failed(x))
         return;
@@ -394,6 +395,14 @@ static void stand_in_request_refused(void *arg, struct server_request *r, enum s
         stand_in_request_answer(x, stand_in_refusal_status(x->server, status, why), NULL, NULL);
 }
 
+struct stand_in_net stand_in_request_network(struct stand_in_service *s)
+{
+    pthread_mutex_lock(&s->line);
+    struct stand_in_net net = s->net;
+    pthread_mutex_unlock(&s->line);
+    return net;
+}
+
 static void stand_in_request_drop(void *own)
 {
     struct exchange *x = own;
@@ -413,10 +422,11 @@ static bool stand_in_request_begin(struct stand_in_service *s, struct server_req
     server_set_own(r, x, stand_in_request_drop);
     x->s = s;
     x->r = r;
+    x->net = stand_in_request_network(s);
     x->due = os_now_ns();
     x->route = stand_in_paths_find(&s->api, server_method(r), server_path(r), &x->server, &x->no);
     if (server_first(r))
-        x->trips = s->net.trips * (uint64_t)s->net.latency_ms * 1000000;
+        x->trips = x->net.trips * (uint64_t)x->net.latency_ms * 1000000;
     return true;
 }
 
@@ -429,11 +439,11 @@ static bool stand_in_request_received(void *arg, struct server_request *r, size_
     bool head = !x;
     if (head && !stand_in_request_begin(s, r))
         return false;
-    if (!s->net.up)
-        return true;
     x = server_own(r);
+    if (!x->net.up)
+        return true;
     uint64_t now = os_now_ns();
-    x->due = (x->due > now ? x->due : now) + n * UINT64_C(1000000000) / s->net.up;
+    x->due = (x->due > now ? x->due : now) + n * UINT64_C(1000000000) / x->net.up;
     return head || stand_in_sending_wait(r, x->due);
 }
 

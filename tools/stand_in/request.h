@@ -13,11 +13,14 @@
 struct stand_in_service {
     struct stand_in_paths api;
     struct stand_in_chance *draw;
-    struct stand_in_net net;
+    struct stand_in_net net; /* guarded by line */
+    pthread_mutex_t line;
     struct stand_in_faults faults;
     pthread_mutex_t parser; /* serializes large bodies, because parsed JSON takes far more memory */
 };
 
+/* Return the network as it is now. */
+struct stand_in_net stand_in_request_network(struct stand_in_service *s);
 /* Set the callbacks of the server; o->arg becomes s. */
 void stand_in_request_serve(struct server_options *o, struct stand_in_service *s);
 

@@ -121,6 +121,7 @@ int stand_in_open(struct stand_in **out, const struct stand_in_options *o, struc
     if (!s)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     pthread_mutex_init(&s->serve.parser, NULL);
+    pthread_mutex_init(&s->serve.line, NULL);
     int rc = stand_in_start(s, o, path, err);
     if (rc) {
         stand_in_close(s);
@@ -137,6 +138,7 @@ void stand_in_close(struct stand_in *s)
     server_close(s->server, GRACE_MS);
     stand_in_source_close(s->serve.api.source);
     stand_in_chance_close(s->serve.draw);
+    pthread_mutex_destroy(&s->serve.line);
     pthread_mutex_destroy(&s->serve.parser);
     wipe_text(s->key);
     free(s);
@@ -145,6 +147,18 @@ void stand_in_close(struct stand_in *s)
 void stand_in_forget(struct stand_in *s)
 {
     stand_in_chance_forget(s->serve.draw);
+}
+
+struct stand_in_net stand_in_network(struct stand_in *s)
+{
+    return stand_in_request_network(&s->serve);
+}
+
+void stand_in_set_network(struct stand_in *s, const struct stand_in_net *net)
+{
+    pthread_mutex_lock(&s->serve.line);
+    s->serve.net = *net;
+    pthread_mutex_unlock(&s->serve.line);
 }
 
 unsigned stand_in_port(const struct stand_in *s)

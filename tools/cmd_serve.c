@@ -1,0 +1,244 @@
+/* cmd_serve.c - `mizzle serve`: an OpenAI-compatible server of the routed model, with a page. */
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/sandbox.h"
+#include "kernels/sys/wipe.h"
+#include "net/cloud.h"
+#include "router/texts/texts.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
+#include "tools/command.h"
+#include "tools/serve/serve.h"
+#include "tools/serve/serve_browser.h"
+#include "tools/stand_in/stand_in.h"
+#include "weights/atomic_file.h"
+
+enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
+
+static const char *host = "127.0.0.1", *key_file, *origin;
+static size_t port = 8080, parallel = 8, queue = 64, context;
+static bool strict, browser;
+static struct option_list hosts;
+
+static const struct option_group server_opts = {
+    "Server",
+    (const struct option[]){
+        { "--port", NULL, OPTION_SIZE, &port, "N",
+          "Listen on this port; 0 picks a free one (default: 8080)" },
+        { "--host", NULL, OPTION_STR, &host, "ADDR",
+          "Listen on this address; one that other machines can reach requires a key (default: "
+          "127.0.0.1)" },
+        { "--open", NULL, OPTION_FLAG, &browser, NULL, "Open the page in a browser" },
+        { "--parallel", NULL, OPTION_SIZE, &parallel, "N",
+          "Write up to N texts at a time, 1 to 64; the memory of each is taken when it is first "
+          "needed (default: 8)" },
+        { "--max-queue", NULL, OPTION_SIZE, &queue, "N",
+          "Let N texts wait for their turn; requests beyond get status 503 (default: 64)" },
+        { "--context", "-c", OPTION_SIZE, &context, "N",
+          "Keep a context of N tokens for each text, its prompt included (default: 4096, or the "
+          "model's maximum if that is less)" },
+        { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,
+          "Refuse requests for other models than those listed (default: any name will do)" },
+        { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
+          "Require the API key in this file, except for /health (default: the key in "
+          "MIZZLE_SERVE_KEY, else none)" },
+        { "--allow-host", NULL, OPTION_LIST, &hosts, "NAME",
+          "Accept requests to this host name besides IP addresses and localhost, such as "
+          "host.docker.internal; may be given 16 times (default: none)" },
+        { "--cors-origin", NULL, OPTION_STR, &origin, "ORIGIN",
+          "Let pages of this site call, such as http://localhost:3000 (default: none)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group *const groups[] = {
+    &server_opts,       &engine_option_rows,      &route_option_rows,
+    &cloud_option_rows, &cloud_limit_option_rows, NULL
+};
+
+static _Atomic int ended;   /* the first signal's number */
+static _Atomic int loading; /* nonzero once a signal has come while the model is loaded */
+static _Atomic int ready;
+
+/* Handle SIGINT and SIGTERM: the first one ends the server in order, the second one at once. */
+static void cmd_serve_on_signal(int number)
+{
+    int none = 0;
+    if (!atomic_load(&ready))
+        atomic_store(&loading, 1);
+    if (atomic_compare_exchange_strong(&ended, &none, number))
+        return;
+    atomic_file_abandon_all();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void cmd_serve_catch_signals(void)
+{
+    struct sigaction act = { .sa_handler = cmd_serve_on_signal };
+    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGTERM, &act, NULL);
+}
+
+/* Write the folder of a file into out; false if path is NULL or too long. */
+static bool cmd_serve_folder(char out[FOLDER], const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    size_t n = slash ? (size_t)(slash - path) + (slash == path) : 1;
+    if (!path || n >= FOLDER)
+        return false;
+    memcpy(out, slash ? path : ".", n);
+    out[n] = '\0';
+    return true;
+}
+
+/* Give up what is not needed. Only the store and the recording are written. */
+static void cmd_serve_confine(void)
+{
+    static char folder[2][FOLDER];
+    const char *list[3] = { NULL };
+    size_t n = 0;
+    if (cmd_serve_folder(folder[n], cloud_limit_options.store))
+        list[n] = folder[n], n++;
+    if (cmd_serve_folder(folder[n], cloud_limit_options.record))
+        list[n] = folder[n], n++;
+    sandbox_enter(list);
+}
+
+/* Set *key to the key that clients must send (malloc'ed), or NULL if there is none. The keys of
+ * clients in the environment are not used. */
+static int cmd_serve_read_key(char **key, struct err *err)
+{
+    const char *env = getenv("MIZZLE_SERVE_KEY");
+    struct err note;
+    *key = NULL;
+    if (key_file)
+        return api_key_read(key, key_file, NULL, &note, err);
+    return env && *env ? api_key_copy(key, env, NULL, &note, err) : OK;
+}
+
+/* Check the ranges of the options. */
+static int cmd_serve_check(int nargs, char **argv, struct err *err)
+{
+    if (nargs)
+        return err_set(err, ERR_ARG, "unexpected argument %s", argv[1]);
+    if (port > 65535)
+        return err_set(err, ERR_ARG, "--port: expected 0 to 65535, found %zu", port);
+    if (!parallel || parallel > TEXTS_SLOTS)
+        return err_set(err, ERR_ARG, "--parallel: expected 1 to %d, found %zu", TEXTS_SLOTS,
+                       parallel);
+    if (queue > QUEUE_MAX)
+        return err_set(err, ERR_ARG, "--max-queue: expected 0 to %d, found %zu", QUEUE_MAX, queue);
+    return OK;
+}
+
+/* Open the model and what belongs to it. */
+static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct err *err)
+{
+    struct mizzle_options o;
+    int rc = setup_options(&o, err);
+    if (rc == OK)
+        rc = setup_stand_in(stand_in, &o, err);
+    if (rc != OK)
+        return rc;
+    struct progress *progress = progress_begin(o.model);
+    rc = serve_load(s, &o, *stand_in, &loading, err);
+    progress_end(progress);
+    return rc;
+}
+
+/* Serve until a signal arrives; return the exit status. */
+static int cmd_serve_run(const struct serve_options *o, int opener, struct err *err)
+{
+    struct serve *s = NULL;
+    struct stand_in *stand_in = NULL;
+    int rc = serve_open(&s, o, err);
+    if (rc == ERR_NET) { /* concerns our own port, so not EXIT_NO_CLOUD */
+        serve_browser_open(opener, NULL);
+        command_fail("serve", rc, err);
+        return EXIT_FAILED;
+    }
+    if (rc == OK)
+        rc = cmd_serve_load(s, &stand_in, err);
+    atomic_store(&ready, 1);
+    if (rc == OK && !atomic_load(&ended)) {
+        fprintf(stderr, "listening on %s\n", serve_url(s));
+        fflush(stderr);
+    }
+    serve_browser_open(opener, rc == OK ? serve_url(s) : NULL);
+    while (rc == OK && !atomic_load(&ended))
+        poll(NULL, 0, 100);
+    struct err last = { "" };
+    int closed = serve_close(s, rc == OK ? GRACE_MS : 0, &last);
+    stand_in_close(stand_in);
+    if (rc == OK && closed != OK)
+        return command_fail("serve", closed, &last);
+    if (rc != OK && !(rc == ERR_STOP && atomic_load(&ended)))
+        return command_fail("serve", rc, err);
+    return atomic_load(&ended) == SIGINT ? EXIT_INTERRUPTED : EXIT_FINE;
+}
+
+static int cmd_serve_main(int argc, char **argv)
+{
+    struct err err = { "" };
+    char *key = NULL;
+    int nargs = 0, status = options_parse(&cmd_serve, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    int rc = cmd_serve_check(nargs, argv, &err);
+    if (rc == OK)
+        rc = cmd_serve_read_key(&key, &err);
+    if (rc != OK)
+        return command_fail("serve", rc, &err);
+    const struct serve_options o = { .host = host,
+                                     .port = (unsigned)port,
+                                     .key = key,
+                                     .hosts = hosts.n ? hosts.at : NULL,
+                                     .origin = origin,
+                                     .strict = strict,
+                                     .demo = !engine_options.model,
+                                     .parallel = parallel,
+                                     .queue = queue,
+                                     .context = context };
+    int opener = browser ? serve_browser_prepare() : -1;
+    cmd_serve_catch_signals();
+    cmd_serve_confine();
+    status = cmd_serve_run(&o, opener, &err);
+    wipe_text(key);
+    return status;
+}
+
+const struct command cmd_serve = {
+    .name = "serve",
+    .summary = "serve the routed model through OpenAI's API, with a page",
+    .args = "",
+    .description =
+        "Answers the requests of OpenAI's clients (/v1/chat/completions, /v1/completions, "
+        "/v1/models), whole or streamed, and shows a page at / on which one can see who wrote each "
+        "token, why, and at what cost. Many texts are written at a time; each is the one that it "
+        "would be alone.\n\n"
+        "The routed model has the name of its file. With :edge behind it, the small model writes "
+        "alone, and with :cloud the large one. Other names mean the routed model.\n\n"
+        "A missing temperature means 0. An object \"mizzle\" in a request may hold policy, "
+        "threshold, ahead, cloud (auto, required or off), max_cloud_tokens, private (patterns, "
+        "which are added to those of --private-file) and trace; the reply has one as well, with "
+        "what the text has cost.\n\n"
+        "echo with logprobs scores a prompt, as lm-evaluation-harness does; the small model is "
+        "scored, and nothing is sent to the cloud.\n\n"
+        "Without -m, the demo pair is served, the large model by a stand-in of this process. The "
+        "server prints one line when it is ready; until then requests get status 503. It stops on "
+        "SIGTERM (status 0) or SIGINT (status 130) and gives requests in progress two seconds to "
+        "finish. It can write no files but those of --cloud-store and --record, where the system "
+        "can guarantee that.\n\n"
+        "  mizzle serve --open\n"
+        "  mizzle serve -m qwen2.5-0.5b.gguf --cloud-url http://server:8080\n"
+        "  curl http://127.0.0.1:8080/v1/completions --json '{\"prompt\":\"Hello\"}'",
+    .groups = groups,
+    .run = cmd_serve_main,
+};

@@ -1,0 +1,203 @@
+#include "tools/serve/serve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/sys/os.h"
+#include "kernels/sys/sha256.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "net/cloud.h"
+#include "router/mizzle.h"
+#include "router/router.h"
+#include "tools/command.h"
+#include "tools/demo/world.h"
+#include "tools/serve/serve_internal.h"
+
+enum { CONTEXT_MAX = 4096, QUESTIONS = 15 };
+
+int serve_open(struct serve **out, const struct serve_options *o, struct err *err)
+{
+    *out = NULL;
+    struct serve *s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "serve: out of memory");
+    pthread_mutex_init(&s->parser, NULL);
+    s->o = *o;
+    s->created = (int64_t)time(NULL);
+    s->salt = os_now_ns() ^ (uint64_t)s->created << 32;
+    struct server_options so = {
+        .host = o->host, .port = o->port, .key = o->key, .hosts = o->hosts, .origin = o->origin
+    };
+    serve_routes_serve(&so, s);
+    int rc = o->key || !o->host || !server_needs_key(o->host)
+                 ? server_open(&s->server, &so, err)
+                 : err_set(err, ERR_ARG,
+                           "host %s: others reach it, so it needs a key: --api-key-file or "
+                           "MIZZLE_SERVE_KEY",
+                           o->host);
+    if (rc == OK)
+        *out = s;
+    else
+        serve_close(s, 0, NULL);
+    return rc;
+}
+
+const char *serve_url(const struct serve *s)
+{
+    return server_url(s->server);
+}
+
+/* Set the name that requests use: "dir/edge-0.5.gguf" gives "edge-0.5". */
+static void serve_set_name(struct serve *s, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    size_t start = n;
+    while (start && path[start - 1] != '/')
+        start--;
+    n -= start;
+    if (n > 5 && strncmp(path + start + n - 5, ".gguf", 5) == 0)
+        n -= 5;
+    n = n < sizeof(s->name) ? n : sizeof(s->name) - 1;
+    memcpy(s->name, path + start, n);
+    for (size_t i = 0; i < n; i++) /* it becomes a part of paths */
+        if (s->name[i] <= 0x20 || s->name[i] > 0x7e || strchr(":%?#\\\"", s->name[i]))
+            s->name[i] = '_';
+}
+
+/* Compute a fingerprint of all that the small model's part of a text depends on. */
+static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *mo)
+{
+    const struct engine *e = &s->engine;
+    unsigned char hash[SHA256_BYTES];
+    char text[400], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
+    struct sha256 h;
+    if (s->routing.router) {
+        bool found = mo->router ||
+                     routing_find_router(beside, mo->model, router_is_table(s->routing.router));
+        if (found)
+            sha256_file(file, mo->router ? mo->router : beside);
+    }
+    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s",
+                     model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
+                     model_bytes(e->model), kvcache_name(s->kv), file, MIZZLE_VERSION);
+    sha256_begin(&h);
+    sha256_add(&h, text, (size_t)n);
+    sha256_end(hash, &h);
+    sha256_text(hex, hash);
+    snprintf(s->fingerprint, sizeof(s->fingerprint), "mz-%.16s", hex);
+}
+
+/* Print the notes of the routing, and keep why the cloud is off. */
+static void serve_notes(struct serve *s)
+{
+    struct err note, line;
+    while (routing_note(&s->routing, &note)) {
+        if (strncmp(note.msg, "cloud off: ", 11) == 0 && s->cloud_url)
+            s->cloud_off = note;
+        options_as_typed(&line, &cmd_serve, note.msg);
+        fprintf(stderr, "mizzle: %s\n", line.msg);
+    }
+}
+
+/* Keep what is known of the cloud: later only the engine thread may use it. */
+static int serve_know_cloud(struct serve *s, struct err *err)
+{
+    struct cloud *c = s->routing.cloud;
+    const char *model = NULL;
+    s->cloud_api = "auto";
+    if (!c || !s->cloud_url || !cloud_settled(c))
+        return OK;
+    s->cloud_api = cloud_api_name(cloud_dialect(c));
+    model = cloud_model(c);
+    if (model && !(s->cloud_model = malloc(strlen(model) + 1)))
+        return err_set(err, ERR_NOMEM, "serve: out of memory");
+    if (model)
+        memcpy(s->cloud_model, model, strlen(model) + 1);
+    return OK;
+}
+
+/* Make questions of the demo world for the page. */
+static int serve_ask_world(struct serve *s, struct err *err)
+{
+    struct world *w;
+    struct world_question q;
+    s->questions = json_array();
+    int rc = s->o.demo ? world_open(&w, WORLD_SEED, err) : OK;
+    for (uint64_t i = 0; s->o.demo && rc == OK && i < QUESTIONS; i++) {
+        world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
+                       world_test_stream(1), i);
+        json_array_append_new(s->questions, json_string(q.prompt));
+    }
+    if (s->o.demo && rc == OK)
+        world_close(w);
+    return rc;
+}
+
+/* Open the texts. */
+static int serve_open_texts(struct serve *s, struct err *err)
+{
+    size_t trained = model_config(s->engine.model)->context;
+    s->context = s->o.context ? s->o.context : trained < CONTEXT_MAX ? trained : CONTEXT_MAX;
+    if (s->context > trained)
+        return err_set(err, ERR_ARG,
+                       "context: expected at most %zu, as the model was made for, found %zu",
+                       trained, s->context);
+    const struct texts_options to = { .engine = &s->engine,
+                                      .routing = &s->routing,
+                                      .slots = s->o.parallel,
+                                      .queue = s->o.queue,
+                                      .context = s->context,
+                                      .kv = s->kv };
+    return texts_open(&s->texts, &to, err);
+}
+
+int serve_load(struct serve *s, const struct mizzle_options *mo, struct stand_in *stand_in,
+               const _Atomic int *stop, struct err *err)
+{
+    s->stand_in = stand_in;
+    s->cloud_url = mo->cloud_url;
+    serve_set_name(s, mo->model);
+    int rc = engine_kv(&s->kv, mo->kv, KVCACHE_F32, err); /* before the model is read */
+    if (rc == OK)
+        rc = engine_open(&s->engine, mo, true, err);
+    if (rc == OK)
+        rc = engine_kv(&s->kv, mo->kv, engine_best_kv(&s->engine), err);
+    if (rc == OK)
+        rc = routing_open(&s->routing, &s->engine, mo, stop, err);
+    if (rc != OK)
+        return rc;
+    s->vocab = tokenizer_size(s->engine.tokenizer);
+    serve_notes(s);
+    serve_set_fingerprint(s, mo);
+    rc = serve_know_cloud(s, err);
+    if (rc == OK)
+        rc = serve_ask_world(s, err);
+    if (rc == OK)
+        rc = serve_open_texts(s, err);
+    if (rc == OK)
+        atomic_store(&s->ready, 1);
+    return rc;
+}
+
+int serve_close(struct serve *s, unsigned grace_ms, struct err *err)
+{
+    if (!s)
+        return OK;
+    server_close(s->server, grace_ms);
+    texts_close(s->texts);
+    if (s->engine.model)
+        serve_notes(s); /* those of background work */
+    int rc = routing_close(&s->routing, err);
+    engine_close(&s->engine);
+    json_decref(s->questions);
+    free(s->cloud_model);
+    pthread_mutex_destroy(&s->parser);
+    free(s);
+    return rc;
+}

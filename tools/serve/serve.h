@@ -1,0 +1,39 @@
+/* serve.h - an OpenAI-compatible server of the routed model, with a page, from threads of this
+ * process. */
+#ifndef TOOLS_SERVE_SERVE_H
+#define TOOLS_SERVE_SERVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct mizzle_options;
+struct serve;
+struct stand_in;
+
+struct serve_options {
+    const char *host;         /* NULL: 127.0.0.1 */
+    unsigned port;            /* 0: any free one */
+    const char *key;          /* required of all requests but /health; NULL: none */
+    const char *const *hosts; /* names accepted as Host besides addresses and localhost, or NULL */
+    const char *origin;       /* another site that may call, or NULL */
+    bool strict;              /* other model names than those listed are refused */
+    bool demo;                /* the page offers questions of the demo world */
+    size_t parallel, queue;   /* texts at a time; those that wait; 1 to TEXTS_SLOTS; 0 or more */
+    size_t context;           /* of each text; 0: that of the model, at most 4,096 */
+};
+
+/* Listen; all requests get status 503 until serve_load is done. Strings are borrowed. Errors of
+ * server_open. */
+int serve_open(struct serve **out, const struct serve_options *o, struct err *err);
+/* Open model, router and cloud, and begin to answer. stand_in is the server that mo names as its
+ * cloud if it is one of this process, else NULL; borrowed. *stop as in routing_open. Notes for the
+ * user are printed to stderr. Errors of engine_open, routing_open and texts_open. */
+int serve_load(struct serve *s, const struct mizzle_options *mo, struct stand_in *stand_in,
+               const _Atomic int *stop, struct err *err);
+/* Take no new requests; those in progress have grace_ms to finish and then get status 503. Frees
+ * everything. NULL is fine. ERR_IO if the recording is incomplete. */
+int serve_close(struct serve *s, unsigned grace_ms, struct err *err);
+const char *serve_url(const struct serve *s); /* "http://127.0.0.1:PORT" */
+
+#endif

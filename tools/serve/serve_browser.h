@@ -1,0 +1,11 @@
+/* serve_browser.h - opens the page in the user's browser. */
+#ifndef TOOLS_SERVE_SERVE_BROWSER_H
+#define TOOLS_SERVE_SERVE_BROWSER_H
+
+/* Start a process that will open the browser, before this one gives up the right to start
+ * programs. Return where to write the URL, or -1. */
+int serve_browser_prepare(void);
+/* Open the URL, if a browser can be started; NULL: end the process. to is closed; -1 is fine. */
+void serve_browser_open(int to, const char *url);
+
+#endif

@@ -1,0 +1,126 @@
+#include "tools/serve/serve_choice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+#include "model/text/unicode.h"
+
+json_t *serve_choice_string(const char *p, size_t n)
+{
+    char *clean = NULL;
+    size_t length = 0;
+    json_t *text = NULL;
+    p = n ? p : "";
+    if (text_valid(p, n))
+        return json_stringn(p, n);
+    if (unicode_repair(&clean, &length, p, n, NULL) == OK)
+        text = json_stringn(clean, length);
+    free(clean);
+    return text;
+}
+
+json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet)
+{
+    size_t n = 0;
+    const char *p = tokenizer_bytes(t, id, &n);
+    struct buf out = { 0 };
+    char byte[8];
+    if (!p || text_valid(p, n) || quiet)
+        return p && text_valid(p, n) ? json_stringn(p, n) : json_string("");
+    bool fine = buf_str(&out, "bytes:");
+    for (size_t i = 0; i < n && fine; i++) {
+        snprintf(byte, sizeof(byte), "\\x%02x", (unsigned)(unsigned char)p[i]);
+        fine = buf_str(&out, byte);
+    }
+    json_t *text = fine ? json_stringn(out.p, out.n) : NULL;
+    buf_free(&out);
+    return text;
+}
+
+json_t *serve_choice_ids(const uint32_t *ids, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+bool serve_choice_begin(struct serve_choice *c)
+{
+    bool fine = true;
+    stops_begin(&c->stops, c->ask->wish.stops, NULL);
+    for (size_t i = 0; c->ask->echo && i < c->prompt->n && fine; i++) {
+        size_t n;
+        const char *p = tokenizer_bytes(c->tokenizer, c->prompt->ids[i], &n);
+        fine = !p || buf_add(&c->raw, p, n);
+    }
+    return fine;
+}
+
+/* Append a token to the text. */
+static bool serve_choice_take(struct serve_choice *c, uint32_t id)
+{
+    size_t n, at, length, before = c->raw.n;
+    const char *p = tokenizer_bytes(c->tokenizer, id, &n);
+    if (!p || c->cut || (tokenizer_is_control(c->tokenizer, id) && !c->ask->specials))
+        return true;
+    if (!buf_add(&c->raw, p, n))
+        return false;
+    if (stops_feed(&c->stops, p, n, &at, &length)) {
+        c->cut = true;
+        c->raw.n = before + at - length;
+    }
+    return true;
+}
+
+bool serve_choice_look(struct serve_choice *c)
+{
+    c->view = text_look(c->text);
+    for (; c->taken < c->view.n; c->taken++)
+        if (!serve_choice_take(c, c->view.tokens[c->taken].id))
+            return false;
+    return true;
+}
+
+/* Return the number of bytes of p[n] before an incomplete character at its end. */
+static size_t serve_choice_whole(const char *p, size_t n)
+{
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char c = (unsigned char)p[n - back];
+        if ((c & 0xc0) == 0x80)
+            continue;
+        size_t len = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        return len > back ? n - back : n;
+    }
+    return n;
+}
+
+size_t serve_choice_ready(const struct serve_choice *c)
+{
+    size_t n = c->raw.n, held = c->cut ? 0 : stops_held(&c->stops);
+    if (c->view.finished)
+        return n;
+    n = serve_choice_whole(c->raw.p, n > held ? n - held : 0);
+    return n > c->shown ? n : c->shown;
+}
+
+size_t serve_choice_tokens(const struct serve_choice *c)
+{
+    return c->taken + (c->ask->echo ? c->prompt->n : 0);
+}
+
+const char *serve_choice_reason(const struct serve_choice *c)
+{
+    return c->view.ended ? "stop" : "length";
+}
+
+void serve_choice_end(struct serve_choice *c)
+{
+    text_drop(c->text);
+    c->text = NULL;
+    buf_free(&c->raw);
+}

@@ -1,0 +1,173 @@
+#include "tools/serve/serve_field.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/http/json_input.h"
+
+json_t *serve_field_get(const json_t *in, const char *name)
+{
+    json_t *v = json_object_get(in, name);
+    return json_is_null(v) ? NULL : v;
+}
+
+bool serve_field_wrong(struct serve_error *e, const char *param, const char *expected,
+                       const json_t *found)
+{
+    char shown[60] = "";
+    if (json_is_integer(found))
+        snprintf(shown, sizeof(shown), "%lld", (long long)json_integer_value(found));
+    else if (json_is_real(found))
+        snprintf(shown, sizeof(shown), "%g", json_real_value(found));
+    else if (json_is_string(found))
+        json_input_line(shown, sizeof(shown), json_string_value(found), json_string_length(found));
+    return serve_error_set(e, 400, "invalid_value", param, "%s: expected %s, found %s", param,
+                           expected, shown[0] ? shown : json_input_type(found));
+}
+
+bool serve_field_flag(bool *out, const json_t *in, const char *name, struct serve_error *e)
+{
+    const json_t *v = serve_field_get(in, name);
+    if (v && !json_is_boolean(v))
+        return serve_field_wrong(e, name, "true or false", v);
+    *out = v ? json_is_true(v) : *out;
+    return true;
+}
+
+bool serve_field_count(json_int_t *out, const json_t *in, const char *name, json_int_t least,
+                       json_int_t most, struct serve_error *e)
+{
+    const json_t *v = serve_field_get(in, name);
+    char range[80];
+    if (!v)
+        return true;
+    if (json_is_integer(v) && json_integer_value(v) >= least && json_integer_value(v) <= most) {
+        *out = json_integer_value(v);
+        return true;
+    }
+    if (most == INT64_MAX)
+        snprintf(range, sizeof(range), "a whole number from %lld", (long long)least);
+    else
+        snprintf(range, sizeof(range), "a whole number from %lld to %lld", (long long)least,
+                 (long long)most);
+    return serve_field_wrong(e, name, range, v);
+}
+
+bool serve_field_number(float *out, const json_t *in, const char *name, double least, bool above,
+                        double most, struct serve_error *e)
+{
+    const json_t *v = serve_field_get(in, name);
+    double x = json_number_value(v);
+    char range[80];
+    if (!v)
+        return true;
+    if (json_is_number(v) && x >= least && x <= most && !(above && x <= least)) {
+        *out = (float)x;
+        return !above || (double)*out > least ||
+               serve_field_wrong(e, name, "a number that is not that small", v);
+    }
+    snprintf(range, sizeof(range), "a number %s %g to %g", above ? "above" : "from", least, most);
+    return serve_field_wrong(e, name, range, v);
+}
+
+bool serve_field_object(json_t **out, const json_t *in, const char *name, struct serve_error *e)
+{
+    json_t *v = serve_field_get(in, name);
+    if (v && !json_is_object(v))
+        return serve_field_wrong(e, name, "an object", v);
+    *out = v;
+    return true;
+}
+
+enum { BOTH, CHAT, RAW };
+
+/* What is not served. NaN: no number is neutral. */
+static const struct {
+    const char *name;
+    double number;    /* a neutral value besides null, false, "", [] and {} */
+    const char *word; /* another, or NULL */
+    int where;
+} unserved[] = {
+    { "tools", NAN, NULL, BOTH },
+    { "functions", NAN, NULL, BOTH },
+    { "tool_choice", NAN, "none", BOTH },
+    { "function_call", NAN, "none", BOTH },
+    { "response_format", NAN, "text", BOTH },
+    { "logit_bias", NAN, NULL, BOTH },
+    { "suffix", NAN, NULL, BOTH },
+    { "best_of", 1, NULL, BOTH },
+    { "presence_penalty", 0, NULL, BOTH },
+    { "frequency_penalty", 0, NULL, BOTH },
+    { "repeat_penalty", 1, NULL, BOTH },
+    { "modalities", NAN, "text", BOTH },
+    { "audio", NAN, NULL, BOTH },
+    { "prediction", NAN, NULL, BOTH },
+    { "web_search_options", NAN, NULL, BOTH },
+    { "echo", NAN, NULL, CHAT },
+    { "prompt_logprobs", NAN, NULL, BOTH },
+    { "prompt_embeds", NAN, NULL, BOTH },
+    { "truncate_prompt_tokens", NAN, NULL, BOTH },
+    { "min_tokens", 0, NULL, BOTH },
+    { "use_beam_search", NAN, NULL, BOTH },
+    { "length_penalty", 1, NULL, BOTH },
+    { "bad_words", NAN, NULL, BOTH },
+    { "allowed_token_ids", NAN, NULL, BOTH },
+    { "logits_processors", NAN, NULL, BOTH },
+    { "include_stop_str_in_output", NAN, NULL, BOTH },
+    { "guided_json", NAN, NULL, BOTH },
+    { "guided_regex", NAN, NULL, BOTH },
+    { "guided_choice", NAN, NULL, BOTH },
+    { "guided_grammar", NAN, NULL, BOTH },
+    { "structured_outputs", NAN, NULL, BOTH },
+    { "grammar", NAN, NULL, BOTH },
+    { "json_schema", NAN, NULL, BOTH },
+    { "regex", NAN, NULL, BOTH },
+    { "ebnf", NAN, NULL, BOTH },
+    { "typical_p", 1, NULL, BOTH },
+    { "tfs_z", 1, NULL, BOTH },
+    { "mirostat", 0, NULL, BOTH },
+    { "dry_multiplier", 0, NULL, BOTH },
+    { "xtc_probability", 0, NULL, BOTH },
+    { "dynatemp_range", 0, NULL, BOTH },
+    { "n_probs", 0, NULL, BOTH },
+    { "continue_final_message", NAN, NULL, CHAT },
+    { "chat_template", NAN, NULL, CHAT },
+    { "chat_template_kwargs", NAN, NULL, CHAT },
+    { "documents", NAN, NULL, CHAT },
+    { "messages", NAN, NULL, RAW },
+    { "prompt", NAN, NULL, CHAT },
+};
+
+/* True for a value that changes nothing. */
+static bool serve_field_neutral(const json_t *v, double number, const char *word)
+{
+    const json_t *kind = json_object_get(v, "type");
+    if (json_is_string(kind))
+        v = kind; /* {"type":"text"} */
+    else if (json_array_size(v) == 1 && word)
+        v = json_array_get(v, 0);
+    if (json_is_string(v))
+        return !json_string_length(v) || (word && strcmp(json_string_value(v), word) == 0);
+    if (json_is_number(v))
+        return json_number_value(v) == number;
+    return json_is_false(v) || (json_is_array(v) && !json_array_size(v)) ||
+           (json_is_object(v) && !json_object_size(v));
+}
+
+bool serve_field_refuse(const json_t *in, bool chat, struct serve_error *e)
+{
+    bool tools = json_array_size(json_object_get(in, "tools")) > 0;
+    for (size_t i = 0; i < sizeof(unserved) / sizeof(unserved[0]); i++) {
+        const char *name = unserved[i].name;
+        const json_t *v = serve_field_get(in, name);
+        if (!v || unserved[i].where == (chat ? RAW : CHAT) ||
+            serve_field_neutral(v, unserved[i].number, unserved[i].word) ||
+            (!tools && json_is_string(v) && strcmp(name, "tool_choice") == 0 &&
+             strcmp(json_string_value(v), "auto") == 0))
+            continue;
+        return serve_error_set(e, 400, "unsupported_parameter", name, "%s: not served here", name);
+    }
+    return true;
+}

@@ -1,0 +1,196 @@
+/* serve_info.c - what the server is: health, models, /mizzle/info, and the stand-in's network. */
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/mizzle.h"
+#include "router/router.h"
+#include "tools/serve/serve_field.h"
+#include "tools/serve/serve_internal.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { LATENCY_MAX = 600000 };
+
+void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_model m)
+{
+    static const char *const ends[] = {
+        [TEXT_ROUTED] = "", [TEXT_EDGE] = ":edge", [TEXT_CLOUD] = ":cloud"
+    };
+    snprintf(out, SERVE_NAME + 8, "%s%s", s->name, ends[m]);
+}
+
+void serve_info_health(struct serve_exchange *x, const json_t *in)
+{
+    struct serve_error e;
+    (void)in;
+    if (atomic_load(&x->s->ready) && !server_closing(x->r)) {
+        serve_routes_json(x, 200, json_pack("{s:s}", "status", "ok"));
+        return;
+    }
+    bool stops = server_closing(x->r);
+    serve_error_set(&e, 503, stops ? "stopping" : "loading", NULL,
+                    stops ? "the server is stopping" : "the model is being loaded");
+    serve_routes_refuse(x, &e);
+}
+
+/* Return an entry of the list of models. */
+static json_t *serve_info_entry(const struct serve *s, enum text_model m)
+{
+    char name[SERVE_NAME + 8];
+    serve_info_name(name, s, m);
+    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:I}", "id", name, "object", "model", "created",
+                     (json_int_t)s->created, "owned_by", "mizzle", "root", s->name, "parent",
+                     "max_model_len", (json_int_t)s->context);
+}
+
+/* True if this one can be asked for. */
+static bool serve_info_has(const struct serve *s, enum text_model m)
+{
+    return m != TEXT_CLOUD || routing_port(&s->routing);
+}
+
+void serve_info_models(struct serve_exchange *x, const json_t *in)
+{
+    json_t *list = json_array();
+    (void)in;
+    for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++)
+        if (serve_info_has(x->s, (enum text_model)m))
+            json_array_append_new(list, serve_info_entry(x->s, (enum text_model)m));
+    serve_routes_json(x, 200, json_pack("{s:s,s:o}", "object", "list", "data", list));
+}
+
+void serve_info_model(struct serve_exchange *x, const json_t *in)
+{
+    char name[SERVE_NAME + 8];
+    struct serve_error e;
+    (void)in;
+    for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
+        serve_info_name(name, x->s, (enum text_model)m);
+        if (strcmp(x->rest, name) == 0 && serve_info_has(x->s, (enum text_model)m)) {
+            serve_routes_json(x, 200, serve_info_entry(x->s, (enum text_model)m));
+            return;
+        }
+    }
+    serve_error_set(&e, 404, "model_not_found", "model", "model %s: not served here", x->rest);
+    serve_routes_refuse(x, &e);
+}
+
+/* Return the simulated network, or null. */
+static json_t *serve_info_net(const struct serve *s)
+{
+    if (!s->stand_in)
+        return json_null();
+    struct stand_in_net net = stand_in_network(s->stand_in);
+    return json_pack("{s:I,s:I,s:f,s:I,s:I}", "latency_ms", (json_int_t)net.latency_ms, "jitter_ms",
+                     (json_int_t)net.jitter_ms, "loss", net.loss, "up", (json_int_t)net.up, "down",
+                     (json_int_t)net.down);
+}
+
+/* Return what is known of the cloud, or null. */
+static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts *count)
+{
+    bool there = routing_port(&s->routing) != NULL;
+    if (!there && !s->cloud_off.msg[0])
+        return json_null();
+    const char *state = !there ? "off" : count->refused ? "refused" : "open";
+    const char *why = !there ? s->cloud_off.msg : count->refused ? count->why.msg : NULL;
+    return json_pack("{s:s?,s:s,s:s?,s:s,s:s?,s:n,s:b,s:o}", "url", s->cloud_url, "api",
+                     s->cloud_api, "model", s->cloud_model, "state", state, "why", why, "retry_s",
+                     "stand_in", s->stand_in != NULL, "network", serve_info_net(s));
+}
+
+/* Return the router, or null. */
+static json_t *serve_info_router(const struct serve *s)
+{
+    const struct routing *r = &s->routing;
+    if (!r->router && r->policy == POLICY_NEVER)
+        return json_null();
+    return json_pack(
+        "{s:s?,s:s,s:f,s:s?}", "name",
+        r->router && router_about(r->router)->task[0] ? router_about(r->router)->task : NULL,
+        "policy", policy_name(r->policy), "threshold", (double)r->threshold, "tap",
+        r->router && !router_is_table(r->router) ? router_tap_name(router_tap(r->router)) : NULL);
+}
+
+/* Return the policies that a request may choose. */
+static json_t *serve_info_policies(const struct serve *s)
+{
+    const struct router *router = s->routing.router;
+    json_t *list = json_array();
+    for (int p = POLICY_MLP; p <= POLICY_NEVER; p++)
+        if (!policy_reads_router((enum policy)p) ||
+            (router && router_is_table(router) == (p == POLICY_CONTEXT)))
+            json_array_append_new(list, json_string(policy_name((enum policy)p)));
+    return list;
+}
+
+/* Return the prices per million tokens, or null. */
+static json_t *serve_info_price(const struct serve *s)
+{
+    const struct caps_price *p = &s->routing.caps.limits.price;
+    if (!p->up && !p->cached && !p->down)
+        return json_null();
+    return json_pack("{s:f,s:f,s:f}", "up", (double)p->up / 1e6, "cached", (double)p->cached / 1e6,
+                     "down", (double)p->down / 1e6);
+}
+
+void serve_info_all(struct serve_exchange *x, const json_t *in)
+{
+    const struct serve *s = x->s;
+    const struct engine *e = &s->engine;
+    const struct model_config *c = model_config(e->model);
+    struct texts_counts count = texts_count(s->texts);
+    json_t *names = json_array();
+    char name[SERVE_NAME + 8];
+    uint32_t mark;
+    bool chat = tokenizer_special(e->tokenizer, "<|im_start|>", &mark) &&
+                tokenizer_special(e->tokenizer, "<|im_end|>", &mark);
+    (void)in;
+    for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
+        serve_info_name(name, s, (enum text_model)m);
+        json_array_append_new(names, json_string(name));
+    }
+    json_t *model = json_pack("{s:s,s:s?,s:I,s:I,s:I,s:I,s:I}", "name", e->name, "weights",
+                              e->weights, "layers", (json_int_t)c->layers, "hidden",
+                              (json_int_t)c->hidden, "vocab", (json_int_t)c->vocab, "context",
+                              (json_int_t)s->context, "trained", (json_int_t)c->context);
+    json_t *out = json_pack(
+        "{s:s,s:o,s:o,s:b,s:s,s:o,s:o,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:o,s:O}", "version",
+        MIZZLE_VERSION, "model", model, "names", names, "chat", (int)chat, "fingerprint",
+        s->fingerprint, "router", serve_info_router(s), "policies", serve_info_policies(s), "kv",
+        kvcache_name(s->kv), "isa", e->kernels.isa, "threads",
+        (json_int_t)(e->pool ? pool_threads(e->pool) : 1), "slots", (json_int_t)s->o.parallel,
+        "context", (json_int_t)s->context, "queue", (json_int_t)s->o.queue, "cloud",
+        serve_info_cloud(s, &count), "price", serve_info_price(s), "questions", s->questions);
+    serve_routes_json(x, 200, out);
+}
+
+void serve_info_network(struct serve_exchange *x, const json_t *in)
+{
+    struct serve *s = x->s;
+    struct serve_error e = { 0 };
+    if (!s->stand_in) {
+        serve_error_set(&e, 404, "not_found", NULL, "the cloud is not a stand-in of this process");
+        serve_routes_refuse(x, &e);
+        return;
+    }
+    struct stand_in_net net = stand_in_network(s->stand_in);
+    json_int_t latency = net.latency_ms, jitter = net.jitter_ms;
+    float loss = (float)net.loss;
+    if (!json_is_object(in))
+        serve_field_wrong(&e, "body", "an object", in);
+    else if (serve_field_count(&latency, in, "latency_ms", 0, LATENCY_MAX, &e) &&
+             serve_field_count(&jitter, in, "jitter_ms", 0, LATENCY_MAX, &e) &&
+             serve_field_number(&loss, in, "loss", 0, false, 0.99, &e)) {
+        net.latency_ms = (unsigned)latency;
+        net.jitter_ms = (unsigned)jitter;
+        net.loss =
+            serve_field_get(in, "loss") ? json_number_value(json_object_get(in, "loss")) : net.loss;
+        stand_in_set_network(s->stand_in, &net);
+        serve_routes_json(x, 200, serve_info_net(s));
+        return;
+    }
+    serve_routes_refuse(x, &e);
+}

@@ -1,0 +1,110 @@
+/* serve_internal.h - what the files of this folder share: the server and one exchange. */
+#ifndef TOOLS_SERVE_SERVE_INTERNAL_H
+#define TOOLS_SERVE_SERVE_INTERNAL_H
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "kernels/kv.h"
+#include "kernels/sys/base.h"
+#include "net/http/buf.h"
+#include "net/server/server.h"
+#include "router/engine.h"
+#include "router/routing.h"
+#include "router/texts/texts.h"
+#include "tools/serve/serve.h"
+#include "tools/serve/serve_error.h"
+#include "tools/serve/serve_request.h"
+
+enum {
+    SERVE_NAME = 72,       /* bytes of a model's name here, with the final zero */
+    SERVE_FINGERPRINT = 20 /* of "mz-" and 16 digits */
+};
+
+struct serve { /* constant once `ready` is 1, apart from atomics and what texts.h guards */
+    struct serve_options o;
+    struct server *server;
+    atomic_int ready;
+    struct engine engine;
+    struct routing routing;
+    struct texts *texts;
+    struct stand_in *stand_in; /* or NULL */
+    size_t context, vocab;     /* of a text; ids in use */
+    enum kvcache kv;
+    char name[SERVE_NAME], fingerprint[SERVE_FINGERPRINT];
+    int64_t created;
+    const char *cloud_url;  /* or NULL */
+    const char *cloud_api;  /* static */
+    char *cloud_model;      /* or NULL */
+    struct err cloud_off;   /* why there is none although a URL was given, or "" */
+    json_t *questions;      /* of the demo world; printed by any thread */
+    pthread_mutex_t parser; /* serializes large bodies: parsed JSON takes far more memory */
+    uint64_t salt;          /* of ids and seeds */
+    atomic_uint_fast64_t exchanges, statuses[6], streams; /* by class of status */
+};
+
+enum { SERVE_ID = 24 };
+
+struct serve_route;
+struct serve_writing;
+
+/* One request and its answer. */
+struct serve_exchange {
+    struct serve *s;
+    struct server_request *r;
+    const struct serve_route *route; /* NULL: none, for the reason in `error` */
+    const char *rest;                /* of the path, after a route that ends in '/' */
+    struct serve_error error;
+    char id[SERVE_ID]; /* x-request-id */
+    uint64_t number;   /* the same as a number that other exchanges do not have */
+    uint64_t begun;    /* os_now_ns() */
+    json_t *in;        /* the body while it is needed, or NULL */
+    struct serve_ask ask;
+    struct serve_writing *writing;
+};
+
+/* serve_routes.c */
+/* Set the callbacks of the server. */
+void serve_routes_serve(struct server_options *o, struct serve *s);
+/* Answer with JSON, which is released. Without memory the connection is closed. */
+void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json);
+/* Answer with text, which is taken; headers: more of them, or NULL. */
+void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
+                       const char *const (*headers)[2]);
+void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e);
+/* Free the body, of which nothing more is needed. */
+void serve_routes_read(struct serve_exchange *x);
+/* Append the JSON as text and release it; false without memory. */
+bool serve_routes_print(struct buf *out, json_t *json);
+/* Begin a stream of events. */
+void serve_routes_stream(struct serve_exchange *x,
+                         enum server_more (*more)(void *arg, struct buf *out), void *arg);
+
+/* Answers to requests; `in` is the body of a POST, else NULL. */
+void serve_info_health(struct serve_exchange *x, const json_t *in);
+void serve_info_models(struct serve_exchange *x, const json_t *in);
+void serve_info_model(struct serve_exchange *x, const json_t *in);
+void serve_info_all(struct serve_exchange *x, const json_t *in);
+void serve_info_network(struct serve_exchange *x, const json_t *in);
+void serve_metrics(struct serve_exchange *x, const json_t *in);
+void serve_tokens_info(struct serve_exchange *x, const json_t *in);
+void serve_tokens_encode(struct serve_exchange *x, const json_t *in);
+void serve_tokens_decode(struct serve_exchange *x, const json_t *in);
+/* The page; serve_page.c. */
+void serve_page_html(struct serve_exchange *x, const json_t *in);
+void serve_page_css(struct serve_exchange *x, const json_t *in);
+void serve_page_js(struct serve_exchange *x, const json_t *in);
+void serve_write_chat(struct serve_exchange *x, const json_t *in);
+void serve_write_raw(struct serve_exchange *x, const json_t *in);
+
+/* serve_info.c */
+/* Return the name of who writes: NAME, NAME:edge or NAME:cloud. */
+void serve_info_name(char out[SERVE_NAME + 8], const struct serve *s, enum text_model m);
+
+/* serve_write.c */
+/* Drop the texts. NULL is fine. */
+void serve_write_drop(struct serve_writing *w);
+
+#endif

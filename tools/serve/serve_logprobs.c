@@ -1,0 +1,105 @@
+/* serve_logprobs.c - logprobs of tokens, and of prompts that were scored. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+#include "tools/serve/serve_choice.h"
+
+/* What is known of one token. */
+struct serve_scored {
+    uint32_t id;
+    double logprob; /* NaN: it has none */
+    const struct text_top *top;
+    size_t n;
+};
+
+/* Return token i, counted as `told` is. */
+static struct serve_scored serve_logprobs_at(const struct serve_choice *c, size_t i)
+{
+    size_t prompt = c->ask->echo ? c->prompt->n : 0, n = c->ask->top;
+    const struct text_view *v = &c->view;
+    if (i < prompt)
+        return (struct serve_scored){ c->prompt->ids[i], v->scores[i], v->score_tops + i * v->top,
+                                      i ? n : 0 };
+    i -= prompt;
+    return (struct serve_scored){ v->tokens[i].id, v->tokens[i].logprob, v->tops + i * v->top, n };
+}
+
+/* Return a logprob as JSON, which has no infinity. */
+static json_t *serve_logprobs_number(double x)
+{
+    return isnan(x) ? json_null() : json_real(isinf(x) ? -9999.0 : x);
+}
+
+/* Add a name and its logprob. Where two tokens have the same text, the likelier one was first. */
+static void serve_logprobs_add(json_t *object, const struct tokenizer *t, uint32_t id, double x)
+{
+    json_t *name = serve_choice_token(t, id, false);
+    const char *key = json_string_value(name);
+    size_t n = json_string_length(name);
+    const json_t *other = key ? json_object_getn(object, key, n) : NULL;
+    if (key && (!other || json_real_value(other) < x))
+        json_object_setn_new(object, key, n, serve_logprobs_number(x));
+    json_decref(name);
+}
+
+/* Return how many characters the bytes of a token begin. */
+static size_t serve_logprobs_chars(const struct tokenizer *t, uint32_t id)
+{
+    size_t n, chars = 0;
+    const char *p = tokenizer_bytes(t, id, &n);
+    for (size_t i = 0; p && i < n; i++)
+        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
+    return chars;
+}
+
+json_t *serve_logprobs_raw(struct serve_choice *c)
+{
+    json_t *tokens = json_array(), *numbers = json_array(), *tops = json_array();
+    json_t *offsets = json_array();
+    for (size_t i = c->told; i < serve_choice_tokens(c); i++) {
+        struct serve_scored s = serve_logprobs_at(c, i);
+        json_t *top = s.n ? json_object() : NULL;
+        for (size_t k = 0; k < s.n; k++)
+            serve_logprobs_add(top, c->tokenizer, s.top[k].id, s.top[k].logprob);
+        if (top)
+            serve_logprobs_add(top, c->tokenizer, s.id, s.logprob);
+        json_array_append_new(tokens, serve_choice_token(c->tokenizer, s.id, false));
+        json_array_append_new(numbers, serve_logprobs_number(s.logprob));
+        json_array_append_new(tops, top ? top : json_null());
+        json_array_append_new(offsets, json_integer((json_int_t)c->chars));
+        c->chars += serve_logprobs_chars(c->tokenizer, s.id);
+    }
+    return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", numbers,
+                     "top_logprobs", tops, "text_offset", offsets);
+}
+
+/* Return {"token","bytes","logprob"}. */
+static json_t *serve_logprobs_entry(const struct tokenizer *t, uint32_t id, double x)
+{
+    size_t n = 0;
+    const char *p = tokenizer_bytes(t, id, &n);
+    json_t *bytes = json_array();
+    for (size_t i = 0; p && i < n; i++)
+        json_array_append_new(bytes, json_integer((unsigned char)p[i]));
+    return json_pack("{s:o,s:o,s:o}", "token", serve_choice_token(t, id, false), "bytes", bytes,
+                     "logprob", serve_logprobs_number(x));
+}
+
+json_t *serve_logprobs_chat(const struct serve_choice *c)
+{
+    json_t *content = json_array();
+    for (size_t i = c->told; i < c->taken; i++) {
+        struct serve_scored s = serve_logprobs_at(c, i);
+        if (c->view.tokens[i].eog && !c->ask->specials)
+            continue; /* it is no part of the message */
+        json_t *top = json_array(), *entry = serve_logprobs_entry(c->tokenizer, s.id, s.logprob);
+        for (size_t k = 0; k < s.n; k++)
+            json_array_append_new(
+                top, serve_logprobs_entry(c->tokenizer, s.top[k].id, s.top[k].logprob));
+        json_object_set_new(entry, "top_logprobs", top);
+        json_array_append_new(content, entry);
+    }
+    return json_pack("{s:o,s:n}", "content", content, "refusal");
+}

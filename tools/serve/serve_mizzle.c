@@ -1,0 +1,138 @@
+/* serve_mizzle.c - the object "mizzle" of a reply: who wrote each token, what happened meanwhile,
+ * and what it cost. tools/serve/page/README.md describes it. */
+#include <math.h>
+
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+#include "tools/serve/serve_choice.h"
+
+enum { EVENTS = 256 /* sent at a time */ };
+
+/* Put the text of a token, and its bytes if they are no whole characters. */
+static void serve_mizzle_text(json_t *to, const struct tokenizer *t, uint32_t id)
+{
+    size_t n = 0;
+    const char *p = tokenizer_bytes(t, id, &n);
+    json_object_set_new(to, "text", serve_choice_token(t, id, true));
+    if (!p || text_valid(p, n))
+        return;
+    json_t *bytes = json_array();
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(bytes, json_integer((unsigned char)p[i]));
+    json_object_set_new(to, "bytes", bytes);
+}
+
+/* Return what the token's own call was; null if it had none. */
+static json_t *serve_mizzle_call(const struct text_token *t)
+{
+    if (!t->memo && !(t->call_ms > 0))
+        return json_null();
+    return json_pack("{s:f,s:I,s:I,s:I,s:b}", "ms", t->memo ? 0.0 : t->call_ms, "up",
+                     (json_int_t)t->call.bytes_up, "down", (json_int_t)t->call.bytes_down,
+                     "retries", (json_int_t)t->call.retries, "memo", (int)t->memo);
+}
+
+/* Return token number pos of the answer. */
+static json_t *serve_mizzle_token(const struct serve_choice *c, size_t pos)
+{
+    const struct text_token *t = &c->view.tokens[pos];
+    const struct text_top *tops = c->view.tops + pos * c->view.top;
+    json_t *out =
+        json_pack("{s:I,s:I,s:s,s:f}", "pos", (json_int_t)pos, "id", (json_int_t)t->id, "source",
+                  source_name(t->source), "ms", (double)(t->at - c->begun) / 1e6);
+    serve_mizzle_text(out, c->tokenizer, t->id);
+    json_object_set_new(out, "score", isnan(t->score) ? json_null() : json_real((double)t->score));
+    json_object_set_new(out, "edge_id", t->has_edge ? json_integer(t->edge_id) : json_null());
+    if (t->has_edge)
+        json_object_set_new(out, "edge_text", serve_choice_token(c->tokenizer, t->edge_id, true));
+    json_object_set_new(out, "call", serve_mizzle_call(t));
+    json_object_set_new(out, "fault", t->fault ? json_string(t->fault) : json_null());
+    if (t->fault)
+        json_object_set_new(out, "reason", json_string(gate_name(t->reason)));
+    if (!c->ask->trace_top)
+        return out;
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->ask->trace_top && isfinite(tops[i].logprob); i++) {
+        json_t *one =
+            json_pack("{s:I,s:f}", "id", (json_int_t)tops[i].id, "logprob", tops[i].logprob);
+        serve_mizzle_text(one, c->tokenizer, tops[i].id);
+        json_array_append_new(list, one);
+    }
+    json_object_set_new(out, "top", list);
+    return out;
+}
+
+/* Return an event; places count as pos does. */
+static json_t *serve_mizzle_event(const struct serve_choice *c, const struct decode_event *d)
+{
+    static const char *const kinds[] = { [DECODE_EVALUATED] = "evaluated",
+                                         [DECODE_ASKED] = "asked",
+                                         [DECODE_ANSWERED] = "answered",
+                                         [DECODE_ROLLED_BACK] = "rolled-back" };
+    json_t *out =
+        json_pack("{s:s,s:I,s:I,s:f,s:f}", "kind", kinds[d->kind], "at",
+                  (json_int_t)d->at - (json_int_t)c->prompt->n, "n", (json_int_t)d->n, "ms",
+                  ((double)d->ns - (double)c->begun) / 1e6, "took_ms", (double)d->took_ns / 1e6);
+    if (d->kind == DECODE_ANSWERED && d->reason != GATE_OPEN)
+        json_object_set_new(out, "reason", json_string(gate_name(d->reason)));
+    return out;
+}
+
+/* Return what the text has cost. */
+static json_t *serve_mizzle_ledger(const struct serve_choice *c)
+{
+    const struct text_view *v = &c->view;
+    const struct decode_stats *s = &v->stats;
+    double first = v->n ? (double)(v->tokens[0].at - c->begun) / 1e6 : 0;
+    double last = v->n ? (double)(v->tokens[v->n - 1].at - c->begun) / 1e6 : 0;
+    json_t *out =
+        json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:f,s:f}", "tokens",
+                  (json_int_t)v->n, "cloud", (json_int_t)s->cloud, "fallback",
+                  (json_int_t)s->fallback, "memo", (json_int_t)(s->memo_hits + s->store_hits),
+                  "calls", (json_int_t)s->calls, "committed", (json_int_t)s->committed, "failed",
+                  (json_int_t)s->failed, "wasted", (json_int_t)s->wasted, "up",
+                  (json_int_t)s->traffic.bytes_up, "down", (json_int_t)s->traffic.bytes_down,
+                  "cost", (double)s->cost / 1e12, "ttft_ms", first, "total_ms", last, "edge_ms",
+                  s->edge_ms, "cloud_ms", s->cloud_ms, "router_ms", s->router_ms);
+    json_t *more = json_pack("{s:f,s:I,s:I,s:I,s:I,s:I}", "queue_ms", v->queue_ms, "passes",
+                             (json_int_t)s->passes, "drafted", (json_int_t)s->drafted, "accepted",
+                             (json_int_t)s->accepted, "prompt_tokens", (json_int_t)c->prompt->n,
+                             "cached_tokens", (json_int_t)v->cached);
+    json_object_update(out, more);
+    json_decref(more);
+    return out;
+}
+
+json_t *serve_mizzle(struct serve_choice *c, size_t from, bool last)
+{
+    const struct serve_ask *a = c->ask;
+    struct decode_event events[EVENTS];
+    json_t *out = json_object();
+    if (a->trace && from < c->taken) {
+        json_t *list = json_array();
+        for (size_t i = from; i < c->taken; i++)
+            json_array_append_new(list, serve_mizzle_token(c, i));
+        json_object_set_new(out, "tokens", list);
+    }
+    json_t *happened = json_array();
+    for (size_t n; a->events && (n = text_events(c->text, c->events, events, EVENTS)) > 0;
+         c->events += n)
+        for (size_t i = 0; i < n; i++)
+            json_array_append_new(happened, serve_mizzle_event(c, &events[i]));
+    if (json_array_size(happened))
+        json_object_set(out, "events", happened);
+    json_decref(happened);
+    if (last) {
+        enum policy policy = a->wish.score || a->wish.model == TEXT_EDGE ? POLICY_NEVER
+                             : a->wish.model == TEXT_CLOUD               ? POLICY_ALWAYS
+                                                                         : a->routing.policy;
+        json_object_set_new(out, "ledger", serve_mizzle_ledger(c));
+        json_object_set_new(out, "policy", json_string(policy_name(policy)));
+        json_object_set_new(out, "threshold", json_real((double)a->routing.threshold));
+        json_object_set_new(out, "seed", json_integer((json_int_t)c->seed));
+    }
+    if (json_object_size(out))
+        return out;
+    json_decref(out);
+    return NULL;
+}

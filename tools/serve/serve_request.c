@@ -1,0 +1,305 @@
+#include "tools/serve/serve_request.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/http/buf.h"
+#include "net/http/json_input.h"
+#include "router/router.h"
+#include "router/stops.h"
+#include "tools/serve/serve_field.h"
+#include "tools/serve/serve_internal.h"
+
+enum {
+    USUAL_MAX = 16, /* tokens of a raw completion, as OpenAI has it */
+    AHEAD_MAX = 64,
+    TEMPERATURE_MAX = 100
+};
+
+/* Find out who is asked to write. */
+static bool serve_request_model(struct serve_ask *a, const struct serve *s, const json_t *in,
+                                struct serve_error *e)
+{
+    const json_t *v = serve_field_get(in, "model");
+    const char *name = json_string_value(v);
+    char own[SERVE_NAME + 8], shown[100];
+    a->wish.model = TEXT_ROUTED;
+    if (v && !name)
+        return serve_field_wrong(e, "model", "a name", v);
+    if (!name)
+        return true;
+    for (int m = TEXT_ROUTED; m <= TEXT_CLOUD; m++) {
+        serve_info_name(own, s, (enum text_model)m);
+        if (strcmp(name, own) != 0)
+            continue;
+        a->wish.model = (enum text_model)m;
+        if (m == TEXT_CLOUD && !routing_port(&s->routing))
+            return serve_error_set(e, 400, "no_cloud", "model", "model %s: there is no cloud", own);
+        return true;
+    }
+    if (!s->o.strict)
+        return true;
+    json_input_line(shown, sizeof(shown), name, json_string_length(v));
+    return serve_error_set(e, 404, "model_not_found", "model", "model %s: not served here", shown);
+}
+
+/* Read what the small model's tokens are drawn with. */
+static bool serve_request_sampling(struct serve_ask *a, const json_t *in, struct serve_error *e)
+{
+    struct sample_params *p = &a->wish.sample;
+    json_int_t top_k = 0, n = 1, seed = 1;
+    *p = (struct sample_params){ .top_p = 1, .repeat_penalty = 1 };
+    if (!serve_field_number(&p->temp, in, "temperature", 0, false, TEMPERATURE_MAX, e) ||
+        !serve_field_number(&p->top_p, in, "top_p", 0, true, 1, e) ||
+        !serve_field_number(&p->min_p, in, "min_p", 0, false, 1, e) ||
+        !serve_field_number(&p->repeat_penalty, in, "repetition_penalty", 0, true, 100, e) ||
+        !serve_field_count(&top_k, in, "top_k", -1, INT64_MAX, e) ||
+        !serve_field_count(&n, in, "n", 1, SERVE_CHOICES, e) ||
+        !serve_field_count(&seed, in, "seed", INT64_MIN, INT64_MAX, e))
+        return false;
+    p->top_k = top_k > 0 ? (size_t)top_k : 0;
+    a->n = (size_t)n;
+    p->seed = (uint64_t)seed;
+    a->draws = !serve_field_get(in, "seed") && p->temp > 0;
+    return true;
+}
+
+/* Read the texts and ids that end an answer. */
+static bool serve_request_stops(struct serve_ask *a, const struct serve *s, const json_t *in,
+                                struct serve_error *e)
+{
+    json_t *v = serve_field_get(in, "stop"), *ids = serve_field_get(in, "stop_token_ids");
+    size_t n = json_is_array(v) ? json_array_size(v) : 0, kept = 0;
+    if (v && !json_is_string(v) && !json_is_array(v))
+        return serve_field_wrong(e, "stop", "a text or a list of texts", v);
+    if (n > SERVE_STOPS)
+        return serve_error_set(e, 400, "invalid_value", "stop",
+                               "stop: expected at most %d texts, found %zu", SERVE_STOPS, n);
+    for (size_t i = 0; i < (json_is_array(v) ? n : v != NULL); i++) {
+        const json_t *one = json_is_array(v) ? json_array_get(v, i) : v;
+        size_t len = json_string_length(one);
+        if (!json_is_string(one))
+            return serve_field_wrong(e, "stop", "texts", one);
+        if (!len || len > STOPS_MAX || strlen(json_string_value(one)) != len)
+            return serve_error_set(e, 400, "invalid_value", "stop",
+                                   "stop: expected texts of 1 to %d bytes without NUL, found %zu",
+                                   STOPS_MAX, len);
+        a->stops[kept++] = json_string_value(one);
+    }
+    a->stop = json_incref(v);
+    a->wish.stops = kept ? a->stops : NULL;
+    if (ids && !json_is_array(ids))
+        return serve_field_wrong(e, "stop_token_ids", "a list of ids", ids);
+    n = json_array_size(ids);
+    if (n > SERVE_STOP_IDS)
+        return serve_error_set(e, 400, "invalid_value", "stop_token_ids",
+                               "stop_token_ids: expected at most %d ids, found %zu", SERVE_STOP_IDS,
+                               n);
+    for (size_t i = 0; i < n; i++)
+        if (!json_input_id(&a->stop_ids[i], json_array_get(ids, i), s->vocab))
+            return serve_field_wrong(e, "stop_token_ids", "ids of this model",
+                                     json_array_get(ids, i));
+    a->wish.stop_ids = a->stop_ids;
+    a->wish.nstop_ids = n;
+    return serve_field_flag(&a->wish.ignore_eos, in, "ignore_eos", e);
+}
+
+/* Read how long the answer may be; max_completion_tokens is the newer name. */
+static bool serve_request_max(struct serve_ask *a, const json_t *in, struct serve_error *e)
+{
+    bool newer = serve_field_get(in, "max_completion_tokens") != NULL;
+    const char *name = newer ? "max_completion_tokens" : "max_tokens";
+    bool scores = a->echo && a->logprobs;
+    json_int_t max = -1;
+    if (!serve_field_count(&max, in, name, a->echo ? 0 : 1, INT64_MAX, e))
+        return false;
+    if (scores && max > 1)
+        return serve_error_set(e, 400, "invalid_value", name,
+                               "%s: expected 0 or 1 with echo and logprobs, found %lld", name,
+                               (long long)max);
+    a->max = max >= 0 ? (size_t)max : a->chat ? SIZE_MAX : scores ? 0 : (size_t)USUAL_MAX;
+    a->wish.score = scores || !a->max;
+    return true;
+}
+
+/* Read which logprobs are wanted: a number, or in a chat a flag and a number. */
+static bool serve_request_logprobs(struct serve_ask *a, const json_t *in, struct serve_error *e)
+{
+    json_int_t top = -1;
+    const json_t *v = serve_field_get(in, "logprobs");
+    if (a->chat) {
+        if (!serve_field_flag(&a->logprobs, in, "logprobs", e) ||
+            !serve_field_count(&top, in, "top_logprobs", 0, TEXTS_TOP, e))
+            return false;
+        if (top > 0 && !a->logprobs)
+            return serve_error_set(e, 400, "invalid_value", "top_logprobs",
+                                   "top_logprobs: expected logprobs to be true with it");
+    } else if (!json_is_false(v)) {
+        if (!serve_field_count(&top, in, "logprobs", 0, TEXTS_TOP, e))
+            return false;
+        a->logprobs = top >= 0;
+    }
+    a->top = top > 0 ? (size_t)top : 0;
+    return true;
+}
+
+/* Read mizzle.private: a text of patterns or a list of such. */
+static bool serve_request_private(struct serve_ask *a, const json_t *m, struct serve_error *e)
+{
+    json_t *v = serve_field_get(m, "private");
+    struct buf lines = { 0 };
+    size_t n = json_is_array(v) ? json_array_size(v) : v != NULL;
+    bool fine = true;
+    for (size_t i = 0; i < n && fine; i++) {
+        const json_t *one = json_is_array(v) ? json_array_get(v, i) : v;
+        if (!json_is_string(one) || strlen(json_string_value(one)) != json_string_length(one)) {
+            buf_free(&lines);
+            return serve_field_wrong(e, "mizzle.private", "a pattern or a list of patterns", one);
+        }
+        fine = buf_str(&lines, json_string_value(one)) && buf_str(&lines, "\n");
+    }
+    fine = fine && (!n || buf_add(&lines, "", 1));
+    a->patterns = lines.p;
+    a->wish.patterns = lines.p;
+    return fine || serve_error_of(e, ERR_NOMEM, NULL);
+}
+
+/* Set the param of an error in the object "mizzle". */
+static bool serve_request_inside(struct serve_error *e)
+{
+    char param[SERVE_PARAM];
+    snprintf(param, sizeof(param), "mizzle.%.60s", e->param);
+    memcpy(e->param, param, sizeof(param));
+    return false;
+}
+
+/* Read mizzle.policy. */
+static bool serve_request_policy(struct serve_ask *a, const struct serve *s, const json_t *m,
+                                 struct serve_error *e)
+{
+    const json_t *v = serve_field_get(m, "policy");
+    const struct router *router = s->routing.router;
+    enum policy p;
+    if (!v)
+        return true;
+    if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_ORACLE)
+        return serve_field_wrong(e, "mizzle.policy",
+                                 "mlp, context, entropy, max-prob, margin, random, always or never",
+                                 v);
+    if (policy_reads_router(p) && (!router || router_is_table(router) != (p == POLICY_CONTEXT)))
+        return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
+                               "mizzle.policy: %s needs a router that is a %s", policy_name(p),
+                               p == POLICY_MLP ? "network" : "table");
+    a->routing.policy = p;
+    return true;
+}
+
+/* Read mizzle.cloud: whether a failure of the cloud matters, or it is not to be asked. */
+static bool serve_request_cloud(struct serve_ask *a, const json_t *m, struct serve_error *e)
+{
+    const json_t *v = serve_field_get(m, "cloud");
+    const char *mode = json_string_value(v);
+    if (!v || (mode && strcmp(mode, "auto") == 0))
+        return true;
+    if (mode && strcmp(mode, "required") == 0) {
+        a->required = true;
+        return true;
+    }
+    if (!mode || strcmp(mode, "off") != 0)
+        return serve_field_wrong(e, "mizzle.cloud", "auto, required or off", v);
+    if (a->wish.model == TEXT_CLOUD)
+        return serve_field_wrong(e, "mizzle.cloud", "auto or required with this model", v);
+    a->wish.model = TEXT_EDGE;
+    return true;
+}
+
+/* Read the object "mizzle". */
+static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, const json_t *in,
+                                 struct serve_error *e)
+{
+    json_t *m, *trace = NULL;
+    json_int_t ahead = (json_int_t)a->routing.ahead, most = -1, top = 0;
+    if (!serve_field_object(&m, in, "mizzle", e))
+        return false;
+    if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
+        !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
+        !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e) ||
+        !serve_field_object(&trace, m, "trace", e) ||
+        !serve_field_count(&top, trace, "top", 0, TEXTS_TOP, e) ||
+        !serve_field_flag(&a->events, trace, "events", e))
+        return serve_request_inside(e);
+    a->routing.ahead = (size_t)ahead;
+    a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
+    a->trace = trace != NULL;
+    a->trace_top = (size_t)top;
+    return serve_request_policy(a, s, m, e) && serve_request_cloud(a, m, e) &&
+           serve_request_private(a, m, e);
+}
+
+/* Read how the answer is sent. */
+static bool serve_request_form(struct serve_ask *a, const json_t *in, struct serve_error *e)
+{
+    bool skip = true;
+    json_t *o;
+    if (!serve_field_flag(&a->stream, in, "stream", e) ||
+        !serve_field_object(&o, in, "stream_options", e) ||
+        !serve_field_flag(&a->usage, o, "include_usage", e) ||
+        !serve_field_flag(&a->return_ids, in, "return_token_ids", e) ||
+        !serve_field_flag(&skip, in, "skip_special_tokens", e) ||
+        (!a->chat && !serve_field_flag(&a->echo, in, "echo", e)))
+        return false;
+    a->specials = !skip;
+    return true;
+}
+
+/* Refuse prompts that do not fit. */
+static bool serve_request_fits(const struct serve_ask *a, const struct serve *s,
+                               struct serve_error *e)
+{
+    for (size_t i = 0; i < a->nprompts; i++)
+        if (a->prompts[i].n > s->context)
+            return serve_error_set(e, 400, "context_length_exceeded",
+                                   a->chat ? "messages" : "prompt",
+                                   "This model's maximum context length is %zu tokens. However, "
+                                   "your prompt has %zu tokens.",
+                                   s->context, a->prompts[i].n);
+    return true;
+}
+
+bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t *in, bool chat,
+                        struct serve_error *e)
+{
+    a->chat = chat;
+    a->n = 1;
+    a->routing = texts_routing(s->texts);
+    a->wish.slot = -1;
+    if (!json_is_object(in))
+        return serve_error_set(e, 400, "invalid_json", NULL,
+                               "expected a JSON object as the body, found %s", json_input_type(in));
+    if (!serve_request_model(a, s, in, e) || !serve_field_refuse(in, chat, e) ||
+        !serve_request_form(a, in, e) || !serve_request_logprobs(a, in, e) ||
+        !serve_request_max(a, in, e) || !serve_request_sampling(a, in, e) ||
+        !serve_request_stops(a, s, in, e) || !serve_request_mizzle(a, s, in, e))
+        return false;
+    bool fine = chat ? serve_prompt_chat(a, s, json_object_get(in, "messages"), e)
+                     : serve_prompt_read(a, s, json_object_get(in, "prompt"), e);
+    if (!fine || !serve_request_fits(a, s, e))
+        return false;
+    a->wish.logprobs = (a->logprobs || a->trace_top) && !(a->wish.score && !a->max);
+    a->wish.top = a->top > a->trace_top ? a->top : a->trace_top;
+    a->wish.edges = a->trace && a->trace_top;
+    a->wish.events = a->events;
+    a->wish.routing = &a->routing;
+    return true;
+}
+
+void serve_request_free(struct serve_ask *a)
+{
+    for (size_t i = 0; i < a->nprompts; i++)
+        free(a->prompts[i].ids);
+    free(a->prompts);
+    free(a->patterns);
+    json_decref(a->stop);
+}

@@ -1,0 +1,57 @@
+/* serve_request.h - what a request for texts asks for, read from its JSON. */
+#ifndef TOOLS_SERVE_SERVE_REQUEST_H
+#define TOOLS_SERVE_SERVE_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "router/texts/texts.h"
+#include "tools/serve/serve_error.h"
+
+struct serve;
+
+enum { SERVE_PROMPTS = 64, SERVE_CHOICES = 8, SERVE_STOPS = 16, SERVE_STOP_IDS = 64 };
+
+struct serve_prompt {
+    uint32_t *ids; /* [n], malloc'ed */
+    size_t n;
+};
+
+struct serve_ask {
+    bool chat, stream, usage, echo, return_ids;
+    bool specials; /* control tokens appear in the text */
+    bool logprobs, trace, events;
+    bool draws;                   /* no seed was given, and one is needed */
+    bool required;                /* a token that the cloud fails to write ends the text */
+    size_t top, trace_top;        /* alternatives in logprobs; in the trace */
+    size_t n;                     /* choices of each prompt */
+    struct serve_prompt *prompts; /* [nprompts] */
+    size_t nprompts;
+    /* For all texts, apart from prompt, max and seed. It points into this struct. */
+    struct text_wish wish;
+    size_t max; /* SIZE_MAX: as many as fit */
+    struct text_routing routing;
+    const char *stops[SERVE_STOPS + 1]; /* NULL-ended; texts of `stop` */
+    json_t *stop;
+    uint32_t stop_ids[SERVE_STOP_IDS];
+    char *patterns;
+};
+
+/* Read a request. False: *e is set; call serve_request_free in either case. */
+bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t *in, bool chat,
+                        struct serve_error *e);
+void serve_request_free(struct serve_ask *a);
+
+/* Read a prompt: a text or a list of ids, or a list of these. */
+bool serve_prompt_read(struct serve_ask *a, const struct serve *s, const json_t *prompt,
+                       struct serve_error *e);
+/* Encode messages as the one prompt. */
+bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t *messages,
+                       struct serve_error *e);
+/* Read ids that are in use into a new array; param is where they are. */
+bool serve_prompt_ids(uint32_t **ids, size_t *n, const struct serve *s, const json_t *list,
+                      const char *param, struct serve_error *e);
+
+#endif

@@ -1,0 +1,259 @@
+/* serve_routes.c - which request is answered by what, and the form of all answers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "kernels/sys/os.h"
+#include "net/http/json_input.h"
+#include "tools/serve/serve_internal.h"
+
+enum { LARGE_BODY = 64 << 10 };
+
+struct serve_route {
+    const char *path; /* one that ends in '/' stands for all that begin so, except "/" */
+    bool post;        /* with a JSON body; else GET or HEAD */
+    bool open, early; /* needs no key; is answered while the model is loaded */
+    void (*answer)(struct serve_exchange *x, const json_t *in);
+};
+
+static const struct serve_route routes[] = {
+    { "/v1/chat/completions", .post = true, .answer = serve_write_chat },
+    { "/v1/completions", .post = true, .answer = serve_write_raw },
+    { "/v1/models", .answer = serve_info_models },
+    { "/v1/models/", .answer = serve_info_model },
+    { "/tokenize", .post = true, .answer = serve_tokens_encode },
+    { "/detokenize", .post = true, .answer = serve_tokens_decode },
+    { "/tokenizer_info", .answer = serve_tokens_info },
+    { "/health", .open = true, .early = true, .answer = serve_info_health },
+    { "/metrics", .answer = serve_metrics },
+    { "/mizzle/info", .answer = serve_info_all },
+    { "/mizzle/network", .post = true, .answer = serve_info_network },
+    { "/", .early = true, .answer = serve_page_html },
+    { "/page.css", .early = true, .answer = serve_page_css },
+    { "/page.js", .early = true, .answer = serve_page_js },
+};
+
+/* Answer with *text, which is taken; more: further headers or NULL. */
+static void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
+                              struct buf *text, const char *const (*more)[2])
+{
+    const char *headers[8][2] = { { "x-request-id", x->id },
+                                  { "X-Content-Type-Options", "nosniff" },
+                                  { "Cache-Control", "no-store" } };
+    for (size_t i = 3; more && more[0][0] && i < 7; i++, more++)
+        memcpy(headers[i], more[0], sizeof(headers[i]));
+    atomic_fetch_add(&x->s->statuses[status / 100 < 6 ? status / 100 : 5], 1);
+    server_reply(x->r, status, type, text, (const char *const(*)[2])headers);
+}
+
+bool serve_routes_print(struct buf *out, json_t *json)
+{
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    bool fine = text && buf_str(out, text);
+    free(text);
+    json_decref(json);
+    return fine;
+}
+
+/* Answer with JSON, which is released. */
+static void serve_routes_object(struct serve_exchange *x, unsigned status, json_t *json,
+                                const char *const (*more)[2])
+{
+    struct buf text = { 0 };
+    if (serve_routes_print(&text, json))
+        serve_routes_send(x, status, "application/json", &text, more);
+    buf_free(&text);
+}
+
+void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json)
+{
+    serve_routes_object(x, status, json, NULL);
+}
+
+void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
+                       const char *const (*headers)[2])
+{
+    serve_routes_send(x, 200, type, text, headers);
+}
+
+void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e)
+{
+    const char *const later[][2] = { { "Retry-After", "1" }, { NULL, NULL } };
+    const char *const never[][2] = { { "x-should-retry", "false" }, { NULL, NULL } };
+    const char *const allow[][2] = { { "Allow", e->param }, { NULL, NULL } };
+    struct serve_error shown = *e;
+    if (e->status == 405)
+        shown.param[0] = '\0';
+    serve_routes_object(x, e->status, serve_error_json(&shown),
+                        e->status == 503   ? later
+                        : e->status == 502 ? never
+                        : e->status == 405 ? allow
+                                           : NULL);
+}
+
+void serve_routes_stream(struct serve_exchange *x,
+                         enum server_more (*more)(void *arg, struct buf *out), void *arg)
+{
+    const char *const headers[][2] = { { "x-request-id", x->id },
+                                       { "X-Content-Type-Options", "nosniff" },
+                                       { "Cache-Control", "no-store" },
+                                       { "X-Accel-Buffering", "no" },
+                                       { NULL, NULL } };
+    atomic_fetch_add(&x->s->statuses[2], 1);
+    atomic_fetch_add(&x->s->streams, 1);
+    server_stream(x->r, 200, "text/event-stream", -1, headers, more, arg, NULL);
+}
+
+/* Find the route; if there is none x->error says why. */
+static void serve_routes_find(struct serve_exchange *x)
+{
+    const char *method = server_method(x->r), *path = server_path(x->r);
+    bool get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    bool post = strcmp(method, "POST") == 0, found = false;
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]) && !x->route; i++) {
+        const struct serve_route *r = &routes[i];
+        size_t n = strlen(r->path);
+        bool all = n > 1 && r->path[n - 1] == '/';
+        if (all ? strncmp(path, r->path, n) != 0 || !path[n] : strcmp(path, r->path) != 0)
+            continue;
+        found = true;
+        x->rest = path + n;
+        if (r->post ? post : get)
+            x->route = r;
+        else
+            serve_error_set(&x->error, 405, "method_not_allowed", r->post ? "POST" : "GET, HEAD",
+                            "%s: expected %s", r->path, r->post ? "POST" : "GET");
+    }
+    if (!found)
+        serve_error_set(&x->error, 404, "not_found", NULL, "there is nothing at this path");
+}
+
+void serve_routes_read(struct serve_exchange *x)
+{
+    json_decref(x->in);
+    x->in = NULL;
+    server_drop_body(x->r);
+}
+
+/* Callback of the server: the request is over. */
+static void serve_routes_drop(void *own)
+{
+    struct serve_exchange *x = own;
+    serve_write_drop(x->writing);
+    serve_request_free(&x->ask);
+    free(x);
+}
+
+/* Return the exchange of a request, which begins with the first callback; NULL without memory. */
+static struct serve_exchange *serve_routes_of(struct serve *s, struct server_request *r)
+{
+    struct serve_exchange *x = server_own(r);
+    if (x || !(x = calloc(1, sizeof(*x))))
+        return x;
+    x->s = s;
+    x->r = r;
+    x->begun = os_now_ns();
+    x->number = atomic_fetch_add(&s->exchanges, 1) + 1 + (s->salt << 24);
+    snprintf(x->id, sizeof(x->id), "req-%016llx", (unsigned long long)x->number);
+    server_set_own(r, x, serve_routes_drop);
+    serve_routes_find(x);
+    return x;
+}
+
+/* Callback of the server: true if the request needs no key. */
+static bool serve_routes_open(void *arg, struct server_request *r)
+{
+    const struct serve_exchange *x = serve_routes_of(arg, r);
+    return x && x->route && x->route->open;
+}
+
+/* True if the body is declared as JSON. */
+static bool serve_routes_is_json(const struct serve_exchange *x)
+{
+    static const char json[] = "application/json";
+    const char *type = server_header(x->r, "Content-Type");
+    size_t n = sizeof(json) - 1;
+    return type && strncasecmp(type, json, n) == 0 && (!type[n] || strchr("; \t", type[n]));
+}
+
+/* Callback of the server: true if the head is fine. */
+static bool serve_routes_head(void *arg, struct server_request *r)
+{
+    struct serve_exchange *x = serve_routes_of(arg, r);
+    if (!x)
+        return false;
+    if (x->route && !x->route->early && !atomic_load(&x->s->ready))
+        serve_error_set(&x->error, 503, "loading", NULL, "the model is being loaded");
+    else if (x->route && x->route->post && !serve_routes_is_json(x))
+        serve_error_set(&x->error, 415, "unsupported_media_type", NULL,
+                        "Content-Type: expected application/json");
+    if (x->error.status)
+        serve_routes_refuse(x, &x->error);
+    return !x->error.status;
+}
+
+/* Callback of the server: answer a complete request. */
+static void serve_routes_handle(void *arg, struct server_request *r)
+{
+    struct serve *s = arg;
+    struct serve_exchange *x = serve_routes_of(s, r);
+    const struct buf *body = server_body(r);
+    bool large = body->n > LARGE_BODY;
+    struct serve_error e = { 0 };
+    struct err err = { "" };
+    if (!x || !x->route)
+        return;
+    if (!x->route->post) {
+        x->route->answer(x, NULL);
+        return;
+    }
+    if (large)
+        pthread_mutex_lock(&s->parser);
+    bool fine = json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK;
+    if (large)
+        pthread_mutex_unlock(&s->parser);
+    if (fine) {
+        x->route->answer(x, x->in);
+    } else {
+        serve_error_set(&e, 400, "invalid_json", NULL, "the body is no JSON: %s", err.msg);
+        serve_routes_refuse(x, &e);
+    }
+    serve_routes_read(x);
+}
+
+/* Callback of the server: answer what it refuses by itself. */
+static void serve_routes_refused(void *arg, struct server_request *r, enum server_refusal what,
+                                 unsigned status, const char *why)
+{
+    static const char *const codes[] = {
+        [SERVER_BAD_HEAD] = "bad_request",
+        [SERVER_BAD_HOST] = "host_not_allowed",
+        [SERVER_BAD_ORIGIN] = "origin_not_allowed",
+        [SERVER_BAD_KEY] = "invalid_api_key",
+        [SERVER_TOO_LARGE] = "request_too_large",
+        [SERVER_BAD_ENCODING] = "unsupported_encoding",
+        [SERVER_BAD_BODY] = "invalid_body",
+        [SERVER_BUSY] = "busy",
+        [SERVER_STOPPING] = "stopping",
+        [SERVER_NO_MEMORY] = "out_of_memory",
+    };
+    struct serve_exchange *x = serve_routes_of(arg, r);
+    struct serve_error e;
+    if (!x)
+        return;
+    serve_error_set(&e, status, codes[what], NULL, "%s", why);
+    serve_routes_refuse(x, &e);
+}
+
+void serve_routes_serve(struct server_options *o, struct serve *s)
+{
+    o->name = "mizzle";
+    o->late = "{\"error\":{\"message\":\"the request took too long to arrive\","
+              "\"type\":\"timeout_error\",\"param\":null,\"code\":\"timeout\"}}";
+    o->open = serve_routes_open;
+    o->head = serve_routes_head;
+    o->handle = serve_routes_handle;
+    o->refuse = serve_routes_refused;
+    o->arg = s;
+}

@@ -1,0 +1,118 @@
+/* serve_tokens.c - the tokenizer, in the forms of vLLM and llama.cpp. */
+#include <stdlib.h>
+
+#include "model/text/tokenizer.h"
+#include "tools/serve/serve_choice.h"
+#include "tools/serve/serve_field.h"
+#include "tools/serve/serve_internal.h"
+
+/* Return the text of a special token, or null. */
+static json_t *serve_tokens_special(const struct tokenizer *t, bool found, uint32_t id)
+{
+    return found ? serve_choice_token(t, id, false) : json_null();
+}
+
+void serve_tokens_info(struct serve_exchange *x, const json_t *in)
+{
+    const struct tokenizer *t = x->s->engine.tokenizer;
+    uint32_t eos = 0, pad = 0;
+    bool has_eos = tokenizer_eos(t, &eos), has_pad = tokenizer_special(t, "<|endoftext|>", &pad);
+    (void)in;
+    serve_routes_json(x, 200,
+                      json_pack("{s:s,s:o,s:o,s:n,s:s?,s:I,s:I}", "tokenizer_class",
+                                "Qwen2Tokenizer", "eos_token",
+                                serve_tokens_special(t, has_eos, eos), "pad_token",
+                                serve_tokens_special(t, has_pad, pad), "bos_token", "chat_template",
+                                tokenizer_template(t), "vocab_size", (json_int_t)tokenizer_size(t),
+                                "max_model_len", (json_int_t)x->s->context));
+}
+
+/* Encode prompt, content or messages. */
+static bool serve_tokens_read(struct serve_exchange *x, const json_t *in, bool *llamacpp,
+                              struct serve_error *e)
+{
+    struct serve_ask *a = &x->ask;
+    const json_t *text = serve_field_get(in, "prompt"), *content = serve_field_get(in, "content");
+    bool special = true;
+    if (!json_is_object(in))
+        return serve_error_set(e, 400, "invalid_json", NULL, "expected a JSON object as the body");
+    if (serve_field_get(in, "messages"))
+        return serve_prompt_chat(a, x->s, json_object_get(in, "messages"), e);
+    *llamacpp = !text && content;
+    text = text ? text : content;
+    if (!json_is_string(text))
+        return serve_field_wrong(e, *llamacpp ? "content" : "prompt", "a text", text);
+    if (!serve_field_flag(&special, in, "parse_special", e))
+        return false;
+    a->prompts = calloc(1, sizeof(*a->prompts));
+    if (!a->prompts)
+        return serve_error_of(e, ERR_NOMEM, NULL);
+    a->nprompts = 1;
+    if (tokenizer_encode(x->s->engine.tokenizer, &a->prompts[0].ids, &a->prompts[0].n,
+                         json_string_value(text), json_string_length(text), special, NULL) == OK)
+        return true;
+    a->prompts[0].ids = NULL;
+    return serve_error_of(e, ERR_NOMEM, NULL);
+}
+
+/* Return the texts of ids as llama.cpp's pieces or as vLLM's list. */
+static json_t *serve_tokens_pieces(const struct tokenizer *t, const struct serve_prompt *p,
+                                   bool objects)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->n; i++) {
+        json_t *piece = serve_choice_token(t, p->ids[i], false);
+        json_array_append_new(
+            list,
+            objects ? json_pack("{s:I,s:o}", "id", (json_int_t)p->ids[i], "piece", piece) : piece);
+    }
+    return list;
+}
+
+void serve_tokens_encode(struct serve_exchange *x, const json_t *in)
+{
+    const struct tokenizer *t = x->s->engine.tokenizer;
+    struct serve_error e = { 0 };
+    bool llamacpp = false, pieces = false, texts = false;
+    if (!serve_tokens_read(x, in, &llamacpp, &e) ||
+        !serve_field_flag(&pieces, in, "with_pieces", &e) ||
+        !serve_field_flag(&texts, in, "return_token_strs", &e)) {
+        serve_routes_refuse(x, &e);
+        return;
+    }
+    const struct serve_prompt *p = &x->ask.prompts[0];
+    json_t *tokens =
+        llamacpp && pieces ? serve_tokens_pieces(t, p, true) : serve_choice_ids(p->ids, p->n);
+    if (llamacpp) {
+        serve_routes_json(x, 200, json_pack("{s:o}", "tokens", tokens));
+        return;
+    }
+    serve_routes_json(x, 200,
+                      json_pack("{s:I,s:I,s:o,s:o}", "count", (json_int_t)p->n, "max_model_len",
+                                (json_int_t)x->s->context, "tokens", tokens, "token_strs",
+                                texts ? serve_tokens_pieces(t, p, false) : json_null()));
+}
+
+void serve_tokens_decode(struct serve_exchange *x, const json_t *in)
+{
+    const struct tokenizer *t = x->s->engine.tokenizer;
+    const json_t *list = json_object_get(in, "tokens");
+    struct serve_error e = { 0 };
+    struct buf raw = { 0 };
+    uint32_t *ids = NULL;
+    size_t n = 0, len;
+    bool fine = json_is_array(list) ? serve_prompt_ids(&ids, &n, x->s, list, "tokens", &e)
+                                    : serve_field_wrong(&e, "tokens", "a list of ids", list);
+    for (size_t i = 0; i < n && fine; i++) {
+        const char *p = tokenizer_bytes(t, ids[i], &len);
+        fine = buf_add(&raw, p, len) || serve_error_of(&e, ERR_NOMEM, NULL);
+    }
+    free(ids);
+    if (fine) {
+        json_t *text = serve_choice_string(raw.p, raw.n);
+        serve_routes_json(x, 200, json_pack("{s:O,s:o}", "prompt", text, "content", text));
+    } else {
+        serve_routes_refuse(x, &e);
+    }
+    buf_free(&raw);
+}

@@ -1,0 +1,419 @@
+/* serve_write.c - answers with texts: asks for them, and sends them whole or as they are written.
+ *
+ * A request may ask for more texts than the queue takes. Once its first text is queued, the others
+ * are asked for as room appears. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "kernels/sys/os.h"
+#include "tools/serve/serve_choice.h"
+#include "tools/serve/serve_internal.h"
+
+enum { SILENCE_MS = 10000, QUEUE_MS = 20 };
+
+struct serve_writing {
+    struct serve_exchange *x;
+    struct serve_choice *choices; /* [n] */
+    size_t n, asked;
+    pthread_mutex_t lock; /* of the choices' texts, which serve_write_gone reads */
+    uint64_t heard;       /* when the latest bytes were sent */
+    int64_t created;
+    char model[SERVE_NAME + 8];
+    char id[SERVE_ID + 16];
+    bool done;
+    struct serve_error error;
+};
+
+/* Callback of texts: there is more to tell. */
+static void serve_write_news(void *r)
+{
+    server_wake(r);
+}
+
+/* Callback of the server: the client has gone. */
+static void serve_write_gone(void *arg)
+{
+    struct serve_writing *w = arg;
+    pthread_mutex_lock(&w->lock);
+    for (size_t i = 0; i < w->asked; i++)
+        text_cancel(w->choices[i].text);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void serve_write_drop(struct serve_writing *w)
+{
+    if (!w)
+        return;
+    for (size_t i = 0; i < w->n; i++)
+        serve_choice_end(&w->choices[i]);
+    pthread_mutex_destroy(&w->lock);
+    free(w->choices);
+    free(w);
+}
+
+/* Ask for the next text. */
+static int serve_write_ask_one(struct serve_writing *w, struct err *err)
+{
+    const struct serve_ask *a = &w->x->ask;
+    struct serve_choice *c = &w->choices[w->asked];
+    struct text_wish wish = a->wish;
+    struct text *text;
+    wish.prompt = c->prompt->ids;
+    wish.n = c->prompt->n;
+    wish.max = a->max;
+    wish.sample.seed = c->seed;
+    wish.news = serve_write_news;
+    wish.news_arg = w->x->r;
+    int rc = texts_ask(w->x->s->texts, &text, &wish, err);
+    if (rc != OK)
+        return rc;
+    pthread_mutex_lock(&w->lock);
+    c->text = text;
+    w->asked++;
+    pthread_mutex_unlock(&w->lock);
+    return OK;
+}
+
+/* Ask for as many texts as the queue takes. False: w->error is set. */
+static bool serve_write_ask(struct serve_writing *w)
+{
+    struct err err = { "" };
+    int rc = OK;
+    while (w->asked < w->n && rc == OK)
+        rc = serve_write_ask_one(w, &err);
+    if (rc == OK || (rc == ERR_NET && w->asked))
+        return true;
+    if (rc == ERR_NET)
+        return serve_error_set(&w->error, 503, "queue_full", NULL,
+                               "all places are taken: %zu texts in progress and %zu in the queue",
+                               w->x->s->o.parallel, w->x->s->o.queue);
+    serve_error_of(&w->error, rc, err.msg);
+    if (rc == ERR_FORMAT) /* of the patterns, the only thing that is parsed there */
+        serve_error_set(&w->error, 400, "invalid_value", "mizzle.private", "%s", err.msg);
+    return false;
+}
+
+/* Refuse a token that the cloud should have written, if it is required. */
+static bool serve_write_check(struct serve_writing *w, const struct serve_choice *c, size_t from)
+{
+    for (size_t i = from; w->x->ask.required && i < c->taken; i++) {
+        const struct text_token *t = &c->view.tokens[i];
+        if (t->source == SOURCE_FALLBACK && t->reason != GATE_PRIVATE && t->reason != GATE_CAPPED)
+            return serve_error_of(&w->error, ERR_NET, t->fault ? t->fault : "no answer");
+    }
+    return true;
+}
+
+/* Look at all texts. False: w->error is set. */
+static bool serve_write_look(struct serve_writing *w)
+{
+    for (size_t i = 0; i < w->asked; i++) {
+        struct serve_choice *c = &w->choices[i];
+        size_t from = c->taken;
+        if (c->view.finished)
+            continue;
+        if (!serve_choice_look(c))
+            return serve_error_of(&w->error, ERR_NOMEM, NULL);
+        if (!serve_write_check(w, c, from))
+            return false;
+        if (c->view.finished && c->view.rc != OK)
+            return serve_error_of(&w->error, c->view.rc, c->view.why);
+    }
+    return true;
+}
+
+/* Wait for news, or until it is time for a comment. False: nobody waits any more. */
+static bool serve_write_wait(struct serve_writing *w, uint64_t until)
+{
+    uint64_t soon = os_now_ns() + QUEUE_MS * UINT64_C(1000000);
+    return server_wait(w->x->r, w->asked < w->n && soon < until ? soon : until);
+}
+
+/* Return "usage". */
+static json_t *serve_write_usage(const struct serve_writing *w)
+{
+    size_t prompt = 0, written = 0, cached = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        bool first = i % w->x->ask.n == 0; /* choice of its prompt */
+        prompt += first ? w->choices[i].prompt->n : 0;
+        cached += first ? w->choices[i].view.cached : 0;
+        written += w->choices[i].view.n;
+    }
+    return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", (json_int_t)prompt,
+                     "completion_tokens", (json_int_t)written, "total_tokens",
+                     (json_int_t)(prompt + written), "prompt_tokens_details", "cached_tokens",
+                     (json_int_t)cached);
+}
+
+/* Return a reply or an event with these choices; mizzle may be NULL. */
+static json_t *serve_write_object(const struct serve_writing *w, json_t *choices, json_t *mizzle)
+{
+    const struct serve_ask *a = &w->x->ask;
+    const char *object = !a->chat    ? "text_completion"
+                         : a->stream ? "chat.completion.chunk"
+                                     : "chat.completion";
+    json_t *out = json_pack("{s:s,s:s,s:I,s:s,s:s,s:o}", "id", w->id, "object", object, "created",
+                            (json_int_t)w->created, "model", w->model, "system_fingerprint",
+                            w->x->s->fingerprint, "choices", choices);
+    if (out && mizzle)
+        json_object_set_new(out, "mizzle", mizzle);
+    if (out && a->stream && a->usage)
+        json_object_set_new(out, "usage", json_null());
+    return out;
+}
+
+/* Return the logprobs of the tokens that were not told, or null. */
+static json_t *serve_write_logprobs(struct serve_choice *c)
+{
+    if (!c->ask->logprobs)
+        return json_null();
+    return c->ask->chat ? serve_logprobs_chat(c) : serve_logprobs_raw(c);
+}
+
+/* Add the ids of the tokens that were not told, if they are wanted. */
+static void serve_write_ids(json_t *choice, const struct serve_choice *c)
+{
+    size_t prompt = c->ask->echo ? c->prompt->n : 0;
+    size_t from = c->told > prompt ? c->told - prompt : 0;
+    if (!c->ask->return_ids)
+        return;
+    if (!c->opened)
+        json_object_set_new(choice, "prompt_token_ids",
+                            serve_choice_ids(c->prompt->ids, c->prompt->n));
+    json_object_set_new(choice, "token_ids",
+                        serve_choice_ids(c->view.ids + c->prompt->n + from, c->taken - from));
+}
+
+/* Return a finished choice. */
+static json_t *serve_write_choice(struct serve_choice *c)
+{
+    json_t *text = serve_choice_string(c->raw.p, c->raw.n), *choice;
+    json_t *logprobs = serve_write_logprobs(c);
+    if (c->ask->chat)
+        choice = json_pack("{s:I,s:{s:s,s:o,s:n},s:o,s:s}", "index", (json_int_t)c->index,
+                           "message", "role", "assistant", "content", text, "refusal", "logprobs",
+                           logprobs, "finish_reason", serve_choice_reason(c));
+    else
+        choice = json_pack("{s:I,s:o,s:o,s:s}", "index", (json_int_t)c->index, "text", text,
+                           "logprobs", logprobs, "finish_reason", serve_choice_reason(c));
+    serve_write_ids(choice, c);
+    return choice;
+}
+
+/* Send all texts once they are finished. */
+static void serve_write_whole(struct serve_writing *w)
+{
+    size_t finished = 0;
+    while (finished < w->n) {
+        if (!serve_write_ask(w) || !serve_write_look(w)) {
+            serve_routes_refuse(w->x, &w->error);
+            return;
+        }
+        finished = 0;
+        while (finished < w->asked && w->choices[finished].view.finished)
+            finished++;
+        if (finished < w->n && !serve_write_wait(w, UINT64_MAX))
+            return;
+    }
+    json_t *choices = json_array(), *mizzle = NULL;
+    for (size_t i = 0; i < w->n; i++) {
+        json_t *choice = serve_write_choice(&w->choices[i]);
+        mizzle = serve_mizzle(&w->choices[i], 0, true);
+        if (w->n > 1)
+            json_object_set_new(choice, "mizzle", mizzle);
+        json_array_append_new(choices, choice);
+    }
+    json_t *out = serve_write_object(w, choices, w->n == 1 ? mizzle : NULL);
+    json_object_set_new(out, "usage", serve_write_usage(w));
+    serve_routes_json(w->x, 200, out);
+}
+
+/* Append an event; the JSON is released. */
+static bool serve_write_event(struct buf *out, json_t *json)
+{
+    return buf_str(out, "data: ") && serve_routes_print(out, json) && buf_str(out, "\n\n");
+}
+
+/* Append the event that opens a choice of a chat: who speaks. */
+static bool serve_write_role(struct serve_writing *w, struct serve_choice *c, struct buf *out)
+{
+    json_t *choice = json_pack("{s:I,s:{s:s,s:s},s:n,s:n}", "index", (json_int_t)c->index, "delta",
+                               "role", "assistant", "content", "", "logprobs", "finish_reason");
+    serve_write_ids(choice, c);
+    c->opened = true;
+    return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), NULL));
+}
+
+/* Append an event with the text up to `ready` and all tokens; with `last` it is the final one. */
+static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, struct buf *out,
+                              size_t ready, bool last)
+{
+    const struct serve_ask *a = &w->x->ask;
+    bool some = ready > c->shown || c->told < serve_choice_tokens(c);
+    size_t prompt = a->echo ? c->prompt->n : 0, from = c->told > prompt ? c->told - prompt : 0;
+    json_t *choice = NULL, *reason = last ? json_string(serve_choice_reason(c)) : json_null();
+    json_t *mizzle = serve_mizzle(c, from, last);
+    json_t *text = serve_choice_string(c->raw.p + c->shown, ready - c->shown);
+    if (a->chat && some)
+        choice =
+            json_pack("{s:I,s:{s:o},s:o,s:o}", "index", (json_int_t)c->index, "delta", "content",
+                      text, "logprobs", serve_write_logprobs(c), "finish_reason", reason);
+    else if (a->chat)
+        choice = json_pack("{s:I,s:{},s:n,s:o}", "index", (json_int_t)c->index, "delta", "logprobs",
+                           "finish_reason", reason);
+    else
+        choice =
+            json_pack("{s:I,s:o,s:o,s:o}", "index", (json_int_t)c->index, "text", text, "logprobs",
+                      some ? serve_write_logprobs(c) : json_null(), "finish_reason", reason);
+    if (a->chat && !some)
+        json_decref(text);
+    serve_write_ids(choice, c);
+    c->opened = true;
+    c->shown = ready;
+    c->told = serve_choice_tokens(c);
+    if (mizzle && w->n > 1)
+        json_object_set_new(mizzle, "index", json_integer((json_int_t)c->index));
+    return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), mizzle));
+}
+
+/* Append what is new of a choice. */
+static bool serve_write_progress(struct serve_writing *w, struct serve_choice *c, struct buf *out)
+{
+    const struct serve_ask *a = &w->x->ask;
+    bool finished = c->view.finished;
+    if (c->closed || (a->echo && c->view.nscores < c->prompt->n && a->wish.score))
+        return true;
+    if (a->chat && !c->opened && !serve_write_role(w, c, out))
+        return false;
+    size_t ready = serve_choice_ready(c);
+    bool tells = a->return_ids || a->logprobs || a->trace;
+    bool some = ready > c->shown || (tells && c->told < serve_choice_tokens(c));
+    if (some && (a->chat || !finished) && !serve_write_delta(w, c, out, ready, false))
+        return false;
+    if (finished) {
+        c->closed = true;
+        return serve_write_delta(w, c, out, ready, true);
+    }
+    json_t *mizzle = a->events && !some ? serve_mizzle(c, c->taken, false) : NULL;
+    if (mizzle && w->n > 1)
+        json_object_set_new(mizzle, "index", json_integer((json_int_t)c->index));
+    return !mizzle || serve_write_event(out, serve_write_object(w, json_array(), mizzle));
+}
+
+/* Append what ends the stream. */
+static bool serve_write_done(struct serve_writing *w, struct buf *out)
+{
+    w->done = true;
+    if (w->error.status)
+        return serve_write_event(out, serve_error_json(&w->error));
+    if (w->x->ask.usage) {
+        json_t *last = serve_write_object(w, json_array(), NULL);
+        json_object_set_new(last, "usage", serve_write_usage(w));
+        if (!serve_write_event(out, last))
+            return false;
+    }
+    return buf_str(out, "data: [DONE]\n\n");
+}
+
+/* Append all that is new. False without memory. */
+static bool serve_write_some(struct serve_writing *w, struct buf *out)
+{
+    bool fine = serve_write_ask(w) && serve_write_look(w);
+    size_t closed = 0;
+    for (size_t i = 0; i < w->asked; i++) {
+        if (!serve_write_progress(w, &w->choices[i], out))
+            return false;
+        closed += w->choices[i].closed;
+    }
+    return fine && closed < w->n ? true : serve_write_done(w, out);
+}
+
+/* Callback of the server: append the next events, when there are some. */
+static enum server_more serve_write_more(void *arg, struct buf *out)
+{
+    struct serve_writing *w = arg;
+    while (!w->done) {
+        uint64_t until = w->heard + SILENCE_MS * UINT64_C(1000000);
+        if (!serve_write_some(w, out))
+            return SERVER_BROKEN;
+        if (!out->n && os_now_ns() >= until && !buf_str(out, ": still at work\n\n"))
+            return SERVER_BROKEN;
+        if (out->n) {
+            w->heard = os_now_ns();
+            return SERVER_MORE;
+        }
+        if (!serve_write_wait(w, until))
+            return SERVER_BROKEN;
+    }
+    return SERVER_END;
+}
+
+/* Set up the choices. */
+static bool serve_write_begin(struct serve_writing *w)
+{
+    struct serve_exchange *x = w->x;
+    const struct serve_ask *a = &x->ask;
+    uint64_t seed = a->wish.sample.seed;
+    if (a->draws) /* so that it is exact in JavaScript as well */
+        seed = (x->s->salt ^ x->number * UINT64_C(0x9e3779b97f4a7c15)) >> 16;
+    w->choices = calloc(a->nprompts * a->n, sizeof(*w->choices));
+    if (!w->choices)
+        return false;
+    w->n = a->nprompts * a->n;
+    for (size_t i = 0; i < w->n; i++) {
+        w->choices[i] = (struct serve_choice){ .ask = a,
+                                               .tokenizer = x->s->engine.tokenizer,
+                                               .prompt = &a->prompts[i / a->n],
+                                               .index = i,
+                                               .seed = seed + i % a->n,
+                                               .begun = x->begun };
+        if (!serve_choice_begin(&w->choices[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Answer a request for texts. */
+static void serve_write(struct serve_exchange *x, const json_t *in, bool chat)
+{
+    struct serve_error e = { 0 };
+    bool fine = serve_request_read(&x->ask, x->s, in, chat, &e);
+    serve_routes_read(x);
+    struct serve_writing *w = fine ? calloc(1, sizeof(*w)) : NULL;
+    if (!fine) {
+        serve_routes_refuse(x, &e);
+        return;
+    }
+    if (!w)
+        return;
+    x->writing = w;
+    w->x = x;
+    pthread_mutex_init(&w->lock, NULL);
+    w->created = (int64_t)time(NULL);
+    w->heard = os_now_ns();
+    serve_info_name(w->model, x->s, x->ask.wish.model);
+    snprintf(w->id, sizeof(w->id), "%s-%016llx", chat ? "chatcmpl" : "cmpl",
+             (unsigned long long)x->number);
+    if (!serve_write_begin(w) || !serve_write_ask(w)) {
+        if (!w->error.status)
+            serve_error_of(&w->error, ERR_NOMEM, NULL);
+        serve_routes_refuse(x, &w->error);
+        return;
+    }
+    server_on_gone(x->r, serve_write_gone, w);
+    if (x->ask.stream)
+        serve_routes_stream(x, serve_write_more, w);
+    else
+        serve_write_whole(w);
+}
+
+void serve_write_chat(struct serve_exchange *x, const json_t *in)
+{
+    serve_write(x, in, true);
+}
+
+void serve_write_raw(struct serve_exchange *x, const json_t *in)
+{
+    serve_write(x, in, false);
+}
