@@ -1,0 +1,115 @@
+#include "tests/support/serving.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "router/mizzle.h"
+#include "tests/support/http_client.h"
+#include "tests/support/test.h"
+#include "tools/stand_in/stand_in.h"
+
+const char serving_model[] = "weights/milli/edge-0.5.gguf";
+
+void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
+{
+    struct serve_options so = *o;
+    struct mizzle_options mo;
+    struct err err = { "" };
+    *s = (struct serving){ 0 };
+    if (access(serving_model, R_OK)) {
+        puts("SKIP: no demo pair in weights/milli");
+        exit(77);
+    }
+    so.parallel = so.parallel ? so.parallel : 8;
+    so.queue = so.queue ? so.queue : 64;
+    mizzle_options_init(&mo, sizeof(mo));
+    mo.model = serving_model;
+    mo.threads = 1;
+    if (cloud) {
+        const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
+        CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
+        mo.cloud_url = stand_in_url(s->cloud);
+    }
+    int rc = serve_open(&s->serve, &so, &err);
+    if (rc == OK)
+        rc = serve_load(s->serve, &mo, s->cloud, NULL, &err);
+    if (rc != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(rc == OK);
+    s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
+}
+
+void serving_close(struct serving *s)
+{
+    CHECK(serve_close(s->serve, 2000, NULL) == OK);
+    stand_in_close(s->cloud);
+}
+
+/* Ask, and return the reply, which the caller frees. */
+static struct http_client_reply *serving_reply(struct serving *s, const char *method,
+                                               const char *path, const char *headers,
+                                               const char *body)
+{
+    struct http_client_reply *r = calloc(1, sizeof(*r));
+    CHECK(r);
+    http_client_ask(s->port, r, method, path, headers, body);
+    s->status = r->status;
+    snprintf(s->head, sizeof(s->head), "%.2000s", r->head);
+    return r;
+}
+
+json_t *serving_ask(struct serving *s, const char *method, const char *path, const char *headers,
+                    const char *body)
+{
+    struct http_client_reply *r = serving_reply(s, method, path, headers, body);
+    json_t *out =
+        r->body ? json_loadb(r->body, r->n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
+    http_client_free(r);
+    free(r);
+    return out;
+}
+
+json_t *serving_post(struct serving *s, const char *path, const char *body)
+{
+    return serving_ask(s, "POST", path, NULL, body);
+}
+
+json_t *serving_events(struct serving *s, const char *path, const char *body)
+{
+    struct http_client_reply *r = serving_reply(s, "POST", path, NULL, body);
+    json_t *list = json_array();
+    bool done = false;
+    CHECK(r->status == 200 && r->whole && strstr(r->head, "text/event-stream"));
+    for (char *p = r->body, *end; (end = strstr(p, "\n\n")); p = end + 2) {
+        *end = '\0';
+        CHECK(!done);
+        if (p[0] == ':')
+            continue;
+        CHECK(strncmp(p, "data: ", 6) == 0);
+        done = strcmp(p + 6, "[DONE]") == 0;
+        json_t *event = done ? NULL : json_loads(p + 6, JSON_ALLOW_NUL, NULL);
+        CHECK(done || (event && json_is_array(json_object_get(event, "choices"))));
+        if (event)
+            json_array_append_new(list, event);
+    }
+    CHECK(done);
+    http_client_free(r);
+    free(r);
+    return list;
+}
+
+json_t *serving_at(const json_t *in, const char *path)
+{
+    json_t *v = (json_t *)(size_t)in;
+    while (v && *path) {
+        char name[64];
+        size_t n = strcspn(path, ".");
+        snprintf(name, sizeof(name), "%.*s", (int)n, path);
+        v = json_is_array(v) ? json_array_get(v, (size_t)strtoul(name, NULL, 10))
+                             : json_object_get(v, name);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}

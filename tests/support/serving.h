@@ -1,0 +1,36 @@
+/* serving.h - a server of the demo pair in this process, and requests to it. */
+#ifndef TESTS_SUPPORT_SERVING_H
+#define TESTS_SUPPORT_SERVING_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "tools/serve/serve.h"
+
+struct stand_in;
+
+struct serving {
+    struct serve *serve;
+    struct stand_in *cloud; /* or NULL */
+    unsigned port;
+    int status;      /* of the latest reply */
+    char head[2048]; /* its headers, cut */
+};
+
+extern const char serving_model[]; /* path of the small model */
+
+/* Start the server; cloud: with the demo's large model. Says SKIP and ends the process if there is
+ * no demo pair. */
+void serving_open(struct serving *s, const struct serve_options *o, bool cloud);
+void serving_close(struct serving *s);
+/* Ask and return the JSON of the reply, or NULL if it is none. headers: each with CRLF, or NULL;
+ * body: NULL for none. */
+json_t *serving_ask(struct serving *s, const char *method, const char *path, const char *headers,
+                    const char *body);
+json_t *serving_post(struct serving *s, const char *path, const char *body);
+/* Ask for a stream and return the list of its events; CHECKs that it ends with [DONE]. */
+json_t *serving_events(struct serving *s, const char *path, const char *body);
+/* Return the member at a path such as "choices.0.text"; NULL if there is none. */
+json_t *serving_at(const json_t *in, const char *path);
+
+#endif

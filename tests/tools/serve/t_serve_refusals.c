@@ -1,0 +1,316 @@
+/* Requests and what they are answered: status, param and code, from a table; the headers of every
+ * reply; what is open, what needs a key, and what is said while the model is loaded. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/serving.h"
+#include "tests/support/test.h"
+
+static struct serving server;
+
+#define RAW  "/v1/completions"
+#define CHAT "/v1/chat/completions"
+#define P    "\"prompt\":\"a b\",\"max_tokens\":1"
+#define M    "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":1"
+
+static const struct {
+    const char *method, *path, *body;
+    int status;
+    const char *param, *code;
+} rows[] = {
+    /* What is fine, although it says nothing or nothing that matters. */
+    { "POST", RAW, "{" P "}", 200, NULL, NULL },
+    { "POST", CHAT, "{" M "}", 200, NULL, NULL },
+    { "POST", RAW, "{" P ",\"model\":\"gpt-4o\"}", 200, NULL, NULL },
+    { "POST", RAW, "{" P ",\"unknown\":{\"a\":[1]}}", 200, NULL, NULL },
+    { "POST", RAW, "{" P ",\"logit_bias\":{},\"suffix\":null,\"best_of\":1,\"stop\":null}", 200,
+      NULL, NULL },
+    { "POST", CHAT,
+      "{" M ",\"tools\":[],\"tool_choice\":\"auto\",\"response_format\":{\"type\":\"text\"}}", 200,
+      NULL, NULL },
+    { "POST", CHAT, "{" M ",\"n\":1,\"presence_penalty\":0.0,\"modalities\":[\"text\"]}", 200, NULL,
+      NULL },
+    { "POST", CHAT, "{" M ",\"max_completion_tokens\":1,\"top_logprobs\":0}", 200, NULL, NULL },
+    { "POST", RAW, "{" P ",\"top_k\":-1,\"top_p\":1,\"min_p\":0,\"repetition_penalty\":1.1}", 200,
+      NULL, NULL },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":null,\"trace\":{}}}", 200, NULL, NULL },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"private\":[\"secret\",\"\\\\d\\\\d\"]}}", 200, NULL,
+      NULL },
+    { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":1000000}", 200, NULL, NULL },
+    { "GET", "/v1/models", NULL, 200, NULL, NULL },
+    { "GET", "/v1/models/edge-0.5", NULL, 200, NULL, NULL },
+    { "GET", "/v1/models/edge-0.5:cloud", NULL, 200, NULL, NULL },
+    { "GET", "/health", NULL, 200, NULL, NULL },
+    { "GET", "/tokenizer_info", NULL, 200, NULL, NULL },
+    { "GET", "/mizzle/info", NULL, 200, NULL, NULL },
+    { "POST", "/tokenize", "{\"prompt\":\"a\"}", 200, NULL, NULL },
+    { "POST", "/tokenize", "{\"content\":\"a\",\"with_pieces\":true}", 200, NULL, NULL },
+    { "POST", "/tokenize", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", 200, NULL,
+      NULL },
+    { "POST", "/detokenize", "{\"tokens\":[1,2]}", 200, NULL, NULL },
+    /* Bodies. */
+    { "POST", RAW, "", 400, NULL, "invalid_json" },
+    { "POST", RAW, "{", 400, NULL, "invalid_json" },
+    { "POST", RAW, "[]", 400, NULL, "invalid_json" },
+    { "POST", RAW, "{} {}", 400, NULL, "invalid_json" },
+    { "POST", RAW, "{\"prompt\":\"\xff\"}", 400, NULL, "invalid_json" },
+    /* Prompts. */
+    { "POST", RAW, "{}", 400, "prompt", "missing_required_parameter" },
+    { "POST", RAW, "{\"prompt\":null}", 400, "prompt", "missing_required_parameter" },
+    { "POST", RAW, "{\"prompt\":\"\"}", 400, "prompt", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[]}", 400, "prompt", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[\"a\",\"\"]}", 400, "prompt[1]", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[[1],[]]}", 400, "prompt[1]", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":7}", 400, "prompt", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":{\"a\":1}}", 400, "prompt", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[1,99999]}", 400, "prompt[1]", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[1,-1]}", 400, "prompt[1]", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[1,2.0]}", 400, "prompt[1]", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[[1],[2,\"x\"]]}", 400, "prompt[1][1]", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":[\"a\",[1],7]}", 400, "prompt[2]", "invalid_value" },
+    { "POST", RAW, "{" P ",\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}", 400, "messages",
+      "unsupported_parameter" },
+    /* Messages. */
+    { "POST", CHAT, "{}", 400, "messages", "invalid_value" },
+    { "POST", CHAT, "{\"messages\":[]}", 400, "messages", "invalid_value" },
+    { "POST", CHAT, "{\"messages\":[7]}", 400, "messages[0]", "invalid_value" },
+    { "POST", CHAT, "{\"messages\":[{\"content\":\"a\"}]}", 400, "messages[0].role",
+      "invalid_value" },
+    { "POST", CHAT, "{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}", 400,
+      "messages[0].role", "invalid_value" },
+    { "POST", CHAT, "{\"messages\":[{\"role\":\"user\"}]}", 400, "messages[0].content",
+      "invalid_value" },
+    { "POST", CHAT,
+      "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
+      "{\"type\":\"image_url\",\"image_url\":{}}]}]}",
+      400, "messages[0].content[1]", "invalid_value" },
+    { "POST", CHAT,
+      "{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{}]}]}", 400,
+      "messages[0].tool_calls", "unsupported_parameter" },
+    /* Numbers and their ranges. */
+    { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":0}", 400, "max_tokens", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":\"1\"}", 400, "max_tokens", "invalid_value" },
+    { "POST", CHAT, "{" M ",\"max_completion_tokens\":-1}", 400, "max_completion_tokens",
+      "invalid_value" },
+    { "POST", RAW, "{" P ",\"temperature\":-0.1}", 400, "temperature", "invalid_value" },
+    { "POST", RAW, "{" P ",\"temperature\":\"hot\"}", 400, "temperature", "invalid_value" },
+    { "POST", RAW, "{" P ",\"top_p\":0}", 400, "top_p", "invalid_value" },
+    { "POST", RAW, "{" P ",\"top_p\":1.1}", 400, "top_p", "invalid_value" },
+    { "POST", RAW, "{" P ",\"top_k\":1.5}", 400, "top_k", "invalid_value" },
+    { "POST", RAW, "{" P ",\"min_p\":2}", 400, "min_p", "invalid_value" },
+    { "POST", RAW, "{" P ",\"repetition_penalty\":0}", 400, "repetition_penalty", "invalid_value" },
+    { "POST", RAW, "{" P ",\"seed\":\"x\"}", 400, "seed", "invalid_value" },
+    { "POST", RAW, "{" P ",\"n\":0}", 400, "n", "invalid_value" },
+    { "POST", RAW, "{" P ",\"n\":9}", 400, "n", "invalid_value" },
+    { "POST", RAW, "{" P ",\"logprobs\":21}", 400, "logprobs", "invalid_value" },
+    { "POST", RAW, "{" P ",\"logprobs\":true}", 400, "logprobs", "invalid_value" },
+    { "POST", CHAT, "{" M ",\"logprobs\":1}", 400, "logprobs", "invalid_value" },
+    { "POST", CHAT, "{" M ",\"logprobs\":true,\"top_logprobs\":21}", 400, "top_logprobs",
+      "invalid_value" },
+    { "POST", CHAT, "{" M ",\"top_logprobs\":2}", 400, "top_logprobs", "invalid_value" },
+    { "POST", RAW, "{\"prompt\":\"a\",\"echo\":true,\"logprobs\":1,\"max_tokens\":2}", 400,
+      "max_tokens", "invalid_value" },
+    { "POST", RAW, "{" P ",\"echo\":1}", 400, "echo", "invalid_value" },
+    { "POST", RAW, "{" P ",\"stream\":\"yes\"}", 400, "stream", "invalid_value" },
+    { "POST", RAW, "{" P ",\"stream_options\":true}", 400, "stream_options", "invalid_value" },
+    /* What ends a text. */
+    { "POST", RAW, "{" P ",\"stop\":7}", 400, "stop", "invalid_value" },
+    { "POST", RAW, "{" P ",\"stop\":\"\"}", 400, "stop", "invalid_value" },
+    { "POST", RAW, "{" P ",\"stop\":[\"a\",1]}", 400, "stop", "invalid_value" },
+    { "POST", RAW, "{" P ",\"stop\":\"a\\u0000b\"}", 400, "stop", "invalid_value" },
+    { "POST", RAW,
+      "{" P ",\"stop\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\",\"10\",\"11\",\"12\","
+      "\"13\",\"14\",\"15\",\"16\",\"17\"]}",
+      400, "stop", "invalid_value" },
+    { "POST", RAW, "{" P ",\"stop_token_ids\":[99999]}", 400, "stop_token_ids", "invalid_value" },
+    { "POST", RAW, "{" P ",\"ignore_eos\":0}", 400, "ignore_eos", "invalid_value" },
+    /* What is not served. */
+    { "POST", CHAT, "{" M ",\"tools\":[{\"type\":\"function\"}]}", 400, "tools",
+      "unsupported_parameter" },
+    { "POST", CHAT, "{" M ",\"tool_choice\":\"required\"}", 400, "tool_choice",
+      "unsupported_parameter" },
+    { "POST", CHAT, "{" M ",\"response_format\":{\"type\":\"json_object\"}}", 400,
+      "response_format", "unsupported_parameter" },
+    { "POST", RAW, "{" P ",\"logit_bias\":{\"5\":-100}}", 400, "logit_bias",
+      "unsupported_parameter" },
+    { "POST", RAW, "{" P ",\"suffix\":\"x\"}", 400, "suffix", "unsupported_parameter" },
+    { "POST", RAW, "{" P ",\"best_of\":2}", 400, "best_of", "unsupported_parameter" },
+    { "POST", RAW, "{" P ",\"frequency_penalty\":0.5}", 400, "frequency_penalty",
+      "unsupported_parameter" },
+    { "POST", CHAT, "{" M ",\"echo\":true}", 400, "echo", "unsupported_parameter" },
+    { "POST", RAW, "{" P ",\"guided_regex\":\"a*\"}", 400, "guided_regex",
+      "unsupported_parameter" },
+    { "POST", CHAT, "{" M ",\"chat_template\":\"{{x}}\"}", 400, "chat_template",
+      "unsupported_parameter" },
+    /* The object "mizzle". */
+    { "POST", RAW, "{" P ",\"mizzle\":[]}", 400, "mizzle", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":\"luck\"}}", 400, "mizzle.policy",
+      "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":\"context\"}}", 400, "mizzle.policy",
+      "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"threshold\":1.5}}", 400, "mizzle.threshold",
+      "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"ahead\":65}}", 400, "mizzle.ahead", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"cloud\":\"maybe\"}}", 400, "mizzle.cloud",
+      "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":true}}", 400, "mizzle.trace", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":{\"top\":21}}}", 400, "mizzle.top",
+      "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"private\":7}}", 400, "mizzle.private", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"private\":\"\\\\q\"}}", 400, "mizzle.private",
+      "invalid_value" },
+    /* Paths and methods. */
+    { "GET", "/nothing", NULL, 404, NULL, "not_found" },
+    { "GET", "/v1/models/nobody", NULL, 404, "model", "model_not_found" },
+    { "GET", "/v1/models/", NULL, 404, NULL, "not_found" },
+    { "GET", "/page.html", NULL, 404, NULL, "not_found" },
+    { "GET", "/../LICENSE", NULL, 404, NULL, "not_found" },
+    { "GET", RAW, NULL, 405, NULL, "method_not_allowed" },
+    { "POST", "/health", "{}", 405, NULL, "method_not_allowed" },
+    { "PUT", CHAT, "{}", 405, NULL, "method_not_allowed" },
+    { "DELETE", "/v1/models", NULL, 405, NULL, "method_not_allowed" },
+    { "POST", "/tokenize", "{}", 400, "prompt", "invalid_value" },
+    { "POST", "/tokenize", "{\"content\":7}", 400, "content", "invalid_value" },
+    { "POST", "/detokenize", "{\"tokens\":[99999]}", 400, "tokens[0]", "invalid_value" },
+    { "POST", "/detokenize", "{}", 400, "tokens", "invalid_value" },
+    { "POST", "/mizzle/network", "{\"loss\":1}", 400, "loss", "invalid_value" },
+    { "POST", "/mizzle/network", "{\"latency_ms\":-1}", 400, "latency_ms", "invalid_value" },
+};
+
+/* True if the value is this string, or null for NULL. */
+static bool says(const json_t *v, const char *text)
+{
+    return text ? json_is_string(v) && strcmp(json_string_value(v), text) == 0 : json_is_null(v);
+}
+
+static void test_rows(void)
+{
+    size_t n = sizeof(rows) / sizeof(rows[0]);
+    for (size_t i = 0; i < n; i++) {
+        json_t *reply = serving_ask(&server, rows[i].method, rows[i].path, NULL, rows[i].body);
+        bool fine = server.status == rows[i].status && reply && strstr(server.head, "req-") &&
+                    strstr(server.head, "nosniff");
+        if (rows[i].status != 200)
+            fine = fine && says(serving_at(reply, "error.param"), rows[i].param) &&
+                   says(serving_at(reply, "error.code"), rows[i].code) &&
+                   json_string_length(serving_at(reply, "error.message")) > 5 &&
+                   json_is_string(serving_at(reply, "error.type"));
+        if (rows[i].status == 405)
+            fine = fine && strstr(server.head, "\nAllow: ");
+        if (!fine) {
+            char *text = json_dumps(reply, 0);
+            fprintf(stderr, "%s %s %s: status %d: %s\n%s\n", rows[i].method, rows[i].path,
+                    rows[i].body ? rows[i].body : "", server.status, text ? text : "", server.head);
+            free(text);
+        }
+        CHECK(fine);
+        json_decref(reply);
+    }
+    printf("%zu rows\n", n);
+}
+
+/* Ask and check the status. */
+static void expect(int status, const char *code, const char *method, const char *path,
+                   const char *headers, const char *body)
+{
+    json_t *reply = serving_ask(&server, method, path, headers, body);
+    bool fine = server.status == status && (!code || says(serving_at(reply, "error.code"), code));
+    if (!fine)
+        fprintf(stderr, "%s %s: status %d, not %d\n%s\n", method, path, server.status, status,
+                server.head);
+    CHECK(fine);
+    json_decref(reply);
+}
+
+/* A prompt that does not fit is refused with both counts; one that just fits is not. */
+static void test_length(void)
+{
+    char *body = calloc(1, 1 << 16);
+    CHECK(body);
+    for (int extra = 0; extra < 2; extra++) {
+        size_t at = (size_t)sprintf(body, "{\"max_tokens\":5,\"prompt\":[5");
+        for (int i = 1; i < 1024 + extra; i++)
+            at += (size_t)sprintf(body + at, ",5");
+        strcpy(body + at, "]}");
+        json_t *reply = serving_post(&server, RAW, body);
+        if (extra) {
+            const char *said = json_string_value(serving_at(reply, "error.message"));
+            CHECK(server.status == 400 &&
+                  says(serving_at(reply, "error.code"), "context_length_exceeded"));
+            CHECK(strstr(said, "1024") && strstr(said, "1025"));
+        } else {
+            CHECK(server.status == 200 &&
+                  says(serving_at(reply, "choices.0.finish_reason"), "length"));
+            CHECK(json_integer_value(serving_at(reply, "usage.completion_tokens")) == 1);
+        }
+        json_decref(reply);
+    }
+    free(body);
+}
+
+static void test_heads(void)
+{
+    expect(415, "unsupported_media_type", "POST", RAW, "Content-Type: text/plain\r\n", "{" P "}");
+    expect(200, NULL, "POST", RAW, "Content-Type: Application/JSON; charset=utf-8\r\n", "{" P "}");
+    expect(403, "origin_not_allowed", "GET", "/v1/models", "Origin: http://evil.example\r\n", NULL);
+    expect(404, "not_found", "POST", "/v1/embeddings", NULL, "{}");
+    json_decref(serving_ask(&server, "GET", "/", NULL, NULL));
+    CHECK(server.status == 200 && strstr(server.head, "default-src 'none'") &&
+          strstr(server.head, "trusted-types 'none'") &&
+          strstr(server.head, "frame-ancestors 'none'"));
+    json_decref(serving_ask(&server, "GET", "/page.js", NULL, NULL));
+    CHECK(server.status == 200 && strstr(server.head, "text/javascript"));
+    json_decref(serving_ask(&server, "GET", "/metrics", NULL, NULL));
+    CHECK(server.status == 200 && strstr(server.head, "version=0.0.4"));
+}
+
+/* With a key all but /health need it; --strict-model refuses other names. */
+static void test_key(void)
+{
+    const char *key = "Authorization: Bearer sesame\r\n";
+    const struct serve_options o = { .key = "sesame", .strict = true };
+    serving_open(&server, &o, false);
+    expect(200, NULL, "GET", "/health", NULL, NULL);
+    expect(401, "invalid_api_key", "GET", "/v1/models", NULL, NULL);
+    expect(401, "invalid_api_key", "GET", "/", NULL, NULL);
+    expect(401, "invalid_api_key", "GET", "/nothing", NULL, NULL);
+    expect(401, "invalid_api_key", "POST", RAW, "Authorization: Bearer sesam\r\n", "{" P "}");
+    expect(200, NULL, "POST", RAW, key, "{" P "}");
+    expect(404, "model_not_found", "POST", RAW, key, "{" P ",\"model\":\"gpt-4o\"}");
+    expect(200, NULL, "POST", RAW, key, "{" P ",\"model\":\"edge-0.5:edge\"}");
+    expect(400, "no_cloud", "POST", RAW, key, "{" P ",\"model\":\"edge-0.5:cloud\"}");
+    expect(404, "not_found", "POST", "/mizzle/network", key, "{}");
+    serving_close(&server);
+}
+
+/* While the model is loaded all but the page says so. */
+static void test_loading(void)
+{
+    const struct serve_options o = { .parallel = 1 };
+    struct err err = { "" };
+    server = (struct serving){ 0 };
+    CHECK(serve_open(&server.serve, &o, &err) == OK);
+    server.port = (unsigned)strtoul(strrchr(serve_url(server.serve), ':') + 1, NULL, 10);
+    expect(503, "loading", "GET", "/health", NULL, NULL);
+    CHECK(strstr(server.head, "Retry-After: 1"));
+    expect(503, "loading", "POST", RAW, NULL, "{" P "}");
+    expect(503, "loading", "GET", "/mizzle/info", NULL, NULL);
+    expect(404, "not_found", "GET", "/nothing", NULL, NULL);
+    json_decref(serving_ask(&server, "GET", "/", NULL, NULL));
+    CHECK(server.status == 200);
+    CHECK(serve_close(server.serve, 0, NULL) == OK);
+}
+
+int main(void)
+{
+    const struct serve_options o = { .host = NULL };
+    serving_open(&server, &o, true);
+    test_rows();
+    test_length();
+    test_heads();
+    serving_close(&server);
+    test_key();
+    test_loading();
+    return 0;
+}
