@@ -171,6 +171,14 @@ static json_t *serve_write_logprobs(struct serve_choice *c)
     return c->ask->chat ? serve_logprobs_chat(c) : serve_logprobs_raw(c);
 }
 
+/* Add the ids of the prompt to what opens the choice, if they are wanted. */
+static void serve_write_prompt(json_t *choice, const struct serve_choice *c)
+{
+    if (c->ask->return_ids && !c->opened)
+        json_object_set_new(choice, "prompt_token_ids",
+                            serve_choice_ids(c->prompt->ids, c->prompt->n));
+}
+
 /* Add the ids of the tokens that were not told, if they are wanted. */
 static void serve_write_ids(json_t *choice, const struct serve_choice *c)
 {
@@ -178,9 +186,7 @@ static void serve_write_ids(json_t *choice, const struct serve_choice *c)
     size_t from = c->told > prompt ? c->told - prompt : 0;
     if (!c->ask->return_ids)
         return;
-    if (!c->opened)
-        json_object_set_new(choice, "prompt_token_ids",
-                            serve_choice_ids(c->prompt->ids, c->prompt->n));
+    serve_write_prompt(choice, c);
     json_object_set_new(choice, "token_ids",
                         serve_choice_ids(c->view.ids + c->prompt->n + from, c->taken - from));
 }
@@ -240,7 +246,7 @@ static bool serve_write_role(struct serve_writing *w, struct serve_choice *c, st
 {
     json_t *choice = json_pack("{s:I,s:{s:s,s:s},s:n,s:n}", "index", (json_int_t)c->index, "delta",
                                "role", "assistant", "content", "", "logprobs", "finish_reason");
-    serve_write_ids(choice, c);
+    serve_write_prompt(choice, c);
     c->opened = true;
     return serve_write_event(out, serve_write_object(w, json_pack("[o]", choice), NULL));
 }
@@ -295,10 +301,14 @@ static bool serve_write_progress(struct serve_writing *w, struct serve_choice *c
         c->closed = true;
         return serve_write_delta(w, c, out, ready, true);
     }
-    json_t *mizzle = a->events && !some ? serve_mizzle(c, c->taken, false) : NULL;
-    if (mizzle && w->n > 1)
+    if (some || !a->events || c->view.nevents == c->events)
+        return true;
+    if (!c->opened) /* the first event has the ids of the prompt */
+        return serve_write_delta(w, c, out, ready, false);
+    json_t *mizzle = serve_mizzle(c, c->taken, false);
+    if (w->n > 1)
         json_object_set_new(mizzle, "index", json_integer((json_int_t)c->index));
-    return !mizzle || serve_write_event(out, serve_write_object(w, json_array(), mizzle));
+    return serve_write_event(out, serve_write_object(w, json_array(), mizzle));
 }
 
 /* Append what ends the stream. */

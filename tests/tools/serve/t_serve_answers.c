@@ -1,0 +1,429 @@
+/* Answers of the server against those of the library and against float64 log-softmax of the model's
+ * logits; streams against whole answers; stop strings, several choices and prompts, token ids. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "net/http/buf.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+#include "tests/support/serving.h"
+#include "tests/support/test.h"
+#include "tools/stand_in/stand_in.h"
+
+#define RAW  "/v1/completions"
+#define CHAT "/v1/chat/completions"
+
+static struct serving server;
+static struct engine engine;
+
+static const char *const prompts[] = {
+    "Once upon", "Question: Where could you come across the lonumamo?\\nAnswer:",
+    "Question: Rank these three words: ocher, chair, juice.\\nAnswer:", "The \xc3\xa9"
+};
+enum { PROMPTS = sizeof(prompts) / sizeof(prompts[0]) };
+
+static const char *text_at(const json_t *in, const char *path)
+{
+    return json_string_value(serving_at(in, path));
+}
+
+static json_int_t number_at(const json_t *in, const char *path)
+{
+    return json_integer_value(serving_at(in, path));
+}
+
+/* Callback of the library: append the text. */
+static bool on_token(void *arg, const struct mizzle_token *t)
+{
+    return buf_add(arg, t->piece, t->piece_size);
+}
+
+/* Write the text that the library gives, as `mizzle run` prints it. */
+static void library(struct buf *out, const char *prompt, bool chat, const char *cloud)
+{
+    struct mizzle_options o;
+    struct mizzle *m;
+    struct mizzle_error err = { .size = sizeof(err) };
+    char text[400];
+    size_t n = 0;
+    mizzle_options_init(&o, sizeof(o));
+    o.model = serving_model;
+    o.threads = 1;
+    o.cloud_url = cloud;
+    o.policy = cloud ? NULL : "never";
+    o.max_tokens = 40;
+    CHECK(mizzle_open(&m, &o, &err) == MIZZLE_OK);
+    for (const char *p = prompt; *p; p++) { /* as the JSON says it */
+        bool line = *p == '\\' && p[1] == 'n';
+        text[n++] = line ? '\n' : *p;
+        p += line;
+    }
+    text[n] = '\0';
+    const struct mizzle_message message = { "user", text, 0 };
+    struct mizzle_prompt p = { .size = sizeof(p), .text = chat ? NULL : text };
+    p.messages = chat ? &message : NULL;
+    p.n_messages = chat;
+    CHECK(mizzle_generate(m, &p, on_token, out, NULL, &err) == MIZZLE_OK);
+    CHECK(mizzle_close(m) == MIZZLE_OK && buf_add(out, "", 1));
+}
+
+/* Ask for a text; more: further fields, with a comma in front. */
+static json_t *ask(const char *path, const char *prompt, const char *more)
+{
+    char body[2000];
+    snprintf(body, sizeof(body),
+             strcmp(path, CHAT) == 0
+                 ? "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"max_tokens\":40%s}"
+                 : "{\"prompt\":\"%s\",\"max_tokens\":40%s}",
+             prompt, more);
+    if (strstr(more, "\"stream\":true"))
+        return serving_events(&server, path, body);
+    return serving_post(&server, path, body);
+}
+
+/* The server writes what the library writes: routed, by the small model, raw and in a chat. */
+static void test_texts(void)
+{
+    const char *const url = stand_in_url(server.cloud);
+    size_t from_cloud = 0;
+    for (size_t i = 0; i < PROMPTS; i++)
+        for (int way = 0; way < 4; way++) {
+            bool chat = way & 1, edge = way & 2;
+            struct buf want = { 0 };
+            library(&want, prompts[i], chat, edge ? NULL : url);
+            json_t *got = ask(chat ? CHAT : RAW, prompts[i],
+                              edge ? ",\"model\":\"edge-0.5:edge\"" : ",\"model\":\"any\"");
+            const char *text = text_at(got, chat ? "choices.0.message.content" : "choices.0.text");
+            CHECK(text && strcmp(text, want.p) == 0);
+            CHECK(strcmp(text_at(got, "model"), edge ? "edge-0.5:edge" : "edge-0.5") == 0);
+            from_cloud += (size_t)number_at(got, "mizzle.ledger.cloud");
+            CHECK(!edge || number_at(got, "mizzle.ledger.cloud") == 0);
+            json_decref(got);
+            buf_free(&want);
+        }
+    CHECK(from_cloud > 0);
+}
+
+/* Append the string at the path, if it is one. */
+static void join(struct buf *out, const json_t *in, const char *path)
+{
+    if (text_at(in, path))
+        CHECK(buf_add(out, text_at(in, path), json_string_length(serving_at(in, path))));
+}
+
+/* The events of a stream: role first, text and ids as in the whole answer, one finish_reason,
+ * usage with empty choices last. */
+static void check_stream(const char *path, const char *prompt)
+{
+    bool chat = strcmp(path, CHAT) == 0;
+    const char *where = chat ? "choices.0.delta.content" : "choices.0.text";
+    const char *more = ",\"return_token_ids\":true,\"logprobs\":%s";
+    char fields[200], streamed[300];
+    snprintf(fields, sizeof(fields), more, chat ? "true,\"top_logprobs\":2" : "2");
+    snprintf(streamed, sizeof(streamed),
+             "%s,\"stream\":true,\"stream_options\":{\"include_usage\":true},\"mizzle\":{\"trace\":"
+             "{\"top\":3,\"events\":true}}",
+             fields);
+    json_t *whole = ask(path, prompt, fields), *events = ask(path, prompt, streamed);
+    struct buf text = { 0 };
+    json_t *ids = json_array(), *tokens = json_array(), *probs = json_array();
+    size_t n = json_array_size(events), finished = 0, happened = 0;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *e = json_array_get(events, i);
+        CHECK(json_object_get(e, "usage"));
+        CHECK((i + 1 == n) == json_is_object(json_object_get(e, "usage")));
+        if (i == 0 && chat)
+            CHECK(strcmp(text_at(e, "choices.0.delta.role"), "assistant") == 0);
+        else
+            CHECK(!serving_at(e, "choices.0.delta.role"));
+        CHECK(!finished || !serving_at(e, "choices.0"));
+        finished += json_is_string(serving_at(e, "choices.0.finish_reason"));
+        join(&text, e, where);
+        json_array_extend(ids, serving_at(e, "choices.0.token_ids"));
+        json_array_extend(probs, serving_at(e, chat ? "choices.0.logprobs.content"
+                                                    : "choices.0.logprobs.token_logprobs"));
+        json_array_extend(tokens, serving_at(e, "mizzle.tokens"));
+        happened += json_array_size(serving_at(e, "mizzle.events"));
+    }
+    CHECK(finished == 1 && happened > 2);
+    CHECK(json_array_size(json_object_get(json_array_get(events, n - 1), "choices")) == 0);
+    const char *want = text_at(whole, chat ? "choices.0.message.content" : "choices.0.text");
+    CHECK(text.n == strlen(want) && memcmp(text.p, want, text.n) == 0);
+    CHECK(json_equal(ids, serving_at(whole, "choices.0.token_ids")));
+    CHECK(json_equal(probs, serving_at(whole, chat ? "choices.0.logprobs.content"
+                                                   : "choices.0.logprobs.token_logprobs")));
+    CHECK(json_array_size(ids) == json_array_size(tokens));
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_t *t = json_array_get(tokens, i);
+        CHECK(number_at(t, "pos") == (json_int_t)i);
+        CHECK(json_equal(json_object_get(t, "id"), json_array_get(ids, i)));
+        CHECK(json_array_size(json_object_get(t, "top")) == 3);
+        CHECK(strcmp(text_at(t, "source"), "edge") == 0 ||
+              json_is_object(json_object_get(t, "call")));
+    }
+    CHECK(json_array_size(serving_at(json_array_get(events, 0), "choices.0.prompt_token_ids")) > 0);
+    buf_free(&text);
+    json_decref(ids);
+    json_decref(tokens);
+    json_decref(probs);
+    json_decref(whole);
+    json_decref(events);
+}
+
+/* A text ends before a stop string, also where it began in an event of its own. */
+static void test_stops(void)
+{
+    json_t *all = ask(RAW, prompts[0], ""), *events;
+    const char *text = text_at(all, "choices.0.text");
+    char more[300];
+    for (size_t at = 1; text[at] && text[at + 3]; at += 2) {
+        struct buf got = { 0 };
+        char stop[4] = { text[at], text[at + 1], text[at + 2], 0 };
+        size_t want = (size_t)(strstr(text, stop) - text);
+        snprintf(more, sizeof(more), ",\"stop\":[\"@@@\",\"%s\"],\"stream\":true", stop);
+        events = ask(RAW, prompts[0], more);
+        for (size_t i = 0; i < json_array_size(events); i++)
+            join(&got, json_array_get(events, i), "choices.0.text");
+        CHECK(got.n == want && memcmp(got.p ? got.p : "", text, want) == 0);
+        json_decref(events);
+        *strstr(more, ",\"stream\"") = '\0';
+        events = ask(RAW, prompts[0], more);
+        CHECK(strlen(text_at(events, "choices.0.text")) == want);
+        CHECK(strcmp(text_at(events, "choices.0.finish_reason"), "stop") == 0);
+        json_decref(events);
+        buf_free(&got);
+    }
+    json_decref(all);
+}
+
+/* Choice i of prompt p has index p * n + i and the text that it has alone with seed + i. */
+static void test_choices(void)
+{
+    json_t *all = serving_post(&server, RAW,
+                               "{\"prompt\":[\"Once upon\",[5,6,7]],\"max_tokens\":12,\"n\":3,"
+                               "\"temperature\":1.5,\"seed\":40}");
+    bool differ = false;
+    CHECK(json_array_size(json_object_get(all, "choices")) == 6);
+    for (int i = 0; i < 6; i++) {
+        char body[200], path[40];
+        snprintf(body, sizeof(body),
+                 "{\"prompt\":%s,\"max_tokens\":12,\"temperature\":1.5,\"seed\":%d}",
+                 i < 3 ? "\"Once upon\"" : "[5,6,7]", 40 + i % 3);
+        json_t *one = serving_post(&server, RAW, body);
+        snprintf(path, sizeof(path), "choices.%d.text", i);
+        CHECK(strcmp(text_at(one, "choices.0.text"), text_at(all, path)) == 0);
+        differ = differ || strcmp(text_at(all, path), text_at(all, "choices.0.text")) != 0;
+        snprintf(path, sizeof(path), "choices.%d.index", i);
+        CHECK(number_at(all, path) == i);
+        json_decref(one);
+    }
+    CHECK(differ);
+    json_decref(all);
+    /* A seed that is drawn is told, and gives the same text again. */
+    json_t *drawn = ask(RAW, prompts[0], ",\"temperature\":1.5");
+    char again[100];
+    snprintf(again, sizeof(again), ",\"temperature\":1.5,\"seed\":%lld",
+             (long long)number_at(drawn, "mizzle.seed"));
+    json_t *same = ask(RAW, prompts[0], again);
+    CHECK(strcmp(text_at(drawn, "choices.0.text"), text_at(same, "choices.0.text")) == 0);
+    json_decref(drawn);
+    json_decref(same);
+}
+
+/* Return the log-softmax of one id in float64. */
+static double log_softmax(const float *logits, size_t n, uint32_t id)
+{
+    double max = -INFINITY, sum = 0;
+    for (size_t i = 0; i < n; i++)
+        max = (double)logits[i] > max ? (double)logits[i] : max;
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double)logits[i] - max);
+    return (double)logits[id] - max - log(sum);
+}
+
+/* Check the scores of ids[n] and of the token after them. */
+static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, struct session *s)
+{
+    size_t vocab = model_config(engine.model)->vocab, chars = 0, used;
+    struct err err;
+    used = tokenizer_size(engine.tokenizer);
+    CHECK(json_array_size(serving_at(choice, "logprobs.tokens")) == n + 1);
+    CHECK(json_array_size(serving_at(choice, "logprobs.top_logprobs")) == n + 1);
+    CHECK(json_is_null(serving_at(choice, "logprobs.token_logprobs.0")));
+    session_rewind(s, 0);
+    for (size_t i = 0; i <= n; i++) {
+        json_t *top = json_array_get(serving_at(choice, "logprobs.top_logprobs"), i);
+        double got =
+            json_real_value(json_array_get(serving_at(choice, "logprobs.token_logprobs"), i));
+        const char *name =
+            json_string_value(json_array_get(serving_at(choice, "logprobs.tokens"), i));
+        CHECK(json_integer_value(json_array_get(serving_at(choice, "logprobs.text_offset"), i)) ==
+              (json_int_t)chars);
+        size_t len = 0;
+        const char *bytes = i < n ? tokenizer_bytes(engine.tokenizer, ids[i], &len) : "";
+        for (size_t k = 0; k < len; k++)
+            chars += ((unsigned char)bytes[k] & 0xc0) != 0x80;
+        if (i > 0) {
+            const float *logits = session_logits(s, 0);
+            uint32_t best = 0;
+            for (uint32_t id = 1; id < used; id++)
+                best = logits[id] > logits[best] ? id : best;
+            uint32_t id = i < n ? ids[i] : best;
+            CHECK(fabs(got - log_softmax(logits, vocab, id)) < 1e-5);
+            double most = -INFINITY;
+            const char *key;
+            json_t *v;
+            json_object_foreach(top, key, v) most =
+                json_real_value(v) > most ? json_real_value(v) : most;
+            CHECK((got == most) == (id == best)); /* is_greedy */
+            CHECK(json_object_get(top, name));
+        }
+        if (i < n)
+            CHECK(session_eval(s, ids + i, 1, NULL, &err) == OK);
+    }
+}
+
+/* Scoring as lm-evaluation-harness asks for it: ids in batches, and texts. */
+static void test_scoring(void)
+{
+    struct session *s;
+    struct err err;
+    uint32_t ids[2][40];
+    char body[2000] = "{\"temperature\":0,\"max_tokens\":1,\"logprobs\":1,\"seed\":1234,"
+                      "\"echo\":true,\"model\":\"any\",\"prompt\":[";
+    CHECK(session_open(&s, engine.batch, 200, engine_best_kv(&engine), &err) == OK);
+    for (int k = 0; k < 2; k++) {
+        strcat(body, k ? "],[" : "[");
+        for (int i = 0; i < 40; i++) {
+            ids[k][i] = (uint32_t)((i * 37 + k * 11) % 900 + (i % 3 == 0 ? 0 : 50));
+            sprintf(body + strlen(body), "%s%u", i ? "," : "", (unsigned)ids[k][i]);
+        }
+    }
+    strcat(body, "]]}");
+    json_t *reply = serving_post(&server, RAW, body);
+    CHECK(server.status == 200);
+    CHECK(json_array_size(json_object_get(reply, "choices")) == 2);
+    check_scores(serving_at(reply, "choices.0"), ids[0], 40, s);
+    check_scores(serving_at(reply, "choices.1"), ids[1], 40, s);
+    CHECK(number_at(reply, "choices.0.mizzle.ledger.calls") == 0);
+    json_decref(reply);
+    for (size_t i = 0; i < PROMPTS; i++) {
+        uint32_t *own;
+        size_t n;
+        reply = ask(RAW, prompts[i], ",\"logprobs\":10,\"echo\":true,\"max_tokens\":1");
+        json_t *back = serving_at(reply, "choices.0.text");
+        json_t *asked = json_loads("{}", 0, NULL);
+        CHECK(back && json_string_length(back) > 4);
+        /* The text and the generated token follow each other, and begin with the prompt. */
+        char quoted[400];
+        snprintf(quoted, sizeof(quoted), "\"%s\"", prompts[i]);
+        json_t *plain = json_loads(quoted, JSON_DECODE_ANY, NULL);
+        CHECK(strncmp(json_string_value(back), json_string_value(plain),
+                      json_string_length(plain)) == 0);
+        CHECK(tokenizer_encode(engine.tokenizer, &own, &n, json_string_value(plain),
+                               json_string_length(plain), true, &err) == OK);
+        check_scores(serving_at(reply, "choices.0"), own, n, s);
+        free(own);
+        json_decref(plain);
+        json_decref(asked);
+        json_decref(reply);
+    }
+    session_close(s);
+}
+
+/* max_tokens 0 scores the prompt alone, streamed or not, and a prompt can be echoed unscored. */
+static void test_echo(void)
+{
+    json_t *r = serving_post(&server, RAW,
+                             "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true,"
+                             "\"logprobs\":0}");
+    json_t *events = serving_events(&server, RAW,
+                                    "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true,"
+                                    "\"logprobs\":0,\"stream\":true}");
+    CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
+    CHECK(json_array_size(serving_at(r, "choices.0.logprobs.token_logprobs")) == 5);
+    CHECK(json_equal(serving_at(r, "choices.0.logprobs"),
+                     serving_at(events, "0.choices.0.logprobs")));
+    CHECK(number_at(r, "usage.completion_tokens") == 0);
+    json_decref(r);
+    json_decref(events);
+    r = serving_post(&server, RAW, "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true}");
+    CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
+    CHECK(json_is_null(serving_at(r, "choices.0.logprobs")));
+    json_decref(r);
+}
+
+/* A cloud that is required and fails ends the text with 502, which clients must not repeat; else
+ * the small model's token stands. `off` does not ask. */
+static void test_required(void)
+{
+    struct serving alone;
+    const struct serve_options o = { .host = NULL };
+    serving_open(&alone, &o, true);
+    stand_in_close(alone.cloud);
+    alone.cloud = NULL;
+    const char *body = "{\"prompt\":\"Once upon\",\"max_tokens\":20,\"mizzle\":{\"policy\":"
+                       "\"max-prob\",\"threshold\":1,\"cloud\":\"%s\"}}";
+    char text[300];
+    snprintf(text, sizeof(text), body, "required");
+    json_t *r = serving_post(&alone, RAW, text);
+    CHECK(alone.status == 502 && strstr(alone.head, "x-should-retry: false"));
+    CHECK(strcmp(text_at(r, "error.code"), "cloud_failed") == 0);
+    json_decref(r);
+    snprintf(text, sizeof(text), body, "auto");
+    r = serving_post(&alone, RAW, text);
+    CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") > 0);
+    json_decref(r);
+    snprintf(text, sizeof(text), body, "off");
+    r = serving_post(&alone, RAW, text);
+    CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") == 0);
+    json_decref(r);
+    serving_close(&alone);
+}
+
+/* A pattern of the request keeps its text at home. */
+static void test_private(void)
+{
+    const char *body =
+        "{\"prompt\":\"Thrice upon\",\"max_tokens\":8,\"mizzle\":{\"policy\":\"always\""
+        ",\"trace\":{}%s}}";
+    char text[300];
+    snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
+    json_t *r = serving_post(&server, RAW, text);
+    CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && number_at(r, "mizzle.ledger.calls") == 0);
+    CHECK(strcmp(text_at(r, "mizzle.tokens.0.reason"), "private") == 0);
+    json_decref(r);
+    snprintf(text, sizeof(text), body, "");
+    r = serving_post(&server, RAW, text);
+    CHECK(number_at(r, "mizzle.ledger.cloud") > 0);
+    json_decref(r);
+}
+
+int main(void)
+{
+    const struct serve_options o = { .host = NULL };
+    struct err err;
+    serving_open(&server, &o, true);
+    const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
+    CHECK(engine_open(&engine, &mo, true, &err) == OK);
+    test_texts();
+    for (size_t i = 0; i < PROMPTS; i++) {
+        check_stream(RAW, prompts[i]);
+        check_stream(CHAT, prompts[i]);
+    }
+    test_stops();
+    test_choices();
+    test_scoring();
+    test_echo();
+    test_private();
+    serving_close(&server);
+    test_required();
+    engine_close(&engine);
+    return 0;
+}
