@@ -1,7 +1,6 @@
 /* serve_write.c - answers with texts: asks for them, and sends them whole or as they are written.
  *
- * A request may ask for more texts than the queue takes. Once its first text is queued, the others
- * are asked for as room appears. */
+ * A request may ask for more texts than the queue takes, so they are asked for as room appears. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -75,12 +74,21 @@ static int serve_write_ask_one(struct serve_writing *w, struct err *err)
     return OK;
 }
 
-/* Ask for as many texts as the queue takes. False: w->error is set. */
+/* True if the next text may be asked for: there is a slot, or none of this request waits. So a
+ * request has one place in the queue, like any other, and uses all slots that are left. */
+static bool serve_write_may_ask(const struct serve_writing *w)
+{
+    struct texts_counts count = texts_count(w->x->s->texts);
+    return !w->asked || count.busy + count.waiting < count.slots ||
+           !text_look(w->choices[w->asked - 1].text).waiting;
+}
+
+/* Ask for as many texts as there is room for. False: w->error is set. */
 static bool serve_write_ask(struct serve_writing *w)
 {
     struct err err = { "" };
     int rc = OK;
-    while (w->asked < w->n && rc == OK)
+    while (w->asked < w->n && rc == OK && serve_write_may_ask(w))
         rc = serve_write_ask_one(w, &err);
     if (rc == OK || (rc == ERR_NET && w->asked))
         return true;
