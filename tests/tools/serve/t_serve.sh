@@ -1,0 +1,138 @@
+#!/bin/sh
+# mizzle serve on the command line: the ready line, options that are refused, keys, one Mizzle as
+# the cloud of another, the curl lines of the README, and how it stops.
+. tests/support/demo_pair.sh
+. tests/support/interrupt.sh
+command -v curl >/dev/null || { echo "SKIP: no curl" && exit 77; }
+unset MIZZLE_SERVE_KEY
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; cleanup' EXIT
+
+# start ARGS: run the server in the background; set pid and url.
+start() {
+    : >"$dir/serve"
+    "$MIZZLE" serve --port 0 "$@" 2>"$dir/serve" 3>&- &
+    pid=$!
+    url=
+    tries=0
+    while [ -z "$url" ]; do
+        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/serve")
+        kill -0 "$pid" 2>/dev/null || fail "it ended: $(cat "$dir/serve")"
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || fail "not ready in time"
+        sleep 0.1
+    done
+}
+
+# stop SIGNAL STATUS: stop the server with the signal; it must end with this status.
+stop() {
+    kill -s "$1" "$pid"
+    wait "$pid"
+    status=$?
+    pid=
+    [ $status -eq "$2" ] || fail "SIG$1: status $status, not $2: $(cat "$dir/serve")"
+}
+
+# refused STATUS ARGS: serve must fail with this status and one line on stderr.
+refused() {
+    want=$1
+    shift
+    "$MIZZLE" serve "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    [ $status -eq "$want" ] || fail "serve $*: status $status, not $want"
+    [ ! -s "$dir/out" ] || fail "serve $*: wrote to stdout"
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "serve $*: not one line"
+}
+
+expect 0 serve --help
+grep -q -e --strict-model "$dir/out" || fail "--help does not name --strict-model"
+refused 2 --port 65536
+refused 2 --parallel 0
+refused 2 --parallel 65
+refused 2 --max-queue 1000000
+refused 2 extra
+refused 2 --api-key sesame
+refused 2 --host 0.0.0.0 --port 0
+grep -q -e "0.0.0.0.*--api-key-file" "$dir/err" || fail "no word of the key"
+refused 2 --host example.org --port 0
+refused 2 --port 0 -c 5000
+refused 2 --port 0 --threshold 2
+refused 2 --port 0 --kv f64
+refused 3 --port 0 -m "$dir/none.gguf"
+refused 3 --port 0 --api-key-file "$dir/none"
+grep -q none "$dir/err" || fail "no word of the file"
+
+# The demo pair, with what the README shows.
+start
+refused 1 --port "${url##*:}"
+if [ -r "/proc/$pid/status" ]; then
+    grep -q '^NoNewPrivs:.*1' "/proc/$pid/status" || fail "it can get more rights"
+fi
+sed -n 's/^    \(curl .*\)$/\1/p' tools/serve/README.md >"$dir/lines"
+[ "$(wc -l <"$dir/lines")" -ge 4 ] || fail "no curl lines in the README"
+while read -r line; do
+    U=$url sh -c "$line" >"$dir/out" 2>"$dir/err" </dev/null || fail "$line"
+    grep -q '"choices"\|"data"\|data: ' "$dir/out" || fail "$line"
+    if grep -q '"error":' "$dir/out"; then fail "$line"; fi
+done <"$dir/lines"
+curl -s "$url/page.js" >"$dir/out"
+cat tools/serve/page/*.js | cmp -s - "$dir/out" || fail "page.js is not the scripts in order"
+curl -s "$url/" | cmp -s - tools/serve/page/page.html || fail "/ is not page.html"
+curl -s "$url/page.css" | cmp -s - tools/serve/page/page.css || fail "page.css differs"
+stop INT 130
+
+# A text in progress has two seconds; then it gets status 503.
+start
+curl -s "$url/mizzle/network" --json '{"latency_ms":1500}' >/dev/null
+curl -s -o "$dir/reply" -w '%{http_code}' "$url/v1/completions" --json \
+    '{"prompt":"Once","max_tokens":200,"ignore_eos":true,"mizzle":{"policy":"always"}}' \
+    >"$dir/code" &
+client=$!
+tries=0
+until curl -s "$url/metrics" | grep -q '^mizzle_slots_busy 1'; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || fail "the text does not begin"
+    sleep 0.1
+done
+stop TERM 0
+wait $client
+[ "$(cat "$dir/code")" = 503 ] || fail "a text when it stops: status $(cat "$dir/code")"
+grep -q '"code":"stopping"' "$dir/reply" || fail "$(cat "$dir/reply")"
+
+# One Mizzle is the cloud of another: the text is the one of the model alone.
+start -m $edge --cloud off
+for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 4 --cloud-api openai"; do
+    for prompt in "Once upon" "Question: Which of these should be a train?"; do
+        expect 0 run -m $edge --policy never -p "$prompt" -n 40 --plain -q
+        cp "$dir/out" "$dir/alone"
+        # shellcheck disable=SC2086
+        expect 0 run -m $edge --policy always --cloud-url "$url" -p "$prompt" -n 40 --plain -q $way
+        cmp -s "$dir/out" "$dir/alone" || fail "$way: $prompt: $(cat "$dir/out")"
+        # shellcheck disable=SC2086
+        expect 0 run -m $edge --policy always --cloud-url "$url" -p "$prompt" -n 40 --json $way
+        [ "$(field cloud)" -gt 3 ] || fail "$way: the cloud wrote $(field cloud) tokens"
+    done
+done
+stop TERM 0
+
+# A key, from a file or from the environment.
+echo sesame >"$dir/key"
+for from in file environment; do
+    if [ $from = file ]; then
+        start -m $edge --cloud off --host 127.0.0.1 --api-key-file "$dir/key"
+    else
+        export MIZZLE_SERVE_KEY=sesame
+        start -m $edge --cloud off
+        unset MIZZLE_SERVE_KEY
+    fi
+    for row in "200 /health" "401 /v1/models" "401 /"; do
+        got=$(curl -s -o "$dir/out" -w '%{http_code}' "$url${row#* }")
+        [ "$got" = "${row% *}" ] || fail "$from: ${row#* }: status $got"
+    done
+    got=$(curl -s -o "$dir/out" -w '%{http_code}' -H 'Authorization: Bearer sesame' \
+        "$url/v1/models")
+    [ "$got" = 200 ] || fail "$from: status $got with the key"
+    if grep -q sesame "$dir/serve"; then fail "it prints the key"; fi
+    stop TERM 0
+done
+exit 0
