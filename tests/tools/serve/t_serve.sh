@@ -2,7 +2,6 @@
 # mizzle serve on the command line: the ready line, options that are refused, keys, one Mizzle as
 # the cloud of another, the curl lines of the README, and how it stops.
 . tests/support/demo_pair.sh
-. tests/support/interrupt.sh
 command -v curl >/dev/null || { echo "SKIP: no curl" && exit 77; }
 unset MIZZLE_SERVE_KEY
 pid=

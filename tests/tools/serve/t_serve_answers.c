@@ -281,7 +281,7 @@ static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, st
             json_t *v;
             json_object_foreach(top, key, v) most =
                 json_real_value(v) > most ? json_real_value(v) : most;
-            CHECK((got == most) == (id == best)); /* is_greedy */
+            CHECK((got == most) == (id == best)); /* whether it was the likeliest one */
             CHECK(json_object_get(top, name));
         }
         if (i < n)
