@@ -174,6 +174,8 @@ struct texts_counts {
     uint64_t tokens, cloud_tokens, fallback_tokens;
     uint64_t calls, wasted;
     bool refused;   /* the cloud is switched off, as it refused */
+    uint64_t again; /* then: when it is asked again, as os_now_ns() says it */
+    bool paused;    /* it is left alone for some tokens after several faults (breaker.h) */
     struct err why; /* its latest fault, or "" */
 };
 struct texts_counts texts_count(struct texts *e);

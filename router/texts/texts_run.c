@@ -271,6 +271,8 @@ void *texts_run(void *arg)
         texts_gather(&r);
         if (e->routing) {
             e->count.refused = e->routing->gate.refused;
+            e->count.again = (e->refused_at ? e->refused_at : os_now_ns()) + e->again_ns;
+            e->count.paused = e->routing->gate.breaker.pause > 0;
             e->count.why = e->routing->gate.fault;
         }
         if (e->closing && !r.n)

@@ -86,8 +86,7 @@ bool serve_choice_look(struct serve_choice *c)
     return true;
 }
 
-/* Return the number of bytes of p[n] before an incomplete character at its end. */
-static size_t serve_choice_whole(const char *p, size_t n)
+size_t serve_choice_whole(const char *p, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         unsigned char c = (unsigned char)p[n - back];
@@ -123,4 +122,5 @@ void serve_choice_end(struct serve_choice *c)
     text_drop(c->text);
     c->text = NULL;
     buf_free(&c->raw);
+    buf_free(&c->part);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
@@ -94,11 +95,20 @@ static json_t *serve_info_cloud(const struct serve *s, const struct texts_counts
     bool there = routing_port(&s->routing) != NULL;
     if (!there && !s->cloud_off.msg[0])
         return json_null();
-    const char *state = !there ? "off" : count->refused ? "refused" : "open";
-    const char *why = !there ? s->cloud_off.msg : count->refused ? count->why.msg : NULL;
-    return json_pack("{s:s?,s:s,s:s?,s:s,s:s?,s:n,s:b,s:o}", "url", s->cloud_url, "api",
+    const char *state = !there           ? "off"
+                        : count->refused ? "refused"
+                        : count->paused  ? "breaker"
+                                         : "open";
+    const char *why = !there                            ? s->cloud_off.msg
+                      : count->refused || count->paused ? count->why.msg
+                                                        : NULL;
+    uint64_t now = os_now_ns();
+    json_t *later = count->refused
+                        ? json_real(count->again > now ? (double)(count->again - now) / 1e9 : 0)
+                        : json_null();
+    return json_pack("{s:s?,s:s,s:s?,s:s,s:s?,s:o,s:b,s:o}", "url", s->cloud_url, "api",
                      s->cloud_api, "model", s->cloud_model, "state", state, "why", why, "retry_s",
-                     "stand_in", s->stand_in != NULL, "network", serve_info_net(s));
+                     later, "stand_in", s->stand_in != NULL, "network", serve_info_net(s));
 }
 
 /* Return the router, or null. */

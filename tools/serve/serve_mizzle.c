@@ -1,6 +1,7 @@
 /* serve_mizzle.c - the object "mizzle" of a reply: who wrote each token, what happened meanwhile,
  * and what it cost. tools/serve/page/README.md describes it. */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
@@ -22,6 +23,24 @@ static void serve_mizzle_text(json_t *to, const struct tokenizer *t, uint32_t id
     json_object_set_new(to, "bytes", bytes);
 }
 
+/* Put the characters that a token of the text completes, and its bytes if it is no whole ones. */
+static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struct text_token *t)
+{
+    size_t n = 0;
+    const char *p = tokenizer_bytes(c->tokenizer, t->id, &n);
+    serve_mizzle_text(to, c->tokenizer, t->id);
+    if (!p || (tokenizer_is_control(c->tokenizer, t->id) && !c->ask->specials)) {
+        json_object_set_new(to, "text", json_string(""));
+        return;
+    }
+    if (!buf_add(&c->part, p, n))
+        return;
+    size_t whole = serve_choice_whole(c->part.p, c->part.n);
+    json_object_set_new(to, "text", serve_choice_string(c->part.p, whole));
+    c->part.n -= whole;
+    memmove(c->part.p, c->part.p + whole, c->part.n);
+}
+
 /* Return what the token's own call was; null if it had none. */
 static json_t *serve_mizzle_call(const struct text_token *t)
 {
@@ -33,14 +52,14 @@ static json_t *serve_mizzle_call(const struct text_token *t)
 }
 
 /* Return token number pos of the answer. */
-static json_t *serve_mizzle_token(const struct serve_choice *c, size_t pos)
+static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
 {
     const struct text_token *t = &c->view.tokens[pos];
     const struct text_top *tops = c->view.tops + pos * c->view.top;
     json_t *out =
         json_pack("{s:I,s:I,s:s,s:f}", "pos", (json_int_t)pos, "id", (json_int_t)t->id, "source",
                   source_name(t->source), "ms", (double)(t->at - c->begun) / 1e6);
-    serve_mizzle_text(out, c->tokenizer, t->id);
+    serve_mizzle_written(out, c, t);
     json_object_set_new(out, "score", isnan(t->score) ? json_null() : json_real((double)t->score));
     json_object_set_new(out, "edge_id", t->has_edge ? json_integer(t->edge_id) : json_null());
     if (t->has_edge)

@@ -166,13 +166,28 @@ static bool serve_request_private(struct serve_ask *a, const json_t *m, struct s
     return fine || serve_error_of(e, ERR_NOMEM, NULL);
 }
 
-/* Set the param of an error in the object "mizzle". */
-static bool serve_request_inside(struct serve_error *e)
+/* Put the object that a wrong field is in before its name. Returns false. */
+static bool serve_request_inside(struct serve_error *e, const char *object)
 {
     char param[SERVE_PARAM];
-    snprintf(param, sizeof(param), "mizzle.%.60s", e->param);
+    snprintf(param, sizeof(param), "%s.%.60s", object, e->param);
     memcpy(e->param, param, sizeof(param));
     return false;
+}
+
+/* Read mizzle.trace. */
+static bool serve_request_trace(struct serve_ask *a, const json_t *m, struct serve_error *e)
+{
+    json_t *trace;
+    json_int_t top = 0;
+    if (!serve_field_object(&trace, m, "trace", e))
+        return serve_request_inside(e, "mizzle");
+    if (!serve_field_count(&top, trace, "top", 0, TEXTS_TOP, e) ||
+        !serve_field_flag(&a->events, trace, "events", e))
+        return serve_request_inside(e, "mizzle.trace");
+    a->trace = trace != NULL;
+    a->trace_top = (size_t)top;
+    return true;
 }
 
 /* Read mizzle.policy. */
@@ -219,23 +234,18 @@ static bool serve_request_cloud(struct serve_ask *a, const json_t *m, struct ser
 static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, const json_t *in,
                                  struct serve_error *e)
 {
-    json_t *m, *trace = NULL;
-    json_int_t ahead = (json_int_t)a->routing.ahead, most = -1, top = 0;
+    json_t *m;
+    json_int_t ahead = (json_int_t)a->routing.ahead, most = -1;
     if (!serve_field_object(&m, in, "mizzle", e))
         return false;
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
         !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
-        !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e) ||
-        !serve_field_object(&trace, m, "trace", e) ||
-        !serve_field_count(&top, trace, "top", 0, TEXTS_TOP, e) ||
-        !serve_field_flag(&a->events, trace, "events", e))
-        return serve_request_inside(e);
+        !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
+        return serve_request_inside(e, "mizzle");
     a->routing.ahead = (size_t)ahead;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
-    a->trace = trace != NULL;
-    a->trace_top = (size_t)top;
-    return serve_request_policy(a, s, m, e) && serve_request_cloud(a, m, e) &&
-           serve_request_private(a, m, e);
+    return serve_request_trace(a, m, e) && serve_request_policy(a, s, m, e) &&
+           serve_request_cloud(a, m, e) && serve_request_private(a, m, e);
 }
 
 /* Read how the answer is sent. */

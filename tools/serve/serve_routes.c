@@ -49,7 +49,8 @@ static void serve_routes_send(struct serve_exchange *x, unsigned status, const c
 
 bool serve_routes_print(struct buf *out, json_t *json)
 {
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    /* More digits than a logprob has, so that different ones stay different. */
+    char *text = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     bool fine = text && buf_str(out, text);
     free(text);
     json_decref(json);

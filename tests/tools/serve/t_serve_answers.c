@@ -119,13 +119,13 @@ static void join(struct buf *out, const json_t *in, const char *path)
 
 /* The events of a stream: role first, text and ids as in the whole answer, one finish_reason,
  * usage with empty choices last. */
-static void check_stream(const char *path, const char *prompt)
+static void check_stream(const char *path, const char *prompt, const char *sampling)
 {
     bool chat = strcmp(path, CHAT) == 0;
     const char *where = chat ? "choices.0.delta.content" : "choices.0.text";
-    const char *more = ",\"return_token_ids\":true,\"logprobs\":%s";
-    char fields[200], streamed[300];
-    snprintf(fields, sizeof(fields), more, chat ? "true,\"top_logprobs\":2" : "2");
+    const char *more = ",\"return_token_ids\":true,\"logprobs\":%s%s";
+    char fields[200], streamed[400];
+    snprintf(fields, sizeof(fields), more, chat ? "true,\"top_logprobs\":2" : "2", sampling);
     snprintf(streamed, sizeof(streamed),
              "%s,\"stream\":true,\"stream_options\":{\"include_usage\":true},\"mizzle\":{\"trace\":"
              "{\"top\":3,\"events\":true}}",
@@ -153,21 +153,27 @@ static void check_stream(const char *path, const char *prompt)
     }
     CHECK(finished == 1 && happened > 2);
     CHECK(json_array_size(json_object_get(json_array_get(events, n - 1), "choices")) == 0);
-    const char *want = text_at(whole, chat ? "choices.0.message.content" : "choices.0.text");
-    CHECK(text.n == strlen(want) && memcmp(text.p, want, text.n) == 0);
+    const json_t *want = serving_at(whole, chat ? "choices.0.message.content" : "choices.0.text");
+    CHECK(text.n == json_string_length(want) && !memcmp(text.p, json_string_value(want), text.n));
     CHECK(json_equal(ids, serving_at(whole, "choices.0.token_ids")));
     CHECK(json_equal(probs, serving_at(whole, chat ? "choices.0.logprobs.content"
                                                    : "choices.0.logprobs.token_logprobs")));
     CHECK(json_array_size(ids) == json_array_size(tokens));
+    struct buf traced = { 0 };
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_t *t = json_array_get(tokens, i);
         CHECK(number_at(t, "pos") == (json_int_t)i);
         CHECK(json_equal(json_object_get(t, "id"), json_array_get(ids, i)));
         CHECK(json_array_size(json_object_get(t, "top")) == 3);
+        join(&traced, t, "text");
         CHECK(strcmp(text_at(t, "source"), "edge") == 0 ||
               json_is_object(json_object_get(t, "call")));
     }
     CHECK(json_array_size(serving_at(json_array_get(events, 0), "choices.0.prompt_token_ids")) > 0);
+    /* The text may end within a character, which no token completes. */
+    CHECK(traced.n <= text.n && memcmp(traced.p, text.p, traced.n) == 0);
+    CHECK(traced.n == text.n || memcmp(text.p + traced.n, "\xef\xbf\xbd", 3) == 0);
+    buf_free(&traced);
     buf_free(&text);
     json_decref(ids);
     json_decref(tokens);
@@ -414,8 +420,14 @@ int main(void)
     CHECK(engine_open(&engine, &mo, true, &err) == OK);
     test_texts();
     for (size_t i = 0; i < PROMPTS; i++) {
-        check_stream(RAW, prompts[i]);
-        check_stream(CHAT, prompts[i]);
+        check_stream(RAW, prompts[i], "");
+        check_stream(CHAT, prompts[i], "");
+    }
+    for (int seed = 1; seed <= 8; seed++) { /* any tokens, such as parts of characters */
+        char sampling[60];
+        snprintf(sampling, sizeof(sampling), ",\"temperature\":50,\"seed\":%d", seed);
+        check_stream(RAW, prompts[0], sampling);
+        check_stream(CHAT, prompts[0], sampling);
     }
     test_stops();
     test_choices();

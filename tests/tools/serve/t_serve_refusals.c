@@ -155,7 +155,7 @@ static const struct {
     { "POST", RAW, "{" P ",\"mizzle\":{\"cloud\":\"maybe\"}}", 400, "mizzle.cloud",
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":true}}", 400, "mizzle.trace", "invalid_value" },
-    { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":{\"top\":21}}}", 400, "mizzle.top",
+    { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":{\"top\":21}}}", 400, "mizzle.trace.top",
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"private\":7}}", 400, "mizzle.private", "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"private\":\"\\\\q\"}}", 400, "mizzle.private",
