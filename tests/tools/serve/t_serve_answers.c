@@ -14,6 +14,7 @@
 #include "router/mizzle.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
+#include "tools/serve/serve_choice.h"
 #include "tools/stand_in/stand_in.h"
 
 #define RAW  "/v1/completions"
@@ -343,6 +344,41 @@ static void test_scoring(void)
     session_close(s);
 }
 
+/* Where two ids have the same text, it has the logprob of the likelier one; an id that is not whole
+ * characters is spelt in bytes. The same id stands for both here. */
+static void test_collisions(void)
+{
+    const uint32_t prompt_ids[2] = { 5, 40 };
+    const struct text_top tops[6] = { { 0, 0 },      { 0, 0 },     { 0, 0 },
+                                      { 40, -1.25 }, { 40, -2.5 }, { 200, -3.5 } };
+    const double scores[2] = { (double)NAN, -2.5 };
+    struct serve_prompt prompt = { (uint32_t *)(size_t)prompt_ids, 2 };
+    const struct serve_ask a = { .echo = true, .logprobs = true, .top = 3 };
+    struct serve_choice c = { .ask = &a,
+                              .tokenizer = engine.tokenizer,
+                              .prompt = &prompt,
+                              .view = { .scores = scores, .score_tops = tops, .top = 3 } };
+    json_t *got = serve_logprobs_raw(&c);
+    json_t *name = serve_choice_token(engine.tokenizer, 40, false);
+    const json_t *top = serving_at(got, "top_logprobs.1");
+    CHECK(json_object_size(top) == 2);
+    CHECK(json_real_value(json_object_get(top, json_string_value(name))) == -1.25);
+    CHECK(json_real_value(serving_at(got, "token_logprobs.1")) == -2.5);
+    json_decref(name);
+    json_decref(got);
+    size_t n;
+    for (uint32_t id = 0; id < 256; id++) {
+        const unsigned char *p = (const unsigned char *)tokenizer_bytes(engine.tokenizer, id, &n);
+        if (!p || n != 1 || *p < 0x80)
+            continue;
+        char want[16];
+        snprintf(want, sizeof(want), "bytes:\\x%02x", (unsigned)*p);
+        name = serve_choice_token(engine.tokenizer, id, false);
+        CHECK(strcmp(json_string_value(name), want) == 0);
+        json_decref(name);
+    }
+}
+
 /* max_tokens 0 scores the prompt alone, streamed or not, and a prompt can be echoed unscored. */
 static void test_echo(void)
 {
@@ -432,6 +468,7 @@ int main(void)
     test_stops();
     test_choices();
     test_scoring();
+    test_collisions();
     test_echo();
     test_private();
     serving_close(&server);
