@@ -63,7 +63,7 @@ static bool restricted(void)
     CHECK(!opens(outside, "old", O_WRONLY | O_TRUNC));
     CHECK(!opens(outside, "new", O_WRONLY | O_CREAT));
     snprintf(path, sizeof(path), "%s/old", outside);
-    CHECK(unlink(path) != 0);
+    CHECK(unlink(path) != 0 && truncate(path, 0) != 0);
     snprintf(path, sizeof(path), "%s/folder", inside);
     CHECK(mkdir(path, 0700) != 0);
     CHECK(!executes());
