@@ -1,27 +1,19 @@
-/* Answers of the server against those of the library and against float64 log-softmax of the model's
- * logits; streams against whole answers; stop strings, several choices and prompts, token ids. */
-#include <math.h>
+/* Answers of the server against those of the library; streams against whole answers; stop strings,
+ * several choices and prompts, token ids; what is private, and a cloud that is required. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/pool.h"
-#include "model/model.h"
-#include "model/session.h"
-#include "model/text/tokenizer.h"
 #include "net/http/buf.h"
-#include "router/engine.h"
 #include "router/mizzle.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
-#include "tools/serve/serve_choice.h"
 #include "tools/stand_in/stand_in.h"
 
 #define RAW  "/v1/completions"
 #define CHAT "/v1/chat/completions"
 
 static struct serving server;
-static struct engine engine;
 
 static const char *const prompts[] = {
     "Once upon", "Question: Where could you come across the lonumamo?\\nAnswer:",
@@ -243,161 +235,23 @@ static void test_choices(void)
     json_decref(same);
 }
 
-/* Return the log-softmax of one id in float64. */
-static double log_softmax(const float *logits, size_t n, uint32_t id)
+/* The network of the stand-in can be changed, and takes its time from then on. */
+static void test_network(void)
 {
-    double max = -INFINITY, sum = 0;
-    for (size_t i = 0; i < n; i++)
-        max = (double)logits[i] > max ? (double)logits[i] : max;
-    for (size_t i = 0; i < n; i++)
-        sum += exp((double)logits[i] - max);
-    return (double)logits[id] - max - log(sum);
-}
-
-/* Check the scores of ids[n] and of the token after them. */
-static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, struct session *s)
-{
-    size_t vocab = model_config(engine.model)->vocab, chars = 0, used;
-    struct err err;
-    used = tokenizer_size(engine.tokenizer);
-    CHECK(json_array_size(serving_at(choice, "logprobs.tokens")) == n + 1);
-    CHECK(json_array_size(serving_at(choice, "logprobs.top_logprobs")) == n + 1);
-    CHECK(json_is_null(serving_at(choice, "logprobs.token_logprobs.0")));
-    session_rewind(s, 0);
-    for (size_t i = 0; i <= n; i++) {
-        json_t *top = json_array_get(serving_at(choice, "logprobs.top_logprobs"), i);
-        double got =
-            json_real_value(json_array_get(serving_at(choice, "logprobs.token_logprobs"), i));
-        const char *name =
-            json_string_value(json_array_get(serving_at(choice, "logprobs.tokens"), i));
-        CHECK(json_integer_value(json_array_get(serving_at(choice, "logprobs.text_offset"), i)) ==
-              (json_int_t)chars);
-        size_t len = 0;
-        const char *bytes = i < n ? tokenizer_bytes(engine.tokenizer, ids[i], &len) : "";
-        for (size_t k = 0; k < len; k++)
-            chars += ((unsigned char)bytes[k] & 0xc0) != 0x80;
-        if (i > 0) {
-            const float *logits = session_logits(s, 0);
-            uint32_t best = 0;
-            for (uint32_t id = 1; id < used; id++)
-                best = logits[id] > logits[best] ? id : best;
-            uint32_t id = i < n ? ids[i] : best;
-            CHECK(fabs(got - log_softmax(logits, vocab, id)) < 1e-5);
-            double most = -INFINITY;
-            const char *key;
-            json_t *v;
-            json_object_foreach(top, key, v) most =
-                json_real_value(v) > most ? json_real_value(v) : most;
-            CHECK((got == most) == (id == best)); /* whether it was the likeliest one */
-            CHECK(json_object_get(top, name));
-        }
-        if (i < n)
-            CHECK(session_eval(s, ids + i, 1, NULL, &err) == OK);
-    }
-}
-
-/* Scoring as lm-evaluation-harness asks for it: ids in batches, and texts. */
-static void test_scoring(void)
-{
-    struct session *s;
-    struct err err;
-    uint32_t ids[2][40];
-    char body[2000] = "{\"temperature\":0,\"max_tokens\":1,\"logprobs\":1,\"seed\":1234,"
-                      "\"echo\":true,\"model\":\"any\",\"prompt\":[";
-    CHECK(session_open(&s, engine.batch, 200, engine_best_kv(&engine), &err) == OK);
-    for (int k = 0; k < 2; k++) {
-        strcat(body, k ? "],[" : "[");
-        for (int i = 0; i < 40; i++) {
-            ids[k][i] = (uint32_t)((i * 37 + k * 11) % 900 + (i % 3 == 0 ? 0 : 50));
-            sprintf(body + strlen(body), "%s%u", i ? "," : "", (unsigned)ids[k][i]);
-        }
-    }
-    strcat(body, "]]}");
-    json_t *reply = serving_post(&server, RAW, body);
-    CHECK(server.status == 200);
-    CHECK(json_array_size(json_object_get(reply, "choices")) == 2);
-    check_scores(serving_at(reply, "choices.0"), ids[0], 40, s);
-    check_scores(serving_at(reply, "choices.1"), ids[1], 40, s);
-    CHECK(number_at(reply, "choices.0.mizzle.ledger.calls") == 0);
-    json_decref(reply);
-    for (size_t i = 0; i < PROMPTS; i++) {
-        uint32_t *own;
-        size_t n;
-        reply = ask(RAW, prompts[i], ",\"logprobs\":10,\"echo\":true,\"max_tokens\":1");
-        json_t *back = serving_at(reply, "choices.0.text");
-        json_t *asked = json_loads("{}", 0, NULL);
-        CHECK(back && json_string_length(back) > 4);
-        /* The text and the generated token follow each other, and begin with the prompt. */
-        char quoted[400];
-        snprintf(quoted, sizeof(quoted), "\"%s\"", prompts[i]);
-        json_t *plain = json_loads(quoted, JSON_DECODE_ANY, NULL);
-        CHECK(strncmp(json_string_value(back), json_string_value(plain),
-                      json_string_length(plain)) == 0);
-        CHECK(tokenizer_encode(engine.tokenizer, &own, &n, json_string_value(plain),
-                               json_string_length(plain), true, &err) == OK);
-        check_scores(serving_at(reply, "choices.0"), own, n, s);
-        free(own);
-        json_decref(plain);
-        json_decref(asked);
-        json_decref(reply);
-    }
-    session_close(s);
-}
-
-/* Where two ids have the same text, it has the logprob of the likelier one; an id that is not whole
- * characters is spelt in bytes. The same id stands for both here. */
-static void test_collisions(void)
-{
-    const uint32_t prompt_ids[2] = { 5, 40 };
-    const struct text_top tops[6] = { { 0, 0 },      { 0, 0 },     { 0, 0 },
-                                      { 40, -1.25 }, { 40, -2.5 }, { 200, -3.5 } };
-    const double scores[2] = { (double)NAN, -2.5 };
-    struct serve_prompt prompt = { (uint32_t *)(size_t)prompt_ids, 2 };
-    const struct serve_ask a = { .echo = true, .logprobs = true, .top = 3 };
-    struct serve_choice c = { .ask = &a,
-                              .tokenizer = engine.tokenizer,
-                              .prompt = &prompt,
-                              .view = { .scores = scores, .score_tops = tops, .top = 3 } };
-    json_t *got = serve_logprobs_raw(&c);
-    json_t *name = serve_choice_token(engine.tokenizer, 40, false);
-    const json_t *top = serving_at(got, "top_logprobs.1");
-    CHECK(json_object_size(top) == 2);
-    CHECK(json_real_value(json_object_get(top, json_string_value(name))) == -1.25);
-    CHECK(json_real_value(serving_at(got, "token_logprobs.1")) == -2.5);
-    json_decref(name);
-    json_decref(got);
-    size_t n;
-    for (uint32_t id = 0; id < 256; id++) {
-        const unsigned char *p = (const unsigned char *)tokenizer_bytes(engine.tokenizer, id, &n);
-        if (!p || n != 1 || *p < 0x80)
-            continue;
-        char want[16];
-        snprintf(want, sizeof(want), "bytes:\\x%02x", (unsigned)*p);
-        name = serve_choice_token(engine.tokenizer, id, false);
-        CHECK(strcmp(json_string_value(name), want) == 0);
-        json_decref(name);
-    }
-}
-
-/* max_tokens 0 scores the prompt alone, streamed or not, and a prompt can be echoed unscored. */
-static void test_echo(void)
-{
-    json_t *r = serving_post(&server, RAW,
-                             "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true,"
-                             "\"logprobs\":0}");
-    json_t *events = serving_events(&server, RAW,
-                                    "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true,"
-                                    "\"logprobs\":0,\"stream\":true}");
-    CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
-    CHECK(json_array_size(serving_at(r, "choices.0.logprobs.token_logprobs")) == 5);
-    CHECK(json_equal(serving_at(r, "choices.0.logprobs"),
-                     serving_at(events, "0.choices.0.logprobs")));
-    CHECK(number_at(r, "usage.completion_tokens") == 0);
+    json_t *r = serving_post(&server, "/mizzle/network", "{\"latency_ms\":120}");
+    CHECK(number_at(r, "latency_ms") == 120 && number_at(r, "jitter_ms") == 0);
     json_decref(r);
-    json_decref(events);
-    r = serving_post(&server, RAW, "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true}");
-    CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
-    CHECK(json_is_null(serving_at(r, "choices.0.logprobs")));
+    r = serving_post(&server, RAW,
+                     "{\"prompt\":\"Fourth upon\",\"max_tokens\":1,\"mizzle\":{\"policy\":"
+                     "\"always\",\"trace\":{}}}");
+    CHECK(json_number_value(serving_at(r, "mizzle.tokens.0.call.ms")) >= 100);
+    json_decref(r);
+    r = serving_post(&server, "/mizzle/network", "{\"latency_ms\":0}");
+    json_decref(r);
+    r = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
+    CHECK(number_at(r, "cloud.network.latency_ms") == 0 && json_is_true(serving_at(r, "chat")));
+    CHECK(strcmp(text_at(r, "cloud.state"), "open") == 0);
+    CHECK(strcmp(text_at(r, "names.1"), "edge-0.5:edge") == 0);
     json_decref(r);
 }
 
@@ -450,10 +304,7 @@ static void test_private(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    struct err err;
     serving_open(&server, &o, true);
-    const struct mizzle_options mo = { .model = serving_model, .threads = 1 };
-    CHECK(engine_open(&engine, &mo, true, &err) == OK);
     test_texts();
     for (size_t i = 0; i < PROMPTS; i++) {
         check_stream(RAW, prompts[i], "");
@@ -467,12 +318,9 @@ int main(void)
     }
     test_stops();
     test_choices();
-    test_scoring();
-    test_collisions();
-    test_echo();
+    test_network();
     test_private();
     serving_close(&server);
     test_required();
-    engine_close(&engine);
     return 0;
 }
