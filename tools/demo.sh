@@ -64,3 +64,6 @@ echo
 echo "$questions other questions: never is the small model alone, always is the cloud alone, max-prob"
 echo "asks where the small model is least sure, and mlp where the router expects an error that counts."
 "$mizzle" eval --questions "$questions" --seed 2 --policy never,mlp,max-prob,always
+
+echo
+echo "On a page, with questions of your own: $mizzle serve --open"

@@ -70,6 +70,8 @@ struct serve_exchange {
 void serve_routes_serve(struct server_options *o, struct serve *s);
 /* Answer with JSON, which is released. Without memory the connection is closed. */
 void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json);
+/* Answer with text that is JSON, which is taken. */
+void serve_routes_reply(struct serve_exchange *x, struct buf *text);
 /* Answer with text, which is taken; headers: more of them, or NULL. */
 void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
                        const char *const (*headers)[2]);

@@ -72,6 +72,11 @@ void serve_routes_json(struct serve_exchange *x, unsigned status, json_t *json)
     serve_routes_object(x, status, json, NULL);
 }
 
+void serve_routes_reply(struct serve_exchange *x, struct buf *text)
+{
+    serve_routes_send(x, 200, "application/json", text, NULL);
+}
+
 void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
                        const char *const (*headers)[2])
 {

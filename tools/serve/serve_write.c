@@ -154,18 +154,24 @@ static json_t *serve_write_usage(const struct serve_writing *w)
                      (json_int_t)cached);
 }
 
-/* Return a reply or an event with these choices; mizzle may be NULL. */
+/* Return a reply or an event with these choices, or without; mizzle may be NULL. */
 static json_t *serve_write_object(const struct serve_writing *w, json_t *choices, json_t *mizzle)
 {
     const struct serve_ask *a = &w->x->ask;
     const char *object = !a->chat    ? "text_completion"
                          : a->stream ? "chat.completion.chunk"
                                      : "chat.completion";
-    json_t *out = json_pack("{s:s,s:s,s:I,s:s,s:s,s:o}", "id", w->id, "object", object, "created",
+    json_t *out = json_pack("{s:s,s:s,s:I,s:s,s:s,s:o*}", "id", w->id, "object", object, "created",
                             (json_int_t)w->created, "model", w->model, "system_fingerprint",
                             w->x->s->fingerprint, "choices", choices);
+    if (a->stream && !choices) { /* out of memory: clients expect them in every event */
+        json_decref(out);
+        out = NULL;
+    }
     if (out && mizzle)
         json_object_set_new(out, "mizzle", mizzle);
+    else
+        json_decref(mizzle);
     if (out && a->stream && a->usage)
         json_object_set_new(out, "usage", json_null());
     return out;
@@ -215,6 +221,25 @@ static json_t *serve_write_choice(struct serve_choice *c)
     return choice;
 }
 
+/* Append the reply with all choices. Each is printed as soon as it is made, because the JSON of a
+ * scored prompt takes far more memory than its text. */
+static bool serve_write_all(struct serve_writing *w, struct buf *out)
+{
+    json_t *mizzle = w->n == 1 ? serve_mizzle(&w->choices[0], 0, true) : NULL;
+    json_t *head = serve_write_object(w, NULL, mizzle);
+    json_object_set_new(head, "usage", serve_write_usage(w));
+    bool fine = serve_routes_print(out, head);
+    out->n -= fine; /* the closing brace */
+    fine = fine && buf_str(out, ",\"choices\":");
+    for (size_t i = 0; i < w->n && fine; i++) {
+        json_t *choice = serve_write_choice(&w->choices[i]);
+        if (w->n > 1)
+            json_object_set_new(choice, "mizzle", serve_mizzle(&w->choices[i], 0, true));
+        fine = buf_str(out, i ? "," : "[") && serve_routes_print(out, choice);
+    }
+    return fine && buf_str(out, "]}");
+}
+
 /* Send all texts once they are finished. */
 static void serve_write_whole(struct serve_writing *w)
 {
@@ -230,17 +255,10 @@ static void serve_write_whole(struct serve_writing *w)
         if (finished < w->n && !serve_write_wait(w, UINT64_MAX))
             return;
     }
-    json_t *choices = json_array(), *mizzle = NULL;
-    for (size_t i = 0; i < w->n; i++) {
-        json_t *choice = serve_write_choice(&w->choices[i]);
-        mizzle = serve_mizzle(&w->choices[i], 0, true);
-        if (w->n > 1)
-            json_object_set_new(choice, "mizzle", mizzle);
-        json_array_append_new(choices, choice);
-    }
-    json_t *out = serve_write_object(w, choices, w->n == 1 ? mizzle : NULL);
-    json_object_set_new(out, "usage", serve_write_usage(w));
-    serve_routes_json(w->x, 200, out);
+    struct buf out = { 0 };
+    if (serve_write_all(w, &out))
+        serve_routes_reply(w->x, &out);
+    buf_free(&out);
 }
 
 /* Append an event; the JSON is released. */

@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "net/http/buf.h"
 #include "router/mizzle.h"
+#include "tests/support/http_client.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 #include "tools/stand_in/stand_in.h"
@@ -272,6 +273,16 @@ static void test_required(void)
     CHECK(alone.status == 502 && strstr(alone.head, "x-should-retry: false"));
     CHECK(strcmp(text_at(r, "error.code"), "cloud_failed") == 0);
     json_decref(r);
+    struct http_client_reply *stream = calloc(1, sizeof(*stream));
+    CHECK(stream);
+    snprintf(text, sizeof(text), body, "required");
+    memmove(text + 15, text + 1, strlen(text));
+    memcpy(text, "{\"stream\":true,", 15);
+    http_client_ask(alone.port, stream, "POST", RAW, NULL, text);
+    CHECK(stream->status == 200 && strstr(stream->body, "data: {\"error\":{") &&
+          strstr(stream->body, "cloud_failed") && !strstr(stream->body, "[DONE]"));
+    http_client_free(stream);
+    free(stream);
     snprintf(text, sizeof(text), body, "auto");
     r = serving_post(&alone, RAW, text);
     CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") > 0);
