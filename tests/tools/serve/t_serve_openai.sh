@@ -3,9 +3,9 @@
 . tests/support/demo_pair.sh
 command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
 openai=7.57.0
-modules=build/npm/node_modules
+modules=build/npm-openai/node_modules
 if ! grep -q "\"version\": \"$openai\"" $modules/openai/package.json 2>/dev/null; then
-    npm install --silent --no-audit --no-fund --prefix build/npm openai@$openai >/dev/null 2>&1 ||
+    npm install --silent --no-audit --no-fund --prefix build/npm-openai openai@$openai >/dev/null 2>&1 ||
         { echo "SKIP: npm cannot install openai" && exit 77; }
 fi
 unset MIZZLE_SERVE_KEY
