@@ -85,7 +85,7 @@ enum { BOTH, CHAT, RAW };
 /* What is not served. NaN: no number is neutral. */
 static const struct {
     const char *name;
-    double number;    /* a neutral value besides null, false, "", [] and {} */
+    float number;     /* a neutral value besides null, false, "", [] and {} */
     const char *word; /* another, or NULL */
     int where;
 } unserved[] = {
@@ -140,7 +140,7 @@ static const struct {
 };
 
 /* True for a value that changes nothing. */
-static bool serve_field_neutral(const json_t *v, double number, const char *word)
+static bool serve_field_neutral(const json_t *v, float number, const char *word)
 {
     const json_t *kind = json_object_get(v, "type");
     if (json_is_string(kind))
@@ -150,7 +150,7 @@ static bool serve_field_neutral(const json_t *v, double number, const char *word
     if (json_is_string(v))
         return !json_string_length(v) || (word && strcmp(json_string_value(v), word) == 0);
     if (json_is_number(v))
-        return json_number_value(v) == number;
+        return json_number_value(v) == (double)number;
     return json_is_false(v) || (json_is_array(v) && !json_array_size(v)) ||
            (json_is_object(v) && !json_object_size(v));
 }

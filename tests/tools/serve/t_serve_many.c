@@ -178,7 +178,8 @@ static void settle(void)
             return;
         rest_us(10000);
     }
-    CHECK(!"texts end when their clients leave");
+    fprintf(stderr, "texts do not end when their clients leave\n");
+    exit(1);
 }
 
 static void test_many(void)

@@ -51,7 +51,7 @@ static json_t *ask(const char *path, const char *prompt, const char *more)
 /* Return the log-softmax of one id in float64. */
 static double log_softmax(const float *logits, size_t n, uint32_t id)
 {
-    double max = -INFINITY, sum = 0;
+    double max = (double)-INFINITY, sum = 0;
     for (size_t i = 0; i < n; i++)
         max = (double)logits[i] > max ? (double)logits[i] : max;
     for (size_t i = 0; i < n; i++)
@@ -88,7 +88,7 @@ static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, st
                 best = logits[id] > logits[best] ? id : best;
             uint32_t id = i < n ? ids[i] : best;
             CHECK(fabs(got - log_softmax(logits, vocab, id)) < 1e-5);
-            double most = -INFINITY;
+            double most = (double)-INFINITY;
             const char *key;
             json_t *v;
             json_object_foreach(top, key, v) most =
