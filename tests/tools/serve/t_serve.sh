@@ -80,6 +80,26 @@ curl -s "$url/" | cmp -s - tools/serve/page/page.html || fail "/ is not page.htm
 curl -s "$url/page.css" | cmp -s - tools/serve/page/page.css || fail "page.css differs"
 stop INT 130
 
+# --open starts the browser of the desktop, which gets no signals of ours.
+mkdir "$dir/bin"
+for name in xdg-open open; do
+    printf '#!/bin/sh\necho "$1" >"%s/opened.new"\nmv "%s/opened.new" "%s/opened"\n' \
+        "$dir" "$dir" "$dir" >"$dir/bin/$name"
+    chmod +x "$dir/bin/$name"
+done
+saved=$PATH
+PATH=$dir/bin:$PATH
+start -m $edge --cloud off --open
+PATH=$saved
+tries=0
+until [ -e "$dir/opened" ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || fail "no browser was started"
+    sleep 0.1
+done
+[ "$(cat "$dir/opened")" = "$url" ] || fail "the browser opened $(cat "$dir/opened")"
+stop TERM 0
+
 # A text in progress has two seconds; then it gets status 503.
 start
 curl -s "$url/mizzle/network" --json '{"latency_ms":1500}' >/dev/null
