@@ -6,7 +6,7 @@ echo '#include "tools/serve/serve_assets.h"'
 while [ $# -gt 0 ]; do
     name=$1
     shift
-    echo "const unsigned char serve_assets_$name[] = {"
+    echo "const unsigned char serve_assets_${name}[] = {"
     while [ $# -gt 0 ]; do
         case $1 in
         *.*) cat "$1" ;;

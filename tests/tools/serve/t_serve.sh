@@ -83,6 +83,7 @@ stop INT 130
 # --open starts the browser of the desktop, which gets no signals of ours.
 mkdir "$dir/bin"
 for name in xdg-open open; do
+    # shellcheck disable=SC2016 # $1 is the script's
     printf '#!/bin/sh\necho "$1" >"%s/opened.new"\nmv "%s/opened.new" "%s/opened"\n' \
         "$dir" "$dir" "$dir" >"$dir/bin/$name"
     chmod +x "$dir/bin/$name"
