@@ -287,6 +287,9 @@ static void test_required(void)
     r = serving_post(&alone, RAW, text);
     CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") > 0);
     json_decref(r);
+    r = serving_ask(&alone, "GET", "/mizzle/info", NULL, NULL); /* three faults were enough */
+    CHECK(strcmp(text_at(r, "cloud.state"), "breaker") == 0 && *text_at(r, "cloud.why"));
+    json_decref(r);
     snprintf(text, sizeof(text), body, "off");
     r = serving_post(&alone, RAW, text);
     CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") == 0);
