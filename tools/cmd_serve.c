@@ -147,7 +147,7 @@ static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct er
         rc = setup_stand_in(stand_in, &o, err);
     if (rc != OK)
         return rc;
-    struct progress *progress = progress_begin(o.model);
+    struct progress *progress = progress_begin("loading", o.model);
     rc = serve_load(s, &o, *stand_in, &loading, err);
     progress_end(progress);
     return rc;
