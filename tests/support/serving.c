@@ -12,26 +12,25 @@
 
 const char serving_model[] = "weights/milli/edge-0.5.gguf";
 
-void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
+void serving_need_pair(void)
+{
+    if (!access(serving_model, R_OK))
+        return;
+    puts("SKIP: no demo pair in weights/milli");
+    exit(77);
+}
+
+void serving_open_with(struct serving *s, const struct serve_options *o, const char *cloud_url)
 {
     struct serve_options so = *o;
     struct mizzle_options mo;
     struct err err = { "" };
-    *s = (struct serving){ 0 };
-    if (access(serving_model, R_OK)) {
-        puts("SKIP: no demo pair in weights/milli");
-        exit(77);
-    }
     so.parallel = so.parallel ? so.parallel : 8;
     so.queue = so.queue ? so.queue : 64;
     mizzle_options_init(&mo, sizeof(mo));
     mo.model = serving_model;
     mo.threads = 1;
-    if (cloud) {
-        const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
-        CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
-        mo.cloud_url = stand_in_url(s->cloud);
-    }
+    mo.cloud_url = cloud_url;
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
         rc = serve_load(s->serve, &mo, s->cloud, NULL, &err);
@@ -39,6 +38,17 @@ void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
     s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
+}
+
+void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
+{
+    const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
+    struct err err = { "" };
+    *s = (struct serving){ 0 };
+    serving_need_pair();
+    if (cloud)
+        CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
+    serving_open_with(s, o, cloud ? stand_in_url(s->cloud) : NULL);
 }
 
 void serving_close(struct serving *s)

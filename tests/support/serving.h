@@ -22,6 +22,10 @@ extern const char serving_model[]; /* path of the small model */
 /* Start the server; cloud: with the demo's large model. Says SKIP and ends the process if there is
  * no demo pair. */
 void serving_open(struct serving *s, const struct serve_options *o, bool cloud);
+/* The same with the cloud at a URL, or without for NULL; *s is as the caller has set it up. */
+void serving_open_with(struct serving *s, const struct serve_options *o, const char *cloud_url);
+/* Say SKIP and end the process if there is no demo pair. */
+void serving_need_pair(void);
 void serving_close(struct serving *s);
 /* Ask and return the JSON of the reply, or NULL if it is none. headers: each with CRLF, or NULL;
  * body: NULL for none. */
