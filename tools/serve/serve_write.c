@@ -365,11 +365,20 @@ static bool serve_write_some(struct serve_writing *w, struct buf *out)
     return fine && closed < w->n ? true : serve_write_done(w, out);
 }
 
+/* Append an error as the last event: the server closes. */
+static enum server_more serve_write_stop(struct serve_writing *w, struct buf *out)
+{
+    serve_error_of(&w->error, ERR_STOP, NULL);
+    return serve_write_done(w, out) ? SERVER_END : SERVER_BROKEN;
+}
+
 /* Callback of the server: append the next events, when there are some. */
 static enum server_more serve_write_more(void *arg, struct buf *out)
 {
     struct serve_writing *w = arg;
     while (!w->done) {
+        if (server_closing(w->x->r) && server_gone(w->x->r))
+            return serve_write_stop(w, out);
         uint64_t until = w->heard + SILENCE_MS * UINT64_C(1000000);
         if (!serve_write_some(w, out))
             return SERVER_BROKEN;
@@ -377,9 +386,9 @@ static enum server_more serve_write_more(void *arg, struct buf *out)
             return SERVER_BROKEN;
         if (out->n) {
             w->heard = os_now_ns();
-            return SERVER_MORE;
+            return w->done ? SERVER_END : SERVER_MORE;
         }
-        if (!serve_write_wait(w, until))
+        if (!serve_write_wait(w, until) && !server_closing(w->x->r))
             return SERVER_BROKEN;
     }
     return SERVER_END;

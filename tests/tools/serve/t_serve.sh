@@ -101,23 +101,38 @@ done
 [ "$(cat "$dir/opened")" = "$url" ] || fail "the browser opened $(cat "$dir/opened")"
 stop TERM 0
 
-# A text in progress has two seconds; then it gets status 503.
-start
+# Texts in progress and in the queue have two seconds; then they get status 503, and a stream an
+# error.
+start --parallel 2
 curl -s "$url/mizzle/network" --json '{"latency_ms":1500}' >/dev/null
-curl -s -o "$dir/reply" -w '%{http_code}' "$url/v1/completions" --json \
-    '{"prompt":"Once","max_tokens":200,"ignore_eos":true,"mizzle":{"policy":"always"}}' \
-    >"$dir/code" &
-client=$!
-tries=0
-until curl -s "$url/metrics" | grep -q '^mizzle_slots_busy 1'; do
-    tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "the text does not begin"
-    sleep 0.1
+clients=
+for name in whole streamed queued; do
+    stream=false count=queue\ 1
+    [ $name = queued ] || count=slots_busy\ 1
+    if [ $name = streamed ]; then stream=true count=slots_busy\ 2; fi
+    curl -sN -D "$dir/head.$name" -o "$dir/reply.$name" "$url/v1/completions" --json \
+        '{"prompt":"Once","max_tokens":200,"ignore_eos":true,"stream":'"$stream"',
+        "mizzle":{"policy":"always"}}' &
+    clients="$clients $!"
+    tries=0
+    until curl -s "$url/metrics" | grep -q "^mizzle_$count"; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || fail "the text does not begin: $count"
+        sleep 0.1
+    done
 done
 stop TERM 0
-wait $client
-[ "$(cat "$dir/code")" = 503 ] || fail "a text when it stops: status $(cat "$dir/code")"
-grep -q '"code":"stopping"' "$dir/reply" || fail "$(cat "$dir/reply")"
+for client in $clients; do
+    wait "$client" || fail "a client ends with status $? when the server stops"
+done
+for name in whole queued; do
+    grep -q '^HTTP/1.1 503' "$dir/head.$name" || fail "$name: $(cat "$dir/head.$name")"
+    grep -qi '^Retry-After: [1-9]' "$dir/head.$name" || fail "$name: $(cat "$dir/head.$name")"
+    grep -q '"code":"stopping"' "$dir/reply.$name" || fail "$name: $(cat "$dir/reply.$name")"
+done
+grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed")"
+tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
+    fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
 # One Mizzle is the cloud of another: the text is the one of the model alone.
 start -m $edge --cloud off
