@@ -31,6 +31,7 @@ void serving_open_with(struct serving *s, const struct serve_options *o, const c
     mo.model = serving_model;
     mo.threads = 1;
     mo.cloud_url = cloud_url;
+    mo.kv = s->kv;
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
         rc = serve_load(s->serve, &mo, s->cloud, NULL, &err);

@@ -12,6 +12,7 @@ struct stand_in;
 struct serving {
     struct serve *serve;
     struct stand_in *cloud; /* or NULL */
+    const char *kv;         /* as --kv; NULL: the default */
     unsigned port;
     int status;      /* of the latest reply */
     char head[2048]; /* its headers, cut */

@@ -44,14 +44,17 @@ static void serve_logprobs_add(json_t *object, const struct tokenizer *t, uint32
     json_decref(name);
 }
 
-/* Return how many characters the bytes of a token begin. */
-static size_t serve_logprobs_chars(const struct tokenizer *t, uint32_t id)
+/* Return the offset of a token in characters, and count those that it begins. One that continues a
+ * character is where that begins: a client that looks for the end of a context by offset must not
+ * find it within a character. */
+static size_t serve_logprobs_offset(struct serve_choice *c, uint32_t id)
 {
-    size_t n, chars = 0;
-    const char *p = tokenizer_bytes(t, id, &n);
+    size_t n, before = c->chars;
+    const char *p = tokenizer_bytes(c->tokenizer, id, &n);
+    bool within = p && n && ((unsigned char)p[0] & 0xc0) == 0x80;
     for (size_t i = 0; p && i < n; i++)
-        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
-    return chars;
+        c->chars += ((unsigned char)p[i] & 0xc0) != 0x80;
+    return before - (within && before);
 }
 
 json_t *serve_logprobs_raw(struct serve_choice *c)
@@ -68,8 +71,7 @@ json_t *serve_logprobs_raw(struct serve_choice *c)
         json_array_append_new(tokens, serve_choice_token(c->tokenizer, s.id, false));
         json_array_append_new(numbers, serve_logprobs_number(s.logprob));
         json_array_append_new(tops, top ? top : json_null());
-        json_array_append_new(offsets, json_integer((json_int_t)c->chars));
-        c->chars += serve_logprobs_chars(c->tokenizer, s.id);
+        json_array_append_new(offsets, json_integer((json_int_t)serve_logprobs_offset(c, s.id)));
     }
     return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", numbers,
                      "top_logprobs", tops, "text_offset", offsets);
