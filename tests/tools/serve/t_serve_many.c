@@ -15,7 +15,7 @@
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 
-enum { CLIENTS = 64, VARIANTS = 4, REQUESTS = SANITIZED ? 200 : 800 };
+enum { CLIENTS = 64, VARIANTS = SANITIZED ? 1 : 4, REQUESTS = SANITIZED ? 200 : 800 };
 
 #define RAW "/v1/completions"
 
