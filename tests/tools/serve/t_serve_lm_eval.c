@@ -62,8 +62,8 @@ static double largest(json_t *top, const char **of)
     return most;
 }
 
-/* As parse_logprobs of openai_completions.py does: the sum of token_logprobs[context:-1], and
- * whether each is the largest of its top_logprobs. */
+/* As `local-completions` does: the sum of token_logprobs[context:-1], and whether each is the
+ * largest of its top_logprobs. */
 static struct result parse_completions(const json_t *choice, size_t context)
 {
     const json_t *probs = serving_at(choice, "logprobs.token_logprobs");
@@ -80,7 +80,7 @@ static struct result parse_completions(const json_t *choice, size_t context)
     return r;
 }
 
-/* As get_result of gguf.py does: from the first token that begins at or after the end of the
+/* As `gguf` does: from the first token that begins at or after the end of the
  * context, in characters. The generated token must be the likeliest one, too. */
 static struct result parse_gguf(const json_t *choice, size_t characters)
 {
