@@ -262,7 +262,7 @@ static void test_required(void)
 {
     struct serving alone;
     const struct serve_options o = { .host = NULL };
-    serving_open(&alone, &o, true);
+    serving_open(&alone, &o, SERVING_URL);
     stand_in_close(alone.cloud);
     alone.cloud = NULL;
     const char *body = "{\"prompt\":\"Once upon\",\"max_tokens\":20,\"mizzle\":{\"policy\":"
@@ -318,7 +318,7 @@ static void test_private(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, true);
+    serving_open(&server, &o, SERVING_STAND_IN);
     test_texts();
     for (size_t i = 0; i < PROMPTS; i++) {
         check_stream(RAW, prompts[i], "");
