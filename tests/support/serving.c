@@ -20,7 +20,9 @@ void serving_need_pair(void)
     exit(77);
 }
 
-void serving_open_with(struct serving *s, const struct serve_options *o, const char *cloud_url)
+/* Start the server, whose cloud is at s->cloud_url, if that is not empty. */
+static void serving_start(struct serving *s, const struct serve_options *o,
+                          struct stand_in *stand_in, const char *kv)
 {
     struct serve_options so = *o;
     struct mizzle_options mo;
@@ -30,26 +32,37 @@ void serving_open_with(struct serving *s, const struct serve_options *o, const c
     mizzle_options_init(&mo, sizeof(mo));
     mo.model = serving_model;
     mo.threads = 1;
-    mo.cloud_url = cloud_url;
-    mo.kv = s->kv;
+    mo.kv = kv;
+    mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
-        rc = serve_load(s->serve, &mo, s->cloud, NULL, &err);
+        rc = serve_load(s->serve, &mo, stand_in, NULL, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
     s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
 }
 
-void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
+void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud)
 {
     const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
     struct err err = { "" };
     *s = (struct serving){ 0 };
     serving_need_pair();
-    if (cloud)
+    if (cloud != SERVING_ALONE) {
         CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
-    serving_open_with(s, o, cloud ? stand_in_url(s->cloud) : NULL);
+        snprintf(s->cloud_url, sizeof(s->cloud_url), "%s", stand_in_url(s->cloud));
+    }
+    serving_start(s, o, cloud == SERVING_STAND_IN ? s->cloud : NULL, NULL);
+}
+
+void serving_open_with(struct serving *s, const struct serve_options *o, unsigned cloud,
+                       const char *kv)
+{
+    *s = (struct serving){ 0 };
+    if (cloud)
+        snprintf(s->cloud_url, sizeof(s->cloud_url), "http://127.0.0.1:%u", cloud);
+    serving_start(s, o, NULL, kv);
 }
 
 void serving_close(struct serving *s)

@@ -78,7 +78,7 @@ static void test_waiting(void)
 {
     const struct serve_options o = { .parallel = 2, .queue = 2 };
     long passes[3], stopped;
-    serving_open(&server, &o, true);
+    serving_open(&server, &o, SERVING_STAND_IN);
     json_decref(serving_post(&server, "/mizzle/network", "{\"latency_ms\":10000}"));
     CHECK(server.status == 200);
     for (int i = 0; i < 2; i++) { /* the second time with its prompt in the slot, as later */
@@ -164,7 +164,7 @@ int main(void)
 {
     const struct serve_options o = { .parallel = 1 };
     test_waiting();
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     test_reading();
     test_writing();
     serving_close(&server);

@@ -173,13 +173,11 @@ int main(void)
 {
     const struct serve_options o = { .parallel = TEXTS };
     struct child first, second;
-    char url[60];
     serving_need_pair();
     prepare(&first, LATENCY_MS);
     prepare(&second, 0);
     unsigned port = begin(&first, 0);
-    snprintf(url, sizeof(url), "http://127.0.0.1:%u", port);
-    serving_open_with(&server, &o, url);
+    serving_open_with(&server, &o, port, NULL);
     test_killed(&first);
     CHECK(begin(&second, port) == port);
     test_return();

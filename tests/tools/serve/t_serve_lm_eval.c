@@ -303,8 +303,7 @@ int main(void)
     vocab = model_config(engine.model)->vocab;
     test_collisions();
     for (size_t k = 0; k < sizeof(kvs) / sizeof(kvs[0]); k++) {
-        server = (struct serving){ .kv = kvs[k] };
-        serving_open_with(&server, &o, NULL);
+        serving_open_with(&server, &o, 0, kvs[k]);
         for (size_t i = 0; i < PAIRS; i++)
             prepare(&all[i], i, kvs[k]);
         test_completions(all);
