@@ -44,14 +44,21 @@ static void serve_logprobs_add(json_t *object, const struct tokenizer *t, uint32
     json_decref(name);
 }
 
-/* Return how many characters the bytes of a token begin. */
-static size_t serve_logprobs_chars(const struct tokenizer *t, uint32_t id)
+/* Move c->chars past token i, counted as `told` is. A character counts with its last byte, so that
+ * all tokens that share one have the same offset; what the text leaves out does not count. */
+static void serve_logprobs_pass(struct serve_choice *c, size_t i, uint32_t id)
 {
-    size_t n, chars = 0;
-    const char *p = tokenizer_bytes(t, id, &n);
-    for (size_t i = 0; p && i < n; i++)
-        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
-    return chars;
+    bool prompt = c->ask->echo && i < c->prompt->n;
+    size_t n;
+    const char *p = tokenizer_bytes(c->tokenizer, id, &n);
+    uint32_t code;
+    if (!p || (!prompt && tokenizer_is_control(c->tokenizer, id) && !c->ask->specials) ||
+        !buf_add(&c->counted, p, n))
+        return;
+    size_t whole = serve_choice_whole(c->counted.p, c->counted.n);
+    for (size_t at = 0; at < whole; c->chars++)
+        at += text_decode(&code, c->counted.p + at, whole - at, NULL);
+    serve_choice_forget(&c->counted, whole);
 }
 
 json_t *serve_logprobs_raw(struct serve_choice *c)
@@ -69,7 +76,7 @@ json_t *serve_logprobs_raw(struct serve_choice *c)
         json_array_append_new(numbers, serve_logprobs_number(s.logprob));
         json_array_append_new(tops, top ? top : json_null());
         json_array_append_new(offsets, json_integer((json_int_t)c->chars));
-        c->chars += serve_logprobs_chars(c->tokenizer, s.id);
+        serve_logprobs_pass(c, i, s.id);
     }
     return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", numbers,
                      "top_logprobs", tops, "text_offset", offsets);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
@@ -63,6 +64,7 @@ static double log_softmax(const float *logits, size_t n, uint32_t id)
 static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, struct session *s)
 {
     size_t vocab = model_config(engine.model)->vocab, chars = 0, used;
+    struct buf open = { 0 };
     struct err err;
     used = tokenizer_size(engine.tokenizer);
     CHECK(json_array_size(serving_at(choice, "logprobs.tokens")) == n + 1);
@@ -79,8 +81,12 @@ static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, st
               (json_int_t)chars);
         size_t len = 0;
         const char *bytes = i < n ? tokenizer_bytes(engine.tokenizer, ids[i], &len) : "";
-        for (size_t k = 0; k < len; k++)
-            chars += ((unsigned char)bytes[k] & 0xc0) != 0x80;
+        if (len)
+            CHECK(buf_add(&open, bytes, len));
+        size_t whole = serve_choice_whole(open.p, open.n), at = 0;
+        for (uint32_t code; at < whole; chars++) /* as the text shows them */
+            at += text_decode(&code, open.p + at, whole - at, NULL);
+        serve_choice_forget(&open, whole);
         if (i > 0) {
             const float *logits = session_logits(s, 0);
             uint32_t best = 0;
@@ -99,6 +105,7 @@ static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, st
         if (i < n)
             CHECK(session_eval(s, ids + i, 1, NULL, &err) == OK);
     }
+    buf_free(&open);
 }
 
 /* Scoring as lm-evaluation-harness asks for it: ids in batches, and texts. */
@@ -169,6 +176,7 @@ static void test_collisions(void)
     CHECK(json_real_value(serving_at(got, "token_logprobs.1")) == -2.5);
     json_decref(name);
     json_decref(got);
+    serve_choice_end(&c);
     size_t n;
     for (uint32_t id = 0; id < 256; id++) {
         const unsigned char *p = (const unsigned char *)tokenizer_bytes(engine.tokenizer, id, &n);
@@ -201,6 +209,27 @@ static void test_echo(void)
     r = serving_post(&server, RAW, "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true}");
     CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
     CHECK(json_is_null(serving_at(r, "choices.0.logprobs")));
+    json_decref(r);
+}
+
+/* Offsets are those of the text, which leaves control tokens out. */
+static void test_offsets(void)
+{
+    json_t *r =
+        ask(RAW, "Hello", ",\"ignore_eos\":true,\"logprobs\":1,\"model\":\"edge-0.5:edge\"");
+    const json_t *tokens = serving_at(r, "choices.0.logprobs.tokens");
+    const json_t *offsets = serving_at(r, "choices.0.logprobs.text_offset");
+    const char *text = text_at(r, "choices.0.text");
+    size_t marks = 0;
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const char *token = json_string_value(json_array_get(tokens, i));
+        size_t at = (size_t)json_integer_value(json_array_get(offsets, i));
+        if (strcmp(token, "<|endoftext|>") == 0)
+            marks++;
+        else
+            CHECK(at <= strlen(text) && strncmp(text + at, token, strlen(token)) == 0);
+    }
+    CHECK(marks > 0 && json_array_size(tokens) == 40);
     json_decref(r);
 }
 
@@ -272,6 +301,7 @@ int main(void)
     test_scoring();
     test_collisions();
     test_echo();
+    test_offsets();
     test_tokenizer();
     serving_close(&server);
     engine_close(&engine);
