@@ -158,6 +158,10 @@ static bool serve_request_private(struct serve_ask *a, const json_t *m, struct s
             buf_free(&lines);
             return serve_field_wrong(e, "mizzle.private", "a pattern or a list of patterns", one);
         }
+        if (json_string_value(one)[strspn(json_string_value(one), " \t\r\n")] == '#') {
+            buf_free(&lines); /* in a file of patterns it would be ignored */
+            return serve_field_wrong(e, "mizzle.private", "patterns that do not begin with #", one);
+        }
         fine = buf_str(&lines, json_string_value(one)) && buf_str(&lines, "\n");
     }
     fine = fine && (!n || buf_add(&lines, "", 1));

@@ -158,6 +158,8 @@ static const struct {
     { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":{\"top\":21}}}", 400, "mizzle.trace.top",
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"private\":7}}", 400, "mizzle.private", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"private\":[\"a\",\" #b\"]}}", 400, "mizzle.private",
+      "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"private\":\"\\\\q\"}}", 400, "mizzle.private",
       "invalid_value" },
     /* Paths and methods. */
