@@ -140,6 +140,9 @@ void serve_routes_read(struct serve_exchange *x)
     json_decref(x->in);
     x->in = NULL;
     server_drop_body(x->r);
+    if (x->large)
+        pthread_mutex_unlock(&x->s->parser);
+    x->large = false;
 }
 
 /* Callback of the server: the request is over. */
@@ -205,7 +208,6 @@ static void serve_routes_handle(void *arg, struct server_request *r)
     struct serve *s = arg;
     struct serve_exchange *x = serve_routes_of(s, r);
     const struct buf *body = server_body(r);
-    bool large = body->n > LARGE_BODY;
     struct serve_error e = { 0 };
     struct err err = { "" };
     if (!x || !x->route)
@@ -214,12 +216,10 @@ static void serve_routes_handle(void *arg, struct server_request *r)
         x->route->answer(x, NULL);
         return;
     }
-    if (large)
+    x->large = body->n > LARGE_BODY;
+    if (x->large)
         pthread_mutex_lock(&s->parser);
-    bool fine = json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK;
-    if (large)
-        pthread_mutex_unlock(&s->parser);
-    if (fine) {
+    if (json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK) {
         x->route->answer(x, x->in);
     } else {
         serve_error_set(&e, 400, "invalid_json", NULL, "the body is no JSON: %s", err.msg);
