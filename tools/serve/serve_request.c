@@ -309,6 +309,20 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
     return true;
 }
 
+double serve_request_memory(const struct serve_ask *a, const struct serve *s)
+{
+    enum { TOKEN = 256, SCORE = 64, TOP = 48, TOP_OBJECT = 112 /* with JSON's own words */ };
+    double sum = 0, top = (double)a->wish.top * (a->chat || a->trace ? TOP_OBJECT : TOP);
+    if (a->nprompts * a->n == 1 && !a->wish.score)
+        return 0;
+    for (size_t i = 0; i < a->nprompts; i++) {
+        size_t n = a->prompts[i].n, room = s->context - n + 1;
+        sum += (double)(a->max < room ? a->max : room) * (TOKEN + top);
+        sum += a->wish.score ? (double)n * (SCORE + top) : 0;
+    }
+    return sum * (double)a->n;
+}
+
 void serve_request_free(struct serve_ask *a)
 {
     for (size_t i = 0; i < a->nprompts; i++)

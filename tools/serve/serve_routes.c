@@ -145,10 +145,20 @@ void serve_routes_read(struct serve_exchange *x)
     x->large = false;
 }
 
+bool serve_routes_hold(struct serve_exchange *x, size_t n)
+{
+    size_t all = atomic_fetch_add(&x->s->held, n) - x->held;
+    bool fine = n <= SERVE_ANSWERS && all <= SERVE_ANSWERS - n;
+    atomic_fetch_sub(&x->s->held, fine ? x->held : n);
+    x->held = fine ? n : x->held;
+    return fine;
+}
+
 /* Callback of the server: the request is over. */
 static void serve_routes_drop(void *own)
 {
     struct serve_exchange *x = own;
+    serve_routes_hold(x, 0);
     serve_write_drop(x->writing);
     serve_request_free(&x->ask);
     free(x);
