@@ -44,21 +44,31 @@ static void serve_logprobs_add(json_t *object, const struct tokenizer *t, uint32
     json_decref(name);
 }
 
-/* Move c->chars past token i, counted as `told` is. A character counts with its last byte, so that
- * all tokens that share one have the same offset; what the text leaves out does not count. */
-static void serve_logprobs_pass(struct serve_choice *c, size_t i, uint32_t id)
+/* Return where token i, counted as `told` is, begins in the text, in characters, and move c->chars
+ * past it. Tokens inside a character begin where it does; what the text leaves out has no length.
+ */
+static size_t serve_logprobs_offset(struct serve_choice *c, size_t i, uint32_t id)
 {
     bool prompt = c->ask->echo && i < c->prompt->n;
-    size_t n;
+    size_t n, at = 0, offset = c->chars, before = c->counted.n;
     const char *p = tokenizer_bytes(c->tokenizer, id, &n);
     uint32_t code;
     if (!p || (!prompt && tokenizer_is_control(c->tokenizer, id) && !c->ask->specials) ||
         !buf_add(&c->counted, p, n))
-        return;
-    size_t whole = serve_choice_whole(c->counted.p, c->counted.n);
-    for (size_t at = 0; at < whole; c->chars++)
-        at += text_decode(&code, c->counted.p + at, whole - at, NULL);
-    serve_choice_forget(&c->counted, whole);
+        return offset;
+    p = c->counted.p;
+    n = c->counted.n;
+    while (at < n) {
+        size_t len = text_decode(&code, p + at, n - at, NULL);
+        if (at + len == n && serve_choice_whole(p + at, len) < len)
+            break; /* the next token may complete it */
+        at += len;
+        c->chars++;
+        if (at <= before) /* this token does not complete it */
+            offset = c->chars;
+    }
+    serve_choice_forget(&c->counted, at);
+    return offset;
 }
 
 json_t *serve_logprobs_raw(struct serve_choice *c)
@@ -75,8 +85,7 @@ json_t *serve_logprobs_raw(struct serve_choice *c)
         json_array_append_new(tokens, serve_choice_token(c->tokenizer, s.id, false));
         json_array_append_new(numbers, serve_logprobs_number(s.logprob));
         json_array_append_new(tops, top ? top : json_null());
-        json_array_append_new(offsets, json_integer((json_int_t)c->chars));
-        serve_logprobs_pass(c, i, s.id);
+        json_array_append_new(offsets, json_integer((json_int_t)serve_logprobs_offset(c, i, s.id)));
     }
     return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", numbers,
                      "top_logprobs", tops, "text_offset", offsets);

@@ -60,16 +60,41 @@ static double log_softmax(const float *logits, size_t n, uint32_t id)
     return (double)logits[id] - max - log(sum);
 }
 
+/* Check that tokens begin where the text has them; it holds no control tokens. */
+static void check_offsets(const json_t *choice, const uint32_t *ids, size_t n)
+{
+    struct buf all = { 0 };
+    size_t at = 0, chars = 0, starts[64];
+    CHECK(n <= 64);
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *bytes = tokenizer_bytes(engine.tokenizer, ids[i], &len);
+        starts[i] = all.n;
+        CHECK(buf_add(&all, bytes, len));
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint32_t code;
+        size_t len = text_decode(&code, all.p + at, all.n - at, NULL);
+        for (; at + len <= starts[i]; len = text_decode(&code, all.p + at, all.n - at, NULL)) {
+            at += len;
+            chars++;
+        }
+        CHECK(json_integer_value(json_array_get(serving_at(choice, "logprobs.text_offset"), i)) ==
+              (json_int_t)chars);
+    }
+    buf_free(&all);
+}
+
 /* Check the scores of ids[n] and of the token after them. */
 static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, struct session *s)
 {
-    size_t vocab = model_config(engine.model)->vocab, chars = 0, used;
-    struct buf open = { 0 };
+    size_t vocab = model_config(engine.model)->vocab, used;
     struct err err;
     used = tokenizer_size(engine.tokenizer);
     CHECK(json_array_size(serving_at(choice, "logprobs.tokens")) == n + 1);
     CHECK(json_array_size(serving_at(choice, "logprobs.top_logprobs")) == n + 1);
     CHECK(json_is_null(serving_at(choice, "logprobs.token_logprobs.0")));
+    check_offsets(choice, ids, n);
     session_rewind(s, 0);
     for (size_t i = 0; i <= n; i++) {
         json_t *top = json_array_get(serving_at(choice, "logprobs.top_logprobs"), i);
@@ -77,16 +102,6 @@ static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, st
             json_real_value(json_array_get(serving_at(choice, "logprobs.token_logprobs"), i));
         const char *name =
             json_string_value(json_array_get(serving_at(choice, "logprobs.tokens"), i));
-        CHECK(json_integer_value(json_array_get(serving_at(choice, "logprobs.text_offset"), i)) ==
-              (json_int_t)chars);
-        size_t len = 0;
-        const char *bytes = i < n ? tokenizer_bytes(engine.tokenizer, ids[i], &len) : "";
-        if (len)
-            CHECK(buf_add(&open, bytes, len));
-        size_t whole = serve_choice_whole(open.p, open.n), at = 0;
-        for (uint32_t code; at < whole; chars++) /* as the text shows them */
-            at += text_decode(&code, open.p + at, whole - at, NULL);
-        serve_choice_forget(&open, whole);
         if (i > 0) {
             const float *logits = session_logits(s, 0);
             uint32_t best = 0;
@@ -105,7 +120,6 @@ static void check_scores(const json_t *choice, const uint32_t *ids, size_t n, st
         if (i < n)
             CHECK(session_eval(s, ids + i, 1, NULL, &err) == OK);
     }
-    buf_free(&open);
 }
 
 /* Scoring as lm-evaluation-harness asks for it: ids in batches, and texts. */
