@@ -12,7 +12,7 @@
 
 const char serving_model[] = "weights/milli/edge-0.5.gguf";
 
-void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
+void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud)
 {
     struct serve_options so = *o;
     struct mizzle_options mo;
@@ -27,14 +27,15 @@ void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
     mizzle_options_init(&mo, sizeof(mo));
     mo.model = serving_model;
     mo.threads = 1;
-    if (cloud) {
+    if (cloud != SERVING_ALONE) {
         const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
         CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
-        mo.cloud_url = stand_in_url(s->cloud);
+        snprintf(s->cloud_url, sizeof(s->cloud_url), "%s", stand_in_url(s->cloud));
+        mo.cloud_url = s->cloud_url; /* which the server uses to its end */
     }
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
-        rc = serve_load(s->serve, &mo, s->cloud, NULL, &err);
+        rc = serve_load(s->serve, &mo, cloud == SERVING_STAND_IN ? s->cloud : NULL, NULL, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);

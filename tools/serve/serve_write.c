@@ -301,7 +301,8 @@ static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, s
     size_t prompt = a->echo ? c->prompt->n : 0, from = c->told > prompt ? c->told - prompt : 0;
     json_t *choice = NULL, *reason = last ? json_string(serve_choice_reason(c)) : json_null();
     json_t *mizzle = serve_mizzle(c, from, last);
-    json_t *text = serve_choice_string(c->raw.p + c->shown, ready - c->shown);
+    json_t *text =
+        serve_choice_string(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
     if (a->chat && some)
         choice =
             json_pack("{s:I,s:{s:o},s:o,s:o}", "index", (json_int_t)c->index, "delta", "content",

@@ -137,7 +137,7 @@ int main(void)
     const char *runs = getenv("FUZZ_RUNS"), *first = getenv("FUZZ_FIRST");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
     uint64_t n = runs ? strtoull(runs, NULL, 10) : RUNS, accepted = 0;
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     for (uint64_t i = from; i < from + n; i++) {
         char text[ROOM];
         state = i * UINT64_C(0x9e3779b97f4a7c15) + 1;

@@ -212,7 +212,7 @@ static void test_full(void)
     struct http_client_reply *r = calloc(1, sizeof(*r));
     int fd[2];
     CHECK(r);
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     json_t *all = serving_post(&server, RAW,
                                "{\"prompt\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\"],\"max_tokens\":2,"
                                "\"n\":4}");
@@ -257,7 +257,7 @@ static void test_close(void)
     pthread_t threads[16];
     struct http_client_reply *r = calloc(16, sizeof(*r));
     CHECK(r);
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     for (size_t i = 0; i < 16; i++)
         CHECK(pthread_create(&threads[i], NULL, stream, &r[i]) == 0);
     while (metric("streams_total") < 16)
@@ -275,7 +275,7 @@ static void test_close(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, true);
+    serving_open(&server, &o, SERVING_STAND_IN);
     test_many();
     serving_close(&server);
     test_full();

@@ -287,7 +287,7 @@ static void test_key(void)
 {
     const char *key = "Authorization: Bearer sesame\r\n";
     const struct serve_options o = { .key = "sesame", .strict = true };
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     expect(200, NULL, "GET", "/health", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/v1/models", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/", NULL, NULL);
@@ -322,7 +322,7 @@ static void test_loading(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, true);
+    serving_open(&server, &o, SERVING_STAND_IN);
     test_rows();
     test_length();
     test_heads();
