@@ -163,6 +163,9 @@ for from in file environment; do
         "$url/v1/models")
     [ "$got" = 200 ] || fail "$from: status $got with the key"
     if grep -q sesame "$dir/serve"; then fail "it prints the key"; fi
+    # A cloud that refuses from the beginning is one that may be asked again, not none.
+    MIZZLE_API_KEY=wrong expect 0 run -m $edge --cloud-url "$url" --threshold 1 -p Once -n 2 --json
+    grep -q '"held":{"refused":2}' "$dir/out" || fail "refused at first: $(cat "$dir/out")"
     stop TERM 0
 done
 exit 0
