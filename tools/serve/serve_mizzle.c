@@ -37,8 +37,7 @@ static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struc
         return;
     size_t whole = serve_choice_whole(c->part.p, c->part.n);
     json_object_set_new(to, "text", serve_choice_string(c->part.p, whole));
-    c->part.n -= whole;
-    memmove(c->part.p, c->part.p + whole, c->part.n);
+    serve_choice_forget(&c->part, whole);
 }
 
 /* Return what the token's own call was; null if it had none. */

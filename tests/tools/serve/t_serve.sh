@@ -84,13 +84,15 @@ stop INT 130
 mkdir "$dir/bin"
 for name in xdg-open open; do
     # shellcheck disable=SC2016 # $1 is the script's
-    printf '#!/bin/sh\necho "$1" >"%s/opened.new"\nmv "%s/opened.new" "%s/opened"\n' \
-        "$dir" "$dir" "$dir" >"$dir/bin/$name"
+    printf '#!/bin/sh\nenv >"%s/env"\necho "$1" >"%s/new"\nmv "%s/new" "%s/opened"\n' \
+        "$dir" "$dir" "$dir" "$dir" >"$dir/bin/$name"
     chmod +x "$dir/bin/$name"
 done
 saved=$PATH
 PATH=$dir/bin:$PATH
-start -m $edge --cloud off --open
+export MIZZLE_SERVE_KEY=sesame
+start -m $edge --cloud off --threshold 0.9 --open
+unset MIZZLE_SERVE_KEY
 PATH=$saved
 tries=0
 until [ -e "$dir/opened" ]; do
@@ -99,6 +101,13 @@ until [ -e "$dir/opened" ]; do
     sleep 0.1
 done
 [ "$(cat "$dir/opened")" = "$url" ] || fail "the browser opened $(cat "$dir/opened")"
+if grep -q sesame "$dir/env"; then fail "the browser has the key"; fi
+# fingerprint: what the server says of itself.
+fingerprint() {
+    curl -s "$url/mizzle/info" -H 'Authorization: Bearer sesame' |
+        sed -n 's/.*"fingerprint":"\([^"]*\)".*/\1/p'
+}
+strict=$(fingerprint)
 stop TERM 0
 
 # Texts in progress and in the queue have two seconds; then they get status 503, and a stream an
@@ -136,6 +145,7 @@ tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"'
 
 # One Mizzle is the cloud of another: the text is the one of the model alone.
 start -m $edge --cloud off
+[ -n "$strict" ] && [ "$strict" != "$(fingerprint)" ] || fail "the threshold is not in $strict"
 for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 4 --cloud-api openai"; do
     for prompt in "Once upon" "Question: Which of these should be a train?"; do
         expect 0 run -m $edge --policy never -p "$prompt" -n 40 --plain -q
@@ -168,6 +178,9 @@ for from in file environment; do
         "$url/v1/models")
     [ "$got" = 200 ] || fail "$from: status $got with the key"
     if grep -q sesame "$dir/serve"; then fail "it prints the key"; fi
+    # A cloud that refuses from the beginning is one that may be asked again, not none.
+    MIZZLE_API_KEY=wrong expect 0 run -m $edge --cloud-url "$url" --threshold 1 -p Once -n 2 --json
+    grep -q '"held":{"refused":2}' "$dir/out" || fail "refused at first: $(cat "$dir/out")"
     stop TERM 0
 done
 exit 0

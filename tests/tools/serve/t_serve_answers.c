@@ -314,11 +314,39 @@ static void test_private(void)
     json_t *r = serving_post(&server, RAW, text);
     CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && number_at(r, "mizzle.ledger.calls") == 0);
     CHECK(strcmp(text_at(r, "mizzle.tokens.0.reason"), "private") == 0);
+    char *first = json_dumps(serving_at(r, "choices"), 0);
     json_decref(r);
     snprintf(text, sizeof(text), body, "");
     r = serving_post(&server, RAW, text);
     CHECK(number_at(r, "mizzle.ledger.cloud") > 0);
     json_decref(r);
+    /* Now the memo has the cloud's tokens, but the text stays what it was. */
+    snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
+    r = serving_post(&server, RAW, text);
+    char *again = json_dumps(serving_at(r, "choices"), 0);
+    CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && strcmp(first, again) == 0);
+    json_decref(r);
+    free(first);
+    free(again);
+}
+
+/* What the memo has counts against a text's limit, so the same request has the same answer. */
+static void test_limit(void)
+{
+    const char *body = "{\"prompt\":\"Four times upon\",\"max_tokens\":12,\"ignore_eos\":true,"
+                       "\"mizzle\":{\"policy\":\"always\",\"max_cloud_tokens\":2}}";
+    char *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        json_t *r = serving_post(&server, RAW, body);
+        char *text = json_dumps(serving_at(r, "choices"), 0);
+        CHECK(number_at(r, "mizzle.ledger.cloud") == 2);
+        CHECK(number_at(r, "mizzle.ledger.fallback") == 10);
+        CHECK(!first || strcmp(first, text) == 0);
+        free(first);
+        first = text;
+        json_decref(r);
+    }
+    free(first);
 }
 
 int main(void)
@@ -340,6 +368,7 @@ int main(void)
     test_choices();
     test_network();
     test_private();
+    test_limit();
     serving_close(&server);
     test_required();
     return 0;
