@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -114,6 +115,7 @@ int server_open(struct server **out, const struct server_options *o, struct err 
         return err_set(err, ERR_NOMEM, "server: out of memory");
     s->o = *o;
     s->listener = -1;
+    atomic_store(&s->numbers, (os_now_ns() ^ (uint64_t)time(NULL) << 32) << 24);
     int rc = server_build(s, err);
     if (rc) {
         server_close(s, 0);

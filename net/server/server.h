@@ -109,6 +109,10 @@ const struct buf *server_body(const struct server_request *r);
 void server_drop_body(struct server_request *r);
 size_t server_received(const struct server_request *r); /* bytes of the body as sent */
 int server_fd(const struct server_request *r);
+/* Return a number that no other request of this server has, nor, in all likelihood, of another. All
+ * replies but those of libmicrohttpd itself have it in x-request-id: "req-" and 16 digits, base 16.
+ */
+uint64_t server_number(const struct server_request *r);
 /* True for the first request of its connection. */
 bool server_first(const struct server_request *r);
 /* Attach something to the request; drop(own) is called once when the request ends. */

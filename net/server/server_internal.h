@@ -23,6 +23,8 @@ enum server_phase {
     PHASE_SEND, /* the client reads */
 };
 
+enum { SERVER_ID = 24 };
+
 /* One connection, from its acceptance until its socket is closed. */
 struct server_guest {
     struct server *server;
@@ -72,10 +74,11 @@ struct server {
     int listener; /* -1: not open */
     unsigned port;
     char url[300];
-    char *tls_cert, *tls_key;   /* PEM */
-    bool layout;                /* heads lie in memory as server_request.c expects them */
-    _Atomic size_t bodies;      /* bytes claimed */
-    _Atomic bool closing, over; /* over: the grace has ended */
+    char *tls_cert, *tls_key;     /* PEM */
+    bool layout;                  /* heads lie in memory as server_request.c expects them */
+    _Atomic size_t bodies;        /* bytes claimed */
+    atomic_uint_fast64_t numbers; /* of requests: the latest */
+    _Atomic bool closing, over;   /* over: the grace has ended */
 };
 
 struct server_request {
@@ -100,6 +103,7 @@ struct server_request {
     void (*end)(void *arg);
     void *own;
     void (*drop)(void *own);
+    uint64_t number;
     char target[]; /* as sent, then decoded by server_head_target */
 };
 
@@ -139,6 +143,8 @@ void server_body_drop(struct server_request *r);
 void server_reply_refuse(struct server_request *r, enum server_refusal what, const char *why);
 /* Answer a browser that asks whether another site may call. */
 void server_reply_preflight(struct server_request *r);
+/* Write what x-request-id is for this number, and return it. */
+const char *server_reply_id(char id[SERVER_ID], uint64_t number);
 bool server_reply_is_preflight(const struct server_request *r);
 enum MHD_Result server_reply_queue(struct server_request *r);
 

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,15 +38,23 @@ static void server_reply_header(struct MHD_Response *m, const char *name, const 
         MHD_add_response_header(m, name, value);
 }
 
+const char *server_reply_id(char id[SERVER_ID], uint64_t number)
+{
+    snprintf(id, SERVER_ID, "req-%016llx", (unsigned long long)number);
+    return id;
+}
+
 /* Build the reply; without memory there is none, and the connection is closed. */
 static void server_reply_begin(struct server_request *r, unsigned status, const char *type,
                                uint64_t size, const char *const headers[][2])
 {
     struct MHD_Response *m =
         MHD_create_response_from_callback(size, SERVER_BLOCK, server_reply_read, r, NULL);
+    char id[SERVER_ID];
     if (!m)
         return;
     server_reply_header(m, "Server", r->server->o.name);
+    server_reply_header(m, "x-request-id", server_reply_id(id, r->number));
     server_reply_header(m, "Content-Type", type);
     for (size_t i = 0; headers && headers[i][0]; i++)
         server_reply_header(m, headers[i][0], headers[i][1]);

@@ -34,6 +34,7 @@ void *server_request_begin(void *arg, const char *uri, struct MHD_Connection *c)
     r->c = c;
     r->raw = uri;
     r->raw_n = n;
+    r->number = atomic_fetch_add(&s->numbers, 1) + 1;
     memcpy(r->target, uri, n + 1);
     r->body.max = s->o.body_max;
     server_watch_started(g, r);
@@ -228,6 +229,11 @@ void server_request_done(void *arg, struct MHD_Connection *c, void **state,
     free(r);
     if (linger)
         server_request_linger(fd, tls);
+}
+
+uint64_t server_number(const struct server_request *r)
+{
+    return r->number;
 }
 
 const char *server_method(const struct server_request *r)

@@ -60,12 +60,13 @@ static void server_watch_shut(struct server_watch *w, struct server_guest *g)
 /* Say why, if that cannot be mistaken for the reply to something else, and shut the socket down. */
 static void server_watch_late(struct server_watch *w, struct server_guest *g)
 {
-    char text[1024];
+    char text[1024], id[SERVER_ID];
     const char *body = w->late ? w->late : "";
     bool says = !w->tls && (g->phase == PHASE_BODY || (g->phase == PHASE_HEAD && g->started));
     int n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n%sContent-Length: "
-                     "%zu\r\n\r\n%s",
+                     "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nx-request-id: %s\r\n"
+                     "%sContent-Length: %zu\r\n\r\n%s",
+                     server_reply_id(id, atomic_fetch_add(&g->server->numbers, 1) + 1),
                      *body ? "Content-Type: application/json\r\n" : "", strlen(body), body);
     if (says && n > 0 && (size_t)n < sizeof(text))
         send(g->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);

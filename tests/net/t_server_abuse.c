@@ -92,6 +92,10 @@ static const struct row rows[] = {
       B("OPTIONS /x HTTP/1.1\r\n" H "Origin: https://friend.example\r\n"
         "Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-a\r\n\r\n"),
       204, "Access-Control-Allow-Headers: x-a\r\n", REFUSED, false },
+    { "preflight has a number",
+      B("OPTIONS /x HTTP/1.1\r\n" H "Origin: https://friend.example\r\n"
+        "Access-Control-Request-Method: POST\r\n\r\n"),
+      204, "x-request-id: req-", REFUSED, false },
     { "open without a key", B("GET /health HTTP/1.1\r\n" H "\r\n"), 200, "GET /health", HANDLED,
       false },
     { "two at once", B(GET "\r\n" NEXT), 200, "GET /next", HANDLED, false },

@@ -271,7 +271,7 @@ static void test_drip(void)
     raw_http_ask(server_port(server), &r, POST "Content-Length: 9\r\n\r\n", sizeof(POST) + 22 - 1,
                  0, PATIENT_MS);
     CHECK(r.status == 408 && strstr(r.bytes, "application/json") &&
-          strstr(r.bytes, "{\"late\":1}"));
+          strstr(r.bytes, "x-request-id: req-") && strstr(r.bytes, "{\"late\":1}"));
     server_close(server, 1000);
 }
 

@@ -168,5 +168,8 @@ bool serve_field_refuse(const json_t *in, bool chat, struct serve_error *e)
             continue;
         return serve_error_set(e, 400, "unsupported_parameter", name, "%s: not served here", name);
     }
+    if (chat && json_is_false(json_object_get(in, "add_generation_prompt")))
+        return serve_error_set(e, 400, "unsupported_parameter", "add_generation_prompt",
+                               "add_generation_prompt: false is not served here");
     return true;
 }

@@ -43,12 +43,10 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     json_t *questions;      /* of the demo world; printed by any thread */
     pthread_mutex_t parser; /* held while the JSON of a large body is in memory, which is far more
                                than its text */
-    uint64_t salt;          /* of ids and seeds */
+    uint64_t salt;          /* of seeds */
     atomic_size_t held;     /* bytes of answers, as serve_routes_hold counts them */
-    atomic_uint_fast64_t exchanges, statuses[6], streams; /* by class of status */
+    atomic_uint_fast64_t statuses[6], streams; /* by class of status */
 };
-
-enum { SERVE_ID = 24 };
 
 struct serve_route;
 struct serve_writing;
@@ -60,11 +58,9 @@ struct serve_exchange {
     const struct serve_route *route; /* NULL: none, for the reason in `error` */
     const char *rest;                /* of the path, after a route that ends in '/' */
     struct serve_error error;
-    char id[SERVE_ID]; /* x-request-id */
-    uint64_t number;   /* the same as a number that other exchanges do not have */
-    uint64_t begun;    /* os_now_ns() */
-    json_t *in;        /* the body while it is needed, or NULL */
-    bool large;        /* it is large, so this exchange holds the parser's lock */
+    uint64_t begun; /* os_now_ns() */
+    json_t *in;     /* the body while it is needed, or NULL */
+    bool large;     /* it is large, so this exchange holds the parser's lock */
     struct serve_ask ask;
     struct serve_writing *writing;
     size_t held; /* bytes of its answer, counted in s->held */

@@ -38,10 +38,9 @@ static const struct serve_route routes[] = {
 static void serve_routes_send(struct serve_exchange *x, unsigned status, const char *type,
                               struct buf *text, const char *const (*more)[2])
 {
-    const char *headers[8][2] = { { "x-request-id", x->id },
-                                  { "X-Content-Type-Options", "nosniff" },
+    const char *headers[8][2] = { { "X-Content-Type-Options", "nosniff" },
                                   { "Cache-Control", "no-store" } };
-    for (size_t i = 3; more && more[0][0] && i < 7; i++, more++)
+    for (size_t i = 2; more && more[0][0] && i < 7; i++, more++)
         memcpy(headers[i], more[0], sizeof(headers[i]));
     atomic_fetch_add(&x->s->statuses[status / 100 < 6 ? status / 100 : 5], 1);
     server_reply(x->r, status, type, text, (const char *const(*)[2])headers);
@@ -101,8 +100,7 @@ void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e)
 void serve_routes_stream(struct serve_exchange *x,
                          enum server_more (*more)(void *arg, struct buf *out), void *arg)
 {
-    const char *const headers[][2] = { { "x-request-id", x->id },
-                                       { "X-Content-Type-Options", "nosniff" },
+    const char *const headers[][2] = { { "X-Content-Type-Options", "nosniff" },
                                        { "Cache-Control", "no-store" },
                                        { "X-Accel-Buffering", "no" },
                                        { NULL, NULL } };
@@ -173,8 +171,6 @@ static struct serve_exchange *serve_routes_of(struct serve *s, struct server_req
     x->s = s;
     x->r = r;
     x->begun = os_now_ns();
-    x->number = atomic_fetch_add(&s->exchanges, 1) + 1 + (s->salt << 24);
-    snprintf(x->id, sizeof(x->id), "req-%016llx", (unsigned long long)x->number);
     server_set_own(r, x, serve_routes_drop);
     serve_routes_find(x);
     return x;

@@ -19,7 +19,7 @@ struct serve_writing {
     uint64_t heard;       /* when the latest bytes were sent */
     int64_t created;
     char model[SERVE_NAME + 8];
-    char id[SERVE_ID + 16];
+    char id[40];
     bool done;
     struct serve_error error;
 };
@@ -417,7 +417,7 @@ static bool serve_write_begin(struct serve_writing *w)
     const struct serve_ask *a = &x->ask;
     uint64_t seed = a->wish.sample.seed;
     if (a->draws) /* so that it is exact in JavaScript as well */
-        seed = (x->s->salt ^ x->number * UINT64_C(0x9e3779b97f4a7c15)) >> 16;
+        seed = (x->s->salt ^ server_number(x->r) * UINT64_C(0x9e3779b97f4a7c15)) >> 16;
     w->choices = calloc(a->nprompts * a->n, sizeof(*w->choices));
     if (!w->choices)
         return false;
@@ -472,7 +472,7 @@ static void serve_write(struct serve_exchange *x, const json_t *in, bool chat)
     w->heard = os_now_ns();
     serve_info_name(w->model, x->s, x->ask.wish.model);
     snprintf(w->id, sizeof(w->id), "%s-%016llx", chat ? "chatcmpl" : "cmpl",
-             (unsigned long long)x->number);
+             (unsigned long long)server_number(x->r));
     if (!serve_write_begin(w) || !serve_write_ask(w)) {
         if (!w->error.status)
             serve_error_of(&w->error, ERR_NOMEM, NULL);
