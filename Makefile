@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, kernels-test, demo, perf, results, results-check, clean;
-# install and uninstall take PREFIX= and DESTDIR=.
+# Targets: all (default), lib, test, soak, soak-serve, kernels-test, demo, perf, results,
+# results-check, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -120,6 +120,10 @@ test: all $(TESTS)
 soak: $(BUILD)/tests/router/soak
 	@$(RUN) $< $(TOKENS)
 
+# Serve 64 clients with 100,000 requests (REQUESTS=), one in ten rude, and compare each answer.
+soak-serve: $(BUILD)/tests/tools/serve/soak
+	@$(RUN) $< $(REQUESTS)
+
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
@@ -220,7 +224,7 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 # Compiler, flags and sources of the last build. The file changes only if they do, which rebuilds
 # all.
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
-    $(BUILD)/tests/router/soak: $(BUILD)/flags
+    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak: $(BUILD)/flags
 BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
 $(BUILD)/flags: Makefile always
 	@mkdir -p $(@D)
@@ -251,6 +255,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak kernels-test demo perf results results-check install uninstall clean always
+.PHONY: all lib test soak soak-serve kernels-test demo perf results results-check install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

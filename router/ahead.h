@@ -15,6 +15,7 @@ struct ahead_token {
     size_t way;               /* index of the way its call uses */
     bool routed;
     bool held;             /* gate_holds of the prefix */
+    bool own;              /* it is held by the patterns of this text */
     bool written;          /* the text continues after it */
     bool known;            /* t.id came from memo or store before its turn */
     bool covered;          /* an earlier call has requested this token, too */

@@ -267,7 +267,7 @@ static int routing_reach_cloud(struct routing *r, const struct mizzle_options *o
 }
 
 /* Open the cloud client and reach the server. If that fails and the cloud is not required, leave a
- * note and continue without a cloud. */
+ * note and continue without a cloud, or with one that has refused. */
 static int routing_connect_cloud(struct routing *r, const struct engine *e,
                                  const struct mizzle_options *o, const _Atomic int *stop,
                                  struct err *err)
@@ -289,11 +289,17 @@ static int routing_connect_cloud(struct routing *r, const struct engine *e,
     if (rc == OK)
         rc = routing_reach_cloud(r, o, asks, err);
     r->start_ms = (double)(os_now_ns() - start) / 1e6;
-    if (rc == OK)
+    bool refused = rc == ERR_REMOTE && r->cloud && !r->required && !routing_prices_by_model(o);
+    if (rc == OK || refused)
         cloud_port_cloud(&r->port, r->cloud);
     if ((rc != ERR_NET && rc != ERR_REMOTE) || r->required)
         return rc;
     routing_add_note(r, "cloud off: ", err->msg);
+    if (refused) { /* as if it had refused a token: a server may ask it again later */
+        r->gate.refused = true;
+        r->gate.fault = *err;
+        return OK;
+    }
     cloud_close(r->cloud);
     r->cloud = NULL;
     return OK;

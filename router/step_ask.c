@@ -50,6 +50,21 @@ int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     return OK;
 }
 
+/* Decide whether the text's own patterns or its limit keep the cloud's token out. They come before
+ * what is known without a call, which depends on what other texts have asked. */
+static enum gate_reason step_own_rules(struct step *s, const struct ahead_token *e)
+{
+    uint64_t limit = s->o->cloud_limit;
+    if (e->own) {
+        err_set(&s->fault, OK, "the text holds a private span");
+        return GATE_PRIVATE;
+    }
+    if (!limit || s->stats->cloud + 1 < limit)
+        return GATE_OPEN;
+    err_set(&s->fault, OK, "the limit on cloud tokens of this text is reached");
+    return GATE_CAPPED;
+}
+
 int step_begin_turn(struct step *s, struct ahead_token *e)
 {
     size_t way = 0, asked = e->ways[e->way].tokens;
@@ -58,9 +73,12 @@ int step_begin_turn(struct step *s, struct ahead_token *e)
         step_find_ways(s, e); /* again: the server may have been unknown before */
     if (asked > e->ways[0].tokens)
         asked = e->ways[0].tokens; /* the server gives no more */
-    enum origin from = step_ask_known(s, e->at, &e->answer);
+    enum gate_reason own = s->cloud ? step_own_rules(s, e) : GATE_OPEN;
+    enum origin from = own == GATE_OPEN ? step_ask_known(s, e->at, &e->answer) : ORIGIN_NONE;
     e->answered = from != ORIGIN_NONE;
-    if (e->answered) {
+    if (own != GATE_OPEN) {
+        e->gate = own;
+    } else if (e->answered) {
         s->stats->memo_hits += from == ORIGIN_MEMO;
         s->stats->store_hits += from == ORIGIN_STORE;
     } else if (!s->cloud) {

@@ -188,8 +188,8 @@ int step_score_next(struct step *s, bool wait)
                 return OK;
             }
             const uint32_t *ids = session_ids(s->text.session);
-            e->held = gate_holds(s->gate, &s->its, ids, e->at) ||
-                      private_holds(s->o->spans, &s->spans, ids, e->at);
+            e->own = private_holds(s->o->spans, &s->spans, ids, e->at);
+            e->held = e->own || gate_holds(s->gate, &s->its, ids, e->at);
             step_find_ways(s, e);
         }
     }

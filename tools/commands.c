@@ -4,7 +4,7 @@
 
 #include "tools/command.h"
 
-/* clang-format off: columns */
+/* clang-format off */
 const struct command *const commands[] = {
     &cmd_run,
     &cmd_serve,

@@ -86,8 +86,8 @@ int server_open(struct server **out, const struct server_options *o, struct err 
 /* Accept connections, if o->later kept server_open from it. ERR_FORMAT, ERR_NET, ERR_NOMEM. */
 int server_start(struct server *s, struct err *err);
 /* Take no new connections and close the idle ones. Replies in progress may finish for grace_ms;
- * then waiting ends, streams are cut, and requests without an answer get status 503. NULL is
- * fine. */
+ * then waiting ends, requests without an answer get status 503, and each stream is asked for bytes
+ * once more and cut unless these are its last. NULL is fine. */
 void server_close(struct server *s, unsigned grace_ms);
 unsigned server_port(const struct server *s);
 const char *server_url(const struct server *s); /* "http://127.0.0.1:PORT", or https */

@@ -90,6 +90,7 @@ struct server_request {
     enum server_refusal what; /* set with why, if the body is refused */
     const char *why;
     bool begun, busy, last; /* last: close the connection after this reply */
+    bool farewell;          /* `more` has been called since the grace is over */
     struct MHD_Response *reply;
     unsigned status;
     struct buf out; /* bytes of the reply; those before `at` are sent */

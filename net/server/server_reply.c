@@ -14,8 +14,9 @@ static ssize_t server_reply_read(void *arg, uint64_t pos, char *out, size_t room
         r->out.n = r->at = 0;
         if (!r->more)
             return MHD_CONTENT_READER_END_OF_STREAM;
-        enum server_more more =
-            atomic_load(&r->server->over) ? SERVER_BROKEN : r->more(r->more_arg, &r->out);
+        bool over = atomic_load(&r->server->over);
+        enum server_more more = over && r->farewell ? SERVER_BROKEN : r->more(r->more_arg, &r->out);
+        r->farewell = over;
         if (more == SERVER_BROKEN)
             return MHD_CONTENT_READER_END_WITH_ERROR;
         if (more == SERVER_END)

@@ -391,7 +391,7 @@ void server_watch_dismiss(struct server_watch *w, bool over)
 {
     pthread_mutex_lock(&w->lock);
     for (struct server_guest *g = w->guests; g; g = g->next) {
-        if (g->phase == PHASE_HEAD || (over && g->phase != PHASE_NONE))
+        if (g->phase == PHASE_HEAD || (over && g->phase == PHASE_BODY))
             server_watch_shut(w, g);
         if (over && g->request)
             server_watch_end(g);
@@ -443,7 +443,7 @@ bool server_gone(struct server_request *r)
     struct server_guest *g = r->guest;
     server_watch_client(r);
     pthread_mutex_lock(&g->lock);
-    bool gone = g->gone;
+    bool gone = g->gone || atomic_load(&g->server->over);
     pthread_mutex_unlock(&g->lock);
     return gone;
 }

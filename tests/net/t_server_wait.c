@@ -88,7 +88,7 @@ static enum server_more silent(void *arg, struct buf *out)
         if (server_closing(arg))
             called++; /* woken once by server_close */
     gone++;
-    return SERVER_BROKEN;
+    return server_closing(arg) && buf_str(out, "bye") ? SERVER_END : SERVER_BROKEN;
 }
 
 /* The answer to a wait depends on how it ended. */
@@ -441,14 +441,14 @@ static void *closer(void *arg)
     return NULL;
 }
 
-/* Closing: idle connections end at once, requests may finish for the grace, and those without an
- * answer then get 503. */
+/* Closing: idle connections end at once, requests may finish for the grace, those without an answer
+ * then get 503, streams can say goodbye, and a client that does not read is not waited for. */
 static void test_close(void)
 {
     static const char *const paths[] = { GET("/grace"), GET("/wait"), GET("/silent"), "", "GET /" };
     static const int statuses[] = { 200, 503, 200, 0, 0 };
     struct raw_reply r[5];
-    int fd[5];
+    int fd[5], stuck;
     unsigned grace = 300;
     pthread_t thread;
     serve((struct server_options){ 0 });
@@ -456,7 +456,9 @@ static void test_close(void)
         fd[i] = http_client_open(server_port(server));
         http_client_send(fd[i], paths[i], strlen(paths[i]));
     }
-    CHECK(reaches(&waits, 3) && connections_reach(5));
+    stuck = http_client_open(server_port(server));
+    http_client_send(stuck, GET("/endless"), sizeof(GET("/endless")) - 1);
+    CHECK(reaches(&waits, 3) && connections_reach(6));
     CHECK(pthread_create(&thread, NULL, closer, &grace) == 0);
     for (int i = 0; i < 5; i++) {
         raw_http_read(fd[i], &r[i], 0, PATIENT_MS);
@@ -465,8 +467,10 @@ static void test_close(void)
     }
     CHECK(strstr(r[0].bytes, "Connection: close") && strstr(r[0].bytes, "fine"));
     CHECK(strstr(r[1].bytes, "the server is stopping"));
+    CHECK(strstr(r[2].bytes, "\r\nbye\r\n0\r\n\r\n"));
     pthread_join(thread, NULL);
-    CHECK(gone == 2 && ended == 1);
+    CHECK(gone == 2 && ended == 2);
+    close(stuck);
 }
 
 /* Most of the time is spent waiting, so the tests run in a few processes at once. */

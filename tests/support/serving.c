@@ -12,33 +12,57 @@
 
 const char serving_model[] = "weights/milli/edge-0.5.gguf";
 
-void serving_open(struct serving *s, const struct serve_options *o, bool cloud)
+void serving_need_pair(void)
+{
+    if (!access(serving_model, R_OK))
+        return;
+    puts("SKIP: no demo pair in weights/milli");
+    exit(77);
+}
+
+/* Start the server, whose cloud is at s->cloud_url, if that is not empty. */
+static void serving_start(struct serving *s, const struct serve_options *o,
+                          struct stand_in *stand_in, const char *kv)
 {
     struct serve_options so = *o;
     struct mizzle_options mo;
     struct err err = { "" };
-    *s = (struct serving){ 0 };
-    if (access(serving_model, R_OK)) {
-        puts("SKIP: no demo pair in weights/milli");
-        exit(77);
-    }
     so.parallel = so.parallel ? so.parallel : 8;
     so.queue = so.queue ? so.queue : 64;
     mizzle_options_init(&mo, sizeof(mo));
     mo.model = serving_model;
     mo.threads = 1;
-    if (cloud) {
-        const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
-        CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
-        mo.cloud_url = stand_in_url(s->cloud);
-    }
+    mo.kv = kv;
+    mo.cloud_url = s->cloud_url[0] ? s->cloud_url : NULL; /* which it uses to its end */
     int rc = serve_open(&s->serve, &so, &err);
     if (rc == OK)
-        rc = serve_load(s->serve, &mo, s->cloud, NULL, &err);
+        rc = serve_load(s->serve, &mo, stand_in, NULL, &err);
     if (rc != OK)
         fprintf(stderr, "%s\n", err.msg);
     CHECK(rc == OK);
     s->port = (unsigned)strtoul(strrchr(serve_url(s->serve), ':') + 1, NULL, 10);
+}
+
+void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud)
+{
+    const struct stand_in_options co = { .model = "weights/milli/cloud.gguf", .threads = 1 };
+    struct err err = { "" };
+    *s = (struct serving){ 0 };
+    serving_need_pair();
+    if (cloud != SERVING_ALONE) {
+        CHECK(stand_in_open(&s->cloud, &co, &err) == OK);
+        snprintf(s->cloud_url, sizeof(s->cloud_url), "%s", stand_in_url(s->cloud));
+    }
+    serving_start(s, o, cloud == SERVING_STAND_IN ? s->cloud : NULL, NULL);
+}
+
+void serving_open_with(struct serving *s, const struct serve_options *o, unsigned cloud,
+                       const char *kv)
+{
+    *s = (struct serving){ 0 };
+    if (cloud)
+        snprintf(s->cloud_url, sizeof(s->cloud_url), "http://127.0.0.1:%u", cloud);
+    serving_start(s, o, NULL, kv);
 }
 
 void serving_close(struct serving *s)

@@ -12,6 +12,7 @@ struct stand_in;
 struct serving {
     struct serve *serve;
     struct stand_in *cloud; /* or NULL */
+    char cloud_url[64];
     unsigned port;
     int status;      /* of the latest reply */
     char head[2048]; /* its headers, cut */
@@ -19,9 +20,18 @@ struct serving {
 
 extern const char serving_model[]; /* path of the small model */
 
-/* Start the server; cloud: with the demo's large model. Says SKIP and ends the process if there is
- * no demo pair. */
-void serving_open(struct serving *s, const struct serve_options *o, bool cloud);
+/* The demo's large model: not there, a stand-in whose network the server may change, or one that it
+ * only knows by its URL, so that a test may close it. */
+enum serving_cloud { SERVING_ALONE, SERVING_STAND_IN, SERVING_URL };
+
+/* Start the server. Says SKIP and ends the process if there is no demo pair. */
+void serving_open(struct serving *s, const struct serve_options *o, enum serving_cloud cloud);
+/* The same with a cloud that listens on a port of this machine (0: none) and a type of keys and
+ * values (as --kv; NULL: the default). The demo pair must be there. */
+void serving_open_with(struct serving *s, const struct serve_options *o, unsigned cloud,
+                       const char *kv);
+/* Say SKIP and end the process if there is no demo pair. */
+void serving_need_pair(void);
 void serving_close(struct serving *s);
 /* Ask and return the JSON of the reply, or NULL if it is none. headers: each with CRLF, or NULL;
  * body: NULL for none. */

@@ -83,9 +83,10 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
         if (found)
             sha256_file(file, mo->router ? mo->router : beside);
     }
-    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s",
+    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s",
                      model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
-                     model_bytes(e->model), kvcache_name(s->kv), file, MIZZLE_VERSION);
+                     model_bytes(e->model), kvcache_name(s->kv), file,
+                     policy_name(s->routing.policy), (double)s->routing.threshold, MIZZLE_VERSION);
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);
     sha256_end(hash, &h);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ static void serve_browser_child(int from)
     while (n < sizeof(url) - 1 && (got = read(from, url + n, sizeof(url) - 1 - n)) > 0)
         n += (size_t)got;
     url[n] = '\0';
+    unsetenv("MIZZLE_SERVE_KEY");
+    unsetenv("MIZZLE_API_KEY");
     if (n)
         execlp(OPENER, OPENER, url, (char *)NULL);
     _exit(0);

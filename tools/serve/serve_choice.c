@@ -98,6 +98,14 @@ size_t serve_choice_whole(const char *p, size_t n)
     return n;
 }
 
+void serve_choice_forget(struct buf *b, size_t n)
+{
+    if (!n)
+        return;
+    b->n -= n;
+    memmove(b->p, b->p + n, b->n);
+}
+
 size_t serve_choice_ready(const struct serve_choice *c)
 {
     size_t n = c->raw.n, held = c->cut ? 0 : stops_held(&c->stops);
@@ -123,4 +131,5 @@ void serve_choice_end(struct serve_choice *c)
     c->text = NULL;
     buf_free(&c->raw);
     buf_free(&c->part);
+    buf_free(&c->counted);
 }

@@ -28,7 +28,8 @@ struct serve_choice {
     size_t shown, told;  /* bytes and tokens that were sent; with echo, told counts the prompt's */
     size_t events;       /* sent */
     struct buf part;     /* of a character that the next traced token may complete */
-    size_t chars;        /* of the text before token `told` */
+    size_t chars;        /* of the text before token `told`, complete ones */
+    struct buf counted;  /* of a character after these that is not complete */
     bool cut;            /* a stop string ends raw */
     bool opened, closed; /* its first and its last event were sent */
 };
@@ -49,6 +50,8 @@ void serve_choice_end(struct serve_choice *c);
 json_t *serve_choice_string(const char *p, size_t n);
 /* Return the number of bytes of p[n] before an incomplete character at its end. */
 size_t serve_choice_whole(const char *p, size_t n);
+/* Remove the first n bytes. */
+void serve_choice_forget(struct buf *b, size_t n);
 /* Return the text of a token; if it is no whole characters "bytes:\xe2\x82", or "" if `quiet`. */
 json_t *serve_choice_token(const struct tokenizer *t, uint32_t id, bool quiet);
 json_t *serve_choice_ids(const uint32_t *ids, size_t n);

@@ -19,8 +19,9 @@
 #include "tools/serve/serve_request.h"
 
 enum {
-    SERVE_NAME = 72,       /* bytes of a model's name here, with the final zero */
-    SERVE_FINGERPRINT = 20 /* of "mz-" and 16 digits */
+    SERVE_NAME = 72,          /* bytes of a model's name here, with the final zero */
+    SERVE_FINGERPRINT = 20,   /* of "mz-" and 16 digits */
+    SERVE_ANSWERS = 256 << 20 /* most bytes of answers in memory */
 };
 
 struct serve { /* constant once `ready` is 1, apart from atomics and what texts.h guards */
@@ -40,8 +41,10 @@ struct serve { /* constant once `ready` is 1, apart from atomics and what texts.
     char *cloud_model;      /* or NULL */
     struct err cloud_off;   /* why there is none although a URL was given, or "" */
     json_t *questions;      /* of the demo world; printed by any thread */
-    pthread_mutex_t parser; /* serializes large bodies: parsed JSON takes far more memory */
+    pthread_mutex_t parser; /* held while the JSON of a large body is in memory, which is far more
+                               than its text */
     uint64_t salt;          /* of ids and seeds */
+    atomic_size_t held;     /* bytes of answers, as serve_routes_hold counts them */
     atomic_uint_fast64_t exchanges, statuses[6], streams; /* by class of status */
 };
 
@@ -61,8 +64,10 @@ struct serve_exchange {
     uint64_t number;   /* the same as a number that other exchanges do not have */
     uint64_t begun;    /* os_now_ns() */
     json_t *in;        /* the body while it is needed, or NULL */
+    bool large;        /* it is large, so this exchange holds the parser's lock */
     struct serve_ask ask;
     struct serve_writing *writing;
+    size_t held; /* bytes of its answer, counted in s->held */
 };
 
 /* serve_routes.c */
@@ -76,8 +81,11 @@ void serve_routes_reply(struct serve_exchange *x, struct buf *text);
 void serve_routes_text(struct serve_exchange *x, const char *type, struct buf *text,
                        const char *const (*headers)[2]);
 void serve_routes_refuse(struct serve_exchange *x, const struct serve_error *e);
-/* Free the body, of which nothing more is needed. */
+/* Free the body, of which nothing more is needed. To be called before any wait. */
 void serve_routes_read(struct serve_exchange *x);
+/* Count the answer as n bytes until the exchange ends or this is called again. False: with those of
+ * all others there would be more than SERVE_ANSWERS, and nothing has changed. */
+bool serve_routes_hold(struct serve_exchange *x, size_t n);
 /* Append the JSON as text and release it; false without memory. */
 bool serve_routes_print(struct buf *out, json_t *json);
 /* Begin a stream of events. */

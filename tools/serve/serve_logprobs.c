@@ -44,14 +44,31 @@ static void serve_logprobs_add(json_t *object, const struct tokenizer *t, uint32
     json_decref(name);
 }
 
-/* Return how many characters the bytes of a token begin. */
-static size_t serve_logprobs_chars(const struct tokenizer *t, uint32_t id)
+/* Return where token i, counted as `told` is, begins in the text, in characters, and move c->chars
+ * past it. Tokens inside a character begin where it does; what the text leaves out has no length.
+ */
+static size_t serve_logprobs_offset(struct serve_choice *c, size_t i, uint32_t id)
 {
-    size_t n, chars = 0;
-    const char *p = tokenizer_bytes(t, id, &n);
-    for (size_t i = 0; p && i < n; i++)
-        chars += ((unsigned char)p[i] & 0xc0) != 0x80;
-    return chars;
+    bool prompt = c->ask->echo && i < c->prompt->n;
+    size_t n, at = 0, offset = c->chars, before = c->counted.n;
+    const char *p = tokenizer_bytes(c->tokenizer, id, &n);
+    uint32_t code;
+    if (!p || (!prompt && tokenizer_is_control(c->tokenizer, id) && !c->ask->specials) ||
+        !buf_add(&c->counted, p, n))
+        return offset;
+    p = c->counted.p;
+    n = c->counted.n;
+    while (at < n) {
+        size_t len = text_decode(&code, p + at, n - at, NULL);
+        if (at + len == n && serve_choice_whole(p + at, len) < len)
+            break; /* the next token may complete it */
+        at += len;
+        c->chars++;
+        if (at <= before) /* this token does not complete it */
+            offset = c->chars;
+    }
+    serve_choice_forget(&c->counted, at);
+    return offset;
 }
 
 json_t *serve_logprobs_raw(struct serve_choice *c)
@@ -68,8 +85,7 @@ json_t *serve_logprobs_raw(struct serve_choice *c)
         json_array_append_new(tokens, serve_choice_token(c->tokenizer, s.id, false));
         json_array_append_new(numbers, serve_logprobs_number(s.logprob));
         json_array_append_new(tops, top ? top : json_null());
-        json_array_append_new(offsets, json_integer((json_int_t)c->chars));
-        c->chars += serve_logprobs_chars(c->tokenizer, s.id);
+        json_array_append_new(offsets, json_integer((json_int_t)serve_logprobs_offset(c, i, s.id)));
     }
     return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", numbers,
                      "top_logprobs", tops, "text_offset", offsets);

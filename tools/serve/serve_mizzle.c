@@ -37,8 +37,7 @@ static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struc
         return;
     size_t whole = serve_choice_whole(c->part.p, c->part.n);
     json_object_set_new(to, "text", serve_choice_string(c->part.p, whole));
-    c->part.n -= whole;
-    memmove(c->part.p, c->part.p + whole, c->part.n);
+    serve_choice_forget(&c->part, whole);
 }
 
 /* Return what the token's own call was; null if it had none. */
@@ -55,7 +54,7 @@ static json_t *serve_mizzle_call(const struct text_token *t)
 static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
 {
     const struct text_token *t = &c->view.tokens[pos];
-    const struct text_top *tops = c->view.tops + pos * c->view.top;
+    const struct text_top *tops = c->view.tops ? c->view.tops + pos * c->view.top : NULL;
     json_t *out =
         json_pack("{s:I,s:I,s:s,s:f}", "pos", (json_int_t)pos, "id", (json_int_t)t->id, "source",
                   source_name(t->source), "ms", (double)(t->at - c->begun) / 1e6);
@@ -71,7 +70,7 @@ static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
     if (!c->ask->trace_top)
         return out;
     json_t *list = json_array();
-    for (size_t i = 0; i < c->ask->trace_top && isfinite(tops[i].logprob); i++) {
+    for (size_t i = 0; tops && i < c->ask->trace_top && isfinite(tops[i].logprob); i++) {
         json_t *one =
             json_pack("{s:I,s:f}", "id", (json_int_t)tops[i].id, "logprob", tops[i].logprob);
         serve_mizzle_text(one, c->tokenizer, tops[i].id);

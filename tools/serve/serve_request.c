@@ -158,6 +158,10 @@ static bool serve_request_private(struct serve_ask *a, const json_t *m, struct s
             buf_free(&lines);
             return serve_field_wrong(e, "mizzle.private", "a pattern or a list of patterns", one);
         }
+        if (json_string_value(one)[strspn(json_string_value(one), " \t\r\n")] == '#') {
+            buf_free(&lines); /* in a file of patterns it would be ignored */
+            return serve_field_wrong(e, "mizzle.private", "patterns that do not begin with #", one);
+        }
         fine = buf_str(&lines, json_string_value(one)) && buf_str(&lines, "\n");
     }
     fine = fine && (!n || buf_add(&lines, "", 1));
@@ -303,6 +307,20 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
     a->wish.events = a->events;
     a->wish.routing = &a->routing;
     return true;
+}
+
+double serve_request_memory(const struct serve_ask *a, const struct serve *s)
+{
+    enum { TOKEN = 256, SCORE = 64, TOP = 48, TOP_OBJECT = 112 /* with JSON's own words */ };
+    double sum = 0, top = (double)a->wish.top * (a->chat || a->trace ? TOP_OBJECT : TOP);
+    if (a->nprompts * a->n == 1 && !a->wish.score)
+        return 0;
+    for (size_t i = 0; i < a->nprompts; i++) {
+        size_t n = a->prompts[i].n, room = s->context - n + 1;
+        sum += (double)(a->max < room ? a->max : room) * (TOKEN + top);
+        sum += a->wish.score ? (double)n * (SCORE + top) : 0;
+    }
+    return sum * (double)a->n;
 }
 
 void serve_request_free(struct serve_ask *a)

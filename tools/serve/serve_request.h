@@ -43,6 +43,9 @@ struct serve_ask {
 bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t *in, bool chat,
                         struct serve_error *e);
 void serve_request_free(struct serve_ask *a);
+/* Return how many bytes the answer may take until it is sent, about. One text counts as nothing
+ * unless its prompt is scored, since slots and queue limit these. */
+double serve_request_memory(const struct serve_ask *a, const struct serve *s);
 
 /* Read a prompt: a text or a list of ids, or a list of these. */
 bool serve_prompt_read(struct serve_ask *a, const struct serve *s, const json_t *prompt,

@@ -140,12 +140,25 @@ void serve_routes_read(struct serve_exchange *x)
     json_decref(x->in);
     x->in = NULL;
     server_drop_body(x->r);
+    if (x->large)
+        pthread_mutex_unlock(&x->s->parser);
+    x->large = false;
+}
+
+bool serve_routes_hold(struct serve_exchange *x, size_t n)
+{
+    size_t all = atomic_fetch_add(&x->s->held, n) - x->held;
+    bool fine = n <= SERVE_ANSWERS && all <= SERVE_ANSWERS - n;
+    atomic_fetch_sub(&x->s->held, fine ? x->held : n);
+    x->held = fine ? n : x->held;
+    return fine;
 }
 
 /* Callback of the server: the request is over. */
 static void serve_routes_drop(void *own)
 {
     struct serve_exchange *x = own;
+    serve_routes_hold(x, 0);
     serve_write_drop(x->writing);
     serve_request_free(&x->ask);
     free(x);
@@ -205,7 +218,6 @@ static void serve_routes_handle(void *arg, struct server_request *r)
     struct serve *s = arg;
     struct serve_exchange *x = serve_routes_of(s, r);
     const struct buf *body = server_body(r);
-    bool large = body->n > LARGE_BODY;
     struct serve_error e = { 0 };
     struct err err = { "" };
     if (!x || !x->route)
@@ -214,12 +226,10 @@ static void serve_routes_handle(void *arg, struct server_request *r)
         x->route->answer(x, NULL);
         return;
     }
-    if (large)
+    x->large = body->n > LARGE_BODY;
+    if (x->large)
         pthread_mutex_lock(&s->parser);
-    bool fine = json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK;
-    if (large)
-        pthread_mutex_unlock(&s->parser);
-    if (fine) {
+    if (json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK) {
         x->route->answer(x, x->in);
     } else {
         serve_error_set(&e, 400, "invalid_json", NULL, "the body is no JSON: %s", err.msg);

@@ -240,6 +240,14 @@ static bool serve_write_all(struct serve_writing *w, struct buf *out)
     return fine && buf_str(out, "]}");
 }
 
+/* Refuse an answer for which there is no room at the moment. */
+static void serve_write_refuse_busy(struct serve_exchange *x)
+{
+    struct serve_error e;
+    serve_error_set(&e, 503, "busy", NULL, "too many bytes of answers at a time");
+    serve_routes_refuse(x, &e);
+}
+
 /* Send all texts once they are finished. */
 static void serve_write_whole(struct serve_writing *w)
 {
@@ -255,9 +263,16 @@ static void serve_write_whole(struct serve_writing *w)
         if (finished < w->n && !serve_write_wait(w, UINT64_MAX))
             return;
     }
+    struct serve_exchange *x = w->x;
     struct buf out = { 0 };
-    if (serve_write_all(w, &out))
-        serve_routes_reply(w->x, &out);
+    bool fine = serve_write_all(w, &out);
+    server_on_gone(x->r, NULL, NULL);
+    serve_write_drop(w); /* a client may take its time to read */
+    x->writing = NULL;
+    if (fine && !serve_routes_hold(x, out.n))
+        serve_write_refuse_busy(x);
+    else if (fine)
+        serve_routes_reply(x, &out);
     buf_free(&out);
 }
 
@@ -286,7 +301,8 @@ static bool serve_write_delta(struct serve_writing *w, struct serve_choice *c, s
     size_t prompt = a->echo ? c->prompt->n : 0, from = c->told > prompt ? c->told - prompt : 0;
     json_t *choice = NULL, *reason = last ? json_string(serve_choice_reason(c)) : json_null();
     json_t *mizzle = serve_mizzle(c, from, last);
-    json_t *text = serve_choice_string(c->raw.p + c->shown, ready - c->shown);
+    json_t *text =
+        serve_choice_string(ready > c->shown ? c->raw.p + c->shown : "", ready - c->shown);
     if (a->chat && some)
         choice =
             json_pack("{s:I,s:{s:o},s:o,s:o}", "index", (json_int_t)c->index, "delta", "content",
@@ -365,11 +381,20 @@ static bool serve_write_some(struct serve_writing *w, struct buf *out)
     return fine && closed < w->n ? true : serve_write_done(w, out);
 }
 
+/* Append an error as the last event: the server closes. */
+static enum server_more serve_write_stop(struct serve_writing *w, struct buf *out)
+{
+    serve_error_of(&w->error, ERR_STOP, NULL);
+    return serve_write_done(w, out) ? SERVER_END : SERVER_BROKEN;
+}
+
 /* Callback of the server: append the next events, when there are some. */
 static enum server_more serve_write_more(void *arg, struct buf *out)
 {
     struct serve_writing *w = arg;
     while (!w->done) {
+        if (server_closing(w->x->r) && server_gone(w->x->r))
+            return serve_write_stop(w, out);
         uint64_t until = w->heard + SILENCE_MS * UINT64_C(1000000);
         if (!serve_write_some(w, out))
             return SERVER_BROKEN;
@@ -377,9 +402,9 @@ static enum server_more serve_write_more(void *arg, struct buf *out)
             return SERVER_BROKEN;
         if (out->n) {
             w->heard = os_now_ns();
-            return SERVER_MORE;
+            return w->done ? SERVER_END : SERVER_MORE;
         }
-        if (!serve_write_wait(w, until))
+        if (!serve_write_wait(w, until) && !server_closing(w->x->r))
             return SERVER_BROKEN;
     }
     return SERVER_END;
@@ -410,17 +435,34 @@ static bool serve_write_begin(struct serve_writing *w)
     return true;
 }
 
+/* Make sure that there is room for the answer. False: the request is refused. */
+static bool serve_write_has_room(struct serve_exchange *x)
+{
+    struct serve_error e;
+    double bytes = serve_request_memory(&x->ask, x->s);
+    if (bytes <= SERVE_ANSWERS && serve_routes_hold(x, (size_t)bytes))
+        return true;
+    if (bytes <= SERVE_ANSWERS) {
+        serve_write_refuse_busy(x);
+        return false;
+    }
+    serve_error_set(&e, 400, "invalid_value", x->ask.n > 1 ? "n" : "prompt",
+                    "the answer could take %.0f MiB, expected at most %d: ask for fewer texts, "
+                    "tokens or logprobs at a time",
+                    bytes / (1 << 20), SERVE_ANSWERS >> 20);
+    serve_routes_refuse(x, &e);
+    return false;
+}
+
 /* Answer a request for texts. */
 static void serve_write(struct serve_exchange *x, const json_t *in, bool chat)
 {
     struct serve_error e = { 0 };
     bool fine = serve_request_read(&x->ask, x->s, in, chat, &e);
     serve_routes_read(x);
-    struct serve_writing *w = fine ? calloc(1, sizeof(*w)) : NULL;
-    if (!fine) {
+    if (!fine)
         serve_routes_refuse(x, &e);
-        return;
-    }
+    struct serve_writing *w = fine && serve_write_has_room(x) ? calloc(1, sizeof(*w)) : NULL;
     if (!w)
         return;
     x->writing = w;

@@ -84,13 +84,15 @@ stop INT 130
 mkdir "$dir/bin"
 for name in xdg-open open; do
     # shellcheck disable=SC2016 # $1 is the script's
-    printf '#!/bin/sh\necho "$1" >"%s/opened.new"\nmv "%s/opened.new" "%s/opened"\n' \
-        "$dir" "$dir" "$dir" >"$dir/bin/$name"
+    printf '#!/bin/sh\nenv >"%s/env"\necho "$1" >"%s/new"\nmv "%s/new" "%s/opened"\n' \
+        "$dir" "$dir" "$dir" "$dir" >"$dir/bin/$name"
     chmod +x "$dir/bin/$name"
 done
 saved=$PATH
 PATH=$dir/bin:$PATH
-start -m $edge --cloud off --open
+export MIZZLE_SERVE_KEY=sesame
+start -m $edge --cloud off --threshold 0.9 --open
+unset MIZZLE_SERVE_KEY
 PATH=$saved
 tries=0
 until [ -e "$dir/opened" ]; do
@@ -99,28 +101,51 @@ until [ -e "$dir/opened" ]; do
     sleep 0.1
 done
 [ "$(cat "$dir/opened")" = "$url" ] || fail "the browser opened $(cat "$dir/opened")"
+if grep -q sesame "$dir/env"; then fail "the browser has the key"; fi
+# fingerprint: what the server says of itself.
+fingerprint() {
+    curl -s "$url/mizzle/info" -H 'Authorization: Bearer sesame' |
+        sed -n 's/.*"fingerprint":"\([^"]*\)".*/\1/p'
+}
+strict=$(fingerprint)
 stop TERM 0
 
-# A text in progress has two seconds; then it gets status 503.
-start
+# Texts in progress and in the queue have two seconds; then they get status 503, and a stream an
+# error.
+start --parallel 2
 curl -s "$url/mizzle/network" --json '{"latency_ms":1500}' >/dev/null
-curl -s -o "$dir/reply" -w '%{http_code}' "$url/v1/completions" --json \
-    '{"prompt":"Once","max_tokens":200,"ignore_eos":true,"mizzle":{"policy":"always"}}' \
-    >"$dir/code" &
-client=$!
-tries=0
-until curl -s "$url/metrics" | grep -q '^mizzle_slots_busy 1'; do
-    tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "the text does not begin"
-    sleep 0.1
+clients=
+for name in whole streamed queued; do
+    stream=false count=queue\ 1
+    [ $name = queued ] || count=slots_busy\ 1
+    if [ $name = streamed ]; then stream=true count=slots_busy\ 2; fi
+    curl -sN -D "$dir/head.$name" -o "$dir/reply.$name" "$url/v1/completions" --json \
+        '{"prompt":"Once","max_tokens":200,"ignore_eos":true,"stream":'"$stream"',
+        "mizzle":{"policy":"always"}}' &
+    clients="$clients $!"
+    tries=0
+    until curl -s "$url/metrics" | grep -q "^mizzle_$count"; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || fail "the text does not begin: $count"
+        sleep 0.1
+    done
 done
 stop TERM 0
-wait $client
-[ "$(cat "$dir/code")" = 503 ] || fail "a text when it stops: status $(cat "$dir/code")"
-grep -q '"code":"stopping"' "$dir/reply" || fail "$(cat "$dir/reply")"
+for client in $clients; do
+    wait "$client" || fail "a client ends with status $? when the server stops"
+done
+for name in whole queued; do
+    grep -q '^HTTP/1.1 503' "$dir/head.$name" || fail "$name: $(cat "$dir/head.$name")"
+    grep -qi '^Retry-After: [1-9]' "$dir/head.$name" || fail "$name: $(cat "$dir/head.$name")"
+    grep -q '"code":"stopping"' "$dir/reply.$name" || fail "$name: $(cat "$dir/reply.$name")"
+done
+grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed")"
+tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
+    fail "a stream when it stops: $(cat "$dir/reply.streamed")"
 
 # One Mizzle is the cloud of another: the text is the one of the model alone.
 start -m $edge --cloud off
+[ -n "$strict" ] && [ "$strict" != "$(fingerprint)" ] || fail "the threshold is not in $strict"
 for way in "--cloud-tokens 1" "--cloud-tokens 8" "--ahead 4 --cloud-api openai"; do
     for prompt in "Once upon" "Question: Which of these should be a train?"; do
         expect 0 run -m $edge --policy never -p "$prompt" -n 40 --plain -q
@@ -153,6 +178,9 @@ for from in file environment; do
         "$url/v1/models")
     [ "$got" = 200 ] || fail "$from: status $got with the key"
     if grep -q sesame "$dir/serve"; then fail "it prints the key"; fi
+    # A cloud that refuses from the beginning is one that may be asked again, not none.
+    MIZZLE_API_KEY=wrong expect 0 run -m $edge --cloud-url "$url" --threshold 1 -p Once -n 2 --json
+    grep -q '"held":{"refused":2}' "$dir/out" || fail "refused at first: $(cat "$dir/out")"
     stop TERM 0
 done
 exit 0

@@ -111,6 +111,25 @@ static void join(struct buf *out, const json_t *in, const char *path)
         CHECK(buf_add(out, text_at(in, path), json_string_length(serving_at(in, path))));
 }
 
+/* A trace has the ids, three likely tokens for each, and the text. */
+static void check_trace(const json_t *tokens, const json_t *ids, const struct buf *text)
+{
+    struct buf traced = { 0 };
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_t *t = json_array_get(tokens, i);
+        CHECK(number_at(t, "pos") == (json_int_t)i);
+        CHECK(json_equal(json_object_get(t, "id"), json_array_get(ids, i)));
+        CHECK(json_array_size(json_object_get(t, "top")) == 3);
+        join(&traced, t, "text");
+        CHECK(strcmp(text_at(t, "source"), "edge") == 0 ||
+              json_is_object(json_object_get(t, "call")));
+    }
+    /* The text may end within a character, which no token completes. */
+    CHECK(traced.n <= text->n && memcmp(traced.p, text->p, traced.n) == 0);
+    CHECK(traced.n == text->n || memcmp(text->p + traced.n, "\xef\xbf\xbd", 3) == 0);
+    buf_free(&traced);
+}
+
 /* The events of a stream: role first, text and ids as in the whole answer, one finish_reason,
  * usage with empty choices last. */
 static void check_stream(const char *path, const char *prompt, const char *sampling)
@@ -153,21 +172,8 @@ static void check_stream(const char *path, const char *prompt, const char *sampl
     CHECK(json_equal(probs, serving_at(whole, chat ? "choices.0.logprobs.content"
                                                    : "choices.0.logprobs.token_logprobs")));
     CHECK(json_array_size(ids) == json_array_size(tokens));
-    struct buf traced = { 0 };
-    for (size_t i = 0; i < json_array_size(tokens); i++) {
-        const json_t *t = json_array_get(tokens, i);
-        CHECK(number_at(t, "pos") == (json_int_t)i);
-        CHECK(json_equal(json_object_get(t, "id"), json_array_get(ids, i)));
-        CHECK(json_array_size(json_object_get(t, "top")) == 3);
-        join(&traced, t, "text");
-        CHECK(strcmp(text_at(t, "source"), "edge") == 0 ||
-              json_is_object(json_object_get(t, "call")));
-    }
+    check_trace(tokens, ids, &text);
     CHECK(json_array_size(serving_at(json_array_get(events, 0), "choices.0.prompt_token_ids")) > 0);
-    /* The text may end within a character, which no token completes. */
-    CHECK(traced.n <= text.n && memcmp(traced.p, text.p, traced.n) == 0);
-    CHECK(traced.n == text.n || memcmp(text.p + traced.n, "\xef\xbf\xbd", 3) == 0);
-    buf_free(&traced);
     buf_free(&text);
     json_decref(ids);
     json_decref(tokens);
@@ -262,7 +268,7 @@ static void test_required(void)
 {
     struct serving alone;
     const struct serve_options o = { .host = NULL };
-    serving_open(&alone, &o, true);
+    serving_open(&alone, &o, SERVING_URL);
     stand_in_close(alone.cloud);
     alone.cloud = NULL;
     const char *body = "{\"prompt\":\"Once upon\",\"max_tokens\":20,\"mizzle\":{\"policy\":"
@@ -308,17 +314,45 @@ static void test_private(void)
     json_t *r = serving_post(&server, RAW, text);
     CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && number_at(r, "mizzle.ledger.calls") == 0);
     CHECK(strcmp(text_at(r, "mizzle.tokens.0.reason"), "private") == 0);
+    char *first = json_dumps(serving_at(r, "choices"), 0);
     json_decref(r);
     snprintf(text, sizeof(text), body, "");
     r = serving_post(&server, RAW, text);
     CHECK(number_at(r, "mizzle.ledger.cloud") > 0);
     json_decref(r);
+    /* Now the memo has the cloud's tokens, but the text stays what it was. */
+    snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
+    r = serving_post(&server, RAW, text);
+    char *again = json_dumps(serving_at(r, "choices"), 0);
+    CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && strcmp(first, again) == 0);
+    json_decref(r);
+    free(first);
+    free(again);
+}
+
+/* What the memo has counts against a text's limit, so the same request has the same answer. */
+static void test_limit(void)
+{
+    const char *body = "{\"prompt\":\"Four times upon\",\"max_tokens\":12,\"ignore_eos\":true,"
+                       "\"mizzle\":{\"policy\":\"always\",\"max_cloud_tokens\":2}}";
+    char *first = NULL;
+    for (int i = 0; i < 3; i++) {
+        json_t *r = serving_post(&server, RAW, body);
+        char *text = json_dumps(serving_at(r, "choices"), 0);
+        CHECK(number_at(r, "mizzle.ledger.cloud") == 2);
+        CHECK(number_at(r, "mizzle.ledger.fallback") == 10);
+        CHECK(!first || strcmp(first, text) == 0);
+        free(first);
+        first = text;
+        json_decref(r);
+    }
+    free(first);
 }
 
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, true);
+    serving_open(&server, &o, SERVING_STAND_IN);
     test_texts();
     for (size_t i = 0; i < PROMPTS; i++) {
         check_stream(RAW, prompts[i], "");
@@ -334,6 +368,7 @@ int main(void)
     test_choices();
     test_network();
     test_private();
+    test_limit();
     serving_close(&server);
     test_required();
     return 0;

@@ -71,22 +71,15 @@ static void change(char *text)
 {
     size_t len = strlen(text), at = below(len ? len : 1), n;
     const char *colon = strpbrk(text + at, ":,[");
-    switch (below(5)) {
-    case 0: /* a value */
-        if (!colon)
-            return;
-        at = (size_t)(colon - text) + 1;
-        n = strcspn(text + at, ",]}");
-        replace(text, at, n, values[below(sizeof(values) / sizeof(values[0]))]);
-        return;
-    case 1:
+    switch (below(8)) {
+    case 0:
         text[at] = (char)(1 + below(255));
         return;
-    case 2:
+    case 1:
         n = below(len - at + 1);
         replace(text, at, n < 20 ? n : 20, "");
         return;
-    case 3: { /* repeat a part */
+    case 2: { /* repeat a part */
         char part[64] = "";
         n = below(sizeof(part));
         n = n < len - at ? n : len - at;
@@ -94,8 +87,15 @@ static void change(char *text)
         replace(text, below(len + 1), 0, part);
         return;
     }
-    default:
+    case 3:
         replace(text, at, 0, values[below(sizeof(values) / sizeof(values[0]))]);
+        return;
+    default: /* a value */
+        if (!colon)
+            return;
+        at = (size_t)(colon - text) + 1;
+        n = strcspn(text + at, ",]}");
+        replace(text, at, n, values[below(sizeof(values) / sizeof(values[0]))]);
     }
 }
 
@@ -137,14 +137,15 @@ int main(void)
     const char *runs = getenv("FUZZ_RUNS"), *first = getenv("FUZZ_FIRST");
     uint64_t from = first ? strtoull(first, NULL, 10) : 0;
     uint64_t n = runs ? strtoull(runs, NULL, 10) : RUNS, accepted = 0;
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     for (uint64_t i = from; i < from + n; i++) {
         char text[ROOM];
         state = i * UINT64_C(0x9e3779b97f4a7c15) + 1;
         snprintf(text, sizeof(text), "%s", seeds[below(sizeof(seeds) / sizeof(seeds[0]))]);
-        for (size_t k = 0, changes = below(5); k < changes; k++)
+        bool chat = strstr(text, "messages") != NULL;
+        for (size_t k = 0, changes = 1 + below(4); k < changes; k++)
             change(text);
-        accepted += reads(text, i & 1);
+        accepted += reads(text, below(8) ? chat : !chat);
     }
     printf("%llu requests, %llu accepted\n", (unsigned long long)n, (unsigned long long)accepted);
     CHECK(accepted > n / 50 && accepted < n);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "net/http/buf.h"
 #include "tests/support/serving.h"
 #include "tests/support/test.h"
 
@@ -158,6 +159,8 @@ static const struct {
     { "POST", RAW, "{" P ",\"mizzle\":{\"trace\":{\"top\":21}}}", 400, "mizzle.trace.top",
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"private\":7}}", 400, "mizzle.private", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"private\":[\"a\",\" #b\"]}}", 400, "mizzle.private",
+      "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"private\":\"\\\\q\"}}", 400, "mizzle.private",
       "invalid_value" },
     /* Paths and methods. */
@@ -265,12 +268,26 @@ static void test_heads(void)
     CHECK(server.status == 200 && strstr(server.head, "version=0.0.4"));
 }
 
+/* An answer that would fill the memory is refused; the same without alternatives is not. */
+static void test_memory(void)
+{
+    struct buf body = { 0 };
+    CHECK(buf_str(&body, "{\"echo\":true,\"max_tokens\":0,\"n\":8,\"logprobs\":20,\"prompt\":["));
+    for (int i = 0; i < 64 * 900; i++)
+        CHECK(buf_str(&body, i % 900 ? ",7" : i ? "],[7" : "[7"));
+    CHECK(buf_add(&body, "]]}", 4));
+    expect(400, "invalid_value", "POST", RAW, NULL, body.p);
+    buf_free(&body);
+    /* 8 texts, of which none fills the context. */
+    expect(200, NULL, "POST", RAW, NULL, "{" P ",\"n\":8,\"logprobs\":20}");
+}
+
 /* With a key all but /health need it; --strict-model refuses other names. */
 static void test_key(void)
 {
     const char *key = "Authorization: Bearer sesame\r\n";
     const struct serve_options o = { .key = "sesame", .strict = true };
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     expect(200, NULL, "GET", "/health", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/v1/models", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/", NULL, NULL);
@@ -305,10 +322,11 @@ static void test_loading(void)
 int main(void)
 {
     const struct serve_options o = { .host = NULL };
-    serving_open(&server, &o, true);
+    serving_open(&server, &o, SERVING_STAND_IN);
     test_rows();
     test_length();
     test_heads();
+    test_memory();
     serving_close(&server);
     test_key();
     test_loading();

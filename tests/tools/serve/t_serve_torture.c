@@ -71,7 +71,7 @@ int main(void)
 {
     const struct serve_options o = { .host = NULL };
     json_set_alloc_funcs(malloc, free); /* those that can fail */
-    serving_open(&server, &o, false);
+    serving_open(&server, &o, SERVING_ALONE);
     for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
         json_t *in = json_loads(requests[i].body, 0, NULL);
         long n = 1;

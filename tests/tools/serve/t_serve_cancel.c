@@ -1,0 +1,172 @@
+/* Clients that close their connection while their text is written, waits for a slot, is read, or
+ * waits for the cloud: its slot is free at once, which is counted in passes of the model. A cloud
+ * that is slow costs the other texts no pass. */
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "tests/support/clients.h"
+#include "tests/support/http_client.h"
+#include "tests/support/serving.h"
+#include "tests/support/test.h"
+
+enum { LONG = 1000, PIECE = 192, TRIES = 100, ENDS = 20 };
+
+#define RAW "/v1/completions"
+#define STUCK                                                                                    \
+    "{\"prompt\":[9,8,7],\"max_tokens\":50,\"stream\":true,\"mizzle\":{\"policy\":\"always\",\"" \
+    "trace\":{\"events\":true}}}"
+#define EDGE                                                                                 \
+    "{\"prompt\":[1,2,3,4,5,6],\"max_tokens\":200,\"ignore_eos\":true,\"model\":\"edge-0.5:" \
+    "edge\"}"
+#define ENDLESS                                                                                  \
+    "{\"prompt\":[5,%d],\"max_tokens\":1000,\"ignore_eos\":true,\"temperature\":1,\"seed\":1,\"" \
+    "model\":\"edge-0.5:edge\",\"stream\":true}"
+
+static struct serving server;
+
+static long count(const char *name)
+{
+    return clients_metric(server.port, name);
+}
+
+static void await(const char *name, long value)
+{
+    for (int i = 0; count(name) != value; i++)
+        CHECK(i < 100000);
+}
+
+/* Send a request and leave its reply unread. */
+static int begin(const char *body)
+{
+    int fd = http_client_open(server.port);
+    http_client_put(fd, "POST", RAW, NULL, body, strlen(body));
+    return fd;
+}
+
+/* Wait until the reply so far holds these words. */
+static void await_words(int fd, const char *words)
+{
+    static char seen[1 << 16];
+    ssize_t n;
+    do {
+        CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
+        n = recv(fd, seen, sizeof(seen) - 1, MSG_PEEK);
+        CHECK(n > 0);
+        seen[n] = '\0';
+    } while (!strstr(seen, words));
+}
+
+/* Read the reply of a text that comes to its end. */
+static void finish(int fd)
+{
+    struct http_client_reply *r = calloc(1, sizeof(*r));
+    CHECK(r);
+    http_client_get(fd, r, 60000);
+    CHECK(r->status == 200 && r->whole);
+    http_client_free(r);
+    free(r);
+    close(fd);
+}
+
+/* While one text waits for a slow cloud, another needs the passes that it needs alone. In the queue
+ * and while the cloud is asked, clients that leave cost none. */
+static void test_waiting(void)
+{
+    const struct serve_options o = { .parallel = 2, .queue = 2 };
+    long passes[3], stopped;
+    serving_open(&server, &o, SERVING_STAND_IN);
+    json_decref(serving_post(&server, "/mizzle/network", "{\"latency_ms\":10000}"));
+    CHECK(server.status == 200);
+    for (int i = 0; i < 2; i++) { /* the second time with its prompt in the slot, as later */
+        passes[0] = count("passes_total");
+        finish(begin(EDGE));
+        passes[1] = count("passes_total") - passes[0];
+    }
+    int stuck = begin(STUCK);
+    await_words(stuck, "\"asked\"");
+    passes[0] = count("passes_total");
+    finish(begin(EDGE));
+    CHECK(count("passes_total") - passes[0] == passes[1]);
+
+    int other = begin(STUCK); /* both slots are taken */
+    await_words(other, "\"asked\"");
+    int queued = begin(EDGE), next = begin(EDGE);
+    await("queue", 2);
+    passes[0] = count("passes_total");
+    stopped = count("texts_stopped_total");
+    close(queued);
+    await("queue", 1);
+    CHECK(count("slots_busy") == 2 && count("passes_total") == passes[0]);
+    close(other);
+    finish(next);
+    CHECK(count("texts_stopped_total") == stopped + 2);
+    CHECK(count("passes_total") - passes[0] == passes[1]);
+    close(stuck);
+    await("slots_busy", 0);
+    CHECK(count("passes_total") - passes[0] == passes[1]);
+    CHECK(count("texts_stopped_total") == stopped + 3 && count("texts_failed_total") == 0);
+    serving_close(&server);
+}
+
+/* A prompt is not read to its end once its client has left, unless that took too long. */
+static void test_reading(void)
+{
+    const long whole = (LONG + PIECE - 1) / PIECE;
+    int left = 0;
+    for (uint64_t i = 0; i < TRIES && left < 5; i++) {
+        char body[8 * LONG] = "{\"max_tokens\":1,\"prompt\":[";
+        size_t n = strlen(body);
+        for (uint64_t k = 0; k < LONG; k++)
+            n += (size_t)snprintf(body + n, sizeof(body) - n, "%s%d", k ? "," : "",
+                                  (int)rand_below(i, k, 900));
+        snprintf(body + n, sizeof(body) - n, "]}");
+        long before = count("passes_total"), stopped = count("texts_stopped_total");
+        int fd = begin(body);
+        while (count("passes_total") == before)
+            ;
+        close(fd);
+        await("slots_busy", 0);
+        long passes = count("passes_total") - before;
+        CHECK(passes <= whole);
+        left += passes < whole && count("texts_stopped_total") == stopped + 1;
+    }
+    CHECK(left == 5);
+}
+
+/* A text that is written ends within a pass or two. How soon the server is told depends on the
+ * system, so this need not hold each time. */
+static void test_writing(void)
+{
+    long stopped = count("texts_stopped_total"), total = 0;
+    int at_once = 0;
+    for (int i = 0; i < ENDS; i++) {
+        char body[300];
+        snprintf(body, sizeof(body), ENDLESS, i);
+        int fd = begin(body);
+        await_words(fd, "data: ");
+        long before = count("passes_total");
+        close(fd);
+        await("slots_busy", 0);
+        long passes = count("passes_total") - before;
+        at_once += passes <= 2;
+        total += passes;
+    }
+    printf("%d of %d texts ended at once, all within %ld passes\n", at_once, ENDS, total);
+    CHECK(at_once >= ENDS / 4);
+    CHECK(count("texts_stopped_total") == stopped + ENDS);
+}
+
+int main(void)
+{
+    const struct serve_options o = { .parallel = 1 };
+    test_waiting();
+    serving_open(&server, &o, SERVING_ALONE);
+    test_reading();
+    test_writing();
+    serving_close(&server);
+    return 0;
+}

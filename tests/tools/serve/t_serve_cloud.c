@@ -1,0 +1,187 @@
+/* A cloud that is killed under eight texts: all go on to their end, and say which tokens it failed
+ * to write. Once another one listens there, it is asked again. */
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/clients.h"
+#include "tests/support/http_client.h"
+#include "tests/support/serving.h"
+#include "tests/support/test.h"
+#include "tools/stand_in/stand_in.h"
+
+enum { TEXTS = 8, LENGTH = 40, LATENCY_MS = 100, AGAIN = 150 };
+
+#define RAW "/v1/completions"
+#define ASK                                                                                    \
+    "{\"prompt\":\"Kill %d\",\"max_tokens\":%d,\"ignore_eos\":true,\"stream\":%s,\"mizzle\":{" \
+    "\"policy\":\"always\",\"trace\":{}}}"
+
+struct child {
+    pid_t pid;
+    int to, from; /* the port that it is to listen on, and the one where it does */
+};
+
+static struct serving server;
+
+/* Prepare a cloud in a process of its own, which begins when it is told its port. */
+static void prepare(struct child *c, unsigned latency_ms)
+{
+    int to[2], from[2];
+    CHECK(pipe(to) == 0 && pipe(from) == 0);
+    c->pid = fork();
+    CHECK(c->pid >= 0);
+    c->to = to[1];
+    c->from = from[0];
+    if (c->pid) {
+        close(to[0]);
+        close(from[1]);
+        return;
+    }
+    struct stand_in_options o = { .model = "weights/milli/cloud.gguf",
+                                  .threads = 1,
+                                  .latency_ms = latency_ms };
+    struct stand_in *s;
+    struct err err = { "" };
+    close(to[1]);
+    close(from[0]);
+    if (read(to[0], &o.port, sizeof(o.port)) != sizeof(o.port))
+        _exit(1); /* the test has failed */
+    if (stand_in_open(&s, &o, &err) != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    unsigned port = stand_in_port(s);
+    CHECK(write(from[1], &port, sizeof(port)) == sizeof(port));
+    while (read(to[0], &port, 1) > 0)
+        ;
+    _exit(0);
+}
+
+/* Have it listen; return the port. */
+static unsigned begin(const struct child *c, unsigned port)
+{
+    CHECK(write(c->to, &port, sizeof(port)) == sizeof(port));
+    CHECK(read(c->from, &port, sizeof(port)) == sizeof(port));
+    return port;
+}
+
+static void end(const struct child *c)
+{
+    int status;
+    CHECK(kill(c->pid, SIGKILL) == 0 && waitpid(c->pid, &status, 0) == c->pid);
+    close(c->to);
+    close(c->from);
+}
+
+/* Wait until the stream has a token of the cloud, and leave it unread. */
+static void await_cloud(int fd)
+{
+    static char seen[1 << 16];
+    ssize_t n;
+    do {
+        CHECK(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 60000) == 1);
+        n = recv(fd, seen, sizeof(seen) - 1, MSG_PEEK);
+        CHECK(n > 0 && n < (ssize_t)sizeof(seen) - 1);
+        seen[n] = '\0';
+    } while (!strstr(seen, "\"source\":\"cloud\""));
+}
+
+/* The tokens of a stream: first the cloud's, then those that it failed to write. */
+static void check_tokens(char *body)
+{
+    size_t n = 0, cloud = 0, faults = 0;
+    for (char *end; (end = strstr(body, "\n\n")); body = end + 2) {
+        json_t *token, *event;
+        size_t i;
+        *end = '\0';
+        event = strcmp(body, "data: [DONE]") ? json_loads(body + 6, 0, NULL) : json_object();
+        CHECK(event && !json_object_get(event, "error"));
+        json_array_foreach(serving_at(event, "mizzle.tokens"), i, token)
+        {
+            const char *source = json_string_value(json_object_get(token, "source"));
+            const char *fault = json_string_value(json_object_get(token, "fault"));
+            bool fell = strcmp(source, "fallback") == 0;
+            CHECK(fell || (strcmp(source, "cloud") == 0 && !faults));
+            CHECK(fell == (fault && *fault));
+            CHECK(!fell ||
+                  json_equal(json_object_get(token, "id"), json_object_get(token, "edge_id")));
+            cloud += !fell;
+            faults += fell;
+            n++;
+        }
+        json_decref(event);
+    }
+    CHECK(n == LENGTH && cloud && faults);
+}
+
+/* Return the state of the cloud as /mizzle/info has it. */
+static bool cloud_is(const char *state)
+{
+    json_t *info = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
+    bool same = strcmp(json_string_value(serving_at(info, "cloud.state")), state) == 0;
+    json_decref(info);
+    return same;
+}
+
+static void test_killed(const struct child *cloud)
+{
+    struct http_client_reply *r = calloc(1, sizeof(*r));
+    int fd[TEXTS];
+    CHECK(r);
+    for (int i = 0; i < TEXTS; i++) {
+        char body[300];
+        snprintf(body, sizeof(body), ASK, i, LENGTH, "true");
+        fd[i] = http_client_open(server.port);
+        http_client_put(fd[i], "POST", RAW, NULL, body, strlen(body));
+    }
+    for (int i = 0; i < TEXTS; i++)
+        await_cloud(fd[i]);
+    end(cloud);
+    for (int i = 0; i < TEXTS; i++) {
+        http_client_get(fd[i], r, 60000);
+        CHECK(r->status == 200 && r->whole && strstr(r->body, "[DONE]") &&
+              strstr(r->body, "\"finish_reason\":\"length\""));
+        check_tokens(r->body);
+        http_client_free(r);
+        close(fd[i]);
+    }
+    free(r);
+    clients_settle(server.port);
+    CHECK(clients_metric(server.port, "texts_failed_total") == 0);
+    CHECK(cloud_is("breaker"));
+}
+
+/* The pause is at most 64 tokens long, so the end of this text is the cloud's again. */
+static void test_return(void)
+{
+    char body[300];
+    snprintf(body, sizeof(body), ASK, TEXTS, AGAIN, "false");
+    json_t *reply = serving_post(&server, RAW, body);
+    const json_t *tokens = serving_at(reply, "mizzle.tokens");
+    CHECK(server.status == 200 && json_array_size(tokens) == AGAIN);
+    for (size_t i = AGAIN / 2; i < AGAIN; i++)
+        CHECK(strcmp(json_string_value(serving_at(json_array_get(tokens, i), "source")), "cloud") ==
+              0);
+    json_decref(reply);
+    CHECK(cloud_is("open"));
+}
+
+int main(void)
+{
+    const struct serve_options o = { .parallel = TEXTS };
+    struct child first, second;
+    serving_need_pair();
+    prepare(&first, LATENCY_MS);
+    prepare(&second, 0);
+    unsigned port = begin(&first, 0);
+    serving_open_with(&server, &o, port, NULL);
+    test_killed(&first);
+    CHECK(begin(&second, port) == port);
+    test_return();
+    serving_close(&server);
+    end(&second);
+    return 0;
+}
