@@ -115,7 +115,7 @@ int api_key_read(char **key, const char *file, const char *url, struct err *note
         *key = NULL;
         err_set(note, OK,
                 "OPENAI_API_KEY is not sent over plain http: only MIZZLE_API_KEY and "
-                "--cloud-key-file are");
+                "a key file are");
     }
     return rc;
 }

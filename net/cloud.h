@@ -91,6 +91,10 @@ struct cloud_ledger {               /* counts since cloud_open */
 bool cloud_api_parse(enum cloud_api *out, const char *name);
 const char *cloud_api_name(enum cloud_api api);
 
+/* Check the URL of a server and write it without "/" and "/v1" at its end to *base, malloc'ed.
+ * ERR_ARG, with a message about cloud_url; ERR_NOMEM. */
+int cloud_url_check(char **base, const char *url, struct err *err);
+
 /* Read the API key: from the file if given, else MIZZLE_API_KEY, else OPENAI_API_KEY, else there is
  * none (*key = NULL). It is malloc'ed; free it with wipe_text. url is the server it is for, or
  * NULL. For plain http to another machine OPENAI_API_KEY is not used, and the others are noted:

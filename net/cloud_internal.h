@@ -62,8 +62,6 @@ struct cloud {
 
 /* cloud_url.c */
 
-/* Write url without "/" and "/v1" at its end to *base, malloc'ed. ERR_ARG, ERR_NOMEM. */
-int cloud_url_check(char **base, const char *url, struct err *err);
 /* True when the way to the server cannot be overheard: https, or this machine. */
 bool cloud_url_private(const char *url);
 /* Name the model. ERR_ARG: not 1 to 512 bytes of UTF-8; ERR_NOMEM. */

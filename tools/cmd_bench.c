@@ -1,6 +1,7 @@
-/* cmd_bench.c - `mizzle bench`: measure one of five subjects. model: tokens per second, from a file
+/* cmd_bench.c - `mizzle bench`: measure one of six subjects. model: tokens per second, from a file
  * or from a shape with random weights; memory: the bytes of a shape, computed; kernels: each
- * operation alone; limits: the limits of the machine; route: the cost of routing to a cloud. */
+ * operation alone; limits: the limits of the machine; route: the cost of routing to a cloud; serve:
+ * any server with OpenAI's API. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "tools/cli/setup.h"
 
 enum { UNSET = 0x7fffffff }; /* not given: each subject has its own default */
+enum { SERVE_REPEAT = 3 };
 static struct bench_options bench_opts = { .format = "md", .repeat = UNSET };
 static struct bench_model_options model_opts = { .texts = "1",
                                                  .context = "512,4096,32768",
@@ -35,12 +37,31 @@ static const struct option_group of_all = {
     },
 };
 
-static const struct option_group of_timed = {
-    "model, kernels, route",
+static const struct option_group of_repeat = {
+    "model, kernels, route, serve",
     (const struct option[]){
         { "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",
           "Take N samples of each test and show the median (default: 5; route: 1, with --as-paper: "
-          "3)" },
+          "3; serve: 3)" },
+        END,
+    },
+};
+
+static const struct option_group of_lengths = {
+    "model, route, serve",
+    (const struct option[]){
+        { "--n-prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
+          "Evaluate a prompt of N tokens (default: 512; route: 100; serve: 32 words)" },
+        { "--n-gen", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
+          "Generate N tokens one at a time (default: 128, with --draft at most half of -d; route: "
+          "100)" },
+        END,
+    },
+};
+
+static const struct option_group of_isa = {
+    "model, kernels, route",
+    (const struct option[]){
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
           "else the best; kernels: all sets; a set that is named stands beside scalar)" },
@@ -85,11 +106,6 @@ static const struct option_group of_engine = {
     (const struct option[]){
         { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
           "Measure this GGUF file or Hugging Face folder (default: the demo pair)" },
-        { "--n-prompt", "-p", OPTION_STR, &model_opts.prompt, "N[,N...]",
-          "Evaluate a prompt of N tokens (default: 512; route: 100)" },
-        { "--n-gen", "-n", OPTION_STR, &model_opts.gen, "N[,N...]",
-          "Generate N tokens one at a time (default: 128, with --draft at most half of -d; route: "
-          "100)" },
         END,
     },
 };
@@ -130,27 +146,31 @@ static const struct option_group of_plot = {
     },
 };
 
-static const struct option_group *const groups[] = { &of_all,           &of_timed,   &of_threads,
-                                                     &of_engine,        &of_shape,   &of_model,
-                                                     &of_memory,        &of_kernels, &of_plot,
-                                                     &bench_route_opts, NULL };
+static const struct option_group *const groups[] = {
+    &of_all,   &of_repeat, &of_lengths, &of_isa,  &of_threads,       &of_engine,        &of_shape,
+    &of_model, &of_memory, &of_kernels, &of_plot, &bench_route_opts, &bench_serve_opts, NULL
+};
 
 /* The options of each subject, as commands of their own so that options_parse can check them. */
 static const struct command subjects[] = {
     { .name = "bench model",
-      .groups = (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
-                                                      &of_shape, &of_model, NULL } },
+      .groups = (const struct option_group *const[]){ &of_all, &of_repeat, &of_lengths, &of_isa,
+                                                      &of_threads, &of_engine, &of_shape, &of_model,
+                                                      NULL } },
     { .name = "bench memory",
       .groups = (const struct option_group *const[]){ &of_all, &of_shape, &of_memory, NULL } },
     { .name = "bench kernels",
-      .groups =
-          (const struct option_group *const[]){ &of_all, &of_timed, &of_kernels, &of_plot, NULL } },
+      .groups = (const struct option_group *const[]){ &of_all, &of_repeat, &of_isa, &of_kernels,
+                                                      &of_plot, NULL } },
     { .name = "bench limits",
       .groups = (const struct option_group *const[]){ &of_all, &of_threads, NULL } },
     { .name = "bench route",
-      .groups =
-          (const struct option_group *const[]){ &of_all, &of_timed, &of_threads, &of_engine,
-                                                &of_shape, &of_plot, &bench_route_opts, NULL } },
+      .groups = (const struct option_group *const[]){ &of_all, &of_repeat, &of_lengths, &of_isa,
+                                                      &of_threads, &of_engine, &of_shape, &of_plot,
+                                                      &bench_route_opts, NULL } },
+    { .name = "bench serve",
+      .groups = (const struct option_group *const[]){ &of_all, &of_repeat, &of_lengths,
+                                                      &bench_serve_opts, NULL } },
 };
 
 /* Parse like options_parse, then parse a copy with the options of the subject alone, which rejects
@@ -170,19 +190,19 @@ static int cmd_bench_parse(int argc, char **argv, int *nargs)
 }
 
 /* Set -p, -n, -d and -r if they were not given; -n with --draft depends on -d. */
-static void defaults(bool route)
+static void defaults(bool route, bool serve)
 {
     if (!model_opts.prompt)
-        model_opts.prompt = route ? "100" : "512";
+        model_opts.prompt = route ? "100" : serve ? "32" : "512";
     if (!model_opts.depth)
         model_opts.depth = model_opts.drafts ? "512" : "0";
     if (!model_opts.gen && !model_opts.drafts)
         model_opts.gen = route ? "100" : "128";
     if (bench_opts.repeat == UNSET)
-        bench_opts.repeat = route ? bench_route_repeat() : 5;
+        bench_opts.repeat = route ? bench_route_repeat() : serve ? SERVE_REPEAT : 5;
 }
 
-/* Parse a list that must hold one number, which is all that route takes. */
+/* Parse a list that must hold one number, which is all that route and serve take. */
 static int cmd_bench_first_of(size_t *out, const char *option, const char *text, struct err *err)
 {
     struct bench_list list;
@@ -193,13 +213,18 @@ static int cmd_bench_first_of(size_t *out, const char *option, const char *text,
     return rc;
 }
 
+/* Read -p and -n as single numbers. */
+static int cmd_bench_lengths(struct bench_options *o, struct err *err)
+{
+    int rc = cmd_bench_first_of(&o->prompt, "-p", model_opts.prompt, err);
+    return rc ? rc : cmd_bench_first_of(&o->tokens, "-n", model_opts.gen, err);
+}
+
 /* Read the options of `bench route`, open the model and run it. */
 static int route(struct bench_options *o, struct err *err)
 {
     struct engine e = { .model = NULL };
-    int rc = cmd_bench_first_of(&o->prompt, "-p", model_opts.prompt, err);
-    if (!rc)
-        rc = cmd_bench_first_of(&o->tokens, "-n", model_opts.gen, err);
+    int rc = cmd_bench_lengths(o, err);
     if (!rc)
         rc = setup_kv(&o->kv, KVCACHE_F16, err);
     o->model = model_opts.shape       ? model_opts.shape
@@ -224,7 +249,7 @@ static int cmd_bench_main(int argc, char **argv)
     setup_catch_interrupts();
     struct bench_options *o = &bench_opts;
     const char *format = o->format, *subject = nargs == 1 ? argv[1] : "";
-    defaults(!strcmp(subject, "route"));
+    defaults(!strcmp(subject, "route"), !strcmp(subject, "serve"));
     int rc;
     if (o->repeat < 1 || o->repeat > BENCH_REPEAT)
         rc = err_set(&err, ERR_ARG, "-r: expected 1 to %d, found %zu", BENCH_REPEAT, o->repeat);
@@ -247,9 +272,11 @@ static int cmd_bench_main(int argc, char **argv)
         rc = bench_limits(o, model_opts.threads.at[0], &err);
     else if (!strcmp(subject, "route"))
         rc = route(o, &err);
+    else if (!strcmp(subject, "serve"))
+        rc = (rc = cmd_bench_lengths(o, &err)) ? rc : bench_serve(o, &err);
     else
         rc = err_set(&err, ERR_ARG,
-                     "expected bench model, memory, kernels, limits or route, found "
+                     "expected bench model, memory, kernels, limits, route or serve, found "
                      "%s",
                      nargs ? argv[1] : "nothing");
     return command_fail("bench", rc, &err);
@@ -257,8 +284,8 @@ static int cmd_bench_main(int argc, char **argv)
 
 const struct command cmd_bench = {
     .name = "bench",
-    .summary = "measure models, kernels, routing and the limits of the machine",
-    .args = "model | memory | kernels | limits | route",
+    .summary = "measure models, kernels, routing, servers and the limits of the machine",
+    .args = "model | memory | kernels | limits | route | serve",
     .description =
         "model measures the speed of a model. It evaluates a prompt of -p tokens at once, then "
         "-n tokens one at a time, with the output head; 0 leaves one out. A list of numbers gives "
@@ -370,6 +397,26 @@ const struct command cmd_bench = {
         "threshold, so as many tokens are drawn as the paper routed. It takes the first "
         "--latency and the first --ahead, by default 0: in step, as the paper's system works. "
         "With --as-paper it writes with all habits of the paper's demo.\n\n"
+        "serve measures any server with OpenAI's API, such as mizzle serve, llama-server and "
+        "vLLM. As many clients as --clients says ask /v1/completions at the same time for a stream "
+        "of -n tokens, at temperature 0 and with ignore_eos. A prompt is -p words, about as many "
+        "tokens. It is text, which every server takes, and new for each answer, so that no cache "
+        "has it. Tokens are counted by the server (usage). The numbers of clients take turns, -r "
+        "times, after a round that does not count. One thread is all clients; where the server "
+        "runs on the same machine, it takes a little of its time. The columns are:\n\n"
+        "  clients    asking at the same time (--clients)\n"
+        "  prompt, n  tokens of a prompt and of an answer\n"
+        "  t/s        tokens of all answers of a round by the time from the first request\n"
+        "             to the last text, prompts included\n"
+        "  x one      t/s as a multiple of that of one client, if 1 is in the list\n"
+        "  each       tokens per second of one answer after its first text\n"
+        "  TTFT, p95  ms from the request to the first text\n"
+        "  gap        ms between two pieces of text of an answer, mostly of one token\n"
+        "             each: median, p95 and max\n"
+        "  errors     answers that failed; if all of a round fail, the measurement ends\n"
+        "  long       with --long: ms from the request to the first text of the long\n"
+        "             prompt, which is sent when all others have begun to write\n"
+        "  pause      with --long: the longest gap of the others in that time\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
         "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32\n"
@@ -379,7 +426,9 @@ const struct command cmd_bench = {
         "  mizzle bench limits\n"
         "  mizzle bench route --edge-ms 10 --latency 200 --ahead 0,1,4 -n 1000\n"
         "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --as-paper\n"
-        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --table paper",
+        "  mizzle bench route --shape qwen2.5-0.5b --latency 170 --table paper\n"
+        "  mizzle bench serve --url http://127.0.0.1:8080 --clients 1,4,8 -n 128\n"
+        "  mizzle bench serve --url http://127.0.0.1:8080 --clients 1 --long 4000 -n 600",
     .groups = groups,
     .run = cmd_bench_main,
 };
