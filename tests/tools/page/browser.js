@@ -1,4 +1,4 @@
-/* browser.js - what the checks of the page share: the browser, the server, and a list of checks. */
+/* browser.js - what the checks of the page share: the browser, the servers, and a list of checks. */
 'use strict';
 const fs = require('fs');
 const { chromium } = require('playwright-core');
@@ -29,8 +29,8 @@ class Bench {
     static async open() {
         const b = new Bench();
         b.mock = await mock.start();
-        b.real = process.env.PAGE_URL || null;
-        b.url = b.real || b.mock.url;
+        b.url = process.env.PAGE_URL;
+        b.locked = process.env.LOCKED_URL;
         b.browser = await chromium.launch({
             executablePath: process.env.CHROMIUM,
             args: ['--no-sandbox'],
@@ -63,13 +63,12 @@ class Bench {
         page.on('request', (r) => page.requests.push(r.url()));
         page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
         await page.addInitScript(observe);
-        /* Scripts are the mock's, whichever server answers the rest. */
-        if (this.real)
-            await page.route('**/v1/**', (r) =>
-                /"@\w+/.test(r.request().postData() || '')
-                    ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
-                    : r.continue()
-            );
+        /* Scripts are the mock's; all else is the server's. */
+        await page.route('**/v1/**', (r) =>
+            /"@\w+/.test(r.request().postData() || '')
+                ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
+                : r.continue()
+        );
         page.bodies = [];
         page.on(
             'request',
