@@ -46,8 +46,8 @@ static const struct option_group server_opts = {
         { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,
           "Refuse requests for other models than those listed (default: any name will do)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "Require the API key in this file, except for /health (default: the key in "
-          "MIZZLE_SERVE_KEY, else none)" },
+          "Require the API key in this file, except for /health and the empty page, which asks for "
+          "it (default: the key in MIZZLE_SERVE_KEY, else none)" },
         { "--allow-host", NULL, OPTION_LIST, &hosts, "NAME",
           "Accept requests to this host name besides IP addresses and localhost, such as "
           "host.docker.internal; may be given 16 times (default: none)" },

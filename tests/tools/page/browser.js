@@ -4,6 +4,8 @@ const fs = require('fs');
 const { chromium } = require('playwright-core');
 const mock = require('./mock.js');
 
+const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
 /* What a page tells about itself while it runs: tasks over 50 ms, and breaches of its policy. */
 function observe() {
     window.seen = { tasks: [], breaches: [] };
@@ -53,6 +55,9 @@ class Bench {
             ...rest,
         });
         const page = await context.newPage();
+        /* Ask seldom, because asking before each frame would make the browser draw them all. */
+        const wait = page.waitForFunction.bind(page);
+        page.waitForFunction = (f, arg, o) => wait(f, arg, { polling: 50, ...o });
         page.errors = [];
         page.requests = [];
         page.on('pageerror', (e) => page.errors.push(e.message));
@@ -97,6 +102,28 @@ class Bench {
 
     same(what, found, expected) {
         this.check(what, JSON.stringify(found) === JSON.stringify(expected), found);
+    }
+
+    /* Ask axe-core. Its script needs a page with bypassCSP, or that of a debugger. */
+    async axe(page, what) {
+        if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
+        const found = await page.evaluate(async () =>
+            (
+                await window.axe.run(document, {
+                    runOnly: [
+                        'wcag2a',
+                        'wcag2aa',
+                        'wcag21a',
+                        'wcag21aa',
+                        'wcag22aa',
+                        'best-practice',
+                    ],
+                })
+            ).violations.map((v) =>
+                `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`.slice(0, 300)
+            )
+        );
+        this.same(`axe, ${what}`, found, []);
     }
 
     async shot(page, name) {

@@ -4,7 +4,7 @@
 const { Bench } = require('./browser.js');
 
 const LANES = 4;
-const FILES = ['access', 'writing', 'tokens', 'cloud', 'keyboard', 'hostile', 'export', 'speed'];
+const FILES = 'access real writing tokens cloud key keyboard hostile export speed'.split(' ');
 
 async function lane(bench, parts) {
     for (let part = parts.shift(); part; part = parts.shift())

@@ -44,6 +44,10 @@ function keep() {
     }
 }
 
+const setMode = (name) => {
+    document.querySelector(`#mode [value=${name}]`).checked = true;
+};
+
 const number = (id) =>
     $(id).value === '' || !$(id).checkValidity() ? undefined : Number($(id).value);
 
@@ -94,13 +98,33 @@ function addTurn(turn, runs) {
     turn.root = root;
     turns.push(turn);
     $('thread').append(root);
-    $('intro').classList.toggle('unseen', !file);
-    document.body.classList.toggle('started', !file);
-    ['clear', 'save'].forEach((id) => {
-        $(id).hidden = !!file;
-    });
-    $('replay').hidden = $('time').hidden = $('numbers').hidden = false;
+    if (turns.length === 1) showStarted(true);
     activate(main(turn));
+}
+
+/* Show what belongs to texts, and hide what explains the empty page; or the other way round. */
+function showStarted(on) {
+    $('intro').classList.toggle('unseen', on && !file);
+    document.body.classList.toggle('started', on && !file);
+    $('clear').hidden = $('save').hidden = !on || !!file;
+    $('replay').hidden = $('time').hidden = $('numbers').hidden = !on;
+    if (info?.questions) showQuestions(info.questions);
+}
+
+/* Forget all texts. */
+function startOver() {
+    stopAll();
+    details.hide(false);
+    turns.length = 0;
+    active = wanted = timeline.run = null;
+    $('thread').replaceChildren();
+    document.querySelectorAll('[data-count]').forEach((e) => e.replaceChildren());
+    showStarted(false);
+    busy(false);
+    threshold();
+    banner();
+    scrollTo(0, 0);
+    $('prompt').focus();
 }
 
 async function write(turn, models, path, prompt, more = {}) {
@@ -133,7 +157,7 @@ const models = () =>
 
 function ask(prompt) {
     if (!info || writing() || prompt === '') return;
-    if (settings.mode === 'chat') {
+    if (document.querySelector('#mode [value=chat]').checked) {
         const last = turns.findLast((t) => t.messages);
         const messages = last
             ? [...last.messages, { role: 'assistant', content: main(last).run.text }]
@@ -252,12 +276,12 @@ function listen() {
     $('stop').addEventListener('click', stopAll);
     $('again').addEventListener('click', again);
     $('save').addEventListener('click', save);
-    $('clear').addEventListener('click', () => {
-        stopAll();
-        turns.length = 0;
-        $('thread').replaceChildren();
-        location.reload();
-    });
+    $('clear').addEventListener('click', startOver);
+    $('lock').addEventListener('submit', unlock);
+    new ResizeObserver(() => {
+        const { style } = document.documentElement;
+        style.setProperty('--form', `${$('form').offsetHeight}px`);
+    }).observe($('form'));
 }
 
 function listenEverywhere() {
@@ -321,7 +345,7 @@ async function save() {
 function openRecording(data) {
     info = { ...data.info, cloud: null };
     document.body.classList.add('recording');
-    ['form', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
+    ['form', 'lock', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
     document.querySelector('.skip').remove();
     $('model').textContent = `A recording of ${info.model?.name || 'Mizzle'}: it needs no server.`;
     data.turns.forEach(({ runs, ...turn }) =>

@@ -28,10 +28,12 @@ const host = {
         if (!turn) return;
         changed.add(view);
         survey();
-        if (view !== active) return;
-        timeline.news();
-        if (following && view.run.writing)
+        /* Follow the active text and those beside it. */
+        const beside = active && view.root.offsetTop === active.root.offsetTop;
+        if (following && beside && view.spans.length !== view.followed)
             view.spans[view.spans.length - 1]?.scrollIntoView({ block: 'nearest' });
+        view.followed = view.spans.length;
+        if (view === active) timeline.news();
     },
 };
 
@@ -112,12 +114,15 @@ function compare(turn) {
     }
 }
 
+const speed = (x) =>
+    x === null ? '–' : x < 10 ? x.toFixed(1) : Math.round(x).toLocaleString('en');
+
 function figures(view) {
     const f = view.run.figures(Math.min(view.run.tokens.length, view.upTo)),
         n = f.n;
     const about = f.live && f.cost ? '≈ ' : '';
     facts(document.querySelector('#numbers dl'), [
-        ['Tokens per second', f.speed === null ? '–' : f.speed.toFixed(f.speed < 10 ? 1 : 0)],
+        ['Tokens per second', speed(f.speed)],
         ['First token after', duration(f.ttft)],
         ['From the cloud', n ? `${f.cloud + f.memo} of ${n} (${percent(f.share)})` : '–'],
         ['Calls', String(f.calls)],
