@@ -1,11 +1,11 @@
 /* Everybody can use it: axe-core in all states and looks, contrast, sentences, motion, 320 px. */
 'use strict';
-const { write, texts } = require('./browser.js');
+const { LARGE, write, texts } = require('./browser.js');
 
 const LOOKS = {
-    light: { colorScheme: 'light' },
-    dark: { colorScheme: 'dark' },
-    forced: { colorScheme: 'dark', forcedColors: 'active' },
+    light: { colorScheme: 'light', viewport: LARGE },
+    dark: { colorScheme: 'dark', viewport: LARGE },
+    forced: { colorScheme: 'dark', forcedColors: 'active', viewport: LARGE },
     narrow: { colorScheme: 'light', viewport: { width: 320, height: 640 }, hasTouch: true },
 };
 

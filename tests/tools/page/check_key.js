@@ -40,7 +40,7 @@ async function locked(bench) {
     await page.locator('#form').waitFor();
     bench.check('the right one opens the page', await page.isHidden('#lock'));
     await page.check('#mode [value=text]');
-    await page.fill('#max', '8').catch(() => page.click('#settings summary'));
+    await page.click('#settings summary');
     await page.fill('#max', '8');
     await write(page, 'Question: Where might you spot the lisuge?\nAnswer:');
     bench.check('texts are written', (await page.locator('.turn .t').count()) > 0);

@@ -18,13 +18,13 @@ const written = async (page, turn, column = 0) =>
     (await texts(page, `.turn >> nth=${turn} >> .answer >> nth=${column} >> .t`)).join('');
 const ENDS = /end$/; /* the mark of the last token */
 
-/* True if the last token of the active text can be seen, above the form. */
+/* Return true when the last token of the active text can be seen, above the form. */
 const visible = (page) =>
-    page.evaluate(() => {
+    page.waitForFunction(() => {
         const all = document.querySelectorAll('.turn:last-child .t'),
             r = all[all.length - 1].getBoundingClientRect();
         return r.top >= 0 && r.bottom <= document.querySelector('#form').getBoundingClientRect().top;
-    });
+    }, null, { timeout: 5000 });
 
 async function walk(bench) {
     const page = await bench.page(),
@@ -60,8 +60,9 @@ async function walk(bench) {
             (await written(page, 1, i)).replace(ENDS, ''),
             await alone(name, questions[1])
         );
+    await page.locator('.diff:not(:empty)').nth(1).waitFor();
+    bench.check('two differences are told', true);
     bench.check('three columns are in sight', await visible(page));
-    bench.check('a difference is told', (await page.locator('.diff:not(:empty)').count()) === 2);
     await bench.shot(page, 'real-side');
     await page.uncheck('#side');
     await page.fill('#threshold', '1');
@@ -114,7 +115,7 @@ async function slow(bench) {
         await done;
     };
     await page.click('#network summary');
-    await page.selectOption('#policy', 'always').catch(() => page.click('#settings summary'));
+    await page.click('#settings summary');
     await page.selectOption('#policy', 'always');
     await set('latency_ms', '400');
     const { cloud } = await json(`${bench.url}/mizzle/info`);
@@ -131,8 +132,10 @@ async function slow(bench) {
     );
     bench.check('Esc stops the text', true);
     let busy = true;
-    for (let i = 0; i < 100 && busy; i++)
+    for (let i = 0; i < 100 && busy; i++) {
+        await page.waitForTimeout(50); /* other checks have texts of their own */
         busy = !/^mizzle_slots_busy 0$/m.test(await (await fetch(`${bench.url}/metrics`)).text());
+    }
     bench.check('and frees its place', !busy);
     await set('latency_ms', '20');
     await page.context().close();

@@ -28,20 +28,25 @@ const host = {
         if (!turn) return;
         changed.add(view);
         survey();
-        /* Follow the active text and those beside it. */
-        const beside = active && view.root.offsetTop === active.root.offsetTop;
-        if (following && beside && view.spans.length !== view.followed)
-            view.spans[view.spans.length - 1]?.scrollIntoView({ block: 'nearest' });
+        if (view.spans.length !== view.followed) follow(view);
         view.followed = view.spans.length;
         if (view === active) timeline.news();
     },
 };
+
+/* Keep the end of the active text in sight, and the ends of those beside it. */
+function follow(view) {
+    if (!following || !active) return;
+    if (view === active || view.root.offsetTop === active.root.offsetTop)
+        view.fail.scrollIntoView({ block: 'nearest' });
+}
 
 /* What is told about the whole text follows a little later than its tokens. */
 const changed = new Set();
 const survey = nowAndThen(() => {
     changed.forEach(note);
     turns.filter((t) => t.views.some((v) => changed.has(v))).forEach(compare);
+    changed.forEach(follow);
     changed.clear();
     if (active) figures(active);
     threshold();
