@@ -172,6 +172,13 @@ async function mode(page, name) {
     if (await page.isVisible('#mode')) await page.check(`#mode [value=${name}]`);
 }
 
+/* Ask a server as any other client; with a body, by POST. */
+async function json(url, body) {
+    const headers = { 'Content-Type': 'application/json' };
+    const how = body && { method: 'POST', headers, body: JSON.stringify(body) };
+    return (await fetch(url, how)).json();
+}
+
 const texts = (page, selector) => page.locator(selector).allTextContents();
 
-module.exports = { LARGE, Bench, mode, texts, write, begin, ended, save, HOSTILE: mock.HOSTILE };
+module.exports = { LARGE, Bench, json, mode, texts, write, begin, ended, save, HOSTILE: mock.HOSTILE };

@@ -1,19 +1,8 @@
 /* A first look at the demo pair: what a user sees of texts that the models write. */
 'use strict';
-const { begin, ended, texts } = require('./browser.js');
+const { LARGE, ended, json, texts } = require('./browser.js');
 
 const DEMO = /^Question: /;
-const json = async (url, body) =>
-    (
-        await fetch(
-            url,
-            body && {
-                method: 'POST',
-                headers: { 'Content-Type': 'application/json' },
-                body: JSON.stringify(body),
-            }
-        )
-    ).json();
 const written = async (page, turn, column = 0) =>
     (await texts(page, `.turn >> nth=${turn} >> .answer >> nth=${column} >> .t`)).join('');
 const ENDS = /end$/; /* the mark of the last token */
@@ -27,7 +16,7 @@ const visible = (page) =>
     }, null, { timeout: 5000 });
 
 async function walk(bench) {
-    const page = await bench.page(),
+    const page = await bench.page({ viewport: LARGE }),
         { questions, names } = await json(`${bench.url}/mizzle/info`);
     bench.check('the demo pair has questions', questions.length >= 5 && DEMO.test(questions[0]));
     await page.click('#questions button >> nth=2');
@@ -105,42 +94,6 @@ async function walk(bench) {
     await page.context().close();
 }
 
-/* The network of the stand-in, and what happens when it is too slow or the user too impatient. */
-async function slow(bench) {
-    const page = await bench.page();
-    const set = async (id, value) => {
-        const done = page.waitForResponse('**/mizzle/network');
-        await page.fill(`#${id}`, value);
-        await page.dispatchEvent(`#${id}`, 'change');
-        await done;
-    };
-    await page.click('#network summary');
-    await page.click('#settings summary');
-    await page.selectOption('#policy', 'always');
-    await set('latency_ms', '400');
-    const { cloud } = await json(`${bench.url}/mizzle/info`);
-    bench.same('a slider sets the network of the stand-in', cloud.network.latency_ms, 400);
-    await begin(page, 'A slow network');
-    await page.locator('.turn .cloud').first().waitFor();
-    await page.locator('.turn .cloud').first().click();
-    const ms = /Call\s+([\d.]+) (m?s)/.exec(await page.innerText('#details'));
-    bench.check('a call takes that long', ms && ms[1] * (ms[2] === 's' ? 1000 : 1) >= 400, ms);
-    await page.keyboard.press('Escape');
-    await ended(page);
-    await page.waitForFunction(() =>
-        /stopped/.test(document.querySelector('.answer .note').textContent)
-    );
-    bench.check('Esc stops the text', true);
-    let busy = true;
-    for (let i = 0; i < 100 && busy; i++) {
-        await page.waitForTimeout(50); /* other checks have texts of their own */
-        busy = !/^mizzle_slots_busy 0$/m.test(await (await fetch(`${bench.url}/metrics`)).text());
-    }
-    bench.check('and frees its place', !busy);
-    await set('latency_ms', '20');
-    await page.context().close();
-}
-
 /* What the headers promise, and that the browser keeps it. */
 async function headers(bench) {
     const types = ['text/html', 'text/css', 'text/javascript'];
@@ -208,4 +161,4 @@ async function headers(bench) {
     await page.context().close();
 }
 
-module.exports = [walk, slow, headers];
+module.exports = [walk, headers];

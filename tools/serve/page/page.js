@@ -20,6 +20,7 @@ let active = null; /* the view whose figures are shown */
 let wanted = null; /* the threshold that the slider was moved to */
 let following = true; /* the window scrolls with the text */
 let lastScroll = 0;
+let lastHeight = 0;
 let scoresWidth = 300;
 let details, timeline, player;
 const turns = [];
@@ -308,8 +309,11 @@ function listenEverywhere() {
     addEventListener(
         'scroll',
         () => {
-            if (scrollY < lastScroll) following = false;
+            /* The window moves up by itself when the page becomes shorter. */
+            const { scrollHeight } = document.documentElement;
+            if (scrollY < lastScroll && scrollHeight >= lastHeight) following = false;
             lastScroll = scrollY;
+            lastHeight = scrollHeight;
         },
         { passive: true }
     );
