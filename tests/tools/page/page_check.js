@@ -3,7 +3,7 @@
 'use strict';
 const { Bench } = require('./browser.js');
 
-const LANES = 4;
+const LANES = 3;
 const FILES = 'access real writing tokens cloud key keyboard hostile export'.split(' ');
 const ALONE = ['network', 'speed'];
 
