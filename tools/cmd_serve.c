@@ -34,7 +34,8 @@ static const struct option_group server_opts = {
         { "--host", NULL, OPTION_STR, &host, "ADDR",
           "Listen on this address; one that other machines can reach requires a key (default: "
           "127.0.0.1)" },
-        { "--open", NULL, OPTION_FLAG, &browser, NULL, "Open the page in a browser" },
+        { "--open", NULL, OPTION_FLAG, &browser, NULL,
+          "Open the page in a browser, if there is one (default: no)" },
         { "--parallel", NULL, OPTION_SIZE, &parallel, "N",
           "Write up to N texts at a time, 1 to 64; the memory of each is taken when it is first "
           "needed (default: 8)" },
@@ -46,8 +47,8 @@ static const struct option_group server_opts = {
         { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,
           "Refuse requests for other models than those listed (default: any name will do)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "Require the API key in this file, except for /health (default: the key in "
-          "MIZZLE_SERVE_KEY, else none)" },
+          "Require the API key in this file, except for /health and the empty page, which asks for "
+          "it (default: the key in MIZZLE_SERVE_KEY, else none)" },
         { "--allow-host", NULL, OPTION_LIST, &hosts, "NAME",
           "Accept requests to this host name besides IP addresses and localhost, such as "
           "host.docker.internal; may be given 16 times (default: none)" },
@@ -232,8 +233,10 @@ const struct command cmd_serve = {
         "echo with logprobs scores a prompt, as lm-evaluation-harness does; the small model is "
         "scored, and nothing is sent to the cloud.\n\n"
         "Without -m, the demo pair is served, the large model by a stand-in of this process. The "
-        "server prints one line when it is ready; until then requests get status 503. It stops on "
-        "SIGTERM (status 0) or SIGINT (status 130) and gives requests in progress two seconds to "
+        "server prints \"listening on URL\" on stderr when it is ready; until then requests get "
+        "status "
+        "503. It stops on SIGTERM (status 0) or SIGINT (status 130) and gives requests in progress "
+        "two seconds to "
         "finish. It can write no files but those of --cloud-store and --record, where the system "
         "can guarantee that.\n\n"
         "  mizzle serve --open\n"

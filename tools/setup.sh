@@ -15,6 +15,10 @@ build="gcc make libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev 
 dev="git clang clang-format libclang-rt-dev universal-ctags qemu-user gcc-aarch64-linux-gnu
  libc6-dev-arm64-cross python3-numpy python3-regex groff-base
  g++ pkg-config"
+# For the tests in a browser and of npm's packages. Ubuntu packs no chromium; node may come from
+# elsewhere, with npm in it.
+! grep -qs '^ID=debian' /etc/os-release || dev="$dev chromium-headless-shell fonts-dejavu-core"
+command -v npm >/dev/null || dev="$dev nodejs npm"
 cross="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libcurl4-openssl-dev:arm64
  libjansson-dev:arm64 libmicrohttpd-dev:arm64 zlib1g-dev:arm64"
 
@@ -81,7 +85,7 @@ macos() {
     fi
     missing=
     formulas="jansson libmicrohttpd openblas"
-    [ "${1:-}" != dev ] || formulas="$formulas clang-format universal-ctags pkg-config"
+    [ "${1:-}" != dev ] || formulas="$formulas clang-format universal-ctags pkg-config node"
     if ! command -v brew >/dev/null; then
         echo "Homebrew is missing (https://brew.sh); then type: brew install $formulas" >&2
         exit 1

@@ -73,7 +73,8 @@ static const struct option cloud_rows[] = {
       "serves the file of --cloud-model, or the demo pair's large model)" },
     { "--cloud", NULL, OPTION_STR, &cloud_option_values.mode, "MODE",
       "Set what happens if the cloud fails: auto keeps the small model's token, required ends "
-      "the run with status 4; off does not use the cloud (default: auto)" },
+      "the run with status 4, and a text of `mizzle serve` with an error; off does not use the "
+      "cloud (default: auto)" },
     { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",

@@ -14,7 +14,7 @@ struct stand_in;
 struct serve_options {
     const char *host;         /* NULL: 127.0.0.1 */
     unsigned port;            /* 0: any free one */
-    const char *key;          /* required of all requests but /health; NULL: none */
+    const char *key;          /* required of all but /health and the page's files; NULL: none */
     const char *const *hosts; /* names accepted as Host besides addresses and localhost, or NULL */
     const char *origin;       /* another site that may call, or NULL */
     bool strict;              /* other model names than those listed are refused */

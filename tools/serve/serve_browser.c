@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,6 +15,17 @@
 #define OPENER "xdg-open"
 #endif
 
+/* True if there is a desktop. Without one, xdg-open would start a browser for text in the terminal,
+ * which is ours. */
+static bool serve_browser_desktop(void)
+{
+#ifdef __APPLE__
+    return true;
+#else
+    return getenv("DISPLAY") || getenv("WAYLAND_DISPLAY") || getenv("BROWSER");
+#endif
+}
+
 /* Wait for the URL, and become the program that opens it. */
 static void serve_browser_child(int from)
 {
@@ -22,10 +35,13 @@ static void serve_browser_child(int from)
     while (n < sizeof(url) - 1 && (got = read(from, url + n, sizeof(url) - 1 - n)) > 0)
         n += (size_t)got;
     url[n] = '\0';
+    if (!n)
+        _exit(0);
     unsetenv("MIZZLE_SERVE_KEY");
     unsetenv("MIZZLE_API_KEY");
-    if (n)
+    if (serve_browser_desktop())
         execlp(OPENER, OPENER, url, (char *)NULL);
+    fprintf(stderr, "mizzle serve: --open found no browser here; the page is at %s\n", url);
     _exit(0);
 }
 

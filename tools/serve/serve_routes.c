@@ -29,9 +29,9 @@ static const struct serve_route routes[] = {
     { "/metrics", .answer = serve_metrics },
     { "/mizzle/info", .answer = serve_info_all },
     { "/mizzle/network", .post = true, .answer = serve_info_network },
-    { "/", .early = true, .answer = serve_page_html },
-    { "/page.css", .early = true, .answer = serve_page_css },
-    { "/page.js", .early = true, .answer = serve_page_js },
+    { "/", .open = true, .early = true, .answer = serve_page_html },
+    { "/page.css", .open = true, .early = true, .answer = serve_page_css },
+    { "/page.js", .open = true, .early = true, .answer = serve_page_js },
 };
 
 /* Answer with *text, which is taken; more: further headers or NULL. */

@@ -1,8 +1,13 @@
-/* browser.js - what the checks of the page share: the browser, the server, and a list of checks. */
+/* browser.js - what the checks of the page share: the browser, the servers, and a list of checks. */
 'use strict';
 const fs = require('fs');
 const { chromium } = require('playwright-core');
 const mock = require('./mock.js');
+
+const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+const LARGE = { width: 1280, height: 860 };
+const SMALL = { width: 1000, height: 660 }; /* the same layout, and less to paint */
 
 /* What a page tells about itself while it runs: tasks over 50 ms, and breaches of its policy. */
 function observe() {
@@ -29,8 +34,8 @@ class Bench {
     static async open() {
         const b = new Bench();
         b.mock = await mock.start();
-        b.real = process.env.PAGE_URL || null;
-        b.url = b.real || b.mock.url;
+        b.url = process.env.PAGE_URL;
+        b.locked = process.env.LOCKED_URL;
         b.browser = await chromium.launch({
             executablePath: process.env.CHROMIUM,
             args: ['--no-sandbox'],
@@ -49,10 +54,13 @@ class Bench {
     async page(options = {}, url = this.url) {
         const { info, ...rest } = options;
         const context = await this.browser.newContext({
-            viewport: { width: 1280, height: 860 },
+            viewport: SMALL,
             ...rest,
         });
         const page = await context.newPage();
+        /* Ask seldom, because asking before each frame would make the browser draw them all. */
+        const wait = page.waitForFunction.bind(page);
+        page.waitForFunction = (f, arg, o) => wait(f, arg, { polling: 50, ...o });
         page.errors = [];
         page.requests = [];
         page.on('pageerror', (e) => page.errors.push(e.message));
@@ -63,13 +71,12 @@ class Bench {
         page.on('request', (r) => page.requests.push(r.url()));
         page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
         await page.addInitScript(observe);
-        /* Scripts are the mock's, whichever server answers the rest. */
-        if (this.real)
-            await page.route('**/v1/**', (r) =>
-                /"@\w+/.test(r.request().postData() || '')
-                    ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
-                    : r.continue()
-            );
+        /* Scripts are the mock's; all else is the server's. */
+        await page.route('**/v1/**', (r) =>
+            /"@\w+/.test(r.request().postData() || '')
+                ? r.continue({ url: this.mock.url + new URL(r.request().url()).pathname })
+                : r.continue()
+        );
         page.bodies = [];
         page.on(
             'request',
@@ -98,6 +105,29 @@ class Bench {
 
     same(what, found, expected) {
         this.check(what, JSON.stringify(found) === JSON.stringify(expected), found);
+    }
+
+    /* Ask axe-core. Its script needs a page with bypassCSP, or that of a debugger. */
+    async axe(page, what) {
+        if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
+        const found = await page.evaluate(async () =>
+            (
+                await window.axe.run(document, {
+                    resultTypes: ['violations'],
+                    runOnly: [
+                        'wcag2a',
+                        'wcag2aa',
+                        'wcag21a',
+                        'wcag21aa',
+                        'wcag22aa',
+                        'best-practice',
+                    ],
+                })
+            ).violations.map((v) =>
+                `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`.slice(0, 300)
+            )
+        );
+        this.same(`axe, ${what}`, found, []);
     }
 
     async shot(page, name) {
@@ -142,6 +172,13 @@ async function mode(page, name) {
     if (await page.isVisible('#mode')) await page.check(`#mode [value=${name}]`);
 }
 
+/* Ask a server as any other client; with a body, by POST. */
+async function json(url, body) {
+    const headers = { 'Content-Type': 'application/json' };
+    const how = body && { method: 'POST', headers, body: JSON.stringify(body) };
+    return (await fetch(url, how)).json();
+}
+
 const texts = (page, selector) => page.locator(selector).allTextContents();
 
-module.exports = { Bench, mode, texts, write, begin, ended, save, HOSTILE: mock.HOSTILE };
+module.exports = { LARGE, Bench, json, mode, texts, write, begin, ended, save, HOSTILE: mock.HOSTILE };

@@ -1,37 +1,22 @@
 /* Everybody can use it: axe-core in all states and looks, contrast, sentences, motion, 320 px. */
 'use strict';
-const fs = require('fs');
-const { write, texts } = require('./browser.js');
+const { LARGE, write, texts } = require('./browser.js');
 
-const AXE = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const LOOKS = {
-    light: { colorScheme: 'light' },
-    dark: { colorScheme: 'dark' },
-    forced: { colorScheme: 'dark', forcedColors: 'active' },
+    light: { colorScheme: 'light', viewport: LARGE },
+    dark: { colorScheme: 'dark', viewport: LARGE },
+    forced: { colorScheme: 'dark', forcedColors: 'active', viewport: LARGE },
     narrow: { colorScheme: 'light', viewport: { width: 320, height: 640 }, hasTouch: true },
 };
-
-async function axe(bench, page, what) {
-    await page.waitForTimeout(150);
-    const found = await page.evaluate(async () =>
-        (
-            await window.axe.run(document, {
-                runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-            })
-        ).violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`.slice(0, 300))
-    );
-    bench.same(`axe, ${what}`, found, []);
-}
 
 /* The states of the page in one look. */
 async function look(bench, name, options) {
     const page = await bench.page({ ...options, bypassCSP: true });
-    await page.evaluate(AXE);
-    await axe(bench, page, `${name}: empty`);
+    await bench.axe(page, `${name}: empty`);
     await write(page, '@plain');
     await page.click('.turn .cloud >> nth=0');
     if (name === 'narrow') await bench.shot(page, 'narrow-details');
-    await axe(bench, page, `${name}: details open`);
+    await bench.axe(page, `${name}: details open`);
     await page.click('#details .close');
     for (const id of ['settings', 'network'])
         await page.$eval(`#${id}`, (e) => {
@@ -41,7 +26,7 @@ async function look(bench, name, options) {
     await page.check('#side');
     await write(page, '@fail');
     await page.fill('#threshold', '0.95');
-    await axe(bench, page, `${name}: side by side, shades, banner, settings`);
+    await bench.axe(page, `${name}: side by side, shades, banner, settings`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     bench.check(`${name}: nothing is wider than the window`, wide <= 0, wide);
     await bench.shot(page, name);

@@ -20,6 +20,8 @@ async function failure(bench) {
         'the token tells it, too',
         /could not help: connection refused/.test(await page.innerText('#details'))
     );
+    const at = await page.$eval('#banner', (e) => e.getBoundingClientRect().top);
+    bench.check('it stays in sight', at >= 0 && at < 300 && (await page.evaluate(() => scrollY)) > 0);
     await bench.shot(page, 'banner');
     await write(page, '@plain');
     await page.waitForFunction(() => document.querySelector('#banner').textContent === '');

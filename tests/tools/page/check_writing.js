@@ -162,7 +162,7 @@ async function stopping(bench) {
 
 async function faults(bench) {
     const page = await bench.page();
-    const said = async () => (await texts(page, '.fail')).pop();
+    const said = async () => (await texts(page, '.answer .fail')).pop();
     await write(page, '@refuse');
     bench.same(
         'a refusal is shown as it was said',

@@ -1,17 +1,9 @@
-/* mock.js - a server that speaks to the page as `mizzle serve` does, without a model. Prompts that
- * begin with @ are scripts: @hostile, @long,
- * @line (without a newline), @burst (in one event), @fail, @error, @ends, @refuse, @slow. */
+/* mock.js - texts that no model writes, streamed as `mizzle serve` streams its own. The prompt
+ * chooses one: @hostile, @long, @line (without a newline), @burst (in one event), @fail, @error,
+ * @ends, @refuse, @slow; any other word is a text of 60 tokens. */
 'use strict';
-const fs = require('fs');
 const http = require('http');
-const path = require('path');
 
-const PAGE = path.join(__dirname, '../../../tools/serve/page');
-const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css', '.js': 'text/javascript' };
-const CSP =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-    "require-trusted-types-for 'script'; trusted-types 'none'";
 const WORDS = (
     ' the small model writes a word and asks where it is not sure . A large one helps with a' +
     ' single token , so that the answer is right'
@@ -115,7 +107,7 @@ function tokens(wish) {
 
 async function write(req, reply, wish, chat) {
     const all = tokens(wish),
-        pause = { '@slow': 60, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 4;
+        pause = { '@slow': 60, '@long': 0, '@line': 0, '@burst': 0 }[wish.script] ?? 1;
     const send = (e) => reply.write(`data: ${JSON.stringify(e)}\n\n`);
     const piece = (text) => (chat ? { delta: { content: text } } : { text });
     let gone = false;
@@ -179,102 +171,21 @@ async function write(req, reply, wish, chat) {
     reply.end('data: [DONE]\n\n');
 }
 
-function json(reply, status, value) {
-    reply.writeHead(status, { 'Content-Type': 'application/json' });
-    reply.end(JSON.stringify(value));
-}
-
-function info(state) {
-    return {
-        version: '0.13',
-        fingerprint: 'mz-1',
-        chat: true,
-        names: ['mock', 'mock:edge', 'mock:cloud'],
-        model: {
-            name: 'mock-0.5',
-            weights: 'q8_0',
-            layers: 4,
-            hidden: 64,
-            vocab: 1024,
-            context: 4096,
-            trained: 4096,
-        },
-        router: { name: 'mock.router', policy: 'mlp', threshold: THRESHOLD, tap: 'final' },
-        policies: ['mlp', 'max-prob', 'random', 'always', 'never'],
-        kv: 'f16',
-        isa: 'avx2',
-        threads: 2,
-        slots: 8,
-        context: 4096,
-        queue: 64,
-        price: { up: 1, cached: 0.1, down: 4 },
-        cloud: {
-            url: 'http://127.0.0.1:9',
-            api: 'openai',
-            model: 'mock-cloud',
-            state: 'open',
-            why: null,
-            retry_s: null,
-            stand_in: true,
-            network: state.network,
-        },
-        questions: [
-            'Question: Where might you spot the lisuge?\nChoices:\nA. stable\nB. kitchen\nAnswer:',
-            'Question: Which of these should be a train?\nChoices:\nA. gegamevo\nAnswer:',
-        ],
-    };
-}
-
-/* The scripts are one file, as the build joins them. */
-function script() {
-    const names = fs
-        .readdirSync(PAGE)
-        .filter((n) => n.endsWith('.js'))
-        .sort();
-    return names.map((n) => fs.readFileSync(path.join(PAGE, n), 'utf8')).join('');
-}
-
-function asset(reply, name) {
-    const at = path.join(PAGE, name === '/' ? 'page.html' : path.basename(name));
-    if (!fs.existsSync(at) || name === '/page.html')
-        return json(reply, 404, { error: { message: 'not found' } });
-    reply.writeHead(200, {
-        'Content-Type': TYPES[path.extname(at)],
-        'Content-Security-Policy': CSP,
-        'X-Content-Type-Options': 'nosniff',
-    });
-    reply.end(name === '/page.js' ? script() : fs.readFileSync(at));
-}
-
-/* Start. state.asked are the requests' bodies. */
 function start() {
-    const state = {
-        asked: [],
-        network: { latency_ms: 60, jitter_ms: 10, loss: 0, up: null, down: null },
-    };
     const server = http.createServer(async (req, reply) => {
-        if (req.method === 'GET' && req.url === '/mizzle/info')
-            return json(reply, 200, info(state));
-        if (req.method === 'GET') return asset(reply, req.url);
         let text = '';
         for await (const part of req) text += part;
         const wish = JSON.parse(text);
-        state.asked.push({ path: req.url, ...wish });
-        if (req.url === '/mizzle/network')
-            return json(reply, 200, Object.assign(state.network, wish));
         const said = wish.messages ? wish.messages[wish.messages.length - 1].content : wish.prompt;
-        wish.script = typeof said === 'string' ? (/^@\w+/.exec(said) || [''])[0] : '';
-        if (wish.script === '@refuse')
-            return json(reply, 400, {
-                error: { message: 'the prompt has 5000 tokens, 4096 fit', type: 'x' },
-            });
-        return write(req, reply, wish, req.url.includes('chat'));
+        wish.script = /^@\w+/.exec(said)[0];
+        if (wish.script !== '@refuse') return write(req, reply, wish, req.url.includes('chat'));
+        reply.writeHead(400, { 'Content-Type': 'application/json' });
+        reply.end('{"error":{"message":"the prompt has 5000 tokens, 4096 fit","type":"x"}}');
     });
     return new Promise((done) =>
         server.listen(0, '127.0.0.1', () =>
             done({
                 url: `http://127.0.0.1:${server.address().port}`,
-                state,
                 close: () => {
                     server.closeAllConnections();
                     server.close();
@@ -285,4 +196,3 @@ function start() {
 }
 
 module.exports = { start, HOSTILE };
-if (require.main === module) start().then(({ url }) => console.log(`listening on ${url}`));

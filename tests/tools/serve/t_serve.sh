@@ -5,12 +5,13 @@
 command -v curl >/dev/null || { echo "SKIP: no curl" && exit 77; }
 unset MIZZLE_SERVE_KEY
 pid=
+path=
 trap '[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null; cleanup' EXIT
 
-# start ARGS: run the server in the background; set pid and url.
+# start ARGS: run the server in the background, with $path if that is set; set pid and url.
 start() {
     : >"$dir/serve"
-    "$MIZZLE" serve --port 0 "$@" 2>"$dir/serve" 3>&- &
+    PATH=${path:-$PATH} "$MIZZLE" serve --port 0 "$@" 2>"$dir/serve" 3>&- &
     pid=$!
     url=
     tries=0
@@ -88,12 +89,11 @@ for name in xdg-open open; do
         "$dir" "$dir" "$dir" "$dir" >"$dir/bin/$name"
     chmod +x "$dir/bin/$name"
 done
-saved=$PATH
-PATH=$dir/bin:$PATH
-export MIZZLE_SERVE_KEY=sesame
+path=$dir/bin:$PATH
+BROWSER=any
+export BROWSER MIZZLE_SERVE_KEY=sesame
 start -m $edge --cloud off --threshold 0.9 --open
-unset MIZZLE_SERVE_KEY
-PATH=$saved
+unset BROWSER MIZZLE_SERVE_KEY
 tries=0
 until [ -e "$dir/opened" ]; do
     tries=$((tries + 1))
@@ -109,6 +109,29 @@ fingerprint() {
 }
 strict=$(fingerprint)
 stop TERM 0
+
+# Without a desktop, or without a program that opens pages, one line says so.
+none() { # WHAT: start, and check what is said
+    rm -f "$dir/opened"
+    start -m $edge --cloud off --open
+    tries=0
+    until [ "$(wc -l <"$dir/serve")" -gt 1 ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 100 ] || fail "no $1: $(cat "$dir/serve")"
+        sleep 0.1
+    done
+    printf 'listening on %s\nmizzle serve: --open found no browser here; the page is at %s\n' \
+        "$url" "$url" | cmp -s - "$dir/serve" || fail "no $1: $(cat "$dir/serve")"
+    [ ! -e "$dir/opened" ] || fail "no $1: a browser was started"
+    stop TERM 0
+}
+path=$dir/none
+export DISPLAY=:0
+none program
+path=$dir/bin:$PATH
+unset DISPLAY WAYLAND_DISPLAY
+[ "$(uname)" = Darwin ] || none desktop
+path=
 
 # Texts in progress and in the queue have two seconds; then they get status 503, and a stream an
 # error.
@@ -170,7 +193,7 @@ for from in file environment; do
         start -m $edge --cloud off
         unset MIZZLE_SERVE_KEY
     fi
-    for row in "200 /health" "401 /v1/models" "401 /"; do
+    for row in "200 /health" "200 /" "401 /v1/models" "401 /mizzle/info"; do
         got=$(curl -s -o "$dir/out" -w '%{http_code}' "$url${row#* }")
         [ "$got" = "${row% *}" ] || fail "$from: ${row#* }: status $got"
     done

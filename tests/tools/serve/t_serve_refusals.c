@@ -285,7 +285,7 @@ static void test_memory(void)
     expect(200, NULL, "POST", RAW, NULL, "{" P ",\"n\":8,\"logprobs\":20}");
 }
 
-/* With a key all but /health need it; --strict-model refuses other names. */
+/* With a key all but /health and the files of the page need it; --strict-model refuses other names. */
 static void test_key(void)
 {
     const char *key = "Authorization: Bearer sesame\r\n";
@@ -293,7 +293,9 @@ static void test_key(void)
     serving_open(&server, &o, SERVING_ALONE);
     expect(200, NULL, "GET", "/health", NULL, NULL);
     expect(401, "invalid_api_key", "GET", "/v1/models", NULL, NULL);
-    expect(401, "invalid_api_key", "GET", "/", NULL, NULL);
+    expect(401, "invalid_api_key", "GET", "/mizzle/info", NULL, NULL);
+    json_decref(serving_ask(&server, "GET", "/", NULL, NULL)); /* the page asks for the key */
+    CHECK(server.status == 200 && strstr(server.head, "text/html"));
     expect(401, "invalid_api_key", "GET", "/nothing", NULL, NULL);
     expect(401, "invalid_api_key", "POST", RAW, "Authorization: Bearer sesam\r\n", "{" P "}");
     expect(200, NULL, "POST", RAW, key, "{" P "}");

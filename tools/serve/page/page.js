@@ -20,6 +20,7 @@ let active = null; /* the view whose figures are shown */
 let wanted = null; /* the threshold that the slider was moved to */
 let following = true; /* the window scrolls with the text */
 let lastScroll = 0;
+let lastHeight = 0;
 let scoresWidth = 300;
 let details, timeline, player;
 const turns = [];
@@ -43,6 +44,10 @@ function keep() {
         /* As above. */
     }
 }
+
+const setMode = (name) => {
+    document.querySelector(`#mode [value=${name}]`).checked = true;
+};
 
 const number = (id) =>
     $(id).value === '' || !$(id).checkValidity() ? undefined : Number($(id).value);
@@ -94,13 +99,33 @@ function addTurn(turn, runs) {
     turn.root = root;
     turns.push(turn);
     $('thread').append(root);
-    $('intro').classList.toggle('unseen', !file);
-    document.body.classList.toggle('started', !file);
-    ['clear', 'save'].forEach((id) => {
-        $(id).hidden = !!file;
-    });
-    $('replay').hidden = $('time').hidden = $('numbers').hidden = false;
+    if (turns.length === 1) showStarted(true);
     activate(main(turn));
+}
+
+/* Show what belongs to texts, and hide what explains the empty page; or the other way round. */
+function showStarted(on) {
+    $('intro').classList.toggle('unseen', on && !file);
+    document.body.classList.toggle('started', on && !file);
+    $('clear').hidden = $('save').hidden = !on || !!file;
+    $('replay').hidden = $('time').hidden = $('numbers').hidden = !on;
+    if (info?.questions) showQuestions(info.questions);
+}
+
+/* Forget all texts. */
+function startOver() {
+    stopAll();
+    details.hide(false);
+    turns.length = 0;
+    active = wanted = timeline.run = null;
+    $('thread').replaceChildren();
+    document.querySelectorAll('[data-count]').forEach((e) => e.replaceChildren());
+    showStarted(false);
+    busy(false);
+    threshold();
+    banner();
+    scrollTo(0, 0);
+    $('prompt').focus();
 }
 
 async function write(turn, models, path, prompt, more = {}) {
@@ -133,7 +158,7 @@ const models = () =>
 
 function ask(prompt) {
     if (!info || writing() || prompt === '') return;
-    if (settings.mode === 'chat') {
+    if (document.querySelector('#mode [value=chat]').checked) {
         const last = turns.findLast((t) => t.messages);
         const messages = last
             ? [...last.messages, { role: 'assistant', content: main(last).run.text }]
@@ -252,12 +277,12 @@ function listen() {
     $('stop').addEventListener('click', stopAll);
     $('again').addEventListener('click', again);
     $('save').addEventListener('click', save);
-    $('clear').addEventListener('click', () => {
-        stopAll();
-        turns.length = 0;
-        $('thread').replaceChildren();
-        location.reload();
-    });
+    $('clear').addEventListener('click', startOver);
+    $('lock').addEventListener('submit', unlock);
+    new ResizeObserver(() => {
+        const { style } = document.documentElement;
+        style.setProperty('--form', `${$('form').offsetHeight}px`);
+    }).observe($('form'));
 }
 
 function listenEverywhere() {
@@ -284,8 +309,11 @@ function listenEverywhere() {
     addEventListener(
         'scroll',
         () => {
-            if (scrollY < lastScroll) following = false;
+            /* The window moves up by itself when the page becomes shorter. */
+            const { scrollHeight } = document.documentElement;
+            if (scrollY < lastScroll && scrollHeight >= lastHeight) following = false;
             lastScroll = scrollY;
+            lastHeight = scrollHeight;
         },
         { passive: true }
     );
@@ -321,7 +349,7 @@ async function save() {
 function openRecording(data) {
     info = { ...data.info, cloud: null };
     document.body.classList.add('recording');
-    ['form', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
+    ['form', 'lock', 'settings', 'network', 'again'].forEach((id) => $(id).remove());
     document.querySelector('.skip').remove();
     $('model').textContent = `A recording of ${info.model?.name || 'Mizzle'}: it needs no server.`;
     data.turns.forEach(({ runs, ...turn }) =>

@@ -5,6 +5,16 @@
  * cloud, fallback, memo (the cloud's, remembered) or you (chosen by hand). */
 'use strict';
 
+let key = ''; /* the server's API key, if it requires one: kept here and nowhere else */
+
+/* Ask the server; a request with a body is a POST. */
+function call(path, body, signal) {
+    const headers = key ? { Authorization: `Bearer ${key}` } : {};
+    if (!body) return fetch(path, { headers });
+    headers['Content-Type'] = 'application/json';
+    return fetch(path, { method: 'POST', headers, body: JSON.stringify(body), signal });
+}
+
 const SLICE_MS = 8; /* work for at most this long before the browser gets its turn */
 
 /* Yield the data of each server-sent event. However much has arrived, let the browser draw. */
@@ -73,12 +83,7 @@ class Run {
     async write(news) {
         this.state = 'writing';
         try {
-            const reply = await fetch(this.path, {
-                method: 'POST',
-                headers: { 'Content-Type': 'application/json' },
-                body: JSON.stringify(this.body),
-                signal: this.abort.signal,
-            });
+            const reply = await call(this.path, this.body, this.abort.signal);
             if (!reply.ok) throw new Error(await refusal(reply));
             for await (const data of readEvents(reply.body)) {
                 this.take(data);

@@ -32,25 +32,48 @@ function banner() {
 }
 
 let asking = 0;
+let locked = false; /* the server has refused the key, or that there is none */
+
+/* Ask for the key, or stop asking for it. */
+function lock(on) {
+    const asks = on && !locked;
+    locked = on;
+    document.body.classList.toggle('locked', on);
+    $('wrong').textContent = on && key ? 'The server does not accept this key.' : '';
+    if (on && (asks || key)) $('secret').select();
+}
+
+/* Try a key. One with other characters fits into no header. */
+function unlock(e) {
+    e.preventDefault();
+    key = $('secret').value.trim();
+    if (/^[\x21-\x7e]+$/.test(key)) askInfo();
+    else lock(true);
+}
 
 /* Ask what the server is and how the cloud does; again soon while something is wrong. */
 async function askInfo() {
     clearTimeout(asking);
     let loading = false;
     try {
-        const reply = await fetch('/mizzle/info');
+        const reply = await call('/mizzle/info');
         loading = reply.status === 503;
+        lock(reply.status === 401);
         if (!reply.ok) throw new Error(await refusal(reply));
         const first = !info;
         info = await reply.json();
         showInfo(first);
     } catch {
         info = null;
-        $('model').textContent = loading ? 'The model is being loaded …' : '';
+        $('model').textContent = loading
+            ? 'The model is being loaded …'
+            : locked
+              ? 'This server requires a key.'
+              : '';
     }
-    if (loading) $('banner').textContent = '';
+    if (loading || locked) $('banner').textContent = '';
     else banner();
-    if (!info || (info.cloud && info.cloud.state !== 'open'))
+    if (!locked && (!info || (info.cloud && info.cloud.state !== 'open')))
         asking = setTimeout(askInfo, loading ? 500 : 3000);
 }
 
@@ -59,8 +82,8 @@ function showInfo(first) {
     $('model').textContent = spoken(
         [
             model.name,
-            router && `router ${router.name || router.policy}`,
-            cloud && `cloud ${cloud.model || ''}`.trim(),
+            router && `router: ${router.name || router.policy}`,
+            cloud && !cloud.stand_in && cloud.model && `cloud: ${cloud.model}`,
             `version ${info.version}`,
         ]
             .filter((w) => w)
@@ -77,19 +100,20 @@ function showInfo(first) {
             .map(spoken)
             .map((p) => new Option(p, p, false, p === router?.policy))
     );
-    const chat = document.querySelector('#mode [value=chat]');
-    chat.disabled = !info.chat;
-    $('mode').hidden = !info.chat;
-    settings.mode = info.chat && settings.mode !== 'text' ? 'chat' : 'text';
-    document.querySelector(`#mode [value=${settings.mode}]`).checked = true;
-    showQuestions(info.questions || []);
+    const questions = info.questions || [];
+    document.querySelector('#mode [value=chat]').disabled = $('mode').hidden = !info.chat;
+    setMode(info.chat ? settings.mode || (questions.length ? 'text' : 'chat') : 'text');
+    showQuestions(questions);
     if (cloud && cloud.stand_in && cloud.network) showNetwork(cloud.network);
     threshold();
 }
 
-const QUESTIONS_SHOWN = 5;
+let firstQuestion = 0;
 
-function showQuestions(all, from = 0) {
+/* Offer some questions; fewer once there are texts, which need the room. */
+function showQuestions(all, from = firstQuestion) {
+    const most = turns.length ? 2 : 5;
+    firstQuestion = from;
     const button = (text, act) => {
         const b = make('button', 'chip');
         b.type = 'button';
@@ -97,15 +121,16 @@ function showQuestions(all, from = 0) {
         b.addEventListener('click', act);
         return b;
     };
-    const shown = all.slice(from, from + QUESTIONS_SHOWN).map((q) => {
+    const shown = all.slice(from, from + most).map((q) => {
         const line = q.split('\n').find((l) => l.trim()) || q;
         return button(spoken(line.replace(/^Question: /, '')).slice(0, 80), () => {
-            $('prompt').value = q;
+            if (writing()) return;
+            setMode('text'); /* they are beginnings of texts */
             ask(q);
         });
     });
-    const next = from + QUESTIONS_SHOWN < all.length ? from + QUESTIONS_SHOWN : 0;
-    if (all.length > QUESTIONS_SHOWN)
+    const next = from + most < all.length ? from + most : 0;
+    if (all.length > most)
         shown.push(
             button('Others …', () => {
                 showQuestions(all, next);
@@ -138,14 +163,10 @@ function showNetwork(network) {
 async function sendNetwork() {
     const value = (id) => Number($(id).value);
     try {
-        const reply = await fetch('/mizzle/network', {
-            method: 'POST',
-            headers: { 'Content-Type': 'application/json' },
-            body: JSON.stringify({
-                latency_ms: value('latency_ms'),
-                jitter_ms: value('jitter_ms'),
-                loss: value('loss'),
-            }),
+        const reply = await call('/mizzle/network', {
+            latency_ms: value('latency_ms'),
+            jitter_ms: value('jitter_ms'),
+            loss: value('loss'),
         });
         $('network-said').textContent = reply.ok
             ? 'This holds for the next call.'

@@ -28,18 +28,25 @@ const host = {
         if (!turn) return;
         changed.add(view);
         survey();
-        if (view !== active) return;
-        timeline.news();
-        if (following && view.run.writing)
-            view.spans[view.spans.length - 1]?.scrollIntoView({ block: 'nearest' });
+        if (view.spans.length !== view.followed) follow(view);
+        view.followed = view.spans.length;
+        if (view === active) timeline.news();
     },
 };
+
+/* Keep the end of the active text in sight, and the ends of those beside it. */
+function follow(view) {
+    if (!following || !active) return;
+    if (view === active || view.root.offsetTop === active.root.offsetTop)
+        view.fail.scrollIntoView({ block: 'nearest' });
+}
 
 /* What is told about the whole text follows a little later than its tokens. */
 const changed = new Set();
 const survey = nowAndThen(() => {
     changed.forEach(note);
     turns.filter((t) => t.views.some((v) => changed.has(v))).forEach(compare);
+    changed.forEach(follow);
     changed.clear();
     if (active) figures(active);
     threshold();
@@ -112,12 +119,15 @@ function compare(turn) {
     }
 }
 
+const speed = (x) =>
+    x === null ? '–' : x < 10 ? x.toFixed(1) : Math.round(x).toLocaleString('en');
+
 function figures(view) {
     const f = view.run.figures(Math.min(view.run.tokens.length, view.upTo)),
         n = f.n;
     const about = f.live && f.cost ? '≈ ' : '';
     facts(document.querySelector('#numbers dl'), [
-        ['Tokens per second', f.speed === null ? '–' : f.speed.toFixed(f.speed < 10 ? 1 : 0)],
+        ['Tokens per second', speed(f.speed)],
         ['First token after', duration(f.ttft)],
         ['From the cloud', n ? `${f.cloud + f.memo} of ${n} (${percent(f.share)})` : '–'],
         ['Calls', String(f.calls)],
