@@ -22,6 +22,14 @@ async function failure(bench) {
     );
     const at = await page.$eval('#banner', (e) => e.getBoundingClientRect().top);
     bench.check('it stays in sight', at >= 0 && at < 300 && (await page.evaluate(() => scrollY)) > 0);
+    bench.check(
+        'it moves nothing aside',
+        await page.evaluate(
+            () =>
+                document.documentElement.scrollWidth <= innerWidth &&
+                document.querySelector('main').getBoundingClientRect().left < 50
+        )
+    );
     await bench.shot(page, 'banner');
     await write(page, '@plain');
     await page.waitForFunction(() => document.querySelector('#banner').textContent === '');
