@@ -285,7 +285,8 @@ static void test_memory(void)
     expect(200, NULL, "POST", RAW, NULL, "{" P ",\"n\":8,\"logprobs\":20}");
 }
 
-/* With a key all but /health and the files of the page need it; --strict-model refuses other names. */
+/* With a key all but /health and the files of the page need it; --strict-model refuses other names.
+ */
 static void test_key(void)
 {
     const char *key = "Authorization: Bearer sesame\r\n";
