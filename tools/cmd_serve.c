@@ -21,7 +21,7 @@
 
 enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
 
-static const char *host = "127.0.0.1", *key_file, *origin;
+static const char *host = "127.0.0.1", *key_file, *tls_cert, *tls_key, *origin;
 static size_t port = 8080, parallel = 8, queue = 64, context;
 static bool strict, browser;
 static struct option_list hosts;
@@ -49,6 +49,10 @@ static const struct option_group server_opts = {
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
           "Require the API key in this file, except for /health and the empty page, which asks for "
           "it (default: the key in MIZZLE_SERVE_KEY, else none)" },
+        { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
+          "Serve https with this PEM certificate (default: http)" },
+        { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",
+          "Read the private key of --tls-cert from this PEM file" },
         { "--allow-host", NULL, OPTION_LIST, &hosts, "NAME",
           "Accept requests to this host name besides IP addresses and localhost, such as "
           "host.docker.internal; may be given 16 times (default: none)" },
@@ -200,6 +204,8 @@ static int cmd_serve_main(int argc, char **argv)
     const struct serve_options o = { .host = host,
                                      .port = (unsigned)port,
                                      .key = key,
+                                     .tls_cert = tls_cert,
+                                     .tls_key = tls_key,
                                      .hosts = hosts.n ? hosts.at : NULL,
                                      .origin = origin,
                                      .strict = strict,

@@ -29,9 +29,13 @@ int serve_open(struct serve **out, const struct serve_options *o, struct err *er
     s->o = *o;
     s->created = (int64_t)time(NULL);
     s->salt = os_now_ns() ^ (uint64_t)s->created << 32;
-    struct server_options so = {
-        .host = o->host, .port = o->port, .key = o->key, .hosts = o->hosts, .origin = o->origin
-    };
+    struct server_options so = { .host = o->host,
+                                 .port = o->port,
+                                 .key = o->key,
+                                 .tls_cert = o->tls_cert,
+                                 .tls_key = o->tls_key,
+                                 .hosts = o->hosts,
+                                 .origin = o->origin };
     serve_routes_serve(&so, s);
     int rc = o->key || !o->host || !server_needs_key(o->host)
                  ? server_open(&s->server, &so, err)

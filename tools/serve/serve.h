@@ -12,9 +12,11 @@ struct serve;
 struct stand_in;
 
 struct serve_options {
-    const char *host;         /* NULL: 127.0.0.1 */
-    unsigned port;            /* 0: any free one */
-    const char *key;          /* required of all but /health and the page's files; NULL: none */
+    const char *host;     /* NULL: 127.0.0.1 */
+    unsigned port;        /* 0: any free one */
+    const char *key;      /* required of all but /health and the page's files; NULL: none */
+    const char *tls_cert; /* PEM files, both or neither: https */
+    const char *tls_key;
     const char *const *hosts; /* names accepted as Host besides addresses and localhost, or NULL */
     const char *origin;       /* another site that may call, or NULL */
     bool strict;              /* other model names than those listed are refused */

@@ -16,7 +16,7 @@ start() {
     url=
     tries=0
     while [ -z "$url" ]; do
-        url=$(sed -n 's/^listening on \(http:.*\)$/\1/p' "$dir/serve")
+        url=$(sed -n 's/^listening on \(https*:.*\)$/\1/p' "$dir/serve")
         kill -0 "$pid" 2>/dev/null || fail "it ended: $(cat "$dir/serve")"
         tries=$((tries + 1))
         [ $tries -lt 300 ] || fail "not ready in time"
@@ -165,6 +165,20 @@ done
 grep -q '^HTTP/1.1 200' "$dir/head.streamed" || fail "$(cat "$dir/head.streamed")"
 tail -n 2 "$dir/reply.streamed" | grep -q '^data: {"error":{.*"code":"stopping"' ||
     fail "a stream when it stops: $(cat "$dir/reply.streamed")"
+
+# TLS, from a certificate and its key.
+refused 3 --port 0 --tls-cert "$dir/none" --tls-key "$dir/none"
+if openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
+    -subj /CN=mizzle-test -addext subjectAltName=IP:127.0.0.1 -keyout "$dir/tls.key" \
+    -out "$dir/tls.crt" >/dev/null 2>&1; then
+    start -m $edge --cloud off --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key"
+    case $url in https://*) ;; *) fail "not https: $url" ;; esac
+    curl -s --cacert "$dir/tls.crt" "$url/v1/completions" --json '{"prompt":"Once","max_tokens":1}' |
+        grep -q '"text_completion"' || fail "no answer with TLS"
+    stop TERM 0
+else
+    echo "SKIP: no openssl, TLS was not tested"
+fi
 
 # One Mizzle is the cloud of another: the text is the one of the model alone.
 start -m $edge --cloud off
