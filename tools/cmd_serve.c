@@ -47,8 +47,8 @@ static const struct option_group server_opts = {
         { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,
           "Refuse requests for other models than those listed (default: any name will do)" },
         { "--api-key-file", NULL, OPTION_STR, &key_file, "FILE",
-          "Require the API key in this file, except for /health and the empty page, which asks for "
-          "it (default: the key in MIZZLE_SERVE_KEY, else none)" },
+          "Require the API key in this file, except for /health and the page's own files; the page "
+          "asks for it (default: the key in MIZZLE_SERVE_KEY, else none)" },
         { "--tls-cert", NULL, OPTION_STR, &tls_cert, "FILE",
           "Serve https with this PEM certificate (default: http)" },
         { "--tls-key", NULL, OPTION_STR, &tls_key, "FILE",

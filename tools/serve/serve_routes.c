@@ -130,7 +130,9 @@ static void serve_routes_find(struct serve_exchange *x)
                             "%s: expected %s", r->path, r->post ? "POST" : "GET");
     }
     if (!found)
-        serve_error_set(&x->error, 404, "not_found", NULL, "there is nothing at this path");
+        serve_error_set(&x->error, 404, "not_found", NULL,
+                        "there is nothing at this path; /v1/completions, /v1/chat/completions and "
+                        "/v1/models are served");
 }
 
 void serve_routes_read(struct serve_exchange *x)
@@ -228,7 +230,7 @@ static void serve_routes_handle(void *arg, struct server_request *r)
     if (json_input_parse(&x->in, body->p ? body->p : "", body->n, &err) == OK) {
         x->route->answer(x, x->in);
     } else {
-        serve_error_set(&e, 400, "invalid_json", NULL, "the body is no JSON: %s", err.msg);
+        serve_error_set(&e, 400, "invalid_json", NULL, "the body: %s", err.msg);
         serve_routes_refuse(x, &e);
     }
     serve_routes_read(x);
