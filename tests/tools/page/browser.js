@@ -181,4 +181,5 @@ async function json(url, body) {
 
 const texts = (page, selector) => page.locator(selector).allTextContents();
 
-module.exports = { LARGE, Bench, json, mode, texts, write, begin, ended, save, HOSTILE: mock.HOSTILE };
+const { HOSTILE } = mock;
+module.exports = { LARGE, SMALL, Bench, json, mode, texts, write, begin, ended, save, HOSTILE };

@@ -1,6 +1,6 @@
 /* What is seen of tokens: marks, shades, details, differences, threshold, timeline, numbers. */
 'use strict';
-const { write, ended, texts } = require('./browser.js');
+const { SMALL, write, ended, texts } = require('./browser.js');
 
 const style = (page, selector, pseudo) =>
     page
@@ -147,6 +147,18 @@ async function sideBySide(bench) {
         'and told',
         (await page.textContent('.answer >> nth=0 >> .diff')).includes(`token ${first + 1}`)
     );
+    for (const [width, lines] of [
+        [1280, 1],
+        [1200, 1],
+        [965, 1],
+        [900, 1],
+        [880, 3],
+    ]) {
+        await page.setViewportSize({ width, height: 660 });
+        const tops = await page.$$eval('.answer', (all) => all.map((e) => e.offsetTop));
+        bench.same(`the columns at ${width} px are in ${lines} line(s)`, new Set(tops).size, lines);
+    }
+    await page.setViewportSize(SMALL);
     await bench.shot(page, 'side');
     await page.context().close();
 }
@@ -165,8 +177,8 @@ async function threshold(bench) {
         flips = await page.locator('.flips').count();
     bench.check('a higher threshold covers more scores', many > few && few > 0, [few, many]);
     bench.check(
-        'it says that this is open loop',
-        /open-loop/.test(await page.textContent('#below'))
+        'it says that this is only an estimate',
+        /only an estimate \(open loop\)/.test(await page.textContent('#below'))
     );
     bench.check('tokens that would change sides are framed', flips === many - few, [
         flips,
@@ -175,6 +187,15 @@ async function threshold(bench) {
     ]);
     await page.click('#again');
     await ended(page);
+    const title = () => page.textContent('#numbers-name');
+    bench.same('the numbers say whose they are', await title(), 'In numbers: routed, text 2');
+    await page.click('.turn:nth-child(1) .t >> nth=2');
+    bench.same('also those of an older text', await title(), 'In numbers: routed, text 1');
+    bench.same('as do the counts', await page.innerText('#whose'), 'Counted: routed, text 1');
+    bench.check(
+        'which is named so',
+        (await page.textContent('.turn:nth-child(1) h2')).endsWith('text 1')
+    );
     bench.same('Write again sends it', page.bodies[page.bodies.length - 1].mizzle.threshold, 0.97);
     bench.check(
         'and the cloud writes more',

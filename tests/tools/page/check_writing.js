@@ -1,7 +1,7 @@
 /* A text is asked for, written, stopped and refused. */
 'use strict';
 const { gzipSync } = require('zlib');
-const { mode, write, begin, ended, texts } = require('./browser.js');
+const { json, mode, write, begin, ended, texts } = require('./browser.js');
 
 /* What the server sends, packed as it sends it. */
 async function size(bench) {
@@ -18,7 +18,12 @@ async function size(bench) {
 async function firstLook(bench) {
     const page = await bench.page();
     bench.same('one heading says what this is', await page.locator('h1:visible').count(), 1);
-    bench.check('the model is named', (await page.textContent('#model')).length > 3);
+    const { names } = await json(`${bench.url}/mizzle/info`);
+    bench.same(
+        'the model is named as in the API',
+        (await page.textContent('#model')).split(' · ')[0],
+        names[0]
+    );
     bench.same('the key shows four marks', await page.locator('.marks li').count(), 4);
     bench.check(
         'nothing that was not written is shown',
@@ -99,7 +104,12 @@ async function plain(bench) {
 
 async function chat(bench) {
     const page = await bench.page({ info: (i) => ({ ...i, chat: true }) });
+    bench.check('raw text goes without a word', await page.isHidden('#suits'));
     await mode(page, 'chat');
+    bench.check(
+        'the demo pair was not taught to chat',
+        /not taught/.test(await page.innerText('#suits'))
+    );
     await write(page, '@chat first');
     await write(page, '@chat second');
     const body = page.bodies[1],
@@ -113,6 +123,12 @@ async function chat(bench) {
     bench.same('the answer is sent back as it was written', body.messages[1].content, said);
     bench.same('the prompt is empty again', await page.inputValue('#prompt'), '');
     await page.context().close();
+    const able = await bench.page({ info: (i) => ({ ...i, chat: true, questions: [] }) });
+    bench.check(
+        'another pair may have been',
+        (await able.isChecked('#mode [value=chat]')) && (await able.textContent('#suits')) === ''
+    );
+    await able.context().close();
     const other = await bench.page({ info: (i) => ({ ...i, chat: false }) });
     bench.check(
         'without a chat format there is raw text',

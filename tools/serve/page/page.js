@@ -78,24 +78,25 @@ function addTurn(turn, runs) {
     const root = make('article', 'turn'),
         said = make('p', 'asked', ''),
         columns = make('div', 'columns');
-    const title = make('h2', '', turn.label || (turn.messages ? 'You' : 'Prompt'));
+    const number = turns.length + 1,
+        label = turn.label || (turn.messages ? 'You' : 'Prompt'),
+        title = make('h2', '', `${label} · text ${number}`);
     said.dir = 'auto';
     for (const [kind, s] of pieces(turn.prompt, undefined, PROMPT_SHOWN))
         said.append(kind === 'ctl' ? make('span', kind, s) : s);
-    columns.dataset.columns = runs.length;
     turn.views = runs.map(
         (run) =>
             new TextView(
                 run,
                 host,
                 TITLES[run.model],
-                turns.length + 1,
+                number,
                 run.model === 'routed' || runs.length === 1
             )
     );
     columns.append(...turn.views.map((v) => v.root));
     root.append(title, said, columns);
-    root.setAttribute('aria-label', `${title.textContent} ${turns.length + 1}`);
+    root.setAttribute('aria-label', title.textContent);
     turn.root = root;
     turns.push(turn);
     $('thread').append(root);
@@ -119,6 +120,7 @@ function startOver() {
     turns.length = 0;
     active = wanted = timeline.run = null;
     $('thread').replaceChildren();
+    $('whose').hidden = true;
     document.querySelectorAll('[data-count]').forEach((e) => e.replaceChildren());
     showStarted(false);
     busy(false);

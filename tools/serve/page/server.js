@@ -78,10 +78,10 @@ async function askInfo() {
 }
 
 function showInfo(first) {
-    const { model, router, cloud } = info;
+    const { names, router, cloud } = info;
     $('model').textContent = spoken(
         [
-            model.name,
+            names[0],
             router && `router: ${router.name || router.policy}`,
             cloud && !cloud.stand_in && cloud.model && `cloud: ${cloud.model}`,
             `version ${info.version}`,
@@ -103,6 +103,10 @@ function showInfo(first) {
     const questions = info.questions || [];
     document.querySelector('#mode [value=chat]').disabled = $('mode').hidden = !info.chat;
     setMode(info.chat ? settings.mode || (questions.length ? 'text' : 'chat') : 'text');
+    /* Only the demo pair has questions. */
+    $('suits').textContent = questions.length
+        ? 'This pair was not taught to chat: raw text suits it.'
+        : '';
     showQuestions(questions);
     if (cloud && cloud.stand_in && cloud.network) showNetwork(cloud.network);
     threshold();

@@ -144,7 +144,7 @@ function tenth(token) {
 class TextView {
     /* host gets choose(view, i, pinned) when a token is pointed at, and leave() afterwards. */
     constructor(run, host, title, number, live) {
-        Object.assign(this, { run, host, title });
+        Object.assign(this, { run, host, title, number });
         this.root = make('div', 'answer');
         this.head = make('h3', '', title);
         this.note = make('p', 'note');

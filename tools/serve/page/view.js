@@ -75,14 +75,14 @@ function activate(view) {
     preview();
 }
 
-const ENDS = { length: 'at the limit of tokens', stop: 'the text is complete' };
+const ENDS = { length: 'at the limit of tokens', stop: 'complete' };
 
 function note(view) {
     const { run } = view,
         f = run.figures(Math.min(run.tokens.length, view.upTo)),
         words = [];
     if (f.n) words.push(`${f.n} token${f.n === 1 ? '' : 's'}`);
-    if (f.n && run.model === 'routed') words.push(`${percent(f.share)} from the cloud`);
+    if (f.n && run.model === 'routed') words.push(`${percent(f.share)} cloud`);
     if (run.seed !== null && run.body.temperature > 0) words.push(`seed ${run.seed}`);
     words.push(
         run.writing
@@ -137,6 +137,10 @@ function figures(view) {
     document.querySelectorAll('[data-count]').forEach((e) => {
         e.textContent = n ? f[e.dataset.count] : '';
     });
+    const whose = `${view.title.toLowerCase()}, text ${view.number}`;
+    $('numbers-name').textContent = `In numbers: ${whose}`;
+    $('whose').textContent = `Counted: ${whose}`;
+    $('whose').hidden = views().length < 2;
 }
 
 const limitNow = () => wanted ?? active?.run.limit ?? info?.router?.threshold ?? 0.5;
@@ -149,8 +153,8 @@ function threshold() {
     $('below').textContent = all
         ? `Of these ${all} scores, ${n} ${n === 1 ? 'is' : 'are'} below ${decimal(at)}` +
           (n ? ` (${percent(n / all)}).` : '.') +
-          ' This is an open-loop figure: another token from the cloud would change the text after it, ' +
-          'and its scores.'
+          ' This is only an estimate (open loop): each token that changes would change those ' +
+          'after it, and their scores.'
         : 'There are no scores yet.';
     histogram(at);
 }
