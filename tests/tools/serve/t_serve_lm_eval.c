@@ -252,7 +252,9 @@ static json_t *choice_of(const struct text_top *tops, const double *scores)
                               .tokenizer = tokenizer,
                               .prompt = &prompt,
                               .view = { .scores = scores, .score_tops = tops, .top = 3 } };
-    return json_pack("{s:o}", "logprobs", serve_logprobs_raw(&c));
+    json_t *choice = json_pack("{s:o}", "logprobs", serve_logprobs_raw(&c));
+    serve_choice_end(&c);
+    return choice;
 }
 
 /* Where two ids have the same text, it has the logprob of the likelier one, whichever comes first.
