@@ -449,6 +449,7 @@ static void test_close(void)
     static const int statuses[] = { 200, 503, 200, 0, 0 };
     struct raw_reply r[5];
     int fd[5], stuck;
+    char byte;
     unsigned grace = 300;
     pthread_t thread;
     serve((struct server_options){ 0 });
@@ -459,6 +460,7 @@ static void test_close(void)
     stuck = http_client_open(server_port(server));
     http_client_send(stuck, GET("/endless"), sizeof(GET("/endless")) - 1);
     CHECK(reaches(&waits, 3) && connections_reach(6));
+    CHECK(recv(stuck, &byte, 1, MSG_PEEK) == 1); /* the endless one has begun */
     CHECK(pthread_create(&thread, NULL, closer, &grace) == 0);
     for (int i = 0; i < 5; i++) {
         raw_http_read(fd[i], &r[i], 0, PATIENT_MS);
