@@ -448,8 +448,7 @@ static void test_close(void)
     static const char *const paths[] = { GET("/grace"), GET("/wait"), GET("/silent"), "", "GET /" };
     static const int statuses[] = { 200, 503, 200, 0, 0 };
     struct raw_reply r[5];
-    int fd[5], stuck;
-    char byte;
+    int fd[5], stuck, byte = 0;
     unsigned grace = 300;
     pthread_t thread;
     serve((struct server_options){ 0 });
