@@ -137,3 +137,13 @@ json_t *serving_at(const json_t *in, const char *path)
     }
     return v;
 }
+
+const char *serving_text(const json_t *in, const char *path)
+{
+    return json_string_value(serving_at(in, path));
+}
+
+json_int_t serving_number(const json_t *in, const char *path)
+{
+    return json_integer_value(serving_at(in, path));
+}

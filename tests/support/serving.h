@@ -42,5 +42,8 @@ json_t *serving_post(struct serving *s, const char *path, const char *body);
 json_t *serving_events(struct serving *s, const char *path, const char *body);
 /* Return the member at a path such as "choices.0.text"; NULL if there is none. */
 json_t *serving_at(const json_t *in, const char *path);
+/* Return the text or the number there; NULL or 0 if there is none. */
+const char *serving_text(const json_t *in, const char *path);
+json_int_t serving_number(const json_t *in, const char *path);
 
 #endif

@@ -22,16 +22,6 @@ static const char *const prompts[] = {
 };
 enum { PROMPTS = sizeof(prompts) / sizeof(prompts[0]) };
 
-static const char *text_at(const json_t *in, const char *path)
-{
-    return json_string_value(serving_at(in, path));
-}
-
-static json_int_t number_at(const json_t *in, const char *path)
-{
-    return json_integer_value(serving_at(in, path));
-}
-
 /* Callback of the library: append the text. */
 static bool on_token(void *arg, const struct mizzle_token *t)
 {
@@ -93,11 +83,12 @@ static void test_texts(void)
             library(&want, prompts[i], chat, edge ? NULL : url);
             json_t *got = ask(chat ? CHAT : RAW, prompts[i],
                               edge ? ",\"model\":\"edge-0.5:edge\"" : ",\"model\":\"any\"");
-            const char *text = text_at(got, chat ? "choices.0.message.content" : "choices.0.text");
+            const char *text =
+                serving_text(got, chat ? "choices.0.message.content" : "choices.0.text");
             CHECK(text && strcmp(text, want.p) == 0);
-            CHECK(strcmp(text_at(got, "model"), edge ? "edge-0.5:edge" : "edge-0.5") == 0);
-            from_cloud += (size_t)number_at(got, "mizzle.ledger.cloud");
-            CHECK(!edge || number_at(got, "mizzle.ledger.cloud") == 0);
+            CHECK(strcmp(serving_text(got, "model"), edge ? "edge-0.5:edge" : "edge-0.5") == 0);
+            from_cloud += (size_t)serving_number(got, "mizzle.ledger.cloud");
+            CHECK(!edge || serving_number(got, "mizzle.ledger.cloud") == 0);
             json_decref(got);
             buf_free(&want);
         }
@@ -107,8 +98,8 @@ static void test_texts(void)
 /* Append the string at the path, if it is one. */
 static void join(struct buf *out, const json_t *in, const char *path)
 {
-    if (text_at(in, path))
-        CHECK(buf_add(out, text_at(in, path), json_string_length(serving_at(in, path))));
+    if (serving_text(in, path))
+        CHECK(buf_add(out, serving_text(in, path), json_string_length(serving_at(in, path))));
 }
 
 /* A trace has the ids, three likely tokens for each, and the text. */
@@ -117,11 +108,11 @@ static void check_trace(const json_t *tokens, const json_t *ids, const struct bu
     struct buf traced = { 0 };
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_t *t = json_array_get(tokens, i);
-        CHECK(number_at(t, "pos") == (json_int_t)i);
+        CHECK(serving_number(t, "pos") == (json_int_t)i);
         CHECK(json_equal(json_object_get(t, "id"), json_array_get(ids, i)));
         CHECK(json_array_size(json_object_get(t, "top")) == 3);
         join(&traced, t, "text");
-        CHECK(strcmp(text_at(t, "source"), "edge") == 0 ||
+        CHECK(strcmp(serving_text(t, "source"), "edge") == 0 ||
               json_is_object(json_object_get(t, "call")));
     }
     /* The text may end within a character, which no token completes. */
@@ -152,7 +143,7 @@ static void check_stream(const char *path, const char *prompt, const char *sampl
         CHECK(json_object_get(e, "usage"));
         CHECK((i + 1 == n) == json_is_object(json_object_get(e, "usage")));
         if (i == 0 && chat)
-            CHECK(strcmp(text_at(e, "choices.0.delta.role"), "assistant") == 0);
+            CHECK(strcmp(serving_text(e, "choices.0.delta.role"), "assistant") == 0);
         else
             CHECK(!serving_at(e, "choices.0.delta.role"));
         CHECK(!finished || !serving_at(e, "choices.0"));
@@ -186,7 +177,7 @@ static void check_stream(const char *path, const char *prompt, const char *sampl
 static void test_stops(void)
 {
     json_t *all = ask(RAW, prompts[0], ""), *events;
-    const char *text = text_at(all, "choices.0.text");
+    const char *text = serving_text(all, "choices.0.text");
     char more[300];
     for (size_t at = 1; text[at] && text[at + 3]; at += 2) {
         struct buf got = { 0 };
@@ -200,8 +191,8 @@ static void test_stops(void)
         json_decref(events);
         *strstr(more, ",\"stream\"") = '\0';
         events = ask(RAW, prompts[0], more);
-        CHECK(strlen(text_at(events, "choices.0.text")) == want);
-        CHECK(strcmp(text_at(events, "choices.0.finish_reason"), "stop") == 0);
+        CHECK(strlen(serving_text(events, "choices.0.text")) == want);
+        CHECK(strcmp(serving_text(events, "choices.0.finish_reason"), "stop") == 0);
         json_decref(events);
         buf_free(&got);
     }
@@ -223,10 +214,11 @@ static void test_choices(void)
                  i < 3 ? "\"Once upon\"" : "[5,6,7]", 40 + i % 3);
         json_t *one = serving_post(&server, RAW, body);
         snprintf(path, sizeof(path), "choices.%d.text", i);
-        CHECK(strcmp(text_at(one, "choices.0.text"), text_at(all, path)) == 0);
-        differ = differ || strcmp(text_at(all, path), text_at(all, "choices.0.text")) != 0;
+        CHECK(strcmp(serving_text(one, "choices.0.text"), serving_text(all, path)) == 0);
+        differ =
+            differ || strcmp(serving_text(all, path), serving_text(all, "choices.0.text")) != 0;
         snprintf(path, sizeof(path), "choices.%d.index", i);
-        CHECK(number_at(all, path) == i);
+        CHECK(serving_number(all, path) == i);
         json_decref(one);
     }
     CHECK(differ);
@@ -235,9 +227,9 @@ static void test_choices(void)
     json_t *drawn = ask(RAW, prompts[0], ",\"temperature\":1.5");
     char again[100];
     snprintf(again, sizeof(again), ",\"temperature\":1.5,\"seed\":%lld",
-             (long long)number_at(drawn, "mizzle.seed"));
+             (long long)serving_number(drawn, "mizzle.seed"));
     json_t *same = ask(RAW, prompts[0], again);
-    CHECK(strcmp(text_at(drawn, "choices.0.text"), text_at(same, "choices.0.text")) == 0);
+    CHECK(strcmp(serving_text(drawn, "choices.0.text"), serving_text(same, "choices.0.text")) == 0);
     json_decref(drawn);
     json_decref(same);
 }
@@ -246,7 +238,7 @@ static void test_choices(void)
 static void test_network(void)
 {
     json_t *r = serving_post(&server, "/mizzle/network", "{\"latency_ms\":120}");
-    CHECK(number_at(r, "latency_ms") == 120 && number_at(r, "jitter_ms") == 0);
+    CHECK(serving_number(r, "latency_ms") == 120 && serving_number(r, "jitter_ms") == 0);
     json_decref(r);
     r = serving_post(&server, RAW,
                      "{\"prompt\":\"Fourth upon\",\"max_tokens\":1,\"mizzle\":{\"policy\":"
@@ -256,9 +248,10 @@ static void test_network(void)
     r = serving_post(&server, "/mizzle/network", "{\"latency_ms\":0}");
     json_decref(r);
     r = serving_ask(&server, "GET", "/mizzle/info", NULL, NULL);
-    CHECK(number_at(r, "cloud.network.latency_ms") == 0 && json_is_true(serving_at(r, "chat")));
-    CHECK(strcmp(text_at(r, "cloud.state"), "open") == 0);
-    CHECK(strcmp(text_at(r, "names.1"), "edge-0.5:edge") == 0);
+    CHECK(serving_number(r, "cloud.network.latency_ms") == 0 &&
+          json_is_true(serving_at(r, "chat")));
+    CHECK(strcmp(serving_text(r, "cloud.state"), "open") == 0);
+    CHECK(strcmp(serving_text(r, "names.1"), "edge-0.5:edge") == 0);
     json_decref(r);
 }
 
@@ -277,7 +270,7 @@ static void test_required(void)
     snprintf(text, sizeof(text), body, "required");
     json_t *r = serving_post(&alone, RAW, text);
     CHECK(alone.status == 502 && strstr(alone.head, "x-should-retry: false"));
-    CHECK(strcmp(text_at(r, "error.code"), "cloud_failed") == 0);
+    CHECK(strcmp(serving_text(r, "error.code"), "cloud_failed") == 0);
     json_decref(r);
     struct http_client_reply *stream = calloc(1, sizeof(*stream));
     CHECK(stream);
@@ -291,14 +284,14 @@ static void test_required(void)
     free(stream);
     snprintf(text, sizeof(text), body, "auto");
     r = serving_post(&alone, RAW, text);
-    CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") > 0);
+    CHECK(alone.status == 200 && serving_number(r, "mizzle.ledger.fallback") > 0);
     json_decref(r);
     r = serving_ask(&alone, "GET", "/mizzle/info", NULL, NULL); /* three faults were enough */
-    CHECK(strcmp(text_at(r, "cloud.state"), "breaker") == 0 && *text_at(r, "cloud.why"));
+    CHECK(strcmp(serving_text(r, "cloud.state"), "breaker") == 0 && *serving_text(r, "cloud.why"));
     json_decref(r);
     snprintf(text, sizeof(text), body, "off");
     r = serving_post(&alone, RAW, text);
-    CHECK(alone.status == 200 && number_at(r, "mizzle.ledger.fallback") == 0);
+    CHECK(alone.status == 200 && serving_number(r, "mizzle.ledger.fallback") == 0);
     json_decref(r);
     serving_close(&alone);
 }
@@ -312,19 +305,20 @@ static void test_private(void)
     char text[300];
     snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
     json_t *r = serving_post(&server, RAW, text);
-    CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && number_at(r, "mizzle.ledger.calls") == 0);
-    CHECK(strcmp(text_at(r, "mizzle.tokens.0.reason"), "private") == 0);
+    CHECK(serving_number(r, "mizzle.ledger.cloud") == 0 &&
+          serving_number(r, "mizzle.ledger.calls") == 0);
+    CHECK(strcmp(serving_text(r, "mizzle.tokens.0.reason"), "private") == 0);
     char *first = json_dumps(serving_at(r, "choices"), 0);
     json_decref(r);
     snprintf(text, sizeof(text), body, "");
     r = serving_post(&server, RAW, text);
-    CHECK(number_at(r, "mizzle.ledger.cloud") > 0);
+    CHECK(serving_number(r, "mizzle.ledger.cloud") > 0);
     json_decref(r);
     /* Now the memo has the cloud's tokens, but the text stays what it was. */
     snprintf(text, sizeof(text), body, ",\"private\":[\"upon\"]");
     r = serving_post(&server, RAW, text);
     char *again = json_dumps(serving_at(r, "choices"), 0);
-    CHECK(number_at(r, "mizzle.ledger.cloud") == 0 && strcmp(first, again) == 0);
+    CHECK(serving_number(r, "mizzle.ledger.cloud") == 0 && strcmp(first, again) == 0);
     json_decref(r);
     free(first);
     free(again);
@@ -339,8 +333,8 @@ static void test_limit(void)
     for (int i = 0; i < 3; i++) {
         json_t *r = serving_post(&server, RAW, body);
         char *text = json_dumps(serving_at(r, "choices"), 0);
-        CHECK(number_at(r, "mizzle.ledger.cloud") == 2);
-        CHECK(number_at(r, "mizzle.ledger.fallback") == 10);
+        CHECK(serving_number(r, "mizzle.ledger.cloud") == 2);
+        CHECK(serving_number(r, "mizzle.ledger.fallback") == 10);
         CHECK(!first || strcmp(first, text) == 0);
         free(first);
         first = text;

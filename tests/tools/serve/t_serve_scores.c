@@ -27,16 +27,6 @@ static const char *const prompts[] = {
 };
 enum { PROMPTS = sizeof(prompts) / sizeof(prompts[0]) };
 
-static const char *text_at(const json_t *in, const char *path)
-{
-    return json_string_value(serving_at(in, path));
-}
-
-static json_int_t number_at(const json_t *in, const char *path)
-{
-    return json_integer_value(serving_at(in, path));
-}
-
 /* Ask for a text; more: further fields, with a comma in front. */
 static json_t *ask(const char *path, const char *prompt, const char *more)
 {
@@ -144,7 +134,7 @@ static void test_scoring(void)
     CHECK(json_array_size(json_object_get(reply, "choices")) == 2);
     check_scores(serving_at(reply, "choices.0"), ids[0], 40, s);
     check_scores(serving_at(reply, "choices.1"), ids[1], 40, s);
-    CHECK(number_at(reply, "choices.0.mizzle.ledger.calls") == 0);
+    CHECK(serving_number(reply, "choices.0.mizzle.ledger.calls") == 0);
     json_decref(reply);
     for (size_t i = 0; i < PROMPTS; i++) {
         uint32_t *own;
@@ -177,15 +167,15 @@ static void test_echo(void)
     json_t *events = serving_events(&server, RAW,
                                     "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true,"
                                     "\"logprobs\":0,\"stream\":true}");
-    CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
+    CHECK(strcmp(serving_text(r, "choices.0.text"), "Once upon") == 0);
     CHECK(json_array_size(serving_at(r, "choices.0.logprobs.token_logprobs")) == 5);
     CHECK(json_equal(serving_at(r, "choices.0.logprobs"),
                      serving_at(events, "0.choices.0.logprobs")));
-    CHECK(number_at(r, "usage.completion_tokens") == 0);
+    CHECK(serving_number(r, "usage.completion_tokens") == 0);
     json_decref(r);
     json_decref(events);
     r = serving_post(&server, RAW, "{\"prompt\":\"Once upon\",\"max_tokens\":0,\"echo\":true}");
-    CHECK(strcmp(text_at(r, "choices.0.text"), "Once upon") == 0);
+    CHECK(strcmp(serving_text(r, "choices.0.text"), "Once upon") == 0);
     CHECK(json_is_null(serving_at(r, "choices.0.logprobs")));
     json_decref(r);
 }
@@ -197,7 +187,7 @@ static void test_offsets(void)
         ask(RAW, "Hello", ",\"ignore_eos\":true,\"logprobs\":1,\"model\":\"edge-0.5:edge\"");
     const json_t *tokens = serving_at(r, "choices.0.logprobs.tokens");
     const json_t *offsets = serving_at(r, "choices.0.logprobs.text_offset");
-    const char *text = text_at(r, "choices.0.text");
+    const char *text = serving_text(r, "choices.0.text");
     size_t marks = 0;
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const char *token = json_string_value(json_array_get(tokens, i));
@@ -229,9 +219,9 @@ static void test_tokenizer(void)
           tokenizer_eos(engine.tokenizer, &eos));
     json_t *info = serving_ask(&server, "GET", "/tokenizer_info", NULL, NULL);
     snprintf(body, sizeof(body), "{\"prompt\":\"%s\",\"add_special_tokens\":false}",
-             text_at(info, "eos_token"));
+             serving_text(info, "eos_token"));
     json_t *r = serving_post(&server, "/tokenize", body);
-    CHECK(number_at(r, "tokens.0") == (json_int_t)eos && number_at(r, "count") == 1);
+    CHECK(serving_number(r, "tokens.0") == (json_int_t)eos && serving_number(r, "count") == 1);
     json_decref(info);
     json_decref(r);
     r = serving_post(&server, "/tokenize", "{\"prompt\":\"The caf\xc3\xa9 <|im_end|>\\n\"}");
@@ -241,7 +231,7 @@ static void test_tokenizer(void)
     free(tokens);
     json_decref(r);
     r = serving_post(&server, "/detokenize", body);
-    CHECK(strcmp(text_at(r, "prompt"), "The caf\xc3\xa9 <|im_end|>\n") == 0);
+    CHECK(strcmp(serving_text(r, "prompt"), "The caf\xc3\xa9 <|im_end|>\n") == 0);
     json_decref(r);
     r = serving_post(&server, "/tokenize", "{\"content\":\"<|im_end|>\",\"parse_special\":false}");
     CHECK(count_id(json_object_get(r, "tokens"), end) == 0);

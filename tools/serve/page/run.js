@@ -56,6 +56,12 @@ async function refusal(reply) {
     return said || `The server answered with status ${reply.status}.`;
 }
 
+/* The fields of a run that a recording keeps, besides its state. */
+const RECORDED = (
+    'model body price first promptIds label tokens events ledger ' +
+    'finish error usage threshold policy seed'
+).split(' ');
+
 /* Return the index of the first token in which two runs differ, or -1 while there is none. */
 function firstDifference(a, b) {
     const n = Math.min(a.tokens.length, b.tokens.length);
@@ -207,41 +213,9 @@ class Run {
 
     /* What a recording keeps, and a run from it. */
     record() {
-        const {
-            model,
-            body,
-            price,
-            first,
-            promptIds,
-            label,
-            tokens,
-            events,
-            ledger,
-            finish,
-            error,
-            usage,
-            threshold,
-            policy,
-            seed,
-        } = this;
-        return {
-            model,
-            body,
-            price,
-            first,
-            promptIds,
-            label,
-            tokens,
-            events,
-            ledger,
-            finish,
-            error,
-            usage,
-            threshold,
-            policy,
-            seed,
-            state: this.writing ? 'stopped' : this.state,
-        };
+        const kept = { state: this.writing ? 'stopped' : this.state };
+        for (const name of RECORDED) kept[name] = this[name];
+        return kept;
     }
 
     static from(record) {
