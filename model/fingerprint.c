@@ -28,12 +28,23 @@ uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t)
     uint64_t h = t ? tokenizer_fingerprint(t) : 0;
     for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++)
         h = rand_u64(h, shape[i]);
+    if (c->rope.kind != ROPE_PLAIN) { /* it changes the hidden states, even of short texts */
+        const struct rope_scaling *r = &c->rope;
+        const float scaling[] = { r->factor, r->magnitude, r->beta_fast, r->beta_slow };
+        h = rand_u64(h, (uint64_t)r->kind ^ (uint64_t)r->original << 8);
+        h = fingerprint_floats(h, scaling, sizeof(scaling) / sizeof(scaling[0]));
+    }
     for (size_t i = 0; i < c->layers; i++) {
         const struct model_layer *l = model_layer(m, i);
         h = fingerprint_floats(h, l->attn_norm, c->hidden);
-        h = fingerprint_floats(h, l->bq, c->heads * c->head_dim);
-        h = fingerprint_floats(h, l->bk, c->kv_heads * c->head_dim);
-        h = fingerprint_floats(h, l->bv, c->kv_heads * c->head_dim);
+        if (c->qk_norm) {
+            h = fingerprint_floats(h, l->q_norm, c->head_dim);
+            h = fingerprint_floats(h, l->k_norm, c->head_dim);
+        } else {
+            h = fingerprint_floats(h, l->bq, c->heads * c->head_dim);
+            h = fingerprint_floats(h, l->bk, c->kv_heads * c->head_dim);
+            h = fingerprint_floats(h, l->bv, c->kv_heads * c->head_dim);
+        }
         h = fingerprint_floats(h, l->ffn_norm, c->hidden);
     }
     return fingerprint_floats(h, model_final_norm(m), c->hidden);

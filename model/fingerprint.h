@@ -10,9 +10,10 @@ struct weights;
 
 enum { MODEL_NAME = 64 }; /* bytes of a model's name, with the final zero */
 
-/* Return a 64-bit fingerprint of shape, tokenizer (NULL: none), norms and biases. Every file form
- * stores norms and biases unquantised, so an F32 folder and a Q4_0 file made from it have the same
- * fingerprint. Random models (model_random) of one shape share theirs: their norms are all 1. */
+/* Return a 64-bit fingerprint of shape, RoPE scaling, tokenizer (NULL: none), norms and biases.
+ * Every file form stores norms and biases unquantised, so an F32 folder and a Q4_0 file made from
+ * it have the same fingerprint. Random models (model_random) of one shape share theirs: their norms
+ * are all 1. */
 uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t);
 
 /* Write a name for people as one harmless line of valid UTF-8: the file's general.name, or else the

@@ -123,6 +123,15 @@ static int add_vector(struct builder *b, const float **to, const char *name, siz
     return OK;
 }
 
+/* Refuse a vector that the architecture does not have, and that would be ignored otherwise. */
+static int add_none(struct builder *b, const char *name)
+{
+    if (b->w && weights_find(b->w, name))
+        return err_set(b->err, ERR_FORMAT, "%s: tensor %s: expected none in a %s model, found one",
+                       weights_path(b->w), name, b->m->config.qk_norm ? "qwen3" : "qwen2");
+    return OK;
+}
+
 /* A file has either all three biases of every layer or none at all; without any they are zero. */
 static int add_bias(struct builder *b, const float **to, const char *name, size_t n)
 {
@@ -135,7 +144,7 @@ static int add_bias(struct builder *b, const float **to, const char *name, size_
     return add_vector(b, to, name, n, 0.0f);
 }
 
-/* Bind the seven matrices and five vectors of layer i by GGUF's names. */
+/* Bind the seven matrices and the vectors of layer i by GGUF's names. */
 static int bind_layer(struct builder *b, size_t i)
 {
     const struct model_config *c = &b->m->config;
@@ -155,13 +164,15 @@ static int bind_layer(struct builder *b, size_t i)
         const float **to;
         const char *name;
         size_t n;
-        bool bias;
+        enum { NORM, BIAS, HEAD_NORM } kind;
     } vecs[] = {
-        { &l->attn_norm, "attn_norm.weight", h, false },
-        { &l->ffn_norm, "ffn_norm.weight", h, false },
-        { &l->bq, "attn_q.bias", q, true },
-        { &l->bk, "attn_k.bias", kv, true },
-        { &l->bv, "attn_v.bias", kv, true },
+        { &l->attn_norm, "attn_norm.weight", h, NORM },
+        { &l->ffn_norm, "ffn_norm.weight", h, NORM },
+        { &l->bq, "attn_q.bias", q, BIAS },
+        { &l->bk, "attn_k.bias", kv, BIAS },
+        { &l->bv, "attn_v.bias", kv, BIAS },
+        { &l->q_norm, "attn_q_norm.weight", c->head_dim, HEAD_NORM },
+        { &l->k_norm, "attn_k_norm.weight", c->head_dim, HEAD_NORM },
     };
     char name[64];
     int rc = OK;
@@ -171,8 +182,11 @@ static int bind_layer(struct builder *b, size_t i)
     }
     for (size_t j = 0; !rc && j < sizeof(vecs) / sizeof(vecs[0]); j++) {
         snprintf(name, sizeof(name), "blk.%zu.%s", i, vecs[j].name);
-        rc = vecs[j].bias ? add_bias(b, vecs[j].to, name, vecs[j].n)
-                          : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
+        if (vecs[j].kind == (c->qk_norm ? BIAS : HEAD_NORM))
+            rc = add_none(b, name);
+        else
+            rc = vecs[j].kind == BIAS ? add_bias(b, vecs[j].to, name, vecs[j].n)
+                                      : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
     }
     return rc;
 }

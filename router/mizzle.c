@@ -108,10 +108,6 @@ static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o,
     size_t most = model_config(e->model)->context;
     size_t context = o->context ? o->context : most < CONTEXT ? most : CONTEXT;
     enum kvcache kv;
-    if (context > most)
-        return err_set(err, ERR_ARG,
-                       "context: expected at most %zu, as the model was made for, found %zu", most,
-                       context);
     int rc = engine_kv(&kv, o->kv, engine_best_kv(e), err);
     if (rc == OK)
         rc = session_open(&m->session, e->batch, context, kv, err);

@@ -2,7 +2,7 @@
  *
  * All sources look the same: a GGUF v2/v3 file, a safetensors file, or a Hugging Face folder
  * (config.json + *.safetensors, with or without model.safetensors.index.json). A folder's Qwen2
- * tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
+ * or Qwen3 tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
  * "blk.0.attn_q.weight") and its config.json is presented as GGUF's keys ("qwen2.block_count",
  * ...), so that model/ knows one form only.
  *

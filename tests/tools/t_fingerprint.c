@@ -61,7 +61,9 @@ static uint64_t check_forms(unsigned seed)
 /* Another shape: one more row in the vocabulary, or one head more or less, changes it. */
 static void check_shapes(void)
 {
-    const struct model_config base = { 2, 32, 2, 1, 16, 64, 100, 64, 1e-6f, 1e4f, true };
+    const struct model_config base = {
+        2, 32, 2, 1, 16, 64, 100, 64, 1e-6f, 1e4f, true, false, { 0 }
+    };
     uint64_t seen[4];
     struct kernels k;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
