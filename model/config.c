@@ -160,14 +160,14 @@ static int config_heads(struct model_config *c, struct config_reader *r)
         return err_set(r->err, ERR_FORMAT,
                        "%s: key %s.attention.head_count_kv: expected a divisor of %zu, found %zu",
                        path, r->arch, c->heads, c->kv_heads);
-    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
-        if (config_find(r, same[i]) && (!weights_u64(r->w, r->key, &dim) || dim != c->head_dim))
-            return err_set(r->err, ERR_FORMAT, "%s: key %s: expected %zu, the size of a head", path,
-                           r->key, c->head_dim);
     if (c->head_dim % 2)
         return err_set(r->err, ERR_FORMAT,
                        "%s: key %s.attention.key_length: expected an even number, found %zu", path,
                        r->arch, c->head_dim);
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+        if (config_find(r, same[i]) && (!weights_u64(r->w, r->key, &dim) || dim != c->head_dim))
+            return err_set(r->err, ERR_FORMAT, "%s: key %s: expected %zu, the size of a head", path,
+                           r->key, c->head_dim);
     return OK;
 }
 
