@@ -462,25 +462,18 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
     return rc;
 }
 
-/* Check, before anything is printed, that the longest test fits into the model's context. */
-static int plan_check_context(const struct plan *p, const struct model *m, struct err *err)
-{
-    struct err line;
-    int rc = model_check_context(model_config(m), p->context, &line);
-    return rc ? err_set(err, rc, "-d with -p or -n: %s", line.msg) : OK;
-}
-
 int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
 {
     struct plan p = { .ndrafts = 0 };
     struct engine e = { .model = NULL };
+    struct err line;
     int rc = make_plan(&p, m, err);
     if (rc)
         return rc;
     engine_options.threads = largest(&p.threads);
     rc = bench_model_open(&e, m, err);
-    if (!rc)
-        rc = plan_check_context(&p, e.model, err);
+    if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
+        err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
         const char *model = m->shape               ? m->shape
                             : engine_options.model ? engine_options.model
