@@ -48,23 +48,30 @@ struct fingerprint {
     _Atomic uint64_t sum;
 };
 
-enum { LANES = 8, PIECE = 1 << 20 };
+enum { PIECE = 1 << 20 }; /* bytes of a piece */
 
-/* Hash a piece. The eight lanes do not wait for each other. A step is a bijection of the lane for
- * each word, and of the word for each lane, so one changed word always changes the result. */
+/* Add the next 8 bytes to a hash: a bijection of the hash for each value of theirs, and of their
+ * value for each hash, so one changed word always changes the result. */
+static uint64_t fingerprint_word(uint64_t h, const unsigned char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof(word));
+    h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return h << 29 | h >> 35;
+}
+
+/* Hash a piece of n bytes, a multiple of 32. There are four hashes, which do not wait for each
+ * other, so that memory is the limit. */
 static uint64_t fingerprint_piece(const unsigned char *p, size_t n)
 {
-    uint64_t lane[LANES] = { 0 }, w[LANES] = { 0 }, h = n;
-    for (size_t at = 0; at < n; at += sizeof(w)) {
-        memcpy(w, p + at, n - at < sizeof(w) ? n - at : sizeof(w));
-        for (size_t i = 0; i < LANES; i++) {
-            uint64_t x = (lane[i] ^ w[i]) * UINT64_C(0x9e3779b97f4a7c15);
-            lane[i] = x << 29 | x >> 35;
-        }
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    for (const unsigned char *end = p + n; p < end; p += 32) {
+        a = fingerprint_word(a, p);
+        b = fingerprint_word(b, p + 8);
+        c = fingerprint_word(c, p + 16);
+        d = fingerprint_word(d, p + 24);
     }
-    for (size_t i = 0; i < LANES; i++)
-        h = rand_u64(h, lane[i]);
-    return h;
+    return rand_u64(rand_u64(rand_u64(rand_u64(n, a), b), c), d);
 }
 
 static void fingerprint_pieces(void *arg, size_t thread, size_t first, size_t last)
