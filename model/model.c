@@ -484,6 +484,11 @@ size_t model_bytes(const struct model *m)
     return m->bytes;
 }
 
+const unsigned char *model_arena(const struct model *m)
+{
+    return m->arena;
+}
+
 size_t model_params(const struct model *m)
 {
     return m->params;

@@ -92,7 +92,8 @@ const struct panels *model_embedding(const struct model *m); /* [vocab][hidden] 
 const struct panels *model_head(const struct model *m); /* [vocab][hidden]; the embedding if tied */
 const float *model_final_norm(const struct model *m);   /* [hidden] */
 size_t model_bytes(const struct model *m);              /* bytes of packed weights */
-size_t model_params(const struct model *m);             /* parameters, a tied head counted once */
-const char *model_type_name(const struct model *m);     /* type of most weights: "q8_0", ... */
+const unsigned char *model_arena(const struct model *m); /* [model_bytes], a multiple of 64 */
+size_t model_params(const struct model *m);              /* parameters, a tied head counted once */
+const char *model_type_name(const struct model *m);      /* type of most weights: "q8_0", ... */
 
 #endif
