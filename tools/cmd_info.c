@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 #include "tools/cli/escaped.h"
 #include "tools/command.h"
+#include "weights/find.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
 
@@ -443,10 +444,13 @@ static bool is_pth(const char *path)
 }
 
 /* Open the file, reading as little as possible, and report on it. */
-static int cmd_info_file(const char *path, struct err *err)
+static int cmd_info_file(const char *name, struct err *err)
 {
+    char path[FIND_PATH];
     struct source s = { NULL, NULL, path };
-    int code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
+    int code = find_model(path, name, err);
+    if (code == OK)
+        code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
     if (code == OK && json)
         report_json(&s);
     else if (code == OK)
