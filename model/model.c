@@ -19,6 +19,7 @@ struct model {
     const float *final_norm;
     unsigned char *arena;
     size_t bytes, params;
+    size_t room; /* bytes of the arena: those of the model, except in an outline */
 };
 
 /* While a model is built: where each part comes from and where it goes. */
@@ -44,6 +45,7 @@ struct builder {
     size_t nmats, nvecs, total, panels;
     enum ptype type; /* type of random matrices */
     uint64_t seed;
+    bool outline;              /* leave the matrices out */
     void (*beside)(void *arg); /* called once while the panels are packed; may be NULL */
     void *beside_arg;
     struct err *err;
@@ -340,30 +342,36 @@ static void pack_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* Point *v->to into the arena and fill it from the file or with v->fill. */
+/* Point *v->to into the arena and fill it from the file, if it has the data, or with v->fill. */
 static int fill_vector(const struct builder *b, const struct vector *v)
 {
     float *out = (float *)(void *)(b->m->arena + v->at);
     *v->to = out;
     for (size_t i = 0; i < v->n; i++)
         out[i] = v->fill;
-    return v->from ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
+    return v->from && v->from->data ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
 }
 
 /* Allocate the arena and fill it. All panels are one job of the pool, so that its threads wait for
  * each other only once. Vectors come last, because the pages that they share with panels are there
- * by then. */
+ * by then. An outline has room for vectors alone. */
 static int pack_all(const struct builder *b, struct pool *pool)
 {
     struct model *m = b->m;
     m->bytes = b->total;
-    m->arena = os_alloc(b->total);
+    m->room = b->outline ? 0 : b->total;
+    for (size_t i = 0; b->outline && i < b->nvecs; i++) {
+        b->vecs[i].at = m->room;
+        m->room += panels_count(b->vecs[i].n) * PANEL * sizeof(float);
+    }
+    m->arena = os_alloc(m->room);
     if (!m->arena)
-        return err_set(b->err, ERR_NOMEM, "model: no memory for %zu bytes of weights", b->total);
-    for (size_t i = 0; i < b->nmats; i++)
+        return err_set(b->err, ERR_NOMEM, "model: no memory for %zu bytes of weights", m->room);
+    for (size_t i = 0; !b->outline && i < b->nmats; i++)
         b->mats[i].to->data = m->arena + b->mats[i].at;
     struct packing k = { .b = b };
-    pool_for(pool, 1 + b->panels, 4, pack_chunk, &k);
+    if (!b->outline)
+        pool_for(pool, 1 + b->panels, 4, pack_chunk, &k);
     if (k.failed)
         return err_set(b->err, ERR_NOMEM, "model: out of memory");
     for (size_t i = 0; i < b->nvecs; i++) {
@@ -419,6 +427,15 @@ int model_open_beside(struct model **out, const struct weights *w, const struct 
     return model_build(out, &b, &config, k, pool);
 }
 
+int model_outline(struct model **out, const struct weights *w, struct err *err)
+{
+    struct model_config config;
+    *out = NULL;
+    int rc = model_config_read(&config, w, err);
+    struct builder b = { .w = w, .outline = true, .err = err };
+    return rc ? rc : model_build(out, &b, &config, NULL, NULL);
+}
+
 int model_random(struct model **out, const struct model_config *config, enum ptype type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
 {
@@ -444,7 +461,7 @@ void model_close(struct model *m)
     if (!m)
         return;
     if (m->arena)
-        os_free(m->arena, m->bytes);
+        os_free(m->arena, m->room);
     free(m->layers);
     free(m);
 }

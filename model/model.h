@@ -69,6 +69,11 @@ int model_open(struct model **out, const struct weights *w, const struct kernels
 int model_open_beside(struct model **out, const struct weights *w, const struct kernels *k,
                       struct pool *pool, void (*beside)(void *arg), void *arg, struct err *err);
 
+/* Check all that model_open checks, and open a model without matrices, for model_config,
+ * model_bytes (those of the whole model), model_params and model_fingerprint. In a file that is a
+ * header alone, vectors have values that mean nothing. Errors of model_open. */
+int model_outline(struct model **out, const struct weights *w, struct err *err);
+
 /* Make a model of this shape with random weights, for benchmarks without a file. type is the type
  * of the matrices, the embedding and head included. */
 int model_random(struct model **out, const struct model_config *config, enum ptype type,

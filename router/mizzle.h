@@ -71,11 +71,14 @@ struct mizzle; /* an open model with its router, its cloud and the text of the l
  * and all that it points to may be freed once mizzle_open has returned. */
 struct mizzle_options {
     size_t size;
-    const char *model;     /* GGUF file or Hugging Face folder; required */
+    const char *model;     /* GGUF file or Hugging Face folder; FOLDER:TYPE, as in models:Q4_K_M,
+                              picks one of several GGUF files, and ORG/NAME or ORG/NAME:TYPE a
+                              repository in Hugging Face's cache; nothing is downloaded; required */
     const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no cloud */
     const char *router;    /* file; NULL: NAME.router.safetensors beside NAME.gguf, or
-                              router.safetensors in the model's folder, if it exists; for policy
-                              "context" with "context" instead of "router" */
+                              router.safetensors in the model's folder (in Hugging Face's cache
+                              also in models--ORG--NAME), if it exists; for policy "context" with
+                              "context" instead of "router" */
     const char *policy;    /* what scores a token: "mlp" (the router), "context" (a table over the
                               last two ids), "entropy", "max-prob", "margin", "random"; "always"
                               and "never" need no score; NULL: the router's, if there is one, else

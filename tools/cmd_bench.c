@@ -104,8 +104,9 @@ static const struct option_group of_memory = {
 static const struct option_group of_engine = {
     "model, route",
     (const struct option[]){
-        { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
-          "Measure this GGUF file or Hugging Face folder (default: the demo pair)" },
+        { "--model", "-m", OPTION_STR, &engine_options.model, "NAME",
+          "Measure this model: PATH, ORG/NAME or NAME:TYPE, as for `mizzle run` (default: the demo "
+          "pair)" },
         END,
     },
 };

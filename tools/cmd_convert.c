@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/convert_vocab.h"
 #include "tools/cli/setup.h"
+#include "weights/find.h"
 #include "weights/gguf_write.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
@@ -127,10 +128,6 @@ static int write_keys(struct job *job, struct err *err)
 {
     const struct weights *w = job->w;
     bool folder = strcmp(weights_format(w), "folder") == 0;
-    uint64_t parts;
-    if (weights_u64(w, "split.count", &parts) && parts > 1)
-        return err_set(err, ERR_FORMAT, "%s: split.count: expected a whole model, found 1 of %llu",
-                       weights_path(w), (unsigned long long)parts);
     for (size_t i = 0; i < weights_nkv(w); i++) {
         const struct kv *kv = weights_kv(w, i);
         if (strcmp(kv->key.p, "mizzle.crc32") == 0)
@@ -331,13 +328,16 @@ static int cmd_convert_main(int argc, char **argv)
     bool known = false;
     for (size_t i = 0; wtype_parse(&job.type, type_name) && i < sizeof(allowed) / sizeof(int); i++)
         known = known || allowed[i] == job.type;
+    char in[FIND_PATH];
     int code = known
-                   ? check_paths(argv[1], argv[2], &err)
+                   ? find_model(in, argv[1], &err)
                    : err_set(&err, ERR_ARG,
                              "--type: expected f32, f16, bf16, q8_0 or q4_0, found %s", type_name);
+    if (code == OK)
+        code = check_paths(in, argv[2], &err);
     setup_catch_interrupts();
     if (code == OK)
-        code = convert(&job, argv[1], argv[2], &err);
+        code = convert(&job, in, argv[2], &err);
     return command_fail("convert", code, &err);
 }
 

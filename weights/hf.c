@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "weights/find.h"
 #include "weights/hf_config.h"
 #include "weights/table.h"
 
@@ -157,6 +158,7 @@ static int read_shard(struct weights *w, const char *folder, const char *file, s
     if (!path)
         return err_set(err, ERR_NOMEM, "%s: out of memory", folder);
     int code = table_map(w, &m, path, err);
+    w->shards++;
     return code == OK ? safetensors_read(w, &m, path, err) : code;
 }
 
@@ -248,11 +250,14 @@ int hf_read(struct weights *w, const char *folder, struct err *err)
         code = read_shard(w, folder, "model.safetensors", err);
     else if (hf_exists(w, folder, "model.safetensors.index.json"))
         code = read_sharded(w, folder, err);
-    else
+    else {
+        char hint[300];
+        find_hint(hint, sizeof(hint), folder);
         code = err_set(err, ERR_FORMAT,
                        "%s: expected model.safetensors or model.safetensors.index.json, found "
-                       "neither",
-                       folder);
+                       "neither%s",
+                       folder, hint);
+    }
     w->nkvs = keys; /* the shards' own metadata is not the model's */
     if (code == OK)
         code = rename_all(w, &c, err);

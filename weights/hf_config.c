@@ -3,6 +3,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "weights/find.h"
 #include "weights/hf_config.h"
 #include "weights/table.h"
 
@@ -204,9 +205,18 @@ static void check_window(struct config *c, uint32_t layers, uint32_t context)
         hf_config_refuse(c, "layer_types", "\"full_attention\"", v);
 }
 
-/* Name the model after its folder: "/models/Qwen2.5-0.5B/" gives "Qwen2.5-0.5B". */
+/* Name the model after its folder, "/models/Qwen2.5-0.5B/" gives "Qwen2.5-0.5B", or after its
+ * repository: in the cache, the folder is a hash. */
 static bool add_name(struct weights *w, const char *folder, const char *arch)
 {
+    char repository[FIND_PATH];
+    const char *part = repository;
+    if (find_repository(repository, folder)) {
+        folder = repository;
+        for (const char *p = repository; (p = strstr(p, "--")) != NULL; part = p)
+            p += 2;
+        folder = part;
+    }
     size_t end = strlen(folder);
     while (end && folder[end - 1] == '/')
         end--;
