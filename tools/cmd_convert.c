@@ -210,7 +210,7 @@ static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
         size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
         weights_floats(x, b->t, b->first + at, n, NULL); /* cmd_convert_plan checked the type */
         note_largest(b, x, n);
-        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, n);
+        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, NULL, n);
     }
 }
 
