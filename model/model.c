@@ -9,6 +9,7 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
+#include "weights/quant.h"
 #include "weights/weights.h"
 
 struct model {
@@ -92,9 +93,7 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
     if (b->w && !(t = weights_want(b->w, name, rows, cols, b->err)))
         return ERR_FORMAT;
     if (t && !ptype_of(&type, t->type))
-        return err_set(b->err, ERR_FORMAT,
-                       "%s: tensor %s: type expected F32, F16, BF16, Q8_0 or Q4_0, found %s",
-                       weights_path(b->w), name, wtype_name(t->type));
+        return quant_refuse(weights_path(b->w), t, b->err);
     size_t panel, total, at;
     if (!panels_bytes(&panel, &total, type, rows, cols))
         return err_set(b->err, ERR_FORMAT, "%s: tensor %s: %zu columns do not suit %s",

@@ -96,10 +96,12 @@ static int cmd_convert_plan(struct job *job, struct err *err)
     for (size_t i = 0; i < n; i++) {
         const struct tensor *t = weights_tensor(job->w, i);
         bool fell_back = false;
-        if (!quant_known(t->type) || t->ndim > 4)
+        if (!quant_known(t->type))
+            return quant_refuse(weights_path(job->w), t, err);
+        if (t->ndim > 4)
             return err_set(err, ERR_FORMAT,
-                           "%s: tensor %s: expected F32, F16, BF16, F64, Q8_0 or Q4_0, found %s",
-                           weights_path(job->w), t->name, wtype_name(t->type));
+                           "%s: tensor %s: expected at most 4 dimensions, found %u",
+                           weights_path(job->w), t->name, t->ndim);
         job->types[i] = type_for(job, t, &fell_back);
         job->total += t->bytes;
         count += fell_back;
@@ -205,7 +207,7 @@ static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
         size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
         weights_floats(x, b->t, b->first + at, n, NULL); /* cmd_convert_plan checked the type */
         note_largest(b, x, n);
-        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, n);
+        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, NULL, n);
     }
 }
 
