@@ -185,6 +185,17 @@ INLINE size_t turn_columns(const struct panels *w, size_t np, size_t n, size_t m
     return n <= most ? w->cols : each < BYTES ? BYTES / each * 64 : 64;
 }
 
+/* Set what belongs to group g, counted over all rows, beside its q: its scale and what follows from
+ * the sums of the two halves of its q. */
+INLINE void qact_put(const struct qact *y, size_t g, float scale, int32_t first, int32_t second)
+{
+    y->scale[g] = scale;
+    y->bias[g] = -128 * (first + second);
+    y->half[2 * g] = -32 * first;
+    y->half[2 * g + 1] = -32 * second;
+    y->sum[g] = scale * (float)(first + second);
+}
+
 /* Return how many keys query row i of a block sees: attn_f32 in kernels.h. */
 INLINE size_t seen_keys(size_t i, size_t per, size_t first, size_t nk)
 {
