@@ -160,10 +160,12 @@ struct kernels {
     X(argmax_f32)     \
     X(expsum_f32)
 
-/* The tables that the instruction-set files export; each architecture compiles some of them. */
+/* The tables that the instruction-set files export; each architecture compiles some of them. A
+ * set's second file exports another one, which is its `rest`. */
 extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
     kernels_avx512vnni, kernels_avx512bf16, kernels_neon, kernels_dotprod, kernels_i8mm,
     kernels_blas;
+extern const struct kernels kernels_avx512vnni_blocks;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];
