@@ -24,7 +24,8 @@ enum { N = 100, CONTEXT = 128, WEIGHTS = 4711, ROOM = 400000 };
 /* Where things are in a file, in words of 8 bytes: see session_file.h. */
 enum { VERSION = 1, KV = 3, KERNELS = 4, TOKENS = 6, CONFIG = 7, WORDS = 18, HEAD = 8 * WORDS };
 
-static const struct model_config config = { 2, 48, 4, 2, 12, 84, 200, 512, 1e-6f, 1e4f, true };
+static const struct model_config config = { 2,   48,    4,    2,    12,    84,   200,
+                                            512, 1e-6f, 1e4f, true, false, { 0 } };
 static char folder[64], path[96];
 static struct kernels kernels;
 static struct model *model;
