@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
@@ -143,9 +142,7 @@ int batch_open(struct batch **out, const struct model *m, struct pool *pool, str
     }
     struct layout place = { .base = b->arena };
     batch_lay_out(b, &place, c, threads);
-    double log_theta = log_f64((double)c->rope_theta);
-    for (size_t i = 0; i < c->head_dim / 2; i++)
-        b->inv_freq[i] = exp_f64(-(double)(2 * i) / (double)c->head_dim * log_theta);
+    rope_frequencies(b->inv_freq, &b->magnitude, c);
     *out = b;
     return OK;
 }

@@ -147,8 +147,8 @@ static void rope_tables(struct batch *b)
         for (size_t i = 0; i < half; i++) {
             double sine, cosine;
             sincos_f64(&sine, &cosine, (double)b->pos[t] * b->inv_freq[i]);
-            b->cos[t * half + i] = (float)cosine;
-            b->sin[t * half + i] = (float)sine;
+            b->cos[t * half + i] = (float)(cosine * b->magnitude);
+            b->sin[t * half + i] = (float)(sine * b->magnitude);
         }
 }
 

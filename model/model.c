@@ -20,6 +20,7 @@ struct model {
     const float *final_norm;
     unsigned char *arena;
     size_t bytes, params;
+    size_t room; /* bytes of the arena: those of the model, except in an outline */
 };
 
 /* While a model is built: where each part comes from and where it goes. */
@@ -45,6 +46,7 @@ struct builder {
     size_t nmats, nvecs, total, panels;
     enum ptype type; /* type of random matrices */
     uint64_t seed;
+    bool outline;              /* leave the matrices out */
     void (*beside)(void *arg); /* called once while the panels are packed; may be NULL */
     void *beside_arg;
     struct err *err;
@@ -122,6 +124,15 @@ static int add_vector(struct builder *b, const float **to, const char *name, siz
     return OK;
 }
 
+/* Refuse a vector that the architecture does not have, and that would be ignored otherwise. */
+static int add_none(struct builder *b, const char *name)
+{
+    if (b->w && weights_find(b->w, name))
+        return err_set(b->err, ERR_FORMAT, "%s: tensor %s: expected none in a %s model, found one",
+                       weights_path(b->w), name, b->m->config.qk_norm ? "qwen3" : "qwen2");
+    return OK;
+}
+
 /* A file has either all three biases of every layer or none at all; without any they are zero. */
 static int add_bias(struct builder *b, const float **to, const char *name, size_t n)
 {
@@ -134,7 +145,7 @@ static int add_bias(struct builder *b, const float **to, const char *name, size_
     return add_vector(b, to, name, n, 0.0f);
 }
 
-/* Bind the seven matrices and five vectors of layer i by GGUF's names. */
+/* Bind the seven matrices and the vectors of layer i by GGUF's names. */
 static int bind_layer(struct builder *b, size_t i)
 {
     const struct model_config *c = &b->m->config;
@@ -154,13 +165,15 @@ static int bind_layer(struct builder *b, size_t i)
         const float **to;
         const char *name;
         size_t n;
-        bool bias;
+        enum { NORM, BIAS, HEAD_NORM } kind;
     } vecs[] = {
-        { &l->attn_norm, "attn_norm.weight", h, false },
-        { &l->ffn_norm, "ffn_norm.weight", h, false },
-        { &l->bq, "attn_q.bias", q, true },
-        { &l->bk, "attn_k.bias", kv, true },
-        { &l->bv, "attn_v.bias", kv, true },
+        { &l->attn_norm, "attn_norm.weight", h, NORM },
+        { &l->ffn_norm, "ffn_norm.weight", h, NORM },
+        { &l->bq, "attn_q.bias", q, BIAS },
+        { &l->bk, "attn_k.bias", kv, BIAS },
+        { &l->bv, "attn_v.bias", kv, BIAS },
+        { &l->q_norm, "attn_q_norm.weight", c->head_dim, HEAD_NORM },
+        { &l->k_norm, "attn_k_norm.weight", c->head_dim, HEAD_NORM },
     };
     char name[64];
     int rc = OK;
@@ -170,8 +183,11 @@ static int bind_layer(struct builder *b, size_t i)
     }
     for (size_t j = 0; !rc && j < sizeof(vecs) / sizeof(vecs[0]); j++) {
         snprintf(name, sizeof(name), "blk.%zu.%s", i, vecs[j].name);
-        rc = vecs[j].bias ? add_bias(b, vecs[j].to, name, vecs[j].n)
-                          : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
+        if (vecs[j].kind == (c->qk_norm ? BIAS : HEAD_NORM))
+            rc = add_none(b, name);
+        else
+            rc = vecs[j].kind == BIAS ? add_bias(b, vecs[j].to, name, vecs[j].n)
+                                      : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
     }
     return rc;
 }
@@ -325,30 +341,36 @@ static void pack_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* Point *v->to into the arena and fill it from the file or with v->fill. */
+/* Point *v->to into the arena and fill it from the file, if it has the data, or with v->fill. */
 static int fill_vector(const struct builder *b, const struct vector *v)
 {
     float *out = (float *)(void *)(b->m->arena + v->at);
     *v->to = out;
     for (size_t i = 0; i < v->n; i++)
         out[i] = v->fill;
-    return v->from ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
+    return v->from && v->from->data ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
 }
 
 /* Allocate the arena and fill it. All panels are one job of the pool, so that its threads wait for
  * each other only once. Vectors come last, because the pages that they share with panels are there
- * by then. */
+ * by then. An outline has room for vectors alone. */
 static int pack_all(const struct builder *b, struct pool *pool)
 {
     struct model *m = b->m;
     m->bytes = b->total;
-    m->arena = os_alloc(b->total);
+    m->room = b->outline ? 0 : b->total;
+    for (size_t i = 0; b->outline && i < b->nvecs; i++) {
+        b->vecs[i].at = m->room;
+        m->room += panels_count(b->vecs[i].n) * PANEL * sizeof(float);
+    }
+    m->arena = os_alloc(m->room);
     if (!m->arena)
-        return err_set(b->err, ERR_NOMEM, "model: no memory for %zu bytes of weights", b->total);
-    for (size_t i = 0; i < b->nmats; i++)
+        return err_set(b->err, ERR_NOMEM, "model: no memory for %zu bytes of weights", m->room);
+    for (size_t i = 0; !b->outline && i < b->nmats; i++)
         b->mats[i].to->data = m->arena + b->mats[i].at;
     struct packing k = { .b = b };
-    pool_for(pool, 1 + b->panels, 4, pack_chunk, &k);
+    if (!b->outline)
+        pool_for(pool, 1 + b->panels, 4, pack_chunk, &k);
     if (k.failed)
         return err_set(b->err, ERR_NOMEM, "model: out of memory");
     for (size_t i = 0; i < b->nvecs; i++) {
@@ -404,6 +426,15 @@ int model_open_beside(struct model **out, const struct weights *w, const struct 
     return model_build(out, &b, &config, k, pool);
 }
 
+int model_outline(struct model **out, const struct weights *w, struct err *err)
+{
+    struct model_config config;
+    *out = NULL;
+    int rc = model_config_read(&config, w, err);
+    struct builder b = { .w = w, .outline = true, .err = err };
+    return rc ? rc : model_build(out, &b, &config, NULL, NULL);
+}
+
 int model_random(struct model **out, const struct model_config *config, enum ptype type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
 {
@@ -429,7 +460,7 @@ void model_close(struct model *m)
     if (!m)
         return;
     if (m->arena)
-        os_free(m->arena, m->bytes);
+        os_free(m->arena, m->room);
     free(m->layers);
     free(m);
 }
@@ -467,6 +498,11 @@ const float *model_final_norm(const struct model *m)
 size_t model_bytes(const struct model *m)
 {
     return m->bytes;
+}
+
+const unsigned char *model_arena(const struct model *m)
+{
+    return m->arena;
 }
 
 size_t model_params(const struct model *m)

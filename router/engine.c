@@ -12,6 +12,7 @@
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
 #include "router/router.h"
+#include "weights/find.h"
 #include "weights/weights.h"
 
 /* The tokenizer, which is read while the model is packed. */
@@ -68,11 +69,14 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
     memset(e, 0, sizeof(*e));
     if (!o->model)
         return err_set(err, ERR_ARG, "model: expected a file or a folder, found none");
+    char path[FIND_PATH];
     int rc = engine_kernels(&e->kernels, o->isa, err);
+    if (rc == OK)
+        rc = find_model(path, o->model, err);
     if (rc == OK)
         rc = pool_open(&e->pool, o->threads, err);
     if (rc == OK)
-        rc = engine_load(e, o->model, need_tokenizer, err);
+        rc = engine_load(e, path, need_tokenizer, err);
     if (rc != OK)
         engine_close(e);
     return rc;

@@ -71,11 +71,14 @@ struct mizzle; /* an open model with its router, its cloud and the text of the l
  * and all that it points to may be freed once mizzle_open has returned. */
 struct mizzle_options {
     size_t size;
-    const char *model;     /* GGUF file or Hugging Face folder; required */
+    const char *model;     /* GGUF file or Hugging Face folder; FOLDER:TYPE, as in models:Q4_K_M,
+                              picks one of several GGUF files, and ORG/NAME or ORG/NAME:TYPE a
+                              repository in Hugging Face's cache; nothing is downloaded; required */
     const char *cloud_url; /* http[s]://host[:port][/base]; NULL: no cloud */
     const char *router;    /* file; NULL: NAME.router.safetensors beside NAME.gguf, or
-                              router.safetensors in the model's folder, if it exists; for policy
-                              "context" with "context" instead of "router" */
+                              router.safetensors in the model's folder (in Hugging Face's cache
+                              also in models--ORG--NAME), if it exists; for policy "context" with
+                              "context" instead of "router" */
     const char *policy;    /* what scores a token: "mlp" (the router), "context" (a table over the
                               last two ids), "entropy", "max-prob", "margin", "random"; "always"
                               and "never" need no score; NULL: the router's, if there is one, else
@@ -185,6 +188,14 @@ struct mizzle_prompt {
     /* Called while the prompt is evaluated, with the arg of mizzle_generate: `done` of its `all`
      * tokens are evaluated. May be NULL. */
     void (*on_reading)(void *arg, size_t done, size_t all);
+    /* A file that keeps the evaluated prompt for the next call or program, or NULL. It holds the
+     * text of the prompt, and only its owner can read it. The tokens with which both prompts begin
+     * are not evaluated again; the answer is the same. The file is replaced after the answer unless
+     * it begins with this prompt. It serves one model and KV type: another one, like a damaged
+     * file, is ignored and replaced, and mizzle_note says so, as it does if the file cannot be
+     * replaced. MIZZLE_IO if it can clearly not be created, MIZZLE_ARG if it is something else than
+     * such a file. */
+    const char *cache_file;
 };
 
 /* Who wrote a token: the small model, the cloud, or the small model because the cloud, which should
@@ -241,9 +252,10 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes;   /* evaluations after that of the prompt */
-    size_t drafted;  /* tokens of drafts that were evaluated */
-    size_t accepted; /* those of them that were used, if only for a while */
+    size_t passes;        /* evaluations after that of the prompt */
+    size_t drafted;       /* tokens of drafts that were evaluated */
+    size_t accepted;      /* those of them that were used, if only for a while */
+    size_t prompt_cached; /* tokens of the prompt that were loaded from cache_file */
 };
 
 /* Return MIZZLE_VERSION of the library. */

@@ -18,23 +18,34 @@
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
+#include "weights/find.h"
 
 enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
 
+/* Write dir/WHAT.safetensors or FILE.WHAT.safetensors; false if there is no such file. */
+static bool routing_beside(char out[ROUTING_PATH], const char *path, size_t n, char between,
+                           const char *what)
+{
+    int len = snprintf(out, ROUTING_PATH, "%.*s%c%s.safetensors", (int)n, path, between, what);
+    return len > 0 && len < ROUTING_PATH && access(out, F_OK) == 0;
+}
+
 bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table)
 {
+    char path[FIND_PATH], repository[FIND_PATH];
     struct stat st;
-    size_t n = strlen(model);
+    unsigned number, count;
     const char *what = table ? "context" : "router";
-    int len;
-    if (stat(model, &st) == 0 && S_ISDIR(st.st_mode)) {
-        len = snprintf(out, ROUTING_PATH, "%s/%s.safetensors", model, what);
-    } else {
-        if (n > 5 && strcmp(model + n - 5, ".gguf") == 0)
-            n -= 5;
-        len = snprintf(out, ROUTING_PATH, "%.*s.%s.safetensors", (int)n, model, what);
-    }
-    return len > 0 && len < ROUTING_PATH && access(out, F_OK) == 0;
+    if (find_model(path, model, NULL) != OK)
+        return false;
+    size_t n = strlen(path);
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (!folder && !find_shard(path, &n, &number, &count) && n > 5 &&
+        strcmp(path + n - 5, ".gguf") == 0)
+        n -= 5;
+    return routing_beside(out, path, n, folder ? '/' : '.', what) ||
+           (find_repository(repository, path) &&
+            routing_beside(out, repository, strlen(repository), '/', what));
 }
 
 /* Check that a router was made for this model. */

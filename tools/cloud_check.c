@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/cli/shared_options.h"
 #include "tools/cli/setup.h"
+#include "weights/find.h"
 #include "weights/weights.h"
 
 enum { ROUNDS = 5, NAME = 128 };
@@ -111,7 +112,10 @@ int cloud_check(const char *url)
     struct weights *w = NULL;
     struct tokenizer *t = NULL;
     setup_catch_interrupts();
-    int rc = engine_options.model ? weights_open(&w, engine_options.model, &err) : OK;
+    char path[FIND_PATH] = "";
+    int rc = engine_options.model ? find_model(path, engine_options.model, &err) : OK;
+    if (rc == OK && *path)
+        rc = weights_open(&w, path, &err);
     if (rc == OK && w && (rc = tokenizer_open(&t, w, &err)) != OK)
         t = NULL;
     if (rc == OK)

@@ -14,6 +14,7 @@
 #include "tools/convert_plan.h"
 #include "tools/convert_vocab.h"
 #include "tools/cli/setup.h"
+#include "weights/find.h"
 #include "weights/gguf_write.h"
 #include "weights/imatrix.h"
 #include "weights/quant.h"
@@ -186,10 +187,6 @@ static int write_keys(struct job *job, struct err *err)
 {
     const struct weights *w = job->w;
     bool folder = strcmp(weights_format(w), "folder") == 0;
-    uint64_t parts;
-    if (weights_u64(w, "split.count", &parts) && parts > 1)
-        return err_set(err, ERR_FORMAT, "%s: split.count: expected a whole model, found 1 of %llu",
-                       weights_path(w), (unsigned long long)parts);
     for (size_t i = 0; i < weights_nkv(w); i++) {
         const struct kv *kv = weights_kv(w, i);
         if (strcmp(kv->key.p, "mizzle.crc32") == 0)
@@ -431,13 +428,16 @@ static int cmd_convert_main(int argc, char **argv)
         fprintf(stderr, "mizzle convert: expected IN OUT --type TYPE; see mizzle convert --help\n");
         return EXIT_USAGE;
     }
+    char in[FIND_PATH];
     job.plan.target = convert_target(type_name);
-    int code = job.plan.target ? check_paths(argv[1], argv[2], &err)
+    int code = job.plan.target ? find_model(in, argv[1], &err)
                                : err_set(&err, ERR_ARG, "--type: expected %s, found %s",
                                          convert_target_names(), type_name);
+    if (code == OK)
+        code = check_paths(in, argv[2], &err);
     setup_catch_interrupts();
     if (code == OK)
-        code = convert(&job, argv[1], argv[2], &err);
+        code = convert(&job, in, argv[2], &err);
     return command_fail("convert", code, &err);
 }
 

@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
 #include "tools/cli/setup.h"
+#include "weights/find.h"
 
 static bool special, decodes, show;
 static const char *prompt;
@@ -151,7 +152,10 @@ static int tokenize(struct err *err)
     struct tokenizer *t;
     char *text = NULL, *ids = NULL;
     size_t n = 0;
-    int rc = tokenizer_open_path(&t, path, err);
+    char found[FIND_PATH];
+    int rc = find_model(found, path, err);
+    if (rc == OK)
+        rc = tokenizer_open_path(&t, found, err);
     if (rc)
         return rc;
     if (!prompt)

@@ -11,7 +11,9 @@ enum { NAME_MAX_BYTES = 63, DIMS_MAX = 4, ALIGN_DEFAULT = 32, KEY_MIN_BYTES = 13
 
 struct reader {
     struct weights *w;
-    const unsigned char *p; /* the whole file */
+    const char *name;              /* of this file, for messages */
+    size_t first_kv, first_tensor; /* rows before these are those of other files */
+    const unsigned char *p;        /* the whole file */
     size_t n, at;
     struct err *err;
 };
@@ -19,12 +21,12 @@ struct reader {
 /* Set ERR_FORMAT: "path: WHAT at byte N of M". */
 static int gguf_bad(struct reader *r, const char *what)
 {
-    return err_set(r->err, ERR_FORMAT, "%s: %s at byte %zu of %zu", r->w->path, what, r->at, r->n);
+    return err_set(r->err, ERR_FORMAT, "%s: %s at byte %zu of %zu", r->name, what, r->at, r->n);
 }
 
 static int gguf_no_memory(struct reader *r)
 {
-    return err_set(r->err, ERR_NOMEM, "%s: out of memory", r->w->path);
+    return err_set(r->err, ERR_NOMEM, "%s: out of memory", r->name);
 }
 
 /* Return the next n bytes, or NULL beyond the end of the file. */
@@ -108,7 +110,7 @@ static int read_numbers(struct reader *r, struct kv *kv)
 static int gguf_verify(struct reader *r, const struct kv *kv)
 {
     static const unsigned char zeros[8];
-    const struct kv *size = r->w->nkvs == 1 ? &r->w->kvs[0] : NULL;
+    const struct kv *size = r->w->nkvs == r->first_kv + 1 ? &r->w->kvs[r->first_kv] : NULL;
     if (!size || strcmp(size->key.p, "mizzle.bytes") != 0)
         return OK; /* another tool has reordered the keys */
     if (kv->type != KV_U32 || size->type != KV_U64)
@@ -129,7 +131,7 @@ static int gguf_verify(struct reader *r, const struct kv *kv)
     return err_set(r->err, ERR_FORMAT,
                    "%s: mizzle.crc32: expected %08x and %llu bytes, found %08x and %zu: the file "
                    "is damaged",
-                   r->w->path, (unsigned)stored, (unsigned long long)bytes, (unsigned)crc, r->n);
+                   r->name, (unsigned)stored, (unsigned long long)bytes, (unsigned)crc, r->n);
 }
 
 /* Read one key with its value and append it; "mizzle.crc32" is verified at once. */
@@ -146,18 +148,18 @@ static int gguf_read_key(struct reader *r)
         return gguf_bad(r, "the end of the file inside a key");
     if (type > KV_F64)
         return err_set(r->err, ERR_FORMAT, "%s: key %s: expected a type from 0 to 12, found %u",
-                       r->w->path, kv.key.p, (unsigned)type);
+                       r->name, kv.key.p, (unsigned)type);
     kv.type = kv.elem = (enum kvtype)type;
     if (kv.type == KV_ARR) {
         uint64_t count;
         if (!take_u32(r, &type) || !take_u64(r, &count))
             return gguf_bad(r, "the end of the file inside a key");
         if (type > KV_F64 || type == KV_ARR)
-            return err_set(r->err, ERR_FORMAT, "%s: key %s: found an array of type %u", r->w->path,
+            return err_set(r->err, ERR_FORMAT, "%s: key %s: found an array of type %u", r->name,
                            kv.key.p, (unsigned)type);
         if (count > r->n - r->at)
             return err_set(r->err, ERR_FORMAT, "%s: key %s: %llu values do not fit in the file",
-                           r->w->path, kv.key.p, (unsigned long long)count);
+                           r->name, kv.key.p, (unsigned long long)count);
         kv.elem = (enum kvtype)type;
         kv.count = (size_t)count;
     }
@@ -177,7 +179,7 @@ static int gguf_read_key(struct reader *r)
 static int read_alignment(struct reader *r, size_t *align)
 {
     *align = ALIGN_DEFAULT;
-    for (size_t i = 0; i < r->w->nkvs; i++) {
+    for (size_t i = r->first_kv; i < r->w->nkvs; i++) {
         const struct kv *kv = &r->w->kvs[i];
         if (strcmp(kv->key.p, "general.alignment") != 0)
             continue;
@@ -188,7 +190,7 @@ static int read_alignment(struct reader *r, size_t *align)
             return err_set(r->err, ERR_FORMAT,
                            "%s: general.alignment: expected a U32 that is a power of two, found "
                            "type %d, %u",
-                           r->w->path, (int)kv->type, (unsigned)v);
+                           r->name, (int)kv->type, (unsigned)v);
         *align = v;
     }
     return OK;
@@ -205,28 +207,28 @@ static int read_info(struct reader *r, struct tensor *t, uint64_t *offset)
     t->name = name.p;
     if (name.n > NAME_MAX_BYTES)
         return err_set(r->err, ERR_FORMAT,
-                       "%s: tensor %.80s: expected a name of at most 63 bytes, found %zu",
-                       r->w->path, name.p, name.n);
+                       "%s: tensor %.80s: expected a name of at most 63 bytes, found %zu", r->name,
+                       name.p, name.n);
     if (!take_u32(r, &type))
         return gguf_bad(r, "the end of the file inside a tensor's description");
     if (type > DIMS_MAX)
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected at most 4 dimensions, found %u",
-                       r->w->path, name.p, (unsigned)type);
+                       r->name, name.p, (unsigned)type);
     t->ndim = type;
     for (unsigned i = 0; i < t->ndim; i++) {
         uint64_t v;
         if (!take_u64(r, &v))
             return gguf_bad(r, "the end of the file inside a tensor's shape");
         if (v > INT64_MAX || v > SIZE_MAX)
-            return err_set(r->err, ERR_FORMAT, "%s: tensor %s: found a dimension of %llu",
-                           r->w->path, name.p, (unsigned long long)v);
+            return err_set(r->err, ERR_FORMAT, "%s: tensor %s: found a dimension of %llu", r->name,
+                           name.p, (unsigned long long)v);
         t->shape[t->ndim - 1 - i] = (size_t)v; /* the file stores the fastest dimension first */
     }
     if (!take_u32(r, &type) || !take_u64(r, offset))
         return gguf_bad(r, "the end of the file inside a tensor's description");
     if (type >= W_U8 || !wtype_name((int)type))
-        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: type %u is not known", r->w->path,
-                       name.p, (unsigned)type);
+        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: type %u is not known", r->name, name.p,
+                       (unsigned)type);
     t->type = (int)type;
     return OK;
 }
@@ -242,15 +244,15 @@ static int gguf_place(struct reader *r, struct tensor *t, uint64_t offset, size_
     if (!table_size(t) || t->bytes > INT64_MAX)
         return err_set(r->err, ERR_FORMAT,
                        "%s: tensor %s: the shape %s is too large or no whole number of %s blocks",
-                       r->w->path, t->name, shape, wtype_name(t->type));
+                       r->name, t->name, shape, wtype_name(t->type));
     if (offset != *end)
         return err_set(r->err, ERR_FORMAT, "%s: tensor %s: expected its data at %zu, found %llu",
-                       r->w->path, t->name, *end, (unsigned long long)offset);
+                       r->name, t->name, *end, (unsigned long long)offset);
     size_t padded;
     if (!size_align(&padded, t->bytes, align) || !size_add(last, *end, t->bytes) ||
         !size_add(end, *end, padded))
-        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: the data's size %s overflows",
-                       r->w->path, t->name, shape);
+        return err_set(r->err, ERR_FORMAT, "%s: tensor %s: the data's size %s overflows", r->name,
+                       t->name, shape);
     return OK;
 }
 
@@ -274,10 +276,10 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
                   (start <= r->n && r->n - start == last)); /* only the last padding is missing */
     if (!there && !(header_only && (start == r->n || r->at == r->n)))
         return err_set(r->err, ERR_FORMAT,
-                       "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->w->path,
-                       end, start, r->n > start ? r->n - start : 0);
+                       "%s: expected %zu bytes of tensor data at byte %zu, found %zu", r->name, end,
+                       start, r->n > start ? r->n - start : 0);
     for (size_t i = 0, at = start; there && i < n; i++) {
-        struct tensor *t = &r->w->tensors[i];
+        struct tensor *t = &r->w->tensors[r->first_tensor + i];
         size_t padded = t->bytes;
         if (t->bytes)
             t->data = r->p + at;
@@ -287,26 +289,26 @@ static int read_tensors(struct reader *r, size_t n, size_t align, bool header_on
     return OK;
 }
 
-int gguf_read(struct weights *w, const struct mapping *m, bool header_only, struct err *err)
+int gguf_read(struct weights *w, const struct mapping *m, const char *name, bool header_only,
+              struct err *err)
 {
-    struct reader r = { w, m->p, m->n, 0, err };
+    struct reader r = { w, name, w->nkvs, w->ntensors, m->p, m->n, 0, err };
     uint32_t version;
     uint64_t ntensors, nkvs;
     size_t align;
     const unsigned char *magic = gguf_take(&r, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0)
-        return err_set(err, ERR_FORMAT, "%s: expected the magic \"GGUF\", found other bytes",
-                       w->path);
+        return err_set(err, ERR_FORMAT, "%s: expected the magic \"GGUF\", found other bytes", name);
     if (!take_u32(&r, &version) || !take_u64(&r, &ntensors) || !take_u64(&r, &nkvs))
         return gguf_bad(&r, "the end of the file inside the header");
     if (version != 2 && version != 3)
-        return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", w->path,
+        return err_set(err, ERR_FORMAT, "%s: expected GGUF version 2 or 3, found %u%s", name,
                        (unsigned)version,
                        version && !(version & 0xffff) ? " (a big-endian file?)" : "");
     /* Each row takes a minimum of bytes, which bounds the loops and the memory. */
     if (nkvs > (r.n - r.at) / KEY_MIN_BYTES || ntensors > (r.n - r.at) / INFO_MIN)
         return err_set(err, ERR_FORMAT, "%s: %llu keys and %llu tensors do not fit in %zu bytes",
-                       w->path, (unsigned long long)nkvs, (unsigned long long)ntensors, r.n);
+                       name, (unsigned long long)nkvs, (unsigned long long)ntensors, r.n);
     int code = OK;
     for (uint64_t i = 0; i < nkvs && code == OK; i++)
         code = gguf_read_key(&r);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "weights/find.h"
 #include "weights/table.h"
 
 /* A block of the arena; allocations are never freed one by one. */
@@ -175,8 +176,13 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     /* O_NONBLOCK keeps open() from blocking on a FIFO. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
+    if (fd < 0) {
+        char hint[300] = "";
+        int why = errno;
+        if (why == ENOENT)
+            find_hint(hint, sizeof(hint), path);
+        return err_set(err, ERR_IO, "%s: %s%s", path, strerror(why), hint);
+    }
     struct stat st;
     int code = OK;
     *out = (struct mapping){ NULL, 0 };

@@ -19,6 +19,7 @@ struct weights {
     const char *format;
     struct mapping *maps;
     size_t nmaps, cmaps;
+    size_t shards; /* files that the tensors lie in */
     struct tensor *tensors;
     size_t ntensors, ctensors;
     struct kv *kvs;
@@ -69,7 +70,13 @@ void tensor_shape(char *out, size_t cap, unsigned ndim, const size_t *shape);
 
 /* The readers of each format. hf_read also calls table_index. name is what error messages call the
  * file. */
-int gguf_read(struct weights *w, const struct mapping *m, bool header_only, struct err *err);
+int gguf_read(struct weights *w, const struct mapping *m, const char *name, bool header_only,
+              struct err *err);
+/* Map and read all parts of the sharded GGUF file of which w->path is one, as one file: the keys
+ * are the first part's without "split.*". */
+int gguf_read_shards(struct weights *w, bool header_only, struct err *err);
+/* Read a file that is no part of one; the key split.count must not say otherwise. */
+int gguf_read_alone(struct weights *w, const struct mapping *m, bool header_only, struct err *err);
 int safetensors_read(struct weights *w, const struct mapping *m, const char *name, struct err *err);
 int hf_read(struct weights *w, const char *folder, struct err *err);
 

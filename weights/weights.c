@@ -1,10 +1,10 @@
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "kernels/sys/base.h"
+#include "weights/find.h"
 #include "weights/quant.h"
 #include "weights/table.h"
 
@@ -18,9 +18,14 @@ static bool ends_with(const char *s, const char *end)
 static int read_any(struct weights *w, bool header_only, struct err *err)
 {
     struct stat st;
-    if (stat(w->path, &st) != 0)
-        return err_set(err, ERR_IO, "%s: %s", w->path, strerror(errno));
-    if (S_ISDIR(st.st_mode)) {
+    size_t stem;
+    unsigned number, count;
+    if (find_shard(w->path, &stem, &number, &count) && count > 1) {
+        w->format = "gguf";
+        int code = gguf_read_shards(w, header_only, err);
+        return code == OK ? table_index(w, err) : code;
+    }
+    if (stat(w->path, &st) == 0 && S_ISDIR(st.st_mode)) {
         w->format = "folder";
         return hf_read(w, w->path, err);
     }
@@ -28,9 +33,10 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
     int code = table_map(w, &m, w->path, err);
     if (code != OK)
         return code;
+    w->shards = 1;
     if ((m.n >= 4 && memcmp(m.p, "GGUF", 4) == 0) || ends_with(w->path, ".gguf")) {
         w->format = "gguf";
-        code = gguf_read(w, &m, header_only, err);
+        code = gguf_read_alone(w, &m, header_only, err);
         return code == OK ? table_index(w, err) : code;
     }
     if (ends_with(w->path, ".safetensors") || (m.n > 8 && m.p[8] == '{')) {
@@ -89,6 +95,11 @@ const char *weights_path(const struct weights *w)
 const char *weights_format(const struct weights *w)
 {
     return w->format;
+}
+
+size_t weights_shards(const struct weights *w)
+{
+    return w->shards;
 }
 
 size_t weights_ntensors(const struct weights *w)

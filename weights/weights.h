@@ -1,8 +1,9 @@
 /* weights.h - named, typed, shaped views into the files of a model.
  *
- * All sources look the same: a GGUF v2/v3 file, a safetensors file, or a Hugging Face folder
+ * All sources look the same: a GGUF v2/v3 file, whole or sharded (any of its parts names all), a
+ * safetensors file, or a Hugging Face folder
  * (config.json + *.safetensors, with or without model.safetensors.index.json). A folder's Qwen2
- * tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
+ * or Qwen3 tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
  * "blk.0.attn_q.weight") and its config.json is presented as GGUF's keys ("qwen2.block_count",
  * ...), so that model/ knows one form only.
  *
@@ -81,6 +82,7 @@ const char *weights_mapped(const void *address);
 
 const char *weights_path(const struct weights *w);   /* as given to weights_open */
 const char *weights_format(const struct weights *w); /* "gguf", "safetensors", "folder" */
+size_t weights_shards(const struct weights *w);      /* files that the tensors lie in */
 
 size_t weights_ntensors(const struct weights *w);
 const struct tensor *weights_tensor(const struct weights *w, size_t i);       /* file order */

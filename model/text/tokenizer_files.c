@@ -10,6 +10,7 @@
 
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer_internal.h"
+#include "weights/find.h"
 
 /* Limits on a JSON file. Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value takes
  * far more memory than its text, so both are limited: the worst file that passes takes 290 MB. */
@@ -383,9 +384,12 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
     if (rc == ERR_IO) {
         one = false;
         rc = read_json(&f.main, path, "vocab.json", err);
-        if (rc == ERR_IO)
-            rc = err_set(err, ERR_FORMAT, "%s: expected tokenizer.json or vocab.json, found none",
-                         path);
+        if (rc == ERR_IO) {
+            char hint[300];
+            find_hint(hint, sizeof(hint), path);
+            rc = err_set(err, ERR_FORMAT, "%s: expected tokenizer.json or vocab.json, found none%s",
+                         path, hint);
+        }
     }
     if (!rc && read_json(&f.config, path, "tokenizer_config.json", &ignored) == ERR_FORMAT)
         rc = err_set(err, ERR_FORMAT, "%s", ignored.msg);

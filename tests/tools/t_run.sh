@@ -111,8 +111,8 @@ tokens | cmp -s - "$dir/first" || fail "--cloud-model FILE: another text"
 expect 0 $ask -m $edge --cloud-model $edge
 tokens | cmp -s - "$dir/first" && fail "--cloud-model FILE: another model, the same text"
 # shellcheck disable=SC2086
-expect 2 $ask -m $edge --cloud-model no-such-model
-grep -q 'cloud-model: expected a file or folder.*no-such-model' "$dir/err" || fail "no such model"
+expect 3 $ask -m $edge --cloud-model no-such-model
+grep -q 'cloud-model .without --cloud-url.: no-such-model: No such file' "$dir/err" || fail "no such model"
 # shellcheck disable=SC2086
 expect 3 $ask -m $edge --cloud-model Makefile
 expect 0 -p x -n 2 -m $edge --cloud off --cloud-model no-such-model

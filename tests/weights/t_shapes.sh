@@ -62,7 +62,11 @@ bad qwen2 "$(value model_type 7)"
 bad line "$(value hidden_act '"silu')"
 bad hidden_act "$(value hidden_act '"gelu"')"
 bad vocab "$(value vocab_size 9)"
-bad rope_scaling 's/^{/{"rope_scaling": {"type": "yarn", "factor": 4},/'
+bad 'type: expected default, linear or yarn, found "dynamic"' \
+    's/^{/{"rope_scaling": {"type": "dynamic", "factor": 4},/'
+bad 'yarn_beta_fast: expected 40 to' \
+    's/^{/{"rope_scaling": {"type": "yarn", "factor": 4, "beta_slow": 40},/'
+bad 'scaling.factor: expected 1 to 1024' 's/^{/{"rope_scaling": {"type": "yarn", "factor": 1e9},/'
 bad sliding_window "$(value use_sliding_window true);$(value sliding_window 8);$(value max_window_layers 0)"
 
 # Tensors are cut off, renamed, or have another type.

@@ -250,7 +250,9 @@ int bench_model_shape(struct model_config *out, enum ptype *type, const char *sh
                       const char *name, struct err *err)
 {
     if (!model_shape(out, shape))
-        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
+        return err_set(err, ERR_ARG,
+                       "--shape: expected qwen2.5-0.5b, -1.5b, -3b, -7b, qwen3-0.6b, -1.7b, "
+                       "-4b or -8b, found %s",
                        shape);
     if (!parse_type(type, name))
         return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", name);
@@ -464,11 +466,14 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
 {
     struct plan p = { .ndrafts = 0 };
     struct engine e = { .model = NULL };
+    struct err line;
     int rc = make_plan(&p, m, err);
     if (rc)
         return rc;
     engine_options.threads = largest(&p.threads);
     rc = bench_model_open(&e, m, err);
+    if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
+        err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
         const char *model = m->shape               ? m->shape
                             : engine_options.model ? engine_options.model

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
@@ -14,6 +13,7 @@
 #include "tools/cli/progress.h"
 #include "tools/stand_in/stand_in.h"
 #include "weights/atomic_file.h"
+#include "weights/find.h"
 
 enum { MAX_LATENCY_MS = 600000 };
 
@@ -180,14 +180,15 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
     if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
         strcmp(o->cloud, "off") == 0)
         return OK;
-    if (o->cloud_model && access(o->cloud_model, F_OK) != 0)
-        return err_set(err, ERR_ARG,
-                       "--cloud-model: expected a file or folder, or --cloud-url with it, found %s",
-                       o->cloud_model);
+    char path[FIND_PATH];
+    struct err why;
+    int rc = o->cloud_model ? find_model(path, o->cloud_model, &why) : OK;
+    if (rc != OK)
+        return err_set(err, rc, "--cloud-model (without --cloud-url): %s", why.msg);
     struct stand_in_options s = { .model = o->cloud_model,
                                   .isa = engine_options.isa,
                                   .threads = engine_options.threads };
-    int rc = setup_network(&s, err);
+    rc = setup_network(&s, err);
     if (rc == OK)
         rc = stand_in_open(out, &s, err);
     if (rc != OK)

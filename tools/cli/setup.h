@@ -35,8 +35,8 @@ int setup_options(struct mizzle_options *o, struct err *err);
 int setup_network(struct stand_in_options *o, struct err *err);
 /* Start the stand-in server and put its address into *o if no server is named and a cloud may be
  * needed: with the model that --cloud-model names, else for the demo pair with its own. Otherwise
- * *out is NULL. Close it after everything that uses it. ERR_ARG if the model named does not exist;
- * errors of stand_in_open. */
+ * *out is NULL. Close it after everything that uses it. Errors of find_model and
+ * stand_in_open. */
 int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *err);
 
 /* Call engine_open with engine_options. The model is path, else engine_options.model, else the

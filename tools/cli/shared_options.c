@@ -18,8 +18,10 @@ struct cloud_limit_options cloud_limit_options = { .store_limit = STORE_LIMIT >>
 const struct option_group engine_option_rows = {
     "Model and machine",
     (const struct option[]){
-        { "--model", "-m", OPTION_STR, &engine_options.model, "PATH",
-          "Load this GGUF file or Hugging Face folder (default: the demo pair)" },
+        { "--model", "-m", OPTION_STR, &engine_options.model, "NAME",
+          "Load PATH, ORG/NAME or NAME:TYPE: a GGUF file or Hugging Face folder, a repository in "
+          "Hugging Face's cache, or the GGUF file of TYPE, such as Q4_K_M, in a repository or "
+          "folder; nothing is downloaded (default: the demo pair)" },
         { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
           "Compute with N threads (default: one per processor)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
@@ -38,8 +40,9 @@ const struct option_group route_option_rows = {
     (const struct option[]){
         { "--router", NULL, OPTION_STR, &route_options.router, "FILE",
           "Load this router, safetensors or .pth (default: the one beside the model, "
-          "NAME.router.safetensors or DIR/router.safetensors; for policy context the same with "
-          "context instead of router)" },
+          "NAME.router.safetensors or DIR/router.safetensors, in Hugging Face's cache also "
+          "models--ORG--NAME/router.safetensors; for policy context the same with context instead "
+          "of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
           "Score tokens by mlp, context, entropy, max-prob, margin or random, or route always or "
           "never (default: mlp if there is a router, else never)" },
@@ -78,8 +81,9 @@ static const struct option cloud_rows[] = {
     { "--cloud-api", NULL, OPTION_STR, &cloud_option_values.api, "NAME",
       "Speak openai, sglang or llamacpp; auto asks the server (default: auto)" },
     { "--cloud-model", NULL, OPTION_STR, &cloud_option_values.model, "NAME",
-      "Request this model of the server at --cloud-url; without a URL, load this file or folder "
-      "and serve it from this process (default: the first one that the server lists)" },
+      "Request this model of the server at --cloud-url; without a URL, load this model, named as "
+      "for --model, and serve it from this process (default: the first one that the server "
+      "lists)" },
     { "--cloud-key-file", NULL, OPTION_STR, &cloud_option_values.key_file, "FILE",
       "Read the API key from FILE (default: MIZZLE_API_KEY, else OPENAI_API_KEY, which is sent "
       "only over https or to this machine)" },

@@ -15,6 +15,7 @@
 #include "router/learn/sample_files.h"
 #include "router/learn/samples.h"
 #include "tools/cli/setup.h"
+#include "weights/find.h"
 #include "weights/weights.h"
 
 /* A text and its answer have at most this many tokens, unless the model has fewer positions. */
@@ -242,10 +243,11 @@ static int collecting_needs_cloud(bool *needs, struct collecting *c, struct err 
 /* Refuse a cloud model of another vocabulary before it is served. */
 static int collecting_vocabulary(const struct engine *e, struct err *err)
 {
-    const char *path = cloud_option_values.model;
+    const char *name = cloud_option_values.model;
     struct weights *w = NULL;
     struct tokenizer *t = NULL;
-    if (!path || cloud_option_values.url || access(path, F_OK))
+    char path[FIND_PATH];
+    if (!name || cloud_option_values.url || find_model(path, name, NULL) != OK)
         return OK; /* a name, or the server will report it */
     int rc = weights_open(&w, path, err);
     if (rc == OK)

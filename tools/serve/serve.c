@@ -149,10 +149,6 @@ static int serve_open_texts(struct serve *s, struct err *err)
 {
     size_t trained = model_config(s->engine.model)->context;
     s->context = s->o.context ? s->o.context : trained < CONTEXT_MAX ? trained : CONTEXT_MAX;
-    if (s->context > trained)
-        return err_set(err, ERR_ARG,
-                       "context: expected at most %zu, as the model was made for, found %zu",
-                       trained, s->context);
     const struct texts_options to = { .engine = &s->engine,
                                       .routing = &s->routing,
                                       .slots = s->o.parallel,

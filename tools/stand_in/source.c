@@ -13,6 +13,7 @@
 #include "router/mizzle.h"
 #include "tools/stand_in/known_texts.h"
 #include "tools/stand_in/question.h"
+#include "weights/find.h"
 #include "weights/weights.h"
 
 enum { CONTEXT_MAX = 4096, QUEUE = 256, SLOTS_MIN = 4 };
@@ -103,10 +104,13 @@ static int stand_in_source_open_vocabulary(struct stand_in_source *s, const char
 }
 
 /* Open what the path names. */
-static int stand_in_source_open_path(struct stand_in_source *s, const char *path,
+static int stand_in_source_open_path(struct stand_in_source *s, const char *name,
                                      const struct stand_in_options *o, struct err *err)
 {
-    int rc = o->say ? stand_in_source_open_vocabulary(s, path, err) : OK;
+    char path[FIND_PATH];
+    int rc = find_model(path, name, err);
+    if (rc == OK && o->say)
+        rc = stand_in_source_open_vocabulary(s, path, err);
     if (rc == OK && s->vocabulary) {
         s->tokenizer = s->vocabulary;
         s->vocab = tokenizer_size(s->tokenizer);

@@ -1,0 +1,136 @@
+/* t_info.c - what `mizzle info` says a model takes is what it takes when it is opened, the
+ * fingerprint is the one that routers are bound to, and a header alone is enough for all but that.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "model/batch.h"
+#include "model/fingerprint.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+#include "tests/support/files.h"
+#include "tests/support/torture.h"
+#include "tools/info/info.h"
+
+enum { ROOM = 1 << 20, HEADER = 24, TORTURE_MAX = 3000 };
+
+static struct err err;
+static const char demo[] = "weights/milli/edge-0.5.gguf";
+
+static void read_info(struct info_model *m, struct info_source *s, const char *path, size_t context)
+{
+    *s = (struct info_source){ .path = path };
+    CHECK(weights_open_header(&s->w, path, &err) == OK);
+    CHECK(info_model_read(m, s, context, &err) == OK);
+}
+
+/* Compare with the model itself, in each type of KV cache. */
+static void check_model(const char *path, bool tokenizer)
+{
+    struct info_source s;
+    struct info_model m;
+    struct engine e;
+    read_info(&m, &s, path, 300);
+    CHECK(m.is && m.runs && m.has_sign && !m.no_model.msg[0] && m.context == 300);
+    CHECK(!m.no_text.msg[0] == tokenizer && (m.ids > 0) == tokenizer);
+    const struct mizzle_options o = { .model = path };
+    CHECK(engine_open(&e, &o, false, &err) == OK);
+    CHECK(m.weights == model_bytes(e.model));
+    CHECK(m.fingerprint == model_fingerprint(e.model, e.tokenizer));
+    for (int i = 0; i < INFO_CACHES; i++) {
+        struct session *session;
+        size_t batch;
+        CHECK(session_open(&session, e.batch, 300, (enum kvcache)i, &err) == OK);
+        CHECK(batch_size(&batch, model_config(e.model), m.threads, 300, &err) == OK);
+        CHECK(session_bytes(session) + batch == m.work + m.cache[i]);
+        session_close(session);
+    }
+    engine_close(&e);
+    weights_close(s.w);
+}
+
+static void test_header(void)
+{
+    static unsigned char p[ROOM];
+    char path[] = "build/info-XXXXXX";
+    int fd = mkstemp(path);
+    struct info_source s;
+    struct info_model whole, m;
+    CHECK(fd >= 0 && close(fd) == 0);
+    read_info(&whole, &s, demo, 0);
+    CHECK(whole.context == 1024); /* the model's maximum */
+    const struct tensor *first = weights_tensor(s.w, 0), *last = NULL;
+    for (size_t i = 0; i < info_count(&s); i++)
+        last = info_tensor(&s, i);
+    size_t n = slurp(demo, p, ROOM);
+    size_t data = (size_t)((const char *)last->data - (const char *)first->data) + last->bytes;
+    weights_close(s.w);
+    CHECK(data < n);
+    memset(p + HEADER + 8, 'x', 1); /* the checksum's key, which would be wrong */
+    spill(path, p, n - data);
+    CHECK(weights_open(&s.w, path, &err) == ERR_FORMAT);
+    read_info(&m, &s, path, 0);
+    CHECK(info_without_data(&s) && m.runs && !m.has_sign && m.weights == whole.weights);
+    CHECK(m.work == whole.work && memcmp(m.cache, whole.cache, sizeof(m.cache)) == 0);
+    weights_close(s.w);
+    CHECK(unlink(path) == 0);
+}
+
+static void test_refused(const char *data)
+{
+    char path[512];
+    struct info_source s;
+    struct info_model m;
+    read_info(&m, &s, demo, 0);
+    CHECK(info_model_read(&m, &s, (size_t)1 << 40, &err) != OK && strstr(err.msg, "-c "));
+    weights_close(s.w);
+    read_info(&m, &s, "weights/milli/vocabulary.gguf", 0);
+    CHECK(m.is && !m.runs && m.no_model.msg[0] && !m.no_text.msg[0]);
+    weights_close(s.w);
+    read_info(&m, &s, "weights/milli/edge-0.5.router.safetensors", 0);
+    CHECK(!m.is);
+    weights_close(s.w);
+    snprintf(path, sizeof(path), "%s/weights/stories260K/stories260K.gguf", data);
+    if (access(path, R_OK) != 0) {
+        puts("SKIP: no model of another architecture");
+        return;
+    }
+    read_info(&m, &s, path, 0);
+    CHECK(!m.runs && strstr(m.no_model.msg, "general.architecture") && m.no_text.msg[0]);
+    weights_close(s.w);
+    snprintf(path, sizeof(path), "%s/weights/stories260K_qwen2", data);
+    check_model(path, false);
+}
+
+static void test_torture(void)
+{
+    struct info_source s = { .path = demo };
+    struct info_model m;
+    CHECK(weights_open_header(&s.w, demo, &err) == OK);
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = info_model_read(&m, &s, 0, &err);
+        hit = torture_end();
+        CHECK(code == (hit ? ERR_NOMEM : OK) && torture_live() == 0);
+    }
+    weights_close(s.w);
+}
+
+int main(void)
+{
+    const char *data = getenv("MIZZLE_TESTDATA");
+    if (access(demo, R_OK) != 0) {
+        puts("SKIP: no demo pair in weights/milli");
+        return 77;
+    }
+    check_model(demo, true);
+    test_header();
+    test_refused(data ? data : "../shared/data");
+    test_torture();
+    return 0;
+}

@@ -1,0 +1,65 @@
+#!/bin/sh
+# What -m may be: names in Hugging Face's cache and types of GGUF files mean the same to every
+# command, to the lookup of routers and to the stand-in cloud. No command looks at a network.
+. tests/support/demo_pair.sh
+repository=$dir/home/.cache/huggingface/hub/models--Org--Demo-GGUF
+commit=0123456789abcdef0123456789abcdef01234567
+mkdir -p "$repository/refs" "$repository/blobs" "$repository/snapshots/$commit" || fail "no cache"
+printf %s $commit >"$repository/refs/main"
+cp weights/milli/edge-0.1.gguf "$repository/blobs/aa"
+cp weights/milli/cloud.gguf "$repository/blobs/bb"
+ln -s ../../blobs/aa "$repository/snapshots/$commit/demo-q4_k_m.gguf"
+ln -s ../../blobs/bb "$repository/snapshots/$commit/demo-q8_0.gguf"
+ln -s ../../blobs/cc "$repository/snapshots/$commit/demo-f16.gguf" # not downloaded
+HOME=$dir/home
+export HOME
+unset HF_HOME HF_HUB_CACHE XDG_CACHE_HOME
+edge=Org/Demo-GGUF:Q4_K_M
+cloud=Org/Demo-GGUF:Q8_0
+
+# says TEXT: the one line on stderr has this text.
+says() {
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -qF -- "$1" "$dir/err" || fail "no \"$1\": $(cat "$dir/err")"
+}
+
+expect 0 run --question 3 -m weights/milli/edge-0.1.gguf --policy never -n 20
+cp "$dir/out" "$dir/first"
+expect 0 run --question 3 -m $edge --policy never -n 20
+cmp -s "$dir/out" "$dir/first" || fail "run: another text"
+expect 0 tokenize -m $edge -p "a question"
+expect 0 info $edge
+expect 0 convert $edge "$dir/x.gguf" --type f16
+expect 0 logits -m $edge --ids 1,2 -o "$dir/l.f32"
+expect 0 bench model -m $edge -p 8 -n 2 --repeat 1
+expect 0 run -m $edge -p x -n 2 --policy always --cloud required --cloud-model $cloud
+printf '1 2 3 4 5 6 7 8\n' >"$dir/ids"
+expect 0 eval --task agree -m $edge --cloud-model $cloud --data "$dir/ids" --policy never
+
+# A router beside the repository suits every snapshot and type; one beside the file goes first.
+expect 2 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
+says "no router beside $edge"
+cp weights/milli/edge-0.1.router.safetensors "$repository/router.safetensors"
+expect 0 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
+cp Makefile "$repository/snapshots/$commit/demo-q4_k_m.router.safetensors"
+expect 3 run -m $edge -p x -n 2 --policy mlp --cloud-model $cloud
+says demo-q4_k_m.router.safetensors
+
+# What is missing is said with the command that would fetch it.
+for command in "run -p x" "tokenize -p x" "info" "logits --ids 1 -o $dir/l" "serve --port 0" \
+    "convert --type f16 $dir/y.gguf" "bench model -p 8" "cloud --port 0"; do
+    case $command in
+    info*) set -- info Org/None ;;
+    convert*) set -- convert Org/None "$dir/y.gguf" --type f16 ;;
+    *) set -- $command -m Org/None ;;
+    esac
+    expect 3 "$@"
+    says "Org/None: no such file or folder, and not in $HOME/.cache/huggingface/hub; to fetch it: hf download Org/None"
+done
+expect 3 run -p x -m $edge --policy always --cloud-model Org/None
+says "hf download Org/None"
+expect 3 info Org/Demo-GGUF
+says "found F16, Q4_K_M, Q8_0"
+expect 3 info Org/Demo-GGUF:Q6_K
+says "hf download Org/Demo-GGUF --include '*[qQ]6_[kK]*'"
+expect 3 info Org/Demo-GGUF:F16
+says "hf download Org/Demo-GGUF demo-f16.gguf"

@@ -1,0 +1,230 @@
+/* t_shards.c - a GGUF file in parts is the file that was split, from whichever part it is opened,
+ * and parts that do not fit together are refused. */
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/files.h"
+#include "tests/support/torture.h"
+#include "weights/gguf_write.h"
+#include "weights/weights.h"
+
+enum { PARTS = 3, TENSORS = 7, ROWS = 4, COLS = 32, TORTURE_MAX = 200 };
+
+static char folder[64];
+static struct err err;
+
+/* What a part says about itself, and what is wrong with it. */
+struct part {
+    uint64_t no, count, total;
+    enum kvtype type;        /* of the three keys */
+    size_t first, last;      /* tensors */
+    bool bare;               /* no keys split.* */
+    bool own_keys;           /* a later part with more keys of its own */
+    const char *rename_last; /* name of its last tensor, or NULL */
+};
+
+/* Return the path of part i (from 1) of n, or of a whole file if n is 0; two results live at a
+ * time. */
+static const char *part_path(unsigned i, unsigned n)
+{
+    static char out[2][128];
+    static unsigned turn;
+    char *p = out[turn++ % 2];
+    if (n)
+        snprintf(p, sizeof(out[0]), "%s/m-%05u-of-%05u.gguf", folder, i, n);
+    else
+        snprintf(p, sizeof(out[0]), "%s/m.gguf", folder);
+    return p;
+}
+
+static void add_number(struct ggufw *g, const char *key, enum kvtype type, uint64_t v)
+{
+    unsigned char bytes[8];
+    for (unsigned i = 0; i < 8; i++)
+        bytes[i] = (unsigned char)(v >> (8 * i));
+    struct kv kv = { { key, strlen(key) }, type, type, 1, bytes, NULL };
+    ggufw_kv(g, &kv);
+}
+
+/* Write one part, or the whole file if p is NULL. */
+static void write_part(const char *path, const struct part *p)
+{
+    float values[ROWS * COLS];
+    struct ggufw *g;
+    size_t first = p ? p->first : 0, last = p ? p->last : TENSORS;
+    CHECK(ggufw_open(&g, path, &err) == OK);
+    if (!first || (p && p->own_keys)) {
+        ggufw_str(g, "general.architecture", "qwen2");
+        ggufw_str(g, "general.name", first ? "another" : "split");
+    }
+    if (p && !p->bare) {
+        add_number(g, "split.no", p->type, p->no);
+        add_number(g, "split.tensors.count", p->type == KV_U16 ? KV_I32 : p->type, p->total);
+        add_number(g, "split.count", p->type, p->count);
+    }
+    for (size_t i = first; i < last; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "t%zu", i);
+        ggufw_tensor(g, p && p->rename_last && i + 1 == last ? p->rename_last : name, W_F32, 2,
+                     (const size_t[]){ ROWS, COLS });
+    }
+    for (size_t i = first; i < last; i++) {
+        for (size_t k = 0; k < ROWS * COLS; k++)
+            values[k] = (float)(i * 1000 + k);
+        ggufw_data(g, values, sizeof(values));
+    }
+    CHECK(ggufw_close(g, true, &err) == OK);
+}
+
+static const struct part good[PARTS] = {
+    { .no = 0, .count = PARTS, .total = TENSORS, .type = KV_U16, .first = 0, .last = 3 },
+    { .no = 1, .count = PARTS, .total = TENSORS, .type = KV_U16, .first = 3, .last = 3 },
+    { .no = 2, .count = PARTS, .total = TENSORS, .type = KV_U16, .first = 3, .last = TENSORS },
+};
+
+static void write_good(void)
+{
+    for (unsigned i = 0; i < PARTS; i++)
+        write_part(part_path(i + 1, PARTS), &good[i]);
+}
+
+/* Require the same keys and tensors as in the whole file, in the same order. */
+static void check_same(const char *path)
+{
+    struct weights *w, *all;
+    int code = weights_open(&w, path, &err);
+    if (code != OK)
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(code == OK && weights_open(&all, part_path(0, 0), &err) == OK);
+    CHECK(weights_nkv(w) == weights_nkv(all) && weights_ntensors(w) == TENSORS);
+    CHECK(weights_shards(w) == PARTS && weights_shards(all) == 1);
+    for (size_t i = 0; i < weights_nkv(w); i++)
+        CHECK(strcmp(weights_kv(w, i)->key.p, weights_kv(all, i)->key.p) == 0);
+    for (size_t i = 0; i < TENSORS; i++) {
+        const struct tensor *a = weights_tensor(w, i), *b = weights_tensor(all, i);
+        CHECK(strcmp(a->name, b->name) == 0 && a->bytes == b->bytes);
+        CHECK(memcmp(a->data, b->data, a->bytes) == 0 && weights_find(w, a->name) == a);
+    }
+    weights_close(w);
+    weights_close(all);
+}
+
+static void test_good(void)
+{
+    write_good();
+    write_part(part_path(0, 0), NULL);
+    for (unsigned i = 1; i <= PARTS; i++)
+        check_same(part_path(i, PARTS));
+    struct part own = good[1]; /* keys that later parts repeat are not the model's */
+    own.own_keys = true;
+    own.type = KV_U64;
+    write_part(part_path(2, PARTS), &own);
+    check_same(part_path(1, PARTS));
+}
+
+/* Require a refusal that names the part and says this. */
+static void refused(unsigned part, const char *text)
+{
+    struct weights *w;
+    const char *name = strrchr(part_path(part, PARTS), '/') + 1;
+    int code = weights_open(&w, part_path(2, PARTS), &err);
+    if (code == OK || !strstr(err.msg, text))
+        fprintf(stderr, "expected \"%s\", found \"%s\"\n", text, code == OK ? "" : err.msg);
+    CHECK((code == ERR_FORMAT || code == ERR_IO) && !w && strstr(err.msg, text));
+    CHECK(!part || strstr(err.msg, name));
+}
+
+/* One part at a time is wrong. */
+static void test_bad(void)
+{
+    static const struct {
+        unsigned part;
+        struct part is;
+        const char *text;
+    } rows[] = {
+        { 1, { 1, 3, 7, KV_U16, 0, 3, false, false, NULL }, "split.no: expected 0, found 1" },
+        { 2, { 0, 3, 7, KV_U16, 3, 3, false, false, NULL }, "split.no: expected 1, found 0" },
+        { 3, { 1, 3, 7, KV_U16, 3, 7, false, false, NULL }, "split.no: expected 2, found 1" },
+        { 1, { 0, 4, 7, KV_U16, 0, 3, false, false, NULL }, "split.count: expected 3, found 4" },
+        { 3, { 2, 0, 7, KV_U16, 3, 7, false, false, NULL }, "split.count: expected 3, found 0" },
+        { 1, { 0, 3, 8, KV_U16, 0, 3, false, false, NULL }, "tensors.count: expected 7, found 8" },
+        { 1, { 0, 3, 7, KV_U16, 0, 2, false, false, NULL }, "tensors.count: expected 6, found 7" },
+        { 1, { 0, 3, 7, KV_F32, 0, 3, false, false, NULL }, "split.count: expected 3, found none" },
+        { 2, { 1, 3, 7, KV_U16, 3, 3, true, false, NULL }, "split.count: expected 3, found none" },
+        { 3, { 2, 3, 7, KV_I64, 3, 7, false, false, "t1" }, "two tensors are named t1" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        write_good();
+        write_part(part_path(rows[i].part, PARTS), &rows[i].is);
+        refused(strstr(rows[i].text, "two tensors") ? 0 : rows[i].part, rows[i].text);
+    }
+    write_good();
+    spill(part_path(3, PARTS), "GGUF", 4);
+    refused(3, "inside the header");
+    spill(part_path(3, PARTS), "", 0);
+    refused(3, "expected the magic");
+}
+
+/* Parts that are not there are all named, also the one that was asked for. */
+static void test_missing(void)
+{
+    struct weights *w;
+    char renamed[128];
+    write_good();
+    CHECK(unlink(part_path(3, PARTS)) == 0);
+    refused(3, "expected 3 parts, missing m-00003-of-00003.gguf");
+    CHECK(unlink(part_path(2, PARTS)) == 0);
+    refused(2, "missing m-00002-of-00003.gguf m-00003-of-00003.gguf");
+    CHECK(unlink(part_path(1, PARTS)) == 0);
+    refused(1, "missing m-00001-of-00003.gguf m-0000");
+    CHECK(weights_open(&w, part_path(1, 99999), &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "at most 1000 parts"));
+    CHECK(weights_open(&w, part_path(1, 1000), &err) == ERR_IO && strstr(err.msg, "..."));
+    /* a part under another name */
+    write_good();
+    snprintf(renamed, sizeof(renamed), "%s/first.gguf", folder);
+    CHECK(rename(part_path(1, PARTS), renamed) == 0);
+    CHECK(weights_open(&w, renamed, &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "expected a name like STEM-00001-of-00003.gguf"));
+    CHECK(unlink(renamed) == 0);
+    /* one part that is all */
+    struct part one = { .count = 1, .total = TENSORS, .type = KV_U16, .last = TENSORS };
+    write_part(part_path(1, 1), &one);
+    CHECK(weights_open(&w, part_path(1, 1), &err) == OK && weights_shards(w) == 1);
+    CHECK(!weights_key(w, "split.count"));
+    weights_close(w);
+    CHECK(unlink(part_path(1, 1)) == 0);
+    write_good();
+}
+
+static void test_torture(void)
+{
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        struct weights *w;
+        CHECK(n < TORTURE_MAX);
+        torture_begin(n);
+        int code = weights_open(&w, part_path(1, PARTS), &err);
+        hit = torture_end();
+        CHECK(code == (hit ? ERR_NOMEM : OK));
+        weights_close(w);
+        CHECK(torture_live() == 0);
+    }
+}
+
+int main(void)
+{
+    size_t open_before = descriptors();
+    snprintf(folder, sizeof(folder), "build/shards-XXXXXX");
+    CHECK(mkdtemp(folder));
+    test_good();
+    test_bad();
+    test_missing();
+    test_torture();
+    CHECK(descriptors() == open_before);
+    for (unsigned i = 1; i <= PARTS; i++)
+        CHECK(unlink(part_path(i, PARTS)) == 0);
+    CHECK(unlink(part_path(0, 0)) == 0 && rmdir(folder) == 0);
+    return 0;
+}

@@ -1,0 +1,89 @@
+/* info.h - what `mizzle info` reports on a file: its contents, and what the engine would make of
+ * it. */
+#ifndef TOOLS_INFO_INFO_H
+#define TOOLS_INFO_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/sys/base.h"
+#include "weights/weights.h"
+
+struct pth;
+
+/* An open file: exactly one of w and p is set. */
+struct info_source {
+    struct weights *w; /* GGUF, safetensors or folder */
+    struct pth *p;     /* PyTorch checkpoint */
+    const char *path;
+};
+
+size_t info_count(const struct info_source *s); /* tensors */
+const struct tensor *info_tensor(const struct info_source *s, size_t i);
+const char *info_format(const struct info_source *s);
+/* Return the string under the key, empty if there is none. */
+struct str info_text(const struct info_source *s, const char *key);
+/* Return the size of the vocabulary in a GGUF file, 0 if it holds none. */
+size_t info_tokens(const struct info_source *s);
+/* True for a file that holds a header alone: a tensor has a size, but its data is missing. */
+bool info_without_data(const struct info_source *s);
+
+/* Totals over tensors. bytes and values are doubles because a header may state any size. */
+struct info_sum {
+    size_t tensors;
+    double bytes, values;
+};
+
+/* Return the totals of one type; of all types where type is -1. */
+struct info_sum info_sum_type(const struct info_source *s, int type);
+/* Return the bits that each value takes, 0 without values. */
+double info_bits(const struct info_sum *sum);
+
+/* Reports list types in the order of ggml's numbers, then those that only safetensors has. */
+enum { INFO_TYPES_GGML = 64, INFO_TYPES = INFO_TYPES_GGML + 16 };
+int info_type_at(int i);
+
+/* Return the key without the prefix of the architecture, or NULL if the key has another prefix or
+ * is not a number: "qwen2.block_count" gives "block_count" if arch is "qwen2". */
+const char *info_shape_key(const struct kv *kv, struct str arch);
+
+/* The size of a router, and what it reads. CITER's checkpoints name no tap. */
+struct info_router {
+    size_t hidden, width; /* of a network */
+    size_t contexts;      /* rows of a table; 0 for a network */
+    struct str tap;
+};
+
+enum { INFO_ROUTER_ENTRIES = 5 };
+/* More that a router's metadata may say: the key, and the label for people. */
+extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][2];
+
+/* Fill *f and return true if the file is a router: Mizzle's own forms or CITER's checkpoint. */
+bool info_is_router(struct info_router *f, const struct info_source *s);
+
+enum { INFO_CACHES = 3 }; /* types of the KV cache, as enum kvcache numbers them */
+
+/* What the engine would make of a model. */
+struct info_model {
+    bool is;       /* the file names an architecture; all else is zero otherwise */
+    bool runs;     /* the sizes below are known */
+    bool has_sign; /* fingerprint is known: it runs, and its data is in the file */
+    uint64_t fingerprint;
+    size_t context, threads;                  /* for which memory is computed */
+    size_t weights, work, cache[INFO_CACHES]; /* bytes */
+    size_t ids;                               /* of the tokenizer; 0: none can be used */
+    size_t template;                          /* bytes of the chat template; 0: none */
+    struct err no_model, no_text, no_chat;    /* what would be refused, and why; "": nothing */
+};
+
+/* Compute it, for sessions of `context` positions (0: what `mizzle run` takes). ERR_ARG: the model
+ * does not have so many; ERR_NOMEM. */
+int info_model_read(struct info_model *m, const struct info_source *s, size_t context,
+                    struct err *err);
+
+/* Print the report for people, or as one JSON object; with list, every tensor too. */
+void info_print(const struct info_source *s, const struct info_model *m, bool list);
+void info_print_json(const struct info_source *s, const struct info_model *m, bool list);
+
+#endif

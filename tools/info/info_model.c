@@ -1,0 +1,91 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kv.h"
+#include "kernels/sys/os.h"
+#include "model/batch.h"
+#include "model/fingerprint.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "model/text/chat.h"
+#include "model/text/tokenizer.h"
+#include "tools/info/info.h"
+
+enum { CONTEXT_DEFAULT = 4096 }; /* of `mizzle run` */
+
+/* Compute the memory of a text, as the functions that allocate it count. */
+static int info_model_memory(struct info_model *m, const struct model *model, size_t context,
+                             struct err *err)
+{
+    const struct model_config *c = model_config(model);
+    size_t batch = 0, session = 0;
+    m->context = context                        ? context
+                 : c->context < CONTEXT_DEFAULT ? c->context
+                                                : (size_t)CONTEXT_DEFAULT;
+    m->threads = os_cpus();
+    int rc = batch_size(&batch, c, m->threads, m->context, err);
+    for (int i = 0; rc == OK && i < INFO_CACHES; i++)
+        rc = session_size(&session, &m->cache[i], c, m->context, (enum kvcache)i, err);
+    m->weights = model_bytes(model);
+    m->work = batch + session - m->cache[INFO_CACHES - 1];
+    m->runs = rc == OK;
+    return rc;
+}
+
+/* Drop the path from the beginning of a line; the report names the file once. */
+static void info_model_shorten(struct err *line, const char *path)
+{
+    size_t n = strlen(path);
+    if (strncmp(line->msg, path, n) == 0 && strncmp(line->msg + n, ": ", 2) == 0)
+        memmove(line->msg, line->msg + n + 2, strlen(line->msg + n + 2) + 1);
+}
+
+/* Ask for the chat form, with no messages: what is refused then is refused always. */
+static int info_model_chat(struct info_model *m, const struct tokenizer *t)
+{
+    const char *template = tokenizer_template(t);
+    uint32_t *ids = NULL;
+    size_t n;
+    m->template = template ? strlen(template) : 0;
+    int rc = chat_encode(t, &ids, &n, NULL, 0, &m->no_chat);
+    if (rc == OK)
+        m->no_chat.msg[0] = '\0';
+    free(ids);
+    return rc == ERR_NOMEM ? rc : OK;
+}
+
+int info_model_read(struct info_model *m, const struct info_source *s, size_t context,
+                    struct err *err)
+{
+    struct model *model = NULL;
+    struct tokenizer *t = NULL;
+    *m = (struct info_model){ 0 };
+    if (!s->w || !info_text(s, "general.architecture").n)
+        return OK;
+    m->is = true;
+    int rc = tokenizer_open(&t, s->w, &m->no_text);
+    if (rc == OK) {
+        m->ids = tokenizer_size(t);
+        rc = info_model_chat(m, t);
+    }
+    if (rc != ERR_NOMEM)
+        rc = model_outline(&model, s->w, &m->no_model);
+    if (rc == OK) {
+        m->has_sign = !info_without_data(s);
+        m->fingerprint = m->has_sign ? model_fingerprint(model, t) : 0;
+        rc = info_model_memory(m, model, context, &m->no_model);
+        if (rc == OK || !context) /* what the file says needs too much */
+            rc = OK;
+        else
+            err_set(err, rc, "-c %zu: %s", context, m->no_model.msg);
+    } else if (rc == ERR_NOMEM) {
+        err_set(err, rc, "%s: out of memory", s->path);
+    } else {
+        rc = OK;
+    }
+    info_model_shorten(&m->no_model, s->path);
+    info_model_shorten(&m->no_text, s->path);
+    model_close(model);
+    tokenizer_close(t);
+    return rc;
+}

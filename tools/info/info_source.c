@@ -1,0 +1,103 @@
+#include "tools/info/info.h"
+
+#include <string.h>
+
+#include "weights/pth.h"
+
+size_t info_count(const struct info_source *s)
+{
+    return s->w ? weights_ntensors(s->w) : pth_ntensors(s->p);
+}
+
+const struct tensor *info_tensor(const struct info_source *s, size_t i)
+{
+    return s->w ? weights_tensor(s->w, i) : pth_tensor(s->p, i);
+}
+
+/* Return the number of values in t, 0 for an unknown type. */
+static size_t info_values(const struct tensor *t)
+{
+    size_t values, bytes;
+    return wtype_block(t->type, &values, &bytes) ? t->bytes / bytes * values : 0;
+}
+
+struct info_sum info_sum_type(const struct info_source *s, int type)
+{
+    struct info_sum sum = { 0, 0, 0 };
+    for (size_t i = 0; i < info_count(s); i++) {
+        const struct tensor *t = info_tensor(s, i);
+        if (type >= 0 && t->type != type)
+            continue;
+        sum.tensors++;
+        sum.bytes += (double)t->bytes;
+        sum.values += (double)info_values(t);
+    }
+    return sum;
+}
+
+double info_bits(const struct info_sum *sum)
+{
+    return sum->values > 0 ? sum->bytes * 8 / sum->values : 0;
+}
+
+int info_type_at(int i)
+{
+    return i < INFO_TYPES_GGML ? i : W_U8 + i - INFO_TYPES_GGML;
+}
+
+const char *info_shape_key(const struct kv *kv, struct str arch)
+{
+    if (!arch.n || kv->key.n < arch.n + 2 || memcmp(kv->key.p, arch.p, arch.n) != 0 ||
+        kv->key.p[arch.n] != '.' || kv->type == KV_ARR || kv->type == KV_STR)
+        return NULL;
+    return kv->key.p + arch.n + 1;
+}
+
+const char *info_format(const struct info_source *s)
+{
+    return s->w ? weights_format(s->w) : "pth";
+}
+
+struct str info_text(const struct info_source *s, const char *key)
+{
+    struct str v = { "", 0 };
+    if (s->w)
+        weights_str(s->w, key, &v);
+    return v;
+}
+
+size_t info_tokens(const struct info_source *s)
+{
+    const struct kv *kv = s->w ? weights_key(s->w, "tokenizer.ggml.tokens") : NULL;
+    return kv ? kv->count : 0;
+}
+
+const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
+    { "model_name", "  model" }, { "model", "  fingerprint" }, { "weights", "  weights" },
+    { "task", "  task" },        { "share", "  share" },
+};
+
+bool info_is_router(struct info_router *f, const struct info_source *s)
+{
+    const struct tensor *t =
+        s->w ? weights_find(s->w, "router.w1") : pth_find(s->p, "mlp.0.weight");
+    const struct tensor *table = s->w ? weights_find(s->w, "context.table") : NULL;
+    *f = (struct info_router){ .tap = info_text(s, "tap") };
+    if (!f->tap.n)
+        f->tap = (struct str){ "final", 5 };
+    if (t && t->ndim == 2 && (s->w || pth_find(s->p, "mlp.4.weight"))) {
+        f->hidden = t->shape[1];
+        f->width = t->shape[0];
+        return true;
+    }
+    f->contexts = table && table->ndim == 2 ? table->shape[0] : 0;
+    return f->contexts;
+}
+
+bool info_without_data(const struct info_source *s)
+{
+    for (size_t i = 0; i < info_count(s); i++)
+        if (info_tensor(s, i)->bytes && !info_tensor(s, i)->data)
+            return true;
+    return false;
+}
