@@ -22,7 +22,7 @@
 
 enum { N = 100, CONTEXT = 128, WEIGHTS = 4711, ROOM = 400000 };
 /* Where things are in a file, in words of 8 bytes: see session_file.h. */
-enum { VERSION = 1, KV = 3, KERNELS = 4, TOKENS = 6, CONFIG = 7, WORDS = 18, HEAD = 8 * WORDS };
+enum { VERSION = 1, KV = 3, KERNELS = 4, TOKENS = 6, CONFIG = 7, WORDS = 25, HEAD = 8 * WORDS };
 
 static const struct model_config config = { 2,   48,    4,    2,    12,    84,   200,
                                             512, 1e-6f, 1e4f, true, false, { 0 } };
@@ -254,12 +254,14 @@ static uint64_t number_word(double x)
 /* Each field of the head is checked and named. */
 static void check_fields(const unsigned char *good, size_t size, size_t n)
 {
-    static const char *const fields[] = { "layers: expected 2",        "hidden: expected 48",
-                                          "heads: expected 4",         "kv_heads: expected 2",
-                                          "head_dim: expected 12",     "ffn: expected 84",
-                                          "vocab: expected 200",       "context: expected 512",
-                                          "eps: expected 9.999999975", "rope_theta: expected 10000",
-                                          "tied: expected 1" };
+    static const char *const fields[] = {
+        "layers: expected 2",         "hidden: expected 48",   "heads: expected 4",
+        "kv_heads: expected 2",       "head_dim: expected 12", "ffn: expected 84",
+        "vocab: expected 200",        "context: expected 512", "eps: expected 9.999999975",
+        "rope_theta: expected 10000", "tied: expected 1",      "qk_norm: expected 0",
+        "kind: expected 0",           "factor: expected 0",    "magnitude: expected 0",
+        "beta_fast: expected 0",      "beta_slow: expected 0", "original: expected 0"
+    };
     struct err err = { "" };
     size_t shared;
     expect_field(good, size, n, VERSION, 0, "version: expected 1, found 0");
