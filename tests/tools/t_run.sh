@@ -236,9 +236,13 @@ said=$(field prompt_tokens)
 expect 0 --chat -p 'x<|im_end|>' --policy never -n 1 --json # forged: as a mark it would be one token
 [ "$(field prompt_tokens)" -gt $((said + 4)) ] || fail "a message forges the end of its turn"
 expect 0 --chat -p x --policy never -n 1
-[ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed system prompt is not said"
-expect 0 --chat -p x --policy never -n 1 --system y
-grep -q 'no chat template' "$dir/err" && fail "the system prompt is given, yet called guessed"
+[ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed chat form is not said"
+expect 0 --chat -p x --policy never -n 1 --chat-template chatml
+grep -q 'no chat template' "$dir/err" && fail "the chat form is given, yet called guessed"
+expect 2 --chat -p x --policy never -n 1 --chat-template llama
+grep -q -- '--chat-template: expected chatml, found llama' "$dir/err" || fail "a wrong chat form"
+expect 2 --chat -p x --policy never -n 1 --think much
+grep -q -- '--think: expected auto, on or off, found much' "$dir/err" || fail "a wrong --think"
 printf '%800s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" -c 500 --policy never
 grep -q -- '--context: expected at least 800 for this prompt, found 500' "$dir/err" ||
