@@ -2,6 +2,7 @@
  * is the one that comes first when both are read in turn. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "model/text/chat.h"
@@ -13,6 +14,7 @@
 #include "tests/support/torture.h"
 
 static const char *folder;
+static const char demo[] = "weights/milli/edge-0.1.gguf";
 
 /* The tiny model with another size of its feed-forward part than its tensors have. */
 static const char other_shape[] =
@@ -48,9 +50,9 @@ static void opens(size_t threads, bool need_tokenizer, int rc, const char *want)
 
 /* Each allocation fails in turn. Readers of files may do without some; what was opened is usable,
  * and what was not leaves no memory behind. */
-static void allocations(size_t threads, bool need_tokenizer)
+static void allocations(const char *model, size_t threads, bool need_tokenizer)
 {
-    struct mizzle_options o = { .model = folder, .threads = threads };
+    struct mizzle_options o = { .model = model, .threads = threads };
     int hit = 1, refused = 0;
     for (long n = 1; hit; n++) {
         struct engine e;
@@ -96,8 +98,12 @@ int main(void)
 {
     static const size_t threads[] = { 1, 2, 5 };
     folder = tiny_make();
-    allocations(1, true);
-    allocations(3, false);
+    allocations(folder, 1, true);
+    allocations(folder, 3, false);
+    if (access(demo, R_OK) == 0)
+        allocations(demo, 2, true);
+    else
+        puts("SKIP: no demo pair in weights/milli");
     for (size_t i = 0; i < 3; i++) {
         opens(threads[i], true, OK, NULL);
         opens(threads[i], false, OK, NULL);
