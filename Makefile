@@ -48,6 +48,7 @@ flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c
 flags.kernels/x86/avxvnni    := $(flags.kernels/x86/avx2) -mavxvnni
 flags.kernels/x86/avx512     := $(flags.kernels/x86/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
 flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
+flags.kernels/x86/avx512vnni_blocks := $(flags.kernels/x86/avx512vnni)
 flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm

@@ -45,6 +45,8 @@ static void batch_lay_out(struct batch *b, struct layout *l, const struct model_
     b->act.q = layout_take(l, n * wide, 1);
     b->act.scale = layout_take(l, n * (wide / GROUP + 1), f);
     b->act.bias = layout_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
+    b->act.half = layout_take(l, n * (wide / GROUP + 1), 2 * sizeof(int32_t));
+    b->act.sum = layout_take(l, n * (wide / GROUP + 1), f);
     b->row = layout_take(l, threads * b->hd16, f);
 }
 

@@ -25,7 +25,7 @@ struct products {
 /* True for weights whose products need quantised activations. */
 static bool forward_quantised(const struct panels *w)
 {
-    return w->type == P_Q8 || w->type == P_Q4;
+    return panels_unit(w->type) > 1;
 }
 
 /* Multiply panels [p0, p1) of w for n tokens. x is the plain input, b->act the quantised one. */
@@ -40,11 +40,8 @@ static void multiply(const struct batch *b, float *y, size_t ldy, const struct p
     case P_BF16:
         k->matmul_bf16(y, ldy, w, x, ldx, n, p0, p1);
         break;
-    case P_Q8:
-        k->matmul_q8(y, ldy, w, &b->act, n, p0, p1);
-        break;
-    case P_Q4:
-        k->matmul_q4(y, ldy, w, &b->act, n, p0, p1);
+    default:
+        kernels_product(k, w->type)(y, ldy, w, &b->act, n, p0, p1);
         break;
     }
 }

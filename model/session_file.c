@@ -13,7 +13,7 @@
 #include "model/batch_internal.h"
 #include "weights/atomic_file.h"
 
-/* All fields of struct model_config, in its order. */
+/* All fields of struct model_config, in its order, and those of its struct rope_scaling. */
 #define CONFIG_FIELDS(X) \
     X(layers)            \
     X(hidden)            \
@@ -25,15 +25,24 @@
     X(context)           \
     X(eps)               \
     X(rope_theta)        \
-    X(tied)
+    X(tied)              \
+    X(qk_norm)
+#define ROPE_FIELDS(X) \
+    X(kind)            \
+    X(factor)          \
+    X(magnitude)       \
+    X(beta_fast)       \
+    X(beta_slow)       \
+    X(original)
 
 #define X(field) #field,
-static const char *const config_names[] = { CONFIG_FIELDS(X) };
+static const char *const config_names[] = { CONFIG_FIELDS(X) ROPE_FIELDS(X) };
 #undef X
 /* An initializer without designators, so that the compiler complains (-Wextra) when the list above
  * lacks a field. */
 #define X(field) 0,
-_Static_assert(sizeof((struct model_config){ CONFIG_FIELDS(X) }), "every field has a value");
+_Static_assert(sizeof((struct model_config){ CONFIG_FIELDS(X){ ROPE_FIELDS(X) } }),
+               "every field has a value");
 #undef X
 
 /* The words of the head. */
@@ -74,9 +83,11 @@ static void session_file_head(uint64_t head[HEAD_WORDS], const struct session *s
 {
     const struct model_config *c = model_config(s->batch->m);
     const struct kernels *k = model_kernels(s->batch->m);
-#define X(field) (double)c->field,
-    const double config[] = { CONFIG_FIELDS(X) };
-#undef X
+#define C(field) (double)c->field,
+#define R(field) (double)c->rope.field,
+    const double config[] = { CONFIG_FIELDS(C) ROPE_FIELDS(R) };
+#undef C
+#undef R
     head[HEAD_MAGIC] = magic;
     head[HEAD_VERSION] = SESSION_FILE_VERSION;
     head[HEAD_WEIGHTS] = weights;

@@ -236,18 +236,18 @@ static int bench_model_open_router(struct bench_run *b, struct err *err)
     return b->scratch ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
 }
 
-static bool parse_type(enum ptype *out, const char *name)
+static bool parse_type(int *out, const char *name)
 {
-    for (enum ptype p = P_F32; p <= P_Q4; p++)
-        if (!strcasecmp(name, panels_type_name(p))) {
+    for (int p = 0; p < MODEL_TYPES; p++)
+        if (!strcasecmp(name, model_random_type(p))) {
             *out = p;
             return true;
         }
     return false;
 }
 
-int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
-                      const char *name, struct err *err)
+int bench_model_shape(struct model_config *out, int *type, const char *shape, const char *name,
+                      struct err *err)
 {
     if (!model_shape(out, shape))
         return err_set(err, ERR_ARG,
@@ -255,7 +255,8 @@ int bench_model_shape(struct model_config *out, enum ptype *type, const char *sh
                        "-4b or -8b, found %s",
                        shape);
     if (!parse_type(type, name))
-        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", name);
+        return err_set(err, ERR_ARG,
+                       "--type: expected f32, bf16, a type of GGUF or q4_k_m, found %s", name);
     return OK;
 }
 
@@ -263,7 +264,7 @@ int bench_model_shape(struct model_config *out, enum ptype *type, const char *sh
 static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
     struct model_config c;
-    enum ptype type;
+    int type;
     int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
     if (!rc)
         rc = setup_kernels(&e->kernels, err);
