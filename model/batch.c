@@ -159,6 +159,15 @@ void batch_close(struct batch *b)
     free(b);
 }
 
+void batch_watch(struct batch *b,
+                 void (*see)(void *arg, size_t layer, enum batch_input input, const float *x,
+                             size_t ld, size_t cols, size_t n),
+                 void *arg)
+{
+    b->see = see;
+    b->see_arg = arg;
+}
+
 size_t batch_rows(const struct batch *b)
 {
     return b->n;

@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_TINY_H
 #define TESTS_SUPPORT_TINY_H
 
+/* TINY_CONTEXT is what sessions of tests take; the model was made for 1,024 positions. */
 enum { TINY_VOCAB = 272, TINY_IM_END = 256, TINY_EOS = 257, TINY_CONTEXT = 256 };
 
 /* Write the model into a new temporary folder and return its path (static storage). Ends the test

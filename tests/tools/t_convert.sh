@@ -156,6 +156,26 @@ if [ -r "$data/weights/stories260K/stories260K.gguf" ]; then
     has "$tmp/llama.gguf" '"tokenizer":"llama","tokens":512'
 fi
 
+# Mixes, K-quants, and files that another program wrote.
+kquants=$data/weights/kquants
+if [ -r "$kquants/src-f32.gguf" ]; then
+    for type in q8_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K q5_K_M; do
+        expect 0 "$kquants/src-f32.gguf" "$tmp/x.gguf" --type $type --pure
+        has "$tmp/x.gguf" "$(echo "\"$type\":{\"tensors\":8," | tr qk QK | sed 's/_M//')"
+    done
+    expect 0 "$kquants/src-f32.gguf" "$tmp/x.gguf" --type q4_K_M -t 1
+    has "$tmp/x.gguf" '"Q4_K":{"tensors":5,'
+    has "$tmp/x.gguf" '"Q6_K":{"tensors":3,'
+    expect 0 "$kquants/src-f32.gguf" "$tmp/again.gguf" --type Q4_K_m -t 3
+    same "$tmp/x.gguf" "$tmp/again.gguf"
+    for type in q2_k q3_k_m iq4_xs; do # any type that is read can be written as another
+        expect 0 "$kquants/$type.gguf" "$tmp/x.gguf" --type q5_K
+        has "$tmp/x.gguf" '"Q5_K":{"tensors":7,'
+    done
+else
+    skipped="SKIP: $kquants is not there"
+fi
+
 # A real vocabulary, with a random model that has some more rows.
 real=$data/tokenizer/qwen2.5-0.5b-instruct
 random=$data/../oracle/make_random_qwen2.py
