@@ -175,9 +175,9 @@ static void test_prompts(void)
     p.text = NULL;
     p.n_ids = 0;
     CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);
-    p.n_ids = 1025; /* one more than the model was made for */
+    p.n_ids = TINY_CONTEXT + 1;
     p.ids = calloc(p.n_ids, sizeof(*p.ids));
-    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG && strstr(e.message, "1024"));
+    CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG && strstr(e.message, "256"));
     p.n_ids = 1;
     ((uint32_t *)p.ids)[0] = UINT32_MAX;
     CHECK(mizzle_generate(m, &p, NULL, NULL, NULL, &e) == MIZZLE_ARG);

@@ -98,10 +98,10 @@ static void add_layer(bool three)
 
 static const char two_config[] =
     "\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\","
-    "\"max_position_embeddings\":1024,";
+    "\"max_position_embeddings\":256,";
 static const char three_config[] =
     "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"head_dim\":24,"
-    "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4},";
+    "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":16},";
 
 static const char *tiny_write(unsigned seed, bool three)
 {

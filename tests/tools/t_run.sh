@@ -250,6 +250,15 @@ grep -q -- '--context: expected at least 800 for this prompt, found 500' "$dir/e
 printf '%2000s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" --policy never
 grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for the model"
+# A context beyond what the demo model was made for, wherever a text is opened.
+for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0' 'bench model -d 1024 -n 1' \
+    "logits -o $dir/logits --ids 1$(printf '%1024s' | sed 's/ /,1/g')"; do
+    status=0
+    # shellcheck disable=SC2086
+    timeout 60 "$MIZZLE" $args >"$dir/out" 2>"$dir/err" || status=$?
+    [ $status -eq 2 ] && [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] &&
+        grep -q 'context: expected at most 1024, as the model was made for, found 1' "$dir/err" || fail "beyond the context: ${args%% *}"
+done
 printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
