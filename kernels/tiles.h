@@ -172,7 +172,7 @@ INLINE size_t stretch_end(const struct panels *w, size_t tiles, size_t n, size_t
 {
     enum { BYTES = 1 << 20 };
     size_t element = w->type == P_F32 || w->type == P_BF16 ? sizeof(float) : 1;
-    size_t columns = BYTES / (n * element) / 64 * 64 + 64;
+    size_t columns = BYTES / (n * element) / 256 * 256 + 256;
     return tiles == 1 || w->cols - from <= columns ? w->cols : from + columns;
 }
 
