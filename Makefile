@@ -53,6 +53,7 @@ flags.kernels/x86/avx512_blocks := $(flags.kernels/x86/avx512)
 flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
 flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
+flags.kernels/arm/dotprod_blocks := $(flags.kernels/arm/dotprod)
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
 # These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
