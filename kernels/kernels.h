@@ -167,6 +167,10 @@ extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kerne
     kernels_blas;
 extern const struct kernels kernels_avx512vnni_blocks;
 
+/* Their second files. */
+extern const struct kernels kernels_avx2_blocks, kernels_avxvnni_blocks, kernels_avx512_blocks,
+    kernels_neon_blocks, kernels_dotprod_blocks, kernels_i8mm_blocks;
+
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];
 extern const size_t kernels_nsets;

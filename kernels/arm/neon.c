@@ -457,6 +457,7 @@ static void expsum_f32_neon(float out[2], const float *x, size_t n, float max)
 const struct kernels kernels_neon = {
     .isa = "neon",
     .needs = CPU_NEON,
+    .rest = &kernels_neon_blocks,
     .matmul_f32 = matmul_f32_neon,
     .matmul_bf16 = matmul_bf16_neon,
     .matmul_q8 = matmul_q8_neon,

@@ -476,6 +476,7 @@ static void expsum_f32_avx2(float out[2], const float *x, size_t n, float max)
 const struct kernels kernels_avx2 = {
     .isa = "avx2",
     .needs = CPU_AVX2,
+    .rest = &kernels_avx2_blocks,
     .matmul_f32 = matmul_f32_avx2,
     .matmul_bf16 = matmul_bf16_avx2,
     .matmul_q8 = matmul_q8_avx2,

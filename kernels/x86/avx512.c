@@ -301,6 +301,7 @@ static void expsum_f32_avx512(float out[2], const float *x, size_t n, float max)
 const struct kernels kernels_avx512 = {
     .isa = "avx512",
     .needs = CPU_AVX2 | CPU_AVX512,
+    .rest = &kernels_avx512_blocks,
     .matmul_f32 = matmul_f32_avx512,
     .matmul_bf16 = matmul_bf16_avx512,
     .quantize_q8 = quantize_q8_avx512,
