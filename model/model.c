@@ -282,7 +282,10 @@ static int fill_vector(const struct builder *b, const struct vector *v)
     *v->to = out;
     for (size_t i = 0; i < v->n; i++)
         out[i] = v->fill;
-    return v->from && v->from->data ? weights_floats(out, v->from, 0, v->n, b->err) : OK;
+    struct err why;
+    if (!v->from || !v->from->data || weights_floats(out, v->from, 0, v->n, &why) == OK)
+        return OK;
+    return err_set(b->err, ERR_FORMAT, "%s: %s", weights_path(b->w), why.msg);
 }
 
 /* Allocate the arena and fill it. All panels are one job of the pool, so that its threads wait for
@@ -307,14 +310,12 @@ static int pack_all(const struct builder *b, struct pool *pool)
         pool_for(pool, 1 + b->panels, 4, pack_chunk, &k);
     if (k.failed)
         return err_set(b->err, ERR_NOMEM, "model: out of memory");
-    for (size_t i = 0; i < b->nvecs; i++) {
-        int rc = fill_vector(b, &b->vecs[i]);
-        if (rc)
-            return rc;
-    }
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < b->nvecs; i++)
+        rc = fill_vector(b, &b->vecs[i]);
     if (m->config.tied)
         m->head = m->embedding;
-    return OK;
+    return rc;
 }
 
 /* The common part of model_open and model_random: bind, then pack. */

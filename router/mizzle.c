@@ -43,8 +43,9 @@ struct mizzle {
     char **stops;    /* NULL-ended, one block with its texts; NULL: none */
     char *piece;     /* room for the longest token and a zero */
     double start_ms; /* time waited for the cloud; 0 once an answer's stats have reported it */
-    bool guessed;    /* a note that the system message is a guess is pending */
-    bool blas_told, recorded_told, guess_told; /* notes that are not repeated */
+    bool blas_told, recorded_told; /* notes that are not repeated */
+    /* That of a chat form that is a guess is due once a conversation was encoded. */
+    enum { NOTE_NONE, NOTE_DUE, NOTE_TOLD } form;
 };
 
 const char *mizzle_version(void)
@@ -237,20 +238,6 @@ static bool mizzle_emit(void *arg, const struct decode_token *t)
     return c->on_token(c->arg, &out);
 }
 
-/* If the conversation has no system message, find out whether the model's is known or a guess, and
- * leave a note in the second case. Done once for a handle. */
-static int mizzle_check_system(struct mizzle *m, const struct chat_message *list, size_t n,
-                               struct err *err)
-{
-    char *text = NULL;
-    if (m->guess_told || (n && strcmp(list[0].role, "system") == 0))
-        return OK;
-    int rc = chat_system(m->engine.tokenizer, &text, &m->guessed, err);
-    m->guess_told = rc == OK;
-    free(text);
-    return rc;
-}
-
 /* Turn a conversation into token ids with the model's chat template. */
 static int mizzle_encode_messages(struct mizzle *m, uint32_t **ids, size_t *n,
                                   const struct mizzle_prompt *p, struct err *err)
@@ -269,9 +256,9 @@ static int mizzle_encode_messages(struct mizzle *m, uint32_t **ids, size_t *n,
                                        from->text_size ? from->text_size : strlen(from->text) };
     }
     if (rc == OK)
-        rc = mizzle_check_system(m, list, p->n_messages, err);
-    if (rc == OK)
-        rc = chat_encode(m->engine.tokenizer, ids, n, list, p->n_messages, err);
+        rc = chat_encode(m->engine.chat, ids, n, list, p->n_messages, CHAT_THINK_AUTO, err);
+    if (rc == OK && m->form == NOTE_NONE)
+        m->form = NOTE_DUE;
     free(list);
     return rc;
 }
@@ -427,12 +414,10 @@ static bool mizzle_next_note(struct mizzle *m, struct err *note)
     }
     if (routing_note(&m->routing, note) || prompt_cache_note(&m->cache, note))
         return true;
-    if (m->guessed) {
-        m->guessed = false;
-        err_set(note, OK,
-                "the model has no chat template: Qwen2.5's system prompt is used unless a message "
-                "sets another");
-        return true;
+    if (m->form == NOTE_DUE) {
+        m->form = NOTE_TOLD;
+        if (chat_note(m->engine.chat, note))
+            return true;
     }
     if (m->recorded_told || routing_recorded(&m->routing, note) == OK)
         return false;

@@ -161,6 +161,13 @@ struct mizzle_options {
                           needed; "both"; "off"; NULL: "lookup", or "both" if cloud_tokens is not
                           1 */
     size_t draft_max;  /* how many at once, 1 to 64; 0: 15 */
+
+    /* Conversations are written as the model's own chat template does, if it is one of Qwen2.5's,
+     * QwQ's, Qwen3's or ChatML; without a template in ChatML. */
+    const char *chat_template; /* "chatml": whatever the model's template says; NULL: as it says */
+    const char *think;         /* what the template is told about thinking before an answer (its
+                                  enable_thinking): "on", "off", or "auto", which leaves it at what
+                                  the model's makers chose; NULL: "auto" */
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */
@@ -179,7 +186,7 @@ struct mizzle_prompt {
     size_t n_ids;
     /* The whole conversation so far, [n_messages], because the library keeps no history: append the
      * answer as a message of the assistant before the next call. Unless it begins with a system
-     * message, the model's own is put in front. */
+     * message, the model's own, if it has one, is put in front. */
     const struct mizzle_message *messages;
     size_t n_messages;
     size_t max_tokens;        /* 0: as in the options */

@@ -453,7 +453,7 @@ const struct command cmd_convert = {
     "file.\n\n"
     "OUT appears only once it is complete, and replaces any file of that name.\n\n"
     "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
-    "  mizzle convert qwen.gguf small.gguf --type q4_K_M --imatrix text.imatrix\n"
+    "  mizzle convert qwen-f16.gguf small.gguf --type q4_K_M --imatrix qwen.imatrix\n"
     "  mizzle convert qwen.gguf all.gguf --type q4_0 --pure\n",
     (const struct option_group *const[]){ &own, NULL },
     cmd_convert_main,

@@ -43,12 +43,11 @@ static const struct option_group text_opts = {
           "Ask test question N of the demo world, drawn with --seed, and show the reference answer "
           "(default: none)" },
         { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
-          "Use the ChatML format; without a prompt, hold a conversation line by line (/clear "
-          "starts "
-          "again, /quit or Ctrl-D ends; default: off)" },
+          "Write the prompt as a message in the model's chat template; without a prompt, hold a "
+          "conversation line by line (/clear starts again, /quit or Ctrl-D ends; default: off)" },
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
-          "Set the system message of --chat (default: what the model's chat template says, else "
-          "Qwen2.5's)" },
+          "Set the system message of --chat (default: what the model's chat template says, if "
+          "anything)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens per answer (default: 256)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
@@ -103,6 +102,7 @@ static const struct option_group output_opts = {
 static const struct option_group *const groups[] = { &text_opts,
                                                      &sample_opts,
                                                      &output_opts,
+                                                     &chat_option_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
                                                      &cloud_option_rows,

@@ -190,7 +190,7 @@ static int imatrix_read(struct imatrix *m, struct err *err)
     if (code != OK)
         return code;
     if (map.n >= 4 && memcmp(map.p, "GGUF", 4) == 0) {
-        code = gguf_read(m->w, &map, weights_path(m->w), false, err);
+        code = gguf_read_alone(m->w, &map, false, err);
         if (code == OK)
             code = table_index(m->w, err);
         return code == OK ? imatrix_from_gguf(m, err) : code;

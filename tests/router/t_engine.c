@@ -2,8 +2,10 @@
  * is the one that comes first when both are read in turn. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
@@ -12,6 +14,7 @@
 #include "tests/support/torture.h"
 
 static const char *folder;
+static const char demo[] = "weights/milli/edge-0.1.gguf";
 
 /* The tiny model with another size of its feed-forward part than its tensors have. */
 static const char other_shape[] =
@@ -47,9 +50,9 @@ static void opens(size_t threads, bool need_tokenizer, int rc, const char *want)
 
 /* Each allocation fails in turn. Readers of files may do without some; what was opened is usable,
  * and what was not leaves no memory behind. */
-static void allocations(size_t threads, bool need_tokenizer)
+static void allocations(const char *model, size_t threads, bool need_tokenizer)
 {
-    struct mizzle_options o = { .model = folder, .threads = threads };
+    struct mizzle_options o = { .model = model, .threads = threads };
     int hit = 1, refused = 0;
     for (long n = 1; hit; n++) {
         struct engine e;
@@ -66,16 +69,46 @@ static void allocations(size_t threads, bool need_tokenizer)
     CHECK(refused > 10);
 }
 
+/* The options decide on the form of conversations where the model's template is not known. */
+static void chats(void)
+{
+    struct mizzle_options o = { .model = folder, .threads = 1 };
+    const struct chat_message m = { "user", "x", 1 };
+    struct engine e;
+    struct err err;
+    uint32_t *ids;
+    size_t n;
+    overwrite("tokenizer_config.json", "{\"chat_template\":\"{{ bos }}\",\"added_tokens_decoder\":{"
+                                       "\"256\":{\"content\":\"<|im_end|>\",\"special\":true},"
+                                       "\"258\":{\"content\":\"<|im_start|>\",\"special\":true}}}");
+    CHECK(engine_open(&e, &o, true, &err) == OK && !chat_form(e.chat));
+    CHECK(chat_encode(e.chat, &ids, &n, &m, 1, CHAT_THINK_AUTO, &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "found another; set chat_template to chatml to use ChatML"));
+    engine_close(&e);
+    o.chat_template = "chatml";
+    CHECK(engine_open(&e, &o, true, &err) == OK && !strcmp(chat_form(e.chat), "chatml"));
+    CHECK(chat_encode(e.chat, &ids, &n, &m, 1, CHAT_THINK_AUTO, &err) == OK && n == 20);
+    free(ids);
+    engine_close(&e);
+    o.think = "x";
+    CHECK(engine_open(&e, &o, true, &err) == ERR_ARG && !e.chat);
+}
+
 int main(void)
 {
     static const size_t threads[] = { 1, 2, 5 };
     folder = tiny_make();
-    allocations(1, true);
-    allocations(3, false);
+    allocations(folder, 1, true);
+    allocations(folder, 3, false);
+    if (access(demo, R_OK) == 0)
+        allocations(demo, 2, true);
+    else
+        puts("SKIP: no demo pair in weights/milli");
     for (size_t i = 0; i < 3; i++) {
         opens(threads[i], true, OK, NULL);
         opens(threads[i], false, OK, NULL);
     }
+    chats();
     overwrite("merges.txt", "#version: 0.2\na b\n");
     for (size_t i = 0; i < 3; i++) {
         opens(threads[i], true, ERR_FORMAT, "merge 0: expected pieces of the vocabulary");

@@ -90,9 +90,9 @@ static void write_answer(uint32_t *ids, const char *folder, size_t threads)
     CHECK(mizzle_open(&m, &o, &e) == MIZZLE_OK);
     CHECK(mizzle_generate(m, &p, on_token, &ids, NULL, &e) == MIZZLE_OK);
     CHECK(mizzle_close(m) == MIZZLE_OK);
-    o.context = TINY_CONTEXT + 1;
+    o.context = TINY_CONTEXT_QWEN3 + 1;
     CHECK(mizzle_open(&m, &o, &e) == MIZZLE_ARG && !m);
-    CHECK(strstr(e.message, "context: expected at most 256 (64 by a YaRN factor of 4)"));
+    CHECK(strstr(e.message, "context: expected at most 1024 (64 by a YaRN factor of 16)"));
 }
 
 int main(void)

@@ -101,7 +101,7 @@ static const char two_config[] =
     "\"max_position_embeddings\":256,";
 static const char three_config[] =
     "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"head_dim\":24,"
-    "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4},";
+    "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":16},";
 
 static const char *tiny_write(unsigned seed, bool three)
 {

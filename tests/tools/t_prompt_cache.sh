@@ -93,7 +93,7 @@ same none "$text"
 ask 0 "$text" -m "$dir/moved.gguf" --policy never --prompt-cache "$file"
 [ "$(field prompt_cached)" -gt 0 ] && [ ! -s "$dir/err" ] || fail "a model that was moved"
 for damage in 'bs=1 seek=8:version' 'bs=1 seek=100:checksum of the head' \
-    'bs=1 seek=160:checksum of the ids' 'bs=1 seek=2000:checksum of the cache'; do
+    'bs=1 seek=210:checksum of the ids' 'bs=1 seek=2000:checksum of the cache'; do
     cp "$dir/first" "$file"
     # shellcheck disable=SC2086
     printf '\377' | dd of="$file" ${damage%%:*} conv=notrunc 2>/dev/null

@@ -327,6 +327,39 @@ static void test_shards(void)
     write_index("a.safetensors", "b.safetensors", ALL - 1);
 }
 
+/* Shards that are links, as in Hugging Face's cache: the model's name is that of its repository,
+ * and what is missing is said with the command that fetches it. */
+static void test_links(void)
+{
+    static const char *const files[] = { "config.json", "model.safetensors.index.json",
+                                         "a.safetensors", "b.safetensors" };
+    static const char *const folders[] = { "models--Org--Name", "models--Org--Name/snapshots",
+                                           "models--Org--Name/snapshots/0a" };
+    char snapshot[256], link[320], target[64];
+    struct weights *w;
+    struct str name;
+    for (size_t i = 0; i < 3; i++)
+        CHECK(mkdir(in_folder(folders[i]), 0700) == 0);
+    snprintf(snapshot, sizeof(snapshot), "%s", in_folder(folders[2]));
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(link, sizeof(link), "%s/%s", snapshot, files[i]);
+        snprintf(target, sizeof(target), "../../../%s", files[i]);
+        CHECK(symlink(target, link) == 0);
+    }
+    CHECK(weights_open(&w, snapshot, &err) == OK && weights_ntensors(w) == ALL - 1);
+    CHECK(weights_shards(w) == 2);
+    CHECK(weights_str(w, "general.name", &name) && name.n == 4 && !memcmp(name.p, "Name", 4));
+    weights_close(w);
+    for (size_t i = 4; i-- > 0;) {
+        snprintf(link, sizeof(link), "%s/%s", snapshot, files[i]);
+        CHECK(unlink(link) == 0 && weights_open(&w, snapshot, &err) != OK);
+        CHECK(strstr(err.msg, "; to fetch it: hf download Org/Name"));
+        CHECK(i == 1 || strstr(err.msg, files[i]));
+    }
+    for (size_t i = 3; i-- > 0;)
+        CHECK(rmdir(in_folder(folders[i])) == 0);
+}
+
 static void test_torture(void)
 {
     int hit = 1;
@@ -363,6 +396,7 @@ int main(void)
     test_config();
     test_tensors();
     test_shards();
+    test_links();
     test_torture();
     test_paths();
     unlink(in_folder("config.json"));

@@ -1,0 +1,269 @@
+/* t_malformed_tokenizer.c - tokenizers that are wrong in one way each, in every form that they
+ * have: tokenizer.json, vocab.json with merges.txt, and the keys of a GGUF file. */
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "tests/support/files.h"
+#include "tests/support/malformed.h"
+
+enum { ROOM = 1 << 16, BYTES = 256 };
+
+static char folder[64];
+
+/* What is wrong: a part of a file has another text. */
+struct kind {
+    const char *name;
+    const char *what; /* which part */
+    const char *to;   /* its text; NULL: it is missing */
+    const char *says;
+};
+
+static const char *in_folder(const char *file)
+{
+    static char out[160];
+    snprintf(out, sizeof(out), "%s/%s", folder, file);
+    return out;
+}
+
+/* Write the letter of a byte in GPT-2's map, terminated; return its length. */
+static size_t letter(char *out, unsigned byte)
+{
+    static uint32_t map[BYTES];
+    if (!map[0])
+        for (uint32_t b = 0, next = 256; b < BYTES; b++) {
+            bool plain = (b >= 33 && b <= 126) || (b >= 161 && b != 173);
+            map[b] = plain ? b : next++;
+        }
+    size_t n = (size_t)text_encode(out, map[byte]);
+    out[n] = '\0';
+    return n;
+}
+
+/* Return the text of a part: k's, or the usual one. */
+static const char *part(const struct kind *k, const char *what, const char *usual)
+{
+    return strcmp(k->what, what) == 0 ? k->to : usual;
+}
+
+/* Write {"!":0, ...} with all bytes, then `more`, into out; return its length. */
+static size_t vocabulary(char *out, const char *more)
+{
+    char c[8];
+    size_t at = 0;
+    for (unsigned b = 0; b < BYTES; b++) {
+        letter(c, b);
+        at += (size_t)snprintf(out + at, ROOM - at, "%s\"%s%s\":%u", b ? "," : "{",
+                               *c == '"' || *c == '\\' ? "\\" : "", c, b);
+    }
+    return at + (size_t)snprintf(out + at, ROOM - at, "%s}", more);
+}
+
+/* The vocabulary has the pieces ab = 256 and abc = 257. */
+#define PIECES ",\"ab\":256,\"abc\":257"
+#define ADDED  "[{\"id\":258,\"content\":\"<|im_end|>\",\"special\":true}]"
+
+static void write_json(const struct kind *k)
+{
+    static char vocab[ROOM], text[2 * ROOM];
+    const char *more = part(k, "vocab", PIECES), *merges = part(k, "merges", "[\"a b\",\"ab c\"]");
+    const char *added = part(k, "added", ADDED), *type = part(k, "type", "\"BPE\"");
+    const char *whole = part(k, "file", text);
+    if (more && *more != '!')
+        vocabulary(vocab, more);
+    else
+        snprintf(vocab, sizeof(vocab), "%s", more ? more + 1 : "null");
+    snprintf(text, sizeof(text), "{\"model\":{\"type\":%s,\"vocab\":%s,\"merges\":%s}%s%s}",
+             type ? type : "null", vocab, merges ? merges : "null",
+             added ? ",\"added_tokens\":" : "", added ? added : "");
+    if (whole)
+        spill(in_folder("tokenizer.json"), whole, strlen(whole));
+}
+
+static const struct kind jsons[] = {
+    { "empty tokenizer.json", "file", "", "tokenizer.json" },
+    { "tokenizer.json is a list", "file", "[]", "tokenizer.json" },
+    { "tokenizer.json without its end", "file", "{\"model\":{", "tokenizer.json" },
+    { "tokenizer.json of nothing", "file", "{}", "" },
+    { "tokenizer.json in Latin-1", "file", "{\"\xe9\":1}", "tokenizer.json" },
+    { "tokenizer.json of brackets", "file", "{\"a\":[[[[[[[[[[", "tokenizer.json" },
+    { "word pieces", "type", "\"WordPiece\"", "BPE" },
+    { "unigrams", "type", "\"Unigram\"", "BPE" },
+    { "no vocabulary", "vocab", NULL, "vocab" },
+    { "vocabulary is a list", "vocab", "![]", "vocab" },
+    { "vocabulary of nothing", "vocab", "!{}", "" },
+    { "vocabulary without most bytes", "vocab", "!{\"a\":0,\"b\":1,\"ab\":2}", "" },
+    { "id as text", "vocab", PIECES ",\"z z\":\"300\"", "" },
+    { "id as a real", "vocab", PIECES ",\"zz\":300.5", "" },
+    { "id below 0", "vocab", PIECES ",\"zz\":-1", "" },
+    { "id of 2^40", "vocab", PIECES ",\"zz\":1099511627776", "" },
+    { "id twice", "vocab", PIECES ",\"zz\":257", "257" },
+    { "piece of a blank", "vocab", PIECES ",\"z z\":259", "" },
+    { "piece of Chinese", "vocab", PIECES ",\"\xe4\xbd\xa0\":259", "" },
+    { "piece of nothing", "vocab", PIECES ",\"\":259", "" },
+    { "no merges", "merges", NULL, "merges" },
+    { "merges as an object", "merges", "{}", "merges" },
+    { "merge as a number", "merges", "[1]", "merge" },
+    { "merge of one piece", "merges", "[\"ab\"]", "merge" },
+    { "merge of nothing", "merges", "[\"\"]", "merge" },
+    { "merge of a blank", "merges", "[\" \"]", "merge" },
+    { "merge of three pieces", "merges", "[\"a b c\"]", "merge" },
+    { "merge as one in a list", "merges", "[[\"ab\"]]", "merge" },
+    { "merge as numbers in a list", "merges", "[[1,2]]", "merge" },
+    { "merge of an unknown piece", "merges", "[\"a zz\"]", "merge" },
+    { "merge into an unknown piece", "merges", "[\"c a\"]", "merge" },
+    { "added token without an id", "added", "[{\"content\":\"<x>\"}]", "added token" },
+    { "added token without a text", "added", "[{\"id\":258}]", "added token" },
+    { "added token of nothing", "added", "[{\"id\":258,\"content\":\"\"}]", "" },
+    { "added token as text", "added", "[\"<x>\"]", "added token" },
+    { "added token at -1", "added", "[{\"id\":-1,\"content\":\"<x>\"}]", "" },
+    { "added token at 2^50", "added", "[{\"id\":1125899906842624,\"content\":\"<x>\"}]", "" },
+};
+
+static const struct kind vocabs[] = {
+    { "empty vocab.json", "vocab.json", "", "vocab.json" },
+    { "vocab.json is a list", "vocab.json", "[]", "vocab.json" },
+    { "vocab.json is text", "vocab.json", "\"a\"", "vocab.json" },
+    { "vocab.json of nothing", "vocab.json", "{}", "" },
+    { "vocab.json without most bytes", "vocab.json", "{\"a\":0}", "" },
+    { "vocab.json nested", "vocab.json", "{\"a\":{\"b\":1}}", "" },
+    { "no merges.txt", "merges.txt", NULL, "merges.txt" },
+    { "merges.txt of one word", "merges.txt", "#version: 0.2\nab\n", "merge" },
+    { "merges.txt of unknown pieces", "merges.txt", "x yz\n", "merge" },
+    { "merges.txt with a comment", "merges.txt", "a b\n# comment\n", "merge" },
+    { "merges.txt with carriage returns", "merges.txt", "a b\r\nab c\r\n", "merge" },
+    { "merges.txt with a zero byte", "merges.txt", "a \x01\n", "merge" },
+    { "tokenizer_config.json is a list", "tokenizer_config.json", "[]", "tokenizer_config.json" },
+    { "tokenizer_config.json without its end", "tokenizer_config.json", "{\"a\":", "config.json" },
+    { "added token under a name", "tokenizer_config.json",
+      "{\"added_tokens_decoder\":{\"x\":{\"content\":\"<x>\"}}}", "" },
+    { "added token below 0", "tokenizer_config.json",
+      "{\"added_tokens_decoder\":{\"-5\":{\"content\":\"<x>\"}}}", "" },
+    { "added token as a number", "tokenizer_config.json", "{\"added_tokens_decoder\":{\"258\":1}}",
+      "added token" },
+};
+
+static void write_vocab(const struct kind *k)
+{
+    static char usual[ROOM];
+    static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json" };
+    vocabulary(usual, PIECES);
+    const char *texts[] = { usual, "#version: 0.2\na b\nab c\n",
+                            "{\"added_tokens_decoder\":{\"258\":{\"content\":\"<|im_end|>\","
+                            "\"special\":true}}}" };
+    for (size_t i = 0; i < 3; i++) {
+        const char *text = part(k, files[i], texts[i]);
+        if (text)
+            spill(in_folder(files[i]), text, strlen(text));
+        else
+            CHECK(unlink(in_folder(files[i])) == 0);
+    }
+}
+
+/* Append a key: its words, or those of k. */
+static size_t gguf_key(unsigned char *out, size_t room, const struct kind *k, const char *key,
+                       const char *usual, size_t *count)
+{
+    static char words[ROOM];
+    const char *value = part(k, key, usual);
+    if (!value)
+        return 0;
+    CHECK(snprintf(words, sizeof(words), "s'tokenizer.ggml.%s' %s", key, value) <
+          (int)sizeof(words));
+    (*count)++;
+    return malformed_assemble(out, room, words);
+}
+
+static void write_gguf(const struct kind *k)
+{
+    static unsigned char p[ROOM];
+    static char tokens[ROOM], types[ROOM];
+    char c[8];
+    size_t at = 24, n = 0, count = 0;
+    size_t to = (size_t)snprintf(tokens, sizeof(tokens), "4:9 4:8 8:259");
+    size_t ty = (size_t)snprintf(types, sizeof(types), "4:9 4:5 8:259");
+    for (unsigned b = 0; b < BYTES; b++) {
+        size_t len = letter(c, b);
+        to += (size_t)snprintf(tokens + to, sizeof(tokens) - to, " 8:%zu", len);
+        for (size_t i = 0; i < len; i++) /* as numbers, for one of them is a quote */
+            to += (size_t)snprintf(tokens + to, sizeof(tokens) - to, " 1:%u", (unsigned char)c[i]);
+    }
+    snprintf(tokens + to, sizeof(tokens) - to, " s'ab' s'abc' s'<|im_end|>'");
+    for (unsigned i = 0; i < 259; i++)
+        ty += (size_t)snprintf(types + ty, sizeof(types) - ty, " 4:%d", i < 258 ? 1 : 3);
+    at += gguf_key(p + at, ROOM - at, k, "model", "4:8 s'gpt2'", &count);
+    at += gguf_key(p + at, ROOM - at, k, "pre", "4:8 s'qwen2'", &count);
+    at += gguf_key(p + at, ROOM - at, k, "tokens", tokens, &count);
+    at += gguf_key(p + at, ROOM - at, k, "token_type", types, &count);
+    at += gguf_key(p + at, ROOM - at, k, "merges", "4:9 4:8 8:2 s'a b' s'ab c'", &count);
+    snprintf(tokens, sizeof(tokens), "'GGUF' 4:3 8:0 8:%zu", count);
+    n = malformed_assemble(p, 24, tokens);
+    CHECK(n == 24);
+    spill(in_folder("a.gguf"), p, at);
+}
+
+#define ONES "4:9 4:5 8:259 z:1036"
+
+static const struct kind ggufs[] = {
+    { "no kind of tokenizer", "model", NULL, "tokenizer.ggml.model" },
+    { "SentencePiece", "model", "4:8 s'llama'", "\"llama\"" },
+    { "kind as a number", "model", "4:4 4:1", "tokenizer.ggml.model" },
+    { "no pre-tokenizer", "pre", NULL, "tokenizer.ggml.pre" },
+    { "another pre-tokenizer", "pre", "4:8 s'llama-bpe'", "\"llama-bpe\"" },
+    { "no tokens", "tokens", NULL, "tokenizer.ggml.tokens" },
+    { "tokens of numbers", "tokens", "4:9 4:4 8:1 4:1", "tokens" },
+    { "tokens as one text", "tokens", "4:8 s'abc'", "tokens" },
+    { "list of no tokens", "tokens", "4:9 4:8 8:0", "" },
+    { "three tokens", "tokens", "4:9 4:8 8:3 s'a' s'b' s'c'", "" },
+    { "types of three tokens", "token_type", "4:9 4:5 8:3 4:1 4:1 4:1", "token_type" },
+    { "types in eight bytes", "token_type", "4:9 4:11 8:1 8:1", "token_type" },
+    { "types as one number", "token_type", "4:5 4:1", "token_type" },
+    { "types of 0", "token_type", ONES, "found 0" },
+    { "no merges", "merges", NULL, "merges" },
+    { "merges of numbers", "merges", "4:9 4:4 8:1 4:1", "merges" },
+    { "merge of one piece", "merges", "4:9 4:8 8:1 s'ab'", "merge 0" },
+    { "merge of nothing", "merges", "4:9 4:8 8:1 s''", "merge 0" },
+    { "merge of an unknown piece", "merges", "4:9 4:8 8:2 s'a b' s'q zz'", "merge 1" },
+    { "merge with a zero byte", "merges", "4:9 4:8 8:1 8:3 'a ' 1:0", "merge 0" },
+};
+
+#define EACH(rows, write, at)                                                       \
+    do {                                                                            \
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {                 \
+            write(&rows[i]);                                                        \
+            malformed_refused(rows[i].name, at, MALFORMED_TOKENIZER, rows[i].says); \
+        }                                                                           \
+    } while (0)
+
+int main(void)
+{
+    static const struct kind none = { .what = "" };
+    static const char *const files[] = { "a.gguf", "vocab.json", "merges.txt",
+                                         "tokenizer_config.json" };
+    char gguf[160];
+    snprintf(folder, sizeof(folder), "build/malformed-XXXXXX");
+    CHECK(mkdtemp(folder));
+    malformed_refused("no file at all", folder, MALFORMED_TOKENIZER, "expected tokenizer.json");
+    write_json(&none);
+    malformed_opens("tokenizer.json", folder, MALFORMED_TOKENIZER);
+    EACH(jsons, write_json, folder);
+    CHECK(unlink(in_folder("tokenizer.json")) == 0);
+    CHECK(mkdir(in_folder("tokenizer.json"), 0700) == 0);
+    malformed_refused("tokenizer.json is a folder", folder, MALFORMED_TOKENIZER, "tokenizer.json");
+    CHECK(rmdir(in_folder("tokenizer.json")) == 0);
+    write_vocab(&none);
+    malformed_opens("vocab.json", folder, MALFORMED_TOKENIZER);
+    EACH(vocabs, write_vocab, folder);
+    snprintf(gguf, sizeof(gguf), "%s", in_folder("a.gguf"));
+    write_gguf(&none);
+    malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);
+    EACH(ggufs, write_gguf, gguf);
+    malformed_count(70);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        CHECK(unlink(in_folder(files[i])) == 0);
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

@@ -1,0 +1,113 @@
+#include "tests/support/malformed.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/test.h"
+#include "weights/weights.h"
+
+static size_t kinds;
+
+/* Append n bytes, or zeros if p is NULL. */
+static void malformed_put(unsigned char *out, size_t room, size_t *at, const void *p, size_t n)
+{
+    CHECK(n <= room - *at);
+    if (n && p)
+        memcpy(out + *at, p, n);
+    else if (n)
+        memset(out + *at, 0, n);
+    *at += n;
+}
+
+/* Append a number of so many bytes. */
+static void malformed_number(unsigned char *out, size_t room, size_t *at, uint64_t v, size_t bytes)
+{
+    unsigned char b[8];
+    for (size_t i = 0; i < 8; i++)
+        b[i] = (unsigned char)(v >> (8 * i));
+    CHECK(bytes <= sizeof(b));
+    malformed_put(out, room, at, b, bytes);
+}
+
+size_t malformed_assemble(unsigned char *out, size_t room, const char *words)
+{
+    size_t at = 0;
+    for (const char *p = words + strspn(words, " "); *p; p += strspn(p, " ")) {
+        bool counted = p[0] == 's';
+        if (counted || *p == '\'') {
+            const char *text = p + counted + 1, *end = strchr(text, '\'');
+            CHECK(end);
+            if (counted)
+                malformed_number(out, room, &at, (uint64_t)(end - text), 8);
+            malformed_put(out, room, &at, text, (size_t)(end - text));
+            p = end + 1;
+            continue;
+        }
+        char *end;
+        CHECK(p[1] == ':');
+        uint64_t v = strtoull(p + 2, &end, 0);
+        CHECK(end > p + 2);
+        if (*p == 'z')
+            malformed_put(out, room, &at, NULL, (size_t)v);
+        else if (*p == 'a')
+            malformed_put(out, room, &at, NULL, (size_t)((v - at % v) % v));
+        else
+            malformed_number(out, room, &at, v, (size_t)(*p - '0'));
+        p = end;
+    }
+    return at;
+}
+
+/* Open a part; return the code. */
+static int malformed_open(const char *path, enum malformed_part part, struct err *err)
+{
+    struct weights *w = NULL;
+    struct model *m = NULL;
+    struct tokenizer *t = NULL;
+    if (part == MALFORMED_TOKENIZER) {
+        int code = tokenizer_open_path(&t, path, err);
+        CHECK((code == OK) == (t != NULL));
+        tokenizer_close(t);
+        return code;
+    }
+    int code = weights_open(&w, path, err);
+    CHECK((code == OK) == (w != NULL));
+    if (code == OK && part == MALFORMED_MODEL)
+        code = model_outline(&m, w, err);
+    model_close(m);
+    weights_close(w);
+    return code;
+}
+
+void malformed_opens(const char *name, const char *path, enum malformed_part part)
+{
+    struct err err;
+    int code = malformed_open(path, part, &err);
+    if (code != OK)
+        fprintf(stderr, "%s: expected to open, found \"%s\"\n", name, err.msg);
+    CHECK(code == OK);
+}
+
+void malformed_refused(const char *name, const char *path, enum malformed_part part,
+                       const char *says)
+{
+    struct err err;
+    int code = malformed_open(path, part, &err);
+    bool fine = (code == ERR_FORMAT || code == ERR_IO) && strstr(err.msg, says) &&
+                strncmp(err.msg, path, strlen(path)) == 0 && !strchr(err.msg, '\n');
+    if (!fine)
+        fprintf(stderr, "%s: expected \"%s\", found %d \"%s\"\n", name, says, code,
+                code == OK ? "" : err.msg);
+    CHECK(fine);
+    kinds++;
+}
+
+void malformed_count(size_t least)
+{
+    printf("%zu malformed kinds\n", kinds);
+    CHECK(kinds >= least);
+}

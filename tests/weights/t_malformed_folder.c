@@ -1,0 +1,336 @@
+/* t_malformed_folder.c - Hugging Face folders and safetensors files that are wrong in one way
+ * each. */
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/files.h"
+#include "tests/support/malformed.h"
+#include "weights/weights.h"
+
+enum { ROOM = 1 << 16, HIDDEN = 16, FFN = 32, VOCAB = 24 };
+
+static char folder[64];
+
+struct kind {
+    const char *name;
+    const char *what; /* key, tensor or header */
+    const char *to;   /* its new value; NULL: it is missing */
+    const char *says;
+};
+
+/* Return the path of a file in the folder; two results live at a time. */
+static const char *in_folder(const char *file)
+{
+    static char out[2][160];
+    static unsigned turn;
+    char *p = out[turn++ % 2];
+    snprintf(p, sizeof(out[0]), "%s/%s", folder, file);
+    return p;
+}
+
+static const char *const config[][2] = {
+    { "architectures", "[\"Qwen2ForCausalLM\"]" },
+    { "model_type", "\"qwen2\"" },
+    { "hidden_act", "\"silu\"" },
+    { "hidden_size", "16" },
+    { "intermediate_size", "32" },
+    { "num_hidden_layers", "1" },
+    { "num_attention_heads", "4" },
+    { "num_key_value_heads", "2" },
+    { "vocab_size", "24" },
+    { "max_position_embeddings", "64" },
+    { "rms_norm_eps", "1e-06" },
+    { "rope_theta", "10000.0" },
+    { "tie_word_embeddings", "false" },
+    { "rope_scaling", NULL },
+    { "quantization_config", NULL },
+    { "partial_rotary_factor", NULL },
+    { "use_sliding_window", NULL },
+    { "sliding_window", NULL },
+    { "max_window_layers", NULL },
+    { "layer_types", NULL },
+    { "head_dim", NULL },
+};
+
+/* The tensors of the model: type, shape and bytes, as the header gives them. */
+static const struct {
+    const char *name;
+    unsigned rows, cols; /* cols 0: a vector */
+} tensors[] = {
+    { "model.embed_tokens.weight", VOCAB, HIDDEN },
+    { "model.norm.weight", HIDDEN, 0 },
+    { "lm_head.weight", VOCAB, HIDDEN },
+    { "model.layers.0.input_layernorm.weight", HIDDEN, 0 },
+    { "model.layers.0.self_attn.q_proj.weight", HIDDEN, HIDDEN },
+    { "model.layers.0.self_attn.q_proj.bias", HIDDEN, 0 },
+    { "model.layers.0.self_attn.k_proj.weight", HIDDEN / 2, HIDDEN },
+    { "model.layers.0.self_attn.k_proj.bias", HIDDEN / 2, 0 },
+    { "model.layers.0.self_attn.v_proj.weight", HIDDEN / 2, HIDDEN },
+    { "model.layers.0.self_attn.v_proj.bias", HIDDEN / 2, 0 },
+    { "model.layers.0.self_attn.o_proj.weight", HIDDEN, HIDDEN },
+    { "model.layers.0.post_attention_layernorm.weight", HIDDEN, 0 },
+    { "model.layers.0.mlp.gate_proj.weight", FFN, HIDDEN },
+    { "model.layers.0.mlp.up_proj.weight", FFN, HIDDEN },
+    { "model.layers.0.mlp.down_proj.weight", HIDDEN, FFN },
+};
+
+enum { KEYS = sizeof(config) / sizeof(*config), TENSORS = sizeof(tensors) / sizeof(*tensors) };
+
+static void write_config(const struct kind *k)
+{
+    char text[2048] = "{";
+    size_t at = 1;
+    for (size_t i = 0; i < KEYS; i++) {
+        const char *v = strcmp(config[i][0], k->what) == 0 ? k->to : config[i][1];
+        if (v)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s\"%s\":%s", at > 1 ? "," : "",
+                                   config[i][0], v);
+    }
+    CHECK(at + 2 < sizeof(text));
+    text[at++] = '}';
+    spill(in_folder("config.json"), text, at);
+}
+
+/* Write a header with its length and `bytes` zeros after it. */
+static void write_safetensors(const char *file, const char *header, size_t bytes)
+{
+    static unsigned char p[ROOM];
+    size_t n = strlen(header);
+    CHECK(8 + n + bytes <= ROOM);
+    memset(p, 0, 8 + n + bytes);
+    for (size_t i = 0; i < 8; i++)
+        p[i] = (unsigned char)((uint64_t)n >> (8 * i));
+    memcpy(p + 8, header, n);
+    spill(in_folder(file), p, 8 + n + bytes);
+}
+
+/* Write the tensors, all F32, with one change: to is "[shape]" or a new name; NULL leaves it
+ * out. */
+static void write_tensors(const struct kind *k)
+{
+    static char header[8192];
+    size_t at = 0, offset = 0;
+    for (size_t i = 0; i < TENSORS; i++) {
+        bool changed = strcmp(tensors[i].name, k->what) == 0;
+        bool shape = changed && k->to && k->to[0] == '[';
+        unsigned cols = tensors[i].cols;
+        size_t bytes = (size_t)tensors[i].rows * (cols ? cols : 1) * sizeof(float);
+        char own[40];
+        if (changed && !k->to)
+            continue;
+        snprintf(own, sizeof(own), cols ? "[%u,%u]" : "[%u]", tensors[i].rows, cols);
+        at +=
+            (size_t)snprintf(header + at, sizeof(header) - at,
+                             "%c\"%s\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}",
+                             at ? ',' : '{', changed && !shape ? k->to : tensors[i].name,
+                             shape ? k->to : own, offset, offset + bytes);
+        offset += bytes;
+    }
+    CHECK(at + 2 < sizeof(header));
+    header[at++] = '}';
+    header[at] = '\0';
+    write_safetensors("model.safetensors", header, offset);
+}
+
+static const struct kind configs[] = {
+    { "no model type", "model_type", NULL, "model_type" },
+    { "model type llama", "model_type", "\"llama\"", "model_type" },
+    { "model type of Qwen2's mixtures", "model_type", "\"qwen2_moe\"", "model_type" },
+    { "model type as a number", "model_type", "2", "model_type" },
+    { "no architectures", "architectures", NULL, "architectures" },
+    { "two architectures", "architectures", "[\"Qwen2ForCausalLM\",\"X\"]", "architectures" },
+    { "a classifier", "architectures", "[\"Qwen2ForTokenClassification\"]", "architectures" },
+    { "architectures as text", "architectures", "\"Qwen2ForCausalLM\"", "architectures" },
+    { "another activation", "hidden_act", "\"gelu\"", "hidden_act" },
+    { "activation as a list", "hidden_act", "[\"silu\"]", "hidden_act" },
+    { "no hidden size", "hidden_size", NULL, "hidden_size" },
+    { "hidden size null", "hidden_size", "null", "hidden_size" },
+    { "hidden size 0", "hidden_size", "0", "hidden_size" },
+    { "hidden size -16", "hidden_size", "-16", "hidden_size" },
+    { "hidden size 16.5", "hidden_size", "16.5", "hidden_size" },
+    { "hidden size as text", "hidden_size", "\"16\"", "hidden_size" },
+    { "hidden size of 2^32 + 16", "hidden_size", "4294967312", "hidden_size" },
+    { "hidden size of 30 digits", "hidden_size", "160000000000000000000000000000", "config.json" },
+    { "hidden size twice", "hidden_size", "16,\"hidden_size\":16", "config.json" },
+    { "no ffn size", "intermediate_size", NULL, "intermediate_size" },
+    { "ffn size true", "intermediate_size", "true", "intermediate_size" },
+    { "no layers", "num_hidden_layers", "0", "num_hidden_layers" },
+    { "two layers, one there", "num_hidden_layers", "2", "model.layers.1." },
+    { "two billion layers", "num_hidden_layers", "2000000000", "model.layers.1." },
+    { "no heads", "num_attention_heads", NULL, "num_attention_heads" },
+    { "heads -1", "num_attention_heads", "-1", "num_attention_heads" },
+    { "no KV heads", "num_key_value_heads", NULL, "num_key_value_heads" },
+    { "no vocabulary", "vocab_size", NULL, "vocab_size" },
+    { "another vocabulary", "vocab_size", "23", "vocab_size" },
+    { "no context", "max_position_embeddings", NULL, "max_position_embeddings" },
+    { "context as a list", "max_position_embeddings", "[64]", "max_position_embeddings" },
+    { "no epsilon", "rms_norm_eps", NULL, "rms_norm_eps" },
+    { "epsilon 0", "rms_norm_eps", "0", "rms_norm_eps" },
+    { "epsilon below 0", "rms_norm_eps", "-1e-6", "rms_norm_eps" },
+    { "epsilon NaN", "rms_norm_eps", "NaN", "config.json" },
+    { "epsilon 1e999", "rms_norm_eps", "1e999", "config.json" },
+    { "no RoPE base", "rope_theta", NULL, "rope_theta" },
+    { "RoPE base 0", "rope_theta", "0", "rope_theta" },
+    { "RoPE scaling as a number", "rope_scaling", "4", "rope_scaling" },
+    { "RoPE scaling that is unknown", "rope_scaling", "{\"type\":\"longrope\"}", "config.json" },
+    { "RoPE scaling without a type", "rope_scaling", "{\"factor\":4}", "config.json" },
+    { "RoPE of half the head", "partial_rotary_factor", "0.5", "partial_rotary_factor" },
+    { "RoPE factor as text", "partial_rotary_factor", "\"1\"", "partial_rotary_factor" },
+    { "tied as a number", "tie_word_embeddings", "1", "tie_word_embeddings" },
+    { "quantised by another program", "quantization_config", "{\"quant_method\":\"awq\"}",
+      "quantization_config" },
+    { "window as text", "use_sliding_window", "\"true\"", "use_sliding_window" },
+    { "window that matters", "max_window_layers",
+      "0,\"use_sliding_window\":true,\"sliding_window\":8", "use_sliding_window" },
+    { "layers with a window", "layer_types", "[\"sliding_attention\"]", "layer_types" },
+    { "layer types as numbers", "layer_types", "[1]", "layer_types" },
+    { "head size 0", "head_dim", "0", "head_dim" },
+    { "head size as text", "head_dim", "\"4\"", "head_dim" },
+};
+
+static const struct kind texts[] = {
+    { "empty config.json", "", NULL, "config.json" },
+    { "config.json of blanks", " \n ", NULL, "config.json" },
+    { "config.json is a list", "[1]", NULL, "expected a JSON object" },
+    { "config.json is a number", "1", NULL, "config.json" },
+    { "config.json without its end", "{\"model_type\":\"qwen2\"", NULL, "config.json" },
+    { "config.json with more behind", "{} {}", NULL, "config.json" },
+    { "config.json in Latin-1", "{\"a\":\"\xe9\"}", NULL, "config.json" },
+    { "config.json with a comment", "{/* */}", NULL, "config.json" },
+    { "config.json in single quotes", "{'a':1}", NULL, "config.json" },
+    { "config.json with a byte order mark", "\xef\xbb\xbf{}", NULL, "config.json" },
+};
+
+static const struct kind shapes[] = {
+    { "no embedding", "model.embed_tokens.weight", NULL, "model.embed_tokens.weight" },
+    { "no last norm", "model.norm.weight", NULL, "model.norm.weight is missing" },
+    { "no head", "lm_head.weight", NULL, "lm_head.weight is missing" },
+    { "no queries", "model.layers.0.self_attn.q_proj.weight", NULL, "q_proj.weight is missing" },
+    { "bias of keys missing", "model.layers.0.self_attn.k_proj.bias", NULL, "k_proj.bias" },
+    { "no down", "model.layers.0.mlp.down_proj.weight", NULL, "down_proj.weight is missing" },
+    { "name of another model", "model.norm.weight", "transformer.ln_f.weight", "not part of" },
+    { "bias that Qwen2 does not have", "lm_head.weight", "lm_head.bias", "not part of" },
+    { "layer beyond the last", "model.norm.weight", "model.layers.1.mlp.up_proj.weight",
+      "not part of" },
+    { "layer of a sign", "model.norm.weight", "model.layers.+0.mlp.up_proj.weight", "not part of" },
+    { "GGUF's name", "model.norm.weight", "output_norm.weight", "not part of" },
+    { "adapter", "lm_head.weight", "base_model.model.lm_head.lora_A.weight", "not part of" },
+    { "tensor twice", "lm_head.weight", "model.embed_tokens.weight", "two tensors" },
+    { "embedding transposed", "model.embed_tokens.weight", "[16,24]", "token_embd.weight" },
+    { "embedding flat", "model.embed_tokens.weight", "[384]", "token_embd.weight" },
+    { "queries folded", "model.layers.0.self_attn.q_proj.weight", "[4,4,16]", "attn_q.weight" },
+    { "norm as a row", "model.norm.weight", "[1,16]", "output_norm.weight" },
+    { "gate transposed", "model.layers.0.mlp.gate_proj.weight", "[16,32]", "ffn_gate.weight" },
+};
+
+#define T(dtype, shape, offsets) \
+    "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+
+/* Headers of a file alone, with four bytes of data. */
+static const struct kind headers[] = {
+    { "header of no bytes", "", NULL, "expected {" },
+    { "header is a list", "[]", NULL, "expected {" },
+    { "header without its end", "{", NULL, "header" },
+    { "data without tensors", "{}", NULL, "expected 0 bytes of data, found 4" },
+    { "type of GGUF", T("\"Q8_0\"", "[4]", "[0,4]"), NULL, "dtype Q8_0 is not known" },
+    { "type of four bits", T("\"F4\"", "[4]", "[0,4]"), NULL, "dtype F4 is not known" },
+    { "type as a number", T("4", "[4]", "[0,4]"), NULL, "a string" },
+    { "shape of nine", T("\"U8\"", "[1,1,1,1,1,1,1,1,4]", "[0,4]"), NULL, "fewer numbers" },
+    { "shape below 0", T("\"U8\"", "[-4]", "[0,4]"), NULL, "a whole number" },
+    { "shape of a real", T("\"U8\"", "[4.0]", "[0,4]"), NULL, "a whole number" },
+    { "shape that overflows", T("\"U8\"", "[4294967296,4294967296]", "[0,4]"), NULL, "overflows" },
+    { "dimension of 2^64", T("\"U8\"", "[18446744073709551616]", "[0,4]"), NULL, "that fits" },
+    { "one offset", T("\"U8\"", "[4]", "[0]"), NULL, "two offsets" },
+    { "three offsets", T("\"U8\"", "[4]", "[0,4,4]"), NULL, "fewer numbers" },
+    { "offsets turned around", T("\"U8\"", "[4]", "[4,0]"), NULL, "data_offsets [0,4]" },
+    { "hole in front", T("\"U8\"", "[3]", "[1,4]"), NULL, "data_offsets [0,3], found [1,4]" },
+    { "more bytes than the shape", T("\"U8\"", "[3]", "[0,4]"), NULL, "data_offsets [0,3]" },
+    { "fewer bytes than the shape", T("\"U8\"", "[5]", "[0,4]"), NULL, "data_offsets [0,5]" },
+    { "bytes beyond the end", T("\"U8\"", "[5]", "[0,5]"), NULL, "expected 5 bytes of data" },
+    { "bytes behind the last", T("\"U8\"", "[3]", "[0,3]"), NULL, "expected 3 bytes of data" },
+    { "zero byte in a name", "{\"a\\u0000\":1}", NULL, "escape" },
+    { "half a surrogate", "{\"\\ud800\":1}", NULL, "escape" },
+    { "tab in a name", "{\"a\tb\":1}", NULL, "plain character" },
+    { "name in Latin-1", "{\"\xe9\":1}", NULL, "UTF-8" },
+    { "metadata of numbers", "{\"__metadata__\":{\"a\":1}}", NULL, "a string" },
+};
+
+static const struct kind indices[] = {
+    { "empty index", "", NULL, "index.json" },
+    { "index without a map", "{}", NULL, "weight_map is missing" },
+    { "map as a list", "{\"weight_map\":[]}", NULL, "weight_map is missing" },
+    { "map of numbers", "{\"weight_map\":{\"a\":1}}", NULL, "no string" },
+    { "file outside", "{\"weight_map\":{\"a\":\"../a.safetensors\"}}", NULL, "in the folder" },
+    { "absolute path", "{\"weight_map\":{\"a\":\"/a.safetensors\"}}", NULL, "in the folder" },
+    { "file of pickles", "{\"weight_map\":{\"a\":\"a.bin\"}}", NULL, "in the folder" },
+    { "hidden file", "{\"weight_map\":{\"a\":\".a.safetensors\"}}", NULL, "in the folder" },
+    { "part that is missing", "{\"weight_map\":{\"a\":\"b.safetensors\"}}", NULL, "b.safetensors" },
+    { "tensor that is missing", "{\"weight_map\":{\"a\":\"a.safetensors\"}}", NULL,
+      "expects 1 tensors here, found 0" },
+    { "map of nothing", "{\"weight_map\":{}}", NULL, "is missing" },
+};
+
+static void test_folder(void)
+{
+    static const struct kind none = { .what = "" };
+    write_config(&none);
+    write_tensors(&none);
+    malformed_opens("the folder itself", folder, MALFORMED_MODEL);
+    for (size_t i = 0; i < sizeof(configs) / sizeof(*configs); i++) {
+        write_config(&configs[i]);
+        malformed_refused(configs[i].name, folder, MALFORMED_MODEL, configs[i].says);
+    }
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        spill(in_folder("config.json"), texts[i].what, strlen(texts[i].what));
+        malformed_refused(texts[i].name, folder, MALFORMED_WEIGHTS, texts[i].says);
+    }
+    write_config(&none);
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+        write_tensors(&shapes[i]);
+        malformed_refused(shapes[i].name, folder, MALFORMED_MODEL, shapes[i].says);
+    }
+    CHECK(unlink(in_folder("model.safetensors")) == 0);
+    malformed_refused("no weights", folder, MALFORMED_WEIGHTS, "found neither");
+    write_safetensors("a.safetensors", "{}", 0);
+    for (size_t i = 0; i < sizeof(indices) / sizeof(*indices); i++) {
+        spill(in_folder("model.safetensors.index.json"), indices[i].what, strlen(indices[i].what));
+        malformed_refused(indices[i].name, folder, MALFORMED_WEIGHTS, indices[i].says);
+    }
+    CHECK(unlink(in_folder("config.json")) == 0);
+    malformed_refused("no config.json", folder, MALFORMED_WEIGHTS, "config.json");
+}
+
+static void test_file(void)
+{
+    for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {
+        write_safetensors("a.safetensors", headers[i].what, 4);
+        malformed_refused(headers[i].name, in_folder("a.safetensors"), MALFORMED_WEIGHTS,
+                          headers[i].says);
+    }
+    spill(in_folder("a.safetensors"), "\1\0\0\0\0\0\0", 7);
+    malformed_refused("seven bytes", in_folder("a.safetensors"), MALFORMED_WEIGHTS, "8 bytes");
+    spill(in_folder("a.safetensors"), "\3\0\0\0\0\0\0\0{}", 10);
+    malformed_refused("header beyond the end", in_folder("a.safetensors"), MALFORMED_WEIGHTS,
+                      "a header of at most 2 bytes");
+    spill(in_folder("a.safetensors"), "\377\377\377\377\377\377\377\377{}", 10);
+    malformed_refused("header of most bytes", in_folder("a.safetensors"), MALFORMED_WEIGHTS,
+                      "a length of 18446744073709551615");
+    write_safetensors("a.safetensors", "{}", 0);
+    malformed_refused("a file without config.json", in_folder("a.safetensors"), MALFORMED_MODEL,
+                      "general.architecture");
+}
+
+int main(void)
+{
+    static const char *const files[] = { "a.safetensors", "model.safetensors.index.json" };
+    snprintf(folder, sizeof(folder), "build/malformed-XXXXXX");
+    CHECK(mkdtemp(folder));
+    test_folder();
+    test_file();
+    malformed_count(115);
+    for (size_t i = 0; i < 2; i++)
+        CHECK(unlink(in_folder(files[i])) == 0);
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}

@@ -1,0 +1,305 @@
+/* t_malformed_gguf.c - GGUF files that are wrong in one way each: bytes that are no GGUF, then a
+ * whole small model in which one key or one tensor is wrong. */
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/files.h"
+#include "tests/support/malformed.h"
+#include "weights/weights.h"
+
+enum { ROOM = 1 << 16 };
+
+static char path[64];
+
+struct kind {
+    const char *name;
+    const char *what; /* the whole file; or a key or tensor that changes */
+    const char *to;   /* its new value or description; NULL: it is missing */
+    const char *says;
+};
+
+/* Header: version 3, so many tensors, so many keys. */
+#define HEAD(tensors, keys) "'GGUF' 4:3 8:" tensors " 8:" keys " "
+#define STR(key, value)     "s'" key "' 4:8 s'" value "' "
+#define U32(key, value)     "s'" key "' 4:4 4:" value " "
+/* A vector of four F32 at this offset, and one with these dimensions and type. */
+#define VEC(name, at)         "s'" name "' 4:1 8:4 4:0 8:" at " "
+#define ROW(name, dims, type) "s'" name "' " dims " 4:" type " 8:0 "
+
+static const struct kind raw[] = {
+    { "empty file", "", NULL, "magic" },
+    { "three bytes", "'GGU'", NULL, "magic" },
+    { "magic of an older format", "'GGML' 4:3 8:0 8:0", NULL, "magic" },
+    { "magic in big-endian order", "'FUGG' 4:3 8:0 8:0", NULL, "magic" },
+    { "magic in small letters", "'gguf' 4:3 8:0 8:0", NULL, "magic" },
+    { "no version", "'GGUF'", NULL, "inside the header" },
+    { "half a version", "'GGUF' 2:3", NULL, "inside the header" },
+    { "no count of keys", "'GGUF' 4:3 8:0", NULL, "inside the header" },
+    { "version 0", "'GGUF' 4:0 8:0 8:0", NULL, "version 2 or 3, found 0" },
+    { "version 1", "'GGUF' 4:1 8:0 8:0", NULL, "version 2 or 3, found 1" },
+    { "version 4", "'GGUF' 4:4 8:0 8:0", NULL, "version 2 or 3, found 4" },
+    { "big-endian version", "'GGUF' 4:0x03000000 8:0 8:0", NULL, "big-endian" },
+    { "one key, and no room for it", HEAD("0", "1"), NULL, "1 keys and 0 tensors do not fit" },
+    { "more keys than bytes", HEAD("0", "0x7fffffff") "z:99", NULL, "do not fit" },
+    { "most keys", HEAD("0", "-1") "z:99", NULL, "do not fit" },
+    { "more tensors than bytes", HEAD("0x7fffffff", "0") "z:99", NULL, "do not fit" },
+    { "most tensors", HEAD("-1", "0") "z:99", NULL, "do not fit" },
+    { "key longer than the file", HEAD("0", "1") "8:100 'abc' z:20", NULL, "a key longer" },
+    { "key of most bytes", HEAD("0", "1") "8:-1 'abc' z:20", NULL, "a key longer" },
+    { "key without a name", HEAD("0", "1") "8:0 4:4 4:1 z:20", NULL, "a key without a name" },
+    { "zero byte in a key", HEAD("0", "1") "8:3 'a' 1:0 'b' 4:4 4:1", NULL, "zero byte" },
+    { "key without a type", HEAD("0", "1") "s'abcdefgh' 1:4", NULL, "inside a key" },
+    { "type 13 of a key", HEAD("0", "1") "s'key' 4:13 4:1", NULL, "from 0 to 12, found 13" },
+    { "type -1 of a key", HEAD("0", "1") "s'key' 4:-1 4:1", NULL, "from 0 to 12, found 42949" },
+    { "half a number", HEAD("0", "1") "s'keyed' 4:4 2:1", NULL, "a value longer" },
+    { "half a long number", HEAD("0", "1") "s'key' 4:10 4:1", NULL, "a value longer" },
+    { "string longer than the file", HEAD("0", "1") "s'key' 4:8 8:9 'ab'", NULL, "a string longer" },
+    { "string of most bytes", HEAD("0", "1") "s'key' 4:8 8:-1 'ab'", NULL, "longer" },
+    { "array of arrays", HEAD("0", "1") "s'key' 4:9 4:9 8:1 z:9", NULL, "array of type 9" },
+    { "array of type 13", HEAD("0", "1") "s'key' 4:9 4:13 8:1 z:9", NULL, "array of type 13" },
+    { "array without a count", HEAD("0", "1") "s'key' 4:9 4:4 4:1", NULL, "inside a key" },
+    { "array longer than the file", HEAD("0", "1") "s'key' 4:9 4:4 8:9 z:9", NULL, "longer" },
+    { "array of most values", HEAD("0", "1") "s'key' 4:9 4:0 8:-1 z:9", NULL, "do not fit" },
+    { "array whose bytes overflow", HEAD("0", "1") "s'key' 4:9 4:10 8:0x2000000000000001 z:99",
+      NULL, "do not fit" },
+    { "array of strings, too many", HEAD("0", "1") "s'key' 4:9 4:8 8:9 z:9", NULL, "strings" },
+    { "array with a long string", HEAD("0", "1") "s'key' 4:9 4:8 8:1 8:99 'ab'", NULL, "a string" },
+    { "key twice", HEAD("0", "2") U32("key", "1") U32("key", "2"), NULL, "two keys are named key" },
+    { "alignment 0", HEAD("0", "1") U32("general.alignment", "0"), NULL, "power of two" },
+    { "alignment 3", HEAD("0", "1") U32("general.alignment", "3"), NULL, "power of two" },
+    { "alignment as text", HEAD("0", "1") STR("general.alignment", "32"), NULL, "power of two" },
+    { "alignment in 8 bytes", HEAD("0", "1") "s'general.alignment' 4:10 8:32", NULL, "type 10" },
+    { "tensor name longer than the file", HEAD("1", "0") "8:99 'abc' z:30", NULL, "a tensor name" },
+    { "tensor name of 64 bytes",
+      HEAD("1", "0") "s'0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef' z:30",
+      NULL, "at most 63 bytes, found 64" },
+    { "zero byte in a tensor name", HEAD("1", "0") "8:3 'a' 1:0 'b' z:30", NULL, "zero byte" },
+    { "tensor of 5 dimensions", HEAD("1", "0") "s't' 4:5 z:60", NULL, "at most 4 dimensions" },
+    { "tensor without a shape", HEAD("1", "0") "s'tensor' 4:2 8:1 4:1", NULL, "tensor's shape" },
+    { "tensor without an offset", HEAD("1", "0") "s'ten' 4:1 8:1 4:0 1:0", NULL, "description" },
+    { "negative dimension", HEAD("1", "0") ROW("t", "4:1 8:-4", "0"), NULL, "a dimension of" },
+    { "shape that overflows", HEAD("1", "0") ROW("t", "4:2 8:0x100000000 8:0x100000000", "0"), NULL,
+      "too large" },
+    { "bytes that overflow", HEAD("1", "0") ROW("t", "4:1 8:0x4000000000000000", "0"), NULL,
+      "too large" },
+    { "type that was removed", HEAD("1", "0") ROW("t", "4:1 8:32", "4"), NULL, "type 4 is not" },
+    { "type 9999", HEAD("1", "0") ROW("t", "4:1 8:32", "9999"), NULL, "type 9999 is not known" },
+    { "type of safetensors", HEAD("1", "0") ROW("t", "4:1 8:32", "1000"), NULL,
+      "type 1000 is not" },
+    { "type -1", HEAD("1", "0") ROW("t", "4:1 8:32", "-1"), NULL, "is not known" },
+    { "row of half a block", HEAD("1", "0") ROW("t", "4:2 8:48 8:2", "8") "a:32 z:200", NULL,
+      "no whole number of Q8_0 blocks" },
+    { "row of half a superblock", HEAD("1", "0") ROW("t", "4:2 8:128 8:2", "12") "a:32 z:200", NULL,
+      "no whole number of Q4_K blocks" },
+    { "block without dimensions", HEAD("1", "0") ROW("t", "4:0", "8") "a:32 z:200", NULL,
+      "blocks" },
+    { "first tensor not at 0", HEAD("1", "0") VEC("t", "32") "a:32 z:64", NULL, "data at 0" },
+    { "offset that is not aligned", HEAD("2", "0") VEC("t", "0") VEC("u", "16") "a:32 z:64", NULL,
+      "data at 32, found 16" },
+    { "hole between tensors", HEAD("2", "0") VEC("t", "0") VEC("u", "64") "a:32 z:96", NULL,
+      "data at 32, found 64" },
+    { "overlapping tensors", HEAD("2", "0") VEC("t", "0") VEC("u", "0") "a:32 z:64", NULL,
+      "data at 32, found 0" },
+    { "offset of most bytes", HEAD("2", "0") VEC("t", "0") VEC("u", "-1") "a:32 z:64", NULL,
+      "data at 32" },
+    { "tensor twice", HEAD("2", "0") VEC("t", "0") VEC("t", "32") "a:32 z:64", NULL,
+      "two tensors are named t" },
+    { "no data", HEAD("1", "0") VEC("t", "0"), NULL, "expected 32 bytes of tensor data" },
+    { "data cut by a byte", HEAD("1", "0") VEC("t", "0") "a:32 z:15", NULL, "tensor data" },
+    { "padding cut inside", HEAD("1", "0") VEC("t", "0") "a:32 z:31", NULL, "tensor data" },
+    { "second tensor cut", HEAD("2", "0") VEC("t", "0") VEC("u", "32") "a:32 z:47", NULL, "64" },
+    { "checksum that is wrong", HEAD("0", "2") "s'mizzle.bytes' 4:10 8:84 s'mizzle.crc32' 4:4 4:5",
+      NULL, "the file is damaged" },
+    { "checksum of another type",
+      HEAD("0", "2") "s'mizzle.bytes' 4:10 8:88 s'mizzle.crc32' 4:10 8:5", NULL, "no U32" },
+    { "one part under a plain name", HEAD("0", "1") "s'split.count' 4:2 2:3", NULL,
+      "STEM-00001-of-00003.gguf" },
+};
+
+static void test_raw(void)
+{
+    static unsigned char p[ROOM];
+    for (size_t i = 0; i < sizeof(raw) / sizeof(*raw); i++) {
+        spill(path, p, malformed_assemble(p, ROOM, raw[i].what));
+        malformed_refused(raw[i].name, path, MALFORMED_WEIGHTS, raw[i].says);
+    }
+}
+
+/* A model of one layer: each key with its type and value. */
+static const char *const keys[][2] = {
+    { "general.architecture", "4:8 s'qwen2'" },
+    { "qwen2.block_count", "4:4 4:1" },
+    { "qwen2.context_length", "4:4 4:64" },
+    { "qwen2.embedding_length", "4:4 4:32" },
+    { "qwen2.feed_forward_length", "4:4 4:64" },
+    { "qwen2.attention.head_count", "4:4 4:4" },
+    { "qwen2.attention.head_count_kv", "4:4 4:2" },
+    { "qwen2.attention.layer_norm_rms_epsilon", "4:6 4:0x358637bd" },
+    { "qwen2.rope.freq_base", "4:6 4:0x461c4000" },
+    { "qwen2.vocab_size", "4:4 4:48" },
+    { "qwen2.attention.value_length", NULL },
+    { "qwen2.rope.dimension_count", NULL },
+    { "qwen2.rope.scaling.type", NULL },
+};
+
+/* Its tensors: dimensions, fastest first, and type. */
+static const char *const tensors[][2] = {
+    { "token_embd.weight", "4:2 8:32 8:48 4:0" },
+    { "blk.0.attn_norm.weight", "4:1 8:32 4:0" },
+    { "blk.0.attn_q.weight", "4:2 8:32 8:32 4:0" },
+    { "blk.0.attn_q.bias", "4:1 8:32 4:0" },
+    { "blk.0.attn_k.weight", "4:2 8:32 8:16 4:0" },
+    { "blk.0.attn_k.bias", "4:1 8:16 4:0" },
+    { "blk.0.attn_v.weight", "4:2 8:32 8:16 4:0" },
+    { "blk.0.attn_v.bias", "4:1 8:16 4:0" },
+    { "blk.0.attn_output.weight", "4:2 8:32 8:32 4:0" },
+    { "blk.0.ffn_norm.weight", "4:1 8:32 4:0" },
+    { "blk.0.ffn_gate.weight", "4:2 8:32 8:64 4:0" },
+    { "blk.0.ffn_up.weight", "4:2 8:32 8:64 4:0" },
+    { "blk.0.ffn_down.weight", "4:2 8:64 8:32 4:0" },
+    { "output_norm.weight", "4:1 8:32 4:0" },
+    { "output.weight", "4:2 8:32 8:48 4:0" },
+};
+
+enum { KEYS = sizeof(keys) / sizeof(*keys), TENSORS = sizeof(tensors) / sizeof(*tensors) };
+
+/* Return the bytes of a tensor's data, from its assembled dimensions and type. */
+static size_t data_bytes(const unsigned char *row)
+{
+    size_t n = 1, values = 1, bytes = 1, dims = row[0];
+    for (size_t i = 0; i < dims; i++)
+        n *= row[4 + 8 * i];
+    CHECK(wtype_block(row[4 + 8 * dims], &values, &bytes));
+    return n / values * bytes;
+}
+
+/* Write the model with one change. */
+static void write_model(const struct kind *k)
+{
+    static unsigned char p[ROOM];
+    char words[200];
+    size_t nkeys = 0, ntensors = 0, at = 24, offset = 0;
+    for (size_t i = 0; i < KEYS; i++) {
+        const char *value = strcmp(keys[i][0], k->what) == 0 ? k->to : keys[i][1];
+        if (!value)
+            continue;
+        snprintf(words, sizeof(words), "s'%s' %s", keys[i][0], value);
+        at += malformed_assemble(p + at, ROOM - at, words);
+        nkeys++;
+    }
+    for (size_t i = 0; i < TENSORS; i++) {
+        const char *row = strcmp(tensors[i][0], k->what) == 0 ? k->to : tensors[i][1];
+        if (!row)
+            continue;
+        snprintf(words, sizeof(words), "s'%s'", tensors[i][0]);
+        at += malformed_assemble(p + at, ROOM - at, words);
+        size_t n = malformed_assemble(p + at, ROOM - at, row), bytes = data_bytes(p + at);
+        snprintf(words, sizeof(words), "8:%zu", offset);
+        at += n;
+        at += malformed_assemble(p + at, ROOM - at, words);
+        offset += (bytes + 31) / 32 * 32;
+        ntensors++;
+    }
+    snprintf(words, sizeof(words), "'GGUF' 4:3 8:%zu 8:%zu", ntensors, nkeys);
+    CHECK(malformed_assemble(p, 24, words) == 24);
+    size_t start = (at + 31) / 32 * 32;
+    CHECK(start + offset <= ROOM);
+    memset(p + at, 0, start + offset - at);
+    spill(path, p, start + offset);
+}
+
+#define A "qwen2.attention."
+
+static const struct kind wrong[] = {
+    { "no architecture", "general.architecture", NULL, "general.architecture" },
+    { "architecture llama", "general.architecture", "4:8 s'llama'", "\"llama\"" },
+    { "architecture gemma3", "general.architecture", "4:8 s'gemma3'", "\"gemma3\"" },
+    { "architecture Qwen2", "general.architecture", "4:8 s'Qwen2'", "\"Qwen2\"" },
+    { "architecture of no letters", "general.architecture", "4:8 s''", "architecture" },
+    { "architecture as a number", "general.architecture", "4:4 4:2", "architecture" },
+    { "no count of layers", "qwen2.block_count", NULL, "block_count: expected a number" },
+    { "no layers", "qwen2.block_count", "4:4 4:0", "block_count: expected an integer from 1" },
+    { "two layers, one there", "qwen2.block_count", "4:4 4:2", "tensor blk.1.attn_" },
+    { "-1 layers", "qwen2.block_count", "4:5 4:-1", "block_count" },
+    { "two billion layers", "qwen2.block_count", "4:4 4:2000000000", "block_count" },
+    { "layers as a real", "qwen2.block_count", "4:6 4:0x3f800000", "block_count" },
+    { "layers as text", "qwen2.block_count", "4:8 s'1'", "block_count" },
+    { "layers as a list", "qwen2.block_count", "4:9 4:4 8:1 4:1", "block_count" },
+    { "no context", "qwen2.context_length", NULL, "context_length" },
+    { "context 0", "qwen2.context_length", "4:4 4:0", "context_length" },
+    { "context of most tokens", "qwen2.context_length", "4:10 8:-1", "context_length" },
+    { "no hidden size", "qwen2.embedding_length", NULL, "embedding_length" },
+    { "hidden size 0", "qwen2.embedding_length", "4:4 4:0", "embedding_length" },
+    { "another hidden size", "qwen2.embedding_length", "4:4 4:64", "expected [48,64]" },
+    { "huge hidden size", "qwen2.embedding_length", "4:4 4:-4", "embedding_length" },
+    { "no ffn size", "qwen2.feed_forward_length", NULL, "feed_forward_length" },
+    { "another ffn size", "qwen2.feed_forward_length", "4:4 4:96", "expected [96,32]" },
+    { "ffn sizes as a list", "qwen2.feed_forward_length", "4:9 4:4 8:1 4:64", "feed_forward" },
+    { "no heads", A "head_count", NULL, "head_count" },
+    { "heads 0", A "head_count", "4:4 4:0", "head_count" },
+    { "heads that do not divide", A "head_count", "4:4 4:5", "head_count" },
+    { "head size of odd length", A "head_count", "4:4 4:32", "" },
+    { "no KV heads", A "head_count_kv", NULL, "head_count_kv" },
+    { "KV heads 0", A "head_count_kv", "4:4 4:0", "head_count_kv" },
+    { "KV heads that do not divide", A "head_count_kv", "4:4 4:3", "head_count_kv" },
+    { "more KV heads than heads", A "head_count_kv", "4:4 4:8", "head_count_kv" },
+    { "epsilon below 0", A "layer_norm_rms_epsilon", "4:6 4:0xb58637bd", "epsilon" },
+    { "epsilon NaN", A "layer_norm_rms_epsilon", "4:6 4:0x7fc00000", "epsilon" },
+    { "epsilon infinite", A "layer_norm_rms_epsilon", "4:6 4:0x7f800000", "epsilon" },
+    { "epsilon as text", A "layer_norm_rms_epsilon", "4:8 s'1e-6'", "epsilon" },
+    { "RoPE base 0", "qwen2.rope.freq_base", "4:6 4:0", "freq_base" },
+    { "RoPE base NaN", "qwen2.rope.freq_base", "4:6 4:0x7fc00000", "freq_base" },
+    { "RoPE base as a flag", "qwen2.rope.freq_base", "4:7 1:1", "freq_base" },
+    { "RoPE of half the head", "qwen2.rope.dimension_count", "4:4 4:4", "dimension_count" },
+    { "RoPE scaling that is unknown", "qwen2.rope.scaling.type", "4:8 s'longrope'", "scaling" },
+    { "values of another length", A "value_length", "4:4 4:16", "value_length" },
+    { "another vocabulary", "qwen2.vocab_size", "4:4 4:47", "vocab_size" },
+    { "no embedding", "token_embd.weight", NULL, "token_embd.weight" },
+    { "embedding of one dimension", "token_embd.weight", "4:1 8:32 4:0", "token_embd.weight" },
+    { "embedding of no rows", "token_embd.weight", "4:2 8:32 8:0 4:0", "token_embd.weight" },
+    { "embedding in integers", "token_embd.weight", "4:2 8:32 8:48 4:26", "found I32" },
+    { "embedding in doubles", "token_embd.weight", "4:2 8:32 8:48 4:28", "found F64" },
+    { "no norm", "blk.0.attn_norm.weight", NULL, "blk.0.attn_norm.weight" },
+    { "short norm", "blk.0.attn_norm.weight", "4:1 8:31 4:0", "expected [32], found [31]" },
+    { "norm as a matrix", "blk.0.attn_norm.weight", "4:2 8:32 8:1 4:0", "found [1,32]" },
+    { "norm in integers", "blk.0.attn_norm.weight", "4:1 8:32 4:24", "blk.0.attn_norm.weight" },
+    { "no queries", "blk.0.attn_q.weight", NULL, "blk.0.attn_q.weight" },
+    { "queries transposed", "blk.0.attn_k.weight", "4:2 8:16 8:32 4:0", "expected [16,32]" },
+    { "queries of three dimensions", "blk.0.attn_q.weight", "4:3 8:32 8:32 8:1 4:0", "[1,32,32]" },
+    { "bias of keys alone missing", "blk.0.attn_k.bias", NULL, "blk.0.attn_k.bias" },
+    { "long bias", "blk.0.attn_v.bias", "4:1 8:32 4:0", "expected [16], found [32]" },
+    { "no values", "blk.0.attn_v.weight", NULL, "blk.0.attn_v.weight" },
+    { "no output of attention", "blk.0.attn_output.weight", NULL, "blk.0.attn_output.weight" },
+    { "no second norm", "blk.0.ffn_norm.weight", NULL, "blk.0.ffn_norm.weight" },
+    { "no gate", "blk.0.ffn_gate.weight", NULL, "blk.0.ffn_gate.weight" },
+    { "no up", "blk.0.ffn_up.weight", NULL, "blk.0.ffn_up.weight" },
+    { "no down", "blk.0.ffn_down.weight", NULL, "blk.0.ffn_down.weight" },
+    { "down of another size", "blk.0.ffn_down.weight", "4:2 8:32 8:32 4:0", "expected [32,64]" },
+    { "no last norm", "output_norm.weight", NULL, "output_norm.weight" },
+    { "head of another vocabulary", "output.weight", "4:2 8:32 8:47 4:0", "expected [48,32]" },
+    { "head in a type that is not run", "output.weight", "4:2 8:32 8:48 4:27", "output.weight" },
+};
+
+static void test_model(void)
+{
+    write_model(&(const struct kind){ .what = "" });
+    malformed_opens("the model itself", path, MALFORMED_MODEL);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        write_model(&wrong[i]);
+        malformed_refused(wrong[i].name, path, MALFORMED_MODEL, wrong[i].says);
+    }
+}
+
+int main(void)
+{
+    char folder[] = "build/malformed-XXXXXX";
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a.gguf", folder);
+    test_raw();
+    test_model();
+    malformed_count(130);
+    CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    return 0;
+}
