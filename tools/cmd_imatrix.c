@@ -228,8 +228,8 @@ const struct command cmd_imatrix = {
         "llama-quantize read it and put errors where they matter least. The text should resemble "
         "what the model will be used for; special tokens in it are taken as plain text. The input "
         "of the output head is measured too.\n\n"
-        "  mizzle imatrix -m qwen-f16.gguf -f text.txt -o qwen.imatrix\n"
-        "  mizzle convert qwen-f16.gguf small.gguf --type q4_K_M --imatrix qwen.imatrix\n",
+        "  mizzle imatrix -m qwen.gguf -f text.txt -o text.imatrix\n"
+        "  mizzle convert qwen.gguf small.gguf --type q4_K_M --imatrix text.imatrix\n",
     .groups = groups,
     .run = cmd_imatrix_main,
 };

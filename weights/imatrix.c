@@ -257,9 +257,9 @@ int imatrix_write(const char *path, const struct imatrix_sums *sums, size_t coun
     ggufw_u32(g, "imatrix.chunk_size", chunk_size);
     for (size_t i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "%.100s%s", sums[i].name, sums_end);
-        ggufw_tensor(g, name, W_F32, 2, (const size_t[]){ 1, sums[i].n });
+        ggufw_tensor(g, name, W_F32, 1, &sums[i].n);
         snprintf(name, sizeof(name), "%.100s%s", sums[i].name, counts_end);
-        ggufw_tensor(g, name, W_F32, 2, (const size_t[]){ 1, 1 });
+        ggufw_tensor(g, name, W_F32, 1, (const size_t[]){ 1 });
     }
     for (size_t i = 0; i < count; i++) {
         ggufw_data(g, sums[i].squares, sums[i].n * sizeof(float));

@@ -120,7 +120,7 @@ void quant_search_min(double *best_a, double *best_m, const struct quant_sub *s,
         lo = s->x[i] < lo ? s->x[i] : lo;
         hi = s->x[i] > hi ? s->x[i] : hi;
     }
-    double best = INFINITY, a, m;
+    double best = HUGE_VAL, a, m;
     *best_a = 0;
     *best_m = -(double)lo;
     if (!(hi > lo))
@@ -176,7 +176,7 @@ static int nearest_within(double v, int lo, int hi)
 static double settle(struct quant_super *b, size_t j, struct sums *t)
 {
     const struct quant_sub *s = &b->sub[j];
-    double best = INFINITY, dmin = (double)b->dmin;
+    double best = HUGE_VAL, dmin = (double)b->dmin;
     int centre = b->d != 0 ? nearest_within(b->a[j] / (double)b->d, b->scale_lo, b->scale_hi) : 0;
     b->scale[j] = b->min[j] = 0;
     for (int scale = centre - 1; scale <= centre + 1; scale++) {
@@ -227,7 +227,7 @@ void quant_super_solve(struct quant_super *b)
 {
     struct quant_super best = *b;
     struct sums t[QUANT_SUBS];
-    double a = 0, m = 0, least = INFINITY;
+    double a = 0, m = 0, least = HUGE_VAL;
     for (size_t j = 0; j < b->subs; j++) {
         b->m[j] = 0;
         if (b->has_min)

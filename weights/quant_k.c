@@ -45,11 +45,11 @@ void quant_decode_q3_k(float *out, const unsigned char *in, size_t n)
 void quant_k_scales(unsigned *scale, unsigned *min, const unsigned char *p, unsigned s)
 {
     if (s < 4) {
-        *scale = p[s] & 63;
-        *min = p[s + 4] & 63;
+        *scale = p[s] & 63u;
+        *min = p[s + 4] & 63u;
     } else {
-        *scale = (p[s + 4] & 15) | p[s - 4] >> 6 << 4;
-        *min = p[s + 4] >> 4 | p[s] >> 6 << 4;
+        *scale = (p[s + 4] & 15u) | (p[s - 4] & 0xc0u) >> 2;
+        *min = (p[s + 4] & 0xf0u) >> 4 | (p[s] & 0xc0u) >> 2;
     }
 }
 

@@ -140,9 +140,9 @@ static void test_gguf(void)
     const struct tensor *t = weights_find(w, "a.weight.in_sum2");
     const struct tensor *c = weights_find(w, "a.weight.counts");
     CHECK(size == 512 && text && text->count == 1 && text->strs[0].n == 4);
-    CHECK(t && t->ndim == 2 && t->shape[0] == 1 && t->shape[1] == 4);
+    CHECK(t && t->ndim == 1 && t->shape[0] == 4);
     CHECK(memcmp(t->data, four, sizeof(four)) == 0);
-    CHECK(c && c->ndim == 2 && c->bytes == 4 && *(const float *)c->data == 1024);
+    CHECK(c && c->ndim == 1 && c->bytes == 4 && *(const float *)c->data == 1024);
     weights_close(w);
 }
 
