@@ -1,9 +1,9 @@
 /* driver.c - runs a fuzz program without libFuzzer.
  *
- *   fuzz_gguf [--runs N] [--seed S]   give it N mutations of its seeds (default: 10,000; a tenth of N
- *                                  if it opens whole models), and print the rate
- *   fuzz_gguf FILE...                 give it these files, and print the results
- *   fuzz_gguf --seeds DIR             write its seeds, as a corpus for libFuzzer
+ *   fuzz_gguf [--runs N] [--seed S]   give it N mutations of its seeds (default: 10,000; a tenth of
+ * N if it opens whole models), and print the rate fuzz_gguf FILE...                 give it these
+ * files, and print the results fuzz_gguf --seeds DIR             write its seeds, as a corpus for
+ * libFuzzer
  *
  * Run i depends on S and on what was accepted before it alone. An input that fails is written to
  * FUZZ_PROGRAM.failed. */
@@ -52,18 +52,26 @@ static void driver_on_signal(int number)
     raise(number);
 }
 
-/* Sanitizers call this before they end the process. */
+/* What sanitizers call or read: gcc's two libraries each end the process in a way of its own. */
 void __sanitizer_set_death_callback(void (*call)(void)) __attribute__((weak));
+const char *__ubsan_default_options(void);
+
+const char *__ubsan_default_options(void)
+{
+    return "abort_on_error=1";
+}
 
 static void driver_catch(void)
 {
-    static const int numbers[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+    static const int numbers[] = { SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
+    size_t n = sizeof(numbers) / sizeof(*numbers);
     atexit(driver_save);
-    if (__sanitizer_set_death_callback)
+    if (__sanitizer_set_death_callback) {
         __sanitizer_set_death_callback(driver_save);
-    else
-        for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-            signal(numbers[i], driver_on_signal);
+        n = 1; /* the sanitizer reports the others */
+    }
+    for (size_t i = 0; i < n; i++)
+        signal(numbers[i], driver_on_signal);
 }
 
 static void driver_run(void)

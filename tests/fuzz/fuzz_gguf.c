@@ -42,6 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     return 0;
 }
 
+#define SPLIT "s'split.no' 4:2 2:0 s'split.count' 4:2 2:1 s'split.tensors.count' 4:5 4:1 "
+
 static const char *const texts[] = {
     "'GGUF' 4:3 8:0 8:0",
     "'GGUF' 4:2 8:2 8:5 s'general.architecture' 4:8 s'qwen2' s'general.alignment' 4:4 4:64 "
@@ -50,8 +52,7 @@ static const char *const texts[] = {
     "'GGUF' 4:3 8:1 8:13 s'a' 4:0 1:1 s'b' 4:1 1:1 s'c' 4:2 2:1 s'd' 4:3 2:1 s'e' 4:4 4:1 "
     "s'f' 4:5 4:1 s'g' 4:6 4:1 s'h' 4:7 1:1 s'i' 4:8 s'' s'j' 4:10 8:1 s'k' 4:11 8:1 "
     "s'l' 4:12 8:1 s'm' 4:9 4:12 8:1 8:1 s't' 4:1 8:256 4:12 8:0 a:32 z:144",
-    "'GGUF' 4:3 8:1 8:3 s'split.no' 4:2 2:0 s'split.count' 4:2 2:1 s'split.tensors.count' 4:5 4:1 "
-    "s't' 4:4 8:2 8:1 8:1 8:1 4:0 8:0",
+    "'GGUF' 4:3 8:1 8:3 " SPLIT "s't' 4:4 8:2 8:1 8:1 8:1 4:0 8:0",
 };
 
 /* Return the bytes of the header of a good file; 0 if there is none. */
