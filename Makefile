@@ -1,6 +1,6 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, soak-serve, kernels-test, demo, perf, results,
+# Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, demo, perf, results,
 # results-check, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
@@ -34,6 +34,7 @@ flags.release := -O2
 flags.debug   := -Og
 flags.asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 flags.tsan    := -O1 -fsanitize=thread
+flags.fuzz    := $(flags.asan) -fsanitize=fuzzer-no-link
 # gcc follows variables through the inlined tiles of a kernel for a minute and then gives up.
 ifeq ($(shell $(CC) --version 2>/dev/null | grep -c clang),0)
 flags.asan    += -fno-var-tracking-assignments
@@ -130,6 +131,18 @@ soak: $(BUILD)/tests/router/soak
 soak-serve: $(BUILD)/tests/tools/serve/soak
 	@$(RUN) $< $(REQUESTS)
 
+# Give the readers of files RUNS mutated files each, and a tenth of it to those that open whole
+# models. With MODE=fuzz CC=clang the same programs have libFuzzer's main.
+RUNS := 10000
+SEED := 1
+FUZZERS := $(filter-out %/fuzz_open %/fuzz_text,$(patsubst %.c,$(BUILD)/%,$(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_SHARED := $(patsubst %,$(BUILD)/tests/fuzz/%.o,fuzz fuzz_open fuzz_text $(if $(filter fuzz,$(MODE)),,driver))
+$(FUZZERS): FUZZ_MAIN := $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer)
+$(FUZZERS): $(FUZZ_SHARED)
+fuzz: $(FUZZERS:%=%.run)
+%.run: %
+	@$(RUN) $< $(if $(filter fuzz,$(MODE)),-runs=$(RUNS) -seed=$(SEED),--runs $(RUNS) --seed $(SEED))
+
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
@@ -194,7 +207,7 @@ $(BUILD)/mizzle.pc: always $(BUILD)/flags
 # Tests may use everything except main().
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(FUZZ_MAIN) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
 
 # Test kernels/ alone, without sys/crc (zlib's), which needs no other library: for cross compilers
 # and emulators, e.g.
@@ -230,7 +243,7 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 # Compiler, flags and sources of the last build. The file changes only if they do, which rebuilds
 # all.
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
-    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak: $(BUILD)/flags
+    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/flags
 BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
 $(BUILD)/flags: Makefile always
 	@mkdir -p $(@D)
@@ -261,6 +274,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak soak-serve kernels-test demo perf results results-check install uninstall clean always
+.PHONY: all lib test soak soak-serve fuzz kernels-test demo perf results results-check install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

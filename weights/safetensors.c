@@ -322,13 +322,14 @@ static int safetensors_place(struct scan *s, struct span *spans, size_t n, const
                            "%s: tensor %s: expected data_offsets [%zu,%zu], found [%zu,%zu]",
                            s->name, t->name, at, at + t->bytes, spans[i].first, spans[i].end);
         if (!size_within(at, t->bytes, room))
-            break;
+            return err_set(s->err, ERR_FORMAT, "%s: expected %zu bytes of data, found %zu", s->name,
+                           spans[i].end, room);
         t->data = t->bytes ? data + at : NULL;
         at += t->bytes;
     }
-    if (at != room || (n && spans[n - 1].end != room))
-        return err_set(s->err, ERR_FORMAT, "%s: expected %zu bytes of data, found %zu", s->name,
-                       n ? spans[n - 1].end : 0, room);
+    if (at != room)
+        return err_set(s->err, ERR_FORMAT, "%s: expected %zu bytes of data, found %zu", s->name, at,
+                       room);
     return OK;
 }
 

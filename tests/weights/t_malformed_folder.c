@@ -248,6 +248,11 @@ static const struct kind headers[] = {
     { "more bytes than the shape", T("\"U8\"", "[3]", "[0,4]"), NULL, "data_offsets [0,3]" },
     { "fewer bytes than the shape", T("\"U8\"", "[5]", "[0,4]"), NULL, "data_offsets [0,5]" },
     { "bytes beyond the end", T("\"U8\"", "[5]", "[0,5]"), NULL, "expected 5 bytes of data" },
+    { "bytes beyond the end, before a lie that ends there",
+      "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
+      "\"b\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[4,7]},"
+      "\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[9,4]}}",
+      NULL, "expected 7 bytes of data, found 4" },
     { "bytes behind the last", T("\"U8\"", "[3]", "[0,3]"), NULL, "expected 3 bytes of data" },
     { "zero byte in a name", "{\"a\\u0000\":1}", NULL, "escape" },
     { "half a surrogate", "{\"\\ud800\":1}", NULL, "escape" },

@@ -1,0 +1,191 @@
+#include "tests/fuzz/fuzz.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/files.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/convert_vocab.h"
+#include "weights/gguf_write.h"
+#include "weights/quant.h"
+#include "weights/weights.h"
+
+static size_t accepted;
+static struct err refusal;
+
+static char folder[64];
+static struct {
+    char path[160];
+    const char *name;
+    int fd;
+} files[FUZZ_PARTS];
+
+void fuzz_begin(void)
+{
+    torture_begin(0);
+}
+
+void fuzz_end(int code, const struct err *err)
+{
+    CHECK(code == OK || code == ERR_FORMAT || code == ERR_IO);
+    CHECK(code == OK || (err->msg[0] && !strchr(err->msg, '\n')));
+    CHECK(torture_live() == 0);
+    accepted += code == OK;
+    refusal.msg[0] = '\0';
+    if (code != OK)
+        refusal = *err;
+}
+
+size_t fuzz_accepted(void)
+{
+    return accepted;
+}
+
+const char *fuzz_refusal(void)
+{
+    return refusal.msg;
+}
+
+static const char separator[] = "\n====\n";
+
+void fuzz_split(struct fuzz_part *parts, size_t count, const uint8_t *p, size_t n)
+{
+    size_t skip = sizeof(separator) - 1;
+    for (size_t i = 0; i < count; i++) {
+        size_t end = 0;
+        while (end < n && (n - end < skip || memcmp(p + end, separator, skip) != 0))
+            end++;
+        parts[i] = (struct fuzz_part){ p, end };
+        size_t used = end < n ? end + skip : n;
+        p += used;
+        n -= used;
+    }
+}
+
+size_t fuzz_join(uint8_t *seed, size_t n, size_t room, const void *p, size_t bytes)
+{
+    size_t skip = n ? sizeof(separator) - 1 : 0;
+    CHECK(n + skip + bytes <= room);
+    memcpy(seed + n, separator, skip);
+    if (bytes)
+        memcpy(seed + n + skip, p, bytes);
+    return n + skip + bytes;
+}
+
+static void fuzz_remove(void)
+{
+    for (size_t i = 0; i < FUZZ_PARTS; i++)
+        if (files[i].name)
+            unlink(files[i].path);
+    rmdir(folder);
+}
+
+const char *fuzz_folder(void)
+{
+    if (*folder)
+        return folder;
+    snprintf(folder, sizeof(folder), "%s/mizzle-fuzz-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "build");
+    CHECK(mkdtemp(folder));
+    atexit(fuzz_remove);
+    return folder;
+}
+
+/* Return the number of a file, which is created at its first use. */
+static size_t fuzz_number(const char *name)
+{
+    size_t i = 0;
+    while (i < FUZZ_PARTS && files[i].name && strcmp(files[i].name, name) != 0)
+        i++;
+    CHECK(i < FUZZ_PARTS);
+    if (!files[i].name) {
+        files[i].name = name;
+        snprintf(files[i].path, sizeof(files[i].path), "%s/%s", fuzz_folder(), name);
+        files[i].fd = open(files[i].path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        CHECK(files[i].fd >= 0);
+    }
+    return i;
+}
+
+const char *fuzz_path(const char *name)
+{
+    return files[fuzz_number(name)].path;
+}
+
+void fuzz_write(const char *name, const uint8_t *p, size_t n)
+{
+    int fd = files[fuzz_number(name)].fd;
+    CHECK(ftruncate(fd, (off_t)n) == 0 && (!n || pwrite(fd, p, n, 0) == (ssize_t)n));
+}
+
+size_t fuzz_tiny_file(uint8_t *out, size_t room, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/%s", tiny_make(), name);
+    size_t n = slurp(path, out, room);
+    CHECK(n && n < room);
+    tiny_remove();
+    return n;
+}
+
+/* Return the type of a tensor in a file of a type: vectors, and rows that are no whole blocks, stay
+ * F32. */
+static int fuzz_tiny_type(const struct tensor *t, int type)
+{
+    size_t values, bytes;
+    CHECK(wtype_block(type, &values, &bytes));
+    return t->ndim < 2 || t->shape[1] % values ? W_F32 : type;
+}
+
+/* Write the data of a tensor, which is F32. */
+static void fuzz_tiny_data(struct ggufw *g, const struct tensor *t, int type)
+{
+    static unsigned char packed[1 << 17];
+    static float x[1 << 15];
+    size_t n = t->bytes / sizeof(float), values, bytes;
+    if (type == W_F32) {
+        ggufw_data(g, t->data, t->bytes);
+        return;
+    }
+    CHECK(n <= sizeof(x) / sizeof(*x) && wtype_block(type, &values, &bytes));
+    memcpy(x, t->data, t->bytes);
+    quant_encode(packed, type, x, n);
+    ggufw_data(g, packed, n / values * bytes);
+}
+
+size_t fuzz_tiny_gguf(uint8_t *out, size_t room, int type)
+{
+    const char *from = tiny_make(), *path = fuzz_path("seed.gguf");
+    struct weights *w;
+    struct ggufw *g;
+    struct err err;
+    CHECK(weights_open(&w, from, &err) == OK && ggufw_open(&g, path, &err) == OK);
+    for (size_t i = 0; i < weights_nkv(w); i++)
+        if (strncmp(weights_kv(w, i)->key.p, "tokenizer.", 10) != 0)
+            ggufw_kv(g, weights_kv(w, i));
+    CHECK(convert_vocab(g, w, TINY_VOCAB, &err) == OK);
+    for (size_t i = 0; i < weights_ntensors(w); i++) {
+        const struct tensor *t = weights_tensor(w, i);
+        ggufw_tensor(g, t->name, fuzz_tiny_type(t, type), t->ndim, t->shape);
+    }
+    for (size_t i = 0; i < weights_ntensors(w); i++)
+        fuzz_tiny_data(g, weights_tensor(w, i), fuzz_tiny_type(weights_tensor(w, i), type));
+    CHECK(ggufw_close(g, true, &err) == OK);
+    weights_close(w);
+    tiny_remove();
+    size_t n = slurp(path, out, room);
+    CHECK(n && n < room);
+    return n;
+}
+
+size_t fuzz_data(uint8_t *out, size_t room, const char *name)
+{
+    const char *data = getenv("MIZZLE_TESTDATA");
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", data ? data : "../shared/data", name);
+    return access(path, R_OK) == 0 ? slurp(path, out, room) : 0;
+}

@@ -1,0 +1,60 @@
+/* fuzz.h - programs that give one reader any bytes at all.
+ *
+ * Each fuzz_*.c of this folder has the entry point of libFuzzer and seeds. driver.c makes a program
+ * of it that mutates the seeds by itself; `make fuzz MODE=fuzz CC=clang` links libFuzzer instead.
+ * An input must open or be refused with one line, and leave no memory behind. */
+#ifndef TESTS_FUZZ_FUZZ_H
+#define TESTS_FUZZ_FUZZ_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/support/test.h"
+
+struct err;
+
+/* What a program defines. An input is p[n]; the result is 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+/* Write seed i into out[room] and return its length; 0 after the last one. */
+size_t fuzz_seed(size_t i, uint8_t *out, size_t room);
+/* True for a program that opens all of a model, which is slower than reading a header. */
+extern const bool fuzz_whole;
+
+enum { FUZZ_ROOM = 1 << 19, FUZZ_PARTS = 4 };
+
+/* Begin an input: memory is counted from here on. */
+void fuzz_begin(void);
+/* End it: require that a refusal has one line, and that no memory is left. */
+void fuzz_end(int code, const struct err *err);
+/* Inputs that were not refused so far, and why the last one was; "" if it was not. */
+size_t fuzz_accepted(void);
+const char *fuzz_refusal(void);
+
+/* Parts of an input that stands for several files, separated by a line "====". */
+struct fuzz_part {
+    const uint8_t *p;
+    size_t n;
+};
+/* Split p[n] into at most `count` parts; those that are missing are empty. */
+void fuzz_split(struct fuzz_part *parts, size_t count, const uint8_t *p, size_t n);
+/* Append a part to a seed of n bytes, after a separator unless it is the first; return the new
+ * length. */
+size_t fuzz_join(uint8_t *seed, size_t n, size_t room, const void *p, size_t bytes);
+
+/* Return a folder in memory, or below build/ where the system has none, that is removed at the
+ * end. */
+const char *fuzz_folder(void);
+/* Return the path of a file in it (static storage, one for each of FUZZ_PARTS names). */
+const char *fuzz_path(const char *name);
+/* Write a file in it. */
+void fuzz_write(const char *name, const uint8_t *p, size_t n);
+
+/* The tiny model (tests/support/tiny.h) as one GGUF file with its tokenizer, with this type where
+ * rows suit it, and as the text of one of its files; return the length. */
+size_t fuzz_tiny_gguf(uint8_t *out, size_t room, int type);
+size_t fuzz_tiny_file(uint8_t *out, size_t room, const char *name);
+/* Read a file of the test data; 0 if there is none. */
+size_t fuzz_data(uint8_t *out, size_t room, const char *name);
+
+#endif

@@ -1,0 +1,19 @@
+/* fuzz_model_gguf.c - all of a model in a GGUF file. */
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_open.h"
+#include "weights/weights.h"
+
+const bool fuzz_whole = true;
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+    fuzz_write("a.gguf", p, n);
+    fuzz_open(fuzz_path("a.gguf"));
+    return 0;
+}
+
+size_t fuzz_seed(size_t i, uint8_t *out, size_t room)
+{
+    static const int types[] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0 };
+    return i < sizeof(types) / sizeof(*types) ? fuzz_tiny_gguf(out, room, types[i]) : 0;
+}

@@ -1,0 +1,39 @@
+/* fuzz_vocab.c - vocab.json, merges.txt and tokenizer_config.json of a folder. */
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/fuzz_text.h"
+
+const bool fuzz_whole = false;
+
+static const char *const files[] = { "vocab.json", "merges.txt", "tokenizer_config.json" };
+
+enum { FILES = sizeof(files) / sizeof(*files) };
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
+{
+    struct fuzz_part parts[FILES];
+    fuzz_split(parts, FILES, p, n);
+    for (size_t i = 0; i < FILES; i++)
+        fuzz_write(files[i], parts[i].p, parts[i].n);
+    fuzz_text_open(fuzz_folder());
+    return 0;
+}
+
+size_t fuzz_seed(size_t i, uint8_t *out, size_t room)
+{
+    static const char *const ends[][2] = {
+        { "#version: 0.2\na b\nb c\n",
+          "{\"added_tokens_decoder\":{\"258\":{\"content\":\"<|im_end|>\",\"special\":true},"
+          "\"260\":{\"content\":\"<x>\"}},\"eos_token\":\"<|im_end|>\"}" },
+        { "a b\n", "{\"chat_template\":[{\"name\":\"tool\",\"template\":\"x\"},"
+                   "{\"name\":\"default\",\"template\":\"{{ messages }}\"}]}" },
+    };
+    if (i >= sizeof(ends) / sizeof(*ends))
+        return 0;
+    size_t n = fuzz_text_vocab(out, room, ",\"ab\":256,\"bc\":257}");
+    for (size_t k = 0; k < 2; k++)
+        n = fuzz_join(out, n, room, ends[i][k], strlen(ends[i][k]));
+    return n;
+}
