@@ -57,6 +57,7 @@ flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
 flags.kernels/arm/dotprod_blocks := $(flags.kernels/arm/dotprod)
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
+flags.kernels/arm/i8mm_blocks := $(flags.kernels/arm/i8mm)
 # These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3

@@ -65,7 +65,7 @@ INLINE struct part part_step_256(enum ptype type, struct part p, __m256i v, cons
     return p;
 }
 
-#include "kernels/codes.h"
+#include "kernels/codes_tiles.h"
 
 PRODUCTS(avx2)
 

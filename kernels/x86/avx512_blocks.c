@@ -62,7 +62,7 @@ INLINE struct part part_step_512(enum ptype type, struct part p, __m512i v, cons
     return p;
 }
 
-#include "kernels/codes.h"
+#include "kernels/codes_tiles.h"
 
 PRODUCTS(avx512)
 

@@ -55,7 +55,7 @@ INLINE struct part part_step_256(struct part p, __m256i v, const int8_t *x)
     return p;
 }
 
-#include "kernels/codes.h"
+#include "kernels/codes_tiles.h"
 
 PRODUCTS(avxvnni)
 
