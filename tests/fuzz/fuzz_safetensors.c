@@ -35,8 +35,8 @@ static const char *const headers[] = {
     "{\"__metadata__\":{\"format\":\"pt\",\"x\":\"\\u00e9\\n\"},"
     "\"b\":{\"dtype\":\"U8\",\"shape\":[1,2],\"data_offsets\":[3,5]},"
     "\"a\":{\"shape\":[3],\"data_offsets\":[0,3],\"dtype\":\"BOOL\"}}",
-    "{ \"\\ud83d\\ude00\" : {\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}, "
-    "\"none\":{\"dtype\":\"I64\",\"shape\":[0,7],\"data_offsets\":[4,4]} } ",
+    ("{ \"\\ud83d\\ude00\" : {\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}, "
+     "\"none\":{\"dtype\":\"I64\",\"shape\":[0,7],\"data_offsets\":[4,4]} } "),
 };
 static const size_t sizes[] = { 0, 4, 5, 4 };
 
