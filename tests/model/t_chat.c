@@ -136,7 +136,7 @@ static void check_form(const char *template, const char *form, const char *why)
                found ? found : "none", err.msg);
     CHECK(form ? found && !strcmp(form, found) && rc == OK : !found && rc == ERR_FORMAT);
     CHECK(strstr(err.msg, why));
-    CHECK(form || strstr(err.msg, "set chat_template to chatml"));
+    CHECK(form || strstr(err.msg, "set chat_template (--chat-template) to chatml"));
     chat_close(c);
     tokenizer_close(t);
 }
