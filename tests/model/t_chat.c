@@ -22,6 +22,8 @@ static const char chatml_too[] =
     "{% for m in messages[:] -%}\n\n <|im_start|>{{ m['role'] ~ \"\\n\" }}{{ m[\"content\"] | "
     "string "
     "}}{{- '' if loop.last else '' }}<|im_end|>\n{% endfor -%}\n<|im_start|>assistant\n\n";
+static const char chatml_dos[] =
+    "{% for m in messages %}\r\n{{- " TURN "}}{% endfor %}\r\n<|im_start|>assistant\r\n\r\n";
 static const char owned[] =
     "{% for m in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\\nYou\\thelp \"me\".<|im_end|>\\n' }}{% endif %}{{" TURN
@@ -147,7 +149,7 @@ static void check_templates(void)
         { "", "found another;" },
         { "{{ messages }}", "line 1: a list or a mapping is used as text" },
         { "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}", "found another;" },
-        { "\n\n{{ raise_exception('no') }}", "line 3: the template refuses the conversation" },
+        { "\r\r\n{{ raise_exception('no') }}", "line 3: the template refuses the conversation" },
         { "{{ range(9) }}", "a function is not known" },
         { "{{ 'a' | upper }}", "a filter is not known" },
         { "{{ 'a' is odd }}", "a test is not known" },
@@ -187,6 +189,7 @@ static void check_templates(void)
     };
     check_form(chatml, "chatml", "");
     check_form(chatml_too, "chatml", "");
+    check_form(chatml_dos, "chatml", "");
     check_form(owned, "chatml", "");
     check_form(qwq, "qwq", "");
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -346,6 +349,7 @@ int main(void)
     check_templates();
     check_hostile();
     check_cuts(chatml_too);
+    check_cuts(chatml_dos);
     check_cuts(owned);
     check_cuts(qwq);
     check_folder();
