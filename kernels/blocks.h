@@ -12,7 +12,7 @@
 #include "kernels/panels.h"
 #include "kernels/tiles.h"
 
-/* What is constant about a type. Offsets count from the begin of a block of a panel; 0: the type
+/* What is constant about a type. Offsets count from the start of a block of a panel; 0: the type
  * has no such part. In types whose block holds two groups of 32 columns, the parts of the second
  * lie behind those of the first. */
 struct block_form {

@@ -352,7 +352,7 @@ static int chat_choose(struct chat *c, const char *form, struct err *err)
     if (!c->way)
         err_set(&c->why, ERR_FORMAT,
                 "chat template: expected that of Qwen2.5, QwQ, Qwen3 or ChatML, found another%s%s; "
-                "set chat_template to chatml to use ChatML",
+                "set chat_template (--chat-template) to chatml to use ChatML",
                 rc == OK ? "" : ": ", rc == OK ? "" : why.msg);
     return OK;
 }

@@ -292,7 +292,7 @@ int jinja_render(char **out, const char *template, size_t n, const struct chat_m
         if (j->tokens[j->at].type != JINJA_END)
             jinja_fail(j, "the syntax is wrong or not known");
     }
-    for (const char *p = template; j->failed && p < j->where; p++)
+    for (const char *p = j->template; j->failed && p < j->where; p++)
         line += *p == '\n';
     int rc = j->failed ? err_set(err, ERR_FORMAT, "line %zu: %s", line, j->failed) : OK;
     if (rc == OK && !(*out = malloc(j->nout + 1)))

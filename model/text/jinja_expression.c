@@ -182,9 +182,13 @@ static struct jinja_value jinja_subscript(struct jinja *j, const struct jinja_va
     struct jinja_value bounds[3] = { { .kind = JINJA_UNDEFINED } };
     size_t colons = 0;
     while (!j->failed && !jinja_next(j, "]")) {
-        if (!jinja_next(j, ":"))
-            bounds[colons] = jinja_expression(j);
-        else if (++colons > 2)
+        if (jinja_next(j, ":")) {
+            if (++colons > 2)
+                jinja_fail(j, "the syntax is wrong or not known");
+            continue;
+        }
+        bounds[colons] = jinja_expression(j);
+        if (!jinja_at(j, ":") && !jinja_at(j, "]"))
             jinja_fail(j, "the syntax is wrong or not known");
     }
     if (j->dry || j->failed)
@@ -252,7 +256,7 @@ enum { JINJA_LEVELS = sizeof(jinja_levels) / sizeof(jinja_levels[0]) };
 static struct jinja_value jinja_binary(struct jinja *j, size_t level)
 {
     struct jinja_value a = level + 1 < JINJA_LEVELS ? jinja_binary(j, level + 1) : jinja_unary(j);
-    while (!j->failed) {
+    for (size_t count = 0; !j->failed; count++) {
         size_t i = 0;
         struct str sign = jinja_peek(j)->s;
         while (jinja_levels[level][i] && !jinja_at(j, jinja_levels[level][i]))
@@ -261,6 +265,8 @@ static struct jinja_value jinja_binary(struct jinja *j, size_t level)
         bool not = level == 0 && jinja_at(j, "not") && jinja_is(jinja_peek(j)[1].s, "in");
         if (!jinja_levels[level][i] && !in && !not )
             break;
+        if (level == 0 && count) /* `a < b < c` would be two comparisons */
+            jinja_fail(j, "the syntax is wrong or not known");
         jinja_advance(j);
         if (not )
             jinja_advance(j);

@@ -11,7 +11,7 @@
 enum {
     JINJA_MEMORY = 1 << 20, /* bytes of tokens and values */
     JINJA_OUTPUT = 64 << 10,
-    JINJA_STEPS = 1 << 20, /* tokens read and bytes of strings searched */
+    JINJA_STEPS = 1 << 20, /* tokens read and bytes of strings compared */
     JINJA_DEPTH = 48,      /* of blocks and parentheses in each other */
     JINJA_VARIABLES = 64,
     JINJA_ENTRIES = 16, /* of a mapping, and arguments of a call */
@@ -100,7 +100,6 @@ void jinja_tokens(struct jinja *j);
 
 /* jinja_value.c */
 bool jinja_true(const struct jinja_value *v);
-bool jinja_equal(const struct jinja_value *a, const struct jinja_value *b);
 struct jinja_value jinja_str(const char *p, size_t n);
 struct jinja_value jinja_bool(bool b);
 struct jinja_value jinja_int(int64_t i);

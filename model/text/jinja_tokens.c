@@ -125,8 +125,26 @@ static void jinja_tokens_text(struct jinja *j, const char *p, const char *q, con
         jinja_tokens_add(j, JINJA_TEXT, p, (size_t)(q - p));
 }
 
+/* Write every end of a line as Jinja reads it: as a newline. */
+static void jinja_tokens_newlines(struct jinja *j)
+{
+    const char *t = j->template;
+    char *copy = memchr(t, '\r', j->length) ? jinja_take(j, j->length) : NULL;
+    size_t n = 0;
+    if (!copy)
+        return;
+    for (size_t i = 0; i < j->length; i++)
+        if (t[i] != '\r')
+            copy[n++] = t[i];
+        else if (i + 1 == j->length || t[i + 1] != '\n')
+            copy[n++] = '\n';
+    j->template = j->where = copy;
+    j->length = n;
+}
+
 void jinja_tokens(struct jinja *j)
 {
+    jinja_tokens_newlines(j);
     const char *p = j->template, *end = p + j->length;
     enum jinja_trim trim = KEEP_ALL;
     if (end > p && end[-1] == '\n')

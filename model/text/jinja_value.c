@@ -21,16 +21,6 @@ bool jinja_true(const struct jinja_value *v)
     }
 }
 
-bool jinja_equal(const struct jinja_value *a, const struct jinja_value *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == JINJA_STR)
-        return a->s.n == b->s.n && (!a->s.n || !memcmp(a->s.p, b->s.p, a->s.n));
-    return a->kind == JINJA_LIST || a->kind == JINJA_MAP ? a->items == b->items && a->map == b->map
-                                                         : a->i == b->i;
-}
-
 struct jinja_value jinja_str(const char *p, size_t n)
 {
     return (struct jinja_value){ .kind = JINJA_STR, .s = { p, n } };
@@ -103,15 +93,34 @@ static struct jinja_value jinja_value_join(struct jinja *j, struct str a, struct
     return jinja_str(p, a.n + b.n);
 }
 
+/* Compare two values; what takes long is counted, and lists are compared only with themselves. */
+static bool jinja_value_equal(struct jinja *j, const struct jinja_value *a,
+                              const struct jinja_value *b)
+{
+    bool numbers = (a->kind == JINJA_INT || a->kind == JINJA_BOOL) &&
+                   (b->kind == JINJA_INT || b->kind == JINJA_BOOL);
+    if (a->kind != b->kind)
+        return numbers && a->i == b->i;
+    if (a->kind == JINJA_STR && a->s.n == b->s.n) {
+        jinja_work(j, a->s.n / 8);
+        return !a->s.n || !memcmp(a->s.p, b->s.p, a->s.n);
+    }
+    if (a->kind != JINJA_LIST && a->kind != JINJA_MAP)
+        return a->kind != JINJA_STR && a->i == b->i;
+    if (a->items != b->items || a->map != b->map)
+        jinja_fail(j, "lists or mappings are compared");
+    return true;
+}
+
 struct jinja_value jinja_operate(struct jinja *j, struct str sign, const struct jinja_value *a,
                                  const struct jinja_value *b)
 {
     int64_t i = 0;
     bool numbers = a->kind == JINJA_INT && b->kind == JINJA_INT;
     if (jinja_is(sign, "=="))
-        return jinja_bool(jinja_equal(a, b));
+        return jinja_bool(jinja_value_equal(j, a, b));
     if (jinja_is(sign, "!="))
-        return jinja_bool(!jinja_equal(a, b));
+        return jinja_bool(!jinja_value_equal(j, a, b));
     if (jinja_is(sign, "~"))
         return jinja_value_join(j, jinja_text(j, a), jinja_text(j, b));
     if (jinja_is(sign, "+") && a->kind == JINJA_STR && b->kind == JINJA_STR)
@@ -134,9 +143,13 @@ struct jinja_value jinja_operate(struct jinja *j, struct str sign, const struct 
 static size_t jinja_value_find(struct jinja *j, struct str s, struct str what)
 {
     jinja_work(j, s.n);
-    for (size_t i = 0; i + what.n <= s.n; i++)
+    for (size_t i = 0; i + what.n <= s.n && !j->failed; i++) {
+        if (what.n && s.p[i] != what.p[0])
+            continue;
+        jinja_work(j, what.n);
         if (!what.n || !memcmp(s.p + i, what.p, what.n))
             return i;
+    }
     return s.n + 1;
 }
 
@@ -150,7 +163,7 @@ bool jinja_contains(struct jinja *j, const struct jinja_value *all, const struct
         jinja_fail(j, "`in` does not suit its values");
     jinja_work(j, all->n);
     for (size_t i = 0; i < all->n; i++)
-        if (jinja_equal(&all->items[i], one))
+        if (jinja_value_equal(j, &all->items[i], one))
             return true;
     return false;
 }
@@ -159,11 +172,10 @@ bool jinja_contains(struct jinja *j, const struct jinja_value *all, const struct
 static struct jinja_value jinja_value_strip(struct jinja *j, struct str s, struct str set,
                                             bool left, bool right)
 {
-    jinja_work(j, s.n);
-    while (left && s.n && memchr(set.p, s.p[0], set.n))
-        s = (struct str){ s.p + 1, s.n - 1 };
-    while (right && s.n && memchr(set.p, s.p[s.n - 1], set.n))
-        s.n--;
+    for (; left && s.n && memchr(set.p, s.p[0], set.n) && !j->failed; s.p++, s.n--)
+        jinja_work(j, set.n);
+    for (; right && s.n && memchr(set.p, s.p[s.n - 1], set.n) && !j->failed; s.n--)
+        jinja_work(j, set.n);
     return jinja_str(s.p, s.n);
 }
 

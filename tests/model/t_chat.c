@@ -22,6 +22,8 @@ static const char chatml_too[] =
     "{% for m in messages[:] -%}\n\n <|im_start|>{{ m['role'] ~ \"\\n\" }}{{ m[\"content\"] | "
     "string "
     "}}{{- '' if loop.last else '' }}<|im_end|>\n{% endfor -%}\n<|im_start|>assistant\n\n";
+static const char chatml_dos[] =
+    "{% for m in messages %}\r\n{{- " TURN "}}{% endfor %}\r\n<|im_start|>assistant\r\n\r\n";
 static const char owned[] =
     "{% for m in messages %}{% if loop.first and messages[0]['role'] != 'system' %}"
     "{{ '<|im_start|>system\\nYou\\thelp \"me\".<|im_end|>\\n' }}{% endif %}{{" TURN
@@ -136,7 +138,7 @@ static void check_form(const char *template, const char *form, const char *why)
                found ? found : "none", err.msg);
     CHECK(form ? found && !strcmp(form, found) && rc == OK : !found && rc == ERR_FORMAT);
     CHECK(strstr(err.msg, why));
-    CHECK(form || strstr(err.msg, "set chat_template to chatml"));
+    CHECK(form || strstr(err.msg, "set chat_template (--chat-template) to chatml"));
     chat_close(c);
     tokenizer_close(t);
 }
@@ -147,7 +149,7 @@ static void check_templates(void)
         { "", "found another;" },
         { "{{ messages }}", "line 1: a list or a mapping is used as text" },
         { "{% for m in messages %}[INST] {{ m.content }} [/INST]{% endfor %}", "found another;" },
-        { "\n\n{{ raise_exception('no') }}", "line 3: the template refuses the conversation" },
+        { "\r\r\n{{ raise_exception('no') }}", "line 3: the template refuses the conversation" },
         { "{{ range(9) }}", "a function is not known" },
         { "{{ 'a' | upper }}", "a filter is not known" },
         { "{{ 'a' is odd }}", "a test is not known" },
@@ -173,6 +175,9 @@ static void check_templates(void)
         { "{% macro f() %}", "the syntax is wrong or not known" },
         { "{% macro f() %}{% endmacro %}{{ f() }}", "a function is not known" },
         { "{{ messages[1:2:3] }}", "a slice does not suit its value" },
+        { "{{ messages[1 2] }}", "the syntax is wrong or not known" },
+        { "{{ 1 == 1 == 1 }}", "the syntax is wrong or not known" },
+        { "{{ [] == [] }}", "lists or mappings are compared" },
         { "{{ messages[::::] }}", "the syntax is wrong or not known" },
         { "{{ {} }}", "the syntax is wrong or not known" },
         { "{% set a.b = 1 %}", "an attribute of what is not defined is set" },
@@ -184,6 +189,7 @@ static void check_templates(void)
     };
     check_form(chatml, "chatml", "");
     check_form(chatml_too, "chatml", "");
+    check_form(chatml_dos, "chatml", "");
     check_form(owned, "chatml", "");
     check_form(qwq, "qwq", "");
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -228,6 +234,15 @@ static void check_hostile(void)
         { "{% set x = 'aaaaaaaa' %}{% set x = x ~ x ~ x ~ x %}{% set x = x ~ x ~ x ~ x %}"
           "{% set x = x ~ x ~ x ~ x %}{% set x = x ~ x ~ x ~ x %}{% set x = x ~ x ~ x ~ x %}",
           "{{ 'b' in x }}", 2000, "", "it takes too long" },
+        { "{% set x = 'aaaaaaaa' %}", "{% set x = x ~ x %}", 12, "{{ x ~ 'b' in x ~ x ~ 'b' }}",
+          "it takes too long" },
+        { "{% set x = 'aaaaaaaa' %}", "{% set x = x ~ x %}", 12, "{{ x.strip(x) }}",
+          "it takes too long" },
+        { "{% set x = 'aaaaaaaa' %}{% set y = 'aaaaaaaa' %}",
+          "{% set x = x ~ x %}{% set y = y ~ y %}", 12,
+          "{% set l = [1,2,3,4,5,6,7,8,9] %}{% for a in l %}{% for b in l %}{% for c in l %}"
+          "{% set z = x == y %}" ENDS,
+          "it takes too long" },
         { "{% set x = namespace(a=1) %}{% set x.x = x %}", "{{ x.x }}", 1, "", "used as text" },
         { "", "a", 65537, "", "it is too large" },
         { "{{ ", "(", 60000, "1 }}", "too much memory" },
@@ -334,6 +349,7 @@ int main(void)
     check_templates();
     check_hostile();
     check_cuts(chatml_too);
+    check_cuts(chatml_dos);
     check_cuts(owned);
     check_cuts(qwq);
     check_folder();
