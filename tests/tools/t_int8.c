@@ -1,0 +1,239 @@
+/* t_int8.c - what rounding the inputs of products to int8 does to logits, on the demo cloud in each
+ * type that has such products (all columns are 256, so no matrix falls back to another type). The
+ * reference has the same weights in F32 and rounds no input, so the weights' own error has no part.
+ *
+ * The bound. A group of 32 inputs is rounded to multiples of s = amax / 127. Take the errors as
+ * uniform and independent: each has the variance s^2 / 12. Relative to the whole input, the error
+ * of a product is e, with e^2 = sum(s^2 / 12) / sum(x^2).
+ *
+ * In the output head, logit r gets the variance sum(w[r][k]^2 * s^2 / 12).
+ *
+ * Every other product passes its e on. Take what a layer adds to the residual stream as no larger
+ * than the stream, and its errors as independent and of random direction. The final hidden state h
+ * then has an error of |h| * E, E^2 being the sum of e^2 over the inputs of all layers, spread
+ * evenly over its dimensions. From that, logit r gets the variance E^2 * |h|^2 / hidden * |w[r]|^2.
+ *
+ * sigma^2 is the sum of both. For the difference of two logits, w is the difference of two rows. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "kernels/kernels.h"
+#include "kernels/sys/cpu.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/test.h"
+#include "tools/command.h"
+#include "tools/demo/world.h"
+#include "weights/weights.h"
+
+enum { POSITIONS = 600, HIDDEN = 256, VOCAB = 1008, INPUTS = 32, GROUPS = HIDDEN / INPUTS };
+
+/* No logit is further off than this many sigma. The largest is 6.1, where normal errors of this
+ * root mean square would stay below 3: the tail is longer than the estimate above explains, so this
+ * limit leaves room that was chosen after measuring. */
+#define BOUND 8.0
+
+/* The root mean square of all differences, in sigma. It is 0.46 to 0.48: one binary digit less in
+ * the inputs would be seen. */
+#define RMS_LEAST 0.3
+#define RMS_MOST  0.6
+
+#define CLOUD "weights/milli/cloud.gguf"
+
+/* Ids of whole texts, one after the other; begin[i] is true at the first of each. */
+static struct {
+    uint32_t id[POSITIONS];
+    bool begin[POSITIONS];
+} text;
+
+/* What a model computes at each position. */
+struct answers {
+    float logits[POSITIONS][VOCAB], hidden[POSITIONS][HIDDEN];
+    double layers[POSITIONS];       /* E^2 */
+    double head[POSITIONS][GROUPS]; /* s^2 / 12 of the head's input */
+    size_t at;                      /* the position that is being computed */
+};
+
+/* Read questions of the test stream with their answers. */
+static void int8_texts(void)
+{
+    struct err err;
+    struct world *world;
+    struct weights *w;
+    struct tokenizer *t;
+    CHECK(world_open(&world, WORLD_SEED, &err) == OK && weights_open(&w, CLOUD, &err) == OK);
+    CHECK(tokenizer_open(&t, w, &err) == OK);
+    const struct world_filter all = { WORLD_TOPICS, WORLD_WORDINGS };
+    for (size_t i = 0, n = 0; n < POSITIONS; i++) {
+        struct world_question q;
+        char both[WORLD_PROMPT + WORLD_ANSWER];
+        uint32_t *ids;
+        size_t count;
+        world_question(&q, world, all, world_test_stream(1), i);
+        snprintf(both, sizeof(both), "%s%s", q.prompt, q.answer);
+        CHECK(tokenizer_encode(t, &ids, &count, both, strlen(both), false, &err) == OK);
+        text.begin[n] = true;
+        for (size_t j = 0; j < count && n < POSITIONS; j++)
+            text.id[n++] = ids[j];
+        free(ids);
+    }
+    tokenizer_close(t);
+    weights_close(w);
+    world_close(world);
+}
+
+static void see_input(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
+                      size_t cols, size_t n)
+{
+    struct answers *a = arg;
+    double errors = 0, squares = 0;
+    (void)layer, (void)ld;
+    CHECK(n == 1 && cols == HIDDEN);
+    for (size_t g = 0; g < cols / INPUTS; g++) {
+        double amax = 0;
+        for (size_t k = g * INPUTS; k < (g + 1) * INPUTS; k++) {
+            amax = fmax(amax, fabs((double)x[k]));
+            squares += (double)x[k] * (double)x[k];
+        }
+        double variance = amax / 127 * (amax / 127) / 12;
+        errors += INPUTS * variance;
+        if (input == INPUT_HEAD)
+            a->head[a->at][g] = variance;
+    }
+    if (input != INPUT_HEAD)
+        a->layers[a->at] += errors / squares;
+}
+
+/* Evaluate all texts; *m is left open. */
+static void int8_answers(struct answers *a, struct model **m, const struct kernels *k,
+                         const char *path)
+{
+    struct err err;
+    struct weights *w;
+    struct batch *b;
+    struct session *s;
+    CHECK(weights_open(&w, path, &err) == OK && model_open(m, w, k, NULL, &err) == OK);
+    weights_close(w);
+    CHECK(model_config(*m)->hidden == HIDDEN && model_config(*m)->vocab == VOCAB);
+    CHECK(batch_open(&b, *m, NULL, &err) == OK);
+    CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, &err) == OK);
+    batch_watch(b, see_input, a);
+    for (a->at = 0; a->at < POSITIONS; a->at++) {
+        if (text.begin[a->at])
+            session_rewind(s, 0);
+        CHECK(session_eval(s, &text.id[a->at], 1, NULL, &err) == OK);
+        memcpy(a->logits[a->at], session_logits(s, 0), sizeof(a->logits[0]));
+        memcpy(a->hidden[a->at], session_hidden(s, TAP_FINAL, 0), sizeof(a->hidden[0]));
+    }
+    session_close(s);
+    batch_close(b);
+}
+
+/* Return the sigma of a logit at a position, or of the difference of two; w [HIDDEN] is the row of
+ * the head, or the difference of two. */
+static double int8_sigma(const struct answers *a, size_t at, const float *w)
+{
+    double hidden = 0, row = 0, head = 0;
+    for (size_t k = 0; k < HIDDEN; k++) {
+        double square = (double)w[k] * (double)w[k];
+        hidden += (double)a->hidden[at][k] * (double)a->hidden[at][k];
+        row += square;
+        head += square * a->head[at][k / INPUTS];
+    }
+    return sqrt(head + a->layers[at] * hidden / HIDDEN * row);
+}
+
+static size_t int8_best(const float *x)
+{
+    size_t best = 0;
+    for (size_t r = 1; r < VOCAB; r++)
+        best = x[r] > x[best] ? r : best;
+    return best;
+}
+
+static void int8_convert(char *from, char *to, char *type)
+{
+    char *args[] = { "convert", from, to, "--type", type, "--pure", "-q", NULL };
+    CHECK(cmd_convert.run(7, args) == EXIT_FINE);
+}
+
+/* Check all logits, and print what was found. */
+static void int8_check(const struct answers *got, const struct answers *want,
+                       const struct model *f32, const char *type)
+{
+    static float head[VOCAB][HIDDEN], pair[HIDDEN];
+    double largest = 0, squares = 0, worst = 0, sigmas = 0, gap = 0, nearest = 0, errors = 0;
+    size_t others = 0;
+    for (size_t r = 0; r < VOCAB; r++)
+        panels_row(head[r], model_head(f32), r);
+    for (size_t at = 0; at < POSITIONS; at++) {
+        const float *g = got->logits[at], *w = want->logits[at];
+        for (size_t r = 0; r < VOCAB; r++) {
+            double d = fabs((double)g[r] - (double)w[r]);
+            double in_sigma = d / int8_sigma(want, at, head[r]);
+            largest = d > largest ? d : largest;
+            worst = !(in_sigma <= worst) ? in_sigma : worst; /* also if it is NaN */
+            squares += d * d;
+            sigmas += in_sigma * in_sigma;
+        }
+        errors += want->layers[at];
+        size_t a = int8_best(w), b = int8_best(g);
+        if (a == b)
+            continue;
+        for (size_t k = 0; k < HIDDEN; k++)
+            pair[k] = head[a][k] - head[b][k];
+        double apart = (double)w[a] - (double)w[b];
+        double in_sigma = apart / int8_sigma(want, at, pair);
+        gap = apart > gap ? apart : gap;
+        nearest = !(in_sigma <= nearest) ? in_sigma : nearest;
+        others++;
+    }
+    double n = (double)POSITIONS * VOCAB, rms = sqrt(sigmas / n);
+    printf("%s: E %.2g; logits differ by at most %.2g, rms %.2g; in sigma %.1f, rms %.2f; "
+           "%zu of %d best ids differ, where they are at most %.2g apart, %.1f sigma\n",
+           type, sqrt(errors / POSITIONS), largest, sqrt(squares / n), worst, rms, others,
+           POSITIONS, gap, nearest);
+    CHECK(worst <= BOUND && nearest <= BOUND);
+    CHECK(rms >= RMS_LEAST && rms <= RMS_MOST);
+}
+
+static void check_type(const struct kernels *k, char *type)
+{
+    static struct answers got, want;
+    char quantised[64], f32[64];
+    struct model *m;
+    snprintf(quantised, sizeof(quantised), "/tmp/mizzle-int8-%ld.gguf", (long)getpid());
+    snprintf(f32, sizeof(f32), "/tmp/mizzle-int8-%ld-f32.gguf", (long)getpid());
+    int8_convert(CLOUD, quantised, type);
+    int8_convert(quantised, f32, "f32");
+    memset(&want, 0, sizeof(want));
+    int8_answers(&got, &m, k, quantised);
+    const struct model_layer *l = model_layer(m, 0);
+    const struct panels *all[] = { &l->q,  &l->k,    &l->v,    &l->o,
+                                   &l->up, &l->gate, &l->down, model_head(m) };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        CHECK(!strcasecmp(panels_type_name(all[i]->type), type));
+    model_close(m);
+    int8_answers(&want, &m, k, f32);
+    unlink(quantised);
+    unlink(f32);
+    int8_check(&got, &want, m, type);
+    model_close(m);
+}
+
+int main(void)
+{
+    static char *const types[] = { "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_K", "q5_K", "q6_K" };
+    struct err err;
+    struct kernels k;
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    int8_texts();
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        check_type(&k, types[i]);
+    return 0;
+}
