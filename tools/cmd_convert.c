@@ -232,7 +232,7 @@ struct batch {
     const struct imatrix_entry *weights; /* NULL: all errors count alike */
     int type;
     size_t first, count;              /* first value of the batch in the tensor, number of values */
-    _Atomic uint32_t largest;         /* bits of the largest finite magnitude seen so far */
+    _Atomic uint32_t largest;         /* bits of the largest magnitude, see note_largest */
     size_t block_values, block_bytes; /* of the type to write */
 };
 
@@ -264,14 +264,20 @@ static float type_limit(int type)
     }
 }
 
-/* Raise b->largest to the largest finite magnitude in x[n]. The bits of non-negative floats sort
+/* Raise b->largest to the largest finite magnitude in x[n], or to infinity if a value to be
+ * quantised is not finite: one would spoil its whole block. The bits of non-negative floats sort
  * like their values, so an integer compare is enough. */
 static void note_largest(struct batch *b, const float *x, size_t n)
 {
     float most = 0;
     uint32_t bits, known = b->largest;
-    for (size_t i = 0; i < n; i++)
+    bool finite = true;
+    for (size_t i = 0; i < n; i++) {
+        finite = finite && fabsf(x[i]) < INFINITY;
         most = fabsf(x[i]) > most && fabsf(x[i]) < INFINITY ? fabsf(x[i]) : most;
+    }
+    if (!finite && cmd_convert_quantised(b->type))
+        most = INFINITY;
     memcpy(&bits, &most, sizeof(bits));
     while (bits > known && !atomic_compare_exchange_weak(&b->largest, &known, bits))
         ;
@@ -329,6 +335,10 @@ static int write_tensor(struct job *job, const struct tensor *t, int type, struc
             uint32_t bits = b.largest;
             float largest;
             memcpy(&largest, &bits, sizeof(largest));
+            if (largest == INFINITY)
+                return err_set(err, ERR_FORMAT,
+                               "%s: tensor %s: expected finite values for %s, found inf or nan",
+                               weights_path(job->w), t->name, wtype_name(type));
             if (largest >= type_limit(type))
                 return err_set(err, ERR_FORMAT,
                                "%s: tensor %s: expected values below %g for %s, found %g",
@@ -358,16 +368,18 @@ static int cmd_convert_write_all(struct job *job, struct err *err)
     return code;
 }
 
-/* Reject an output that is a folder or the input itself. Overwriting the input would be safe,
- * because the new file is renamed over the mapped one, but it is surely a mistake. */
-static int check_paths(const char *in, const char *out, struct err *err)
+/* Reject an output that is a folder, or one of the files that are read. Overwriting those would be
+ * safe, because the new file is renamed over a mapped one, but it is surely a mistake. */
+static int check_output(const struct weights *w, const char *out, struct err *err)
 {
     struct stat a, b;
     if (stat(out, &b) != 0)
         return OK;
     if (S_ISDIR(b.st_mode))
         return err_set(err, ERR_ARG, "%s: expected a file to write, found a folder", out);
-    if (stat(in, &a) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+    bool importance =
+        imatrix_path && stat(imatrix_path, &a) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (importance || weights_reads(w, out))
         return err_set(err, ERR_ARG, "%s: input and output are the same file", out);
     return OK;
 }
@@ -387,6 +399,8 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     if (strcmp(weights_format(w), "safetensors") == 0)
         code = err_set(err, ERR_FORMAT, "%s: expected a model folder or a GGUF file, found %s", in,
                        "a safetensors file alone: its folder has the config.json");
+    if (code == OK)
+        code = check_output(w, out, err);
     if (code == OK && imatrix_path)
         code = imatrix_open(&job->imatrix, imatrix_path, err);
     if (code == OK)
@@ -433,8 +447,6 @@ static int cmd_convert_main(int argc, char **argv)
     int code = job.plan.target ? find_model(in, argv[1], &err)
                                : err_set(&err, ERR_ARG, "--type: expected %s, found %s",
                                          convert_target_names(), type_name);
-    if (code == OK)
-        code = check_paths(in, argv[2], &err);
     setup_catch_interrupts();
     if (code == OK)
         code = convert(&job, in, argv[2], &err);

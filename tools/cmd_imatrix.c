@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "kernels/sys/os.h"
 #include "model/model.h"
@@ -13,7 +14,9 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/run/prompt_input.h"
+#include "weights/find.h"
 #include "weights/imatrix.h"
+#include "weights/weights.h"
 
 enum { NAME_ROOM = 48, MOST_NAMES = 3 };
 
@@ -196,6 +199,27 @@ static int cmd_imatrix_measure(struct engine *e, struct err *err)
     return rc;
 }
 
+/* Reject an output that cannot be written, or that is the model or the text. */
+static int check_output(struct err *err)
+{
+    char path[FIND_PATH];
+    struct stat text, out;
+    struct weights *w = NULL;
+    int rc = stat(out_path, &out) == 0 && !S_ISREG(out.st_mode)
+                 ? err_set(err, ERR_IO, "%s: expected a regular file to replace", out_path)
+                 : output_file_check(out_path, err);
+    if (rc == OK && engine_options.model)
+        rc = find_model(path, engine_options.model, err);
+    if (rc == OK && engine_options.model)
+        rc = weights_open_header(&w, path, err);
+    bool same = stat(text_path, &text) == 0 && stat(out_path, &out) == 0 &&
+                text.st_dev == out.st_dev && text.st_ino == out.st_ino;
+    if (rc == OK && (same || (w && weights_reads(w, out_path))))
+        rc = err_set(err, ERR_ARG, "%s: input and output are the same file", out_path);
+    weights_close(w);
+    return rc;
+}
+
 static int cmd_imatrix_main(int argc, char **argv)
 {
     struct engine e;
@@ -208,7 +232,7 @@ static int cmd_imatrix_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     setup_catch_interrupts();
-    int rc = output_file_check(out_path, &err);
+    int rc = check_output(&err);
     if (rc == OK)
         rc = setup_engine(&e, NULL, true, &err);
     if (rc == OK) {

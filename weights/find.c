@@ -88,8 +88,8 @@ bool find_shard(const char *path, size_t *stem, unsigned *number, unsigned *coun
 {
     static const char form[] = "-00001-of-00003.gguf";
     size_t n = strlen(path), m = sizeof(form) - 1;
-    const char *end = path + n - m;
-    if (n <= m || end[-1] == '/' || end[0] != '-' || !find_five(end + 1, number) ||
+    const char *end = n > m ? path + n - m : NULL; /* "-00001..." */
+    if (!end || end[-1] == '/' || end[0] != '-' || !find_five(end + 1, number) ||
         memcmp(end + 6, "-of-", 4) != 0 || !find_five(end + 10, count) ||
         strcmp(end + 15, form + 15) != 0)
         return false;

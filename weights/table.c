@@ -185,7 +185,7 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
     }
     struct stat st;
     int code = OK;
-    *out = (struct mapping){ NULL, 0 };
+    *out = (struct mapping){ .p = NULL };
     if (fstat(fd, &st) != 0)
         code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
     else if (!S_ISREG(st.st_mode))
@@ -197,14 +197,28 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
         if (p == MAP_FAILED)
             code = err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
         else {
-            *out = (struct mapping){ p, (size_t)st.st_size };
+            *out = (struct mapping){ .p = p, .n = (size_t)st.st_size };
             map_list(out, name);
         }
     }
     close(fd);
-    if (code == OK)
+    if (code == OK) {
+        out->dev = st.st_dev;
+        out->ino = st.st_ino;
         w->maps[w->nmaps++] = *out;
+    }
     return code;
+}
+
+bool weights_reads(const struct weights *w, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    for (size_t i = 0; i < w->nmaps; i++)
+        if (w->maps[i].dev == st.st_dev && w->maps[i].ino == st.st_ino)
+            return true;
+    return false;
 }
 
 static struct kv *add_key(struct weights *w, const char *key, enum kvtype type)

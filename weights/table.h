@@ -5,11 +5,15 @@
 #ifndef WEIGHTS_TABLE_H
 #define WEIGHTS_TABLE_H
 
+#include <sys/types.h>
+
 #include "weights/weights.h"
 
 struct mapping {
     const unsigned char *p; /* NULL when the file is empty */
     size_t n;
+    dev_t dev; /* with ino, which file it is */
+    ino_t ino;
 };
 
 struct arena_block;

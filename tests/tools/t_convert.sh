@@ -83,6 +83,13 @@ expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
 large '\000\000\200\177' # infinite already: nothing is lost
 expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
 rm "$tmp/x.gguf"
+for value in '\000\000\200\177' '\000\000\200\377' '\000\000\300\177'; do # inf, -inf, nan
+    large "$value" # its block would be lost
+    for type in q8_0 q4_1; do
+        expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
+        grep -q 'tensor t: expected finite values' "$tmp/err" || fail "$(cat "$tmp/err")"
+    done
+done
 for word in 'q4_K_M and q5_K_M' '--imatrix FILE' '-q, --quiet'; do
     ${RUN:-} "$mizzle" convert --help | tr -s ' \n' ' ' | grep -qF -e "$word" || fail "--help has no: $word"
 done
@@ -92,6 +99,10 @@ src=$data/weights/stories260K_qwen2
     echo "SKIP: $src is not there"
     exit 77
 }
+cp -r "$src" "$tmp/folder" && chmod -R u+w "$tmp/folder" || fail "cannot copy $src"
+expect 2 "$tmp/folder" "$tmp/folder/model.safetensors" --type q8_0
+cmp -s "$src/model.safetensors" "$tmp/folder/model.safetensors" || fail "the source was replaced"
+rm -r "$tmp/folder"
 for type in f32 F16 bf16 Q8_0 q4_0; do
     expect 0 "$src" "$tmp/$type.gguf" --type $type
 done

@@ -41,6 +41,12 @@ expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 1025 # beyond what the 
 expect 3 imatrix -m $model -f "$tmp/none" -o "$tmp/a"
 expect 3 imatrix -m $model -f "$tmp/text" -o "$tmp/no/such"
 expect 3 imatrix -m "$tmp/none" -f "$tmp/text" -o "$tmp/a"
+# Neither the model nor the text is overwritten.
+cp $model "$tmp/model"
+expect 2 imatrix -m "$tmp/model" -f "$tmp/text" -o "$tmp/model"
+expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/text"
+cmp -s $model "$tmp/model" || fail "the model was overwritten"
+expect 3 imatrix -m $model -f "$tmp/text" -o /dev/null
 head -c 100 README.md >"$tmp/short"
 expect 3 imatrix -m $model -f "$tmp/short" -o "$tmp/a"
 said 'expected a text of at least 512 tokens'

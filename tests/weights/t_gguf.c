@@ -95,7 +95,7 @@ static bool opens(const unsigned char *p, size_t n, bool header_only)
 {
     unsigned char *copy = malloc(n ? n : 1);
     struct weights *w = table_new("file", "gguf");
-    struct mapping m = { copy, n };
+    struct mapping m = { .p = copy, .n = n };
     unsigned sum = 0;
     CHECK(copy && w);
     memcpy(copy, p, n);

@@ -28,7 +28,7 @@ static void try(const unsigned char *p, size_t n, bool header_only)
 {
     struct err err = { "" };
     struct model *m = NULL;
-    struct mapping map = { p, n };
+    struct mapping map = { .p = p, .n = n };
     struct weights *w = table_new("file.gguf", "gguf");
     CHECK(w);
     int code = gguf_read_alone(w, &map, header_only, &err);

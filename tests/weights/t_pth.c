@@ -177,7 +177,7 @@ static void test_member_once(void)
     struct zip z;
     make_zip(&b, TENSOR_PICKLE(""), sizeof(TENSOR_PICKLE("")) - 1, true);
     struct weights *w = table_new("file", "pth");
-    struct mapping m = { b.p, b.n };
+    struct mapping m = { .p = b.p, .n = b.n };
     CHECK(w && zip_open(&z, w, &m, &err) == OK);
     CHECK(zip_read(&z, zip_find(&z, "x/data/0", 8), &first, &n, 64, &err) == OK);
     CHECK(zip_read(&z, zip_find(&z, "x/data/0", 8), &again, &n, 64, &err) == OK);
@@ -361,7 +361,7 @@ static void test_shapes(void)
 static void read_members(unsigned char *p, size_t n)
 {
     struct weights *w = table_new("file", "pth");
-    struct mapping m = { p, n };
+    struct mapping m = { .p = p, .n = n };
     struct zip z;
     CHECK(w);
     if (zip_open(&z, w, &m, &err) == OK)

@@ -19,7 +19,7 @@ static int read_memory(struct weights **out, const unsigned char *p, size_t n)
 {
     struct weights *w = table_new("file", "safetensors");
     CHECK(w);
-    struct mapping m = { p, n };
+    struct mapping m = { .p = p, .n = n };
     int code = safetensors_read(w, &m, "file", &err);
     if (code == OK)
         code = table_index(w, &err);
