@@ -68,7 +68,7 @@ collect 2 -o "$dir/x" --labels match --rollouts 5
 collect 2 -o "$dir/x" --task csqa
 collect 2 -o "$dir/x" --kind why
 says 'where, which, sums, sort, notes or all'
-collect 2 -o "$dir/x" --cloud-model "$dir/none"
+collect 3 -o "$dir/x" --cloud-model "$dir/none"
 says "$dir/none"
 : >"$dir/data"
 collect 3 -o "$dir/x" --task csqa --data "$dir/data"
