@@ -46,17 +46,24 @@ isa.x86_64  := kernels/x86
 isa.aarch64 := kernels/arm
 isa.arm64   := kernels/arm
 flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c
+flags.kernels/x86/avx2_blocks := $(flags.kernels/x86/avx2)
 flags.kernels/x86/avxvnni    := $(flags.kernels/x86/avx2) -mavxvnni
+flags.kernels/x86/avxvnni_blocks := $(flags.kernels/x86/avxvnni)
 flags.kernels/x86/avx512     := $(flags.kernels/x86/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
+flags.kernels/x86/avx512_blocks := $(flags.kernels/x86/avx512)
 flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
+flags.kernels/x86/avx512vnni_blocks := $(flags.kernels/x86/avx512vnni)
 flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
+flags.kernels/arm/dotprod_blocks := $(flags.kernels/arm/dotprod)
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
+flags.kernels/arm/i8mm_blocks := $(flags.kernels/arm/i8mm)
 # These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
 flags.model/train/train_attn := -O3
 flags.model/train/train_step := -O3
+flags.weights/quant_fit    := -O3
 flags.router/learn/fit_batch := -O3
 flags.router/learn/fit_mlp   := -O3
 flags.router/learn/fit_citer := -O3

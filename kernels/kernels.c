@@ -39,16 +39,34 @@ bool kernels_ready(const struct kernels *set, unsigned cpu)
     return kernels_runs(set, cpu) && (!(set->needs & CPU_BLAS) || openblas_load(NULL));
 }
 
+matmul_blocks *kernels_product(const struct kernels *k, enum ptype type)
+{
+    matmul_blocks *const products[P_TYPES] = {
+        [P_Q8] = k->matmul_q8,     [P_Q4] = k->matmul_q4,         [P_Q4_1] = k->matmul_q4_1,
+        [P_Q5_0] = k->matmul_q5_0, [P_Q5_1] = k->matmul_q5_1,     [P_Q2_K] = k->matmul_q2_k,
+        [P_Q3_K] = k->matmul_q3_k, [P_Q4_K] = k->matmul_q4_k,     [P_Q5_K] = k->matmul_q5_k,
+        [P_Q6_K] = k->matmul_q6_k, [P_IQ4_NL] = k->matmul_iq4_nl, [P_IQ4_XS] = k->matmul_iq4_xs,
+    };
+    return products[type];
+}
+
 /* Override the members of out with those that set has. */
 static void kernels_lay(struct kernels *out, const struct kernels *set)
 {
-    out->isa = set->isa;
     out->needs |= set->needs;
 #define X(op)    \
     if (set->op) \
         out->op = set->op;
     KERNEL_OPS(X)
 #undef X
+    if (set->rest)
+        kernels_lay(out, set->rest);
+}
+
+void kernels_own(struct kernels *out, const struct kernels *set)
+{
+    *out = (struct kernels){ .isa = set->isa };
+    kernels_lay(out, set);
 }
 
 /* True when the set gives the bits of scalar.c, so that it may be chosen by default. */
@@ -124,5 +142,6 @@ int kernels_pick(struct kernels *out, const char *isa, unsigned cpu, struct err 
         if (kernels_runs(kernels_sets[i], cpu) &&
             (kernels_exact(kernels_sets[i]) || kernels_sets[i] == last))
             kernels_lay(out, kernels_sets[i]);
+    out->isa = last->isa;
     return kernels_fix(&out->tune, items, err);
 }

@@ -1,10 +1,10 @@
 /* kernels.h - every numeric kernel, as one struct of function pointers.
  *
- * An instruction set is one file that fills one `struct kernels`; members that it leaves NULL are
- * inherited from the next slower set (kernels_pick). scalar.c fills all of them and is the
- * definition of what each operation means: every other set gives the same bits, NaN payloads
- * excepted. Only the opt-in sets `blas` (matmul_f32) and `avx512bf16` (matmul_bf16) are exempt;
- * they are compared by tolerance.
+ * An instruction set is a file that fills one `struct kernels`; members that it leaves NULL are
+ * in its second file (`rest`) or inherited from the next slower set (kernels_pick). scalar.c fills
+ * all of them and is the definition of what each operation means: every other set gives the same
+ * bits, NaN payloads excepted. Only the opt-in sets `blas` (matmul_f32) and `avx512bf16`
+ * (matmul_bf16) are exempt; they are compared by tolerance.
  *
  * Contract of every kernel: it does not allocate, start threads, or touch globals or errno; it
  * never reads or writes a byte outside the ranges stated; any alignment of the element type is
@@ -32,6 +32,8 @@ struct qact {
     int8_t *q;     /* [n][cols], in [-127, 127] */
     float *scale;  /* [n][cols / 32] */
     int32_t *bias; /* [n][cols / 32], -128 times the sum of the group's q */
+    int32_t *half; /* [n][cols / 16], -32 times the sum of half a group's q */
+    float *sum;    /* [n][cols / 32], scale * (float)(sum of the group's q) */
     size_t cols;   /* a multiple of 32 */
 };
 
@@ -44,10 +46,15 @@ struct attn_part {
     float *out; /* [nq][hd16] sum of exp(score - max) * v */
 };
 
+/* A product of quantised weights, see matmul_q8. */
+typedef void matmul_blocks(float *y, size_t ldy, const struct panels *w, const struct qact *x,
+                           size_t n, size_t p0, size_t p1);
+
 struct kernels {
-    const char *isa;  /* "scalar", "avx2", ... */
-    unsigned needs;   /* CPU_* bits, all required */
-    struct tune tune; /* set by kernels_pick; for the views of the matrices (panels.h) */
+    const char *isa;            /* "scalar", "avx2", ... */
+    unsigned needs;             /* CPU_* bits, all required */
+    const struct kernels *rest; /* more of this set, in a file of its own, or NULL */
+    struct tune tune;           /* set by kernels_pick; for the views of the matrices (panels.h) */
 
     /* y[t * ldy + r] = dot(row r of w, x[t]) for t < n and 16 * p0 <= r < 16 * p1. Whole panels
      * are written, so a y row has room for rows rounded up to 16; padding rows give 0 for finite x.
@@ -56,16 +63,27 @@ struct kernels {
                        size_t n, size_t p0, size_t p1);
     void (*matmul_bf16)(float *y, size_t ldy, const struct panels *w, const float *x, size_t ldx,
                         size_t n, size_t p0, size_t p1);
-    /* These do the same with quantised activations. Per group: exact int32 sum of products, then
-     * acc = fmaf((float)sum, scale_w * scale_x, acc), groups ascending from 0. */
-    void (*matmul_q8)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
-                      size_t p0, size_t p1);
-    void (*matmul_q4)(float *y, size_t ldy, const struct panels *w, const struct qact *x, size_t n,
-                      size_t p0, size_t p1);
+    /* These do the same with quantised activations, one for each quantised type. A sub-block is 32
+     * columns, in Q2_K, Q3_K and Q6_K 16. Per sub-block: exact int32 sum of products, then
+     * acc = fmaf((float)sum, scale_w * scale_x, acc), then, only in types with an offset,
+     * acc = fmaf(offset, scale_x * (float)(sum of x's q), acc); sub-blocks ascending from 0.
+     * blocks.h defines the values, scale_w and the offset. */
+    matmul_blocks *matmul_q8;
+    matmul_blocks *matmul_q4;
+    matmul_blocks *matmul_q4_1;
+    matmul_blocks *matmul_q5_0;
+    matmul_blocks *matmul_q5_1;
+    matmul_blocks *matmul_q2_k;
+    matmul_blocks *matmul_q3_k;
+    matmul_blocks *matmul_q4_k;
+    matmul_blocks *matmul_q5_k;
+    matmul_blocks *matmul_q6_k;
+    matmul_blocks *matmul_iq4_nl;
+    matmul_blocks *matmul_iq4_xs;
 
-    /* Fill q, scale and bias of row t of y from x[cols]. Per group: amax = largest |x| (NaN is
-     * ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127, and
-     * q = x * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
+    /* Fill q, scale, bias, half and sum of row t of y from x[cols]. Per group: amax = largest |x|
+     * (NaN is ignored); if amax is not above 2^-100, scale and q are 0; else scale = amax / 127,
+     * and q = x * (127 / amax) clamped to [-127, 127] (NaN to -127), rounded to nearest even. */
     void (*quantize_q8)(const struct qact *y, size_t t, const float *x);
 
     /* y[i] = x[i] * inv * w[i], inv = 1 / sqrt(sum(x^2) / n + eps), in that order; the sum is a
@@ -120,6 +138,16 @@ struct kernels {
     X(matmul_bf16)    \
     X(matmul_q8)      \
     X(matmul_q4)      \
+    X(matmul_q4_1)    \
+    X(matmul_q5_0)    \
+    X(matmul_q5_1)    \
+    X(matmul_q2_k)    \
+    X(matmul_q3_k)    \
+    X(matmul_q4_k)    \
+    X(matmul_q5_k)    \
+    X(matmul_q6_k)    \
+    X(matmul_iq4_nl)  \
+    X(matmul_iq4_xs)  \
     X(quantize_q8)    \
     X(rmsnorm_f32)    \
     X(rope_f32)       \
@@ -132,10 +160,16 @@ struct kernels {
     X(argmax_f32)     \
     X(expsum_f32)
 
-/* The tables that the instruction-set files export; each architecture compiles some of them. */
+/* The tables that the instruction-set files export; each architecture compiles some of them. A
+ * set's second file exports another one, which is its `rest`. */
 extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
     kernels_avx512vnni, kernels_avx512bf16, kernels_neon, kernels_dotprod, kernels_i8mm,
     kernels_blas;
+extern const struct kernels kernels_avx512vnni_blocks;
+
+/* Their second files. */
+extern const struct kernels kernels_avx2_blocks, kernels_avxvnni_blocks, kernels_avx512_blocks,
+    kernels_neon_blocks, kernels_dotprod_blocks, kernels_i8mm_blocks;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];
@@ -146,6 +180,12 @@ bool kernels_runs(const struct kernels *set, unsigned cpu);
 /* True when this set also finds the library that it needs: OpenBLAS may have been removed since the
  * build. */
 bool kernels_ready(const struct kernels *set, unsigned cpu);
+
+/* Set *out to what a set has of its own, in all its files; what it inherits is NULL. */
+void kernels_own(struct kernels *out, const struct kernels *set);
+
+/* Return the product of a quantised type, NULL for P_F32 and P_BF16. */
+matmul_blocks *kernels_product(const struct kernels *k, enum ptype type);
 
 /* Compose a table into *out. isa NULL: the fastest exact set of this CPU. A name: that set on top
  * of the slower ones ("blas": OpenBLAS on top of the fastest exact set). out->tune is that of the

@@ -1,18 +1,15 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/blocks.h"
 #include "kernels/math.h"
 #include "kernels/panels.h"
-#include "kernels/tiles.h"
-
-enum {
-    GGUF_Q8_0 = 34, /* f16 scale, i8[32] */
-    GGUF_Q4_0 = 18, /* f16 scale, u8[16], whose low nibbles are columns 0..15 */
-};
 
 const char *panels_type_name(enum ptype type)
 {
-    static const char *const names[] = { "f32", "bf16", "q8_0", "q4_0" };
+    static const char *const names[P_TYPES] = { "f32",  "bf16", "q8_0",   "q4_0",  "q4_1",
+                                                "q5_0", "q5_1", "q2_k",   "q3_k",  "q4_k",
+                                                "q5_k", "q6_k", "iq4_nl", "iq4_xs" };
     return names[type];
 }
 
@@ -21,18 +18,32 @@ size_t panels_count(size_t rows)
     return rows / PANEL + (rows % PANEL != 0);
 }
 
+size_t panels_unit(enum ptype type)
+{
+    return type <= P_BF16 ? 1 : block_forms[type].cols;
+}
+
+size_t panels_raw(enum ptype type, size_t cols)
+{
+    if (type <= P_BF16)
+        return cols * (type == P_F32 ? sizeof(float) : sizeof(uint16_t));
+    return cols / block_forms[type].cols * block_forms[type].raw_bytes;
+}
+
 bool panels_bytes(size_t *panel_bytes, size_t *total, enum ptype type, size_t rows, size_t cols)
 {
-    size_t units, bytes, all;
-    bool grouped = type == P_Q8 || type == P_Q4;
-    if (!cols || (grouped && cols % GROUP))
+    size_t bytes, all, head = 0;
+    size_t unit = PANEL * sizeof(float), units = type == P_BF16 ? cols / 2 + cols % 2 : cols;
+    if (!cols || cols % panels_unit(type))
         return false;
-    if (grouped)
-        units = cols / (2 * GROUP) + (cols % (2 * GROUP) != 0);
-    else
-        units = type == P_BF16 ? cols / 2 + cols % 2 : cols;
-    size_t unit = type == P_Q8 ? Q8_BLOCK : type == P_Q4 ? Q4_BLOCK : PANEL * sizeof(float);
-    if (!size_mul(&bytes, units, unit) || !size_mul(&all, bytes, panels_count(rows)))
+    if (type > P_BF16) {
+        const struct block_form *f = &block_forms[type];
+        unit = f->bytes;
+        units = cols / f->panel_cols + (cols % f->panel_cols != 0);
+        head = block_head(type, cols);
+    }
+    if (!size_mul(&bytes, units, unit) || !size_add(&bytes, bytes, head) ||
+        !size_mul(&all, bytes, panels_count(rows)))
         return false;
     *panel_bytes = bytes;
     *total = all;
@@ -116,7 +127,7 @@ static void ask_rows(const unsigned char *src, size_t bytes)
         __builtin_prefetch(src + i);
 }
 
-void panels_pack_f32(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
+static void pack_f32(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
 {
     size_t have = rows_in(rows, p), row_bytes = cols * sizeof(float);
     if (have < PANEL)
@@ -166,7 +177,7 @@ void panels_pack_f16(unsigned char *dst, const void *src, size_t rows, size_t co
 }
 
 /* A word is two columns of a row; an odd last column goes alone. */
-void panels_pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
+static void pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
 {
     size_t have = rows_in(rows, p), words = cols / 2;
     const unsigned char *s = (const unsigned char *)src + p * PANEL * cols * 2;
@@ -180,65 +191,118 @@ void panels_pack_bf16(unsigned char *dst, const void *src, size_t rows, size_t c
     }
 }
 
-/* Pack groups of 32 columns: in GGUF a scale and n words for each row, in a panel 16 scales and n
- * columns of words. Rows and groups that the matrix lacks become zeros: scale 0, bytes `none`. */
-INLINE void pack_groups(unsigned char *dst, const unsigned char *src, size_t have, size_t groups,
-                        size_t n, uint32_t flip, int none)
+/* Where a block in a GGUF file holds what, and how many words of each. */
+static const struct raw_form {
+    unsigned char d, m, s, h, q, words_s, words_h, words_q;
+} raw_forms[P_TYPES] = {
+    [P_Q8] = { .q = 2, .words_q = 8 },
+    [P_Q4] = { .q = 2, .words_q = 4 },
+    [P_Q4_1] = { .m = 2, .q = 4, .words_q = 4 },
+    [P_Q5_0] = { .h = 2, .q = 6, .words_h = 1, .words_q = 4 },
+    [P_Q5_1] = { .m = 2, .h = 4, .q = 8, .words_h = 1, .words_q = 4 },
+    [P_Q2_K] = { .d = 80, .m = 82, .s = 0, .q = 16, .words_s = 4, .words_q = 16 },
+    [P_Q3_K] = { .d = 108, .s = 96, .h = 0, .q = 32, .words_s = 3, .words_h = 8, .words_q = 16 },
+    [P_Q4_K] = { .m = 2, .s = 4, .q = 16, .words_s = 3, .words_q = 32 },
+    [P_Q5_K] = { .m = 2, .s = 4, .h = 16, .q = 48, .words_s = 3, .words_h = 8, .words_q = 32 },
+    [P_Q6_K] = { .d = 208, .s = 192, .h = 128, .q = 0, .words_s = 4, .words_h = 16, .words_q = 32 },
+    [P_IQ4_NL] = { .q = 2, .words_q = 4 },
+    [P_IQ4_XS] = { .m = 2, .s = 4, .q = 8, .words_s = 1, .words_q = 32 },
+};
+
+/* Bit 4j + i of x becomes bit 8i + j: each step swaps two bits of every bit's index. */
+INLINE uint32_t spread_bits(uint32_t x)
 {
-    size_t block = 2 + n * 4, stride = groups * block, half = n * 64;
+    static const struct {
+        unsigned by;
+        uint32_t low;
+    } swaps[] = { { 14, 0x0000cccc }, { 7, 0x00aa00aa }, { 2, 0x0c0c0c0c }, { 1, 0x22222222 } };
+    REPEAT (i, 4) {
+        uint32_t differ = (x ^ x >> swaps[i].by) & swaps[i].low;
+        x ^= differ ^ differ << swaps[i].by;
+    }
+    return x;
+}
+
+/* Move the parts of the block that holds column k from `have` rows of a file, `stride` bytes apart,
+ * to a panel. */
+INLINE void pack_block(unsigned char *dst, enum ptype type, const unsigned char *src, size_t stride,
+                       size_t have, size_t cols, size_t k)
+{
+    const struct raw_form *raw = &raw_forms[type];
+    const struct block b = block_at(type, dst, cols, k);
+    unsigned char *d = dst + (b.d - dst), *m = dst + (b.m - dst), *h = dst + (b.h - dst);
+    for (size_t r = 0; r < have; r++)
+        memcpy(d + r * 2, src + r * stride + raw->d, 2);
+    for (size_t r = 0; raw->m && r < have; r++)
+        memcpy(m + r * 2, src + r * stride + raw->m, 2);
+    if (raw->words_s)
+        turn_rows(dst + (b.s - dst), src + raw->s, stride, have, raw->words_s, 0);
+    for (size_t r = 0; raw->words_h == 1 && r < have; r++)
+        store_u32(h + r * 4, spread_bits(load_u32(src + r * stride + raw->h)));
+    if (raw->words_h > 1)
+        turn_rows(h, src + raw->h, stride, have, raw->words_h, 0);
+    /* Flipping the top bit of a byte of Q8 adds 128. */
+    turn_rows(dst + (b.q - dst), src + raw->q, stride, have, raw->words_q,
+              type == P_Q8 ? 0x80808080u : 0);
+}
+
+/* Rows and groups that the matrix lacks become zeros: with the scale 0 any code is 0. */
+INLINE void pack_blocks(unsigned char *dst, enum ptype type, const unsigned char *src, size_t rows,
+                        size_t cols, size_t p)
+{
+    const struct block_form *f = &block_forms[type];
+    size_t have = rows_in(rows, p), stride = panels_raw(type, cols), bytes, total;
+    src += p * PANEL * stride;
+    if ((have < PANEL || cols % f->panel_cols) && panels_bytes(&bytes, &total, type, rows, cols))
+        memset(dst, 0, bytes);
+    else if (f->head)
+        memset(dst, 0, block_head(type, cols));
     ask_rows(src, have * stride);
-    for (size_t g = 0; g < groups + groups % 2; g++) {
-        unsigned char *scale = dst + g / 2 * (SCALES + 2 * half) + g % 2 * 32;
-        unsigned char *q = dst + g / 2 * (SCALES + 2 * half) + SCALES + g % 2 * half;
-        const unsigned char *b = src + g * block;
-        if (g == groups || have < PANEL) {
-            memset(scale, 0, 32);
-            memset(q, none, half);
+    for (size_t k = 0; k < cols; k += f->cols)
+        pack_block(dst, type, src + k / f->cols * f->raw_bytes, stride, have, cols, k);
+}
+
+void panels_pack(unsigned char *dst, enum ptype type, const void *src, size_t rows, size_t cols,
+                 size_t p)
+{
+    switch (type) {
+    case P_F32:
+        pack_f32(dst, src, rows, cols, p);
+        break;
+    case P_BF16:
+        pack_bf16(dst, src, rows, cols, p);
+        break;
+    case P_Q8:
+        pack_blocks(dst, P_Q8, src, rows, cols, p);
+        break;
+    case P_Q4:
+    case P_IQ4_NL:
+        pack_blocks(dst, P_Q4, src, rows, cols, p);
+        break;
+    case P_Q5_0:
+        pack_blocks(dst, P_Q5_0, src, rows, cols, p);
+        break;
+    default:
+        pack_blocks(dst, type, src, rows, cols, p);
+        break;
+    }
+}
+
+/* Dequantise row r of a panel into out[cols]. */
+static void row_blocks(float *out, enum ptype type, const unsigned char *panel, size_t r,
+                       size_t cols)
+{
+    const struct block_form *f = &block_forms[type];
+    for (size_t k = 0; k < cols; k += f->sub) {
+        struct block b = block_at(type, panel, cols, k);
+        size_t in = k % f->cols, sub = in / f->sub;
+        float scale = block_scale(type, &b, sub, r);
+        float offset = f->offset ? block_offset(type, &b, sub, r) : 0;
+        for (size_t i = 0; i < f->sub; i++) {
+            out[k + i] = (float)block_value(type, &b, in + i, r) * scale;
+            if (f->offset)
+                out[k + i] += offset;
         }
-        if (g == groups)
-            break;
-        for (size_t r = 0; r < have; r++)
-            memcpy(scale + r * 2, b + r * stride, 2);
-        turn_rows(q, b + 2, stride, have, n, flip);
-    }
-}
-
-/* Flipping the top bit of each byte adds 128. */
-void panels_pack_q8_0(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
-{
-    size_t groups = cols / GROUP;
-    const unsigned char *s = (const unsigned char *)src + p * PANEL * groups * GGUF_Q8_0;
-    pack_groups(dst, s, rows_in(rows, p), groups, 8, 0x80808080u, 128);
-}
-
-/* GGUF stores nibbles as value + 8 already, low ones for columns 0..15, so bytes are only moved. */
-void panels_pack_q4_0(unsigned char *dst, const void *src, size_t rows, size_t cols, size_t p)
-{
-    size_t groups = cols / GROUP;
-    const unsigned char *s = (const unsigned char *)src + p * PANEL * groups * GGUF_Q4_0;
-    pack_groups(dst, s, rows_in(rows, p), groups, 4, 0, 0x88);
-}
-
-/* Dequantise row r of a Q8 panel into out[cols]. */
-static void row_q8(float *out, const unsigned char *panel, size_t r, size_t cols)
-{
-    for (size_t k = 0; k < cols; k++) {
-        const unsigned char *b = panel + k / 64 * Q8_BLOCK;
-        size_t g = k / GROUP % 2, c = k % GROUP;
-        int q = b[SCALES + g * 512 + c / 4 * 64 + r * 4 + c % 4] - 128;
-        out[k] = (float)q * f32_from_f16(panels_load_u16(b + g * 32 + r * 2));
-    }
-}
-
-/* Dequantise row r of a Q4 panel into out[cols]. */
-static void row_q4(float *out, const unsigned char *panel, size_t r, size_t cols)
-{
-    for (size_t k = 0; k < cols; k++) {
-        const unsigned char *b = panel + k / 64 * Q4_BLOCK;
-        size_t g = k / GROUP % 2, c = k % (GROUP / 2);
-        int pair = b[SCALES + g * 256 + c / 4 * 64 + r * 4 + c % 4];
-        int q = (k % GROUP < GROUP / 2 ? pair & 15 : pair >> 4) - 8;
-        out[k] = (float)q * f32_from_f16(panels_load_u16(b + g * 32 + r * 2));
     }
 }
 
@@ -255,11 +319,8 @@ void panels_row(float *out, const struct panels *w, size_t r)
         for (size_t k = 0; k < w->cols; k++)
             out[k] = f32_from_bf16(panels_load_u16(panel + ((k / 2 * PANEL + r) * 2 + k % 2) * 2));
         break;
-    case P_Q8:
-        row_q8(out, panel, r, w->cols);
-        break;
-    case P_Q4:
-        row_q4(out, panel, r, w->cols);
+    default:
+        row_blocks(out, w->type, panel, r, w->cols);
         break;
     }
 }

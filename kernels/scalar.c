@@ -3,11 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/tiles.h"
 
 enum { LANES = 16 };
+
+#define ONES 1, 1, 1, 1, 1, 1, 1, 1
 
 /* Add up the lanes by the fixed tree that ends every virtual vector. */
 static float scalar_tree_sum(float lane[LANES])
@@ -63,59 +66,70 @@ static void matmul_bf16_scalar(float *y, size_t ldy, const struct panels *w, con
         }
 }
 
-/* Return the exact dot product of one row and one group. q points to the row's first byte in the
- * group's [8][16][4] bytes. */
-static int32_t dot_q8(const unsigned char *q, const int8_t *x)
+/* Set values[sub] to the integers of sub-block `at / sub` of a block in row r. */
+static void scalar_values(int8_t *values, enum ptype type, const struct block *b, size_t at,
+                          size_t r)
+{
+    for (size_t i = 0; i < block_forms[type].sub; i++)
+        values[i] = (int8_t)block_value(type, b, at + i, r);
+}
+
+/* Return the exact dot product of a sub-block. */
+static int32_t scalar_dot_int(const int8_t *values, const int8_t *x, size_t n)
 {
     int32_t sum = 0;
-    for (size_t k = 0; k < GROUP; k++)
-        sum += (q[k / 4 * 64 + k % 4] - 128) * x[k];
+    for (size_t i = 0; i < n; i++)
+        sum += values[i] * x[i];
     return sum;
 }
 
-/* The same for Q4. q points to the row's first byte in the group's [4][16][4] bytes. */
-static int32_t dot_q4(const unsigned char *q, const int8_t *x)
+/* Each sub-block of a row is decoded once and meets all tokens; y holds their sums meanwhile. */
+INLINE void matmul_scalar(enum ptype type, float *y, size_t ldy, const struct panels *w,
+                          const struct qact *x, size_t n, size_t p0, size_t p1)
 {
-    int32_t sum = 0;
-    for (size_t k = 0; k < GROUP / 2; k++) {
-        int pair = q[k / 4 * 64 + k % 4];
-        sum += ((pair & 15) - 8) * x[k] + ((pair >> 4) - 8) * x[k + GROUP / 2];
-    }
-    return sum;
-}
-
-/* The quantised types differ only in the bytes of a group's values and in the sum over a group. */
-static void matmul_groups(float *y, size_t ldy, const struct panels *w, const struct qact *x,
-                          size_t n, size_t p0, size_t p1, size_t group_bytes,
-                          int32_t (*dot_group)(const unsigned char *q, const int8_t *x))
-{
-    size_t groups = w->cols / GROUP, block_bytes = SCALES + 2 * group_bytes;
-    for (size_t t = 0; t < n; t++)
-        for (size_t r = p0 * PANEL; r < p1 * PANEL; r++) {
-            const unsigned char *panel = w->data + r / PANEL * w->panel_bytes;
-            float acc = 0;
-            for (size_t g = 0; g < groups; g++) {
-                const unsigned char *b = panel + g / 2 * block_bytes;
-                const unsigned char *q = b + SCALES + g % 2 * group_bytes + r % PANEL * 4;
-                float ws = f32_from_f16(scalar_load_u16(b + (g % 2 * PANEL + r % PANEL) * 2));
-                int32_t sum = dot_group(q, x->q + t * x->cols + g * GROUP);
-                acc = fmaf((float)sum, ws * x->scale[t * groups + g], acc);
+    const struct block_form *f = &block_forms[type];
+    static const int8_t ones[GROUP] = { ONES, ONES, ONES, ONES };
+    for (size_t r = p0 * PANEL; r < p1 * PANEL; r++) {
+        const unsigned char *panel = w->data + r / PANEL * w->panel_bytes;
+        for (size_t t = 0; t < n; t++)
+            y[t * ldy + r] = 0;
+        for (size_t k = 0; k < w->cols; k += f->sub) {
+            struct block b = block_at(type, panel, w->cols, k);
+            size_t at = k % f->cols;
+            float scale = block_scale(type, &b, at / f->sub, r % PANEL);
+            float offset = f->offset ? block_offset(type, &b, at / f->sub, r % PANEL) : 0;
+            int8_t values[GROUP];
+            scalar_values(values, type, &b, at, r % PANEL);
+            for (size_t t = 0; t < n; t++) {
+                const int8_t *q = x->q + t * x->cols + k;
+                float xs = x->scale[(t * x->cols + k) / GROUP], *acc = &y[t * ldy + r];
+                *acc = fmaf((float)scalar_dot_int(values, q, f->sub), scale * xs, *acc);
+                if (f->offset)
+                    *acc = fmaf(offset, xs * (float)scalar_dot_int(ones, q, f->sub), *acc);
             }
-            y[t * ldy + r] = acc;
         }
+    }
 }
 
-static void matmul_q8_scalar(float *y, size_t ldy, const struct panels *w, const struct qact *x,
-                             size_t n, size_t p0, size_t p1)
-{
-    matmul_groups(y, ldy, w, x, n, p0, p1, PANEL * GROUP, dot_q8);
-}
+#define MATMUL(name, type)                                                                   \
+    static void matmul_##name##_scalar(float *y, size_t ldy, const struct panels *w,         \
+                                       const struct qact *x, size_t n, size_t p0, size_t p1) \
+    {                                                                                        \
+        matmul_scalar(type, y, ldy, w, x, n, p0, p1);                                        \
+    }
 
-static void matmul_q4_scalar(float *y, size_t ldy, const struct panels *w, const struct qact *x,
-                             size_t n, size_t p0, size_t p1)
-{
-    matmul_groups(y, ldy, w, x, n, p0, p1, PANEL * GROUP / 2, dot_q4);
-}
+MATMUL(q8, P_Q8)
+MATMUL(q4, P_Q4)
+MATMUL(q4_1, P_Q4_1)
+MATMUL(q5_0, P_Q5_0)
+MATMUL(q5_1, P_Q5_1)
+MATMUL(q2_k, P_Q2_K)
+MATMUL(q3_k, P_Q3_K)
+MATMUL(q4_k, P_Q4_K)
+MATMUL(q5_k, P_Q5_K)
+MATMUL(q6_k, P_Q6_K)
+MATMUL(iq4_nl, P_IQ4_NL)
+MATMUL(iq4_xs, P_IQ4_XS)
 
 /* Each comparison is false for NaN: it never becomes amax, and it is clamped to -127. */
 static void quantize_q8_scalar(const struct qact *y, size_t t, const float *x)
@@ -129,16 +143,15 @@ static void quantize_q8_scalar(const struct qact *y, size_t t, const float *x)
             amax = fabsf(xg[k]) > amax ? fabsf(xg[k]) : amax;
         bool live = amax > 0x1p-100f;
         float inv = live ? 127.0f / amax : 0.0f;
-        int32_t sum = 0;
+        int32_t sum[2] = { 0 };
         for (size_t k = 0; k < GROUP; k++) {
             float v = xg[k] * inv;
             v = v > -127.0f ? v : -127.0f;
             v = v < 127.0f ? v : 127.0f;
             q[k] = live ? (int8_t)rintf(v) : 0;
-            sum += q[k];
+            sum[k / (GROUP / 2)] += q[k];
         }
-        y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->bias[t * groups + g] = -128 * sum;
+        qact_put(y, t * groups + g, live ? amax / 127.0f : 0.0f, sum[0], sum[1]);
     }
 }
 
@@ -273,6 +286,16 @@ const struct kernels kernels_scalar = {
     .matmul_bf16 = matmul_bf16_scalar,
     .matmul_q8 = matmul_q8_scalar,
     .matmul_q4 = matmul_q4_scalar,
+    .matmul_q4_1 = matmul_q4_1_scalar,
+    .matmul_q5_0 = matmul_q5_0_scalar,
+    .matmul_q5_1 = matmul_q5_1_scalar,
+    .matmul_q2_k = matmul_q2_k_scalar,
+    .matmul_q3_k = matmul_q3_k_scalar,
+    .matmul_q4_k = matmul_q4_k_scalar,
+    .matmul_q5_k = matmul_q5_k_scalar,
+    .matmul_q6_k = matmul_q6_k_scalar,
+    .matmul_iq4_nl = matmul_iq4_nl_scalar,
+    .matmul_iq4_xs = matmul_iq4_xs_scalar,
     .quantize_q8 = quantize_q8_scalar,
     .rmsnorm_f32 = rmsnorm_f32_scalar,
     .rope_f32 = rope_f32_scalar,

@@ -143,11 +143,11 @@ enum { UNPACKED = 24 << 10 };
                 for (size_t k0 = from, k1; k0 < to; k0 = k1) {                                   \
                     k1 = to - k0 > step ? k0 + step : to;                                        \
                     before;                                                                      \
-                    for (size_t t = 0, nt; t < n; t += nt) {                                     \
-                        nt = n - t < (most) ? n - t : (most);                                    \
+                    for (size_t t = 0, i = 0, nt; t < n; t += nt, i++) {                         \
+                        nt = (n - t - 1) / (tiles - i) + 1;                                      \
                         if (n > FEW_TOKENS)                                                      \
                             fetch_turn(w, k1 < to ? p : p + (np), k1 < to ? k1 : from, np, step, \
-                                       t / (most), tiles);                                       \
+                                       i, tiles);                                                \
                         TILES_##most(np, tile, p, t, k0, k1, __VA_ARGS__)                        \
                     }                                                                            \
                 }                                                                                \
@@ -172,7 +172,8 @@ INLINE size_t stretch_end(const struct panels *w, size_t tiles, size_t n, size_t
 {
     enum { BYTES = 1 << 20 };
     size_t element = w->type == P_F32 || w->type == P_BF16 ? sizeof(float) : 1;
-    size_t columns = BYTES / (n * element) / 64 * 64 + 64;
+    size_t columns = BYTES / (n * element) / 256 * 256;
+    columns = columns ? columns : 256;
     return tiles == 1 || w->cols - from <= columns ? w->cols : from + columns;
 }
 
@@ -183,6 +184,17 @@ INLINE size_t turn_columns(const struct panels *w, size_t np, size_t n, size_t m
     enum { BYTES = 24 << 10 };
     size_t each = w->panel_bytes / ((w->cols + 63) / 64) * np;
     return n <= most ? w->cols : each < BYTES ? BYTES / each * 64 : 64;
+}
+
+/* Set what belongs to group g, counted over all rows, beside its q: its scale and what follows from
+ * the sums of the two halves of its q. */
+INLINE void qact_put(const struct qact *y, size_t g, float scale, int32_t first, int32_t second)
+{
+    y->scale[g] = scale;
+    y->bias[g] = -128 * (first + second);
+    y->half[2 * g] = -32 * first;
+    y->half[2 * g + 1] = -32 * second;
+    y->sum[g] = scale * (float)(first + second);
 }
 
 /* Return how many keys query row i of a block sees: attn_f32 in kernels.h. */

@@ -30,30 +30,40 @@ static void *cache_value(const struct attention *a, const struct session *s, siz
     return s->cache + s->cache_half + (head * s->context16 + pos) * s->value_bytes;
 }
 
-/* Thread function: rotate queries and keys of rows [first, last). Queries go to rows of hd16
- * floats, padding zero; keys and values go to the row's cache. */
+/* Copy one head of a query or key, normed if the model has a norm for it, and rotate it. */
+static void attention_rotate(const struct batch *b, float *to, const float *from, const float *norm,
+                             size_t row)
+{
+    const struct model_config *c = model_config(b->m);
+    size_t half = c->head_dim / 2;
+    if (norm)
+        model_kernels(b->m)->rmsnorm_f32(to, from, norm, c->head_dim, c->eps);
+    else
+        memcpy(to, from, c->head_dim * sizeof(*to));
+    model_kernels(b->m)->rope_f32(to, b->cos + row * half, b->sin + row * half, half);
+}
+
+/* Thread function: norm and rotate queries and keys of rows [first, last). Queries go to rows of
+ * hd16 floats, padding zero; keys and values go to the row's cache. */
 static void attention_spread(void *arg, size_t thread, size_t first, size_t last)
 {
     const struct attention *a = arg;
     const struct batch *b = a->b;
     const struct model_config *c = model_config(b->m);
-    const struct kernels *k = model_kernels(b->m);
-    size_t hd = c->head_dim, half = hd / 2;
+    const struct model_layer *l = model_layer(b->m, a->layer);
+    size_t hd = c->head_dim;
     float *row = b->row + thread * b->hd16; /* the padding at its end stays zero */
     for (size_t t = first; t < last; t++) {
-        const float *cosine = b->cos + t * half, *sine = b->sin + t * half;
         const struct session *s = b->of[t];
         size_t pos = b->pos[t];
         for (size_t h = 0; h < c->heads; h++) {
             size_t g = h / b->per, i = t * b->per + h % b->per;
             float *q = b->heads + (g * BATCH_ROWS * b->per + i) * b->hd16;
-            memcpy(q, b->q + t * b->ld_q + h * hd, hd * sizeof(*q));
+            attention_rotate(b, q, b->q + t * b->ld_q + h * hd, l->q_norm, t);
             memset(q + hd, 0, (b->hd16 - hd) * sizeof(*q));
-            k->rope_f32(q, cosine, sine, half);
         }
         for (size_t g = 0; g < c->kv_heads; g++) {
-            memcpy(row, b->k + t * b->ld_kv + g * hd, hd * sizeof(*row));
-            k->rope_f32(row, cosine, sine, half);
+            attention_rotate(b, row, b->k + t * b->ld_kv + g * hd, l->k_norm, t);
             kvcache_put_key(s->kv, cache_keys(a, s, g, pos), pos % PANEL, row, b->hd16);
             memcpy(row, b->v + t * b->ld_kv + g * hd, hd * sizeof(*row));
             kvcache_put_value(s->kv, cache_value(a, s, g, pos), row, b->hd16);

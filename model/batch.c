@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
@@ -46,6 +45,8 @@ static void batch_lay_out(struct batch *b, struct layout *l, const struct model_
     b->act.q = layout_take(l, n * wide, 1);
     b->act.scale = layout_take(l, n * (wide / GROUP + 1), f);
     b->act.bias = layout_take(l, n * (wide / GROUP + 1), sizeof(int32_t));
+    b->act.half = layout_take(l, n * (wide / GROUP + 1), 2 * sizeof(int32_t));
+    b->act.sum = layout_take(l, n * (wide / GROUP + 1), f);
     b->row = layout_take(l, threads * b->hd16, f);
 }
 
@@ -143,9 +144,7 @@ int batch_open(struct batch **out, const struct model *m, struct pool *pool, str
     }
     struct layout place = { .base = b->arena };
     batch_lay_out(b, &place, c, threads);
-    double log_theta = log_f64((double)c->rope_theta);
-    for (size_t i = 0; i < c->head_dim / 2; i++)
-        b->inv_freq[i] = exp_f64(-(double)(2 * i) / (double)c->head_dim * log_theta);
+    rope_frequencies(b->inv_freq, &b->magnitude, c);
     *out = b;
     return OK;
 }
@@ -158,6 +157,15 @@ void batch_close(struct batch *b)
     os_free(b->logits, batch_logits_bytes(model_config(b->m), b->logits_room));
     os_free(b->arena, b->bytes);
     free(b);
+}
+
+void batch_watch(struct batch *b,
+                 void (*see)(void *arg, size_t layer, enum batch_input input, const float *x,
+                             size_t ld, size_t cols, size_t n),
+                 void *arg)
+{
+    b->see = see;
+    b->see_arg = arg;
 }
 
 size_t batch_rows(const struct batch *b)

@@ -35,6 +35,22 @@ void batch_close(struct batch *b);
 int batch_size(size_t *bytes, const struct model_config *config, size_t threads, size_t context,
                struct err *err);
 
+/* The products that share an input. */
+enum batch_input {
+    INPUT_QKV,  /* [hidden] of attn_q, attn_k and attn_v */
+    INPUT_O,    /* [heads * head_dim] of attn_output */
+    INPUT_FFN,  /* [hidden] of ffn_gate and ffn_up */
+    INPUT_DOWN, /* [ffn] of ffn_down */
+    INPUT_HEAD  /* [hidden] of the output head; `layer` is the number of layers */
+};
+
+/* Call see, from the thread that evaluates, with the input of the products of each pass: n rows of
+ * cols values, ld apart. NULL, the default, ends it. arg is borrowed. */
+void batch_watch(struct batch *b,
+                 void (*see)(void *arg, size_t layer, enum batch_input input, const float *x,
+                             size_t ld, size_t cols, size_t n),
+                 void *arg);
+
 /* The piece of one session in a pass. */
 struct batch_part {
     struct session *session;

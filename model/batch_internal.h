@@ -51,6 +51,9 @@ struct tile {
 struct batch {
     const struct model *m;
     struct pool *pool;
+    void (*see)(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
+                size_t cols, size_t n); /* NULL, or who watches the inputs of products */
+    void *see_arg;
     uint64_t pass; /* counts passes */
     size_t n;      /* rows of the latest pass */
     struct span span[BATCH_ROWS];
@@ -67,6 +70,7 @@ struct batch {
     unsigned char *arena;
     size_t bytes;
     double *inv_freq;    /* [head_dim / 2] */
+    double magnitude;    /* of cos and sin */
     float *cos, *sin;    /* [BATCH_ROWS][head_dim / 2] */
     float *x, *xn;       /* [BATCH_ROWS][ld_h] residual stream; normed input of a product */
     float *q, *k, *v;    /* [BATCH_ROWS][ld_q], [..][ld_kv] x 2 */
@@ -108,6 +112,10 @@ int session_check(const struct session *s, const uint32_t *ids, size_t n, struct
 
 /* Make room for the partial attention of texts of up to `context` positions. ERR_NOMEM. */
 int batch_reserve(struct batch *b, size_t context, struct err *err);
+
+/* Set the angle per position of each pair of a head, [head_dim / 2], and what cosine and sine are
+ * multiplied by. */
+void rope_frequencies(double *inv_freq, double *magnitude, const struct model_config *c);
 
 /* Run the rows of b through the model; b->final and b->post then hold their hidden states. No
  * session's length moves. OK or ERR_STOP. */

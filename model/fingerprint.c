@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/math.h"
+#include "kernels/sys/pool.h"
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
@@ -28,15 +29,86 @@ uint64_t model_fingerprint(const struct model *m, const struct tokenizer *t)
     uint64_t h = t ? tokenizer_fingerprint(t) : 0;
     for (size_t i = 0; i < sizeof(shape) / sizeof(shape[0]); i++)
         h = rand_u64(h, shape[i]);
+    if (c->rope.kind != ROPE_PLAIN) { /* it changes the hidden states, even of short texts */
+        const struct rope_scaling *r = &c->rope;
+        const float scaling[] = { r->factor, r->magnitude, r->beta_fast, r->beta_slow };
+        h = rand_u64(h, (uint64_t)r->kind ^ (uint64_t)r->original << 8);
+        h = fingerprint_floats(h, scaling, sizeof(scaling) / sizeof(scaling[0]));
+    }
     for (size_t i = 0; i < c->layers; i++) {
         const struct model_layer *l = model_layer(m, i);
         h = fingerprint_floats(h, l->attn_norm, c->hidden);
-        h = fingerprint_floats(h, l->bq, c->heads * c->head_dim);
-        h = fingerprint_floats(h, l->bk, c->kv_heads * c->head_dim);
-        h = fingerprint_floats(h, l->bv, c->kv_heads * c->head_dim);
+        if (c->qk_norm) {
+            h = fingerprint_floats(h, l->q_norm, c->head_dim);
+            h = fingerprint_floats(h, l->k_norm, c->head_dim);
+        } else {
+            h = fingerprint_floats(h, l->bq, c->heads * c->head_dim);
+            h = fingerprint_floats(h, l->bk, c->kv_heads * c->head_dim);
+            h = fingerprint_floats(h, l->bv, c->kv_heads * c->head_dim);
+        }
         h = fingerprint_floats(h, l->ffn_norm, c->hidden);
     }
     return fingerprint_floats(h, model_final_norm(m), c->hidden);
+}
+
+/* The weights while they are hashed in pieces. The sum over the pieces does not depend on the order
+ * in which threads add to it. */
+struct fingerprint {
+    const unsigned char *arena;
+    size_t bytes;
+    _Atomic uint64_t sum;
+};
+
+enum { PIECE = 1 << 20 }; /* bytes of a piece */
+
+/* Add the next 8 bytes to a hash: a bijection of the hash for each value of theirs, and of their
+ * value for each hash, so one changed word always changes the result. */
+static uint64_t fingerprint_word(uint64_t h, const unsigned char *p)
+{
+    uint64_t word;
+    memcpy(&word, p, sizeof(word));
+    h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return h << 29 | h >> 35;
+}
+
+/* Hash a piece of n bytes, a multiple of 32. There are four hashes, which do not wait for each
+ * other, so that memory is the limit. */
+static uint64_t fingerprint_piece(const unsigned char *p, size_t n)
+{
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    for (const unsigned char *end = p + n; p < end; p += 32) {
+        a = fingerprint_word(a, p);
+        b = fingerprint_word(b, p + 8);
+        c = fingerprint_word(c, p + 16);
+        d = fingerprint_word(d, p + 24);
+    }
+    return rand_u64(rand_u64(rand_u64(rand_u64(n, a), b), c), d);
+}
+
+static void fingerprint_pieces(void *arg, size_t thread, size_t first, size_t last)
+{
+    (void)thread;
+    struct fingerprint *f = arg;
+    for (size_t i = first; i < last; i++) {
+        size_t at = i * PIECE, n = f->bytes - at < PIECE ? f->bytes - at : PIECE;
+        f->sum += rand_u64(fingerprint_piece(f->arena + at, n), i);
+    }
+}
+
+uint64_t model_exact_fingerprint(const struct model *m, struct pool *pool)
+{
+    struct fingerprint f = { .arena = model_arena(m), .bytes = model_bytes(m) };
+    pool_for(pool, f.bytes / PIECE + (f.bytes % PIECE != 0), 1, fingerprint_pieces, &f);
+    uint64_t h = rand_u64(f.sum, model_embedding(m)->type);
+    h = rand_u64(h, model_head(m)->type);
+    for (size_t i = 0; i < model_config(m)->layers; i++) {
+        const struct model_layer *l = model_layer(m, i);
+        const enum ptype types[] = { l->q.type,    l->k.type,  l->v.type,   l->o.type,
+                                     l->gate.type, l->up.type, l->down.type };
+        for (size_t j = 0; j < sizeof(types) / sizeof(types[0]); j++)
+            h = rand_u64(h, types[j]);
+    }
+    return h;
 }
 
 /* Return the last part of a path, without .gguf. */

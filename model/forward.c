@@ -25,7 +25,7 @@ struct products {
 /* True for weights whose products need quantised activations. */
 static bool forward_quantised(const struct panels *w)
 {
-    return w->type == P_Q8 || w->type == P_Q4;
+    return panels_unit(w->type) > 1;
 }
 
 /* Multiply panels [p0, p1) of w for n tokens. x is the plain input, b->act the quantised one. */
@@ -40,11 +40,8 @@ static void multiply(const struct batch *b, float *y, size_t ldy, const struct p
     case P_BF16:
         k->matmul_bf16(y, ldy, w, x, ldx, n, p0, p1);
         break;
-    case P_Q8:
-        k->matmul_q8(y, ldy, w, &b->act, n, p0, p1);
-        break;
-    case P_Q4:
-        k->matmul_q4(y, ldy, w, &b->act, n, p0, p1);
+    default:
+        kernels_product(k, w->type)(y, ldy, w, &b->act, n, p0, p1);
         break;
     }
 }
@@ -147,8 +144,8 @@ static void rope_tables(struct batch *b)
         for (size_t i = 0; i < half; i++) {
             double sine, cosine;
             sincos_f64(&sine, &cosine, (double)b->pos[t] * b->inv_freq[i]);
-            b->cos[t * half + i] = (float)cosine;
-            b->sin[t * half + i] = (float)sine;
+            b->cos[t * half + i] = (float)(cosine * b->magnitude);
+            b->sin[t * half + i] = (float)(sine * b->magnitude);
         }
 }
 
@@ -173,6 +170,14 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
+/* Show the input of a product to whoever watches. */
+static void forward_show(const struct batch *b, size_t layer, enum batch_input input,
+                         const float *x, size_t ld, size_t cols)
+{
+    if (b->see)
+        b->see(b->see_arg, layer, input, x, ld, cols, b->n);
+}
+
 /* Run one layer. On entry b->out of the layer before is still to be added to b->x; this layer
  * leaves its own b->out in the same way. */
 static void forward_layer(struct batch *b, size_t i)
@@ -185,15 +190,18 @@ static void forward_layer(struct batch *b, size_t i)
     const struct product qkv[] = { { b->q, b->ld_q, &l->q, l->bq },
                                    { b->k, b->ld_kv, &l->k, l->bk },
                                    { b->v, b->ld_kv, &l->v, l->bv } };
+    forward_show(b, i, INPUT_QKV, b->xn, b->ld_h, c->hidden);
     run_products(b, qkv, 3, b->xn, b->ld_h, n);
     attention_layer(b, i);
     if (forward_quantised(&l->o))
         quantise(b, b->att, b->ld_q, c->heads * c->head_dim, n);
+    forward_show(b, i, INPUT_O, b->att, b->ld_q, c->heads * c->head_dim);
     const struct product o = { b->out, b->ld_h, &l->o, NULL };
     run_products(b, &o, 1, b->att, b->ld_q, n);
 
     forward_norm(b, b->xn, b->out, l->ffn_norm, n,
                  forward_quantised(&l->gate) || forward_quantised(&l->up));
+    forward_show(b, i, INPUT_FFN, b->xn, b->ld_h, c->hidden);
     if (i + 1 == c->layers)
         memcpy(b->post, b->xn, n * b->ld_h * sizeof(*b->post));
     struct ffn f = { b, l, n };
@@ -201,6 +209,7 @@ static void forward_layer(struct batch *b, size_t i)
     pool_for(b->pool, panels, n >= 4 ? grain : 1 + grain / 2, ffn_chunk, &f);
     if (forward_quantised(&l->down))
         quantise(b, b->gate, b->ld_f, c->ffn, n);
+    forward_show(b, i, INPUT_DOWN, b->gate, b->ld_f, c->ffn);
     const struct product down = { b->out, b->ld_h, &l->down, NULL };
     run_products(b, &down, 1, b->gate, b->ld_f, n);
 }
@@ -218,6 +227,7 @@ int forward_pass(struct batch *b, const _Atomic int *stop)
         forward_layer(b, i);
     }
     forward_norm(b, b->final, b->out, model_final_norm(b->m), b->n, false);
+    forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
     return OK;
 }
 

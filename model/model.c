@@ -1,4 +1,3 @@
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,8 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
+#include "model/random.h"
+#include "weights/quant.h"
 #include "weights/weights.h"
 
 struct model {
@@ -43,7 +44,7 @@ struct builder {
     struct matrix *mats;
     struct vector *vecs;
     size_t nmats, nvecs, total, panels;
-    enum ptype type; /* type of random matrices */
+    int type; /* type or mix of random matrices */
     uint64_t seed;
     bool outline;              /* leave the matrices out */
     void (*beside)(void *arg); /* called once while the panels are packed; may be NULL */
@@ -64,23 +65,21 @@ static int model_place(struct builder *b, size_t *at, size_t bytes)
 /* Choose the packed type of a file's type: the same, except that F16 becomes F32. */
 static bool ptype_of(enum ptype *out, int type)
 {
-    switch (type) {
-    case W_F32:
-    case W_F16:
-        *out = P_F32;
-        return true;
-    case W_BF16:
-        *out = P_BF16;
-        return true;
-    case W_Q8_0:
-        *out = P_Q8;
-        return true;
-    case W_Q4_0:
-        *out = P_Q4;
-        return true;
-    default:
-        return false;
-    }
+    static const struct {
+        int from;
+        enum ptype to;
+    } types[] = {
+        { W_F32, P_F32 },   { W_F16, P_F32 },       { W_BF16, P_BF16 },     { W_Q8_0, P_Q8 },
+        { W_Q4_0, P_Q4 },   { W_Q4_1, P_Q4_1 },     { W_Q5_0, P_Q5_0 },     { W_Q5_1, P_Q5_1 },
+        { W_Q2_K, P_Q2_K }, { W_Q3_K, P_Q3_K },     { W_Q4_K, P_Q4_K },     { W_Q5_K, P_Q5_K },
+        { W_Q6_K, P_Q6_K }, { W_IQ4_NL, P_IQ4_NL }, { W_IQ4_XS, P_IQ4_XS },
+    };
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (types[i].from == type) {
+            *out = types[i].to;
+            return true;
+        }
+    return false;
 }
 
 /* Check a matrix and reserve its place; it is packed later. */
@@ -88,13 +87,11 @@ static int add_matrix(struct builder *b, struct panels *to, const char *name, si
                       size_t cols)
 {
     const struct tensor *t = NULL;
-    enum ptype type = b->type;
+    enum ptype type = random_type(b->type, name, b->m->config.layers, cols);
     if (b->w && !(t = weights_want(b->w, name, rows, cols, b->err)))
         return ERR_FORMAT;
     if (t && !ptype_of(&type, t->type))
-        return err_set(b->err, ERR_FORMAT,
-                       "%s: tensor %s: type expected F32, F16, BF16, Q8_0 or Q4_0, found %s",
-                       weights_path(b->w), name, wtype_name(t->type));
+        return quant_refuse(weights_path(b->w), t, b->err);
     size_t panel, total, at;
     if (!panels_bytes(&panel, &total, type, rows, cols))
         return err_set(b->err, ERR_FORMAT, "%s: tensor %s: %zu columns do not suit %s",
@@ -125,6 +122,15 @@ static int add_vector(struct builder *b, const float **to, const char *name, siz
     return OK;
 }
 
+/* Refuse a vector that the architecture does not have, and that would be ignored otherwise. */
+static int add_none(struct builder *b, const char *name)
+{
+    if (b->w && weights_find(b->w, name))
+        return err_set(b->err, ERR_FORMAT, "%s: tensor %s: expected none in a %s model, found one",
+                       weights_path(b->w), name, b->m->config.qk_norm ? "qwen3" : "qwen2");
+    return OK;
+}
+
 /* A file has either all three biases of every layer or none at all; without any they are zero. */
 static int add_bias(struct builder *b, const float **to, const char *name, size_t n)
 {
@@ -137,7 +143,7 @@ static int add_bias(struct builder *b, const float **to, const char *name, size_
     return add_vector(b, to, name, n, 0.0f);
 }
 
-/* Bind the seven matrices and five vectors of layer i by GGUF's names. */
+/* Bind the seven matrices and the vectors of layer i by GGUF's names. */
 static int bind_layer(struct builder *b, size_t i)
 {
     const struct model_config *c = &b->m->config;
@@ -157,13 +163,15 @@ static int bind_layer(struct builder *b, size_t i)
         const float **to;
         const char *name;
         size_t n;
-        bool bias;
+        enum { NORM, BIAS, HEAD_NORM } kind;
     } vecs[] = {
-        { &l->attn_norm, "attn_norm.weight", h, false },
-        { &l->ffn_norm, "ffn_norm.weight", h, false },
-        { &l->bq, "attn_q.bias", q, true },
-        { &l->bk, "attn_k.bias", kv, true },
-        { &l->bv, "attn_v.bias", kv, true },
+        { &l->attn_norm, "attn_norm.weight", h, NORM },
+        { &l->ffn_norm, "ffn_norm.weight", h, NORM },
+        { &l->bq, "attn_q.bias", q, BIAS },
+        { &l->bk, "attn_k.bias", kv, BIAS },
+        { &l->bv, "attn_v.bias", kv, BIAS },
+        { &l->q_norm, "attn_q_norm.weight", c->head_dim, HEAD_NORM },
+        { &l->k_norm, "attn_k_norm.weight", c->head_dim, HEAD_NORM },
     };
     char name[64];
     int rc = OK;
@@ -173,8 +181,11 @@ static int bind_layer(struct builder *b, size_t i)
     }
     for (size_t j = 0; !rc && j < sizeof(vecs) / sizeof(vecs[0]); j++) {
         snprintf(name, sizeof(name), "blk.%zu.%s", i, vecs[j].name);
-        rc = vecs[j].bias ? add_bias(b, vecs[j].to, name, vecs[j].n)
-                          : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
+        if (vecs[j].kind == (c->qk_norm ? BIAS : HEAD_NORM))
+            rc = add_none(b, name);
+        else
+            rc = vecs[j].kind == BIAS ? add_bias(b, vecs[j].to, name, vecs[j].n)
+                                      : add_vector(b, vecs[j].to, name, vecs[j].n, 1.0f);
     }
     return rc;
 }
@@ -199,83 +210,17 @@ static int bind_all(struct builder *b)
     return rc;
 }
 
-/* Pack panel p of a matrix from the file's type. */
-static void pack_panel(unsigned char *dst, const struct matrix *mat, size_t p)
-{
-    const struct panels *w = mat->to;
-    const void *src = mat->from->data;
-    switch (mat->from->type) {
-    case W_F32:
-        panels_pack_f32(dst, src, w->rows, w->cols, p);
-        break;
-    case W_F16:
-        panels_pack_f16(dst, src, w->rows, w->cols, p);
-        break;
-    case W_BF16:
-        panels_pack_bf16(dst, src, w->rows, w->cols, p);
-        break;
-    case W_Q8_0:
-        panels_pack_q8_0(dst, src, w->rows, w->cols, p);
-        break;
-    default:
-        panels_pack_q4_0(dst, src, w->rows, w->cols, p);
-        break;
-    }
-}
-
-enum { RAW_Q8 = 34, RAW_Q4 = 18 }; /* bytes of a GGUF block of 32 values */
-
-/* Return the bytes of one row as a file stores it. */
-static size_t raw_bytes(enum ptype type, size_t cols)
-{
-    return type == P_F32    ? cols * sizeof(float)
-           : type == P_BF16 ? cols * sizeof(uint16_t)
-           : type == P_Q8   ? cols / GROUP * RAW_Q8
-                            : cols / GROUP * RAW_Q4;
-}
-
-/* Make one row of uniform weights with about the spread of a trained matrix, as a file would store
- * it: values in [-s, s), s = 1.7 / sqrt(cols). */
-static void random_row(unsigned char *out, const struct panels *w, uint64_t seed, size_t row)
-{
-    float s = 1.7f / sqrtf((float)w->cols);
-    size_t bytes = raw_bytes(w->type, w->cols), words = bytes / 8 + 1;
-    if (w->type == P_F32 || w->type == P_BF16) {
-        for (size_t i = 0; i < w->cols; i++) {
-            float v = (float)(rand_unit(seed, row * w->cols + i) * 2 - 1) * s;
-            uint16_t h = bf16_from_f32(v);
-            memcpy(out + i * (w->type == P_F32 ? 4 : 2), w->type == P_F32 ? (void *)&v : &h,
-                   w->type == P_F32 ? 4 : 2);
-        }
-        return;
-    }
-    for (size_t i = 0; i < words; i++) {
-        uint64_t r = rand_u64(seed, row * words + i);
-        memcpy(out + i * 8, &r, bytes - i * 8 < 8 ? bytes - i * 8 : 8);
-    }
-    size_t block = w->type == P_Q8 ? RAW_Q8 : RAW_Q4;
-    uint16_t scale = f16_from_f32(s / (w->type == P_Q8 ? 128.0f : 8.0f));
-    for (size_t i = 0; i < bytes; i += block)
-        memcpy(out + i, &scale, sizeof(scale));
-}
-
 /* Fill `rows` with the random rows of panel p and pack them. */
 static void random_panel(unsigned char *dst, unsigned char *rows, const struct matrix *mat,
                          uint64_t seed, size_t p)
 {
     const struct panels *w = mat->to;
-    size_t row_bytes = raw_bytes(w->type, w->cols), n = w->rows - p * PANEL;
+    size_t row_bytes = panels_raw(w->type, w->cols), n = w->rows - p * PANEL;
     n = n < PANEL ? n : PANEL;
     for (size_t r = 0; r < n; r++)
-        random_row(rows + r * row_bytes, w, seed ^ rand_u64(mat->at, 1), p * PANEL + r);
-    if (w->type == P_F32)
-        panels_pack_f32(dst, rows, n, w->cols, 0);
-    else if (w->type == P_BF16)
-        panels_pack_bf16(dst, rows, n, w->cols, 0);
-    else if (w->type == P_Q8)
-        panels_pack_q8_0(dst, rows, n, w->cols, 0);
-    else
-        panels_pack_q4_0(dst, rows, n, w->cols, 0);
+        random_row(rows + r * row_bytes, w->type, w->cols, seed ^ rand_u64(mat->at, 1),
+                   p * PANEL + r);
+    panels_pack(dst, w->type, rows, n, w->cols, 0);
 }
 
 /* Pack panels [first, last) of a matrix, from random rows or from the file, whose pages are then
@@ -285,13 +230,15 @@ static bool pack_panels(const struct builder *b, const struct matrix *mat, size_
 {
     const struct panels *w = mat->to;
     unsigned char *rows = NULL, *dst = b->m->arena + mat->at;
-    if (!mat->from && !(rows = malloc(PANEL * raw_bytes(w->type, w->cols))))
+    if (!mat->from && !(rows = malloc(PANEL * panels_raw(w->type, w->cols))))
         return false;
     for (size_t p = first; p < last; p++)
         if (rows)
             random_panel(dst + p * w->panel_bytes, rows, mat, b->seed, p);
+        else if (mat->from->type == W_F16)
+            panels_pack_f16(dst + p * w->panel_bytes, mat->from->data, w->rows, w->cols, p);
         else
-            pack_panel(dst + p * w->panel_bytes, mat, p);
+            panels_pack(dst + p * w->panel_bytes, w->type, mat->from->data, w->rows, w->cols, p);
     free(rows);
     if (mat->from) {
         size_t panel = mat->from->bytes / w->rows * PANEL;
@@ -423,15 +370,19 @@ int model_outline(struct model **out, const struct weights *w, struct err *err)
     return rc ? rc : model_build(out, &b, &config, NULL, NULL);
 }
 
-int model_random(struct model **out, const struct model_config *config, enum ptype type,
+const char *model_random_type(int type)
+{
+    return type == MODEL_Q4_K_M ? "q4_k_m" : panels_type_name((enum ptype)type);
+}
+
+int model_random(struct model **out, const struct model_config *config, int type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
 {
     struct builder b = { .type = type, .seed = seed, .err = err };
     return model_build(out, &b, config, k, pool);
 }
 
-int model_random_size(size_t *bytes, const struct model_config *config, enum ptype type,
-                      struct err *err)
+int model_random_size(size_t *bytes, const struct model_config *config, int type, struct err *err)
 {
     struct model m = { .config = *config };
     struct builder b = { .m = &m, .type = type, .err = err };
@@ -488,6 +439,11 @@ size_t model_bytes(const struct model *m)
     return m->bytes;
 }
 
+const unsigned char *model_arena(const struct model *m)
+{
+    return m->arena;
+}
+
 size_t model_params(const struct model *m)
 {
     return m->params;
@@ -495,5 +451,14 @@ size_t model_params(const struct model *m)
 
 const char *model_type_name(const struct model *m)
 {
-    return panels_type_name(m->layers[0].down.type);
+    size_t weights[P_TYPES] = { 0 }, most = 0;
+    for (size_t i = 0; i < m->config.layers; i++) {
+        const struct model_layer *l = &m->layers[i];
+        const struct panels *all[] = { &l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down };
+        for (size_t j = 0; j < sizeof(all) / sizeof(all[0]); j++)
+            weights[all[j]->type] += all[j]->rows * all[j]->cols;
+    }
+    for (size_t i = 0; i < P_TYPES; i++)
+        most = weights[i] > weights[most] ? i : most;
+    return panels_type_name((enum ptype)most);
 }

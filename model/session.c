@@ -47,6 +47,8 @@ int session_open(struct session **out, struct batch *b, size_t context, enum kvc
     struct layout count = { 0 };
     int rc = session_lay_out(s, &count, c, context, kv, err);
     if (rc == OK)
+        rc = model_check_context(c, context, err);
+    if (rc == OK)
         rc = batch_reserve(b, context, err);
     if (rc == OK && !(s->arena = os_alloc(count.at)))
         rc = err_set(err, ERR_NOMEM, NO_MEMORY, context);

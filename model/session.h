@@ -14,7 +14,8 @@
 #include "model/batch.h"
 
 /* Open an empty session with room for `context` positions on b, which is borrowed and gets room for
- * such texts. ERR_ARG or ERR_NOMEM; on error *out is NULL. */
+ * such texts. ERR_ARG (more than the model was made for, among others) or ERR_NOMEM; on error *out
+ * is NULL. */
 int session_open(struct session **out, struct batch *b, size_t context, enum kvcache kv,
                  struct err *err);
 void session_close(struct session *s); /* NULL is fine */

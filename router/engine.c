@@ -9,6 +9,7 @@
 #include "kernels/sys/pool.h"
 #include "model/batch.h"
 #include "model/model.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/mizzle.h"
 #include "router/router.h"
@@ -70,13 +71,17 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
     if (!o->model)
         return err_set(err, ERR_ARG, "model: expected a file or a folder, found none");
     char path[FIND_PATH];
-    int rc = engine_kernels(&e->kernels, o->isa, err);
+    int rc = chat_check_options(o->chat_template, o->think, err); /* before the model is read */
+    if (rc == OK)
+        rc = engine_kernels(&e->kernels, o->isa, err);
     if (rc == OK)
         rc = find_model(path, o->model, err);
     if (rc == OK)
         rc = pool_open(&e->pool, o->threads, err);
     if (rc == OK)
         rc = engine_load(e, path, need_tokenizer, err);
+    if (rc == OK && e->tokenizer)
+        rc = chat_open(&e->chat, e->tokenizer, o->chat_template, o->think, err);
     if (rc != OK)
         engine_close(e);
     return rc;
@@ -84,8 +89,8 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
 
 void engine_close(struct engine *e)
 {
-    if (e->tokenizer)
-        tokenizer_close(e->tokenizer);
+    chat_close(e->chat);
+    tokenizer_close(e->tokenizer);
     batch_close(e->batch);
     model_close(e->model);
     pool_close(e->pool);

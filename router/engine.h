@@ -9,6 +9,7 @@
 #include "model/fingerprint.h"
 
 struct batch;
+struct chat;
 struct err;
 struct mizzle_options;
 struct model;
@@ -22,12 +23,14 @@ struct engine { /* must not move: the model borrows the kernels */
     struct model *model;
     struct batch *batch;         /* the passes of its sessions */
     struct tokenizer *tokenizer; /* NULL if the file has none */
+    struct chat *chat;           /* how it writes conversations; NULL without a tokenizer */
     char name[MODEL_NAME];       /* for people */
     const char *weights;         /* type of the file's matrices, such as "Q8_0" */
 };
 
-/* Open an engine with the model, isa and threads of o. On error *e is all zero. ERR_ARG, ERR_IO,
- * ERR_FORMAT (also if a tokenizer is needed and the file has none that can be used), ERR_NOMEM. */
+/* Open an engine with the model, isa, threads, chat_template and think of o. On error *e is all
+ * zero. ERR_ARG, ERR_IO, ERR_FORMAT (also if a tokenizer is needed and the file has none that can
+ * be used), ERR_NOMEM. */
 int engine_open(struct engine *e, const struct mizzle_options *o, bool need_tokenizer,
                 struct err *err);
 /* Close all parts; an engine that is all zero is fine. */

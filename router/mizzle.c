@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/os.h"
 #include "model/text/chat.h"
 #include "model/model.h"
 #include "model/sample.h"
@@ -13,6 +14,7 @@
 #include "router/decode.h"
 #include "router/engine.h"
 #include "router/mizzle_internal.h"
+#include "router/prompt_cache.h"
 #include "router/routing.h"
 #include "router/stops.h"
 
@@ -35,13 +37,15 @@ struct mizzle {
     struct routing routing;
     struct session *session;
     struct sampler *sampler;
+    struct prompt_cache cache;
     size_t max_tokens;
     uint64_t seed;
     char **stops;    /* NULL-ended, one block with its texts; NULL: none */
     char *piece;     /* room for the longest token and a zero */
     double start_ms; /* time waited for the cloud; 0 once an answer's stats have reported it */
-    bool guessed;    /* a note that the system message is a guess is pending */
-    bool blas_told, recorded_told, guess_told; /* notes that are not repeated */
+    bool blas_told, recorded_told; /* notes that are not repeated */
+    /* That of a chat form that is a guess is due once a conversation was encoded. */
+    enum { NOTE_NONE, NOTE_DUE, NOTE_TOLD } form;
 };
 
 const char *mizzle_version(void)
@@ -108,10 +112,6 @@ static int mizzle_open_session(struct mizzle *m, const struct mizzle_options *o,
     size_t most = model_config(e->model)->context;
     size_t context = o->context ? o->context : most < CONTEXT ? most : CONTEXT;
     enum kvcache kv;
-    if (context > most)
-        return err_set(err, ERR_ARG,
-                       "context: expected at most %zu, as the model was made for, found %zu", most,
-                       context);
     int rc = engine_kv(&kv, o->kv, engine_best_kv(e), err);
     if (rc == OK)
         rc = session_open(&m->session, e->batch, context, kv, err);
@@ -197,6 +197,8 @@ struct mizzle_call {
     bool (*on_token)(void *arg, const struct mizzle_token *t);
     void (*on_reading)(void *arg, size_t done, size_t all);
     void *arg;
+    double load_ms;       /* time spent on the prompt's cache file before decode_run */
+    size_t prompt_cached; /* tokens that came from it */
 };
 
 /* Callback of decode_run: report how much of the prompt is evaluated. */
@@ -226,7 +228,7 @@ static bool mizzle_emit(void *arg, const struct decode_token *t)
         .id = t->id,
         .source = (int)t->source,
         .score = (double)t->score,
-        .ms = t->ms,
+        .ms = t->ms + (t->pos ? 0 : c->load_ms),
         .fault = t->fault,
         .reason = t->fault ? gate_name(t->reason) : NULL,
         .end = t->eog,
@@ -234,20 +236,6 @@ static bool mizzle_emit(void *arg, const struct decode_token *t)
         .edge_id = t->edge_id,
     };
     return c->on_token(c->arg, &out);
-}
-
-/* If the conversation has no system message, find out whether the model's is known or a guess, and
- * leave a note in the second case. Done once for a handle. */
-static int mizzle_check_system(struct mizzle *m, const struct chat_message *list, size_t n,
-                               struct err *err)
-{
-    char *text = NULL;
-    if (m->guess_told || (n && strcmp(list[0].role, "system") == 0))
-        return OK;
-    int rc = chat_system(m->engine.tokenizer, &text, &m->guessed, err);
-    m->guess_told = rc == OK;
-    free(text);
-    return rc;
 }
 
 /* Turn a conversation into token ids with the model's chat template. */
@@ -268,9 +256,9 @@ static int mizzle_encode_messages(struct mizzle *m, uint32_t **ids, size_t *n,
                                        from->text_size ? from->text_size : strlen(from->text) };
     }
     if (rc == OK)
-        rc = mizzle_check_system(m, list, p->n_messages, err);
-    if (rc == OK)
-        rc = chat_encode(m->engine.tokenizer, ids, n, list, p->n_messages, err);
+        rc = chat_encode(m->engine.chat, ids, n, list, p->n_messages, CHAT_THINK_AUTO, err);
+    if (rc == OK && m->form == NOTE_NONE)
+        m->form = NOTE_DUE;
     free(list);
     return rc;
 }
@@ -308,6 +296,17 @@ static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err
                    most, n);
 }
 
+/* Load what the prompt's cache file has of it. */
+static int mizzle_load_cache(struct mizzle *m, struct mizzle_call *call, const char *path,
+                             const uint32_t *ids, size_t n, struct err *err)
+{
+    uint64_t clock = os_now_ns();
+    int rc = prompt_cache_load(&m->cache, &call->prompt_cached, m->session, path, ids, n,
+                               m->engine.pool, err);
+    call->load_ms = (double)(os_now_ns() - clock) / 1e6;
+    return rc;
+}
+
 /* Encode the prompt and run the decoding loop. */
 static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
                                struct decode_stats *stats, const struct mizzle_prompt *p,
@@ -339,9 +338,17 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     stats->prompt_tokens = n;
     rc = mizzle_check_length(m, n, err);
     sampler_seed(m->sampler, o.seed);
-    if (rc == OK)
+    const uint32_t *prompt = ids ? ids : p->ids;
+    if (rc == OK && p->cache_file && n)
+        rc = mizzle_load_cache(m, call, p->cache_file, prompt, n, err);
+    if (rc == OK) {
         rc = decode_run(stats, m->session, m->engine.tokenizer, m->sampler, r->router,
-                        routing_port(r), ids ? ids : p->ids, n, &o, err);
+                        routing_port(r), prompt, n, &o, err);
+        stats->ttft_ms += stats->tokens ? call->load_ms : 0;
+        stats->total_ms += call->load_ms;
+        if (p->cache_file && n)
+            prompt_cache_save(&m->cache, m->session, p->cache_file, prompt, n);
+    }
     free(ids);
     return rc;
 }
@@ -363,7 +370,7 @@ static int mizzle_generate_own(struct mizzle *m, const struct mizzle_prompt *fro
     int rc = mizzle_read_prompt(&p, from, err);
     if (rc == OK)
         rc = mizzle_write_answer(m, call, &s, &p, err);
-    mizzle_write_stats(stats, &s, m->start_ms);
+    mizzle_write_stats(stats, &s, m->start_ms, call->prompt_cached);
     m->start_ms = 0;
     atomic_store(&m->stop, 0);
     mizzle_give_back(m);
@@ -396,7 +403,8 @@ int mizzle_close(struct mizzle *m)
     return -mizzle_free(m);
 }
 
-/* Take the next note: of the kernels, the routing, the chat template or the recording. */
+/* Take the next note: of the kernels, the routing, the prompt's cache file, the chat template or
+ * the recording. */
 static bool mizzle_next_note(struct mizzle *m, struct err *note)
 {
     if (!m->blas_told) {
@@ -404,14 +412,12 @@ static bool mizzle_next_note(struct mizzle *m, struct err *note)
         if (engine_note(&m->engine.kernels, note))
             return true;
     }
-    if (routing_note(&m->routing, note))
+    if (routing_note(&m->routing, note) || prompt_cache_note(&m->cache, note))
         return true;
-    if (m->guessed) {
-        m->guessed = false;
-        err_set(note, OK,
-                "the model has no chat template: Qwen2.5's system prompt is used unless a message "
-                "sets another");
-        return true;
+    if (m->form == NOTE_DUE) {
+        m->form = NOTE_TOLD;
+        if (chat_note(m->engine.chat, note))
+            return true;
     }
     if (m->recorded_told || routing_recorded(&m->routing, note) == OK)
         return false;

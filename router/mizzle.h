@@ -161,6 +161,13 @@ struct mizzle_options {
                           needed; "both"; "off"; NULL: "lookup", or "both" if cloud_tokens is not
                           1 */
     size_t draft_max;  /* how many at once, 1 to 64; 0: 15 */
+
+    /* Conversations are written as the model's own chat template does, if it is one of Qwen2.5's,
+     * QwQ's, Qwen3's or ChatML; without a template in ChatML. */
+    const char *chat_template; /* "chatml": whatever the model's template says; NULL: as it says */
+    const char *think;         /* what the template is told about thinking before an answer (its
+                                  enable_thinking): "on", "off", or "auto", which leaves it at what
+                                  the model's makers chose; NULL: "auto" */
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */
@@ -179,7 +186,7 @@ struct mizzle_prompt {
     size_t n_ids;
     /* The whole conversation so far, [n_messages], because the library keeps no history: append the
      * answer as a message of the assistant before the next call. Unless it begins with a system
-     * message, the model's own is put in front. */
+     * message, the model's own, if it has one, is put in front. */
     const struct mizzle_message *messages;
     size_t n_messages;
     size_t max_tokens;        /* 0: as in the options */
@@ -188,6 +195,14 @@ struct mizzle_prompt {
     /* Called while the prompt is evaluated, with the arg of mizzle_generate: `done` of its `all`
      * tokens are evaluated. May be NULL. */
     void (*on_reading)(void *arg, size_t done, size_t all);
+    /* A file that keeps the evaluated prompt for the next call or program, or NULL. It holds the
+     * text of the prompt, and only its owner can read it. The tokens with which both prompts begin
+     * are not evaluated again; the answer is the same. The file is replaced after the answer unless
+     * it begins with this prompt. It serves one model and KV type: another one, like a damaged
+     * file, is ignored and replaced, and mizzle_note says so, as it does if the file cannot be
+     * replaced. MIZZLE_IO if it can clearly not be created, MIZZLE_ARG if it is something else than
+     * such a file. */
+    const char *cache_file;
 };
 
 /* Who wrote a token: the small model, the cloud, or the small model because the cloud, which should
@@ -244,9 +259,10 @@ struct mizzle_stats {
         size_t breaker;      /* "breaker": not tried, because several calls in a row have failed */
         size_t fault;        /* "fault": the call failed */
     } held;
-    size_t passes;   /* evaluations after that of the prompt */
-    size_t drafted;  /* tokens of drafts that were evaluated */
-    size_t accepted; /* those of them that were used, if only for a while */
+    size_t passes;        /* evaluations after that of the prompt */
+    size_t drafted;       /* tokens of drafts that were evaluated */
+    size_t accepted;      /* those of them that were used, if only for a while */
+    size_t prompt_cached; /* tokens of the prompt that were loaded from cache_file */
 };
 
 /* Return MIZZLE_VERSION of the library. */

@@ -100,7 +100,8 @@ bool mizzle_has_room(const struct mizzle_stats *stats)
     return !stats || mizzle_sane(stats->size);
 }
 
-void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms)
+void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, double start_ms,
+                        size_t prompt_cached)
 {
     if (!out)
         return;
@@ -139,6 +140,7 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
         .passes = s->passes,
         .drafted = s->drafted,
         .accepted = s->accepted,
+        .prompt_cached = prompt_cached,
     };
     mizzle_write(out, out->size, &own, sizeof(own));
 }

@@ -47,7 +47,7 @@ static bool router_pack(struct panels *out, const float *w, size_t rows, size_t 
     if (!data)
         return false;
     for (size_t p = 0; p < panels_count(rows); p++)
-        panels_pack_f32(data + p * out->panel_bytes, w, rows, cols, p);
+        panels_pack(data + p * out->panel_bytes, P_F32, w, rows, cols, p);
     out->data = data;
     return true;
 }

@@ -82,8 +82,8 @@ static const struct option_group of_shape = {
     "model, memory, route",
     (const struct option[]){
         { "--shape", NULL, OPTION_STR, &model_opts.shape, "NAME",
-          "Take random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, -3b or -7b "
-          "(default: none; memory: qwen2.5-0.5b)" },
+          "Take random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, -3b, -7b, "
+          "qwen3-0.6b, -1.7b, -4b or -8b (default: none; memory: qwen2.5-0.5b)" },
         { "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",
           "Give every matrix of --shape this type: f32, bf16, q8_0 or q4_0 (default: q8_0)" },
         { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",

@@ -11,17 +11,20 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tools/command.h"
+#include "tools/convert_plan.h"
 #include "tools/convert_vocab.h"
 #include "tools/cli/setup.h"
 #include "weights/find.h"
 #include "weights/gguf_write.h"
+#include "weights/imatrix.h"
 #include "weights/quant.h"
 #include "weights/weights.h"
 
-/* Values that one thread decodes at a time, and values that are written at a time (4 MB of f32). */
-enum { CHUNK = 4096, BATCH = 256 * CHUNK, GROUP_VALUES = 32 };
+/* Values that one thread decodes at a time, a multiple of every block, and values that are written
+ * at a time (4 MB of f32). */
+enum { CHUNK = 4096, BATCH = 256 * CHUNK };
 
-static const char *type_name;
+static const char *type_name, *imatrix_path;
 static size_t threads;
 static bool pure, quiet;
 
@@ -29,10 +32,15 @@ static const struct option_group own = {
     "Conversion",
     (const struct option[]){
         { "--type", NULL, OPTION_STR, &type_name, "TYPE",
-          "Store matrices as f32, f16, bf16, q8_0 or q4_0 (required)" },
+          "Store matrices as f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K, q5_K, q6_K, or as "
+          "one of the mixes q4_K_M and q5_K_M, which give some layers' value and down projections "
+          "q6_K (required)" },
         { "--pure", NULL, OPTION_FLAG, &pure, NULL,
-          "With q4_0: write the output head as q4_0 too (default: q8_0 for the head, and for an "
-          "embedding that is also the head; llama-quantize writes q6_k there)" },
+          "Give every matrix the type asked for (default: quantise the output head, and an "
+          "embedding that is also the head, as q6_K or q8_0, as llama-quantize does)" },
+        { "--imatrix", NULL, OPTION_STR, &imatrix_path, "FILE",
+          "Weigh errors by this importance matrix, of mizzle imatrix or llama-imatrix (default: "
+          "all alike)" },
         { "--threads", "-t", OPTION_SIZE, &threads, "N",
           "Compute with N threads (default: all processors)" },
         { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
@@ -43,78 +51,129 @@ static const struct option_group own = {
 /* One conversion. */
 struct job {
     const struct weights *w;
+    struct imatrix *imatrix; /* NULL: all errors count alike */
     struct pool *pool;
     struct ggufw *g;
-    int type;
+    struct convert_plan plan;
     int *types;          /* type of each tensor of w in the new file */
-    float *floats;       /* [threads][CHUNK] */
+    float *floats;       /* [threads][2][CHUNK]: values and weights */
     unsigned char *out;  /* one batch, encoded */
     uint64_t begun;      /* start time, for the progress line */
     size_t bytes, total; /* bytes of the source, read so far and in total */
     bool shown;          /* true once the progress line was printed */
 };
 
-/* Return the value of general.file_type, as in llama.cpp's llama_ftype. */
-static uint32_t file_type(int type)
-{
-    return type == W_F32 ? 0 : type == W_F16 ? 1 : type == W_Q4_0 ? 2 : type == W_Q8_0 ? 7 : 32;
-}
-
 /* True for the types with blocks and scales. */
 static bool cmd_convert_quantised(int type)
 {
-    return type == W_Q8_0 || type == W_Q4_0;
+    size_t values, bytes;
+    return wtype_block(type, &values, &bytes) && values > 1;
 }
 
-/* Return the type to write t with: matrices take the requested type, norms and biases stay F32, as
- * in llama.cpp. *fell_back is set if the rows of t do not divide into blocks. */
-static int type_for(const struct job *job, const struct tensor *t, bool *fell_back)
+/* Say on stderr how many tensors have rows that are no whole number of blocks, and their types. */
+static void say_fallbacks(const bool *fell_back, const struct job *job)
 {
-    bool head =
-        strcmp(t->name, "output.weight") == 0 ||
-        (strcmp(t->name, "token_embd.weight") == 0 && !weights_find(job->w, "output.weight"));
-    if (t->ndim < 2 || strstr(t->name, "_norm.weight"))
-        return W_F32;
-    if (!cmd_convert_quantised(job->type))
-        return job->type;
-    if (t->shape[t->ndim - 1] % GROUP_VALUES) {
-        *fell_back = true;
-        return W_F16;
+    static const int types[] = { W_Q5_0, W_Q5_1, W_Q8_0, W_F16 };
+    char list[128] = "";
+    const struct tensor *first = NULL;
+    size_t at = 0;
+    for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
+        size_t count = 0;
+        for (size_t i = weights_ntensors(job->w); i-- > 0;)
+            if (fell_back[i] && job->types[i] == types[k]) {
+                first =
+                    !first || weights_tensor(job->w, i) < first ? weights_tensor(job->w, i) : first;
+                count++;
+            }
+        if (count)
+            at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%zu become %s", at ? ", " : "",
+                                   count, wtype_name(types[k]));
     }
-    return head && job->type == W_Q4_0 && !pure ? W_Q8_0 : job->type;
+    struct err name;
+    if (first) {
+        err_set(&name, OK, "%s", first->name);
+        fprintf(stderr,
+                "mizzle convert: tensors whose rows are no whole number of blocks: %s (the first: "
+                "%s)\n",
+                list, name.msg);
+    }
+}
+
+/* Find the weights for a tensor, NULL when there are none. Their number must be the row length,
+ * for each expert of a tensor with three dimensions. */
+static int cmd_convert_weights(const struct imatrix_entry **out, const struct job *job,
+                               const struct tensor *t, struct err *err)
+{
+    size_t want = t->ndim ? t->shape[t->ndim - 1] : 1;
+    *out = job->imatrix ? imatrix_find(job->imatrix, t->name) : NULL;
+    if (t->ndim == 3)
+        want *= t->shape[0]; /* below the tensor's size */
+    if (*out && (*out)->n != want)
+        return err_set(err, ERR_FORMAT, "%s: %s: expected %zu values, found %zu", imatrix_path,
+                       t->name, want, (*out)->n);
+    return OK;
+}
+
+/* Check the importance matrix against all tensors to be quantised, and say on stderr which of them
+ * it does not have. */
+static int check_imatrix(const struct job *job, struct err *err)
+{
+    struct err list = { "" };
+    size_t missing = 0, found = 0, at = 0;
+    for (size_t i = 0; job->imatrix && i < weights_ntensors(job->w); i++) {
+        const struct tensor *t = weights_tensor(job->w, i);
+        const struct imatrix_entry *e;
+        if (!cmd_convert_quantised(job->types[i]))
+            continue;
+        int code = cmd_convert_weights(&e, job, t, err);
+        if (code != OK)
+            return code;
+        if (e) {
+            found++;
+        } else if (missing++ < 4) {
+            struct err name;
+            err_set(&name, OK, "%.48s", t->name);
+            at += (size_t)snprintf(list.msg + at, sizeof(list.msg) - at, "%s%s", at ? ", " : "",
+                                   name.msg);
+        }
+    }
+    if (missing && !found)
+        return err_set(err, ERR_FORMAT, "%s: expected values for tensors of this model, found none",
+                       imatrix_path);
+    if (missing)
+        fprintf(stderr, "mizzle convert: %s has no values for %zu tensors: %s%s\n", imatrix_path,
+                missing, list.msg, missing > 4 ? ", ..." : "");
+    return OK;
 }
 
 /* Choose the type of every tensor before anything is written, so that a tensor that cannot be read
- * is an error early. Report on stderr how many tensors fell back to F16. */
+ * is an error early. */
 static int cmd_convert_plan(struct job *job, struct err *err)
 {
-    const struct tensor *first = NULL;
-    size_t n = weights_ntensors(job->w), count = 0;
+    size_t n = weights_ntensors(job->w);
     job->types = calloc(n ? n : 1, sizeof(*job->types));
-    if (!job->types)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    for (size_t i = 0; i < n; i++) {
+    bool *fell_back = calloc(n ? n : 1, sizeof(*fell_back));
+    int code = job->types && fell_back ? OK : err_set(err, ERR_NOMEM, "out of memory");
+    convert_plan_model(&job->plan, job->w);
+    for (size_t i = 0; code == OK && i < n; i++) {
         const struct tensor *t = weights_tensor(job->w, i);
-        bool fell_back = false;
-        if (!quant_known(t->type) || t->ndim > 4)
-            return err_set(err, ERR_FORMAT,
-                           "%s: tensor %s: expected F32, F16, BF16, F64, Q8_0 or Q4_0, found %s",
-                           weights_path(job->w), t->name, wtype_name(t->type));
-        job->types[i] = type_for(job, t, &fell_back);
+        if (!quant_known(t->type))
+            code = quant_refuse(weights_path(job->w), t, err);
+        else if (t->ndim > 4)
+            code =
+                err_set(err, ERR_FORMAT, "%s: tensor %s: expected at most 4 dimensions, found %u",
+                        weights_path(job->w), t->name, t->ndim);
+        else
+            job->types[i] =
+                convert_plan_type(&job->plan, t->name, t->ndim, t->shape, &fell_back[i]);
         job->total += t->bytes;
-        count += fell_back;
-        if (fell_back && !first)
-            first = t;
     }
-    if (first) {
-        struct err name;
-        err_set(&name, OK, "%s", first->name);
-        fprintf(stderr,
-                "mizzle convert: %zu tensors have rows that are no multiple of 32 and become F16 "
-                "(the first: %s)\n",
-                count, name.msg);
-    }
-    return OK;
+    if (code == OK)
+        code = check_imatrix(job, err);
+    if (code == OK)
+        say_fallbacks(fell_back, job);
+    free(fell_back);
+    return code;
 }
 
 static bool cmd_convert_starts(const char *s, const char *prefix)
@@ -136,14 +195,19 @@ static int write_keys(struct job *job, struct err *err)
                  strcmp(kv->key.p, "general.file_type") != 0 &&
                  strcmp(kv->key.p, "general.quantization_version") != 0 &&
                  strcmp(kv->key.p, "general.alignment") != 0 &&
+                 !cmd_convert_starts(kv->key.p, "quantize.imatrix.") &&
                  !(folder && cmd_convert_starts(kv->key.p, "tokenizer.")))
             ggufw_kv(job->g, kv);
     }
     const struct tensor *embedding = weights_find(w, "token_embd.weight");
     int code = folder ? convert_vocab(job->g, w, embedding->shape[0], err) : OK;
-    ggufw_u32(job->g, "general.file_type", file_type(job->type)); /* last, in either case */
-    if (cmd_convert_quantised(job->type))
-        ggufw_u32(job->g, "general.quantization_version", 2);
+    ggufw_u32(job->g, "general.file_type", job->plan.target->file_type); /* last, in either case */
+    ggufw_u32(job->g, "general.quantization_version", 2);
+    if (job->imatrix) {
+        ggufw_str(job->g, "quantize.imatrix.file", imatrix_path);
+        ggufw_u32(job->g, "quantize.imatrix.entries_count", (uint32_t)imatrix_count(job->imatrix));
+        ggufw_u32(job->g, "quantize.imatrix.chunks_count", imatrix_chunks(job->imatrix));
+    }
     return code;
 }
 
@@ -165,22 +229,39 @@ static void progress(struct job *job, bool last)
 struct batch {
     const struct job *job;
     const struct tensor *t;
+    const struct imatrix_entry *weights; /* NULL: all errors count alike */
     int type;
     size_t first, count;              /* first value of the batch in the tensor, number of values */
     _Atomic uint32_t largest;         /* bits of the largest finite magnitude seen so far */
     size_t block_values, block_bytes; /* of the type to write */
 };
 
-/* Return the magnitude from which a value, or the f16 scale of its group, becomes infinite in this
- * type. */
+/* Return the magnitude from which a value, or the f16 scale or minimum of its block, becomes
+ * infinite in this type. */
 static float type_limit(int type)
 {
     static const float f16 = 65520, bf16 = 0x1.ffp127f;
-    return type == W_F16    ? f16
-           : type == W_BF16 ? bf16
-           : type == W_Q8_0 ? f16 * 127
-           : type == W_Q4_0 ? f16 * 8
-                            : INFINITY;
+    switch (type) {
+    case W_F16:
+    case W_Q4_1:
+    case W_Q5_1:
+        return f16;
+    case W_BF16:
+        return bf16;
+    case W_Q8_0:
+        return f16 * 127;
+    case W_Q4_0:
+        return f16 * 8;
+    case W_Q5_0:
+        return f16 * 16;
+    case W_Q4_K:
+    case W_Q5_K:
+        return f16 * 63;
+    case W_Q6_K:
+        return f16 * 31 * 127;
+    default:
+        return INFINITY;
+    }
 }
 
 /* Raise b->largest to the largest finite magnitude in x[n]. The bits of non-negative floats sort
@@ -196,16 +277,31 @@ static void note_largest(struct batch *b, const float *x, size_t n)
         ;
 }
 
+/* Copy to w[n] the weights of the values of a tensor from `first` on: those of a row repeat in
+ * every row, or in every row of an expert. */
+static void copy_weights(float *w, const struct batch *b, size_t first, size_t n)
+{
+    const struct tensor *t = b->t;
+    size_t cols = t->shape[t->ndim - 1], expert = t->ndim == 3 ? cols * t->shape[1] : SIZE_MAX;
+    for (size_t done = 0, some; done < n; done += some) {
+        size_t at = first + done, col = at % cols;
+        some = n - done < cols - col ? n - done : cols - col;
+        memcpy(w + done, b->weights->weights + at / expert * cols + col, some * sizeof(*w));
+    }
+}
+
 /* Thread function: decode chunks [from, to) of the batch and encode them into job->out. */
 static void cmd_convert_encode(void *arg, size_t thread, size_t from, size_t to)
 {
     struct batch *b = arg;
-    float *x = b->job->floats + thread * CHUNK;
+    float *x = b->job->floats + thread * 2 * CHUNK, *w = b->weights ? x + CHUNK : NULL;
     for (size_t c = from; c < to; c++) {
         size_t at = c * CHUNK, n = b->count - at < CHUNK ? b->count - at : CHUNK;
         weights_floats(x, b->t, b->first + at, n, NULL); /* cmd_convert_plan checked the type */
         note_largest(b, x, n);
-        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, n);
+        if (w)
+            copy_weights(w, b, b->first + at, n);
+        quant_encode(b->job->out + at / b->block_values * b->block_bytes, b->type, x, w, n);
     }
 }
 
@@ -217,6 +313,9 @@ static int write_tensor(struct job *job, const struct tensor *t, int type, struc
     size_t values, bytes, n;
     wtype_block(t->type, &values, &bytes);
     wtype_block(type, &b.block_values, &b.block_bytes);
+    int code = cmd_convert_quantised(type) ? cmd_convert_weights(&b.weights, job, t, err) : OK;
+    if (code != OK)
+        return code;
     n = t->bytes / bytes * values;
     for (b.first = 0; b.first < n; b.first += b.count) {
         b.count = n - b.first < BATCH ? n - b.first : BATCH;
@@ -283,15 +382,19 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
         return code;
     job->w = w;
     job->begun = os_now_ns();
+    job->plan.pure = pure;
+    job->plan.weighted = imatrix_path != NULL;
     if (strcmp(weights_format(w), "safetensors") == 0)
         code = err_set(err, ERR_FORMAT, "%s: expected a model folder or a GGUF file, found %s", in,
                        "a safetensors file alone: its folder has the config.json");
+    if (code == OK && imatrix_path)
+        code = imatrix_open(&job->imatrix, imatrix_path, err);
     if (code == OK)
         code = cmd_convert_plan(job, err);
     if (code == OK)
         code = pool_open(&job->pool, threads, err);
     if (code == OK) {
-        job->floats = calloc(pool_threads(job->pool) * CHUNK, sizeof(float));
+        job->floats = calloc(pool_threads(job->pool) * 2 * CHUNK, sizeof(float));
         job->out = malloc((size_t)BATCH * sizeof(float));
         if (!job->floats || !job->out)
             code = err_set(err, ERR_NOMEM, "%s: out of memory", in);
@@ -309,13 +412,13 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     free(job->floats);
     free(job->out);
     free(job->types);
+    imatrix_close(job->imatrix);
     weights_close(w);
     return code;
 }
 
 static int cmd_convert_main(int argc, char **argv)
 {
-    static const int allowed[] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0 };
     struct job job = { 0 };
     struct err err;
     int nargs, status = options_parse(&cmd_convert, argc, argv, &nargs);
@@ -325,14 +428,11 @@ static int cmd_convert_main(int argc, char **argv)
         fprintf(stderr, "mizzle convert: expected IN OUT --type TYPE; see mizzle convert --help\n");
         return EXIT_USAGE;
     }
-    bool known = false;
-    for (size_t i = 0; wtype_parse(&job.type, type_name) && i < sizeof(allowed) / sizeof(int); i++)
-        known = known || allowed[i] == job.type;
     char in[FIND_PATH];
-    int code = known
-                   ? find_model(in, argv[1], &err)
-                   : err_set(&err, ERR_ARG,
-                             "--type: expected f32, f16, bf16, q8_0 or q4_0, found %s", type_name);
+    job.plan.target = convert_target(type_name);
+    int code = job.plan.target ? find_model(in, argv[1], &err)
+                               : err_set(&err, ERR_ARG, "--type: expected %s, found %s",
+                                         convert_target_names(), type_name);
     if (code == OK)
         code = check_paths(in, argv[2], &err);
     setup_catch_interrupts();
@@ -347,11 +447,14 @@ const struct command cmd_convert = {
     "IN OUT --type TYPE",
     "Reads a Hugging Face folder or a GGUF file and writes a GGUF file that llama.cpp can read. "
     "Matrices are stored in the type asked for; norms and biases stay F32. Matrices whose rows "
-    "cannot be split into blocks of 32 values become F16. The tokenizer of a folder is written "
-    "into the file.\n\n"
+    "are no multiple of 256 values get q5_0, q5_1 or q8_0 instead of q4_K, q5_K or q6_K, and F16 "
+    "if they are no multiple of 32 either. Types are chosen as llama-quantize chooses them; "
+    "K-quants are searched for the least error. The tokenizer of a folder is written into the "
+    "file.\n\n"
     "OUT appears only once it is complete, and replaces any file of that name.\n\n"
     "  mizzle convert Qwen2.5-0.5B-Instruct qwen.gguf --type q8_0\n"
-    "  mizzle convert qwen.gguf small.gguf --type q4_0 --pure\n",
+    "  mizzle convert qwen-f16.gguf small.gguf --type q4_K_M --imatrix qwen.imatrix\n"
+    "  mizzle convert qwen.gguf all.gguf --type q4_0 --pure\n",
     (const struct option_group *const[]){ &own, NULL },
     cmd_convert_main,
 };

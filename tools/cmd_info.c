@@ -36,9 +36,11 @@ static const struct option_group own = {
 /* List the operations that a kernel set implements itself. */
 static void print_ops(const struct kernels *set)
 {
+    struct kernels all;
+    kernels_own(&all, set);
     printf("  %-12s", set->isa);
-#define X(op)    \
-    if (set->op) \
+#define X(op)   \
+    if (all.op) \
         printf(" %s", #op);
     KERNEL_OPS(X)
 #undef X

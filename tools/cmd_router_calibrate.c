@@ -69,9 +69,9 @@ static const struct option_group calibrate_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &calibrate_opts, &engine_option_rows,
-                                                     &cloud_option_rows, &cloud_store_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &calibrate_opts,          &chat_option_rows,
+                                                     &engine_option_rows,      &cloud_option_rows,
+                                                     &cloud_store_option_rows, NULL };
 
 /* Everything that one calibration needs and finds. */
 struct calibrating {

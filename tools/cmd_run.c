@@ -22,7 +22,7 @@
 #include "tools/demo/world.h"
 
 static struct {
-    const char *prompt, *file, *system;
+    const char *prompt, *file, *system, *cache;
     struct option_list stops;
     size_t max_tokens, context, question;
     bool chat, json, plain, quiet;
@@ -43,17 +43,20 @@ static const struct option_group text_opts = {
           "Ask test question N of the demo world, drawn with --seed, and show the reference answer "
           "(default: none)" },
         { "--chat", NULL, OPTION_FLAG, &options.chat, NULL,
-          "Use the ChatML format; without a prompt, hold a conversation line by line (/clear "
-          "starts "
-          "again, /quit or Ctrl-D ends; default: off)" },
+          "Write the prompt as a message in the model's chat template; without a prompt, hold a "
+          "conversation line by line (/clear starts again, /quit or Ctrl-D ends; default: off)" },
         { "--system", NULL, OPTION_STR, &options.system, "TEXT",
-          "Set the system message of --chat (default: what the model's chat template says, else "
-          "Qwen2.5's)" },
+          "Set the system message of --chat (default: what the model's chat template says, if "
+          "anything)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens per answer (default: 256)" },
         { "--context", "-c", OPTION_SIZE, &options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
+        { "--prompt-cache", NULL, OPTION_STR, &options.cache, "FILE",
+          "Keep the evaluated prompt in FILE, and do not evaluate again what the next prompt has "
+          "in common with it; in a conversation, that of the first turn. FILE holds the prompt "
+          "itself, which its owner can read (default: none)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
           "End the answer where this text would appear; may be given 16 times (default: none)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
@@ -99,6 +102,7 @@ static const struct option_group output_opts = {
 static const struct option_group *const groups[] = { &text_opts,
                                                      &sample_opts,
                                                      &output_opts,
+                                                     &chat_option_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
                                                      &cloud_option_rows,
@@ -112,6 +116,7 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
+    bool answered;                  /* the first prompt has been answered */
 };
 
 /* Callback of mizzle_generate: show how much of the prompt is evaluated. */
@@ -185,6 +190,9 @@ static void summary(const struct run *r, const struct mizzle_stats *s)
         fprintf(stderr, ", %zu fallback", s->fallback);
     fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->first_ms < 10,
             s->first_ms);
+    if (s->prompt_cached)
+        fprintf(stderr, " with %zu of %zu prompt tokens from the cache", s->prompt_cached,
+                s->prompt_tokens);
     if (s->start_ms >= 1)
         fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
     if (s->drafted)
@@ -207,6 +215,8 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     const char *const *stops = options.stops.n ? options.stops.at : NULL;
     p->size = sizeof(*p);
     p->on_reading = on_reading;
+    p->cache_file = r->answered ? NULL : options.cache;
+    r->answered = true;
     token_view_begin(&r->show, stdout, options.plain ? TOKEN_VIEW_PLAIN : token_view_style(stdout),
                      stops);
     r->json = (struct json_events){ 0 };
@@ -425,11 +435,12 @@ const struct command cmd_run = {
         "edge_id is the small model's own token. Unless the policy reads that model's logits, "
         "edge_id is null for tokens of the cloud with --ahead 0, and for those that took no call "
         "of their own, because an earlier reply, the memo or the store held them. A fallback has a "
-        "reason and a message, too. The last line sums up: among others ttft_ms, start_ms (to "
-        "reach the cloud, before the rest), router_ms, edge_ms and cloud_ms (scoring, the small "
-        "model, waiting), passes (of the small model after the prompt), and how many drafted "
-        "tokens it evaluated (drafted) and used (accepted). How many come from the cloud in time "
-        "to be drafted differs from run to run; the text does not.\n\n"
+        "reason and a message, too. The last line sums up: among others prompt_cached (tokens of "
+        "the prompt that --prompt-cache had), ttft_ms, start_ms (to reach the cloud, before the "
+        "rest), router_ms, edge_ms and cloud_ms (scoring, the small model, waiting), passes (of "
+        "the small model after the prompt), and how many drafted tokens it evaluated (drafted) "
+        "and used (accepted). How many come from the cloud in time to be drafted differs from run "
+        "to run; the text does not.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

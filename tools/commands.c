@@ -18,6 +18,7 @@ const struct command *const commands[] = {
     &cmd_router_score,
     &cmd_pretrain,
     &cmd_convert,
+    &cmd_imatrix,
     &cmd_info,
     &cmd_tokenize,
     &cmd_logits,

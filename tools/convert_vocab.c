@@ -57,14 +57,27 @@ static int write_tokens(struct ggufw *g, const struct tokenizer *t, size_t rows)
 static int write_merges(struct ggufw *g, const struct tokenizer *t)
 {
     size_t n = tokenizer_nmerges(t);
-    struct str *merges = calloc(n ? n : 1, sizeof(*merges));
-    if (!merges)
-        return ERR_NOMEM;
-    for (size_t i = 0; i < n; i++)
-        tokenizer_merge(t, i, &merges[i]);
-    ggufw_strs(g, "tokenizer.ggml.merges", merges, n);
+    struct str *merges = calloc(n ? n : 1, sizeof(*merges)), left, right;
+    size_t bytes = 1;
+    for (size_t i = 0; i < n; i++) {
+        tokenizer_merge(t, i, &left, &right);
+        bytes += left.n + right.n + 1;
+    }
+    char *lines = malloc(bytes), *at = lines;
+    for (size_t i = 0; merges && lines && i < n; i++) {
+        tokenizer_merge(t, i, &left, &right);
+        merges[i] = (struct str){ at, left.n + right.n + 1 };
+        memcpy(at, left.p, left.n);
+        at[left.n] = ' ';
+        memcpy(at + left.n + 1, right.p, right.n);
+        at += merges[i].n;
+    }
+    if (merges && lines)
+        ggufw_strs(g, "tokenizer.ggml.merges", merges, n);
+    int rc = merges && lines ? OK : ERR_NOMEM;
     free(merges);
-    return OK;
+    free(lines);
+    return rc;
 }
 
 /* Write one special id: that of "eos_token": "TEXT" or {"content": "TEXT"} in

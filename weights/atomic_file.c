@@ -37,19 +37,20 @@ void atomic_file_abandon_all(void)
 
 /* Open a new file beside the final one. The process id and a number in its name keep writers
  * apart. */
-static int atomic_file_create(struct atomic_file *p, size_t room)
+static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode)
 {
     int fd = -1;
     for (unsigned i = 0; i < 100 && fd < 0; i++) {
         snprintf(p->temp, room, "%s.%ld.%u.part", p->path, (long)getpid(), i);
-        fd = open(p->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        fd = open(p->temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd < 0 && errno != EEXIST)
             break;
     }
     return fd;
 }
 
-int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
+/* Create the unfinished file with these permissions. */
+static int atomic_file_begin(struct atomic_file *p, const char *path, mode_t mode, struct err *err)
 {
     size_t n = strlen(path) + 1, room = n + 32;
     struct stat st;
@@ -62,7 +63,7 @@ int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
                        S_ISDIR(st.st_mode) ? "a folder" : "something else");
     } else {
         memcpy(p->path, path, n);
-        fd = atomic_file_create(p, room);
+        fd = atomic_file_create(p, room, mode);
         p->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
         if (!p->f)
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
@@ -79,6 +80,16 @@ int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
     free(p->temp);
     *p = (struct atomic_file){ 0 };
     return code;
+}
+
+int atomic_file_open(struct atomic_file *p, const char *path, struct err *err)
+{
+    return atomic_file_begin(p, path, 0666, err);
+}
+
+int atomic_file_open_private(struct atomic_file *p, const char *path, struct err *err)
+{
+    return atomic_file_begin(p, path, 0600, err);
 }
 
 int atomic_file_close(struct atomic_file *p, bool commit, struct err *err)

@@ -1,5 +1,6 @@
 /* hf.c - a Hugging Face folder: config.json becomes GGUF keys, tensors get GGUF names. Source:
- * transformers' Qwen2Config and the names of Qwen2ForCausalLM's state dict. */
+ * transformers' Qwen2Config and Qwen3Config, and the names of the state dicts of Qwen2ForCausalLM
+ * and Qwen3ForCausalLM. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,30 +13,39 @@
 
 static const struct name_row {
     const char *hf, *gguf;
+    const char *only; /* the one architecture that has it; NULL: both do */
 } in_layer[] = {
-    { "input_layernorm.weight", "attn_norm.weight" },
-    { "self_attn.q_proj.weight", "attn_q.weight" },
-    { "self_attn.q_proj.bias", "attn_q.bias" },
-    { "self_attn.k_proj.weight", "attn_k.weight" },
-    { "self_attn.k_proj.bias", "attn_k.bias" },
-    { "self_attn.v_proj.weight", "attn_v.weight" },
-    { "self_attn.v_proj.bias", "attn_v.bias" },
-    { "self_attn.o_proj.weight", "attn_output.weight" },
-    { "post_attention_layernorm.weight", "ffn_norm.weight" },
-    { "mlp.gate_proj.weight", "ffn_gate.weight" },
-    { "mlp.up_proj.weight", "ffn_up.weight" },
-    { "mlp.down_proj.weight", "ffn_down.weight" },
+    { "input_layernorm.weight", "attn_norm.weight", NULL },
+    { "self_attn.q_proj.weight", "attn_q.weight", NULL },
+    { "self_attn.q_proj.bias", "attn_q.bias", "qwen2" },
+    { "self_attn.k_proj.weight", "attn_k.weight", NULL },
+    { "self_attn.k_proj.bias", "attn_k.bias", "qwen2" },
+    { "self_attn.v_proj.weight", "attn_v.weight", NULL },
+    { "self_attn.v_proj.bias", "attn_v.bias", "qwen2" },
+    { "self_attn.q_norm.weight", "attn_q_norm.weight", "qwen3" },
+    { "self_attn.k_norm.weight", "attn_k_norm.weight", "qwen3" },
+    { "self_attn.o_proj.weight", "attn_output.weight", NULL },
+    { "post_attention_layernorm.weight", "ffn_norm.weight", NULL },
+    { "mlp.gate_proj.weight", "ffn_gate.weight", NULL },
+    { "mlp.up_proj.weight", "ffn_up.weight", NULL },
+    { "mlp.down_proj.weight", "ffn_down.weight", NULL },
 }, outside[] = {
-    { "model.embed_tokens.weight", "token_embd.weight" },
-    { "model.norm.weight", "output_norm.weight" },
-    { "lm_head.weight", "output.weight" },
+    { "model.embed_tokens.weight", "token_embd.weight", NULL },
+    { "model.norm.weight", "output_norm.weight", NULL },
+    { "lm_head.weight", "output.weight", NULL },
 };
 
 enum { NLAYER = sizeof(in_layer) / sizeof(*in_layer), NOUTSIDE = 3, NAME_ROOM = 64 };
 
-/* Write the GGUF name of a Qwen2 tensor; false for a name that Qwen2 does not have, or a layer
+/* True for a tensor that layers of this architecture have. */
+static bool hf_has(const struct hf_config *c, const struct name_row *row)
+{
+    return !row->only || strcmp(row->only, c->arch) == 0;
+}
+
+/* Write the GGUF name of a tensor; false for a name that the architecture does not have, or a layer
  * beyond the last. */
-static bool rename_to(char out[NAME_ROOM], const char *name, uint32_t layers)
+static bool rename_to(char out[NAME_ROOM], const char *name, const struct hf_config *c)
 {
     static const char prefix[] = "model.layers.";
     for (size_t i = 0; i < NOUTSIDE; i++)
@@ -47,10 +57,10 @@ static bool rename_to(char out[NAME_ROOM], const char *name, uint32_t layers)
     uint32_t layer = 0;
     while (*p >= '0' && *p <= '9' && p - digits < 7)
         layer = layer * 10 + (uint32_t)(*p++ - '0');
-    if (p == digits || (*digits == '0' && p - digits > 1) || *p++ != '.' || layer >= layers)
+    if (p == digits || (*digits == '0' && p - digits > 1) || *p++ != '.' || layer >= c->layers)
         return false;
     for (size_t i = 0; i < NLAYER; i++)
-        if (strcmp(p, in_layer[i].hf) == 0)
+        if (strcmp(p, in_layer[i].hf) == 0 && hf_has(c, &in_layer[i]))
             return snprintf(out, NAME_ROOM, "blk.%u.%s", (unsigned)layer, in_layer[i].gguf) > 0;
     return false;
 }
@@ -66,10 +76,10 @@ static int rename_all(struct weights *w, const struct hf_config *c, struct err *
         size_t n = strlen(t.name);
         if (n > 20 && strcmp(t.name + n - 20, ".rotary_emb.inv_freq") == 0)
             continue;
-        if (!rename_to(name, t.name, c->layers))
+        if (!rename_to(name, t.name, c))
             return err_set(err, ERR_FORMAT,
-                           "%s: tensor %.120s: not part of a Qwen2 model of %u layers", w->path,
-                           t.name, (unsigned)c->layers);
+                           "%s: tensor %.120s: not part of a %s model of %u layers", w->path,
+                           t.name, c->arch, (unsigned)c->layers);
         if (c->tied && strcmp(name, "output.weight") == 0)
             continue;
         t.name = table_copy(w, name, strlen(name));
@@ -85,7 +95,10 @@ static int rename_all(struct weights *w, const struct hf_config *c, struct err *
  * which. */
 static int check_complete(const struct weights *w, const struct hf_config *c, struct err *err)
 {
-    uint64_t want = (uint64_t)c->layers * NLAYER + (c->tied ? 2 : 3);
+    size_t each = 0;
+    for (size_t i = 0; i < NLAYER; i++)
+        each += hf_has(c, &in_layer[i]);
+    uint64_t want = (uint64_t)c->layers * each + (c->tied ? 2 : 3);
     if (w->ntensors == want)
         return OK;
     for (size_t i = 0; i < (c->tied ? 2 : 3); i++)
@@ -95,7 +108,7 @@ static int check_complete(const struct weights *w, const struct hf_config *c, st
         for (size_t i = 0; i < NLAYER; i++) {
             char name[NAME_ROOM];
             snprintf(name, sizeof(name), "blk.%u.%s", (unsigned)layer, in_layer[i].gguf);
-            if (!weights_find(w, name))
+            if (hf_has(c, &in_layer[i]) && !weights_find(w, name))
                 return err_set(err, ERR_FORMAT, "%s: tensor model.layers.%u.%s is missing", w->path,
                                (unsigned)layer, in_layer[i].hf);
         }

@@ -15,6 +15,7 @@ struct weights;
 enum { HF_JSON_MAX = 8 << 20, HF_SHARDS_MAX = 1000 };
 
 struct hf_config {
+    const char *arch; /* as GGUF names it: "qwen2" or "qwen3" */
     uint32_t layers;
     bool tied; /* the output head is the embedding */
 };

@@ -254,12 +254,8 @@ bool weights_str(const struct weights *w, const char *key, struct str *out)
 int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err)
 {
     size_t values, bytes;
-    if (!quant_known(t->type) || !wtype_block(t->type, &values, &bytes)) {
-        const char *name = wtype_name(t->type);
-        return err_set(err, ERR_FORMAT,
-                       "tensor %s: expected F32, F16, BF16, F64, Q8_0 or Q4_0, found %s", t->name,
-                       name ? name : "an unknown type");
-    }
+    if (!quant_known(t->type) || !wtype_block(t->type, &values, &bytes))
+        return quant_refuse(NULL, t, err);
     if (first % values || count % values || !size_within(first, count, t->bytes / bytes * values))
         return err_set(err, ERR_FORMAT, "tensor %s: values %zu to %zu are not inside it", t->name,
                        first, first + count);

@@ -3,7 +3,7 @@
  * All sources look the same: a GGUF v2/v3 file, whole or sharded (any of its parts names all), a
  * safetensors file, or a Hugging Face folder
  * (config.json + *.safetensors, with or without model.safetensors.index.json). A folder's Qwen2
- * tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
+ * or Qwen3 tensors are renamed to GGUF's names ("model.layers.0.self_attn.q_proj.weight" becomes
  * "blk.0.attn_q.weight") and its config.json is presented as GGUF's keys ("qwen2.block_count",
  * ...), so that model/ knows one form only.
  *
@@ -20,13 +20,23 @@ struct err;
 struct weights;
 
 /* The numbers are ggml's, so that a GGUF type needs no table; the names are llama.cpp's. Types that
- * only safetensors has begin at 1000. wtype.c knows every type of ggml, for `info`; the engine
- * computes with F32, F16, Q4_0, Q8_0 and BF16 only. */
+ * only safetensors has begin at 1000. wtype.c knows every type of ggml, for `info`; quant.h decodes
+ * the floating-point and quantised ones named here, except F8. */
 enum wtype {
     W_F32 = 0,
     W_F16 = 1,
     W_Q4_0 = 2,
+    W_Q4_1 = 3,
+    W_Q5_0 = 6,
+    W_Q5_1 = 7,
     W_Q8_0 = 8,
+    W_Q2_K = 10,
+    W_Q3_K = 11,
+    W_Q4_K = 12,
+    W_Q5_K = 13,
+    W_Q6_K = 14,
+    W_IQ4_NL = 20,
+    W_IQ4_XS = 23,
     W_BF16 = 30,
     W_I8 = 24,
     W_I16 = 25,
@@ -125,9 +135,8 @@ bool weights_f64(const struct weights *w, const char *key, double *out);
 bool weights_bool(const struct weights *w, const char *key, bool *out);
 bool weights_str(const struct weights *w, const char *key, struct str *out);
 
-/* Decode `count` values of t from value `first` on, for F32, F16, BF16, F64, Q8_0, Q4_0 (for
- * quantised types, first and count are multiples of 32). ERR_FORMAT names the tensor for other
- * types. */
+/* Decode `count` values of t from value `first` on, for the types of quant_known (first and count
+ * are multiples of the type's block). ERR_FORMAT names the tensor for other types. */
 int weights_floats(float *out, const struct tensor *t, size_t first, size_t count, struct err *err);
 
 #endif

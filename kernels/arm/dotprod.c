@@ -119,6 +119,7 @@ static void matmul_q4_dotprod(float *y, size_t ldy, const struct panels *w, cons
 const struct kernels kernels_dotprod = {
     .isa = "dotprod",
     .needs = CPU_NEON | CPU_DOTPROD,
+    .rest = &kernels_dotprod_blocks,
     .matmul_q8 = matmul_q8_dotprod,
     .matmul_q4 = matmul_q4_dotprod,
 };

@@ -156,6 +156,7 @@ static void matmul_q4_i8mm(float *y, size_t ldy, const struct panels *w, const s
 const struct kernels kernels_i8mm = {
     .isa = "i8mm",
     .needs = CPU_NEON | CPU_DOTPROD | CPU_I8MM,
+    .rest = &kernels_i8mm_blocks,
     .matmul_q8 = matmul_q8_i8mm,
     .matmul_q4 = matmul_q4_i8mm,
 };

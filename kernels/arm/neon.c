@@ -277,18 +277,18 @@ static void quantize_q8_neon(const struct qact *y, size_t t, const float *x)
         float amax = vmaxvq_f32(m);
         int live = amax > 0x1p-100f;
         float32x4_t inv = vdupq_n_f32(127.0f / amax);
-        int32x4_t q[8], sum = vdupq_n_s32(0);
+        int32x4_t q[8], sum[2] = { vdupq_n_s32(0), vdupq_n_s32(0) };
         REPEAT (i, 8) {
             v[i] = max4(vmulq_f32(v[i], inv), vdupq_n_f32(-127.0f));
             q[i] = vcvtnq_s32_f32(min4(v[i], vdupq_n_f32(127.0f)));
             q[i] = vandq_s32(q[i], vdupq_n_s32(-live));
-            sum = vaddq_s32(sum, q[i]);
+            sum[i / 4] = vaddq_s32(sum[i / 4], q[i]);
         }
         REPEAT (i, 4)
             vst1_s8(y->q + t * y->cols + g * GROUP + i * 8,
                     vmovn_s16(vcombine_s16(vmovn_s32(q[2 * i]), vmovn_s32(q[2 * i + 1]))));
-        y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->bias[t * groups + g] = -128 * vaddvq_s32(sum);
+        qact_put(y, t * groups + g, live ? amax / 127.0f : 0.0f, vaddvq_s32(sum[0]),
+                 vaddvq_s32(sum[1]));
     }
 }
 
@@ -457,6 +457,7 @@ static void expsum_f32_neon(float out[2], const float *x, size_t n, float max)
 const struct kernels kernels_neon = {
     .isa = "neon",
     .needs = CPU_NEON,
+    .rest = &kernels_neon_blocks,
     .matmul_f32 = matmul_f32_neon,
     .matmul_bf16 = matmul_bf16_neon,
     .matmul_q8 = matmul_q8_neon,

@@ -288,17 +288,17 @@ static void quantize_q8_avx2(const struct qact *y, size_t t, const float *x)
                                  hi);
             q[i] = _mm256_and_si256(_mm256_cvtps_epi32(v[i]), _mm256_set1_epi32(-live));
         }
-        __m256i s = _mm256_add_epi32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]));
-        __m128i s4 = _mm_add_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
-        s4 = _mm_add_epi32(s4, _mm_shuffle_epi32(s4, 0x4e));
-        s4 = _mm_add_epi32(s4, _mm_shuffle_epi32(s4, 0xb1));
         /* Packing works on 128-bit halves, so the dwords come out interleaved. */
         __m256i b =
             _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
         b = _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
         _mm256_storeu_si256((__m256i *)(void *)(y->q + t * y->cols + g * GROUP), b);
-        y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->bias[t * groups + g] = -128 * _mm_cvtsi128_si32(s4);
+        /* Sums of eight bytes each; they are unsigned for that, hence 128 too large. */
+        __m256i s = _mm256_sad_epu8(_mm256_xor_si256(b, _mm256_set1_epi8((char)0x80)),
+                                    _mm256_setzero_si256());
+        int32_t first = _mm256_extract_epi32(s, 0) + _mm256_extract_epi32(s, 2) - 16 * 128;
+        int32_t second = _mm256_extract_epi32(s, 4) + _mm256_extract_epi32(s, 6) - 16 * 128;
+        qact_put(y, t * groups + g, live ? amax / 127.0f : 0.0f, first, second);
     }
 }
 
@@ -476,6 +476,7 @@ static void expsum_f32_avx2(float out[2], const float *x, size_t n, float max)
 const struct kernels kernels_avx2 = {
     .isa = "avx2",
     .needs = CPU_AVX2,
+    .rest = &kernels_avx2_blocks,
     .matmul_f32 = matmul_f32_avx2,
     .matmul_bf16 = matmul_bf16_avx2,
     .matmul_q8 = matmul_q8_avx2,

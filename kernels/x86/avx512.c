@@ -105,8 +105,8 @@ static void quantize_q8_avx512(const struct qact *y, size_t t, const float *x)
         int8_t *q = y->q + t * y->cols + g * GROUP;
         _mm_storeu_si128((__m128i *)(void *)q, _mm512_cvtepi32_epi8(qa));
         _mm_storeu_si128((__m128i *)(void *)(q + 16), _mm512_cvtepi32_epi8(qb));
-        y->scale[t * groups + g] = live ? amax / 127.0f : 0.0f;
-        y->bias[t * groups + g] = -128 * _mm512_reduce_add_epi32(_mm512_add_epi32(qa, qb));
+        qact_put(y, t * groups + g, live ? amax / 127.0f : 0.0f, _mm512_reduce_add_epi32(qa),
+                 _mm512_reduce_add_epi32(qb));
     }
 }
 
@@ -301,6 +301,7 @@ static void expsum_f32_avx512(float out[2], const float *x, size_t n, float max)
 const struct kernels kernels_avx512 = {
     .isa = "avx512",
     .needs = CPU_AVX2 | CPU_AVX512,
+    .rest = &kernels_avx512_blocks,
     .matmul_f32 = matmul_f32_avx512,
     .matmul_bf16 = matmul_bf16_avx512,
     .quantize_q8 = quantize_q8_avx512,

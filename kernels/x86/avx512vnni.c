@@ -185,6 +185,7 @@ static void matmul_q4_avx512vnni(float *y, size_t ldy, const struct panels *w, c
 const struct kernels kernels_avx512vnni = {
     .isa = "avx512vnni",
     .needs = CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI,
+    .rest = &kernels_avx512vnni_blocks,
     .matmul_q8 = matmul_q8_avx512vnni,
     .matmul_q4 = matmul_q4_avx512vnni,
 };

@@ -138,6 +138,7 @@ static void matmul_q4_avxvnni(float *y, size_t ldy, const struct panels *w, cons
 const struct kernels kernels_avxvnni = {
     .isa = "avxvnni",
     .needs = CPU_AVX2 | CPU_AVXVNNI,
+    .rest = &kernels_avxvnni_blocks,
     .matmul_q8 = matmul_q8_avxvnni,
     .matmul_q4 = matmul_q4_avxvnni,
 };

@@ -1,7 +1,13 @@
-/* chat.h - a conversation as token ids, in ChatML, the format of Qwen2.5.
+/* chat.h - a conversation as token ids, in the form of a model's own chat template.
  *
- * The marks <|im_start|> and <|im_end|> are inserted as ids. What people and models say is encoded
- * without special tokens, so a message that spells a mark stays plain text of its turn. */
+ * A template is recognised by what it renders: it is evaluated (jinja.h) for four conversations,
+ * and if all of these come out as in one of the forms known here, conversations are written in that
+ * form. The forms are ChatML (Qwen2.5 too, whose template has a system message of its own), QwQ and
+ * Qwen3. The last two cut thoughts out of earlier answers.
+ *
+ * The marks (<|im_start|>, <|im_end|>, and <think> and </think> where the form has them) are
+ * inserted as ids. What people and models say is encoded without special tokens, so a message that
+ * spells a mark stays plain text of its turn. */
 #ifndef MODEL_TEXT_CHAT_H
 #define MODEL_TEXT_CHAT_H
 
@@ -11,6 +17,7 @@
 
 struct err;
 struct tokenizer;
+struct chat; /* immutable once open: threads may share it */
 
 struct chat_message {
     const char *role; /* "system", "user", "assistant" */
@@ -18,17 +25,34 @@ struct chat_message {
     size_t n;
 };
 
-/* Encode "<|im_start|>role\ntext<|im_end|>\n" for each message, then "<|im_start|>assistant\n". If
- * the first message is not a system message, the one of chat_system is put in front. *ids is
- * malloc'ed. ERR_FORMAT when the vocabulary lacks the marks; ERR_NOMEM. */
-int chat_encode(const struct tokenizer *t, uint32_t **ids, size_t *count,
-                const struct chat_message *messages, size_t n, struct err *err);
+/* enable_thinking of the template: not set, true, false. Most templates do not read it. */
+enum chat_think { CHAT_THINK_AUTO, CHAT_THINK_ON, CHAT_THINK_OFF };
 
-/* Return the system message of a conversation that has none of its own: the text between
- * "<|im_start|>system\n" and "<|im_end|>" that the model's chat template contains. *text is NULL if
- * the template contains none, because the model is then asked without one. Without a template it is
- * Qwen2.5's own, which is a guess, and *guessed (guessed may be NULL) is true. *text is malloc'ed
- * and terminated. ERR_NOMEM only. */
-int chat_system(const struct tokenizer *t, char **text, bool *guessed, struct err *err);
+/* ERR_ARG unless chat_open accepts these two. */
+int chat_check_options(const char *form, const char *think, struct err *err);
+
+/* Find the form of t's template; t is borrowed. With form "chatml" the template is ignored; NULL
+ * reads it. Without a template it is ChatML if the vocabulary has the marks. think is what
+ * chat_encode uses unless it is told otherwise: "auto" (or NULL), "on" or "off". A template or a
+ * vocabulary that cannot be used is an error of chat_encode only. ERR_ARG: another form or think;
+ * ERR_NOMEM. On error *out is NULL. */
+int chat_open(struct chat **out, const struct tokenizer *t, const char *form, const char *think,
+              struct err *err);
+void chat_close(struct chat *c); /* NULL is fine */
+
+/* Return "chatml", "qwen2.5", "qwq" or "qwen3", or NULL if conversations cannot be encoded. */
+const char *chat_form(const struct chat *c);
+/* Return true and set *note if the form is a guess because there is no template. */
+bool chat_note(const struct chat *c, struct err *note);
+/* ERR_FORMAT when conversations cannot be encoded; the line says why and what to do. */
+int chat_check(const struct chat *c, struct err *err);
+
+/* Encode the messages and the beginning of the answer to them. If the first message is not a system
+ * message, that of the template, if it has one, is put in front. think: CHAT_THINK_AUTO means as
+ * chat_open was told. *ids is malloc'ed. ERR_ARG for another role; ERR_FORMAT as chat_check;
+ * ERR_NOMEM. */
+int chat_encode(const struct chat *c, uint32_t **ids, size_t *count,
+                const struct chat_message *messages, size_t n, enum chat_think think,
+                struct err *err);
 
 #endif

@@ -12,27 +12,36 @@ enum {
     MOST_MERGED = 1024 /* bytes of the longest piece that merging may give */
 };
 
-/* A text in two parts, which is looked up among the pieces. */
+/* A text that is looked up among the pieces. */
 struct look {
-    struct str a, b;
+    struct str s;
     uint64_t hash;
 };
 
-/* FNV-1a of two texts as one, with the high bits folded down because the tables use the low
- * ones. */
-static uint64_t hash_texts(struct str a, struct str b)
+/* FNV-1a, for fingerprints, with the high bits folded down. */
+static uint64_t hash_text(const char *p, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < a.n; i++)
-        h = (h ^ (unsigned char)a.p[i]) * 0x100000001b3u;
-    for (size_t i = 0; i < b.n; i++)
-        h = (h ^ (unsigned char)b.p[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)p[i]) * 0x100000001b3u;
     return h ^ (h >> 29);
 }
 
-static uint64_t hash_text(const char *p, size_t n)
+/* Multiplicative hashing of eight bytes at a time, for tables in memory: it depends on the order of
+ * bytes in a word. The high bits are folded down because the tables use the low ones. */
+static uint64_t hash_piece(struct str s)
 {
-    return hash_texts((struct str){ p, n }, (struct str){ p, 0 });
+    uint64_t h = s.n, word;
+    for (; s.n >= sizeof(word); s.p += sizeof(word), s.n -= sizeof(word)) {
+        memcpy(&word, s.p, sizeof(word));
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 32;
+    }
+    word = 0;
+    for (size_t i = 0; i < s.n; i++)
+        word = word << 8 | (unsigned char)s.p[i];
+    h = (h ^ word) * 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 32);
 }
 
 /* Multiplicative hashing, with the high bits folded down. */
@@ -57,7 +66,7 @@ static void ask_texts(const struct tokenizer *t, struct look *l, size_t n)
 {
     const uint32_t *ids = t->by_text;
     for (size_t i = 0; i < n; i++) {
-        l[i].hash = hash_texts(l[i].a, l[i].b);
+        l[i].hash = hash_piece(l[i].s);
         __builtin_prefetch(&ids[l[i].hash & t->text_mask]);
     }
     for (size_t i = 0; i < n; i++)
@@ -73,8 +82,7 @@ static int64_t find_text(const struct tokenizer *t, const struct look *l)
 {
     for (size_t i = l->hash & t->text_mask; t->by_text[i]; i = (i + 1) & t->text_mask) {
         const struct str *s = &t->pieces[t->by_text[i] - 1].raw;
-        if (s->n == l->a.n + l->b.n && !memcmp(s->p, l->a.p, l->a.n) &&
-            !memcmp(s->p + l->a.n, l->b.p, l->b.n))
+        if (s->n == l->s.n && !memcmp(s->p, l->s.p, s->n))
             return t->by_text[i] - 1;
     }
     return NO_ID;
@@ -96,16 +104,25 @@ static int byte_of_letter(uint32_t c)
  * is not a letter of the map. */
 static bool decode_piece(char *out, size_t *n, struct str raw)
 {
-    *n = 0;
-    for (size_t i = 0; i < raw.n;) {
-        uint32_t c;
-        bool ok;
-        i += text_decode(&c, raw.p + i, raw.n - i, &ok);
-        int b = ok ? byte_of_letter(c) : -1;
+    size_t at = 0;
+    for (size_t i = 0; i < raw.n; i++) {
+        unsigned char c = (unsigned char)raw.p[i];
+        if (c < 0x80) { /* stands for itself */
+            if (c <= ' ' || c == 0x7f)
+                return false;
+            out[at++] = (char)c;
+            continue;
+        }
+        /* All other letters have two bytes in UTF-8. */
+        unsigned char d = i + 1 < raw.n ? (unsigned char)raw.p[++i] : 0;
+        int b = c >= 0xc2 && c < 0xe0 && (d & 0xc0) == 0x80
+                    ? byte_of_letter((c & 0x1fu) << 6 | (d & 0x3fu))
+                    : -1;
         if (b < 0)
             return false;
-        out[(*n)++] = (char)b;
+        out[at++] = (char)b;
     }
+    *n = at;
     return true;
 }
 
@@ -119,9 +136,6 @@ static int check_sizes(const struct vocabulary *v, size_t *bytes, struct err *er
     for (size_t i = 0; i < v->count; i++)
         if (!size_add(bytes, *bytes, 2 * v->pieces[i].n))
             return err_set(err, ERR_FORMAT, "%s: vocabulary too large", v->path);
-    for (size_t i = 0; i < v->nmerges; i++)
-        if (!size_add(bytes, *bytes, v->merges[i].n))
-            return err_set(err, ERR_FORMAT, "%s: merges too large", v->path);
     return OK;
 }
 
@@ -144,7 +158,10 @@ static int add_normal(struct tokenizer *t, const struct vocabulary *v, size_t i,
         return err_set(err, ERR_FORMAT,
                        "%s: piece %zu: expected letters of GPT-2's byte map, found \"%.*s\"",
                        v->path, i, (int)(p->raw.n < 40 ? p->raw.n : 40), p->raw.p);
-    *at += p->bytes.n;
+    if (p->bytes.n == p->raw.n)
+        p->bytes.p = p->raw.p; /* they are the same */
+    else
+        *at += p->bytes.n;
     if (find_text(t, l) != NO_ID)
         return err_set(err, ERR_FORMAT, "%s: piece %zu: \"%.*s\" is there twice", v->path, i,
                        (int)(p->raw.n < 40 ? p->raw.n : 40), p->raw.p);
@@ -184,7 +201,7 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
     for (size_t i = 0; i < v->count; i++) {
         size_t left = v->count - i < ASK ? v->count - i : ASK;
         for (size_t j = 0; i % ASK == 0 && j < left; j++)
-            l[j] = (struct look){ .a = v->pieces[i + j], .b = { "", 0 } };
+            l[j].s = v->pieces[i + j];
         if (i % ASK == 0)
             ask_texts(t, l, left);
         int rc = add_piece(t, v, i, &l[i % ASK], at, err);
@@ -205,15 +222,32 @@ static int add_pieces(struct tokenizer *t, const struct vocabulary *v, char **at
     return OK;
 }
 
-/* Resolve merge r, whose parts and whole are l[0..2], to ids. */
+/* Return the piece that a and b give together, or NO_ID. Vocabularies list pieces in the order of
+ * their merges, so it is mostly the next one, `guess`, and needs no look into the table. */
+static int64_t find_merged(const struct tokenizer *t, struct str a, struct str b, size_t guess)
+{
+    char both[MOST_MERGED];
+    const struct piece *p = &t->pieces[guess];
+    if (guess < t->count && p->type == PIECE_NORMAL && p->raw.n == a.n + b.n &&
+        !memcmp(p->raw.p, a.p, a.n) && !memcmp(p->raw.p + a.n, b.p, b.n))
+        return (int64_t)guess;
+    memcpy(both, a.p, a.n);
+    memcpy(both + a.n, b.p, b.n);
+    struct look l = { .s = { both, a.n + b.n } };
+    l.hash = hash_piece(l.s);
+    return find_text(t, &l);
+}
+
+/* Resolve merge r, whose parts are l[0] and l[1], to ids. */
 static int add_merge(struct tokenizer *t, const struct vocabulary *v, size_t r,
                      const struct look *l, struct err *err)
 {
-    struct str line = t->lines[r];
-    if (!l[0].a.n || !l[1].a.n || l[0].a.n + l[1].a.n > MOST_MERGED)
+    struct str line = v->merges[r];
+    if (!l[0].s.n || !l[1].s.n || l[0].s.n + l[1].s.n > MOST_MERGED)
         return err_set(err, ERR_FORMAT, "%s: merge %zu: expected \"a b\", found \"%.*s\"", v->path,
                        r, (int)(line.n < 60 ? line.n : 60), line.p);
-    int64_t left = find_text(t, &l[0]), right = find_text(t, &l[1]), merged = find_text(t, &l[2]);
+    int64_t left = find_text(t, &l[0]), right = find_text(t, &l[1]);
+    int64_t merged = find_merged(t, l[0].s, l[1].s, r ? t->merges[r - 1].merged + (size_t)1 : 256);
     if (left < 0 || right < 0 || merged < 0)
         return err_set(err, ERR_FORMAT,
                        "%s: merge %zu: expected pieces of the vocabulary, found \"%.*s\"", v->path,
@@ -227,34 +261,36 @@ static int add_merge(struct tokenizer *t, const struct vocabulary *v, size_t r,
 static void index_merge(struct tokenizer *t, size_t r)
 {
     const struct pair *p = &t->merges[r];
-    uint32_t seen;
-    if (tokenizer_rank(t, p->left, p->right, &seen))
-        return;
     size_t slot = hash_pair(p->left, p->right) & t->pair_mask;
-    while (t->by_pair[slot])
-        slot = (slot + 1) & t->pair_mask;
+    for (; t->by_pair[slot]; slot = (slot + 1) & t->pair_mask) {
+        const struct pair *q = &t->merges[t->by_pair[slot] - 1];
+        if (q->left == p->left && q->right == p->right)
+            return;
+    }
     t->by_pair[slot] = (uint32_t)r + 1;
 }
 
-/* Resolve all merges to ids and index them by pair. */
-static int add_merges(struct tokenizer *t, const struct vocabulary *v, char **at, struct err *err)
+/* Split "a b" at its first blank; a is empty if there is none. */
+static void split_merge(struct look *l, struct str s)
 {
-    struct look l[3 * ASK];
+    size_t gap = 0;
+    while (gap < s.n && s.p[gap] != ' ')
+        gap++;
+    l[0].s = (struct str){ s.p, gap < s.n ? gap : 0 };
+    l[1].s = (struct str){ s.p + (gap < s.n) + l[0].s.n, gap < s.n ? s.n - gap - 1 : 0 };
+}
+
+/* Resolve all merges to ids and index them by pair. */
+static int add_merges(struct tokenizer *t, const struct vocabulary *v, struct err *err)
+{
+    struct look l[2 * ASK];
     for (size_t r = 0; r < v->nmerges; r += ASK) {
         size_t n = v->nmerges - r < ASK ? v->nmerges - r : ASK;
+        for (size_t i = 0; i < n; i++)
+            split_merge(&l[2 * i], v->merges[r + i]);
+        ask_texts(t, l, 2 * n);
         for (size_t i = 0; i < n; i++) {
-            struct str s = t->lines[r + i] =
-                tokenizer_keep(at, v->merges[r + i].p, v->merges[r + i].n);
-            const char *gap = s.n ? memchr(s.p, ' ', s.n) : NULL;
-            struct str a = { s.p, gap ? (size_t)(gap - s.p) : 0 };
-            struct str b = { gap ? gap + 1 : s.p, gap ? s.n - a.n - 1 : 0 };
-            l[3 * i] = (struct look){ .a = a, .b = { s.p, 0 } };
-            l[3 * i + 1] = (struct look){ .a = b, .b = { s.p, 0 } };
-            l[3 * i + 2] = (struct look){ .a = a, .b = b };
-        }
-        ask_texts(t, l, 3 * n);
-        for (size_t i = 0; i < n; i++) {
-            int rc = add_merge(t, v, r + i, &l[3 * i], err);
+            int rc = add_merge(t, v, r + i, &l[2 * i], err);
             if (rc)
                 return rc;
         }
@@ -323,7 +359,6 @@ static size_t tokenizer_lay_out(struct tokenizer *t, char *base, size_t added)
     t->by_text = tokenizer_take(base, &at, t->text_mask + 1, sizeof(*t->by_text));
     t->by_pair = tokenizer_take(base, &at, t->pair_mask + 1, sizeof(*t->by_pair));
     t->merges = tokenizer_take(base, &at, t->nmerges, sizeof(*t->merges));
-    t->lines = tokenizer_take(base, &at, t->nmerges, sizeof(*t->lines));
     t->added = tokenizer_take(base, &at, added, sizeof(*t->added));
     t->arena = tokenizer_take(base, &at, 0, 1);
     return at;
@@ -357,7 +392,7 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
     char *at = t->arena;
     rc = add_pieces(t, v, &at, err);
     if (!rc)
-        rc = add_merges(t, v, &at, err);
+        rc = add_merges(t, v, err);
     if (!rc)
         rc = add_template(t, v->template, err);
     if (rc)
@@ -474,7 +509,8 @@ size_t tokenizer_nmerges(const struct tokenizer *t)
     return t->nmerges;
 }
 
-void tokenizer_merge(const struct tokenizer *t, size_t i, struct str *merge)
+void tokenizer_merge(const struct tokenizer *t, size_t i, struct str *left, struct str *right)
 {
-    *merge = t->lines[i];
+    *left = t->pieces[t->merges[i].left].raw;
+    *right = t->pieces[t->merges[i].right].raw;
 }

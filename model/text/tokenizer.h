@@ -53,11 +53,11 @@ const char *tokenizer_template(const struct tokenizer *t);
 uint64_t tokenizer_fingerprint(const struct tokenizer *t);
 
 /* For programs that write files (convert): a piece as GGUF stores it (byte letters), its GGUF token
- * type (1 normal, 3 control, 4 user defined, 5 unused), and merges as "a b" lines. Borrowed. */
+ * type (1 normal, 3 control, 4 user defined, 5 unused), and the two pieces of a merge. Borrowed. */
 struct str;
 size_t tokenizer_npieces(const struct tokenizer *t);
 void tokenizer_piece(const struct tokenizer *t, uint32_t id, struct str *piece, int *type);
 size_t tokenizer_nmerges(const struct tokenizer *t);
-void tokenizer_merge(const struct tokenizer *t, size_t i, struct str *merge);
+void tokenizer_merge(const struct tokenizer *t, size_t i, struct str *left, struct str *right);
 
 #endif

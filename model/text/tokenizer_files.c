@@ -12,8 +12,9 @@
 #include "model/text/tokenizer_internal.h"
 #include "weights/find.h"
 
-/* Limits on a JSON file. Qwen2.5's tokenizer.json has 7 MB and 600,000 values. A short value takes
- * far more memory than its text, so both are limited: the worst file that passes takes 290 MB. */
+/* Limits on a JSON file. Qwen2.5's tokenizer.json has 7 MB. A short value besides pieces and merges
+ * takes far more memory than its text, so both are limited: the worst file that passes takes
+ * 290 MB. */
 enum { MAX_FILE = 32 << 20, MAX_VALUES = 1 << 21 };
 
 /* Refuse every tokenizer that is not Qwen2's byte-level BPE. */
@@ -54,18 +55,18 @@ static int from_gguf(struct tokenizer **out, const struct weights *w, struct err
                        "%s: key tokenizer.ggml.token_type: expected %zu values of i32",
                        weights_path(w), tokens->count);
     struct vocabulary v = { .path = weights_path(w),
+                            .pieces = tokens->strs,
                             .count = tokens->count,
                             .merges = merges->strs,
                             .nmerges = merges->count };
-    v.types = calloc(v.count + 1, sizeof(*v.types));
-    v.pieces = calloc(v.count + 1, sizeof(*v.pieces));
-    rc = v.types && v.pieces ? OK : err_set(err, ERR_NOMEM, "tokenizer: out of memory");
+    int *all = malloc((v.count + 1) * sizeof(*all));
+    v.types = all;
+    rc = all ? OK : err_set(err, ERR_NOMEM, "tokenizer: out of memory");
     for (size_t i = 0; !rc && i < v.count; i++) {
         int32_t type = PIECE_NORMAL;
         if (types)
             memcpy(&type, (const char *)types->data + i * sizeof(type), sizeof(type));
-        v.pieces[i] = tokens->strs[i];
-        v.types[i] = type;
+        all[i] = type;
         if (type != PIECE_NORMAL && type != PIECE_CONTROL && type != PIECE_USER &&
             type != PIECE_UNUSED)
             rc = err_set(err, ERR_FORMAT,
@@ -80,8 +81,7 @@ static int from_gguf(struct tokenizer **out, const struct weights *w, struct err
         v.template = (struct str){ NULL, 0 };
     if (!rc)
         rc = tokenizer_build(out, &v, err);
-    free(v.types);
-    free(v.pieces);
+    free(all);
     return rc;
 }
 
@@ -139,152 +139,125 @@ static size_t count_values(const char *text, size_t n)
     return count;
 }
 
+/* Parse text[n] as a JSON object; rest, if not NULL, tells where lines are missing. */
+static int parse_json(json_t **out, const char *path, const char *text, size_t n,
+                      const struct json_rest *rest, struct err *err)
+{
+    json_error_t why;
+    size_t values = count_values(text, n);
+    *out = NULL;
+    if (values > MAX_VALUES)
+        return err_set(err, ERR_FORMAT, "%s: expected at most %d JSON values, found up to %zu",
+                       path, MAX_VALUES, values);
+    *out = json_loadb(text, n, 0, &why);
+    if (*out && json_is_object(*out))
+        return OK;
+    json_decref(*out);
+    *out = NULL;
+    for (size_t i = 0; rest && i < 2; i++)
+        why.line += why.position > 0 && (size_t)why.position > rest->cut[i] ? rest->lines[i] : 0;
+    return err_set(err, ERR_FORMAT, "%s: line %d: expected a JSON object: %s", path, why.line,
+                   why.text);
+}
+
 /* Read folder/name as a JSON object. ERR_IO when it does not exist. */
 static int read_json(json_t **out, const char *folder, const char *name, struct err *err)
 {
     char path[4096], *text;
     size_t n;
-    json_error_t why;
     *out = NULL;
     tokenizer_files_join(path, sizeof(path), folder, name);
     int rc = tokenizer_files_read_all(&text, &n, path, err);
     if (rc)
         return rc;
-    size_t values = count_values(text, n);
-    if (values > MAX_VALUES) {
-        free(text);
-        return err_set(err, ERR_FORMAT, "%s: expected at most %d JSON values, found up to %zu",
-                       path, MAX_VALUES, values);
-    }
-    *out = json_loadb(text, n, 0, &why);
+    rc = parse_json(out, path, text, n, NULL, err);
     free(text);
-    if (*out && json_is_object(*out))
-        return OK;
-    json_decref(*out);
-    *out = NULL;
-    return err_set(err, ERR_FORMAT, "%s: line %d: expected a JSON object: %s", path, why.line,
-                   why.text);
-}
-
-/* A folder's vocabulary while it is read; its strings belong to the JSON values and to text. */
-struct folder {
-    const char *path;
-    json_t *main, *config; /* tokenizer.json or vocab.json; tokenizer_config.json */
-    char *text;            /* merges.txt */
-    char *template;        /* chat_template.jinja */
-    struct str *merges;
-    char *joined; /* merges given as pairs */
-    struct vocabulary v;
-};
-
-/* Store a piece under its id. A normal piece must be the first one there; an added token may
- * replace what is there. */
-static int put_piece(struct folder *f, int64_t id, const char *s, size_t n, int type,
-                     struct err *err)
-{
-    if (id < 0 || (uint64_t)id >= f->v.count)
-        return err_set(err, ERR_FORMAT, "%s: vocabulary: id expected 0 to %zu, found %lld", f->path,
-                       f->v.count - 1, (long long)id);
-    if (f->v.types[id] && type == PIECE_NORMAL)
-        return err_set(err, ERR_FORMAT, "%s: vocabulary: id %lld is there twice", f->path,
-                       (long long)id);
-    f->v.pieces[id] = (struct str){ s, n };
-    f->v.types[id] = type;
-    return OK;
-}
-
-/* Store an object of pieces with their ids; `extra` is the number of added tokens to come. */
-static int put_vocab(struct folder *f, json_t *vocab, size_t extra, struct err *err)
-{
-    const char *key;
-    json_t *id;
-    size_t most = json_object_size(vocab) + extra, at = 0;
-    if (!json_is_object(vocab) || most == 0 || most > MAX_PIECES)
-        return err_set(err, ERR_FORMAT, "%s: vocabulary: expected an object of pieces", f->path);
-    json_object_foreach(vocab, key, id)
-    {
-        json_int_t v = json_integer_value(id);
-        if (!json_is_integer(id) || v < 0 || v >= MAX_PIECES)
-            return err_set(err, ERR_FORMAT, "%s: vocabulary: \"%.40s\": expected an id", f->path,
-                           key);
-        at = (size_t)v + 1 > at ? (size_t)v + 1 : at;
-    }
-    f->v.count = at > most ? at : most;
-    f->v.count += 4096; /* added tokens may follow a gap; unused ids cost nothing */
-    f->v.pieces = calloc(f->v.count, sizeof(*f->v.pieces));
-    f->v.types = calloc(f->v.count, sizeof(*f->v.types));
-    if (!f->v.pieces || !f->v.types)
-        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
-    int rc = OK;
-    json_object_foreach(vocab, key, id)
-    {
-        if (!rc)
-            rc = put_piece(f, json_integer_value(id), key, strlen(key), PIECE_NORMAL, err);
-    }
     return rc;
 }
 
-/* Store an added token: control if it is marked special, else user defined. */
+/* A folder's vocabulary while it is read; its strings belong to the texts and the JSON values. */
+struct folder {
+    const char *path;
+    json_t *main, *config; /* what tokenizer.json has besides; tokenizer_config.json */
+    struct json_pieces found;
+    char *pieces;   /* tokenizer.json or vocab.json */
+    char *text;     /* merges.txt */
+    char *template; /* chat_template.jinja */
+    struct str *merges;
+    struct vocabulary v;
+};
+
+/* Read tokenizer.json or vocab.json. ERR_IO when it does not exist. */
+static int read_pieces(struct folder *f, const char *name, bool whole, struct err *err)
+{
+    char path[4096];
+    size_t n;
+    struct json_rest rest = { .text = NULL };
+    tokenizer_files_join(path, sizeof(path), f->path, name);
+    int rc = tokenizer_files_read_all(&f->pieces, &n, path, err);
+    if (rc == OK && whole)
+        return tokenizer_json_vocab(&f->found, f->pieces, n, path, err);
+    if (rc == OK)
+        rc = tokenizer_json_split(&f->found, &rest, f->pieces, n, path, err);
+    if (rc == OK)
+        rc = parse_json(&f->main, path, rest.text, rest.n, &rest, err);
+    free(rest.text);
+    return rc;
+}
+
+/* Take the pieces that were found; `extra` is the number of added tokens to come. */
+static int take_pieces(struct folder *f, size_t extra, struct err *err)
+{
+    struct json_pieces *o = &f->found;
+    size_t most = o->n + extra;
+    if (!o->n || most > MAX_PIECES)
+        return err_set(err, ERR_FORMAT, "%s: vocabulary: expected an object of pieces", f->path);
+    f->v.count = o->top > most ? o->top : most;
+    f->v.count += 4096; /* added tokens may follow a gap; unused ids cost nothing */
+    int rc = tokenizer_json_room(o, f->v.count, err);
+    f->v.pieces = o->pieces;
+    f->v.types = o->types;
+    return rc;
+}
+
+/* Store an added token, which may replace a piece: control if it is marked special, else user
+ * defined. */
 static int put_added(struct folder *f, json_t *id, json_t *entry, struct err *err)
 {
     json_t *content = json_object_get(entry, "content");
+    json_int_t at = json_integer_value(id);
     if (!json_is_string(content) || !json_is_integer(id))
         return err_set(err, ERR_FORMAT, "%s: added token: expected content and id", f->path);
-    int type = json_is_true(json_object_get(entry, "special")) ? PIECE_CONTROL : PIECE_USER;
-    return put_piece(f, json_integer_value(id), json_string_value(content),
-                     json_string_length(content), type, err);
+    if (at < 0 || (uint64_t)at >= f->v.count)
+        return err_set(err, ERR_FORMAT, "%s: vocabulary: id expected 0 to %zu, found %lld", f->path,
+                       f->v.count - 1, (long long)at);
+    f->found.pieces[at] = (struct str){ json_string_value(content), json_string_length(content) };
+    f->found.types[at] =
+        json_is_true(json_object_get(entry, "special")) ? PIECE_CONTROL : PIECE_USER;
+    return OK;
 }
 
-/* Read tokenizer.json: model.vocab, model.merges ("a b" or ["a", "b"]), added_tokens. */
+/* Read what tokenizer.json has besides pieces and merges: model.type, added_tokens. */
 static int from_tokenizer_json(struct folder *f, struct err *err)
 {
-    json_t *model = json_object_get(f->main, "model"), *entry;
-    json_t *merges = json_object_get(model, "merges"), *type = json_object_get(model, "type");
+    json_t *type = json_object_get(json_object_get(f->main, "model"), "type"), *entry;
     json_t *added = json_object_get(f->main, "added_tokens");
-    size_t i, n = json_array_size(merges), bytes = 1;
+    size_t i;
     if (json_is_string(type) && strcmp(json_string_value(type), "BPE"))
         return err_set(err, ERR_FORMAT, "%s/tokenizer.json: model.type: expected BPE, found %.40s",
                        f->path, json_string_value(type));
-    if (!json_is_array(merges))
+    int rc = take_pieces(f, json_array_size(added), err);
+    if (!rc && !f->found.merges)
         return err_set(err, ERR_FORMAT, "%s/tokenizer.json: model.merges: expected a list",
                        f->path);
-    int rc = put_vocab(f, json_object_get(model, "vocab"), json_array_size(added), err);
-    if (rc)
-        return rc;
     json_array_foreach(added, i, entry)
     {
-        rc = put_added(f, json_object_get(entry, "id"), entry, err);
-        if (rc)
-            return rc;
+        if (!rc)
+            rc = put_added(f, json_object_get(entry, "id"), entry, err);
     }
-    json_array_foreach(merges, i, entry)
-    {
-        bytes += json_string_length(json_array_get(entry, 0)) +
-                 json_string_length(json_array_get(entry, 1)) + 1;
-    }
-    f->merges = calloc(n + 1, sizeof(*f->merges));
-    f->joined = malloc(bytes);
-    if (!f->merges || !f->joined)
-        return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
-    char *at = f->joined;
-    json_array_foreach(merges, i, entry)
-    {
-        json_t *a = json_array_get(entry, 0), *b = json_array_get(entry, 1);
-        f->merges[i] = (struct str){ json_string_value(entry), json_string_length(entry) };
-        if (json_is_string(a) && json_is_string(b)) {
-            f->merges[i] = (struct str){ at, json_string_length(a) + json_string_length(b) + 1 };
-            memcpy(at, json_string_value(a), json_string_length(a));
-            at += json_string_length(a);
-            *at++ = ' ';
-            memcpy(at, json_string_value(b), json_string_length(b));
-            at += json_string_length(b);
-        } else if (!json_is_string(entry)) {
-            return err_set(err, ERR_FORMAT, "%s/tokenizer.json: merge %zu: expected \"a b\"",
-                           f->path, i);
-        }
-    }
-    f->v.nmerges = n;
-    return OK;
+    f->v.merges = f->found.merges;
+    f->v.nmerges = f->found.nmerges;
+    return rc;
 }
 
 /* Read merges.txt, one merge per line; a #version line may come first. */
@@ -301,7 +274,7 @@ static int read_merges(struct folder *f, struct err *err)
     if (lines > MAX_PIECES)
         return err_set(err, ERR_FORMAT, "%s: expected at most %d lines, found %zu", path,
                        MAX_PIECES, lines);
-    f->merges = calloc(lines, sizeof(*f->merges));
+    f->v.merges = f->merges = malloc(lines * sizeof(*f->merges));
     if (!f->merges)
         return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
     bool first = true;
@@ -321,7 +294,7 @@ static int from_vocab_json(struct folder *f, struct err *err)
 {
     const char *key;
     json_t *entry, *added = json_object_get(f->config, "added_tokens_decoder");
-    int rc = put_vocab(f, f->main, json_object_size(added), err);
+    int rc = take_pieces(f, json_object_size(added), err);
     json_object_foreach(added, key, entry)
     {
         char *end;
@@ -380,10 +353,10 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
     struct folder f = { .path = path, .v = { .path = path } };
     struct err ignored;
     bool one = true;
-    int rc = read_json(&f.main, path, "tokenizer.json", err);
+    int rc = read_pieces(&f, "tokenizer.json", false, err);
     if (rc == ERR_IO) {
         one = false;
-        rc = read_json(&f.main, path, "vocab.json", err);
+        rc = read_pieces(&f, "vocab.json", true, err);
         if (rc == ERR_IO) {
             char hint[300];
             find_hint(hint, sizeof(hint), path);
@@ -400,19 +373,19 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
     if (!rc) {
         put_ends(&f, "generation_config.json");
         put_ends(&f, "config.json");
-        f.v.merges = f.merges;
         while (f.v.count && !f.v.types[f.v.count - 1])
             f.v.count--;
         rc = tokenizer_build(out, &f.v, err);
     }
     json_decref(f.main);
     json_decref(f.config);
+    free(f.pieces);
     free(f.text);
     free(f.template);
     free(f.merges);
-    free(f.joined);
-    free(f.v.pieces);
-    free(f.v.types);
+    free(f.found.pieces);
+    free(f.found.types);
+    free(f.found.merges);
     return rc;
 }
 

@@ -25,7 +25,6 @@ struct tokenizer {
     char *arena;          /* all strings */
     uint32_t *by_text;    /* hash table, open addressing: id + 1 of normal pieces by raw text */
     struct pair *merges;  /* [nmerges] in rank order */
-    struct str *lines;    /* [nmerges] "a b" */
     size_t nmerges;
     uint32_t *by_pair; /* hash table, open addressing: rank + 1 by pair */
     size_t text_mask, pair_mask;
@@ -38,6 +37,36 @@ struct tokenizer {
     bool has_eos;
     char *template; /* the chat template, or NULL */
 };
+
+/* tokenizer_json.c: pieces and merges of a folder's JSON files. Zero at first; the caller frees
+ * pieces, types and merges, and keeps the text that these point into. */
+struct json_pieces {
+    struct str *pieces; /* [room], as are the types; p NULL: none; pieces NULL: no vocabulary */
+    int *types;
+    size_t room, top, n; /* top: the highest id plus one; n: how many there are */
+    struct str *merges;  /* [nmerges] "a b"; NULL: no list */
+    size_t nmerges;
+};
+
+/* Make room for ids below count. ERR_NOMEM. */
+int tokenizer_json_room(struct json_pieces *o, size_t count, struct err *err);
+/* Read text[n], all of which is a vocabulary: {"piece": id}. text[n] is 0, and the text is changed.
+ * ERR_FORMAT, ERR_NOMEM. */
+int tokenizer_json_vocab(struct json_pieces *out, char *text, size_t n, const char *path,
+                         struct err *err);
+
+/* A text without its two large values, for which it has 0. Behind text[cut[i]], lines[i] lines are
+ * missing. */
+struct json_rest {
+    char *text; /* [n], malloc'ed */
+    size_t n, cut[2];
+    int lines[2];
+};
+
+/* Read model.vocab and model.merges of tokenizer.json, and leave the rest to be parsed. As above;
+ * the caller frees rest->text in any case. */
+int tokenizer_json_split(struct json_pieces *out, struct json_rest *rest, char *text, size_t n,
+                         const char *path, struct err *err);
 
 /* Find the rank of merging two pieces; false when they do not merge. */
 bool tokenizer_rank(const struct tokenizer *t, uint32_t left, uint32_t right, uint32_t *rank);

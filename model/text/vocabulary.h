@@ -12,9 +12,9 @@ enum { PIECE_NORMAL = 1, PIECE_CONTROL = 3, PIECE_USER = 4, PIECE_UNUSED = 5 }; 
 
 /* Strings and arrays are borrowed until tokenizer_build returns. */
 struct vocabulary {
-    const char *path;   /* for error messages */
-    struct str *pieces; /* [count]; p NULL: no piece has this id */
-    int *types;         /* [count], PIECE_*; 0: no piece */
+    const char *path;         /* for error messages */
+    const struct str *pieces; /* [count]; p NULL: no piece has this id */
+    const int *types;         /* [count], PIECE_*; 0: no piece */
     size_t count;
     const struct str *merges; /* [nmerges] "a b" */
     size_t nmerges;

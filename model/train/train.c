@@ -31,6 +31,8 @@ static int check_config(const struct train *t, struct err *err)
         if (!sizes[i].value || sizes[i].value % PANEL || sizes[i].value > 1 << 20)
             return err_set(err, ERR_ARG, "train: %s: expected a multiple of 16, found %zu",
                            sizes[i].name, sizes[i].value);
+    if (c->qk_norm || c->rope.kind != ROPE_PLAIN)
+        return err_set(err, ERR_ARG, "train: expected a Qwen2 model without RoPE scaling");
     if (!c->tied)
         return err_set(err, ERR_ARG, "train: expected a tied head, found a separate one");
     if (!c->layers || c->layers > 1024 || !c->kv_heads || c->heads > 1024 ||

@@ -48,10 +48,10 @@ struct train_rate {
 
 /* Create a model with random weights from a seed: normal with deviation 1/sqrt(columns), smaller
  * for matrices that add to the residual stream, three times that in the embedding (with less,
- * attention to equal tokens takes much longer to form); biases are 0, norms 1. It needs a tied head
- * and head_dim, hidden, ffn and vocab that are multiples of 16 (ERR_ARG). tokens is the largest
- * batch, doc its longest document. k and pool are borrowed; pool may be NULL. On error *out is
- * NULL. */
+ * attention to equal tokens takes much longer to form); biases are 0, norms 1. It needs Qwen2's
+ * biases, plain RoPE, a tied head and head_dim, hidden, ffn and vocab that are multiples of 16
+ * (ERR_ARG). tokens is the largest batch, doc its longest document. k and pool are borrowed; pool
+ * may be NULL. On error *out is NULL. */
 int train_open(struct train **out, const struct model_config *c, const struct kernels *k,
                struct pool *pool, size_t tokens, size_t doc, uint64_t seed, struct err *err);
 void train_close(struct train *t); /* NULL is fine */

@@ -16,121 +16,16 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
-#include "kernels/math.h"
 #include "kernels/sys/os.h"
+#include "tests/kernels/kernels_rnd.h"
 #include "tests/support/differ.h"
 #include "tests/support/guard.h"
 
-enum { ROUNDS = 150, MARK = 0x5a };
+enum { ROUNDS = 150 };
 
-static uint64_t seed_now, drawn;
 static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
 static sigjmp_buf crash;
-
-/* The character of a round, drawn by begin_round. */
-static int high, wild; /* which end has the guard page; NaN, inf and denormals among the inputs */
-static int vast;       /* products: larger than a stretch of tiles.h */
-static float tolerance;
-static bool exact; /* false: the set is compared by tolerance */
-
-static size_t rnd(size_t below)
-{
-    return (size_t)rand_below(seed_now, drawn++, below);
-}
-
-static void begin_round(uint64_t seed)
-{
-    seed_now = round_seed = seed;
-    drawn = 0;
-    high = (int)rnd(2);
-    wild = rnd(4) == 0 && exact;
-    vast = seed % 40 == 7;
-}
-
-/* Return a size in 1..most, mostly a small one. */
-static size_t rnd_size(size_t most)
-{
-    return 1 + rnd(rnd(2) ? most : most < 20 ? most : 20);
-}
-
-static float rnd_f32(void)
-{
-    static const float odd[] = { NAN,        -NAN,   INFINITY,   -INFINITY, 0x1p-140f,
-                                 -0x1p-149f, -0.0f,  0x1.fp127f, 88.5f,     87.0f,
-                                 -87.0f,     -87.3f, -88.0f,     0.0f };
-    if (wild && rnd(16) == 0)
-        return odd[rnd(sizeof(odd) / sizeof(odd[0]))];
-    float f = (float)(rand_unit(seed_now, drawn++) * 4 - 2);
-    return rnd(8) == 0 ? f * 40 : f;
-}
-
-static void fill_f32(float *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        p[i] = rnd_f32();
-}
-
-static float *buf_f32(size_t n)
-{
-    float *p = guard_alloc(n * sizeof(*p), high);
-    fill_f32(p, n);
-    return p;
-}
-
-static float *buf_out(size_t n)
-{
-    return memset(guard_alloc(n * sizeof(float), high), MARK, n * sizeof(float));
-}
-
-/* Return a matrix of random bytes, with odd scales and -128 among the values, walked in any way. */
-static struct panels rnd_panels(enum ptype type, size_t rows, size_t cols)
-{
-    struct panels w = { .type = type, .rows = rows, .cols = cols };
-    size_t total;
-    if (!panels_bytes(&w.panel_bytes, &total, type, rows, cols))
-        abort();
-    /* Panels are whole cache lines, so either end may touch the guard page. */
-    unsigned char *d = guard_alloc(total, high);
-    size_t kind = rnd(4); /* 0: only the ends of the range, as packed: -128, -127, 127, 0 */
-    static const unsigned char ends[] = { 0x00, 0x01, 0xff, 0x80 };
-    for (size_t i = 0; i < total; i++)
-        d[i] = kind ? (unsigned char)(type == P_Q8 && rnd(4) == 0 ? 0 : rnd(256)) : ends[rnd(4)];
-    if (type == P_F32)
-        fill_f32((float *)(void *)d, total / sizeof(float));
-    for (size_t i = 0; type == P_BF16 && i < total; i += 2) {
-        uint16_t h = bf16_from_f32(rnd_f32());
-        memcpy(d + i, &h, sizeof(h));
-    }
-    size_t block = type == P_Q8 ? 1088 : 576;
-    for (size_t i = 0; (type == P_Q8 || type == P_Q4) && i < total; i += block)
-        for (size_t s = 0; s < 32; s++) {
-            uint16_t h = f16_from_f32(rnd_f32() * 0.01f);
-            memcpy(d + i + s * 2, &h, sizeof(h));
-        }
-    static const struct tune ways[] = { { 1, 1, 0 }, { 1, 1, 4096 }, { 2, 1, 0 }, { 2, 1, 64 } };
-    size_t way = rnd(5);
-    w.tune = way < 4 ? &ways[way] : NULL;
-    w.data = d;
-    return w;
-}
-
-static struct qact rnd_qact(size_t n, size_t cols)
-{
-    size_t groups = cols / GROUP;
-    struct qact x = { .cols = cols };
-    x.q = guard_alloc(n * cols, high);
-    x.scale = buf_f32(n * groups);
-    x.bias = guard_alloc(n * groups * sizeof(*x.bias), high);
-    int extreme = rnd(4) == 0;
-    for (size_t g = 0; g < n * groups; g++) {
-        x.bias[g] = 0;
-        for (size_t k = 0; k < GROUP; k++) {
-            x.q[g * GROUP + k] = (int8_t)(extreme ? (rnd(2) ? 127 : -127) : (int)rnd(255) - 127);
-            x.bias[g] -= 128 * x.q[g * GROUP + k];
-        }
-    }
-    return x;
-}
+static float tolerance; /* where the set is not exact */
 
 /* One product to check: panels [p0, p1) of w, n tokens, y rows ldy apart. */
 struct product {
@@ -161,7 +56,7 @@ static size_t product_size(const struct product *c)
 /* Compare within `tolerance` of the sum of |products|, for sets that are not exact. */
 static bool near(const struct product *c, const float *x, size_t ldx)
 {
-    float *row = guard_alloc(c->w.cols * sizeof(*row), high);
+    float *row = guard_alloc(c->w.cols * sizeof(*row), at_end);
     for (size_t r = c->p0 * PANEL; r < c->p1 * PANEL && r < c->w.rows; r++) {
         panels_row(row, &c->w, r);
         for (size_t t = 0; t < c->n; t++) {
@@ -202,21 +97,31 @@ static const char *check_matmul_float(const struct kernels *ref, const struct ke
 CHECK_TYPE(matmul_f32, check_matmul_float, P_F32)
 CHECK_TYPE(matmul_bf16, check_matmul_float, P_BF16)
 
-static const char *check_matmul_groups(const struct kernels *ref, const struct kernels *k,
+static const char *check_matmul_blocks(const struct kernels *ref, const struct kernels *k,
                                        enum ptype type)
 {
-    struct product c =
-        rnd_product(type, (vast ? 150 + rnd(40) : rnd_size(rnd(8) ? 9 : 40)) * GROUP);
+    size_t unit = panels_unit(type), most = unit == GROUP ? 9 : 3;
+    size_t cols = (vast ? 150 * GROUP / unit + rnd(6) : rnd_size(rnd(8) ? most : 4 * most)) * unit;
+    struct product c = rnd_product(type, cols);
     struct qact x = rnd_qact(c.n, c.w.cols);
     const struct kernels *set[] = { ref, k };
     for (int i = 0; i < 2; i++)
-        (type == P_Q8 ? set[i]->matmul_q8 : set[i]->matmul_q4)(i ? c.got : c.want, c.ldy, &c.w, &x,
-                                                               c.n, c.p0, c.p1);
+        kernels_product(set[i], type)(i ? c.got : c.want, c.ldy, &c.w, &x, c.n, c.p0, c.p1);
     return differ_same(c.want, c.got, product_size(&c)) ? NULL : "bits";
 }
 
-CHECK_TYPE(matmul_q8, check_matmul_groups, P_Q8)
-CHECK_TYPE(matmul_q4, check_matmul_groups, P_Q4)
+CHECK_TYPE(matmul_q8, check_matmul_blocks, P_Q8)
+CHECK_TYPE(matmul_q4, check_matmul_blocks, P_Q4)
+CHECK_TYPE(matmul_q4_1, check_matmul_blocks, P_Q4_1)
+CHECK_TYPE(matmul_q5_0, check_matmul_blocks, P_Q5_0)
+CHECK_TYPE(matmul_q5_1, check_matmul_blocks, P_Q5_1)
+CHECK_TYPE(matmul_q2_k, check_matmul_blocks, P_Q2_K)
+CHECK_TYPE(matmul_q3_k, check_matmul_blocks, P_Q3_K)
+CHECK_TYPE(matmul_q4_k, check_matmul_blocks, P_Q4_K)
+CHECK_TYPE(matmul_q5_k, check_matmul_blocks, P_Q5_K)
+CHECK_TYPE(matmul_q6_k, check_matmul_blocks, P_Q6_K)
+CHECK_TYPE(matmul_iq4_nl, check_matmul_blocks, P_IQ4_NL)
+CHECK_TYPE(matmul_iq4_xs, check_matmul_blocks, P_IQ4_XS)
 
 static const char *check_quantize_q8(const struct kernels *ref, const struct kernels *k)
 {
@@ -234,12 +139,18 @@ static const char *check_quantize_q8(const struct kernels *ref, const struct ker
     memcpy(got.q, want.q, n * cols);
     memcpy(got.scale, want.scale, n * cols / GROUP * sizeof(float));
     memcpy(got.bias, want.bias, n * cols / GROUP * sizeof(int32_t));
+    memcpy(got.half, want.half, n * cols / 16 * sizeof(int32_t));
+    memcpy(got.sum, want.sum, n * cols / GROUP * sizeof(float));
     ref->quantize_q8(&want, t, x);
     k->quantize_q8(&got, t, x);
     if (!differ_same_i8(want.q, got.q, n * cols))
         return "values";
     if (!differ_same_i32(want.bias, got.bias, n * cols / GROUP))
-        return "sums";
+        return "bias";
+    if (!differ_same_i32(want.half, got.half, n * cols / 16))
+        return "half";
+    if (!differ_same(want.sum, got.sum, n * cols / GROUP))
+        return "sum";
     return differ_same(want.scale, got.scale, n * cols / GROUP) ? NULL : "scales";
 }
 
@@ -306,8 +217,8 @@ static const char *check_attn(enum kvcache type, const struct kernels *ref, cons
     size_t group = kvcache_keys_bytes(type, hd16), row = kvcache_value_bytes(type, hd16);
     float scale = rnd(9) ? 0.125f : 0.0f, *q = buf_f32(nq * hd16), *x = buf_f32(hd16);
     struct attn_part part[] = { part_out(nq, hd16), part_out(nq, hd16) };
-    unsigned char *keys = guard_alloc((nk + 15) / 16 * group, high);
-    unsigned char *values = guard_alloc(nk * row, high);
+    unsigned char *keys = guard_alloc((nk + 15) / 16 * group, at_end);
+    unsigned char *values = guard_alloc(nk * row, at_end);
     for (size_t i = 0; i < (nk + 15) / 16 * group; i++)
         keys[i] = (unsigned char)rnd(256);
     for (size_t j = 0; j < nk; j++) {
@@ -417,7 +328,7 @@ static bool check(const struct op *op, const struct kernels *k, uint64_t seed, u
     if (sigsetjmp(crash, 1))
         why = "crashed";
     for (uint64_t i = 0; !why && i < rounds; i++) {
-        begin_round(seed + i);
+        begin_round(round_seed = seed + i);
         differ_text[0] = 0;
         why = op->check(&kernels_scalar, k);
         guard_reset();
@@ -486,10 +397,12 @@ int main(int argc, char **argv)
     unsigned cpu = cpu_detect();
     for (size_t s = 0; s < kernels_nsets; s++) {
         const struct kernels *set = kernels_sets[s];
+        struct kernels own;
+        kernels_own(&own, set);
         if (o.isa && strcmp(o.isa, set->isa))
             continue;
         if (kernels_ready(set, cpu))
-            failed += check_set(set, &o, &ran);
+            failed += check_set(&own, &o, &ran);
         else
             printf("%-12s SKIP: not on this machine\n", set->isa);
     }

@@ -140,7 +140,7 @@ static void panels_f32(void)
             if (pass)
                 panels_pack_f16(dst + p * w.panel_bytes, half, ROWS, COLS, p);
             else
-                panels_pack_f32(dst + p * w.panel_bytes, src, ROWS, COLS, p);
+                panels_pack(dst + p * w.panel_bytes, P_F32, src, ROWS, COLS, p);
         for (size_t r = 0; r < 32; r++) {
             panels_row(row, &w, r);
             for (size_t k = 0; k < COLS; k++)
@@ -159,7 +159,7 @@ static void panels_bf16(void)
         src[i] = bf16_from_f32((float)(rand_unit(4, i) - 0.5));
     struct panels w = { P_BF16, ROWS, COLS, BYTES / 2, dst, NULL };
     for (size_t p = 0; p < 2; p++)
-        panels_pack_bf16(dst + p * w.panel_bytes, src, ROWS, COLS, p);
+        panels_pack(dst + p * w.panel_bytes, P_BF16, src, ROWS, COLS, p);
     for (size_t r = 0; r < 32; r++) {
         panels_row(row, &w, r);
         for (size_t k = 0; k < COLS; k++)
@@ -185,8 +185,7 @@ static void panels_quantised(bool four)
         memcpy(src + 1 + b * block, &scale, sizeof(scale));
     }
     for (size_t p = 0; p < 2; p++)
-        (four ? panels_pack_q4_0 : panels_pack_q8_0)(dst + p * w.panel_bytes, src + 1, ROWS, COLS,
-                                                     p);
+        panels_pack(dst + p * w.panel_bytes, w.type, src + 1, ROWS, COLS, p);
     for (size_t r = 0; r < 32; r++) {
         panels_row(row, &w, r);
         for (size_t k = 0; k < COLS; k++) {

@@ -113,7 +113,8 @@ static double random_plan(struct batch *b, const struct model_config *c, size_t 
 
 static void check_shape(size_t heads, size_t kv_heads, size_t threads)
 {
-    const struct model_config c = { 1, 64, heads, kv_heads, 16, 64, 32, 512, 1e-6f, 1e4f, true };
+    const struct model_config c = { 1,   64,    heads, kv_heads, 16,    64,   32,
+                                    512, 1e-6f, 1e4f,  true,     false, { 0 } };
     const struct span draft = { .n = 16, .start = 4000 }, row = { .n = 1, .start = 4000 },
                       first = { .n = 1, .start = 10 };
     const struct span three[] = { draft, { .n = 16, .start = 700 }, draft };

@@ -25,9 +25,8 @@
 enum { TYPES = 4, KVS = 3, TEXTS = 3, MOST = 500, SESSIONS = 12, THREADS = 8, SETS = 16 };
 enum { HIDDEN = 96, VOCAB = 150, PASSES = 25 };
 
-static const struct model_config config = {
-    2, HIDDEN, 6, 2, 16, 224, VOCAB, 512, 1e-6f, 1e4f, true
-};
+static const struct model_config config = { 2,    HIDDEN, 6,    2,    16,    224,  VOCAB,
+                                            4096, 1e-6f,  1e4f, true, false, { 0 } };
 static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
 
 /* What a text gives at each position, alone. */

@@ -11,14 +11,17 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 ids=$(awk 'BEGIN { for (i = 0; i < 90; i++) printf "%s%d", i ? "," : "", (i * 37 + 5) % 199 }')
 
+check_folder() { # name, tap: compare the folder with the reference
+    "$MIZZLE" logits -m "$dir/$1" --ids "$ids" -o "$dir/first" --hidden "$dir/h" --tap "$2" -t 2
+    printf '%s: ' "$1"
+    "$PYTHON" tests/support/oracle_check.py "$ORACLE" "$dir/$1" "$ids" "$dir/first" "$dir/h" "$2"
+}
+
 check() { # name, tap, options of the generator
     name=$1 tap=$2
     shift 2
     "$PYTHON" "$ORACLE/make_random_qwen2.py" "$dir/$name" "$@"
-    "$MIZZLE" logits -m "$dir/$name" --ids "$ids" -o "$dir/l" --hidden "$dir/h" --tap "$tap" -t 2
-    printf '%s: ' "$name"
-    "$PYTHON" tests/support/oracle_check.py "$ORACLE" "$dir/$name" "$ids" "$dir/l" "$dir/h" "$tap"
-    cp "$dir/l" "$dir/first"
+    check_folder "$name" "$tap"
     for threads in 1 3 8; do
         "$MIZZLE" logits -m "$dir/$name" --ids "$ids" -o "$dir/l" -t $threads
         cmp "$dir/first" "$dir/l"
@@ -30,7 +33,27 @@ check() { # name, tap, options of the generator
     done
 }
 
+scale() { # name, new name, value of rope_scaling: stretch RoPE; the GGUF file gives the same bits
+    mkdir "$dir/$2"
+    ln -s "../$1/model.safetensors" "$dir/$2"
+    sed "s/^{/{ \"rope_scaling\": $3,/" "$dir/$1/config.json" >"$dir/$2/config.json"
+    cp "$dir/first" "$dir/before"
+    check_folder "$2" final
+    cmp -s "$dir/before" "$dir/first" && { echo "$2: the scaling changes nothing"; exit 1; }
+    "$MIZZLE" convert "$dir/$2" "$dir/scaled.gguf" --type f32 -q
+    "$MIZZLE" logits -m "$dir/scaled.gguf" --ids "$ids" -o "$dir/l"
+    cmp "$dir/first" "$dir/l"
+}
+
 check plain final --dtype F32 --seed 3
+scale plain linear '{"type": "linear", "factor": 2.5}'
+scale plain yarn2 '{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}'
 check odd post_attn --dtype F32 --hidden 40 --layers 2 --heads 5 --kv 1 --ffn 100 --vocab 333
 check untied final --dtype BF16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --vocab 201 --untied
 check half post_attn --dtype F16 --hidden 96 --layers 2 --heads 2 --kv 2 --ffn 33 --vocab 200
+
+check narrow final --qwen3 --hidden 72 --heads 3 --kv 3 --head-dim 2 --layers 4 --ffn 50 --untied
+check uneven post_attn --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --ffn 77
+check wide final --qwen3 --dtype F32 --hidden 64 --heads 4 --kv 2 --head-dim 128 --layers 2
+scale wide yarn '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}'
+scale wide short '{"type": "yarn", "factor": 8, "original_max_position_embeddings": 100, "attention_factor": 1.3, "beta_fast": 9, "beta_slow": 0.5}'

@@ -13,8 +13,8 @@
 
 enum { HIDDEN = 896, HEADS = 12, FFN = 4864, VOCAB = 4096, THREADS = 8, TOKENS = 8 };
 
-static const struct model_config config = { 1,     HIDDEN, HEADS, 2,    64,  FFN,
-                                            VOCAB, 64,     1e-6f, 1e4f, true };
+static const struct model_config config = { 1,  HIDDEN, HEADS, 2,    64,    FFN,  VOCAB,
+                                            64, 1e-6f,  1e4f,  true, false, { 0 } };
 static struct kernels plain;
 static size_t threads;
 static _Atomic size_t calls, over;

@@ -5,8 +5,8 @@
  * from 1 token to more than BATCH_ROWS, straight through and with tentative tokens that are
  * rolled back. Each token's logits and hidden states must be the same bits, and all of them
  * together must give the hash that is recorded here. Under an emulator ($RUN) or a sanitizer, each
- * model is evaluated by the fastest set and one other, in turn; a sanitizer sees three of the
- * shapes. */
+ * model is evaluated by the fastest set and one other, in turn; a sanitizer sees some of
+ * the shapes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,17 @@
 #include "tests/support/test.h"
 #include "weights/gguf_write.h"
 
-enum { TYPES = 6, SHAPES = 8, KVS = 3, MIXED = 5, MOST = 270, THREADS = 8, CHUNKS = 16, SETS = 16 };
+enum {
+    TYPES = 6,
+    QWEN3 = 8,
+    SHAPES = 11,
+    KVS = 3,
+    MIXED = 5,
+    MOST = 270,
+    THREADS = 8,
+    CHUNKS = 16,
+    SETS = 16
+};
 
 static const enum kvcache kvs[KVS] = { KVCACHE_F32, KVCACHE_F16, KVCACHE_Q8 };
 static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
@@ -30,26 +40,46 @@ static const char *const kv_names[KVS] = { "f32", "f16", "q8" };
 /* -1: mixed, each matrix has another type, as in a file of K-quants. */
 static const int types[TYPES] = { W_F32, W_F16, W_BF16, W_Q8_0, W_Q4_0, -1 };
 
-/* Hashes over logits and both hidden states of all tokens of all shapes. */
-static const uint64_t expected[TYPES][KVS] = {
-    { 0x4b5f79248f4bc44fu, 0x1f258933eda535c7u, 0x9272a7003359a2b8u },
-    { 0xfd6e884fa1ecae53u, 0xfb05bbcd00fa1746u, 0x2cbf6f7bb0fb8bf6u },
-    { 0xd1f2eb3ce29f2e2du, 0xcbb17a0a06d028ffu, 0x33752e6ab3bcb1dbu },
-    { 0x1184c37a370792e3u, 0x2cf077fee0cd6397u, 0x5e1c8fba08f0f3b5u },
-    { 0x8af5ed818b5d5143u, 0xec6736bdcb7652f9u, 0x3c3c5c900ae91559u },
-    { 0x78119b55a8388ca5u, 0xa544e012b88bfc36u, 0x621fe53b961d9616u },
+/* Hashes over logits and both hidden states of all tokens of all shapes, first of
+ * Qwen2, then of Qwen3. */
+static const uint64_t expected[2][TYPES][KVS] = {
+    {
+        { 0x4b5f79248f4bc44fu, 0x1f258933eda535c7u, 0x9272a7003359a2b8u },
+        { 0xfd6e884fa1ecae53u, 0xfb05bbcd00fa1746u, 0x2cbf6f7bb0fb8bf6u },
+        { 0xd1f2eb3ce29f2e2du, 0xcbb17a0a06d028ffu, 0x33752e6ab3bcb1dbu },
+        { 0x1184c37a370792e3u, 0x2cf077fee0cd6397u, 0x5e1c8fba08f0f3b5u },
+        { 0x8af5ed818b5d5143u, 0xec6736bdcb7652f9u, 0x3c3c5c900ae91559u },
+        { 0x78119b55a8388ca5u, 0xa544e012b88bfc36u, 0x621fe53b961d9616u },
+    },
+    {
+        { 0xfa45ca4e8a5b6bc4u, 0x14b69f6f3f4d1d3bu, 0x77ba76a244fd1d7bu },
+        { 0xbe0d31e1f3c0a24eu, 0xdb99dd6009409be9u, 0xcc344d471155f422u },
+        { 0xaea07e728191acdbu, 0x040fecb9adbf03d3u, 0x8eadc4c83e26b315u },
+        { 0xdb89880405825777u, 0xcdb8c3c4a7ad950eu, 0x709492f8a5c7ef50u },
+        { 0x496ad176d6da3975u, 0xf5d9fa28fb494620u, 0x40ade5efc502e543u },
+        { 0x828864bfffeed5aeu, 0x7d91ba0309657a06u, 0x87c735a7d8c926b9u },
+    }
 };
 
 /* Head sizes 32, 64, 80, 128; then odd ones, whose rows end inside a vector and a panel; the last
- * one is large enough that decoding is split among threads, with 7 query heads per KV head. */
+ * one is large enough that decoding is split among threads, with 7 query heads per KV head. From
+ * QWEN3 on, shapes of that architecture: all heads are together wider than the hidden state or
+ * narrower, and RoPE is stretched by YaRN. */
 static const struct shape {
-    size_t layers, hidden, heads, kv_heads, ffn, vocab, tokens;
-    bool tied, odd;
+    size_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab, tokens;
+    bool tied, odd, yarn;
 } shapes[SHAPES] = {
-    { 2, 96, 3, 1, 160, 333, MOST, true, false }, { 1, 128, 2, 2, 96, 271, MOST, false, false },
-    { 1, 160, 2, 1, 64, 97, MOST, true, false },  { 1, 128, 1, 1, 32, 33, MOST, false, false },
-    { 2, 50, 5, 1, 77, 91, MOST, true, true },    { 1, 14, 7, 7, 33, 35, MOST, false, true },
-    { 1, 136, 4, 2, 97, 101, MOST, false, true }, { 1, 224, 14, 2, 704, 1003, 70, true, false },
+    { 2, 96, 3, 1, 32, 160, 333, MOST, true, false, false },
+    { 1, 128, 2, 2, 64, 96, 271, MOST, false, false, false },
+    { 1, 160, 2, 1, 80, 64, 97, MOST, true, false, false },
+    { 1, 128, 1, 1, 128, 32, 33, MOST, false, false, false },
+    { 2, 50, 5, 1, 10, 77, 91, MOST, true, true, false },
+    { 1, 14, 7, 7, 2, 33, 35, MOST, false, true, false },
+    { 1, 136, 4, 2, 34, 97, 101, MOST, false, true, false },
+    { 1, 224, 14, 2, 16, 704, 1003, 70, true, false, false },
+    { 1, 96, 3, 1, 128, 160, 131, MOST, true, false, false },
+    { 1, 128, 4, 2, 64, 96, 97, MOST, false, false, true },
+    { 2, 50, 4, 2, 6, 77, 91, MOST, true, true, true },
 };
 
 static const size_t chunks[CHUNKS] = {
@@ -105,21 +135,33 @@ static void add(struct form *f, const char *name, size_t rows, size_t cols, floa
 static void add_layer(struct form *f, size_t i)
 {
     const struct shape *c = f->sh;
-    size_t h = c->hidden, kv = h / c->heads * c->kv_heads;
+    size_t h = c->hidden, q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    bool three = c >= shapes + QWEN3;
     const struct {
         const char *name;
         size_t rows, cols;
         float around;
+        bool two, three; /* tensors of Qwen2, of Qwen3 */
     } list[] = {
-        { "attn_norm.weight", h, 0, 1 },   { "ffn_norm.weight", h, 0, 1 },
-        { "attn_q.weight", h, h, 0 },      { "attn_q.bias", h, 0, 0 },
-        { "attn_k.weight", kv, h, 0 },     { "attn_k.bias", kv, 0, 0 },
-        { "attn_v.weight", kv, h, 0 },     { "attn_v.bias", kv, 0, 0 },
-        { "attn_output.weight", h, h, 0 }, { "ffn_gate.weight", c->ffn, h, 0 },
-        { "ffn_up.weight", c->ffn, h, 0 }, { "ffn_down.weight", h, c->ffn, 0 },
+        { "attn_norm.weight", h, 0, 1, true, true },
+        { "ffn_norm.weight", h, 0, 1, true, true },
+        { "attn_q.weight", q, h, 0, true, true },
+        { "attn_q.bias", q, 0, 0, true, false },
+        { "attn_k.weight", kv, h, 0, true, true },
+        { "attn_k.bias", kv, 0, 0, true, false },
+        { "attn_v.weight", kv, h, 0, true, true },
+        { "attn_v.bias", kv, 0, 0, true, false },
+        { "attn_output.weight", h, q, 0, true, true },
+        { "ffn_gate.weight", c->ffn, h, 0, true, true },
+        { "ffn_up.weight", c->ffn, h, 0, true, true },
+        { "ffn_down.weight", h, c->ffn, 0, true, true },
+        { "attn_q_norm.weight", c->head_dim, 0, 1, false, true },
+        { "attn_k_norm.weight", c->head_dim, 0, 1, false, true },
     };
     for (size_t j = 0; j < sizeof(list) / sizeof(list[0]); j++) {
         char name[64];
+        if (!(three ? list[j].three : list[j].two))
+            continue;
         snprintf(name, sizeof(name), "blk.%zu.%s", i, list[j].name);
         add(f, name, list[j].rows, list[j].cols, list[j].around);
     }
@@ -162,20 +204,46 @@ static void write_tensors(struct form *f)
         }
 }
 
+static void write_keys(struct ggufw *g, const struct shape *sh)
+{
+    const char *arch = sh < shapes + QWEN3 ? "qwen2" : "qwen3";
+    const struct {
+        const char *name;
+        size_t value;
+    } sizes[] = {
+        { "block_count", sh->layers },
+        { "embedding_length", sh->hidden },
+        { "feed_forward_length", sh->ffn },
+        { "attention.head_count", sh->heads },
+        { "attention.head_count_kv", sh->kv_heads },
+        { "attention.key_length", sh->head_dim },
+        { "context_length", 512 },
+        { "rope.scaling.original_context_length", 128 },
+    };
+    char key[64];
+    ggufw_str(g, "general.architecture", arch);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) - !sh->yarn; i++) {
+        snprintf(key, sizeof(key), "%s.%s", arch, sizes[i].name);
+        ggufw_u32(g, key, (uint32_t)sizes[i].value);
+    }
+    snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", arch);
+    ggufw_f32(g, key, 1e-6f);
+    snprintf(key, sizeof(key), "%s.rope.freq_base", arch);
+    ggufw_f32(g, key, 1e6f);
+    if (!sh->yarn)
+        return;
+    snprintf(key, sizeof(key), "%s.rope.scaling.type", arch);
+    ggufw_str(g, key, "yarn");
+    snprintf(key, sizeof(key), "%s.rope.scaling.factor", arch);
+    ggufw_f32(g, key, 4);
+}
+
 static void write_model(const char *path, const struct shape *sh, int type)
 {
     struct err err;
     struct form f = { .sh = sh, .type = type, .seed = sh->hidden };
     CHECK(ggufw_open(&f.g, path, &err) == OK);
-    ggufw_str(f.g, "general.architecture", "qwen2");
-    ggufw_u32(f.g, "qwen2.block_count", (uint32_t)sh->layers);
-    ggufw_u32(f.g, "qwen2.embedding_length", (uint32_t)sh->hidden);
-    ggufw_u32(f.g, "qwen2.feed_forward_length", (uint32_t)sh->ffn);
-    ggufw_u32(f.g, "qwen2.attention.head_count", (uint32_t)sh->heads);
-    ggufw_u32(f.g, "qwen2.attention.head_count_kv", (uint32_t)sh->kv_heads);
-    ggufw_u32(f.g, "qwen2.context_length", 512);
-    ggufw_f32(f.g, "qwen2.attention.layer_norm_rms_epsilon", 1e-6f);
-    ggufw_f32(f.g, "qwen2.rope.freq_base", 1e6f);
+    write_keys(f.g, sh);
     add(&f, "token_embd.weight", sh->vocab, sh->hidden, 0);
     for (size_t i = 0; i < sh->layers; i++)
         add_layer(&f, i);
@@ -336,25 +404,27 @@ static uint64_t check_model(const char *path, uint64_t h, size_t shape, size_t t
     return h;
 }
 
-static int check_type(const char *path, size_t type)
+/* Check the shapes [first, end) in one type of weights. */
+static int check_type(const char *path, size_t type, size_t first, size_t end)
 {
+    const uint64_t *want = expected[first == QWEN3][type];
     uint64_t h[KVS];
     int wrong = 0;
     for (size_t kv = 0; kv < KVS; kv++)
         h[kv] = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < SHAPES; i++) {
+    for (size_t i = first; i < end; i++) {
         if (shapes[i].odd && (types[type] == W_Q8_0 || types[type] == W_Q4_0))
             continue;
-        if (SANITIZED && i % 4 != 0 && i + 1 != SHAPES)
+        if (SANITIZED && i % 4 != 0 && i + 1 != end)
             continue;
         write_model(path, &shapes[i], types[type]);
         for (size_t kv = 0; kv < KVS; kv++)
             h[kv] = check_model(path, h[kv], i, type, kv);
     }
     for (size_t kv = 0; kv < KVS && !SANITIZED; kv++)
-        if (h[kv] != expected[type][kv]) {
+        if (h[kv] != want[kv]) {
             printf("type %zu, kv %s: 0x%016llxu, expected 0x%016llxu\n", type, kv_names[kv],
-                   (unsigned long long)h[kv], (unsigned long long)expected[type][kv]);
+                   (unsigned long long)h[kv], (unsigned long long)want[kv]);
             wrong++;
         }
     return wrong;
@@ -372,7 +442,7 @@ int main(void)
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/m.gguf", folder);
     for (size_t i = 0; i < TYPES; i++)
-        wrong += check_type(path, i);
+        wrong += check_type(path, i, 0, QWEN3) + check_type(path, i, QWEN3, SHAPES);
     remove(path);
     rmdir(folder);
     for (size_t i = 1; i <= THREADS; i++)

@@ -177,6 +177,12 @@ static void check_refusals(const struct kernels *k)
     c = tiny;
     c.tied = false;
     CHECK(train_open(&t, &c, k, NULL, TOKENS, DOC, 1, &err) == ERR_ARG && !t);
+    c = tiny;
+    c.qk_norm = true;
+    CHECK(train_open(&t, &c, k, NULL, TOKENS, DOC, 1, &err) == ERR_ARG && !t);
+    c = tiny;
+    c.rope.kind = ROPE_YARN;
+    CHECK(train_open(&t, &c, k, NULL, TOKENS, DOC, 1, &err) == ERR_ARG && !t);
     CHECK(train_open(&t, &tiny, k, NULL, DOC - 1, DOC, 1, &err) == ERR_ARG && !t);
     CHECK(train_open(&t, &tiny, k, NULL, TOKENS, DOC, 1, &err) == OK);
     fill(&d, 1);

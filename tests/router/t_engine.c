@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
@@ -68,6 +69,31 @@ static void allocations(const char *model, size_t threads, bool need_tokenizer)
     CHECK(refused > 10);
 }
 
+/* The options decide on the form of conversations where the model's template is not known. */
+static void chats(void)
+{
+    struct mizzle_options o = { .model = folder, .threads = 1 };
+    const struct chat_message m = { "user", "x", 1 };
+    struct engine e;
+    struct err err;
+    uint32_t *ids;
+    size_t n;
+    overwrite("tokenizer_config.json", "{\"chat_template\":\"{{ bos }}\",\"added_tokens_decoder\":{"
+                                       "\"256\":{\"content\":\"<|im_end|>\",\"special\":true},"
+                                       "\"258\":{\"content\":\"<|im_start|>\",\"special\":true}}}");
+    CHECK(engine_open(&e, &o, true, &err) == OK && !chat_form(e.chat));
+    CHECK(chat_encode(e.chat, &ids, &n, &m, 1, CHAT_THINK_AUTO, &err) == ERR_FORMAT);
+    CHECK(strstr(err.msg, "found another; set chat_template (--chat-template) to chatml"));
+    engine_close(&e);
+    o.chat_template = "chatml";
+    CHECK(engine_open(&e, &o, true, &err) == OK && !strcmp(chat_form(e.chat), "chatml"));
+    CHECK(chat_encode(e.chat, &ids, &n, &m, 1, CHAT_THINK_AUTO, &err) == OK && n == 20);
+    free(ids);
+    engine_close(&e);
+    o.think = "x";
+    CHECK(engine_open(&e, &o, true, &err) == ERR_ARG && !e.chat);
+}
+
 int main(void)
 {
     static const size_t threads[] = { 1, 2, 5 };
@@ -82,6 +108,7 @@ int main(void)
         opens(threads[i], true, OK, NULL);
         opens(threads[i], false, OK, NULL);
     }
+    chats();
     overwrite("merges.txt", "#version: 0.2\na b\n");
     for (size_t i = 0; i < 3; i++) {
         opens(threads[i], true, ERR_FORMAT, "merge 0: expected pieces of the vocabulary");

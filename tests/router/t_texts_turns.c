@@ -167,13 +167,21 @@ static void cancel_held(void *arg)
         text_cancel(watched);
 }
 
-/* A text that waits while another reads for it is cancelled as any other. */
+/* A text that waits while another reads for it is cancelled as any other. The prompt takes several
+ * passes, so it needs the model with the longer context. */
 static void test_cancel_held(void)
 {
     static uint32_t many[700];
     size_t calls = 0;
     struct text_wish w = wish_of(prompt, 700, 1);
-    struct texts *e = texts_with(NULL, 2, 2, 800);
+    const struct mizzle_options from = { .model = tiny_make_qwen3(), .threads = 1 };
+    struct engine wide;
+    struct texts_options o = {
+        .engine = &wide, .slots = 2, .queue = 2, .context = 800, .kv = KVCACHE_F32
+    };
+    struct texts *e;
+    CHECK(engine_open(&wide, &from, true, NULL) == OK && texts_open(&e, &o, NULL) == OK);
+    tiny_remove();
     w.prompt = many;
     w.news = cancel_held;
     w.news_arg = &calls;
@@ -188,6 +196,7 @@ static void test_cancel_held(void)
     text_drop(reads); /* waits for the callback */
     CHECK(calls > 3);
     texts_close(e);
+    engine_close(&wide);
 }
 
 /* Slots are given in the order of asking. */

@@ -9,7 +9,7 @@
 #include "tests/support/tiny.h"
 #include "weights/safetensors_write.h"
 
-enum { HIDDEN = 32, HEADS = 2, KV_HEADS = 1, HEAD = 16, FFN = 48, TENSORS = 14 };
+enum { HIDDEN = 32, HEADS = 2, KV_HEADS = 1, HEAD = 16, WIDE_HEAD = 24, FFN = 48, TENSORS = 14 };
 
 static char folder[64];
 static float values[64 << 10];
@@ -71,41 +71,58 @@ static void write_vocab(void)
     CHECK(fputs("}\n", f) >= 0 && fclose(f) == 0);
 }
 
-const char *tiny_make(void)
+/* Add the tensors of the layer; a Qwen3 has norms where a Qwen2 has biases. */
+static void add_layer(bool three)
 {
-    return tiny_make_seed(1);
+    size_t head = three ? WIDE_HEAD : HEAD;
+    add("model.layers.0.input_layernorm.weight", HIDDEN, 0, 1);
+    add("model.layers.0.self_attn.q_proj.weight", HEADS * head, HIDDEN, 0);
+    if (!three)
+        add("model.layers.0.self_attn.q_proj.bias", HEADS * head, 0, 0);
+    add("model.layers.0.self_attn.k_proj.weight", KV_HEADS * head, HIDDEN, 0);
+    if (!three)
+        add("model.layers.0.self_attn.k_proj.bias", KV_HEADS * head, 0, 0);
+    add("model.layers.0.self_attn.v_proj.weight", KV_HEADS * head, HIDDEN, 0);
+    if (!three)
+        add("model.layers.0.self_attn.v_proj.bias", KV_HEADS * head, 0, 0);
+    add("model.layers.0.self_attn.o_proj.weight", HIDDEN, HEADS * head, 0);
+    if (three) {
+        add("model.layers.0.self_attn.q_norm.weight", head, 0, 1);
+        add("model.layers.0.self_attn.k_norm.weight", head, 0, 1);
+    }
+    add("model.layers.0.post_attention_layernorm.weight", HIDDEN, 0, 1);
+    add("model.layers.0.mlp.gate_proj.weight", FFN, HIDDEN, 0);
+    add("model.layers.0.mlp.up_proj.weight", FFN, HIDDEN, 0);
+    add("model.layers.0.mlp.down_proj.weight", HIDDEN, FFN, 0);
 }
 
-const char *tiny_make_seed(unsigned seed)
+static const char two_config[] =
+    "\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\","
+    "\"max_position_embeddings\":256,";
+static const char three_config[] =
+    "\"architectures\":[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\",\"head_dim\":24,"
+    "\"max_position_embeddings\":64,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":16},";
+
+static const char *tiny_write(unsigned seed, bool three)
 {
-    char path[128];
+    char path[128], config[1024];
     struct err err = { "" };
     strncpy(folder, "build/tiny-XXXXXX", sizeof(folder) - 1);
     CHECK(mkdtemp(folder));
     used = count = 0;
     state = seed;
     add("model.embed_tokens.weight", TINY_VOCAB, HIDDEN, 0);
-    add("model.layers.0.input_layernorm.weight", HIDDEN, 0, 1);
-    add("model.layers.0.self_attn.q_proj.weight", HEADS * HEAD, HIDDEN, 0);
-    add("model.layers.0.self_attn.q_proj.bias", HEADS * HEAD, 0, 0);
-    add("model.layers.0.self_attn.k_proj.weight", KV_HEADS * HEAD, HIDDEN, 0);
-    add("model.layers.0.self_attn.k_proj.bias", KV_HEADS * HEAD, 0, 0);
-    add("model.layers.0.self_attn.v_proj.weight", KV_HEADS * HEAD, HIDDEN, 0);
-    add("model.layers.0.self_attn.v_proj.bias", KV_HEADS * HEAD, 0, 0);
-    add("model.layers.0.self_attn.o_proj.weight", HIDDEN, HEADS * HEAD, 0);
-    add("model.layers.0.post_attention_layernorm.weight", HIDDEN, 0, 1);
-    add("model.layers.0.mlp.gate_proj.weight", FFN, HIDDEN, 0);
-    add("model.layers.0.mlp.up_proj.weight", FFN, HIDDEN, 0);
-    add("model.layers.0.mlp.down_proj.weight", HIDDEN, FFN, 0);
+    add_layer(three);
     add("model.norm.weight", HIDDEN, 0, 1);
     snprintf(path, sizeof(path), "%s/model.safetensors", folder);
     CHECK(safetensors_write(path, tensors, count, NULL, &err) == OK);
-    write_text("config.json",
-               "{\"architectures\":[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\","
-               "\"hidden_size\":32,\"intermediate_size\":48,\"num_hidden_layers\":1,"
-               "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":272,"
-               "\"max_position_embeddings\":256,\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
-               "\"hidden_act\":\"silu\",\"tie_word_embeddings\":true}\n");
+    snprintf(config, sizeof(config),
+             "{%s\"hidden_size\":32,\"intermediate_size\":48,\"num_hidden_layers\":1,"
+             "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":272,"
+             "\"rms_norm_eps\":1e-6,\"rope_theta\":10000.0,"
+             "\"hidden_act\":\"silu\",\"tie_word_embeddings\":true}\n",
+             three ? three_config : two_config);
+    write_text("config.json", config);
     write_text("merges.txt", "#version: 0.2\n");
     write_text("tokenizer_config.json",
                "{\"added_tokens_decoder\":{"
@@ -114,6 +131,21 @@ const char *tiny_make_seed(unsigned seed)
                "\"eos_token\":\"<|endoftext|>\",\"tokenizer_class\":\"Qwen2Tokenizer\"}\n");
     write_vocab();
     return folder;
+}
+
+const char *tiny_make(void)
+{
+    return tiny_make_seed(1);
+}
+
+const char *tiny_make_seed(unsigned seed)
+{
+    return tiny_write(seed, false);
+}
+
+const char *tiny_make_qwen3(void)
+{
+    return tiny_write(1, true);
 }
 
 void tiny_remove(void)

@@ -139,7 +139,7 @@ fi
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q '"0","3","5",'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
 grep -q '; keys and values: f32$' "$tmp/out" && grep -q '| pp8 |' "$tmp/out"
-for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-t 1;2' '-p 0 -n 0' '-d 4 -n 1 --draft off' '-d 1 -n 4 --draft off' '-d 40,7 -n 2,4 --draft off' '-r 0' '-o xml' '--kv q3' \
+for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-d 4 -n 1 --draft off' '-d 1 -n 4 --draft off' '-d 40,7 -n 2,4 --draft off' '-r 0' '-o xml' '--kv q3' \
     '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
     status=0
     # shellcheck disable=SC2086
@@ -154,6 +154,9 @@ NR > 1 && ($5 != '"$("$MIZZLE" bench model --shape qwen2.5-0.5b --type q4_0 -p 0
     tee "$tmp/q4" | grep -o '"model_size": [0-9]*' | grep -o '[0-9]*')"') { bad = 1 }
 NR > 1 && ($6 != 24 * 2 * 64 * 2 * 2 * $4 || $8 < 4 * 2 * 896 * 896 || $9 != $5 + $6 + $7 + $8) { print; bad = 1 }
 END { exit bad || NR != 3 }' "$tmp/out"
+"$MIZZLE" bench memory --shape qwen3-0.6b -c 1000,40960 -o csv | awk -F, 'NR > 1 { # 28 layers, 8 heads of 128
+    if ($6 != 28 * 8 * 128 * 2 * 2 * ($4 + (16 - $4 % 16) % 16)) { print; bad = 1 } }
+END { exit bad || NR != 3 }'
 "$MIZZLE" bench memory --shape qwen2.5-7b --type f32 --kv q8 -o jsonl >"$tmp/out"
 [ "$(grep -c '"shape": "qwen2.5-7b", "type": "f32", "kv": "q8", "context": [0-9]*, "weights": 3046[0-9]*, ' "$tmp/out")" -eq 3 ]
 [ "$("$MIZZLE" bench memory -c 1,2 -o json | tr -d '\n' | sed 's/[^][{},]//g' | sed 's/{,*}/x/g')" = '[x,x]' ]

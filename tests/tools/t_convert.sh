@@ -40,7 +40,8 @@ expect 2
 expect 2 one --type f32
 expect 2 one two
 expect 2 one two three --type f32
-expect 2 one two --type q4_k
+expect 2 one two --type q3_k
+grep -q -e '--type: expected f32, .*q5_K_M, found q3_k' "$tmp/err" || fail "$(cat "$tmp/err")"
 expect 2 one two --type i8
 expect 3 "$tmp/none" "$tmp/a.gguf" --type f32
 [ ! -e "$tmp/a.gguf" ] || fail "a refused input left an output"
@@ -63,22 +64,26 @@ large() {
 large '\000\344\177\107' # 65508, which rounds to 65504
 expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type f16 -q
 large '\000\360\177\107' # 65520
-for type in f32 bf16 q8_0 q4_0; do
+for type in f32 bf16 q8_0 q4_0 q5_0; do
     expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
 done
 rm "$tmp/x.gguf"
 expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
 grep -q 'tensor t: expected values below 65520 for F16, found 65520' "$tmp/err" || fail "$(cat "$tmp/err")"
+for type in q4_1 q5_1; do
+    expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
+done
 large '\000\000\200\313' # -2^24
-expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type q8_0
-expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type q4_0
+for type in q8_0 q4_0 q5_0; do
+    expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
+done
 expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
 large '\377\377\177\177' # the largest float
 expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type bf16
 large '\000\000\200\177' # infinite already: nothing is lost
 expect 0 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
 rm "$tmp/x.gguf"
-for word in 'llama-quantize writes q6_k' '-q, --quiet'; do
+for word in 'q4_K_M and q5_K_M' '--imatrix FILE' '-q, --quiet'; do
     ${RUN:-} "$mizzle" convert --help | tr -s ' \n' ' ' | grep -qF -e "$word" || fail "--help has no: $word"
 done
 
@@ -87,11 +92,10 @@ src=$data/weights/stories260K_qwen2
     echo "SKIP: $src is not there"
     exit 77
 }
-rows='rows that are no multiple of 32'
 for type in f32 F16 bf16 Q8_0 q4_0; do
     expect 0 "$src" "$tmp/$type.gguf" --type $type
 done
-grep -q "5 tensors have $rows.*blk.0.ffn_down.weight" "$tmp/err" || fail "said nothing about fallbacks"
+grep -q 'rows are no whole number of blocks: 5 become F16 (the first: blk.0.ffn_down.weight)' "$tmp/err" || fail "said nothing about fallbacks"
 has "$tmp/f32.gguf" '"types":{"F32":{"tensors":62,'
 has "$tmp/F16.gguf" '"types":{"F32":{"tensors":26,"bytes":5376},"F16":{"tensors":36,'
 has "$tmp/bf16.gguf" '"BF16":{"tensors":36,'
@@ -102,6 +106,8 @@ has "$tmp/q4_0.gguf" '"tokenizer":"no_vocab"'
 has "$tmp/q4_0.gguf" '"architecture":"qwen2"'
 expect 0 "$src" "$tmp/pure.gguf" --type q4_0 --pure
 has "$tmp/pure.gguf" '"Q4_0":{"tensors":31,'
+expect 0 "$src" "$tmp/mix.gguf" --type Q5_k_M # no row of this model is a multiple of 256
+grep -q 'blocks: 28 become Q5_1, 2 become Q8_0, 5 become F16 (the first: blk.0' "$tmp/err" || fail "$(cat "$tmp/err")"
 
 # Converting to the same type gives the same file; exact types survive a round trip.
 for type in f32 F16 bf16 Q8_0; do
@@ -148,6 +154,26 @@ if [ -r "$data/weights/stories260K/stories260K.gguf" ]; then
     expect 0 "$data/weights/stories260K/stories260K.gguf" "$tmp/llama.gguf" --type q8_0
     has "$tmp/llama.gguf" '"architecture":"llama"'
     has "$tmp/llama.gguf" '"tokenizer":"llama","tokens":512'
+fi
+
+# Mixes, K-quants, and files that another program wrote.
+kquants=$data/weights/kquants
+if [ -r "$kquants/src-f32.gguf" ]; then
+    for type in q8_0 q4_1 q5_0 q5_1 q4_K q5_K q6_K q5_K_M; do
+        expect 0 "$kquants/src-f32.gguf" "$tmp/x.gguf" --type $type --pure
+        has "$tmp/x.gguf" "$(echo "\"$type\":{\"tensors\":8," | tr qk QK | sed 's/_M//')"
+    done
+    expect 0 "$kquants/src-f32.gguf" "$tmp/x.gguf" --type q4_K_M -t 1
+    has "$tmp/x.gguf" '"Q4_K":{"tensors":5,'
+    has "$tmp/x.gguf" '"Q6_K":{"tensors":3,'
+    expect 0 "$kquants/src-f32.gguf" "$tmp/again.gguf" --type Q4_K_m -t 3
+    same "$tmp/x.gguf" "$tmp/again.gguf"
+    for type in q2_k q3_k_m iq4_xs; do # any type that is read can be written as another
+        expect 0 "$kquants/$type.gguf" "$tmp/x.gguf" --type q5_K
+        has "$tmp/x.gguf" '"Q5_K":{"tensors":7,'
+    done
+else
+    skipped="SKIP: $kquants is not there"
 fi
 
 # A real vocabulary, with a random model that has some more rows.

@@ -1,5 +1,5 @@
 /* Tests the model's fingerprint: it is the same for all file forms of one model, and another for
- * other weights or another shape. */
+ * other weights or another shape. The exact one is another for every other bit of the weights. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,10 +7,11 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
+#include "kernels/sys/pool.h"
 #include "model/fingerprint.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
-#include "tests/support/test.h"
+#include "tests/support/files.h"
 #include "tests/support/tiny.h"
 #include "tools/command.h"
 #include "weights/weights.h"
@@ -61,7 +62,9 @@ static uint64_t check_forms(unsigned seed)
 /* Another shape: one more row in the vocabulary, or one head more or less, changes it. */
 static void check_shapes(void)
 {
-    const struct model_config base = { 2, 32, 2, 1, 16, 64, 100, 64, 1e-6f, 1e4f, true };
+    const struct model_config base = {
+        2, 32, 2, 1, 16, 64, 100, 64, 1e-6f, 1e4f, true, false, { 0 }
+    };
     uint64_t seen[4];
     struct kernels k;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), NULL) == OK);
@@ -92,10 +95,81 @@ static void check_name(void)
     tiny_remove();
 }
 
+/* Return the exact fingerprint of a file; it is the same with other threads. */
+static uint64_t exact(const char *path)
+{
+    struct weights *w;
+    struct model *m;
+    struct kernels k;
+    struct pool *pool;
+    struct err err = { "" };
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK && pool_open(&pool, 3, &err) == OK);
+    CHECK(weights_open(&w, path, &err) == OK && model_open(&m, w, &k, NULL, &err) == OK);
+    uint64_t h = model_exact_fingerprint(m, NULL);
+    CHECK(model_exact_fingerprint(m, pool) == h);
+    model_close(m);
+    weights_close(w);
+    pool_close(pool);
+    return h;
+}
+
+/* The exact fingerprint is that of the packed weights: not of the file form, but of every type and
+ * of every tensor's bits. */
+static void check_exact(void)
+{
+    static char *const types[] = { "F32", "BF16", "Q8_0", "Q4_0" };
+    static unsigned char bytes[300000];
+    uint64_t seen[32];
+    size_t n = 0, at[32], size, header = 0;
+    char to[80], name[96];
+    struct weights *w;
+    struct err err = { "" };
+    const char *folder = tiny_make();
+    snprintf(to, sizeof(to), "%s.gguf", folder);
+    seen[n++] = exact(folder);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        char from[64];
+        snprintf(from, sizeof(from), "%s", folder);
+        char *args[] = { "convert", from, to, "--type", types[i], "-q", NULL };
+        CHECK(cmd_convert.run(6, args) == EXIT_FINE);
+        seen[n] = exact(to);
+        CHECK((seen[n] == seen[0]) == (i == 0));
+        n += i > 0;
+        unlink(to);
+    }
+    /* The lowest bit of one value of each tensor. */
+    snprintf(name, sizeof(name), "%s/model.safetensors", folder);
+    size = slurp(name, bytes, sizeof(bytes));
+    memcpy(&header, bytes, 8);
+    CHECK(weights_open(&w, folder, &err) == OK);
+    size_t tensors = weights_ntensors(w);
+    const char *first = NULL;
+    for (size_t i = 0; i < tensors; i++) {
+        const char *data = weights_tensor(w, i)->data;
+        first = !first || data < first ? data : first;
+    }
+    for (size_t i = 0; i < tensors; i++)
+        at[i] = 8 + header + (size_t)((const char *)weights_tensor(w, i)->data - first) +
+                weights_tensor(w, i)->bytes / 8 * 4;
+    weights_close(w);
+    for (size_t i = 0; i < tensors; i++) {
+        bytes[at[i]] ^= 1;
+        spill(name, bytes, size);
+        bytes[at[i]] ^= 1;
+        seen[n++] = exact(folder);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            CHECK(seen[i] != seen[j]);
+    CHECK(n == 4 + 14);
+    tiny_remove();
+}
+
 int main(void)
 {
     check_name();
     CHECK(check_forms(1) != check_forms(2));
     check_shapes();
+    check_exact();
     return 0;
 }

@@ -236,9 +236,13 @@ said=$(field prompt_tokens)
 expect 0 --chat -p 'x<|im_end|>' --policy never -n 1 --json # forged: as a mark it would be one token
 [ "$(field prompt_tokens)" -gt $((said + 4)) ] || fail "a message forges the end of its turn"
 expect 0 --chat -p x --policy never -n 1
-[ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed system prompt is not said"
-expect 0 --chat -p x --policy never -n 1 --system y
-grep -q 'no chat template' "$dir/err" && fail "the system prompt is given, yet called guessed"
+[ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed chat form is not said"
+expect 0 --chat -p x --policy never -n 1 --chat-template chatml
+grep -q 'no chat template' "$dir/err" && fail "the chat form is given, yet called guessed"
+expect 2 --chat -p x --policy never -n 1 --chat-template llama
+grep -q -- '--chat-template: expected chatml, found llama' "$dir/err" || fail "a wrong chat form"
+expect 2 --chat -p x --policy never -n 1 --think much
+grep -q -- '--think: expected auto, on or off, found much' "$dir/err" || fail "a wrong --think"
 printf '%800s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" -c 500 --policy never
 grep -q -- '--context: expected at least 800 for this prompt, found 500' "$dir/err" ||
@@ -246,6 +250,15 @@ grep -q -- '--context: expected at least 800 for this prompt, found 500' "$dir/e
 printf '%2000s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" --policy never
 grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for the model"
+# A context beyond what the demo model was made for, wherever a text is opened.
+for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0' 'bench model -d 1024 -n 1' \
+    "logits -o $dir/logits --ids 1$(printf '%1024s' | sed 's/ /,1/g')"; do
+    status=0
+    # shellcheck disable=SC2086
+    timeout 60 "$MIZZLE" $args >"$dir/out" 2>"$dir/err" || status=$?
+    [ $status -eq 2 ] && [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] &&
+        grep -q 'context: expected at most 1024, as the model was made for, found 1' "$dir/err" || fail "beyond the context: ${args%% *}"
+done
 printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"

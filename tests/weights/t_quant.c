@@ -22,12 +22,12 @@ static void test_q8_0(void)
     float x[BLOCK] = { 127, -127, 0.5f, -0.5f, 1.5f, 2.5f, -2.5f, 0.49999997f, 126.5f };
     static const int want[9] = { 127, -127, 1, -1, 2, 3, -3, 0, 127 };
     unsigned char q[34], zero[34] = { 0 };
-    quant_encode(q, W_Q8_0, x, BLOCK);
+    quant_encode(q, W_Q8_0, x, NULL, BLOCK);
     CHECK(get16(q) == 0x3c00);
     for (int i = 0; i < BLOCK; i++)
         CHECK((int8_t)q[2 + i] == (i < 9 ? want[i] : 0));
     memset(x, 0, sizeof(x));
-    quant_encode(q, W_Q8_0, x, BLOCK);
+    quant_encode(q, W_Q8_0, x, NULL, BLOCK);
     CHECK(memcmp(q, zero, sizeof(q)) == 0);
     /* a stored -128 is a value like any other */
     q[0] = 0;
@@ -45,7 +45,7 @@ static void test_q4_0(void)
     unsigned char q[18];
     x[16] = -7.9f; /* the high nibble of the first byte */
     x[17] = 8;     /* as large as -8 but later, so it does not decide the sign */
-    quant_encode(q, W_Q4_0, x, BLOCK);
+    quant_encode(q, W_Q4_0, x, NULL, BLOCK);
     CHECK(get16(q) == 0x3c00);
     for (int i = 0; i < 6; i++)
         CHECK((q[2 + i] & 15) == want[i]);
@@ -53,7 +53,7 @@ static void test_q4_0(void)
     /* the largest is +4, so d = -0.5 */
     memset(x, 0, sizeof(x));
     x[5] = 4;
-    quant_encode(q, W_Q4_0, x, BLOCK);
+    quant_encode(q, W_Q4_0, x, NULL, BLOCK);
     CHECK(get16(q) == 0xb800 && (q[7] & 15) == 0 && (q[2] & 15) == 8);
     quant_decode(y, W_Q4_0, q, BLOCK);
     CHECK(y[5] == 4 && y[0] == 0 && y[21] == 0);
@@ -79,20 +79,20 @@ static void test_halves(void)
         float x;
         unsigned char q[2];
         memcpy(&x, &cases[i].bits, sizeof(x));
-        quant_encode(q, W_BF16, &x, 1);
+        quant_encode(q, W_BF16, &x, NULL, 1);
         CHECK(get16(q) == cases[i].bf16);
-        quant_encode(q, W_F16, &x, 1);
+        quant_encode(q, W_F16, &x, NULL, 1);
         CHECK(get16(q) == cases[i].f16);
     }
     unsigned char q[2];
     float nan = NAN;
-    quant_encode(q, W_BF16, &nan, 1);
+    quant_encode(q, W_BF16, &nan, NULL, 1);
     CHECK((get16(q) & 0x7fc0) == 0x7fc0);
     uint32_t signalling = 0x7f800001;
     memcpy(&nan, &signalling, sizeof(nan));
-    quant_encode(q, W_BF16, &nan, 1);
+    quant_encode(q, W_BF16, &nan, NULL, 1);
     CHECK((get16(q) & 0x7fc0) == 0x7fc0);
-    quant_encode(q, W_F16, &nan, 1);
+    quant_encode(q, W_F16, &nan, NULL, 1);
     CHECK((get16(q) & 0x7c00) == 0x7c00 && (get16(q) & 0x3ff));
 }
 
@@ -108,8 +108,8 @@ static void test_random(void)
             if (fabsf(x[i]) > fabsf(max))
                 max = x[i];
         }
-        quant_encode(q8, W_Q8_0, x, BLOCK);
-        quant_encode(q4, W_Q4_0, x, BLOCK);
+        quant_encode(q8, W_Q8_0, x, NULL, BLOCK);
+        quant_encode(q4, W_Q4_0, x, NULL, BLOCK);
         float d8 = fabsf(max) / 127, d4 = max / -8;
         CHECK(get16(q8) == f16_from_f32(d8) && get16(q4) == f16_from_f32(d4));
         for (int i = 0; i < BLOCK; i++) {
@@ -132,10 +132,10 @@ static void test_wild(void)
     for (size_t k = 0; k < sizeof(wild) / sizeof(*wild); k++) {
         for (int i = 0; i < BLOCK; i++)
             x[i] = i % 2 ? wild[k] : 1e-45f;
-        quant_encode(q, W_Q8_0, x, BLOCK);
-        quant_encode(q, W_Q4_0, x, BLOCK);
+        quant_encode(q, W_Q8_0, x, NULL, BLOCK);
+        quant_encode(q, W_Q4_0, x, NULL, BLOCK);
     }
-    CHECK(quant_known(W_Q4_0) && !quant_known(12));
+    CHECK(quant_known(W_Q4_0) && !quant_known(16));
 }
 
 static void test_floats(void)
@@ -145,7 +145,7 @@ static void test_floats(void)
     unsigned char q[68];
     for (int i = 0; i < 64; i++)
         x[i] = (float)(i - 20);
-    quant_encode(q, W_Q8_0, x, 64);
+    quant_encode(q, W_Q8_0, x, NULL, 64);
     struct tensor t = {
         .name = "t", .type = W_Q8_0, .ndim = 1, .shape = { 64 }, .data = q, .bytes = sizeof(q)
     };
@@ -153,8 +153,8 @@ static void test_floats(void)
     CHECK(weights_floats(y, &t, 16, 32, &err) == ERR_FORMAT);
     CHECK(weights_floats(y, &t, 32, 64, &err) == ERR_FORMAT && strstr(err.msg, "tensor t"));
     CHECK(weights_floats(y, &t, SIZE_MAX - 31, 64, &err) == ERR_FORMAT);
-    t.type = 12;
-    CHECK(weights_floats(y, &t, 0, 32, &err) == ERR_FORMAT && strstr(err.msg, "Q4_K"));
+    t.type = 16;
+    CHECK(weights_floats(y, &t, 0, 32, &err) == ERR_FORMAT && strstr(err.msg, "IQ2_XXS"));
     double d[2] = { 0.5, -3 };
     struct tensor f64 = {
         .name = "d", .type = W_F64, .ndim = 1, .shape = { 2 }, .data = d, .bytes = sizeof(d)

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Models whose configuration and tensors do not match, or that are not Qwen2, are refused with
+# Models whose configuration and tensors do not match, or of other architectures, are refused with
 # status 3 and one line that names the folder and what is wrong.
 set -u
 mizzle=${MIZZLE:-build/mizzle}
-src=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
+data=${MIZZLE_TESTDATA:-../shared/data}/weights
+src=$data/stories260K_qwen2
 if [ ! -r "$src/config.json" ]; then
     echo "SKIP: no $src"
     exit 77
@@ -62,7 +63,11 @@ bad qwen2 "$(value model_type 7)"
 bad line "$(value hidden_act '"silu')"
 bad hidden_act "$(value hidden_act '"gelu"')"
 bad vocab "$(value vocab_size 9)"
-bad rope_scaling 's/^{/{"rope_scaling": {"type": "yarn", "factor": 4},/'
+bad 'type: expected default, linear or yarn, found "dynamic"' \
+    's/^{/{"rope_scaling": {"type": "dynamic", "factor": 4},/'
+bad 'yarn_beta_fast: expected 40 to' \
+    's/^{/{"rope_scaling": {"type": "yarn", "factor": 4, "beta_slow": 40},/'
+bad 'scaling.factor: expected 1 to 1024' 's/^{/{"rope_scaling": {"type": "yarn", "factor": 1e9},/'
 bad sliding_window "$(value use_sliding_window true);$(value sliding_window 8);$(value max_window_layers 0)"
 
 # Tensors are cut off, renamed, or have another type.
@@ -82,4 +87,21 @@ for change in 's/layers.0.self_attn.q_proj.weight/layers.0.self_attn.x_proj.weig
     status=$?
     [ $status -eq 3 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] || fail "$change: status $status"
 done
+
+# Qwen3.
+src=$data/qwen3/random
+[ -r "$src/config.json" ] || { echo "SKIP: no $src"; exit 0; }
+cp "$src/model.safetensors" "$tmp/m"
+cp "$src/config.json" "$tmp/m/config.json"
+evaluate || fail "Qwen3: $(cat "$tmp/err")"
+bad 'head_dim: expected a positive' "$(value head_dim 0)"
+bad 'head_dim: expected a positive' "$(value head_dim -64)"
+bad 'key_length: expected an even number, found 63' "$(value head_dim 63)"
+bad 'key_length: expected an integer from 1 to 16384' "$(value head_dim 16386)"
+bad 'attn_q.weight: expected \[512,128\], found \[256,128\]' "$(value head_dim 128)"
+bad 'attn_q.weight: expected \[512,128\], found \[256,128\]' '/head_dim/d' # 128 by default
+bad 'attention_bias: expected false, found true' "$(value attention_bias true)"
+bad 'architectures: expected' "$(value model_type '"qwen2"')"
+bad 'model_type: expected qwen2 or qwen3, found "qwen3_moe"' "$(value model_type '"qwen3_moe"')"
+bad 'not part of a qwen2 model' 's/Qwen3ForCausalLM/Qwen2ForCausalLM/; s/"qwen3"/"qwen2"/'
 exit 0

@@ -136,10 +136,28 @@ static void change(const char *from, const char *to)
     write_text("config.json", text);
 }
 
+#define QWEN3 "[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen3\""
+#define YARN  "\"rope_type\":\"yarn\",\"factor\":4.0"
+
 static const struct {
     const char *from, *to, *says;
 } bad_configs[] = {
-    { "\"qwen2\"", "\"llama\"", "model_type" },
+    { "\"qwen2\"", "\"llama\"", "model_type: expected qwen2 or qwen3, found \"llama\"" },
+    { "\"qwen2\"", "\"qwen3_moe\"", "model_type: expected qwen2 or qwen3, found \"qwen3_moe\"" },
+    { "\"qwen2\"", "\"qwen3\"", "architectures: expected [\"Qwen3ForCausalLM\"]" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"",
+      "[\"Qwen3ForCausalLM\"],\"model_type\":\"qwen2\"", "architectures" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"attention_bias\":true",
+      "attention_bias: expected false, found true" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"attention_bias\":0",
+      "attention_bias: expected true or false" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":0", "head_dim" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":-2", "head_dim" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":\"8\"", "head_dim" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":4294967296",
+      "head_dim" },
+    { "[\"Qwen2ForCausalLM\"],\"model_type\":\"qwen2\"", QWEN3 ",\"head_dim\":8",
+      "self_attn.q_proj.bias: not part of a qwen3 model" },
     { "[\"Qwen2ForCausalLM\"]", "[\"Qwen2ForSequenceClassification\"]", "architectures" },
     { "[\"Qwen2ForCausalLM\"]", "[]", "architectures" },
     { "\"silu\"", "\"gelu\"", "hidden_act" },
@@ -152,14 +170,34 @@ static const struct {
     { "\"hidden_size\":64", "\"hidden_size\":99999999999999999999", "config.json" },
     { "\"hidden_size\":64", "\"hidden_size\":4294967360", "hidden_size" },
     { "\"num_hidden_layers\":2", "\"num_hidden_layers\":3", "model.layers.2." },
-    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":1", "not part of a Qwen2 model" },
+    { "\"num_hidden_layers\":2", "\"num_hidden_layers\":1", "not part of a qwen2 model" },
     { "\"num_hidden_layers\":2", "\"num_hidden_layers\":2000000000", "model.layers.2." },
     { "1e-06", "0", "rms_norm_eps" },
     { "1e-06", "\"1e-06\"", "rms_norm_eps" },
     { "1000000.0", "-1", "rope_theta" },
     { "true", "1", "tie_word_embeddings" },
     { "true", "false", "lm_head.weight is missing" },
-    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4},", "rope_scaling" },
+    { "true,", "true,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4},",
+      "type: expected default, linear or yarn, found \"dynamic\"" },
+    { "true,", "true,\"rope_scaling\":{\"rope_type\":\"longrope\"},", "rope_type: expected" },
+    { "true,", "true,\"rope_scaling\":{\"rope_type\":\"llama3\"},", "\"llama3\"" },
+    { "true,", "true,\"rope_scaling\":{\"type\":7},", "found 7" },
+    { "true,", "true,\"rope_scaling\":{\"factor\":4},", "type: expected" },
+    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\"},", "factor: expected a positive" },
+    { "true,", "true,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":0.5},", "factor: expected at" },
+    { "true,", "true,\"rope_scaling\":{\"type\":\"linear\",\"factor\":\"4\"},",
+      "factor: expected" },
+    { "true,", "true,\"rope_scaling\":{" YARN ",\"beta_fast\":-1},", "beta_fast: expected" },
+    { "true,", "true,\"rope_scaling\":{" YARN ",\"beta_slow\":\"x\"},", "beta_slow: expected" },
+    { "true,", "true,\"rope_scaling\":{" YARN ",\"attention_factor\":0},", "attention_factor" },
+    { "true,", "true,\"rope_scaling\":{" YARN ",\"mscale_all_dim\":1},",
+      "mscale_all_dim: expected" },
+    { "true,", "true,\"rope_scaling\":{" YARN ",\"truncate\":false},", "truncate: expected true" },
+    { "true,", "true,\"rope_scaling\":{" YARN ",\"original_max_position_embeddings\":0},",
+      "original_max_position_embeddings: expected" },
+    { "true,",
+      "true,\"rope_parameters\":{" YARN ",\"original_max_position_embeddings\":4294967296},",
+      "original_max_position_embeddings: expected" },
     { "true,", "true,\"rope_scaling\":4,", "rope_scaling" },
     { "true,", "true,\"partial_rotary_factor\":0.5,", "partial_rotary_factor" },
     { "true,", "true,\"quantization_config\":{\"quant_method\":\"gptq\"},", "quantization" },
@@ -176,6 +214,10 @@ static void test_config(void)
     static const char *const good[][2] = {
         { "true,", "true,\"rope_scaling\":null," },
         { "true,", "true,\"rope_scaling\":{\"rope_type\":\"default\"}," },
+        { "true,", "true,\"rope_scaling\":{\"type\":\"linear\",\"factor\":2}," },
+        { "true,", "true,\"rope_scaling\":{" YARN "}," },
+        { "true,", "true,\"rope_parameters\":{" YARN ",\"attention_factor\":1.1,\"beta_fast\":30,"
+                   "\"beta_slow\":2,\"truncate\":true,\"mscale\":null}," },
         { "\"rope_theta\":1000000.0", "\"rope_parameters\":{\"rope_type\":\"default\","
                                       "\"rope_theta\":5.0}" },
         { "true,", "true,\"use_sliding_window\":true,\"max_window_layers\":2," },
@@ -208,6 +250,7 @@ static void test_tensors(void)
     static const char *const foreign[] = {
         "model.layers.0.mlp.gate_proj.bias",
         "model.layers.0.self_attn.o_proj.bias",
+        "model.layers.0.self_attn.q_norm.weight",
         "model.layers.2.mlp.up_proj.weight",
         "model.layers.00.mlp.up_proj.weight",
         "model.layers.x.mlp.up_proj.weight",
@@ -218,7 +261,7 @@ static void test_tensors(void)
     };
     for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++) {
         write_tensors("model.safetensors", 0, ALL - 1, foreign[i]);
-        refused("not part of a Qwen2 model");
+        refused("not part of a qwen2 model");
     }
     write_tensors("model.safetensors", 1, ALL - 1, NULL);
     refused("model.layers.0.input_layernorm.weight is missing");

@@ -60,21 +60,35 @@ static void do_matmul_bf16(const struct kernels *k, const struct kit *kit, const
     k->matmul_bf16(kit->y, c->rows, &w, kit->a, c->cols, c->n, 0, panels_count(c->rows));
 }
 
-static void do_matmul_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
+/* Make a product of a quantised type. */
+static void do_blocks(const struct kernels *k, const struct kit *kit, const struct call *c,
+                      enum ptype type)
 {
-    struct panels w = bench_kernels_matrix(kit, P_Q8, c);
+    struct panels w = bench_kernels_matrix(kit, type, c);
     struct qact q = kit->q;
     q.cols = c->cols;
-    k->matmul_q8(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
+    kernels_product(k, type)(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
 }
 
-static void do_matmul_q4(const struct kernels *k, const struct kit *kit, const struct call *c)
-{
-    struct panels w = bench_kernels_matrix(kit, P_Q4, c);
-    struct qact q = kit->q;
-    q.cols = c->cols;
-    k->matmul_q4(kit->y, c->rows, &w, &q, c->n, 0, panels_count(c->rows));
-}
+#define DO_BLOCKS(name, type)                                                    \
+    static void do_matmul_##name(const struct kernels *k, const struct kit *kit, \
+                                 const struct call *c)                           \
+    {                                                                            \
+        do_blocks(k, kit, c, type);                                              \
+    }
+
+DO_BLOCKS(q8, P_Q8)
+DO_BLOCKS(q4, P_Q4)
+DO_BLOCKS(q4_1, P_Q4_1)
+DO_BLOCKS(q5_0, P_Q5_0)
+DO_BLOCKS(q5_1, P_Q5_1)
+DO_BLOCKS(q2_k, P_Q2_K)
+DO_BLOCKS(q3_k, P_Q3_K)
+DO_BLOCKS(q4_k, P_Q4_K)
+DO_BLOCKS(q5_k, P_Q5_K)
+DO_BLOCKS(q6_k, P_Q6_K)
+DO_BLOCKS(iq4_nl, P_IQ4_NL)
+DO_BLOCKS(iq4_xs, P_IQ4_XS)
 
 static void do_quantize_q8(const struct kernels *k, const struct kit *kit, const struct call *c)
 {
@@ -142,33 +156,45 @@ static void do_expsum_f32(const struct kernels *k, const struct kit *kit, const 
     k->expsum_f32(kit->c, kit->y, c->cols, 1);
 }
 
-enum { SHAPES = 11, MATMULS = 4 };
+enum { SHAPES = 11, HIDDEN_256 = 1024 };
 
-/* Set out to the products of one token, of the few that one pass may carry, and of many, with
- * `unit` bytes per weight and `in` per activation; return their number. Those of the same matrix
- * follow each other, beginning with one token. */
-static size_t matmul_calls(struct call *out, double unit, double in, const char *what)
+/* The products of one token, of the few that one pass may carry, and of many. Those of the same
+ * matrix follow each other, beginning with one token. */
+#define SHAPES_OF(hidden, text)                                                \
+    {                                                                          \
+        { .shape = "o " text "x" text ", 1 token", hidden, hidden, 1 },        \
+            { .shape = "down " text "x4864, 1 token", hidden, FFN, 1 },        \
+            { .shape = "down " text "x4864, 192 tokens", hidden, FFN, MANY },  \
+            { .shape = "gate 4864x" text ", 1 token", FFN, hidden, 1 },        \
+            { .shape = "gate 4864x" text ", 2 tokens", FFN, hidden, 2 },       \
+            { .shape = "gate 4864x" text ", 4 tokens", FFN, hidden, 4 },       \
+            { .shape = "gate 4864x" text ", 8 tokens", FFN, hidden, 8 },       \
+            { .shape = "gate 4864x" text ", 12 tokens", FFN, hidden, 12 },     \
+            { .shape = "gate 4864x" text ", 192 tokens", FFN, hidden, MANY },  \
+            { .shape = "head 151936x" text ", 1 token", VOCAB, hidden, 1 },    \
+            { .shape = "head 151936x" text ", 8 tokens", VOCAB, hidden, FEW }, \
+    }
+
+/* Return the model width of the shapes: 896 does not suit types with blocks of 256 columns. */
+static size_t hidden_of(enum ptype type)
 {
-    static const struct call shapes[SHAPES] = {
-        { .shape = "o 896x896, 1 token", HIDDEN, HIDDEN, 1 },
-        { .shape = "down 896x4864, 1 token", HIDDEN, FFN, 1 },
-        { .shape = "down 896x4864, 192 tokens", HIDDEN, FFN, MANY },
-        { .shape = "gate 4864x896, 1 token", FFN, HIDDEN, 1 },
-        { .shape = "gate 4864x896, 2 tokens", FFN, HIDDEN, 2 },
-        { .shape = "gate 4864x896, 4 tokens", FFN, HIDDEN, 4 },
-        { .shape = "gate 4864x896, 8 tokens", FFN, HIDDEN, 8 },
-        { .shape = "gate 4864x896, 12 tokens", FFN, HIDDEN, 12 },
-        { .shape = "gate 4864x896, 192 tokens", FFN, HIDDEN, MANY },
-        { .shape = "head 151936x896, 1 token", VOCAB, HIDDEN, 1 },
-        { .shape = "head 151936x896, 8 tokens", VOCAB, HIDDEN, FEW },
-    };
-    memcpy(out, shapes, sizeof(shapes));
+    return HIDDEN % panels_unit(type) ? HIDDEN_256 : HIDDEN;
+}
+
+/* Set out to the products of a type; return their number. */
+static size_t matmul_calls(struct call *out, enum ptype type)
+{
+    static const struct call shapes[][SHAPES] = { SHAPES_OF(HIDDEN, "896"),
+                                                  SHAPES_OF(HIDDEN_256, "1024") };
+    bool quantised = panels_unit(type) > 1;
+    double unit = (double)panels_raw(type, 256) / 256, in = quantised ? 40.0 / 32 : 4;
+    memcpy(out, shapes[hidden_of(type) != HIDDEN], sizeof(shapes[0]));
     for (size_t i = 0; i < SHAPES; i++) {
         double cells = (double)(out[i].rows * out[i].cols);
         out[i].bytes = cells * unit + (double)(out[i].n * out[i].cols) * in;
         out[i].held = out[i].bytes + (double)(out[i].n * out[i].rows) * 4;
         out[i].ops = 2 * cells * (double)out[i].n;
-        out[i].what = what;
+        out[i].what = quantised ? "int8" : "f32";
     }
     return SHAPES;
 }
@@ -200,20 +226,24 @@ static size_t attn_calls(struct call *out, double unit)
 }
 
 static const struct {
-    const char *op, *what;
+    const char *op;
     enum ptype type;
-    double unit, in;
-} matmuls[MATMULS] = { { "matmul_f32", "f32", P_F32, 4, 4 },
-                       { "matmul_bf16", "f32", P_BF16, 2, 4 },
-                       { "matmul_q8", "int8", P_Q8, 34.0 / 32, 40.0 / 32 },
-                       { "matmul_q4", "int8", P_Q4, 18.0 / 32, 40.0 / 32 } };
+} matmuls[] = { { "matmul_f32", P_F32 },       { "matmul_bf16", P_BF16 },
+                { "matmul_q8", P_Q8 },         { "matmul_q4", P_Q4 },
+                { "matmul_q4_1", P_Q4_1 },     { "matmul_q5_0", P_Q5_0 },
+                { "matmul_q5_1", P_Q5_1 },     { "matmul_q2_k", P_Q2_K },
+                { "matmul_q3_k", P_Q3_K },     { "matmul_q4_k", P_Q4_K },
+                { "matmul_q5_k", P_Q5_K },     { "matmul_q6_k", P_Q6_K },
+                { "matmul_iq4_nl", P_IQ4_NL }, { "matmul_iq4_xs", P_IQ4_XS } };
+
+enum { MATMULS = sizeof(matmuls) / sizeof(matmuls[0]) };
 
 /* Set out to the calls that are timed for the operation of this name; return their number. */
 static size_t calls_of(struct call out[SHAPES], const char *op)
 {
     for (size_t i = 0; i < MATMULS; i++)
         if (!strcmp(op, matmuls[i].op))
-            return matmul_calls(out, matmuls[i].unit, matmuls[i].in, matmuls[i].what);
+            return matmul_calls(out, matmuls[i].type);
     if (!strcmp(op, "attn_f32") || !strcmp(op, "attn_f16") || !strcmp(op, "attn_q8"))
         return attn_calls(out, !strcmp(op, "attn_q8")    ? 36.0 / 32
                                : !strcmp(op, "attn_f16") ? 2
@@ -253,24 +283,27 @@ static bool kit_open(struct kit *kit, const struct bench_options *o)
     for (size_t i = 0; i < MATMULS; i++) {
         size_t panel, bytes;
         if (bench_kernels_wants(o, matmuls[i].op) &&
-            panels_bytes(&panel, &bytes, matmuls[i].type, VOCAB, HIDDEN) &&
+            panels_bytes(&panel, &bytes, matmuls[i].type, VOCAB, hidden_of(matmuls[i].type)) &&
             bytes > kit->weight_bytes)
             kit->weight_bytes = bytes;
     }
-    kit->all_bytes = kit->weight_bytes + 6 * floats + (size_t)FEW * VOCAB * sizeof(float);
+    kit->all_bytes = kit->weight_bytes + 7 * floats + (size_t)FEW * VOCAB * sizeof(float);
     unsigned char *all = os_alloc(kit->all_bytes);
     if (!all)
         return false;
     memset(all, 0x3f, kit->all_bytes);
-    float *at[7];
-    for (size_t i = 0; i < 7; i++)
+    float *at[8];
+    for (size_t i = 0; i < 8; i++)
         at[i] = (float *)(void *)(all + kit->weight_bytes + i * floats);
     kit->weights = all;
     kit->a = at[0];
     kit->b = at[1];
     kit->c = at[2];
-    kit->q = (struct qact){ (int8_t *)at[3], at[4], (int32_t *)(void *)at[5], FFN };
-    kit->y = at[6];
+    int32_t *sums = (int32_t *)(void *)at[5];
+    kit->q = (struct qact){ .q = (int8_t *)at[3], .scale = at[4], .sum = at[6], .cols = FFN };
+    kit->q.bias = sums;
+    kit->q.half = sums + (size_t)MANY * FFN / GROUP;
+    kit->y = at[7];
     return true;
 }
 
@@ -331,8 +364,10 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
 {
     for (size_t i = 0; i < kernels_nsets && !interrupted && !b->table.closed; i++) {
         const struct kernels *set = kernels_sets[i];
+        struct kernels all;
         void (*own)(void);
-        memcpy(&own, (const char *)set + ops[op].member, sizeof(own));
+        kernels_own(&all, set);
+        memcpy(&own, (const char *)&all + ops[op].member, sizeof(own));
         if (!own || !kernels_ready(set, cpu_detect()) ||
             (i && !b->all_sets && strcmp(b->chosen.isa, set->isa) != 0) || (!i && c->n > 1))
             continue;
@@ -348,7 +383,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
                                  .level = read_level_of(b->levels, c->held),
                                  .bytes = c->bytes,
                                  .ops = c->ops };
-        time_call(&p, op, set, &b->kit, c, i ? b->o->repeat : 1, &b->counters);
+        time_call(&p, op, &all, &b->kit, c, i ? b->o->repeat : 1, &b->counters);
         const char *what = set->needs & CPU_AVX512BF16 ? "bf16" : c->what;
         if (what && i)
             p.peak = bench_peak(what, set->needs & cpu_detect(), b->one);

@@ -236,24 +236,27 @@ static int bench_model_open_router(struct bench_run *b, struct err *err)
     return b->scratch ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
 }
 
-static bool parse_type(enum ptype *out, const char *name)
+static bool parse_type(int *out, const char *name)
 {
-    for (enum ptype p = P_F32; p <= P_Q4; p++)
-        if (!strcasecmp(name, panels_type_name(p))) {
+    for (int p = 0; p < MODEL_TYPES; p++)
+        if (!strcasecmp(name, model_random_type(p))) {
             *out = p;
             return true;
         }
     return false;
 }
 
-int bench_model_shape(struct model_config *out, enum ptype *type, const char *shape,
-                      const char *name, struct err *err)
+int bench_model_shape(struct model_config *out, int *type, const char *shape, const char *name,
+                      struct err *err)
 {
     if (!model_shape(out, shape))
-        return err_set(err, ERR_ARG, "--shape: expected qwen2.5-0.5b, -1.5b, -3b or -7b, found %s",
+        return err_set(err, ERR_ARG,
+                       "--shape: expected qwen2.5-0.5b, -1.5b, -3b, -7b, qwen3-0.6b, -1.7b, "
+                       "-4b or -8b, found %s",
                        shape);
     if (!parse_type(type, name))
-        return err_set(err, ERR_ARG, "--type: expected f32, bf16, q8_0 or q4_0, found %s", name);
+        return err_set(err, ERR_ARG,
+                       "--type: expected f32, bf16, a type of GGUF or q4_k_m, found %s", name);
     return OK;
 }
 
@@ -261,7 +264,7 @@ int bench_model_shape(struct model_config *out, enum ptype *type, const char *sh
 static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
     struct model_config c;
-    enum ptype type;
+    int type;
     int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
     if (!rc)
         rc = setup_kernels(&e->kernels, err);
@@ -464,11 +467,14 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
 {
     struct plan p = { .ndrafts = 0 };
     struct engine e = { .model = NULL };
+    struct err line;
     int rc = make_plan(&p, m, err);
     if (rc)
         return rc;
     engine_options.threads = largest(&p.threads);
     rc = bench_model_open(&e, m, err);
+    if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
+        err_set(err, rc, "-d with -p or -n: %s", line.msg);
     if (!rc) {
         const char *model = m->shape               ? m->shape
                             : engine_options.model ? engine_options.model

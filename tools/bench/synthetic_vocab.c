@@ -12,6 +12,8 @@ enum { LETTERS = 26, DEPTH = 4, RAW = 8, LINE = 8 };
 /* The vocabulary under construction. */
 struct made {
     struct vocabulary v;
+    struct str *pieces; /* of v */
+    int *types;
     char *text; /* RAW + LINE bytes for each id */
 };
 
@@ -23,7 +25,7 @@ static void add_bytes(struct made *m)
     for (uint32_t b = 0; b < SYNTHETIC_VOCAB_WORDS; b++) {
         bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
         char *at = m->text + b * (RAW + LINE);
-        m->v.pieces[b] = (struct str){ at, text_encode(at, self ? b : next++) };
+        m->pieces[b] = (struct str){ at, text_encode(at, self ? b : next++) };
     }
 }
 
@@ -31,13 +33,13 @@ static void add_bytes(struct made *m)
 static void add_word(struct made *m, struct str *merges, size_t id, size_t before, char letter)
 {
     char *raw = m->text + id * (RAW + LINE), *line = raw + RAW;
-    struct str shorter = m->v.pieces[before];
+    struct str shorter = m->pieces[before];
     memcpy(raw, shorter.p, shorter.n);
     raw[shorter.n] = letter;
     memcpy(line, shorter.p, shorter.n);
     line[shorter.n] = ' ';
     line[shorter.n + 1] = letter;
-    m->v.pieces[id] = (struct str){ raw, shorter.n + 1 };
+    m->pieces[id] = (struct str){ raw, shorter.n + 1 };
     merges[m->v.nmerges++] = (struct str){ line, shorter.n + 2 };
 }
 
@@ -60,10 +62,10 @@ int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err)
         return err_set(err, ERR_ARG, "vocabulary: expected at least %d ids, found %zu",
                        SYNTHETIC_VOCAB_WORDS, n);
     m.text = calloc(n, RAW + LINE);
-    m.v.pieces = calloc(n, sizeof(*m.v.pieces));
-    m.v.types = calloc(n, sizeof(*m.v.types));
+    m.v.pieces = m.pieces = calloc(n, sizeof(*m.pieces));
+    m.v.types = m.types = calloc(n, sizeof(*m.types));
     struct str *merges = calloc(n, sizeof(*merges));
-    if (!m.text || !m.v.pieces || !m.v.types || !merges)
+    if (!m.text || !m.pieces || !m.types || !merges)
         rc = err_set(err, ERR_NOMEM, "vocabulary: out of memory");
     if (rc == OK) {
         m.v.count = n;
@@ -76,12 +78,12 @@ int synthetic_vocab_open(struct tokenizer **out, size_t size, struct err *err)
                      (char)('a' + k % LETTERS));
         }
         for (size_t id = 0; id < n; id++)
-            m.v.types[id] = PIECE_NORMAL;
+            m.types[id] = PIECE_NORMAL;
         rc = tokenizer_build(out, &m.v, err);
     }
     free(merges);
-    free(m.v.types);
-    free(m.v.pieces);
+    free(m.types);
+    free(m.pieces);
     free(m.text);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "model/text/chat.h"
 #include "net/cloud.h"
 #include "tools/command.h"
 #include "tools/cli/demo_files.h"
@@ -68,6 +69,8 @@ static void setup_machine(struct mizzle_options *o, const char *path)
     o->threads = engine_options.threads;
     o->isa = setup_isa();
     o->kv = engine_options.kv;
+    o->chat_template = chat_options.template;
+    o->think = chat_options.think;
 }
 
 /* Set the options of the routing and of the cloud. */
@@ -235,6 +238,15 @@ void setup_blas_hint(const struct kernels *k)
     struct err note;
     if (engine_note(k, &note))
         setup_print(&note);
+}
+
+void setup_chat_note(const struct engine *e)
+{
+    static bool told;
+    struct err note;
+    if (!told && chat_note(e->chat, &note))
+        setup_print(&note);
+    told = true;
 }
 
 int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)

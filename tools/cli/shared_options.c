@@ -6,6 +6,7 @@
 #include "router/draft.h"
 
 struct engine_options engine_options;
+struct chat_options chat_options;
 struct route_options route_options = { .threshold = NAN, .ahead = 1, .draft_max = DRAFT_DEFAULT };
 struct cloud_option_values cloud_option_values = {
     .mode = "auto", .api = "auto", .tokens = 1, .slot = SIZE_MAX
@@ -31,6 +32,19 @@ const struct option_group engine_option_rows = {
           "Keep keys and values in f32, f16 or q8 (default: f32, except that `mizzle run`, `mizzle "
           "serve` and `mizzle router calibrate` use f16 for models whose weights are not f32, and "
           "benchmarks always)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+const struct option_group chat_option_rows = {
+    "Conversations",
+    (const struct option[]){
+        { "--chat-template", NULL, OPTION_STR, &chat_options.template, "NAME",
+          "Write conversations in chatml, whatever template the model has (default: the model's, "
+          "which must be that of Qwen2.5, QwQ, Qwen3 or ChatML; ChatML if it has none)" },
+        { "--think", NULL, OPTION_STR, &chat_options.think, "MODE",
+          "Let the model think before its answers, on or off, where its template has that choice, "
+          "as Qwen3's has; auto leaves it to the template (default: auto)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };

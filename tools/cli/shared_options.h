@@ -12,6 +12,7 @@
 #include "tools/cli/options.h"
 
 extern const struct option_group engine_option_rows;      /* --model --threads --isa --kv */
+extern const struct option_group chat_option_rows;        /* --chat-template --think */
 extern const struct option_group route_option_rows;       /* --router --policy --threshold ... */
 extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud --cloud-api ... */
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
@@ -25,6 +26,11 @@ extern struct engine_options {
     size_t threads;    /* 0: all processors */
     const char *kv;    /* NULL: the command's default */
 } engine_options;
+
+extern struct chat_options {
+    const char *template; /* NULL: the model's own */
+    const char *think;    /* "auto", "on", "off"; NULL: auto */
+} chat_options;
 
 extern struct route_options {
     const char *router; /* NULL: the one beside the model */

@@ -59,6 +59,8 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
                           const size_t *items, size_t n, struct err *err)
 {
     *longest = 0;
+    if (task_form(t) == TASK_CHAT)
+        setup_chat_note(&a->engine);
     for (size_t i = 0; i < n; i++) {
         struct task_item item;
         uint32_t *ids = NULL;
@@ -67,7 +69,7 @@ static int asking_longest(size_t *longest, const struct asking *a, struct task *
             return err_set(err, ERR_STOP, "interrupted");
         int rc = task_item(&item, t, items[i], err);
         if (rc == OK)
-            rc = task_encode(&ids, &count, t, &item, a->engine.tokenizer, err);
+            rc = task_encode(&ids, &count, t, &item, a->engine.tokenizer, a->engine.chat, err);
         free(ids);
         if (rc != OK)
             return rc;
@@ -202,7 +204,7 @@ static int asking_shared(size_t *shared, const struct asking *a, struct task *t,
         return OK;
     int rc = task_item(&item, t, i - 1, err);
     if (rc == OK)
-        rc = task_encode(&before, &count, t, &item, a->engine.tokenizer, err);
+        rc = task_encode(&before, &count, t, &item, a->engine.tokenizer, a->engine.chat, err);
     while (rc == OK && *shared < n && *shared < count && ids[*shared] == before[*shared])
         ++*shared;
     free(before);
@@ -290,7 +292,7 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     *out = (struct asked){ 0 };
     int rc = task_item(&item, t, i, err);
     if (rc == OK)
-        rc = task_encode(&ids, &n, t, &item, a->engine.tokenizer, err);
+        rc = task_encode(&ids, &n, t, &item, a->engine.tokenizer, a->engine.chat, err);
     if (rc == OK && n > session_context(a->session)) {
         out->left_out = true;
         free(ids);

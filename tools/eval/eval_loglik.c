@@ -34,7 +34,8 @@ static int choices_longest(size_t *longest, struct choices_run *m, struct err *e
         size_t n = 0;
         int rc = task_item(&item, items->task, items->at[i], err);
         if (rc == OK)
-            rc = task_encode(&ids, &n, items->task, &item, m->engine.tokenizer, err);
+            rc =
+                task_encode(&ids, &n, items->task, &item, m->engine.tokenizer, m->engine.chat, err);
         free(ids);
         if (rc != OK)
             return rc;

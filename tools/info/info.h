@@ -74,6 +74,7 @@ struct info_model {
     size_t weights, work, cache[INFO_CACHES]; /* bytes */
     size_t ids;                               /* of the tokenizer; 0: none can be used */
     size_t template;                          /* bytes of the chat template; 0: none */
+    const char *chat;                         /* form of chats (chat.h); NULL: none */
     struct err no_model, no_text, no_chat;    /* what would be refused, and why; "": nothing */
 };
 

@@ -122,6 +122,7 @@ static void json_model(json_t *root, const struct info_model *m)
     snprintf(sign, sizeof(sign), "%016" PRIx64, m->fingerprint);
     json_object_set_new(root, "template",
                         m->template ? json_size((double)m->template) : json_null());
+    json_object_set_new(root, "chat", m->chat ? json_string(m->chat) : json_null());
     json_object_set_new(root, "fingerprint", m->has_sign ? json_string(sign) : json_null());
     json_object_set_new(root, "memory", json_memory(m));
     json_object_set_new(root, "refused",

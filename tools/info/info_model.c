@@ -40,18 +40,19 @@ static void info_model_shorten(struct err *line, const char *path)
         memmove(line->msg, line->msg + n + 2, strlen(line->msg + n + 2) + 1);
 }
 
-/* Ask for the chat form, with no messages: what is refused then is refused always. */
+/* Find the form of chats. */
 static int info_model_chat(struct info_model *m, const struct tokenizer *t)
 {
     const char *template = tokenizer_template(t);
-    uint32_t *ids = NULL;
-    size_t n;
+    struct chat *c;
     m->template = template ? strlen(template) : 0;
-    int rc = chat_encode(t, &ids, &n, NULL, 0, &m->no_chat);
-    if (rc == OK)
+    int rc = chat_open(&c, t, NULL, NULL, &m->no_chat);
+    if (rc == OK && chat_check(c, &m->no_chat) == OK) {
+        m->chat = chat_form(c);
         m->no_chat.msg[0] = '\0';
-    free(ids);
-    return rc == ERR_NOMEM ? rc : OK;
+    }
+    chat_close(c);
+    return rc;
 }
 
 int info_model_read(struct info_model *m, const struct info_source *s, size_t context,

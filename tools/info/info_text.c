@@ -103,6 +103,9 @@ static void print_model(const struct info_model *m)
                     { "no chat", &m->no_chat } };
     if (m->template)
         printf("%-14s%zu bytes\n", "template", m->template);
+    if (m->chat)
+        printf("%-14s%s%s\n", "chat", m->chat,
+               m->template ? "" : ", a guess from its vocabulary: there is no template");
     if (m->has_sign)
         printf("%-14s%016" PRIx64 "\n", "fingerprint", m->fingerprint);
     if (m->runs)

@@ -100,7 +100,7 @@ static int collecting_encode(struct collect_text *out, struct collecting *c, siz
     size_t n = 0, all, bytes;
     int rc = task_item(&item, c->task, i, err);
     if (rc == OK)
-        rc = task_encode(&out->ids, &out->prompt, c->task, &item, tok, err);
+        rc = task_encode(&out->ids, &out->prompt, c->task, &item, tok, c->engine.chat, err);
     if (rc != OK)
         return rc;
     out->n = out->prompt;
@@ -338,6 +338,8 @@ static int collecting_open(struct collecting *c, struct err *err)
                                                     : TOKENS;
     c->o.texts = c->texts;
     rc = setup_engine(&c->engine, NULL, true, err);
+    if (rc == OK && task_form(c->task) == TASK_CHAT)
+        setup_chat_note(&c->engine);
     if (rc == OK)
         rc = collecting_open_cloud(c, err);
     if (rc == OK)

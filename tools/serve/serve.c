@@ -9,6 +9,7 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/sha256.h"
 #include "model/model.h"
+#include "model/text/chat.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
 #include "router/mizzle.h"
@@ -98,6 +99,16 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
     snprintf(s->fingerprint, sizeof(s->fingerprint), "mz-%.16s", hex);
 }
 
+/* Print what is to be said of the chat form: that it is a guess, or why there is none. */
+static void serve_note_chat(const struct serve *s)
+{
+    struct err note, line;
+    if (!chat_note(s->engine.chat, &note) && chat_check(s->engine.chat, &note) == OK)
+        return;
+    options_as_typed(&line, &cmd_serve, note.msg);
+    fprintf(stderr, "mizzle: %s\n", line.msg);
+}
+
 /* Print the notes of the routing, and keep why the cloud is off. */
 static void serve_notes(struct serve *s)
 {
@@ -149,10 +160,6 @@ static int serve_open_texts(struct serve *s, struct err *err)
 {
     size_t trained = model_config(s->engine.model)->context;
     s->context = s->o.context ? s->o.context : trained < CONTEXT_MAX ? trained : CONTEXT_MAX;
-    if (s->context > trained)
-        return err_set(err, ERR_ARG,
-                       "context: expected at most %zu, as the model was made for, found %zu",
-                       trained, s->context);
     const struct texts_options to = { .engine = &s->engine,
                                       .routing = &s->routing,
                                       .slots = s->o.parallel,
@@ -185,9 +192,11 @@ int serve_load(struct serve *s, const struct mizzle_options *mo, struct stand_in
         rc = serve_ask_world(s, err);
     if (rc == OK)
         rc = serve_open_texts(s, err);
-    if (rc == OK)
-        atomic_store(&s->ready, 1);
-    return rc;
+    if (rc != OK)
+        return rc;
+    serve_note_chat(s);
+    atomic_store(&s->ready, 1);
+    return OK;
 }
 
 int serve_close(struct serve *s, unsigned grace_ms, struct err *err)

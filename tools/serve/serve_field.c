@@ -133,7 +133,6 @@ static const struct {
     { "n_probs", 0, NULL, BOTH },
     { "continue_final_message", NAN, NULL, CHAT },
     { "chat_template", NAN, NULL, CHAT },
-    { "chat_template_kwargs", NAN, NULL, CHAT },
     { "documents", NAN, NULL, CHAT },
     { "messages", NAN, NULL, RAW },
     { "prompt", NAN, NULL, CHAT },

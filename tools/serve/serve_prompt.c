@@ -145,14 +145,40 @@ static bool serve_prompt_message(struct chat_message *m, struct buf *joined, con
     return serve_prompt_content(m, joined, json_object_get(v, "content"), at, e);
 }
 
-bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t *messages,
+/* Read chat_template_kwargs, as vLLM and SGLang have it. */
+static bool serve_prompt_think(enum chat_think *think, const json_t *in, struct serve_error *e)
+{
+    static const char field[] = "chat_template_kwargs", name[] = "enable_thinking";
+    const char *key;
+    json_t *kwargs, *v;
+    char at[SERVE_PARAM];
+    *think = CHAT_THINK_AUTO;
+    if (!serve_field_object(&kwargs, in, field, e))
+        return false;
+    json_object_foreach(kwargs, key, v)
+    {
+        snprintf(at, sizeof(at), "%s.%.40s", field, key);
+        if (strcmp(key, name) != 0)
+            return serve_error_set(e, 400, "unsupported_parameter", at, "%s: not served here", at);
+        if (!json_is_boolean(v))
+            return serve_field_wrong(e, at, "true or false", v);
+        *think = json_is_true(v) ? CHAT_THINK_ON : CHAT_THINK_OFF;
+    }
+    return true;
+}
+
+bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t *in,
                        struct serve_error *e)
 {
+    const json_t *messages = json_object_get(in, "messages");
+    enum chat_think think;
     size_t n = json_array_size(messages);
     struct err err = { "" };
     if (!n)
         return serve_field_wrong(e, "messages", "a list of messages",
                                  json_is_array(messages) ? NULL : messages);
+    if (!serve_prompt_think(&think, in, e))
+        return false;
     struct chat_message *list = calloc(n, sizeof(*list));
     struct buf *joined = calloc(n, sizeof(*joined));
     struct serve_prompt *p = serve_prompt_add(a);
@@ -161,7 +187,7 @@ bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t 
         serve_error_of(e, ERR_NOMEM, NULL);
     for (size_t i = 0; i < n && fine; i++)
         fine = serve_prompt_message(&list[i], &joined[i], json_array_get(messages, i), i, e);
-    int rc = fine ? chat_encode(s->engine.tokenizer, &p->ids, &p->n, list, n, &err) : OK;
+    int rc = fine ? chat_encode(s->engine.chat, &p->ids, &p->n, list, n, think, &err) : OK;
     if (rc != OK) {
         p->ids = NULL;
         p->n = 0;

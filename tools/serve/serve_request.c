@@ -297,7 +297,7 @@ bool serve_request_read(struct serve_ask *a, const struct serve *s, const json_t
         !serve_request_max(a, in, e) || !serve_request_sampling(a, in, e) ||
         !serve_request_stops(a, s, in, e) || !serve_request_mizzle(a, s, in, e))
         return false;
-    bool fine = chat ? serve_prompt_chat(a, s, json_object_get(in, "messages"), e)
+    bool fine = chat ? serve_prompt_chat(a, s, in, e)
                      : serve_prompt_read(a, s, json_object_get(in, "prompt"), e);
     if (!fine || !serve_request_fits(a, s, e))
         return false;

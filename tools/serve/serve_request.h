@@ -50,8 +50,9 @@ double serve_request_memory(const struct serve_ask *a, const struct serve *s);
 /* Read a prompt: a text or a list of ids, or a list of these. */
 bool serve_prompt_read(struct serve_ask *a, const struct serve *s, const json_t *prompt,
                        struct serve_error *e);
-/* Encode messages as the one prompt. */
-bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t *messages,
+/* Encode the messages of a request as the one prompt; chat_template_kwargs may hold
+ * enable_thinking. */
+bool serve_prompt_chat(struct serve_ask *a, const struct serve *s, const json_t *in,
                        struct serve_error *e);
 /* Read ids that are in use into a new array; param is where they are. */
 bool serve_prompt_ids(uint32_t **ids, size_t *n, const struct serve *s, const json_t *list,

@@ -37,7 +37,7 @@ static bool serve_tokens_read(struct serve_exchange *x, const json_t *in, bool *
     if (!json_is_object(in))
         return serve_error_set(e, 400, "invalid_json", NULL, "expected a JSON object as the body");
     if (serve_field_get(in, "messages"))
-        return serve_prompt_chat(a, x->s, json_object_get(in, "messages"), e);
+        return serve_prompt_chat(a, x->s, in, e);
     *llamacpp = !text && content;
     text = text ? text : content;
     if (!json_is_string(text))

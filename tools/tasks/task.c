@@ -132,12 +132,12 @@ int task_item(struct task_item *out, struct task *t, size_t i, struct err *err)
 }
 
 int task_encode(uint32_t **ids, size_t *n, const struct task *t, const struct task_item *item,
-                const struct tokenizer *tok, struct err *err)
+                const struct tokenizer *tok, const struct chat *chat, struct err *err)
 {
     size_t len = strlen(item->prompt);
     const struct chat_message message = { "user", item->prompt, len };
     if (t->form == TASK_CHAT && t->kind->file)
-        return chat_encode(tok, ids, n, &message, 1, err);
+        return chat_encode(chat, ids, n, &message, 1, CHAT_THINK_AUTO, err);
     return tokenizer_encode(tok, ids, n, item->prompt, len, false, err);
 }
 

@@ -31,6 +31,7 @@
 struct err;
 struct task; /* one thread at a time */
 struct tokenizer;
+struct chat;
 
 enum task_form { TASK_CITER, TASK_LM_EVAL, TASK_CHAT };
 /* Which questions of milli; the items of a file are the same for all. Training questions are worded
@@ -83,9 +84,10 @@ enum task_form task_form(const struct task *t);
 /* Set *out to item i < task_size. ERR_NOMEM. */
 int task_item(struct task_item *out, struct task *t, size_t i, struct err *err);
 /* Encode the item's prompt, without special tokens but for those of form chat (model/text/chat.h).
- * *ids is malloc'ed. ERR_FORMAT when the vocabulary lacks the marks of a chat; ERR_NOMEM. */
+ * *ids is malloc'ed. chat may be NULL for other forms. ERR_FORMAT when the model cannot chat;
+ * ERR_NOMEM. */
 int task_encode(uint32_t **ids, size_t *n, const struct task *t, const struct task_item *item,
-                const struct tokenizer *tok, struct err *err);
+                const struct tokenizer *tok, const struct chat *chat, struct err *err);
 
 /* Find the final answer in a generated text and write it in the form of `key`; false when there is
  * none. */

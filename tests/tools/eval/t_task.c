@@ -253,16 +253,18 @@ static void milli(void)
 /* Form chat goes through the model's template, the others do not. */
 static void check_encoding(const struct tokenizer *tok, enum task_form form, bool marks)
 {
+    struct chat *c;
     struct task *t = open_form("csqa", csqa, form);
     struct task_item item;
     struct err err = { "" };
     uint32_t *ids, *chat;
     size_t n, m;
     get(&item, t, 1);
-    int rc = task_encode(&ids, &n, t, &item, tok, &err);
+    CHECK(chat_open(&c, tok, NULL, NULL, &err) == OK);
+    int rc = task_encode(&ids, &n, t, &item, tok, c, &err);
     if (form == TASK_CHAT && marks) {
         const struct chat_message message = { "user", "Own:\n", 5 };
-        CHECK(rc == OK && chat_encode(tok, &chat, &m, &message, 1, &err) == OK);
+        CHECK(rc == OK && chat_encode(c, &chat, &m, &message, 1, CHAT_THINK_AUTO, &err) == OK);
         CHECK(n == m && n > 20 && !memcmp(ids, chat, n * sizeof(*ids)));
         free(chat);
     } else if (form == TASK_CHAT) {
@@ -272,6 +274,7 @@ static void check_encoding(const struct tokenizer *tok, enum task_form form, boo
     }
     if (rc == OK)
         free(ids);
+    chat_close(c);
     task_close(t);
 }
 

@@ -113,7 +113,7 @@ stop TERM 0
 # Without a desktop, or without a program that opens pages, one line says so.
 none() { # WHAT: start, and check what is said
     rm -f "$dir/opened"
-    start -m $edge --cloud off --open
+    start -m $edge --cloud off --chat-template chatml --open
     tries=0
     until [ "$(wc -l <"$dir/serve")" -gt 1 ]; do
         tries=$((tries + 1))

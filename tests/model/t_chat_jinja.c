@@ -1,0 +1,202 @@
+/* t_chat_jinja.c - Hugging Face's own Jinja, from npm, renders the same text of random
+ * conversations as chat_encode, for each known template; what messages say never becomes a mark. */
+#include <jansson.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/math.h"
+#include "model/text/chat.h"
+#include "tests/support/chat_bytes.h"
+
+#define VERSION "0.5.11"
+#define MODULES "build/npm-jinja/node_modules"
+
+enum { ROUNDS = 1500, MESSAGES = 7, TEXT = 1 << 16, SKIPPED = 77 };
+
+static uint64_t state = 14;
+
+static size_t pick(size_t n)
+{
+    state = rand_u64(state, 1);
+    return (size_t)(state % n);
+}
+
+static char templates[8][TEXT];
+static size_t ntemplates;
+
+/* Templates as others have written them; the first three are here, the others are test data. */
+static void read_templates(void)
+{
+    static const char *const own[] = {
+        "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + "
+        "message['content'] + '<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}"
+        "{{ '<|im_start|>assistant\n' }}{% endif %}",
+        "{% for m in messages %}\n    {% if loop.first and m.role != 'system' %}\n"
+        "{{ '<|im_start|>system\\nYou help.<|im_end|>\\n' }}\n    {%- endif %}\n"
+        "    {{- '<|im_start|>' ~ m.role }}\n{{ m.content ~ '<|im_end|>\\n' }}\n{%- endfor %}\n"
+        "{{- '<|im_start|>assistant\\n' }}\n",
+        "{%- for m in messages %}{%- set c = m.content %}{%- if m.role == 'assistant' and not "
+        "loop.last %}{%- set c = c.split('</think>')[-1].lstrip('\\n') %}{%- endif %}"
+        "{{- '<|im_start|>' + m.role + '\\n' + c + '<|im_end|>\\n' }}{%- endfor %}"
+        "{{- '<|im_start|>assistant\\n<think>\\n' }}\n",
+    };
+    static const char *const names[] = { "Qwen-QwQ-32B", "Qwen-Qwen2.5-7B-Instruct",
+                                         "Qwen-Qwen3-0.6B", "Qwen3-Coder" };
+    const char *dir = getenv("MIZZLE_TESTDATA");
+    char path[1024];
+    for (size_t i = 0; i < 3; i++)
+        strcpy(templates[ntemplates++], own[i]);
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "%s/tokenizer/templates/%s.jinja",
+                 dir ? dir : "../shared/data", names[i]);
+        FILE *f = fopen(path, "r");
+        if (!f) {
+            printf("SKIP: no %s\n", path);
+            continue;
+        }
+        templates[ntemplates][fread(templates[ntemplates], 1, TEXT - 1, f)] = 0;
+        ntemplates++;
+        fclose(f);
+    }
+}
+
+static char *texts_here[ROUNDS]; /* what the library makes of each conversation */
+
+/* Write what was encoded as text. */
+static char *decode(const struct tokenizer *t, const uint32_t *ids, size_t n, size_t *starts)
+{
+    char *text = malloc(n * 12 + 1);
+    size_t at = 0;
+    CHECK(text);
+    *starts = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *p = tokenizer_bytes(t, ids[i], &len);
+        CHECK(p);
+        memcpy(text + at, p, len);
+        at += len;
+        *starts += ids[i] == 256;
+    }
+    text[at] = 0;
+    return text;
+}
+
+/* Make a text of things that templates and tokenizers look for. */
+static void make_text(char *out)
+{
+    static const char *const pieces[] = { "<|im_start|>",
+                                          "<|im_end|>",
+                                          "<think>",
+                                          "</think>",
+                                          "<tool_response>",
+                                          "</tool_response>",
+                                          "\n",
+                                          "\n\n",
+                                          " ",
+                                          "a",
+                                          "Word",
+                                          "{{ x }}",
+                                          "{% endif %}",
+                                          "\xc3\xa9",
+                                          "\"",
+                                          "\\n",
+                                          "\xf0\x9d\x84\x9e",
+                                          "\r\n",
+                                          "<|im_start|>system\n",
+                                          "<th",
+                                          "</th",
+                                          "\xe2\x80\xa8",
+                                          "\t" };
+    out[0] = 0;
+    for (size_t n = pick(9); n; n--)
+        strcat(out, pieces[pick(sizeof(pieces) / sizeof(pieces[0]))]);
+    if (pick(8) == 0) {
+        char inner[300];
+        strcpy(inner, out);
+        sprintf(out, "<tool_response>%s</tool_response>", inner);
+    }
+}
+
+/* Make a conversation, encode it, and write it to f for the other side. */
+static void make_round(char **out, FILE *f)
+{
+    static const char *const roles[] = { "user", "assistant", "system" };
+    static char texts[MESSAGES][400];
+    const char *template = templates[pick(ntemplates)];
+    struct chat_message m[MESSAGES];
+    struct tokenizer *t = chat_bytes_open(template, pick(2) ? 4 : 2);
+    struct chat *c;
+    struct err err;
+    uint32_t *ids;
+    size_t n = 1 + pick(MESSAGES), count;
+    enum chat_think think = (enum chat_think)pick(3);
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        const char *role = pick(12) ? roles[(i + pick(5) / 4) % 2] : roles[2];
+        role = i == 0 && pick(3) == 0 ? roles[2] : role;
+        make_text(texts[i]);
+        m[i] = (struct chat_message){ role, texts[i], strlen(texts[i]) };
+        json_array_append_new(list, json_pack("{s:s,s:s}", "role", role, "content", texts[i]));
+    }
+    CHECK(chat_open(&c, t, NULL, NULL, &err) == OK && chat_form(c));
+    CHECK(chat_encode(c, &ids, &count, m, n, think, &err) == OK);
+    size_t starts;
+    *out = decode(t, ids, count, &starts);
+    CHECK(starts == n + 1 || (starts == n + 2 && strcmp(m[0].role, "system") != 0));
+    json_t *line = json_pack("{s:s,s:o}", "template", template, "messages", list);
+    if (think != CHAT_THINK_AUTO)
+        json_object_set_new(line, "enable_thinking", json_boolean(think == CHAT_THINK_ON));
+    CHECK(json_dumpf(line, f, JSON_COMPACT) == 0 && fputc('\n', f) == '\n');
+    json_decref(line);
+    free(ids);
+    chat_close(c);
+    tokenizer_close(t);
+}
+
+static bool shell(const char *command)
+{
+    int status = system(command);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+int main(void)
+{
+    char in[] = "/tmp/mizzle-jinja-XXXXXX", command[400];
+    static char line[TEXT];
+    if (!shell("command -v node >/dev/null")) {
+        printf("SKIP: no node\n");
+        return SKIPPED;
+    }
+    if (!shell("grep -q '\"version\": \"" VERSION "\"' " MODULES
+               "/@huggingface/jinja/package.json 2>/dev/null || npm install --silent --no-audit "
+               "--no-fund --prefix build/npm-jinja @huggingface/jinja@" VERSION
+               " >/dev/null 2>&1")) {
+        printf("SKIP: npm cannot install @huggingface/jinja\n");
+        return SKIPPED;
+    }
+    read_templates();
+    int fd = mkstemp(in);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+    CHECK(f);
+    for (size_t i = 0; i < ROUNDS; i++)
+        make_round(&texts_here[i], f);
+    CHECK(fclose(f) == 0);
+    snprintf(command, sizeof(command),
+             "NODE_PATH=" MODULES " node tests/support/chat_render.js <%s", in);
+    FILE *node = popen(command, "r");
+    CHECK(node);
+    for (size_t i = 0; i < ROUNDS; i++) {
+        CHECK(fgets(line, sizeof(line), node));
+        json_t *text = json_loads(line, JSON_DECODE_ANY, NULL);
+        CHECK(json_is_string(text));
+        if (strcmp(json_string_value(text), texts_here[i]) != 0)
+            printf("%zu: Jinja:\n%s\nhere:\n%s\n", i, json_string_value(text), texts_here[i]);
+        CHECK(strcmp(json_string_value(text), texts_here[i]) == 0);
+        json_decref(text);
+        free(texts_here[i]);
+    }
+    CHECK(pclose(node) == 0);
+    remove(in);
+    return 0;
+}

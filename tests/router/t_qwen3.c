@@ -1,0 +1,121 @@
+/* t_qwen3.c - a Qwen3 model with YaRN under the whole library: tokenizer, router, decoding. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "model/batch.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "router/engine.h"
+#include "router/mizzle.h"
+#include "router/router.h"
+#include "router/routing.h"
+#include "tests/support/test.h"
+#include "tests/support/tiny.h"
+
+enum { WIDTH = 16, PROMPT = 150, TOKENS = 20 };
+
+static const char router_path[] = "build/t_qwen3.router.safetensors";
+static struct err err, note;
+
+/* Save a router with random weights, made for this engine, for hidden states of dim. */
+static void save_router(const struct engine *e, size_t dim)
+{
+    struct router_form f;
+    CHECK(router_form_open(&f, dim, WIDTH, &err) == OK);
+    for (size_t i = 0; i < WIDTH * dim; i++)
+        f.w1[i] = (float)rand_unit(1, i) - 0.5f;
+    for (size_t i = 0; i < WIDTH; i++)
+        f.w2[i] = (float)rand_unit(2, i) - 0.5f;
+    engine_sign(&f.about, e);
+    CHECK(router_form_save(router_path, &f, &err) == OK);
+    router_form_close(&f);
+}
+
+/* The router scores the hidden state of each token, the same one in any chunks. */
+static void check_scores(struct engine *e)
+{
+    struct router *r;
+    struct session *s;
+    uint32_t ids[PROMPT];
+    float scratch[64], score[PROMPT];
+    size_t dim = model_config(e->model)->hidden, distinct = 0;
+    for (size_t i = 0; i < PROMPT; i++)
+        ids[i] = (uint32_t)(i * 37 % 250);
+    save_router(e, dim + 1);
+    CHECK(routing_router(&r, e, router_path, &note, &err) == ERR_FORMAT && !r);
+    CHECK(strstr(err.msg, "hidden size: expected 32"));
+    save_router(e, dim);
+    CHECK(routing_router(&r, e, router_path, &note, &err) == OK && router_dim(r) == dim);
+    CHECK(router_scratch(r) <= 64);
+    CHECK(session_open(&s, e->batch, PROMPT, KVCACHE_F32, &err) == OK);
+    CHECK(session_eval(s, ids, PROMPT, NULL, &err) == OK);
+    for (size_t i = 0; i < PROMPT; i++)
+        score[i] = router_score(r, session_hidden(s, TAP_FINAL, PROMPT - 1 - i), scratch);
+    session_rewind(s, 70);
+    for (size_t i = 70; i < PROMPT; i++) {
+        CHECK(session_eval(s, ids + i, 1, NULL, &err) == OK);
+        CHECK(router_score(r, session_hidden(s, TAP_FINAL, 0), scratch) == score[i]);
+        CHECK(score[i] > 0 && score[i] < 1);
+        distinct += score[i] != score[i - 1];
+    }
+    CHECK(distinct > 70);
+    session_close(s);
+    router_close(r);
+}
+
+static bool on_token(void *arg, const struct mizzle_token *t)
+{
+    uint32_t **at = arg;
+    *(*at)++ = t->id;
+    return true;
+}
+
+/* Write an answer with the router in charge; the cloud is off. */
+static void write_answer(uint32_t *ids, const char *folder, size_t threads)
+{
+    struct mizzle_options o;
+    struct mizzle *m;
+    struct mizzle_error e = { .size = sizeof(e) };
+    const struct mizzle_prompt p = { .size = sizeof(p), .text = "a prompt" };
+    mizzle_options_init(&o, sizeof(o));
+    o.model = folder;
+    o.threads = threads;
+    o.router = router_path;
+    o.policy = "mlp";
+    o.cloud = "off";
+    o.max_tokens = TOKENS;
+    CHECK(mizzle_open(&m, &o, &e) == MIZZLE_OK);
+    CHECK(mizzle_generate(m, &p, on_token, &ids, NULL, &e) == MIZZLE_OK);
+    CHECK(mizzle_close(m) == MIZZLE_OK);
+    o.context = TINY_CONTEXT_QWEN3 + 1;
+    CHECK(mizzle_open(&m, &o, &e) == MIZZLE_ARG && !m);
+    CHECK(strstr(e.message, "context: expected at most 1024 (64 by a YaRN factor of 16)"));
+}
+
+int main(void)
+{
+    const char *folder = tiny_make_qwen3();
+    struct mizzle_options o = { .model = folder, .threads = 2 };
+    uint32_t ids[2][TOKENS] = { { 0 } };
+    struct engine e;
+    struct router *r;
+    CHECK(engine_open(&e, &o, true, &err) == OK);
+    check_scores(&e);
+    engine_close(&e);
+    write_answer(ids[0], folder, 1);
+    write_answer(ids[1], folder, 3);
+    CHECK(memcmp(ids[0], ids[1], sizeof(ids[0])) == 0);
+    tiny_remove();
+    /* The Qwen2 model has hidden states of the same size, yet it is another model. */
+    o.model = tiny_make();
+    CHECK(engine_open(&e, &o, true, &err) == OK);
+    CHECK(routing_router(&r, &e, router_path, &note, &err) == ERR_FORMAT && !r);
+    CHECK(strstr(err.msg, "which runs here"));
+    engine_close(&e);
+    tiny_remove();
+    CHECK(unlink(router_path) == 0);
+    return 0;
+}
