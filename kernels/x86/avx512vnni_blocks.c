@@ -21,7 +21,7 @@ struct unpacked {
 };
 
 typedef void unpack_turn(struct unpacked *to, const struct panels *w, size_t p, size_t k0,
-                         size_t k1, size_t ahead, size_t np, size_t n);
+                         size_t k1, size_t ahead);
 
 INLINE __m512i bytes_512(char value)
 {
@@ -58,14 +58,24 @@ INLINE __m512i mask_set(__m512i v, char mask, char set)
     return _mm512_ternarylogic_epi64(v, bytes_512(mask), bytes_512(set), 0xea);
 }
 
-/* Return line c of 32 columns: the run number `turn` of a block. */
-INLINE __m512i code_512(enum ptype type, const struct block *b, size_t turn, size_t c)
+/* Return how many runs of 32 columns of a block are decoded by code of their own. */
+INLINE size_t runs_of(enum ptype type)
 {
+    return type == P_Q4_K || type == P_Q5_K                     ? 2
+           : type == P_Q2_K || type == P_Q3_K || type == P_Q6_K ? 4
+                                                                : 1;
+}
+
+/* Return line c of 32 columns: run `first` + `turn` of a block, where turn is a constant below
+ * runs_of(type), and first a multiple of that. */
+INLINE __m512i code_512(enum ptype type, const struct block *b, size_t first, size_t turn, size_t c)
+{
+    const size_t at = first + turn;
     const __m512i iq4 =
         _mm512_broadcast_i32x4(_mm_add_epi8(_mm_setr_epi8(IQ4_VALUES), _mm_set1_epi8((char)-128)));
-    const unsigned char *half = b->q + turn * 256 + c % 4 * 64; /* whose high nibbles are 16..31 */
-    const unsigned char *run = b->q + (turn / 2 * 8 + c) * 64;  /* ... are the next 32 columns */
-    const unsigned char *two = b->q + (turn / 4 * 8 + c) * 64;
+    const unsigned char *half = b->q + at * 256 + c % 4 * 64; /* whose high nibbles are 16..31 */
+    const unsigned char *run = b->q + (at / 2 * 8 + c) * 64;  /* ... are the next 32 columns */
+    const unsigned char *two = b->q + (at / 4 * 8 + c) * 64;
     __m512i v;
     switch (type) {
     case P_Q4:
@@ -84,18 +94,17 @@ INLINE __m512i code_512(enum ptype type, const struct block *b, size_t turn, siz
     case P_Q4_K:
         return nibbles(run, turn % 2);
     case P_Q5_K:
-        return add_bit(nibbles(run, turn % 2), b->h + c * 64, turn, 16);
+        return add_bit(nibbles(run, turn % 2), b->h + c * 64, at, 16);
     case P_Q6_K:
-        v = _mm512_loadu_si512(b->q + (turn / 4 * 16 + turn % 2 * 8 + c) * 64);
-        v = _mm512_ternarylogic_epi64(turn % 4 / 2 ? _mm512_srli_epi16(v, 4) : v, bytes_512(15),
-                                      two_bits(b->h + (turn / 4 * 8 + c) * 64, (int)(turn % 4), 4),
-                                      0xe2);
+        v = _mm512_loadu_si512(b->q + (at / 4 * 16 + turn % 2 * 8 + c) * 64);
+        v = _mm512_ternarylogic_epi64(turn / 2 ? _mm512_srli_epi16(v, 4) : v, bytes_512(15),
+                                      two_bits(b->h + (at / 4 * 8 + c) * 64, (int)turn, 4), 0xe2);
         return _mm512_and_si512(v, bytes_512(63));
     case P_Q2_K:
-        return _mm512_and_si512(two_bits(two, (int)(turn % 4), 0), bytes_512(3));
+        return _mm512_and_si512(two_bits(two, (int)turn, 0), bytes_512(3));
     default: /* P_Q3_K */
-        v = mask_set(two_bits(two, (int)(turn % 4), 0), 3, 32 - 4);
-        return add_bit(v, b->h + c * 64, turn, 4);
+        v = mask_set(two_bits(two, (int)turn, 0), 3, 32 - 4);
+        return add_bit(v, b->h + c * 64, at, 4);
     }
 }
 
@@ -160,44 +169,56 @@ INLINE __m512 halves_512(const unsigned char *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 
-/* Unpack the scales and offsets of a block of 256 columns. */
-INLINE void unpack_scales(float (*scale)[PANEL], float (*offset)[PANEL], enum ptype type,
-                          const struct block *b)
+/* The scales and offsets of a block, one for each sub-block. */
+struct scales {
+    _Alignas(64) float scale[16][PANEL];
+    float offset[16][PANEL];
+};
+
+typedef void unpack_scales(float (*scale)[PANEL], float (*offset)[PANEL], const struct block *b);
+
+INLINE void scales_512(enum ptype type, float (*scale)[PANEL], float (*offset)[PANEL],
+                       const struct block *b)
 {
     const struct block_form f = block_forms[type];
     __m512 d = halves_512(b->d);
-    REPEAT (sub, 256u / f.sub)
-        _mm512_store_ps(scale[sub],
-                        _mm512_mul_ps(d, _mm512_cvtepi32_ps(sub_scale_512(type, b, sub))));
+    REPEAT (sub, (size_t)f.cols / f.sub) {
+        __m512 factor = _mm512_cvtepi32_ps(sub_scale_512(type, b, sub));
+        _mm512_store_ps(scale[sub], f.cols == GROUP ? d : _mm512_mul_ps(d, factor));
+    }
     if (!f.offset)
         return;
-    __m512 m = _mm512_xor_ps(halves_512(b->m), _mm512_set1_ps(-0.0f));
-    REPEAT (sub, 256u / f.sub)
-        _mm512_store_ps(offset[sub],
-                        _mm512_mul_ps(m, _mm512_cvtepi32_ps(sub_min_512(type, b, sub))));
+    __m512 m = halves_512(b->m), minus = _mm512_xor_ps(m, _mm512_set1_ps(-0.0f));
+    REPEAT (sub, (size_t)f.cols / f.sub) {
+        __m512 factor = _mm512_cvtepi32_ps(sub_min_512(type, b, sub));
+        _mm512_store_ps(offset[sub], f.cols == GROUP ? m : _mm512_mul_ps(minus, factor));
+    }
+}
+
+/* Return the bytes that 32 columns of a panel take. */
+INLINE size_t run_bytes(enum ptype type)
+{
+    return (size_t)block_forms[type].bytes * GROUP / block_forms[type].panel_cols;
 }
 
 /* Unpack columns [k0, k1) of panel p. */
-INLINE void unpack_512(enum ptype type, struct unpacked *to, const struct panels *w, size_t p,
-                       size_t k0, size_t k1, size_t ahead, size_t np, size_t n)
+INLINE void unpack_512(enum ptype type, unpack_scales *scales, struct unpacked *to,
+                       const struct panels *w, size_t p, size_t k0, size_t k1, size_t ahead)
 {
     const struct block_form f = block_forms[type];
     const unsigned char *panel = w->data + p * w->panel_bytes;
     for (size_t k = k0; k < k1; k += f.cols) {
         const struct block b = block_at(type, panel, w->cols, k);
-        size_t i = (k - k0) / f.sub;
-        ask_ahead(panel, w->panel_bytes, (size_t)(b.q - panel) - f.q, ahead, np, n,
-                  ((size_t)f.bytes * f.cols / f.panel_cols + 63) / 64);
-        if (f.cols == GROUP)
-            _mm512_store_ps(to->scale[i], halves_512(b.d));
-        else
-            unpack_scales(&to->scale[i], &to->offset[i], type, &b);
-        if (f.cols == GROUP && f.offset)
-            _mm512_store_ps(to->offset[i], halves_512(b.m));
         unsigned char(*code)[64] = &to->code[(k - k0) / 4];
-        REPEAT (turn, f.cols / GROUP)
-            REPEAT (c, 8)
-                _mm512_store_si512(code[turn * 8 + c], code_512(type, &b, turn, c));
+        scales(&to->scale[(k - k0) / f.sub], &to->offset[(k - k0) / f.sub], &b);
+        for (size_t first = 0; first < f.cols / GROUP; first += runs_of(type))
+            REPEAT (turn, runs_of(type)) {
+                ask_ahead(panel, w->panel_bytes, (k / GROUP + first + turn) * run_bytes(type),
+                          ahead, 1, 4, (run_bytes(type) + 63) / 64);
+                REPEAT (c, 8)
+                    _mm512_store_si512(code[(first + turn) * 8 + c],
+                                       code_512(type, &b, first, turn, c));
+            }
     }
 }
 
@@ -207,6 +228,28 @@ INLINE __m512i bcast4(const int8_t *x)
     int32_t v;
     memcpy(&v, x, sizeof(v));
     return _mm512_set1_epi32(v);
+}
+
+/* Return the first value of the sums of a sub-block, half `half` of group g or the whole: what
+ * takes off what its codes are above its values. */
+INLINE __m512i first_512(size_t sub, bool offset, const struct qact *x, size_t g, size_t half)
+{
+    return _mm512_set1_epi32(offset ? 0 : sub < GROUP ? x->half[2 * g + half] : x->bias[g]);
+}
+
+/* Add a sub-block to a sum: its products, and, if the type has one, its offset. */
+INLINE void add_block(__m512 *acc, __m512i sum, const float *scale, const float *offset, size_t sub,
+                      bool has_offset, const struct qact *x, size_t g, size_t half)
+{
+    __m512 xs = _mm512_set1_ps(x->scale[g]), factor = _mm512_set1_ps(x->sum[g]);
+    *acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_mul_ps(_mm512_load_ps(scale), xs), *acc);
+    if (!has_offset)
+        return;
+    if (sub < GROUP) {
+        factor = _mm512_cvtepi32_ps(_mm512_set1_epi32(x->half[2 * g + half]));
+        factor = _mm512_mul_ps(xs, _mm512_mul_ps(factor, _mm512_set1_ps(-0x1p-5f)));
+    }
+    *acc = _mm512_fmadd_ps(_mm512_load_ps(offset), factor, *acc);
 }
 
 /* The common tile, on unpacked weights. */
@@ -225,13 +268,8 @@ INLINE void tile_blocks(size_t np, size_t nt, size_t p, size_t t, size_t k0, siz
         if (k % GROUP == 0 && nt > 3)
             REPEAT (j, nt)
                 __builtin_prefetch(xq + (nt + j) * cols, 0, 3); /* the next tile's */
-        REPEAT (j, nt) {
-            int32_t first = offset        ? 0
-                            : sub < GROUP ? x->half[2 * (g + j * groups) + k % GROUP / sub]
-                                          : x->bias[g + j * groups];
-            REPEAT (i, np)
-                sum[i * nt + j] = _mm512_set1_epi32(first);
-        }
+        REPEAT (i, np * nt)
+            sum[i] = first_512(sub, offset, x, g + i % nt * groups, k % GROUP / sub);
         REPEAT (c, sub / 4) {
             __m512i wq[2];
             REPEAT (i, np)
@@ -241,34 +279,68 @@ INLINE void tile_blocks(size_t np, size_t nt, size_t p, size_t t, size_t k0, siz
                     sum[i * nt + j] =
                         _mm512_dpbusd_epi32(sum[i * nt + j], wq[i], bcast4(xq + j * cols + c * 4));
         }
-        REPEAT (j, nt) {
-            __m512 xs = _mm512_set1_ps(x->scale[g + j * groups]), ox = xs;
-            if (offset && sub == GROUP)
-                ox = _mm512_set1_ps(x->sum[g + j * groups]);
-            if (offset && sub < GROUP) {
-                int32_t half = x->half[2 * (g + j * groups) + k % GROUP / sub];
-                ox = _mm512_cvtepi32_ps(_mm512_set1_epi32(half));
-                ox = _mm512_mul_ps(xs, _mm512_mul_ps(ox, _mm512_set1_ps(-0x1p-5f)));
-            }
-            REPEAT (i, np) {
-                __m512 ws = _mm512_mul_ps(_mm512_load_ps(u[i].scale[s]), xs);
-                __m512 a =
-                    _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i * nt + j]), ws, acc[i * nt + j]);
-                acc[i * nt + j] =
-                    offset ? _mm512_fmadd_ps(_mm512_load_ps(u[i].offset[s]), ox, a) : a;
-            }
-        }
+        REPEAT (j, nt)
+            REPEAT (i, np)
+                add_block(&acc[i * nt + j], sum[i * nt + j], u[i].scale[s], u[i].offset[s], sub,
+                          offset, x, g + j * groups, k % GROUP / sub);
     }
     store_tile(y, ldy, acc, np, nt);
 }
 
-/* Unpack the same columns of np panels. */
+/* The tile for so few tokens that memory is the limit: it decodes the weights of np panels between
+ * the products, so that the reads of memory are spread evenly. */
+INLINE void tile_direct(size_t np, size_t nt, size_t p, size_t t, size_t ahead, enum ptype type,
+                        unpack_scales *scales, float *y, size_t ldy, const struct panels *w,
+                        const struct qact *x)
+{
+    const struct block_form f = block_forms[type];
+    const unsigned char *panel = w->data + p * w->panel_bytes;
+    size_t cols = w->cols, groups = cols / GROUP;
+    __m512 acc[8];
+    y += t * ldy + p * PANEL;
+    load_tile(acc, y, ldy, np, nt, 0);
+    for (size_t k = 0; k < cols; k += f.cols) {
+        struct block b[2];
+        struct scales s[2];
+        REPEAT (i, np) {
+            b[i] = block_at(type, panel + i * w->panel_bytes, cols, k);
+            scales(s[i].scale, s[i].offset, &b[i]);
+        }
+        for (size_t first = 0; first < f.cols / GROUP; first += runs_of(type))
+            REPEAT (turn, runs_of(type)) {
+                size_t g = k / GROUP + first + turn;
+                ask_ahead(panel, w->panel_bytes, g * run_bytes(type), ahead, np, nt,
+                          (run_bytes(type) + 63) / 64);
+                g += t * groups;
+                REPEAT (half, (size_t)GROUP / f.sub) {
+                    size_t sub = (first + turn) * GROUP / f.sub + half;
+                    const int8_t *xq = x->q + g * GROUP + half * f.sub;
+                    __m512i sum[8];
+                    REPEAT (j, np * nt)
+                        sum[j] = first_512(f.sub, f.offset, x, g + j % nt * groups, half);
+                    REPEAT (c, f.sub / 4u)
+                        REPEAT (i, np) {
+                            __m512i wq = code_512(type, &b[i], first, turn, half * 4 + c);
+                            REPEAT (j, nt)
+                                sum[i * nt + j] = _mm512_dpbusd_epi32(
+                                    sum[i * nt + j], wq, bcast4(xq + j * cols + c * 4));
+                        }
+                    REPEAT (j, nt)
+                        REPEAT (i, np)
+                            add_block(&acc[i * nt + j], sum[i * nt + j], s[i].scale[sub],
+                                      s[i].offset[sub], f.sub, f.offset, x, g + j * groups, half);
+                }
+            }
+    }
+    store_tile(y, ldy, acc, np, nt);
+}
+
+/* Unpack the same columns of np panels. Up to FEW_TOKENS this prefetches, beyond tiles do. */
 INLINE void unpack_panels(size_t np, unpack_turn *unpack, struct unpacked *u,
                           const struct panels *w, size_t p, size_t k0, size_t k1, size_t n)
 {
-    size_t ahead = n > FEW_TOKENS ? 0 : ahead_of(w, n);
     REPEAT (i, np)
-        unpack(&u[i], w, p + i, k0, k1, ahead, np, n);
+        unpack(&u[i], w, p + i, k0, k1, n > FEW_TOKENS ? 0 : ahead_of(w, n));
 }
 
 #define BLOCKS_TURNS(most, np)                                                                 \
@@ -281,8 +353,7 @@ INLINE void products(unpack_turn *unpack, size_t sub, bool offset, float *y, siz
 {
     struct unpacked u[2];
     size_t p = p0;
-    if (n > 1)
-        BLOCKS_TURNS(6, 2);
+    BLOCKS_TURNS(6, 2);
     BLOCKS_TURNS(6, 1);
 }
 
@@ -310,16 +381,28 @@ static void products_16_offset(unpack_turn *unpack, float *y, size_t ldy, const 
     products(unpack, 16, true, y, ldy, w, x, n, p0, p1);
 }
 
-#define MATMUL(name, type, products)                                                             \
-    static void unpack_##name(struct unpacked *to, const struct panels *w, size_t p, size_t k0,  \
-                              size_t k1, size_t ahead, size_t np, size_t n)                      \
-    {                                                                                            \
-        unpack_512(type, to, w, p, k0, k1, ahead, np, n);                                        \
-    }                                                                                            \
-    static void matmul_##name##_avx512vnni(float *y, size_t ldy, const struct panels *w,         \
-                                           const struct qact *x, size_t n, size_t p0, size_t p1) \
-    {                                                                                            \
-        products(unpack_##name, y, ldy, w, x, n, p0, p1);                                        \
+enum { DIRECT = 8 }; /* tokens of tile_direct */
+
+#define MATMUL(name, type, products)                                                              \
+    static void scales_##name(float(*scale)[PANEL], float(*offset)[PANEL], const struct block *b) \
+    {                                                                                             \
+        scales_512(type, scale, offset, b);                                                       \
+    }                                                                                             \
+    static void unpack_##name(struct unpacked *to, const struct panels *w, size_t p, size_t k0,   \
+                              size_t k1, size_t ahead)                                            \
+    {                                                                                             \
+        unpack_512(type, scales_##name, to, w, p, k0, k1, ahead);                                 \
+    }                                                                                             \
+    static void matmul_##name##_avx512vnni(float *y, size_t ldy, const struct panels *w,          \
+                                           const struct qact *x, size_t n, size_t p0, size_t p1)  \
+    {                                                                                             \
+        size_t p = p0;                                                                            \
+        if (n <= 2 && tune_of(w).panels > 1)                                                      \
+            WALK(2, 2, tile_direct, AHEAD, type, scales_##name, y, ldy, w, x);                    \
+        if (n <= DIRECT)                                                                          \
+            WALK(8, 1, tile_direct, AHEAD, type, scales_##name, y, ldy, w, x);                    \
+        else                                                                                      \
+            products(unpack_##name, y, ldy, w, x, n, p, p1);                                      \
     }
 
 MATMUL(q4_1, P_Q4_1, products_32_offset)
