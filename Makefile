@@ -39,6 +39,14 @@ flags.fuzz    := $(flags.asan) -fsanitize=fuzzer-no-link
 ifeq ($(shell $(CC) --version 2>/dev/null | grep -c clang),0)
 flags.asan    += -fno-var-tracking-assignments
 flags.tsan    += -fno-var-tracking-assignments
+calls := --param asan-instrumentation-with-call-threshold=0
+else
+calls := -mllvm -asan-instrumentation-with-call-threshold=0
+endif
+# The tiles of all block types are so much code that both compilers take two minutes a file, unless
+# each check of an address is a call, and the checks of arithmetic are left to scalar.c.
+ifneq ($(filter asan fuzz,$(MODE)),)
+blocks := $(calls) -fno-sanitize=undefined
 endif
 
 # Each instruction set is one object with flags of its own; no other object gets such flags.
@@ -46,18 +54,19 @@ isa.x86_64  := kernels/x86
 isa.aarch64 := kernels/arm
 isa.arm64   := kernels/arm
 flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c
-flags.kernels/x86/avx2_blocks := $(flags.kernels/x86/avx2)
+flags.kernels/x86/avx2_blocks := $(flags.kernels/x86/avx2) $(blocks)
 flags.kernels/x86/avxvnni    := $(flags.kernels/x86/avx2) -mavxvnni
-flags.kernels/x86/avxvnni_blocks := $(flags.kernels/x86/avxvnni)
+flags.kernels/x86/avxvnni_blocks := $(flags.kernels/x86/avxvnni) $(blocks)
 flags.kernels/x86/avx512     := $(flags.kernels/x86/avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq
-flags.kernels/x86/avx512_blocks := $(flags.kernels/x86/avx512)
+flags.kernels/x86/avx512_blocks := $(flags.kernels/x86/avx512) $(blocks)
 flags.kernels/x86/avx512vnni := $(flags.kernels/x86/avx512) -mavx512vnni
-flags.kernels/x86/avx512vnni_blocks := $(flags.kernels/x86/avx512vnni)
+flags.kernels/x86/avx512vnni_blocks := $(flags.kernels/x86/avx512vnni) $(blocks)
 flags.kernels/x86/avx512bf16 := $(flags.kernels/x86/avx512) -mavx512bf16
+flags.kernels/arm/neon_blocks := $(blocks)
 flags.kernels/arm/dotprod    := -march=armv8.2-a+dotprod
-flags.kernels/arm/dotprod_blocks := $(flags.kernels/arm/dotprod)
+flags.kernels/arm/dotprod_blocks := $(flags.kernels/arm/dotprod) $(blocks)
 flags.kernels/arm/i8mm       := -march=armv8.2-a+dotprod+i8mm
-flags.kernels/arm/i8mm_blocks := $(flags.kernels/arm/i8mm)
+flags.kernels/arm/i8mm_blocks := $(flags.kernels/arm/i8mm) $(blocks)
 # These plain loops need vectorization; it does not change the bits.
 ifeq ($(MODE),release)
 flags.model/train/train_pass := -O3
