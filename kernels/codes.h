@@ -189,9 +189,12 @@ INLINE void unpack_factors(enum ptype type, struct factors *to, const struct blo
         }
         halves high;
         memcpy(&high, b->m + i * VEC * 2, sizeof(high));
-        REPEAT (j, scale_words(type))
-            s[j] = load_words(b->s + j * LINE + i * VEC_BYTES);
-        REPEAT (sub, 256 / f->sub) {
+        REPEAT (j, 4)
+            if (j < scale_words(type))
+                s[j] = load_words(b->s + j * LINE + i * VEC_BYTES);
+        REPEAT (sub, 16) {
+            if (sub * f->sub == 256)
+                break;
             struct factors *at = &to[sub / subs_of(type)];
             size_t in = sub % subs_of(type);
             sums scale = sub_scales(type, s, __builtin_convertvector(high, words), sub);

@@ -31,7 +31,7 @@ INLINE vec packed_period(enum ptype type, vec acc, const struct block *b, const 
     REPEAT (s, subs) {
         REPEAT (o, outs)
             sum[o][s] = paired(type) && o ? (sums){ 0 } : sum_begin(type, x, g + o, s);
-        REPEAT (c, run / take) {
+        for (size_t c = 0; c < run / take; c++) {
             struct part part[8];
             REPEAT (o, outs)
                 part[o] = part_open(sum[o][s]);
@@ -90,7 +90,7 @@ INLINE void codes_sub(enum ptype type, vec *acc, size_t nt, const unsigned char 
     REPEAT (j, nt)
         REPEAT (v, AT_ONCE)
             sum[v * nt + j] = sum_begin(type, x, g + j * groups, sub);
-    REPEAT (c, run / take) {
+    for (size_t c = 0; c < run / take; c++) {
         struct part part[AT_ONCE * MOST];
         REPEAT (o, AT_ONCE * nt)
             part[o] = part_open(sum[o]);

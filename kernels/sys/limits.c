@@ -29,20 +29,23 @@ enum { UNROLL = 12, PLACES = 4 };
 #define DOT_ZMM(r)  "vpdpbusd %%zmm14, %%zmm15, %%zmm" r "\n\t"
 #define BF16_ZMM(r) "vdpbf16ps %%zmm14, %%zmm15, %%zmm" r "\n\t"
 #define DOT_YMM(r)  "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm" r "\n\t"
-#define MADD_YMM(r)                                                                  \
-    "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\n\tvpmaddwd %%ymm12, %%ymm15, %%ymm13\n\t" \
-    "vpaddd %%ymm13, %%ymm" r ", %%ymm" r "\n\t"
+#define MADD_YMM(r) \
+    "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\n\tvpaddw %%ymm12, %%ymm" r ", %%ymm" r "\n\t"
+#define MADD_ZMM(r) \
+    "vpmaddubsw %%zmm14, %%zmm15, %%zmm12\n\tvpaddw %%zmm12, %%zmm" r ", %%zmm" r "\n\t"
 LOOP(fma_ymm, FMA_YMM)
 LOOP(fma_zmm, FMA_ZMM)
 LOOP(dot_zmm, DOT_ZMM)
 LOOP(madd_ymm, MADD_YMM)
+LOOP(madd_zmm, MADD_ZMM)
 LOOP(dot_ymm, DOT_YMM)
 LOOP(bf16_zmm, BF16_ZMM)
 
 const struct limit limits[] = {
     { "f32 ymm (vfmadd231ps)", "f32", CPU_AVX2, UNROLL * 16, fma_ymm },
     { "f32 zmm (vfmadd231ps)", "f32", CPU_AVX512, UNROLL * 32, fma_zmm },
-    { "int8 ymm (vpmaddubsw, vpmaddwd, vpaddd)", "int8", CPU_AVX2, UNROLL * 64, madd_ymm },
+    { "int8 ymm (vpmaddubsw, vpaddw)", "int8", CPU_AVX2, UNROLL * 64, madd_ymm },
+    { "int8 zmm (vpmaddubsw, vpaddw)", "int8", CPU_AVX512, UNROLL * 128, madd_zmm },
     { "int8 ymm (vpdpbusd)", "int8", CPU_AVXVNNI, UNROLL * 64, dot_ymm },
     { "int8 zmm (vpdpbusd)", "int8", CPU_AVX512VNNI, UNROLL * 128, dot_zmm },
     { "bf16 zmm (vdpbf16ps)", "bf16", CPU_AVX512BF16, UNROLL * 64, bf16_zmm },
