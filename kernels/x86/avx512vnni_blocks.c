@@ -35,14 +35,11 @@ INLINE __m512i nibbles(const unsigned char *line, bool high)
     return _mm512_and_si512(high ? _mm512_srli_epi16(pair, 4) : pair, bytes_512(15));
 }
 
-/* Return a line shifted so that the two bits from bit 2 * i on become bits `to` and `to` + 1; the
+/* Return a line turned so that the two bits from bit 2 * i on become bits `to` and `to` + 1; the
  * other bits are any. */
-INLINE __m512i two_bits(const unsigned char *line, int i, int to)
+INLINE __m512i two_bits(const unsigned char *line, size_t i, size_t to)
 {
-    __m512i v = _mm512_loadu_si512(line);
-    return 2 * i < to   ? _mm512_slli_epi16(v, (unsigned char)(to - 2 * i))
-           : 2 * i > to ? _mm512_srli_epi16(v, (unsigned char)(2 * i - to))
-                        : v;
+    return _mm512_rolv_epi32(_mm512_loadu_si512(line), _mm512_set1_epi32((int)(to - 2 * i) & 31));
 }
 
 /* Add `more` to the bytes of v where bit `bit` of the line is set. */
@@ -61,9 +58,7 @@ INLINE __m512i mask_set(__m512i v, char mask, char set)
 /* Return how many runs of 32 columns of a block are decoded by code of their own. */
 INLINE size_t runs_of(enum ptype type)
 {
-    return type == P_Q4_K || type == P_Q5_K                     ? 2
-           : type == P_Q2_K || type == P_Q3_K || type == P_Q6_K ? 4
-                                                                : 1;
+    return type == P_Q4_K || type == P_Q5_K ? 2 : 1;
 }
 
 /* Return line c of 32 columns: run `first` + `turn` of a block, where turn is a constant below
@@ -96,14 +91,15 @@ INLINE __m512i code_512(enum ptype type, const struct block *b, size_t first, si
     case P_Q5_K:
         return add_bit(nibbles(run, turn % 2), b->h + c * 64, at, 16);
     case P_Q6_K:
-        v = _mm512_loadu_si512(b->q + (at / 4 * 16 + turn % 2 * 8 + c) * 64);
-        v = _mm512_ternarylogic_epi64(turn / 2 ? _mm512_srli_epi16(v, 4) : v, bytes_512(15),
-                                      two_bits(b->h + (at / 4 * 8 + c) * 64, (int)turn, 4), 0xe2);
+        v = _mm512_loadu_si512(b->q + (at / 4 * 16 + at % 2 * 8 + c) * 64);
+        v = _mm512_ternarylogic_epi64(
+            _mm512_srlv_epi16(v, _mm512_set1_epi16((short)(at % 4 / 2 * 4))), bytes_512(15),
+            two_bits(b->h + (at / 4 * 8 + c) * 64, at % 4, 4), 0xe2);
         return _mm512_and_si512(v, bytes_512(63));
     case P_Q2_K:
-        return _mm512_and_si512(two_bits(two, (int)turn, 0), bytes_512(3));
+        return _mm512_and_si512(two_bits(two, at % 4, 0), bytes_512(3));
     default: /* P_Q3_K */
-        v = mask_set(two_bits(two, (int)turn, 0), 3, 32 - 4);
+        v = mask_set(two_bits(two, at % 4, 0), 3, 32 - 4);
         return add_bit(v, b->h + c * 64, at, 4);
     }
 }
