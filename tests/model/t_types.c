@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/kernels.h"
 #include "kernels/sys/base.h"
@@ -14,6 +15,7 @@
 #include "model/model.h"
 #include "model/session.h"
 #include "tests/support/test.h"
+#include "weights/gguf_write.h"
 #include "weights/weights.h"
 
 enum { TOKENS = 61, CHUNKS = 6 };
@@ -172,6 +174,38 @@ static void check_file(const char *path, FILE *golden)
     model_close(m);
 }
 
+/* A file with a matrix of a type that does not run is refused in a line that says what to do. */
+static void check_refused(const char *folder)
+{
+    static const unsigned char zero[310 * 74];
+    struct err err;
+    struct kernels k;
+    struct ggufw *g;
+    struct weights *w;
+    struct model *m;
+    char path[64];
+    int type;
+    snprintf(path, sizeof(path), "%s/m.gguf", folder);
+    CHECK(wtype_parse(&type, "IQ2_XS") && ggufw_open(&g, path, &err) == OK);
+    ggufw_str(g, "general.architecture", "qwen2");
+    ggufw_u32(g, "qwen2.block_count", 1);
+    ggufw_u32(g, "qwen2.embedding_length", 256);
+    ggufw_u32(g, "qwen2.feed_forward_length", 256);
+    ggufw_u32(g, "qwen2.attention.head_count", 4);
+    ggufw_u32(g, "qwen2.attention.head_count_kv", 4);
+    ggufw_u32(g, "qwen2.context_length", 64);
+    ggufw_f32(g, "qwen2.attention.layer_norm_rms_epsilon", 1e-6f);
+    ggufw_f32(g, "qwen2.rope.freq_base", 1e4f);
+    ggufw_tensor(g, "token_embd.weight", type, 2, (const size_t[]){ 310, 256 });
+    ggufw_data(g, zero, sizeof(zero));
+    CHECK(ggufw_close(g, true, &err) == OK && weights_open(&w, path, &err) == OK);
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(model_open(&m, w, &k, NULL, &err) == ERR_FORMAT && !m);
+    CHECK(strstr(err.msg, "token_embd.weight: IQ2_XS does not run; ") && strstr(err.msg, "Q4_K_M"));
+    weights_close(w);
+    remove(path);
+}
+
 int main(void)
 {
     static const char *const files[] = { "f16",    "bf16", "q8_0",   "q4_0",   "q4_1",
@@ -188,6 +222,10 @@ int main(void)
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
         good = check_random(i, k.isa, pool) && good;
     pool_close(pool);
+    char folder[] = "build/types-XXXXXX";
+    CHECK(mkdtemp(folder));
+    check_refused(folder);
+    rmdir(folder);
     data = data ? data : "../shared/data";
     snprintf(path, sizeof(path), "%s/weights/kquants/golden.tsv", data);
     FILE *golden = fopen(path, "r");
