@@ -127,13 +127,9 @@ INLINE size_t ahead_of(const struct panels *w, size_t n)
     CUT(most, np, turn_columns(w, np, n, most), (void)0, tile, \
         n > FEW_TOKENS || t ? 0 : ahead_of(w, n), __VA_ARGS__)
 
-/* UNPACKED_TURNS is TURNS for weights that have to be unpacked: unpack(np, to, w, p, k0, k1) writes
- * the weights of a turn to `unpacked`, once for all tokens, and the tile reads them there.
- * `columns` is how many columns of one panel fit. */
-enum { UNPACKED = 24 << 10 };
-#define UNPACKED_TURNS(most, np, unpack, columns, tile, ...) \
-    CUT(most, np, (columns) / (np), unpack(np, unpacked, w, p, k0, k1), tile, unpacked, __VA_ARGS__)
-
+/* CUT is TURNS with turns of `columns` columns, before each of which the expression `before` runs:
+ * it may unpack the weights of the turn, once for all tokens. The tokens are spread evenly over
+ * their tiles. */
 #define CUT(most, np, columns, before, tile, ...)                                                \
     do                                                                                           \
         for (size_t start = p, from = 0, to; from < w->cols; from = to) {                        \

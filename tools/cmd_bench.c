@@ -85,7 +85,8 @@ static const struct option_group of_shape = {
           "Take random weights of this shape instead of a file: qwen2.5-0.5b, -1.5b, -3b, -7b, "
           "qwen3-0.6b, -1.7b, -4b or -8b (default: none; memory: qwen2.5-0.5b)" },
         { "--type", NULL, OPTION_STR, &model_opts.type, "TYPE",
-          "Give every matrix of --shape this type: f32, bf16, q8_0 or q4_0 (default: q8_0)" },
+          "Give every matrix of --shape this type: f32, bf16, one of GGUF's from q8_0 to q2_k and "
+          "iq4_xs, or the mix q4_k_m (default: q8_0)" },
         { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
           "Keep keys and values in f32, f16 or q8 (default: f16)" },
         END,

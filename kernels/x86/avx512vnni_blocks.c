@@ -1,8 +1,10 @@
-/* avx512vnni_blocks.c - the block types of GGUF, on top of avx512vnni.c.
+/* avx512vnni_blocks.c - the types of blocks.h whose codes are smaller than bytes, on top of
+ * avx512vnni.c.
  *
- * The weights of a turn of columns are unpacked once for all tokens, into the L1 cache: codes
- * become bytes, scales and offsets floats. Unpacking is all in which the types differ; the products
- * are common to them. A few tokens go the same way, for memory takes longer than both. */
+ * Up to DIRECT tokens, when memory is the limit, a tile decodes the weights between the products.
+ * With more, the weights of a turn of columns are unpacked once for all tokens, into the L1 cache:
+ * codes become bytes, scales and offsets floats, and the products are common to all types. Types
+ * differ in code_512, sub_scale_512 and sub_min_512 only. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -292,7 +294,10 @@ INLINE void tile_direct(size_t np, size_t nt, size_t p, size_t t, size_t ahead, 
     const struct block_form f = block_forms[type];
     const unsigned char *panel = w->data + p * w->panel_bytes;
     size_t cols = w->cols, groups = cols / GROUP;
+    const int8_t *row[8]; /* the activations of each token */
     __m512 acc[8];
+    REPEAT (j, nt)
+        row[j] = x->q + (t + j) * cols;
     y += t * ldy + p * PANEL;
     load_tile(acc, y, ldy, np, nt, 0);
     for (size_t k = 0; k < cols; k += f.cols) {
@@ -310,7 +315,7 @@ INLINE void tile_direct(size_t np, size_t nt, size_t p, size_t t, size_t ahead, 
                 g += t * groups;
                 REPEAT (half, (size_t)GROUP / f.sub) {
                     size_t sub = (first + turn) * GROUP / f.sub + half;
-                    const int8_t *xq = x->q + g * GROUP + half * f.sub;
+                    size_t at = k + (first + turn) * GROUP + half * f.sub;
                     __m512i sum[8];
                     REPEAT (j, np * nt)
                         sum[j] = first_512(f.sub, f.offset, x, g + j % nt * groups, half);
@@ -318,8 +323,8 @@ INLINE void tile_direct(size_t np, size_t nt, size_t p, size_t t, size_t ahead, 
                         REPEAT (i, np) {
                             __m512i wq = code_512(type, &b[i], first, turn, half * 4 + c);
                             REPEAT (j, nt)
-                                sum[i * nt + j] = _mm512_dpbusd_epi32(
-                                    sum[i * nt + j], wq, bcast4(xq + j * cols + c * 4));
+                                sum[i * nt + j] = _mm512_dpbusd_epi32(sum[i * nt + j], wq,
+                                                                      bcast4(row[j] + at + c * 4));
                         }
                     REPEAT (j, nt)
                         REPEAT (i, np)
@@ -401,6 +406,7 @@ enum { DIRECT = 8 }; /* tokens of tile_direct */
             products(unpack_##name, y, ldy, w, x, n, p, p1);                                      \
     }
 
+MATMUL(q4, P_Q4, products_32)
 MATMUL(q4_1, P_Q4_1, products_32_offset)
 MATMUL(q5_0, P_Q5_0, products_32)
 MATMUL(q5_1, P_Q5_1, products_32_offset)
@@ -415,6 +421,7 @@ MATMUL(iq4_xs, P_IQ4_XS, products_32)
 const struct kernels kernels_avx512vnni_blocks = {
     .isa = "avx512vnni",
     .needs = CPU_AVX2 | CPU_AVX512 | CPU_AVX512VNNI,
+    .matmul_q4 = matmul_q4_avx512vnni,
     .matmul_q4_1 = matmul_q4_1_avx512vnni,
     .matmul_q5_0 = matmul_q5_0_avx512vnni,
     .matmul_q5_1 = matmul_q5_1_avx512vnni,
