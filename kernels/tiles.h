@@ -24,10 +24,12 @@ INLINE struct tune tune_of(const struct panels *w)
     return w->tune ? *w->tune : (struct tune)TUNE_DEFAULT;
 }
 
-/* REPEAT is a loop with a constant number of turns, unrolled so that its arrays become
- * registers. */
+/* REPEAT is a loop with a constant number of turns, unrolled so that its arrays become registers.
+ * With sanitizers, gcc no longer sees that it is constant, and refuses to unroll it. */
 #if defined(__clang__)
 #define REPEAT(i, n) _Pragma("clang loop unroll(full)") for (size_t i = 0; i < (n); i++)
+#elif defined(__SANITIZE_ADDRESS__)
+#define REPEAT(i, n) for (size_t i = 0; i < (n); i++)
 #else
 #define REPEAT(i, n) _Pragma("GCC unroll 32") for (size_t i = 0; i < (n); i++)
 #endif

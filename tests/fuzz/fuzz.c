@@ -153,7 +153,7 @@ static void fuzz_tiny_data(struct ggufw *g, const struct tensor *t, int type)
     }
     CHECK(n <= sizeof(x) / sizeof(*x) && wtype_block(type, &values, &bytes));
     memcpy(x, t->data, t->bytes);
-    quant_encode(packed, type, x, n);
+    quant_encode(packed, type, x, NULL, n);
     ggufw_data(g, packed, n / values * bytes);
 }
 

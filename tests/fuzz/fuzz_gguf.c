@@ -12,7 +12,7 @@ const bool fuzz_whole = false;
 static void fuzz_gguf_read(const uint8_t *p, size_t n, bool header_only)
 {
     struct err err = { "" };
-    struct mapping m = { p, n };
+    struct mapping m = { .p = p, .n = n };
     unsigned sum = 0;
     fuzz_begin();
     struct weights *w = table_new("file.gguf", "gguf");
@@ -59,7 +59,7 @@ static const char *const texts[] = {
 static size_t fuzz_gguf_head(const uint8_t *p, size_t n)
 {
     struct weights *w = table_new("file.gguf", "gguf");
-    struct mapping m = { p, n };
+    struct mapping m = { .p = p, .n = n };
     CHECK(w);
     const uint8_t *data = p;
     if (n && gguf_read_alone(w, &m, false, NULL) == OK)

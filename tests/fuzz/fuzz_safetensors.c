@@ -10,7 +10,7 @@ const bool fuzz_whole = false;
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     struct err err = { "" };
-    struct mapping m = { p, n };
+    struct mapping m = { .p = p, .n = n };
     unsigned sum = 0;
     fuzz_begin();
     struct weights *w = table_new("file", "safetensors");
