@@ -31,7 +31,9 @@ INLINE vec packed_period(enum ptype type, vec acc, const struct block *b, const 
     REPEAT (s, subs) {
         REPEAT (o, outs)
             sum[o][s] = paired(type) && o ? (sums){ 0 } : sum_begin(type, x, g + o, s);
-        for (size_t c = 0; c < run / take; c++) {
+        REPEAT (c, 8) {
+            if (c * take >= run)
+                break;
             struct part part[8];
             REPEAT (o, outs)
                 part[o] = part_open(sum[o][s]);
@@ -90,7 +92,9 @@ INLINE void codes_sub(enum ptype type, vec *acc, size_t nt, const unsigned char 
     REPEAT (j, nt)
         REPEAT (v, AT_ONCE)
             sum[v * nt + j] = sum_begin(type, x, g + j * groups, sub);
-    for (size_t c = 0; c < run / take; c++) {
+    REPEAT (c, 8) {
+        if (c * take >= run)
+            break;
         struct part part[AT_ONCE * MOST];
         REPEAT (o, AT_ONCE * nt)
             part[o] = part_open(sum[o]);
