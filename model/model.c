@@ -44,7 +44,7 @@ struct builder {
     struct matrix *mats;
     struct vector *vecs;
     size_t nmats, nvecs, total, panels;
-    int type; /* type or mix of random matrices */
+    unsigned type; /* type or mix of random matrices */
     uint64_t seed;
     bool outline;              /* leave the matrices out */
     void (*beside)(void *arg); /* called once while the panels are packed; may be NULL */
@@ -370,19 +370,20 @@ int model_outline(struct model **out, const struct weights *w, struct err *err)
     return rc ? rc : model_build(out, &b, &config, NULL, NULL);
 }
 
-const char *model_random_type(int type)
+const char *model_random_type(unsigned type)
 {
     return type == MODEL_Q4_K_M ? "q4_k_m" : panels_type_name((enum ptype)type);
 }
 
-int model_random(struct model **out, const struct model_config *config, int type,
+int model_random(struct model **out, const struct model_config *config, unsigned type,
                  const struct kernels *k, struct pool *pool, uint64_t seed, struct err *err)
 {
     struct builder b = { .type = type, .seed = seed, .err = err };
     return model_build(out, &b, config, k, pool);
 }
 
-int model_random_size(size_t *bytes, const struct model_config *config, int type, struct err *err)
+int model_random_size(size_t *bytes, const struct model_config *config, unsigned type,
+                      struct err *err)
 {
     struct model m = { .config = *config };
     struct builder b = { .m = &m, .type = type, .err = err };

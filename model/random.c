@@ -29,7 +29,7 @@ static enum ptype random_fallback(enum ptype type)
     }
 }
 
-enum ptype random_type(int type, const char *name, size_t layers, size_t cols)
+enum ptype random_type(unsigned type, const char *name, size_t layers, size_t cols)
 {
     enum ptype p = (enum ptype)type;
     size_t layer = 0;

@@ -11,7 +11,7 @@
 /* Return the type that llama.cpp's quantize would give a matrix of `cols` columns whose GGUF name
  * is `name` ("blk.3.attn_v.weight"), in a file of this type (enum ptype or a mix of model.h) and
  * of so many layers. A type that cols does not suit is replaced as llama.cpp replaces it. */
-enum ptype random_type(int type, const char *name, size_t layers, size_t cols);
+enum ptype random_type(unsigned type, const char *name, size_t layers, size_t cols);
 
 /* Fill out[panels_raw(type, cols)] with row `row` of uniform weights that have about the spread of
  * a trained matrix: values in [-s, s), s = 1.7 / sqrt(cols). */

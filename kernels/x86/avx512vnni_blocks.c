@@ -179,15 +179,20 @@ INLINE void scales_512(enum ptype type, float (*scale)[PANEL], float (*offset)[P
                        const struct block *b)
 {
     const struct block_form f = block_forms[type];
+    const size_t subs = (size_t)f.cols / f.sub;
     __m512 d = halves_512(b->d);
-    REPEAT (sub, (size_t)f.cols / f.sub) {
+    REPEAT (sub, 16) {
+        if (sub == subs)
+            break;
         __m512 factor = _mm512_cvtepi32_ps(sub_scale_512(type, b, sub));
         _mm512_store_ps(scale[sub], f.cols == GROUP ? d : _mm512_mul_ps(d, factor));
     }
     if (!f.offset)
         return;
     __m512 m = halves_512(b->m), minus = _mm512_xor_ps(m, _mm512_set1_ps(-0.0f));
-    REPEAT (sub, (size_t)f.cols / f.sub) {
+    REPEAT (sub, 16) {
+        if (sub == subs)
+            break;
         __m512 factor = _mm512_cvtepi32_ps(sub_min_512(type, b, sub));
         _mm512_store_ps(offset[sub], f.cols == GROUP ? m : _mm512_mul_ps(minus, factor));
     }
@@ -313,7 +318,9 @@ INLINE void tile_direct(size_t np, size_t nt, size_t p, size_t t, size_t ahead, 
                 ask_ahead(panel, w->panel_bytes, g * run_bytes(type), ahead, np, nt,
                           (run_bytes(type) + 63) / 64);
                 g += t * groups;
-                REPEAT (half, (size_t)GROUP / f.sub) {
+                REPEAT (half, 2) {
+                    if (half * f.sub == GROUP)
+                        break;
                     size_t sub = (first + turn) * GROUP / f.sub + half;
                     size_t at = k + (first + turn) * GROUP + half * f.sub;
                     __m512i sum[8];

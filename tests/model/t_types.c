@@ -91,7 +91,7 @@ static uint64_t types_hash(const struct model *m, struct pool *pool, size_t chun
 }
 
 static const struct {
-    int type;
+    unsigned type;
     uint64_t hash;
 } expected[] = {
     { P_Q8, 0xc128cc3e9971ad66u },         { P_Q4, 0x1757b7a43fa94498u },
@@ -109,7 +109,7 @@ static const struct {
 static bool check_random(size_t which, const char *best, struct pool *pool)
 {
     static const size_t chunks[CHUNKS] = { TOKENS, 1, 8, 3, 13, 2 };
-    const int type = expected[which].type;
+    const unsigned type = expected[which].type;
     const struct model_config config = {
         .layers = 4,
         .hidden = type == MODEL_Q4_K_M ? 224 : 256,

@@ -22,7 +22,7 @@ struct memory_row {
 };
 
 /* Compute the bytes of a row. Work memory is that of one thread; each further one adds little. */
-static int memory_compute(struct memory_row *row, const struct model_config *c, int type,
+static int memory_compute(struct memory_row *row, const struct model_config *c, unsigned type,
                           enum kvcache kv, struct err *err)
 {
     size_t batch = 0, session = 0, cache = 0;
@@ -83,7 +83,7 @@ int bench_memory(const struct bench_options *o, const struct bench_model_options
     struct memory_row rows[BENCH_LIST];
     struct bench_list contexts;
     struct model_config c;
-    int type;
+    unsigned type;
     enum kvcache kv;
     const char *shape = m->shape ? m->shape : "qwen2.5-0.5b";
     int rc = bench_list(&contexts, "-c", m->context, err);

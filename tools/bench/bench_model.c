@@ -236,9 +236,9 @@ static int bench_model_open_router(struct bench_run *b, struct err *err)
     return b->scratch ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
 }
 
-static bool parse_type(int *out, const char *name)
+static bool parse_type(unsigned *out, const char *name)
 {
-    for (int p = 0; p < MODEL_TYPES; p++)
+    for (unsigned p = 0; p < MODEL_TYPES; p++)
         if (!strcasecmp(name, model_random_type(p))) {
             *out = p;
             return true;
@@ -246,7 +246,7 @@ static bool parse_type(int *out, const char *name)
     return false;
 }
 
-int bench_model_shape(struct model_config *out, int *type, const char *shape, const char *name,
+int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
                       struct err *err)
 {
     if (!model_shape(out, shape))
@@ -264,7 +264,7 @@ int bench_model_shape(struct model_config *out, int *type, const char *shape, co
 static int open_shape(struct engine *e, const struct bench_model_options *m, struct err *err)
 {
     struct model_config c;
-    int type;
+    unsigned type;
     int rc = bench_model_shape(&c, &type, m->shape, m->type, err);
     if (!rc)
         rc = setup_kernels(&e->kernels, err);

@@ -75,7 +75,7 @@ void model_report_end(const struct model_report *b);
 int bench_model_open(struct engine *e, const struct bench_model_options *m, struct err *err);
 
 /* Find the shape and the type of these names. ERR_ARG. */
-int bench_model_shape(struct model_config *out, int *type, const char *shape, const char *name,
+int bench_model_shape(struct model_config *out, unsigned *type, const char *shape, const char *name,
                       struct err *err);
 
 /* Run `mizzle bench memory`: compute all rows, then print them. Nothing large is allocated.
