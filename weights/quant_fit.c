@@ -91,6 +91,7 @@ static double fit_min(double *a, double *m, const struct quant_sub *s, const str
                       bool any_sign)
 {
     double det = s->sw * t->qq - t->q * t->q;
+    *a = 0;
     *m = -1;
     if (det > 0) {
         *a = (s->sw * t->xq - s->swx * t->q) / det;

@@ -296,7 +296,7 @@ static int chat_recognise(struct chat *c, const char *template, struct err *err)
         if (rc == OK && i == 0)
             rc = chat_keep_system(c, text, err);
         for (size_t k = 0; rc == OK && k < CHAT_WAYS; k++) {
-            bool same;
+            bool same = false;
             rc = fits[k] ? chat_compare(&same, c, &chat_ways[k], trial, think, text, err) : OK;
             fits[k] = fits[k] && rc == OK && same;
         }
