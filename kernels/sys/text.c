@@ -50,6 +50,23 @@ size_t text_encode(char out[4], uint32_t c)
     return n;
 }
 
+/* An incomplete character is an invalid one that reaches to the end and whose lead asks for more.
+ */
+size_t text_complete(const char *s, size_t n)
+{
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        unsigned char lead = (unsigned char)s[n - back];
+        uint32_t c;
+        bool ok;
+        if ((lead & 0xc0) == 0x80)
+            continue;
+        size_t more = lead < 0xc2 || lead > 0xf4 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+        return more >= back && text_decode(&c, s + n - back, back, &ok) == back && !ok ? n - back
+                                                                                       : n;
+    }
+    return n;
+}
+
 /* Eight bytes at a time: none may have its top bit set. */
 size_t text_ascii(const char *s, size_t n)
 {

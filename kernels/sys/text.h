@@ -17,6 +17,10 @@ size_t text_encode(char out[4], uint32_t c);
 /* Return how many bytes c takes. */
 size_t text_encoded_length(uint32_t c);
 
+/* Return how many bytes of s[n], a text that goes on, are complete: all but a character at the end
+ * that further bytes may complete. What is invalid whatever follows is complete. */
+size_t text_complete(const char *s, size_t n);
+
 /* Return how many bytes of s[n] come before the first that is not ASCII. */
 size_t text_ascii(const char *s, size_t n);
 /* True when s[n] is well-formed: no overlong forms, surrogates or values above U+10FFFF. */

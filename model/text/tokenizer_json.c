@@ -168,12 +168,14 @@ static void scan_piece(struct scan *s)
 /* Read the object of all pieces. */
 static void scan_pieces(struct scan *s)
 {
+    /* About the bytes of a file for each piece: in tokenizer.json, merges take half of them. */
+    size_t share = s->p == s->text ? 16 : 40;
     if (s->to->pieces)
         scan_fail(s, "a second vocabulary");
     if (!scan_sign(s, '{'))
         scan_fail(s, "none");
     if (s->rc == OK)
-        s->rc = tokenizer_json_room(s->to, (size_t)(s->end - s->text) / 16 + 512, s->err);
+        s->rc = tokenizer_json_room(s->to, (size_t)(s->end - s->text) / share + 512, s->err);
     while (s->rc == OK && *s->p != '}') {
         scan_piece(s);
         if (s->rc == OK && *s->p != '}' && !(scan_sign(s, ',') && *s->p == '"'))

@@ -41,8 +41,46 @@ static void check_line(const char *text, const char *want)
     CHECK(err_set(&err, ERR_IO, "%s", text) == ERR_IO && strcmp(err.msg, want) == 0);
 }
 
+/* True if some bytes after tail[n] give a character that is longer than it. */
+static bool completes(const char *tail, size_t n)
+{
+    static const unsigned char next[] = { 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf };
+    for (size_t i = 0; i < 6 * 6 * 6; i++) {
+        char s[6];
+        uint32_t c;
+        bool ok;
+        memcpy(s, tail, n);
+        s[n] = (char)next[i % 6];
+        s[n + 1] = (char)next[i / 6 % 6];
+        s[n + 2] = (char)next[i / 36];
+        if (text_decode(&c, s, n + 3, &ok) > n && ok)
+            return true;
+    }
+    return false;
+}
+
+/* What text_complete holds back is what further bytes may complete, and nothing else. */
+static void check_complete(void)
+{
+    static const unsigned char bytes[] = { 'a',  0,    0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0,
+                                           0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xed,
+                                           0xef, 0xf0, 0xf1, 0xf4, 0xf5, 0xff };
+    enum { KINDS = sizeof(bytes), ALL = KINDS * KINDS * KINDS * KINDS };
+    CHECK(text_complete(NULL, 0) == 0);
+    for (size_t i = 0; i < ALL; i++) {
+        char s[4];
+        size_t at = 0, left = i;
+        for (size_t k = 0; k < 4; k++, left /= KINDS)
+            s[k] = (char)bytes[left % KINDS];
+        for (uint32_t c; at < 4 && !completes(s + at, 4 - at);)
+            at += text_decode(&c, s + at, 4 - at, NULL);
+        CHECK(text_complete(s, 4) == at);
+    }
+}
+
 int main(void)
 {
+    check_complete();
     check_round_trip();
     check_harmless();
     check_line("", "");

@@ -61,13 +61,11 @@ static void token_view_flush(struct token_view *s, size_t keep, bool end)
     size_t at = 0;
     for (size_t i = 0; i < s->n; i++)
         text[i] = s->held[i].c;
-    while (at + keep < s->n) {
+    size_t whole = end ? s->n : text_complete(text, s->n);
+    while (at + keep < s->n && at < whole) {
         uint32_t c;
         bool ok;
         size_t len = text_decode(&c, text + at, s->n - at, &ok);
-        unsigned char lead = (unsigned char)text[at];
-        if (!ok && !end && at + len == s->n && lead >= 0xc2 && lead <= 0xf4)
-            break;
         token_view_mark(s, s->held[at].source, s->held[at].token);
         if (!ok)
             fputs("\xef\xbf\xbd", s->to);

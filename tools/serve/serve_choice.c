@@ -86,18 +86,6 @@ bool serve_choice_look(struct serve_choice *c)
     return true;
 }
 
-size_t serve_choice_whole(const char *p, size_t n)
-{
-    for (size_t back = 1; back <= 3 && back <= n; back++) {
-        unsigned char c = (unsigned char)p[n - back];
-        if ((c & 0xc0) == 0x80)
-            continue;
-        size_t len = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        return len > back ? n - back : n;
-    }
-    return n;
-}
-
 void serve_choice_forget(struct buf *b, size_t n)
 {
     if (!n)
@@ -111,7 +99,7 @@ size_t serve_choice_ready(const struct serve_choice *c)
     size_t n = c->raw.n, held = c->cut ? 0 : stops_held(&c->stops);
     if (c->view.finished)
         return n;
-    n = serve_choice_whole(c->raw.p, n > held ? n - held : 0);
+    n = text_complete(c->raw.p, n > held ? n - held : 0);
     return n > c->shown ? n : c->shown;
 }
 

@@ -48,8 +48,6 @@ void serve_choice_end(struct serve_choice *c);
 
 /* Return p[n] as a JSON string with U+FFFD for what is no UTF-8. */
 json_t *serve_choice_string(const char *p, size_t n);
-/* Return the number of bytes of p[n] before an incomplete character at its end. */
-size_t serve_choice_whole(const char *p, size_t n);
 /* Remove the first n bytes. */
 void serve_choice_forget(struct buf *b, size_t n);
 /* Return the text of a token; if it is no whole characters "bytes:\xe2\x82", or "" if `quiet`. */

@@ -58,11 +58,9 @@ static size_t serve_logprobs_offset(struct serve_choice *c, size_t i, uint32_t i
         return offset;
     p = c->counted.p;
     n = c->counted.n;
+    n = text_complete(p, n); /* the next token may complete the rest */
     while (at < n) {
-        size_t len = text_decode(&code, p + at, n - at, NULL);
-        if (at + len == n && serve_choice_whole(p + at, len) < len)
-            break; /* the next token may complete it */
-        at += len;
+        at += text_decode(&code, p + at, n - at, NULL);
         c->chars++;
         if (at <= before) /* this token does not complete it */
             offset = c->chars;

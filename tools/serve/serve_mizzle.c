@@ -35,7 +35,7 @@ static void serve_mizzle_written(json_t *to, struct serve_choice *c, const struc
     }
     if (!buf_add(&c->part, p, n))
         return;
-    size_t whole = serve_choice_whole(c->part.p, c->part.n);
+    size_t whole = text_complete(c->part.p, c->part.n);
     json_object_set_new(to, "text", serve_choice_string(c->part.p, whole));
     serve_choice_forget(&c->part, whole);
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "kernels/sys/text.h"
 #include "model/text/tokenizer.h"
 #include "model/text/unicode.h"
 #include "tools/stand_in/source.h"
@@ -73,26 +74,13 @@ void stand_in_reply_end(struct stand_in_reply *s)
     buf_free(&s->raw);
 }
 
-/* Return the number of bytes of raw before an incomplete character at its end. */
-static size_t stand_in_reply_whole(const struct buf *raw)
-{
-    for (size_t back = 1; back <= 3 && back <= raw->n; back++) {
-        unsigned char c = (unsigned char)raw->p[raw->n - back];
-        if ((c & 0xc0) == 0x80)
-            continue;
-        size_t len = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        return len > back ? raw->n - back : raw->n;
-    }
-    return raw->n;
-}
-
 /* Return the text of a token's event: what is new or, if all, everything so far. */
 static json_t *text_until(struct stand_in_reply *s, uint32_t id, bool last, bool all)
 {
     if (!add_token(&s->raw, s->tokenizer, id, false))
         return NULL;
     size_t from = all ? 0 : s->spoken;
-    s->spoken = last ? s->raw.n : stand_in_reply_whole(&s->raw);
+    s->spoken = last ? s->raw.n : text_complete(s->raw.p, s->raw.n);
     return repaired(s->raw.p ? s->raw.p + from : "", s->spoken - from);
 }
 

@@ -1,0 +1,117 @@
+/* t_vocab_cuts.c - a vocabulary in JSON that is cut at any byte, has any byte changed, or meets any
+ * failing allocation is read or refused in one line. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "kernels/sys/text.h"
+#include "model/text/tokenizer.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+static char folder[] = "build/vocab-XXXXXX", path[64], text[8192];
+static size_t size;
+
+/* Make the file: bytes as GPT-2 writes them, a few more pieces, escapes of all kinds. */
+static void make(bool whole)
+{
+    char *at = text;
+    uint32_t next = 256;
+    if (!whole)
+        at += sprintf(
+            at, "{\"x\": \"\\\"{[\",\n \"added_tokens\": [{\"id\": 262, \"content\": \"<e>\"}],"
+                "\n\"model\":{\"type\":\"BPE\", \"merges\":[\"h e\",\n[\"he\", \"l\"], "
+                "[\"\\u0120\",\"t\"]], \"vocab\" :");
+    at += sprintf(at, "{\n");
+    for (uint32_t b = 0; b < 256; b++) {
+        bool self = (b >= 0x21 && b <= 0x7e) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
+        char letter[5] = "";
+        letter[text_encode(letter, self ? b : next)] = 0;
+        if (b == '"' || b == '\\' || b % 3 == 0)
+            at += sprintf(at, "\"\\u%04X\": %u , ", self ? b : next, b);
+        else
+            at += sprintf(at, "\"%s\":%u,\n", letter, b);
+        next += !self;
+    }
+    at += sprintf(at, "\"he\":256,\"hel\":257,\"\\u0120t\":258}%s", whole ? "" : "\n}}\n");
+    size = (size_t)(at - text);
+}
+
+static int opens(const char *p, size_t n, struct err *err)
+{
+    struct tokenizer *t;
+    remove(path); /* a new file, for some file systems write out one that is truncated */
+    FILE *f = fopen(path, "w");
+    CHECK(f && fwrite(p, 1, n, f) == n && fclose(f) == 0);
+    int rc = tokenizer_open_path(&t, folder, err);
+    CHECK((rc == OK) == (t != NULL));
+    if (rc != OK)
+        CHECK(strchr(err->msg, '\n') == NULL && strstr(err->msg, folder));
+    tokenizer_close(t);
+    return rc;
+}
+
+static void check_damage(void)
+{
+    static char copy[sizeof(text)];
+    struct err err;
+    size_t fine = 0, lines = 0;
+    CHECK(opens(text, size, &err) == OK);
+    for (size_t i = 0; i + 3 < size; i++) { /* the end is blanks */
+        CHECK(opens(text, i, &err) == ERR_FORMAT);
+        lines += strstr(err.msg, "line ") != NULL;
+    }
+    CHECK(lines + 40 > size);
+    for (size_t i = 0; i < size; i++)
+        for (int bit = 0; bit < 8; bit += 1 + (int)(i % 3)) {
+            memcpy(copy, text, size);
+            copy[i] = (char)(copy[i] ^ (1 << bit));
+            int rc = opens(copy, size, &err);
+            CHECK(rc == OK || rc == ERR_FORMAT);
+            fine += rc == OK;
+        }
+    CHECK(fine > 0 && fine < size);
+}
+
+static void check_memory(void)
+{
+    int hit = 1;
+    for (long n = 1; hit; n++) {
+        struct err err;
+        struct tokenizer *t;
+        torture_begin(n);
+        int rc = tokenizer_open_path(&t, folder, &err);
+        hit = torture_end();
+        CHECK(rc == OK ? t != NULL : !t);
+        CHECK(hit || rc == OK);
+        tokenizer_close(t);
+        CHECK(torture_live() == 0);
+    }
+}
+
+int main(void)
+{
+    char name[64];
+    struct err err;
+    CHECK(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/tokenizer.json", folder);
+    make(false);
+    check_damage();
+    CHECK(opens(text, size, &err) == OK);
+    check_memory();
+    remove(path);
+    snprintf(name, sizeof(name), "%s/merges.txt", folder);
+    FILE *f = fopen(name, "w");
+    CHECK(f && fputs("h e\nhe l\n", f) >= 0 && fclose(f) == 0);
+    snprintf(path, sizeof(path), "%s/vocab.json", folder);
+    make(true);
+    check_damage();
+    CHECK(opens(text, size, &err) == OK);
+    check_memory();
+    remove(path);
+    remove(name);
+    CHECK(rmdir(folder) == 0);
+    return 0;
+}
