@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run tests: the programs named as arguments (each $BUILD/tests/FOLDER/NAME) and every
 # tests/*/t_*.sh and tests/*/*/t_*.sh. Print one line for each with its result and seconds, the
-# output of those that fail, and the counts at the end. `make test` calls this in the root of the
+# output of those that fail, and at the end their reports again and the counts. `make test` calls this in the root of the
 # repository.
 #
 # $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
@@ -90,6 +90,9 @@ for name in $names; do # a test without a result, for example of a lane that was
     [ -e "$dir/$(echo "$name" | tr / .).result" ] && continue
     echo "$name: no result"
     failed=$((failed + 1))
+done
+grep -l FAILED "$dir"/*.result 2>/dev/null | while read -r result; do
+    cat "${result%.result}.report"
 done
 echo "$(count ok) passed, $failed failed, $(count SKIP) skipped"
 [ "$failed" -eq 0 ]

@@ -41,12 +41,12 @@ static void check_line(const char *text, const char *want)
     CHECK(err_set(&err, ERR_IO, "%s", text) == ERR_IO && strcmp(err.msg, want) == 0);
 }
 
-/* True if some bytes after tail[n] give a character that is longer than it. */
+/* True if some bytes after tail[n], n <= 4, give a character that is longer than it. */
 static bool completes(const char *tail, size_t n)
 {
     static const unsigned char next[] = { 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf };
     for (size_t i = 0; i < 6 * 6 * 6; i++) {
-        char s[6];
+        char s[4 + 3];
         uint32_t c;
         bool ok;
         memcpy(s, tail, n);
