@@ -42,6 +42,8 @@ flags.tsan    += -fno-var-tracking-assignments
 calls := --param asan-instrumentation-with-call-threshold=0
 else
 calls := -mllvm -asan-instrumentation-with-call-threshold=0
+# gcc checks these as well, and clang takes a minute a file for it.
+sets := $(if $(filter asan fuzz,$(MODE)),$(foreach check,alignment null pointer-overflow object-size,-fno-sanitize=$(check)))
 endif
 # The tiles of all block types are so much code that both compilers take two minutes a file, unless
 # each check of an address is a call, and the checks of arithmetic are left to scalar.c.
@@ -53,7 +55,7 @@ endif
 isa.x86_64  := kernels/x86
 isa.aarch64 := kernels/arm
 isa.arm64   := kernels/arm
-flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c
+flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c $(sets)
 flags.kernels/x86/avx2_blocks := $(flags.kernels/x86/avx2) $(blocks)
 flags.kernels/x86/avxvnni    := $(flags.kernels/x86/avx2) -mavxvnni
 flags.kernels/x86/avxvnni_blocks := $(flags.kernels/x86/avxvnni) $(blocks)
