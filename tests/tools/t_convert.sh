@@ -47,16 +47,16 @@ expect 3 "$tmp/none" "$tmp/a.gguf" --type f32
 [ ! -e "$tmp/a.gguf" ] || fail "a refused input left an output"
 
 # A tensor in which a value or the scale of a group would become infinite is refused by name.
-# large OCTAL: a matrix "t" of one row of 32 zeros but for its last value, whose bytes are given
+# large OCTAL: a matrix "t.weight" of 2 x 32 zeros but for its last value, whose bytes are given
 large() {
     {
         printf 'GGUF\003\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
         printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000'
         printf '\003\000\000\000\000\000\000\000abc'
-        printf '\001\000\000\000\000\000\000\000t\002\000\000\000'
-        printf '\040\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+        printf '\010\000\000\000\000\000\000\000t.weight\002\000\000\000'
+        printf '\040\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000'
         printf '\000\000\000\000\000\000\000\000\000\000\000\000'
-        head -c 144 /dev/zero # 20 of padding, 124 of zeros
+        head -c 265 /dev/zero # 13 of padding, 252 of zeros
         # shellcheck disable=SC2059
         printf "$1"
     } >"$tmp/large.gguf"
@@ -69,7 +69,7 @@ for type in f32 bf16 q8_0 q4_0 q5_0; do
 done
 rm "$tmp/x.gguf"
 expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
-grep -q 'tensor t: expected values below 65520 for F16, found 65520' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'tensor t.weight: expected values below 65520 for F16, found 65520' "$tmp/err" || fail "$(cat "$tmp/err")"
 for type in q4_1 q5_1; do
     expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
 done
@@ -87,7 +87,7 @@ for value in '\000\000\200\177' '\000\000\200\377' '\000\000\300\177'; do # inf,
     large "$value" # its block would be lost
     for type in q8_0 q4_1; do
         expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
-        grep -q 'tensor t: expected finite values' "$tmp/err" || fail "$(cat "$tmp/err")"
+        grep -q 'tensor t.weight: expected finite values' "$tmp/err" || fail "$(cat "$tmp/err")"
     done
 done
 for word in 'q4_K_M and q5_K_M' '--imatrix FILE' '-q, --quiet'; do
