@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -210,6 +211,25 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
     return code;
 }
 
+/* True if this is a file in the folder of w, or what a link in it leads to, other than a GGUF file,
+ * which is a model of its own. If the folder cannot be read, it is none. */
+static bool table_in_folder(const struct weights *w, const struct stat *file)
+{
+    DIR *d = strcmp(w->format, "folder") == 0 ? opendir(w->path) : NULL;
+    struct dirent *e;
+    struct stat st;
+    bool found = false;
+    while (d && !found && (e = readdir(d)) != NULL) {
+        size_t n = strlen(e->d_name);
+        found = !(n > 5 && strcmp(e->d_name + n - 5, ".gguf") == 0) &&
+                fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_dev == file->st_dev &&
+                st.st_ino == file->st_ino;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
 bool weights_reads(const struct weights *w, const char *path)
 {
     struct stat st;
@@ -218,7 +238,7 @@ bool weights_reads(const struct weights *w, const char *path)
     for (size_t i = 0; i < w->nmaps; i++)
         if (w->maps[i].dev == st.st_dev && w->maps[i].ino == st.st_ino)
             return true;
-    return false;
+    return table_in_folder(w, &st);
 }
 
 static struct kv *add_key(struct weights *w, const char *key, enum kvtype type)

@@ -80,7 +80,9 @@ void weights_close(struct weights *w); /* NULL is fine */
  * handler: that signal comes when another process has cut the file short. */
 const char *weights_mapped(const void *address);
 
-/* True if path is a file that holds tensors of w. A command that writes there would replace it. */
+/* True if path is a file of the model: one that w is read from, or, if w is a folder, any other file
+ * in it that is no GGUF file, such as tokenizer.json. A command that writes there would replace it.
+ */
 bool weights_reads(const struct weights *w, const char *path);
 
 const char *weights_path(const struct weights *w);   /* as given to weights_open */

@@ -100,9 +100,27 @@ src=$data/weights/stories260K_qwen2
     exit 77
 }
 cp -r "$src" "$tmp/folder" && chmod -R u+w "$tmp/folder" || fail "cannot copy $src"
-expect 2 "$tmp/folder" "$tmp/folder/model.safetensors" --type q8_0
+# No file of the model is replaced, read or not, by its name or by a link's; a GGUF file beside
+# them is.
+ln -s folder "$tmp/link"
+echo '{}' >"$tmp/blob"
+ln -s ../blob "$tmp/folder/generation_config.json"
+echo text >"$tmp/folder/merges.txt"
+for out in model.safetensors config.json merges.txt generation_config.json; do
+    for path in "$tmp/folder/$out" "$tmp/link/$out"; do
+        expect 2 "$tmp/folder" "$path" --type q8_0
+        grep -q "$out: input and output are the same file" "$tmp/err" || fail "$(cat "$tmp/err")"
+    done
+done
+expect 2 "$tmp/folder" "$tmp/blob" --type q8_0
 cmp -s "$src/model.safetensors" "$tmp/folder/model.safetensors" || fail "the source was replaced"
-rm -r "$tmp/folder"
+cmp -s "$src/config.json" "$tmp/folder/config.json" || fail "the source was replaced"
+[ "$(cat "$tmp/blob" "$tmp/folder/merges.txt")" = "{}
+text" ] || fail "a file of the source was replaced"
+rm "$tmp/folder/merges.txt"
+expect 0 "$tmp/folder" "$tmp/folder/out.gguf" --type q8_0
+expect 0 "$tmp/folder" "$tmp/folder/out.gguf" --type q8_0
+rm -r "$tmp/folder" "$tmp/link" "$tmp/blob"
 for type in f32 F16 bf16 Q8_0 q4_0; do
     expect 0 "$src" "$tmp/$type.gguf" --type $type
 done
