@@ -84,6 +84,8 @@ for type in q4_0 q5_1 q4_K_M; do
     expect 0 convert $model "$tmp/again" --type $type --imatrix "$tmp/a" -t 3
     cmp "$tmp/weighted" "$tmp/again" || fail "threads change the file"
 done
+expect 0 info "$tmp/weighted"
+grep -qx 'type          Q4_K_M' "$tmp/out" || fail "info: no type Q4_K_M in $(cat "$tmp/out")"
 grep -aq quantize.imatrix.entries_count "$tmp/weighted" || fail "the file does not name the matrix"
 
 # word N: a 32-bit number; entry NAME VALUES: a matrix in the older form, all inputs alike
