@@ -114,8 +114,11 @@ struct kv *table_kv(struct weights *w)
     return p;
 }
 
-/* The mappings of this process, for signal handlers: `p` is set last and cleared first. */
-enum { MAPPINGS_MAX = 64 };
+/* The mappings of this process, for signal handlers: `p` is set last and cleared first. There is
+ * room for a model of as many parts as are allowed; `unlisted` counts what is mapped beyond that.
+ */
+enum { MAPPINGS_MAX = 1024 };
+static _Atomic size_t unlisted;
 static struct {
     _Atomic bool taken;
     _Atomic(const unsigned char *) p;
@@ -123,7 +126,7 @@ static struct {
     _Atomic(const char *) path;
 } mappings[MAPPINGS_MAX];
 
-/* List a mapping for weights_mapped; when the list is full, it stays unlisted. */
+/* List a mapping for weights_mapped, or count it when the list is full. */
 static void map_list(const struct mapping *m, const char *path)
 {
     for (size_t i = 0; i < MAPPINGS_MAX; i++)
@@ -133,6 +136,7 @@ static void map_list(const struct mapping *m, const char *path)
             mappings[i].p = m->p;
             return;
         }
+    unlisted++;
 }
 
 /* Take a mapping off the list before it is unmapped. */
@@ -144,6 +148,7 @@ static void map_unlist(const struct mapping *m)
             mappings[i].taken = false;
             return;
         }
+    unlisted--;
 }
 
 const char *weights_mapped(const void *address)
@@ -154,7 +159,7 @@ const char *weights_mapped(const void *address)
         if (p && at >= (uintptr_t)p && at - (uintptr_t)p < mappings[i].n)
             return mappings[i].path;
     }
-    return NULL;
+    return unlisted ? "a file of a model" : NULL;
 }
 
 void table_unmap(struct weights *w)

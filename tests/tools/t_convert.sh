@@ -223,6 +223,10 @@ if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$tmp/out";
     grep -aq '\[PAD151665\]' "$tmp/real.gguf" || fail "rows beyond the vocabulary are not padded"
     grep -aq '\[PAD151664\]' "$tmp/real.gguf" && fail "a used token was padded"
     grep -aq 'tokenizer.chat_template' "$tmp/real.gguf" || fail "the chat template is missing"
+    printf 'a file of its own' >"$tmp/model/chat_template.jinja"
+    expect 0 "$tmp/model" "$tmp/real.gguf" --type q8_0
+    grep -aqF 'a file of its own' "$tmp/real.gguf" ||
+        fail "the chat template in a file of its own is missing"
 else
     skipped="SKIP: no test data or no numpy: a real vocabulary was not converted"
 fi
