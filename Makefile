@@ -230,6 +230,35 @@ $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
+# make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
+# and shows its speed. Its file gets no -Werror. The first eight are operations in a kernel set of
+# their own, which goes into t_kernels and into a copy of the program.
+EXERCISES := $(patsubst %.c,$(BUILD)/%,$(wildcard exercises/*.c))
+EXERCISE  := $(filter $(BUILD)/exercises/$(N)_% $(BUILD)/exercises/0$(N)_%,$(EXERCISES))
+KERNEL_OP := $(if $(filter 1 2 3 4 5 6 7 8,$(N)),$(patsubst 0$(N)_%,%,$(notdir $(EXERCISE))))
+ifneq ($(filter exercise,$(MAKECMDGOALS)),)
+ifeq ($(filter 1 2 3 4 5 6 7 8 9 10 11 12,$(N)),)
+$(error exercise: expected N=1 to N=12, found N=$(N))
+else ifeq ($(EXERCISE),)
+$(error exercise $(N) is not started; type: sh tests/exercises/start.sh $(N))
+endif
+endif
+exercise: $(EXERCISE).$(if $(KERNEL_OP),kernels $(EXERCISE).mizzle,check)
+	@RUN="$(RUN)" sh tests/exercises/check.sh $< $(KERNEL_OP) $(if $(KERNEL_OP),$(EXERCISE).mizzle)
+
+$(foreach c,$(wildcard exercises/*.c),$(eval flags.$(c:.c=) := -Wno-error -Wno-conversion \
+    -Wno-unused-parameter $(if $(filter x86_64/exercises/08_%,$(ARCH)/$(c)),$(flags.kernels/x86/avx2))))
+$(BUILD)/exercises/kernels.o: kernels/kernels.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.kernels/kernels) -DEXERCISE -c $< -o $@
+$(EXERCISES:%=%.kernels): %.kernels: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tests/kernels/t_kernels.o
+$(EXERCISES:%=%.check): %.check: %.o $(BUILD)/tests/exercises/check.o
+$(EXERCISES:%=%.mizzle): %.mizzle: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tools/main.o
+$(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check): $(TLIB)
+$(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check) $(EXERCISES:%=%.mizzle): $(TOOLS) $(LIB)
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
+
 kernels-test: $(KTESTS)
 	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
 
@@ -284,6 +313,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak soak-serve fuzz kernels-test demo perf results results-check install uninstall clean always
+.PHONY: all lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

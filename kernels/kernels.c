@@ -10,11 +10,14 @@
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar,
 #if defined(__x86_64__)
-    &kernels_avx2,   &kernels_avxvnni, &kernels_avx512, &kernels_avx512vnni, &kernels_avx512bf16,
+    &kernels_avx2,     &kernels_avxvnni, &kernels_avx512, &kernels_avx512vnni, &kernels_avx512bf16,
 #elif defined(__aarch64__)
     &kernels_neon,
     &kernels_dotprod,
     &kernels_i8mm,
+#endif
+#if defined(EXERCISE)
+    &kernels_exercise,
 #endif
 #if defined(HAVE_BLAS)
     &kernels_blas,
