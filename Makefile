@@ -156,9 +156,9 @@ fuzz: $(FUZZERS:%=%.run)
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
-# Show where the time goes, by symbol.
+# Show where the time goes, by symbol: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
 perf: all
-	@sh tools/perf.sh $(BUILD)/mizzle
+	@BENCH="$(BENCH)" SYMBOL="$(SYMBOL)" sh tools/perf.sh $(BUILD)/mizzle
 
 # Make the tables and pictures of router/results; check a tenth of them. ONLY=NAME selects.
 results results-check: all
