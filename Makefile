@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, demo, perf, results,
-# results-check, clean; install and uninstall take PREFIX= and DESTDIR=.
+# Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
+# results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -310,9 +310,18 @@ uninstall:
 	    '$(LIBDIR)/pkgconfig/mizzle.pc'
 	rm -rf '$(SHARE)/mizzle'
 
+# The last commit as build/mizzle-VERSION.tar.gz, which builds and passes its tests outside of git. The
+# same commit gives the same bytes.
+dist:
+	@git ls-files --error-unmatch Makefile >/dev/null 2>&1 || { echo "dist: this folder is not a git repository" >&2; exit 1; }
+	@git diff --quiet HEAD || echo "dist: changes that are not committed are left out"
+	@mkdir -p build
+	@git archive --prefix=mizzle-$(VERSION)/ -o build/mizzle-$(VERSION).tar.gz HEAD
+	@echo "the tarball is build/mizzle-$(VERSION).tar.gz"
+
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall clean always
+.PHONY: all lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
