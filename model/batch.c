@@ -159,13 +159,9 @@ void batch_close(struct batch *b)
     free(b);
 }
 
-void batch_watch(struct batch *b,
-                 void (*see)(void *arg, size_t layer, enum batch_input input, const float *x,
-                             size_t ld, size_t cols, size_t n),
-                 void *arg)
+void batch_watch(struct batch *b, const struct batch_watch *w)
 {
-    b->see = see;
-    b->see_arg = arg;
+    b->watch = w;
 }
 
 size_t batch_rows(const struct batch *b)

@@ -51,11 +51,9 @@ struct tile {
 struct batch {
     const struct model *m;
     struct pool *pool;
-    void (*see)(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
-                size_t cols, size_t n); /* NULL, or who watches the inputs of products */
-    void *see_arg;
-    uint64_t pass; /* counts passes */
-    size_t n;      /* rows of the latest pass */
+    const struct batch_watch *watch; /* NULL, or who watches the passes */
+    uint64_t pass;                   /* counts passes */
+    size_t n;                        /* rows of the latest pass */
     struct span span[BATCH_ROWS];
     size_t nspans;
     struct tile tile[BATCH_ROWS];

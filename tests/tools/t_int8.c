@@ -87,12 +87,14 @@ static void int8_texts(void)
     world_close(world);
 }
 
-static void see_input(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
+static void see_input(void *arg, size_t layer, enum batch_value input, const float *x, size_t ld,
                       size_t cols, size_t n)
 {
     struct answers *a = arg;
     double errors = 0, squares = 0;
     (void)layer, (void)ld;
+    if (input > INPUT_HEAD)
+        return;
     CHECK(n == 1 && cols == HIDDEN);
     for (size_t g = 0; g < cols / INPUTS; g++) {
         double amax = 0;
@@ -122,7 +124,7 @@ static void int8_answers(struct answers *a, struct model **m, const struct kerne
     CHECK(model_config(*m)->hidden == HIDDEN && model_config(*m)->vocab == VOCAB);
     CHECK(batch_open(&b, *m, NULL, &err) == OK);
     CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, &err) == OK);
-    batch_watch(b, see_input, a);
+    batch_watch(b, &(struct batch_watch){ .see = see_input, .arg = a });
     for (a->at = 0; a->at < POSITIONS; a->at++) {
         if (text.begin[a->at])
             session_rewind(s, 0);
