@@ -261,3 +261,18 @@ int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err)
     forward_head(b);
     return OK;
 }
+
+int batch_lens(struct batch *b, const float *x, size_t ld, size_t n, struct err *err)
+{
+    int rc = batch_reserve_logits(b, n, err);
+    if (rc != OK)
+        return rc;
+    b->nlogits = 0;
+    forward_lens(b, x, ld, n);
+    return OK;
+}
+
+const float *batch_lens_at(const struct batch *b, size_t i)
+{
+    return b->logits + i * round16(model_config(b->m)->vocab);
+}

@@ -63,7 +63,8 @@ enum batch_value {
 };
 
 /* Who watches the passes of a batch. Both functions are called from the thread that evaluates and
- * may be NULL. They must not use the batch. */
+ * may be NULL. They must not use the batch,
+ * but for batch_attention. */
 struct batch_watch {
     /* An operation on n rows begins or, with ends, has ended. */
     void (*op)(void *arg, enum batch_op op, size_t layer, size_t n, bool ends);
@@ -76,6 +77,13 @@ struct batch_watch {
 /* Show every pass from now on to w, which is borrowed. NULL, the default, ends it. No bit of any
  * result depends on it. */
 void batch_watch(struct batch *b, const struct batch_watch *w);
+
+/* Set weights[p], for each position p up to that of a row of this pass, to the share with which a
+ * head of this layer looks at p. They add up to 1. They are computed anew, in double, from the
+ * rotated query and the keys as the KV cache holds them. To be called from a watch, after
+ * OP_ATTENTION of the layer has ended and before that of the next one begins; from several threads
+ * at once if need be. */
+void batch_attention(const struct batch *b, size_t layer, size_t head, size_t row, double *weights);
 
 /* The piece of one session in a pass. */
 struct batch_part {
@@ -112,5 +120,13 @@ int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err)
 float batch_logit(struct batch *b, const float *hidden, uint32_t id);
 /* Return the logits [vocab] of a row, or NULL if the latest pass has none for it. */
 const float *batch_logits_at(const struct batch *b, size_t row);
+
+/* Compute what the final norm and the output head make of these n states [hidden] of the residual
+ * stream, 1 to BATCH_ROWS, ld apart: the logit lens (nostalgebraist, 2020). For what the last layer
+ * leaves these are the logits, bit for bit. Makes all logits invalid, and is shown to no watch.
+ * ERR_NOMEM, as above. */
+int batch_lens(struct batch *b, const float *x, size_t ld, size_t n, struct err *err);
+/* Return the lens [vocab] of state i, until logits or lens are computed again. */
+const float *batch_lens_at(const struct batch *b, size_t i);
 
 #endif

@@ -121,6 +121,8 @@ int forward_pass(struct batch *b, const _Atomic int *stop);
 
 /* Compute the logits of the rows b->logits_row[nlogits] into b->logits. */
 void forward_head(struct batch *b);
+/* Compute into b->logits what final norm and head make of n states. */
+void forward_lens(struct batch *b, const float *x, size_t ld, size_t n);
 /* Compute the logits of those rows of the head that share a panel with `id`, and return its own;
  * b->logits is used as scratch. */
 float forward_head_row(struct batch *b, const float *hidden, size_t id);

@@ -279,15 +279,33 @@ float forward_head_row(struct batch *b, const float *hidden, size_t id)
     return b->logits[id];
 }
 
-void forward_head(struct batch *b)
+/* Multiply n rows of b->xn by the output head. */
+static void forward_head_rows(struct batch *b, size_t n)
 {
     const struct panels *w = model_head(b->m);
-    size_t layers = model_config(b->m)->layers, n = b->nlogits;
-    for (size_t i = 0; i < n; i++)
-        memcpy(b->xn + i * b->ld_h, b->final + b->logits_row[i] * b->ld_h,
-               b->ld_h * sizeof(*b->xn));
+    const struct product head = { b->logits, round16(w->rows), w, NULL };
+    size_t layers = model_config(b->m)->layers;
     if (forward_quantised(w))
         quantise(b, layers, b->xn, b->ld_h, w->cols, n);
-    const struct product head = { b->logits, round16(w->rows), w, NULL };
     run_products(b, OP_HEAD, layers, &head, 1, b->xn, b->ld_h, n);
+}
+
+void forward_head(struct batch *b)
+{
+    for (size_t i = 0; i < b->nlogits; i++)
+        memcpy(b->xn + i * b->ld_h, b->final + b->logits_row[i] * b->ld_h,
+               b->ld_h * sizeof(*b->xn));
+    forward_head_rows(b, b->nlogits);
+}
+
+void forward_lens(struct batch *b, const float *x, size_t ld, size_t n)
+{
+    const struct model_config *c = model_config(b->m);
+    const struct batch_watch *watch = b->watch;
+    b->watch = NULL;
+    for (size_t i = 0; i < n; i++)
+        model_kernels(b->m)->rmsnorm_f32(b->xn + i * b->ld_h, x + i * ld, model_final_norm(b->m),
+                                         c->hidden, c->eps);
+    forward_head_rows(b, n);
+    b->watch = watch;
 }
