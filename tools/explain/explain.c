@@ -5,6 +5,7 @@
 
 #include "model/model.h"
 #include "model/text/tokenizer.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "tools/explain/explain_internal.h"
 #include "tools/stand_in/stand_in.h"
@@ -143,8 +144,11 @@ int explain_open(struct explain *x, const struct explain_options *o, struct err 
         rc = explain_write(x, err);
     if (rc == OK)
         rc = explain_look(x, err);
-    if (rc == OK)
-        rc = op_limits_measure(&x->limits, &x->engine, err);
+    if (rc != OK)
+        return rc;
+    struct progress *progress = progress_begin("measuring", "the machine");
+    rc = op_limits_measure(&x->limits, &x->engine, err);
+    progress_end(progress);
     return rc;
 }
 
@@ -183,4 +187,23 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     else
         snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f", policy, score,
                  t->source == EXPLAIN_CLOUD ? "" : "not ", limit);
+}
+
+struct explain_times explain_times(const struct explain *x, bool reading)
+{
+    struct explain_times t = { .operations = reading ? &x->reading : &x->writing };
+    size_t first = reading ? x->prompt : x->prompt + 1, end = reading ? first + 1 : x->n;
+    for (size_t i = 0; i < x->npasses; i++)
+        if ((x->passes[i].at < x->prompt) == reading) {
+            t.passes++;
+            t.rows += x->passes[i].rows;
+        }
+    for (size_t i = first; i < end && i < x->n; i++, t.tokens++) {
+        t.ms += x->tokens[i].ms;
+        t.router_ms += x->tokens[i].router_ms;
+        t.cloud_ms += x->tokens[i].cloud_ms;
+    }
+    if (reading && !t.tokens)
+        t.ms = x->stats.total_ms;
+    return t;
 }

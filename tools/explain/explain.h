@@ -139,6 +139,15 @@ const char *explain_source_name(enum explain_source s);
 enum { EXPLAIN_WHY = 256 };
 void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
 
+/* What passes and tokens took: those of the prompt up to the first token written, or those after.
+ */
+struct explain_times {
+    const struct op_times *operations;
+    size_t passes, rows, tokens;
+    double ms, router_ms, cloud_ms; /* all, and two parts of it that are no operations */
+};
+struct explain_times explain_times(const struct explain *x, bool reading);
+
 /* Write everything as one JSON object; tools/explain/README.md describes it. False: no memory, or
  * the output cannot be written. */
 bool explain_json(FILE *to, const struct explain *x);

@@ -196,27 +196,16 @@ static json_t *json_operation(const struct explain *x, const struct op_times *t,
                      json_number(least / ns));
 }
 
-/* Write the operations of some passes, with the times of what is no operation. */
-static json_t *json_times(const struct explain *x, const struct op_times *t, size_t from, size_t to)
+/* Return what some passes and their tokens took. */
+static json_t *json_times(const struct explain *x, bool reading)
 {
+    const struct explain_times t = explain_times(x, reading);
     json_t *list = json_array();
-    size_t passes = 0, rows = 0;
-    double ms = 0, router = 0, cloud = 0;
     for (size_t op = 0; op < BATCH_OPS; op++)
-        json_array_append_new(list, json_operation(x, t, (enum batch_op)op));
-    for (size_t i = 0; i < x->npasses; i++)
-        if ((x->passes[i].at < x->prompt) == (t == &x->reading)) {
-            passes++;
-            rows += x->passes[i].rows;
-        }
-    for (size_t i = from; i < to && i < x->n; i++) {
-        ms += x->tokens[i].ms;
-        router += x->tokens[i].router_ms;
-        cloud += x->tokens[i].cloud_ms;
-    }
-    return json_pack("{s:I,s:I,s:f,s:f,s:f,s:o}", "passes", (json_int_t)passes, "rows",
-                     (json_int_t)rows, "ms", ms, "router_ms", router, "cloud_ms", cloud,
-                     "operations", list);
+        json_array_append_new(list, json_operation(x, t.operations, (enum batch_op)op));
+    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o}", "passes", (json_int_t)t.passes, "rows",
+                     (json_int_t)t.rows, "tokens", (json_int_t)t.tokens, "ms", t.ms, "router_ms",
+                     t.router_ms, "cloud_ms", t.cloud_ms, "operations", list);
 }
 
 static json_t *json_pass(const struct explain_pass *p)
@@ -266,8 +255,8 @@ static void write_document(struct writer *w)
         writer_put(w, i ? ",\n" : "\n", json_position(w, i));
     fputs("]", w->to);
     write_pieces(w);
-    writer_put(w, ",\n\"reading\":", json_times(x, &x->reading, x->prompt, x->prompt + 1));
-    writer_put(w, ",\n\"writing\":", json_times(x, &x->writing, x->prompt + 1, x->n));
+    writer_put(w, ",\n\"reading\":", json_times(x, true));
+    writer_put(w, ",\n\"writing\":", json_times(x, false));
     fputs(",\n\"passes\":[", w->to);
     for (size_t i = 0; i < x->npasses; i++)
         writer_put(w, i ? ",\n" : "\n", json_pass(&x->passes[i]));

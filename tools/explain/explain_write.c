@@ -75,6 +75,8 @@ static bool writing_token(void *arg, const struct decode_token *t)
     w->edge_ms = s->edge_ms;
     w->cloud_ms = 0;
     x->n++;
+    w->progress.what = "writing, tokens";
+    progress_counted(&w->progress, x->n - x->prompt, x->o.max_tokens);
     return !w->full;
 }
 
