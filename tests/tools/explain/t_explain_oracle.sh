@@ -30,3 +30,10 @@ check plain 2 --dtype F32 --seed 3
 check odd 0:1 --dtype F32 --hidden 40 --layers 2 --heads 5 --kv 1 --ffn 100
 check untied 1:2 --dtype F16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --untied
 check three 0 --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --ffn 77
+
+# A text of which too much would be kept is refused before anything is written.
+long=$(awk 'BEGIN { for (i = 0; i < 6000; i++) printf "a" }')
+status=0
+"$MIZZLE" explain -m "$dir/plain" -p "$long" --layers 0:2 >"$dir/json" 2>"$dir/err" || status=$?
+[ $status -eq 2 ] && [ ! -s "$dir/json" ] && grep -q 'at most 256 MiB' "$dir/err" ||
+    { echo "a long text: status $status, $(cat "$dir/err")"; exit 1; }
