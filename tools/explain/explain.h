@@ -17,6 +17,7 @@
 #include "router/engine.h"
 #include "router/routing.h"
 #include "tools/bench/op_times.h"
+#include "tools/explain/explain_guess.h"
 
 enum {
     EXPLAIN_LENS = 3,     /* guesses kept of each layer */
@@ -39,11 +40,6 @@ struct explain_options {
     uint64_t seed;                      /* of the policy random */
 };
 
-struct explain_guess {
-    uint32_t id;
-    float p; /* among the ids in use */
-};
-
 /* What a head looks at from one position: the positions with the largest weights, and the sum of
  * all others. */
 struct explain_head {
@@ -55,9 +51,9 @@ struct explain_head {
 
 /* Euclidean norms of the residual stream around a layer, and what the lens makes of `out`. */
 struct explain_layer {
-    float in, attention, middle, mlp, out; /* in + attention = middle, middle + mlp = out, as
-                                            * vectors */
-    struct explain_guess lens[EXPLAIN_LENS];
+    float in, attention, middle, mlp, out;   /* in + attention = middle, middle + mlp = out, as
+                                              * vectors */
+    struct explain_guess lens[EXPLAIN_LENS]; /* among the ids in use, as in top */
 };
 
 /* A hidden unit of the router, and what it adds to the sum under the sigmoid. */

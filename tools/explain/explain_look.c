@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
@@ -118,28 +117,6 @@ static void look_op(void *arg, enum batch_op op, size_t layer, size_t n, bool en
     pool_for(l->x->engine.pool, n * l->c->heads, 1, look_attention, l);
 }
 
-/* Find the likeliest ids of logits[size], and their probabilities. */
-static void look_guesses(struct explain_guess *out, size_t count, const float *logits, size_t size)
-{
-    size_t n = 0;
-    double sum = 0;
-    for (size_t id = 0; id < size; id++) {
-        size_t i = n;
-        for (; i > 0 && !(logits[id] <= out[i - 1].p); i--)
-            if (i < count)
-                out[i] = out[i - 1];
-        if (i < count) {
-            out[i] = (struct explain_guess){ (uint32_t)id, logits[id] };
-            n += n < count;
-        }
-    }
-    double most = (double)out[0].p;
-    for (size_t id = 0; id < size; id++)
-        sum += exp_f64((double)logits[id] - most);
-    for (size_t i = 0; i < n; i++)
-        out[i].p = (float)(exp_f64((double)out[i].p - most) / sum);
-}
-
 /* Thread function: find the guesses of some of the layers of l->pos. l->layer is the first one of
  * the lens. */
 static void look_lens(void *arg, size_t thread, size_t first, size_t last)
@@ -150,7 +127,7 @@ static void look_lens(void *arg, size_t thread, size_t first, size_t last)
     for (size_t i = first; i < last; i++) {
         size_t layer = l->layer + i;
         struct explain_guess top[EXPLAIN_TOP] = { { 0, 0 } };
-        look_guesses(top, EXPLAIN_TOP, batch_lens_at(l->x->engine.batch, i), size);
+        explain_guesses(top, EXPLAIN_TOP, batch_lens_at(l->x->engine.batch, i), size);
         memcpy(l->x->layer[l->pos * l->c->layers + layer].lens, top, EXPLAIN_LENS * sizeof(*top));
         if (layer + 1 == l->c->layers)
             memcpy(l->x->at[l->pos].top, top, sizeof(top));
