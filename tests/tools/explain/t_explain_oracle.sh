@@ -27,8 +27,7 @@ print(",".join(str(t["id"]) for t in d["tokens"][: len(d["positions"])]))' "$dir
 }
 
 check plain 2 --dtype F32 --seed 3
-check odd 0:1 --dtype F32 --hidden 40 --layers 2 --heads 5 --kv 1 --ffn 100
-check untied 1:2 --dtype F16 --hidden 48 --layers 4 --heads 6 --kv 3 --ffn 70 --untied
+check odd 1:2 --dtype F16 --hidden 40 --layers 4 --heads 5 --kv 1 --ffn 100 --untied
 check three 0 --qwen3 --dtype F32 --hidden 50 --heads 4 --kv 2 --head-dim 34 --ffn 77
 
 # A text of which too much would be kept is refused before anything is written.
