@@ -88,3 +88,22 @@ void kvcache_put_value(enum kvcache type, void *row, const float *x, size_t hd16
 {
     kv_put(type, row, 0, 1, x, hd16);
 }
+
+void kvcache_key_column(float out[16], enum kvcache type, const void *group, size_t d, size_t hd16)
+{
+    const float *f = group;
+    const uint16_t *h = group;
+    const int8_t *q = (const int8_t *)(f + (hd16 + GROUP - 1) / GROUP * PANEL);
+    for (size_t i = 0; i < PANEL; i++)
+        switch (type) {
+        case KVCACHE_F32:
+            out[i] = f[d * PANEL + i];
+            break;
+        case KVCACHE_F16:
+            out[i] = f32_from_f16(h[d * PANEL + i]);
+            break;
+        case KVCACHE_Q8:
+            out[i] = (float)q[d * PANEL + i] * f[d / GROUP * PANEL + i];
+            break;
+        }
+}

@@ -35,4 +35,8 @@ size_t kvcache_value_bytes(enum kvcache type, size_t hd16);
 void kvcache_put_key(enum kvcache type, void *group, size_t lane, const float *x, size_t hd16);
 void kvcache_put_value(enum kvcache type, void *row, const float *x, size_t hd16);
 
+/* Set out to column d of the 16 keys of a group, as floats. For who looks at a cache; kernels read
+ * it in their own ways. */
+void kvcache_key_column(float out[16], enum kvcache type, const void *group, size_t d, size_t hd16);
+
 #endif

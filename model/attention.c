@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/math.h"
 #include "kernels/sys/pool.h"
 #include "model/batch_internal.h"
 
@@ -225,6 +226,38 @@ void attention_layer(struct batch *b, size_t layer)
     pool_for(b->pool, leads + b->attn_runs, b->attn_grain, attention_units, &a);
     if (b->attn_runs)
         pool_for(b->pool, leads, b->merge_grain, attention_merge, &a);
+}
+
+/* Set weights[0..n) to the softmax of the scores in it. */
+static void attention_softmax(double *weights, size_t n)
+{
+    double most = weights[0], sum = 0;
+    for (size_t i = 1; i < n; i++)
+        most = weights[i] > most ? weights[i] : most;
+    for (size_t i = 0; i < n; i++)
+        sum += weights[i] = exp_f64(weights[i] - most);
+    for (size_t i = 0; i < n; i++)
+        weights[i] /= sum;
+}
+
+void batch_attention(const struct batch *b, size_t layer, size_t head, size_t row, double *weights)
+{
+    size_t hd = model_config(b->m)->head_dim, g = head / b->per, n = b->pos[row] + 1;
+    const struct attention a = { (struct batch *)(uintptr_t)b, layer };
+    const float *q = b->heads + ((g * BATCH_ROWS + row) * b->per + head % b->per) * b->hd16;
+    for (size_t at = 0; at < n; at += PANEL) {
+        const void *keys = cache_keys(&a, b->of[row], g, at);
+        double score[PANEL] = { 0 };
+        float key[PANEL];
+        for (size_t d = 0; d < hd; d++) {
+            kvcache_key_column(key, b->of[row]->kv, keys, d, b->hd16);
+            for (size_t i = 0; i < PANEL; i++)
+                score[i] += (double)q[d] * (double)key[i];
+        }
+        for (size_t i = 0; i < PANEL && at + i < n; i++)
+            weights[at + i] = score[i] / sqrt((double)hd);
+    }
+    attention_softmax(weights, n);
 }
 
 /* A tile that is not split leaves gaps at the end of a job that split ones fill: as long as it is,

@@ -159,13 +159,9 @@ void batch_close(struct batch *b)
     free(b);
 }
 
-void batch_watch(struct batch *b,
-                 void (*see)(void *arg, size_t layer, enum batch_input input, const float *x,
-                             size_t ld, size_t cols, size_t n),
-                 void *arg)
+void batch_watch(struct batch *b, const struct batch_watch *w)
 {
-    b->see = see;
-    b->see_arg = arg;
+    b->watch = w;
 }
 
 size_t batch_rows(const struct batch *b)
@@ -264,4 +260,19 @@ int batch_logits(struct batch *b, const size_t *rows, size_t n, struct err *err)
     b->nlogits = n;
     forward_head(b);
     return OK;
+}
+
+int batch_lens(struct batch *b, const float *x, size_t ld, size_t n, struct err *err)
+{
+    int rc = batch_reserve_logits(b, n, err);
+    if (rc != OK)
+        return rc;
+    b->nlogits = 0;
+    forward_lens(b, x, ld, n);
+    return OK;
+}
+
+const float *batch_lens_at(const struct batch *b, size_t i)
+{
+    return b->logits + i * round16(model_config(b->m)->vocab);
 }

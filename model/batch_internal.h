@@ -51,11 +51,9 @@ struct tile {
 struct batch {
     const struct model *m;
     struct pool *pool;
-    void (*see)(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
-                size_t cols, size_t n); /* NULL, or who watches the inputs of products */
-    void *see_arg;
-    uint64_t pass; /* counts passes */
-    size_t n;      /* rows of the latest pass */
+    const struct batch_watch *watch; /* NULL, or who watches the passes */
+    uint64_t pass;                   /* counts passes */
+    size_t n;                        /* rows of the latest pass */
     struct span span[BATCH_ROWS];
     size_t nspans;
     struct tile tile[BATCH_ROWS];
@@ -123,6 +121,8 @@ int forward_pass(struct batch *b, const _Atomic int *stop);
 
 /* Compute the logits of the rows b->logits_row[nlogits] into b->logits. */
 void forward_head(struct batch *b);
+/* Compute into b->logits what final norm and head make of n states. */
+void forward_lens(struct batch *b, const float *x, size_t ld, size_t n);
 /* Compute the logits of those rows of the head that share a panel with `id`, and return its own;
  * b->logits is used as scratch. */
 float forward_head_row(struct batch *b, const float *hidden, size_t id);

@@ -80,6 +80,21 @@ static size_t forward_grain(const struct batch *b, size_t panels, size_t cols, s
     return n >= 4 && (tiles <= share || n > FEW_ROWS) ? tiles : most;
 }
 
+/* Tell whoever watches that an operation begins or ends. */
+static void forward_tell(const struct batch *b, enum batch_op op, size_t layer, size_t n, bool ends)
+{
+    if (b->watch && b->watch->op)
+        b->watch->op(b->watch->arg, op, layer, n, ends);
+}
+
+/* Show values of all rows to whoever watches. */
+static void forward_show(const struct batch *b, size_t layer, enum batch_value value,
+                         const float *x, size_t ld, size_t cols)
+{
+    if (b->watch && b->watch->see)
+        b->watch->see(b->watch->arg, layer, value, x, ld, cols, b->n);
+}
+
 struct rows {
     struct batch *b;
     float *x;             /* `add` is added to it first, if not NULL */
@@ -107,33 +122,40 @@ static void rows_chunk(void *arg, size_t thread, size_t first, size_t last)
 }
 
 /* x += add if add is not NULL; y = x normed by w; y is also quantised if a product needs it. */
-static void forward_norm(struct batch *b, float *y, const float *add, const float *w, size_t n,
+static void forward_norm(struct batch *b, size_t layer, float *y, const float *add, const float *w,
                          bool quantise)
 {
     size_t cols = model_config(b->m)->hidden;
     struct rows r = { b, b->x, add, w, y, b->ld_h, cols, quantise };
+    forward_tell(b, OP_NORM, layer, b->n, false);
     if (quantise)
         b->act.cols = cols;
-    pool_for(b->pool, n, 1 + 32768 / cols, rows_chunk, &r);
+    pool_for(b->pool, b->n, 1 + 32768 / cols, rows_chunk, &r);
+    forward_tell(b, OP_NORM, layer, b->n, true);
 }
 
 /* Quantise n rows of y into b->act. */
-static void quantise(struct batch *b, float *y, size_t ld, size_t cols, size_t n)
+static void quantise(struct batch *b, size_t layer, float *y, size_t ld, size_t cols, size_t n)
 {
     struct rows r = { b, NULL, NULL, NULL, y, ld, cols, true };
+    forward_tell(b, OP_NORM, layer, n, false);
     b->act.cols = cols;
     pool_for(b->pool, n, 1 + 32768 / cols, rows_chunk, &r);
+    forward_tell(b, OP_NORM, layer, n, true);
 }
 
 /* Run the products of one input as one job over all their panels. */
-static void run_products(struct batch *b, const struct product *list, size_t count, const float *x,
-                         size_t ldx, size_t n)
+static void run_products(struct batch *b, enum batch_op op, size_t layer,
+                         const struct product *list, size_t count, const float *x, size_t ldx,
+                         size_t n)
 {
     struct products j = { b, list, count, n, x, ldx };
     size_t panels = 0;
+    forward_tell(b, op, layer, n, false);
     for (size_t i = 0; i < count; i++)
         panels += panels_count(list[i].w->rows);
     pool_for(b->pool, panels, forward_grain(b, panels, list[0].w->cols, n), products_chunk, &j);
+    forward_tell(b, op, layer, n, true);
 }
 
 /* Compute sine and cosine for the positions of all rows, with the project's own functions. */
@@ -170,63 +192,79 @@ static void ffn_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* Show the input of a product to whoever watches. */
-static void forward_show(const struct batch *b, size_t layer, enum batch_input input,
-                         const float *x, size_t ld, size_t cols)
+/* Compute gate, up and SwiGLU of a layer. */
+static void forward_ffn(struct batch *b, size_t i)
 {
-    if (b->see)
-        b->see(b->see_arg, layer, input, x, ld, cols, b->n);
+    const struct model_config *c = model_config(b->m);
+    struct ffn f = { b, model_layer(b->m, i), b->n };
+    size_t panels = panels_count(c->ffn), grain = forward_grain(b, panels, c->hidden, b->n);
+    forward_tell(b, OP_FFN, i, b->n, false);
+    pool_for(b->pool, panels, b->n >= 4 ? grain : 1 + grain / 2, ffn_chunk, &f);
+    forward_tell(b, OP_FFN, i, b->n, true);
 }
 
 /* Run one layer. On entry b->out of the layer before is still to be added to b->x; this layer
  * leaves its own b->out in the same way. */
 static void forward_layer(struct batch *b, size_t i)
 {
-    size_t n = b->n;
+    size_t n = b->n, ld = b->ld_h;
     const struct model_config *c = model_config(b->m);
     const struct model_layer *l = model_layer(b->m, i);
-    forward_norm(b, b->xn, i ? b->out : NULL, l->attn_norm, n,
+    forward_norm(b, i, b->xn, i ? b->out : NULL, l->attn_norm,
                  forward_quantised(&l->q) || forward_quantised(&l->k) || forward_quantised(&l->v));
     const struct product qkv[] = { { b->q, b->ld_q, &l->q, l->bq },
                                    { b->k, b->ld_kv, &l->k, l->bk },
                                    { b->v, b->ld_kv, &l->v, l->bv } };
-    forward_show(b, i, INPUT_QKV, b->xn, b->ld_h, c->hidden);
-    run_products(b, qkv, 3, b->xn, b->ld_h, n);
+    forward_show(b, i, STREAM, b->x, ld, c->hidden);
+    forward_show(b, i, INPUT_QKV, b->xn, ld, c->hidden);
+    run_products(b, OP_QKV, i, qkv, 3, b->xn, ld, n);
+    forward_tell(b, OP_ATTENTION, i, n, false);
     attention_layer(b, i);
+    forward_tell(b, OP_ATTENTION, i, n, true);
     if (forward_quantised(&l->o))
-        quantise(b, b->att, b->ld_q, c->heads * c->head_dim, n);
+        quantise(b, i, b->att, b->ld_q, c->heads * c->head_dim, n);
     forward_show(b, i, INPUT_O, b->att, b->ld_q, c->heads * c->head_dim);
-    const struct product o = { b->out, b->ld_h, &l->o, NULL };
-    run_products(b, &o, 1, b->att, b->ld_q, n);
+    const struct product o = { b->out, ld, &l->o, NULL };
+    run_products(b, OP_O, i, &o, 1, b->att, b->ld_q, n);
 
-    forward_norm(b, b->xn, b->out, l->ffn_norm, n,
+    forward_norm(b, i, b->xn, b->out, l->ffn_norm,
                  forward_quantised(&l->gate) || forward_quantised(&l->up));
-    forward_show(b, i, INPUT_FFN, b->xn, b->ld_h, c->hidden);
+    forward_show(b, i, ADDED_ATTN, b->out, ld, c->hidden);
+    forward_show(b, i, STREAM_MIDDLE, b->x, ld, c->hidden);
+    forward_show(b, i, INPUT_FFN, b->xn, ld, c->hidden);
     if (i + 1 == c->layers)
-        memcpy(b->post, b->xn, n * b->ld_h * sizeof(*b->post));
-    struct ffn f = { b, l, n };
-    size_t panels = panels_count(c->ffn), grain = forward_grain(b, panels, c->hidden, n);
-    pool_for(b->pool, panels, n >= 4 ? grain : 1 + grain / 2, ffn_chunk, &f);
+        memcpy(b->post, b->xn, n * ld * sizeof(*b->post));
+    forward_ffn(b, i);
     if (forward_quantised(&l->down))
-        quantise(b, b->gate, b->ld_f, c->ffn, n);
+        quantise(b, i, b->gate, b->ld_f, c->ffn, n);
     forward_show(b, i, INPUT_DOWN, b->gate, b->ld_f, c->ffn);
-    const struct product down = { b->out, b->ld_h, &l->down, NULL };
-    run_products(b, &down, 1, b->gate, b->ld_f, n);
+    const struct product down = { b->out, ld, &l->down, NULL };
+    run_products(b, OP_DOWN, i, &down, 1, b->gate, b->ld_f, n);
+    forward_show(b, i, ADDED_FFN, b->out, ld, c->hidden);
+}
+
+/* Read the embeddings of all rows, and plan what their positions need. */
+static void forward_embed(struct batch *b)
+{
+    forward_tell(b, OP_EMBED, 0, b->n, false);
+    for (size_t t = 0; t < b->n; t++)
+        panels_row(b->x + t * b->ld_h, model_embedding(b->m), b->ids[t]);
+    rope_tables(b);
+    attention_plan(b);
+    forward_tell(b, OP_EMBED, 0, b->n, true);
 }
 
 int forward_pass(struct batch *b, const _Atomic int *stop)
 {
     const struct model_config *c = model_config(b->m);
-    for (size_t t = 0; t < b->n; t++)
-        panels_row(b->x + t * b->ld_h, model_embedding(b->m), b->ids[t]);
-    rope_tables(b);
-    attention_plan(b);
+    forward_embed(b);
     for (size_t i = 0; i < c->layers; i++) {
         if (stop && *stop)
             return ERR_STOP;
         forward_layer(b, i);
     }
-    forward_norm(b, b->final, b->out, model_final_norm(b->m), b->n, false);
+    forward_norm(b, c->layers, b->final, b->out, model_final_norm(b->m), false);
+    forward_show(b, c->layers, STREAM, b->x, b->ld_h, c->hidden);
     forward_show(b, c->layers, INPUT_HEAD, b->final, b->ld_h, c->hidden);
     return OK;
 }
@@ -236,19 +274,38 @@ float forward_head_row(struct batch *b, const float *hidden, size_t id)
     const struct panels *w = model_head(b->m);
     memcpy(b->xn, hidden, w->cols * sizeof(*b->xn));
     if (forward_quantised(w))
-        quantise(b, b->xn, b->ld_h, w->cols, 1);
+        quantise(b, model_config(b->m)->layers, b->xn, b->ld_h, w->cols, 1);
     multiply(b, b->logits, round16(w->rows), w, b->xn, b->ld_h, 1, id / PANEL, id / PANEL + 1);
     return b->logits[id];
 }
 
-void forward_head(struct batch *b)
+/* Multiply n rows of b->xn by the output head. */
+static void forward_head_rows(struct batch *b, size_t n)
 {
     const struct panels *w = model_head(b->m);
+    const struct product head = { b->logits, round16(w->rows), w, NULL };
+    size_t layers = model_config(b->m)->layers;
+    if (forward_quantised(w))
+        quantise(b, layers, b->xn, b->ld_h, w->cols, n);
+    run_products(b, OP_HEAD, layers, &head, 1, b->xn, b->ld_h, n);
+}
+
+void forward_head(struct batch *b)
+{
     for (size_t i = 0; i < b->nlogits; i++)
         memcpy(b->xn + i * b->ld_h, b->final + b->logits_row[i] * b->ld_h,
                b->ld_h * sizeof(*b->xn));
-    if (forward_quantised(w))
-        quantise(b, b->xn, b->ld_h, w->cols, b->nlogits);
-    const struct product head = { b->logits, round16(w->rows), w, NULL };
-    run_products(b, &head, 1, b->xn, b->ld_h, b->nlogits);
+    forward_head_rows(b, b->nlogits);
+}
+
+void forward_lens(struct batch *b, const float *x, size_t ld, size_t n)
+{
+    const struct model_config *c = model_config(b->m);
+    const struct batch_watch *watch = b->watch;
+    b->watch = NULL;
+    for (size_t i = 0; i < n; i++)
+        model_kernels(b->m)->rmsnorm_f32(b->xn + i * b->ld_h, x + i * ld, model_final_norm(b->m),
+                                         c->hidden, c->eps);
+    forward_head_rows(b, n);
+    b->watch = watch;
 }

@@ -62,12 +62,14 @@ struct measure {
     size_t rows, chunks, tokens;
 };
 
-/* Add the squares of n rows; has the type of the callback of batch_watch. */
-static void cmd_imatrix_see(void *arg, size_t layer, enum batch_input input, const float *x,
+/* Add the squares of n rows; has the type of `see` in struct batch_watch. */
+static void cmd_imatrix_see(void *arg, size_t layer, enum batch_value value, const float *x,
                             size_t ld, size_t cols, size_t n)
 {
     const struct measure *m = arg;
-    size_t at = layer < m->config->layers ? layer * INPUT_HEAD + input : layer * INPUT_HEAD;
+    if (value > INPUT_HEAD)
+        return;
+    size_t at = layer < m->config->layers ? layer * INPUT_HEAD + value : layer * INPUT_HEAD;
     double *sum = m->inputs[at].squares;
     for (size_t t = 0; t < n; t++)
         for (size_t i = 0; i < cols; i++)
@@ -146,9 +148,10 @@ static int measure_text(struct measure *m, struct session *s, const uint32_t *id
                         struct err *err)
 {
     struct progress_count shown = { .what = "tokens", .since = os_now_ns() };
+    const struct batch_watch watch = { .see = cmd_imatrix_see, .arg = m };
     size_t chunks = n / context;
     int rc = OK;
-    batch_watch(session_batch(s), cmd_imatrix_see, m);
+    batch_watch(session_batch(s), &watch);
     for (; rc == OK && m->chunks < chunks; m->chunks += rc == OK) {
         session_rewind(s, 0);
         for (size_t at = 0, some; rc == OK && at < context; at += some) {
@@ -158,7 +161,7 @@ static int measure_text(struct measure *m, struct session *s, const uint32_t *id
         }
     }
     progress_wipe(&shown);
-    batch_watch(session_batch(s), NULL, NULL);
+    batch_watch(session_batch(s), NULL);
     m->tokens = m->chunks * context;
     return rc;
 }

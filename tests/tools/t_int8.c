@@ -94,12 +94,14 @@ static void int8_texts(void)
     world_close(world);
 }
 
-static void see_input(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
+static void see_input(void *arg, size_t layer, enum batch_value input, const float *x, size_t ld,
                       size_t cols, size_t n)
 {
     struct answers *a = arg;
     double errors = 0, squares = 0;
     (void)layer, (void)ld;
+    if (input > INPUT_HEAD)
+        return;
     CHECK(n == 1 && cols == HIDDEN);
     for (size_t g = 0; g < cols / INPUTS; g++) {
         double amax = 0;
@@ -118,12 +120,14 @@ static void see_input(void *arg, size_t layer, enum batch_input input, const flo
 
 /* Add to each input uniform noise as wide as the steps to which int8 would round it. The watched
  * memory is the batch's own, and the products read it after this call. */
-static void add_noise(void *arg, size_t layer, enum batch_input input, const float *x, size_t ld,
+static void add_noise(void *arg, size_t layer, enum batch_value value, const float *x, size_t ld,
                       size_t cols, size_t n)
 {
     static uint64_t state = 1;
     float *noisy = (float *)(uintptr_t)x;
-    (void)arg, (void)layer, (void)input, (void)ld;
+    (void)arg, (void)layer, (void)ld;
+    if (value > INPUT_HEAD)
+        return;
     CHECK(n == 1 && cols == HIDDEN);
     for (size_t g = 0; g < cols; g += INPUTS) {
         float amax = 0;
@@ -149,7 +153,8 @@ static void int8_answers(struct answers *a, struct model **m, const struct kerne
     CHECK(model_config(*m)->hidden == HIDDEN && model_config(*m)->vocab == VOCAB);
     CHECK(batch_open(&b, *m, NULL, &err) == OK);
     CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, &err) == OK);
-    batch_watch(b, noise ? add_noise : see_input, a);
+    const struct batch_watch watch = { .see = noise ? add_noise : see_input, .arg = a };
+    batch_watch(b, &watch);
     for (a->at = 0; a->at < POSITIONS; a->at++) {
         if (text.begin[a->at])
             session_rewind(s, 0);
