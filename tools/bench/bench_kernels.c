@@ -402,7 +402,7 @@ static void counters_open(struct bench_kernels *b)
     char why[OS_WHY];
     os_counters_open(&b->counters, why);
     for (size_t i = 0; i < OS_EVENTS; i++)
-        b->table.counts[i] = b->counters.fd[i] >= 0;
+        b->table.counts[i] = b->counters.handle[i] >= 0;
     if (why[0])
         fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
 }
