@@ -239,8 +239,7 @@ static void model_report_head(const struct model_report *b)
     printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n\n", b->model,
            model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
            (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
-    printf("| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s%s doubtful |
-",
+    printf("| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
            b->texts ? " each |" : "", b->drafts ? " accepted |" : "",
            *b->no_joules ? "" : " J/token |",
            *b->no_counts ? "" : " IPC | LLC misses | TLB misses |");
