@@ -120,13 +120,13 @@ static void see_input(void *arg, size_t layer, enum batch_value input, const flo
 
 /* Add to each input uniform noise as wide as the steps to which int8 would round it. The watched
  * memory is the batch's own, and the products read it after this call. */
-static void add_noise(void *arg, size_t layer, enum batch_value input, const float *x, size_t ld,
+static void add_noise(void *arg, size_t layer, enum batch_value value, const float *x, size_t ld,
                       size_t cols, size_t n)
 {
     static uint64_t state = 1;
     float *noisy = (float *)(uintptr_t)x;
     (void)arg, (void)layer, (void)ld;
-    if (input > INPUT_HEAD)
+    if (value > INPUT_HEAD)
         return;
     CHECK(n == 1 && cols == HIDDEN);
     for (size_t g = 0; g < cols; g += INPUTS) {
@@ -153,7 +153,8 @@ static void int8_answers(struct answers *a, struct model **m, const struct kerne
     CHECK(model_config(*m)->hidden == HIDDEN && model_config(*m)->vocab == VOCAB);
     CHECK(batch_open(&b, *m, NULL, &err) == OK);
     CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, &err) == OK);
-    batch_watch(b, &(struct batch_watch){ .see = noise ? add_noise : see_input, .arg = a });
+    const struct batch_watch watch = { .see = noise ? add_noise : see_input, .arg = a };
+    batch_watch(b, &watch);
     for (a->at = 0; a->at < POSITIONS; a->at++) {
         if (text.begin[a->at])
             session_rewind(s, 0);
