@@ -151,8 +151,8 @@ done
 grep -o '"by_op": .*' "$tmp/out" | sed 's/"calls": /\n/g' | awk '
 /^"by_op"/ { rows = sum = 0; next }
 { split($0, v, /[ ,]+/); rows++; sum += v[3]; calls[rows] = v[1] }
-/by_op_sum_ns/ { match($0, /sum_ns": [0-9.e+]*/); said = substr($0, RSTART + 9, RLENGTH - 9)
-    match($0, /plain_ns": [0-9.e+]*/); plain = substr($0, RSTART + 11, RLENGTH - 11)
+/by_op_sum_ns/ { match($0, /sum_ns": [0-9.e+]*/); said = 0 + substr($0, RSTART + 9, RLENGTH - 9)
+    match($0, /plain_ns": [0-9.e+]*/); plain = 0 + substr($0, RSTART + 11, RLENGTH - 11)
     if (rows != 8 || sum / said > 1.0001 || sum / said < 0.9999 || said > 3 * plain || said < plain / 3 ||
         calls[1] != 1 || calls[8] != 1 || calls[3] != calls[6] || calls[3] != calls[7]) { print; bad = 1 } n++ }
 END { exit bad || n != 2 }'
