@@ -186,6 +186,19 @@ float router_score(const struct router *r, const float *hidden, float *scratch)
     return isnan(sum) ? 0 : sigmoid_f32(sum);
 }
 
+size_t router_width(const struct router *r)
+{
+    return r->w1.rows;
+}
+
+float router_parts(const struct router *r, const float *scratch, float *parts)
+{
+    panels_row(parts, &r->w2, 0);
+    for (size_t i = 0; i < r->w1.rows; i++)
+        parts[i] *= scratch[i];
+    return r->b2;
+}
+
 /* Find the score of (before, last) in a table, by halves. */
 static const struct router_context *find_context(const struct router *r, float before, float last)
 {

@@ -95,6 +95,11 @@ bool router_threshold(const struct router *r, float *threshold);
  * when a hidden state overflows so that the sum is NaN, the score is 0, and the cloud is asked. */
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *hidden, float *scratch);
+/* Return how many hidden units a network has; 0 for a table. */
+size_t router_width(const struct router *r);
+/* After router_score with this scratch: set parts[width] to what each hidden unit adds to the sum
+ * under the sigmoid, w2[i] * relu(..)[i], and return b2, which is added besides. */
+float router_parts(const struct router *r, const float *scratch, float *parts);
 
 /* Return a table's score for the token after ids[n]: that of the last two ids; of the last one if
  * these are not in the table; the mean if that is not there either. n may be 0. */

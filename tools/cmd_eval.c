@@ -112,6 +112,7 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      &chat_option_rows,
                                                      &engine_option_rows,
                                                      &route_option_rows,
+                                                     &ahead_option_rows,
                                                      &cloud_option_rows,
                                                      &cloud_limit_option_rows,
                                                      NULL };

@@ -7,18 +7,28 @@
 
 #include "model/model.h"
 #include "model/session.h"
+#include "model/text/tokenizer.h"
 #include "tools/command.h"
+#include "tools/cli/escaped.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
+#include "tools/explain/explain_guess.h"
 
-static const char *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
+enum { MOST_TOP = 100 };
+
+static const char *prompt, *ids_text, *ids_file, *out_path, *hidden_path, *tap_name = "final";
+static size_t top;
 
 static const struct option_group own = {
     "Logits",
     (const struct option[]){
+        { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "Evaluate the tokens of this text" },
         { "--ids", NULL, OPTION_STR, &ids_text, "IDS",
           "Evaluate these token ids, separated by commas or blanks" },
         { "--ids-file", NULL, OPTION_STR, &ids_file, "FILE", "Read the token ids from this file" },
+        { "--top", NULL, OPTION_SIZE, &top, "N",
+          "Print the ids, and after each of them the N likeliest next tokens, 1 to 100, with their "
+          "probabilities and texts (default: none)" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write logits as raw little-endian f32 [ids][vocab]; - writes to stdout" },
         { "--hidden", NULL, OPTION_STR, &hidden_path, "FILE",
@@ -52,7 +62,7 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
     }
     if (!*n) {
         free(ids);
-        return err_set(err, ERR_ARG, "ids: expected at least one (--ids or --ids-file)");
+        return err_set(err, ERR_ARG, "ids: expected at least one (-p, --ids or --ids-file)");
     }
     *out = ids;
     return OK;
@@ -82,63 +92,140 @@ static int read_ids(uint32_t **ids, size_t *n, struct err *err)
     return rc;
 }
 
-/* Evaluate the ids, teacher-forced, in chunks of the size for which the session keeps hidden
- * states, and write one row for each id to each open file. */
-static int cmd_logits_write_all(struct session *s, const uint32_t *ids, size_t n, enum tap tap,
-                                FILE *logits, FILE *hidden, struct err *err)
+/* What is written. */
+struct outputs {
+    const struct engine *engine;
+    struct output_file logits, hidden;
+    enum tap tap;
+};
+
+/* Print a token's text, if the model has a tokenizer. */
+static void print_piece(const struct engine *e, uint32_t id)
+{
+    size_t n = 0;
+    const char *s = e->tokenizer ? tokenizer_bytes(e->tokenizer, id, &n) : NULL;
+    if (!s)
+        return;
+    fputs(" \"", stdout);
+    escaped_put(s, n);
+    putchar('"');
+}
+
+/* Print the likeliest tokens after an id. */
+static void print_top(const struct engine *e, uint32_t id, const float *logits)
+{
+    struct explain_guess guess[MOST_TOP];
+    size_t size = e->tokenizer ? tokenizer_size(e->tokenizer) : model_config(e->model)->vocab;
+    size_t n = top < size ? top : size;
+    explain_guesses(guess, n, logits, size);
+    printf("%u", (unsigned)id);
+    print_piece(e, id);
+    for (size_t i = 0; i < n; i++) {
+        printf("%s %.6f %u", i ? "," : ":", (double)guess[i].p, (unsigned)guess[i].id);
+        print_piece(e, guess[i].id);
+    }
+    putchar('\n');
+}
+
+/* Write what is asked for of the id `back` places before the last. */
+static int write_row(const struct outputs *to, struct session *s, uint32_t id, size_t back,
+                     struct err *err)
 {
     const struct model_config *c = model_config(session_model(s));
+    const float *logits = to->logits.f || top ? session_logits(s, back) : NULL;
+    if (to->logits.f && fwrite(logits, sizeof(float), c->vocab, to->logits.f) != c->vocab)
+        return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
+    if (top)
+        print_top(to->engine, id, logits);
+    if (to->hidden.f && fwrite(session_hidden(s, to->tap, back), sizeof(float), c->hidden,
+                               to->hidden.f) != c->hidden)
+        return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
+    return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
+}
+
+/* Evaluate the ids, teacher-forced, in chunks of the size for which the session keeps hidden
+ * states, and write one row for each id. */
+static int cmd_logits_write_all(const struct outputs *to, struct session *s, const uint32_t *ids,
+                                size_t n, struct err *err)
+{
+    for (size_t i = 0; top && i < n; i++)
+        printf("%s%u", i ? "," : "ids: ", (unsigned)ids[i]);
+    if (top)
+        putchar('\n');
     for (size_t at = 0; at < n;) {
         size_t some = n - at < BATCH_ROWS ? n - at : BATCH_ROWS;
         int rc = session_eval(s, ids + at, some, &interrupted, err);
-        if (rc)
+        for (size_t i = 0; rc == OK && i < some; i++)
+            rc = write_row(to, s, ids[at + i], some - 1 - i, err);
+        if (rc != OK)
             return rc;
-        for (size_t back = some; back-- > 0;) {
-            if (logits &&
-                fwrite(session_logits(s, back), sizeof(float), c->vocab, logits) != c->vocab)
-                return err_set(err, ERR_IO, "%s: %s", out_path, strerror(errno));
-            if (hidden &&
-                fwrite(session_hidden(s, tap, back), sizeof(float), c->hidden, hidden) != c->hidden)
-                return err_set(err, ERR_IO, "%s: %s", hidden_path, strerror(errno));
-            if (interrupted)
-                return err_set(err, ERR_STOP, "interrupted");
-        }
         at += some;
     }
-    return OK;
+    return fflush(stdout) == 0 ? OK : err_set(err, ERR_IO, "the output cannot be written");
 }
 
-/* Open engine, session and outputs, and run the ids. The outputs appear only if all went well. */
-static int cmd_logits_logits(const uint32_t *ids, size_t n, struct err *err)
+/* Run the ids on an open engine. The outputs appear only if all went well. */
+static int cmd_logits_run(struct engine *e, enum tap tap, const uint32_t *ids, size_t n,
+                          struct err *err)
 {
-    enum tap tap = strcmp(tap_name, "post_attn") ? TAP_FINAL : TAP_POST_ATTN;
-    if (tap == TAP_FINAL && strcmp(tap_name, "final"))
-        return err_set(err, ERR_ARG, "--tap: expected final or post_attn, found %s", tap_name);
-    if (!out_path && !hidden_path)
-        return err_set(err, ERR_ARG, "nothing to write: expected -o FILE or --hidden FILE");
     enum kvcache kv;
-    struct engine e;
     struct session *s = NULL;
-    struct output_file to = { .f = NULL }, hidden = { .f = NULL };
+    struct outputs to = { .engine = e, .tap = tap };
     int rc = setup_kv(&kv, KVCACHE_F32, err);
     if (!rc)
-        rc = setup_engine(&e, NULL, false, err);
-    if (rc)
-        return rc;
-    rc = session_open(&s, e.batch, n, kv, err);
+        rc = session_open(&s, e->batch, n, kv, err);
     if (!rc)
-        rc = output_file_open(&to, out_path, err);
+        rc = output_file_open(&to.logits, out_path, err);
     if (!rc)
-        rc = output_file_open(&hidden, hidden_path, err);
+        rc = output_file_open(&to.hidden, hidden_path, err);
     if (!rc) {
         fprintf(stderr, "mizzle logits: keys and values in %s\n", kvcache_name(kv));
-        rc = cmd_logits_write_all(s, ids, n, tap, to.f, hidden.f, err);
+        rc = cmd_logits_write_all(&to, s, ids, n, err);
     }
-    int closed = output_file_close(&to, !rc, rc ? NULL : err);
-    int closed2 = output_file_close(&hidden, !rc && !closed, rc || closed ? NULL : err);
+    int closed = output_file_close(&to.logits, !rc, rc ? NULL : err);
+    int closed2 = output_file_close(&to.hidden, !rc && !closed, rc || closed ? NULL : err);
     session_close(s);
-    engine_close(&e);
     return rc ? rc : closed ? closed : closed2;
+}
+
+/* Reject what cannot be written, or not together. */
+static int cmd_logits_check(enum tap *tap, struct err *err)
+{
+    bool shares =
+        (out_path && !strcmp(out_path, "-")) || (hidden_path && !strcmp(hidden_path, "-"));
+    enum kvcache kv;
+    *tap = strcmp(tap_name, "post_attn") ? TAP_FINAL : TAP_POST_ATTN;
+    if (*tap == TAP_FINAL && strcmp(tap_name, "final"))
+        return err_set(err, ERR_ARG, "--tap: expected final or post_attn, found %s", tap_name);
+    if (!out_path && !hidden_path && !top)
+        return err_set(err, ERR_ARG, "nothing to write: expected -o FILE, --hidden FILE or --top");
+    if (top > MOST_TOP)
+        return err_set(err, ERR_ARG, "--top: expected 1 to %d, found %zu", MOST_TOP, top);
+    if (top && shares)
+        return err_set(err, ERR_ARG, "--top writes to stdout: name a file instead of -");
+    return setup_kv(&kv, KVCACHE_F32, err);
+}
+
+/* Open the engine and evaluate ids[n], or the prompt. */
+static int cmd_logits_logits(uint32_t *ids, size_t n, struct err *err)
+{
+    enum tap tap;
+    struct engine e;
+    uint32_t *encoded = NULL;
+    int rc = cmd_logits_check(&tap, err);
+    if (!rc)
+        rc = setup_engine(&e, NULL, prompt != NULL, err);
+    if (rc)
+        return rc;
+    if (prompt)
+        rc = tokenizer_encode(e.tokenizer, &encoded, &n, prompt, strlen(prompt), true, err);
+    if (!rc && !n)
+        rc = err_set(err, ERR_ARG, "the prompt is empty");
+    if (!rc)
+        rc = cmd_logits_run(&e, tap, prompt ? encoded : ids, n, err);
+    free(encoded);
+    engine_close(&e);
+    return rc;
 }
 
 static int cmd_logits_main(int argc, char **argv)
@@ -150,8 +237,13 @@ static int cmd_logits_main(int argc, char **argv)
     uint32_t *ids = NULL;
     size_t n = 0;
     setup_catch_interrupts();
-    int rc = nargs ? err_set(&err, ERR_ARG, "unexpected argument %s", argv[1])
-                   : read_ids(&ids, &n, &err);
+    int rc = OK;
+    if (nargs)
+        rc = err_set(&err, ERR_ARG, "unexpected argument %s", argv[1]);
+    else if ((prompt != NULL) + (ids_text != NULL) + (ids_file != NULL) > 1)
+        rc = err_set(&err, ERR_ARG, "expected one of -p, --ids and --ids-file");
+    else if (!prompt)
+        rc = read_ids(&ids, &n, &err);
     if (!rc)
         rc = cmd_logits_logits(ids, n, &err);
     free(ids);
@@ -160,15 +252,18 @@ static int cmd_logits_main(int argc, char **argv)
 
 const struct command cmd_logits = {
     .name = "logits",
-    .summary = "write raw logits and hidden states for token ids",
+    .summary = "write logits and hidden states, raw, or print the likeliest tokens",
     .args = "",
     .description =
-        "Evaluates the given ids, teacher-forced, and writes the logits after each of them and, "
-        "on request, the hidden states, as raw little-endian f32. Logits of padding rows of the "
-        "vocabulary are not masked.\n\n"
+        "Evaluates the given ids or a text, teacher-forced, and writes the logits after each id "
+        "and, on request, the hidden states, as raw little-endian f32. Logits of padding rows of "
+        "the vocabulary are not masked.\n\n"
+        "With --top, the first line of the output has the ids, as --ids takes them, and each line "
+        "after it an id with its text, then probability, id and text of what may follow.\n\n"
         "Keys and values are kept in f32 unless --kv says otherwise, and a line on stderr names "
         "the type; mizzle run keeps them in f16.\n\n"
-        "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32",
+        "  mizzle logits -m model.gguf --ids 1,2,3 -o logits.f32 --hidden hidden.f32\n"
+        "  mizzle logits -p \"A hilava is a kind of\" --top 3",
     .groups = groups,
     .run = cmd_logits_main,
 };

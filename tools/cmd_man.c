@@ -82,7 +82,7 @@ static void put_options(const struct option_group *group)
 static bool is_shared(const struct option_group *g)
 {
     return g == &engine_option_rows || g == &cloud_option_rows || g == &cloud_check_option_rows ||
-           g == &cloud_limit_option_rows || g == &route_option_rows;
+           g == &cloud_limit_option_rows || g == &route_option_rows || g == &ahead_option_rows;
 }
 
 /* Print the section of one command. */
@@ -128,6 +128,7 @@ static int cmd_man_main(int argc, char **argv)
     puts(".SH SHARED OPTIONS");
     put_options(&engine_option_rows);
     put_options(&route_option_rows);
+    put_options(&ahead_option_rows);
     put_options(&cloud_option_rows);
     put_options(&cloud_limit_option_rows);
     puts(".SH ENVIRONMENT\n.TP\n\\fBMIZZLE_CLOUD_URL\\fR\nThe server of the large model.\n.TP\n"

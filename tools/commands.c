@@ -9,6 +9,7 @@ const struct command *const commands[] = {
     &cmd_run,
     &cmd_serve,
     &cmd_eval,
+    &cmd_explain,
     &cmd_cloud,
     &cmd_router,
     &cmd_router_collect,

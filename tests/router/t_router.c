@@ -68,6 +68,9 @@ static void check_by_hand(void)
     CHECK(router_threshold(r, &threshold) && threshold == 0.3f);
     float x[] = { 3, 2, 9 }, y = router_score(r, x, scratch);
     CHECK(fabsf(y - 0.99330715f) < 1e-6f && y == sigmoid_f32(5));
+    float parts[2]; /* 2 * 3, 4 * 0 */
+    CHECK(router_width(r) == 2 && router_parts(r, scratch, parts) == -1);
+    CHECK(parts[0] == 6 && parts[1] == 0);
     CHECK(router_form_save(path, &f, &err) == OK);
     CHECK(router_open(&again, path, &kernels, &err) == OK);
     CHECK(router_score(again, x, scratch) == y && router_tap(again) == TAP_POST_ATTN);

@@ -41,6 +41,24 @@ expect 0 logits --ids 1,2 -o /dev/null
 expect 3 logits --ids 1,2 -o "$tmp/out"
 cp "$tmp/out/f32" "$tmp/kept"
 
+# --top prints the ids of a text, and what may follow each of them; the ids give the same.
+text='A hilava is a kind of'
+expect 0 logits -p "$text" --top 3 -o "$tmp/out/top"
+cp "$tmp/stdout" "$tmp/top"
+ids=$(sed -n '1s/^ids: //p' "$tmp/top")
+[ "$ids" = "$("$mizzle" tokenize -p "$text" | tr -s ' \n' ',' | sed 's/,$//')" ] || fail "--top: ids: $ids"
+[ "$(wc -l <"$tmp/top")" -eq 10 ] || fail "--top: not ten lines"
+sed 1d "$tmp/top" | grep -qvE '^[0-9]+ ".*":( [01]\.[0-9]{6} [0-9]+ "[^"]*",?){3}$' && fail "--top: form"
+grep -q '^268 " is": 0.99[0-9]* 258 " a", ' "$tmp/top" || fail "--top: probability"
+expect 0 logits --ids "$ids" --top 3
+cmp -s "$tmp/stdout" "$tmp/top" || fail "--top: other results with --ids"
+expect 0 logits --ids "$ids" -o "$tmp/out/plain"
+cmp -s "$tmp/out/top" "$tmp/out/plain" || fail "--top changes what -o writes"
+for wrong in "-p x" "-p x --top 101" "-p x --top 2 -o -" "-p x --ids 1 --top 2" "-p= --top 1"; do
+    # shellcheck disable=SC2086
+    expect 2 logits $wrong
+done
+
 # A full disk (here a limit on the size of files) is an error, and the old file stays.
 (
     ulimit -f 2

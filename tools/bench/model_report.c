@@ -63,6 +63,12 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     doubt_busy(out->doubtful, t->on_cpu);
 }
 
+/* Return the type of the weights: the file's, or that of a random model. */
+static const char *model_report_type(const struct engine *e)
+{
+    return e->weights && *e->weights ? e->weights : model_type_name(e->model);
+}
+
 /* Return the drafted ids that stood in a pass; the first token takes none. */
 static double model_report_accepted(const struct bench_test *t)
 {
@@ -161,7 +167,7 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     model_report_put(o, "cpu_info", json_string(cpu_name()));
     model_report_put(o, "model_filename", json_string(b->model));
-    model_report_put(o, "model_type", json_string(model_type_name(e->model)));
+    model_report_put(o, "model_type", json_string(model_report_type(e)));
     put_size(o, "model_size", model_bytes(e->model));
     put_size(o, "model_n_params", model_params(e->model));
     model_report_put(o, "backends", json_string("CPU"));
@@ -264,8 +270,8 @@ static void model_report_head(const struct model_report *b)
 {
     const struct model *m = b->engine->model;
     printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
-           model_type_name(m), (double)model_bytes(m) / (1 << 20), (double)model_params(m) / 1e6,
-           b->engine->kernels.isa, b->kv);
+           model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
+           (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
     model_report_columns(b);
 }
 

@@ -107,12 +107,15 @@ int op_limits_measure(struct op_limits *out, const struct engine *e, struct err 
     unsigned cpu = e->kernels.needs & cpu_detect();
     *out = (struct op_limits){ .int8 = bench_peak("int8", cpu, e->pool),
                                .f32 = bench_peak("f32", cpu, e->pool) };
-    int rc = read_probe_open(&probe, e->pool, err);
+    double bytes = (double)model_pass_bytes(e->model);
+    bool cached = bytes <= (double)os_cache_size(3);
+    int rc = cached ? read_probe_open_small(&probe, e->pool, err)
+                    : read_probe_open(&probe, e->pool, err);
     if (rc != OK)
         return rc;
     read_probe_levels(out->levels, probe, e->pool);
     read_probe_close(probe);
-    out->level = read_level_of(out->levels, (double)model_pass_bytes(e->model));
+    out->level = read_level_of(out->levels, bytes);
     return OK;
 }
 

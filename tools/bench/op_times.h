@@ -51,8 +51,8 @@ struct op_limits {
     double int8, f32;               /* GOP/s of the instructions of the kernel set; 0: not known */
 };
 
-/* Measure them; takes about half a second and 256 MiB for that time. *out must not move. Errors of
- * read_probe_open. */
+/* Measure them; takes about half a second, and for that time the memory of a read_probe: a small
+ * one if a cache holds the weights, so that memory is no limit. *out must not move. ERR_NOMEM. */
 int op_limits_measure(struct op_limits *out, const struct engine *e, struct err *err);
 /* Return the ns that so many bytes and operations take at least, and set *limit to the name of what
  * takes that long: a level ("L2", "memory") or arithmetic ("int8", "f32"). */

@@ -108,11 +108,13 @@ size_t read_probe_bytes(uint64_t memory, size_t l3)
     return (size_t)(passes < 2 ? 2 : passes) * PASS_BYTES;
 }
 
-int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
+/* Open a probe of so many bytes. */
+static int read_probe_make(struct read_probe **out, size_t bytes, struct pool *pool,
+                           struct err *err)
 {
     struct read_probe *p = calloc(1, sizeof(*p));
     if (p) {
-        p->bytes = read_probe_bytes(os_memory(), os_cache_size(3));
+        p->bytes = bytes;
         p->data = os_alloc(p->bytes);
     }
     *out = p && p->data ? p : NULL;
@@ -122,6 +124,16 @@ int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
     }
     pool_for(pool, p->bytes / CACHE_PIECE, 1, read_probe_fill, p->data);
     return OK;
+}
+
+int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err)
+{
+    return read_probe_make(out, read_probe_bytes(os_memory(), os_cache_size(3)), pool, err);
+}
+
+int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err)
+{
+    return read_probe_make(out, read_probe_bytes(0, 0), pool, err);
 }
 
 void read_probe_close(struct read_probe *p)

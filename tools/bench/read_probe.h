@@ -34,6 +34,9 @@ struct read_probe;
 size_t read_probe_bytes(uint64_t memory, size_t l3);
 /* Allocate and fill it with these threads. ERR_NOMEM. */
 int read_probe_open(struct read_probe **out, struct pool *pool, struct err *err);
+/* The same with no more than 128 MiB, which is faster, for who needs the caches: an L3 that is
+ * larger than that may then be taken for memory. */
+int read_probe_open_small(struct read_probe **out, struct pool *pool, struct err *err);
 void read_probe_close(struct read_probe *p); /* NULL is fine */
 
 /* Return the GB/s at which these threads read memory that no cache holds: the median of five passes

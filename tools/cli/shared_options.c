@@ -63,6 +63,13 @@ const struct option_group route_option_rows = {
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+const struct option_group ahead_option_rows = {
+    "Decoding ahead, and drafts",
+    (const struct option[]){
         { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
           "Continue after the small model's tentative token while the cloud is asked, with up to "
           "W requests in flight, 0 to 64; 0 waits for each answer. The text does not depend on "

@@ -1,0 +1,92 @@
+#!/bin/sh
+# mizzle explain on the command line, with the demo pair: the text of mizzle run, the same numbers
+# with any threads and kernels, what is kept, the page, and what is refused.
+. tests/support/demo_pair.sh
+. tests/support/interrupt.sh
+
+# The text is that of mizzle run, with its scores: what is looked at is what happened.
+for policy in mlp max-prob; do
+    line="--question 3 --policy $policy --threshold 0.9 -n 8 --json"
+    # shellcheck disable=SC2086
+    expect 0 run $line --ahead 0
+    sed -n 's/.*"token".*"id":\([0-9]*\),.*"source":"\([a-z]*\)".*/\1 \2/p' "$dir/out" >"$dir/run"
+    sed -n 's/.*"token".*"score":\([0-9.e-]*\),.*/\1/p' "$dir/out" >"$dir/scores"
+    # shellcheck disable=SC2086
+    expect 0 explain $line
+    [ ! -s "$dir/err" ] || fail "$policy: --json writes to stderr"
+    sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
+        grep -v prompt >"$dir/explain"
+    cmp -s "$dir/run" "$dir/explain" || fail "$policy: another text than that of run"
+    [ "$(wc -l <"$dir/run")" -eq 8 ] || fail "$policy: not 8 tokens"
+    prompt=$(sed -n 's/^"prompt_tokens":\([0-9]*\),$/\1/p' "$dir/out")
+    sed -n 's/^{"pos":.*"score":\([0-9.e-]*\),"verdict".*/\1/p' "$dir/out" |
+        awk -v first="$prompt" 'NR >= first' >"$dir/seen"
+    paste "$dir/scores" "$dir/seen" | awk '($1 - $2) ^ 2 > 1e-14 { exit 1 }' ||
+        fail "$policy: other scores than those of run"
+    [ "$(wc -l <"$dir/seen")" -eq 8 ] || fail "$policy: scores are missing"
+done
+
+# No number but times depends on threads and kernels. By default the last layer's rows are whole.
+count() { grep -o "$1" "$dir/out" | wc -l; }
+text='A hilava is a kind of'
+for how in '-t 3' '-t 1 --isa scalar'; do
+    # shellcheck disable=SC2086
+    expect 0 explain -p "$text" -n 3 --kv q8 --json $how
+    [ "$(count '"most":')" -eq 88 ] && [ "$(count '"rest":')" -eq 176 ] || fail "$how: rows"
+    [ "$(grep -c '^{"pos"' "$dir/out")" -eq 23 ] || fail "$how: not 12 tokens and 11 positions"
+    sed '1,/"positions"/d; /^"reading"/,$d' "$dir/out" >"$dir/numbers$(echo "$how" | wc -w)"
+done
+cmp "$dir/numbers2" "$dir/numbers4" || fail "threads or kernels change a number"
+
+# Whole rows of the chosen layers and heads alone, no text at all, and a reason of a fallback.
+expect 0 explain -p "$text" -n 0 --json --layers 0:1 --heads 5
+[ "$(count '"most":')" -eq 18 ] && [ "$(count '"rest":')" -eq 198 ] || fail "--layers: rows"
+[ "$(grep -c '^{"pos"' "$dir/out")" -eq 18 ] || fail "-n 0: not 9 tokens and 9 positions"
+expect 0 explain -p "$text" -n 4 --policy always --max-cloud-tokens 1 --json
+[ "$(count '"why":"the policy is always"')" -eq 1 ] || fail "always: why"
+[ "$(count '"source":"fallback".*"reason":"capped"')" -ge 1 ] || fail "no reason of a fallback"
+
+# The page: the position asked for, in 100 columns, without colour or other control characters.
+expect 0 explain -p "$(printf 'A \033[31mh\tis')" -n 4 --at 5 --layers 0:2
+grep -q "^Position 5: " "$dir/out" || fail "--at 5: another position"
+LC_ALL=C grep -q '[^ -~]' "$dir/out" && fail "control characters"
+awk 'length($0) > 100 { exit 1 }' "$dir/out" || fail "over 100 columns"
+expect 0 explain --question 1 -n 2
+for part in 'Position 40: ' 'Then comes ' 'The residual stream' 'Where the heads of layer 2 look' \
+    'What the small model would write' 'The score of mlp is ' 'Where the time went: 41 tokens' \
+    '^qkv ' '^head ' 'GB/s, so'; do
+    grep -q "$part" "$dir/out" || fail "the page has no $part"
+done
+
+# What is refused takes one line.
+refused() {
+    expect "$@"
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "$*: not one line"
+}
+refused 2 explain
+refused 2 explain -p "$text" --question 1
+refused 2 explain -p ''
+refused 2 explain -p "$text" more
+refused 2 explain -p "$text" --layers 3
+refused 2 explain -p "$text" --layers 1:0
+refused 2 explain -p "$text" --heads 0:
+refused 2 explain -p "$text" --heads 0:8
+refused 2 explain -p "$text" --layers 0:1:2
+refused 2 explain -p "$text" -n 2 --at 10
+grep -q 'at: expected 0 to 9, found 10' "$dir/err" || fail "--at: $(cat "$dir/err")"
+refused 2 explain -p "$text" --policy any
+refused 3 explain -p "$text" -m "$dir/none"
+refused 4 explain -p "$text" --policy always --cloud off
+long=$(awk 'BEGIN { for (i = 0; i < 1100; i++) printf "is " }')
+refused 2 explain -p "$long"
+
+# An interrupt ends it while the cloud is awaited.
+start_cloud --latency 20000
+"$MIZZLE" explain -p "$text" --policy always --cloud-url "$url" --cloud-timeout 60000 \
+    >"$dir/out" 2>"$dir/err" &
+pid=$!
+interrupt $pid
+wait $pid
+status=$?
+stop_cloud
+[ $status -eq 130 ] || fail "interrupt: status $status"

@@ -1,0 +1,93 @@
+/* t_op_times.c - what is counted of the operations of a text is what its shape says, worked out by
+ * hand, and a limit is the larger of reading and computing. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "model/model.h"
+#include "model/session.h"
+#include "tests/support/test.h"
+#include "tools/bench/op_times.h"
+
+enum { LAYERS = 2, HIDDEN = 64, HEADS = 4, KV_HEADS = 2, HEAD = 16, FFN = 128, VOCAB = 160 };
+enum { PROMPT = 5, PASSES = 2 }; /* one pass of five rows, one of one row */
+
+static const struct model_config shape = { LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD,  FFN,  VOCAB,
+                                           128,    1e-6f,  1e4f,  true,     false, { 0 } };
+
+static bool near(double got, double want)
+{
+    return fabs(got - want) <= 1e-9 * want;
+}
+
+/* Check the products of one kind: a matrix of so many cells is read in each call. */
+static void check_products(const struct op_times *t, enum batch_op op, double cells, double unit,
+                           size_t calls, size_t rows)
+{
+    const struct op_sum *s = &t->of[op];
+    CHECK(s->calls == calls && s->rows == rows);
+    CHECK(near(s->bytes, cells * unit * (double)calls));
+    CHECK(near(s->ops, 2 * cells * (double)rows));
+}
+
+static void check_type(enum ptype type, double unit, size_t quantised)
+{
+    struct err err;
+    struct kernels k;
+    struct model *m;
+    struct batch *b;
+    struct session *s;
+    const uint32_t ids[PROMPT] = { 1, 2, 3, 4, 5 };
+    CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
+    CHECK(model_random(&m, &shape, type, &k, NULL, 1, &err) == OK);
+    CHECK(batch_open(&b, m, NULL, &err) == OK);
+    CHECK(session_open(&s, b, 64, KVCACHE_F16, &err) == OK);
+    struct op_times t = { .model = m, .kv = KVCACHE_F16 };
+    batch_watch(b, &(struct batch_watch){ .op = op_times_see, .arg = &t });
+    CHECK(session_eval(s, ids, PROMPT, NULL, &err) == OK);
+    CHECK(session_eval(s, ids, 1, NULL, &err) == OK && session_logits(s, 0));
+
+    size_t calls = LAYERS * PASSES, rows = LAYERS * (PROMPT + 1);
+    CHECK(t.at == PROMPT + 1 && t.of[OP_EMBED].calls == PASSES);
+    CHECK(near(t.of[OP_EMBED].bytes, (PROMPT + 1) * HIDDEN * unit));
+    /* Two norms a layer and the last one; quantising before o and down, and before the head. */
+    CHECK(t.of[OP_NORM].calls == (2 + 2 * quantised) * calls + PASSES + quantised);
+    check_products(&t, OP_QKV, HIDDEN * HEAD * (HEADS + 2 * KV_HEADS), unit, calls, rows);
+    check_products(&t, OP_O, HIDDEN * HEAD * HEADS, unit, calls, rows);
+    check_products(&t, OP_FFN, 2 * HIDDEN * FFN, unit, calls, rows);
+    check_products(&t, OP_DOWN, HIDDEN * FFN, unit, calls, rows);
+    check_products(&t, OP_HEAD, HIDDEN * VOCAB, unit, 1, 1);
+    /* Keys and values of five positions, then of six; of two bytes. A row sees 1, 2, .. 6. */
+    CHECK(t.of[OP_ATTENTION].calls == calls && t.of[OP_ATTENTION].rows == rows);
+    CHECK(near(t.of[OP_ATTENTION].bytes, LAYERS * (5 + 6) * KV_HEADS * HEAD * 2 * 2));
+    CHECK(near(t.of[OP_ATTENTION].ops, LAYERS * (1 + 2 + 3 + 4 + 5 + 6) * HEADS * HEAD * 4));
+    for (size_t op = 0; op < BATCH_OPS; op++)
+        CHECK(t.of[op].ns > 0);
+    CHECK(!strcmp(op_arithmetic(m, OP_HEAD), quantised ? "int8" : "f32"));
+    CHECK(!strcmp(op_arithmetic(m, OP_ATTENTION), "f32"));
+    session_close(s);
+    batch_close(b);
+    model_close(m);
+}
+
+static void check_limits(void)
+{
+    struct op_limits l = { .levels = { [1] = { "L2", 1 << 20, 100 } }, .int8 = 1000, .f32 = 250 };
+    const char *limit;
+    l.level = &l.levels[1];
+    CHECK(near(op_limits_ns(&l, 5000, 1000, "int8", &limit), 50) && !strcmp(limit, "L2"));
+    CHECK(near(op_limits_ns(&l, 5000, 90000, "int8", &limit), 90) && !strcmp(limit, "int8"));
+    CHECK(near(op_limits_ns(&l, 5000, 90000, "f32", &limit), 360) && !strcmp(limit, "f32"));
+    l.f32 = 0; /* not known: only reading counts */
+    CHECK(near(op_limits_ns(&l, 5000, 90000, "f32", &limit), 50) && !strcmp(limit, "L2"));
+}
+
+int main(void)
+{
+    check_type(P_F32, 4, 0);
+    check_type(P_Q8, 1.0625, 1); /* 32 bytes and a scale of 2, 34 for 32 values */
+    check_limits();
+    return 0;
+}

@@ -1,0 +1,168 @@
+/* cmd_explain.c - `mizzle explain`: one text, seen from inside. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/command.h"
+#include "tools/cli/setup.h"
+#include "tools/demo/world.h"
+#include "tools/explain/explain.h"
+
+static struct {
+    const char *prompt, *layers, *heads;
+    size_t question, max_tokens, at;
+    uint64_t seed;
+    bool json;
+} options = { .question = SIZE_MAX, .max_tokens = 16, .at = SIZE_MAX, .seed = 1 };
+
+static const struct option_group text_rows = {
+    "Text",
+    (const struct option[]){
+        { "--prompt", "-p", OPTION_STR, &options.prompt, "TEXT", "Continue this text" },
+        { "--question", NULL, OPTION_SIZE, &options.question, "N",
+          "Ask test question N of the demo world, drawn with --seed (default: none)" },
+        { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
+          "Write at most N tokens (default: 16)" },
+        { "--seed", "-s", OPTION_U64, &options.seed, "N",
+          "Seed for policy random and for --question (default: 1)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group show_rows = {
+    "What is shown",
+    (const struct option[]){
+        { "--at", NULL, OPTION_SIZE, &options.at, "POS",
+          "Show the page of this position, counted from 0 (default: the last one of the prompt, "
+          "which writes the first token)" },
+        { "--layers", NULL, OPTION_STR, &options.layers, "A:B",
+          "Keep the whole attention of layers A to B, counted from 0 (default: the last one)" },
+        { "--heads", NULL, OPTION_STR, &options.heads, "A:B",
+          "Keep, in these layers, that of heads A to B, counted from 0 (default: all)" },
+        { "--json", NULL, OPTION_FLAG, &options.json, NULL,
+          "Print everything about all positions as one JSON object (default: a page)" },
+        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    },
+};
+
+static const struct option_group *const groups[] = { &text_rows,
+                                                     &show_rows,
+                                                     &engine_option_rows,
+                                                     &route_option_rows,
+                                                     &cloud_option_rows,
+                                                     &cloud_limit_option_rows,
+                                                     NULL };
+
+/* Parse "A:B", or "A" for one. */
+static int parse_range(struct explain_range *out, const char *option, const char *text,
+                       struct err *err)
+{
+    size_t v[2] = { 0, 0 }, n = 0;
+    for (const char *p = text; n < 2; p++) {
+        size_t digits = strspn(p, "0123456789");
+        if (!digits || digits > 6)
+            break;
+        for (; digits; digits--)
+            v[n] = v[n] * 10 + (size_t)(*p++ - '0');
+        n++;
+        if (*p != ':' || n == 2) {
+            n = *p ? 0 : n;
+            break;
+        }
+    }
+    if (!n || (n == 1 && text[strlen(text) - 1] == ':'))
+        return err_set(err, ERR_ARG, "%s: expected A:B or A, found %s", option, text);
+    *out = (struct explain_range){ v[0], n == 2 ? v[1] : v[0] };
+    return OK;
+}
+
+/* Print what was asked for. */
+static int cmd_explain_show(const struct explain *x, struct err *err)
+{
+    if (options.json)
+        return explain_json(stdout, x) ? OK : err_set(err, ERR_IO, "the output cannot be written");
+    explain_page(x, options.at == SIZE_MAX ? x->prompt - 1 : options.at);
+    explain_table(x);
+    return fflush(stdout) == 0 ? OK : err_set(err, ERR_IO, "the output cannot be written");
+}
+
+/* Write the text, look at it, and show it. */
+static int cmd_explain_text(struct explain_options *o, struct err *err)
+{
+    static struct explain x;
+    struct err end;
+    o->max_tokens = options.max_tokens;
+    o->seed = options.seed;
+    int rc = explain_open(&x, o, err);
+    if (rc == OK && options.at != SIZE_MAX && options.at >= x.positions)
+        rc = err_set(err, ERR_ARG, "--at: expected 0 to %zu, found %zu", x.positions - 1,
+                     options.at);
+    if (rc == OK)
+        rc = cmd_explain_show(&x, err);
+    int closed = explain_close(&x, &end);
+    return rc != OK || closed == OK ? rc : err_set(err, closed, "%s", end.msg);
+}
+
+/* Ask a question of the demo world. */
+static int cmd_explain_question(struct explain_options *o, struct err *err)
+{
+    struct world *w;
+    struct world_question q;
+    int rc = world_open(&w, WORLD_SEED, err);
+    if (rc != OK)
+        return rc;
+    world_question(&q, w, (struct world_filter){ WORLD_TOPICS, WORLD_WORDINGS },
+                   world_test_stream(options.seed), options.question);
+    world_close(w);
+    o->prompt = q.prompt;
+    o->prompt_size = strlen(q.prompt);
+    o->reference = q.answer;
+    return cmd_explain_text(o, err);
+}
+
+static int cmd_explain_main(int argc, char **argv)
+{
+    struct err err = { "" };
+    struct explain_options o = { .layers = { SIZE_MAX, SIZE_MAX }, .heads = { 0, SIZE_MAX } };
+    int nargs = 0, rc = OK, status = options_parse(&cmd_explain, argc, argv, &nargs);
+    if (status >= 0)
+        return status;
+    setup_catch_interrupts();
+    if (nargs)
+        rc = err_set(&err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", argv[1]);
+    else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
+        rc = err_set(&err, ERR_ARG, "expected either -p or --question");
+    if (rc == OK && options.layers)
+        rc = parse_range(&o.layers, "--layers", options.layers, &err);
+    if (rc == OK && options.heads)
+        rc = parse_range(&o.heads, "--heads", options.heads, &err);
+    if (rc == OK && options.prompt) {
+        o.prompt = options.prompt;
+        o.prompt_size = strlen(options.prompt);
+        rc = cmd_explain_text(&o, &err);
+    } else if (rc == OK) {
+        rc = cmd_explain_question(&o, &err);
+    }
+    return command_fail("explain", rc, &err);
+}
+
+const struct command cmd_explain = {
+    .name = "explain",
+    .summary = "show a text from inside: layers, attention, router, time",
+    .args = "",
+    .description =
+        "Writes a text as mizzle run would, in step and without drafts, and shows what happened: "
+        "for one position the residual stream and what attention and MLP add to it, what each "
+        "layer would write if it were the last (the logit lens), where the heads look, what the "
+        "router says and why, and what the head would write; then, for each kind of operation, "
+        "calls, time, bytes, operations, and how much of what this machine can do that is.\n\n"
+        "With --json, all that is known of all positions is printed as one object, which "
+        "tools/explain/README.md describes. What is kept takes at most 256 MiB: whole rows of "
+        "attention grow with the square of the text, and --layers and --heads say for which "
+        "layers and heads they are kept.\n\n"
+        "  mizzle explain --question 1\n"
+        "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
+        "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
+    .groups = groups,
+    .run = cmd_explain_main,
+};

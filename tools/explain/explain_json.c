@@ -1,0 +1,275 @@
+/* explain_json.c - writes what was kept as JSON, a position at a time: the whole would take many
+ * times the memory as a tree. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/pool.h"
+#include "model/model.h"
+#include "model/text/tokenizer.h"
+#include "router/router.h"
+#include "tools/bench/bench_model.h"
+#include "tools/cli/escaped.h"
+#include "tools/explain/explain.h"
+
+/* Digits: the shares of a row still add up to 1 within 1e-6. */
+enum { DUMP = JSON_COMPACT | JSON_REAL_PRECISION(8) };
+
+/* The document that is written. */
+struct writer {
+    FILE *to;
+    const struct explain *x;
+    bool failed;
+    bool *shown; /* [vocabulary] ids that occur */
+};
+
+/* Return a number, null if it is not finite. */
+static json_t *json_number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *json_count(size_t n)
+{
+    return json_integer((json_int_t)n);
+}
+
+static json_t *json_text(const char *s)
+{
+    return s ? escaped_json(s, strlen(s)) : json_null();
+}
+
+/* Write `before`, then the value, which is consumed; NULL: there was no memory for it. */
+static void writer_put(struct writer *w, const char *before, json_t *value)
+{
+    fputs(before, w->to);
+    if (!value || json_dumpf(value, w->to, DUMP | JSON_ENCODE_ANY) != 0)
+        w->failed = true;
+    json_decref(value);
+}
+
+static json_t *json_guesses(struct writer *w, const struct explain_guess *g, size_t n)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        w->shown[g[i].id] = true;
+        json_array_append_new(list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
+                                              json_number((double)g[i].p)));
+    }
+    return list;
+}
+
+static json_t *json_head(const struct explain *x, size_t pos, size_t layer, size_t head)
+{
+    const struct explain_head *h = explain_head(x, pos, layer, head);
+    const float *row = explain_row(x, pos, layer, head);
+    json_t *o = json_object(), *weights = json_array(), *at = json_array();
+    for (size_t i = 0; i < h->n; i++)
+        json_array_append_new(at, json_count(h->pos[i]));
+    for (size_t i = 0; i < (row ? pos + 1 : h->n); i++)
+        json_array_append_new(weights, json_number((double)(row ? row[i] : h->weight[i])));
+    json_object_set_new(o, row ? "most" : "at", at);
+    json_object_set_new(o, "weights", weights);
+    if (!row)
+        json_object_set_new(o, "rest", json_number((double)h->rest));
+    return o;
+}
+
+static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
+{
+    const struct explain_layer *l = explain_layer(w->x, pos, layer);
+    json_t *heads = json_array();
+    for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
+        json_array_append_new(heads, json_head(w->x, pos, layer, h));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_number((double)l->in), "attention",
+                     json_number((double)l->attention), "middle", json_number((double)l->middle),
+                     "mlp", json_number((double)l->mlp), "out", json_number((double)l->out), "lens",
+                     json_guesses(w, l->lens, EXPLAIN_LENS), "heads", heads);
+}
+
+/* Add hidden units to a list. */
+static void json_units(json_t *list, const struct explain_unit *u, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("{s:I,s:o}", "unit", (json_int_t)u[i].unit, "adds",
+                                              json_number((double)u[i].adds)));
+}
+
+static json_t *json_router(const struct explain *x, const struct explain_position *at)
+{
+    bool network = x->routing.policy == POLICY_MLP;
+    json_t *units = json_array();
+    json_units(units, at->up, at->nup);
+    json_units(units, at->down, at->ndown);
+    return json_pack("{s:o,s:s,s:o,s:o,s:o}", "score", json_number((double)at->score), "verdict",
+                     at->routed ? "cloud" : "edge", "units", units, "others",
+                     network ? json_number((double)at->others) : json_null(), "bias",
+                     network ? json_number((double)x->bias) : json_null());
+}
+
+static json_t *json_position(struct writer *w, size_t pos)
+{
+    const struct explain_position *at = &w->x->at[pos];
+    json_t *layers = json_array();
+    for (size_t l = 0; l < model_config(w->x->engine.model)->layers; l++)
+        json_array_append_new(layers, json_layer(w, pos, l));
+    return json_pack("{s:I,s:o,s:o,s:o}", "pos", (json_int_t)pos, "layers", layers, "top",
+                     json_guesses(w, at->top, EXPLAIN_TOP), "router", json_router(w->x, at));
+}
+
+static json_t *json_token(struct writer *w, size_t pos)
+{
+    const struct explain *x = w->x;
+    const struct explain_token *t = &x->tokens[pos];
+    char why[EXPLAIN_WHY];
+    size_t n;
+    const char *piece = tokenizer_bytes(x->engine.tokenizer, t->id, &n);
+    explain_why(why, x, pos);
+    json_t *o = json_pack("{s:I,s:I,s:o,s:s,s:o}", "pos", (json_int_t)pos, "id", (json_int_t)t->id,
+                          "piece", escaped_json(piece ? piece : "", n), "source",
+                          explain_source_name(t->source), "why", json_text(why));
+    if (!o || t->source == EXPLAIN_PROMPT)
+        return o;
+    json_object_set_new(o, "reason", json_text(t->reason));
+    json_object_set_new(o, "end", json_boolean(tokenizer_is_eog(x->engine.tokenizer, t->id)));
+    json_object_set_new(o, "ms", json_number(t->ms));
+    json_object_set_new(o, "router_ms", json_number(t->router_ms));
+    json_object_set_new(o, "edge_ms", json_number(t->edge_ms));
+    json_object_set_new(o, "cloud_ms", json_number(t->cloud_ms));
+    return o;
+}
+
+static json_t *json_model(const struct explain *x)
+{
+    const struct model *m = x->engine.model;
+    const struct model_config *c = model_config(m);
+    return json_pack("{s:o,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "name",
+                     json_text(x->engine.name), "type", model_type_name(m), "layers",
+                     (json_int_t)c->layers, "hidden", (json_int_t)c->hidden, "heads",
+                     (json_int_t)c->heads, "kv_heads", (json_int_t)c->kv_heads, "head_dim",
+                     (json_int_t)c->head_dim, "ffn", (json_int_t)c->ffn, "vocab",
+                     (json_int_t)c->vocab, "bytes", (json_int_t)model_bytes(m), "pass_bytes",
+                     (json_int_t)model_pass_bytes(m), "tied", c->tied);
+}
+
+static json_t *json_machine(const struct explain *x)
+{
+    json_t *levels = json_array();
+    for (size_t i = 0; i < READ_LEVELS; i++) {
+        const struct read_level *l = &x->limits.levels[i];
+        json_array_append_new(levels, json_pack("{s:s,s:o,s:o}", "name", l->name, "bytes",
+                                                l->bytes ? json_count(l->bytes) : json_null(),
+                                                "gb_s", json_number(l->gb_s)));
+    }
+    return json_pack("{s:s,s:s,s:I,s:s,s:o,s:s,s:o,s:o}", "cpu", cpu_name(), "isa",
+                     x->engine.kernels.isa, "threads", (json_int_t)pool_threads(x->engine.pool),
+                     "kv", kvcache_name(x->kv), "levels", levels, "weights_in",
+                     x->limits.level->name, "int8_gop_s", json_number(x->limits.int8), "f32_gop_s",
+                     json_number(x->limits.f32));
+}
+
+static json_t *json_routing(const struct explain *x)
+{
+    const struct routing *r = &x->routing;
+    bool scores = r->policy != POLICY_ALWAYS && r->policy != POLICY_NEVER;
+    bool network = r->policy == POLICY_MLP;
+    return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->policy), "threshold",
+                     scores ? json_number((double)r->threshold) : json_null(), "tap",
+                     network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),
+                     "units", network ? json_count(router_width(r->router)) : json_null(), "cloud",
+                     r->cloud != NULL || routing_port(r) != NULL);
+}
+
+static json_t *json_operation(const struct explain *x, const struct op_times *t, enum batch_op op)
+{
+    const struct op_sum *s = &t->of[op];
+    const char *limit;
+    double ns = (double)s->ns;
+    double least =
+        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:s,s:f,s:o}", "op", op_name(op), "calls",
+                     (json_int_t)s->calls, "rows", (json_int_t)s->rows, "ms", ns / 1e6, "bytes",
+                     s->bytes, "ops", s->ops, "gb_s", json_number(s->bytes / ns), "gop_s",
+                     json_number(s->ops / ns), "limit", limit, "limit_ms", least / 1e6, "of_limit",
+                     json_number(least / ns));
+}
+
+/* Return what some passes and their tokens took. */
+static json_t *json_times(const struct explain *x, bool reading)
+{
+    const struct explain_times t = explain_times(x, reading);
+    json_t *list = json_array();
+    for (size_t op = 0; op < BATCH_OPS; op++)
+        json_array_append_new(list, json_operation(x, t.operations, (enum batch_op)op));
+    return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o}", "passes", (json_int_t)t.passes, "rows",
+                     (json_int_t)t.rows, "tokens", (json_int_t)t.tokens, "ms", t.ms, "router_ms",
+                     t.router_ms, "cloud_ms", t.cloud_ms, "operations", list);
+}
+
+static json_t *json_pass(const struct explain_pass *p)
+{
+    json_t *ns = json_object();
+    for (size_t op = 0; op < BATCH_OPS; op++)
+        json_object_set_new(ns, op_name((enum batch_op)op), json_count(p->ns[op]));
+    return json_pack("{s:I,s:I,s:o}", "at", (json_int_t)p->at, "rows", (json_int_t)p->rows, "ns",
+                     ns);
+}
+
+/* Write the pieces of all ids that were shown. */
+static void write_pieces(struct writer *w)
+{
+    const struct tokenizer *t = w->x->engine.tokenizer;
+    json_t *pieces = json_object();
+    for (size_t id = 0; id < model_config(w->x->engine.model)->vocab; id++) {
+        char key[24];
+        size_t n;
+        const char *bytes = w->shown[id] ? tokenizer_bytes(t, (uint32_t)id, &n) : NULL;
+        snprintf(key, sizeof(key), "%zu", id);
+        if (bytes)
+            json_object_set_new(pieces, key, escaped_json(bytes, n));
+    }
+    writer_put(w, ",\n\"pieces\":", pieces);
+}
+
+/* Write the members of the document. */
+static void write_document(struct writer *w)
+{
+    const struct explain *x = w->x;
+    writer_put(w, "{\"format\":\"mizzle explain 1\",\n\"model\":", json_model(x));
+    writer_put(w, ",\n\"machine\":", json_machine(x));
+    writer_put(w, ",\n\"routing\":", json_routing(x));
+    writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
+    writer_put(w, ",\n\"prompt_tokens\":", json_count(x->prompt));
+    writer_put(w, ",\n\"finish\":", json_text(finish_name(x->stats.finish)));
+    writer_put(w, ",\n\"whole\":",
+               json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
+                         (json_int_t)x->layers.to, "heads", (json_int_t)x->heads.from,
+                         (json_int_t)x->heads.to));
+    fputs(",\n\"tokens\":[", w->to);
+    for (size_t i = 0; i < x->n; i++)
+        writer_put(w, i ? ",\n" : "\n", json_token(w, i));
+    fputs("],\n\"positions\":[", w->to);
+    for (size_t i = 0; i < x->positions; i++)
+        writer_put(w, i ? ",\n" : "\n", json_position(w, i));
+    fputs("]", w->to);
+    write_pieces(w);
+    writer_put(w, ",\n\"reading\":", json_times(x, true));
+    writer_put(w, ",\n\"writing\":", json_times(x, false));
+    fputs(",\n\"passes\":[", w->to);
+    for (size_t i = 0; i < x->npasses; i++)
+        writer_put(w, i ? ",\n" : "\n", json_pass(&x->passes[i]));
+    fputs("]}\n", w->to);
+}
+
+bool explain_json(FILE *to, const struct explain *x)
+{
+    struct writer w = { .to = to, .x = x };
+    w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
+    if (!w.shown)
+        return false;
+    write_document(&w);
+    free(w.shown);
+    return fflush(to) == 0 && !ferror(to) && !w.failed;
+}
