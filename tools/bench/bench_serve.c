@@ -96,7 +96,7 @@ static int bench_serve_check(struct bench_list *list, const struct bench_options
                              struct err *err)
 {
     if (!url)
-        return err_set(err, ERR_ARG, "serve needs --url, such as http://127.0.0.1:8080");
+        return err_set(err, ERR_ARG, "expected --url, such as http://127.0.0.1:8080");
     int rc = bench_list(list, "--clients", clients, err);
     for (size_t i = 0; i < list->n && rc == OK; i++)
         if (list->at[i] < 1 || list->at[i] > CLIENTS)

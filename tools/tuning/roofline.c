@@ -92,6 +92,8 @@ static void roofline_axes(struct roofline *r)
         y1 = y > y1 ? y : y1;
         peak = r->points[i].peak > peak ? r->points[i].peak : peak;
     }
+    for (size_t i = 0; peak > 0 && i < READ_LEVELS; i++) /* a roof for each level, if short */
+        x0 = peak / r->levels[i].gb_s < x0 ? peak / r->levels[i].gb_s : x0;
     x0 /= BESIDE;
     x1 = x1 * BESIDE > x0 * LEAST_RANGE ? x1 * BESIDE : x0 * LEAST_RANGE;
     for (size_t i = 0; i < READ_LEVELS; i++)

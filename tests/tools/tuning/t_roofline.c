@@ -216,6 +216,11 @@ int main(void)
     points[4].ns /= 1.2; /* one that is a fifth faster than it can be */
     draw(points, n);
     CHECK(check_roofs() == 1 && check_texts("down 1?") == 1 && check_texts("down 1") == SETS - 1);
+    n = add_points(points, "matmul_q8", 0.2);
+    for (size_t i = 0; i < n; i++)
+        points[i].bytes /= 4; /* operations per byte beyond those at which L1 meets the peak */
+    draw(points, n);
+    CHECK(check_roofs() == 0 && check_texts("o 1") == SETS && strstr(svg, ">L1 233 GB/s<"));
     n = add_points(points, "matmul_q8", 0.6);
     n += add_points(points + n, "matmul_q4", 0.3);
     draw(points, n); /* a chart each */
