@@ -102,15 +102,13 @@ static void html_facts(FILE *to, const struct explain *x)
     }
 }
 
-/* Write the text as a list of tokens, each with the initial of its writer. */
+/* Write the text as a list of tokens; page.css marks their writers. */
 static void html_tokens(FILE *to, const struct explain *x)
 {
-    static const char *const initials[] = { "s", "c", "f", "" };
     for (size_t i = 0; i < x->n; i++) {
-        enum explain_source s = x->tokens[i].source;
-        fprintf(to, "<li class=\"t %s\"><span>", explain_source_name(s));
+        fprintf(to, "<li class=\"t %s\"><span>", explain_source_name(x->tokens[i].source));
         html_piece(to, x, x->ids[i]);
-        fprintf(to, "</span><small>%s</small></li>\n", initials[s]);
+        fputs("</span></li>\n", to);
     }
 }
 

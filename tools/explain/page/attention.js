@@ -137,21 +137,19 @@ function readout(p, q) {
 }
 
 function drawLooks() {
-    const table = tableOf('looks', ['Head', '1st', '2nd', '3rd', 'All others %']);
+    const table = tableOf('looks', ['Head', '1st', '2nd', '3rd', '>All others %']);
     for (let h = 0; h < doc.model.heads; h++) {
         const head = headOf(chosen.p, chosen.l, h),
             three = most(head),
             left = 10000 - three.reduce((s, [, w]) => s + w, 0);
         const cells = [0, 1, 2].map((i) =>
-            three[i] ? [`${percent(three[i][1] / 10000)} % ${three[i][0]} `,
-                chip(doc.tokens[three[i][0]].piece)] : '');
+            three[i] ? [`${percent(three[i][1] / 10000)} % `, chip(doc.tokens[three[i][0]].piece),
+                make('span', 'gap', ` at ${three[i][0]}`)] : '');
         const tr = row(table, [String(h), ...cells, percent(left / 10000)],
             h === chosen.h ? 'now' : '');
         tr.lastChild.className = 'n';
     }
-    const scroll = make('div', 'scroll');
-    scroll.append(table);
-    emptied('looks').append(scroll);
+    emptied('looks').append(table);
 }
 
 function drawAttention() {

@@ -61,12 +61,12 @@ function row(table, cells, className = '') {
     return tr;
 }
 
-/* Make a table with names of columns. */
+/* Make a table with names of columns; a name after '>' is that of numbers. */
 function tableOf(className, names) {
     const table = make('table', className),
         tr = make('tr');
     names.forEach((name) => {
-        const th = make('th', '', name);
+        const th = make('th', name[0] === '>' ? 'n' : '', name.replace('>', ''));
         th.scope = 'col';
         tr.append(th);
     });
@@ -76,7 +76,7 @@ function tableOf(className, names) {
 }
 
 function drawTop() {
-    const table = tableOf('wide', ['Token', 'Probability %', '']),
+    const table = tableOf('wide', ['Token', '>Probability %', 'As a bar']),
         next = doc.tokens[chosen.p + 1];
     doc.positions[chosen.p].top.forEach(({ id, p }) => {
         const tr = row(
@@ -113,7 +113,7 @@ function scoreMeter(score, threshold) {
 
 /* What adds to the sum under the sigmoid, drawn to both sides of zero. */
 function unitTable(router) {
-    const table = tableOf('wide', ['Hidden unit', 'Adds', 'Against (left), for (right)']),
+    const table = tableOf('wide', ['Hidden unit', '>Adds', 'Against (left), for (right)']),
         rows = [
             ...router.units.map((u) => [`unit ${u.unit}`, u.adds]),
             ['all others', router.others],
@@ -122,11 +122,11 @@ function unitTable(router) {
         most = Math.max(...rows.map(([, v]) => Math.abs(v)), 1e-9),
         sum = rows.reduce((s, [, v]) => s + v, 0);
     rows.forEach(([name, v]) => {
-        const signed = make('div', 'signed');
-        signed.append(bar('mlp', v < 0 ? -v / most : 0), bar('attention', v > 0 ? v / most : 0));
-        for (const [i, side] of [...signed.children].entries())
-            side.hidden = v === 0 || (v < 0 ? i === 1 : false);
-        if (v >= 0) signed.firstChild.style.visibility = 'hidden';
+        const signed = make('div', 'signed'),
+            [against, speaksFor] = [make('div'), make('div')];
+        if (v < 0) against.append(bar('mlp', -v / most));
+        if (v > 0) speaksFor.append(bar('attention', v / most));
+        signed.append(against, speaksFor);
         const tr = row(table, [name, (v > 0 ? '+' : '') + v.toFixed(3), signed]);
         tr.children[1].className = 'n';
         tr.lastChild.className = 'track';
@@ -177,7 +177,7 @@ function guesses(lens) {
 function drawLadder() {
     const { layers } = doc.positions[chosen.p],
         most = Math.max(...layers.flatMap((y) => [y.in, y.attention, y.middle, y.mlp, y.out])),
-        table = tableOf('ladder wide', ['Layer', 'Step', 'Length', '', 'Turns it by', 'Would write']);
+        table = tableOf('ladder wide', ['Layer', 'Step', '>Length', 'As a bar', 'Turns it by', 'Would write']);
     layers.forEach((y, l) => {
         const body = make('tbody'),
             steps = [
@@ -213,7 +213,7 @@ function lensCell(p, l) {
     const best = doc.positions[p].layers[l].lens[0],
         td = make('td'),
         cell = make('div', 'cell');
-    cell.style.setProperty('--a', (0.75 * (best.p || 0)).toFixed(3));
+    cell.style.setProperty('--a', (best.p || 0).toFixed(3));
     cell.append(fill(make('span', 'p'), piece(best.id)), make('small', '', percent(best.p, 0)));
     td.dataset.p = p;
     td.append(cell);
@@ -225,7 +225,7 @@ function lensTable(from, to) {
     const table = tableOf('lens', ['Layer']),
         body = make('tbody');
     for (let p = from; p <= to; p++) {
-        const th = make('th', '', `${p} `);
+        const th = make('th', '', String(p));
         th.scope = 'col';
         th.dataset.p = p;
         th.append(fill(make('span', 'p'), doc.tokens[p].piece));
@@ -299,7 +299,7 @@ function timeBar(title, parts, whole, limit) {
 }
 
 function partTable(parts) {
-    const table = tableOf('', ['Part', 'Time', 'Share %', '']),
+    const table = tableOf('', ['Part', '>Time', '>Share %', 'Key']),
         sum = parts.reduce((s, [, ns]) => s + ns, 0);
     parts.forEach(([name, ns, pattern]) => {
         const tr = row(table, [name, time(ns), percent(ns / sum), make('span', `swatch ${pattern}`)]);
@@ -330,13 +330,16 @@ function drawTime() {
     const parts = Object.entries(pass.ns).map(([name, ns], i) => [name, ns, `f${i}`]),
         whole = 1.03 * Math.max(limit, parts.reduce((s, [, ns]) => s + ns, 0));
     const many = pass.rows > 1 ? `, which read ${pass.rows} positions at once` : '';
-    box.append(...timeBar(`The pass of this position${many}`, parts, whole, limit), partTable(parts));
+    const tables = make('div', 'pair');
+    box.append(...timeBar(`The pass of this position${many}`, parts, whole, limit));
+    tables.append(partTable(parts));
     if (token && token.ms !== undefined) {
         const all = tokenParts(token),
             wide = 1.03 * Math.max(limit, all.reduce((s, [, ns]) => s + ns, 0));
-        box.append(...timeBar('All of the next token, since the one before', all, wide, limit),
-            partTable(all));
+        box.append(...timeBar('All of the next token, since the one before', all, wide, limit));
+        tables.append(partTable(all));
     }
+    box.append(tables);
     box.append(make('p', 'note',
         `A pass reads ${number(doc.model.pass_bytes / 1e6)} MB of weights. Memory gives ` +
         `${number(memory.gb_s, 3)} GB/s; these weights lie in ${cache.name}, which gives ` +
