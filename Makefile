@@ -1,7 +1,7 @@
 # Usage: make [MODE=release|debug|asan|tsan] [CC=...] [BLAS=0] [PORTABLE=1]
 #             [RUN="qemu-aarch64 -cpu max"] [target]
-# Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, demo, perf, results,
-# results-check, clean; install and uninstall take PREFIX= and DESTDIR=.
+# Targets: all (default), lib, test, soak, soak-serve, fuzz, kernels-test, exercise, demo, perf,
+# results, results-check, dist, clean; install and uninstall take PREFIX= and DESTDIR=.
 MAKEFLAGS += -r -j$(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 ifeq ($(origin CC),default)
 CC := cc
@@ -42,6 +42,8 @@ flags.tsan    += -fno-var-tracking-assignments
 calls := --param asan-instrumentation-with-call-threshold=0
 else
 calls := -mllvm -asan-instrumentation-with-call-threshold=0
+# gcc checks these as well, and clang takes a minute a file for it.
+sets := $(if $(filter asan fuzz,$(MODE)),$(foreach check,alignment null pointer-overflow object-size,-fno-sanitize=$(check)))
 endif
 # The tiles of all block types are so much code that both compilers take two minutes a file, unless
 # each check of an address is a call, and the checks of arithmetic are left to scalar.c.
@@ -53,7 +55,7 @@ endif
 isa.x86_64  := kernels/x86
 isa.aarch64 := kernels/arm
 isa.arm64   := kernels/arm
-flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c
+flags.kernels/x86/avx2       := -mavx2 -mfma -mf16c $(sets)
 flags.kernels/x86/avx2_blocks := $(flags.kernels/x86/avx2) $(blocks)
 flags.kernels/x86/avxvnni    := $(flags.kernels/x86/avx2) -mavxvnni
 flags.kernels/x86/avxvnni_blocks := $(flags.kernels/x86/avxvnni) $(blocks)
@@ -156,9 +158,9 @@ fuzz: $(FUZZERS:%=%.run)
 demo: all
 	@sh tools/demo.sh $(BUILD)/mizzle
 
-# Show where the time goes, by symbol.
+# Show where the time goes, by symbol: make perf BENCH="model --shape qwen2.5-0.5b" SYMBOL=matmul_q4_k
 perf: all
-	@sh tools/perf.sh $(BUILD)/mizzle
+	@BENCH="$(BENCH)" SYMBOL="$(SYMBOL)" sh tools/perf.sh $(BUILD)/mizzle
 
 # Make the tables and pictures of router/results; check a tenth of them. ONLY=NAME selects.
 results results-check: all
@@ -230,6 +232,35 @@ $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	$(call SAY,LINK,$@)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
+# make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
+# and shows its speed. Its file gets no -Werror. The first eight are operations in a kernel set of
+# their own, which goes into t_kernels and into a copy of the program.
+EXERCISES := $(patsubst %.c,$(BUILD)/%,$(wildcard exercises/*.c))
+EXERCISE  := $(filter $(BUILD)/exercises/$(N)_% $(BUILD)/exercises/0$(N)_%,$(EXERCISES))
+KERNEL_OP := $(if $(filter 1 2 3 4 5 6 7 8,$(N)),$(patsubst 0$(N)_%,%,$(notdir $(EXERCISE))))
+ifneq ($(filter exercise,$(MAKECMDGOALS)),)
+ifeq ($(filter 1 2 3 4 5 6 7 8 9 10 11 12,$(N)),)
+$(error exercise: expected N=1 to N=12, found N=$(N))
+else ifeq ($(EXERCISE),)
+$(error exercise $(N) is not started; type: sh tests/exercises/start.sh $(N))
+endif
+endif
+exercise: $(EXERCISE).$(if $(KERNEL_OP),kernels $(EXERCISE).mizzle,check)
+	@RUN="$(RUN)" sh tests/exercises/check.sh $< $(KERNEL_OP) $(if $(KERNEL_OP),$(EXERCISE).mizzle)
+
+$(foreach c,$(wildcard exercises/*.c),$(eval flags.$(c:.c=) := -Wno-error -Wno-conversion \
+    -Wno-unused-parameter $(if $(filter x86_64/exercises/08_%,$(ARCH)/$(c)),$(flags.kernels/x86/avx2))))
+$(BUILD)/exercises/kernels.o: kernels/kernels.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call SAY,CC,$<)
+	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.kernels/kernels) -DEXERCISE -c $< -o $@
+$(EXERCISES:%=%.kernels): %.kernels: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tests/kernels/t_kernels.o
+$(EXERCISES:%=%.check): %.check: %.o $(BUILD)/tests/exercises/check.o
+$(EXERCISES:%=%.mizzle): %.mizzle: %.o $(BUILD)/exercises/kernels.o $(BUILD)/tools/main.o
+$(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check): $(TLIB)
+$(EXERCISES:%=%.kernels) $(EXERCISES:%=%.check) $(EXERCISES:%=%.mizzle): $(TOOLS) $(LIB)
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(if $(filter %.mizzle,$@),,$(WRAP)) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
+
 kernels-test: $(KTESTS)
 	@for t in $(KTESTS); do echo "$(RUN) $$t"; $(RUN) $$t || exit 1; done
 
@@ -287,9 +318,18 @@ uninstall:
 	    '$(LIBDIR)/pkgconfig/mizzle.pc'
 	rm -rf '$(SHARE)/mizzle'
 
+# The last commit as build/mizzle-VERSION.tar.gz, which builds and passes its tests outside of git. The
+# same commit gives the same bytes.
+dist:
+	@git ls-files --error-unmatch Makefile >/dev/null 2>&1 || { echo "dist: this folder is not a git repository" >&2; exit 1; }
+	@git diff --quiet HEAD || echo "dist: changes that are not committed are left out"
+	@mkdir -p build
+	@git archive --prefix=mizzle-$(VERSION)/ -o build/mizzle-$(VERSION).tar.gz HEAD
+	@echo "the tarball is build/mizzle-$(VERSION).tar.gz"
+
 clean:
 	rm -rf build
 
-.PHONY: all lib test soak soak-serve fuzz kernels-test demo perf results results-check install uninstall clean always
+.PHONY: all lib test soak soak-serve fuzz kernels-test exercise demo perf results results-check install uninstall dist clean always
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -8,13 +8,20 @@
 #include "kernels/openblas.h"
 
 const struct kernels *const kernels_sets[] = {
-    &kernels_scalar,
+    &kernels_scalar, /* the definition */
 #if defined(__x86_64__)
-    &kernels_avx2,   &kernels_avxvnni, &kernels_avx512, &kernels_avx512vnni, &kernels_avx512bf16,
+    &kernels_avx2,       /* 256 bits, FMA */
+    &kernels_avxvnni,    /* dot products of bytes in 256 bits */
+    &kernels_avx512,     /* 512 bits */
+    &kernels_avx512vnni, /* dot products of bytes in 512 bits */
+    &kernels_avx512bf16, /* dot products of BF16, which round: opt-in */
 #elif defined(__aarch64__)
-    &kernels_neon,
-    &kernels_dotprod,
-    &kernels_i8mm,
+    &kernels_neon,    /* 128 bits, FMA */
+    &kernels_dotprod, /* dot products of bytes */
+    &kernels_i8mm,    /* products of small matrices of bytes */
+#endif
+#if defined(EXERCISE)
+    &kernels_exercise,
 #endif
 #if defined(HAVE_BLAS)
     &kernels_blas,

@@ -141,9 +141,33 @@ void model_file_name(char out[MODEL_NAME], const struct weights *w)
     out[n] = 0;
 }
 
+/* Return the type in which most bytes of the matrices are stored. */
+static const char *fingerprint_main_type(const struct weights *w)
+{
+    enum { TYPES = W_F8_E5M2 + 1 };
+    double bytes[TYPES] = { 0 };
+    int most = 0;
+    for (size_t i = 0; i < weights_ntensors(w); i++) {
+        const struct tensor *t = weights_tensor(w, i);
+        if (t->ndim > 1 && t->type >= 0 && t->type < TYPES)
+            bytes[t->type] += (double)t->bytes;
+    }
+    for (int type = 1; type < TYPES; type++)
+        most = bytes[type] > bytes[most] ? type : most;
+    return bytes[most] > 0 && wtype_name(most) ? wtype_name(most) : "";
+}
+
 const char *model_file_type(const struct weights *w)
 {
-    const struct tensor *t = weights_find(w, "blk.0.ffn_down.weight");
-    const char *name = t ? wtype_name(t->type) : NULL;
-    return name ? name : "";
+    static const char *const names[] = {
+        [0] = "F32",     [1] = "F16",     [2] = "Q4_0",    [3] = "Q4_1",    [7] = "Q8_0",
+        [8] = "Q5_0",    [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S", [12] = "Q3_K_M",
+        [13] = "Q3_K_L", [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",
+        [18] = "Q6_K",   [21] = "Q2_K_S", [25] = "IQ4_NL", [30] = "IQ4_XS", [32] = "BF16",
+    };
+    uint64_t type;
+    if (weights_u64(w, "general.file_type", &type) && type < sizeof(names) / sizeof(*names) &&
+        names[type])
+        return names[type];
+    return fingerprint_main_type(w);
 }

@@ -27,8 +27,9 @@ uint64_t model_exact_fingerprint(const struct model *m, struct pool *pool);
 /* Write a name for people as one harmless line of valid UTF-8: the file's general.name, or else the
  * last part of its path without .gguf. */
 void model_file_name(char out[MODEL_NAME], const struct weights *w);
-/* Return the type in which a file stores its matrices, such as "Q8_0": that of the first layer's
- * ffn_down, as the ends of a model are often stored in a larger one. "" if there is none. */
+/* Return the type in which a file stores its matrices, such as "Q8_0" or "Q4_K_M": what its key
+ * general.file_type says, or else the type of most of their bytes. "" if there are none. Source of
+ * the numbers: enum llama_ftype of llama.cpp. */
 const char *model_file_type(const struct weights *w);
 
 #endif

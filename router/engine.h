@@ -25,7 +25,7 @@ struct engine { /* must not move: the model borrows the kernels */
     struct tokenizer *tokenizer; /* NULL if the file has none */
     struct chat *chat;           /* how it writes conversations; NULL without a tokenizer */
     char name[MODEL_NAME];       /* for people */
-    const char *weights;         /* type of the file's matrices, such as "Q8_0" */
+    const char *weights;         /* type of the file's matrices (model_file_type); NULL: no file */
 };
 
 /* Open an engine with the model, isa, threads, chat_template and think of o. On error *e is all

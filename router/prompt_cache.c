@@ -1,6 +1,5 @@
 #include "router/prompt_cache.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,13 +8,13 @@
 #include "model/session_file.h"
 #include "weights/atomic_file.h"
 
-/* Check that a file that does not exist can be created. One that exists may be of use even if it
+/* Check that a file that cannot be found can be created. One that exists may be of use even if it
  * cannot be replaced. */
 static int prompt_cache_check(const char *path, struct err *err)
 {
     struct stat st;
     struct atomic_file file;
-    if (stat(path, &st) == 0 || errno != ENOENT)
+    if (stat(path, &st) == 0)
         return OK;
     int rc = atomic_file_open_private(&file, path, err);
     return rc == OK ? atomic_file_close(&file, false, err) : rc;

@@ -59,7 +59,7 @@ one() { # tests/FOLDER/NAME: run a test and report its result, unless another la
 lane() { # NUMBER: take tests until none is left
     for name in $names; do
         case $name in # these call make in the same folder
-        tests/router/t_embed | tests/tools/t_install) [ "$1" -eq 1 ] || continue ;;
+        tests/exercises/t_exercises | tests/router/t_embed | tests/tools/t_install) [ "$1" -eq 1 ] || continue ;;
         esac
         one "$name"
     done

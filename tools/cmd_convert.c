@@ -368,8 +368,8 @@ static int cmd_convert_write_all(struct job *job, struct err *err)
     return code;
 }
 
-/* Reject an output that is a folder, or one of the files that are read. Overwriting those would be
- * safe, because the new file is renamed over a mapped one, but it is surely a mistake. */
+/* Reject an output that is a folder or a file of the model. Overwriting those that are read would
+ * be safe, because the new file is renamed over a mapped one, but it is surely a mistake. */
 static int check_output(const struct weights *w, const char *out, struct err *err)
 {
     struct stat a, b;

@@ -251,8 +251,10 @@ const struct command cmd_imatrix = {
     .args = "-f TEXT -o FILE",
     .description =
         "Runs the model over a text and writes, for each matrix, the sum of the squares of each of "
-        "its inputs, in the GGUF form of llama.cpp's llama-imatrix. mizzle convert --imatrix and "
-        "llama-quantize read it and put errors where they matter least. The text should resemble "
+        "its inputs, in the GGUF form that llama.cpp's llama-imatrix writes. mizzle convert "
+        "--imatrix reads it and puts errors where they matter least, and so does llama.cpp's "
+        "llama-quantize from July 2025 on; older ones, and ik_llama.cpp's, know only the form "
+        "before that (.dat), which convert reads too. The text should resemble "
         "what the model will be used for; special tokens in it are taken as plain text. The input "
         "of the output head is measured too.\n\n"
         "  mizzle imatrix -m qwen.gguf -f text.txt -o text.imatrix\n"

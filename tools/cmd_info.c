@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/info/info.h"
 #include "weights/find.h"
+#include "weights/imatrix.h"
 #include "weights/pth.h"
 #include "weights/weights.h"
 
@@ -99,6 +100,21 @@ static bool is_pth(const char *path)
            (n > 3 && strcmp(path + n - 3, ".pt") == 0);
 }
 
+/* Report on an importance matrix. */
+static int cmd_info_imatrix(const char *path, struct err *err)
+{
+    struct imatrix *m;
+    int code = imatrix_open(&m, path, err);
+    if (code != OK)
+        return code;
+    if (json)
+        info_print_imatrix_json(path, m, tensors);
+    else
+        info_print_imatrix(path, m, tensors);
+    imatrix_close(m);
+    return OK;
+}
+
 /* Open the file, reading as little as possible, and report on it. */
 static int cmd_info_file(const char *name, struct err *err)
 {
@@ -108,6 +124,11 @@ static int cmd_info_file(const char *name, struct err *err)
     int code = find_model(path, name, err);
     if (code == OK)
         code = is_pth(path) ? pth_open(&s.p, path, err) : weights_open_header(&s.w, path, err);
+    if ((code == OK && s.w) || code == ERR_FORMAT)
+        if (info_may_be_imatrix(path, s.w)) {
+            weights_close(s.w);
+            return cmd_info_imatrix(path, err);
+        }
     if (code == OK)
         code = info_model_read(&m, &s, context, err);
     if (code == OK && json)
@@ -142,12 +163,14 @@ const struct command cmd_info = {
     "show what a file holds, or what this processor can run",
     "[FILE]",
     "Shows format, shape, types and size of FILE, which is a GGUF, safetensors or PyTorch file "
-    "or a Hugging Face folder, of any architecture, or any name that -m takes elsewhere. Of a "
-    "model "
-    "it also shows tokenizer, chat template, the fingerprint that binds routers to it, and the "
-    "memory that it takes; the lines that begin with \"no\" say what commands would refuse: no "
-    "model can be loaded, no text be read or written, no chat be held. A GGUF file may be a header "
-    "alone. Without FILE it shows the processor, the "
+    "or a Hugging Face folder, of any architecture, an importance matrix, or any name that -m "
+    "takes "
+    "elsewhere. Of a model it also shows tokenizer, chat template, the fingerprint that binds "
+    "routers to it, and the memory that it takes; the lines that begin with \"no\" say what "
+    "commands "
+    "would refuse: no model can be loaded, no text be read or written, no chat be held. A GGUF "
+    "file "
+    "may be a header alone. Without FILE it shows the processor, the "
     "kernel sets that can run on it, the one that would be chosen, and how products walk the "
     "weights on this family of processors: the panels at once with one token, the "
     "multiply-adds of a product that a thread computes at a time, and the prefetch distance "

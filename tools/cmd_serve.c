@@ -62,14 +62,10 @@ static const struct option_group server_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &server_opts,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = {
+    &server_opts,       &chat_option_rows,  &engine_option_rows,      &route_option_rows,
+    &ahead_option_rows, &cloud_option_rows, &cloud_limit_option_rows, NULL
+};
 
 static _Atomic int ended;   /* the first signal's number */
 static _Atomic int loading; /* nonzero once a signal has come while the model is loaded */

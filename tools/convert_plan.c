@@ -40,11 +40,15 @@ static bool layer_of(const char *name, size_t *layer)
 
 void convert_plan_model(struct convert_plan *p, const struct weights *w)
 {
+    enum { BIG_LAYERS = 80 };
+    struct str arch = { "", 0 };
+    weights_str(w, "general.architecture", &arch);
     p->tied = !weights_find(w, "output.weight");
     p->layers = 0;
     for (size_t i = 0, layer; i < weights_ntensors(w); i++)
         if (layer_of(weights_tensor(w, i)->name, &layer) && layer >= p->layers)
             p->layers = layer + 1;
+    p->big = p->layers == BIG_LAYERS && !(arch.n == 5 && memcmp(arch.p, "qwen3", 5) == 0);
 }
 
 /* The first and last eighth of the layers, and every third between them. */
@@ -57,7 +61,6 @@ static bool more_bits(size_t layer, size_t layers)
 /* Choose the type of a matrix before its row length is considered. */
 static int preferred_type(const struct convert_plan *p, const char *name, size_t cols)
 {
-    enum { SEVENTY_B_LAYERS = 80 }; /* there, eight heads share each value head */
     int type = p->target->type;
     size_t layer = 0, values, bytes;
     if (p->pure || !wtype_block(type, &values, &bytes) || values == 1)
@@ -69,7 +72,7 @@ static int preferred_type(const struct convert_plan *p, const char *name, size_t
     bool down = layered && strstr(name, ".ffn_down.weight");
     if (p->target->mix && (value || down) && more_bits(layer, p->layers))
         return W_Q6_K;
-    if (value && type == W_Q4_K && p->layers == SEVENTY_B_LAYERS)
+    if (value && type == W_Q4_K && p->big) /* eight heads share each value head */
         return W_Q5_K;
     /* Weights can lead a search with one scale astray in the first layers. */
     if (down && p->weighted && layer < p->layers / 8)
@@ -77,11 +80,22 @@ static int preferred_type(const struct convert_plan *p, const char *name, size_t
     return type;
 }
 
+/* True for a tensor that is a matrix and whose name is that of weights, except a norm's. */
+static bool convert_plan_matrix(const char *name, unsigned ndim, const size_t *shape)
+{
+    static const char end[] = "weight";
+    size_t len = strlen(name), n = sizeof(end) - 1;
+    bool rows = false;
+    for (unsigned i = 0; i + 1 < ndim; i++)
+        rows = rows || shape[i] != 1;
+    return rows && len >= n && strcmp(name + len - n, end) == 0 && !strstr(name, "_norm.weight");
+}
+
 int convert_plan_type(const struct convert_plan *p, const char *name, unsigned ndim,
                       const size_t *shape, bool *fell_back)
 {
     size_t values = 1, bytes, cols = ndim ? shape[ndim - 1] : 1;
-    if (ndim < 2 || strstr(name, "_norm.weight"))
+    if (!convert_plan_matrix(name, ndim, shape))
         return W_F32;
     int type = preferred_type(p, name, cols);
     wtype_block(type, &values, &bytes);

@@ -95,7 +95,8 @@ static void write_id(struct ggufw *g, const struct weights *w, const struct toke
         ggufw_u32(g, key, (uint32_t)number);
 }
 
-/* Write special ids and chat template from tokenizer_config.json, which a folder need not have. */
+/* Write special ids from tokenizer_config.json, which a folder need not have, and the chat
+ * template, wherever it lies. */
 static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
                                       const struct tokenizer *t, struct err *err)
 {
@@ -108,6 +109,8 @@ static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
         if (size > CONFIG_MAX)
             return err_set(err, ERR_FORMAT, "%s: expected at most %d bytes", path, CONFIG_MAX);
         config = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
+        if (!config && e.line < 0) /* jansson has no words for it */
+            return err_set(err, ERR_NOMEM, "%s: out of memory", path);
         if (!config)
             return err_set(err, ERR_FORMAT, "%s: line %d: %s", path, e.line, e.text);
     }
@@ -115,9 +118,8 @@ static int convert_vocab_write_config(struct ggufw *g, const struct weights *w,
     write_id(g, w, t, config, "eos_token", "tokenizer.ggml.eos_token_id");
     write_id(g, w, t, config, "pad_token", "tokenizer.ggml.padding_token_id");
     ggufw_bool(g, "tokenizer.ggml.add_bos_token", false);
-    const char *template = json_string_value(json_object_get(config, "chat_template"));
-    if (template)
-        ggufw_str(g, "tokenizer.chat_template", template);
+    if (tokenizer_template(t))
+        ggufw_str(g, "tokenizer.chat_template", tokenizer_template(t));
     json_decref(config);
     return OK;
 }

@@ -35,6 +35,47 @@ void atomic_file_abandon_all(void)
     }
 }
 
+enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
+
+/* Return the name that a path leads to after all its symbolic links, in allocated memory. The last
+ * one may lead to nothing: the file is created there, as a shell's > does. */
+static int atomic_file_target(char **out, const char *path, struct err *err)
+{
+    size_t room = strlen(path) + 1;
+    char *name = malloc(room);
+    struct stat st;
+    int code = name ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (name)
+        memcpy(name, path, room);
+    for (int links = 0; code == OK && lstat(name, &st) == 0 && S_ISLNK(st.st_mode); links++) {
+        char target[TARGET_MAX];
+        ssize_t n = readlink(name, target, sizeof(target));
+        const char *slash = strrchr(name, '/');
+        size_t folder = n > 0 && target[0] != '/' && slash ? (size_t)(slash - name) + 1 : 0;
+        if (links == LINKS_MAX || n <= 0 || n == TARGET_MAX) {
+            code = err_set(err, ERR_IO, "%s: cannot be written: %s", path,
+                           links == LINKS_MAX ? strerror(ELOOP) : "a link that cannot be read");
+            break;
+        }
+        char *next = malloc(folder + (size_t)n + 1);
+        if (!next) {
+            code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+            break;
+        }
+        memcpy(next, name, folder);
+        memcpy(next + folder, target, (size_t)n);
+        next[folder + (size_t)n] = '\0';
+        free(name);
+        name = next;
+    }
+    if (code != OK) {
+        free(name);
+        name = NULL;
+    }
+    *out = name;
+    return code;
+}
+
 /* Open a new file beside the final one. The process id and a number in its name keep writers
  * apart. */
 static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode)
@@ -52,17 +93,19 @@ static int atomic_file_create(struct atomic_file *p, size_t room, mode_t mode)
 /* Create the unfinished file with these permissions. */
 static int atomic_file_begin(struct atomic_file *p, const char *path, mode_t mode, struct err *err)
 {
-    size_t n = strlen(path) + 1, room = n + 32;
     struct stat st;
-    *p = (struct atomic_file){ .path = malloc(n), .temp = malloc(room) };
-    int fd = -1, code = OK;
-    if (!p->path || !p->temp) {
+    *p = (struct atomic_file){ 0 };
+    int fd = -1, code = atomic_file_target(&p->path, path, err);
+    if (code != OK)
+        return code;
+    size_t room = strlen(p->path) + 1 + 32;
+    p->temp = malloc(room);
+    if (!p->temp) {
         code = err_set(err, ERR_NOMEM, "%s: out of memory", path);
     } else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         code = err_set(err, ERR_IO, "%s: expected a regular file to replace, found %s", path,
                        S_ISDIR(st.st_mode) ? "a folder" : "something else");
     } else {
-        memcpy(p->path, path, n);
         fd = atomic_file_create(p, room, mode);
         p->f = fd >= 0 ? fdopen(fd, "wb") : NULL;
         if (!p->f)

@@ -1,6 +1,6 @@
 /* atomic_file.h - a file that appears under its name complete or not at all: it is written beside
  * the final name and then renamed. An existing regular file is replaced; anything else of that name
- * (a device, a folder) is refused. */
+ * (a device, a folder) is refused. A symbolic link stays: what it leads to is written. */
 #ifndef WEIGHTS_ATOMIC_FILE_H
 #define WEIGHTS_ATOMIC_FILE_H
 
@@ -12,7 +12,7 @@ struct err;
 /* While a file is open, its unfinished name is on a list of this process, for
  * atomic_file_abandon_all. */
 struct atomic_file {
-    char *path, *temp; /* the final name, and the name while writing */
+    char *path, *temp; /* the final name, without links, and the name while writing */
     FILE *f;
     bool listed; /* temp is on the list; false when the list was full */
 };

@@ -141,6 +141,8 @@ int hf_json(struct weights *w, json_t **out, const char *folder, const char *fil
                        HF_JSON_MAX, m.n);
     json_error_t e;
     *out = json_loadb(m.n ? (const char *)m.p : "", m.n, JSON_REJECT_DUPLICATES, &e);
+    if (!*out && e.line < 0) /* jansson has no words for it */
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (!*out)
         return err_set(err, ERR_FORMAT, "%s: line %d: %s", path, e.line, e.text);
     if (json_is_object(*out))

@@ -16,7 +16,10 @@ struct imatrix {
     struct weights *w; /* the file, and the memory of everything else */
     struct imatrix_entry *entries;
     size_t count;
-    uint32_t chunks;
+    uint32_t chunks, chunk_size;
+    const struct str *texts;
+    size_t ntexts;
+    bool gguf;
 };
 
 static int imatrix_no_memory(const struct imatrix *m, struct err *err)
@@ -83,14 +86,22 @@ static int imatrix_add_tensor(struct imatrix *m, const struct tensor *t, struct 
 static int imatrix_from_gguf(struct imatrix *m, struct err *err)
 {
     struct str type = { "nothing", 7 };
-    uint64_t chunks = 0;
+    const struct kv *texts = weights_key(m->w, "imatrix.datasets");
+    uint64_t chunks = 0, size = 0;
     int code = OK;
+    m->gguf = true;
     weights_str(m->w, "general.type", &type);
     if (type.n != 7 || memcmp(type.p, "imatrix", 7) != 0)
         return err_set(err, ERR_FORMAT, "%s: general.type: expected imatrix, found %.*s",
                        weights_path(m->w), (int)(type.n < 40 ? type.n : 40), type.p);
     if (weights_u64(m->w, "imatrix.chunk_count", &chunks) && chunks <= UINT32_MAX)
         m->chunks = (uint32_t)chunks;
+    if (weights_u64(m->w, "imatrix.chunk_size", &size) && size <= UINT32_MAX)
+        m->chunk_size = (uint32_t)size;
+    if (texts && texts->strs) {
+        m->texts = texts->strs;
+        m->ntexts = texts->count;
+    }
     m->entries = table_alloc(m->w, weights_ntensors(m->w) * sizeof(*m->entries) + 1);
     if (!m->entries)
         return imatrix_no_memory(m, err);
@@ -159,6 +170,12 @@ static int imatrix_from_old(struct imatrix *m, struct old *o, struct err *err)
         len != o->n - o->at)
         return old_bad(m, o, err);
     m->chunks = (uint32_t)chunks;
+    struct str *text = table_alloc(m->w, sizeof(*text));
+    if (!text)
+        return imatrix_no_memory(m, err);
+    *text = (struct str){ (const char *)o->p + o->at, len };
+    m->texts = text;
+    m->ntexts = len > 0;
     return OK;
 }
 
@@ -237,9 +254,34 @@ size_t imatrix_count(const struct imatrix *m)
     return m->count;
 }
 
+const struct imatrix_entry *imatrix_at(const struct imatrix *m, size_t i)
+{
+    return &m->entries[i];
+}
+
+bool imatrix_is_gguf(const struct imatrix *m)
+{
+    return m->gguf;
+}
+
 uint32_t imatrix_chunks(const struct imatrix *m)
 {
     return m->chunks;
+}
+
+uint32_t imatrix_chunk_size(const struct imatrix *m)
+{
+    return m->chunk_size;
+}
+
+size_t imatrix_texts(const struct imatrix *m)
+{
+    return m->ntexts;
+}
+
+struct str imatrix_text(const struct imatrix *m, size_t i)
+{
+    return m->texts[i];
 }
 
 int imatrix_write(const char *path, const struct imatrix_sums *sums, size_t count, const char *text,

@@ -7,8 +7,11 @@
 #ifndef WEIGHTS_IMATRIX_H
 #define WEIGHTS_IMATRIX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "weights/weights.h"
 
 struct err;
 struct imatrix;
@@ -29,8 +32,14 @@ void imatrix_close(struct imatrix *m); /* NULL is fine */
 
 const struct imatrix_entry *imatrix_find(const struct imatrix *m, const char *name); /* or NULL */
 size_t imatrix_count(const struct imatrix *m);
-uint32_t
-imatrix_chunks(const struct imatrix *m); /* pieces of text it was computed from; 0: unknown */
+const struct imatrix_entry *imatrix_at(const struct imatrix *m, size_t i); /* sorted by name */
+
+/* What the file says about itself. */
+bool imatrix_is_gguf(const struct imatrix *m);              /* or else the older form */
+uint32_t imatrix_chunks(const struct imatrix *m);           /* pieces of text; 0: unknown */
+uint32_t imatrix_chunk_size(const struct imatrix *m);       /* tokens of a piece; 0: unknown */
+size_t imatrix_texts(const struct imatrix *m);              /* texts it was computed from */
+struct str imatrix_text(const struct imatrix *m, size_t i); /* their names; any bytes */
 
 /* Sums to be written. */
 struct imatrix_sums {

@@ -15,7 +15,7 @@ enum { LANES = 16, ROUNDS = 3, MIN_STEPS = 22, SCALE_STEPS = 9 };
 /* Adding and subtracting this rounds a float below 2^22 to the nearest integer. */
 static const float rounder = 12582912.0f;
 
-/* Weighted sums of a sub-block's integers q: of q, of its square, and of its product with x. */
+/* Weighted sums of a sub-block's integers q: of q, of its square, and of its product with x - c. */
 struct sums {
     double q, qq, xq;
 };
@@ -63,26 +63,46 @@ static void fit_sums(struct sums *out, const struct quant_sub *s, float inv, flo
     *out = (struct sums){ lanes_sum(a.q), lanes_sum(a.qq), lanes_sum(a.xq) };
 }
 
+/* Return the middle of values whose distance from zero is several times their range, else 0. */
+static float fit_centre(const float *x, size_t n)
+{
+    float lo = x[0], hi = x[0];
+    for (size_t i = 1; i < n; i++) {
+        lo = x[i] < lo ? x[i] : lo;
+        hi = x[i] > hi ? x[i] : hi;
+    }
+    float c = lo + (hi - lo) / 2;
+    return fabsf(c) > 4 * (hi - lo) ? c : 0;
+}
+
 void quant_sub_init(struct quant_sub *s, const float *x, const float *w, float *wx, size_t n)
 {
     struct lanes a = { { 0 }, { 0 }, { 0 } };
-    *s = (struct quant_sub){ .x = x, .w = w, .wx = wx, .n = n };
+    float c = fit_centre(x, n);
+    *s = (struct quant_sub){ .x = x, .w = w, .wx = wx, .n = n, .c = (double)c };
     for (size_t at = 0; at < n; at += LANES)
         for (size_t i = 0; i < LANES; i++) {
-            float v = w[at + i] * x[at + i];
+            float v = w[at + i] * (x[at + i] - c);
             wx[at + i] = v;
             a.q[i] += w[at + i];
             a.xq[i] += v;
-            a.qq[i] += v * x[at + i];
+            a.qq[i] += v * (x[at + i] - c);
         }
     s->sw = lanes_sum(a.q);
     s->swx = lanes_sum(a.xq);
     s->swxx = lanes_sum(a.qq);
 }
 
+/* Return the weighted sum of x * q. */
+static double fit_product(const struct quant_sub *s, const struct sums *t)
+{
+    return t->xq + s->c * t->q;
+}
+
 /* Return the weighted square error of a * q - m. */
 static double fit_error(const struct quant_sub *s, const struct sums *t, double a, double m)
 {
+    m += s->c;
     return s->swxx + a * (a * t->qq - 2 * t->xq - 2 * m * t->q) + m * (2 * s->swx + m * s->sw);
 }
 
@@ -95,11 +115,11 @@ static double fit_min(double *a, double *m, const struct quant_sub *s, const str
     *m = -1;
     if (det > 0) {
         *a = (s->sw * t->xq - s->swx * t->q) / det;
-        *m = (t->q * t->xq - t->qq * s->swx) / det;
+        *m = (t->q * t->xq - t->qq * s->swx) / det - s->c;
     }
     if (!(det > 0) || (*m < 0 && !any_sign)) {
         *m = 0;
-        *a = t->qq > 0 ? t->xq / t->qq : 0;
+        *a = t->qq > 0 ? fit_product(s, t) / t->qq : 0;
     }
     return fit_error(s, t, *a, *m);
 }
@@ -121,7 +141,9 @@ void quant_search_min(double *best_a, double *best_m, const struct quant_sub *s,
         lo = s->x[i] < lo ? s->x[i] : lo;
         hi = s->x[i] > hi ? s->x[i] : hi;
     }
-    double best = HUGE_VAL, a, m;
+    /* Values close together far above zero are all the same multiple of a; which one must not
+     * depend on roundings, as the sub-blocks of a block should agree. */
+    double best = HUGE_VAL, better = s->c != 0 ? 1023.0 / 1024 : 1, a, m;
     *best_a = 0;
     *best_m = -(double)lo;
     if (!(hi > lo))
@@ -138,7 +160,7 @@ void quant_search_min(double *best_a, double *best_m, const struct quant_sub *s,
         }
         fit_sums(&t, s, inv, off, r);
         double e = fit_min(&a, &m, s, &t, any_sign);
-        if (e < best) {
+        if (e < better * best) {
             best = e;
             *best_a = a;
             *best_m = m;
@@ -160,9 +182,10 @@ void quant_search_scale(double *best_a, const struct quant_sub *s, struct quant_
         if (step >= 2 * SCALE_STEPS)
             inv = *best_a != 0 ? (float)(1 / *best_a) : 0;
         fit_sums(&t, s, inv, 0, r);
-        if (t.qq > 0 && t.xq * t.xq / t.qq > gain) {
-            gain = t.xq * t.xq / t.qq;
-            *best_a = t.xq / t.qq;
+        double xq = fit_product(s, &t);
+        if (t.qq > 0 && xq * xq / t.qq > gain) {
+            gain = xq * xq / t.qq;
+            *best_a = xq / t.qq;
         }
     }
 }
@@ -188,7 +211,8 @@ static double settle(struct quant_super *b, size_t j, struct sums *t)
             int min = 0;
             fit_sums(t, s, inv, m * inv, b->range);
             if (b->has_min && dmin > 0 && s->sw > 0)
-                min = nearest_within(((double)a * t->q - s->swx) / (s->sw * dmin), 0, 63);
+                min = nearest_within(((double)a * t->q - s->swx - s->c * s->sw) / (s->sw * dmin), 0,
+                                     63);
             double e = fit_error(s, t, (double)a, min * dmin);
             if (e < best) {
                 best = e;
@@ -212,8 +236,8 @@ static void refit(struct quant_super *b, const struct sums *t)
         aa += scale * scale * t[j].qq;
         ab += scale * min * t[j].q;
         bb += min * min * b->sub[j].sw;
-        xa += scale * t[j].xq;
-        xb += min * b->sub[j].swx;
+        xa += scale * fit_product(&b->sub[j], &t[j]);
+        xb += min * (b->sub[j].swx + b->sub[j].c * b->sub[j].sw);
     }
     double det = aa * bb - ab * ab, d = (xa * bb - xb * ab) / det;
     if (det > 0 && d > 0 && xa * ab >= xb * aa) {

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -113,8 +114,11 @@ struct kv *table_kv(struct weights *w)
     return p;
 }
 
-/* The mappings of this process, for signal handlers: `p` is set last and cleared first. */
-enum { MAPPINGS_MAX = 64 };
+/* The mappings of this process, for signal handlers: `p` is set last and cleared first. There is
+ * room for a model of as many parts as are allowed; `unlisted` counts what is mapped beyond that.
+ */
+enum { MAPPINGS_MAX = 1024 };
+static _Atomic size_t unlisted;
 static struct {
     _Atomic bool taken;
     _Atomic(const unsigned char *) p;
@@ -122,7 +126,7 @@ static struct {
     _Atomic(const char *) path;
 } mappings[MAPPINGS_MAX];
 
-/* List a mapping for weights_mapped; when the list is full, it stays unlisted. */
+/* List a mapping for weights_mapped, or count it when the list is full. */
 static void map_list(const struct mapping *m, const char *path)
 {
     for (size_t i = 0; i < MAPPINGS_MAX; i++)
@@ -132,6 +136,7 @@ static void map_list(const struct mapping *m, const char *path)
             mappings[i].p = m->p;
             return;
         }
+    unlisted++;
 }
 
 /* Take a mapping off the list before it is unmapped. */
@@ -143,6 +148,7 @@ static void map_unlist(const struct mapping *m)
             mappings[i].taken = false;
             return;
         }
+    unlisted--;
 }
 
 const char *weights_mapped(const void *address)
@@ -153,7 +159,7 @@ const char *weights_mapped(const void *address)
         if (p && at >= (uintptr_t)p && at - (uintptr_t)p < mappings[i].n)
             return mappings[i].path;
     }
-    return NULL;
+    return unlisted ? "a file of a model" : NULL;
 }
 
 void table_unmap(struct weights *w)
@@ -210,6 +216,25 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
     return code;
 }
 
+/* True if this is a file in the folder of w, or what a link in it leads to, other than a GGUF file,
+ * which is a model of its own. If the folder cannot be read, it is none. */
+static bool table_in_folder(const struct weights *w, const struct stat *file)
+{
+    DIR *d = strcmp(w->format, "folder") == 0 ? opendir(w->path) : NULL;
+    struct dirent *e;
+    struct stat st;
+    bool found = false;
+    while (d && !found && (e = readdir(d)) != NULL) {
+        size_t n = strlen(e->d_name);
+        found = !(n > 5 && strcmp(e->d_name + n - 5, ".gguf") == 0) &&
+                fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_dev == file->st_dev &&
+                st.st_ino == file->st_ino;
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
 bool weights_reads(const struct weights *w, const char *path)
 {
     struct stat st;
@@ -218,7 +243,7 @@ bool weights_reads(const struct weights *w, const char *path)
     for (size_t i = 0; i < w->nmaps; i++)
         if (w->maps[i].dev == st.st_dev && w->maps[i].ino == st.st_ino)
             return true;
-    return false;
+    return table_in_folder(w, &st);
 }
 
 static struct kv *add_key(struct weights *w, const char *key, enum kvtype type)

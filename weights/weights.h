@@ -77,10 +77,14 @@ int weights_open(struct weights **out, const char *path, struct err *err);
 int weights_open_header(struct weights **out, const char *path, struct err *err);
 void weights_close(struct weights *w); /* NULL is fine */
 /* Return the path of the open file whose bytes lie at this address, or NULL. It is for a SIGBUS
- * handler: that signal comes when another process has cut the file short. */
+ * handler: that signal comes when another process has cut the file short. While more than 1024
+ * files are mapped, an unknown address counts as one in "a file of a model". */
 const char *weights_mapped(const void *address);
 
-/* True if path is a file that holds tensors of w. A command that writes there would replace it. */
+/* True if path is a file of the model: one that w is read from, or, if w is a folder, any other
+ * file in it that is no GGUF file, such as tokenizer.json. A command that writes there would
+ * replace it.
+ */
 bool weights_reads(const struct weights *w, const char *path);
 
 const char *weights_path(const struct weights *w);   /* as given to weights_open */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
-#include "kernels/blocks.h"
+#include "kernels/x86/pairs.h"
 
 #define vec       __m256
 #define vec_set1  _mm256_set1_ps
@@ -19,27 +19,11 @@ struct part {
     __m256i sum;
 };
 
-/* Codes are unsigned, as maddubs wants them. Those of IQ4 are looked up, with their sign. */
-INLINE int32_t code_zero(enum ptype type)
-{
-    return block_forms[type].zero;
-}
-
 INLINE __m256i code_table_256(__m256i v)
 {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_setr_epi8(IQ4_VALUES)), v);
 }
 #define code_table(v) ((codes)code_table_256((__m256i)(v)))
-
-/* Products of the largest code and 127, two for each line, have to fit in 16 bits: 8 * 2 * 15 *
- * 127 = 30480, 4 * 2 * 31 * 127 = 31496, 2 * 2 * 63 * 127 = 32004, 2 * 127 * 127 = 32258. */
-INLINE size_t part_lines(enum ptype type)
-{
-    return type == P_IQ4_NL || type == P_IQ4_XS                 ? 1
-           : type == P_Q6_K                                     ? 2
-           : type == P_Q5_0 || type == P_Q5_1 || type == P_Q5_K ? 4
-                                                                : 8;
-}
 
 INLINE __m256 widen_halves(const unsigned char *p)
 {

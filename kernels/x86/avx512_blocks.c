@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/sys/cpu.h"
-#include "kernels/blocks.h"
+#include "kernels/x86/pairs.h"
 
 #define vec       __m512
 #define vec_set1  _mm512_set1_ps
@@ -19,24 +19,11 @@ struct part {
     __m512i sum;
 };
 
-INLINE int32_t code_zero(enum ptype type)
-{
-    return block_forms[type].zero;
-}
-
 INLINE __m512i code_table_512(__m512i v)
 {
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_setr_epi8(IQ4_VALUES)), v);
 }
 #define code_table(v) ((codes)code_table_512((__m512i)(v)))
-
-INLINE size_t part_lines(enum ptype type)
-{
-    return type == P_IQ4_NL || type == P_IQ4_XS                 ? 1
-           : type == P_Q6_K                                     ? 2
-           : type == P_Q5_0 || type == P_Q5_1 || type == P_Q5_K ? 4
-                                                                : 8;
-}
 
 INLINE __m512 widen_halves(const unsigned char *p)
 {

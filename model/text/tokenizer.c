@@ -315,10 +315,16 @@ static void add_added(struct tokenizer *t)
     }
 }
 
-static int add_template(struct tokenizer *t, struct str s, struct err *err)
+static int add_template(struct tokenizer *t, const struct vocabulary *v, struct err *err)
 {
+    struct str s = v->template;
+    const char *zero = s.p ? memchr(s.p, 0, s.n) : NULL;
     if (!s.p)
         return OK;
+    if (zero)
+        return err_set(err, ERR_FORMAT,
+                       "%s: chat template: expected text, found a zero byte at %zu", v->path,
+                       (size_t)(zero - s.p));
     t->template = malloc(s.n + 1);
     if (!t->template)
         return err_set(err, ERR_NOMEM, "tokenizer: out of memory");
@@ -394,7 +400,7 @@ int tokenizer_build(struct tokenizer **out, const struct vocabulary *v, struct e
     if (!rc)
         rc = add_merges(t, v, err);
     if (!rc)
-        rc = add_template(t, v->template, err);
+        rc = add_template(t, v, err);
     if (rc)
         goto fail;
     add_added(t);

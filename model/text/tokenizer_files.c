@@ -152,6 +152,8 @@ static int parse_json(json_t **out, const char *path, const char *text, size_t n
     *out = json_loadb(text, n, 0, &why);
     if (*out && json_is_object(*out))
         return OK;
+    if (!*out && why.line < 0) /* jansson has no words for it */
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     json_decref(*out);
     *out = NULL;
     for (size_t i = 0; rest && i < 2; i++)

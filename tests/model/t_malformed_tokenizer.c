@@ -171,8 +171,8 @@ static size_t gguf_key(unsigned char *out, size_t room, const struct kind *k, co
     const char *value = part(k, key, usual);
     if (!value)
         return 0;
-    CHECK(snprintf(words, sizeof(words), "s'tokenizer.ggml.%s' %s", key, value) <
-          (int)sizeof(words));
+    CHECK(snprintf(words, sizeof(words), "s'tokenizer.%s%s' %s",
+                   strcmp(key, "chat_template") ? "ggml." : "", key, value) < (int)sizeof(words));
     (*count)++;
     return malformed_assemble(out, room, words);
 }
@@ -199,6 +199,7 @@ static void write_gguf(const struct kind *k)
     at += gguf_key(p + at, ROOM - at, k, "tokens", tokens, &count);
     at += gguf_key(p + at, ROOM - at, k, "token_type", types, &count);
     at += gguf_key(p + at, ROOM - at, k, "merges", "4:9 4:8 8:2 s'a b' s'ab c'", &count);
+    at += gguf_key(p + at, ROOM - at, k, "chat_template", NULL, &count);
     snprintf(tokens, sizeof(tokens), "'GGUF' 4:3 8:0 8:%zu", count);
     n = malformed_assemble(p, 24, tokens);
     CHECK(n == 24);
@@ -228,6 +229,7 @@ static const struct kind ggufs[] = {
     { "merge of nothing", "merges", "4:9 4:8 8:1 s''", "merge 0" },
     { "merge of an unknown piece", "merges", "4:9 4:8 8:2 s'a b' s'q zz'", "merge 1" },
     { "merge with a zero byte", "merges", "4:9 4:8 8:1 8:3 'a ' 1:0", "merge 0" },
+    { "chat template with a zero byte", "chat_template", "4:8 8:3 'a' 1:0 'b'", "zero byte at 1" },
 };
 
 #define EACH(rows, write, at)                                                       \
@@ -261,7 +263,7 @@ int main(void)
     write_gguf(&none);
     malformed_opens("GGUF", gguf, MALFORMED_TOKENIZER);
     EACH(ggufs, write_gguf, gguf);
-    malformed_count(70);
+    malformed_count(71);
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
         CHECK(unlink(in_folder(files[i])) == 0);
     CHECK(rmdir(folder) == 0);

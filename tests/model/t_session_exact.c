@@ -6,7 +6,7 @@
  * rolled back. Each token's logits and hidden states must be the same bits, and all of them
  * together must give the hash that is recorded here. Under an emulator ($RUN) or a sanitizer, each
  * model is evaluated by the fastest set and one other, in turn; a sanitizer sees some of
- * the shapes. */
+ * the shapes, each with one type of KV cache. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -419,7 +419,8 @@ static int check_type(const char *path, size_t type, size_t first, size_t end)
             continue;
         write_model(path, &shapes[i], types[type]);
         for (size_t kv = 0; kv < KVS; kv++)
-            h[kv] = check_model(path, h[kv], i, type, kv);
+            if (!SANITIZED || (i + type) % KVS == kv)
+                h[kv] = check_model(path, h[kv], i, type, kv);
     }
     for (size_t kv = 0; kv < KVS && !SANITIZED; kv++)
         if (h[kv] != want[kv]) {

@@ -9,6 +9,7 @@
 /* Atomic, because programs with threads are linked with this file, too. */
 static _Atomic long countdown, live;
 static _Atomic int hit;
+static void (*_Atomic calls)(void);
 static const char *_Atomic watched;
 static _Atomic long left;
 
@@ -25,9 +26,16 @@ int __wrap_posix_memalign(void **p, size_t align, size_t size);
 
 void torture_begin(long n)
 {
+    calls = NULL;
     countdown = n;
     hit = 0;
     live = 0;
+}
+
+void torture_call(long n, void (*then)(void))
+{
+    torture_begin(n);
+    calls = then;
 }
 
 int torture_end(void)
@@ -67,6 +75,11 @@ static int fail_now(void)
     if (countdown <= 0 || --countdown != 0)
         return 0;
     hit = 1;
+    void (*then)(void) = calls;
+    if (then) {
+        then();
+        return 0;
+    }
     errno = ENOMEM; /* as malloc does: callers in the C library check it */
     return 1;
 }

@@ -2,9 +2,10 @@
 #ifndef TESTS_SUPPORT_TORTURE_H
 #define TESTS_SUPPORT_TORTURE_H
 
-void torture_begin(long n); /* make the n-th allocation from now return NULL */
-int torture_end(void);      /* stop; 1 if that allocation was reached */
-long torture_live(void);    /* blocks allocated since torture_begin and not freed */
+void torture_begin(long n);                    /* make the n-th allocation from now return NULL */
+void torture_call(long n, void (*then)(void)); /* call this before the n-th allocation from now */
+int torture_end(void);                         /* stop; 1 if that allocation was reached */
+long torture_live(void); /* blocks allocated since torture_begin and not freed */
 
 /* Search every block that is freed from now on for the secret, which is borrowed (NULL: stop).
  * torture_left returns how many blocks contained it. */

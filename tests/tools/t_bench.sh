@@ -66,12 +66,12 @@ done
 for subject in limits route; do
     status=0
     "$MIZZLE" bench $subject -t 1,2 >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -eq 2 ] && grep -q "^mizzle bench: -t: expected one number with $subject, found 1,2$" "$tmp/err"
+    [ "$status" -eq 2 ] && grep -q "^mizzle bench $subject: -t: expected one number, found 1,2$" "$tmp/err"
 done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.
-"$MIZZLE" bench --help >"$tmp/out"
-for option in -p -n -d -r -t -o --texts --shape --type --plot; do
+"$MIZZLE" bench model --help >"$tmp/out"
+for option in -p -n -d -r -t -o --texts --shape --type; do
     grep -q -e "$option" "$tmp/out"
 done
 "$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$tmp/jsonl"

@@ -42,7 +42,7 @@ refused 2 '-p: expected one number' --url http://127.0.0.1:1 -p 8,16
 refused 2 '-n: 2 to 65536, found 1$' --url http://127.0.0.1:1 -n 1
 refused 2 'unknown option -m' --url http://127.0.0.1:1 -m $edge
 refused 3 none --url http://127.0.0.1:1 --key-file "$dir/none"
-refused 4 '^mizzle bench: http://127.0.0.1:1: .*onnect' --url http://127.0.0.1:1
+refused 4 '^mizzle bench serve: http://127.0.0.1:1: .*onnect' --url http://127.0.0.1:1
 
 start
 expect 0 bench serve --url "$url" --clients 1,3 -n 24 -p 8 -r 3 -o csv
@@ -60,7 +60,7 @@ grep -q '"model": "anything", .*"tokens": 8, .*"long_ms": null, .*"samples_token
     fail "jsonl"
 expect 0 bench serve --url "$url" --clients 1,1 -n 2 -r 1 -o json
 [ "$(tr -d '\n' <"$dir/out" | sed 's/[^][{},]//g; s/\[,*\]//g; s/{,*}/x/g')" = '[x,x]' ] || fail "json"
-refused 4 "^mizzle bench: $url/nothing: status 404" --url "$url/nothing"
+refused 4 "^mizzle bench serve: $url/nothing: status 404" --url "$url/nothing"
 refused 4 "status 400: " --url "$url" --clients 1 -p 60000
 
 # It is killed at work.
@@ -73,7 +73,7 @@ pid=
 wait $client
 status=$?
 [ $status -eq 4 ] && [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] &&
-    grep -q "^mizzle bench: $url: " "$dir/err" || fail "killed: status $status"
+    grep -q "^mizzle bench serve: $url: " "$dir/err" || fail "killed: status $status"
 
 # A full server: answers that it refuses are counted, and the others measured.
 start --parallel 1 --max-queue 0

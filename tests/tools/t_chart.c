@@ -116,8 +116,9 @@ static void draw(const char *path, bool log)
         double x = (double)i;
         a[i] = (struct chart_point){ .x = x, .y = 0.4 + 0.1 * x };
         b[i] = (struct chart_point){ .x = x, .y = 0.41 + 0.1 * x, .note = "<b> & \"c\"" };
-        c[i] = (struct chart_point){ x, i == 2 ? (double)NAN : 0.3, 0.2,
-                                     i == 4 ? (double)INFINITY : 0.45, NULL };
+        c[i] = (struct chart_point){ x,    i == 2 ? (double)NAN : 0.3,
+                                     0.2,  i == 4 ? (double)INFINITY : 0.45,
+                                     NULL, NULL };
     }
     const struct chart_series series[] = {
         { .label = "mlp", .points = a, .n = POINTS, .line = true, .points_shown = true },

@@ -47,16 +47,16 @@ expect 3 "$tmp/none" "$tmp/a.gguf" --type f32
 [ ! -e "$tmp/a.gguf" ] || fail "a refused input left an output"
 
 # A tensor in which a value or the scale of a group would become infinite is refused by name.
-# large OCTAL: a matrix "t" of one row of 32 zeros but for its last value, whose bytes are given
+# large OCTAL: a matrix "t.weight" of 2 x 32 zeros but for its last value, whose bytes are given
 large() {
     {
         printf 'GGUF\003\000\000\000\001\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
         printf '\024\000\000\000\000\000\000\000general.architecture\010\000\000\000'
         printf '\003\000\000\000\000\000\000\000abc'
-        printf '\001\000\000\000\000\000\000\000t\002\000\000\000'
-        printf '\040\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+        printf '\010\000\000\000\000\000\000\000t.weight\002\000\000\000'
+        printf '\040\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000'
         printf '\000\000\000\000\000\000\000\000\000\000\000\000'
-        head -c 144 /dev/zero # 20 of padding, 124 of zeros
+        head -c 265 /dev/zero # 13 of padding, 252 of zeros
         # shellcheck disable=SC2059
         printf "$1"
     } >"$tmp/large.gguf"
@@ -69,7 +69,7 @@ for type in f32 bf16 q8_0 q4_0 q5_0; do
 done
 rm "$tmp/x.gguf"
 expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type f16
-grep -q 'tensor t: expected values below 65520 for F16, found 65520' "$tmp/err" || fail "$(cat "$tmp/err")"
+grep -q 'tensor t.weight: expected values below 65520 for F16, found 65520' "$tmp/err" || fail "$(cat "$tmp/err")"
 for type in q4_1 q5_1; do
     expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
 done
@@ -87,7 +87,7 @@ for value in '\000\000\200\177' '\000\000\200\377' '\000\000\300\177'; do # inf,
     large "$value" # its block would be lost
     for type in q8_0 q4_1; do
         expect 3 "$tmp/large.gguf" "$tmp/x.gguf" --type $type
-        grep -q 'tensor t: expected finite values' "$tmp/err" || fail "$(cat "$tmp/err")"
+        grep -q 'tensor t.weight: expected finite values' "$tmp/err" || fail "$(cat "$tmp/err")"
     done
 done
 for word in 'q4_K_M and q5_K_M' '--imatrix FILE' '-q, --quiet'; do
@@ -100,9 +100,27 @@ src=$data/weights/stories260K_qwen2
     exit 77
 }
 cp -r "$src" "$tmp/folder" && chmod -R u+w "$tmp/folder" || fail "cannot copy $src"
-expect 2 "$tmp/folder" "$tmp/folder/model.safetensors" --type q8_0
+# No file of the model is replaced, read or not, by its name or by a link's; a GGUF file beside
+# them is.
+ln -s folder "$tmp/link"
+echo '{}' >"$tmp/blob"
+ln -s ../blob "$tmp/folder/generation_config.json"
+echo text >"$tmp/folder/merges.txt"
+for out in model.safetensors config.json merges.txt generation_config.json; do
+    for path in "$tmp/folder/$out" "$tmp/link/$out"; do
+        expect 2 "$tmp/folder" "$path" --type q8_0
+        grep -q "$out: input and output are the same file" "$tmp/err" || fail "$(cat "$tmp/err")"
+    done
+done
+expect 2 "$tmp/folder" "$tmp/blob" --type q8_0
 cmp -s "$src/model.safetensors" "$tmp/folder/model.safetensors" || fail "the source was replaced"
-rm -r "$tmp/folder"
+cmp -s "$src/config.json" "$tmp/folder/config.json" || fail "the source was replaced"
+[ "$(cat "$tmp/blob" "$tmp/folder/merges.txt")" = "{}
+text" ] || fail "a file of the source was replaced"
+rm "$tmp/folder/merges.txt"
+expect 0 "$tmp/folder" "$tmp/folder/out.gguf" --type q8_0
+expect 0 "$tmp/folder" "$tmp/folder/out.gguf" --type q8_0
+rm -r "$tmp/folder" "$tmp/link" "$tmp/blob"
 for type in f32 F16 bf16 Q8_0 q4_0; do
     expect 0 "$src" "$tmp/$type.gguf" --type $type
 done
@@ -205,6 +223,10 @@ if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$tmp/out";
     grep -aq '\[PAD151665\]' "$tmp/real.gguf" || fail "rows beyond the vocabulary are not padded"
     grep -aq '\[PAD151664\]' "$tmp/real.gguf" && fail "a used token was padded"
     grep -aq 'tokenizer.chat_template' "$tmp/real.gguf" || fail "the chat template is missing"
+    printf 'a file of its own' >"$tmp/model/chat_template.jinja"
+    expect 0 "$tmp/model" "$tmp/real.gguf" --type q8_0
+    grep -aqF 'a file of its own' "$tmp/real.gguf" ||
+        fail "the chat template in a file of its own is missing"
 else
     skipped="SKIP: no test data or no numpy: a real vocabulary was not converted"
 fi

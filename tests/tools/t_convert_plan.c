@@ -1,9 +1,13 @@
 /* t_convert_plan.c - the types that convert chooses, for the shapes of real models. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "kernels/sys/base.h"
 #include "tests/support/test.h"
 #include "tools/convert_plan.h"
+#include "weights/gguf_write.h"
 
 struct shape {
     size_t layers, hidden, ffn, kv, vocab;
@@ -31,7 +35,8 @@ static void count_types(size_t counts[TYPES + 1], const struct shape *s, const c
         { "ffn_gate.weight", s->ffn, s->hidden },       { "ffn_up.weight", s->ffn, s->hidden },
         { "ffn_down.weight", s->hidden, s->ffn },
     };
-    struct convert_plan p = { convert_target(target), pure, weighted, s->tied, s->layers };
+    struct convert_plan p = { convert_target(target), pure,     weighted, s->tied,
+                              s->layers == 80,        s->layers };
     bool fell_back = false;
     memset(counts, 0, (TYPES + 1) * sizeof(*counts));
     CHECK(p.target);
@@ -81,7 +86,7 @@ static void test_mix(void)
     };
     const size_t shape[2] = { 1024, 3072 };
     bool fell_back = false;
-    struct convert_plan p = { convert_target("Q4_K_M"), false, false, true, 28 };
+    struct convert_plan p = { convert_target("Q4_K_M"), false, false, true, false, 28 };
     for (size_t i = 0; i < 28; i++) {
         char name[64];
         snprintf(name, sizeof(name), "blk.%zu.ffn_down.weight", i);
@@ -114,15 +119,61 @@ static void test_72b(void)
     CHECK(n[W_Q6_K] == 41 && n[W_Q8_0] == 40 && n[W_Q5_1] == 40 && n[W_Q5_K] == 80 * 5 + 41);
 }
 
+/* What depends on the model is read from it: 80 layers of Qwen2 are big, those of Qwen3 are not,
+ * and the order in the file does not matter. */
+static void test_model(void)
+{
+    static const struct {
+        const char *arch;
+        size_t layers;
+        bool big;
+    } models[] = { { "qwen2", 80, true }, { "qwen3", 80, false }, { "qwen2", 79, false } };
+    char folder[] = "/tmp/mizzle-plan-XXXXXX";
+    CHECK(mkdtemp(folder));
+    for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++) {
+        struct convert_plan p = { .target = convert_target("q4_K_M") };
+        struct weights *w;
+        struct ggufw *g;
+        struct err err;
+        char path[128], name[48];
+        float row[32] = { 0 };
+        snprintf(path, sizeof(path), "%s/model.gguf", folder);
+        CHECK(ggufw_open(&g, path, &err) == OK);
+        ggufw_str(g, "general.architecture", models[i].arch);
+        for (size_t k = models[i].layers; k-- > 0;) {
+            snprintf(name, sizeof(name), "blk.%zu.attn_v.weight", k);
+            ggufw_tensor(g, name, W_F32, 1, (const size_t[]){ 32 });
+        }
+        for (size_t k = 0; k < models[i].layers; k++)
+            ggufw_data(g, row, sizeof(row));
+        CHECK(ggufw_close(g, true, &err) == OK);
+        CHECK(weights_open(&w, path, &err) == OK);
+        convert_plan_model(&p, w);
+        CHECK(p.layers == models[i].layers && p.big == models[i].big && p.tied);
+        weights_close(w);
+        remove(path);
+    }
+    rmdir(folder);
+}
+
 static void test_names(void)
 {
     bool fell_back = false;
-    struct convert_plan p = { convert_target("q4_K"), false, false, false, 2 };
+    struct convert_plan p = { convert_target("q4_K"), false, false, false, false, 2 };
     CHECK(!convert_target("q4_") && !convert_target("q2_K") && !convert_target(""));
     CHECK(convert_target("BF16")->file_type == 32 && convert_target("q5_k_m")->file_type == 17);
-    CHECK(convert_plan_type(&p, "x", 2, (const size_t[]){ 3, 33 }, &fell_back) == W_F16);
+    CHECK(convert_plan_type(&p, "x.weight", 2, (const size_t[]){ 3, 33 }, &fell_back) == W_F16);
     CHECK(fell_back);
-    CHECK(convert_plan_type(&p, "x", 0, NULL, &fell_back) == W_F32);
+    fell_back = false;
+    CHECK(convert_plan_type(&p, "x.weight", 0, NULL, &fell_back) == W_F32);
+    CHECK(convert_plan_type(&p, "x.weight", 1, (const size_t[]){ 256 }, &fell_back) == W_F32);
+    CHECK(convert_plan_type(&p, "x.weight", 2, (const size_t[]){ 1, 256 }, &fell_back) == W_F32);
+    CHECK(convert_plan_type(&p, "x.weight", 3, (const size_t[]){ 1, 1, 33 }, &fell_back) == W_F32);
+    CHECK(convert_plan_type(&p, "x.weight", 3, (const size_t[]){ 2, 1, 256 }, &fell_back) ==
+          W_Q4_K);
+    CHECK(convert_plan_type(&p, "x.table", 2, (const size_t[]){ 2, 256 }, &fell_back) == W_F32);
+    CHECK(convert_plan_type(&p, "t", 2, (const size_t[]){ 2, 256 }, &fell_back) == W_F32);
+    CHECK(!fell_back);
     CHECK(convert_plan_type(&p, "blk.99999999999999999999.attn_v.weight", 2,
                             (const size_t[]){ 3, 256 }, &fell_back) == W_Q4_K);
 }
@@ -132,6 +183,7 @@ int main(void)
     test_05b();
     test_mix();
     test_72b();
+    test_model();
     test_names();
     return 0;
 }

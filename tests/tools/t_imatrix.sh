@@ -65,6 +65,16 @@ cmp "$tmp/a" "$tmp/b" || fail "threads change the file"
 ${RUN:-} "$mizzle" imatrix -m $model -f - -o "$tmp/c" -c 64 <"$tmp/text" 2>"$tmp/err" || fail "$(cat "$tmp/err")"
 said 22.matrices
 
+# info says what it is, whatever its name.
+expect 0 info "$tmp/a" --tensors
+for line in 'format        importance matrix, gguf, of 22 matrices' "text          $tmp/text" \
+    'pieces        [1-9][0-9]* of 64 tokens' ' *256 inputs  blk.1.ffn_down.weight'; do
+    grep -qx -e "$line" "$tmp/out" || fail "info: expected $line, found $(cat "$tmp/out")"
+done
+expect 0 info "$tmp/a" --json
+grep -q '"format":"imatrix","gguf":true,"matrices":22,"chunks":[1-9][0-9]*,"chunk_size":64,"texts"' "$tmp/out" ||
+    fail "info --json: $(cat "$tmp/out")"
+
 # Every matrix has values, and they change what is written.
 for type in q4_0 q5_1 q4_K_M; do
     expect 0 convert $model "$tmp/plain" --type $type
@@ -74,6 +84,8 @@ for type in q4_0 q5_1 q4_K_M; do
     expect 0 convert $model "$tmp/again" --type $type --imatrix "$tmp/a" -t 3
     cmp "$tmp/weighted" "$tmp/again" || fail "threads change the file"
 done
+expect 0 info "$tmp/weighted"
+grep -qx 'type          Q4_K_M' "$tmp/out" || fail "info: no type Q4_K_M in $(cat "$tmp/out")"
 grep -aq quantize.imatrix.entries_count "$tmp/weighted" || fail "the file does not name the matrix"
 
 # word N: a 32-bit number; entry NAME VALUES: a matrix in the older form, all inputs alike
@@ -94,6 +106,14 @@ entry() {
 expect 0 convert $model "$tmp/x" --type q4_0 --imatrix "$tmp/old"
 said 'old has no values for 21 tensors: token_embd.weight, .*, \.\.\.$'
 rm "$tmp/x"
+cp "$tmp/old" "$tmp/model.dat"
+expect 0 info "$tmp/model.dat"
+grep -qx "format        importance matrix, llama.cpp's older form, of 1 matrix" "$tmp/out" || fail "$(cat "$tmp/out")"
+expect 0 info "$tmp/model.dat" --json --tensors
+grep -q '"texts":\[\],"matrix_list":\[{"name":"blk.1.ffn_down.weight","inputs":256}\]' "$tmp/out" || fail "$(cat "$tmp/out")"
+head -c 40 "$tmp/old" >"$tmp/model.dat"
+expect 3 info "$tmp/model.dat"
+said "older form, found a wrong length at byte"
 {
     word 1
     entry blk.1.ffn_down.weight 255

@@ -117,6 +117,28 @@ noted 'mine: expected a prompt cache, found another file$'
 cmp -s README.md "$dir/mine" || fail "a file that is no prompt cache was replaced"
 [ ! -s "$dir/out" ] || ! grep -q '"event":"token"' "$dir/out" || fail "an answer after a refusal"
 
+# A link stays, and what it leads to is written, even if that does not exist yet.
+mkdir "$dir/there"
+ln -s link2 "$dir/link"
+ln -s there/cache "$dir/link2"
+plain=$file
+for round in none all; do
+    file=$dir/link
+    same $round "$text"
+    cmp -s "$dir/first" "$dir/there/cache" || fail "not written through a link"
+    [ -L "$dir/link" ] && [ -L "$dir/link2" ] || fail "a link was replaced"
+done
+echo >>"$dir/there/cache"
+same none "$text"
+noted "$file: size: expected "
+cmp -s "$dir/first" "$dir/there/cache" && [ -L "$dir/link2" ] || fail "not replaced through a link"
+ln -s loop "$dir/loop"
+ask 3 "$text" --prompt-cache "$dir/loop"
+ln -sf there/none/x "$dir/link2"
+ask 3 "$text" --prompt-cache "$file"
+noted 'link: cannot be written: No such file or directory$'
+file=$plain
+
 # A disk without room for it costs the file, not the answer.
 rm "$file"
 ask 0 "$text"

@@ -67,7 +67,7 @@ static void test_old(void)
     struct imatrix *m;
     struct err err;
     make_old();
-    CHECK(open_bytes(&m, &err) == OK && imatrix_chunks(m) == 0);
+    CHECK(open_bytes(&m, &err) == OK && imatrix_chunks(m) == 0 && !imatrix_texts(m));
     check_contents(m);
     imatrix_close(m);
     size_t without = old.n;
@@ -75,7 +75,9 @@ static void test_old(void)
     put_number(4);
     memcpy(old.p + old.n, "text", 4);
     old.n += 4;
-    CHECK(open_bytes(&m, &err) == OK && imatrix_chunks(m) == 42);
+    CHECK(open_bytes(&m, &err) == OK && imatrix_chunks(m) == 42 && !imatrix_chunk_size(m));
+    CHECK(imatrix_texts(m) == 1 && imatrix_text(m, 0).n == 4 && !imatrix_is_gguf(m));
+    CHECK(!strcmp(imatrix_at(m, 1)->name, "b.weight"));
     check_contents(m);
     imatrix_close(m);
     while (old.n-- > 0) { /* every cut, except that before the optional end */
@@ -134,6 +136,8 @@ static void test_gguf(void)
     uint64_t size = 0;
     CHECK(write_two(&err) == OK && imatrix_open(&m, path, &err) == OK && imatrix_chunks(m) == 2);
     check_contents(m);
+    CHECK(imatrix_is_gguf(m) && imatrix_chunk_size(m) == 512 && imatrix_texts(m) == 1);
+    CHECK(imatrix_text(m, 0).n == 4 && memcmp(imatrix_text(m, 0).p, "text", 4) == 0);
     imatrix_close(m);
     CHECK(weights_open(&w, path, &err) == OK && weights_u64(w, "imatrix.chunk_size", &size));
     const struct kv *text = weights_key(w, "imatrix.datasets");

@@ -91,6 +91,31 @@ static void test_error(void)
     }
 }
 
+/* Values close together far from zero: those below it keep a part of their differences, as far as
+ * the f16 minimum allows; all those above it become multiples of one scale, which is a loss of
+ * about their deviation and no more. */
+static void test_offset(void)
+{
+    static const struct {
+        float offset;
+        double most; /* of the deviation */
+    } cases[] = {
+        { -1, 0.12 }, { -10, 0.25 }, { -100, 0.35 }, { 1, 1.1 }, { 10, 1.1 }, { 100, 2 }
+    };
+    static float x[MANY];
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        uint64_t state = 7;
+        for (size_t i = 0; i < MANY; i++)
+            x[i] = cases[k].offset + 0.02f * next_value(&state);
+        for (int type = W_Q4_K; type <= W_Q5_K; type++) {
+            double rms = sqrt(error_of(type, x, NULL, NULL, MANY) / MANY) / 0.02;
+            printf("%s at %g: error %.4f of a deviation\n", wtype_name(type),
+                   (double)cases[k].offset, rms);
+            CHECK(rms < cases[k].most);
+        }
+    }
+}
+
 /* Blocks of one value, and of one value among zeros, come back almost as they were. */
 static void test_constant(void)
 {
@@ -189,6 +214,7 @@ int main(void)
 {
     test_by_hand();
     test_error();
+    test_offset();
     test_constant();
     test_wild();
     if (!test_files()) {

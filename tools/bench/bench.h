@@ -31,11 +31,12 @@ struct bench_options {
  * level: where its data lie, those that it writes included; peak: GOP/s that the set's instructions
  * reach at most, 0 if unknown; count: what a call costs of each event, -1 if it cannot
  * be counted; on_cpu: share of the time that the thread ran, or -1. Names are borrowed. */
-enum { BENCH_POINTS = 256 };
 struct bench_point {
     const char *op, *isa, *shape;
     const struct read_level *level;
     double bytes, ops, ns, peak, count[OS_EVENTS], on_cpu;
+    const double *samples; /* [nsamples] ns of a call, ns is their median; borrowed */
+    size_t nsamples;
 };
 
 /* The tables of `bench kernels` on stdout, one for each operation: a row for each point, with
@@ -66,11 +67,6 @@ double bench_median(double *samples, size_t n);
 /* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
  * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once. */
 double bench_peak(const char *what, unsigned cpu, struct pool *pool);
-
-/* Write a roofline as SVG: the points, and above them the roof of the memory's read bandwidth and
- * of each set's peak. ERR_IO. */
-int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
-                  struct err *err);
 
 /* Run `mizzle bench kernels`. */
 int bench_kernels(const struct bench_options *o, struct err *err);

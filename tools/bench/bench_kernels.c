@@ -11,11 +11,13 @@
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/counts.h"
 #include "tools/bench/read_probe.h"
+#include "tools/bench/roofline.h"
 #include "tools/cli/setup.h"
 
 enum { HIDDEN = 896, FFN = 4864, VOCAB = 151936, HEAD = 64, PER = 7, BLOCK = ATTN_BLOCK };
-enum { FEW = 8, MANY = 192, MAX_SAMPLES = 1000 };
+enum { FEW = 8, MANY = 192, MAX_SAMPLES = 1000, BENCH_POINTS = 2048 };
 static const double SAMPLE_NS = 4e6;
 
 /* Operands of all calls. Every byte is 0x3f, which makes a finite number in every type. */
@@ -313,7 +315,7 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
                       const struct kit *kit, const struct call *c, size_t samples,
                       const struct os_counters *counters)
 {
-    static double ns[MAX_SAMPLES];
+    static double ns[MAX_SAMPLES], samples_in_order[MAX_SAMPLES];
     double before[OS_EVENTS], after[OS_EVENTS];
     size_t turns = 1, done = 0;
     for (double spent = 0; spent < SAMPLE_NS;) { /* warm up and find the number of turns */
@@ -334,11 +336,11 @@ static void time_call(struct bench_point *p, size_t op, const struct kernels *k,
     }
     double wall = (double)(os_now_ns() - all);
     os_counters_read(counters, after);
-    for (size_t i = 0; i < OS_EVENTS; i++)
-        p->count[i] = before[i] < 0 || after[i] < before[i]
-                          ? -1
-                          : (after[i] - before[i]) / (double)(done * turns);
+    counts_each(p->count, before, after, (double)(done * turns));
     p->on_cpu = p->count[OS_CPU_NS] < 0 ? -1 : p->count[OS_CPU_NS] * (double)(done * turns) / wall;
+    p->samples = samples_in_order;
+    memcpy(samples_in_order, ns, done * sizeof(*ns));
+    p->nsamples = done;
     p->ns = bench_median(ns, done);
 }
 
@@ -391,7 +393,7 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         if (i == 0)
             b->scalar = work;
         kernels_report_row(&b->table, &p, work / b->scalar);
-        if (b->npoints < BENCH_POINTS && c->what)
+        if (b->npoints < BENCH_POINTS && c->ops > 0 && (i || !strcmp(b->chosen.isa, set->isa)))
             b->points[b->npoints++] = p;
     }
 }
@@ -402,18 +404,23 @@ static void counters_open(struct bench_kernels *b)
     char why[OS_WHY];
     os_counters_open(&b->counters, why);
     for (size_t i = 0; i < OS_EVENTS; i++)
-        b->table.counts[i] = b->counters.fd[i] >= 0;
+        b->table.counts[i] = b->counters.handle[i] >= 0;
     if (why[0])
-        fprintf(stderr, "mizzle bench: no hardware counters: %s\n", why);
+        fprintf(stderr, "mizzle bench kernels: no hardware counters: %s\n", why);
 }
 
-/* Measure how fast the levels are read. */
+/* Measure how fast the levels are read; of several measurements the better one counts, because so
+ * much the machine could do. */
 static int bench_levels(struct bench_kernels *b, struct err *err)
 {
     struct read_probe *probe;
+    struct read_level now[READ_LEVELS];
     int rc = read_probe_open(&probe, b->one, err);
     if (rc == OK)
-        read_probe_levels(b->levels, probe, b->one);
+        read_probe_levels(now, probe, b->one);
+    for (size_t i = 0; rc == OK && i < READ_LEVELS; i++)
+        if (now[i].gb_s > b->levels[i].gb_s)
+            b->levels[i] = now[i];
     read_probe_close(probe);
     return rc;
 }
@@ -463,7 +470,9 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         os_counters_close(&b.counters);
     }
     if (rc == OK && o->plot)
-        rc = roofline_plot(o->plot, b.points, b.npoints, b.levels[READ_LEVELS - 1].gb_s, err);
+        rc = bench_levels(&b, err);
+    if (rc == OK && o->plot)
+        rc = roofline_plot(o->plot, b.points, b.npoints, b.levels, err);
     pool_close(b.one);
     os_free(b.kit.weights, b.kit.all_bytes);
     return rc;

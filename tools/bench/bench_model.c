@@ -15,32 +15,14 @@
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/bench/bench_draft.h"
+#include "tools/bench/bench_plan.h"
+#include "tools/bench/counts.h"
 #include "tools/bench/energy.h"
 #include "tools/bench/read_probe.h"
 #include "tools/command.h"
 #include "tools/cli/setup.h"
 
-enum { MOST_TOKENS = 1 << 20, WARM = 16, DRAFTS = 2, GEN = 128 };
-enum { TESTS = BENCH_LIST + BENCH_LIST * BENCH_LIST }; /* most at one depth */
-
-int bench_list(struct bench_list *out, const char *option, const char *text, struct err *err)
-{
-    const char *p = text;
-    for (out->n = 0; out->n < BENCH_LIST; p++) {
-        size_t v = 0;
-        const char *digits = p;
-        for (; *p >= '0' && *p <= '9' && v <= MOST_TOKENS; p++)
-            v = v * 10 + (size_t)(*p - '0');
-        if (p == digits || v > MOST_TOKENS || (*p && *p != ','))
-            break;
-        out->at[out->n++] = v;
-        if (!*p)
-            return OK;
-    }
-    return err_set(err, ERR_ARG,
-                   "%s: expected up to %d numbers of at most %d like 128,512, found %s", option,
-                   BENCH_LIST, MOST_TOKENS, text);
-}
+enum { WARM = 16 };
 
 /* Return the token that stands at the end of this text; the same place always has the same. */
 static uint32_t bench_model_token(const struct session *s, size_t text, size_t ahead)
@@ -103,10 +85,12 @@ struct bench_run {
     struct bench_draft *draft;
     float *scratch;
     struct energy energy;
-    size_t peak; /* as in struct bench_test */
+    struct os_counters counters;
+    char no_counts[OS_WHY]; /* why cycles are not counted, or "" */
+    size_t peak;            /* as in struct bench_test */
     struct read_probe *probe;
-    double
-        one[BENCH_LIST * TESTS]; /* tokens per second of each test on one thread, once measured */
+    double one[BENCH_LIST *
+               BENCH_TESTS]; /* tokens per second of each test on one thread, once measured */
 };
 
 /* Set all texts of the test back to its depth. */
@@ -169,7 +153,8 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         rc = run_probe(b, &t->before, err);
     t->peak = b->peak;
     energy_joules(&b->energy);
-    double ran = seconds_run(), all = 0;
+    double ran = seconds_run(), all = 0, before[OS_EVENTS], counted[OS_EVENTS];
+    os_counters_read(&b->counters, before);
     for (t->samples = 0; !rc && t->samples < b->o->repeat; t->samples++) {
         run_rewind(b, t, t->depth);
         uint64_t begin = os_now_ns();
@@ -178,7 +163,10 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
         all += t->ns[t->samples] / 1e9;
     }
     t->on_cpu = (seconds_run() - ran) / (all * (double)t->threads);
-    t->joules = energy_joules(&b->energy) / (double)(t->samples * (t->prompt + t->gen) * t->texts);
+    double tokens = (double)(t->samples * (t->prompt + t->gen) * t->texts);
+    t->joules = energy_joules(&b->energy) / tokens;
+    os_counters_read(&b->counters, counted);
+    counts_each(t->count, before, counted, tokens);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
 }
 
@@ -282,130 +270,21 @@ int bench_model_open(struct engine *e, const struct bench_model_options *m, stru
     return m->shape ? open_shape(e, m, err) : setup_engine(e, NULL, false, err);
 }
 
-/* All lists of the command line, and the context that the largest test needs. */
-struct plan {
-    struct bench_list prompt, gen, depth, threads, texts;
-    const char *draft[DRAFTS]; /* names of draft kinds */
-    size_t ndrafts;            /* 0: without the decoding loop */
-    enum kvcache kv;
-    size_t context;
-};
-
-static size_t largest(const struct bench_list *l)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < l->n; i++)
-        most = l->at[i] > most ? l->at[i] : most;
-    return most;
-}
-
-static size_t least(const struct bench_list *l)
-{
-    size_t least = l->at[0];
-    for (size_t i = 1; i < l->n; i++)
-        least = l->at[i] < least ? l->at[i] : least;
-    return least;
-}
-
-/* Parse the list of draft kinds, and check that a text can repeat as much as is written. */
-static int plan_drafts(struct plan *p, const char *text, struct err *err)
-{
-    static const char *const names[] = { "off", "lookup" };
-    for (const char *at = text; at; at = strchr(at, ','), at = at ? at + 1 : NULL) {
-        size_t n = strcspn(at, ","), i = 0;
-        while (i < 2 && (strlen(names[i]) != n || strncmp(at, names[i], n) != 0))
-            i++;
-        if (i == 2 || p->ndrafts == DRAFTS)
-            return err_set(err, ERR_ARG, "--draft: expected off, lookup or off,lookup, found %s",
-                           text);
-        p->draft[p->ndrafts++] = names[i];
-    }
-    size_t half = least(&p->depth) / 2;
-    if (p->ndrafts && half < 2)
-        return err_set(err, ERR_ARG, "--draft: expected -d of 4 or more, found %zu",
-                       least(&p->depth));
-    for (size_t i = 0; p->ndrafts && i < p->gen.n; i++)
-        if (p->gen.at[i] == 1 || p->gen.at[i] > half)
-            return err_set(err, ERR_ARG, "--draft: expected -n of 2 to %zu, half of -d, found %zu",
-                           half, p->gen.at[i]);
-    if (p->ndrafts && largest(&p->texts) > 1)
-        return err_set(err, ERR_ARG, "--draft writes one text: leave --texts out");
-    return OK;
-}
-
-/* Parse the lists and compute the context. */
-static int make_plan(struct plan *p, const struct bench_model_options *m, struct err *err)
-{
-    int rc = bench_list(&p->prompt, "-p", m->prompt, err);
-    if (!rc)
-        rc = bench_list(&p->depth, "-d", m->depth, err);
-    if (!rc && m->gen)
-        rc = bench_list(&p->gen, "-n", m->gen, err);
-    if (!rc)
-        rc = bench_list(&p->texts, "--texts", m->texts, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < p->texts.n; i++)
-        if (p->texts.at[i] < 1 || p->texts.at[i] > BENCH_TEXTS)
-            return err_set(err, ERR_ARG, "--texts: expected 1 to %d, found %zu", BENCH_TEXTS,
-                           p->texts.at[i]);
-    size_t half = least(&p->depth) / 2;
-    if (!m->gen)
-        p->gen = (struct bench_list){ .at = { half < GEN ? half : GEN }, .n = 1 };
-    size_t prompt = largest(&p->prompt), gen = largest(&p->gen);
-    p->threads = m->threads.n ? m->threads : (struct bench_list){ .n = 1 };
-    gen = gen && gen < 2 * BENCH_PAIRS ? 2 * BENCH_PAIRS : gen;
-    p->context = largest(&p->depth) + (prompt > gen ? prompt : gen);
-    rc = plan_drafts(p, m->drafts, err);
-    if (rc)
-        return rc;
-    if (!prompt && !gen)
-        return err_set(err, ERR_ARG, "-p, -n: expected one of them above 0");
-    return setup_kv(&p->kv, KVCACHE_F16, err);
-}
-
-/* Return how many tests there are for each number of tokens to generate: one for each number of
- * texts, or for each kind of draft two texts. */
-static size_t plan_each(const struct plan *p)
-{
-    return p->ndrafts ? 2 * p->ndrafts : p->texts.n;
-}
-
-/* Return test j at a depth: the prompts come first, then those of each number of tokens to
- * generate. */
-static struct bench_test plan_test(const struct plan *p, size_t depth, size_t j, size_t threads)
-{
-    struct bench_test t = { .depth = p->depth.at[depth], .threads = threads, .texts = 1 };
-    if (j < p->prompt.n) {
-        t.prompt = p->prompt.at[j];
-    } else {
-        size_t i = (j - p->prompt.n) % plan_each(p);
-        t.gen = p->gen.at[(j - p->prompt.n) / plan_each(p)];
-        if (p->ndrafts) {
-            t.draft = p->draft[i % p->ndrafts];
-            t.repeats = i < p->ndrafts;
-        } else {
-            t.texts = p->texts.at[i];
-        }
-    }
-    return t;
-}
-
 /* Run all tests with one number of threads. */
-static int run_tests(struct bench_run *b, const struct plan *p, struct model_report *report,
+static int run_tests(struct bench_run *b, const struct bench_plan *p, struct model_report *report,
                      struct err *err)
 {
     static struct bench_test t;
     struct model_figures f;
-    size_t n = p->prompt.n + p->gen.n * plan_each(p);
+    size_t n = p->prompt.n + p->gen.n * bench_plan_each(p);
     for (size_t i = 0; i < p->depth.n; i++)
         for (size_t j = 0; j < n && !report->closed; j++) {
-            double *one = &b->one[i * TESTS + j];
-            t = plan_test(p, i, j, pool_threads(b->pool));
+            double *one = &b->one[i * BENCH_TESTS + j];
+            t = bench_plan_test(p, i, j, pool_threads(b->pool));
             if (!t.prompt && !t.gen)
                 continue;
             int rc = run_test(b, &t, err);
-            if (!rc && t.gen && t.gen == largest(&p->gen) && t.texts == 1 && !t.draft)
+            if (!rc && t.gen && t.gen == bench_list_most(&p->gen) && t.texts == 1 && !t.draft)
                 rc = run_router(b, &t, err);
             if (rc)
                 return rc;
@@ -418,10 +297,10 @@ static int run_tests(struct bench_run *b, const struct plan *p, struct model_rep
 }
 
 /* Open the batch, and as many sessions as the texts of the largest test. */
-static int bench_model_open_texts(struct bench_run *b, const struct plan *p, struct err *err)
+static int bench_model_open_texts(struct bench_run *b, const struct bench_plan *p, struct err *err)
 {
     int rc = batch_open(&b->batch, b->engine->model, b->pool, err);
-    for (size_t i = 0; !rc && i < largest(&p->texts); i++)
+    for (size_t i = 0; !rc && i < bench_list_most(&p->texts); i++)
         rc = session_open(&b->s[i], b->batch, p->context, p->kv, err);
     return rc;
 }
@@ -437,7 +316,7 @@ static void bench_model_close_texts(struct bench_run *b)
 }
 
 /* Run the tests with each number of threads; each gets a pool, a batch and sessions of its own. */
-static int bench_model_run_all(struct bench_run *b, const struct plan *p,
+static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
                                struct model_report *report, struct err *err)
 {
     int rc = bench_model_open_router(b, err);
@@ -445,6 +324,7 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
         rc = bench_draft_open(&b->draft, b->engine, err);
     model_report_begin(report);
     for (size_t i = 0; !rc && !report->closed && i < p->threads.n; i++) {
+        os_counters_open(&b->counters, b->no_counts); /* they follow threads that start later */
         rc = pool_open(&b->pool, p->threads.at[i], err);
         if (!rc)
             rc = bench_model_open_texts(b, p, err);
@@ -453,6 +333,7 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
             rc = run_tests(b, p, report, err);
         bench_model_close_texts(b);
         pool_close(b->pool);
+        os_counters_close(&b->counters);
         b->pool = NULL;
     }
     model_report_end(report);
@@ -465,13 +346,13 @@ static int bench_model_run_all(struct bench_run *b, const struct plan *p,
 
 int bench_model(const struct bench_options *o, const struct bench_model_options *m, struct err *err)
 {
-    struct plan p = { .ndrafts = 0 };
+    struct bench_plan p = { .ndrafts = 0 };
     struct engine e = { .model = NULL };
     struct err line;
-    int rc = make_plan(&p, m, err);
+    int rc = bench_plan_make(&p, m, err);
     if (rc)
         return rc;
-    engine_options.threads = largest(&p.threads);
+    engine_options.threads = bench_list_most(&p.threads);
     rc = bench_model_open(&e, m, err);
     if (!rc && (rc = model_check_context(model_config(e.model), p.context, &line)) != OK)
         err_set(err, rc, "-d with -p or -n: %s", line.msg);
@@ -486,8 +367,9 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                        .model = model,
                                        .kv = kvcache_name(p.kv),
                                        .no_joules = why,
+                                       .no_counts = b.no_counts,
                                        .engine = &e,
-                                       .texts = largest(&p.texts) > 1,
+                                       .texts = bench_list_most(&p.texts) > 1,
                                        .drafts = p.ndrafts > 0 };
         energy_open(&b.energy, ENERGY_ROOT, why);
         rc = bench_model_run_all(&b, &p, &report, err);

@@ -32,6 +32,7 @@ struct bench_test {
     double on_cpu;        /* share of the samples' time in which its threads ran */
     double one;           /* tokens per second of this test on one thread; 0: not measured */
     double joules;        /* of a token, prompt or generated; NaN: not known */
+    double count[OS_EVENTS]; /* events of a token on all threads, -1 if not counted */
     size_t peak; /* memory of the process before the first probe, which takes much itself */
     /* Only with the largest gen: ns of tokens with score and output head and of tokens with the
      * score alone, `pairs` of each, alternating. */
@@ -59,6 +60,7 @@ size_t model_pass_bytes(const struct model *m);
 struct model_report {
     const char *format, *model, *kv;
     const char *no_joules; /* why joules are not known, or "" */
+    const char *no_counts; /* why cycles are not known, or "" */
     const struct engine *engine;
     bool texts, drafts; /* a row has several texts; drafts */
     size_t rows;        /* printed so far */

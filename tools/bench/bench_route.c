@@ -28,7 +28,7 @@ static bool as_paper;
 static const char *table;
 
 const struct option_group bench_route_opts = {
-    "route",
+    "Routing and network",
     (const struct option[]){
         { "--routed", "-R", OPTION_STR, &routed, "LIST",
           "Route these shares of the tokens (default: 0.07)" },

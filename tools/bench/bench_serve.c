@@ -20,7 +20,7 @@ static const char *url, *clients = "1,2,4,8", *model, *key_file;
 static size_t long_prompt;
 
 const struct option_group bench_serve_opts = {
-    "serve",
+    "Server",
     (const struct option[]){
         { "--url", NULL, OPTION_STR, &url, "URL",
           "Measure the server at this address (default: none, it must be given)" },
@@ -121,7 +121,7 @@ int bench_serve(const struct bench_options *o, struct err *err)
     if (rc == OK)
         rc = api_key_read(&key, key_file, url, &note, err);
     if (rc == OK && note.msg[0])
-        fprintf(stderr, "mizzle bench: %s\n", note.msg);
+        fprintf(stderr, "mizzle bench serve: %s\n", note.msg);
     const struct serve_target t = { .url = url,
                                     .key = key,
                                     .model = model,

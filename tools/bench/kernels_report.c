@@ -4,45 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/cpu.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/counts.h"
 #include "tools/bench/doubt.h"
-#include "tools/bench/read_probe.h"
-
-/* Columns that only some machines have. IPC follows from the first two. */
-static const struct {
-    enum os_event event;
-    const char *key, *title;
-} columns[] = {
-    { OS_CYCLES, "cycles", "cycles" },
-    { OS_INSTRUCTIONS, "instructions", "instructions" },
-    { OS_L1D_MISSES, "l1d_misses", "L1d misses" },
-    { OS_LLC_MISSES, "llc_misses", "LLC misses" },
-    { OS_CPU_NS, "on_cpu", NULL },
-};
-enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+#include "tools/bench/roofline.h"
 
 static bool has_ipc(const struct kernels_report *b)
 {
     return b->counts[OS_CYCLES] && b->counts[OS_INSTRUCTIONS];
-}
-
-/* True if the event has a column. How long the thread ran has one in CSV; a table tells it only
- * where the row is doubtful for it. */
-static bool kernels_report_shows(const struct kernels_report *b, size_t i)
-{
-    return b->counts[columns[i].event] && (*b->format == 'c' || columns[i].event != OS_CPU_NS);
-}
-
-static double kernels_report_column(const struct bench_point *p, size_t i)
-{
-    return columns[i].event == OS_CPU_NS ? p->on_cpu : p->count[columns[i].event];
-}
-
-/* Return instructions per cycle, or -1 if they were not counted. */
-static double kernels_report_ipc(const struct bench_point *p)
-{
-    double cycles = p->count[OS_CYCLES], n = p->count[OS_INSTRUCTIONS];
-    return cycles > 0 && n >= 0 ? n / cycles : -1;
 }
 
 /* Print one cell; a negative value, which could not be counted, leaves it empty. */
@@ -55,21 +25,21 @@ static void print_cell(const char *before, double v, double scale, const char *f
     printf("%s%s", v >= 0 && scale > 1 ? " %" : "", after);
 }
 
-/* Print the cells of the counted events and end the row. */
+/* Print the cells of the counted events and end the row. How long the thread ran has a cell in CSV;
+ * a table tells it only where the row is doubtful for it. */
 static void print_counts(const struct kernels_report *b, const struct bench_point *p)
 {
     bool csv = *b->format == 'c';
-    for (size_t i = 0; i < COLUMNS; i++) {
-        if (!kernels_report_shows(b, i))
-            continue;
-        print_cell(csv ? "," : " ", kernels_report_column(p, i), 1,
-                   !csv                            ? "0"
-                   : columns[i].event == OS_CPU_NS ? "2"
-                                                   : "1",
-                   csv ? "" : " |");
-        if (columns[i].event == OS_INSTRUCTIONS && has_ipc(b))
-            print_cell(csv ? "," : " ", kernels_report_ipc(p), 1, "2", csv ? "" : " |");
+    const char *before = csv ? "," : " ", *after = csv ? "" : " |";
+    for (size_t i = 0; i < COUNT_COLUMNS; i++) {
+        enum os_event event = count_columns[i].event;
+        if (b->counts[event])
+            print_cell(before, p->count[event], 1, csv ? "1" : "0", after);
+        if (event == OS_INSTRUCTIONS && has_ipc(b))
+            print_cell(before, counts_ipc(p->count), 1, "2", after);
     }
+    if (csv && b->counts[OS_CPU_NS])
+        print_cell(before, p->on_cpu, 1, "2", after);
     putchar('\n');
 }
 
@@ -77,17 +47,21 @@ static void print_counts(const struct kernels_report *b, const struct bench_poin
 static size_t kernels_report_events(const struct kernels_report *b)
 {
     bool csv = *b->format == 'c';
+    const char *form = csv ? ",%s" : " %s |";
     size_t n = 0;
-    for (size_t i = 0; i < COLUMNS; i++) {
-        if (!kernels_report_shows(b, i))
-            continue;
-        bool and_ipc = columns[i].event == OS_INSTRUCTIONS && has_ipc(b);
-        printf(csv ? ",%s%s" : " %s |%s", csv ? columns[i].key : columns[i].title,
-               !and_ipc ? ""
-               : csv    ? ",ipc"
-                        : " IPC |");
-        n += and_ipc ? 2 : 1;
+    for (size_t i = 0; i < COUNT_COLUMNS; i++) {
+        enum os_event event = count_columns[i].event;
+        if (b->counts[event]) {
+            printf(form, csv ? count_columns[i].key : count_columns[i].title);
+            n++;
+        }
+        if (event == OS_INSTRUCTIONS && has_ipc(b)) {
+            printf(form, csv ? "ipc" : "IPC");
+            n++;
+        }
     }
+    if (csv && b->counts[OS_CPU_NS])
+        printf(form, "on_cpu");
     putchar('\n');
     return n;
 }
@@ -120,27 +94,38 @@ static void kernels_report_table(struct kernels_report *b, const char *op)
  * all the time. */
 static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point *p)
 {
-    double reading = p->bytes / p->ns / p->level->gb_s;
-    double computing = p->peak > 0 ? p->ops / p->ns / p->peak : 0;
-    doubt_text(out, reading > computing ? reading : computing, 1, 0, 0);
+    doubt_text(out, roofline_share(p), 1, 0, 0);
     if (p->on_cpu >= 0)
         doubt_busy(out, p->on_cpu);
+}
+
+/* Add the counted events, and the samples themselves for `bench kernels --compare`. */
+static void kernels_report_json_more(json_t *o, const struct bench_point *p)
+{
+    for (size_t i = 0; i < COUNT_COLUMNS; i++)
+        if (p->count[count_columns[i].event] >= 0)
+            json_object_set_new(o, count_columns[i].key,
+                                json_real(p->count[count_columns[i].event]));
+    if (counts_ipc(p->count) >= 0)
+        json_object_set_new(o, "ipc", json_real(counts_ipc(p->count)));
+    if (p->on_cpu >= 0)
+        json_object_set_new(o, "on_cpu", json_real(p->on_cpu));
+    json_t *samples = json_array();
+    for (size_t i = 0; i < p->nsamples; i++)
+        json_array_append_new(samples, json_real(p->samples[i]));
+    json_object_set_new(o, "samples_ns", samples);
 }
 
 static void kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
                                       double times, const char *doubtful)
 {
     json_t *o =
-        json_pack("{s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:o,s:f,s:s,s:o}", "op", p->op, "isa", p->isa,
-                  "shape", p->shape, "ns", p->ns, "gb_s", p->bytes / p->ns, "read_gb_s",
-                  p->level->gb_s, "gop_s", p->ops / p->ns, "peak_gop_s",
+        json_pack("{s:s,s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:o,s:f,s:s,s:o}", "cpu_info", cpu_name(), "op",
+                  p->op, "isa", p->isa, "shape", p->shape, "ns", p->ns, "gb_s", p->bytes / p->ns,
+                  "read_gb_s", p->level->gb_s, "gop_s", p->ops / p->ns, "peak_gop_s",
                   p->peak > 0 ? json_real(p->peak) : json_null(), "times_scalar", times, "level",
                   p->level->name, "doubtful", *doubtful ? json_string(doubtful) : json_null());
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (kernels_report_column(p, i) >= 0)
-            json_object_set_new(o, columns[i].key, json_real(kernels_report_column(p, i)));
-    if (kernels_report_ipc(p) >= 0)
-        json_object_set_new(o, "ipc", json_real(kernels_report_ipc(p)));
+    kernels_report_json_more(o, p);
     char *text = o ? json_dumps(o, 0) : NULL;
     printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text ? text : "{}");
     free(text);

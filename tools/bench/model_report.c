@@ -10,6 +10,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
 #include "tools/bench/bench_model.h"
+#include "tools/bench/counts.h"
 #include "tools/cli/setup.h"
 
 /* Return the sample standard deviation of v[n]. */
@@ -61,6 +62,12 @@ void model_figures(struct model_figures *out, const struct bench_test *t, size_t
     doubt_busy(out->doubtful, t->on_cpu);
 }
 
+/* Return the type of the weights: the file's, or that of a random model. */
+static const char *model_report_type(const struct engine *e)
+{
+    return e->weights && *e->weights ? e->weights : model_type_name(e->model);
+}
+
 /* Return the drafted ids that stood in a pass; the first token takes none. */
 static double model_report_accepted(const struct bench_test *t)
 {
@@ -92,6 +99,12 @@ static void model_report_put(json_t *o, const char *key, json_t *value)
 static void put_size(json_t *o, const char *key, size_t v)
 {
     model_report_put(o, key, json_integer((json_int_t)v));
+}
+
+/* Add a count of events, null if it is negative, which means that there is none. */
+static void put_count(json_t *o, const char *key, double v)
+{
+    model_report_put(o, key, v >= 0 ? json_real(v) : json_null());
 }
 
 /* Add the measurements of the router; null if they were not taken, so that every row has the same
@@ -133,7 +146,7 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     model_report_put(o, "cpu_info", json_string(cpu_name()));
     model_report_put(o, "model_filename", json_string(b->model));
-    model_report_put(o, "model_type", json_string(model_type_name(e->model)));
+    model_report_put(o, "model_type", json_string(model_report_type(e)));
     put_size(o, "model_size", model_bytes(e->model));
     put_size(o, "model_n_params", model_params(e->model));
     model_report_put(o, "backends", json_string("CPU"));
@@ -166,6 +179,9 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     model_report_put(o, "doubtful", *f->doubtful ? json_string(f->doubtful) : json_null());
     model_report_put(o, "joules_per_token",
                      isfinite(t->joules) ? json_real(t->joules) : json_null());
+    for (size_t i = 0; i < COUNT_COLUMNS; i++)
+        put_count(o, count_columns[i].key, t->count[count_columns[i].event]);
+    put_count(o, "ipc", counts_ipc(t->count));
     put_size(o, "peak_bytes", t->peak);
     put_router(o, t);
     return o;
@@ -221,13 +237,24 @@ static void model_report_head(const struct model_report *b)
 {
     const struct model *m = b->engine->model;
     printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n\n", b->model,
-           model_type_name(m), (double)model_bytes(m) / (1 << 20), (double)model_params(m) / 1e6,
-           b->engine->kernels.isa, b->kv);
-    printf("| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s doubtful |\n",
+           model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
+           (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
+    printf("| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
            b->texts ? " each |" : "", b->drafts ? " accepted |" : "",
-           *b->no_joules ? "" : " J/token |");
-    printf("|---|---|---|%s%s---|---|---|%s---|\n", b->texts ? "---|" : "", b->drafts ? "---|" : "",
-           *b->no_joules ? "" : "---|");
+           *b->no_joules ? "" : " J/token |",
+           *b->no_counts ? "" : " IPC | LLC misses | TLB misses |");
+    printf("|---|---|---|%s%s---|---|---|%s%s---|\n", b->texts ? "---|" : "",
+           b->drafts ? "---|" : "", *b->no_joules ? "" : "---|",
+           *b->no_counts ? "" : "---|---|---|");
+}
+
+/* Print a cell, which is empty if the event was not counted. */
+static void print_count(const char *form, double v)
+{
+    putchar(' ');
+    if (v >= 0)
+        printf(form, v);
+    fputs(v >= 0 ? " |" : "|", stdout);
 }
 
 /* Print a row of the table. */
@@ -252,6 +279,11 @@ static void print_md(const struct model_report *b, const struct bench_test *t,
         printf(" | %.1f | |", t->before);
     if (!*b->no_joules)
         printf(" %.3g |", t->joules);
+    if (!*b->no_counts) {
+        print_count("%.2f", counts_ipc(t->count));
+        print_count("%.3g", t->count[OS_LLC_MISSES]);
+        print_count("%.3g", t->count[OS_TLB_MISSES]);
+    }
     printf(" %s |\n", f->doubtful);
 }
 
@@ -331,4 +363,6 @@ void model_report_end(const struct model_report *b)
     printf("\nPeak memory of the process: %.1f MiB.\n", (double)b->peak / (1 << 20));
     if (b->no_joules[0])
         printf("Joules per token are not known: %s.\n", b->no_joules);
+    if (b->no_counts[0])
+        printf("Cycles and cache misses are not known: %s.\n", b->no_counts);
 }

@@ -1,129 +1,278 @@
-/* roofline.c - draws a roofline: operations per second against operations per byte, both
- * logarithmic. */
+/* roofline.c - draws rooflines: operations per second against operations per byte, both
+ * logarithmic, with a chart for each operation. Source: Williams, Waterman and Patterson,
+ * "Roofline: an insightful visual performance model for multicore architectures", 2009. */
+#include "tools/bench/roofline.h"
+
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/bench/bench.h"
+#include "kernels/sys/cpu.h"
+#include "tools/bench/read_probe.h"
 #include "tools/plot/chart.h"
 
-enum { SETS = 16, ROOFS = 16, CORNERS = 3, NOTE = 160 };
+enum { SETS = 12, PEAKS = 12, SHAPES = 32, NAME = 24, LINE = 160, LEVEL_STYLE = 6 };
 
-/* The axes show 1/4 to 4096 operations per byte and 1/8 to 8192 GOP/s. */
-static const double X_LOW = 0.25, X_HIGH = 4096, Y_LOW = 0.125, Y_HIGH = 8192;
+/* Space beside the points, the least range of operations per byte, and how far a roof that no peak
+ * ends rises over the points: factors. */
+static const double BESIDE = 1.6, LEAST_RANGE = 40, ABOVE = 8;
 
-/* A roofline while it is made. Points of one set are a series; so is each roof. */
+/* The chart of one operation while it is made: its calls, and series for the levels, the peaks and
+ * the sets. */
 struct roofline {
-    struct chart_series series[SETS + ROOFS];
-    struct chart_point roofs[ROOFS][CORNERS];
-    char labels[ROOFS][48];
-    double peaks[ROOFS];
-    const char *sets[SETS];
-    size_t nroofs, nsets;
+    const struct bench_point *points; /* [n], of one operation */
+    size_t n;
+    const struct read_level *levels;
+    struct chart chart;
+    char title[LINE], note[LINE];
+    struct chart_series series[READ_LEVELS + PEAKS + SETS];
+    size_t nseries;
+    struct chart_point roofs[READ_LEVELS + PEAKS][2];
+    char labels[READ_LEVELS + PEAKS][LINE];
+    double peaks[PEAKS];
+    size_t npeaks;
+    char keys[SHAPES][LINE];
+    const char *key[SHAPES];
+    struct chart_point *at; /* [n] */
+    char (*names)[NAME];    /* [n] */
+    char (*notes)[LINE];    /* [n] */
+    double start;           /* where the roofs begin, operations per byte */
 };
 
-/* Return the number of an instruction set, new ones included. */
-static size_t roofline_set(struct roofline *r, const char *isa)
+double roofline_share(const struct bench_point *p)
+{
+    double reading = p->bytes / p->ns / p->level->gb_s;
+    double computing = p->peak > 0 ? p->ops / p->ns / p->peak : 0;
+    return reading > computing ? reading : computing;
+}
+
+void roofline_name(char *out, size_t size, const char *shape)
+{
+    int first = (int)strcspn(shape, " ,");
+    const char *comma = strchr(shape, ','), *tokens = strstr(shape, " token");
+    if (comma && tokens > comma)
+        snprintf(out, size, "%.*s%.*s", first, shape, (int)(tokens - comma - 1), comma + 1);
+    else
+        snprintf(out, size, "%.*s", (int)strcspn(shape, ","), shape);
+}
+
+static double roofline_x(const struct bench_point *p)
+{
+    return p->ops / p->bytes;
+}
+
+static double roofline_y(const struct bench_point *p)
+{
+    return p->ops / p->ns;
+}
+
+/* Return the number of an instruction set among all that were measured, which is its style. */
+static size_t roofline_set(const char *sets[SETS], size_t *nsets, const char *isa)
 {
     size_t set = 0;
-    while (set < r->nsets && strcmp(r->sets[set], isa) != 0)
+    while (set < *nsets && strcmp(sets[set], isa) != 0)
         set++;
-    if (set == r->nsets && set < SETS)
-        r->sets[r->nsets++] = isa;
+    if (set == *nsets && set < SETS)
+        sets[(*nsets)++] = isa;
     return set < SETS ? set : SETS - 1;
 }
 
-/* Add the roof of a peak: it rises with the read bandwidth until it meets the peak. */
-static void roofline_roof(struct roofline *r, const struct bench_point *p, double read, size_t set)
+/* Set the axes around points and roofs. The roofs begin a quarter of the width from the left,
+ * where their labels stand. */
+static void roofline_axes(struct roofline *r)
 {
-    size_t i = 0;
-    while (i < r->nroofs && !(r->peaks[i] >= p->peak && r->peaks[i] <= p->peak))
+    double x0 = roofline_x(r->points), x1 = x0, y0 = roofline_y(r->points), y1 = y0, peak = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        double x = roofline_x(&r->points[i]), y = roofline_y(&r->points[i]);
+        x0 = x < x0 ? x : x0;
+        x1 = x > x1 ? x : x1;
+        y0 = y < y0 ? y : y0;
+        y1 = y > y1 ? y : y1;
+        peak = r->points[i].peak > peak ? r->points[i].peak : peak;
+    }
+    x0 /= BESIDE;
+    x1 = x1 * BESIDE > x0 * LEAST_RANGE ? x1 * BESIDE : x0 * LEAST_RANGE;
+    for (size_t i = 0; i < READ_LEVELS; i++)
+        y0 = x0 * r->levels[i].gb_s < y0 ? x0 * r->levels[i].gb_s : y0;
+    y1 = peak > y1 ? peak : peak > 0 ? y1 : ABOVE * y1;
+    r->start = x0;
+    r->chart.x =
+        (struct chart_axis){ "operations per byte", true, x0 * sqrt(sqrt(x0 / x1)) / 2, x1 };
+    r->chart.y = (struct chart_axis){ "speed, GOP/s", true, y0 / BESIDE, y1 * BESIDE };
+}
+
+/* Add the line of a roof; label_first: the label stands left of it. */
+static void roofline_roof(struct roofline *r, double x0, double y0, double x1, double y1,
+                          size_t style, bool level)
+{
+    size_t i = r->nseries;
+    r->roofs[i][0] = (struct chart_point){ .x = x0, .y = y0 };
+    r->roofs[i][1] = (struct chart_point){ .x = x1, .y = y1 };
+    r->series[r->nseries++] = (struct chart_series){ .label = r->labels[i],
+                                                     .label_first = level,
+                                                     .points = r->roofs[i],
+                                                     .n = 2,
+                                                     .style = style,
+                                                     .line = level,
+                                                     .dashed = !level };
+}
+
+/* Add the roof of each level: it rises until it meets the highest peak or the edge. */
+static void roofline_levels(struct roofline *r)
+{
+    double top = 0;
+    for (size_t i = 0; i < r->n; i++)
+        top = r->points[i].peak > top ? r->points[i].peak : top;
+    top = top > 0 ? top : r->chart.y.high;
+    for (size_t i = 0; i < READ_LEVELS; i++) {
+        const struct read_level *l = &r->levels[i];
+        double end = top / l->gb_s < r->chart.x.high ? top / l->gb_s : r->chart.x.high;
+        snprintf(r->labels[r->nseries], LINE, "%s %.3g GB/s", l->name, l->gb_s);
+        if (l->gb_s > 0 && end > r->start)
+            roofline_roof(r, r->start, r->start * l->gb_s, end, end * l->gb_s, LEVEL_STYLE, true);
+    }
+}
+
+/* Add the roof of a peak, or the set's name to a peak that another one has, too. */
+static void roofline_peak(struct roofline *r, const struct bench_point *p, size_t style)
+{
+    size_t i = 0, first = r->nseries - r->npeaks;
+    double read = 0;
+    while (i < r->npeaks && !(r->peaks[i] >= p->peak && r->peaks[i] <= p->peak))
         i++;
-    if (!(p->peak > 0) || i < r->nroofs || i == ROOFS)
+    if (!(p->peak > 0) || i == PEAKS)
         return;
-    r->peaks[r->nroofs++] = p->peak;
-    r->roofs[i][0] = (struct chart_point){ .x = X_LOW, .y = X_LOW * read };
-    r->roofs[i][1] = (struct chart_point){ .x = p->peak / read, .y = p->peak };
-    r->roofs[i][2] = (struct chart_point){ .x = X_HIGH, .y = p->peak };
-    snprintf(r->labels[i], sizeof(r->labels[i]), "%s %.0f", p->isa, p->peak);
-    r->series[SETS + i] = (struct chart_series){
-        .label = r->labels[i], .points = r->roofs[i], .n = CORNERS, .style = set, .line = true
+    if (i < r->npeaks) {
+        size_t used = strlen(r->labels[first + i]);
+        if (!strstr(r->labels[first + i], p->isa))
+            snprintf(r->labels[first + i] + used, LINE - used, ", %s", p->isa);
+        return;
+    }
+    for (size_t k = 0; k < READ_LEVELS; k++)
+        read = r->levels[k].gb_s > read ? r->levels[k].gb_s : read;
+    double x = p->peak / read > r->start ? p->peak / read : r->start;
+    r->peaks[r->npeaks++] = p->peak;
+    snprintf(r->labels[r->nseries], LINE, "peak %.3g: %s", p->peak, p->isa);
+    roofline_roof(r, x, p->peak, r->chart.x.high, p->peak, style, false);
+}
+
+/* Add the points of a set as a series; *used counts the points of all sets. */
+static void roofline_points(struct roofline *r, const char *isa, size_t style, size_t *used)
+{
+    struct chart_series *s = &r->series[r->nseries];
+    *s = (struct chart_series){
+        .label = isa, .points = &r->at[*used], .style = style, .points_shown = true
     };
-}
-
-/* Write the title: the fastest kernel. */
-static void roofline_title(char out[NOTE], const struct bench_point *points, size_t n)
-{
-    const struct bench_point *best = points;
-    for (size_t i = 1; i < n; i++)
-        best = points[i].ops / points[i].ns > best->ops / best->ns ? &points[i] : best;
-    int used = snprintf(out, NOTE, "%s is fastest with %s: %.3g GOP/s", best->op, best->isa,
-                        best->ops / best->ns);
-    if (best->peak > 0 && used > 0 && used < NOTE)
-        snprintf(out + used, NOTE - (size_t)used, ", %.0f %% of the peak of its instructions",
-                 100 * best->ops / best->ns / best->peak);
-}
-
-/* Draw the series that have points. */
-static int roofline_draw(const char *path, const struct roofline *r, const char *title, double read,
-                         struct err *err)
-{
-    struct chart_series shown[SETS + ROOFS];
-    char note[NOTE];
-    size_t n = 0;
-    for (size_t i = 0; i < SETS + ROOFS; i++)
-        if (r->series[i].n)
-            shown[n++] = r->series[i];
-    snprintf(note, sizeof(note),
-             "Marks: kernels on one thread. Lines: %.3g GB/s of memory, then the peak of the set, "
-             "GOP/s.",
-             read);
-    const struct chart c = { .title = title,
-                             .note = note,
-                             .x = { "operations per byte", true, X_LOW, X_HIGH },
-                             .y = { "speed, GOP/s", true, Y_LOW, Y_HIGH },
-                             .series = shown,
-                             .n = n };
-    return chart_write(path, &c, err);
-}
-
-int roofline_plot(const char *path, const struct bench_point *points, size_t n, double read,
-                  struct err *err)
-{
-    char title[NOTE];
-    struct roofline *r = calloc(1, sizeof(*r));
-    struct chart_point *at = calloc(n, sizeof(*at));
-    char(*notes)[NOTE] = calloc(n, sizeof(*notes));
-    int rc = r && at && notes ? OK : err_set(err, ERR_NOMEM, "bench: out of memory");
-    for (size_t i = 0; rc == OK && i < n; i++) {
-        const struct bench_point *p = &points[i];
-        roofline_roof(r, p, read, roofline_set(r, p->isa));
-    }
-    for (size_t set = 0, k = 0; rc == OK && set < r->nsets; set++) {
-        struct chart_series *s = &r->series[set];
-        *s = (struct chart_series){
-            .label = r->sets[set], .points = &at[k], .style = set, .points_shown = true
+    for (size_t i = 0; i < r->n; i++) {
+        const struct bench_point *p = &r->points[i];
+        if (strcmp(p->isa, isa) != 0)
+            continue;
+        size_t k = (*used)++;
+        double share = roofline_share(p);
+        roofline_name(r->names[k], NAME - 1, p->shape);
+        if (share > 1)
+            strncat(r->names[k], "?", 2);
+        snprintf(r->notes[k], LINE, "%s %s, %s: %.1f GOP/s, data in %s, %.0f %% of its roof", p->op,
+                 p->isa, p->shape, roofline_y(p), p->level->name, 100 * share);
+        r->at[k] = (struct chart_point){
+            .x = roofline_x(p), .y = roofline_y(p), .note = r->notes[k], .name = r->names[k]
         };
-        for (size_t i = 0; i < n; i++) {
-            const struct bench_point *p = &points[i];
-            if (roofline_set(r, p->isa) != set)
-                continue;
-            snprintf(notes[k], NOTE, "%s %s, %s: %.1f GOP/s", p->op, p->isa, p->shape,
-                     p->ops / p->ns);
-            s->n++;
-            at[k] = (struct chart_point){ .x = p->ops / p->bytes,
-                                          .y = p->ops / p->ns,
-                                          .note = notes[k] };
-            k++;
-        }
+        s->n++;
     }
-    if (rc == OK) {
-        roofline_title(title, points, n);
-        rc = roofline_draw(path, r, title, read, err);
+    r->nseries += s->n > 0;
+}
+
+/* Write a line of the key for each shape: where its data lie, and how near to its roof the set
+ * comes that is nearest. */
+static void roofline_keys(struct roofline *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct bench_point *p = &r->points[i], *best = p;
+        bool known = false;
+        for (size_t k = 0; k < i; k++)
+            known = known || !strcmp(r->points[k].shape, p->shape);
+        for (size_t k = i; k < r->n; k++)
+            if (!strcmp(r->points[k].shape, p->shape) &&
+                roofline_share(&r->points[k]) > roofline_share(best))
+                best = &r->points[k];
+        if (known || r->chart.nkey == SHAPES)
+            continue;
+        snprintf(r->keys[r->chart.nkey], LINE, "%s: %s, %s %.0f %%", p->shape, p->level->name,
+                 best->isa, 100 * roofline_share(best));
+        r->key[r->chart.nkey] = r->keys[r->chart.nkey];
+        r->chart.nkey++;
     }
-    free(notes);
-    free(at);
+    r->chart.key = r->key;
+}
+
+/* Write the title, which names the fastest call, and the note. */
+static void roofline_title(struct roofline *r)
+{
+    const struct bench_point *best = r->points;
+    for (size_t i = 1; i < r->n; i++)
+        best = roofline_y(&r->points[i]) > roofline_y(best) ? &r->points[i] : best;
+    int used = snprintf(r->title, LINE, "%s is fastest with %s on %.60s: %.3g GOP/s", best->op,
+                        best->isa, cpu_name(), roofline_y(best));
+    if (best->peak > 0 && used > 0 && used < LINE)
+        snprintf(r->title + used, LINE - (size_t)used, ", %.0f %% of its instructions' peak",
+                 100 * roofline_y(best) / best->peak);
+    snprintf(
+        r->note, LINE,
+        "One thread. Solid: how fast each level is read. Dashed: a set's peak. Below: the best "
+        "share of a roof. ?: above it.");
+    r->chart.title = r->title;
+    r->chart.note = r->note;
+}
+
+/* Make the chart of r->points. */
+static int roofline_open(struct roofline *r, const char *sets[SETS], size_t *nsets, struct err *err)
+{
+    size_t used = 0;
+    r->at = calloc(r->n, sizeof(*r->at));
+    r->names = calloc(r->n, sizeof(*r->names));
+    r->notes = calloc(r->n, sizeof(*r->notes));
+    if (!r->at || !r->names || !r->notes)
+        return err_set(err, ERR_NOMEM, "bench: out of memory");
+    roofline_axes(r);
+    roofline_levels(r);
+    for (size_t i = 0; i < r->n; i++)
+        roofline_peak(r, &r->points[i], roofline_set(sets, nsets, r->points[i].isa));
+    for (size_t i = 0; i < *nsets; i++)
+        roofline_points(r, sets[i], i, &used);
+    roofline_keys(r);
+    roofline_title(r);
+    r->chart.series = r->series;
+    r->chart.n = r->nseries;
+    return OK;
+}
+
+int roofline_plot(const char *path, const struct bench_point *points, size_t n,
+                  const struct read_level levels[READ_LEVELS], struct err *err)
+{
+    const char *sets[SETS];
+    size_t count = 0, nsets = 0;
+    struct roofline *r = calloc(n ? n : 1, sizeof(*r));
+    struct chart *charts = calloc(n ? n : 1, sizeof(*charts));
+    int rc = !r || !charts ? err_set(err, ERR_NOMEM, "bench: out of memory")
+             : !n          ? err_set(err, ERR_ARG, "--plot: expected an operation that multiplies")
+                           : OK;
+    for (size_t i = 0; rc == OK && i < n; count++) {
+        r[count] = (struct roofline){ .points = points + i, .levels = levels };
+        for (; i < n && !strcmp(points[i].op, r[count].points->op); i++)
+            r[count].n++;
+        rc = roofline_open(&r[count], sets, &nsets, err);
+        charts[count] = r[count].chart;
+    }
+    if (rc == OK)
+        rc = charts_write(path, charts, count, err);
+    for (size_t i = 0; i < count; i++) {
+        free(r[i].at);
+        free(r[i].names);
+        free(r[i].notes);
+    }
+    free(charts);
     free(r);
     return rc;
 }

@@ -32,8 +32,9 @@ static void eval_chart_point(struct eval_picture *p, struct chart_series *s,
                              const struct eval_result *r)
 {
     const struct statistics_interval i = statistics_wilson(r->right, r->questions);
-    const struct chart_point point = { eval_chart_share(r), 100 * eval_result_accuracy(r),
-                                       100 * i.low, 100 * i.high, NULL };
+    const struct chart_point point = {
+        eval_chart_share(r), 100 * eval_result_accuracy(r), 100 * i.low, 100 * i.high, NULL, NULL
+    };
     size_t at = p->npoints++;
     for (; at > p->npoints - 1 - s->n && p->points[at - 1].x > point.x; at--)
         p->points[at] = p->points[at - 1];

@@ -39,12 +39,12 @@ static size_t page_piece(char out[PIECE_TEXT], const struct explain *x, uint32_t
     return width + 2;
 }
 
-/* Print a token's piece, padded to the columns that the longest takes. */
-static void page_put_piece(const struct explain *x, uint32_t id)
+/* Print a token's piece; pad: to the columns that the longest takes. */
+static void page_put_piece(const struct explain *x, uint32_t id, bool pad)
 {
     char text[PIECE_TEXT];
     size_t width = page_piece(text, x, id);
-    printf("%s%*s", text, (int)(PIECE + 2 - width), "");
+    printf("%s%*s", text, pad ? (int)(PIECE + 2 - width) : 0, "");
 }
 
 /* Print a line of ASCII, broken at blanks; lines after the first are indented. */
@@ -124,7 +124,7 @@ static void page_layers(const struct explain *x, size_t pos)
                (double)y->middle, (double)y->mlp, (double)y->out);
         for (size_t i = 0; i < EXPLAIN_LENS; i++) {
             printf(" %3d%% ", page_percent(y->lens[i].p));
-            page_put_piece(x, y->lens[i].id);
+            page_put_piece(x, y->lens[i].id, i + 1 < EXPLAIN_LENS);
         }
         putchar('\n');
     }
@@ -138,7 +138,7 @@ static void page_heads(const struct explain *x, size_t pos, size_t layer)
         printf("%4zu ", i);
         for (size_t k = 0; k < h->n; k++) {
             printf(" %3d%% %4u ", page_percent(h->weight[k]), (unsigned)h->pos[k]);
-            page_put_piece(x, x->ids[h->pos[k]]);
+            page_put_piece(x, x->ids[h->pos[k]], true);
         }
         printf("  rest %3d%%\n", page_percent(h->rest));
     }

@@ -66,13 +66,16 @@ static void table_part(const struct explain *x, bool reading)
 
 void explain_table(const struct explain *x)
 {
-    double gb_s = x->limits.levels[READ_LEVELS - 1].gb_s;
-    size_t bytes = model_pass_bytes(x->engine.model);
+    const struct read_level *level = x->limits.level, *memory = &x->limits.levels[READ_LEVELS - 1];
+    double mb = (double)model_pass_bytes(x->engine.model) / 1e6;
     table_part(x, true);
     table_part(x, false);
-    printf("\n%zu threads. The %.2f MB of weights that a pass reads lie in %s, which gives %.1f "
-           "GB/s;\nmemory gives %.1f, so that from there they would take %.3f ms.\n"
-           "Products compute %.0f GOP/s in int8 and %.0f in f32 at most.\n",
-           pool_threads(x->engine.pool), (double)bytes / 1e6, x->limits.level->name,
-           x->limits.level->gb_s, gb_s, (double)bytes / gb_s / 1e6, x->limits.int8, x->limits.f32);
+    printf("\n%zu threads. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
+           "so it takes\n%.3f ms at least",
+           pool_threads(x->engine.pool), mb, level->name, level->gb_s, mb / level->gb_s);
+    if (level != memory)
+        printf("; from memory, which gives %.1f, it would be %.3f", memory->gb_s,
+               mb / memory->gb_s);
+    printf(".\nProducts compute %.0f GOP/s in int8 and %.0f in f32 at most.\n", x->limits.int8,
+           x->limits.f32);
 }

@@ -10,6 +10,7 @@
 #include "kernels/sys/base.h"
 #include "weights/weights.h"
 
+struct imatrix;
 struct pth;
 
 /* An open file: exactly one of w and p is set. */
@@ -70,6 +71,7 @@ struct info_model {
     bool runs;     /* the sizes below are known */
     bool has_sign; /* fingerprint is known: it runs, and its data is in the file */
     uint64_t fingerprint;
+    const char *type; /* of its matrices (model_file_type) */
     size_t context, threads;                  /* for which memory is computed */
     size_t weights, work, cache[INFO_CACHES]; /* bytes */
     size_t ids;                               /* of the tokenizer; 0: none can be used */
@@ -86,5 +88,12 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
 /* Print the report for people, or as one JSON object; with list, every tensor too. */
 void info_print(const struct info_source *s, const struct info_model *m, bool list);
 void info_print_json(const struct info_source *s, const struct info_model *m, bool list);
+
+/* True for what may be an importance matrix: a GGUF file of that type, or, if w is NULL because the
+ * file cannot be opened as weights, a name in which "imatrix" occurs or that ends in .dat. */
+bool info_may_be_imatrix(const char *path, const struct weights *w);
+/* Print what an importance matrix is; with list, every matrix too. */
+void info_print_imatrix(const char *path, const struct imatrix *m, bool list);
+void info_print_imatrix_json(const char *path, const struct imatrix *m, bool list);
 
 #endif

@@ -120,6 +120,7 @@ static void json_model(json_t *root, const struct info_model *m)
 {
     char sign[20];
     snprintf(sign, sizeof(sign), "%016" PRIx64, m->fingerprint);
+    json_object_set_new(root, "type", json_string(m->type));
     json_object_set_new(root, "template",
                         m->template ? json_size((double)m->template) : json_null());
     json_object_set_new(root, "chat", m->chat ? json_string(m->chat) : json_null());

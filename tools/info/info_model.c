@@ -60,10 +60,11 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
 {
     struct model *model = NULL;
     struct tokenizer *t = NULL;
-    *m = (struct info_model){ 0 };
+    *m = (struct info_model){ .type = "" };
     if (!s->w || !info_text(s, "general.architecture").n)
         return OK;
     m->is = true;
+    m->type = model_file_type(s->w);
     int rc = tokenizer_open(&t, s->w, &m->no_text);
     if (rc == OK) {
         m->ids = tokenizer_size(t);

@@ -128,6 +128,7 @@ void info_print(const struct info_source *s, const struct info_model *m, bool li
     putchar('\n');
     print_text("name", info_text(s, "general.name"));
     print_text("architecture", arch);
+    print_text("type", (struct str){ m->type, strlen(m->type) });
     print_shape(s, arch);
     print_router(s);
     printf("%-14s%.0f\n%-14s", "parameters", all.values, "bytes");

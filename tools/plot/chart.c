@@ -12,6 +12,12 @@
 #include "tools/plot/chart_internal.h"
 
 enum { PLOT = 380, LEFT = 78, BELOW = 58, LABELS_LEAST = 40, LABELS_MOST = 300, APART = 17 };
+enum { KEY_LINE = 18, MARK = 10, LETTERS = 13 }; /* pixels; LETTERS: height of a line of text */
+
+/* Names stand out against the lines that they are written on. */
+static const char name_styles[] =
+    "<style>.name{font-size:11px;paint-order:stroke;stroke:#fff;stroke-width:3px;"
+    "stroke-linejoin:round}@media(prefers-color-scheme:dark){.name{stroke:#16181d}}</style>\n";
 
 struct chart_scale {
     bool log;
@@ -21,18 +27,23 @@ struct chart_scale {
     size_t n;
 };
 
+/* The label at the end of a line. */
+struct chart_end_label {
+    size_t series;
+    double x, y, at; /* end of the line; y of the label */
+};
+
 /* A chart while it is drawn. */
 struct drawing {
     FILE *f;
     const struct chart *c;
     struct chart_scale x, y;
     double top, right; /* of the area */
-};
-
-/* The label at the end of a line. */
-struct chart_end_label {
-    size_t series;
-    double x, y, at; /* end of the line; y of the label */
+    /* [room] each: labels of series; marks and labels in the area; names of points. */
+    struct chart_end_label *labels;
+    struct chart_box *taken;
+    struct chart_name *names;
+    size_t room, ntaken;
 };
 
 static bool chart_shows(const struct chart_scale *s, double v)
@@ -205,28 +216,40 @@ static void chart_spread(struct chart_end_label *labels, size_t n, double top, d
     }
 }
 
-/* Write the labels of the series beside the ends of their lines. */
-static void chart_labels(const struct drawing *d, struct chart_end_label *labels)
+/* Collect the labels of one side, sorted by y, and spread them; return their number. */
+static size_t chart_collect(const struct drawing *d, bool first)
 {
+    struct chart_end_label *labels = d->labels;
     size_t n = 0;
     for (size_t i = 0; i < d->c->n; i++) {
         const struct chart_series *s = &d->c->series[i];
-        size_t last = s->n;
-        while (last && !chart_point_shown(d, &s->points[last - 1]))
-            last--;
-        if (!s->label || !last)
+        size_t from = 0, to = s->n;
+        while (to && !chart_point_shown(d, &s->points[to - 1]))
+            to--;
+        while (from < to && !chart_point_shown(d, &s->points[from]))
+            from++;
+        if (!s->label || !to || s->label_first != first)
             continue;
+        const struct chart_point *end = &s->points[first ? from : to - 1];
         struct chart_end_label l = { .series = i,
-                                     .x = chart_at(&d->x, s->points[last - 1].x),
-                                     .y = chart_at(&d->y, s->points[last - 1].y) };
+                                     .x = chart_at(&d->x, end->x),
+                                     .y = chart_at(&d->y, end->y) };
         size_t at = n++;
         for (; at && labels[at - 1].y > l.y; at--)
             labels[at] = labels[at - 1];
         labels[at] = l;
     }
-    chart_spread(labels, n, d->top, d->top + PLOT);
+    chart_spread(labels, n, d->top + (first ? LETTERS / 2 : 0),
+                 d->top + PLOT - (first ? LETTERS : 0));
+    return n;
+}
+
+/* Write the labels of the series right of the ends of their lines. */
+static void chart_labels(const struct drawing *d)
+{
+    size_t n = chart_collect(d, false);
     for (size_t i = 0; i < n; i++) {
-        const struct chart_end_label *l = &labels[i];
+        const struct chart_end_label *l = &d->labels[i];
         const struct chart_series *s = &d->c->series[l->series];
         double x = d->right + 2 * CHART_GAP;
         fprintf(d->f, "<g class=\"s%zu\">", s->style % CHART_COLOURS);
@@ -242,42 +265,164 @@ static void chart_labels(const struct drawing *d, struct chart_end_label *labels
     }
 }
 
+/* Write the labels that stand left of the beginnings of their lines, where names cannot. */
+static void chart_first_labels(struct drawing *d)
+{
+    size_t n = chart_collect(d, true);
+    for (size_t i = 0; i < n; i++) {
+        const struct chart_end_label *l = &d->labels[i];
+        const struct chart_series *s = &d->c->series[l->series];
+        double x = l->x - CHART_GAP, width = chart_text_width(s->label);
+        fprintf(d->f,
+                "<g class=\"s%zu\"><path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/></g>"
+                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">",
+                s->style % CHART_COLOURS, l->x, l->y, x, l->at, x - 3, l->at + 4.5);
+        chart_text(d->f, s->label);
+        fputs("</text>\n", d->f);
+        d->taken[d->ntaken++] =
+            (struct chart_box){ x - 3 - width, l->at - LETTERS / 2.0, width + CHART_GAP, LETTERS };
+    }
+}
+
+/* Write the names of all points, where neither marks nor labels nor other names are. */
+static void chart_names(struct drawing *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->c->n; i++)
+        for (size_t k = 0; k < d->c->series[i].n; k++) {
+            const struct chart_point *p = &d->c->series[i].points[k];
+            if (!d->c->series[i].points_shown || !chart_point_shown(d, p))
+                continue;
+            double x = chart_at(&d->x, p->x), y = chart_at(&d->y, p->y);
+            d->taken[d->ntaken++] =
+                (struct chart_box){ x - MARK / 2.0, y - MARK / 2.0, MARK, MARK };
+            if (p->name)
+                d->names[n++] = (struct chart_name){ .text = p->name, .x = x, .y = y };
+        }
+    if (!n)
+        return;
+    const struct chart_box area = { LEFT, d->top, d->right - LEFT, PLOT };
+    chart_names_place(d->names, n, d->taken, d->ntaken, &area);
+    fputs(name_styles, d->f);
+    for (size_t i = 0; i < n; i++) {
+        const struct chart_name *name = &d->names[i];
+        double x, y;
+        if (!name->placed)
+            continue;
+        if (chart_name_lead(name, &x, &y))
+            fprintf(d->f, "<path class=\"lead axis\" d=\"M%.1f %.1fL%.1f %.1f\"/>", name->x,
+                    name->y, x, y);
+        fprintf(d->f, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">",
+                name->box.x + name->box.w / 2, name->box.y + name->box.h - 2);
+        chart_text(d->f, name->text);
+        fputs("</text>\n", d->f);
+    }
+}
+
+/* Return the lines that the key needs: two columns of entries if all are short enough, else one. */
+static size_t chart_key_lines(const struct chart *c)
+{
+    for (size_t i = 0; i < c->nkey; i++)
+        if (chart_text_width(c->key[i]) > CHART_WIDTH / 2.0 - CHART_HEAD)
+            return c->nkey;
+    return (c->nkey + 1) / 2;
+}
+
+/* Write the key, whose first line begins below y. */
+static void chart_key(const struct drawing *d, double y)
+{
+    size_t lines = chart_key_lines(d->c);
+    for (size_t i = 0; i < d->c->nkey; i++) {
+        fprintf(d->f, "<text x=\"%d\" y=\"%.1f\">",
+                i < lines ? CHART_HEAD : CHART_WIDTH / 2 + CHART_HEAD / 2,
+                y + LETTERS + KEY_LINE * (double)(i % lines));
+        chart_text(d->f, d->c->key[i]);
+        fputs("</text>\n", d->f);
+    }
+}
+
 /* Return the width that the labels need. */
 static double chart_margin(const struct chart *c)
 {
     double most = LABELS_LEAST;
     for (size_t i = 0; i < c->n; i++) {
-        const char *label = c->series[i].label;
+        const char *label = c->series[i].label_first ? NULL : c->series[i].label;
         double width = label ? chart_text_width(label) + 4 * CHART_GAP : 0;
         most = width > most ? width : most;
     }
     return most < LABELS_MOST ? most : LABELS_MOST;
 }
 
-int chart_write(const char *path, const struct chart *c, struct err *err)
+/* Return the height of a chart with all that belongs to it. */
+static double chart_height(const struct chart *c)
+{
+    return chart_head(NULL, 0, c->title, c->note) + PLOT + BELOW + CHART_GAP +
+           (c->nkey ? CHART_GAP : 0) + KEY_LINE * (double)chart_key_lines(c);
+}
+
+/* Draw one chart below y. */
+static void chart_draw(struct drawing *d, double y)
+{
+    const struct chart *c = d->c;
+    d->ntaken = 0;
+    d->right = CHART_WIDTH - chart_margin(c);
+    chart_scale_open(&d->x, c, false);
+    chart_scale_open(&d->y, c, true);
+    d->top = chart_head(d->f, y, c->title, c->note) + CHART_GAP;
+    d->x.start = LEFT;
+    d->x.size = d->right - LEFT;
+    d->y.start = d->top + PLOT;
+    d->y.size = -PLOT;
+    chart_axes(d);
+    for (size_t i = 0; i < c->n; i++)
+        chart_draw_series(d, &c->series[i]);
+    chart_first_labels(d);
+    chart_names(d);
+    chart_labels(d);
+    chart_key(d, d->top + PLOT + BELOW);
+}
+
+/* Return how many labels and points a chart has at most. */
+static size_t chart_room(const struct chart *c)
+{
+    size_t n = c->n;
+    for (size_t i = 0; i < c->n; i++)
+        n += c->series[i].n;
+    return n;
+}
+
+int charts_write(const char *path, const struct chart *c, size_t n, struct err *err)
 {
     struct output_file to;
-    struct drawing d = { .c = c, .right = CHART_WIDTH - chart_margin(c) };
-    struct chart_end_label *labels = calloc(c->n ? c->n : 1, sizeof(*labels));
-    int rc =
-        labels ? output_file_open(&to, path, err) : err_set(err, ERR_NOMEM, "chart: no memory");
-    if (rc != OK) {
-        free(labels);
-        return rc;
+    struct drawing d = { .room = 1 };
+    double height = 0;
+    for (size_t i = 0; i < n; i++) {
+        d.room = chart_room(&c[i]) > d.room ? chart_room(&c[i]) : d.room;
+        height += chart_height(&c[i]);
     }
-    d.f = to.f;
-    chart_scale_open(&d.x, c, false);
-    chart_scale_open(&d.y, c, true);
-    d.top = chart_begin(d.f, c->title, c->note, PLOT + BELOW + CHART_GAP) + CHART_GAP;
-    d.x.start = LEFT;
-    d.x.size = d.right - LEFT;
-    d.y.start = d.top + PLOT;
-    d.y.size = -PLOT;
-    chart_axes(&d);
-    for (size_t i = 0; i < c->n; i++)
-        chart_draw_series(&d, &c->series[i]);
-    chart_labels(&d, labels);
-    chart_end(d.f);
-    free(labels);
-    return output_file_close(&to, true, err);
+    d.labels = calloc(d.room, sizeof(*d.labels));
+    d.taken = calloc(d.room, sizeof(*d.taken));
+    d.names = calloc(d.room, sizeof(*d.names));
+    int rc = d.labels && d.taken && d.names ? output_file_open(&to, path, err)
+                                            : err_set(err, ERR_NOMEM, "chart: no memory");
+    if (rc == OK) {
+        d.f = to.f;
+        chart_begin(d.f, c->title, height);
+        height = 0;
+        for (size_t i = 0; i < n; i++, height += chart_height(d.c)) {
+            d.c = &c[i];
+            chart_draw(&d, height);
+        }
+        chart_end(d.f);
+        rc = output_file_close(&to, true, err);
+    }
+    free(d.labels);
+    free(d.taken);
+    free(d.names);
+    return rc;
+}
+
+int chart_write(const char *path, const struct chart *c, struct err *err)
+{
+    return charts_write(path, c, 1, err);
 }

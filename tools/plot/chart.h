@@ -22,10 +22,12 @@ struct chart_point {
     double x, y;
     double low, high; /* interval of y, if the series has a band */
     const char *note; /* text that is shown when a pointer rests on the mark; NULL: label, x, y */
+    const char *name; /* written beside the mark, where nothing else is; NULL: none */
 };
 
 struct chart_series {
-    const char *label;                /* at the end of the line; NULL: none */
+    const char *label;                /* right of the end of the line; NULL: none */
+    bool label_first;                 /* or left of the line's beginning, in the area */
     const struct chart_point *points; /* in the order in which the line connects them */
     size_t n;
     size_t style;                          /* number of colour and mark */
@@ -45,11 +47,15 @@ struct chart {
     struct chart_axis x, y;
     const struct chart_series *series;
     size_t n;
+    const char *const *key; /* [nkey] lines below the chart, such as what short names mean */
+    size_t nkey;
 };
 
 /* Write the chart to path ("-": stdout). All text may be any bytes; what SVG cannot hold is
  * replaced. ERR_IO, ERR_NOMEM. */
 int chart_write(const char *path, const struct chart *c, struct err *err);
+/* Write n >= 1 charts below each other as one picture. */
+int charts_write(const char *path, const struct chart *c, size_t n, struct err *err);
 
 /* Horizontal bars, each a sum of parts. */
 struct chart_bar {

@@ -68,7 +68,9 @@ int chart_bars_write(const char *path, const struct chart_bars *c, struct err *e
         most = sum > most ? sum : most;
     }
     bool key = c->names[0] && c->names[1]; /* a single part is what the title is about */
-    double y = chart_begin(to.f, c->title, c->note, BETWEEN * (double)(c->n + key) + BELOW);
+    double y = chart_head(NULL, 0, c->title, c->note);
+    chart_begin(to.f, c->title, y + BETWEEN * (double)(c->n + key) + BELOW);
+    chart_head(to.f, 0, c->title, c->note);
     double scale = most > 0 ? (CHART_WIDTH - left - SUM) / most : 0;
     if (key)
         chart_bar_key(to.f, c, left, y);

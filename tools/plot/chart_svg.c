@@ -76,17 +76,23 @@ static size_t chart_title_break(const char *title)
     return at ? at : n;
 }
 
-double chart_begin(FILE *f, const char *title, const char *note, double rows)
+void chart_begin(FILE *f, const char *title, double height)
 {
-    size_t all = strlen(title), first = chart_title_break(title);
-    double y = CHART_HEAD + 2 + CHART_LINE * (1 + (first < all) + (note != NULL));
     fprintf(f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\" "
             "viewBox=\"0 0 %d %.0f\" role=\"img\">\n<title>",
-            CHART_WIDTH, y + rows, CHART_WIDTH, y + rows);
+            CHART_WIDTH, height, CHART_WIDTH, height);
     chart_text(f, title);
     fprintf(f, "</title>\n%s<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n", styles);
-    double line = CHART_HEAD + NOTE_SIZE;
+}
+
+double chart_head(FILE *f, double y, const char *title, const char *note)
+{
+    size_t all = strlen(title), first = chart_title_break(title);
+    double line = y + CHART_HEAD + NOTE_SIZE;
+    y += CHART_HEAD + 2 + CHART_LINE * (1 + (first < all) + (note != NULL));
+    if (!f)
+        return y;
     chart_head_line(f, "title", line, title, first);
     if (first < all)
         chart_head_line(f, "title", line += CHART_LINE, title + first + 1, all - first - 1);

@@ -54,7 +54,7 @@ awk 'length($0) > 100 { exit 1 }' "$dir/out" || fail "over 100 columns"
 expect 0 explain --question 1 -n 2
 for part in 'Position 40: ' 'Then comes ' 'The residual stream' 'Where the heads of layer 2 look' \
     'What the small model would write' 'The score of mlp is ' 'Where the time went: 41 tokens' \
-    '^qkv ' '^head ' 'GB/s;'; do
+    '^qkv ' '^head ' 'GB/s, so'; do
     grep -q "$part" "$dir/out" || fail "the page has no $part"
 done
 

@@ -1,0 +1,371 @@
+/* check.c - checks exercises 9 to 12 against what the project does, on random inputs that end or
+ * begin on guard pages, and shows their speed beside it. t_kernels.c checks those before. */
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
+#include "tests/exercises/exercise.h"
+#include "tests/router/ahead_help.h"
+#include "tests/support/differ.h"
+#include "tests/support/guard.h"
+
+enum { ROUNDS = 2000, WORD = 300, PICKS = 4096 };
+
+static uint64_t round_seed, drawn;
+static struct kernels kernels;
+
+static size_t check_rnd(size_t below)
+{
+    return (size_t)rand_below(round_seed, drawn++, below);
+}
+
+static size_t check_size(size_t most)
+{
+    return 1 + check_rnd(check_rnd(4) ? most < 12 ? most : 12 : most);
+}
+
+static void check_begin(uint64_t seed)
+{
+    round_seed = seed;
+    drawn = 0;
+    differ_text[0] = 0;
+}
+
+/* Return the shortest time of some turns in microseconds. */
+static double check_time(void (*f)(void *), void *arg)
+{
+    double best = 1e30;
+    uint64_t end = os_now_ns() + 200000000;
+    for (int i = 0; i < 5 || (i < 1000 && os_now_ns() < end); i++) {
+        uint64_t begin = os_now_ns();
+        f(arg);
+        double us = (double)(os_now_ns() - begin) / 1000;
+        best = us < best ? us : best;
+    }
+    return best;
+}
+
+struct merge_case {
+    struct tokenizer *t;
+    char word[WORD];
+    uint32_t *ids;
+    size_t n;
+};
+
+/* Make a word of few letters, so that pairs repeat and overlap. */
+static void merge_word(struct merge_case *c, size_t n, size_t letters)
+{
+    c->n = n;
+    c->ids = guard_alloc(n * sizeof(*c->ids), (int)check_rnd(2));
+    for (size_t i = 0; i < n; i++) {
+        c->word[i] = (char)('a' + check_rnd(letters));
+        c->ids[i] = c->t->byte_id[(unsigned char)c->word[i]];
+    }
+}
+
+static void merge_mine(void *arg)
+{
+    struct merge_case *c = arg;
+    for (size_t i = 0; i < c->n; i++)
+        c->ids[i] = c->t->byte_id[(unsigned char)c->word[i]];
+    exercise.merge(c->t, c->ids, c->n);
+}
+
+static void merge_theirs(void *arg)
+{
+    struct merge_case *c = arg;
+    uint32_t *ids;
+    size_t n;
+    CHECK(tokenizer_encode(c->t, &ids, &n, c->word, c->n, false, NULL) == OK);
+    free(ids);
+}
+
+static const char *check_merge(void)
+{
+    struct merge_case c;
+    const char *why = NULL;
+    CHECK(tokenizer_open_path(&c.t, "weights/milli/vocabulary.gguf", NULL) == OK);
+    for (uint64_t seed = 0; !why && seed < ROUNDS; seed++) {
+        uint32_t *want;
+        size_t n, got;
+        check_begin(seed);
+        merge_word(&c, check_size(WORD), 2 + check_rnd(25));
+        CHECK(tokenizer_encode(c.t, &want, &n, c.word, c.n, false, NULL) == OK);
+        got = exercise.merge(c.t, c.ids, c.n);
+        for (size_t i = 0; !why && i < n && i < got; i++)
+            if (c.ids[i] != want[i]) {
+                differ_ints(i, want[i], c.ids[i]);
+                why = "ids";
+            }
+        if (!why && got != n) {
+            differ_ints(0, (int64_t)n, (int64_t)got);
+            why = "how many are left";
+        }
+        free(want);
+        guard_reset();
+    }
+    check_begin(1);
+    for (size_t n = 10; !why && n <= WORD; n += WORD - 10) {
+        merge_word(&c, n, 26);
+        printf("%zu letters: yours %.1f us, the project's %.1f us\n", n, check_time(merge_mine, &c),
+               check_time(merge_theirs, &c));
+    }
+    guard_reset();
+    tokenizer_close(c.t);
+    return why;
+}
+
+struct top_p_case {
+    struct sampler *s;
+    float *logits;
+    size_t n;
+    float p;
+};
+
+static void top_p_mine(void *arg)
+{
+    struct top_p_case *c = arg;
+    exercise.top_p(c->logits, c->n, c->p, 1, 1);
+}
+
+static void top_p_theirs(void *arg)
+{
+    struct top_p_case *c = arg;
+    const uint32_t prefix = 0;
+    sampler_pick(c->s, c->logits, &prefix, 1);
+}
+
+/* Logits with equals among them, sometimes with NaN and -inf. */
+static void top_p_draw(struct top_p_case *c, size_t n)
+{
+    bool wild = check_rnd(3) == 0, coarse = check_rnd(2);
+    c->n = n;
+    c->p = check_rnd(4) ? (float)(check_rnd(100) + 1) / 100 : 1;
+    c->logits = guard_alloc(n * sizeof(float), (int)check_rnd(2));
+    for (size_t i = 0; i < n; i++) {
+        float x = (float)(rand_unit(round_seed, drawn++) * 12 - 6);
+        c->logits[i] = coarse ? rintf(x) : x;
+        if (wild && check_rnd(3) == 0)
+            c->logits[i] = check_rnd(2) ? NAN : -INFINITY;
+    }
+    struct sample_params p = { .temp = 1, .top_p = c->p, .repeat_penalty = 1, .seed = round_seed };
+    CHECK(sampler_open(&c->s, &p, n, &kernels, NULL) == OK);
+}
+
+static const char *check_top_p(void)
+{
+    const char *why = NULL;
+    uint32_t prefix[8] = { 0 };
+    struct top_p_case c;
+    for (uint64_t seed = 0; !why && seed < ROUNDS; seed++) {
+        check_begin(seed);
+        top_p_draw(&c, check_size(PICKS));
+        size_t at = 1 + check_rnd(8);
+        uint32_t want = sampler_pick(c.s, c.logits, prefix, at);
+        uint32_t got = exercise.top_p(c.logits, c.n, c.p, seed, at);
+        if (got != want) {
+            differ_ints(at, want, got);
+            why = "id";
+        }
+        sampler_close(c.s);
+        guard_reset();
+    }
+    check_begin(1);
+    if (!why) {
+        top_p_draw(&c, PICKS);
+        printf("%d ids: yours %.0f us, the project's %.0f us\n", PICKS, check_time(top_p_mine, &c),
+               check_time(top_p_theirs, &c));
+        sampler_close(c.s);
+        guard_reset();
+    }
+    return why;
+}
+
+struct score_case {
+    struct router_form form;
+    struct router *router;
+    float *x, *scratch;
+};
+
+static void score_mine(void *arg)
+{
+    struct score_case *c = arg;
+    exercise.score(&c->form, c->x);
+}
+
+static void score_theirs(void *arg)
+{
+    struct score_case *c = arg;
+    router_score(c->router, c->x, c->scratch);
+}
+
+static float *score_numbers(size_t n, bool wild)
+{
+    float *x = guard_alloc(n * sizeof(*x), (int)check_rnd(2));
+    for (size_t i = 0; i < n; i++)
+        x[i] = wild && check_rnd(8) == 0 ? (check_rnd(2) ? NAN : INFINITY)
+                                         : (float)(rand_unit(round_seed, drawn++) * 2 - 1);
+    return x;
+}
+
+static void score_open(struct score_case *c, const struct kernels *k, size_t dim, size_t width)
+{
+    c->form = (struct router_form){ .dim = dim, .width = width, .b2 = 0.25f };
+    c->form.w1 = score_numbers(dim * width, false);
+    c->form.b1 = score_numbers(width, false);
+    c->form.w2 = score_numbers(width, false);
+    c->x = score_numbers(dim, check_rnd(3) == 0);
+    CHECK(router_make(&c->router, &c->form, "exercise", k, NULL) == OK);
+    c->scratch = malloc(router_scratch(c->router) * sizeof(float));
+    CHECK(c->scratch);
+}
+
+static void score_close(struct score_case *c)
+{
+    router_close(c->router);
+    free(c->scratch);
+    guard_reset();
+}
+
+static const char *check_score(void)
+{
+    bool same = true;
+    struct score_case c;
+    for (uint64_t seed = 0; same && seed < ROUNDS; seed++) {
+        check_begin(seed);
+        score_open(&c, &kernels, check_size(70), check_size(140));
+        float want = router_score(c.router, c.x, c.scratch), got = exercise.score(&c.form, c.x);
+        same = differ_same(&want, &got, 1);
+        score_close(&c);
+    }
+    check_begin(1);
+    for (int i = 0; same && i < 2; i++) {
+        score_open(&c, i ? &kernels : &kernels_scalar, 896, 1792);
+        if (!i)
+            printf("896 x 1792: yours %.0f us", check_time(score_mine, &c));
+        printf(", %s %.0f us%s", i ? kernels.isa : "scalar", check_time(score_theirs, &c),
+               i ? "\n" : "");
+        score_close(&c);
+    }
+    return same ? NULL : "score";
+}
+
+/* Write the case's first text as the exercise does. The simulated cloud ends the program where it
+ * is misused. */
+static void ahead_mine(struct sim *sim, const struct setup *c, size_t window, uint64_t trace,
+                       uint32_t *ids)
+{
+    struct sampler *mine, *its;
+    struct cloud_port port;
+    size_t size = tokenizer_size(engine.tokenizer);
+    CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, NULL) == OK);
+    CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, NULL) == OK);
+    *sim = (struct sim){ .truth = c->truth,
+                         .trace = trace,
+                         .delay = c->delay,
+                         .window = window,
+                         .session = session,
+                         .drafts = true,
+                         .edge = other,
+                         .sampler = its,
+                         .size = size };
+    sim_port(&port, sim);
+    session_rewind(session, 0);
+    ids[0] = c->prompt[0][0];
+    const struct ahead_text t = { ids,  1,     1 + c->max_tokens, window, session,
+                                  mine, &port, engine.tokenizer };
+    exercise.ahead(&t);
+    sampler_close(mine);
+    sampler_close(its);
+}
+
+/* One case: the same text as in step, no call left over, and the window used. */
+static const char *ahead_case(unsigned agree, size_t window, uint64_t trace, bool shows)
+{
+    static struct setup c;
+    static struct sim sim;
+    static uint32_t ids[TINY_CONTEXT];
+    c = (struct setup){ .truth = { .seed = 5, .agree = agree, .tokens = 1, .room = SIM_MEMO },
+                        .sample = { .top_p = 1, .repeat_penalty = 1 },
+                        .policy = POLICY_ALWAYS,
+                        .limits = caps_none,
+                        .max_tokens = MOST,
+                        .delay = 100,
+                        .nprompt = { 1, 1 } };
+    c.prompt[0][0] = c.prompt[1][0] = 70;
+    run_window(&results[0], &c, 0, trace);
+    const struct text *want = &results[0].text[0];
+    ahead_mine(&sim, &c, window, trace, ids);
+    for (size_t i = 0; i < want->n; i++)
+        if (ids[1 + i] != want->at[i].id) {
+            differ_ints(i, want->at[i].id, ids[1 + i]);
+            return "the text";
+        }
+    differ_ints(MOST, 0, (int64_t)sim.live);
+    if (sim.live)
+        return "calls that are neither committed nor dropped";
+    differ_ints(MOST, MOST, (int64_t)sim.ncommitted);
+    if (sim.ncommitted != MOST)
+        return "calls that were committed";
+    differ_ints(MOST, (int64_t)window, (int64_t)sim.most);
+    if (agree == 100 && sim.most != window)
+        return "requests in flight";
+    if (shows)
+        printf(
+            "the cloud agrees in %3u of 100, %zu in flight: %5llu ticks, in step %5llu; %zu calls "
+            "wasted\n",
+            agree, window, (unsigned long long)sim.clock,
+            (unsigned long long)results[0].sim.clock / TEXTS, sim.ndropped);
+    return NULL;
+}
+
+static const char *check_ahead(void)
+{
+    static const unsigned agree[] = { 0, 60, 100 };
+    const char *why = NULL;
+    open_all();
+    for (uint64_t trace = 1; !why && trace <= 10; trace++)
+        for (size_t i = 0; !why && i < 3; i++)
+            for (size_t w = 1; !why && w < WINDOWS; w++) {
+                check_begin(trace);
+                why = ahead_case(agree[i], windows[w], trace, trace == 10 && w % 2 == 0);
+            }
+    close_all();
+    return why;
+}
+
+static void on_crash(int sig)
+{
+    static const char said[] = "FAIL: crashed; a guard page lies before and behind each buffer\n";
+    (void)sig;
+    if (write(STDOUT_FILENO, said, sizeof(said) - 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+static int check_one(const char *name, bool is, const char *(*check)(void))
+{
+    const char *why = is ? check() : NULL;
+    if (why)
+        printf("FAIL %s: %s%s; seed %llu\n", name, why, differ_text,
+               (unsigned long long)round_seed);
+    else if (is)
+        printf("%s: right\n", name);
+    return why != NULL;
+}
+
+int main(void)
+{
+    struct sigaction sa = { .sa_handler = on_crash };
+    sigaction(SIGSEGV, &sa, NULL);
+    sigaction(SIGBUS, &sa, NULL);
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    int failed = check_one("merge", exercise.merge, check_merge);
+    failed += check_one("top_p", exercise.top_p, check_top_p);
+    failed += check_one("score", exercise.score, check_score);
+    failed += check_one("ahead", exercise.ahead, check_ahead);
+    return failed != 0;
+}

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Check an exercise, and show its speed. `make exercise N=3` calls this with the built files.
+#
+# Usage: sh tests/exercises/check.sh PROGRAM [OPERATION MIZZLE]
+#
+# With an operation, PROGRAM is t_kernels with the set `exercise`, and MIZZLE has that set, too.
+set -eu
+if [ $# -eq 1 ]; then
+    exec ${RUN:-} "$1"
+fi
+${RUN:-} "$1" --isa exercise
+${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv 2>/dev/null | awk -F, '
+    # A shape is in quotes and may hold a comma.
+    { gsub(/, /, "; "); gsub(/"/, "") }
+    NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    !($at["shape"] in mine) { order[++n] = $at["shape"]; mine[$at["shape"]] = "" }
+    {
+        shape = $at["shape"]; us = $at["ns"] / 1000
+        if ($at["isa"] == "exercise") mine[shape] = us
+        else if ($at["isa"] == "scalar") scalar[shape] = us
+        else if (!(shape in best) || us < best[shape]) { best[shape] = us; name[shape] = $at["isa"] }
+    }
+    function time(us) { return sprintf(us < 100 ? "%.2f us" : "%.0f us", us) }
+    END {
+        printf "%-28s %12s %12s   %s\n", "shape", "yours", "scalar", "best set"
+        for (i = 1; i <= n; i++) {
+            shape = order[i]
+            if (mine[shape] == "") continue
+            text = shape; sub(/;/, ",", text)
+            printf "%-28s %12s %12s   %s\n", text, time(mine[shape]),
+                (shape in scalar) ? time(scalar[shape]) : "",
+                (shape in best) ? time(best[shape]) " (" name[shape] ")" : ""
+        }
+    }'

@@ -1,0 +1,52 @@
+/* exercise.h - what an exercise fills in (README.md): an operation of kernels.h in the set
+ * kernels_exercise, or a member of `exercise`. */
+#ifndef TESTS_EXERCISES_EXERCISE_H
+#define TESTS_EXERCISES_EXERCISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "model/sample.h"
+#include "model/session.h"
+#include "model/text/tokenizer_internal.h"
+#include "router/cloud_port.h"
+#include "router/router.h"
+
+/* A text that is to be written ahead of the cloud (exercise 12). */
+struct ahead_text {
+    uint32_t *ids;                 /* [total], of which [n] are the prompt */
+    size_t n, total;               /* how many there are, and how many there shall be */
+    size_t window;                 /* most requests in flight, at least 1 */
+    struct session *edge;          /* empty, with room for all of them */
+    struct sampler *sampler;       /* greedy, for the edge's own tokens */
+    const struct cloud_port *port; /* the cloud */
+    const struct tokenizer *tok;   /* of the edge's model; the exercise does not need it */
+};
+
+struct exercise {
+    /* Merge ids[n], one id for each byte of a word, in place; return how many are left. */
+    size_t (*merge)(const struct tokenizer *t, uint32_t *ids, size_t n);
+    /* Draw the id of place `at` from logits[n] with top-p p. */
+    uint32_t (*top_p)(const float *logits, size_t n, float p, uint64_t seed, uint64_t at);
+    /* Return the router's score of x[f->dim]. */
+    float (*score)(const struct router_form *f, const float *x);
+    /* Fill in t->ids from t->n to t->total: each is the cloud's token for the ids before it. */
+    void (*ahead)(const struct ahead_text *t);
+};
+
+extern const struct exercise exercise;
+
+/* End the check of an exercise that is as it was copied. */
+_Noreturn static inline void exercise_unwritten(const char *file)
+{
+    fprintf(stderr, "%s: not written yet: put your code in place of UNWRITTEN()\n", file);
+    exit(1);
+}
+
+#define UNWRITTEN() exercise_unwritten(__FILE__)
+
+#endif

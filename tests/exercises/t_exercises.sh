@@ -1,0 +1,69 @@
+#!/bin/sh
+# The exercises as a learner meets them: each skeleton compiles without a warning and says that it is
+# not written; what the project does passes, and a mistake in each is found (known.c). All in a
+# folder of links to this tree, so that nobody's exercises/ is touched.
+root=$(pwd)
+BUILD=$(cd "${BUILD:-build}" && pwd) || exit 1
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir" "$BUILD/exercises"' EXIT
+fail() {
+    echo "t_exercises: $*" >&2
+    tail -n 20 "$dir/log" >&2
+    exit 1
+}
+for f in Makefile kernels weights model net router tools; do ln -s "$root/$f" "$dir/$f"; done
+mkdir "$dir/build" "$dir/tests" && ln -s "$root"/tests/* "$dir/tests/"
+rm "$dir/tests/exercises" && cp -r tests/exercises "$dir/tests/"
+cd "$dir" || exit 1
+rm -rf "$BUILD/exercises"
+# one LINE COMMAND...: it fails, and this is the one line that is not make's.
+one() {
+    line=$1
+    shift
+    "$@" >"$dir/log" 2>&1 && fail "$*: does not fail"
+    said=$(grep -Ev '^(CC|LINK) |^make' "$dir/log" | sed 's/^Makefile:[0-9]*: [*]* //; s/  Stop\.$//')
+    [ "$said" = "$line" ] || fail "$*: not one line: $line"
+}
+one "exercise 1 is not started; type: sh tests/exercises/start.sh 1." make exercise N=1
+for n in 0 13 '' 1x; do
+    one "exercise: expected N=1 to N=12, found N=$n." make exercise N=$n
+    one "start.sh: expected an exercise from 1 to 12, found '$n'" sh tests/exercises/start.sh "$n"
+done
+for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    sh tests/exercises/start.sh $n >"$dir/log" 2>&1 || fail "start.sh $n"
+done
+one "start.sh: exercises/01_rmsnorm_f32.c is there already; remove it to begin again" \
+    sh tests/exercises/start.sh 1
+for w in 0 1; do
+    printf '#define WRONG %s\n#include "tests/exercises/known.c"\n' $w >exercises/known$w.c
+done
+
+programs=$(ls exercises/0[1-8]_* | sed 's/\.c$/.kernels/')
+programs="$programs $(ls exercises/09_* exercises/1* | sed 's/\.c$/.check/')"
+for p in $programs exercises/known0.kernels exercises/known0.check exercises/known1.kernels \
+    exercises/known1.check exercises/01_rmsnorm_f32.mizzle; do
+    all="$all $BUILD/$p"
+done
+make BUILD="$BUILD" $all >"$dir/log" 2>&1 || fail "the skeletons do not build"
+! grep -q warning "$dir/log" || fail "a skeleton has warnings"
+for p in $programs; do
+    isa=
+    case $p in *.kernels) isa='--isa exercise' ;; esac
+    one "${p%.*}.c: not written yet: put your code in place of UNWRITTEN()" "$BUILD/$p" $isa
+done
+one "exercises/01_rmsnorm_f32.c: not written yet: put your code in place of UNWRITTEN()" \
+    make BUILD="$BUILD" exercise N=1
+
+"$BUILD/exercises/known0.check" >"$dir/log" 2>&1 || fail "what the project does is not right"
+[ "$(grep -c ': right$' "$dir/log")" -eq 4 ] || fail "not four exercises"
+"$BUILD/exercises/known0.kernels" --isa exercise >"$dir/log" 2>&1 || fail "scalar is not right"
+grep -q '^exercise  *8 operations, 0 failed$' "$dir/log" || fail "not eight operations"
+for w in check 'kernels --isa exercise'; do
+    "$BUILD"/exercises/known1.$w >>"$dir/log" 2>&1 && fail "mistakes pass"
+done
+[ "$(grep -c '^FAIL ' "$dir/log")" -eq 12 ] || fail "not twelve mistakes found"
+
+# A right one shows its speed.
+cp exercises/known0.c exercises/01_rmsnorm_f32.c
+make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 || fail "a right exercise fails"
+grep -Eq '^896 +[0-9.]+ us +[0-9.]+ us   [0-9.]+ us \([a-z0-9]+\)$' "$dir/log" || fail "no speed"

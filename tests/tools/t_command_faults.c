@@ -1,0 +1,187 @@
+/* t_command_faults.c - convert and imatrix as commands, while the n-th allocation fails and while a
+ * file is cut short before the n-th allocation, for every n: one line names what is wrong, nothing
+ * is left behind, and nothing leaks. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/sys/base.h"
+#include "tests/support/files.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/cli/signals.h"
+#include "tools/command.h"
+#include "weights/weights.h"
+
+enum { ROOM = 4096, LISTED = 1024 };
+
+static char model[64], gguf[96], text[96], importance[96], out[96], lines[96], weights[96];
+static unsigned char bytes[1 << 20];
+static const char *cut_path;
+
+/* Run a command with stderr in a file, and return its status. */
+static int command_status(const struct command *c, char **args)
+{
+    int n = 0, old = dup(STDERR_FILENO), fd = open(lines, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    while (args[n])
+        n++;
+    CHECK(old >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0 && close(fd) == 0);
+    int status = c->run(n, args);
+    fflush(stderr);
+    CHECK(dup2(old, STDERR_FILENO) >= 0 && close(old) == 0);
+    return status;
+}
+
+/* Return what the command said on stderr. */
+static const char *said(void)
+{
+    static char words[ROOM];
+    words[slurp(lines, words, sizeof(words) - 1)] = '\0';
+    return words;
+}
+
+/* Return how many lines of stderr begin as those of a failure do; fallbacks are said before. */
+static unsigned failures(void)
+{
+    unsigned n = 0;
+    for (const char *p = said(); p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+        n += strncmp(p, "mizzle convert: tensors whose", 29) != 0;
+    return n;
+}
+
+/* Whatever allocation fails, except jansson's, whose reader takes some failures for mistakes in the
+ * text, the command says so and leaves no file; at last it succeeds. */
+static void check_memory(const struct command *c, char **args)
+{
+    int reached = 1;
+    long n = 1;
+    for (; reached; n++) {
+        size_t open_files = descriptors();
+        unlink(out);
+        torture_begin(n);
+        int status = command_status(c, args);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && descriptors() == open_files);
+        if (reached && status == EXIT_FINE) /* a hint or a name, done without */
+            continue;
+        CHECK(status == (reached ? EXIT_FAILED : EXIT_FINE));
+        CHECK(!reached || (failures() == 1 && strstr(said(), "memory")));
+        CHECK((access(out, F_OK) == 0) == !reached);
+    }
+    printf("%s: %ld allocations\n", c->name, n - 2);
+}
+
+static void cut(void)
+{
+    CHECK(truncate(cut_path, 0) == 0);
+}
+
+/* Whenever the file is cut, the command ends well or with one line that names a file and status 3.
+ * Each run has a process of its own, which the signal ends. */
+static void check_cut(const struct command *c, char **args, const char *path)
+{
+    size_t whole = slurp(path, bytes, sizeof(bytes));
+    int reached = 1;
+    long n = 1, signals = 0;
+    for (; reached; n++) {
+        int status = 0;
+        unlink(out);
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            int fd = open(lines, O_WRONLY | O_CREAT | O_TRUNC, 0600), count = 0;
+            while (args[count])
+                count++;
+            CHECK(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+            signals_init();
+            cut_path = path;
+            torture_call(n, cut);
+            status = c->run(count, args);
+            fflush(stderr);
+            _exit(torture_end() ? status : status + 100);
+        }
+        CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+        status = WEXITSTATUS(status);
+        reached = status < 100;
+        CHECK(status == EXIT_BAD_FILE || status % 100 == EXIT_FINE);
+        CHECK((access(out, F_OK) == 0) == (status % 100 == EXIT_FINE));
+        if (status == EXIT_BAD_FILE) {
+            CHECK(failures() == 1);
+            signals += strstr(said(), "another process cut it short") != NULL;
+        }
+        spill(path, bytes, whole);
+    }
+    printf("%s: %s cut at %ld moments, %ld of them while it was read\n", c->name,
+           strrchr(path, '/') + 1, n - 2, signals);
+    CHECK(signals > 0);
+}
+
+/* One of many mapped files is cut: it is named, or, when `first` files fill the list of names, the
+ * line says as much. */
+static void check_many(size_t first, const char *line)
+{
+    struct weights *w = NULL;
+    struct err err;
+    char path[192];
+    int status = 0;
+    snprintf(path, sizeof(path), "%s.copy", gguf);
+    spill(path, bytes, slurp(gguf, bytes, sizeof(bytes)));
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) { /* closes nothing */
+        int fd = open(lines, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        float x[256];
+        CHECK(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+        signals_init();
+        for (size_t i = 0; i < first; i++)
+            CHECK(weights_open(&w, gguf, &err) == OK);
+        weights_close(w);
+        CHECK(weights_open(&w, gguf, &err) == OK && weights_open(&w, path, &err) == OK);
+        CHECK(truncate(path, 0) == 0);
+        const struct tensor *t = weights_find(w, "output_norm.weight");
+        _exit(weights_floats(x, t, 0, 1, &err) == OK ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == EXIT_BAD_FILE && strstr(said(), line));
+    CHECK(unlink(path) == 0);
+}
+
+int main(void)
+{
+    snprintf(model, sizeof(model), "%s", tiny_make());
+    snprintf(gguf, sizeof(gguf), "%s/model.gguf", model);
+    snprintf(text, sizeof(text), "%s/text", model);
+    snprintf(importance, sizeof(importance), "%s/importance", model);
+    snprintf(out, sizeof(out), "%s/out", model);
+    snprintf(lines, sizeof(lines), "%s/lines", model);
+    spill(text, "Sixteen tokens and a few more.", 30);
+    char *measure[] = {
+        "imatrix", "-m", model, "-f", text, "-o", out, "-c", "16", "-t", "1", NULL
+    };
+    check_memory(&cmd_imatrix, measure);
+    CHECK(rename(out, importance) == 0);
+    char *quantise[] = { "convert",  model, out, "--type", "q4_K_M", "--imatrix",
+                         importance, "-t",  "1", "-q",     NULL };
+    check_memory(&cmd_convert, quantise);
+    CHECK(rename(out, gguf) == 0);
+    quantise[1] = measure[2] = gguf;
+    check_cut(&cmd_convert, quantise, gguf);
+    check_cut(&cmd_convert, quantise, importance);
+    check_cut(&cmd_imatrix, measure, gguf);
+    quantise[1] = measure[2] = model;
+    snprintf(weights, sizeof(weights), "%s/model.safetensors", model);
+    check_cut(&cmd_convert, quantise, weights);
+    check_cut(&cmd_imatrix, measure, weights);
+    check_many(200, "model.gguf.copy: another process cut it short\n");
+    check_many(LISTED, "mizzle: a file of a model: another process cut it short\n");
+    unlink(gguf);
+    unlink(text);
+    unlink(importance);
+    unlink(out);
+    unlink(lines);
+    tiny_remove();
+    return 0;
+}

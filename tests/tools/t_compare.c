@@ -1,0 +1,185 @@
+/* `bench kernels --compare`: intervals worked out by hand and on simulated times, and files that
+ * are not what they should be. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "tests/support/test.h"
+#include "tools/bench/compare.h"
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* With six rounds the interval is all of them, 1 - 2 / 64; with five it would miss one time in 16.
+ * With nine, the outer one on each side is left out. */
+static void check_rounds(void)
+{
+    const double before[] = { 10, 20, 10, 10, 10, 10, 10, 10, 10 };
+    const double after[] = { 9, 16, 8.5, 9.5, 8.8, 9.1, 30, 8.2, 8.9 };
+    struct compare_ratio r;
+    CHECK(compare_rounds(&r, before, after, 5) && !r.known && near(r.ratio, 0.88));
+    CHECK(compare_rounds(&r, before, after, 6) && r.known && near(r.ratio, 0.89));
+    CHECK(near(r.low, 0.8) && near(r.high, 0.95));
+    CHECK(compare_rounds(&r, before, after, 9) && r.known && near(r.ratio, 0.89));
+    CHECK(near(r.low, 0.82) && near(r.high, 0.95));
+    CHECK(compare_rounds(&r, before, after, 1) && !r.known && near(r.ratio, 0.9));
+}
+
+/* With 4 and 4 samples, 1 order in 70 has all of one side first; with 5 and 5, 4 in 252 have at
+ * most two pairs the wrong way round, and 7 have three. */
+static void check_samples(void)
+{
+    const double before[] = { 10, 10, 10, 10, 10 }, after[] = { 5, 4, 3, 2, 1 };
+    struct compare_ratio r;
+    CHECK(compare_samples(&r, before, 3, after, 5) && r.known && near(r.ratio, 0.3));
+    CHECK(compare_samples(&r, before, 3, after, 4) && !r.known);
+    CHECK(compare_samples(&r, before, 4, after, 4) && r.known);
+    CHECK(near(r.low, 0.2) && near(r.high, 0.5)); /* 16 ratios, the outer ones */
+    const double mixed[] = { 10, 11, 12, 13, 14 };
+    CHECK(compare_samples(&r, mixed, 5, mixed, 5) && r.known && near(r.ratio, 1));
+    CHECK(near(r.low, 11.0 / 14) &&
+          near(r.high, 14.0 / 11)); /* the third of 25: after 10/14, 10/13 */
+}
+
+/* Of pairs that are alike, about one in 20 or fewer may look different; a tenth is seen. */
+static void check_chance(void)
+{
+    enum { TURNS = 1000, EACH = 9 };
+    size_t wrong = 0, seen = 0, lone = 0;
+    for (uint64_t i = 0; i < TURNS; i++) {
+        double a[EACH], b[EACH], slower[EACH];
+        struct compare_ratio r;
+        for (uint64_t k = 0; k < EACH; k++) {
+            double minute = 1 + rand_unit(1, i * EACH + k); /* the machine, the same for both */
+            a[k] = minute * (1 + 0.05 * rand_unit(2, i * EACH + k));
+            b[k] = minute * (1 + 0.05 * rand_unit(3, i * EACH + k));
+            slower[k] = 1.1 * b[k];
+        }
+        CHECK(compare_rounds(&r, a, b, EACH) && r.known);
+        wrong += r.low > 1 || r.high < 1;
+        CHECK(compare_rounds(&r, a, slower, EACH));
+        seen += r.low > 1;
+        CHECK(compare_samples(&r, a, EACH, b, EACH));
+        lone += r.low > 1 || r.high < 1;
+    }
+    CHECK(wrong <= TURNS / 20 && wrong > 0 && seen > TURNS * 99 / 100 && lone <= TURNS / 20);
+}
+
+static char paths[2][64];
+
+/* Write one of the two files; rows are printf's of op, isa, shape, cpu and samples. */
+static void write_file(int which, const char *text)
+{
+    FILE *f = fopen(paths[which], "w");
+    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+#define ROW(op, shape, cpu, samples)                                                         \
+    "{\"op\": \"" op "\", \"isa\": \"avx2\", \"shape\": \"" shape "\", \"cpu_info\": \"" cpu \
+    "\", \"samples_ns\": [" samples "], \"on_cpu\": 0.5}\n"
+
+static struct err err;
+
+/* Compare the files; return what is printed, in static storage. */
+static const char *printed(int want)
+{
+    static char text[8192];
+    FILE *f = tmpfile();
+    int kept = dup(STDOUT_FILENO);
+    CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
+    int rc = compare_kernels(paths[0], paths[1], &err);
+    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
+    rewind(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+    fclose(f);
+    if (rc != want)
+        fprintf(stderr, "%d, expected %d: %s\n%s", rc, want, err.msg, text);
+    CHECK(rc == want && (want == OK || (!*text && !strchr(err.msg, '\n'))));
+    return text;
+}
+
+/* Six rounds of one row, which stand as lines in one file and as arrays in the other. */
+static void check_table(void)
+{
+    char lines[4096] = "", arrays[4096] = "";
+    for (int i = 0; i < 6; i++) {
+        snprintf(lines + strlen(lines), 512, ROW("matmul_q8", "gate", "C1", "%d, 1e9, 1"),
+                 2000000 + i);
+        snprintf(arrays + strlen(arrays), 512, "[" ROW("matmul_q8", "gate", "C1", "%d") "]",
+                 1000000 + i);
+    }
+    strcat(lines, ROW("matmul_q8", "head", "C1", "5"));
+    strcat(lines, ROW("add_f32", "896", "C1", "5"));
+    strcat(arrays, ROW("add_f32", "896", "C1", "6"));
+    strcat(arrays, ROW("add_f32", "896", "C1", "7"));
+    write_file(0, lines);
+    write_file(1, arrays);
+    const char *text = printed(OK);
+    CHECK(!strncmp(text, "C1, one thread, us a call: ", 27));
+    CHECK(strstr(text, "\n  gate                       avx2            2000      1000  "
+                       "-50.0 % (-50.0 to -50.0)\n"));
+    CHECK(strstr(text, "too few to tell\n") && !strstr(text, "head"));
+    CHECK(strstr(text, "Medians of 6 rounds; 95 % intervals"));
+    CHECK(strstr(text, "Rows with more rounds in one file: 1; the first ones count.\n"));
+    CHECK(strstr(text, "so other programs were busy: 2.\n"));
+    char only[256];
+    snprintf(only, sizeof(only), "Rows that only %s has: 1; only %s: 0.\n", paths[0], paths[1]);
+    CHECK(strstr(text, only));
+    write_file(1, lines);
+    text = printed(OK);
+    CHECK(strstr(text, "  no difference seen (+0.0 to +0.0 %)\n") && !strstr(text, "that only"));
+}
+
+static void check_refused(void)
+{
+    const char *good = ROW("matmul_q8", "gate", "C1", "1, 2, 3, 4");
+    write_file(0, good);
+    write_file(1, good);
+    CHECK(strstr(printed(OK), "One round: 95 % intervals"));
+    write_file(1, ROW("matmul_q8", "gate", "C2", "1"));
+    printed(ERR_FORMAT);
+    CHECK(strstr(err.msg, "expected a measurement on C1, found C2"));
+    write_file(1, ROW("matmul_q8", "down", "C1", "1"));
+    printed(ERR_FORMAT);
+    CHECK(strstr(err.msg, "expected operations and shapes of "));
+    static const char *const wrong[] = { "",
+                                         "[]",
+                                         "[[[]]]",
+                                         "x",
+                                         "[1]",
+                                         "{}",
+                                         "\"op\"",
+                                         "[{\"op\": 1}]",
+                                         ROW("matmul_q8", "gate", "C1", ""),
+                                         ROW("matmul_q8", "gate", "C1", "0"),
+                                         ROW("matmul_q8", "gate", "C1", "-1"),
+                                         ROW("matmul_q8", "gate", "C1", "1e300"),
+                                         ROW("matmul_q8", "gate", "C1", "\"1\""),
+                                         ROW("matmul_q8", "gate", "C1", "1") "[" };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        write_file(1, wrong[i]);
+        printed(ERR_FORMAT);
+        CHECK(strstr(err.msg, paths[1]) == err.msg);
+    }
+    CHECK(remove(paths[1]) == 0);
+    printed(ERR_IO);
+}
+
+int main(void)
+{
+    char dir[] = "/tmp/t_compare.XXXXXX";
+    CHECK(mkdtemp(dir));
+    for (int i = 0; i < 2; i++)
+        snprintf(paths[i], sizeof(paths[i]), "%s/%d.json", dir, i);
+    check_rounds();
+    check_samples();
+    check_chance();
+    check_table();
+    check_refused();
+    CHECK(remove(paths[0]) == 0 && rmdir(dir) == 0);
+    return 0;
+}

@@ -1,0 +1,35 @@
+#!/bin/sh
+# make dist: the tarball has the program's version and every file of the commit, and its own tree
+# knows how to build and keeps the rules of the house. (That it passes all tests is for people to
+# try: it takes as long as they do here.)
+mizzle=${MIZZLE:-build/mizzle}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() {
+    echo "t_dist: $*" >&2
+    cat "$dir/log" >&2
+    exit 1
+}
+in_tree() { (cd "$dir/mizzle-$version" && "$@") >"$dir/log" 2>&1; }
+version=$("$mizzle" --version | sed 's/^mizzle //')
+if ! git rev-parse HEAD >/dev/null 2>&1; then
+    make dist >"$dir/log" 2>&1 && fail "a tarball of what is no repository"
+    grep -q '^dist: this folder is not a git repository$' "$dir/log" || fail "no reason"
+    echo "SKIP: make dist needs git"
+    exit 77
+fi
+make dist >"$dir/log" 2>&1 || fail "make dist"
+grep -qx "the tarball is build/mizzle-$version.tar.gz" "$dir/log" || fail "another version than $version"
+cp "build/mizzle-$version.tar.gz" "$dir/first"
+make dist >"$dir/log" 2>&1 && cmp "$dir/first" "build/mizzle-$version.tar.gz" >"$dir/log" ||
+    fail "the same commit gives other bytes"
+git ls-tree -r --name-only HEAD | sed "s,^,mizzle-$version/," | sort >"$dir/want"
+tar tzf "$dir/first" | grep -v '/$' | sort >"$dir/found"
+diff "$dir/want" "$dir/found" >"$dir/log" || fail "not the files of the commit"
+tar xzf "$dir/first" -C "$dir" || fail "tar"
+in_tree git rev-parse HEAD && fail "the unpacked tree is in git, which this test must not need"
+in_tree sh tests/t_layers.sh || fail "t_layers.sh in the unpacked tree"
+in_tree sh tests/t_comments.sh || fail "t_comments.sh in the unpacked tree"
+in_tree make -n BUILD=build/other test || fail "make test in the unpacked tree"
+in_tree make dist && fail "a tarball of a tarball"
+exit 0

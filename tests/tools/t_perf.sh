@@ -1,0 +1,44 @@
+#!/bin/sh
+# tools/perf.sh: the recording is kept, kernels have their names, the system's time is left out; one
+# line where perf is missing or may not count.
+mizzle=$(realpath "${MIZZLE:-build/mizzle}")
+root=$(pwd)
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() {
+    echo "t_perf: $*" >&2
+    tail -n 20 "$dir/out" "$dir/err" >&2
+    exit 1
+}
+mkdir "$dir/bin" "$dir/tree" && ln -s "$root/weights" "$dir/tree/weights" && cd "$dir/tree" || exit 1
+perf_sh() { sh "$root/tools/perf.sh" "$mizzle" >"$dir/out" 2>"$dir/err"; }
+refused() { # WORDS: one line on stderr has them
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -qF -- "$1" "$dir/err" || fail "not one line: $1"
+}
+for tool in sh cat mkdir rm grep; do ln -s "$(command -v $tool)" "$dir/bin/$tool"; done
+(PATH=$dir/bin && perf_sh) && fail "runs without perf"
+refused "perf is not installed"
+printf '#!/bin/sh\necho "Permission denied" >&2\nexit 255\n' >"$dir/bin/perf"
+chmod +x "$dir/bin/perf"
+(PATH=$dir/bin:$PATH && perf_sh) && fail "runs without permission"
+refused "does not let perf count (kernel.perf_event_paranoid is "
+
+if ! perf record -q -e cpu-clock:u -o try true >"$dir/err" 2>&1; then
+    echo "SKIP: perf is not installed, or may not count here"
+    exit 77
+fi
+# Quick: no limits of the machine are measured first.
+export BENCH="route --isa scalar -t 1 -n 100 -L 0 -R 0 -W 0"
+perf_sh || fail "perf.sh"
+grep -q '\[\.\] *matmul_q8_scalar$' "$dir/out" || fail "no kernel has its name"
+! grep -qF '[k]' "$dir/out" || fail "the system's time is in it"
+[ -s build/perf/data ] || fail "the recording is not kept"
+SYMBOL=q8_scal perf_sh || fail "SYMBOL"
+grep -q 'matmul_q8_scalar$' "$dir/out" && grep -Eq '^ *[0-9.]+ %  [a-z]+ ' "$dir/out" &&
+    [ -s build/perf/matmul_q8_scalar.txt ] || fail "no instructions of the symbol"
+perf annotate -i build/perf/data --stdio matmul_q8_scalar 2>/dev/null | grep -q 'scalar_dot_int' ||
+    fail "perf annotate does not show the source"
+SYMBOL=zork perf_sh && fail "an unknown symbol is found"
+grep -q "no symbol with 'zork'" "$dir/err" || fail "an unknown symbol"
+BENCH=--nix perf_sh && fail "a benchmark that fails passes"
+exit 0

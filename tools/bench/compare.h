@@ -1,0 +1,33 @@
+/* compare.h - whether the kernels of one measurement are faster than those of another. */
+#ifndef TOOLS_BENCH_COMPARE_H
+#define TOOLS_BENCH_COMPARE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+
+/* A ratio of times, after / before, with its interval of 95 % or more; known: there were enough
+ * samples for one. */
+struct compare_ratio {
+    double ratio, low, high;
+    bool known;
+};
+
+/* Compare rounds that took turns: before[i] and after[i] come from round i. The ratio is the median
+ * of the n >= 1 ratios; the interval is that of the sign test, which takes six rounds at least and
+ * assumes nothing about the distribution. False: out of memory. */
+bool compare_rounds(struct compare_ratio *out, const double *before, const double *after, size_t n);
+
+/* Compare the samples of one round: m >= 1 before and n >= 1 after. The ratio is the median of all
+ * m * n ratios, after Hodges and Lehmann; the interval is that of the test of Mann and Whitney,
+ * which takes four samples of each at least. False: out of memory. */
+bool compare_samples(struct compare_ratio *out, const double *before, size_t m, const double *after,
+                     size_t n);
+
+/* Print how the rows of two files of `bench kernels -o json` or `-o jsonl` compare, on stdout, as
+ * text for a commit. A row that stands several times in a file is a round each time. ERR_IO;
+ * ERR_FORMAT: not such a file, measured on another processor, or no row in both. */
+int compare_kernels(const char *before, const char *after, struct err *err);
+
+#endif

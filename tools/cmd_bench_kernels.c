@@ -1,0 +1,90 @@
+/* cmd_bench_kernels.c - `mizzle bench kernels`: each operation alone, and two measurements
+ * compared. */
+#include <string.h>
+
+#include "kernels/sys/base.h"
+#include "tools/bench/compare.h"
+#include "tools/bench/subject.h"
+
+static bool compare;
+
+static const struct option_group kernels_options = {
+    "Options",
+    (const struct option[]){
+        BENCH_ROW_OUTPUT,
+        BENCH_ROW_REPEAT("5"),
+        BENCH_ROW_ISA("all sets; a set that is named stands beside scalar"),
+        { "--only", NULL, OPTION_STR, &bench_opts.only, "OP",
+          "Time this operation alone (default: all)" },
+        BENCH_ROW_PLOT("the rooflines"),
+        { "--compare", NULL, OPTION_FLAG, &compare, NULL,
+          "Measure nothing, but say how the rows of two files of -o json or jsonl differ: the "
+          "first one's against the second one's" },
+        BENCH_ROW_END,
+    },
+};
+
+static int cmd_bench_kernels_main(int argc, char **argv)
+{
+    struct err err = { "" };
+    const struct bench_options *o = &bench_opts;
+    int rc, nargs, status = bench_begin(&cmd_bench_kernels, argc, argv, 2, &nargs, 5);
+    if (status >= 0)
+        return status;
+    if (compare && nargs != 2)
+        rc = err_set(&err, ERR_ARG, "--compare: expected two files, found %d", nargs);
+    else if (compare && (o->only || o->plot || strcmp(o->format, "md") != 0))
+        rc = err_set(&err, ERR_ARG, "--compare: expected no --only, --plot or -o beside it");
+    else if (compare)
+        rc = compare_kernels(argv[1], argv[2], &err);
+    else if (nargs)
+        rc = err_set(&err, ERR_ARG, "expected no other argument, found %s", argv[1]);
+    else
+        rc = bench_kernels(o, &err);
+    return command_fail("bench kernels", rc, &err);
+}
+
+const struct command cmd_bench_kernels = {
+    .name = "bench kernels",
+    .summary = "time each operation alone, beside its limits",
+    .args = "[--compare OLD.json NEW.json]",
+    .description =
+        "Times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
+        "one thread, products with 1 to 192 tokens. It holds each against two limits that it "
+        "measures first: how fast the level of cache that holds the call's data (or the memory) "
+        "is read, and the peak of the set's own instructions. Each operation has a table. Its "
+        "columns are:\n\n"
+        "  us         median time of a call (csv, json: ns)\n"
+        "  GB/s       what a call has to read at least, in that time\n"
+        "  data in    nearest level that holds the call's data: L1, L2, L3 or memory\n"
+        "  of that    GB/s as a share of how fast this level is read (json: read_gb_s)\n"
+        "  GOP/s      additions and multiplications in that time\n"
+        "  of peak    GOP/s as a share of the peak (json: peak_gop_s)\n"
+        "  x scalar   speed beside the scalar set with one token\n"
+        "  doubtful   why the row is: it is over 100 % of a limit, or other programs took\n"
+        "             more than a tenth of its time\n\n"
+        "Where the processor counts events, cycles, instructions, their ratio (IPC), and misses of "
+        "caches and of the TLB follow, each for one call. The scalar set is slow and takes each "
+        "token by itself, so it is timed "
+        "with one.\n\n"
+        "--plot draws a chart for each operation: speed against operations per byte, below the "
+        "speed at which each level of cache is read and the peak of each set. Points are named "
+        "after the shape and the number of tokens; a ? marks one that is above its roof, because "
+        "one of the two figures is wrong. A roof is the better one of two measurements, before "
+        "and after.\n\n"
+        "--compare says for each row of both files whether the second is faster, with an interval "
+        "of 95 %, as text for a commit. Machines change their speed from minute to minute, so let "
+        "two programs take turns, six times or more, and append the rows of each to one file; "
+        "with nine rounds, one that was disturbed does no harm:\n\n"
+        "  for i in 1 2 3 4 5 6 7 8 9; do\n"
+        "      ./old bench kernels --only matmul_q8 -r 3 -o jsonl >>old.jsonl\n"
+        "      ./new bench kernels --only matmul_q8 -r 3 -o jsonl >>new.jsonl\n"
+        "  done\n"
+        "  mizzle bench kernels --compare old.jsonl new.jsonl\n\n"
+        "The interval is that of the sign test: it assumes nothing about how times are "
+        "distributed. Files of one round each are compared by their samples (Mann and Whitney), "
+        "which cannot know what changed between the two runs.\n\n"
+        "  mizzle bench kernels --only matmul_q8 --plot roofline.svg",
+    .groups = (const struct option_group *const[]){ &kernels_options, NULL },
+    .run = cmd_bench_kernels_main,
+};

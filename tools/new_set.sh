@@ -1,0 +1,115 @@
+#!/bin/sh
+# Begin a kernel set of your own, for the processor that $CC compiles for: its file with one
+# operation, add_f32, its place among the sets and its compiler flags. t_kernels tests every set, so
+# `make kernels-test` has it at once. kernels/README.md says how to go on.
+#
+# Usage: sh tools/new_set.sh NAME
+#        sh tools/new_set.sh --remove NAME    takes all of it back; the file is kept in build/
+set -eu
+cd "$(dirname "$0")/.."
+say() {
+    echo "new_set.sh: $*" >&2
+    exit 2
+}
+remove=
+if [ "${1:-}" = --remove ]; then
+    remove=yes
+    shift
+fi
+[ $# -eq 1 ] || say "usage: sh tools/new_set.sh [--remove] NAME"
+name=$1
+case $name in
+'' | [!a-z]* | *[!a-z0-9_]* | ?????????????????????????* | *_blocks)
+    say "expected a name of at most 24 small letters, digits and _, which begins with a letter" \
+        "and does not end in _blocks, found '$name'"
+    ;;
+esac
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+# edit FILE AWK: write the changed file to $tmp; nothing is in place before all edits are made.
+edit() {
+    mkdir -p "$tmp/$(dirname "$1")"
+    cp -p "$1" "$tmp/$1" # keeps its mode
+    awk -v name="$name" -v wing="$wing" -v flags="$flags" "$2" "$1" >"$tmp/$1"
+}
+place() {
+    for f in Makefile kernels/kernels.h kernels/kernels.c; do
+        mv "$tmp/$f" $f
+    done
+}
+
+if [ "$remove" ]; then
+    wing='' flags=''
+    for file in kernels/x86/$name.c kernels/arm/$name.c; do
+        [ -e "$file" ] && grep -q 'Begun by tools/new_set.sh' "$file" && wing=$(dirname "$file")
+    done
+    [ "$wing" ] || say "no set that this script has begun is called '$name'"
+    edit Makefile 'index($0, "flags." wing "/" name " :=") != 1'
+    edit kernels/kernels.h '$0 != "extern const struct kernels kernels_" name ";"'
+    edit kernels/kernels.c '$0 != "    &kernels_" name ","'
+    mkdir -p build
+    mv "$wing/$name.c" "build/$name.c"
+    place
+    echo "removed; the file is build/$name.c"
+    exit 0
+fi
+
+case $(${CC:-cc} -dumpmachine) in
+x86_64-*) wing=kernels/x86 flags='$(flags.kernels/x86/avx2)' end='^#elif defined.__aarch64__' ;;
+aarch64-* | arm64-*) wing=kernels/arm flags='-march=armv8-a' end='^#endif' ;;
+*) say "${CC:-cc} compiles for no processor that kernels/ has a folder for" ;;
+esac
+! grep -rqw "kernels_$name" kernels && [ ! -e "$wing/$name.c" ] || say "'$name' is taken"
+edit Makefile '
+    seen == 1 && !/^flags\.kernels\// { print "flags." wing "/" name " := " flags; seen = 2 }
+    !seen && /^flags\.kernels\// { seen = 1 }
+    { print }'
+edit kernels/kernels.h '
+    { print }
+    /^extern const struct kernels kernels_avx512vnni_blocks;/ {
+        print "extern const struct kernels kernels_" name ";"
+    }'
+edit kernels/kernels.c '
+    /^#if defined.__x86_64__/ { inside = 1 }
+    inside && /'"$end"'/ { print "    &kernels_" name ","; inside = 0 }
+    { print }'
+for f in Makefile kernels/kernels.h kernels/kernels.c; do
+    [ "$(diff $f "$tmp/$f" | grep -c '^>')" -eq 1 ] || say "$f: no place for a line was found"
+done
+{
+    echo "/* $name.c - Begun by tools/new_set.sh. What it leaves out comes from the sets before it. */"
+    if [ $wing = kernels/x86 ]; then
+        bit=CPU_AVX2 lanes=8
+        add='_mm256_storeu_ps(y + i, _mm256_add_ps(_mm256_loadu_ps(y + i), _mm256_loadu_ps(x + i)));'
+        echo '#include <immintrin.h>'
+    else
+        bit=CPU_NEON lanes=4
+        add='vst1q_f32(y + i, vaddq_f32(vld1q_f32(y + i), vld1q_f32(x + i)));'
+        echo '#include <arm_neon.h>'
+    fi
+    cat <<END
+
+#include "kernels/kernels.h"
+#include "kernels/sys/cpu.h"
+
+/* Whole vectors first, then what is left. */
+static void add_f32_$name(float *y, const float *x, size_t n)
+{
+    size_t i = 0;
+    for (; i + $lanes <= n; i += $lanes)
+        $add
+    for (; i < n; i++)
+        y[i] += x[i];
+}
+
+const struct kernels kernels_$name = {
+    .isa = "$name",
+    .needs = $bit,
+    .add_f32 = add_f32_$name,
+};
+END
+} >"$tmp/set.c"
+mv "$tmp/set.c" "$wing/$name.c"
+place
+echo "write $wing/$name.c, then type: make kernels-test"
