@@ -14,17 +14,21 @@
 #include "tools/cli/assets.h"
 #include "tools/explain/explain_internal.h"
 
-/* Write text that anybody may have written: markup becomes entities, what is not harmless \xNN. */
+/* Write text that anybody may have written: markup becomes entities, a newline
+ * an arrow, and other characters that are not harmless \xNN. */
 static void html_text(FILE *to, const char *s, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t len = text_shown(s + i, n - i);
-        if (!len)
-            fprintf(to, "\\x%02x", (unsigned char)s[i++]);
+        if (s[i] == '\n')
+            fputs("\xe2\x86\xb5", to); /* an arrow, as the scripts show it */
+        else if (!len)
+            fprintf(to, "\\x%02x", (unsigned char)s[i]);
         else if (len == 1 && strchr("<>&\"'", s[i]))
-            fprintf(to, "&#%d;", s[i++]);
+            fprintf(to, "&#%d;", s[i]);
         else
-            i += fwrite(s + i, 1, len, to) ? len : n;
+            fwrite(s + i, 1, len, to);
+        i += len ? len : 1;
     }
 }
 
@@ -135,7 +139,7 @@ static void html_rows(FILE *to, const struct explain *x)
         fputs("</td><td>", to);
         if (t->source != EXPLAIN_PROMPT)
             fprintf(to, "%.3f", t->ms);
-        fputs("</td><td>", to);
+        fputs("</td><td class=\"why\">", to);
         if (t->source != EXPLAIN_PROMPT)
             html_string(to, why);
         fputs("</td></tr>\n", to);

@@ -6,8 +6,14 @@ const { Bench, texts, LARGE } = require('./browser.js');
 
 const DIR = process.env.DIR;
 const json = JSON.parse(fs.readFileSync(`${DIR}/page.json`, 'utf8'));
-const POSITIONS = [0, 40, json.positions.length - 1];
-const EVIL = ['</script><img src=x onerror=alert(1)>', 'a\u2028b', '\u202eevil', '\0\x1b[31m', '"&lt;'];
+const POSITIONS = [40, json.positions.length - 1];
+const EVIL = [
+    '</script><img src=x onerror=alert(1)>',
+    'a\u2028b',
+    '\u202eevil',
+    '\0\x1b[31m',
+    '"&lt;',
+];
 
 async function open(bench, options = {}, file = 'page', hash = '') {
     const context = await bench.browser.newContext({ viewport: LARGE, ...options });
@@ -37,25 +43,55 @@ async function drawn(bench, page, p) {
     const { layers, top, router } = json.positions[p],
         of = (name) => `position ${p}: ${name}`;
     const lengths = numbers(await texts(page, '#ladder td.n')),
-        wanted = layers.flatMap((y, l) => [...(l ? [] : [y.in]), y.attention, y.middle, y.mlp, y.out]);
-    bench.check(of('lengths'), lengths.length === wanted.length &&
-        lengths.every((v, i) => near(v, wanted[i], 1e-3 * wanted[i])), lengths);
+        wanted = layers.flatMap((y, l) => [
+            ...(l ? [] : [y.in]),
+            y.attention,
+            y.middle,
+            y.mlp,
+            y.out,
+        ]);
+    bench.check(
+        of('lengths'),
+        lengths.length === wanted.length &&
+            lengths.every((v, i) => near(v, wanted[i], 1e-3 * wanted[i])),
+        lengths
+    );
     const most = Math.max(...wanted),
         widths = await page.$$eval('#ladder .track', (all) =>
-            all.map((e) => e.firstChild.getBoundingClientRect().width));
+            all.map((e) => e.firstChild.getBoundingClientRect().width)
+        );
     const scale = Math.max(...widths) / most;
-    bench.check(of('bars are to scale'), widths.every((w, i) => near(w, scale * wanted[i], 2)), widths);
+    bench.check(
+        of('bars are to scale'),
+        widths.every((w, i) => near(w, scale * wanted[i], 2)),
+        widths
+    );
     const lens = numbers(await texts(page, '#ladder .guess b'));
-    bench.check(of('lens'), layers.flatMap((y) => y.lens).every(({ p: q }, i) =>
-        near(lens[i], 100 * q, 0.06)), lens);
+    bench.check(
+        of('lens'),
+        layers.flatMap((y) => y.lens).every(({ p: q }, i) => near(lens[i], 100 * q, 0.06)),
+        lens
+    );
     const guesses = numbers(await texts(page, '#top td.n'));
-    bench.check(of('guesses'), top.every(({ p: q }, i) => near(guesses[i], 100 * q, 2e-3)), guesses);
+    bench.check(
+        of('guesses'),
+        top.every(({ p: q }, i) => near(guesses[i], 100 * q, 2e-3)),
+        guesses
+    );
     const [score, verdict] = await texts(page, '#router strong');
-    bench.check(of('score'), near(score, router.score, 1e-4) &&
-        /cloud/.test(verdict) === (router.verdict === 'cloud'), [score, verdict]);
+    bench.check(
+        of('score'),
+        near(score, router.score, 1e-4) && /cloud/.test(verdict) === (router.verdict === 'cloud'),
+        [score, verdict]
+    );
     const adds = numbers(await texts(page, '#router td.n'));
-    bench.check(of('units'), [...router.units.map((u) => u.adds), router.others, router.bias].every(
-        (v, i) => near(v, adds[i], 1e-3)), adds);
+    bench.check(
+        of('units'),
+        [...router.units.map((u) => u.adds), router.others, router.bias].every((v, i) =>
+            near(v, adds[i], 1e-3)
+        ),
+        adds
+    );
 }
 
 /* Arcs, matrix and numbers of a head. */
@@ -65,10 +101,21 @@ async function looked(bench, page, p, l, h) {
     const shown = entries(head).filter(([, w]) => w >= 0.00505),
         hidden = entries(head).filter(([, w]) => w < 0.00495);
     const arcs = await page.locator('#arcs :is(.arc, .self)').count();
-    bench.check(of('arcs'), arcs >= shown.length && arcs <= entries(head).length - hidden.length, arcs);
+    bench.check(
+        of('arcs'),
+        arcs >= shown.length && arcs <= entries(head).length - hidden.length,
+        arcs
+    );
     const weights = numbers(await texts(page, '#arcs .weight'));
-    bench.check(of('their weights'), near(weights.reduce((s, w) => s + w, 0),
-        100 * shown.reduce((s, [, w]) => s + w, 0), 0.5 * arcs + 1), weights);
+    bench.check(
+        of('their weights'),
+        near(
+            weights.reduce((s, w) => s + w, 0),
+            100 * shown.reduce((s, [, w]) => s + w, 0),
+            0.5 * arcs + 1
+        ),
+        weights
+    );
     const cell = await page.$eval('#looks .now td', (e) => parseFloat(e.textContent));
     const largest = Math.max(...head.weights);
     bench.check(of('the largest'), near(cell, 100 * largest, 0.06), cell);
@@ -76,12 +123,24 @@ async function looked(bench, page, p, l, h) {
     bench.check(of('in words'), near(said, 100 * largest, 0.02), said);
     /* A square of the matrix has the weight as its area. */
     const areas = await page.$eval('#matrix .squares', (e) =>
-        e.getAttribute('d').split('M').slice(1).map((s) => Number(/h([\d.]+)/.exec(s)[1])));
+        e
+            .getAttribute('d')
+            .split('M')
+            .slice(1)
+            .map((s) => Number(/h([\d.]+)/.exec(s)[1]))
+    );
     const squares = json.positions.flatMap((at) => entries(at.layers[l].heads[h]));
-    bench.check(of('squares'), areas.length <= squares.length &&
-        areas.length >= squares.filter(([, w]) => w >= 0.0011).length, areas.length);
-    bench.check(of('the largest square'), near(Math.max(...areas) ** 2,
-        Math.max(...squares.map(([, w]) => w)) * 7 ** 2, 1.5), Math.max(...areas));
+    bench.check(
+        of('squares'),
+        areas.length <= squares.length &&
+            areas.length >= squares.filter(([, w]) => w >= 0.0011).length,
+        areas.length
+    );
+    bench.check(
+        of('the largest square'),
+        near(Math.max(...areas) ** 2, Math.max(...squares.map(([, w]) => w)) * 7 ** 2, 1.5),
+        Math.max(...areas)
+    );
 }
 
 /* The bars of time, in shares of their box, and the limit of memory. */
@@ -95,11 +154,17 @@ async function timed(bench, page, p) {
         stack: e.firstChild.getBoundingClientRect().width,
         limit: parseFloat(e.lastChild.style.left) / 100,
     }));
-    bench.check(`position ${p}: time and limit are to one scale`, near(
-        found.stack / found.whole / found.limit, sum / limit, 0.02 * (sum / limit) + 0.02), found);
+    bench.check(
+        `position ${p}: time and limit are to one scale`,
+        near(found.stack / found.whole / found.limit, sum / limit, 0.02 * (sum / limit) + 0.02),
+        found
+    );
     const said = await page.getAttribute('#time .stack', 'aria-label');
-    bench.check(`position ${p}: each operation has its time`, Object.keys(pass.ns).every((op) =>
-        said.includes(`${op} `)), said);
+    bench.check(
+        `position ${p}: each operation has its time`,
+        Object.keys(pass.ns).every((op) => said.includes(`${op} `)),
+        said
+    );
 }
 
 async function numbersOf(bench) {
@@ -108,7 +173,10 @@ async function numbersOf(bench) {
         await page.click(`#text .t >> nth=${p}`);
         await drawn(bench, page, p);
         await timed(bench, page, p);
-        for (const [l, h] of [[2, 3], [0, 1]]) {
+        for (const [l, h] of [
+            [2, 3],
+            [0, 1],
+        ]) {
             await page.locator(`#layers input >> nth=${l}`).check();
             await page.locator(`#heads input >> nth=${h}`).check();
             await looked(bench, page, p, l, h);
@@ -116,12 +184,21 @@ async function numbersOf(bench) {
     }
     const cells = numbers(await texts(page, '#lens small')),
         wanted = [0, 1, 2].flatMap((l) => json.positions.map((at) => 100 * at.layers[l].lens[0].p));
-    bench.check('the heat map is the lens', cells.length === wanted.length &&
-        cells.every((v, i) => near(v, wanted[i], 0.51)));
-    const sums = await page.evaluate(() => JSON.parse(document.querySelector('#data').textContent)
-        .positions.flatMap((at) => at.layers.flatMap((y) => y.heads.map((h) =>
-            h.weights.reduce((s, w) => s + w, h.rest || 0)))));
-    bench.check('every row of attention adds up to 10000', sums.every((s) => s === 10000));
+    bench.check(
+        'the heat map is the lens',
+        cells.length === wanted.length && cells.every((v, i) => near(v, wanted[i], 0.51))
+    );
+    const sums = await page.evaluate(() =>
+        JSON.parse(document.querySelector('#data').textContent).positions.flatMap((at) =>
+            at.layers.flatMap((y) =>
+                y.heads.map((h) => h.weights.reduce((s, w) => s + w, h.rest || 0))
+            )
+        )
+    );
+    bench.check(
+        'every row of attention adds up to 10000',
+        sums.every((s) => s === 10000)
+    );
     await closed(bench, page, 'numbers');
 }
 
@@ -129,30 +206,46 @@ async function keys(bench) {
     const page = await open(bench, {}, 'page', '#p=7&l=1&h=5&x=9'),
         key = (k) => page.keyboard.press(k),
         hash = () => page.evaluate(() => location.hash);
-    bench.same('the hash chooses', await page.innerText('#row-name').then((s) => s.slice(0, 15)),
-        'Layer 1, head 5');
+    bench.same(
+        'the hash chooses',
+        await page.innerText('#row-name').then((s) => s.slice(0, 15)),
+        'Layer 1, head 5'
+    );
     await key('Tab');
     await key('Tab');
-    bench.same('Tab leads to the chosen token', await page.evaluate(() =>
-        document.activeElement.getAttribute('aria-selected')), 'true');
-    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineWidth);
+    bench.same(
+        'Tab leads to the chosen token',
+        await page.evaluate(() => document.activeElement.getAttribute('aria-selected')),
+        'true'
+    );
+    const outline = await page.evaluate(
+        () => getComputedStyle(document.activeElement).outlineWidth
+    );
     bench.same('whose frame is visible', outline, '4px');
     await key('ArrowRight');
     bench.same('arrows move', await hash(), '#p=8&l=1&h=5');
     await key('ArrowDown');
     bench.check('by line, too', Number(/p=(\d+)/.exec(await hash())[1]) > 15, await hash());
     await key('End');
-    bench.check('the last token has no inside', (await page.isHidden('#ladder')) &&
-        /nothing to see/.test(await page.innerText('#then')));
+    bench.check(
+        'the last token has no inside',
+        (await page.isHidden('#ladder')) && /nothing to see/.test(await page.innerText('#then'))
+    );
     await key('Home');
     bench.same('Home leads to the first', await hash(), '#p=0&l=1&h=5');
     const stops = new Set();
     for (let i = 0; i < 20; i++) {
         await key('Tab');
-        stops.add(await page.evaluate(() => document.activeElement.id || document.activeElement.name));
+        stops.add(
+            await page.evaluate(() => document.activeElement.id || document.activeElement.name)
+        );
     }
     const wanted = ['after', 'ladder', 'lens', 'layers', 'heads', 'arcs', 'matrix'];
-    bench.same('Tab reaches everything', wanted.filter((w) => !stops.has(w)), []);
+    bench.same(
+        'Tab reaches everything',
+        wanted.filter((w) => !stops.has(w)),
+        []
+    );
     await page.focus('#matrix');
     await key('ArrowDown');
     bench.check('the matrix has keys', /Position 1 /.test(await page.innerText('#readout')));
@@ -177,11 +270,17 @@ async function looks(bench, name, options, media) {
 
 async function withoutScripts(bench) {
     const page = await open(bench, { javaScriptEnabled: false });
-    const said = (await texts(page, '#text .t > span')).join('').replace(/\\x0a/g, '\n');
+    const said = (await texts(page, '#text .t > span')).join('').replace(/↵/g, '\n');
     bench.same('without scripts the text is there', said, json.tokens.map((t) => t.piece).join(''));
-    bench.same('and a row for each token', await page.locator('tbody tr:has(td:nth-child(9):last-child)')
-        .count(), json.tokens.length);
-    bench.check('and the times', (await page.locator('tbody tr:has(td:nth-child(10))').count()) >= 16);
+    bench.same(
+        'and a row for each token',
+        await page.locator('tbody tr:has(td:nth-child(9):last-child)').count(),
+        json.tokens.length
+    );
+    bench.check(
+        'and the times',
+        (await page.locator('tbody tr:has(td:nth-child(10))').count()) >= 16
+    );
     bench.check('and nothing that needs them', await page.isHidden('#chosen'));
     await closed(bench, page, 'without scripts');
 }
@@ -189,22 +288,38 @@ async function withoutScripts(bench) {
 /* Whatever pieces say, they are text. They are put into the document as the program would. */
 async function hostile(bench) {
     const page = fs.readFileSync(`${DIR}/page.html`, 'utf8');
-    const evil = page.replace(/(<script type="application\/json" id="data">)([^]*?)<\/script>/, (_, tag, text) => {
-        const data = JSON.parse(text);
-        data.tokens.forEach((t, i) => (t.piece = EVIL[i % EVIL.length]));
-        Object.keys(data.pieces).forEach((id, i) => (data.pieces[id] = EVIL[i % EVIL.length]));
-        data.tokens.forEach((t) => (t.why = EVIL.join(' ')));
-        return `${tag}${JSON.stringify(data).replace(/</g, '\\u003c')}</script>`;
-    });
+    const evil = page.replace(
+        /(<script type="application\/json" id="data">)([^]*?)<\/script>/,
+        (_, tag, text) => {
+            const data = JSON.parse(text);
+            data.tokens.forEach((t, i) => (t.piece = EVIL[i % EVIL.length]));
+            Object.keys(data.pieces).forEach((id, i) => (data.pieces[id] = EVIL[i % EVIL.length]));
+            data.tokens.forEach((t) => (t.why = EVIL.join(' ')));
+            return `${tag}${JSON.stringify(data).replace(/</g, '\\u003c')}</script>`;
+        }
+    );
     fs.writeFileSync(`${DIR}/evil.html`, evil);
     for (const file of ['evil', 'hostile']) {
         const p = await open(bench, {}, file);
         await p.click('#text .t >> nth=3');
-        bench.same(`${file}: no element was made`, await p.locator('main :is(img, script, b[onclick])').count(), 0);
-        const text = await p.evaluate(() => document.querySelector('main').textContent +
-            [...document.querySelectorAll('main *')].map((e) => [...e.attributes].map((a) => a.value).join(' ')).join(' '));
+        bench.same(
+            `${file}: no element was made`,
+            await p.locator('main :is(img, script, b[onclick])').count(),
+            0
+        );
+        const text = await p.evaluate(
+            () =>
+                document.querySelector('main').textContent +
+                [...document.querySelectorAll('main *')]
+                    .map((e) => [...e.attributes].map((a) => a.value).join(' '))
+                    .join(' ')
+        );
         const found = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/.exec(text);
-        bench.check(`${file}: no control character`, !found, found && text.slice(found.index - 40, found.index + 9));
+        bench.check(
+            `${file}: no control character`,
+            !found,
+            found && text.slice(found.index - 40, found.index + 9)
+        );
         await closed(bench, p, file);
     }
 }
@@ -214,11 +329,15 @@ async function hostile(bench) {
     const dark = { colorScheme: 'dark' };
     await Promise.all([
         numbersOf(bench),
-        keys(bench).then(() => hostile(bench)).then(() => withoutScripts(bench)),
+        keys(bench)
+            .then(() => hostile(bench))
+            .then(() => withoutScripts(bench)),
         looks(bench, 'light', { colorScheme: 'light' })
             .then(() => looks(bench, 'dark', dark))
             .then(() => looks(bench, 'narrow', { viewport: { width: 340, height: 640 } }))
-            .then(() => looks(bench, 'print', { ...dark, viewport: { width: 760, height: 1000 } }, 'print')),
+            .then(() =>
+                looks(bench, 'print', { ...dark, viewport: { width: 760, height: 1000 } }, 'print')
+            ),
     ]);
     await bench.close();
     console.log(`${bench.passed} checks passed, ${bench.failed.length} failed`);

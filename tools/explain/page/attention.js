@@ -3,8 +3,8 @@
 'use strict';
 
 const MATRIX_MOST = 128,
-    ARC_LEAST = 50, /* what is drawn as an arc: 0.5 % */
-    STEP = 22, /* from token to token */
+    ARC_LEAST = 50 /* what is drawn as an arc: 0.5 % */,
+    STEP = 22 /* from token to token */,
     ARC_HIGH = 130,
     LABEL_HIGH = 92;
 
@@ -53,11 +53,23 @@ function arcLabel(q, w, high) {
     const x = (q + 0.5) * STEP,
         g = svg('g', { class: q === chosen.p ? 'chosen' : w < ARC_LEAST ? 'soft' : '' });
     if (w >= ARC_LEAST)
-        g.append(svg('text', { class: 'weight', x, y: high + 13, 'text-anchor': 'middle' },
-            String(Math.round(w / 100))));
-    g.append(svg('text', {
-        transform: `translate(${x + 4} ${high + 20}) rotate(-90)`, 'text-anchor': 'end',
-    }, short(plain(doc.tokens[q].piece), 11)));
+        g.append(
+            svg(
+                'text',
+                { class: 'weight', x, y: high + 13, 'text-anchor': 'middle' },
+                String(Math.round(w / 100))
+            )
+        );
+    g.append(
+        svg(
+            'text',
+            {
+                transform: `translate(${x + 4} ${high + 20}) rotate(-90)`,
+                'text-anchor': 'end',
+            },
+            short(plain(doc.tokens[q].piece), 11)
+        )
+    );
     return g;
 }
 
@@ -68,13 +80,26 @@ function drawArcs(head) {
         far = Math.max(0, ...list.filter(([, w]) => w >= ARC_LEAST).map(([q]) => chosen.p - q)),
         high = Math.min(ARC_HIGH, Math.max(40, (far * STEP) / 2 + 14)),
         picture = svg('svg', {
-            width: (last + 1) * STEP, height: high + LABEL_HIGH + 20, role: 'img',
+            width: (last + 1) * STEP,
+            height: high + LABEL_HIGH + 20,
+            role: 'img',
             viewBox: `0 0 ${(last + 1) * STEP} ${high + LABEL_HIGH + 20}`,
-            'aria-label': most(head).map(([q, w]) => `${percent(w / 10000)} % of position ${q}, ` +
-                plain(doc.tokens[q].piece)).join('; '),
+            'aria-label': most(head)
+                .map(
+                    ([q, w]) =>
+                        `${percent(w / 10000)} % of position ${q}, ` + plain(doc.tokens[q].piece)
+                )
+                .join('; '),
         });
-    picture.append(svg('rect', { class: 'rowmark', x: chosen.p * STEP, y: high, width: STEP,
-        height: LABEL_HIGH + 20 }));
+    picture.append(
+        svg('rect', {
+            class: 'rowmark',
+            x: chosen.p * STEP,
+            y: high,
+            width: STEP,
+            height: LABEL_HIGH + 20,
+        })
+    );
     list.filter(([, w]) => w >= ARC_LEAST).forEach(([q, w]) => picture.append(arc(q, w, high)));
     for (let q = 0; q <= last; q++) picture.append(arcLabel(q, all.get(q) || 0, high));
     const box = emptied('arcs');
@@ -98,7 +123,8 @@ function squares({ from, to, cell, edge }) {
                 x = edge + (q - from + 0.5) * cell - side / 2,
                 y = edge + (p - from + 0.5) * cell - side / 2;
             if (q >= from && w >= 10)
-                d += `M${x.toFixed(1)} ${y.toFixed(1)}h${side.toFixed(1)}v${side.toFixed(1)}` +
+                d +=
+                    `M${x.toFixed(1)} ${y.toFixed(1)}h${side.toFixed(1)}v${side.toFixed(1)}` +
                     `h${(-side).toFixed(1)}z`;
         }
     return svg('path', { class: 'squares', d });
@@ -108,12 +134,23 @@ function drawMatrix() {
     const f = frame(),
         { from, to, n, cell, edge } = f,
         size = edge + n * cell + 2,
-        picture = svg('svg', { width: size, height: size, viewBox: `0 0 ${size} ${size}`,
-            role: 'img', 'aria-label': `Attention of layer ${chosen.l}, head ${chosen.h}` });
-    picture.append(svg('rect', { class: 'rowmark', x: edge, y: edge + (chosen.p - from) * cell,
-        width: (chosen.p - from + 1) * cell, height: cell }));
-    picture.append(svg('path', { class: 'grid',
-        d: `M${edge} ${edge}V${size - 2}H${size - 2}Z` }));
+        picture = svg('svg', {
+            width: size,
+            height: size,
+            viewBox: `0 0 ${size} ${size}`,
+            role: 'img',
+            'aria-label': `Attention of layer ${chosen.l}, head ${chosen.h}`,
+        });
+    picture.append(
+        svg('rect', {
+            class: 'rowmark',
+            x: edge,
+            y: edge + (chosen.p - from) * cell,
+            width: (chosen.p - from + 1) * cell,
+            height: cell,
+        })
+    );
+    picture.append(svg('path', { class: 'grid', d: `M${edge} ${edge}V${size - 2}H${size - 2}Z` }));
     const every = n > 60 ? 10 : 5;
     for (let p = Math.ceil(from / every) * every; p <= to; p += every) {
         const at = edge + (p - from + 0.5) * cell;
@@ -131,9 +168,15 @@ function readout(p, q) {
     const head = headOf(p),
         known = weights(head).find(([at]) => at === q),
         box = emptied('readout');
-    box.append(`Position ${p} `, chip(doc.tokens[p].piece), ` looks at ${q} `,
-        chip(doc.tokens[q].piece), known ? `: ${percent(known[1] / 10000, 2)} %` :
-            `: at most ${percent(head.rest / 10000, 2)} %, as only its three largest were kept`);
+    box.append(
+        `Position ${p} `,
+        chip(doc.tokens[p].piece),
+        ` looks at ${q} `,
+        chip(doc.tokens[q].piece),
+        known
+            ? `: ${percent(known[1] / 10000, 2)} %`
+            : `: at most ${percent(head.rest / 10000, 2)} %, as only its three largest were kept`
+    );
 }
 
 function drawLooks() {
@@ -143,10 +186,19 @@ function drawLooks() {
             three = most(head),
             left = 10000 - three.reduce((s, [, w]) => s + w, 0);
         const cells = [0, 1, 2].map((i) =>
-            three[i] ? [`${percent(three[i][1] / 10000)} % `, chip(doc.tokens[three[i][0]].piece),
-                make('span', 'gap', ` at ${three[i][0]}`)] : '');
-        const tr = row(table, [String(h), ...cells, percent(left / 10000)],
-            h === chosen.h ? 'now' : '');
+            three[i]
+                ? [
+                      `${percent(three[i][1] / 10000)} % `,
+                      chip(doc.tokens[three[i][0]].piece),
+                      make('span', 'gap', ` at ${three[i][0]}`),
+                  ]
+                : ''
+        );
+        const tr = row(
+            table,
+            [String(h), ...cells, percent(left / 10000)],
+            h === chosen.h ? 'now' : ''
+        );
         tr.lastChild.className = 'n';
     }
     emptied('looks').append(table);
@@ -155,14 +207,16 @@ function drawLooks() {
 function drawAttention() {
     const head = headOf(chosen.p),
         { layers, heads } = doc.whole;
-    $('row-name').textContent = `Layer ${chosen.l}, head ${chosen.h}: what position ${chosen.p} ` +
+    $('row-name').textContent =
+        `Layer ${chosen.l}, head ${chosen.h}: what position ${chosen.p} ` +
         'looks at, in percent; the thicker the arc, the more';
     drawArcs(head);
     drawMatrix();
     drawLooks();
     column.at = Math.min(column.at, chosen.p);
     readout(chosen.p, most(head)[0][0]);
-    $('kept').textContent = `Whole rows were kept of layers ${layers[0]} to ${layers[1]}, heads ` +
+    $('kept').textContent =
+        `Whole rows were kept of layers ${layers[0]} to ${layers[1]}, heads ` +
         `${heads[0]} to ${heads[1]}; of the others, the three largest weights. ` +
         '--layers and --heads choose. What is under 0.5 % has no arc.';
 }
@@ -190,9 +244,12 @@ function listenAttention() {
         readout(...at);
     });
     box.addEventListener('keydown', (e) => {
-        const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[
-            e.key
-        ];
+        const step = {
+            ArrowUp: [-1, 0],
+            ArrowDown: [1, 0],
+            ArrowLeft: [0, -1],
+            ArrowRight: [0, 1],
+        }[e.key];
         if (!step) return;
         e.preventDefault();
         if (step[0]) choose({ p: Math.min(chosen.p + step[0], doc.positions.length - 1) });

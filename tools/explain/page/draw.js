@@ -20,7 +20,9 @@ function emptied(id) {
 
 /* The text of a token in one line, with the spaces at its ends visible. */
 function plain(text) {
-    return text === '' ? '(no text)' : spoken(text).replace(/^ +| +$/g, (s) => '␣'.repeat(s.length));
+    return text === ''
+        ? '(no text)'
+        : spoken(text).replace(/^ +| +$/g, (s) => '␣'.repeat(s.length));
 }
 
 /* Show a token in e; spaces at its ends become visible on demand. */
@@ -133,8 +135,12 @@ function unitTable(router) {
     });
     return [
         table,
-        make('p', 'note', `The sum is ${sum.toFixed(3)}; the score is sigmoid(sum), and the units ` +
-            `are those that speak loudest of ${doc.routing.units}.`),
+        make(
+            'p',
+            'note',
+            `The sum is ${sum.toFixed(3)}; the score is sigmoid(sum), and the units ` +
+                `are those that speak loudest of ${doc.routing.units}.`
+        ),
     ];
 }
 
@@ -150,8 +156,13 @@ function drawRouter() {
     }
     const verdict =
         router.verdict === 'cloud' ? 'ask the cloud' : 'the small model’s token may stand';
-    says.append(`${policy} scores `, make('strong', '', router.score.toFixed(4)),
-        `, the threshold is ${threshold.toFixed(4)}: `, make('strong', '', verdict), '.');
+    says.append(
+        `${policy} scores `,
+        make('strong', '', router.score.toFixed(4)),
+        `, the threshold is ${threshold.toFixed(4)}: `,
+        make('strong', '', verdict),
+        '.'
+    );
     if (chosen.p < doc.prompt_tokens - 1)
         says.append(' Nobody asked here, as the next token was given.');
     box.append(scoreMeter(router.score, threshold));
@@ -177,7 +188,14 @@ function guesses(lens) {
 function drawLadder() {
     const { layers } = doc.positions[chosen.p],
         most = Math.max(...layers.flatMap((y) => [y.in, y.attention, y.middle, y.mlp, y.out])),
-        table = tableOf('ladder wide', ['Layer', 'Step', '>Length', 'As a bar', 'Turns it by', 'Would write']);
+        table = tableOf('ladder wide', [
+            'Layer',
+            'Step',
+            '>Length',
+            'As a bar',
+            'Turns it by',
+            'Would write',
+        ]);
     layers.forEach((y, l) => {
         const body = make('tbody'),
             steps = [
@@ -275,12 +293,15 @@ function listenLens() {
     });
 }
 
-/* A bar of parts, [name, ns, pattern], all of it to a scale of `whole` ns, beside memory's limit. */
+/* The sum of parts, [name, ns, pattern]. */
+const total = (parts) => parts.reduce((sum, [, ns]) => sum + ns, 0);
+
+/* A bar of parts, to a scale of `whole` ns, beside memory's limit. */
 function timeBar(title, parts, whole, limit) {
     const box = make('div', 'lines'),
         stack = make('div', 'stack'),
         line = make('div', 'limit'),
-        sum = parts.reduce((s, [, ns]) => s + ns, 0);
+        sum = total(parts);
     parts.forEach(([name, ns, pattern]) => {
         const part = make('span', pattern);
         part.title = `${name}: ${time(ns)}`;
@@ -300,9 +321,14 @@ function timeBar(title, parts, whole, limit) {
 
 function partTable(parts) {
     const table = tableOf('', ['Part', '>Time', '>Share %', 'Key']),
-        sum = parts.reduce((s, [, ns]) => s + ns, 0);
+        sum = total(parts);
     parts.forEach(([name, ns, pattern]) => {
-        const tr = row(table, [name, time(ns), percent(ns / sum), make('span', `swatch ${pattern}`)]);
+        const tr = row(table, [
+            name,
+            time(ns),
+            percent(ns / sum),
+            make('span', `swatch ${pattern}`),
+        ]);
         tr.children[1].className = tr.children[2].className = 'n';
     });
     return table;
@@ -315,7 +341,7 @@ function tokenParts(token) {
         ['router', token.router_ms * 1e6, 'f2'],
         ['waiting for the cloud', token.cloud_ms * 1e6, 'f9'],
     ];
-    const rest = token.ms * 1e6 - parts.reduce((s, [, ns]) => s + ns, 0);
+    const rest = token.ms * 1e6 - total(parts);
     return [...parts, ['all else', Math.max(rest, 0), 'f8']];
 }
 
@@ -328,20 +354,26 @@ function drawTime() {
         box = emptied('time');
     if (!pass) return;
     const parts = Object.entries(pass.ns).map(([name, ns], i) => [name, ns, `f${i}`]),
-        whole = 1.03 * Math.max(limit, parts.reduce((s, [, ns]) => s + ns, 0));
+        whole = 1.03 * Math.max(limit, total(parts));
     const many = pass.rows > 1 ? `, which read ${pass.rows} positions at once` : '';
     const tables = make('div', 'pair');
     box.append(...timeBar(`The pass of this position${many}`, parts, whole, limit));
     tables.append(partTable(parts));
     if (token && token.ms !== undefined) {
         const all = tokenParts(token),
-            wide = 1.03 * Math.max(limit, all.reduce((s, [, ns]) => s + ns, 0));
+            wide = 1.03 * Math.max(limit, total(all));
         box.append(...timeBar('All of the next token, since the one before', all, wide, limit));
         tables.append(partTable(all));
     }
     box.append(tables);
-    box.append(make('p', 'note',
-        `A pass reads ${number(doc.model.pass_bytes / 1e6)} MB of weights. Memory gives ` +
-        `${number(memory.gb_s, 3)} GB/s; these weights lie in ${cache.name}, which gives ` +
-        `${number(cache.gb_s, 3)} GB/s and needs ${time(doc.model.pass_bytes / cache.gb_s)}.`));
+    box.append(
+        make(
+            'p',
+            'note',
+            `A pass reads ${number(doc.model.pass_bytes / 1e6)} MB of weights. Memory gives ` +
+                `${number(memory.gb_s, 3)} GB/s; these weights lie in ${cache.name}, which gives ` +
+                `${number(cache.gb_s, 3)} GB/s and needs ` +
+                `${time(doc.model.pass_bytes / cache.gb_s)}.`
+        )
+    );
 }

@@ -50,7 +50,10 @@ function draw() {
         item.setAttribute('aria-selected', i === chosen.p);
         item.tabIndex = i === chosen.p ? 0 : -1;
     });
-    for (const [box, n] of [['layers', chosen.l], ['heads', chosen.h]])
+    for (const [box, n] of [
+        ['layers', chosen.l],
+        ['heads', chosen.h],
+    ])
         $(box).querySelectorAll('input')[n].checked = true;
     $('before').disabled = chosen.p === 0;
     $('after').disabled = chosen.p === MOST.p;
@@ -162,7 +165,12 @@ function start() {
     choices('layers', 'l', doc.model.layers);
     choices('heads', 'h', doc.model.heads);
     listen();
-    choose({ p: doc.prompt_tokens - 1, l: doc.whole.layers[1], h: doc.whole.heads[0], ...fromHash() });
+    choose({
+        p: doc.prompt_tokens - 1,
+        l: doc.whole.layers[1],
+        h: doc.whole.heads[0],
+        ...fromHash(),
+    });
 }
 
 start();
