@@ -269,12 +269,18 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(flags.$*) -c $< -o $@
 
-# The page of `mizzle serve` as arrays; its scripts are joined in the order of their names.
-PAGE   := tools/serve/page
+# The pages of `mizzle serve` and `mizzle explain --html` as arrays. Scripts are joined in the order
+# of their names; explain's begin with those that it shares with serve's.
+PAGE    := tools/serve/page
 SCRIPTS := $(sort $(wildcard $(PAGE)/*.js))
-$(BUILD)/page_assets.c: $(PAGE)/page.html $(PAGE)/page.css $(SCRIPTS) tools/serve/assets.sh
+LOOK    := tools/explain/page
+LOOKERS := $(PAGE)/inert.js $(sort $(wildcard $(LOOK)/*.js))
+$(BUILD)/page_assets.c: $(PAGE)/page.html $(PAGE)/page.css $(SCRIPTS) $(LOOK)/page.html \
+                        $(LOOK)/page.css $(LOOKERS) tools/cli/assets.sh
 	@mkdir -p $(@D)
-	@sh tools/serve/assets.sh html $(PAGE)/page.html css $(PAGE)/page.css js $(SCRIPTS) >$@.new
+	@sh tools/cli/assets.sh serve_html $(PAGE)/page.html serve_css $(PAGE)/page.css \
+	    serve_js $(SCRIPTS) explain_html $(LOOK)/page.html explain_css $(LOOK)/page.css \
+	    explain_js $(LOOKERS) >$@.new
 	@mv $@.new $@
 
 $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags

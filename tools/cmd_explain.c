@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "tools/command.h"
+#include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 #include "tools/demo/world.h"
 #include "tools/explain/explain.h"
 
 static struct {
-    const char *prompt, *layers, *heads;
+    const char *prompt, *layers, *heads, *html;
     size_t question, max_tokens, at;
     uint64_t seed;
     bool json;
@@ -41,6 +42,9 @@ static const struct option_group show_rows = {
           "Keep, in these layers, that of heads A to B, counted from 0 (default: all)" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
           "Print everything about all positions as one JSON object (default: a page)" },
+        { "--html", NULL, OPTION_STR, &options.html, "FILE",
+          "Write all of it as one HTML file for a browser, which needs no network, and print no "
+          "page (default: none)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };
@@ -76,9 +80,24 @@ static int parse_range(struct explain_range *out, const char *option, const char
     return OK;
 }
 
-/* Print what was asked for. */
+/* Write the file of --html. */
+static int cmd_explain_html(const struct explain *x, struct err *err)
+{
+    struct output_file html;
+    int rc = output_file_open(&html, options.html, err);
+    if (rc != OK)
+        return rc;
+    bool written = explain_html(html.f, x);
+    rc = output_file_close(&html, written, err);
+    return rc != OK || written ? rc : err_set(err, ERR_IO, "%s cannot be written", options.html);
+}
+
+/* Show what was asked for. */
 static int cmd_explain_show(const struct explain *x, struct err *err)
 {
+    int rc = options.html ? cmd_explain_html(x, err) : OK;
+    if (rc != OK || (options.html && !options.json))
+        return rc;
     if (options.json)
         return explain_json(stdout, x) ? OK : err_set(err, ERR_IO, "the output cannot be written");
     explain_page(x, options.at == SIZE_MAX ? x->prompt - 1 : options.at);
@@ -132,6 +151,10 @@ static int cmd_explain_main(int argc, char **argv)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", argv[1]);
     else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
         rc = err_set(&err, ERR_ARG, "expected either -p or --question");
+    else if (options.html && options.at != SIZE_MAX)
+        rc = err_set(&err, ERR_ARG, "--at: expected no --html, whose page has all positions");
+    if (rc == OK)
+        rc = output_file_check(options.html, &err);
     if (rc == OK && options.layers)
         rc = parse_range(&o.layers, "--layers", options.layers, &err);
     if (rc == OK && options.heads)
@@ -159,8 +182,10 @@ const struct command cmd_explain = {
         "With --json, all that is known of all positions is printed as one object, which "
         "tools/explain/README.md describes. What is kept takes at most 256 MiB: whole rows of "
         "attention grow with the square of the text, and --layers and --heads say for which "
-        "layers and heads they are kept.\n\n"
+        "layers and heads they are kept. With --html, the same becomes a page for a browser, where "
+        "each token can be chosen; --json and --html may be given together.\n\n"
         "  mizzle explain --question 1\n"
+        "  mizzle explain --question 1 --html explain.html\n"
         "  mizzle explain -p \"A hilava is a kind of\" -n 4 --json\n"
         "  mizzle explain -m model.gguf -p \"Once upon a time\" --at 2 --policy never",
     .groups = groups,

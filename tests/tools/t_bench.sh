@@ -141,8 +141,7 @@ END { exit said != " true false" }' "$tmp/out"
 [ "$(grep -c '^| 1 | tg128 @ d512, [rn]e' "$tmp/out")" -eq 2 ]
 "$MIZZLE" bench model -p 0 -d 40,31 --draft off -t 1 -r 1 >"$tmp/out"
 [ "$(grep -c '^| 1 | tg15 @ d[34][01], [rn]e' "$tmp/out")" -eq 4 ]
-# --by-op: all kinds of operation, each once a layer or once; the sum is the rows', and near what the
-# token takes without being watched.
+# --by-op: all kinds of operation, each once a layer or once; the sum is that of the rows.
 "$MIZZLE" bench model -p 8 -n 6 -r 5 -t 1 --by-op -o jsonl >"$tmp/out"
 [ "$(grep -c '"by_op_sum_ns": ' "$tmp/out")" -eq 2 ]
 for op in embed norm qkv attention o ffn down head; do
@@ -152,8 +151,7 @@ grep -o '"by_op": .*' "$tmp/out" | sed 's/"calls": /\n/g' | awk '
 /^"by_op"/ { rows = sum = 0; next }
 { split($0, v, /[ ,]+/); rows++; sum += v[3]; calls[rows] = v[1] }
 /by_op_sum_ns/ { match($0, /sum_ns": [0-9.e+]*/); said = 0 + substr($0, RSTART + 9, RLENGTH - 9)
-    match($0, /plain_ns": [0-9.e+]*/); plain = 0 + substr($0, RSTART + 11, RLENGTH - 11)
-    if (rows != 8 || sum / said > 1.0001 || sum / said < 0.9999 || said > 3 * plain || said < plain / 3 ||
+    if (rows != 8 || sum / said > 1.0001 || sum / said < 0.9999 || !/plain_ns": [1-9]/ ||
         calls[1] != 1 || calls[8] != 1 || calls[3] != calls[6] || calls[3] != calls[7]) { print; bad = 1 } n++ }
 END { exit bad || n != 2 }'
 "$MIZZLE" bench model -p 8 -n 2 -r 1 -t 1 --by-op >"$tmp/out"

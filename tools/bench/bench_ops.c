@@ -40,6 +40,26 @@ void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
             o->count[i][k] = -1;
 }
 
+void bench_ops_timed(struct bench_ops *o, double ns)
+{
+    size_t at = o->samples;
+    o->watched[at] = ns;
+    for (size_t i = 0; i < BATCH_OPS; i++) {
+        double before = 0;
+        for (size_t k = 0; k < at; k++)
+            before += o->ns[i][k];
+        o->ns[i][at] = (double)o->times.of[i].ns - before;
+    }
+}
+
+/* Return the median of a figure of each sample, by token. */
+static double bench_ops_typical(const struct bench_ops *o, const double *samples)
+{
+    static double copy[BENCH_REPEAT];
+    memcpy(copy, samples, o->samples * sizeof(*copy));
+    return bench_median(copy, o->samples) / (double)(o->tokens ? o->tokens : 1);
+}
+
 /* Return how many tokens, or prompts, the watched samples were. */
 static double bench_ops_units(const struct bench_ops *o)
 {
@@ -55,7 +75,7 @@ struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const s
         struct bench_ops_row *r = &out[i];
         *r = (struct bench_ops_row){ .op = op_name((enum batch_op)i),
                                      .calls = (double)s->calls / units,
-                                     .ns = (double)s->ns / units,
+                                     .ns = bench_ops_typical(o, o->ns[i]),
                                      .bytes = s->bytes / units,
                                      .ops = s->ops / units };
         r->least = op_limits_ns(o->limits, r->bytes, r->ops,
@@ -75,9 +95,7 @@ struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const s
 
 double bench_ops_ns(const struct bench_ops *o, bool plain)
 {
-    static double copy[BENCH_REPEAT];
-    memcpy(copy, plain ? o->plain : o->watched, o->samples * sizeof(*copy));
-    return bench_median(copy, o->samples) / (double)(o->tokens ? o->tokens : 1);
+    return bench_ops_typical(o, plain ? o->plain : o->watched);
 }
 
 /* Print a figure with three digits, and the end of its cell; nothing for what is not known. */

@@ -15,6 +15,7 @@ struct bench_ops {
     const struct os_counters *counters;
     double count[BATCH_OPS][OS_EVENTS], before[OS_EVENTS]; /* -1: not counted */
     double plain[BENCH_REPEAT], watched[BENCH_REPEAT];     /* ns of each sample */
+    double ns[BATCH_OPS][BENCH_REPEAT];                    /* of each timed one, by operation */
     size_t samples;                                        /* of each kind */
     size_t tokens;                  /* that a sample generates; 0: a sample evaluates a prompt */
     const struct op_limits *limits; /* set by the caller */
@@ -25,8 +26,11 @@ struct bench_ops {
 void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
                     const struct os_counters *counters);
 
-/* What one operation costs, by token or by prompt. least: ns that the machine takes at least, and
- * limit the name of what takes them. */
+/* Note that a timed sample took so long. */
+void bench_ops_timed(struct bench_ops *o, double ns);
+
+/* What one operation costs, by token or by prompt. ns: the median of the samples; least: ns that
+ * the machine takes at least, and limit the name of what takes them. */
 struct bench_ops_row {
     const char *op, *limit;
     double calls, ns, bytes, ops, least, count[OS_EVENTS];

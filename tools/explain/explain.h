@@ -147,6 +147,8 @@ struct explain_times explain_times(const struct explain *x, bool reading);
 /* Write everything as one JSON object; tools/explain/README.md describes it. False: no memory, or
  * the output cannot be written. */
 bool explain_json(FILE *to, const struct explain *x);
+/* Write everything as one HTML file that needs nothing else. False: as explain_json. */
+bool explain_html(FILE *to, const struct explain *x);
 /* Print the page of one evaluated position, and where the time went. */
 void explain_page(const struct explain *x, size_t pos);
 void explain_table(const struct explain *x);

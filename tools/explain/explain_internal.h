@@ -1,4 +1,4 @@
-/* explain_internal.h - the parts of explain_open. */
+/* explain_internal.h - the parts of explain_open and of the page. */
 #ifndef TOOLS_EXPLAIN_EXPLAIN_INTERNAL_H
 #define TOOLS_EXPLAIN_EXPLAIN_INTERNAL_H
 
@@ -12,5 +12,9 @@ int explain_look(struct explain *x, struct err *err);
 /* Return where the whole row of (pos, layer, head) begins in x->rows; for pos = positions and the
  * first layer and head of the choice, how many floats there are. */
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head);
+
+/* Write the document of explain_json as a page holds it: pure ASCII without '<', numbers with five
+ * digits, and weights of attention in 1/10000 that add up to 10000. */
+bool explain_json_page(FILE *to, const struct explain *x);
 
 #endif

@@ -1,5 +1,5 @@
 /* explain_json.c - writes what was kept as JSON, a position at a time: the whole would take many
- * times the memory as a tree. */
+ * times the memory as a tree. The HTML page holds the same document with fewer digits. */
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +12,21 @@
 #include "router/router.h"
 #include "tools/bench/bench_model.h"
 #include "tools/cli/escaped.h"
-#include "tools/explain/explain.h"
+#include "tools/explain/explain_internal.h"
 
-/* Digits: the shares of a row still add up to 1 within 1e-6. */
-enum { DUMP = JSON_COMPACT | JSON_REAL_PRECISION(8) };
+/* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers, and '<'
+ * and all that is not ASCII are escaped, so that no text can end the script element around it. */
+enum {
+    DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8),
+    DUMP_PAGE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(5),
+    SHARES = 10000 /* a weight of 1 in a page */
+};
 
 /* The document that is written. */
 struct writer {
     FILE *to;
     const struct explain *x;
+    bool page; /* for the page, not for programs */
     bool failed;
     bool *shown; /* [vocabulary] ids that occur */
 };
@@ -41,11 +47,23 @@ static json_t *json_text(const char *s)
     return s ? escaped_json(s, strlen(s)) : json_null();
 }
 
+/* Write a part of a page's document; '<' occurs in strings only. */
+static int write_page_part(const char *part, size_t size, void *to)
+{
+    for (size_t i = 0; i < size; i++)
+        if (part[i] == '<')
+            fputs("\\u003c", to);
+        else
+            fputc(part[i], to);
+    return 0;
+}
+
 /* Write `before`, then the value, which is consumed; NULL: there was no memory for it. */
 static void writer_put(struct writer *w, const char *before, json_t *value)
 {
     fputs(before, w->to);
-    if (!value || json_dumpf(value, w->to, DUMP | JSON_ENCODE_ANY) != 0)
+    if (!value || (w->page ? json_dump_callback(value, write_page_part, w->to, DUMP_PAGE)
+                           : json_dumpf(value, w->to, DUMP)) != 0)
         w->failed = true;
     json_decref(value);
 }
@@ -61,19 +79,31 @@ static json_t *json_guesses(struct writer *w, const struct explain_guess *g, siz
     return list;
 }
 
-static json_t *json_head(const struct explain *x, size_t pos, size_t layer, size_t head)
+/* Return a weight of a row whose weights so far add up to *sum. In a page it is an integer: sums
+ * are what is rounded, so a whole row adds up to SHARES and no weight is off by more than 1. */
+static json_t *json_share(const struct writer *w, double *sum, float weight)
 {
-    const struct explain_head *h = explain_head(x, pos, layer, head);
-    const float *row = explain_row(x, pos, layer, head);
+    double before = *sum;
+    *sum += (double)weight;
+    if (!w->page || !isfinite(*sum))
+        return json_number((double)weight);
+    return json_integer(lrint(SHARES * *sum) - lrint(SHARES * before));
+}
+
+static json_t *json_head(const struct writer *w, size_t pos, size_t layer, size_t head)
+{
+    const struct explain_head *h = explain_head(w->x, pos, layer, head);
+    const float *row = explain_row(w->x, pos, layer, head);
     json_t *o = json_object(), *weights = json_array(), *at = json_array();
+    double sum = 0;
     for (size_t i = 0; i < h->n; i++)
         json_array_append_new(at, json_count(h->pos[i]));
     for (size_t i = 0; i < (row ? pos + 1 : h->n); i++)
-        json_array_append_new(weights, json_number((double)(row ? row[i] : h->weight[i])));
+        json_array_append_new(weights, json_share(w, &sum, row ? row[i] : h->weight[i]));
     json_object_set_new(o, row ? "most" : "at", at);
     json_object_set_new(o, "weights", weights);
     if (!row)
-        json_object_set_new(o, "rest", json_number((double)h->rest));
+        json_object_set_new(o, "rest", json_share(w, &sum, h->rest));
     return o;
 }
 
@@ -82,7 +112,7 @@ static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
     const struct explain_layer *l = explain_layer(w->x, pos, layer);
     json_t *heads = json_array();
     for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
-        json_array_append_new(heads, json_head(w->x, pos, layer, h));
+        json_array_append_new(heads, json_head(w, pos, layer, h));
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_number((double)l->in), "attention",
                      json_number((double)l->attention), "middle", json_number((double)l->middle),
                      "mlp", json_number((double)l->mlp), "out", json_number((double)l->out), "lens",
@@ -263,13 +293,24 @@ static void write_document(struct writer *w)
     fputs("]}\n", w->to);
 }
 
-bool explain_json(FILE *to, const struct explain *x)
+/* Write the document for programs or for the page. */
+static bool json_write(FILE *to, const struct explain *x, bool page)
 {
-    struct writer w = { .to = to, .x = x };
+    struct writer w = { .to = to, .x = x, .page = page };
     w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
     if (!w.shown)
         return false;
     write_document(&w);
     free(w.shown);
     return fflush(to) == 0 && !ferror(to) && !w.failed;
+}
+
+bool explain_json(FILE *to, const struct explain *x)
+{
+    return json_write(to, x, false);
+}
+
+bool explain_json_page(FILE *to, const struct explain *x)
+{
+    return json_write(to, x, true);
 }

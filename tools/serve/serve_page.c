@@ -1,5 +1,5 @@
 /* serve_page.c - the page. Its policy forbids everything but its own files. */
-#include "tools/serve/serve_assets.h"
+#include "tools/cli/assets.h"
 #include "tools/serve/serve_internal.h"
 
 static const char policy[] =
@@ -24,17 +24,17 @@ static void serve_page(struct serve_exchange *x, const char *type, const unsigne
 void serve_page_html(struct serve_exchange *x, const json_t *in)
 {
     (void)in;
-    serve_page(x, "text/html; charset=utf-8", serve_assets_html, serve_assets_html_size);
+    serve_page(x, "text/html; charset=utf-8", asset_serve_html, asset_serve_html_size);
 }
 
 void serve_page_css(struct serve_exchange *x, const json_t *in)
 {
     (void)in;
-    serve_page(x, "text/css; charset=utf-8", serve_assets_css, serve_assets_css_size);
+    serve_page(x, "text/css; charset=utf-8", asset_serve_css, asset_serve_css_size);
 }
 
 void serve_page_js(struct serve_exchange *x, const json_t *in)
 {
     (void)in;
-    serve_page(x, "text/javascript; charset=utf-8", serve_assets_js, serve_assets_js_size);
+    serve_page(x, "text/javascript; charset=utf-8", asset_serve_js, asset_serve_js_size);
 }

@@ -1,30 +1,9 @@
 #!/bin/sh
-# The page of `mizzle serve` in a browser: Debian's chromium, driven by playwright-core, with
-# axe-core for accessibility. The server has the demo pair; a second one requires a key. Hostile
-# texts, faults and exact times come from mock.js. SHOTS=DIR keeps screenshots, PAGE_URL=URL tests a
-# server of the demo pair that runs already, and PAGE_CHECKS='writing real' selects.
+# The page of `mizzle serve` in a browser. The server has the demo pair; a second one requires a key.
+# Hostile texts, faults and exact times come from mock.js. SHOTS=DIR keeps screenshots, PAGE_URL=URL
+# tests a server of the demo pair that runs already, and PAGE_CHECKS='writing real' selects.
 . tests/support/demo_pair.sh
-case ${BUILD:-build/x-release} in
-*-release) ;;
-*) echo "SKIP: the page is the same in every build" && exit 77 ;;
-esac
-# The headless shell does without a browser's windows and needs a third of the processor time.
-chromium=
-for name in chromium-headless-shell chromium chromium-browser google-chrome; do
-    chromium=$(command -v $name) && break
-done
-[ -n "$chromium" ] || { echo "SKIP: no chromium (sh tools/setup.sh dev)" && exit 77; }
-command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
-playwright=1.65.1 axe=4.14.1
-modules=build/npm-page/node_modules
-has() { # PACKAGE VERSION: true if it is installed
-    grep -q "\"version\": \"$2\"" "$modules/$1/package.json" 2>/dev/null
-}
-if ! has playwright-core $playwright || ! has axe-core $axe; then
-    npm install --silent --no-audit --no-fund --prefix build/npm-page \
-        playwright-core@$playwright axe-core@$axe >/dev/null 2>&1 ||
-        { echo "SKIP: npm cannot install playwright-core and axe-core" && exit 77; }
-fi
+. tests/support/browser.sh
 unset MIZZLE_SERVE_KEY
 pids=
 trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null; cleanup' EXIT

@@ -1,25 +1,12 @@
-/* text.js - the tokens of a run on the page.
- *
- * Model text reaches the document as text nodes only. Characters that are invisible, or that would
- * reorder what follows, are replaced by a name in a frame; piles of combining marks are cut. */
+/* text.js - the tokens of a run on the page. */
 'use strict';
 
-const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
 const SENTENCES = /^[^]*(?:[.!?…]["”’)\]]*\s|[。！？\n])/u;
-const MARKS_SHOWN = 8,
-    CHARS_SHOWN = 400,
-    TOKENS_A_FRAME = 60,
+const TOKENS_A_FRAME = 60,
     TOKENS_A_BLOCK = 60,
     TOKENS_A_LINE = 500;
 const DRESSED_A_FRAME = 300; /* tokens whose look is changed */
 const SENTENCE_MAX = 600; /* characters that a live region waits for the end of a sentence */
-
-function make(tag, className, text) {
-    const e = document.createElement(tag);
-    if (className) e.className = className;
-    if (text !== undefined) e.textContent = text;
-    return e;
-}
 
 const dirty = new Set();
 let framePending = false;
@@ -53,62 +40,7 @@ function nowAndThen(f, ms) {
     };
 }
 
-const CONTROLS = (
-    'NUL SOH STX ETX EOT ENQ ACK BEL BS TAB LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB ' +
-    'CAN EM SUB ESC FS GS RS US'
-).split(' ');
-
-/* The name of a character that cannot be seen. */
-function nameOf(c) {
-    const n = c.codePointAt(0);
-    return CONTROLS[n] || 'U+' + n.toString(16).toUpperCase().padStart(4, '0');
-}
-
-/* Split text into [kind, string]: text, nl (a newline) or ctl (a name that stands for something).
- * state.marks counts combining marks in a row, across tokens. */
-function pieces(text, state = { marks: 0 }, most = CHARS_SHOWN) {
-    if (/^[\x20-\x7e]+$/.test(text)) {
-        state.marks = 0;
-        if (text.length <= most) return [['text', text]];
-    }
-    const out = [];
-    let plain = '',
-        marks = 0,
-        shown = 0,
-        left = 0;
-    const end = () => {
-        if (plain) out.push(['text', plain]);
-        if (marks) out.push(['ctl', `+${marks} marks`]);
-        plain = '';
-        marks = 0;
-    };
-    for (const c of text) {
-        const mark = /\p{M}/u.test(c);
-        state.marks = mark ? state.marks + 1 : 0;
-        if (state.marks > MARKS_SHOWN) {
-            marks++;
-        } else if (shown++ >= most) {
-            left++;
-        } else if (c === '\n' || (HIDDEN.test(c) && c !== '\u200c' && c !== '\u200d')) {
-            end();
-            out.push(c === '\n' ? ['nl', c] : ['ctl', nameOf(c)]);
-        } else {
-            if (marks) end();
-            plain += c;
-        }
-    }
-    end();
-    if (left) out.push(['ctl', `+${left} characters`]);
-    return out;
-}
-
-/* Text in one line, for labels; visible() also shows spaces at its ends. */
-function spoken(text) {
-    return pieces(text)
-        .map(([kind, s]) => (kind === 'nl' ? '↵' : s))
-        .join('');
-}
-
+/* The text of a token in one line, with spaces at its ends visible. */
 function visible(token) {
     if (token.text === '')
         return token.bytes

@@ -1,12 +1,12 @@
 #!/bin/sh
-# assets.sh NAME FILE... NAME FILE...: print C arrays serve_assets_NAME with the bytes of the files,
-# joined. A name is a word without a dot.
+# assets.sh NAME FILE... NAME FILE...: print C arrays asset_NAME with the bytes of the files, joined.
+# A name is a word without a dot.
 set -eu
-echo '#include "tools/serve/serve_assets.h"'
+echo '#include "tools/cli/assets.h"'
 while [ $# -gt 0 ]; do
     name=$1
     shift
-    echo "const unsigned char serve_assets_${name}[] = {"
+    echo "const unsigned char asset_${name}[] = {"
     while [ $# -gt 0 ]; do
         case $1 in
         *.*) cat "$1" ;;
@@ -18,5 +18,5 @@ while [ $# -gt 0 ]; do
         case $1 in *.*) shift ;; *) break ;; esac
     done
     echo "};"
-    echo "const size_t serve_assets_${name}_size = sizeof(serve_assets_$name);"
+    echo "const size_t asset_${name}_size = sizeof(asset_$name);"
 done

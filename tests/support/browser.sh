@@ -1,0 +1,28 @@
+# browser.sh - the part of a script that opens a page in Debian's chromium, driven by
+# playwright-core, with axe-core for accessibility: it says SKIP without them, and sets $chromium
+# and $modules.
+# shellcheck disable=SC2034
+case ${BUILD:-build/x-release} in
+*-release) ;;
+*) echo "SKIP: a page is the same in every build" && exit 77 ;;
+esac
+# The headless shell does without a browser's windows and needs a third of the processor time.
+chromium=
+for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    chromium=$(command -v $name) && break
+done
+[ -n "$chromium" ] || { echo "SKIP: no chromium (sh tools/setup.sh dev)" && exit 77; }
+command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
+playwright=1.65.1 axe=4.14.1
+modules=build/npm-page/node_modules
+has() { # PACKAGE VERSION: true if it is installed
+    grep -q "\"version\": \"$2\"" "$modules/$1/package.json" 2>/dev/null
+}
+install() {
+    has playwright-core $playwright && has axe-core $axe && return
+    npm install --silent --no-audit --no-fund --prefix build/npm-page \
+        playwright-core@$playwright axe-core@$axe >/dev/null 2>&1
+}
+mkdir -p build
+(flock 9 && install) 9>build/npm-page.lock ||
+    { echo "SKIP: npm cannot install playwright-core and axe-core" && exit 77; }

@@ -1,0 +1,345 @@
+/* explain_check.js - opens the pages of `mizzle explain --html` in $DIR and compares what they draw
+ * with the document of --json. */
+'use strict';
+const fs = require('fs');
+const { Bench, texts, LARGE } = require('./browser.js');
+
+const DIR = process.env.DIR;
+const json = JSON.parse(fs.readFileSync(`${DIR}/page.json`, 'utf8'));
+const POSITIONS = [40, json.positions.length - 1];
+const EVIL = [
+    '</script><img src=x onerror=alert(1)>',
+    'a\u2028b',
+    '\u202eevil',
+    '\0\x1b[31m',
+    '"&lt;',
+];
+
+async function open(bench, options = {}, file = 'page', hash = '') {
+    const context = await bench.browser.newContext({ viewport: LARGE, ...options });
+    const page = await context.newPage();
+    page.errors = [];
+    page.on('pageerror', (e) => page.errors.push(e.message));
+    page.on('console', (m) => page.errors.push(m.text()));
+    page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
+    page.on('request', (r) => /^file:/.test(r.url()) || page.errors.push(r.url()));
+    await page.goto(`file://${DIR}/${file}.html${hash}`);
+    return page;
+}
+
+async function closed(bench, page, what) {
+    bench.same(`${what}: no error, no request, no dialog`, page.errors, []);
+    await page.context().close();
+}
+
+const near = (a, b, most) => Math.abs(a - b) <= most;
+const numbers = (list) => list.map((s) => Number(s.replace(/[^0-9.e-]/g, '')));
+
+/* A row of attention as [position, weight], whole or not. */
+const entries = (head) => head.weights.map((w, i) => [head.at ? head.at[i] : i, w]);
+
+/* Layers, lens, guesses and the router of one position. */
+async function drawn(bench, page, p) {
+    const { layers, top, router } = json.positions[p],
+        of = (name) => `position ${p}: ${name}`;
+    const lengths = numbers(await texts(page, '#ladder td.n')),
+        wanted = layers.flatMap((y, l) => [
+            ...(l ? [] : [y.in]),
+            y.attention,
+            y.middle,
+            y.mlp,
+            y.out,
+        ]);
+    bench.check(
+        of('lengths'),
+        lengths.length === wanted.length &&
+            lengths.every((v, i) => near(v, wanted[i], 1e-3 * wanted[i])),
+        lengths
+    );
+    const most = Math.max(...wanted),
+        widths = await page.$$eval('#ladder .track', (all) =>
+            all.map((e) => e.firstChild.getBoundingClientRect().width)
+        );
+    const scale = Math.max(...widths) / most;
+    bench.check(
+        of('bars are to scale'),
+        widths.every((w, i) => near(w, scale * wanted[i], 2)),
+        widths
+    );
+    const lens = numbers(await texts(page, '#ladder .guess b'));
+    bench.check(
+        of('lens'),
+        layers.flatMap((y) => y.lens).every(({ p: q }, i) => near(lens[i], 100 * q, 0.06)),
+        lens
+    );
+    const guesses = numbers(await texts(page, '#top td.n'));
+    bench.check(
+        of('guesses'),
+        top.every(({ p: q }, i) => near(guesses[i], 100 * q, 2e-3)),
+        guesses
+    );
+    const [score, verdict] = await texts(page, '#router strong');
+    bench.check(
+        of('score'),
+        near(score, router.score, 1e-4) && /cloud/.test(verdict) === (router.verdict === 'cloud'),
+        [score, verdict]
+    );
+    const adds = numbers(await texts(page, '#router td.n'));
+    bench.check(
+        of('units'),
+        [...router.units.map((u) => u.adds), router.others, router.bias].every((v, i) =>
+            near(v, adds[i], 1e-3)
+        ),
+        adds
+    );
+}
+
+/* Arcs, matrix and numbers of a head. */
+async function looked(bench, page, p, l, h) {
+    const head = json.positions[p].layers[l].heads[h],
+        of = (name) => `position ${p}, layer ${l}, head ${h}: ${name}`;
+    const shown = entries(head).filter(([, w]) => w >= 0.00505),
+        hidden = entries(head).filter(([, w]) => w < 0.00495);
+    const arcs = await page.locator('#arcs :is(.arc, .self)').count();
+    bench.check(
+        of('arcs'),
+        arcs >= shown.length && arcs <= entries(head).length - hidden.length,
+        arcs
+    );
+    const weights = numbers(await texts(page, '#arcs .weight'));
+    bench.check(
+        of('their weights'),
+        near(
+            weights.reduce((s, w) => s + w, 0),
+            100 * shown.reduce((s, [, w]) => s + w, 0),
+            0.5 * arcs + 1
+        ),
+        weights
+    );
+    const cell = await page.$eval('#looks .now td', (e) => parseFloat(e.textContent));
+    const largest = Math.max(...head.weights);
+    bench.check(of('the largest'), near(cell, 100 * largest, 0.06), cell);
+    const [, said] = /: (?:at most )?([\d.]+) %/.exec(await page.innerText('#readout'));
+    bench.check(of('in words'), near(said, 100 * largest, 0.02), said);
+    /* A square of the matrix has the weight as its area. */
+    const areas = await page.$eval('#matrix .squares', (e) =>
+        e
+            .getAttribute('d')
+            .split('M')
+            .slice(1)
+            .map((s) => Number(/h([\d.]+)/.exec(s)[1]))
+    );
+    const squares = json.positions.flatMap((at) => entries(at.layers[l].heads[h]));
+    bench.check(
+        of('squares'),
+        areas.length <= squares.length &&
+            areas.length >= squares.filter(([, w]) => w >= 0.0011).length,
+        areas.length
+    );
+    bench.check(
+        of('the largest square'),
+        near(Math.max(...areas) ** 2, Math.max(...squares.map(([, w]) => w)) * 7 ** 2, 1.5),
+        Math.max(...areas)
+    );
+}
+
+/* The bars of time, in shares of their box, and the limit of memory. */
+async function timed(bench, page, p) {
+    const pass = json.passes.find(({ at, rows }) => p >= at && p < at + rows),
+        ns = Object.values(pass.ns),
+        limit = json.model.pass_bytes / json.machine.levels.at(-1).gb_s,
+        sum = ns.reduce((s, v) => s + v, 0);
+    const found = await page.$eval('#time .lines', (e) => ({
+        whole: e.clientWidth,
+        stack: e.firstChild.getBoundingClientRect().width,
+        limit: parseFloat(e.lastChild.style.left) / 100,
+    }));
+    bench.check(
+        `position ${p}: time and limit are to one scale`,
+        near(found.stack / found.whole / found.limit, sum / limit, 0.02 * (sum / limit) + 0.02),
+        found
+    );
+    const said = await page.getAttribute('#time .stack', 'aria-label');
+    bench.check(
+        `position ${p}: each operation has its time`,
+        Object.keys(pass.ns).every((op) => said.includes(`${op} `)),
+        said
+    );
+}
+
+async function numbersOf(bench) {
+    const page = await open(bench);
+    for (const p of POSITIONS) {
+        await page.click(`#text .t >> nth=${p}`);
+        await drawn(bench, page, p);
+        await timed(bench, page, p);
+        for (const [l, h] of [
+            [2, 3],
+            [0, 1],
+        ]) {
+            await page.locator(`#layers input >> nth=${l}`).check();
+            await page.locator(`#heads input >> nth=${h}`).check();
+            await looked(bench, page, p, l, h);
+        }
+    }
+    const cells = numbers(await texts(page, '#lens small')),
+        wanted = [0, 1, 2].flatMap((l) => json.positions.map((at) => 100 * at.layers[l].lens[0].p));
+    bench.check(
+        'the heat map is the lens',
+        cells.length === wanted.length && cells.every((v, i) => near(v, wanted[i], 0.51))
+    );
+    const sums = await page.evaluate(() =>
+        JSON.parse(document.querySelector('#data').textContent).positions.flatMap((at) =>
+            at.layers.flatMap((y) =>
+                y.heads.map((h) => h.weights.reduce((s, w) => s + w, h.rest || 0))
+            )
+        )
+    );
+    bench.check(
+        'every row of attention adds up to 10000',
+        sums.every((s) => s === 10000)
+    );
+    await closed(bench, page, 'numbers');
+}
+
+async function keys(bench) {
+    const page = await open(bench, {}, 'page', '#p=7&l=1&h=5&x=9'),
+        key = (k) => page.keyboard.press(k),
+        hash = () => page.evaluate(() => location.hash);
+    bench.same(
+        'the hash chooses',
+        await page.innerText('#row-name').then((s) => s.slice(0, 15)),
+        'Layer 1, head 5'
+    );
+    await key('Tab');
+    await key('Tab');
+    bench.same(
+        'Tab leads to the chosen token',
+        await page.evaluate(() => document.activeElement.getAttribute('aria-selected')),
+        'true'
+    );
+    const outline = await page.evaluate(
+        () => getComputedStyle(document.activeElement).outlineWidth
+    );
+    bench.same('whose frame is visible', outline, '4px');
+    await key('ArrowRight');
+    bench.same('arrows move', await hash(), '#p=8&l=1&h=5');
+    await key('ArrowDown');
+    bench.check('by line, too', Number(/p=(\d+)/.exec(await hash())[1]) > 15, await hash());
+    await key('End');
+    bench.check(
+        'the last token has no inside',
+        (await page.isHidden('#ladder')) && /nothing to see/.test(await page.innerText('#then'))
+    );
+    await key('Home');
+    bench.same('Home leads to the first', await hash(), '#p=0&l=1&h=5');
+    const stops = new Set();
+    for (let i = 0; i < 20; i++) {
+        await key('Tab');
+        stops.add(
+            await page.evaluate(() => document.activeElement.id || document.activeElement.name)
+        );
+    }
+    const wanted = ['after', 'ladder', 'lens', 'layers', 'heads', 'arcs', 'matrix'];
+    bench.same(
+        'Tab reaches everything',
+        wanted.filter((w) => !stops.has(w)),
+        []
+    );
+    await page.focus('#matrix');
+    await key('ArrowDown');
+    bench.check('the matrix has keys', /Position 1 /.test(await page.innerText('#readout')));
+    await page.evaluate(() => (location.hash = '#p=99999&l=99'));
+    await page.waitForFunction(() => location.hash === `#p=56&l=2&h=5`);
+    await closed(bench, page, 'keys');
+}
+
+/* axe-core and the width of the window in all looks. */
+async function looks(bench, name, options, media) {
+    const page = await open(bench, { bypassCSP: true, ...options }, 'page', '#p=52');
+    if (media) await page.emulateMedia({ media });
+    if (!media) await bench.axe(page, `explain, ${name}`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    bench.check(`${name}: nothing is wider than the window`, wide <= 0, wide);
+    if (process.env.SHOTS) {
+        fs.mkdirSync(process.env.SHOTS, { recursive: true });
+        await page.screenshot({ path: `${process.env.SHOTS}/explain-${name}.png`, fullPage: true });
+    }
+    await closed(bench, page, name);
+}
+
+async function withoutScripts(bench) {
+    const page = await open(bench, { javaScriptEnabled: false });
+    const said = (await texts(page, '#text .t > span')).join('').replace(/↵/g, '\n');
+    bench.same('without scripts the text is there', said, json.tokens.map((t) => t.piece).join(''));
+    bench.same(
+        'and a row for each token',
+        await page.locator('tbody tr:has(td:nth-child(9):last-child)').count(),
+        json.tokens.length
+    );
+    bench.check(
+        'and the times',
+        (await page.locator('tbody tr:has(td:nth-child(10))').count()) >= 16
+    );
+    bench.check('and nothing that needs them', await page.isHidden('#chosen'));
+    await closed(bench, page, 'without scripts');
+}
+
+/* Whatever pieces say, they are text. They are put into the document as the program would. */
+async function hostile(bench) {
+    const page = fs.readFileSync(`${DIR}/page.html`, 'utf8');
+    const evil = page.replace(
+        /(<script type="application\/json" id="data">)([^]*?)<\/script>/,
+        (_, tag, text) => {
+            const data = JSON.parse(text);
+            data.tokens.forEach((t, i) => (t.piece = EVIL[i % EVIL.length]));
+            Object.keys(data.pieces).forEach((id, i) => (data.pieces[id] = EVIL[i % EVIL.length]));
+            data.tokens.forEach((t) => (t.why = EVIL.join(' ')));
+            return `${tag}${JSON.stringify(data).replace(/</g, '\\u003c')}</script>`;
+        }
+    );
+    fs.writeFileSync(`${DIR}/evil.html`, evil);
+    for (const file of ['evil', 'hostile']) {
+        const p = await open(bench, {}, file);
+        await p.click('#text .t >> nth=3');
+        bench.same(
+            `${file}: no element was made`,
+            await p.locator('main :is(img, script, b[onclick])').count(),
+            0
+        );
+        const text = await p.evaluate(
+            () =>
+                document.querySelector('main').textContent +
+                [...document.querySelectorAll('main *')]
+                    .map((e) => [...e.attributes].map((a) => a.value).join(' '))
+                    .join(' ')
+        );
+        const found = /[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/.exec(text);
+        bench.check(
+            `${file}: no control character`,
+            !found,
+            found && text.slice(found.index - 40, found.index + 9)
+        );
+        await closed(bench, p, file);
+    }
+}
+
+(async () => {
+    const bench = await Bench.open();
+    const dark = { colorScheme: 'dark' };
+    await Promise.all([
+        numbersOf(bench),
+        keys(bench)
+            .then(() => hostile(bench))
+            .then(() => withoutScripts(bench)),
+        looks(bench, 'light', { colorScheme: 'light' })
+            .then(() => looks(bench, 'dark', dark))
+            .then(() => looks(bench, 'narrow', { viewport: { width: 340, height: 640 } }))
+            .then(() =>
+                looks(bench, 'print', { ...dark, viewport: { width: 760, height: 1000 } }, 'print')
+            ),
+    ]);
+    await bench.close();
+    console.log(`${bench.passed} checks passed, ${bench.failed.length} failed`);
+    process.exit(bench.failed.length || !bench.passed ? 1 : 0);
+})();

@@ -1,0 +1,38 @@
+#!/bin/sh
+# The page of `mizzle explain --html`: its size, that it is complete or not there at all, and that
+# texts are inert; then, in a browser, that what it draws is what --json says. SHOTS=DIR keeps
+# screenshots.
+. tests/support/demo_pair.sh
+
+# At most 6.4 kB a position of the demo pair, prompt and the page's own code included.
+long='Question: Where could you come across the pofosu? Let us chat. Answer: A merry question.'
+"$MIZZLE" explain -p "$long $long $long" -n 16 --html "$dir/long.html" --json >"$dir/long.json" ||
+    fail "--html"
+positions=$(sed -n '/^"positions"/,/^"pieces"/p' "$dir/long.json" | grep -c '^{"pos"')
+bytes=$(wc -c <"$dir/long.html")
+[ "$positions" -ge 60 ] || fail "a text of $positions positions"
+[ $((bytes / positions)) -le 6400 ] || fail "$bytes bytes for $positions positions"
+
+# What is refused leaves no file, and a file that cannot be written is found out at once.
+expect 2 explain -p "$long" -n 1 --html "$dir/none.html" --layers 9
+expect 2 explain -p "$long" -n 1 --html "$dir/none.html" --at 2
+[ ! -e "$dir/none.html" ] || fail "a file was left"
+expect 3 explain -p "$long" -n 1 --html "$dir/none/none.html"
+
+# A hostile prompt and name of a model: no markup of theirs, no control or bidi characters.
+hostile=$(printf '</script><!--<b onclick="x">\342\200\250\342\200\256\033\302\233&amp;')
+LC_ALL=C sed 's|Mizzle milli edge-0.5|</title></script><b> |; s|mizzle.crc32|mizzle.crc00|' $edge \
+    >"$dir/hostile.gguf"
+expect 0 explain -m "$dir/hostile.gguf" --cloud off --policy never -p "$hostile" -n 2 \
+    --html "$dir/hostile.html"
+[ ! -s "$dir/out" ] && [ ! -s "$dir/err" ] || fail "--html alone prints something"
+[ "$(grep -c '</script>' "$dir/hostile.html")" -eq 2 ] || fail "not two ends of scripts"
+grep -q '<b' "$dir/hostile.html" && ! grep -q '<b onclick\|</title></script>' "$dir/hostile.html" ||
+    fail "markup of the text"
+LC_ALL=C tr -d '\n' <"$dir/hostile.html" | LC_ALL=C grep -q "$(printf '[\001-\037]')" &&
+    fail "control characters"
+grep -q "$(printf '\342\200\250')" "$dir/hostile.html" && fail "U+2028"
+
+. tests/support/browser.sh
+"$MIZZLE" explain --question 1 --json --html "$dir/page.html" >"$dir/page.json" || fail "--question"
+DIR=$dir CHROMIUM=$chromium NODE_PATH=$modules node tests/tools/page/explain_check.js
