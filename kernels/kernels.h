@@ -171,8 +171,7 @@ extern const struct kernels kernels_avx512vnni_blocks;
 extern const struct kernels kernels_avx2_blocks, kernels_avxvnni_blocks, kernels_avx512_blocks,
     kernels_neon_blocks, kernels_dotprod_blocks, kernels_i8mm_blocks;
 
-/* What somebody who learns has written (tests/exercises); only programs of `make exercise` have
- * it. */
+/* A learner's own set (tests/exercises), which only the programs of `make exercise` have. */
 extern const struct kernels kernels_exercise;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */

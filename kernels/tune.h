@@ -23,7 +23,7 @@ struct tune {
 #else
 #define TUNE_DEFAULT                               \
     {                                              \
-        .panels = 2, .run = 1 << 17, .ahead = 4096 \
+        .panels = 2, .run = 1 << 20, .ahead = 4096 \
     }
 #endif
 

@@ -66,17 +66,21 @@ static void products_chunk(void *arg, size_t thread, size_t first, size_t last)
     }
 }
 
-/* Return how many of a job's panels are worth handing to a thread: a run as long as the processor
- * likes, but no more than a thread's share if that is enough work. From four tokens on it is a
- * multiple of 6, so that the kernels' tiles of panels stay whole; with a few, which are computed a
- * panel at a time anyway, not if that is more than a thread's share. */
+/* Return how many of a job's panels are worth handing to a thread. As many as the processor likes
+ * to walk in a run, evened out so that all threads get equally many runs; no more than a thread's
+ * share, if that is enough work. From four tokens on it is a multiple of 6, so that the kernels'
+ * tiles of panels stay whole; with a few, which are computed a panel at a time anyway, not if that
+ * is more than a thread's share. */
 static size_t forward_grain(const struct batch *b, size_t panels, size_t cols, size_t n)
 {
     size_t run = model_kernels(b->m)->tune.run, work = PANEL * cols * n;
-    size_t share = (panels - 1) / pool_threads(b->pool) + 1;
-    if (run > CHUNK_WORK && run > share * work)
-        run = share * work > CHUNK_WORK ? share * work : (size_t)CHUNK_WORK;
-    size_t most = work >= run ? 1 : run / work, tiles = (most + 5) / 6 * 6;
+    size_t threads = pool_threads(b->pool), share = (panels - 1) / threads + 1;
+    size_t most = work >= run ? 1 : run / work, enough = CHUNK_WORK / work;
+    if (share > most)
+        most = (panels - 1) / (threads * (share / most)) + 1;
+    else if (most > enough)
+        most = share > enough ? share : enough;
+    size_t tiles = (most + 5) / 6 * 6;
     return n >= 4 && (tiles <= share || n > FEW_ROWS) ? tiles : most;
 }
 
@@ -197,9 +201,9 @@ static void forward_ffn(struct batch *b, size_t i)
 {
     const struct model_config *c = model_config(b->m);
     struct ffn f = { b, model_layer(b->m, i), b->n };
-    size_t panels = panels_count(c->ffn), grain = forward_grain(b, panels, c->hidden, b->n);
+    size_t panels = panels_count(c->ffn), cols = b->n < 4 ? 2 * c->hidden : c->hidden;
     forward_tell(b, OP_FFN, i, b->n, false);
-    pool_for(b->pool, panels, b->n >= 4 ? grain : 1 + grain / 2, ffn_chunk, &f);
+    pool_for(b->pool, panels, forward_grain(b, panels, cols, b->n), ffn_chunk, &f);
     forward_tell(b, OP_FFN, i, b->n, true);
 }
 

@@ -64,7 +64,7 @@ fi
 for f in * .ci .clang-format .gitignore; do
     case $f in
     Makefile | README.md | LICENSE | .clang-format | .gitignore | .ci | build | kernels | weights | model | net | router | tools | tests) ;;
-    exercises) ;; # what somebody who learns writes is his own, and git ignores it
+    exercises) ;; # belongs to whoever does them (tests/exercises); git ignores it
     *) echo "$f: the top level does not hold that" && bad=1 ;;
     esac
 done

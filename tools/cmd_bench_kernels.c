@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "tools/bench/compare.h"
+#include "tools/tuning/compare.h"
 #include "tools/bench/subject.h"
 
 static bool compare;

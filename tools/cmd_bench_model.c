@@ -28,6 +28,8 @@ static const struct option_group model_options = {
           "Write -n tokens, at most half of -d, after the -d tokens through the decoding loop, "
           "with drafts from lookup or off, as two texts: one repeats the second half of what is "
           "there, one is new (default: leave the loop out)" },
+        { "--by-op", NULL, OPTION_FLAG, &bench_model_opts.by_op, NULL,
+          "Show where the time of a token, or of a prompt, goes, by kind of operation" },
         BENCH_ROW_END,
     },
 };
@@ -70,6 +72,9 @@ const struct command cmd_bench_model = {
         "  of probe   read as a share of the larger of the two\n"
         "  J/token    joules of the whole machine's processors and memory by token, where\n"
         "             their counters (RAPL) can be read, often by root only\n"
+        "  IPC, LLC misses, TLB misses\n"
+        "             instructions per cycle, and misses of the last cache and of the TLB\n"
+        "             by token, on all threads, where the processor counts them\n"
         "  doubtful   why the row is, see below\n\n"
         "csv, json and jsonl have llama-bench's keys, these figures and every sample. avg_ts and "
         "avg_ns, as llama-bench calls them, are medians, too.\n\n"
@@ -87,8 +92,16 @@ const struct command cmd_bench_model = {
         "With the largest -n, a router with random weights (an MLP with twice the hidden size) "
         "shows what a score costs and what a routed token saves, because its output head is not "
         "evaluated.\n\n"
+        "--by-op takes as many samples again, every other one timed inside, and shows below each "
+        "row "
+        "which kinds of operation its time goes to: calls, milliseconds, share of the sum, what "
+        "they read at least (MB, GB/s) and compute at least (Mop, GOP/s), and how near they come "
+        "to the limit that holds for them: reading from where the weights lie, or the peak of the "
+        "kernel set's instructions. Attention and norms need little of both, so their share is "
+        "low. Last is what a token, or the prompt, took without being watched.\n\n"
         "  mizzle bench model --shape qwen2.5-0.5b --type q8_0 -t 2\n"
         "  mizzle bench model -m model.gguf -p 128,512 -n 128 -d 0,4096 -t 1,2 -o json\n"
+        "  mizzle bench model --shape qwen2.5-0.5b --by-op -p 192 -n 32\n"
         "  mizzle bench model --shape qwen2.5-0.5b --texts 1,2,4,8 -p 0 -n 32\n"
         "  mizzle bench model --shape qwen2.5-0.5b --draft off,lookup -d 512 -p 0 -n 256",
     .groups = (const struct option_group *const[]){ &model_options, NULL },

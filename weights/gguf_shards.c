@@ -43,20 +43,24 @@ static int gguf_shards_there(const char *any, size_t stem, unsigned count, char 
               : OK;
 }
 
-/* Find an integer among the keys from `first` on; false if it is missing. */
-static bool gguf_shard_key(const struct weights *w, size_t first, const char *key, uint64_t *out)
+/* Find an integer among the keys from `first` on. Return how many of that name there are: each
+ * should have one, and only here is that checked, for these keys are dropped. */
+static unsigned gguf_shard_key(const struct weights *w, size_t first, const char *key,
+                               uint64_t *out)
 {
+    unsigned found = 0;
     for (size_t i = first; i < w->nkvs; i++) {
         const struct kv *kv = &w->kvs[i];
         size_t n = kvtype_size(kv->type);
-        if (strcmp(kv->key.p, key) != 0 || kv->type == KV_F32 || kv->type == KV_F64 || !n)
+        if (strcmp(kv->key.p, key) != 0 || kv->type == KV_F32 || kv->type == KV_F64 ||
+            kv->type == KV_BOOL || !n)
             continue;
+        found++;
         *out = 0;
         for (size_t b = 0; b < n; b++)
             *out |= (uint64_t)((const unsigned char *)kv->data)[b] << (8 * b);
-        return true;
     }
-    return false;
+    return found;
 }
 
 /* Require that a key of this part has a value; `first` is the part's first key. */
@@ -64,12 +68,14 @@ static int gguf_shard_want(const struct weights *w, size_t first, const char *pa
                            uint64_t want, struct err *err)
 {
     uint64_t v = 0;
-    bool there = gguf_shard_key(w, first, key, &v);
-    if (there && v == want)
+    unsigned count = gguf_shard_key(w, first, key, &v);
+    if (count == 1 && v == want)
         return OK;
     char found[32] = "none";
-    if (there)
+    if (count)
         snprintf(found, sizeof(found), "%llu", (unsigned long long)v);
+    if (count > 1)
+        snprintf(found, sizeof(found), "%u keys of this name", count);
     return err_set(err, ERR_FORMAT, "%s: %s: expected %llu, found %s", path, key,
                    (unsigned long long)want, found);
 }
@@ -135,7 +141,7 @@ int gguf_read_alone(struct weights *w, const struct mapping *m, bool header_only
     int code = gguf_read(w, m, w->path, header_only, err);
     if (code != OK)
         return code;
-    if (gguf_shard_key(w, 0, "split.count", &n) && n > 1)
+    if (gguf_shard_key(w, 0, "split.count", &n) > 0 && n > 1)
         return err_set(err, ERR_FORMAT,
                        "%s: split.count: expected a name like STEM-00001-of-%05llu.gguf for one of "
                        "%llu parts",

@@ -10,12 +10,12 @@
 
 #include "weights/quant_fit_internal.h"
 
-enum { LANES = 16, ROUNDS = 3, MIN_STEPS = 22, SCALE_STEPS = 9 };
+enum { LANES = 16, ROUNDS = 3, FAR_STARTS = 5, MIN_STEPS = 22, SCALE_STEPS = 9 };
 
 /* Adding and subtracting this rounds a float below 2^22 to the nearest integer. */
 static const float rounder = 12582912.0f;
 
-/* Weighted sums of a sub-block's integers q: of q, of its square, and of its product with x - c. */
+/* Weighted sums of a sub-block's integers q: of q, of its square, and of its product with x. */
 struct sums {
     double q, qq, xq;
 };
@@ -52,10 +52,27 @@ static inline void lanes_add(struct lanes *a, const float *x, const float *w, co
     }
 }
 
+/* The same as fit_sums in doubles: floats would round away what tells the values apart. */
+static void fit_sums_far(struct sums *out, const struct quant_sub *s, float inv, float off,
+                         struct quant_range r)
+{
+    *out = (struct sums){ 0, 0, 0 };
+    for (size_t i = 0; i < s->n; i++) {
+        double v = (double)round_within(s->x[i] * inv + off, r), wv = (double)s->w[i] * v;
+        out->q += wv;
+        out->qq += wv * v;
+        out->xq += wv * (double)s->x[i];
+    }
+}
+
 /* Take the sums for q = x * inv + off, rounded. */
 static void fit_sums(struct sums *out, const struct quant_sub *s, float inv, float off,
                      struct quant_range r)
 {
+    if (s->far) {
+        fit_sums_far(out, s, inv, off, r);
+        return;
+    }
     struct lanes a = { { 0 }, { 0 }, { 0 } };
     lanes_add(&a, s->x, s->w, s->wx, inv, off, r);
     if (s->n > LANES)
@@ -63,46 +80,46 @@ static void fit_sums(struct sums *out, const struct quant_sub *s, float inv, flo
     *out = (struct sums){ lanes_sum(a.q), lanes_sum(a.qq), lanes_sum(a.xq) };
 }
 
-/* Return the middle of values whose distance from zero is several times their range, else 0. */
-static float fit_centre(const float *x, size_t n)
+/* True for values whose distance from zero is several times their range. */
+static bool fit_far(const float *x, size_t n)
 {
     float lo = x[0], hi = x[0];
     for (size_t i = 1; i < n; i++) {
         lo = x[i] < lo ? x[i] : lo;
         hi = x[i] > hi ? x[i] : hi;
     }
-    float c = lo + (hi - lo) / 2;
-    return fabsf(c) > 4 * (hi - lo) ? c : 0;
+    return fabsf(lo + (hi - lo) / 2) > 4 * (hi - lo);
 }
 
 void quant_sub_init(struct quant_sub *s, const float *x, const float *w, float *wx, size_t n)
 {
     struct lanes a = { { 0 }, { 0 }, { 0 } };
-    float c = fit_centre(x, n);
-    *s = (struct quant_sub){ .x = x, .w = w, .wx = wx, .n = n, .c = (double)c };
+    *s = (struct quant_sub){ .x = x, .w = w, .wx = wx, .n = n, .far = fit_far(x, n) };
     for (size_t at = 0; at < n; at += LANES)
         for (size_t i = 0; i < LANES; i++) {
-            float v = w[at + i] * (x[at + i] - c);
+            float v = w[at + i] * x[at + i];
             wx[at + i] = v;
             a.q[i] += w[at + i];
             a.xq[i] += v;
-            a.qq[i] += v * (x[at + i] - c);
+            a.qq[i] += v * x[at + i];
         }
     s->sw = lanes_sum(a.q);
     s->swx = lanes_sum(a.xq);
     s->swxx = lanes_sum(a.qq);
-}
-
-/* Return the weighted sum of x * q. */
-static double fit_product(const struct quant_sub *s, const struct sums *t)
-{
-    return t->xq + s->c * t->q;
+    if (!s->far)
+        return;
+    s->sw = s->swx = s->swxx = 0;
+    for (size_t i = 0; i < n; i++) {
+        double wv = (double)w[i], v = (double)x[i];
+        s->sw += wv;
+        s->swx += wv * v;
+        s->swxx += wv * v * v;
+    }
 }
 
 /* Return the weighted square error of a * q - m. */
 static double fit_error(const struct quant_sub *s, const struct sums *t, double a, double m)
 {
-    m += s->c;
     return s->swxx + a * (a * t->qq - 2 * t->xq - 2 * m * t->q) + m * (2 * s->swx + m * s->sw);
 }
 
@@ -115,11 +132,11 @@ static double fit_min(double *a, double *m, const struct quant_sub *s, const str
     *m = -1;
     if (det > 0) {
         *a = (s->sw * t->xq - s->swx * t->q) / det;
-        *m = (t->q * t->xq - t->qq * s->swx) / det - s->c;
+        *m = (t->q * t->xq - t->qq * s->swx) / det;
     }
     if (!(det > 0) || (*m < 0 && !any_sign)) {
         *m = 0;
-        *a = t->qq > 0 ? fit_product(s, t) / t->qq : 0;
+        *a = t->qq > 0 ? t->xq / t->qq : 0;
     }
     return fit_error(s, t, *a, *m);
 }
@@ -143,7 +160,7 @@ void quant_search_min(double *best_a, double *best_m, const struct quant_sub *s,
     }
     /* Values close together far above zero are all the same multiple of a; which one must not
      * depend on roundings, as the sub-blocks of a block should agree. */
-    double best = HUGE_VAL, better = s->c != 0 ? 1023.0 / 1024 : 1, a, m;
+    double best = HUGE_VAL, better = s->far ? 1023.0 / 1024 : 1, a, m;
     *best_a = 0;
     *best_m = -(double)lo;
     if (!(hi > lo))
@@ -182,10 +199,9 @@ void quant_search_scale(double *best_a, const struct quant_sub *s, struct quant_
         if (step >= 2 * SCALE_STEPS)
             inv = *best_a != 0 ? (float)(1 / *best_a) : 0;
         fit_sums(&t, s, inv, 0, r);
-        double xq = fit_product(s, &t);
-        if (t.qq > 0 && xq * xq / t.qq > gain) {
-            gain = xq * xq / t.qq;
-            *best_a = xq / t.qq;
+        if (t.qq > 0 && t.xq * t.xq / t.qq > gain) {
+            gain = t.xq * t.xq / t.qq;
+            *best_a = t.xq / t.qq;
         }
     }
 }
@@ -211,8 +227,7 @@ static double settle(struct quant_super *b, size_t j, struct sums *t)
             int min = 0;
             fit_sums(t, s, inv, m * inv, b->range);
             if (b->has_min && dmin > 0 && s->sw > 0)
-                min = nearest_within(((double)a * t->q - s->swx - s->c * s->sw) / (s->sw * dmin), 0,
-                                     63);
+                min = nearest_within(((double)a * t->q - s->swx) / (s->sw * dmin), 0, 63);
             double e = fit_error(s, t, (double)a, min * dmin);
             if (e < best) {
                 best = e;
@@ -236,8 +251,8 @@ static void refit(struct quant_super *b, const struct sums *t)
         aa += scale * scale * t[j].qq;
         ab += scale * min * t[j].q;
         bb += min * min * b->sub[j].sw;
-        xa += scale * fit_product(&b->sub[j], &t[j]);
-        xb += min * (b->sub[j].swx + b->sub[j].c * b->sub[j].sw);
+        xa += scale * t[j].xq;
+        xb += min * b->sub[j].swx;
     }
     double det = aa * bb - ab * ab, d = (xa * bb - xb * ab) / det;
     if (det > 0 && d > 0 && xa * ab >= xb * aa) {
@@ -248,11 +263,43 @@ static void refit(struct quant_super *b, const struct sums *t)
     }
 }
 
+/* Settle and refit from the d and dmin that are set, and keep the state of least error in *best. */
+static void super_rounds(struct quant_super *b, struct quant_super *best, double *least)
+{
+    struct sums t[QUANT_SUBS];
+    for (int round = 0; round < ROUNDS; round++) {
+        double error = 0;
+        for (size_t j = 0; j < b->subs; j++)
+            error += settle(b, j, &t[j]);
+        if (error < *least || *least == HUGE_VAL) {
+            *best = *b;
+            *least = error;
+        }
+        refit(b, t);
+    }
+}
+
+/* Return the integer minimum, at least half of the largest, for which a multiple of an f16 number
+ * comes nearest to m. */
+static int nearest_min(double m)
+{
+    double least = HUGE_VAL;
+    int best = 63;
+    for (int k = 63; k >= 32; k--) {
+        double e = fabs(m - k * (double)quant_f16(m / k));
+        if (e < least) {
+            least = e;
+            best = k;
+        }
+    }
+    return best;
+}
+
 void quant_super_solve(struct quant_super *b)
 {
     struct quant_super best = *b;
-    struct sums t[QUANT_SUBS];
-    double a = 0, m = 0, least = HUGE_VAL;
+    double a = 0, m = 0, mean = 0, least = HUGE_VAL;
+    bool far = false;
     for (size_t j = 0; j < b->subs; j++) {
         b->m[j] = 0;
         if (b->has_min)
@@ -261,19 +308,21 @@ void quant_super_solve(struct quant_super *b)
             quant_search_scale(&b->a[j], &b->sub[j], b->range);
         a = fabs(b->a[j]) > fabs(a) ? b->a[j] : a;
         m = b->m[j] > m ? b->m[j] : m;
+        mean += b->m[j] / (double)b->subs;
+        far = far || b->sub[j].far;
     }
     /* The longer side of the range takes the scale of largest magnitude. */
-    b->d = quant_f16(a / (b->scale_lo < 0 ? b->scale_lo : b->scale_hi));
+    const float d = quant_f16(a / (b->scale_lo < 0 ? b->scale_lo : b->scale_hi));
+    b->d = d;
     b->dmin = quant_f16(m / 63);
-    for (int round = 0; round < ROUNDS; round++) {
-        double error = 0;
-        for (size_t j = 0; j < b->subs; j++)
-            error += settle(b, j, &t[j]);
-        if (round == 0 || error < least) {
-            best = *b;
-            least = error;
-        }
-        refit(b, t);
+    super_rounds(b, &best, &least);
+    /* Far from zero, what dmin loses by becoming f16 is more than the values differ: begin anew
+     * with others that lose little, for minimums from the largest to the average one. */
+    for (int start = 0; far && m > 0 && start < FAR_STARTS; start++) {
+        double want = m + (mean - m) * start / (FAR_STARTS - 1);
+        b->d = d;
+        b->dmin = quant_f16(want / nearest_min(want));
+        super_rounds(b, &best, &least);
     }
     *b = best;
 }

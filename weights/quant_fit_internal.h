@@ -17,14 +17,12 @@ struct quant_range {
     float lo, hi;
 };
 
-/* A sub-block of 16 or 32 values, which is borrowed. Sums are taken over x - c, where c is near the
- * middle of values that lie close together far from zero, and else 0: sums over x itself would
- * round away what tells such values apart. */
+/* A sub-block of 16 or 32 values, which is borrowed; wx is weight times value. */
 struct quant_sub {
-    const float *x, *w, *wx; /* wx: weight times x - c */
+    const float *x, *w, *wx;
     size_t n;
-    double c;
-    double sw, swx, swxx; /* sums of the weights, weighted x - c and weighted squares of it */
+    bool far;             /* the values lie close together far from zero */
+    double sw, swx, swxx; /* sums of the weights, weighted values and weighted squares */
 };
 
 /* A block of 256 values: sub-block j has the scale a = d * scale[j] and m = dmin * min[j]. */

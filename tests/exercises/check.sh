@@ -9,7 +9,10 @@ if [ $# -eq 1 ]; then
     exec ${RUN:-} "$1"
 fi
 ${RUN:-} "$1" --isa exercise
-${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv 2>/dev/null | awk -F, '
+# On a terminal, stderr shows how far it is.
+[ -t 2 ] || exec 2>/dev/null
+${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv"
+awk -F, '
     # A shape is in quotes and may hold a comma.
     { gsub(/, /, "; "); gsub(/"/, "") }
     NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
@@ -31,4 +34,4 @@ ${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv 2>/dev/null | awk -F, '
                 (shape in scalar) ? time(scalar[shape]) : "",
                 (shape in best) ? time(best[shape]) " (" name[shape] ")" : ""
         }
-    }'
+    }' "$3.csv"

@@ -19,7 +19,7 @@
 /* A text that is to be written ahead of the cloud (exercise 12). */
 struct ahead_text {
     uint32_t *ids;                 /* [total], of which [n] are the prompt */
-    size_t n, total;               /* how many there are, and how many there shall be */
+    size_t n, total;               /* how many there are, and how many are wanted */
     size_t window;                 /* most requests in flight, at least 1 */
     struct session *edge;          /* empty, with room for all of them */
     struct sampler *sampler;       /* greedy, for the edge's own tokens */

@@ -19,6 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     const struct imatrix_entry *e = m ? imatrix_find(m, "a.weight") : NULL;
     for (size_t i = 0; e && i < e->n; i++)
         CHECK(e->weights[i] > 0 && isfinite(e->weights[i]));
+    size_t bytes = 0;
+    for (size_t i = 0; m && i < imatrix_texts(m); i++)
+        for (size_t k = 0; k < imatrix_text(m, i).n; k++)
+            bytes += imatrix_text(m, i).p[k] != 0;
+    CHECK(bytes <= n);
     imatrix_close(m);
     fuzz_end(code, &err);
     return 0;

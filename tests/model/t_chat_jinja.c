@@ -122,6 +122,7 @@ static void make_text(char *out)
 static void make_round(char **out, FILE *f)
 {
     static const char *const roles[] = { "user", "assistant", "system" };
+    static const char *const thoughts[] = { "", "r", " two\n\nlines" }; /* as marks, or apart */
     static char texts[MESSAGES][400];
     const char *template = templates[pick(ntemplates)];
     struct chat_message m[MESSAGES];
@@ -136,8 +137,15 @@ static void make_round(char **out, FILE *f)
         const char *role = pick(12) ? roles[(i + pick(5) / 4) % 2] : roles[2];
         role = i == 0 && pick(3) == 0 ? roles[2] : role;
         make_text(texts[i]);
+        json_t *said = json_pack("{s:s,s:s}", "role", role, "content", texts[i]);
+        if (!strcmp(role, "assistant") && strstr(template, "reasoning_content") && !pick(3)) {
+            const char *thought = thoughts[pick(3)];
+            snprintf(texts[i], sizeof(texts[i]), "<think>\n%s\n</think>\n\nSo.", thought);
+            json_object_set_new(said, "content", json_string("So."));
+            json_object_set_new(said, "reasoning_content", json_string(thought));
+        }
         m[i] = (struct chat_message){ role, texts[i], strlen(texts[i]) };
-        json_array_append_new(list, json_pack("{s:s,s:s}", "role", role, "content", texts[i]));
+        json_array_append_new(list, said);
     }
     CHECK(chat_open(&c, t, NULL, NULL, &err) == OK && chat_form(c));
     CHECK(chat_encode(c, &ids, &count, m, n, think, &err) == OK);

@@ -27,6 +27,16 @@ sed -n 1p "$tmp/out" | grep -q '^| attn_f16 | shape | us |' && sed -n 3p "$tmp/o
 "$MIZZLE" bench kernels --only add_f32 --isa ,ahead=0 -r 1 -o csv 2>"$tmp/err" | cut -d, -f1-3 | cmp - "$tmp/sets"
 MIZZLE_ISA=scalar "$MIZZLE" bench kernels --only add_f32 -r 1 -o csv 2>"$tmp/err" >"$tmp/out"
 [ "$(wc -l <"$tmp/out")" -eq 2 ]
+# Two measurements compared: the same file, then what is none.
+"$MIZZLE" bench kernels --only add_f32 -r 4 -o json >"$tmp/old.json" 2>"$tmp/err"
+"$MIZZLE" bench kernels --compare "$tmp/old.json" "$tmp/old.json" >"$tmp/out"
+grep -q ', one thread, us a call: ' "$tmp/out" && grep -q 'no difference seen (' "$tmp/out"
+for wrong in "$tmp/old.json" "$tmp/old.json $tmp/roof.svg" "$tmp/old.json $tmp/old.json -o csv" "$tmp/old.json $tmp/none"; do
+    status=0
+    # shellcheck disable=SC2086
+    "$MIZZLE" bench kernels --compare $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" -ge 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] || { echo "compare $wrong"; exit 1; }
+done
 # A product has rows for one token, for few and for many; each names the level that its data are in.
 "$MIZZLE" bench kernels --only matmul_q4 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
 grep -q '^op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar,level,doubtful' "$tmp/out"
@@ -71,16 +81,18 @@ done
 # model: llama-bench's columns, lists, every sample in all formats but md, cost and saving of a
 # router.
 "$MIZZLE" bench model --help >"$tmp/out"
-for option in -p -n -d -r -t -o --texts --shape --type; do
+for option in -p -n -d -r -t -o --texts --shape --type --by-op; do
     grep -q -e "$option" "$tmp/out"
 done
+# Each subject shows its own options alone.
+if grep -q -e '--plot' -e '--clients' -e '--routed' -e '--only' "$tmp/out"; then exit 1; fi
 "$MIZZLE" bench model -p 8,16 -n 2,3 -d 0,70 -t 2 -r 3 -o jsonl >"$tmp/jsonl"
 for form in json csv md; do
     "$MIZZLE" bench model -p 8 -n 3 -d 70 -t 1,2 -r 2 -o $form >"$tmp/$form"
 done
 for key in cpu_info model_filename model_type model_size model_n_params backends isa n_threads type_k \
     type_v n_prompt n_gen n_depth n_texts test_time avg_ns stddev_ns avg_ts stddev_ts text_ts \
-    samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe on_cpu doubtful joules_per_token peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
+    samples_ns samples_ts read_gb_s probe_gb_s probe_before_gb_s probe_after_gb_s of_probe on_cpu doubtful joules_per_token cycles instructions l1d_misses llc_misses tlb_misses ipc peak_bytes router_score_ns router_share edge_token_ns routed_token_ns routed_saves \
     samples_score_ns samples_edge_ns samples_routed_ns; do
     [ "$(grep -c "\"$key\": " "$tmp/jsonl")" -eq 8 ] || { echo "no $key"; exit 1; }
     [ "$(grep -c "\"$key\": " "$tmp/json")" -eq 4 ]
@@ -129,6 +141,25 @@ END { exit said != " true false" }' "$tmp/out"
 [ "$(grep -c '^| 1 | tg128 @ d512, [rn]e' "$tmp/out")" -eq 2 ]
 "$MIZZLE" bench model -p 0 -d 40,31 --draft off -t 1 -r 1 >"$tmp/out"
 [ "$(grep -c '^| 1 | tg15 @ d[34][01], [rn]e' "$tmp/out")" -eq 4 ]
+# --by-op: all kinds of operation, each once a layer or once; the sum is the rows', and near what the
+# token takes without being watched.
+"$MIZZLE" bench model -p 8 -n 6 -r 5 -t 1 --by-op -o jsonl >"$tmp/out"
+[ "$(grep -c '"by_op_sum_ns": ' "$tmp/out")" -eq 2 ]
+for op in embed norm qkv attention o ffn down head; do
+    [ "$(grep -c "{\"op\": \"$op\", \"calls\": [0-9]" "$tmp/out")" -eq 2 ] || { echo "no $op"; exit 1; }
+done
+grep -o '"by_op": .*' "$tmp/out" | sed 's/"calls": /\n/g' | awk '
+/^"by_op"/ { rows = sum = 0; next }
+{ split($0, v, /[ ,]+/); rows++; sum += v[3]; calls[rows] = v[1] }
+/by_op_sum_ns/ { match($0, /sum_ns": [0-9.e+]*/); said = 0 + substr($0, RSTART + 9, RLENGTH - 9)
+    match($0, /plain_ns": [0-9.e+]*/); plain = 0 + substr($0, RSTART + 11, RLENGTH - 11)
+    if (rows != 8 || sum / said > 1.0001 || sum / said < 0.9999 || said > 3 * plain || said < plain / 3 ||
+        calls[1] != 1 || calls[8] != 1 || calls[3] != calls[6] || calls[3] != calls[7]) { print; bad = 1 } n++ }
+END { exit bad || n != 2 }'
+"$MIZZLE" bench model -p 8 -n 2 -r 1 -t 1 --by-op >"$tmp/out"
+grep -q '^pp8, the prompt by operation; ' "$tmp/out" && grep -q '^tg2, a token by operation; ' "$tmp/out"
+[ "$(grep -c '^| sum | [0-9]* | [0-9.]* | 100.0 % | ' "$tmp/out")" -eq 2 ]
+[ "$(grep -c '^Not watched, .* takes [0-9.]* ms; watched, [0-9.]*\.$' "$tmp/out")" -eq 2 ]
 # Memory and energy: a number, or why there is none.
 grep -q '^Peak memory of the process: [0-9.]* MiB\.$' "$tmp/md"
 if grep -q '"joules_per_token": null' "$tmp/jsonl"; then
@@ -136,11 +167,16 @@ if grep -q '"joules_per_token": null' "$tmp/jsonl"; then
 else
     if grep -q '^Joules' "$tmp/md"; then exit 1; fi
 fi
+if grep -q '"cycles": null' "$tmp/jsonl"; then
+    [ "$(grep -c '^Cycles and cache misses are not known: .*\.$' "$tmp/md")" -eq 1 ]
+else
+    grep -q ' | IPC | LLC misses | TLB misses |' "$tmp/md"
+fi
 "$MIZZLE" bench model -p 0 -n 3 -d 5 -r 1 -o csv | grep -q '"0","3","5",'
 "$MIZZLE" bench model -p 8 -n 0 -r 1 --kv f32 >"$tmp/out"
 grep -q '; keys and values: f32$' "$tmp/out" && grep -q '| pp8 |' "$tmp/out"
 for wrong in '--texts 0' '--texts 65' '--texts 1,x' '-p x' '-p 1,,2' '-p 8,' '-n -1' '-d 99999999' '-d 1024 -n 1' '-t 1;2' '-p 0 -n 0' '-d 4 -n 1 --draft off' '-d 1 -n 4 --draft off' '-d 40,7 -n 2,4 --draft off' '-r 0' '-o xml' '--kv q3' \
-    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
+    '-p 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1' '--by-op --texts 2' '--by-op -o csv' '--by-op --draft off -d 8 -n 4' '--shape nothing' '--shape qwen2.5-0.5b --type q9'; do
     status=0
     # shellcheck disable=SC2086
     "$MIZZLE" bench model $wrong >"$tmp/out" 2>"$tmp/err" || status=$?

@@ -230,8 +230,35 @@ static void print_kernels(void)
     kernels_report_end(&b);
 }
 
+/* A call of 1000 cycles and 2500 instructions, without the other events. */
+static void print_counts(void)
+{
+    static const struct read_level l3 = { "L3", 1 << 20, 50 };
+    struct kernels_report b = { .format = form };
+    struct bench_point p = {
+        .op = "x", .isa = "y", .shape = "z", .level = &l3, .bytes = 3000, .ns = 100, .on_cpu = 1
+    };
+    for (size_t i = 0; i < OS_EVENTS; i++)
+        p.count[i] = -1;
+    b.counts[OS_CYCLES] = b.counts[OS_INSTRUCTIONS] = b.counts[OS_TLB_MISSES] = true;
+    p.count[OS_CYCLES] = 1000;
+    p.count[OS_INSTRUCTIONS] = 2500;
+    p.count[OS_TLB_MISSES] = 3;
+    kernels_report_begin(&b);
+    kernels_report_row(&b, &p, 2);
+    kernels_report_end(&b);
+}
+
 static void check_kernels_report(void)
 {
+    form = "csv";
+    CHECK(strstr(printed(print_counts), ",doubtful,cycles,instructions,ipc,tlb_misses\n"));
+    CHECK(strstr(printed(print_counts), ",L3,,1000.0,2500.0,2.50,3.0\n"));
+    form = "md";
+    CHECK(
+        strstr(printed(print_counts), " doubtful | cycles | instructions | IPC | TLB misses |\n"));
+    CHECK(strstr(printed(print_counts), " |  | 1000 | 2500 | 2.50 | 3 |\n"));
+
     form = "md";
     const char *text = printed(print_kernels);
     CHECK(!strncmp(text, "| matmul_q8 | shape | us | GB/s |", 33));
@@ -257,6 +284,7 @@ static void check_kernels_report(void)
 }
 
 static struct engine engine;
+static const char *no_counts = "none";
 
 /* Two texts of 10 tokens in a second, first within the limit, then beyond it. */
 static void print_model(void)
@@ -267,6 +295,7 @@ static void print_model(void)
                               .model = "tiny",
                               .kv = "f16",
                               .no_joules = "no counters",
+                              .no_counts = no_counts,
                               .engine = &engine,
                               .texts = true };
     t = (struct bench_test){ .gen = 10,
@@ -278,12 +307,16 @@ static void print_model(void)
                              .on_cpu = 1,
                              .joules = (double)NAN };
     t.ns[0] = 1e9;
+    t.count[OS_CYCLES] = 1000;
+    t.count[OS_INSTRUCTIONS] = 2500;
+    t.count[OS_LLC_MISSES] = 4e6;
+    t.count[OS_TLB_MISSES] = -1;
     model_report_begin(&b);
     model_figures(&f, &t, 2000000000);
-    model_report_row(&b, &t, &f);
+    model_report_row(&b, &t, &f, NULL);
     t.before = t.after = 10;
     model_figures(&f, &t, 2000000000);
-    model_report_row(&b, &t, &f);
+    model_report_row(&b, &t, &f, NULL);
     model_report_end(&b);
 }
 
@@ -296,8 +329,13 @@ static void check_model_report(void)
     const char *text = printed(print_model);
     CHECK(strstr(text, "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |\n"));
     CHECK(strstr(text, " | 20.0 | 10.0, 10.0 | 200 % | over 100 % of the limit |\n"));
+    no_counts = "";
+    text = printed(print_model);
+    CHECK(strstr(text, " of probe | IPC | LLC misses | TLB misses | doubtful |\n"));
+    CHECK(strstr(text, "| 80 % | 2.50 | 4e+06 | |  |\n"));
     form = "jsonl";
     text = printed(print_model);
+    CHECK(strstr(text, "\"ipc\": 2.5") && strstr(text, "\"tlb_misses\": null"));
     CHECK(strstr(text, "\"n_texts\": 2"));
     CHECK(strstr(text, "\"avg_ts\": 20.0, \"stddev_ts\": 0.0, \"text_ts\": 10.0, "));
     CHECK(strstr(text, "\"read_gb_s\": 20.0, \"probe_gb_s\": 25.0, \"probe_before_gb_s\": 25.0, "

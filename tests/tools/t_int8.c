@@ -63,7 +63,7 @@ struct answers {
     float logits[POSITIONS][VOCAB], hidden[POSITIONS][HIDDEN];
     double layers[POSITIONS];       /* E^2 */
     double head[POSITIONS][GROUPS]; /* s^2 / 12 of the head's input */
-    size_t at;                      /* the position that is being computed */
+    size_t at;                      /* the first position that is being computed */
 };
 
 /* Read questions of the test stream with their answers. */
@@ -94,28 +94,31 @@ static void int8_texts(void)
     world_close(world);
 }
 
+/* Note what rounding would do to the inputs of n positions from a->at on. */
 static void see_input(void *arg, size_t layer, enum batch_value input, const float *x, size_t ld,
                       size_t cols, size_t n)
 {
     struct answers *a = arg;
-    double errors = 0, squares = 0;
-    (void)layer, (void)ld;
+    (void)layer;
     if (input > INPUT_HEAD)
         return;
-    CHECK(n == 1 && cols == HIDDEN);
-    for (size_t g = 0; g < cols / INPUTS; g++) {
-        double amax = 0;
-        for (size_t k = g * INPUTS; k < (g + 1) * INPUTS; k++) {
-            amax = fmax(amax, fabs((double)x[k]));
-            squares += (double)x[k] * (double)x[k];
+    CHECK(cols == HIDDEN);
+    for (size_t at = a->at; at < a->at + n; at++, x += ld) {
+        double errors = 0, squares = 0;
+        for (size_t g = 0; g < cols / INPUTS; g++) {
+            double amax = 0;
+            for (size_t k = g * INPUTS; k < (g + 1) * INPUTS; k++) {
+                amax = fmax(amax, fabs((double)x[k]));
+                squares += (double)x[k] * (double)x[k];
+            }
+            double variance = amax / 127 * (amax / 127) / 12;
+            errors += INPUTS * variance;
+            if (input == INPUT_HEAD)
+                a->head[at][g] = variance;
         }
-        double variance = amax / 127 * (amax / 127) / 12;
-        errors += INPUTS * variance;
-        if (input == INPUT_HEAD)
-            a->head[a->at][g] = variance;
+        if (input != INPUT_HEAD)
+            a->layers[at] += errors / squares;
     }
-    if (input != INPUT_HEAD)
-        a->layers[a->at] += errors / squares;
 }
 
 /* Add to each input uniform noise as wide as the steps to which int8 would round it. The watched
@@ -124,18 +127,17 @@ static void add_noise(void *arg, size_t layer, enum batch_value value, const flo
                       size_t cols, size_t n)
 {
     static uint64_t state = 1;
-    float *noisy = (float *)(uintptr_t)x;
-    (void)arg, (void)layer, (void)ld;
+    (void)arg, (void)layer;
     if (value > INPUT_HEAD)
         return;
-    CHECK(n == 1 && cols == HIDDEN);
-    for (size_t g = 0; g < cols; g += INPUTS) {
-        float amax = 0;
-        for (size_t k = g; k < g + INPUTS; k++)
-            amax = fabsf(x[k]) > amax ? fabsf(x[k]) : amax;
-        for (size_t k = g; k < g + INPUTS; k++) {
+    CHECK(cols == HIDDEN);
+    for (size_t at = 0; at < n * cols; at += INPUTS) {
+        float *group = (float *)(uintptr_t)x + at / cols * ld + at % cols, amax = 0;
+        for (size_t k = 0; k < INPUTS; k++)
+            amax = fabsf(group[k]) > amax ? fabsf(group[k]) : amax;
+        for (size_t k = 0; k < INPUTS; k++) {
             state = state * 6364136223846793005u + 1442695040888963407u;
-            noisy[k] += amax / 127 * ((float)(state >> 40) / (float)(1 << 24) - 0.5f);
+            group[k] += amax / 127 * ((float)(state >> 40) / (float)(1 << 24) - 0.5f);
         }
     }
 }
@@ -155,12 +157,18 @@ static void int8_answers(struct answers *a, struct model **m, const struct kerne
     CHECK(session_open(&s, b, POSITIONS, KVCACHE_F32, &err) == OK);
     const struct batch_watch watch = { .see = noise ? add_noise : see_input, .arg = a };
     batch_watch(b, &watch);
-    for (a->at = 0; a->at < POSITIONS; a->at++) {
-        if (text.begin[a->at])
-            session_rewind(s, 0);
-        CHECK(session_eval(s, &text.id[a->at], 1, NULL, &err) == OK);
-        memcpy(a->logits[a->at], session_logits(s, 0), sizeof(a->logits[0]));
-        memcpy(a->hidden[a->at], session_hidden(s, TAP_FINAL, 0), sizeof(a->hidden[0]));
+    for (size_t first = 0, end; first < POSITIONS; first = end) {
+        for (end = first + 1; end < POSITIONS && !text.begin[end]; end++)
+            ;
+        session_rewind(s, 0);
+        a->at = first;
+        CHECK(end - first <= BATCH_ROWS);
+        CHECK(session_eval(s, &text.id[first], end - first, NULL, &err) == OK);
+        for (; a->at < end; a->at++) {
+            size_t back = end - 1 - a->at;
+            memcpy(a->logits[a->at], session_logits(s, back), sizeof(a->logits[0]));
+            memcpy(a->hidden[a->at], session_hidden(s, TAP_FINAL, back), sizeof(a->hidden[0]));
+        }
     }
     session_close(s);
     batch_close(b);

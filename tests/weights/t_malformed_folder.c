@@ -1,6 +1,7 @@
 /* t_malformed_folder.c - Hugging Face folders and safetensors files that are wrong in one way
  * each. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -274,6 +275,16 @@ static const struct kind indices[] = {
     { "tensor that is missing", "{\"weight_map\":{\"a\":\"a.safetensors\"}}", NULL,
       "expects 1 tensors here, found 0" },
     { "map of nothing", "{\"weight_map\":{}}", NULL, "is missing" },
+    { "file in a folder below", "{\"weight_map\":{\"a\":\"b/a.safetensors\"}}", NULL,
+      "in the folder" },
+    { "file named by its ending", "{\"weight_map\":{\"a\":\".safetensors\"}}", NULL,
+      "in the folder" },
+    { "tensor in two parts", "{\"weight_map\":{\"a\":\"a.safetensors\",\"a\":\"b.safetensors\"}}",
+      NULL, "duplicate" },
+    { "part that is a folder", "{\"weight_map\":{\"a\":\"c.safetensors\"}}", NULL,
+      "expected a regular file" },
+    { "part without end", "{\"weight_map\":{\"a\":\"d.safetensors\"}}", NULL,
+      "expected a regular file" },
 };
 
 static void test_folder(void)
@@ -298,10 +309,13 @@ static void test_folder(void)
     CHECK(unlink(in_folder("model.safetensors")) == 0);
     malformed_refused("no weights", folder, MALFORMED_WEIGHTS, "found neither");
     write_safetensors("a.safetensors", "{}", 0);
+    CHECK(mkdir(in_folder("c.safetensors"), 0700) == 0);
+    CHECK(symlink("/dev/zero", in_folder("d.safetensors")) == 0);
     for (size_t i = 0; i < sizeof(indices) / sizeof(*indices); i++) {
         spill(in_folder("model.safetensors.index.json"), indices[i].what, strlen(indices[i].what));
         malformed_refused(indices[i].name, folder, MALFORMED_WEIGHTS, indices[i].says);
     }
+    CHECK(rmdir(in_folder("c.safetensors")) == 0 && unlink(in_folder("d.safetensors")) == 0);
     CHECK(unlink(in_folder("config.json")) == 0);
     malformed_refused("no config.json", folder, MALFORMED_WEIGHTS, "config.json");
 }
@@ -333,7 +347,7 @@ int main(void)
     CHECK(mkdtemp(folder));
     test_folder();
     test_file();
-    malformed_count(115);
+    malformed_count(120);
     for (size_t i = 0; i < 2; i++)
         CHECK(unlink(in_folder(files[i])) == 0);
     CHECK(rmdir(folder) == 0);

@@ -91,27 +91,31 @@ static void test_error(void)
     }
 }
 
-/* Values close together far from zero: those below it keep a part of their differences, as far as
- * the f16 minimum allows; all those above it become multiples of one scale, which is a loss of
- * about their deviation and no more. */
+/* Values close together far from zero, with and without weights: those below it lose a little more
+ * than values around it; all those above it become multiples of one scale, which is a loss of about
+ * their deviation. */
 static void test_offset(void)
 {
     static const struct {
         float offset;
-        double most; /* of the deviation */
-    } cases[] = {
-        { -1, 0.12 }, { -10, 0.25 }, { -100, 0.35 }, { 1, 1.1 }, { 10, 1.1 }, { 100, 2 }
-    };
-    static float x[MANY];
-    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        double most[2]; /* of the deviation: Q4_K, Q5_K */
+    } cases[] = { { -1, { 0.09, 0.06 } }, { -10, { 0.13, 0.11 } }, { -100, { 0.14, 0.11 } },
+                  { 1, { 0.95, 0.55 } },  { 10, { 1.1, 1.1 } },    { 100, { 1.6, 1.4 } } };
+    static float x[MANY], w[MANY];
+    for (size_t k = 0; k < 2 * sizeof(cases) / sizeof(*cases); k++) {
+        const float *weights = k % 2 ? w : NULL;
         uint64_t state = 7;
-        for (size_t i = 0; i < MANY; i++)
-            x[i] = cases[k].offset + 0.02f * next_value(&state);
+        double total = 0;
+        for (size_t i = 0; i < MANY; i++) {
+            x[i] = cases[k / 2].offset + 0.02f * next_value(&state);
+            w[i] = 0.2f + (float)(i * i % 13) / 6;
+            total += weights ? (double)w[i] : 1;
+        }
         for (int type = W_Q4_K; type <= W_Q5_K; type++) {
-            double rms = sqrt(error_of(type, x, NULL, NULL, MANY) / MANY) / 0.02;
-            printf("%s at %g: error %.4f of a deviation\n", wtype_name(type),
-                   (double)cases[k].offset, rms);
-            CHECK(rms < cases[k].most);
+            double rms = sqrt(error_of(type, x, weights, weights, MANY) / total) / 0.02;
+            printf("%s at %g%s: error %.4f of a deviation\n", wtype_name(type),
+                   (double)cases[k / 2].offset, weights ? ", weighted" : "", rms);
+            CHECK(rms < cases[k / 2].most[type - W_Q4_K]);
         }
     }
 }

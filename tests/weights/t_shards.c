@@ -1,6 +1,7 @@
 /* t_shards.c - a GGUF file in parts is the file that was split, from whichever part it is opened,
  * and parts that do not fit together are refused. */
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
@@ -22,6 +23,8 @@ struct part {
     bool bare;               /* no keys split.* */
     bool own_keys;           /* a later part with more keys of its own */
     const char *rename_last; /* name of its last tensor, or NULL */
+    const char *twice;       /* a key that it has once more, or NULL */
+    unsigned align;          /* its general.alignment; 0: none */
 };
 
 /* Return the path of part i (from 1) of n, or of a whole file if n is 0; two results live at a
@@ -63,6 +66,10 @@ static void write_part(const char *path, const struct part *p)
         add_number(g, "split.tensors.count", p->type == KV_U16 ? KV_I32 : p->type, p->total);
         add_number(g, "split.count", p->type, p->count);
     }
+    if (p && p->twice)
+        add_number(g, p->twice, KV_U16, p->count);
+    if (p && p->align)
+        ggufw_u32(g, "general.alignment", p->align);
     for (size_t i = first; i < last; i++) {
         char name[32];
         snprintf(name, sizeof(name), "t%zu", i);
@@ -143,16 +150,46 @@ static void test_bad(void)
         struct part is;
         const char *text;
     } rows[] = {
-        { 1, { 1, 3, 7, KV_U16, 0, 3, false, false, NULL }, "split.no: expected 0, found 1" },
-        { 2, { 0, 3, 7, KV_U16, 3, 3, false, false, NULL }, "split.no: expected 1, found 0" },
-        { 3, { 1, 3, 7, KV_U16, 3, 7, false, false, NULL }, "split.no: expected 2, found 1" },
-        { 1, { 0, 4, 7, KV_U16, 0, 3, false, false, NULL }, "split.count: expected 3, found 4" },
-        { 3, { 2, 0, 7, KV_U16, 3, 7, false, false, NULL }, "split.count: expected 3, found 0" },
-        { 1, { 0, 3, 8, KV_U16, 0, 3, false, false, NULL }, "tensors.count: expected 7, found 8" },
-        { 1, { 0, 3, 7, KV_U16, 0, 2, false, false, NULL }, "tensors.count: expected 6, found 7" },
-        { 1, { 0, 3, 7, KV_F32, 0, 3, false, false, NULL }, "split.count: expected 3, found none" },
-        { 2, { 1, 3, 7, KV_U16, 3, 3, true, false, NULL }, "split.count: expected 3, found none" },
-        { 3, { 2, 3, 7, KV_I64, 3, 7, false, false, "t1" }, "two tensors are named t1" },
+        { 1,
+          { 1, 3, 7, KV_U16, 0, 3, false, false, NULL, NULL, 0 },
+          "split.no: expected 0, found 1" },
+        { 2,
+          { 0, 3, 7, KV_U16, 3, 3, false, false, NULL, NULL, 0 },
+          "split.no: expected 1, found 0" },
+        { 3,
+          { 1, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 0 },
+          "split.no: expected 2, found 1" },
+        { 1,
+          { 0, 4, 7, KV_U16, 0, 3, false, false, NULL, NULL, 0 },
+          "split.count: expected 3, found 4" },
+        { 3,
+          { 2, 0, 7, KV_U16, 3, 7, false, false, NULL, NULL, 0 },
+          "split.count: expected 3, found 0" },
+        { 1,
+          { 0, 3, 8, KV_U16, 0, 3, false, false, NULL, NULL, 0 },
+          "tensors.count: expected 7, found 8" },
+        { 1,
+          { 0, 3, 7, KV_U16, 0, 2, false, false, NULL, NULL, 0 },
+          "tensors.count: expected 6, found 7" },
+        { 1,
+          { 0, 3, 7, KV_F32, 0, 3, false, false, NULL, NULL, 0 },
+          "split.count: expected 3, found none" },
+        { 2,
+          { 1, 3, 7, KV_U16, 3, 3, true, false, NULL, NULL, 0 },
+          "split.count: expected 3, found none" },
+        { 3, { 2, 3, 7, KV_I64, 3, 7, false, false, "t1", NULL, 0 }, "two tensors are named t1" },
+        { 1, { 0, 3, 7, KV_BOOL, 0, 3, false, false, NULL, NULL, 0 }, "expected 3, found none" },
+        { 3,
+          { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, "split.count", 0 },
+          "split.count: expected 3, found 2 keys of this name" },
+        { 1,
+          { 0, 3, 7, KV_U16, 0, 3, false, false, NULL, "split.tensors.count", 0 },
+          "split.tensors.count: expected 7, found 2 keys of this name" },
+        { 2,
+          { UINT64_MAX, 3, 7, KV_I32, 3, 3, false, false, NULL, NULL, 0 },
+          "split.no: expected 1, found 4294967295" },
+        { 3, { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 48 }, "general.alignment" },
+        { 3, { 2, 3, 7, KV_U16, 3, 7, false, false, NULL, NULL, 1024 }, "expected its data at" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         write_good();
@@ -164,6 +201,16 @@ static void test_bad(void)
     refused(3, "inside the header");
     spill(part_path(3, PARTS), "", 0);
     refused(3, "expected the magic");
+    CHECK(unlink(part_path(3, PARTS)) == 0 && mkfifo(part_path(3, PARTS), 0600) == 0);
+    refused(3, "expected a regular file");
+    CHECK(unlink(part_path(3, PARTS)) == 0 && mkdir(part_path(3, PARTS), 0700) == 0);
+    refused(3, "expected a regular file");
+    CHECK(rmdir(part_path(3, PARTS)) == 0);
+    CHECK(symlink(strrchr(part_path(1, PARTS), '/') + 1, part_path(3, PARTS)) == 0);
+    refused(3, "split.no: expected 2, found 0");
+    CHECK(unlink(part_path(3, PARTS)) == 0 && symlink("nothing", part_path(3, PARTS)) == 0);
+    refused(3, "missing m-00003-of-00003.gguf");
+    CHECK(unlink(part_path(3, PARTS)) == 0);
 }
 
 /* Parts that are not there are all named, also the one that was asked for. */

@@ -65,7 +65,8 @@ int bench_list(struct bench_list *out, const char *option, const char *text, str
 double bench_median(double *samples, size_t n);
 
 /* Return the GOP/s of the fastest instruction for this kind of arithmetic ("f32", "int8", "bf16")
- * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once. */
+ * among those that these CPU_* bits allow; 0 if there is none. Each is measured only once by
+ * number of threads. */
 double bench_peak(const char *what, unsigned cpu, struct pool *pool);
 
 /* Run `mizzle bench kernels`. */

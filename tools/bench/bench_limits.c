@@ -67,7 +67,11 @@ enum { MOST = 16 };
 double bench_peak(const char *what, unsigned cpu, struct pool *pool)
 {
     static double known[MOST];
+    static size_t threads; /* with which they were measured */
     double best = 0;
+    if (threads != pool_threads(pool))
+        memset(known, 0, sizeof(known));
+    threads = pool_threads(pool);
     for (size_t i = 0; i < limits_count && i < MOST; i++) {
         if (strcmp(limits[i].what, what) != 0 || (limits[i].needs & cpu) != limits[i].needs)
             continue;

@@ -15,6 +15,7 @@
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/bench/bench_draft.h"
+#include "tools/bench/bench_ops.h"
 #include "tools/bench/bench_plan.h"
 #include "tools/bench/counts.h"
 #include "tools/bench/energy.h"
@@ -89,6 +90,8 @@ struct bench_run {
     char no_counts[OS_WHY]; /* why cycles are not counted, or "" */
     size_t peak;            /* as in struct bench_test */
     struct read_probe *probe;
+    struct bench_ops *ops;   /* NULL without --by-op */
+    struct op_limits limits; /* for ops, once measured */
     double one[BENCH_LIST *
                BENCH_TESTS]; /* tokens per second of each test on one thread, once measured */
 };
@@ -168,6 +171,33 @@ static int run_test(struct bench_run *b, struct bench_test *t, struct err *err)
     os_counters_read(&b->counters, counted);
     counts_each(t->count, before, counted, tokens);
     return rc || !t->gen ? rc : run_probe(b, &t->after, err);
+}
+
+/* Take as many samples again, watched and not in turn, so that both see the same conditions. */
+static int run_ops(struct bench_run *b, struct bench_test *t, enum kvcache kv, struct err *err)
+{
+    struct bench_ops *o = b->ops;
+    struct engine limited = *b->engine;
+    limited.pool = b->pool;
+    bench_ops_open(o, b->engine->model, kv, &b->counters);
+    o->tokens = t->gen;
+    int rc = b->limits.level ? OK : op_limits_measure(&b->limits, &limited, err);
+    o->limits = &b->limits;
+    const struct batch_watch *watch[] = { NULL, &o->timing, &o->counting };
+    size_t kinds = b->counters.handle[OS_CYCLES] < 0 ? 2 : 3;
+    for (; !rc && o->samples < b->o->repeat; o->samples++)
+        for (size_t i = 0; !rc && i < kinds; i++) {
+            run_rewind(b, t, t->depth);
+            o->times.at = t->depth;
+            batch_watch(b->batch, watch[i]);
+            uint64_t begin = os_now_ns();
+            rc = run_once(b, t, t->gen, err);
+            double ns = (double)(os_now_ns() - begin);
+            if (i < 2)
+                *(i ? &o->watched[o->samples] : &o->plain[o->samples]) = ns;
+        }
+    batch_watch(b->batch, NULL);
+    return rc;
 }
 
 /* Evaluate one token and its score and, where head is true, its logits. *ns is the total time,
@@ -286,11 +316,13 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
             int rc = run_test(b, &t, err);
             if (!rc && t.gen && t.gen == bench_list_most(&p->gen) && t.texts == 1 && !t.draft)
                 rc = run_router(b, &t, err);
+            if (!rc && b->ops)
+                rc = run_ops(b, &t, p->kv, err);
             if (rc)
                 return rc;
             t.one = *one;
             model_figures(&f, &t, model_pass_bytes(b->engine->model));
-            model_report_row(report, &t, &f);
+            model_report_row(report, &t, &f, b->ops);
             *one = t.threads == 1 ? f.ts : *one;
         }
     return OK;
@@ -319,6 +351,8 @@ static void bench_model_close_texts(struct bench_run *b)
 static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
                                struct model_report *report, struct err *err)
 {
+    os_counters_open(&b->counters, b->no_counts);
+    os_counters_close(&b->counters);
     int rc = bench_model_open_router(b, err);
     if (!rc && p->ndrafts)
         rc = bench_draft_open(&b->draft, b->engine, err);
@@ -335,6 +369,7 @@ static int bench_model_run_all(struct bench_run *b, const struct bench_plan *p,
         pool_close(b->pool);
         os_counters_close(&b->counters);
         b->pool = NULL;
+        b->limits.level = NULL; /* other threads have others */
     }
     model_report_end(report);
     read_probe_close(b->probe);
@@ -350,6 +385,8 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
     struct engine e = { .model = NULL };
     struct err line;
     int rc = bench_plan_make(&p, m, err);
+    if (!rc && m->by_op && (p.ndrafts || bench_list_most(&p.texts) > 1 || *o->format == 'c'))
+        rc = err_set(err, ERR_ARG, "--by-op: expected one text, no --draft and not -o csv");
     if (rc)
         return rc;
     engine_options.threads = bench_list_most(&p.threads);
@@ -362,7 +399,8 @@ int bench_model(const struct bench_options *o, const struct bench_model_options 
                                                    : "demo";
         char why[ENERGY_WHY] = "";
         static struct bench_run b;
-        b = (struct bench_run){ .o = o, .engine = &e };
+        static struct bench_ops ops;
+        b = (struct bench_run){ .o = o, .engine = &e, .ops = m->by_op ? &ops : NULL };
         struct model_report report = { .format = o->format,
                                        .model = model,
                                        .kv = kvcache_name(p.kv),

@@ -6,6 +6,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/doubt.h"
 
+struct bench_ops;
 struct engine;
 struct model;
 struct model_config;
@@ -16,6 +17,7 @@ struct bench_model_options {
     const char *shape, *type;                           /* shape NULL: measure a file */
     const char *drafts;        /* list of draft kinds; NULL: leave the decoding loop out */
     struct bench_list threads; /* empty: all processors */
+    bool by_op;                /* show where the time goes */
 };
 
 /* One test and its measurements. Either prompt or gen is 0. */
@@ -68,8 +70,9 @@ struct model_report {
     bool closed;        /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
+/* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table. */
 void model_report_row(struct model_report *b, const struct bench_test *t,
-                      const struct model_figures *f);
+                      const struct model_figures *f, const struct bench_ops *ops);
 void model_report_end(const struct model_report *b);
 
 /* Open the file or shape with kernels and threads. After an error, too, the caller calls

@@ -10,6 +10,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
 #include "tools/bench/bench_model.h"
+#include "tools/bench/bench_ops.h"
 #include "tools/bench/counts.h"
 #include "tools/cli/setup.h"
 
@@ -131,6 +132,26 @@ static void put_router(json_t *o, const struct bench_test *t)
     model_report_put(o, keys[7], model_report_reals(t->routed, t->pairs));
 }
 
+/* Add where the time goes: for each kind of operation, by token or by prompt. */
+static void put_ops(json_t *o, const struct bench_ops *ops)
+{
+    struct bench_ops_row rows[BATCH_OPS], sum = bench_ops_rows(rows, ops);
+    json_t *list = json_array();
+    for (size_t i = 0; i < BATCH_OPS; i++) {
+        const struct bench_ops_row *r = &rows[i];
+        json_t *row =
+            json_pack("{s:s,s:f,s:f,s:f,s:f,s:f,s:s}", "op", r->op, "calls", r->calls, "ns", r->ns,
+                      "bytes", r->bytes, "ops", r->ops, "least_ns", r->least, "limit", r->limit);
+        for (size_t k = 0; row && k < COUNT_COLUMNS; k++)
+            put_count(row, count_columns[k].key, r->count[count_columns[k].event]);
+        json_array_append_new(list, row);
+    }
+    model_report_put(o, "by_op", list);
+    model_report_put(o, "by_op_sum_ns", json_real(sum.ns));
+    model_report_put(o, "by_op_watched_ns", json_real(bench_ops_ns(ops, false)));
+    model_report_put(o, "by_op_plain_ns", json_real(bench_ops_ns(ops, true)));
+}
+
 /* Return the row as an object with llama-bench's keys. */
 static json_t *model_report_json_row(const struct model_report *b, const struct bench_test *t,
                                      const struct model_figures *f)
@@ -232,20 +253,26 @@ static void print_csv(const struct model_report *b, json_t *o)
     putchar('\n');
 }
 
-/* Print the head of the table, below what is the same for all of its rows. */
-static void model_report_head(const struct model_report *b)
+/* Print the names of the columns. */
+static void model_report_columns(const struct model_report *b)
 {
-    const struct model *m = b->engine->model;
-    printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n\n", b->model,
-           model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
-           (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
-    printf("| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
+    printf("\n| threads | test | t/s |%s%s read GB/s | probe GB/s | of probe |%s%s doubtful |\n",
            b->texts ? " each |" : "", b->drafts ? " accepted |" : "",
            *b->no_joules ? "" : " J/token |",
            *b->no_counts ? "" : " IPC | LLC misses | TLB misses |");
     printf("|---|---|---|%s%s---|---|---|%s%s---|\n", b->texts ? "---|" : "",
            b->drafts ? "---|" : "", *b->no_joules ? "" : "---|",
            *b->no_counts ? "" : "---|---|---|");
+}
+
+/* Print the head of the table, below what is the same for all of its rows. */
+static void model_report_head(const struct model_report *b)
+{
+    const struct model *m = b->engine->model;
+    printf("%s %s: %.2f MiB, %.2f M parameters; kernels: %s; keys and values: %s\n", b->model,
+           model_report_type(b->engine), (double)model_bytes(m) / (1 << 20),
+           (double)model_params(m) / 1e6, b->engine->kernels.isa, b->kv);
+    model_report_columns(b);
 }
 
 /* Print a cell, which is empty if the event was not counted. */
@@ -257,17 +284,25 @@ static void print_count(const char *form, double v)
     fputs(v >= 0 ? " |" : "|", stdout);
 }
 
+/* Write the name of a test. */
+static void model_report_name(char *out, size_t size, const struct bench_test *t)
+{
+    char texts[32] = "", depth[32] = "", draft[32] = "";
+    if (t->texts > 1)
+        snprintf(texts, sizeof(texts), " x %zu", t->texts);
+    if (t->depth)
+        snprintf(depth, sizeof(depth), " @ d%zu", t->depth);
+    if (t->draft)
+        snprintf(draft, sizeof(draft), ", %s, %s", t->repeats ? "repeats" : "new", t->draft);
+    snprintf(out, size, "%s%zu%s%s%s", t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt, texts,
+             depth, draft);
+}
+
 /* Print a row of the table. */
 static void print_md(const struct model_report *b, const struct bench_test *t,
-                     const struct model_figures *f)
+                     const struct model_figures *f, const char *name)
 {
-    printf("| %zu | %s%zu", t->threads, t->gen ? "tg" : "pp", t->gen ? t->gen : t->prompt);
-    if (t->texts > 1)
-        printf(" x %zu", t->texts);
-    if (t->depth)
-        printf(" @ d%zu", t->depth);
-    if (t->draft)
-        printf(", %s, %s", t->repeats ? "repeats" : "new", t->draft);
+    printf("| %zu | %s", t->threads, name);
     printf(" | %.2f +- %.2f |", f->ts, f->deviation_ts);
     if (b->texts)
         printf(t->gen ? " %.2f |" : " |", f->each);
@@ -315,13 +350,21 @@ void model_report_begin(const struct model_report *b)
 }
 
 void model_report_row(struct model_report *b, const struct bench_test *t,
-                      const struct model_figures *f)
+                      const struct model_figures *f, const struct bench_ops *ops)
 {
+    char name[128];
+    model_report_name(name, sizeof(name), t);
     if (!strcmp(b->format, "md")) {
-        print_md(b, t, f);
+        if (ops && b->rows)
+            model_report_columns(b);
+        print_md(b, t, f, name);
         keep_line(t);
+        if (ops)
+            bench_ops_print(ops, name, !*b->no_counts);
     } else {
         json_t *o = model_report_json_row(b, t, f);
+        if (ops)
+            put_ops(o, ops);
         if (*b->format == 'c') {
             print_csv(b, o);
         } else {

@@ -119,6 +119,29 @@ static bool serve_prompt_content(struct chat_message *m, struct buf *joined, con
     return true;
 }
 
+/* Refuse what a template would write into a message beside its content. The thoughts of earlier
+ * answers can be in the content, where the templates of thinking models find them. */
+static bool serve_prompt_extra(const json_t *message, const char *at, struct serve_error *e)
+{
+    static const char *const fields[][2] = {
+        { "tool_calls", "" },
+        { "function_call", "" },
+        { "reasoning_content", "; thoughts go into content, between <think> and </think>" },
+        { "reasoning", "; thoughts go into content, between <think> and </think>" },
+    };
+    char param[SERVE_PARAM];
+    for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++) {
+        const json_t *v = json_object_get(message, fields[k][0]);
+        bool empty = !v || json_is_null(v) || (json_is_array(v) && !json_array_size(v)) ||
+                     (json_is_string(v) && !json_string_length(v));
+        snprintf(param, sizeof(param), "%s.%s", at, fields[k][0]);
+        if (!empty)
+            return serve_error_set(e, 400, "unsupported_parameter", param, "%s: not served here%s",
+                                   param, fields[k][1]);
+    }
+    return true;
+}
+
 /* Read one message. */
 static bool serve_prompt_message(struct chat_message *m, struct buf *joined, const json_t *v,
                                  size_t i, struct serve_error *e)
@@ -138,11 +161,8 @@ static bool serve_prompt_message(struct chat_message *m, struct buf *joined, con
     snprintf(param, sizeof(param), "%s.role", at);
     if (!m->role)
         return serve_field_wrong(e, param, "system, developer, user or assistant", role);
-    snprintf(param, sizeof(param), "%s.tool_calls", at);
-    if (json_array_size(json_object_get(v, "tool_calls")))
-        return serve_error_set(e, 400, "unsupported_parameter", param, "%s: not served here",
-                               param);
-    return serve_prompt_content(m, joined, json_object_get(v, "content"), at, e);
+    return serve_prompt_extra(v, at, e) &&
+           serve_prompt_content(m, joined, json_object_get(v, "content"), at, e);
 }
 
 /* Read chat_template_kwargs, as vLLM and SGLang have it. */

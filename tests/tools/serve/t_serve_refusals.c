@@ -89,6 +89,18 @@ static const struct {
     { "POST", CHAT,
       "{\"messages\":[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{}]}]}", 400,
       "messages[0].tool_calls", "unsupported_parameter" },
+    { "POST", CHAT, "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":{}}]}",
+      400, "messages[0].tool_calls", "unsupported_parameter" },
+    { "POST", CHAT,
+      "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":\"b\"}]}",
+      400, "messages[0].reasoning_content", "unsupported_parameter" },
+    { "POST", CHAT,
+      "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning\":\"b\"}]}", 400,
+      "messages[0].reasoning", "unsupported_parameter" },
+    { "POST", CHAT,
+      "{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"reasoning_content\":null,"
+      "\"reasoning\":\"\",\"tool_calls\":[],\"function_call\":null}],\"max_tokens\":1}",
+      200, NULL, NULL },
     /* Numbers and their ranges. */
     { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":0}", 400, "max_tokens", "invalid_value" },
     { "POST", RAW, "{\"prompt\":\"a\",\"max_tokens\":\"1\"}", 400, "max_tokens", "invalid_value" },

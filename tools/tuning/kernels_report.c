@@ -8,7 +8,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/counts.h"
 #include "tools/bench/doubt.h"
-#include "tools/bench/roofline.h"
+#include "tools/tuning/roofline.h"
 
 static bool has_ipc(const struct kernels_report *b)
 {

@@ -1,6 +1,6 @@
 /* roofline.h - the picture of `bench kernels --plot`. */
-#ifndef TOOLS_BENCH_ROOFLINE_H
-#define TOOLS_BENCH_ROOFLINE_H
+#ifndef TOOLS_TUNING_ROOFLINE_H
+#define TOOLS_TUNING_ROOFLINE_H
 
 #include "tools/bench/bench.h"
 #include "tools/bench/read_probe.h"

@@ -1,4 +1,4 @@
-#include "tools/bench/compare.h"
+#include "tools/tuning/compare.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -4,7 +4,7 @@
 
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/bench/roofline.h"
+#include "tools/tuning/roofline.h"
 #include "tools/plot/chart_internal.h"
 
 enum { ROOM = 1 << 18, TEXTS = 512, POINTS = 256, SETS = 3, WIDTH = 860 };

@@ -1,6 +1,6 @@
 /* compare.h - whether the kernels of one measurement are faster than those of another. */
-#ifndef TOOLS_BENCH_COMPARE_H
-#define TOOLS_BENCH_COMPARE_H
+#ifndef TOOLS_TUNING_COMPARE_H
+#define TOOLS_TUNING_COMPARE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,7 +7,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "tests/support/test.h"
-#include "tools/bench/compare.h"
+#include "tools/tuning/compare.h"
 
 static bool near(double a, double b)
 {

@@ -13,7 +13,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/counts.h"
 #include "tools/bench/read_probe.h"
-#include "tools/bench/roofline.h"
+#include "tools/tuning/roofline.h"
 #include "tools/cli/setup.h"
 
 enum { HIDDEN = 896, FFN = 4864, VOCAB = 151936, HEAD = 64, PER = 7, BLOCK = ATTN_BLOCK };

@@ -1,7 +1,7 @@
 /* roofline.c - draws rooflines: operations per second against operations per byte, both
  * logarithmic, with a chart for each operation. Source: Williams, Waterman and Patterson,
  * "Roofline: an insightful visual performance model for multicore architectures", 2009. */
-#include "tools/bench/roofline.h"
+#include "tools/tuning/roofline.h"
 
 #include <math.h>
 #include <stdio.h>

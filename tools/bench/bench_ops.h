@@ -1,0 +1,43 @@
+/* bench_ops.h - `bench model --by-op`: where the time of a token, or of a prompt, goes. */
+#ifndef TOOLS_BENCH_BENCH_OPS_H
+#define TOOLS_BENCH_BENCH_OPS_H
+
+#include "tools/bench/bench.h"
+#include "tools/bench/op_times.h"
+
+struct model_report;
+
+/* Samples in turn: some are not watched, of some each operation is timed, and of some its events
+ * are counted, where the processor can, because reading counters takes longer than a small
+ * operation. */
+struct bench_ops {
+    struct op_times times; /* of all timed samples */
+    const struct os_counters *counters;
+    double count[BATCH_OPS][OS_EVENTS], before[OS_EVENTS]; /* -1: not counted */
+    double plain[BENCH_REPEAT], watched[BENCH_REPEAT];     /* ns of each sample */
+    size_t samples;                                        /* of each kind */
+    size_t tokens;                  /* that a sample generates; 0: a sample evaluates a prompt */
+    const struct op_limits *limits; /* set by the caller */
+    struct batch_watch timing, counting;
+};
+
+/* Prepare *o, which must not move, for samples of this model. */
+void bench_ops_open(struct bench_ops *o, const struct model *m, enum kvcache kv,
+                    const struct os_counters *counters);
+
+/* What one operation costs, by token or by prompt. least: ns that the machine takes at least, and
+ * limit the name of what takes them. */
+struct bench_ops_row {
+    const char *op, *limit;
+    double calls, ns, bytes, ops, least, count[OS_EVENTS];
+};
+/* Set out to a row for each kind of operation; return their sum. */
+struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const struct bench_ops *o);
+
+/* Return the median ns of a token, or of a prompt, without (plain) or with the timing. */
+double bench_ops_ns(const struct bench_ops *o, bool plain);
+
+/* Print the table. name: of the test, such as "tg128". counts: there are columns for events. */
+void bench_ops_print(const struct bench_ops *o, const char *name, bool counts);
+
+#endif
