@@ -196,6 +196,11 @@ static void test_bad(void)
         write_part(part_path(rows[i].part, PARTS), &rows[i].is);
         refused(strstr(rows[i].text, "two tensors") ? 0 : rows[i].part, rows[i].text);
     }
+}
+
+/* What is under the name of a part is no part, or no file. */
+static void test_other_things(void)
+{
     write_good();
     spill(part_path(3, PARTS), "GGUF", 4);
     refused(3, "inside the header");
@@ -267,6 +272,7 @@ int main(void)
     CHECK(mkdtemp(folder));
     test_good();
     test_bad();
+    test_other_things();
     test_missing();
     test_torture();
     CHECK(descriptors() == open_before);

@@ -71,7 +71,7 @@ struct info_model {
     bool runs;     /* the sizes below are known */
     bool has_sign; /* fingerprint is known: it runs, and its data is in the file */
     uint64_t fingerprint;
-    const char *type; /* of its matrices (model_file_type) */
+    const char *type;                         /* of its matrices (model_file_type) */
     size_t context, threads;                  /* for which memory is computed */
     size_t weights, work, cache[INFO_CACHES]; /* bytes */
     size_t ids;                               /* of the tokenizer; 0: none can be used */

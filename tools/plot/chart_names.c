@@ -57,9 +57,8 @@ static bool chart_name_fits(const struct chart_name *names, size_t i, const stru
         b->y + b->h > area->y + area->h)
         return false;
     for (size_t k = 0; k < ntaken; k++)
-        if (chart_boxes_meet(b, &taken[k]) ||
-            (!chart_box_has(&taken[k], names[i].x, names[i].y) &&
-             chart_lead_crosses(&names[i], &taken[k])))
+        if (chart_boxes_meet(b, &taken[k]) || (!chart_box_has(&taken[k], names[i].x, names[i].y) &&
+                                               chart_lead_crosses(&names[i], &taken[k])))
             return false;
     for (size_t k = 0; k < i; k++)
         if (names[k].placed &&
