@@ -1,6 +1,6 @@
 #!/bin/sh
 # "The shortest way through" in README.md is true: ten files with their numbers of lines, and their
-# sum, which is at most 2,500.
+# sum, which is at most 2,500. The README of every folder names the file to open first.
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
@@ -26,4 +26,9 @@ for change in 's/^\(| 4 | .* | \)[0-9]* |/\11 |/' 's,^\(| 4 | `\)[^`]*,\1model/n
     sed "$change" README.md >"$tmp/README.md"
     way "$tmp/README.md" >/dev/null 2>&1 && echo "passes after: $change" && exit 1
 done
+find kernels weights model net router tools tests -name README.md >"$tmp/pages"
+while read -r page; do
+    head -n 10 "$page" | grep -q '[Oo]pen `\|Begin with `' ||
+        { echo "$page: no file to open first in its first ten lines" && exit 1; }
+done <"$tmp/pages"
 exit 0
