@@ -331,13 +331,14 @@ static void put_ends(struct folder *f, const char *name)
 static int read_template(struct folder *f, struct err *err)
 {
     char path[4096];
+    struct err why;
     size_t i;
     json_t *entry, *all = json_object_get(f->config, "chat_template"), *one = all;
     tokenizer_files_join(path, sizeof(path), f->path, "chat_template.jinja");
-    int rc = tokenizer_files_read_all(&f->template, &f->v.template.n, path, err);
+    int rc = tokenizer_files_read_all(&f->template, &f->v.template.n, path, &why);
     if (rc != ERR_IO) {
         f->v.template.p = f->template;
-        return rc;
+        return rc ? err_set(err, rc, "%s", why.msg) : OK;
     }
     json_array_foreach(all, i, entry)
     {
@@ -355,7 +356,9 @@ static int from_folder(struct tokenizer **out, const char *path, struct err *err
     struct folder f = { .path = path, .v = { .path = path } };
     struct err ignored;
     bool one = true;
-    int rc = read_pieces(&f, "tokenizer.json", false, err);
+    int rc = read_pieces(&f, "tokenizer.json", false, &ignored);
+    if (rc && rc != ERR_IO)
+        err_set(err, rc, "%s", ignored.msg);
     if (rc == ERR_IO) {
         one = false;
         rc = read_pieces(&f, "vocab.json", true, err);

@@ -212,6 +212,8 @@ if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$tmp/out";
     /usr/bin/python3 "$random" "$tmp/model" --vocab 151936 --hidden 32 --heads 2 --kv 1 --ffn 64 --layers 1 ||
         fail "make_random_qwen2.py"
     cp "$real/vocab.json" "$real/merges.txt" "$real/tokenizer_config.json" "$tmp/model"
+    has "$tmp/model" '"tokenizer":"gpt2","tokens":151936'
+    has "$tmp/model" '"refused":{"model":null,"text":null,'
     expect 0 "$tmp/model" "$tmp/real.gguf" --type q8_0
     has "$tmp/real.gguf" '"tokenizer":"gpt2","tokens":151936'
     printf 'Hello, w\303\266rld! <|im_start|>user\n 12345\n' >"$tmp/text"

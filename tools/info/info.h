@@ -85,6 +85,10 @@ struct info_model {
 int info_model_read(struct info_model *m, const struct info_source *s, size_t context,
                     struct err *err);
 
+/* Return the kind of tokenizer, as GGUF names it, empty if there is none. Folders do not name it,
+ * but what can be used of them is GPT-2's byte-level BPE. */
+struct str info_tokenizer(const struct info_source *s, const struct info_model *m);
+
 /* Print the report for people, or as one JSON object; with list, every tensor too. */
 void info_print(const struct info_source *s, const struct info_model *m, bool list);
 void info_print_json(const struct info_source *s, const struct info_model *m, bool list);

@@ -134,7 +134,7 @@ static void json_model(json_t *root, const struct info_model *m)
 void info_print_json(const struct info_source *s, const struct info_model *m, bool list)
 {
     struct str arch = info_text(s, "general.architecture"), name = info_text(s, "general.name");
-    struct str vocab = info_text(s, "tokenizer.ggml.model");
+    struct str vocab = info_tokenizer(s, m);
     struct info_sum all = info_sum_type(s, -1);
     json_t *types = json_object(), *root = json_object();
     for (int i = 0; i < INFO_TYPES; i++) {

@@ -67,12 +67,14 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
     m->type = model_file_type(s->w);
     int rc = tokenizer_open(&t, s->w, &m->no_text);
     if (rc == OK) {
+        m->no_text.msg[0] = '\0';
         m->ids = tokenizer_size(t);
         rc = info_model_chat(m, t);
     }
     if (rc != ERR_NOMEM)
         rc = model_outline(&model, s->w, &m->no_model);
     if (rc == OK) {
+        m->no_model.msg[0] = '\0';
         m->has_sign = !info_without_data(s);
         m->fingerprint = m->has_sign ? model_fingerprint(model, t) : 0;
         rc = info_model_memory(m, model, context, &m->no_model);

@@ -66,6 +66,12 @@ struct str info_text(const struct info_source *s, const char *key)
     return v;
 }
 
+struct str info_tokenizer(const struct info_source *s, const struct info_model *m)
+{
+    struct str v = info_text(s, "tokenizer.ggml.model");
+    return v.n || !m->ids ? v : (struct str){ "gpt2", 4 };
+}
+
 size_t info_tokens(const struct info_source *s)
 {
     const struct kv *kv = s->w ? weights_key(s->w, "tokenizer.ggml.tokens") : NULL;

@@ -143,7 +143,7 @@ void info_print(const struct info_source *s, const struct info_model *m, bool li
         print_bytes(sum.bytes);
         printf(" in %zu tensors, %.2f bits a weight\n", sum.tensors, info_bits(&sum));
     }
-    print_text("tokenizer", info_text(s, "tokenizer.ggml.model"));
+    print_text("tokenizer", info_tokenizer(s, m));
     if (info_tokens(s) || m->ids)
         printf("%-14s%zu\n", "tokens", info_tokens(s) ? info_tokens(s) : m->ids);
     if (m->is)
