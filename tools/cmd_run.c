@@ -364,6 +364,12 @@ static int cmd_run_check(int nargs, char **argv, struct err *err)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question does not work with --chat");
+    const char *only = options.system          ? "--system"
+                       : chat_options.template ? "--chat-template"
+                       : chat_options.think    ? "--think"
+                                               : NULL;
+    if (only && !options.chat)
+        return err_set(err, ERR_ARG, "%s: only works with --chat", only);
     return OK;
 }
 
@@ -383,6 +389,8 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.repeat_penalty = (double)options.sample.repeat_penalty;
     o.seed = options.sample.seed;
     o.on_opening = setup_stop_on_interrupt;
+    if (options.chat && !o.think)
+        o.think = "auto"; /* notes about conversations come before the first one */
     if (rc == OK)
         rc = setup_stand_in(server, &o, err);
     if (rc != OK)

@@ -326,7 +326,9 @@ static void check_context(void)
     CHECK(open_file(&m) == OK);
     CHECK(model_check_context(model_config(m), 100, &err) == OK);
     CHECK(model_check_context(model_config(m), 101, &err) == ERR_ARG);
-    CHECK(!strcmp(err.msg, "context: expected at most 100, as the model was made for, found 101"));
+    CHECK(!strcmp(
+        err.msg,
+        "context: expected at most 100, the context that the model was made for, found 101"));
     model_close(m);
 }
 

@@ -243,9 +243,11 @@ void setup_blas_hint(const struct kernels *k)
 void setup_chat_note(const struct engine *e)
 {
     static bool told;
-    struct err note;
-    if (!told && chat_note(e->chat, &note))
-        setup_print(&note);
+    struct err note, line;
+    if (!told && chat_note(e->chat, &note)) {
+        options_as_typed(&line, &cmd_eval, note.msg);
+        setup_print(&line);
+    }
     told = true;
 }
 
