@@ -98,6 +98,9 @@ expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
 [ "$(grep -o '\[fallback:' "$dir/out" | wc -l)" -gt 0 ] || fail "fallback is not marked"
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
 grep -q 'fallback' "$dir/out" && fail "--plain has marks"
+[ "$(grep -c 'cannot connect: ' "$dir/err")" -eq 1 ] || fail "that the cloud is dead is not said once"
+grep -Eq '^cloud: [0-9]+ calls?: [0-9]+ failed; .*; fallback: .*[0-9] without an answer' "$dir/err" ||
+    fail "a dead cloud: summary $(cat "$dir/err")"
 
 # A file as --cloud-model is served from this process; the demo pair's gives the demo's text.
 ask="-p x -n 6 --policy always --json --cloud required"
@@ -268,9 +271,10 @@ for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0'
     [ $status -eq 2 ] && [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] &&
         grep -q 'context: expected at most 1024, the context that the model was made for, found 1' "$dir/err" || fail "beyond the context: ${args%% *}"
 done
-printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
+printf 'one\n\n/clear\n/help\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
+grep -q '^mizzle run: /help: expected /clear .* or /quit' "$dir/err" || fail "an unknown command"
 # The history is what was shown: an answer that stopped before its second token equals one of one.
 stop=$(printf 'one\n' | "$MIZZLE" run --chat --policy never --json -n 2 2>/dev/null |
     sed -n 's/.*"pos":1,.*"text":"\([^"]*\)".*/\1/p')
