@@ -291,7 +291,7 @@ printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err
 # Refusals.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
     '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' \
-    '--ahead 65 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
+    '-t 65 -p x' '--ahead 65 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
     # shellcheck disable=SC2086
     expect 2 --cloud off $args
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$args: not one line"
