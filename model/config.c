@@ -233,9 +233,10 @@ int model_check_context(const struct model_config *c, size_t context, struct err
     if (c->rope.kind == ROPE_YARN)
         snprintf(yarn, sizeof(yarn), " (%zu by a YaRN factor of %g)", c->rope.original,
                  (double)c->rope.factor);
-    return err_set(err, ERR_ARG,
-                   "context: expected at most %zu%s, as the model was made for, found %zu",
-                   c->context, yarn, context);
+    return err_set(
+        err, ERR_ARG,
+        "context: expected at most %zu%s, the context that the model was made for, found %zu",
+        c->context, yarn, context);
 }
 
 bool model_shape(struct model_config *out, const char *name)

@@ -44,7 +44,7 @@ struct mizzle {
     char *piece;     /* room for the longest token and a zero */
     double start_ms; /* time waited for the cloud; 0 once an answer's stats have reported it */
     bool blas_told, recorded_told; /* notes that are not repeated */
-    /* That of a chat form that is a guess is due once a conversation was encoded. */
+    /* That of the chat form is due once conversations are expected or one was encoded. */
     enum { NOTE_NONE, NOTE_DUE, NOTE_TOLD } form;
 };
 
@@ -173,6 +173,7 @@ static int mizzle_open_own(struct mizzle **out, const struct mizzle_options *fro
         o.on_opening(o.opening_arg, m);
     rc = mizzle_open_parts(m, &o, err);
     if (rc == OK) {
+        m->form = o.think ? NOTE_DUE : NOTE_NONE;
         *out = m;
         mizzle_give_back(m);
         return OK;
@@ -292,7 +293,8 @@ static int mizzle_check_length(const struct mizzle *m, size_t n, struct err *err
         return err_set(err, ERR_ARG, "context: expected at least %zu for this prompt, found %zu", n,
                        room);
     return err_set(err, ERR_ARG,
-                   "the prompt: expected at most %zu tokens, as the model was made for, found %zu",
+                   "the prompt: expected at most %zu tokens, the context that the model was made "
+                   "for, found %zu",
                    most, n);
 }
 

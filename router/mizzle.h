@@ -167,7 +167,9 @@ struct mizzle_options {
     const char *chat_template; /* "chatml": whatever the model's template says; NULL: as it says */
     const char *think;         /* what the template is told about thinking before an answer (its
                                   enable_thinking): "on", "off", or "auto", which leaves it at what
-                                  the model's makers chose; NULL: "auto" */
+                                  the model's makers chose; NULL: "auto". Unless it is NULL, what
+                                  mizzle_note has to say of conversations is said from mizzle_open
+                                  on, else after the first one */
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

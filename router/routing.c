@@ -331,7 +331,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     if (!o->replay && !(o->cloud_url && *o->cloud_url)) {
         if (r->required || always)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
-        if (r->policy != POLICY_NEVER || !o->policy)
+        if (r->policy != POLICY_NEVER)
             routing_add_note(r, "cloud off: ", "no cloud_url");
         return OK;
     }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "kernels/sys/os.h"
+#include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/session.h"
 #include "tools/command.h"
@@ -147,7 +148,7 @@ static int measure_write(struct measure *m, struct err *err)
 static int measure_text(struct measure *m, struct session *s, const uint32_t *ids, size_t n,
                         struct err *err)
 {
-    struct progress_count shown = { .what = "tokens", .since = os_now_ns() };
+    struct progress_count shown = { .what = "measuring, tokens", .since = os_now_ns() };
     const struct batch_watch watch = { .see = cmd_imatrix_see, .arg = m };
     size_t chunks = n / context;
     int rc = OK;
@@ -166,23 +167,47 @@ static int measure_text(struct measure *m, struct session *s, const uint32_t *id
     return rc;
 }
 
+/* Read the text and encode it. Other files, such as a model, would give values of no use. */
+static int cmd_imatrix_read(uint32_t **ids, size_t *n, const struct engine *e, struct err *err)
+{
+    char *text = NULL;
+    size_t bytes;
+    int rc = prompt_input_read(&text, &bytes, text_path, err);
+    if (rc == OK && (!text_valid(text, bytes) || memchr(text, 0, bytes)))
+        rc = err_set(err, ERR_FORMAT, "%s: expected a text in UTF-8, found %s", text_path,
+                     memchr(text, 0, bytes) ? "a NUL byte" : "other bytes");
+    if (rc == OK)
+        rc = tokenizer_encode(e->tokenizer, ids, n, text, bytes, false, err);
+    free(text);
+    return rc;
+}
+
+/* Say what was measured, and what of the text was not. */
+static void cmd_imatrix_say(const struct measure *m, size_t n)
+{
+    size_t rest = n - m->tokens;
+    fprintf(stderr, "mizzle imatrix: %zu matrices, measured on %zu piece%s of %zu token%s", m->rows,
+            m->chunks, m->chunks == 1 ? "" : "s", context, context == 1 ? "" : "s");
+    if (rest == 1)
+        fprintf(stderr, "; the last token makes no whole piece");
+    else if (rest)
+        fprintf(stderr, "; the last %zu tokens make no whole piece", rest);
+    fprintf(stderr, "\n");
+}
+
 /* Read and encode the text, measure, write. */
 static int cmd_imatrix_measure(struct engine *e, struct err *err)
 {
     struct measure m = { 0 };
     struct session *s = NULL;
     enum kvcache kv;
-    char *text = NULL;
     uint32_t *ids = NULL;
-    size_t bytes, n;
+    size_t n;
     int rc = setup_kv(&kv, engine_best_kv(e), err);
     if (rc == OK)
         rc = session_open(&s, e->batch, context, kv, err);
     if (rc == OK)
-        rc = prompt_input_read(&text, &bytes, text_path, err);
-    if (rc == OK)
-        rc = tokenizer_encode(e->tokenizer, &ids, &n, text, bytes, false, err);
-    free(text);
+        rc = cmd_imatrix_read(&ids, &n, e, err);
     if (rc == OK && n < context)
         rc = err_set(err, ERR_FORMAT,
                      "%s: expected a text of at least %zu tokens (--context), found %zu", text_path,
@@ -194,8 +219,7 @@ static int cmd_imatrix_measure(struct engine *e, struct err *err)
     if (rc == OK)
         rc = measure_write(&m, err);
     if (rc == OK)
-        fprintf(stderr, "mizzle imatrix: %zu matrices, measured on %zu pieces of %zu tokens\n",
-                m.rows, m.chunks, context);
+        cmd_imatrix_say(&m, n);
     measure_close(&m);
     free(ids);
     session_close(s);
@@ -235,7 +259,8 @@ static int cmd_imatrix_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     setup_catch_interrupts();
-    int rc = check_output(&err);
+    int rc = context ? check_output(&err)
+                     : err_set(&err, ERR_ARG, "--context: expected at least 1, found 0");
     if (rc == OK)
         rc = setup_engine(&e, NULL, true, &err);
     if (rc == OK) {

@@ -152,40 +152,55 @@ static void cmd_run_notes(struct run *r, bool says)
     }
 }
 
+/* Print "COUNT WHAT" after *sep, unless count is 0; what is next follows a comma. */
+static void cmd_run_part(const char **sep, uint64_t count, const char *what)
+{
+    if (!count)
+        return;
+    fprintf(stderr, "%s%" PRIu64 " %s", *sep, count, what);
+    *sep = ", ";
+}
+
 /* Print the second line of the summary: the calls and what became of them. */
 static void cmd_run_ledger(const struct mizzle_stats *s)
 {
     bool replays = cloud_limit_options.replay != NULL;
     char cost[CAPS_AMOUNT];
-    const char *name, *sep = "; fallback: ";
-    size_t count;
+    struct json_events_held held;
+    const char *sep = ": ";
     caps_amount(cost, s->cost);
-    fprintf(stderr,
-            "%s: %" PRIu64 " calls: %" PRIu64 " answered, %" PRIu64 " failed, %" PRIu64 " wasted",
-            replays ? "replay, without a network" : "cloud", s->calls, s->committed, s->failed,
-            s->wasted);
-    if (!replays)
-        fprintf(stderr, "; %" PRIu64 " retries, %.1f KB up, %.1f KB down", s->retries,
-                (double)s->bytes_up / 1e3, (double)s->bytes_down / 1e3);
+    fprintf(stderr, "%s: %" PRIu64 " call%s", replays ? "replay, without a network" : "cloud",
+            s->calls, s->calls == 1 ? "" : "s");
+    cmd_run_part(&sep, s->committed, "answered");
+    cmd_run_part(&sep, s->failed, "failed");
+    cmd_run_part(&sep, s->wasted, "wasted");
+    sep = "; ";
+    cmd_run_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
+    if (s->bytes_up + s->bytes_down && !replays) {
+        fprintf(stderr, "%s%.1f KB up, %.1f KB down", sep, (double)s->bytes_up / 1e3,
+                (double)s->bytes_down / 1e3);
+        sep = ", ";
+    }
     if (s->cost)
-        fprintf(stderr, ", cost %s", cost);
-    fprintf(stderr, "; known without a call: %" PRIu64 " memo, %" PRIu64 " store", s->memo_hits,
-            s->store_hits);
-    for (size_t i = 0; (name = json_events_reason(s, i, &count)); i++)
-        if (count) {
-            fprintf(stderr, "%s%zu %s", sep, count, name);
-            sep = ", ";
-        }
+        fprintf(stderr, "%scost %s", sep, cost);
+    sep = "; known without a call: ";
+    cmd_run_part(&sep, s->memo_hits, "memo");
+    cmd_run_part(&sep, s->store_hits, "store");
+    sep = "; fallback: ";
+    for (size_t i = 0; json_events_held(&held, s, i); i++)
+        cmd_run_part(&sep, held.count, held.words);
     fprintf(stderr, "\n");
 }
 
 /* Print the summary of an answer to stderr. */
 static void summary(const struct run *r, const struct mizzle_stats *s)
 {
-    if (r->fault.msg[0])
-        fprintf(stderr, "mizzle: kept %zu tokens of the small model: %s\n", s->fallback,
-                r->fault.msg);
-    fprintf(stderr, "%zu tokens, %zu from the cloud (%.1f %%)", s->tokens, s->cloud,
+    if (r->fault.msg[0]) /* which the note on opening the cloud may have said */
+        fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
+                s->fallback == 1 ? "" : "s",
+                strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : r->fault.msg);
+    fprintf(stderr, "%zu token%s, %zu from the cloud (%.1f %%)", s->tokens,
+            s->tokens == 1 ? "" : "s", s->cloud,
             s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
     if (s->fallback)
         fprintf(stderr, ", %zu fallback", s->fallback);
@@ -267,6 +282,17 @@ static int answer_line(struct run *r, struct conversation *c, const char *line, 
     return options.chat ? answer_chat(r, c, line, n, err) : answer_text(r, line, n, err);
 }
 
+/* True for a line of a conversation that is meant as a command and is none, which it reports. */
+static bool cmd_run_no_command(const char *line, size_t n)
+{
+    bool word = options.chat && line[0] == '/' &&
+                strspn(line + 1, "?abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == n - 1;
+    if (word)
+        fprintf(stderr, "mizzle run: %.40s: expected /clear (starts again) or /quit (ends)\n",
+                line);
+    return word;
+}
+
 /* Answer line by line until the input ends. The library does not evaluate again what a prompt
  * shares with the text before, so a conversation costs only its new messages. */
 static int converse(struct run *r, struct conversation *c, struct err *err)
@@ -284,7 +310,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
             break;
         if (strcmp(line, "/clear") == 0)
             conversation_cut(c, first);
-        if (!n || strcmp(line, "/clear") == 0)
+        if (!n || strcmp(line, "/clear") == 0 || cmd_run_no_command(line, n))
             continue;
         size_t before = c->n;
         rc = answer_line(r, c, line, n, err);
@@ -364,6 +390,12 @@ static int cmd_run_check(int nargs, char **argv, struct err *err)
         return err_set(err, ERR_ARG, "expected one of -p, -f and --question, found %d", sources);
     if (options.chat && options.question != SIZE_MAX)
         return err_set(err, ERR_ARG, "--question does not work with --chat");
+    const char *only = options.system          ? "--system"
+                       : chat_options.template ? "--chat-template"
+                       : chat_options.think    ? "--think"
+                                               : NULL;
+    if (only && !options.chat)
+        return err_set(err, ERR_ARG, "%s: only works with --chat", only);
     return OK;
 }
 
@@ -383,6 +415,8 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.repeat_penalty = (double)options.sample.repeat_penalty;
     o.seed = options.sample.seed;
     o.on_opening = setup_stop_on_interrupt;
+    if (options.chat && !o.think)
+        o.think = "auto"; /* notes about conversations come before the first one */
     if (rc == OK)
         rc = setup_stand_in(server, &o, err);
     if (rc != OK)

@@ -66,4 +66,5 @@ echo "asks where the small model is least sure, and mlp where the router expects
 "$mizzle" eval --questions "$questions" --seed 2 --policy never,mlp,max-prob,always
 
 echo
+! cmp -s build/mizzle "$mizzle" 2>/dev/null || mizzle=build/mizzle # the name in the README
 echo "On a page, with questions of your own: $mizzle serve --open"

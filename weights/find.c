@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,14 +178,21 @@ struct wanted {
     struct err *err;
 };
 
+/* The longest command: names of 96 bytes each, and four bytes for each of 40 letters of a type. */
+enum { COMMAND = 448 };
+
 /* Write "; to fetch it: hf download ..." for what is wanted. hf's patterns respect case and
- * publishers do not agree on it, hence [qQ]. */
-static void find_command(char *out, size_t room, const struct wanted *w)
+ * publishers do not agree on it, hence [qQ]. They do keep GGUF files in a repository of their own,
+ * NAME-GGUF, which is meant with a type unless this repository is known to have some. */
+static void find_command(char out[COMMAND], const struct wanted *w, bool has_some)
 {
+    size_t room = COMMAND;
     size_t at = (size_t)snprintf(out, room, "; to fetch it: hf download %.*s", (int)w->n, w->name);
     if (!w->type || !find_plain(w->type, strlen(w->type)) || strlen(w->type) > 40)
         return;
-    at += (size_t)snprintf(out + at, room - at, " --include '*");
+    bool named = w->n > 5 && strncasecmp(w->name + w->n - 5, "-GGUF", 5) == 0;
+    at +=
+        (size_t)snprintf(out + at, room - at, "%s --include '*", has_some || named ? "" : "-GGUF");
     for (const char *p = w->type; *p; p++) {
         int low = *p >= 'A' && *p <= 'Z' ? *p + 32 : *p, high = low;
         if (low >= 'a' && low <= 'z')
@@ -197,8 +205,8 @@ static void find_command(char *out, size_t room, const struct wanted *w)
 /* Say that the cache does not have what is wanted, and how to fetch it. */
 static int find_absent(const struct wanted *w, int code, const char *what)
 {
-    char command[320];
-    find_command(command, sizeof(command), w);
+    char command[COMMAND];
+    find_command(command, w, false);
     return err_set(w->err, code, "%s: %s%s", w->name, what, command);
 }
 
@@ -256,8 +264,8 @@ static int find_snapshot(char out[FIND_PATH], const struct wanted *w)
                    (int)(w->n - org - 1), w->name + org + 1))
         return err_set(w->err, ERR_IO, "%s: %s", cache, strerror(ENAMETOOLONG));
     if (!find_is_folder(repository)) {
-        char command[320];
-        find_command(command, sizeof(command), w);
+        char command[COMMAND];
+        find_command(command, w, false);
         return err_set(w->err, ERR_IO, "%s: no such file or folder, and not in %s%s", w->name,
                        cache, command);
     }
@@ -289,7 +297,7 @@ static bool find_has_safetensors(const char *folder)
 static int find_in_folder(char out[FIND_PATH], const char *folder, bool cached,
                           const struct wanted *w)
 {
-    char path[FIND_PATH], text[GGUF_LIST_TEXT], command[320] = "";
+    char path[FIND_PATH], text[GGUF_LIST_TEXT], command[COMMAND] = "";
     struct gguf_list l = { 0 };
     size_t at, found;
     int code = find_path(path, "%s", folder)
@@ -309,7 +317,7 @@ static int find_in_folder(char out[FIND_PATH], const char *folder, bool cached,
                        text);
     } else if (code == OK && w->type) {
         if (cached)
-            find_command(command, sizeof(command), w);
+            find_command(command, w, l.n);
         gguf_list_text(text, &l, NULL);
         code = err_set(w->err, ERR_IO, "%s: expected a GGUF file of this type, found %s%s", w->name,
                        l.n ? text : "none", command);

@@ -395,9 +395,15 @@ const char *chat_form(const struct chat *c)
 
 bool chat_note(const struct chat *c, struct err *note)
 {
+    const char *const *opening = c->way ? c->way->opening : NULL;
+    bool idle = opening && c->think != CHAT_THINK_AUTO && strcmp(opening[0], opening[1]) == 0 &&
+                strcmp(opening[0], opening[2]) == 0;
     if (c->guessed)
-        err_set(note, OK, "the model has no chat template: conversations are written in ChatML");
-    return c->guessed;
+        err_set(note, OK, "the model has no chat template: conversations are written in ChatML%s",
+                idle ? ", where think (--think) has no effect" : "");
+    else if (idle)
+        err_set(note, OK, "think: no effect, as the chat template does not have that choice");
+    return c->guessed || idle;
 }
 
 int chat_check(const struct chat *c, struct err *err)

@@ -42,7 +42,8 @@ void chat_close(struct chat *c); /* NULL is fine */
 
 /* Return "chatml", "qwen2.5", "qwq" or "qwen3", or NULL if conversations cannot be encoded. */
 const char *chat_form(const struct chat *c);
-/* Return true and set *note if the form is a guess because there is no template. */
+/* Return true and set *note if the form is a guess because there is no template, or if the think of
+ * chat_open has no effect with this form. */
 bool chat_note(const struct chat *c, struct err *note);
 /* ERR_FORMAT when conversations cannot be encoded; the line says why and what to do. */
 int chat_check(const struct chat *c, struct err *err);

@@ -376,6 +376,10 @@ static int http_failed(const struct http_hold *h, CURLcode code, struct err *err
         return err_set(err, ERR_NET, "the reply is longer than %zu bytes", h->http->max_reply);
     if (h->again)
         return err_set(err, ERR_NET, "the connection was closed before an answer came");
+    long number = 0;
+    curl_easy_getinfo(h->easy, CURLINFO_OS_ERRNO, &number);
+    if (code == CURLE_COULDNT_CONNECT && number)
+        return err_set(err, ERR_NET, "cannot connect: %s", strerror((int)number));
     return err_set(err, ERR_NET, "%s", h->why[0] ? h->why : curl_easy_strerror(code));
 }
 

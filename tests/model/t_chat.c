@@ -90,7 +90,8 @@ static void check_marks(void)
     check_ids(c, talk, 1, CHAT_THINK_AUTO, "[system\nS]\n[assistant\n");
     chat_close(c);
     c = NULL;
-    CHECK(chat_open(&c, t, "chatml", "off", &err) == OK && !chat_note(c, &err));
+    CHECK(chat_open(&c, t, "chatml", "off", &err) == OK && chat_note(c, &err));
+    CHECK(strstr(err.msg, "think: no effect"));
     check_ids(c, talk + 3, 1, CHAT_THINK_AUTO, "[user\n]\n[assistant\n");
     chat_close(c);
     CHECK(chat_open(&c, t, "llama", NULL, &err) == ERR_ARG && !c);

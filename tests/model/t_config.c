@@ -312,9 +312,8 @@ static void check_context(void)
     write_file("qwen3", yarn, 2);
     CHECK(open_file(&m) == OK && batch_open(&b, m, NULL, &err) == OK);
     CHECK(session_open(&s, b, 401, KVCACHE_F32, &err) == ERR_ARG && !s);
-    CHECK(!strcmp(err.msg,
-                  "context: expected at most 400 (100 by a YaRN factor of 4), as the model "
-                  "was made for, found 401"));
+    CHECK(!strcmp(err.msg, "context: expected at most 400 (100 by a YaRN factor of 4), the context "
+                           "that the model was made for, found 401"));
     CHECK(session_open(&s, b, 400, KVCACHE_F32, &err) == OK);
     CHECK(session_eval(s, ids, 400, NULL, &err) == OK);
     for (size_t i = 0; i < VOCAB; i++)
@@ -326,7 +325,9 @@ static void check_context(void)
     CHECK(open_file(&m) == OK);
     CHECK(model_check_context(model_config(m), 100, &err) == OK);
     CHECK(model_check_context(model_config(m), 101, &err) == ERR_ARG);
-    CHECK(!strcmp(err.msg, "context: expected at most 100, as the model was made for, found 101"));
+    CHECK(!strcmp(
+        err.msg,
+        "context: expected at most 100, the context that the model was made for, found 101"));
     model_close(m);
 }
 

@@ -37,8 +37,14 @@ expect 2 imatrix -m $model -f "$tmp/text"
 expect 2 imatrix -m $model -o "$tmp/a"
 expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" more
 expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 0
+said 'context: expected at least 1, found 0'
 expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 1025 # beyond what the model was made for
 expect 3 imatrix -m $model -f "$tmp/none" -o "$tmp/a"
+expect 3 imatrix -m $model -f $model -o "$tmp/a"
+said 'edge-0.5.gguf: expected a text in UTF-8, found a NUL byte'
+printf 'caf\351 %4000s' x >"$tmp/latin"
+expect 3 imatrix -m $model -f "$tmp/latin" -o "$tmp/a" -c 64
+said 'latin: expected a text in UTF-8, found other bytes'
 expect 3 imatrix -m $model -f "$tmp/text" -o "$tmp/no/such"
 expect 3 imatrix -m "$tmp/none" -f "$tmp/text" -o "$tmp/a"
 # Neither the model nor the text is overwritten.
@@ -59,7 +65,10 @@ said 'expected a text of at least 512 tokens'
 
 # The same bytes for any number of threads; three layers' seven matrices and the head.
 expect 0 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 64 -t 1
-said '22 matrices, measured on [1-9][0-9]* pieces of 64 tokens'
+said '22 matrices, measured on [1-9][0-9]* pieces of 64 tokens; the last [1-9][0-9]* tokens make no whole piece$'
+head -c 1400 "$tmp/text" >"$tmp/short"
+expect 0 imatrix -m $model -f "$tmp/short" -o "$tmp/b" -c 600
+said 'measured on 1 piece of 600 tokens'
 expect 0 imatrix -m $model -f "$tmp/text" -o "$tmp/b" -c 64 -t 3
 cmp "$tmp/a" "$tmp/b" || fail "threads change the file"
 ${RUN:-} "$mizzle" imatrix -m $model -f - -o "$tmp/c" -c 64 <"$tmp/text" 2>"$tmp/err" || fail "$(cat "$tmp/err")"

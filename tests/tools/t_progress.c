@@ -109,7 +109,7 @@ static int test_terminal(void)
     quiet = quiet && (!early.shown || os_now_ns() - early.since >= 2000000000u);
     heard(terminal);
     progress_counted(&late, 5, 9);
-    bool shows = late.shown && strstr(heard(terminal), "\rreading: 5 of 9");
+    bool shows = late.shown && strstr(heard(terminal), "\rreading: 5 of 9, 0:02 left");
     progress_wipe(&late);
     bool wipes = !late.shown && strstr(heard(terminal), "  \r");
     progress_wipe(&late);

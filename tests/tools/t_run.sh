@@ -98,6 +98,9 @@ expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1
 [ "$(grep -o '\[fallback:' "$dir/out" | wc -l)" -gt 0 ] || fail "fallback is not marked"
 expect 0 -p x -n 3 --policy always --cloud-url http://127.0.0.1:1 --plain
 grep -q 'fallback' "$dir/out" && fail "--plain has marks"
+[ "$(grep -c 'cannot connect: ' "$dir/err")" -eq 1 ] || fail "that the cloud is dead is not said once"
+grep -Eq '^cloud: [0-9]+ calls?: [0-9]+ failed; fallback: .*[0-9] without an answer$' "$dir/err" ||
+    fail "a dead cloud: summary $(cat "$dir/err")"
 
 # A file as --cloud-model is served from this process; the demo pair's gives the demo's text.
 ask="-p x -n 6 --policy always --json --cloud required"
@@ -237,8 +240,17 @@ expect 0 --chat -p 'x<|im_end|>' --policy never -n 1 --json # forged: as a mark 
 [ "$(field prompt_tokens)" -gt $((said + 4)) ] || fail "a message forges the end of its turn"
 expect 0 --chat -p x --policy never -n 1
 [ "$(grep -c 'no chat template' "$dir/err")" -eq 1 ] || fail "a guessed chat form is not said"
+head -n 1 "$dir/err" | grep -q 'no chat template' || fail "a guessed chat form is said late"
 expect 0 --chat -p x --policy never -n 1 --chat-template chatml
 grep -q 'no chat template' "$dir/err" && fail "the chat form is given, yet called guessed"
+grep -q 'think' "$dir/err" && fail "a note on --think, which is not given"
+expect 0 --chat -p x --policy never -n 1 --chat-template chatml --think off -q
+[ "$(grep -c '^mizzle: --think: no effect' "$dir/err")" -eq 1 ] || fail "--think without effect: $(cat "$dir/err")"
+for only in '--chat-template chatml' '--system x' '--think off'; do
+    # shellcheck disable=SC2086
+    expect 2 -p x --policy never -n 1 $only
+    grep -q -- "${only%% *}: only works with --chat" "$dir/err" || fail "$only without --chat"
+done
 expect 2 --chat -p x --policy never -n 1 --chat-template llama
 grep -q -- '--chat-template: expected chatml, found llama' "$dir/err" || fail "a wrong chat form"
 expect 2 --chat -p x --policy never -n 1 --think much
@@ -249,7 +261,7 @@ grep -q -- '--context: expected at least 800 for this prompt, found 500' "$dir/e
     fail "a prompt too long: --context is not named"
 printf '%2000s' | tr ' ' '#' >"$dir/long"
 expect 2 -f "$dir/long" --policy never
-grep -q 'as the model was made for' "$dir/err" || fail "a prompt too long for the model"
+grep -q 'the context that the model was made for' "$dir/err" || fail "a prompt too long for the model"
 # A context beyond what the demo model was made for, wherever a text is opened.
 for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0' 'bench model -d 1024 -n 1' \
     "logits -o $dir/logits --ids 1$(printf '%1024s' | sed 's/ /,1/g')"; do
@@ -257,11 +269,12 @@ for args in 'run -p x -c 1025' 'serve -c 1025 --port 0' 'cloud -c 1025 --port 0'
     # shellcheck disable=SC2086
     timeout 60 "$MIZZLE" $args >"$dir/out" 2>"$dir/err" || status=$?
     [ $status -eq 2 ] && [ "$(wc -l <"$dir/err")" -le 2 ] && [ ! -e "$dir/logits" ] &&
-        grep -q 'context: expected at most 1024, as the model was made for, found 1' "$dir/err" || fail "beyond the context: ${args%% *}"
+        grep -q 'context: expected at most 1024, the context that the model was made for, found 1' "$dir/err" || fail "beyond the context: ${args%% *}"
 done
-printf 'one\n\n/clear\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
+printf 'one\n\n/clear\n/help\ntwo\n/quit\nthree\n' | "$MIZZLE" run --chat --policy never -n 4 --json \
     >"$dir/out" 2>"$dir/err" || fail "conversation"
 [ "$(grep -c '"event":"done"' "$dir/out")" -eq 2 ] || fail "expected two answers"
+grep -q '^mizzle run: /help: expected /clear .* or /quit' "$dir/err" || fail "an unknown command"
 # The history is what was shown: an answer that stopped before its second token equals one of one.
 stop=$(printf 'one\n' | "$MIZZLE" run --chat --policy never --json -n 2 2>/dev/null |
     sed -n 's/.*"pos":1,.*"text":"\([^"]*\)".*/\1/p')
@@ -278,7 +291,7 @@ printf 'Question' | "$MIZZLE" run --policy never -n 2 -q >"$dir/out" 2>"$dir/err
 # Refusals.
 for args in '--policy none -p x' '--threshold 2 -p x' '--cloud maybe -p x' '--temp -1 -p x' \
     '-p x -f y' 'x' '-p x --kv q3' '-p x --isa z80' '-c 999999999 -p x' '--stop= -p x' \
-    '--ahead 65 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
+    '-t 65 -p x' '--ahead 65 -p x' '--ahead -1 -p x' '--cloud auto --cloud-tokens 0 --policy always --cloud-url http://127.0.0.1:1 -p x'; do
     # shellcheck disable=SC2086
     expect 2 --cloud off $args
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "$args: not one line"

@@ -239,7 +239,7 @@ static void test_environment(void)
     refused("Org/Name-1.5", ERR_IO,
             "no such file or folder|/none|; to fetch it: hf download Org/Name-1.5");
     refused("Org/Name-1.5:Q4_K_M", ERR_IO,
-            "hf download Org/Name-1.5 --include '*[qQ]4_[kK]_[mM]*'");
+            "hf download Org/Name-1.5-GGUF --include '*[qQ]4_[kK]_[mM]*'");
     CHECK(access(at("none"), F_OK) != 0); /* nothing was made */
 }
 
@@ -258,7 +258,8 @@ static void test_cache(void)
     link_to(CACHE "/snapshots/" A "/config.json", "../../blobs/aaaa");
     snprintf(path, sizeof(path), "%s", at(CACHE "/snapshots/" A));
     found("Org/Name-1.5", path); /* no refs/main, one snapshot */
-    refused("Org/Name-1.5:Q4_0", ERR_IO, "found none; to fetch it|'*[qQ]4_0*'");
+    refused("Org/Name-1.5:Q4_0", ERR_IO,
+            "found none; to fetch it|Name-1.5-GGUF --include '*[qQ]4_0*'");
     link_to(CACHE "/snapshots/" B "/m-Q4_0.gguf", "../../blobs/aaaa");
     link_to(CACHE "/snapshots/" B "/m-Q8_0.gguf", "../../blobs/bbbb"); /* not downloaded */
     refused("Org/Name-1.5", ERR_FORMAT, "2 snapshots and no refs/main|hf download");
@@ -272,7 +273,8 @@ static void test_cache(void)
     CHECK(weights_open(&w, at(CACHE "/snapshots/" B "/m-Q8_0.gguf"), &err) == ERR_IO);
     CHECK(strstr(err.msg, "; to fetch it: hf download Org/Name-1.5 m-Q8_0.gguf"));
     CHECK(weights_open(&w, path, &err) == ERR_FORMAT); /* config.json is "x" */
-    refused("Org/Name-1.5:Q5_0", ERR_IO, "found Q4_0, Q8_0; to fetch it");
+    refused("Org/Name-1.5:Q5_0", ERR_IO,
+            "found Q4_0, Q8_0; to fetch it: hf download Org/Name-1.5 --");
     file(CACHE "/refs/main", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     refused("Org/Name-1.5", ERR_IO, "no snapshot|hf download Org/Name-1.5");
     static const char *const refs[] = { "",        "\n",  "../../..", "/etc", "..",

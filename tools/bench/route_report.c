@@ -148,6 +148,18 @@ static void route_report_texts(const struct bench_route_row *rows, size_t n)
     }
 }
 
+/* Below the table, say what its columns are. */
+static void route_report_legend(bool drafts)
+{
+    puts("\nr: routed tokens; L: latency, ms; W: requests in flight; N: tokens of a call; t: the "
+         "edge "
+         "alone,\nms per token; measured: ms per token after the first;");
+    puts(drafts ? "model: expected of it, ms; hidden: latency not waited for; passes: of the edge; "
+                  "accepted:\ndrafted tokens that stood;"
+                : "formula, model, here: expected of it, ms; hidden: latency not waited for;");
+    puts("calls, wasted: all calls, and those for another text; up, down: bytes per cloud token.");
+}
+
 void route_report(const char *format, const struct bench_route_setting *s,
                   const struct bench_route_row *rows, size_t n)
 {
@@ -170,8 +182,10 @@ void route_report(const char *format, const struct bench_route_setting *s,
         else
             route_report_emit(form, row_json(s, &rows[i]), i, n);
     }
-    if (form == FORM_MD)
+    if (form == FORM_MD) {
+        route_report_legend(drafts);
         route_report_texts(rows, n);
+    }
     if (form == FORM_MD && drafts && s->no_drafts)
         puts("No drafts: a step of --edge-ms would verify them at no cost.");
 }

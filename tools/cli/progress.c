@@ -1,5 +1,6 @@
 #include "tools/cli/progress.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -79,7 +80,12 @@ void progress_counted(struct progress_count *p, size_t done, size_t all)
     uint64_t now = os_now_ns();
     if (now - p->since < quiet_ns || now - p->last < pause_ns || !isatty(STDERR_FILENO))
         return;
-    fprintf(stderr, "\r%s: %zu of %zu  ", p->what, done, all);
+    char left[32] = "";
+    if (done && done <= all) {
+        double s = (double)(now - p->since) / 1e9 / (double)done * (double)(all - done);
+        snprintf(left, sizeof(left), ", %.0f:%02.0f left", floor(s / 60), fmod(floor(s), 60));
+    }
+    fprintf(stderr, "\r%s: %zu of %zu%s    ", p->what, done, all, left);
     p->shown = true;
     p->last = now;
 }

@@ -22,7 +22,8 @@ struct progress_count {
     uint64_t last;    /* when the line was printed */
     bool shown;       /* a line is on the terminal */
 };
-/* Print "WHAT: DONE of ALL", once two seconds have passed, and ten times a second at most. */
+/* Print "WHAT: DONE of ALL, M:SS left", once two seconds have passed, and ten times a second at
+ * most. */
 void progress_counted(struct progress_count *p, size_t done, size_t all);
 /* Erase the line if one is shown. */
 void progress_wipe(struct progress_count *p);

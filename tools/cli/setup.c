@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "kernels/sys/pool.h"
 #include "model/text/chat.h"
 #include "net/cloud.h"
 #include "tools/command.h"
@@ -113,8 +114,12 @@ static void setup_limits(struct mizzle_options *o)
     o->replay = cloud_limit_options.replay;
 }
 
-static int setup_check_model(const struct mizzle_options *o, struct err *err)
+/* Reject what cannot be opened. */
+static int setup_check_machine(const struct mizzle_options *o, struct err *err)
 {
+    if (o->threads > POOL_MAX)
+        return err_set(err, ERR_ARG, "--threads: expected at most %d, found %zu", POOL_MAX,
+                       o->threads);
     if (o->model)
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
@@ -130,7 +135,7 @@ int setup_options(struct mizzle_options *o, struct err *err)
         return err_set(err, ERR_ARG, "--store-limit: expected at least 1 MB, found 0");
     if (!route_options.draft_max)
         return err_set(err, ERR_ARG, "--draft-max: expected 1 to %d, found 0", DRAFT_MOST);
-    return setup_check_model(o, err);
+    return setup_check_machine(o, err);
 }
 
 /* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
@@ -208,7 +213,7 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
     struct mizzle_options o;
     *e = (struct engine){ 0 };
     setup_machine(&o, path);
-    int rc = setup_check_model(&o, err);
+    int rc = setup_check_machine(&o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);
@@ -243,9 +248,11 @@ void setup_blas_hint(const struct kernels *k)
 void setup_chat_note(const struct engine *e)
 {
     static bool told;
-    struct err note;
-    if (!told && chat_note(e->chat, &note))
-        setup_print(&note);
+    struct err note, line;
+    if (!told && chat_note(e->chat, &note)) {
+        options_as_typed(&line, &cmd_eval, note.msg);
+        setup_print(&line);
+    }
     told = true;
 }
 

@@ -46,7 +46,7 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
 const char *setup_isa(void);
 /* Select the kernels that --isa names, else MIZZLE_ISA, else the fastest exact ones. ERR_ARG. */
 int setup_kernels(struct kernels *out, struct err *err);
-/* Print, once in this process, that e's chat form is a guess, if it is. */
+/* Print, once in this process, what is to be said of e's chat form, as chat_note does. */
 void setup_chat_note(const struct engine *e);
 /* Print a hint if k uses OpenBLAS and OpenBLAS mistakes the processor for an older one. */
 void setup_blas_hint(const struct kernels *k);

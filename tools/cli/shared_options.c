@@ -24,7 +24,7 @@ const struct option_group engine_option_rows = {
           "Hugging Face's cache, or the GGUF file of TYPE, such as Q4_K_M, in a repository or "
           "folder; nothing is downloaded (default: the demo pair)" },
         { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
-          "Compute with N threads (default: one per processor)" },
+          "Compute with N threads, at most 64 (0: one per processor; default: 0)" },
         { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
           "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
           "else the best)" },

@@ -83,8 +83,8 @@ static int explain_allocate(struct explain *x, const uint32_t *prompt, struct er
         all = c->context;
     if (x->prompt > c->context)
         return err_set(err, ERR_ARG,
-                       "the prompt: expected at most %zu tokens, as the model was made for, found "
-                       "%zu",
+                       "the prompt: expected at most %zu tokens, the context that the model was "
+                       "made for, found %zu",
                        c->context, x->prompt);
     most = all > x->prompt ? all : x->prompt;
     if (!explain_bytes(&bytes, x, most) || bytes >> 20 >= EXPLAIN_MOST_MB)

@@ -88,32 +88,31 @@ double json_events_speed(const struct mizzle_stats *s)
     return s->tokens > 1 && ms > 0 ? 1000 * (double)(s->tokens - 1) / ms : 0;
 }
 
-const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *count)
+bool json_events_held(struct json_events_held *out, const struct mizzle_stats *s, size_t i)
 {
-    const struct {
-        const char *name;
-        size_t count;
-    } all[] = {
-        { "no-cloud", s->held.no_cloud }, { "refused", s->held.refused },
-        { "unfit", s->held.unfit },       { "private", s->held.private_text },
-        { "capped", s->held.capped },     { "breaker", s->held.breaker },
-        { "fault", s->held.fault },
+    const struct json_events_held all[] = {
+        { "no-cloud", "without a cloud", s->held.no_cloud },
+        { "refused", "refused by the server", s->held.refused },
+        { "unfit", "with a text that the server refuses", s->held.unfit },
+        { "private", "with private text", s->held.private_text },
+        { "capped", "beyond a limit", s->held.capped },
+        { "breaker", "not asked for after repeated failures", s->held.breaker },
+        { "fault", "without an answer", s->held.fault },
     };
-    if (i >= sizeof(all) / sizeof(all[0]))
-        return NULL;
-    *count = all[i].count;
-    return all[i].name;
+    bool is = i < sizeof(all) / sizeof(all[0]);
+    if (is)
+        *out = all[i];
+    return is;
 }
 
 /* Print the members of "held", without those that are 0. */
 static void json_events_put_reasons(const struct mizzle_stats *s)
 {
     const char *comma = "";
-    const char *name;
-    size_t count;
-    for (size_t i = 0; (name = json_events_reason(s, i, &count)); i++)
-        if (count) {
-            printf("%s\"%s\":%zu", comma, name, count);
+    struct json_events_held held;
+    for (size_t i = 0; json_events_held(&held, s, i); i++)
+        if (held.count) {
+            printf("%s\"%s\":%zu", comma, held.name, held.count);
             comma = ",";
         }
 }

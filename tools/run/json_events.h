@@ -23,9 +23,15 @@ bool json_events_token(struct json_events *j, const struct mizzle_token *t);
  * currency of --cloud-price; "held" counts the fallback tokens by reason. */
 void json_events_done(const struct mizzle_stats *s, bool replayed);
 
-/* Return the name of the i-th reason for fallback tokens and set *count to how many tokens had it;
- * NULL after the last reason. */
-const char *json_events_reason(const struct mizzle_stats *s, size_t i, size_t *count);
+/* A reason for fallback tokens. */
+struct json_events_held {
+    const char *name;  /* in JSON */
+    const char *words; /* in a sentence about the tokens */
+    size_t count;      /* tokens that had it */
+};
+
+/* Set *out to the i-th reason; false after the last one. */
+bool json_events_held(struct json_events_held *out, const struct mizzle_stats *s, size_t i);
 
 /* Return tokens per second, counted from the first token on; 0 if there are fewer than two. */
 double json_events_speed(const struct mizzle_stats *s);

@@ -99,7 +99,8 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
     snprintf(s->fingerprint, sizeof(s->fingerprint), "mz-%.16s", hex);
 }
 
-/* Print what is to be said of the chat form: that it is a guess, or why there is none. */
+/* Print what is to be said of the chat form: that it is a guess or ignores --think, or why there is
+ * none. */
 static void serve_note_chat(const struct serve *s)
 {
     struct err note, line;
