@@ -66,7 +66,11 @@ static int config_float(float *out, struct config_reader *r, const char *name, d
 static int config_architecture(struct config_reader *r)
 {
     static const char *const known[] = { "qwen2", "qwen3" };
+    const char *path = weights_path(r->w), *slash = strrchr(path, '/');
     struct str arch;
+    if (strcmp(weights_format(r->w), "safetensors") == 0)
+        return err_set(r->err, ERR_FORMAT, "%s: one part of a folder; name the folder %.*s", path,
+                       slash ? (int)(slash - path) + (slash == path) : 1, slash ? path : ".");
     if (!weights_str(r->w, "general.architecture", &arch))
         return err_set(r->err, ERR_FORMAT,
                        "%s: key general.architecture: expected qwen2 or qwen3, found none",

@@ -90,6 +90,8 @@ int cloud_url_check(char **base, const char *url, struct err *err)
 {
     if (!url || !*url)
         return err_set(err, ERR_ARG, "cloud_url: no URL");
+    if (!strchr(url, '@') && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return err_set(err, ERR_ARG, "cloud_url: expected http:// or https://, found %s", url);
     CURLU *u = curl_url();
     if (!u)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");

@@ -22,7 +22,6 @@ struct reading {
     const struct weights *w;
     struct err err;
     int rc;
-    bool done;
 };
 
 static void engine_read_tokenizer(void *arg)
@@ -31,11 +30,10 @@ static void engine_read_tokenizer(void *arg)
     r->rc = tokenizer_open(&r->e->tokenizer, r->w, &r->err);
     if (r->rc != OK)
         r->e->tokenizer = NULL;
-    r->done = true;
 }
 
-/* Load tokenizer and model from one file or folder. A bad tokenizer is ignored unless it is needed;
- * then its error is the one that is reported. */
+/* Load tokenizer and model from one file or folder. A bad model is reported first, a bad tokenizer
+ * only if it is needed. */
 static int engine_load(struct engine *e, const char *path, bool need_tokenizer, struct err *err)
 {
     struct weights *w = NULL;
@@ -43,9 +41,7 @@ static int engine_load(struct engine *e, const char *path, bool need_tokenizer, 
     if (rc == OK) {
         struct reading r = { .e = e, .w = w };
         rc = model_open_beside(&e->model, w, &e->kernels, e->pool, engine_read_tokenizer, &r, err);
-        if (!r.done && need_tokenizer)
-            engine_read_tokenizer(&r);
-        if (r.rc != OK && need_tokenizer) {
+        if (rc == OK && r.rc != OK && need_tokenizer) {
             if (err)
                 *err = r.err;
             rc = r.rc;

@@ -343,6 +343,9 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     const uint32_t *prompt = ids ? ids : p->ids;
     if (rc == OK && p->cache_file && n)
         rc = mizzle_load_cache(m, call, p->cache_file, prompt, n, err);
+    struct err note;
+    if (p->on_note && p->cache_file && rc == OK && prompt_cache_note(&m->cache, &note))
+        p->on_note(call->arg, note.msg);
     if (rc == OK) {
         rc = decode_run(stats, m->session, m->engine.tokenizer, m->sampler, r->router,
                         routing_port(r), prompt, n, &o, err);

@@ -201,10 +201,13 @@ struct mizzle_prompt {
      * text of the prompt, and only its owner can read it. The tokens with which both prompts begin
      * are not evaluated again; the answer is the same. The file is replaced after the answer unless
      * it begins with this prompt. It serves one model and KV type: another one, like a damaged
-     * file, is ignored and replaced, and mizzle_note says so, as it does if the file cannot be
-     * replaced. MIZZLE_IO if it can clearly not be created, MIZZLE_ARG if it is something else than
-     * such a file. */
+     * file, is ignored and replaced, and on_note or mizzle_note says so; mizzle_note also says if
+     * the file cannot be replaced. MIZZLE_IO if it can clearly not be created, MIZZLE_ARG if it is
+     * something else than such a file. */
     const char *cache_file;
+    /* Called before the prompt is evaluated, with the arg of mizzle_generate, for the note that
+     * cache_file is ignored. NULL: mizzle_note returns it after the answer. */
+    void (*on_note)(void *arg, const char *message);
 };
 
 /* Who wrote a token: the small model, the cloud, or the small model because the cloud, which should

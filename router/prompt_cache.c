@@ -40,7 +40,7 @@ int prompt_cache_load(struct prompt_cache *c, size_t *cached, struct session *s,
     if (rc == ERR_ARG)
         return err_set(err, rc, "%s", why.msg);
     if (rc != OK)
-        err_set(&c->unused, rc, "prompt cache ignored: %s", why.msg);
+        err_set(&c->unused, rc, "%s; evaluating the prompt and replacing it", why.msg);
     c->outdated = shared < n;
     if (shared > held)
         *cached = shared < n ? shared : n - 1;

@@ -323,6 +323,11 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
 {
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0, always = r->policy == POLICY_ALWAYS;
+    char *base = NULL;
+    int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;
+    free(base);
+    if (rc != OK) /* even if it would not be called */
+        return rc;
     r->required = strcmp(mode, "required") == 0;
     if (!off && !r->required && strcmp(mode, "auto") != 0)
         return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);

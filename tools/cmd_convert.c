@@ -368,11 +368,31 @@ static int cmd_convert_write_all(struct job *job, struct err *err)
     return code;
 }
 
+/* Refuse what is no model: a GGUF file of another kind, such as an importance matrix or an adapter,
+ * or without an architecture, as no program could run the new file either. */
+static int cmd_convert_source(const struct weights *w, const char *in, struct err *err)
+{
+    struct str type = { "model", 5 }, arch;
+    weights_str(w, "general.type", &type);
+    if (strcmp(weights_format(w), "safetensors") == 0)
+        return err_set(err, ERR_FORMAT, "%s: expected a model folder or a GGUF file, found %s", in,
+                       "a safetensors file alone: its folder has the config.json");
+    if (type.n != 5 || memcmp(type.p, "model", 5) != 0)
+        return err_set(err, ERR_FORMAT, "%s: general.type: expected model, found %.*s", in,
+                       (int)(type.n < 64 ? type.n : 64), type.p);
+    if (!weights_str(w, "general.architecture", &arch))
+        return err_set(err, ERR_FORMAT,
+                       "%s: general.architecture: expected the name of one, found none", in);
+    return OK;
+}
+
 /* Reject an output that is a folder or a file of the model. Overwriting those that are read would
  * be safe, because the new file is renamed over a mapped one, but it is surely a mistake. */
 static int check_output(const struct weights *w, const char *out, struct err *err)
 {
     struct stat a, b;
+    if (strcmp(out, "-") == 0)
+        return err_set(err, ERR_ARG, "-: expected a file to write, found standard output");
     if (stat(out, &b) != 0)
         return OK;
     if (S_ISDIR(b.st_mode))
@@ -396,9 +416,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     job->begun = os_now_ns();
     job->plan.pure = pure;
     job->plan.weighted = imatrix_path != NULL;
-    if (strcmp(weights_format(w), "safetensors") == 0)
-        code = err_set(err, ERR_FORMAT, "%s: expected a model folder or a GGUF file, found %s", in,
-                       "a safetensors file alone: its folder has the config.json");
+    code = cmd_convert_source(w, in, err);
     if (code == OK)
         code = check_output(w, out, err);
     if (code == OK && imatrix_path)

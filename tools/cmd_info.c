@@ -15,7 +15,7 @@
 #include "weights/weights.h"
 
 static bool json, tensors, ops;
-static size_t context;
+static size_t context = SIZE_MAX; /* SIZE_MAX: not given */
 
 static const struct option_group own = {
     "Report",
@@ -130,7 +130,7 @@ static int cmd_info_file(const char *name, struct err *err)
             return cmd_info_imatrix(path, err);
         }
     if (code == OK)
-        code = info_model_read(&m, &s, context, err);
+        code = info_model_read(&m, &s, context == SIZE_MAX ? 0 : context, err);
     if (code == OK && json)
         info_print_json(&s, &m, tensors);
     else if (code == OK)
@@ -150,9 +150,17 @@ static int cmd_info_main(int argc, char **argv)
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
-    if ((tensors || context) && !nargs) {
-        fprintf(stderr, "mizzle info: %s: expected with FILE; see mizzle info --help\n",
-                tensors ? "--tensors" : "--context");
+    bool sized = context != SIZE_MAX;
+    if (nargs ? ops : tensors || sized) {
+        fprintf(stderr, "mizzle info: %s: expected with%s FILE; see mizzle info --help\n",
+                nargs     ? "--ops"
+                : tensors ? "--tensors"
+                          : "--context",
+                nargs ? "out" : "");
+        return EXIT_USAGE;
+    }
+    if (context == 0) {
+        fprintf(stderr, "mizzle info: --context: expected at least 1, found 0\n");
         return EXIT_USAGE;
     }
     return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);

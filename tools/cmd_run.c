@@ -130,6 +130,15 @@ static void on_reading(void *arg, size_t done, size_t all)
         progress_wipe(&r->progress);
 }
 
+/* Callback of mizzle_generate: say what is worth knowing before the prompt is evaluated. */
+static void cmd_run_on_note(void *arg, const char *message)
+{
+    struct run *r = arg;
+    options_as_typed(&r->note, &cmd_run, message);
+    if (!options.quiet)
+        fprintf(stderr, "mizzle: %s\n", r->note.msg);
+}
+
 /* Callback of mizzle_generate: show a token, and keep the text of a conversation. */
 static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
 {
@@ -231,6 +240,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     const char *const *stops = options.stops.n ? options.stops.at : NULL;
     p->size = sizeof(*p);
     p->on_reading = on_reading;
+    p->on_note = cmd_run_on_note;
     p->cache_file = r->answered ? NULL : options.cache;
     r->answered = true;
     token_view_begin(&r->show, stdout, options.plain ? TOKEN_VIEW_PLAIN : token_view_style(stdout),

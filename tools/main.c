@@ -47,12 +47,14 @@ static void overview(FILE *to)
     for (size_t i = 0; commands[i]; i++)
         if (!strchr(commands[i]->name, ' '))
             fprintf(to, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(to, "\nmizzle help COMMAND and mizzle COMMAND --help show the options of a command.\n"
-                "mizzle --version shows the version.\n\n"
-                "To start, try: mizzle run --question 1\n"
-                "Without -m, mizzle uses a small demo pair of models.\n\n"
-                "Exit status: 0 success, 1 failure, 2 wrong usage, 3 bad file, 4 cloud required\n"
-                "but not available, 130 interrupted.\n");
+    fprintf(to,
+            "\nmizzle help COMMAND and mizzle COMMAND --help show the options of a command.\n"
+            "mizzle --version shows the version.\n\n"
+            "To start, try: mizzle run --question 1\n"
+            "Without -m, mizzle uses a small demo pair of models.\n\n"
+            "Exit status: 0 success, 1 failure, 2 wrong usage, 3 a file that is bad, or cannot\n"
+            "be read or written, 4 cloud required but not available, 130 interrupted; serve\n"
+            "and cloud end with 0 when they are stopped.\n");
 }
 
 /* Report an unknown subcommand and suggest the nearest name, if one is at most two letters off. */

@@ -244,6 +244,11 @@ static bool hf_exists(struct weights *w, const char *folder, const char *file)
 int hf_read(struct weights *w, const char *folder, struct err *err)
 {
     struct hf_config c;
+    char hint[300];
+    find_hint(hint, sizeof(hint), folder);
+    if (!hf_exists(w, folder, "config.json"))
+        return err_set(err, ERR_IO, "%s: no model here: expected config.json or a .gguf file%s",
+                       folder, hint);
     int code = hf_config_read(w, &c, folder, err);
     if (code != OK)
         return code;
@@ -252,14 +257,11 @@ int hf_read(struct weights *w, const char *folder, struct err *err)
         code = read_shard(w, folder, "model.safetensors", err);
     else if (hf_exists(w, folder, "model.safetensors.index.json"))
         code = read_sharded(w, folder, err);
-    else {
-        char hint[300];
-        find_hint(hint, sizeof(hint), folder);
+    else
         code = err_set(err, ERR_FORMAT,
                        "%s: expected model.safetensors or model.safetensors.index.json, found "
                        "neither%s",
                        folder, hint);
-    }
     w->nkvs = keys; /* the shards' own metadata is not the model's */
     if (code == OK)
         code = rename_all(w, &c, err);

@@ -34,6 +34,8 @@ static int read_any(struct weights *w, bool header_only, struct err *err)
     if (code != OK)
         return code;
     w->shards = 1;
+    if (!m.n)
+        return err_set(err, ERR_FORMAT, "%s: the file is empty", w->path);
     if ((m.n >= 4 && memcmp(m.p, "GGUF", 4) == 0) || ends_with(w->path, ".gguf")) {
         w->format = "gguf";
         code = gguf_read_alone(w, &m, header_only, err);

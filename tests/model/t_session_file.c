@@ -266,8 +266,7 @@ static void check_fields(const unsigned char *good, size_t size, size_t n)
     size_t shared;
     expect_field(good, size, n, VERSION, 0, "version: expected 1, found 0");
     expect_field(good, size, n, VERSION, 2, "version: expected 1, found 2");
-    expect_field(good, size, n, 2, 0xabc,
-                 "weights: expected 0000000000001267, found 0000000000000abc");
+    expect_field(good, size, n, 2, 0xabc, "made with other weights");
     expect_field(good, size, n, KV, text_word("q8"), "KV type: expected f16, found q8");
     expect_field(good, size, n, KV, text_word("\033[31m"), "KV type: expected f16, found ?[31m");
     expect_field(good, size, n, KERNELS, text_word("blas"), "kernels: expected exact, found blas");

@@ -33,6 +33,34 @@ expect 2 router colect -o x
 grep -q 'did you mean router collect' "$dir/err" || fail "no nearest name: $(cat "$dir/err")"
 expect 2 help router nope
 
+expect 0 --help
+grep -q 'serve$' "$dir/out" && grep -q '^and cloud end with 0' "$dir/out" || fail "--help: status of serve"
+
+# What info and run would ignore is refused.
+info="info weights/milli/edge-0.5.gguf"
+if [ -e "${info#* }" ]; then
+    # shellcheck disable=SC2086
+    for line in "$info -c 0" "info -c 0" "info -c 9" "$info --ops" "$info -c 1025"; do
+        expect 2 $line
+        [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "$line: not one line"
+    done
+    grep -q -e '--context: expected at most 1024, as the' "$dir/err" || fail "info -c 1025"
+    for policy in never always; do
+        expect 2 run -p x --policy $policy --cloud-url foo
+        grep -q -e ': --cloud-url: expected http:// or https://, found foo$' "$dir/err" ||
+            fail "a URL without http: $(cat "$dir/err")"
+    done
+    expect 2 run -p x --cloud off --cloud-url foo
+fi
+mkdir "$dir/folder"
+printf '\002\0\0\0\0\0\0\0{}' >"$dir/folder/part.safetensors"
+expect 3 run -p x -m "$dir/folder/part.safetensors"
+grep -q "part.safetensors: one part of a folder; name the folder $dir/folder\$" "$dir/err" ||
+    fail "a part: $(cat "$dir/err")"
+expect 3 run -p x -m "$dir/folder"
+grep -q "$dir/folder: no model here: expected config.json or a .gguf file\$" "$dir/err" ||
+    fail "a folder without a model: $(cat "$dir/err")"
+
 "$MIZZLE" man >"$dir/mizzle.1" || fail man
 # Commands of two words are named by the help of the first one.
 longer=$(sed -n 's/^\.SS mizzle \([a-z][a-z]* [a-z][a-z]*\) .*/\1/p' "$dir/mizzle.1")

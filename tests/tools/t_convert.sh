@@ -90,6 +90,26 @@ for value in '\000\000\200\177' '\000\000\200\377' '\000\000\300\177'; do # inf,
         grep -q 'tensor t.weight: expected finite values' "$tmp/err" || fail "$(cat "$tmp/err")"
     done
 done
+expect 2 "$tmp/large.gguf" - --type f16
+grep -q 'expected a file to write, found standard output' "$tmp/err" || fail "$(cat "$tmp/err")"
+[ ! -e ./- ] || fail "a file named - was written"
+# What is no model is refused: without an architecture, or of another type.
+large '\000\000\000\000'
+LC_ALL=C sed 's/general.architecture/general.brchitecture/' "$tmp/large.gguf" >"$tmp/none.gguf"
+expect 3 "$tmp/none.gguf" "$tmp/x.gguf" --type f16
+grep -q 'general.architecture: expected .*, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
+${RUN:-} "$mizzle" info "$tmp/none.gguf" >"$tmp/out" || fail "info of a file without architecture"
+grep -q '^no model .*general.architecture: expected .*, found none' "$tmp/out" || fail "no line: no model"
+${RUN:-} "$mizzle" run -m "$tmp/none.gguf" -p x >"$tmp/out" 2>"$tmp/err"
+[ $? -eq 3 ] && grep -q 'general.architecture: expected .*, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
+{
+    printf 'GGUF\003\000\000\000\000\000\000\000\000\000\000\000\001\000\000\000\000\000\000\000'
+    printf '\014\000\000\000\000\000\000\000general.type\010\000\000\000'
+    printf '\007\000\000\000\000\000\000\000imatrix'
+} >"$tmp/matrix.gguf"
+expect 3 "$tmp/matrix.gguf" "$tmp/x.gguf" --type f16
+grep -q 'general.type: expected model, found imatrix' "$tmp/err" || fail "$(cat "$tmp/err")"
+[ ! -e "$tmp/x.gguf" ] || fail "a refused input left an output"
 for word in 'q4_K_M and q5_K_M' '--imatrix FILE' '-q, --quiet'; do
     ${RUN:-} "$mizzle" convert --help | tr -s ' \n' ' ' | grep -qF -e "$word" || fail "--help has no: $word"
 done
@@ -212,7 +232,7 @@ if [ -r "$real/vocab.json" ] && /usr/bin/python3 -c 'import numpy' 2>"$tmp/out";
     /usr/bin/python3 "$random" "$tmp/model" --vocab 151936 --hidden 32 --heads 2 --kv 1 --ffn 64 --layers 1 ||
         fail "make_random_qwen2.py"
     cp "$real/vocab.json" "$real/merges.txt" "$real/tokenizer_config.json" "$tmp/model"
-    has "$tmp/model" '"tokenizer":"gpt2","tokens":151936'
+    has "$tmp/model" '"tokenizer":"gpt2","tokens":151665'
     has "$tmp/model" '"refused":{"model":null,"text":null,'
     expect 0 "$tmp/model" "$tmp/real.gguf" --type q8_0
     has "$tmp/real.gguf" '"tokenizer":"gpt2","tokens":151936'

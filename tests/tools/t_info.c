@@ -85,7 +85,9 @@ static void test_refused(const char *data)
     struct info_source s;
     struct info_model m;
     read_info(&m, &s, demo, 0);
-    CHECK(info_model_read(&m, &s, (size_t)1 << 40, &err) != OK && strstr(err.msg, "-c "));
+    CHECK(info_model_read(&m, &s, (size_t)1 << 40, &err) != OK && strstr(err.msg, "context: "));
+    CHECK(info_model_read(&m, &s, 1025, &err) == ERR_ARG &&
+          strstr(err.msg, "context: expected at most 1024"));
     weights_close(s.w);
     read_info(&m, &s, "weights/milli/vocabulary.gguf", 0);
     CHECK(m.is && !m.runs && m.no_model.msg[0] && !m.no_text.msg[0]);

@@ -76,17 +76,23 @@ same all "$text" --temp 0.8 --seed 3 --repeat-penalty 1.2 --draft off
 # Files of another kind: one line each, and they are replaced.
 for other in f32 q8; do
     same none "$text" --kv $other
-    noted "prompt cache ignored: $file: KV type: expected $other, found "
+    noted "^mizzle: $file: KV type: expected $other, found "
     same all "$text" --kv $other
 done
 same none "$text" --kv f16
 ask 0 "$text" -m weights/milli/edge-1.gguf --policy never --prompt-cache "$file"
-noted 'prompt cache ignored: .*: weights: expected [0-9a-f]\{16\}, found [0-9a-f]\{16\}$'
+noted ': made with other weights; evaluating the prompt and replacing it$'
 [ "$(field prompt_cached)" -eq 0 ] || fail "the cache of another model was used"
 same none "$text"
 "$MIZZLE" convert $edge "$dir/q4.gguf" --type q4_0 -q || fail convert
 ask 0 "$text" -m "$dir/q4.gguf" --policy never --prompt-cache "$file" --kv f16
-noted ': weights: expected'
+noted ': made with other weights'
+# The line comes before the answer.
+same none "$text"
+"$MIZZLE" run -m weights/milli/edge-1.gguf --policy never -n 4 --plain -p "$text" \
+    --prompt-cache "$file" >"$dir/out" 2>&1 </dev/null
+head -n 1 "$dir/out" | grep -q 'made with other weights' || fail "a line after the answer"
+rm "$file"
 # The same weights in another place are the same model.
 cp $edge "$dir/moved.gguf"
 same none "$text"
@@ -98,7 +104,7 @@ for damage in 'bs=1 seek=8:version' 'bs=1 seek=100:checksum of the head' \
     # shellcheck disable=SC2086
     printf '\377' | dd of="$file" ${damage%%:*} conv=notrunc 2>/dev/null
     same none "$text"
-    noted "prompt cache ignored: $file: ${damage#*:}: expected .*, found "
+    noted "^mizzle: $file: ${damage#*:}: expected .*, found "
     cmp -s "$file" "$dir/first" || fail "$damage: not replaced"
 done
 head -c 1500 "$dir/first" >"$file"

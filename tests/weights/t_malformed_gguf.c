@@ -29,7 +29,7 @@ struct kind {
 #define ROW(name, dims, type) "s'" name "' " dims " 4:" type " 8:0 "
 
 static const struct kind raw[] = {
-    { "empty file", "", NULL, "magic" },
+    { "empty file", "", NULL, "the file is empty" },
     { "three bytes", "'GGU'", NULL, "magic" },
     { "magic of an older format", "'GGML' 4:3 8:0 8:0", NULL, "magic" },
     { "magic in big-endian order", "'FUGG' 4:3 8:0 8:0", NULL, "magic" },

@@ -67,7 +67,7 @@ enum { INFO_CACHES = 3 }; /* types of the KV cache, as enum kvcache numbers them
 
 /* What the engine would make of a model. */
 struct info_model {
-    bool is;       /* the file names an architecture; all else is zero otherwise */
+    bool is;       /* a folder or GGUF file, and no router; all else is zero otherwise */
     bool runs;     /* the sizes below are known */
     bool has_sign; /* fingerprint is known: it runs, and its data is in the file */
     uint64_t fingerprint;

@@ -23,7 +23,9 @@ static int info_model_memory(struct info_model *m, const struct model *model, si
                  : c->context < CONTEXT_DEFAULT ? c->context
                                                 : (size_t)CONTEXT_DEFAULT;
     m->threads = os_cpus();
-    int rc = batch_size(&batch, c, m->threads, m->context, err);
+    int rc = model_check_context(c, m->context, err);
+    if (rc == OK)
+        rc = batch_size(&batch, c, m->threads, m->context, err);
     for (int i = 0; rc == OK && i < INFO_CACHES; i++)
         rc = session_size(&session, &m->cache[i], c, m->context, (enum kvcache)i, err);
     m->weights = model_bytes(model);
@@ -60,8 +62,9 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
 {
     struct model *model = NULL;
     struct tokenizer *t = NULL;
+    struct info_router router;
     *m = (struct info_model){ .type = "" };
-    if (!s->w || !info_text(s, "general.architecture").n)
+    if (!s->w || strcmp(weights_format(s->w), "safetensors") == 0 || info_is_router(&router, s))
         return OK;
     m->is = true;
     m->type = model_file_type(s->w);
@@ -81,7 +84,7 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
         if (rc == OK || !context) /* what the file says needs too much */
             rc = OK;
         else
-            err_set(err, rc, "-c %zu: %s", context, m->no_model.msg);
+            err_set(err, rc, "%s", m->no_model.msg);
     } else if (rc == ERR_NOMEM) {
         err_set(err, rc, "%s: out of memory", s->path);
     } else {
