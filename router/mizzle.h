@@ -101,7 +101,7 @@ struct mizzle_options {
     uint64_t seed;         /* for the sampler and the policy "random"; default: 1 */
 
     /* The machine. */
-    size_t threads;  /* 0: one per processor */
+    size_t threads;  /* at most 64; 0: one per processor */
     const char *isa; /* kernel set, one of those that `mizzle info` lists; NULL: the fastest exact
                         one */
     const char *kv;  /* type of the KV cache: "f32", "f16" or "q8"; NULL: "f32" for models with f32

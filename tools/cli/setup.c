@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "kernels/sys/pool.h"
 #include "model/text/chat.h"
 #include "net/cloud.h"
 #include "tools/command.h"
@@ -114,12 +113,8 @@ static void setup_limits(struct mizzle_options *o)
     o->replay = cloud_limit_options.replay;
 }
 
-/* Reject what cannot be opened. */
-static int setup_check_machine(const struct mizzle_options *o, struct err *err)
+static int setup_check_model(const struct mizzle_options *o, struct err *err)
 {
-    if (o->threads > POOL_MAX)
-        return err_set(err, ERR_ARG, "--threads: expected at most %d, found %zu", POOL_MAX,
-                       o->threads);
     if (o->model)
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
@@ -135,7 +130,7 @@ int setup_options(struct mizzle_options *o, struct err *err)
         return err_set(err, ERR_ARG, "--store-limit: expected at least 1 MB, found 0");
     if (!route_options.draft_max)
         return err_set(err, ERR_ARG, "--draft-max: expected 1 to %d, found 0", DRAFT_MOST);
-    return setup_check_machine(o, err);
+    return setup_check_model(o, err);
 }
 
 /* Parse --bandwidth: "1000", or "1000,2000" for up and down. */
@@ -213,7 +208,7 @@ int setup_engine(struct engine *e, const char *path, bool need_tokenizer, struct
     struct mizzle_options o;
     *e = (struct engine){ 0 };
     setup_machine(&o, path);
-    int rc = setup_check_machine(&o, err);
+    int rc = setup_check_model(&o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);
