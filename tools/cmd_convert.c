@@ -13,6 +13,7 @@
 #include "tools/command.h"
 #include "tools/convert_plan.h"
 #include "tools/convert_vocab.h"
+#include "tools/cli/progress.h"
 #include "tools/cli/setup.h"
 #include "weights/find.h"
 #include "weights/gguf_write.h"
@@ -58,9 +59,8 @@ struct job {
     int *types;          /* type of each tensor of w in the new file */
     float *floats;       /* [threads][2][CHUNK]: values and weights */
     unsigned char *out;  /* one batch, encoded */
-    uint64_t begun;      /* start time, for the progress line */
     size_t bytes, total; /* bytes of the source, read so far and in total */
-    bool shown;          /* true once the progress line was printed */
+    struct progress_count shown;
 };
 
 /* True for the types with blocks and scales. */
@@ -211,20 +211,6 @@ static int write_keys(struct job *job, struct err *err)
     return code;
 }
 
-/* Show the percentage on a terminal, from two seconds on; the last call erases it. */
-static void progress(struct job *job, bool last)
-{
-    static const uint64_t second = 1000000000;
-    uint64_t now = os_now_ns();
-    if (quiet || !isatty(STDERR_FILENO) || (!job->shown && now - job->begun < 2 * second))
-        return;
-    job->shown = true;
-    if (last)
-        fprintf(stderr, "\r%40s\r", "");
-    else
-        fprintf(stderr, "\rconverting, %zu %%", job->total ? job->bytes * 100 / job->total : 0);
-}
-
 /* A batch of values of one tensor, shared by the threads that encode it. */
 struct batch {
     const struct job *job;
@@ -348,7 +334,8 @@ static int write_tensor(struct job *job, const struct tensor *t, int type, struc
         }
         os_dontneed(src, b.count / values * bytes);
         job->bytes += b.count / values * bytes;
-        progress(job, false);
+        if (!quiet)
+            progress_counted(&job->shown, job->bytes >> 20, job->total >> 20);
     }
     return OK;
 }
@@ -364,7 +351,7 @@ static int cmd_convert_write_all(struct job *job, struct err *err)
     }
     for (size_t i = 0; code == OK && i < n; i++)
         code = write_tensor(job, weights_tensor(job->w, i), job->types[i], err);
-    progress(job, true);
+    progress_wipe(&job->shown);
     return code;
 }
 
@@ -413,7 +400,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     if (code != OK)
         return code;
     job->w = w;
-    job->begun = os_now_ns();
+    job->shown = (struct progress_count){ .what = "converting, MB", .since = os_now_ns() };
     job->plan.pure = pure;
     job->plan.weighted = imatrix_path != NULL;
     code = cmd_convert_source(w, in, err);

@@ -35,7 +35,7 @@ refused() {
 expect 0 bench serve --help
 grep -q -e '--clients' "$dir/out" && grep -q 'x one' "$dir/out" || fail "--help"
 refused 2 'bench serve: expected --url, such as' -n 8
-refused 2 'bench serve: --url: the URL example.org must begin' --url example.org
+refused 2 'bench serve: --url: expected http:// or https://, found example.org' --url example.org
 refused 2 '--clients: .*found 0' --url http://127.0.0.1:1 --clients 0,1
 refused 2 '--clients: .*found 257' --url http://127.0.0.1:1 --clients 257
 refused 2 '-p: expected one number' --url http://127.0.0.1:1 -p 8,16
