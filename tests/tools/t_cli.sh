@@ -44,7 +44,7 @@ if [ -e "${info#* }" ]; then
         expect 2 $line
         [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "$line: not one line"
     done
-    grep -q -e '--context: expected at most 1024, as the' "$dir/err" || fail "info -c 1025"
+    grep -q -e '--context: expected at most 1024, the context' "$dir/err" || fail "info -c 1025"
     for policy in never always; do
         expect 2 run -p x --policy $policy --cloud-url foo
         grep -q -e ': --cloud-url: expected http:// or https://, found foo$' "$dir/err" ||
