@@ -62,9 +62,8 @@ enum batch_value {
     ADDED_FFN      /* [hidden] what the MLP adds to it */
 };
 
-/* Who watches the passes of a batch. Both functions are called from the thread that evaluates and
- * may be NULL. They must not use the batch,
- * but for batch_attention. */
+/* A watcher of the passes of a batch. Both functions are called from the thread that evaluates and
+ * may be NULL. They must not use the batch, except for batch_attention. */
 struct batch_watch {
     /* An operation on n rows begins or, with ends, has ended. */
     void (*op)(void *arg, enum batch_op op, size_t layer, size_t n, bool ends);

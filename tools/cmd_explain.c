@@ -1,4 +1,5 @@
 /* cmd_explain.c - `mizzle explain`: one text, seen from inside. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,9 +88,13 @@ static int cmd_explain_html(const struct explain *x, struct err *err)
     int rc = output_file_open(&html, options.html, err);
     if (rc != OK)
         return rc;
+    errno = 0;
     bool written = explain_html(html.f, x);
+    int why = errno;
     rc = output_file_close(&html, written, err);
-    return rc != OK || written ? rc : err_set(err, ERR_IO, "%s cannot be written", options.html);
+    return rc != OK || written ? rc
+                               : err_set(err, ERR_IO, "%s cannot be written: %s", options.html,
+                                         strerror(why ? why : EIO));
 }
 
 /* Show what was asked for. */
@@ -99,10 +104,14 @@ static int cmd_explain_show(const struct explain *x, struct err *err)
     if (rc != OK || (options.html && !options.json))
         return rc;
     if (options.json)
-        return explain_json(stdout, x) ? OK : err_set(err, ERR_IO, "the output cannot be written");
+        return explain_json(stdout, x)
+                   ? OK
+                   : err_set(err, ERR_IO, "the output cannot be written: %s", strerror(errno));
     explain_page(x, options.at == SIZE_MAX ? x->prompt - 1 : options.at);
     explain_table(x);
-    return fflush(stdout) == 0 ? OK : err_set(err, ERR_IO, "the output cannot be written");
+    return fflush(stdout) == 0
+               ? OK
+               : err_set(err, ERR_IO, "the output cannot be written: %s", strerror(errno));
 }
 
 /* Write the text, look at it, and show it. */
@@ -151,8 +160,11 @@ static int cmd_explain_main(int argc, char **argv)
         rc = err_set(&err, ERR_ARG, "unexpected argument %s (give a prompt with -p)", argv[1]);
     else if ((options.prompt != NULL) + (options.question != SIZE_MAX) != 1)
         rc = err_set(&err, ERR_ARG, "expected either -p or --question");
-    else if (options.html && options.at != SIZE_MAX)
-        rc = err_set(&err, ERR_ARG, "--at: expected no --html, whose page has all positions");
+    else if ((options.html || options.json) && options.at != SIZE_MAX)
+        rc = err_set(&err, ERR_ARG, "--at: expected no --%s, which has all positions",
+                     options.html ? "html" : "json");
+    else if (options.html && options.json && !strcmp(options.html, "-"))
+        rc = err_set(&err, ERR_ARG, "--html: expected a file beside --json, found -");
     if (rc == OK)
         rc = output_file_check(options.html, &err);
     if (rc == OK && options.layers)

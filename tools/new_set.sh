@@ -4,7 +4,7 @@
 # `make kernels-test` has it at once. kernels/README.md says how to go on.
 #
 # Usage: sh tools/new_set.sh NAME
-#        sh tools/new_set.sh --remove NAME    takes all of it back; the file is kept in build/
+#        sh tools/new_set.sh --remove NAME    takes all of it back; the file is kept as NAME.c.removed
 set -eu
 cd "$(dirname "$0")/.."
 say() {
@@ -41,17 +41,22 @@ place() {
 
 if [ "$remove" ]; then
     wing='' flags=''
-    for file in kernels/x86/$name.c kernels/arm/$name.c; do
-        [ -e "$file" ] && grep -q 'Begun by tools/new_set.sh' "$file" && wing=$(dirname "$file")
+    for wing in kernels/x86 kernels/arm none; do # a set of its own line is one that was begun here
+        grep -q "^flags\.$wing/$name := " Makefile &&
+            grep -qx "extern const struct kernels kernels_$name;" kernels/kernels.h && break
     done
-    [ "$wing" ] || say "no set that this script has begun is called '$name'"
+    [ $wing != none ] || say "no set that this script has begun is called '$name'"
+    kept=$wing/$name.c.removed number=1 # what was removed before stays, too
+    while [ -e "$kept" ] && ! cmp -s "$kept" "$wing/$name.c"; do
+        number=$((number + 1)) kept=$wing/$name.c.removed.$number
+    done
     edit Makefile 'index($0, "flags." wing "/" name " :=") != 1'
     edit kernels/kernels.h '$0 != "extern const struct kernels kernels_" name ";"'
     edit kernels/kernels.c '$0 != "    &kernels_" name ","'
-    mkdir -p build
-    mv "$wing/$name.c" "build/$name.c"
     place
-    echo "removed; the file is build/$name.c"
+    [ -e "$wing/$name.c" ] || { echo "removed; there was no $wing/$name.c" && exit 0; }
+    mv "$wing/$name.c" "$kept"
+    echo "removed; the file is $kept"
     exit 0
 fi
 
@@ -60,7 +65,8 @@ x86_64-*) wing=kernels/x86 flags='$(flags.kernels/x86/avx2)' end='^#elif defined
 aarch64-* | arm64-*) wing=kernels/arm flags='-march=armv8-a' end='^#endif' ;;
 *) say "${CC:-cc} compiles for no processor that kernels/ has a folder for" ;;
 esac
-! grep -rqw "kernels_$name" kernels && [ ! -e "$wing/$name.c" ] || say "'$name' is taken"
+! grep -rqw --exclude='*.removed*' "kernels_$name" kernels && [ ! -e "$wing/$name.c" ] ||
+    say "'$name' is taken"
 edit Makefile '
     seen == 1 && !/^flags\.kernels\// { print "flags." wing "/" name " := " flags; seen = 2 }
     !seen && /^flags\.kernels\// { seen = 1 }

@@ -1,3 +1,4 @@
+#define _XOPEN_SOURCE 700 /* S_ISVTX */
 #include "weights/atomic_file.h"
 
 #include <errno.h>
@@ -37,6 +38,22 @@ void atomic_file_abandon_all(void)
 
 enum { LINKS_MAX = 40, TARGET_MAX = 4096 };
 
+/* True for a link that somebody else may have planted: it lies in a folder in which everybody may
+ * make files, such as /tmp, and belongs neither to this user nor to the folder's owner. Linux
+ * refuses to follow such links if fs.protected_symlinks is set, but only where it follows them. */
+static bool atomic_file_planted(const char *name, const struct stat *link)
+{
+    char folder[TARGET_MAX];
+    struct stat st;
+    const char *slash = strrchr(name, '/');
+    int n = slash ? (int)(slash - name) + 1 : 0;
+    if (n >= TARGET_MAX)
+        return true;
+    snprintf(folder, sizeof(folder), "%.*s", n ? n : 1, n ? name : ".");
+    return stat(folder, &st) != 0 || ((st.st_mode & S_ISVTX) && (st.st_mode & S_IWOTH) &&
+                                      link->st_uid != geteuid() && link->st_uid != st.st_uid);
+}
+
 /* Return the name that a path leads to after all its symbolic links, in allocated memory. The last
  * one may lead to nothing: the file is created there, as a shell's > does. */
 static int atomic_file_target(char **out, const char *path, struct err *err)
@@ -52,6 +69,11 @@ static int atomic_file_target(char **out, const char *path, struct err *err)
         ssize_t n = readlink(name, target, sizeof(target));
         const char *slash = strrchr(name, '/');
         size_t folder = n > 0 && target[0] != '/' && slash ? (size_t)(slash - name) + 1 : 0;
+        if (atomic_file_planted(name, &st)) {
+            code = err_set(err, ERR_IO, "%s: cannot be written: %s is another user's link", path,
+                           name);
+            break;
+        }
         if (links == LINKS_MAX || n <= 0 || n == TARGET_MAX) {
             code = err_set(err, ERR_IO, "%s: cannot be written: %s", path,
                            links == LINKS_MAX ? strerror(ELOOP) : "a link that cannot be read");

@@ -178,8 +178,9 @@ struct wanted {
     struct err *err;
 };
 
-/* The longest command: names of 96 bytes each, and four bytes for each of 40 letters of a type. */
-enum { COMMAND = 448 };
+/* The longest command: names of 96 bytes each, twice, and four bytes for each of 40 letters of a
+ * type. */
+enum { COMMAND = 672 };
 
 /* Write "; to fetch it: hf download ..." for what is wanted. hf's patterns respect case and
  * publishers do not agree on it, hence [qQ]. They do keep GGUF files in a repository of their own,
@@ -199,7 +200,9 @@ static void find_command(char out[COMMAND], const struct wanted *w, bool has_som
             high = low - 32;
         at += (size_t)snprintf(out + at, room - at, low == high ? "%c" : "[%c%c]", low, high);
     }
-    snprintf(out + at, room - at, "*'");
+    at += (size_t)snprintf(out + at, room - at, "*'");
+    if (!has_some && !named)
+        snprintf(out + at, room - at, ", then -m %.*s-GGUF:%s", (int)w->n, w->name, w->type);
 }
 
 /* Say that the cache does not have what is wanted, and how to fetch it. */

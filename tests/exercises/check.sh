@@ -9,9 +9,13 @@ if [ $# -eq 1 ]; then
     exec ${RUN:-} "$1"
 fi
 ${RUN:-} "$1" --isa exercise
-# On a terminal, stderr shows how far it is.
-[ -t 2 ] || exec 2>/dev/null
-${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv"
+# On a terminal, stderr shows how far it is; elsewhere, it is shown if the benchmark fails.
+if [ -t 2 ]; then
+    ${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv"
+else
+    ${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv" 2>"$3.err" ||
+        { cat "$3.err" >&2; exit 1; }
+fi
 awk -F, '
     # A shape is in quotes and may hold a comma.
     { gsub(/, /, "; "); gsub(/"/, "") }

@@ -46,9 +46,13 @@ for arch in x86_64 aarch64; do
         grep -q '^    &kernels_mine,$' kernels/kernels.c || fail "not in the folder of $arch"
     new_set mine && fail "the same name twice"
     sh tests/t_layers.sh >"$dir/log" 2>&1 || fail "t_layers.sh with a set for $arch"
+    echo "/* work */" >>kernels/$wing/mine.c
     new_set --remove mine || fail "--remove for $arch"
+    CC="$dir/cc" new_set mine && new_set --remove mine || fail "again, for $arch"
+    grep -q work kernels/$wing/mine.c.removed && [ -e kernels/$wing/mine.c.removed.2 ] ||
+        fail "a removed file is lost"
+    rm kernels/$wing/mine.c.removed*
     same || fail "--remove leaves traces for $arch"
-    [ -e build/mine.c ] || fail "the removed file is lost"
 done
 
 case $(cc -dumpmachine) in

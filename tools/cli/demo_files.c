@@ -63,9 +63,9 @@ static bool demo_files_program_path(char out[PATH_SIZE])
 
 const char *demo_files_path(const char *file)
 {
-    /* For programs in build/ARCH-MODE/, build/ARCH-MODE/tests/FOLDER/ and PREFIX/bin/. */
-    static const char *const beside[] = { "../../weights/milli", "../../../../weights/milli",
-                                          "../share/mizzle/milli" };
+    /* For programs in build/ARCH-MODE/, its exercises/ and tests/FOLDER/, and in PREFIX/bin/. */
+    static const char *const beside[] = { "../../weights/milli", "../../../weights/milli",
+                                          "../../../../weights/milli", "../share/mizzle/milli" };
     static char found[4][PATH_SIZE]; /* four answers are valid at a time */
     static size_t turn;
     char program[PATH_SIZE], dir[PATH_SIZE], *out = found[turn++ % 4];

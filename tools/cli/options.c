@@ -215,11 +215,10 @@ void options_help(FILE *to, const struct command *cmd)
 {
     int at = fprintf(to, "mizzle %s:", cmd->name);
     options_wrap_words(to, cmd->summary, strlen(cmd->summary), 0, at);
-    fprintf(
-        to,
-        "\nUsage: mizzle %s [options]%s%s\nOf an option that is given twice, the last one counts "
-        "unless it says otherwise.\n\n",
-        cmd->name, *cmd->args ? " " : "", cmd->args);
+    fprintf(to,
+            "\nUsage: mizzle %s [options]%s%s\nIf an option is given twice, the last one counts "
+            "unless it says otherwise.\n\n",
+            cmd->name, *cmd->args ? " " : "", cmd->args);
     options_wrap(to, cmd->description, 0);
     for (size_t g = 0; cmd->groups && cmd->groups[g]; g++) {
         fprintf(to, "\n%s:\n", cmd->groups[g]->title);

@@ -29,8 +29,8 @@ const struct option_group engine_option_rows = {
           "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
           "else the best)" },
         { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
-          "Keep keys and values in f32, f16 or q8 (default: f32, except that `mizzle run`, `mizzle "
-          "serve` and `mizzle router calibrate` use f16 for models whose weights are not f32, and "
+          "Keep keys and values in f32, f16 or q8 (default: f32; `mizzle run`, `serve`, `explain`, "
+          "`imatrix` and `router calibrate` use f16 for models whose weights are not f32, and "
           "benchmarks always)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
