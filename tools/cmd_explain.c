@@ -81,6 +81,15 @@ static int parse_range(struct explain_range *out, const char *option, const char
     return OK;
 }
 
+/* Return why writing failed; errno has the reason of the system, or 0. */
+static int cmd_explain_failed(const char *what, int why, struct err *err)
+{
+    if (interrupted)
+        return err_set(err, ERR_STOP, "interrupted");
+    return err_set(err, ERR_IO, "%s cannot be written: %s", what,
+                   why ? strerror(why) : "out of memory");
+}
+
 /* Write the file of --html. */
 static int cmd_explain_html(const struct explain *x, struct err *err)
 {
@@ -92,9 +101,7 @@ static int cmd_explain_html(const struct explain *x, struct err *err)
     bool written = explain_html(html.f, x);
     int why = errno;
     rc = output_file_close(&html, written, err);
-    return rc != OK || written ? rc
-                               : err_set(err, ERR_IO, "%s cannot be written: %s", options.html,
-                                         strerror(why ? why : EIO));
+    return rc != OK || written ? rc : cmd_explain_failed(options.html, why, err);
 }
 
 /* Show what was asked for. */
@@ -103,15 +110,12 @@ static int cmd_explain_show(const struct explain *x, struct err *err)
     int rc = options.html ? cmd_explain_html(x, err) : OK;
     if (rc != OK || (options.html && !options.json))
         return rc;
+    errno = 0;
     if (options.json)
-        return explain_json(stdout, x)
-                   ? OK
-                   : err_set(err, ERR_IO, "the output cannot be written: %s", strerror(errno));
+        return explain_json(stdout, x) ? OK : cmd_explain_failed("the output", errno, err);
     explain_page(x, options.at == SIZE_MAX ? x->prompt - 1 : options.at);
     explain_table(x);
-    return fflush(stdout) == 0
-               ? OK
-               : err_set(err, ERR_IO, "the output cannot be written: %s", strerror(errno));
+    return fflush(stdout) == 0 ? OK : cmd_explain_failed("the output", errno, err);
 }
 
 /* Write the text, look at it, and show it. */

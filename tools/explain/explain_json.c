@@ -1,17 +1,22 @@
 /* explain_json.c - writes what was kept as JSON, a position at a time: the whole would take many
  * times the memory as a tree. The HTML page holds the same document with fewer digits. */
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/cpu.h"
+#include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "router/router.h"
 #include "tools/bench/bench_model.h"
 #include "tools/cli/escaped.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/setup.h"
 #include "tools/explain/explain_internal.h"
 
 /* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers, and '<'
@@ -30,6 +35,21 @@ struct writer {
     bool failed;
     bool *shown; /* [vocabulary] ids that occur */
 };
+
+/* Set when memory was missing for a value, which is then missing in its parent. */
+static bool json_lost;
+
+static void json_put(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value))
+        json_lost = true;
+}
+
+static void json_push(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value))
+        json_lost = true;
+}
 
 /* Return a number, null if it is not finite. */
 static json_t *json_number(double v)
@@ -73,8 +93,8 @@ static json_t *json_guesses(struct writer *w, const struct explain_guess *g, siz
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
         w->shown[g[i].id] = true;
-        json_array_append_new(list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
-                                              json_number((double)g[i].p)));
+        json_push(list, json_pack("{s:I,s:o}", "id", (json_int_t)g[i].id, "p",
+                                  json_number((double)g[i].p)));
     }
     return list;
 }
@@ -97,13 +117,13 @@ static json_t *json_head(const struct writer *w, size_t pos, size_t layer, size_
     json_t *o = json_object(), *weights = json_array(), *at = json_array();
     double sum = 0;
     for (size_t i = 0; i < h->n; i++)
-        json_array_append_new(at, json_count(h->pos[i]));
+        json_push(at, json_count(h->pos[i]));
     for (size_t i = 0; i < (row ? pos + 1 : h->n); i++)
-        json_array_append_new(weights, json_share(w, &sum, row ? row[i] : h->weight[i]));
-    json_object_set_new(o, row ? "most" : "at", at);
-    json_object_set_new(o, "weights", weights);
+        json_push(weights, json_share(w, &sum, row ? row[i] : h->weight[i]));
+    json_put(o, row ? "most" : "at", at);
+    json_put(o, "weights", weights);
     if (!row)
-        json_object_set_new(o, "rest", json_share(w, &sum, h->rest));
+        json_put(o, "rest", json_share(w, &sum, h->rest));
     return o;
 }
 
@@ -112,7 +132,7 @@ static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
     const struct explain_layer *l = explain_layer(w->x, pos, layer);
     json_t *heads = json_array();
     for (size_t h = 0; h < model_config(w->x->engine.model)->heads; h++)
-        json_array_append_new(heads, json_head(w, pos, layer, h));
+        json_push(heads, json_head(w, pos, layer, h));
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "in", json_number((double)l->in), "attention",
                      json_number((double)l->attention), "middle", json_number((double)l->middle),
                      "mlp", json_number((double)l->mlp), "out", json_number((double)l->out), "lens",
@@ -123,8 +143,8 @@ static json_t *json_layer(struct writer *w, size_t pos, size_t layer)
 static void json_units(json_t *list, const struct explain_unit *u, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_pack("{s:I,s:o}", "unit", (json_int_t)u[i].unit, "adds",
-                                              json_number((double)u[i].adds)));
+        json_push(list, json_pack("{s:I,s:o}", "unit", (json_int_t)u[i].unit, "adds",
+                                  json_number((double)u[i].adds)));
 }
 
 static json_t *json_router(const struct explain *x, const struct explain_position *at)
@@ -144,7 +164,7 @@ static json_t *json_position(struct writer *w, size_t pos)
     const struct explain_position *at = &w->x->at[pos];
     json_t *layers = json_array();
     for (size_t l = 0; l < model_config(w->x->engine.model)->layers; l++)
-        json_array_append_new(layers, json_layer(w, pos, l));
+        json_push(layers, json_layer(w, pos, l));
     return json_pack("{s:I,s:o,s:o,s:o}", "pos", (json_int_t)pos, "layers", layers, "top",
                      json_guesses(w, at->top, EXPLAIN_TOP), "router", json_router(w->x, at));
 }
@@ -162,12 +182,12 @@ static json_t *json_token(struct writer *w, size_t pos)
                           explain_source_name(t->source), "why", json_text(why));
     if (!o || t->source == EXPLAIN_PROMPT)
         return o;
-    json_object_set_new(o, "reason", json_text(t->reason));
-    json_object_set_new(o, "end", json_boolean(tokenizer_is_eog(x->engine.tokenizer, t->id)));
-    json_object_set_new(o, "ms", json_number(t->ms));
-    json_object_set_new(o, "router_ms", json_number(t->router_ms));
-    json_object_set_new(o, "edge_ms", json_number(t->edge_ms));
-    json_object_set_new(o, "cloud_ms", json_number(t->cloud_ms));
+    json_put(o, "reason", json_text(t->reason));
+    json_put(o, "end", json_boolean(tokenizer_is_eog(x->engine.tokenizer, t->id)));
+    json_put(o, "ms", json_number(t->ms));
+    json_put(o, "router_ms", json_number(t->router_ms));
+    json_put(o, "edge_ms", json_number(t->edge_ms));
+    json_put(o, "cloud_ms", json_number(t->cloud_ms));
     return o;
 }
 
@@ -189,9 +209,9 @@ static json_t *json_machine(const struct explain *x)
     json_t *levels = json_array();
     for (size_t i = 0; i < READ_LEVELS; i++) {
         const struct read_level *l = &x->limits.levels[i];
-        json_array_append_new(levels, json_pack("{s:s,s:o,s:o}", "name", l->name, "bytes",
-                                                l->bytes ? json_count(l->bytes) : json_null(),
-                                                "gb_s", json_number(l->gb_s)));
+        json_push(levels, json_pack("{s:s,s:o,s:o}", "name", l->name, "bytes",
+                                    l->bytes ? json_count(l->bytes) : json_null(), "gb_s",
+                                    json_number(l->gb_s)));
     }
     return json_pack("{s:s,s:s,s:I,s:s,s:o,s:s,s:o,s:o}", "cpu", cpu_name(), "isa",
                      x->engine.kernels.isa, "threads", (json_int_t)pool_threads(x->engine.pool),
@@ -232,7 +252,7 @@ static json_t *json_times(const struct explain *x, bool reading)
     const struct explain_times t = explain_times(x, reading);
     json_t *list = json_array();
     for (size_t op = 0; op < BATCH_OPS; op++)
-        json_array_append_new(list, json_operation(x, t.operations, (enum batch_op)op));
+        json_push(list, json_operation(x, t.operations, (enum batch_op)op));
     return json_pack("{s:I,s:I,s:I,s:f,s:f,s:f,s:o}", "passes", (json_int_t)t.passes, "rows",
                      (json_int_t)t.rows, "tokens", (json_int_t)t.tokens, "ms", t.ms, "router_ms",
                      t.router_ms, "cloud_ms", t.cloud_ms, "operations", list);
@@ -242,7 +262,7 @@ static json_t *json_pass(const struct explain_pass *p)
 {
     json_t *ns = json_object();
     for (size_t op = 0; op < BATCH_OPS; op++)
-        json_object_set_new(ns, op_name((enum batch_op)op), json_count(p->ns[op]));
+        json_put(ns, op_name((enum batch_op)op), json_count(p->ns[op]));
     return json_pack("{s:I,s:I,s:o}", "at", (json_int_t)p->at, "rows", (json_int_t)p->rows, "ns",
                      ns);
 }
@@ -258,7 +278,7 @@ static void write_pieces(struct writer *w)
         const char *bytes = w->shown[id] ? tokenizer_bytes(t, (uint32_t)id, &n) : NULL;
         snprintf(key, sizeof(key), "%zu", id);
         if (bytes)
-            json_object_set_new(pieces, key, escaped_json(bytes, n));
+            json_put(pieces, key, escaped_json(bytes, n));
     }
     writer_put(w, ",\n\"pieces\":", pieces);
 }
@@ -267,6 +287,7 @@ static void write_pieces(struct writer *w)
 static void write_document(struct writer *w)
 {
     const struct explain *x = w->x;
+    struct progress_count progress = { .what = "writing positions", .since = os_now_ns() };
     writer_put(w, "{\"format\":\"mizzle explain 1\",\n\"model\":", json_model(x));
     writer_put(w, ",\n\"machine\":", json_machine(x));
     writer_put(w, ",\n\"routing\":", json_routing(x));
@@ -281,8 +302,14 @@ static void write_document(struct writer *w)
     for (size_t i = 0; i < x->n; i++)
         writer_put(w, i ? ",\n" : "\n", json_token(w, i));
     fputs("],\n\"positions\":[", w->to);
-    for (size_t i = 0; i < x->positions; i++)
+    for (size_t i = 0; i < x->positions && !interrupted; i++) {
         writer_put(w, i ? ",\n" : "\n", json_position(w, i));
+        int why = errno; /* of a failed write, which isatty replaces */
+        if (w->to != stdout || !isatty(STDOUT_FILENO))
+            progress_counted(&progress, i + 1, x->positions);
+        errno = why;
+    }
+    progress_wipe(&progress);
     fputs("]", w->to);
     write_pieces(w);
     writer_put(w, ",\n\"reading\":", json_times(x, true));
@@ -300,9 +327,10 @@ static bool json_write(FILE *to, const struct explain *x, bool page)
     w.shown = calloc(model_config(x->engine.model)->vocab, sizeof(*w.shown));
     if (!w.shown)
         return false;
+    json_lost = false;
     write_document(&w);
     free(w.shown);
-    return fflush(to) == 0 && !ferror(to) && !w.failed;
+    return fflush(to) == 0 && !ferror(to) && !w.failed && !json_lost && !interrupted;
 }
 
 bool explain_json(FILE *to, const struct explain *x)
