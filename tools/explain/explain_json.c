@@ -19,12 +19,12 @@
 #include "tools/cli/setup.h"
 #include "tools/explain/explain_internal.h"
 
-/* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers, and '<'
- * and all that is not ASCII are escaped, so that no text can end the script element around it. */
+/* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers. */
 enum {
     DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8),
-    DUMP_PAGE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(5),
-    SHARES = 10000 /* a weight of 1 in a page */
+    DUMP_PAGE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(5),
+    SHARES = 10000,    /* a weight of 1 in a page */
+    SHARES_LEAST = 10, /* weights of whole rows below that are not drawn, and not in the page */
 };
 
 /* The document that is written. */
@@ -67,23 +67,11 @@ static json_t *json_text(const char *s)
     return s ? escaped_json(s, strlen(s)) : json_null();
 }
 
-/* Write a part of a page's document; '<' occurs in strings only. */
-static int write_page_part(const char *part, size_t size, void *to)
-{
-    for (size_t i = 0; i < size; i++)
-        if (part[i] == '<')
-            fputs("\\u003c", to);
-        else
-            fputc(part[i], to);
-    return 0;
-}
-
 /* Write `before`, then the value, which is consumed; NULL: there was no memory for it. */
 static void writer_put(struct writer *w, const char *before, json_t *value)
 {
     fputs(before, w->to);
-    if (!value || (w->page ? json_dump_callback(value, write_page_part, w->to, DUMP_PAGE)
-                           : json_dumpf(value, w->to, DUMP)) != 0)
+    if (!value || json_dumpf(value, w->to, w->page ? DUMP_PAGE : DUMP) != 0)
         w->failed = true;
     json_decref(value);
 }
@@ -101,29 +89,39 @@ static json_t *json_guesses(struct writer *w, const struct explain_guess *g, siz
 
 /* Return a weight of a row whose weights so far add up to *sum. In a page it is an integer: sums
  * are what is rounded, so a whole row adds up to SHARES and no weight is off by more than 1. */
-static json_t *json_share(const struct writer *w, double *sum, float weight)
+static json_t *json_share(const struct writer *w, double *sum, double weight)
 {
     double before = *sum;
-    *sum += (double)weight;
+    *sum += weight;
     if (!w->page || !isfinite(*sum))
-        return json_number((double)weight);
+        return json_number(weight);
     return json_integer(lrint(SHARES * *sum) - lrint(SHARES * before));
 }
 
+/* Return the row of a head. In a page, a whole row is cut where its weights become invisible: the
+ * longer the text, the more of them there are. */
 static json_t *json_head(const struct writer *w, size_t pos, size_t layer, size_t head)
 {
     const struct explain_head *h = explain_head(w->x, pos, layer, head);
-    const float *row = explain_row(w->x, pos, layer, head);
+    const float *row = explain_row(w->x, pos, layer, head), *weight = row ? row : h->weight;
     json_t *o = json_object(), *weights = json_array(), *at = json_array();
-    double sum = 0;
-    for (size_t i = 0; i < h->n; i++)
+    double sum = 0, rest = row ? 0 : (double)h->rest;
+    bool whole = row && !w->page;
+    for (size_t i = 0; i < (row ? pos + 1 : h->n); i++) {
+        if (row && w->page && weight[i] < (float)SHARES_LEAST / SHARES) {
+            rest += (double)weight[i];
+            continue;
+        }
+        json_push(weights, json_share(w, &sum, (double)weight[i]));
+        if (!whole)
+            json_push(at, json_count(row ? i : h->pos[i]));
+    }
+    for (size_t i = 0; whole && i < h->n; i++)
         json_push(at, json_count(h->pos[i]));
-    for (size_t i = 0; i < (row ? pos + 1 : h->n); i++)
-        json_push(weights, json_share(w, &sum, row ? row[i] : h->weight[i]));
-    json_put(o, row ? "most" : "at", at);
+    json_put(o, whole ? "most" : "at", at);
     json_put(o, "weights", weights);
-    if (!row)
-        json_put(o, "rest", json_share(w, &sum, h->rest));
+    if (!whole)
+        json_put(o, "rest", json_share(w, &sum, rest));
     return o;
 }
 
