@@ -114,6 +114,9 @@ static void html_facts(FILE *to, const struct explain *x)
         fputs(" The right answer: ", to);
         html_string(to, x->o.reference);
     }
+    if (x->stats.finish == FINISH_LENGTH && x->n > x->prompt)
+        fprintf(to, " Stopped after %zu tokens, before the text ended: -n N writes more.",
+                x->n - x->prompt);
 }
 
 /* Write the text as a list of tokens; page.css marks their writers. */

@@ -281,6 +281,14 @@ static void write_pieces(struct writer *w)
     writer_put(w, ",\n\"pieces\":", pieces);
 }
 
+/* Return the position that is shown first. */
+static json_t *json_telling(const struct explain *x)
+{
+    const char *why;
+    size_t pos = explain_telling(x, &why);
+    return json_pack("{s:I,s:s}", "pos", (json_int_t)pos, "why", why);
+}
+
 /* Write the members of the document. */
 static void write_document(struct writer *w)
 {
@@ -292,6 +300,7 @@ static void write_document(struct writer *w)
     writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
     writer_put(w, ",\n\"prompt_tokens\":", json_count(x->prompt));
     writer_put(w, ",\n\"finish\":", json_text(finish_name(x->stats.finish)));
+    writer_put(w, ",\n\"telling\":", json_telling(x));
     writer_put(w, ",\n\"whole\":",
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
                          (json_int_t)x->layers.to, "heads", (json_int_t)x->heads.from,

@@ -51,7 +51,7 @@ static void table_part(const struct explain *x, bool reading)
                t.tokens ? ", up to the first token written" : "", t.ms);
     else
         printf("\nWhere the time went: tokens after that, %zu of them, %.3f ms\n", t.tokens, t.ms);
-    puts("operation   calls        ms  share       MB      MOP    GB/s   GOP/s  limit   of it");
+    puts("operation   calls        ms  share       MB      MOP    GB/s   GOP/s  limit reached");
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)
             table_operation(x, t.operations, (enum batch_op)op, t.ms);
@@ -70,7 +70,10 @@ void explain_table(const struct explain *x)
     double mb = (double)model_pass_bytes(x->engine.model) / 1e6;
     table_part(x, true);
     table_part(x, false);
-    printf("\n%zu threads. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
+    puts("\nThe limit is what would take longest if the machine did its best; what of that speed "
+         "was "
+         "reached\nstands beside it: 100 % would be perfect.");
+    printf("%zu threads. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
            "so it takes\n%.3f ms at least",
            pool_threads(x->engine.pool), mb, level->name, level->gb_s, mb / level->gb_s);
     if (level != memory)

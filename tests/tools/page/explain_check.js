@@ -195,6 +195,11 @@ function heldRows(bench) {
 async function numbersOf(bench) {
     heldRows(bench);
     const page = await open(bench);
+    bench.same(
+        'the cloud was asked at the position shown first',
+        json.tokens[Number(/p=(\d+)/.exec(page.url())[1]) + 1].source,
+        'cloud'
+    );
     for (const p of POSITIONS) {
         await page.click(`#text .t >> nth=${p}`);
         await drawn(bench, page, p);

@@ -164,7 +164,7 @@ function drawRouter() {
         '.'
     );
     if (chosen.p < doc.prompt_tokens - 1)
-        says.append(' Nobody asked here, as the next token was given.');
+        says.append(' The router was not asked here, because the next token was given.');
     box.append(scoreMeter(router.score, threshold));
     if (router.bias !== null) box.append(...unitTable(router));
 }

@@ -35,6 +35,7 @@ function drawToken() {
         then = emptied('then');
     sayToken(who, token);
     who.append(`, ${WRITERS[token.source]}.`);
+    if (chosen.p === doc.telling.pos) who.append(` It is shown first: ${doc.telling.why}.`);
     if (chosen.p >= doc.positions.length) {
         then.append('It is the last one, and no pass has read it: there is nothing to see inside.');
     } else if (next) {
@@ -172,7 +173,7 @@ function start(found) {
     choices('heads', 'h', doc.model.heads);
     listen();
     choose({
-        p: doc.prompt_tokens - 1,
+        p: doc.telling.pos,
         l: doc.whole.layers[1],
         h: doc.whole.heads[0],
         ...fromHash(),
