@@ -281,9 +281,30 @@ async function looks(bench, name, options, media) {
     if (!media) await bench.axe(page, `explain, ${name}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     bench.check(`${name}: nothing is wider than the window`, wide <= 0, wide);
+    const cut = await page.$$eval('#ladder, #looks, .guess', (all) =>
+        all
+            .filter(
+                (e) =>
+                    e.scrollWidth > e.clientWidth + 1 ||
+                    e.getBoundingClientRect().right > innerWidth
+            )
+            .map((e) => e.id || e.className)
+    );
+    bench.same(`${name}: nothing of ladder and heads is out of sight`, cut, []);
+    const stray = await page.$$eval('.numbers thead th:not([colspan])', (heads) =>
+        heads
+            .filter((th) => {
+                const cells = th.closest('table').querySelectorAll('tbody tr:last-child > *');
+                return getComputedStyle(cells[th.cellIndex]).textAlign !==
+                    getComputedStyle(th).textAlign;
+            })
+            .map((th) => th.textContent)
+    );
+    bench.same(`${name}: headings stand as what is below them`, stray, []);
     if (process.env.SHOTS) {
         fs.mkdirSync(process.env.SHOTS, { recursive: true });
         await page.screenshot({ path: `${process.env.SHOTS}/explain-${name}.png`, fullPage: true });
+        if (media) await page.pdf({ path: `${process.env.SHOTS}/explain.pdf`, format: 'A4' });
     }
     await closed(bench, page, name);
 }
