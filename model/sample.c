@@ -1,3 +1,6 @@
+/* sample.c - the sampler: logits in, one id out. Begin at sampler_pick at the end, which calls the
+ * rest in this order: repetition penalty, top-k, sorting, top-p and min-p, and a draw that depends
+ * only on seed and position. At temperature 0 the largest logit is taken. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* router.c - a router at work: the numbers of a file (struct router_form), packed for the kernels,
+ * and the score that they give. Begin at router_score, two products and a sigmoid; router_make
+ * shows where its matrices come from. router_score_ids is for a router that is a table. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

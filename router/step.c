@@ -1,4 +1,4 @@
-/* step.c - what is wanted and given, and the beginning and the end of a text. */
+/* step.c - the loop, step_next; what it wants and is given; the beginning and the end of a text. */
 #include <stdlib.h>
 #include <time.h>
 

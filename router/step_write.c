@@ -1,4 +1,6 @@
-/* step_write.c - the loop itself: score, ask or guess, decide, show. */
+/* step_write.c - what a turn of the loop does: score, ask or guess, decide, show. The loop is
+ * step_next in step.c; it decides what can be decided (step_decide_ready), then writes on
+ * (step_advance). */
 #include <math.h>
 
 #include "kernels/sys/os.h"
