@@ -143,8 +143,8 @@ static void check_refused(void)
 
     struct router_form f;
     struct err err;
-    CHECK(router_form_open(&f, 0, 2, &err) == ERR_ARG);
-    CHECK(router_form_open(&f, 3, ROUTER_MAX + 1, &err) == ERR_ARG && !f.w1);
+    CHECK(router_form_open(&f, 0, 2, false, &err) == ERR_ARG);
+    CHECK(router_form_open(&f, 3, ROUTER_MAX + 1, false, &err) == ERR_ARG && !f.w1);
     struct router *r;
     CHECK(router_open(&r, "tests/no-such-file", &kernels, &err) == ERR_IO && !r);
 }
