@@ -7,6 +7,19 @@
 #include "router/router.h"
 #include "router/step_internal.h"
 
+float step_price(const struct step *s, const struct price_odds *odds, size_t at)
+{
+    size_t warm = s->warm;
+    for (size_t i = s->ahead.n; i-- > 0;) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        if (b->routed && b->at < at) { /* the cloud will have answered it */
+            warm = b->at;
+            break;
+        }
+    }
+    return price_score(&s->o->price, odds, at, warm);
+}
+
 /* Score the token, and say in e->routed whether it goes to the cloud. Only policies that need the
  * head read it. For the oracle, the score is p1 until the cloud has answered. False: something is
  * wanted first. */
@@ -14,6 +27,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
 {
     const struct decode_options *o = s->o;
     struct decode_token *t = &e->t;
+    const struct view_row *row = NULL;
     uint64_t clock = os_now_ns();
     if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
         t->score = NAN;
@@ -26,8 +40,14 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = policy_score_random(o->seed, e->at);
     else if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
         return false;
-    else if (!step_score(s, e->at, &t->score))
+    else if (!(row = step_score(s, e->at)))
         return false;
+    if (row)
+        t->score = row->score;
+    if (row && o->policy == POLICY_PRICE) {
+        e->odds = (struct price_odds){ 1 - row->score, row->differs };
+        t->score = step_price(s, &e->odds, e->at);
+    }
     s->stats->router_ms += step_lap(&clock);
     e->routed = t->score < o->threshold;
     return true;
@@ -143,6 +163,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
+    s->warm = e->answered ? at : s->warm;
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)
@@ -150,10 +171,28 @@ static int step_decide(struct step *s, struct ahead_token *e)
     return OK;
 }
 
+/* Take the verdict on the oldest token again: what a call costs depends on the calls before it,
+ * which are decided now. False: it is another one, and the token and all after it are taken back
+ * to be written anew. */
+static bool step_judge_again(struct step *s, struct ahead_token *e)
+{
+    if (s->o->policy != POLICY_PRICE || e->met)
+        return true;
+    e->t.score = step_price(s, &e->odds, e->at);
+    if ((e->t.score < s->o->threshold) == e->routed)
+        return true;
+    step_roll_back(s, e);
+    ahead_cut(&s->ahead, 0);
+    s->tail = s->stops;
+    return false;
+}
+
 int step_decide_ready(struct step *s, bool wait)
 {
     while (s->ahead.n && !s->ended) {
         struct ahead_token *e = ahead_at(&s->ahead, 0);
+        if (!step_judge_again(s, e))
+            return OK;
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;

@@ -81,7 +81,8 @@ static void give_rows_results(struct text *x, size_t n)
         for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
             const float *hidden =
                 batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
-            step_give_score(x[i].step, rows[k], router_score(router, hidden, scratch));
+            float score = router_score(router, hidden, scratch);
+            step_give_score(x[i].step, rows[k], score, router_differs(router, scratch));
         }
     }
     CHECK(!nall || batch_logits(engine.batch, all, nall, &err) == OK);

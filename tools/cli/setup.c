@@ -79,6 +79,9 @@ static void setup_cloud(struct mizzle_options *o)
     o->router = route_options.router;
     o->policy = route_options.policy;
     o->threshold = (double)route_options.threshold;
+    o->worth = (double)route_options.worth;
+    o->call_ms = (double)route_options.call_ms;
+    o->wait_price = (double)route_options.wait_price;
     o->ahead = route_options.ahead;
     o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;

@@ -172,7 +172,7 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
         return OK;
     if (policy_reads_router(e->policy)) {
         const struct router *router = e->router ? e->router : m->asking.routing.router;
-        if (!router_threshold(router, &r->threshold))
+        if (e->policy == POLICY_PRICE || !router_threshold(router, &r->threshold))
             r->threshold = 0.5f;
         return OK;
     }
