@@ -284,6 +284,14 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
     return a->is_virtual && out->tokens ? asking_set_times(out, a, err) : OK;
 }
 
+double asking_cost(const struct asking *a, const struct asked_work *w)
+{
+    struct price p;
+    price_set(&p, 1, &a->routing.caps.limits.price, 0, 0);
+    return p.call * (double)w->calls + p.up * (double)w->prefilled + p.cached * (double)w->cached +
+           p.down * (double)w->decoded;
+}
+
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
                const struct asking_how *how, struct err *err)
 {

@@ -113,6 +113,9 @@ struct asked {     /* one answer */
     const char *text;
 };
 
+/* Return what that costs by the prices of --cloud-price; without them, a call costs 1. */
+double asking_cost(const struct asking *a, const struct asked_work *w);
+
 /* Ask item i of t in this way. Returns the errors of task and decode_run; ERR_STOP after an
  * interrupt. */
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
