@@ -9,7 +9,7 @@
  * training part, which are folded into the first layer at the end. citer: CITER's network, on the
  * features as they are; see fit_citer.h. linear: one Linear, on standardised features. context: a
  * table over the last two ids, counted. hurdle: mlp with a second output (router.h), which learns
- * from all tokens whether the cloud's differs; the first learns only from those where it does. Both
+ * from all tokens whether the cloud's differs; the first mostly from those where it does. Both
  * are unweighted, so that their product is a probability that can be set against a price.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of

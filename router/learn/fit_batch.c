@@ -3,6 +3,11 @@
 #include "kernels/math.h"
 #include "router/learn/fit_internal.h"
 
+/* What a token counts for the first output of a hurdle network where the cloud's is the same.
+ * Nothing is learnt there about what differs, but the output must not run wild on most of all
+ * tokens. */
+static const float SAME = 0.1f;
+
 static const float BETA1 = 0.9f, BETA2 = 0.999f, ADAM_EPS = 1e-8f;
 
 float *fit_take(struct fit *t, size_t *at, size_t count)
@@ -30,7 +35,7 @@ void fit_judge(struct fit *t, size_t b, float z)
 void fit_judge_hurdle(struct fit *t, size_t b, float z, float z_differs)
 {
     bool right = t->label[t->index[b]], differs = t->differs[t->index[b]];
-    t->loss[b] = fit_cross_entropy(&t->dz[b], z, right, differs, t->n);
+    t->loss[b] = fit_cross_entropy(&t->dz[b], z, right, differs ? 1 : SAME, t->n);
     t->loss[b] += fit_cross_entropy(&t->dz_differs[b], z_differs, differs, 1, t->n);
 }
 

@@ -95,7 +95,8 @@ float *fit_take(struct fit *t, size_t *at, size_t count);
 
 /* Set loss and dz of sample b of the batch from its logit. */
 void fit_judge(struct fit *t, size_t b, float z);
-/* The same for both outputs of a hurdle network: the first counts only where the cloud differs. */
+/* The same for both outputs of a hurdle network: the first hardly counts where the cloud
+ * agrees. */
 void fit_judge_hurdle(struct fit *t, size_t b, float z, float z_differs);
 /* Compute panels [first, last) of the product y[n][room] = x[n][ldx] w, w as panels of cols. */
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,

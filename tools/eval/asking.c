@@ -284,10 +284,10 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
     return a->is_virtual && out->tokens ? asking_set_times(out, a, err) : OK;
 }
 
-double asking_cost(const struct asking *a, const struct asked_work *w)
+double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
 {
     struct price p;
-    price_set(&p, 1, &a->routing.caps.limits.price, 0, 0);
+    price_set(&p, 1, tokens, 0, 0);
     return p.call * (double)w->calls + p.up * (double)w->prefilled + p.cached * (double)w->cached +
            p.down * (double)w->decoded;
 }

@@ -113,8 +113,8 @@ struct asked {     /* one answer */
     const char *text;
 };
 
-/* Return what that costs by the prices of --cloud-price; without them, a call costs 1. */
-double asking_cost(const struct asking *a, const struct asked_work *w);
+/* Return what that costs at these prices; if they are all zero, a call costs 1. */
+double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
 
 /* Ask item i of t in this way. Returns the errors of task and decode_run; ERR_STOP after an
  * interrupt. */

@@ -105,7 +105,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.all = m->n - 2;
     m->about = (struct eval_about){ .task = m->o->task,
-                                    .asking = &m->asking,
+                                    .price = m->asking.routing.caps.limits.price,
                                     .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),

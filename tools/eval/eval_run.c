@@ -120,7 +120,8 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
                                       .cloud = one.cloud,
                                       .scores = one.scores,
                                       .right = one.right,
-                                      .cost = asking_cost(run->asking, &one.work),
+                                      .cost = asked_cost(&one.work,
+                                                         &run->asking->routing.caps.limits.price),
                                       .left_out = one.left_out };
     if (run_shows(run, i + 1, items->n))
         run_show_calibration(run, i);
