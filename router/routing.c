@@ -125,6 +125,22 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     return OK;
 }
 
+/* Refuse amounts and times that are none. */
+static int routing_check_worth(const struct mizzle_options *o, struct err *err)
+{
+    const struct {
+        const char *name;
+        double value;
+    } fields[] = { { "worth", o->worth },
+                   { "call_ms", o->call_ms },
+                   { "wait_price", o->wait_price } };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (!(fields[i].value >= 0) || isinf(fields[i].value))
+            return err_set(err, ERR_ARG, "%s: expected 0 or more, found %g", fields[i].name,
+                           fields[i].value);
+    return OK;
+}
+
 /* Choose the policy, open its router, and set the threshold. */
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
@@ -134,19 +150,15 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
                        "policy: expected mlp, price, context, entropy, max-prob, margin, random, "
                        "always or never, found %s",
                        o->policy);
-    if (!(o->worth >= 0 && o->call_ms >= 0 && o->wait_price >= 0) || isinf(o->worth) ||
-        isinf(o->call_ms) || isinf(o->wait_price))
-        return err_set(err, ERR_ARG,
-                       "worth, call_ms, wait_price: expected 0 or more, found %g, "
-                       "%g and %g",
-                       o->worth, o->call_ms, o->wait_price);
     if (r->policy == POLICY_PRICE && o->policy && !(o->worth > 0))
-        return err_set(err, ERR_ARG, "policy price needs worth, what a mended error is worth");
+        return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
-    int rc = routing_open_router(r, e, o, err);
+    int rc = routing_check_worth(o, err);
+    if (rc == OK)
+        rc = routing_open_router(r, e, o, err);
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;

@@ -123,6 +123,15 @@ static int setup_check_model(const struct mizzle_options *o, struct err *err)
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
 }
 
+int setup_check_price(struct err *err)
+{
+    const char *policy = route_options.policy;
+    bool price = policy && strstr(policy, "price");
+    if (!policy || price == (route_options.worth > 0))
+        return OK;
+    return err_set(err, ERR_ARG, "--policy %s: expected %s --worth", policy, price ? "with" : "no");
+}
+
 int setup_options(struct mizzle_options *o, struct err *err)
 {
     setup_machine(o, NULL);

@@ -50,7 +50,9 @@ static int answers_open(struct answers_run *m, struct err *err)
                                         .seed = m->o->seed,
                                         .step_ns = m->clock.step_ns,
                                         .clock = m->clock.is_virtual ? &m->clock.clock : NULL };
-    int rc = setup_options(&options, err);
+    int rc = setup_check_price(err);
+    if (rc == OK)
+        rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
     if (rc != OK)
