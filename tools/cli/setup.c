@@ -129,7 +129,8 @@ int setup_check_price(struct err *err)
     bool price = policy && strstr(policy, "price");
     if (!policy || price == (route_options.worth > 0))
         return OK;
-    return err_set(err, ERR_ARG, "--policy %s: expected %s --worth", policy, price ? "with" : "no");
+    return err_set(err, ERR_ARG, "--policy %s: expected %s", policy,
+                   price ? "--worth, found none" : "no --worth, which policy price reads");
 }
 
 int setup_options(struct mizzle_options *o, struct err *err)
