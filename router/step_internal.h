@@ -75,9 +75,6 @@ void step_append(struct step *s);
 
 /* step_write.c */
 
-/* With policy price: return the score of the token after the first `at` ids as the tokens say that
- * are decided, or, ahead of its turn, those that will be. */
-float step_price(const struct step *s, const struct price_odds *odds, size_t at);
 /* Do one step of work ahead of what is decided; wants the cloud if there is none. */
 int step_advance(struct step *s);
 /* Decide what can be decided, oldest first. wait: wait for the answer of the oldest. */
@@ -91,6 +88,14 @@ int step_score_next(struct step *s, bool wait);
 bool step_is_last(const struct step *s, uint32_t id);
 /* Add the token's bytes; true when the text now ends with a stop string. */
 bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
+
+/* step_price.c */
+
+/* With policy price: return the score of the token after the first `at` ids, if the calls for all
+ * tokens before it are answered. */
+float step_price(const struct step *s, const struct price_odds *odds, size_t at);
+/* Judge the oldest token again as its turn comes. False: the verdict is another one. */
+bool step_stands(const struct step *s, struct ahead_token *e);
 
 /* step_draft.c */
 

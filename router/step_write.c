@@ -7,19 +7,6 @@
 #include "router/router.h"
 #include "router/step_internal.h"
 
-float step_price(const struct step *s, const struct price_odds *odds, size_t at)
-{
-    size_t warm = s->warm;
-    for (size_t i = s->ahead.n; i-- > 0;) {
-        const struct ahead_token *b = ahead_at(&s->ahead, i);
-        if (b->routed && b->at < at) { /* the cloud will have answered it */
-            warm = b->at;
-            break;
-        }
-    }
-    return price_score(&s->o->price, odds, at, warm);
-}
-
 /* Score the token, and say in e->routed whether it goes to the cloud. Only policies that need the
  * head read it. For the oracle, the score is p1 until the cloud has answered. False: something is
  * wanted first. */
@@ -171,28 +158,16 @@ static int step_decide(struct step *s, struct ahead_token *e)
     return OK;
 }
 
-/* Take the verdict on the oldest token again: what a call costs depends on the calls before it,
- * which are decided now. False: it is another one, and the token and all after it are taken back
- * to be written anew. */
-static bool step_judge_again(struct step *s, struct ahead_token *e)
-{
-    if (s->o->policy != POLICY_PRICE || e->met)
-        return true;
-    e->t.score = step_price(s, &e->odds, e->at);
-    if ((e->t.score < s->o->threshold) == e->routed)
-        return true;
-    step_roll_back(s, e);
-    ahead_cut(&s->ahead, 0);
-    s->tail = s->stops;
-    return false;
-}
-
 int step_decide_ready(struct step *s, bool wait)
 {
     while (s->ahead.n && !s->ended) {
         struct ahead_token *e = ahead_at(&s->ahead, 0);
-        if (!step_judge_again(s, e))
+        if (!step_stands(s, e)) { /* by what is decided now: written anew */
+            step_roll_back(s, e);
+            ahead_cut(&s->ahead, 0);
+            s->tail = s->stops;
             return OK;
+        }
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;

@@ -37,7 +37,8 @@ price_mean() { # POLICY TARGET: mean accuracy over the seeds with one output, in
 }
 
 draws() {
-    plot price.svg price.csv --x cost --y accuracy --by policy,router --percent accuracy \
+    plot price.svg price.csv --x cost --y accuracy --by policy,seed --where router=mlp \
+        --percent accuracy \
         --x-label "cost of an answer's calls, USD" --y-label "answers that are right, %" \
         --title "For 6 cents a thousand answers, a price gets $(price_mean price 0.000060) % right, a\
  threshold $(price_mean mlp 0.000060) %" \
