@@ -16,6 +16,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
 {
     const struct decode_options *o = s->o;
     struct decode_token *t = &e->t;
+    const struct view_row *row = NULL;
     uint64_t clock = os_now_ns();
     if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
         t->score = NAN;
@@ -28,8 +29,14 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = policy_score_random(o->seed, e->at);
     else if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
         return false;
-    else if (!step_score(s, e->at, &t->score))
+    else if (!(row = step_score(s, e->at)))
         return false;
+    if (row)
+        t->score = row->score;
+    if (row && o->policy == POLICY_PRICE) {
+        e->odds = (struct price_odds){ 1 - row->score, row->differs };
+        t->score = step_price(s, &e->odds, e->at);
+    }
     s->stats->router_ms += step_lap(&clock);
     e->routed = t->score < o->threshold;
     return true;
@@ -145,6 +152,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
+    s->warm = e->answered ? at : s->warm;
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)
@@ -156,6 +164,12 @@ int step_decide_ready(struct step *s, bool wait)
 {
     while (s->ahead.n && !s->ended) {
         struct ahead_token *e = ahead_at(&s->ahead, 0);
+        if (!step_stands(s, e)) { /* by what is decided now: written anew */
+            step_roll_back(s, e);
+            ahead_cut(&s->ahead, 0);
+            s->tail = s->stops;
+            return OK;
+        }
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;

@@ -117,7 +117,9 @@ static int explain_prepare(struct explain *x, struct err *err)
     int rc = setup_engine(&x->engine, NULL, true, err);
     if (rc != OK)
         return rc;
-    rc = setup_routing(&x->routing, &x->server, &x->engine, err);
+    rc = setup_check_price(err);
+    if (rc == OK)
+        rc = setup_routing(&x->routing, &x->server, &x->engine, err);
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);

@@ -147,7 +147,7 @@ static void json_units(json_t *list, const struct explain_unit *u, size_t n)
 
 static json_t *json_router(const struct explain *x, const struct explain_position *at)
 {
-    bool network = x->routing.policy == POLICY_MLP;
+    bool network = policy_reads_network(x->routing.policy);
     json_t *units = json_array();
     json_units(units, at->up, at->nup);
     json_units(units, at->down, at->ndown);
@@ -222,7 +222,7 @@ static json_t *json_routing(const struct explain *x)
 {
     const struct routing *r = &x->routing;
     bool scores = r->policy != POLICY_ALWAYS && r->policy != POLICY_NEVER;
-    bool network = r->policy == POLICY_MLP;
+    bool network = policy_reads_network(r->policy);
     return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->policy), "threshold",
                      scores ? json_number((double)r->threshold) : json_null(), "tap",
                      network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),

@@ -182,7 +182,7 @@ static void page_router(const struct explain *x, size_t pos)
     printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->policy),
            (double)at->score, (double)r->threshold,
            at->routed ? "ask the cloud" : "the small model's token may stand");
-    if (r->policy != POLICY_MLP)
+    if (!policy_reads_network(r->policy))
         return;
     page_units("  for it:    ", at->up, at->nup);
     page_units("  against it:", at->down, at->ndown);
