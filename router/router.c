@@ -10,7 +10,6 @@
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
-#include "router/learn/import.h"
 #include "router/router.h"
 
 struct router {
@@ -241,16 +240,4 @@ float router_score_ids(const struct router *r, const uint32_t *ids, size_t n)
     if (!c && n)
         c = find_context(r, -1, (float)ids[n - 1]);
     return (c ? c : r->contexts)->score; /* the mean is the first row */
-}
-
-int router_import(const char *pth, const char *out, struct err *err)
-{
-    struct router_form f;
-    int rc = import_pth(&f, pth, err);
-    if (rc == OK)
-        rc = router_form_check(&f, pth, err);
-    if (rc == OK)
-        rc = router_form_save(out, &f, err);
-    router_form_close(&f);
-    return rc;
 }

@@ -123,6 +123,19 @@ const struct view_row *step_score(struct step *s, size_t at)
     return NULL;
 }
 
+bool step_is_last(const struct step *s, uint32_t id)
+{
+    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
+}
+
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
+{
+    const struct tokenizer *tok = s->text.tok;
+    size_t n, at, length;
+    const char *bytes = tokenizer_bytes(tok, id, &n);
+    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
+}
+
 void step_append(struct step *s)
 {
     if (view_append(&s->view, s->last))

@@ -73,6 +73,11 @@ const struct view_row *step_score(struct step *s, size_t at);
 /* Want the newest token to be evaluated, unless it has been. */
 void step_append(struct step *s);
 
+/* True when the text ends with this token. */
+bool step_is_last(const struct step *s, uint32_t id);
+/* Add the token's bytes; true when the text now ends with a stop string. */
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
+
 /* step_write.c */
 
 /* Do one step of work ahead of what is decided; wants the cloud if there is none. */
@@ -83,11 +88,6 @@ int step_decide_ready(struct step *s, bool wait);
  * before it scores; wait: wait for it. Its tokens are decided at once, so its turn has always
  * come. */
 int step_score_next(struct step *s, bool wait);
-
-/* True when the text ends with this token. */
-bool step_is_last(const struct step *s, uint32_t id);
-/* Add the token's bytes; true when the text now ends with a stop string. */
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 
 /* step_price.c */
 

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
-#include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/router.h"
 #include "router/step_internal.h"
@@ -40,19 +39,6 @@ static bool step_route(struct step *s, struct ahead_token *e)
     s->stats->router_ms += step_lap(&clock);
     e->routed = t->score < o->threshold;
     return true;
-}
-
-bool step_is_last(const struct step *s, uint32_t id)
-{
-    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
-}
-
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
-{
-    const struct tokenizer *tok = s->text.tok;
-    size_t n, at, length;
-    const char *bytes = tokenizer_bytes(tok, id, &n);
-    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
 }
 
 /* Append the newest token; generation continues after it. */

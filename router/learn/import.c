@@ -141,3 +141,15 @@ int import_pth(struct router_form *out, const char *path, struct err *err)
     pth_close(p);
     return rc;
 }
+
+int router_import(const char *pth, const char *out, struct err *err)
+{
+    struct router_form f;
+    int rc = import_pth(&f, pth, err);
+    if (rc == OK)
+        rc = router_form_check(&f, pth, err);
+    if (rc == OK)
+        rc = router_form_save(out, &f, err);
+    router_form_close(&f);
+    return rc;
+}
