@@ -87,8 +87,9 @@ static int cmd_explain_failed(const char *what, int why, struct err *err)
 {
     if (interrupted)
         return err_set(err, ERR_STOP, "interrupted");
-    return err_set(err, ERR_IO, "%s cannot be written: %s", what,
-                   why ? strerror(why) : "out of memory");
+    if (!why || why == ENOMEM)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    return err_set(err, ERR_IO, "%s cannot be written: %s", what, strerror(why));
 }
 
 /* Write the file of --html. */

@@ -172,19 +172,17 @@ static void html_operation(FILE *to, const struct explain *x, const struct expla
                            enum batch_op op)
 {
     const struct op_sum *s = &t->operations->of[op];
-    const char *limit;
     double ns = (double)s->ns;
-    double least =
-        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     fprintf(to, "<tr><th scope=\"row\">%s</th><td>%zu</td>", op_name(op), s->calls);
     html_cell(to, "%.3f", ns / 1e6);
     html_cell(to, "%.1f", 100 * ns / 1e6 / t->ms);
     html_cell(to, "%.3f", s->bytes / 1e6);
     html_cell(to, "%.3f", s->ops / 1e6);
-    html_cell(to, "%.2f", s->bytes / ns);
-    html_cell(to, "%.2f", s->ops / ns);
-    fprintf(to, "<td>%s</td>", limit);
-    html_cell(to, "%.1f", 100 * least / ns);
+    html_cell(to, "%.2f", speed.gb_s);
+    html_cell(to, "%.2f", speed.gop_s);
+    fprintf(to, "<td>%s</td>", speed.limit);
+    html_cell(to, "%.1f", 100 * speed.reached);
     fputs("</tr>\n", to);
 }
 

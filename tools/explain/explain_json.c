@@ -233,15 +233,13 @@ static json_t *json_routing(const struct explain *x)
 static json_t *json_operation(const struct explain *x, const struct op_times *t, enum batch_op op)
 {
     const struct op_sum *s = &t->of[op];
-    const char *limit;
     double ns = (double)s->ns;
-    double least =
-        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:s,s:f,s:o}", "op", op_name(op), "calls",
                      (json_int_t)s->calls, "rows", (json_int_t)s->rows, "ms", ns / 1e6, "bytes",
-                     s->bytes, "ops", s->ops, "gb_s", json_number(s->bytes / ns), "gop_s",
-                     json_number(s->ops / ns), "limit", limit, "limit_ms", least / 1e6, "of_limit",
-                     json_number(least / ns));
+                     s->bytes, "ops", s->ops, "gb_s", json_number(speed.gb_s), "gop_s",
+                     json_number(speed.gop_s), "limit", speed.limit, "limit_ms", speed.least / 1e6,
+                     "of_limit", json_number(speed.reached));
 }
 
 /* Return what some passes and their tokens took. */

@@ -25,17 +25,15 @@ static void table_operation(const struct explain *x, const struct op_times *t, e
                             double all_ms)
 {
     const struct op_sum *s = &t->of[op];
-    const char *limit;
     double ns = (double)s->ns;
-    double least =
-        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     printf("%-10s %6zu %9.3f %5.1f%%", op_name(op), s->calls, ns / 1e6, 100 * ns / 1e6 / all_ms);
     table_cell(" %*.3f", 8, s->bytes / 1e6);
     table_cell(" %*.3f", 8, s->ops / 1e6);
-    table_cell(" %*.2f", 7, s->bytes / ns);
-    table_cell(" %*.2f", 7, s->ops / ns);
-    printf("  %-6s", limit);
-    table_cell(" %*.1f%%", 5, 100 * least / ns);
+    table_cell(" %*.2f", 7, speed.gb_s);
+    table_cell(" %*.2f", 7, speed.gop_s);
+    printf("  %-6s", speed.limit);
+    table_cell(" %*.1f%%", 5, 100 * speed.reached);
     putchar('\n');
 }
 
