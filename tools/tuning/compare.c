@@ -312,7 +312,8 @@ static int compare_row(struct compare_notes *notes, const struct compare_file *a
     size_t in_x = json_array_size(x), in_y = json_array_size(y), n = in_x < in_y ? in_x : in_y;
     double *ns = malloc(2 * n * sizeof(*ns));
     const json_t *row = json_array_get(x, 0);
-    bool busy = ns && compare_medians(ns, x, n) | compare_medians(ns + n, y, n);
+    bool busy = ns && compare_medians(ns, x, n);
+    busy = (ns && compare_medians(ns + n, y, n)) || busy; /* both are filled in */
     bool fits = ns && (n > 1 ? compare_rounds(&r, ns, ns + n, n)
                              : compare_samples(&r, before, compare_copy(before, row), after,
                                                compare_copy(after, json_array_get(y, 0))));
