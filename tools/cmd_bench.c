@@ -70,7 +70,7 @@ static const struct option_group limits_options = {
         BENCH_ROW_OUTPUT,
         { "--threads", "-t", OPTION_STR, &bench_threads, "N",
           "Measure with one thread and with N (default: all processors)" },
-        BENCH_ROW_END,
+        OPTION_END,
     },
 };
 
@@ -109,7 +109,7 @@ static const struct option_group memory_options = {
         BENCH_ROW_KV,
         { "--context", "-c", OPTION_STR, &bench_model_opts.context, "N[,N...]",
           "Give the KV cache room for N tokens (default: 512,4096,32768)" },
-        BENCH_ROW_END,
+        OPTION_END,
     },
 };
 

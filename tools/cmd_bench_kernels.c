@@ -14,14 +14,14 @@ static const struct option_group kernels_options = {
     (const struct option[]){
         BENCH_ROW_OUTPUT,
         BENCH_ROW_REPEAT("5"),
-        BENCH_ROW_ISA("all sets; a set that is named stands beside scalar"),
+        OPTION_ROW_ISA("all sets; a set that is named stands beside scalar"),
         { "--only", NULL, OPTION_STR, &bench_opts.only, "OP",
           "Time this operation alone (default: all)" },
         BENCH_ROW_PLOT("the rooflines"),
         { "--compare", NULL, OPTION_FLAG, &compare, NULL,
           "Measure nothing, but say how the rows of two files of -o json or jsonl differ, from "
           "the first to the second; FILE:SET takes those of one set, to compare two sets" },
-        BENCH_ROW_END,
+        OPTION_END,
     },
 };
 

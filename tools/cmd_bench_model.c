@@ -16,7 +16,7 @@ static const struct option_group model_options = {
           "Fill the KV cache with N tokens before each test (default: 0; with --draft: 512)" },
         { "--threads", "-t", OPTION_STR, &bench_threads, "N[,N...]",
           "Measure with each number of threads (default: all processors)" },
-        BENCH_ROW_ISA("the best"),
+        OPTION_ROW_ISA("the best"),
         BENCH_ROW_MODEL,
         BENCH_ROW_SHAPE("none"),
         BENCH_ROW_TYPE,
@@ -30,7 +30,7 @@ static const struct option_group model_options = {
           "there, one is new (default: leave the loop out)" },
         { "--by-op", NULL, OPTION_FLAG, &bench_model_opts.by_op, NULL,
           "Show where the time of a token, or of a prompt, goes, by kind of operation" },
-        BENCH_ROW_END,
+        OPTION_END,
     },
 };
 

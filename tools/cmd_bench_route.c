@@ -14,13 +14,13 @@ static const struct option_group own_options = {
           "Generate N tokens (default: 100)" },
         { "--threads", "-t", OPTION_STR, &bench_threads, "N",
           "Compute with N threads (default: all processors)" },
-        BENCH_ROW_ISA("the best"),
+        OPTION_ROW_ISA("the best"),
         BENCH_ROW_MODEL,
         BENCH_ROW_SHAPE("none"),
         BENCH_ROW_TYPE,
         BENCH_ROW_KV,
         BENCH_ROW_PLOT("the time per token"),
-        BENCH_ROW_END,
+        OPTION_END,
     },
 };
 

@@ -11,7 +11,7 @@ static const struct option_group own_options = {
           "Send prompts of N words (default: 32)" },
         { "--n-gen", "-n", OPTION_STR, &bench_model_opts.gen, "N",
           "Ask for N tokens (default: 128)" },
-        BENCH_ROW_END,
+        OPTION_END,
     },
 };
 

@@ -56,7 +56,7 @@ static const struct option_group server_opts = {
         { "--check", NULL, OPTION_STR, &check_url, "URL",
           "Do not serve: ask the server at URL for one token and report what it supports; with "
           "-m, also whether its tokenizer is the same as the model's" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -70,7 +70,7 @@ static const struct option_group fault_opts = {
           "times, and the first fault drawn applies; `--fault help` lists the names (default: "
           "none)" },
         { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for jitter, loss and faults (default: 0)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -26,7 +26,6 @@
 enum { CHUNK = 4096, BATCH = 256 * CHUNK };
 
 static const char *type_name, *imatrix_path;
-static size_t threads;
 static bool pure, quiet;
 
 static const struct option_group own = {
@@ -42,10 +41,9 @@ static const struct option_group own = {
         { "--imatrix", NULL, OPTION_STR, &imatrix_path, "FILE",
           "Weigh errors by this importance matrix, of mizzle imatrix or llama-imatrix (default: "
           "all alike)" },
-        { "--threads", "-t", OPTION_SIZE, &threads, "N",
-          "Compute with N threads, at most 64 (0: one per processor; default: 0)" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_ROW_THREADS,
+        OPTION_ROW_QUIET(&quiet),
+        OPTION_END,
     },
 };
 
@@ -411,7 +409,7 @@ static int convert(struct job *job, const char *in, const char *out, struct err 
     if (code == OK)
         code = cmd_convert_plan(job, err);
     if (code == OK)
-        code = pool_open(&job->pool, threads, err);
+        code = pool_open(&job->pool, engine_options.threads, err);
     if (code == OK) {
         job->floats = calloc(pool_threads(job->pool) * 2 * CHUNK, sizeof(float));
         job->out = malloc((size_t)BATCH * sizeof(float));

@@ -60,7 +60,7 @@ static const struct option_group task_opts = {
         { "--world", NULL, OPTION_U64, &options.world, "N",
           "Build the demo world from this seed, for models trained on another world (default: "
           "1)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -87,7 +87,7 @@ static const struct option_group share_opts = {
         { "--calibration", NULL, OPTION_STR, &options.calibrate, "FILE",
           "Find thresholds on the items of this file (default: on a fifth of the items of --data, "
           "which is then not asked)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -106,8 +106,8 @@ static const struct option_group output_opts = {
           "Write the results as comma-separated values (default: none)" },
         { "--svg", NULL, OPTION_STR, &options.svg, "FILE",
           "Draw accuracy over the share of routed tokens (default: none)" },
-        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on the terminal" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_ROW_QUIET(&options.quiet),
+        OPTION_END,
     },
 };
 

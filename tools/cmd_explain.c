@@ -27,7 +27,7 @@ static const struct option_group text_rows = {
           "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for policy random and for --question (default: 1)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -47,7 +47,7 @@ static const struct option_group show_rows = {
         { "--html", NULL, OPTION_STR, &options.html, "FILE",
           "Write all of it as one HTML file for a browser, which needs no network, and print no "
           "page (default: none)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

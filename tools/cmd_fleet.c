@@ -23,11 +23,6 @@ static bool no_cache;
 static uint64_t seed = 1;
 static struct progress_count progress = { .what = "fleet: answers" };
 
-#define END                                       \
-    {                                             \
-        NULL, NULL, OPTION_FLAG, NULL, NULL, NULL \
-    }
-
 static const struct option_group of_devices = {
     "Devices",
     (const struct option[]){
@@ -49,7 +44,7 @@ static const struct option_group of_devices = {
         { "--latency", "-L", OPTION_FLOAT, &latency, "MS",
           "Spend MS milliseconds on the network, both ways together (default: 50)" },
         { "--seed", "-s", OPTION_U64, &seed, "N", "Seed for everything drawn (default: 1)" },
-        END,
+        OPTION_END,
     },
 };
 
@@ -73,7 +68,7 @@ static const struct option_group of_server = {
         { "--p95-ms", NULL, OPTION_FLOAT, &p95_ms, "MS",
           "Count devices as carried while 95 % of the cloud tokens arrive within MS milliseconds "
           "(default: 250)" },
-        END,
+        OPTION_END,
     },
 };
 
@@ -84,7 +79,7 @@ static const struct option_group of_output = {
         { "--real", NULL, OPTION_SIZE, &real_seconds, "S",
           "Run the devices as real clients of the stand-in server as well, for S seconds after a "
           "quarter of that (default: 0, no)" },
-        END,
+        OPTION_END,
     },
 };
 

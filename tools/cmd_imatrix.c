@@ -33,7 +33,7 @@ static const struct option_group own = {
           "Write the importance matrix to this file (required)" },
         { "--context", "-c", OPTION_COUNT, &context, "N",
           "Evaluate the text in pieces of N tokens (default: 512)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

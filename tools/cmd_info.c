@@ -28,7 +28,7 @@ static const struct option_group own = {
           "that is less)" },
         { "--ops", NULL, OPTION_FLAG, &ops, NULL,
           "Without FILE: list the operations that each kernel set implements" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -35,7 +35,7 @@ static const struct option_group own = {
           "Write hidden states as raw little-endian f32 [ids][hidden]; - writes to stdout" },
         { "--tap", NULL, OPTION_STR, &tap_name, "NAME",
           "Take hidden states at final or post_attn (default: final)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -44,7 +44,7 @@ static const struct option_group own = {
         { "--log-y", NULL, OPTION_FLAG, &options.log_y, NULL, "Make the y axis logarithmic" },
         { "--output", "-o", OPTION_STR, &output, "FILE",
           "Write the picture to FILE (default: standard output)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -40,13 +40,10 @@ static const struct option_group pretrain_opts = {
           "kept" },
         { "--save-every", NULL, OPTION_SIZE, &save_every, "N",
           "Save a checkpoint every N steps (default: 200)" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
-        { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
-          "Compute with N threads (default: all processors)" },
-        { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
-          "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
-          "else the best)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_ROW_QUIET(&quiet),
+        OPTION_ROW_THREADS,
+        OPTION_ROW_ISA("the best"),
+        OPTION_END,
     },
 };
 

@@ -20,7 +20,7 @@ static const struct option_group file_opts = {
           "Read hidden states from this file, raw little-endian f32 [n][dim]" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the scores to this file, raw f32 [n]" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -64,8 +64,8 @@ static const struct option_group calibrate_opts = {
           "milli: build the demo world from this seed (default: 1)" },
         { "--ahead", NULL, OPTION_SIZE, &route_options.ahead, "W",
           "Have up to W requests in flight, which changes no result (default: 1)" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_ROW_QUIET(&quiet),
+        OPTION_END,
     },
 };
 

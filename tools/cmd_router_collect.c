@@ -59,8 +59,8 @@ static const struct option_group collect_opts = {
           "milli: choose the training questions with this seed (default: 1)" },
         { "--world", NULL, OPTION_U64, &options.task.world, "N",
           "milli: build the demo world from this seed (default: 1)" },
-        { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL, "Show no progress on stderr" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_ROW_QUIET(&options.quiet),
+        OPTION_END,
     },
 };
 

@@ -27,7 +27,7 @@ static const struct option_group sample_opts = {
           "with -m (default: the demo's)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Without --samples: collect from N questions (default: 1000)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -58,8 +58,8 @@ static const struct option_group train_opts = {
         { "--shuffle-labels", NULL, OPTION_FLAG, &shuffle_labels, NULL,
           "Train on shuffled labels as a control: the AUC must be near 0.5" },
         { "--json", NULL, OPTION_FLAG, &json, NULL, "Print the report as one JSON object" },
-        { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on stderr" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_ROW_QUIET(&quiet),
+        OPTION_END,
     },
 };
 

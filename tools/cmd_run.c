@@ -59,7 +59,7 @@ static const struct option_group text_opts = {
           "itself, which its owner can read (default: none)" },
         { "--stop", NULL, OPTION_LIST, &options.stops, "TEXT",
           "End the answer where this text would appear; may be given 16 times (default: none)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -81,7 +81,7 @@ static const struct option_group sample_opts = {
           "1)" },
         { "--seed", "-s", OPTION_U64, &options.sample.seed, "N",
           "Seed for sampling, for policy random and for --question (default: 1)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -95,7 +95,7 @@ static const struct option_group output_opts = {
         { "--quiet", "-q", OPTION_FLAG, &options.quiet, NULL,
           "Print only errors and warnings at the start to stderr (default: also notes and a "
           "summary)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -58,7 +58,7 @@ static const struct option_group server_opts = {
           "host.docker.internal; may be given 16 times (default: none)" },
         { "--cors-origin", NULL, OPTION_STR, &origin, "ORIGIN",
           "Let pages of this site call, such as http://localhost:3000 (default: none)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

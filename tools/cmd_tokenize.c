@@ -25,7 +25,7 @@ static const struct option_group own = {
           "Read ids from stdin and write their text to stdout" },
         { "--show", NULL, OPTION_FLAG, &show, NULL, "Print one id and its quoted bytes per line" },
         { "--prompt", "-p", OPTION_STR, &prompt, "TEXT", "Tokenize this text (default: stdin)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

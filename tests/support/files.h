@@ -1,10 +1,11 @@
-/* files.h - whole files and open descriptors, for tests. */
+/* files.h - whole files, open descriptors, and what is printed on stdout, for tests. */
 #ifndef TESTS_SUPPORT_FILES_H
 #define TESTS_SUPPORT_FILES_H
 
 #include <dirent.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tests/support/test.h"
 
@@ -36,6 +37,21 @@ static inline size_t descriptors(void)
     if (d)
         closedir(d);
     return n;
+}
+
+/* Call print and return what it printed on stdout, at most 65,535 bytes, in static storage. */
+static inline const char *printed(void (*print)(void))
+{
+    static char text[1 << 16];
+    FILE *f = tmpfile();
+    int kept = dup(STDOUT_FILENO);
+    CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
+    print();
+    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
+    rewind(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+    fclose(f);
+    return text;
 }
 
 #endif

@@ -5,11 +5,24 @@
 #include <unistd.h>
 
 #include "kernels/sys/base.h"
+#include "model/model.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
 #include "weights/safetensors_write.h"
 
 enum { HIDDEN = 32, HEADS = 2, KV_HEADS = 1, HEAD = 16, WIDE_HEAD = 24, FFN = 48, TENSORS = 14 };
+
+const struct model_config tiny_shape = { .vocab = 4096,
+                                         .hidden = 64,
+                                         .ffn = 64,
+                                         .layers = 1,
+                                         .heads = 1,
+                                         .kv_heads = 1,
+                                         .head_dim = 64,
+                                         .context = 64,
+                                         .rope_theta = 1e4f,
+                                         .eps = 1e-6f,
+                                         .tied = true };
 
 static char folder[64];
 static float values[64 << 10];

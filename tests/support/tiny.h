@@ -21,4 +21,7 @@ const char *tiny_make_seed(unsigned seed);
 const char *tiny_make_qwen3(void);
 void tiny_remove(void);
 
+/* Another one without a file, for model_random. */
+extern const struct model_config tiny_shape;
+
 #endif

@@ -6,8 +6,9 @@ MIZZLE=${MIZZLE:-build/mizzle}
 data=${MIZZLE_TESTDATA:-../shared/data}/weights/stories260K_qwen2
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-"$MIZZLE" bench kernels --only add_f32 -r 1 -o jsonl --plot "$tmp/roof.svg" >"$tmp/out"
-[ "$(grep -c '"op": "add_f32".*"times_scalar"' "$tmp/out")" -ge 1 ]
+old=$tmp/old.json
+"$MIZZLE" bench kernels --only add_f32 -r 4 -o json --plot "$tmp/roof.svg" >"$old" 2>"$tmp/err"
+[ "$(grep -c '"op": "add_f32".*"times_scalar"' "$old")" -ge 1 ]
 # Counters have columns if the machine has them; otherwise one line on stderr says so.
 "$MIZZLE" bench kernels --only add_f32 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
 if [ -s "$tmp/err" ]; then
@@ -17,19 +18,18 @@ else
     grep -q ',cycles,' "$tmp/out"
 fi
 [ "$(awk -F, '{ print NF }' "$tmp/out" | sort -u | wc -l)" -eq 1 ]
+cut -d, -f1-3 "$tmp/out" >"$tmp/sets"
 grep -q '^<svg' "$tmp/roof.svg" && grep -q '</svg>' "$tmp/roof.svg"
 "$MIZZLE" bench kernels --only attn_f16 -r 1 2>/dev/null >"$tmp/out"
 sed -n 1p "$tmp/out" | grep -q '^| attn_f16 | shape | us |' && sed -n 3p "$tmp/out" | grep -q '^| scalar | 7 rows'
 "$MIZZLE" bench kernels --only add_f32 --isa scalar -r 1 -o csv 2>"$tmp/err" >"$tmp/out"
 [ "$(wc -l <"$tmp/out")" -eq 2 ]
 # Without a name, --isa fixes how products walk, and all sets are timed.
-"$MIZZLE" bench kernels --only add_f32 -r 1 -o csv 2>"$tmp/err" | cut -d, -f1-3 >"$tmp/sets"
 "$MIZZLE" bench kernels --only add_f32 --isa ,ahead=0 -r 1 -o csv 2>"$tmp/err" | cut -d, -f1-3 | cmp - "$tmp/sets"
-MIZZLE_ISA=scalar "$MIZZLE" bench kernels --only add_f32 -r 1 -o csv 2>"$tmp/err" >"$tmp/out"
-[ "$(wc -l <"$tmp/out")" -eq 2 ]
+MIZZLE_ISA=scalar "$MIZZLE" bench kernels --only add_f32 -r 1 -o jsonl 2>"$tmp/err" >"$tmp/out"
+[ "$(grep -c '^{.*"times_scalar".*}$' "$tmp/out")" -eq 1 ] && [ "$(wc -l <"$tmp/out")" -eq 1 ]
 # Two measurements compared: the same file, then what is none.
-"$MIZZLE" bench kernels --only add_f32 -r 4 -o json >"$tmp/old.json" 2>"$tmp/err"
-"$MIZZLE" bench kernels --compare "$tmp/old.json" "$tmp/old.json" >"$tmp/out"
+"$MIZZLE" bench kernels --compare "$old" "$old" >"$tmp/out"
 grep -q ', one thread, us a call: ' "$tmp/out" && grep -q 'no difference seen (' "$tmp/out"
 compare_refused() { # STATUS FILES AND OPTIONS: one line says why
     want=$1 status=0
@@ -37,7 +37,6 @@ compare_refused() { # STATUS FILES AND OPTIONS: one line says why
     "$MIZZLE" bench kernels --compare "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
     [ "$status" -eq "$want" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] || { echo "compare $*"; exit 1; }
 }
-old=$tmp/old.json
 compare_refused 2 "$old"
 compare_refused 2 "$old" "$old:scalar"
 compare_refused 3 "$old" "$tmp/roof.svg"

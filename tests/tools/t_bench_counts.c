@@ -10,7 +10,9 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "model/model.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
+#include "tests/support/tiny.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/cli/setup.h"
@@ -64,21 +66,6 @@ static void run_model(void)
     CHECK(bench_model(&options, &m, &err) == OK);
 }
 
-/* Return what is printed on stdout; static storage. */
-static const char *printed(void (*run)(void))
-{
-    static char text[1 << 16];
-    FILE *f = tmpfile();
-    int kept = dup(STDOUT_FILENO);
-    CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
-    run();
-    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
-    rewind(f);
-    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-    fclose(f);
-    return text;
-}
-
 static size_t times_found(const char *text, const char *what)
 {
     size_t n = 0;
@@ -109,18 +96,6 @@ static void check_model(void)
     CHECK(strstr(text, "\"tlb_misses\": 0.1666666"));
 }
 
-static const struct model_config shape = { .vocab = 4096,
-                                           .hidden = 64,
-                                           .ffn = 64,
-                                           .layers = 1,
-                                           .heads = 1,
-                                           .kv_heads = 1,
-                                           .head_dim = 64,
-                                           .context = 64,
-                                           .rope_theta = 1e4f,
-                                           .eps = 1e-6f,
-                                           .tied = true };
-
 /* Two samples of three tokens; the products took 6 and 12 ms, and memory is the limit of one, the
  * arithmetic that of the other. */
 static void check_ops(void)
@@ -134,7 +109,7 @@ static void check_ops(void)
     char why[OS_WHY];
     struct bench_ops_row rows[BATCH_OPS];
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
-    CHECK(model_random(&m, &shape, P_F32, &k, NULL, 1, &err) == OK);
+    CHECK(model_random(&m, &tiny_shape, P_F32, &k, NULL, 1, &err) == OK);
     no_tlb = true;
     os_counters_open(&c, why);
     bench_ops_open(&o, m, KVCACHE_F16, &c);

@@ -10,7 +10,9 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/pool.h"
 #include "model/model.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
+#include "tests/support/tiny.h"
 #include "tests/support/torture.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_route.h"
@@ -137,25 +139,13 @@ static void check_model_figures(void)
     CHECK(near(f.ts, 150) && !(f.share > 0) && !*f.doubtful);
 }
 
-static const struct model_config shape = { .vocab = 4096,
-                                           .hidden = 64,
-                                           .ffn = 64,
-                                           .layers = 1,
-                                           .heads = 1,
-                                           .kv_heads = 1,
-                                           .head_dim = 64,
-                                           .context = 64,
-                                           .rope_theta = 1e4f,
-                                           .eps = 1e-6f,
-                                           .tied = true };
-
 /* Of an embedding apart from the head a pass reads only the rows of its tokens. */
 static void check_pass_bytes(void)
 {
     struct err err;
     struct kernels k;
     size_t bytes[2];
-    struct model_config c = shape;
+    struct model_config c = tiny_shape;
     CHECK(kernels_pick(&k, NULL, cpu_detect(), &err) == OK);
     for (size_t i = 0; i < 2; i++) {
         struct model *m;
@@ -184,21 +174,6 @@ static void check_ways(void)
     route_ways_extra(ways, 5);
     CHECK(!(fabs(ways[0].more_s) > 0) && near(ways[1].more_s, 4) && near(ways[2].more_s, 6));
     CHECK(near(ways[3].more_s, 1) && near(ways[4].more_s, 14) && near(ways[4].parts_s, 11));
-}
-
-/* Return what is printed on stdout by one of the functions below; static storage. */
-static const char *printed(void (*print)(void))
-{
-    static char text[8192];
-    FILE *f = tmpfile();
-    int kept = dup(STDOUT_FILENO);
-    CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
-    print();
-    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
-    rewind(f);
-    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-    fclose(f);
-    return text;
 }
 
 static const char *form;
@@ -360,7 +335,7 @@ static void check_model_report(void)
 {
     struct err err;
     CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
-    CHECK(model_random(&engine.model, &shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
+    CHECK(model_random(&engine.model, &tiny_shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
     form = "md";
     const char *text = printed(print_model);
     CHECK(strstr(text, "| 1 | tg10 x 2 | 20.00 +- 0.00 | 10.00 | 20.0 | 25.0, 24.0 | 80 % |  |\n"));

@@ -28,7 +28,7 @@ static const struct option_group own = {
         { "--number", NULL, OPTION_FLOAT, &number, "X",
           "a number whose help is so long that it cannot stand in one line of eighty columns" },
         { "--item", NULL, OPTION_LIST, &list, "TEXT", "several" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -66,7 +66,7 @@ const struct option_group bench_route_opts = {
           "paper: measure the columns of the paper's Table 1 at the shares that were routed "
           "there, beside the printed rows (default: one row for each --routed, --latency, "
           "--ahead and --cloud-tokens)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -34,7 +34,7 @@ const struct option_group bench_serve_opts = {
         { "--key-file", NULL, OPTION_STR, &key_file, "FILE",
           "Send the API key in this file (default: the key in MIZZLE_API_KEY, else in "
           "OPENAI_API_KEY, else none)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -23,12 +23,6 @@ extern const char *bench_threads;
         "--repeat", "-r", OPTION_SIZE, &bench_opts.repeat, "N",                        \
             "Take N samples of each test and show the median (default: " otherwise ")" \
     }
-#define BENCH_ROW_ISA(otherwise)                                                    \
-    {                                                                               \
-        "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",                     \
-            "Use this kernel set, one of those that `mizzle info` lists (default: " \
-            "MIZZLE_ISA, else " otherwise ")"                                       \
-    }
 #define BENCH_ROW_MODEL                                                             \
     {                                                                               \
         "--model", "-m", OPTION_STR, &engine_options.model, "NAME",                 \
@@ -56,10 +50,6 @@ extern const char *bench_threads;
     {                                                         \
         "--plot", NULL, OPTION_STR, &bench_opts.plot, "FILE", \
             "Draw an SVG picture of " what " (default: none)" \
-    }
-#define BENCH_ROW_END                             \
-    {                                             \
-        NULL, NULL, OPTION_FLAG, NULL, NULL, NULL \
     }
 
 /* Begin a subject: parse its options, with at most `most` other arguments, whose number is set,

@@ -43,8 +43,14 @@ struct option {
 
 struct option_group {
     const char *title;         /* "Model", "Cloud", ... */
-    const struct option *opts; /* ends with a row whose name is NULL */
+    const struct option *opts; /* ends with OPTION_END */
 };
+
+/* The last row of a table. */
+#define OPTION_END                                \
+    {                                             \
+        NULL, NULL, OPTION_FLAG, NULL, NULL, NULL \
+    }
 
 /* Parse argv against the command's groups. Move the positional arguments to the front, beginning at
  * argv[1], and set *nargs to their number. Return -1 if the command should run, else the exit

@@ -23,16 +23,13 @@ const struct option_group engine_option_rows = {
           "Load PATH, ORG/NAME or NAME:TYPE: a GGUF file or Hugging Face folder, a repository in "
           "Hugging Face's cache, or the GGUF file of TYPE, such as Q4_K_M, in a repository or "
           "folder; nothing is downloaded (default: the demo pair)" },
-        { "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",
-          "Compute with N threads, at most 64 (0: one per processor; default: 0)" },
-        { "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",
-          "Use this kernel set, one of those that `mizzle info` lists (default: MIZZLE_ISA, "
-          "else the best)" },
+        OPTION_ROW_THREADS,
+        OPTION_ROW_ISA("the best"),
         { "--kv", NULL, OPTION_STR, &engine_options.kv, "TYPE",
           "Keep keys and values in f32, f16 or q8 (default: f32; `mizzle run`, `serve`, `explain`, "
           "`imatrix` and `router calibrate` use f16 for models whose weights are not f32, and "
           "benchmarks always)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -45,7 +42,7 @@ const struct option_group chat_option_rows = {
         { "--think", NULL, OPTION_STR, &chat_options.think, "MODE",
           "Let the model think before its answers, on or off, where its template has that choice, "
           "as Qwen3's has; auto leaves it to the template (default: auto)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -72,7 +69,7 @@ const struct option_group route_option_rows = {
           "Policy price: count on calls of MS milliseconds (default: waiting is not counted)" },
         { "--wait-price", NULL, OPTION_FLOAT, &route_options.wait_price, "AMOUNT",
           "Policy price: a second of waiting costs AMOUNT (default: 0)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -94,7 +91,7 @@ const struct option_group ahead_option_rows = {
         { "--draft-max", NULL, OPTION_SIZE, &route_options.draft_max, "N",
           "Draft at most N tokens at once, 1 to 64; the number in use depends on how many were "
           "right before (default: 15)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 
@@ -131,7 +128,7 @@ static const struct option cloud_rows[] = {
       "Compress requests with gzip if the server accepts it (default: off)" },
     { "--cloud-slot", NULL, OPTION_SIZE, &cloud_option_values.slot, "N",
       "Use slot N, counted from 0, of a llamacpp server (default: the server chooses)" },
-    { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    OPTION_END,
 };
 
 const struct option_group cloud_option_rows = { "Cloud", cloud_rows };
@@ -172,7 +169,7 @@ static const struct option limit_rows[] = {
     { "--replay", NULL, OPTION_STR, &cloud_limit_options.replay, "FILE",
       "Take the cloud's answers from a recording, without a network; a call that is not in "
       "it fails (default: none)" },
-    { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+    OPTION_END,
 };
 
 const struct option_group cloud_limit_option_rows = {
@@ -191,6 +188,6 @@ const struct option_group network_option_rows = {
         { "--loss", NULL, OPTION_FLOAT, &network_options.loss, "RATE",
           "Lose this share of the packets; each loss costs a retransmission timeout of 200 ms "
           "plus the latency, doubled if the packet is lost again (default: 0)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };

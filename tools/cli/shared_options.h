@@ -28,6 +28,24 @@ extern struct engine_options {
     const char *kv;    /* NULL: the command's default */
 } engine_options;
 
+/* Rows of engine_option_rows for commands that have no use for the others, and one that several
+ * have of their own. otherwise: the set without --isa and MIZZLE_ISA. */
+#define OPTION_ROW_THREADS                                                          \
+    {                                                                               \
+        "--threads", "-t", OPTION_SIZE, &engine_options.threads, "N",               \
+            "Compute with N threads, at most 64 (0: one per processor; default: 0)" \
+    }
+#define OPTION_ROW_ISA(otherwise)                                                   \
+    {                                                                               \
+        "--isa", NULL, OPTION_STR, &engine_options.isa, "NAME",                     \
+            "Use this kernel set, one of those that `mizzle info` lists (default: " \
+            "MIZZLE_ISA, else " otherwise ")"                                       \
+    }
+#define OPTION_ROW_QUIET(to)                                                 \
+    {                                                                        \
+        "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
+    }
+
 extern struct chat_options {
     const char *template; /* NULL: the model's own */
     const char *think;    /* "auto", "on", "off"; NULL: auto */

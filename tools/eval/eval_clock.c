@@ -30,7 +30,7 @@ const struct option_group eval_clock_rows = {
         { "--cloud-ms", NULL, OPTION_FLOAT, &cloud_ms, "T",
           "virtual: let the cloud compute T milliseconds per token, in addition to the latency "
           "(default: 0)" },
-        { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
+        OPTION_END,
     },
 };
 

@@ -6,6 +6,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "tests/support/files.h"
 #include "tests/support/test.h"
 #include "tools/tuning/compare.h"
 
@@ -93,26 +94,28 @@ static void write_file(int which, const char *text)
 
 static struct err err;
 
+static const char *compared[2];
+static int compared_rc;
+
+static void compare_them(void)
+{
+    compared_rc = compare_kernels(compared[0], compared[1], &err);
+}
+
 /* Compare two files; return what is printed, in static storage. */
 static const char *printed_of(const char *before, const char *after, int want)
 {
-    static char text[16384];
-    FILE *f = tmpfile();
-    int kept = dup(STDOUT_FILENO);
-    CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
-    int rc = compare_kernels(before, after, &err);
-    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
-    rewind(f);
-    text[fread(text, 1, sizeof(text) - 1, f)] = 0;
-    fclose(f);
-    if (rc != want)
-        fprintf(stderr, "%d, expected %d: %s\n%s", rc, want, err.msg, text);
-    CHECK(rc == want && (want == OK || (!*text && !strchr(err.msg, '\n'))));
+    compared[0] = before;
+    compared[1] = after;
+    const char *text = printed(compare_them);
+    if (compared_rc != want)
+        fprintf(stderr, "%d, expected %d: %s\n%s", compared_rc, want, err.msg, text);
+    CHECK(compared_rc == want && (want == OK || (!*text && !strchr(err.msg, '\n'))));
     return text;
 }
 
 /* Compare the two files. */
-static const char *printed(int want)
+static const char *printed_files(int want)
 {
     return printed_of(paths[0], paths[1], want);
 }
@@ -133,7 +136,7 @@ static void check_table(void)
     strcat(arrays, ROW("add_f32", "896", "C1", "7"));
     write_file(0, lines);
     write_file(1, arrays);
-    const char *text = printed(OK);
+    const char *text = printed_files(OK);
     CHECK(!strncmp(text, "C1, one thread, us a call: ", 27));
     CHECK(strstr(text, "\n  gate                       avx2             2000       1000  "
                        "-50.0 % (-50.0 to -50.0)\n"));
@@ -145,7 +148,7 @@ static void check_table(void)
     snprintf(only, sizeof(only), "Rows that only %s has: 1; only %s: 0.\n", paths[0], paths[1]);
     CHECK(strstr(text, only));
     write_file(1, lines);
-    text = printed(OK);
+    text = printed_files(OK);
     CHECK(strstr(text, "  no difference seen (+0.0 to +0.0 %)\n") && !strstr(text, "that only"));
 }
 
@@ -195,12 +198,12 @@ static void check_refused(void)
     const char *good = ROW("matmul_q8", "gate", "C1", "1, 2, 3, 4");
     write_file(0, good);
     write_file(1, good);
-    CHECK(strstr(printed(OK), "One round: 95 % intervals"));
+    CHECK(strstr(printed_files(OK), "One round: 95 % intervals"));
     write_file(1, ROW("matmul_q8", "gate", "C2", "1"));
-    printed(ERR_FORMAT);
+    printed_files(ERR_FORMAT);
     CHECK(strstr(err.msg, "expected a measurement on C1, found C2"));
     write_file(1, ROW("matmul_q8", "down", "C1", "1"));
-    printed(ERR_FORMAT);
+    printed_files(ERR_FORMAT);
     CHECK(strstr(err.msg, "expected operations and shapes of "));
     static const char *const wrong[] = { "",
                                          "[]",
@@ -218,11 +221,11 @@ static void check_refused(void)
                                          ROW("matmul_q8", "gate", "C1", "1") "[" };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         write_file(1, wrong[i]);
-        printed(ERR_FORMAT);
+        printed_files(ERR_FORMAT);
         CHECK(strstr(err.msg, paths[1]) == err.msg);
     }
     CHECK(remove(paths[1]) == 0);
-    printed(ERR_IO);
+    printed_files(ERR_IO);
 }
 
 int main(void)
