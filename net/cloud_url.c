@@ -45,8 +45,6 @@ static const char *url_fault(CURLU *u, const char *url)
             return "holds blanks or characters that are not ASCII";
     if (strlen(url) > 2000)
         return "is too long";
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return "must begin with http:// or https://";
     if (strstr(url, "://")[3] == '/') /* curl would take the first part of the path for the host */
         return "names no host";
     if (curl_url_set(u, CURLUPART_URL, url, 0))
@@ -90,17 +88,19 @@ int cloud_url_check(char **base, const char *url, struct err *err)
 {
     if (!url || !*url)
         return err_set(err, ERR_ARG, "cloud_url: no URL");
-    if (!strchr(url, '@') && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return err_set(err, ERR_ARG, "cloud_url: expected http:// or https://, found %s", url);
+    /* The part before an @ may be a secret, so it is not repeated. */
+    bool shown = !strchr(url, '@');
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return err_set(err, ERR_ARG, "cloud_url: expected http:// or https://%s%s",
+                       shown ? ", found " : "", shown ? url : "");
     CURLU *u = curl_url();
     if (!u)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     const char *fault = url_fault(u, url);
     curl_url_cleanup(u);
-    /* The part before an @ may be a secret, so it is not repeated. */
     if (fault)
-        return err_set(err, ERR_ARG, "cloud_url: the URL %s%s%s", strchr(url, '@') ? "" : url,
-                       strchr(url, '@') ? "" : " ", fault);
+        return err_set(err, ERR_ARG, "cloud_url: the URL %s%s%s", shown ? url : "",
+                       shown ? " " : "", fault);
     size_t n = strlen(url), host = (size_t)(strchr(url, ':') - url) + 1;
     host += strspn(url + host, "/"); /* slashes after this belong to the path */
     while (n > host && url[n - 1] == '/')

@@ -66,9 +66,6 @@ int engine_open(struct engine *e, const struct mizzle_options *o, bool need_toke
     memset(e, 0, sizeof(*e));
     if (!o->model)
         return err_set(err, ERR_ARG, "model: expected a file or a folder, found none");
-    if (o->threads > POOL_MAX)
-        return err_set(err, ERR_ARG, "threads: expected at most %d, found %zu", POOL_MAX,
-                       o->threads);
     char path[FIND_PATH];
     int rc = chat_check_options(o->chat_template, o->think, err); /* before the model is read */
     if (rc == OK)

@@ -188,10 +188,8 @@ static void cmd_imatrix_say(const struct measure *m, size_t n)
     size_t rest = n - m->tokens;
     fprintf(stderr, "mizzle imatrix: %zu matrices, measured on %zu piece%s of %zu token%s", m->rows,
             m->chunks, m->chunks == 1 ? "" : "s", context, context == 1 ? "" : "s");
-    if (rest == 1)
-        fprintf(stderr, "; the last token makes no whole piece");
-    else if (rest)
-        fprintf(stderr, "; the last %zu tokens make no whole piece", rest);
+    if (rest)
+        fprintf(stderr, "; left out: %zu at the end, too few for a piece", rest);
     fprintf(stderr, "\n");
 }
 

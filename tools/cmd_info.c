@@ -107,12 +107,14 @@ static int cmd_info_imatrix(const char *path, struct err *err)
     int code = imatrix_open(&m, path, err);
     if (code != OK)
         return code;
-    if (json)
+    if (context != SIZE_MAX)
+        code = err_set(err, ERR_ARG, "%s: an importance matrix: expected no --context", path);
+    else if (json)
         info_print_imatrix_json(path, m, tensors);
     else
         info_print_imatrix(path, m, tensors);
     imatrix_close(m);
-    return OK;
+    return code;
 }
 
 /* Open the file, reading as little as possible, and report on it. */

@@ -28,6 +28,7 @@ static struct {
     bool chat, json, plain, quiet;
     struct sample_params sample;
 } options = { .max_tokens = 256,
+              .context = SIZE_MAX,
               .question = SIZE_MAX,
               .sample = {
                   .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .seed = 1 } };
@@ -414,9 +415,13 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
-    int rc = setup_check_price(err);
+    int rc = setup_context(&options.context, err);
+    if (rc == OK)
+        rc = setup_check_price(err);
     if (rc == OK)
         rc = setup_options(&o, err);
+    if (rc != OK)
+        return rc;
     o.max_tokens = options.max_tokens;
     o.context = options.context;
     o.stops = options.stops.n ? options.stops.at : NULL;
@@ -429,8 +434,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.on_opening = setup_stop_on_interrupt;
     if (options.chat && !o.think)
         o.think = "auto"; /* notes about conversations come before the first one */
-    if (rc == OK)
-        rc = setup_stand_in(server, &o, err);
+    rc = setup_stand_in(server, &o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);

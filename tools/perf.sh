@@ -15,6 +15,7 @@ fail() {
     echo "perf.sh: $*" >&2
     exit 1
 }
+[ -x "$mizzle" ] || fail "$mizzle: no such program; 'make' builds it"
 command -v perf >/dev/null ||
     fail "perf is not installed; on Debian, 'sh tools/setup.sh dev' brings it"
 mkdir -p build/perf
@@ -27,7 +28,7 @@ event=cpu-clock:u
 
 echo "perf record -e $event: mizzle bench $bench"
 # shellcheck disable=SC2086
-perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench
+perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench || fail "the benchmark failed"
 report() { perf report -i $data --no-children --stdio "$@" 2>/dev/null | grep -Ev '^(#|$)'; }
 if [ -z "$symbol" ]; then
     report | head -n 25

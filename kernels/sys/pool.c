@@ -131,10 +131,10 @@ int pool_open(struct pool **out, size_t threads, struct err *err)
 {
     *out = NULL;
     size_t cpus = os_cpus();
-    if (!threads)
-        threads = cpus;
     if (threads > POOL_MAX)
-        threads = POOL_MAX;
+        return err_set(err, ERR_ARG, "threads: expected at most %d, found %zu", POOL_MAX, threads);
+    if (!threads)
+        threads = cpus < POOL_MAX ? cpus : POOL_MAX;
     struct pool *p = os_alloc(sizeof(*p));
     if (!p)
         return err_set(err, ERR_NOMEM, "pool: out of memory");

@@ -13,9 +13,9 @@ struct pool;
 /* The most threads of a pool, and the stack of each worker in bytes. */
 enum { POOL_MAX = 64, POOL_STACK = 4 << 20 };
 
-/* Start a pool. threads includes the caller's own; 0 means one for each processor allowed; more
- * than POOL_MAX are cut to it. On ERR_NOMEM, or ERR_IO when a thread cannot be started, *out is
- * NULL. */
+/* Start a pool. threads includes the caller's own; 0 means one for each processor allowed, at most
+ * POOL_MAX. On ERR_ARG (more than POOL_MAX), ERR_NOMEM, or ERR_IO when a thread cannot be started,
+ * *out is NULL. */
 int pool_open(struct pool **out, size_t threads, struct err *err);
 /* Stop and join the workers; NULL is fine. */
 void pool_close(struct pool *p);

@@ -65,7 +65,7 @@ said 'expected a text of at least 512 tokens'
 
 # The same bytes for any number of threads; three layers' seven matrices and the head.
 expect 0 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 64 -t 1
-said '22 matrices, measured on [1-9][0-9]* pieces of 64 tokens; the last [1-9][0-9]* tokens make no whole piece$'
+said '22 matrices, measured on [1-9][0-9]* pieces of 64 tokens; left out: [1-9][0-9]* at the end, too few for a piece$'
 head -c 1400 "$tmp/text" >"$tmp/short"
 expect 0 imatrix -m $model -f "$tmp/short" -o "$tmp/b" -c 600
 said 'measured on 1 piece of 600 tokens'
