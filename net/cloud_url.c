@@ -37,23 +37,24 @@ static bool has_part(CURLU *u, CURLUPart part)
     return there;
 }
 
-/* Return what is wrong with the URL, or NULL. */
+/* Return what was expected of the URL instead, or NULL if nothing is wrong with it. */
 static const char *url_fault(CURLU *u, const char *url)
 {
     for (const char *c = url; *c; c++)
         if (*c <= 0x20 || *c > 0x7e)
-            return "holds blanks or characters that are not ASCII";
+            return "a URL of ASCII characters without blanks";
     if (strlen(url) > 2000)
-        return "is too long";
+        return "at most 2000 characters";
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return "http:// or https://";
     if (strstr(url, "://")[3] == '/') /* curl would take the first part of the path for the host */
-        return "names no host";
+        return "the name of a host";
     if (curl_url_set(u, CURLUPART_URL, url, 0))
-        return "is not a URL";
+        return "a URL";
     if (has_part(u, CURLUPART_USER) || has_part(u, CURLUPART_PASSWORD))
-        return "must not hold a name or password (an API key is read from a file or the "
-               "environment)";
+        return "no name or password (an API key is read from a file or the environment)";
     if (has_part(u, CURLUPART_QUERY) || has_part(u, CURLUPART_FRAGMENT))
-        return "must end before ? or #";
+        return "no ? or #";
     return NULL;
 }
 
@@ -88,19 +89,14 @@ int cloud_url_check(char **base, const char *url, struct err *err)
 {
     if (!url || !*url)
         return err_set(err, ERR_ARG, "cloud_url: no URL");
-    /* The part before an @ may be a secret, so it is not repeated. */
-    bool shown = !strchr(url, '@');
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return err_set(err, ERR_ARG, "cloud_url: expected http:// or https://%s%s",
-                       shown ? ", found " : "", shown ? url : "");
     CURLU *u = curl_url();
     if (!u)
         return err_set(err, ERR_NOMEM, "cloud: out of memory");
     const char *fault = url_fault(u, url);
     curl_url_cleanup(u);
-    if (fault)
-        return err_set(err, ERR_ARG, "cloud_url: the URL %s%s%s", shown ? url : "",
-                       shown ? " " : "", fault);
+    if (fault) /* what stands before an @ may be a secret, so it is not repeated */
+        return err_set(err, ERR_ARG, "cloud_url: expected %s, found %s", fault,
+                       strchr(url, '@') ? "a URL with an @" : url);
     size_t n = strlen(url), host = (size_t)(strchr(url, ':') - url) + 1;
     host += strspn(url + host, "/"); /* slashes after this belong to the path */
     while (n > host && url[n - 1] == '/')

@@ -40,7 +40,7 @@ static const struct option_group server_opts = {
           "prompt and cot (or text). Other prompts go to the model; if -m has a vocabulary but no "
           "weights, they are refused, so use --api sglang or llamacpp, whose clients ask for no "
           "trial token (default: none)" },
-        { "--context", "-c", OPTION_SIZE, &context, "N",
+        { "--context", "-c", OPTION_COUNT, &context, "N",
           "Accept texts of up to N tokens (default: the context of the model, at most 4096)" },
         { "--slots", NULL, OPTION_SIZE, &slots, "N",
           "Keep N texts, in progress or cached, at most 64 (default: as many as fit into 512 "

@@ -43,7 +43,7 @@ static const struct option_group own = {
           "Weigh errors by this importance matrix, of mizzle imatrix or llama-imatrix (default: "
           "all alike)" },
         { "--threads", "-t", OPTION_SIZE, &threads, "N",
-          "Compute with N threads (default: all processors)" },
+          "Compute with N threads, at most 64 (0: one per processor; default: 0)" },
         { "--quiet", "-q", OPTION_FLAG, &quiet, NULL, "Show no progress on the terminal" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
@@ -355,8 +355,8 @@ static int cmd_convert_write_all(struct job *job, struct err *err)
     return code;
 }
 
-/* Refuse what is no model: a GGUF file of another kind, such as an importance matrix or an adapter,
- * or without an architecture, as no program could run the new file either. */
+/* Refuse files that are not models: GGUF files of another kind, such as an importance matrix or an
+ * adapter, and those without an architecture, because no program could run the new file. */
 static int cmd_convert_source(const struct weights *w, const char *in, struct err *err)
 {
     struct str type = { "model", 5 }, arch;

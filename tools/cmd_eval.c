@@ -48,7 +48,7 @@ static const struct option_group task_opts = {
           "Limit each answer to N tokens (default: 512; milli: 96; agree: 64)" },
         { "--file", "-f", OPTION_STR, &options.file, "FILE",
           "ppl: measure on this text (default: answers of the demo world)" },
-        { "--context", "-c", OPTION_SIZE, &options.context, "N",
+        { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "ppl: use windows of N tokens (default: 512, at most the context of the model)" },
         { "--kind", NULL, OPTION_STR, &options.kind, "NAME",
           "milli: ask only where, which, sums, sort or notes (default: all)" },

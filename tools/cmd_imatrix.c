@@ -31,7 +31,7 @@ static const struct option_group own = {
           "Read the text from this file; - reads standard input (required)" },
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the importance matrix to this file (required)" },
-        { "--context", "-c", OPTION_SIZE, &context, "N",
+        { "--context", "-c", OPTION_COUNT, &context, "N",
           "Evaluate the text in pieces of N tokens (default: 512)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
@@ -144,7 +144,7 @@ static int measure_write(struct measure *m, struct err *err)
                          err);
 }
 
-/* Evaluate the text in pieces of `context` tokens; the rest that fills none is left out. */
+/* Evaluate the text in pieces of `context` tokens; tokens left at the end are too few for one. */
 static int measure_text(struct measure *m, struct session *s, const uint32_t *ids, size_t n,
                         struct err *err)
 {
@@ -189,7 +189,8 @@ static void cmd_imatrix_say(const struct measure *m, size_t n)
     fprintf(stderr, "mizzle imatrix: %zu matrices, measured on %zu piece%s of %zu token%s", m->rows,
             m->chunks, m->chunks == 1 ? "" : "s", context, context == 1 ? "" : "s");
     if (rest)
-        fprintf(stderr, "; left out: %zu at the end, too few for a piece", rest);
+        fprintf(stderr, "; left out: the last %zu token%s, too few for another piece", rest,
+                rest == 1 ? "" : "s");
     fprintf(stderr, "\n");
 }
 
@@ -257,8 +258,7 @@ static int cmd_imatrix_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     setup_catch_interrupts();
-    int rc = context ? check_output(&err)
-                     : err_set(&err, ERR_ARG, "--context: expected at least 1, found 0");
+    int rc = check_output(&err);
     if (rc == OK)
         rc = setup_engine(&e, NULL, true, &err);
     if (rc == OK) {

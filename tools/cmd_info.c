@@ -15,7 +15,7 @@
 #include "weights/weights.h"
 
 static bool json, tensors, ops;
-static size_t context = SIZE_MAX; /* SIZE_MAX: not given */
+static size_t context; /* 0: not given */
 
 static const struct option_group own = {
     "Report",
@@ -23,7 +23,7 @@ static const struct option_group own = {
         { "--json", NULL, OPTION_FLAG, &json, NULL, "Print one JSON object on stdout" },
         { "--tensors", NULL, OPTION_FLAG, &tensors, NULL,
           "List every tensor of the file: bytes, type, shape, name" },
-        { "--context", "-c", OPTION_SIZE, &context, "N",
+        { "--context", "-c", OPTION_COUNT, &context, "N",
           "Compute the memory for a context of N tokens (default: 4096, or the model's maximum if "
           "that is less)" },
         { "--ops", NULL, OPTION_FLAG, &ops, NULL,
@@ -107,14 +107,18 @@ static int cmd_info_imatrix(const char *path, struct err *err)
     int code = imatrix_open(&m, path, err);
     if (code != OK)
         return code;
-    if (context != SIZE_MAX)
-        code = err_set(err, ERR_ARG, "%s: an importance matrix: expected no --context", path);
-    else if (json)
-        info_print_imatrix_json(path, m, tensors);
+    if (json)
+        code = info_print_imatrix_json(path, m, tensors, err);
     else
         info_print_imatrix(path, m, tensors);
     imatrix_close(m);
     return code;
+}
+
+/* Refuse --context for a file that takes none. */
+static int cmd_info_no_model(const char *path, struct err *err)
+{
+    return err_set(err, ERR_ARG, "--context: expected a model, found %s, which is none", path);
 }
 
 /* Open the file, reading as little as possible, and report on it. */
@@ -129,10 +133,12 @@ static int cmd_info_file(const char *name, struct err *err)
     if ((code == OK && s.w) || code == ERR_FORMAT)
         if (info_may_be_imatrix(path, s.w)) {
             weights_close(s.w);
-            return cmd_info_imatrix(path, err);
+            return context ? cmd_info_no_model(path, err) : cmd_info_imatrix(path, err);
         }
     if (code == OK)
-        code = info_model_read(&m, &s, context == SIZE_MAX ? 0 : context, err);
+        code = info_model_read(&m, &s, context, err);
+    if (code == OK && context && !m.is)
+        code = cmd_info_no_model(path, err);
     if (code == OK && json)
         info_print_json(&s, &m, tensors);
     else if (code == OK)
@@ -152,17 +158,12 @@ static int cmd_info_main(int argc, char **argv)
         fprintf(stderr, "mizzle info: expected one FILE; see mizzle info --help\n");
         return EXIT_USAGE;
     }
-    bool sized = context != SIZE_MAX;
-    if (nargs ? ops : tensors || sized) {
+    if (nargs ? ops : tensors || context) {
         fprintf(stderr, "mizzle info: %s: expected with%s FILE; see mizzle info --help\n",
                 nargs     ? "--ops"
                 : tensors ? "--tensors"
                           : "--context",
                 nargs ? "out" : "");
-        return EXIT_USAGE;
-    }
-    if (context == 0) {
-        fprintf(stderr, "mizzle info: --context: expected at least 1, found 0\n");
         return EXIT_USAGE;
     }
     return command_fail("info", nargs ? cmd_info_file(argv[1], &err) : machine(&err), &err);
@@ -177,15 +178,12 @@ const struct command cmd_info = {
     "takes "
     "elsewhere. Of a model it also shows tokenizer, chat template, the fingerprint that binds "
     "routers to it, and the memory that it takes; the lines that begin with \"no\" say what "
-    "commands "
-    "would refuse: no model can be loaded, no text be read or written, no chat be held. A GGUF "
-    "file "
-    "may be a header alone. Without FILE it shows the processor, the "
-    "kernel sets that can run on it, the one that would be chosen, and how products walk the "
-    "weights on this family of processors: the panels at once with one token, the "
-    "multiply-adds of a product that a thread computes at a time, and the prefetch distance "
-    "in bytes. For experiments, MIZZLE_ISA or --isa fixes them: "
-    "avx2,panels=1,run=1048576,ahead=0.\n\n"
+    "commands would refuse: no model can be loaded, no text be read or written, no chat be held. "
+    "A GGUF file may be a header alone. Without FILE it shows the processor, the kernel sets that "
+    "can run on it, the one that would be chosen, and how products walk the weights on this family "
+    "of processors: the panels at once with one token, the multiply-adds of a product that a "
+    "thread computes at a time, and the prefetch distance in bytes. For experiments, MIZZLE_ISA or "
+    "--isa fixes them: avx2,panels=1,run=1048576,ahead=0.\n\n"
     "  mizzle info\n"
     "  mizzle info qwen.gguf --tensors\n"
     "  mizzle info Qwen2.5-0.5B --json\n",

@@ -51,7 +51,7 @@ static const struct option_group text_opts = {
           "anything)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens per answer (default: 256)" },
-        { "--context", "-c", OPTION_SIZE, &options.context, "N",
+        { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
         { "--prompt-cache", NULL, OPTION_STR, &options.cache, "FILE",
@@ -293,7 +293,7 @@ static int answer_line(struct run *r, struct conversation *c, const char *line, 
     return options.chat ? answer_chat(r, c, line, n, err) : answer_text(r, line, n, err);
 }
 
-/* True for a line of a conversation that is meant as a command and is none, which it reports. */
+/* Report a line of a conversation that looks like a command but is not one; true if it is such. */
 static bool cmd_run_no_command(const char *line, size_t n)
 {
     bool word = options.chat && line[0] == '/' &&

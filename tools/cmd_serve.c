@@ -41,7 +41,7 @@ static const struct option_group server_opts = {
           "needed (default: 8)" },
         { "--max-queue", NULL, OPTION_SIZE, &queue, "N",
           "Let N texts wait for their turn; requests beyond get status 503 (default: 64)" },
-        { "--context", "-c", OPTION_SIZE, &context, "N",
+        { "--context", "-c", OPTION_COUNT, &context, "N",
           "Keep a context of N tokens for each text, its prompt included (default: 4096, or the "
           "model's maximum if that is less)" },
         { "--strict-model", NULL, OPTION_FLAG, &strict, NULL,

@@ -28,7 +28,11 @@ event=cpu-clock:u
 
 echo "perf record -e $event: mizzle bench $bench"
 # shellcheck disable=SC2086
-perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench || fail "the benchmark failed"
+perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench || {
+    status=$?
+    [ $status -ne 255 ] || fail "$mizzle cannot be started, or perf cannot record it"
+    exit $status
+}
 report() { perf report -i $data --no-children --stdio "$@" 2>/dev/null | grep -Ev '^(#|$)'; }
 if [ -z "$symbol" ]; then
     report | head -n 25

@@ -115,8 +115,7 @@ struct kv *table_kv(struct weights *w)
 }
 
 /* The mappings of this process, for signal handlers: `p` is set last and cleared first. There is
- * room for a model of as many parts as are allowed; `unlisted` counts what is mapped beyond that.
- */
+ * room for the largest number of parts that a model may have; `unlisted` counts further ones. */
 enum { MAPPINGS_MAX = 1024 };
 static _Atomic size_t unlisted;
 static struct {
@@ -216,8 +215,8 @@ int table_map(struct weights *w, struct mapping *out, const char *path, struct e
     return code;
 }
 
-/* True if this is a file in the folder of w, or what a link in it leads to, other than a GGUF file,
- * which is a model of its own. If the folder cannot be read, it is none. */
+/* True if this file is in the folder of w, or a link in the folder leads to it. A GGUF file does
+ * not count, because it is a model of its own. False if the folder cannot be read. */
 static bool table_in_folder(const struct weights *w, const struct stat *file)
 {
     DIR *d = strcmp(w->format, "folder") == 0 ? opendir(w->path) : NULL;

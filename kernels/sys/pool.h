@@ -14,8 +14,8 @@ struct pool;
 enum { POOL_MAX = 64, POOL_STACK = 4 << 20 };
 
 /* Start a pool. threads includes the caller's own; 0 means one for each processor allowed, at most
- * POOL_MAX. On ERR_ARG (more than POOL_MAX), ERR_NOMEM, or ERR_IO when a thread cannot be started,
- * *out is NULL. */
+ * POOL_MAX. On ERR_ARG (more than POOL_MAX were asked for), ERR_NOMEM, or ERR_IO when a thread
+ * cannot be started, *out is NULL. */
 int pool_open(struct pool **out, size_t threads, struct err *err);
 /* Stop and join the workers; NULL is fine. */
 void pool_close(struct pool *p);

@@ -45,6 +45,18 @@ if [ -e "${info#* }" ]; then
         [ "$(wc -l <"$dir/err")" -eq 1 ] && [ ! -s "$dir/out" ] || fail "$line: not one line"
     done
     grep -q -e '--context: expected at most 1024, the context' "$dir/err" || fail "info -c 1025"
+    # 0 is not a context, and no command takes more than 64 threads.
+    for line in 'run -p x' 'serve --port 0' 'cloud --port 0' 'bench memory' 'eval --task ppl' 'imatrix'; do
+        # shellcheck disable=SC2086
+        expect 2 $line -c 0
+        grep -q -e '--context: expected .*1.*, found 0' "$dir/err" || fail "$line -c 0: $(cat "$dir/err")"
+    done
+    for line in 'run -p x' 'bench limits' 'bench model --shape qwen2.5-0.5b' 'bench model' "pretrain --all --out $dir/trained" \
+        "convert ${info#* } $dir/x --type q8_0"; do
+        # shellcheck disable=SC2086
+        expect 2 $line -t 65
+        grep -q -e ' --threads: expected at most 64, found 65$' "$dir/err" || fail "$line -t 65: $(cat "$dir/err")"
+    done
     for policy in never always; do
         expect 2 run -p x --policy $policy --cloud-url foo
         grep -q -e ': --cloud-url: expected http:// or https://, found foo$' "$dir/err" ||

@@ -1,7 +1,8 @@
-/* t_command_faults.c - convert, imatrix and explain as commands, while the n-th allocation fails
- * and while a file is cut short before the n-th allocation, for every n: one line names what is
- * wrong, nothing is left behind, and nothing leaks. */
+/* t_command_faults.c - convert, imatrix, info and explain as commands, while the n-th allocation
+ * fails and while a file is cut short before the n-th allocation, for every n: one line names what
+ * is wrong, nothing is left behind, and nothing leaks. */
 #include <fcntl.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,6 +75,31 @@ static void check_memory(const struct command *c, char **args)
         CHECK((access(out, F_OK) == 0) == !reached);
     }
     printf("%s: %ld allocations\n", c->name, n - 2);
+}
+
+/* The same of an importance matrix shown as JSON, jansson's allocations included: it only writes.
+ */
+static void check_shown(void)
+{
+    char *show[] = { "info", importance, "--json", "--tensors", NULL };
+    int reached = 1, kept = dup(STDOUT_FILENO), null = open("/dev/null", O_WRONLY);
+    long n = 1;
+    json_malloc_t make;
+    json_free_t end;
+    CHECK(kept >= 0 && null >= 0 && fflush(stdout) == 0 && dup2(null, STDOUT_FILENO) >= 0);
+    json_get_alloc_funcs(&make, &end);
+    json_set_alloc_funcs(malloc, free);
+    for (; reached; n++) {
+        torture_begin(n);
+        int status = command_status(&cmd_info, show);
+        reached = torture_end();
+        CHECK(torture_live() == 0 && status == (reached ? EXIT_FAILED : EXIT_FINE));
+        CHECK(!reached || (failures() == 1 && strstr(said(), "memory")));
+    }
+    json_set_alloc_funcs(make, end);
+    CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0);
+    CHECK(close(kept) == 0 && close(null) == 0);
+    printf("info: %ld allocations\n", n - 2);
 }
 
 static void cut(void)
@@ -165,6 +191,7 @@ int main(void)
     };
     check_memory(&cmd_imatrix, measure);
     CHECK(rename(out, importance) == 0);
+    check_shown();
     char *quantise[] = { "convert",  model, out, "--type", "q4_K_M", "--imatrix",
                          importance, "-t",  "1", "-q",     NULL };
     check_memory(&cmd_convert, quantise);

@@ -37,7 +37,7 @@ expect 2 imatrix -m $model -f "$tmp/text"
 expect 2 imatrix -m $model -o "$tmp/a"
 expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" more
 expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 0
-said 'context: expected at least 1, found 0'
+said 'context: expected a whole number of at least 1, found 0'
 expect 2 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 1025 # beyond what the model was made for
 expect 3 imatrix -m $model -f "$tmp/none" -o "$tmp/a"
 expect 3 imatrix -m $model -f $model -o "$tmp/a"
@@ -65,7 +65,7 @@ said 'expected a text of at least 512 tokens'
 
 # The same bytes for any number of threads; three layers' seven matrices and the head.
 expect 0 imatrix -m $model -f "$tmp/text" -o "$tmp/a" -c 64 -t 1
-said '22 matrices, measured on [1-9][0-9]* pieces of 64 tokens; left out: [1-9][0-9]* at the end, too few for a piece$'
+said '22 matrices, measured on [1-9][0-9]* pieces of 64 tokens; left out: the last [1-9][0-9]* tokens, too few for another piece$'
 head -c 1400 "$tmp/text" >"$tmp/short"
 expect 0 imatrix -m $model -f "$tmp/short" -o "$tmp/b" -c 600
 said 'measured on 1 piece of 600 tokens'

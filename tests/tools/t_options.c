@@ -23,6 +23,7 @@ static const struct option_group own = {
         { "--flag", "-f", OPTION_FLAG, &flag, NULL, "a flag" },
         { "--text", "-x", OPTION_STR, &text, "TEXT", "a text" },
         { "--size", NULL, OPTION_SIZE, &size, "N", "a size" },
+        { "--count", NULL, OPTION_COUNT, &size, "N", "a count" },
         { "--big", NULL, OPTION_U64, &big, "N", "a big number" },
         { "--number", NULL, OPTION_FLOAT, &number, "X",
           "a number whose help is so long that it cannot stand in one line of eighty columns" },
@@ -82,6 +83,7 @@ static void test_values(void)
     CHECK(PARSE(&n, "--item", "1", "--item=2") == -1 && list.n == 2 && !strcmp(list.at[1], "2") &&
           !list.at[2]);
     CHECK(PARSE(&n, "--text=") == -1 && !*text);
+    CHECK(PARSE(&n, "--count", "1") == -1 && size == 1);
 }
 
 /* Parsing must fail with `what` in the message. */
@@ -105,6 +107,8 @@ static void test_refused(void)
     REFUSED("--size: expected a whole number, found nothing", "--size=");
     REFUSED("--size: expected a whole number", "--size", " 1");
     REFUSED("--size: expected a whole number", "--size", "1k");
+    REFUSED("--count: expected a whole number of at least 1, found 0", "--count", "0");
+    REFUSED("--count: expected a whole number of at least 1, found -1", "--count", "-1");
     REFUSED("--big: expected a whole number", "--big", "18446744073709551616");
     REFUSED("--number: expected a number", "--number", "1.5x");
     REFUSED("--number: expected a number", "--number", "nan");

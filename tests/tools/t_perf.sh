@@ -22,6 +22,11 @@ printf '#!/bin/sh\necho "Permission denied" >&2\nexit 255\n' >"$dir/bin/perf"
 chmod +x "$dir/bin/perf"
 (PATH=$dir/bin:$PATH && perf_sh) && fail "runs without permission"
 refused "does not let perf count (kernel.perf_event_paranoid is "
+# shellcheck disable=SC2016
+printf '#!/bin/sh\ncase "$*" in *" true") exit 0 ;; esac\nexit 255\n' >"$dir/bin/perf"
+(PATH=$dir/bin:$PATH && perf_sh)
+[ $? -eq 1 ] || fail "the status of a program that does not start"
+refused "$mizzle cannot be started, or perf cannot record it"
 
 if ! perf record -q -e cpu-clock:u -o try true >"$dir/err" 2>&1; then
     echo "SKIP: perf is not installed, or may not count here"

@@ -51,7 +51,9 @@ struct kernels_report {
     bool closed;            /* stdout was closed by its reader */
 };
 void kernels_report_begin(const struct kernels_report *b);
-void kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times);
+/* ERR_NOMEM: a row of JSON cannot be made. */
+int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
+                       struct err *err);
 void kernels_report_end(const struct kernels_report *b);
 
 /* Parse the numbers of an option such as "128,512". ERR_ARG names the option. */

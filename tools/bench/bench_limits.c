@@ -112,16 +112,15 @@ static size_t bench_limits_read(struct row rows[READ_LEVELS], struct pool *one, 
     return READ_LEVELS;
 }
 
-/* Measure all limits of this processor; return the number of rows, 0 after an error. */
-static size_t bench_limits_measure(struct row rows[MOST], size_t threads, struct err *err)
+/* Measure all limits of this processor with one thread and with all, and set *count to the number
+ * of rows. */
+static int bench_limits_measure(struct row rows[MOST], size_t *count, struct pool *all,
+                                struct err *err)
 {
-    struct pool *one, *all;
-    if (pool_open(&one, 1, err) != OK)
-        return 0;
-    if (pool_open(&all, threads, err) != OK) {
-        pool_close(one);
-        return 0;
-    }
+    struct pool *one;
+    int rc = pool_open(&one, 1, err);
+    if (rc != OK)
+        return rc;
     size_t n = bench_limits_read(rows, one, all, err);
     for (size_t i = 0; n && i < limits_count && n < MOST && !interrupted; i++) {
         if ((cpu_detect() & limits[i].needs) != limits[i].needs)
@@ -132,8 +131,8 @@ static size_t bench_limits_measure(struct row rows[MOST], size_t threads, struct
         n++;
     }
     pool_close(one);
-    pool_close(all);
-    return n;
+    *count = n;
+    return n ? OK : ERR_NOMEM;
 }
 
 static void bench_limits_print_json(const struct row *r, size_t threads, const char *doubtful,
@@ -153,11 +152,17 @@ static void bench_limits_print_json(const struct row *r, size_t threads, const c
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
 {
     struct row rows[MOST];
+    struct pool *all;
+    size_t n = 0;
     bool json = !strcmp(o->format, "json"), lines = !strcmp(o->format, "jsonl");
-    threads = threads ? threads : os_cpus();
-    size_t n = bench_limits_measure(rows, threads, err);
-    if (!n)
-        return ERR_NOMEM;
+    int rc = pool_open(&all, threads, err);
+    if (rc != OK)
+        return rc;
+    threads = pool_threads(all);
+    rc = bench_limits_measure(rows, &n, all, err);
+    pool_close(all);
+    if (rc != OK)
+        return rc;
     if (interrupted)
         return err_set(err, ERR_STOP, "interrupted");
     if (json)

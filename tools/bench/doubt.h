@@ -6,8 +6,8 @@
 
 /* Write why a figure is doubtful; out is "" if it is not.
  *
- * of_limit: the figure as a share of its limit, 0 if there is none. Nothing can be faster than its
- * limit: above 1 either of the two was measured wrongly, or the machine changed in between.
+ * of_limit: the figure as a share of its limit, 0 if there is none. Nothing is faster than its
+ * limit: above 1, the limit was measured too low, often because the machine was slower then.
  *
  * one, all: the same figure with one thread and with this number of threads, 0 if not measured.
  * Where all is less than 1.05 times one, the threads get what one gets: the other processors were

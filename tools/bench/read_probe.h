@@ -53,10 +53,10 @@ struct read_level {
 };
 
 /* Measure all levels with these threads, each of which reads a buffer of its own that this cache
- * holds and the one before it does not. Of L3 that is twice L2 at least; where so many threads
- * share it that it has less for each, a part comes from memory, and the limit is that of both. A
- * limit of a cache is the best of the passes, because it changes with the clock. Takes about 0.1 s.
- */
+ * holds and the one before it does not. In L3, a buffer has at least twice the size of L2;
+ * where so many threads share L3 that it has less for each, a part comes from memory, and the limit
+ * is that of both. The limit of a cache is the best of the passes, because it changes with the
+ * clock. Takes about 0.1 s. */
 void read_probe_levels(struct read_level out[READ_LEVELS], struct read_probe *p, struct pool *pool);
 
 /* Return the nearest level that holds this many bytes. */

@@ -40,8 +40,20 @@ json_t *escaped_json(const char *s, size_t n)
     json_t *v = json_stringn(s, n);
     if (v)
         return v;
-    char *text = escaped_text(s, n); /* not UTF-8 */
-    v = json_string(text ? text : "");
+    char *text = text_valid(s, n) ? NULL : escaped_text(s, n);
+    v = json_string(text);
     free(text);
     return v;
+}
+
+char *escaped_dump(const json_t *root, size_t flags)
+{
+    size_t n = root ? json_dumpb(root, NULL, 0, flags) : 0;
+    char *text = n ? malloc(n + 1) : NULL;
+    if (text && json_dumpb(root, text, n, flags) == n) {
+        text[n] = '\0';
+        return text;
+    }
+    free(text);
+    return NULL;
 }

@@ -12,7 +12,7 @@ enum { WIDTH = 80, HELP_COLUMN = 28 };
 /* Return the row of cmd whose name or short name is s[n], or NULL. */
 static const struct option *options_find(const struct command *cmd, const char *s, size_t n)
 {
-    for (size_t g = 0; cmd->groups && cmd->groups[g]; g++)
+    for (size_t g = 0; cmd && cmd->groups && cmd->groups[g]; g++)
         for (const struct option *o = cmd->groups[g]->opts; o->name; o++)
             if ((strlen(o->name) == n && memcmp(o->name, s, n) == 0) ||
                 (o->alt && strlen(o->alt) == n && memcmp(o->alt, s, n) == 0))
@@ -97,6 +97,11 @@ static const char *options_store(const struct option *o, const char *value)
             return "a whole number";
         *(size_t *)o->to = (size_t)n;
         return NULL;
+    case OPTION_COUNT:
+        if (!options_number(value, SIZE_MAX, &n) || !n)
+            return "a whole number of at least 1";
+        *(size_t *)o->to = (size_t)n;
+        return NULL;
     case OPTION_U64:
         if (!options_number(value, UINT64_MAX, (uint64_t *)o->to))
             return "a whole number";
@@ -131,9 +136,12 @@ static int options_usage(const struct command *cmd, const char *name, const char
     return EXIT_USAGE;
 }
 
+const struct command *options_command;
+
 int options_parse(const struct command *cmd, int argc, char **argv, int *nargs)
 {
     bool options = true;
+    options_command = cmd;
     *nargs = 0;
     for (int i = 1; i < argc; i++) {
         char *arg = argv[i];

@@ -15,7 +15,16 @@
 
 struct command;
 
-enum option_type { OPTION_FLAG, OPTION_STR, OPTION_SIZE, OPTION_U64, OPTION_FLOAT, OPTION_LIST };
+/* OPTION_COUNT is a size that must not be 0, so 0 can stand for an option that was not given. */
+enum option_type {
+    OPTION_FLAG,
+    OPTION_STR,
+    OPTION_SIZE,
+    OPTION_COUNT,
+    OPTION_U64,
+    OPTION_FLOAT,
+    OPTION_LIST
+};
 
 /* The values of an option that may be given up to 16 times. */
 struct option_list {
@@ -42,12 +51,16 @@ struct option_group {
  * status: EXIT_FINE after printing --help to stdout, EXIT_USAGE after one line on stderr. */
 int options_parse(const struct command *cmd, int argc, char **argv, int *nargs);
 
+/* The command whose options were parsed, NULL before. Notes of the library name its options. */
+extern const struct command *options_command;
+
 /* Print what --help shows. */
 void options_help(FILE *to, const struct command *cmd);
 
 /* Translate the option names in a message of the library to the way they are typed: cloud_url
  * becomes --cloud-url. A name without an underscore is recognized only at the beginning of the
- * line, as in "policy: ...". Names that are not options of cmd stay as they are. */
+ * line, as in "policy: ...". Names that are not options of cmd, which may be NULL, stay as they
+ * are. */
 void options_as_typed(struct err *out, const struct command *cmd, const char *line);
 
 #endif

@@ -159,8 +159,6 @@ int setup_options(struct mizzle_options *o, struct err *err)
     setup_cloud(o);
     setup_limits(o);
     /* In mizzle_options, 0 means the default. */
-    if (!cloud_limit_options.store_limit)
-        return err_set(err, ERR_ARG, "--store-limit: expected at least 1 MB, found 0");
     if (!route_options.draft_max)
         return err_set(err, ERR_ARG, "--draft-max: expected 1 to %d, found 0", DRAFT_MOST);
     return setup_check_model(o, err);
@@ -266,6 +264,14 @@ static void setup_print(const struct err *note)
     fprintf(stderr, "mizzle: %s\n", note->msg);
 }
 
+/* Print a note with the option names as they are typed in this command. */
+static void setup_print_typed(const struct err *note)
+{
+    struct err line;
+    options_as_typed(&line, options_command, note->msg);
+    setup_print(&line);
+}
+
 void setup_blas_hint(const struct kernels *k)
 {
     struct err note;
@@ -276,11 +282,9 @@ void setup_blas_hint(const struct kernels *k)
 void setup_chat_note(const struct engine *e)
 {
     static bool told;
-    struct err note, line;
-    if (!told && chat_note(e->chat, &note)) {
-        options_as_typed(&line, &cmd_eval, note.msg);
-        setup_print(&line);
-    }
+    struct err note;
+    if (!told && chat_note(e->chat, &note))
+        setup_print_typed(&note);
     told = true;
 }
 
@@ -289,15 +293,12 @@ int setup_kv(enum kvcache *out, enum kvcache otherwise, struct err *err)
     return engine_kv(out, engine_options.kv, otherwise, err);
 }
 
-/* Print the pending notes of r, with option names as they are typed. The commands that open a
- * routing here name its options as `mizzle eval` does; `mizzle run` uses the library. */
+/* Print the pending notes of r. */
 static void setup_routing_notes(struct routing *r)
 {
-    struct err note, line;
-    while (routing_note(r, &note)) {
-        options_as_typed(&line, &cmd_eval, note.msg);
-        setup_print(&line);
-    }
+    struct err note;
+    while (routing_note(r, &note))
+        setup_print_typed(&note);
 }
 
 int setup_routing(struct routing *r, struct stand_in **server, const struct engine *e,

@@ -34,7 +34,7 @@ int setup_context(size_t *context, struct err *err);
 /* Refuse policy price without --worth, and --worth with other policies; of eval's list, too. */
 int setup_check_price(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
- * demo's small one. ERR_ARG if --store-limit is 0, ERR_IO if there is no -m and no demo pair. */
+ * demo's small one. ERR_ARG if --draft-max is 0, ERR_IO if there is no -m and no demo pair. */
 int setup_options(struct mizzle_options *o, struct err *err);
 /* Set latency, bandwidth and loss of *o to network_options. ERR_ARG. */
 int setup_network(struct stand_in_options *o, struct err *err);

@@ -165,7 +165,7 @@ static const struct option limit_rows[] = {
     { "--cloud-store", NULL, OPTION_STR, &cloud_limit_options.store, "FILE",
       "Keep the cloud's answers in FILE and request nothing twice; processes may share it "
       "(default: none)" },
-    { "--store-limit", NULL, OPTION_SIZE, &cloud_limit_options.store_limit, "MB",
+    { "--store-limit", NULL, OPTION_COUNT, &cloud_limit_options.store_limit, "MB",
       "Limit the store to MB megabytes; beyond, its older half is dropped (default: 64)" },
     { "--record", NULL, OPTION_STR, &cloud_limit_options.record, "FILE",
       "Append the cloud's answers to FILE as JSON lines (default: none)" },

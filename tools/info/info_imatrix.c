@@ -1,5 +1,6 @@
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/escaped.h"
@@ -44,28 +45,50 @@ void info_print_imatrix(const char *path, const struct imatrix *m, bool list)
     }
 }
 
-void info_print_imatrix_json(const char *path, const struct imatrix *m, bool list)
+/* Return the texts that were measured. NULL: out of memory. */
+static json_t *info_imatrix_texts(const struct imatrix *m)
 {
-    json_t *root = json_object(), *texts = json_array(), *entries = json_array();
-    for (size_t i = 0; i < imatrix_texts(m); i++)
-        json_array_append_new(texts, escaped_json(imatrix_text(m, i).p, imatrix_text(m, i).n));
-    for (size_t i = 0; list && i < imatrix_count(m); i++) {
+    json_t *texts = json_array();
+    bool fine = texts;
+    for (size_t i = 0; fine && i < imatrix_texts(m); i++)
+        fine =
+            !json_array_append_new(texts, escaped_json(imatrix_text(m, i).p, imatrix_text(m, i).n));
+    if (fine)
+        return texts;
+    json_decref(texts);
+    return NULL;
+}
+
+/* Return the matrices. NULL: out of memory. */
+static json_t *info_imatrix_entries(const struct imatrix *m)
+{
+    json_t *entries = json_array();
+    bool fine = entries;
+    for (size_t i = 0; fine && i < imatrix_count(m); i++) {
         const struct imatrix_entry *e = imatrix_at(m, i);
-        json_array_append_new(entries, json_pack("{s:o, s:I}", "name",
-                                                 escaped_json(e->name, strlen(e->name)), "inputs",
-                                                 (json_int_t)e->n));
+        fine = !json_array_append_new(entries, json_pack("{s:o, s:I}", "name",
+                                                         escaped_json(e->name, strlen(e->name)),
+                                                         "inputs", (json_int_t)e->n));
     }
-    json_object_set_new(root, "file", escaped_json(path, strlen(path)));
-    json_object_set_new(root, "format", json_string("imatrix"));
-    json_object_set_new(root, "gguf", json_boolean(imatrix_is_gguf(m)));
-    json_object_set_new(root, "matrices", json_integer((json_int_t)imatrix_count(m)));
-    json_object_set_new(root, "chunks", json_integer(imatrix_chunks(m)));
-    json_object_set_new(root, "chunk_size", json_integer(imatrix_chunk_size(m)));
-    json_object_set_new(root, "texts", texts);
-    if (list)
-        json_object_set(root, "matrix_list", entries);
+    if (fine)
+        return entries;
     json_decref(entries);
-    json_dumpf(root, stdout, JSON_COMPACT);
-    putchar('\n');
+    return NULL;
+}
+
+int info_print_imatrix_json(const char *path, const struct imatrix *m, bool list, struct err *err)
+{
+    json_t *root =
+        json_pack("{s:o, s:s, s:b, s:I, s:I, s:I, s:o}", "file", escaped_json(path, strlen(path)),
+                  "format", "imatrix", "gguf", imatrix_is_gguf(m), "matrices",
+                  (json_int_t)imatrix_count(m), "chunks", (json_int_t)imatrix_chunks(m),
+                  "chunk_size", (json_int_t)imatrix_chunk_size(m), "texts", info_imatrix_texts(m));
+    bool fine =
+        root && (!list || !json_object_set_new(root, "matrix_list", info_imatrix_entries(m)));
+    char *text = fine ? escaped_dump(root, JSON_COMPACT) : NULL;
+    if (text)
+        puts(text);
     json_decref(root);
+    free(text);
+    return text ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
 }

@@ -362,9 +362,10 @@ struct bench_kernels {
 
 /* Time one call with every set that implements the operation itself. Scalar is slow and takes each
  * token by itself, so it is timed with one. */
-static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
+static int bench_call(struct bench_kernels *b, size_t op, const struct call *c, struct err *err)
 {
-    for (size_t i = 0; i < kernels_nsets && !interrupted && !b->table.closed; i++) {
+    int rc = OK;
+    for (size_t i = 0; rc == OK && i < kernels_nsets && !interrupted && !b->table.closed; i++) {
         const struct kernels *set = kernels_sets[i];
         struct kernels all;
         void (*own)(void);
@@ -392,10 +393,11 @@ static void bench_call(struct bench_kernels *b, size_t op, const struct call *c)
         double work = p.ops > 0 ? p.ops / p.ns : 1 / p.ns;
         if (i == 0)
             b->scalar = work;
-        kernels_report_row(&b->table, &p, work / b->scalar);
+        rc = kernels_report_row(&b->table, &p, work / b->scalar, err);
         if (b->npoints < BENCH_POINTS && c->ops > 0 && (i || !strcmp(b->chosen.isa, set->isa)))
             b->points[b->npoints++] = p;
     }
+    return rc;
 }
 
 /* Open the event counters; if cycles cannot be counted, say why in one line on stderr. */
@@ -409,18 +411,13 @@ static void counters_open(struct bench_kernels *b)
         fprintf(stderr, "mizzle bench kernels: no hardware counters: %s\n", why);
 }
 
-/* Measure how fast the levels are read; of several measurements the better one counts, because so
- * much the machine could do. */
+/* Measure how fast the levels are read. Table and picture hold points against this measurement. */
 static int bench_levels(struct bench_kernels *b, struct err *err)
 {
     struct read_probe *probe;
-    struct read_level now[READ_LEVELS];
     int rc = read_probe_open(&probe, b->one, err);
     if (rc == OK)
-        read_probe_levels(now, probe, b->one);
-    for (size_t i = 0; rc == OK && i < READ_LEVELS; i++)
-        if (now[i].gb_s > b->levels[i].gb_s)
-            b->levels[i] = now[i];
+        read_probe_levels(b->levels, probe, b->one);
     read_probe_close(probe);
     return rc;
 }
@@ -428,17 +425,18 @@ static int bench_levels(struct bench_kernels *b, struct err *err)
 /* Time the calls of all requested operations. */
 static int bench_all(struct bench_kernels *b, struct err *err)
 {
+    int rc = OK;
     kernels_report_begin(&b->table);
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]) && !interrupted && !b->table.closed; i++) {
         struct call calls[SHAPES];
         size_t n = bench_kernels_wants(b->o, ops[i].name) ? calls_of(calls, ops[i].name) : 0;
-        for (size_t j = 0; j < n; j++)
-            bench_call(b, i, &calls[j]);
+        for (size_t j = 0; rc == OK && j < n; j++)
+            rc = bench_call(b, i, &calls[j], err);
     }
     kernels_report_end(&b->table);
     if (b->shows)
         fprintf(stderr, "\r\033[K");
-    return interrupted ? err_set(err, ERR_STOP, "interrupted") : OK;
+    return rc == OK && interrupted ? err_set(err, ERR_STOP, "interrupted") : rc;
 }
 
 int bench_kernels(const struct bench_options *o, struct err *err)
@@ -469,8 +467,6 @@ int bench_kernels(const struct bench_options *o, struct err *err)
         rc = bench_all(&b, err);
         os_counters_close(&b.counters);
     }
-    if (rc == OK && o->plot)
-        rc = bench_levels(&b, err);
     if (rc == OK && o->plot)
         rc = roofline_plot(o->plot, b.points, b.npoints, b.levels, err);
     pool_close(b.one);

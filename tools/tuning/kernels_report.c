@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/counts.h"
 #include "tools/bench/doubt.h"
+#include "tools/cli/escaped.h"
 #include "tools/tuning/roofline.h"
 
 static bool has_ipc(const struct kernels_report *b)
@@ -99,24 +101,27 @@ static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point 
         doubt_busy(out, p->on_cpu);
 }
 
-/* Add the counted events, and the samples themselves for `bench kernels --compare`. */
-static void kernels_report_json_more(json_t *o, const struct bench_point *p)
+/* Add the counted events, and the samples themselves for `bench kernels --compare`. False: out of
+ * memory. */
+static bool kernels_report_json_more(json_t *o, const struct bench_point *p)
 {
+    bool fine = true;
     for (size_t i = 0; i < COUNT_COLUMNS; i++)
-        if (p->count[count_columns[i].event] >= 0)
-            json_object_set_new(o, count_columns[i].key,
-                                json_real(p->count[count_columns[i].event]));
-    if (counts_ipc(p->count) >= 0)
-        json_object_set_new(o, "ipc", json_real(counts_ipc(p->count)));
-    if (p->on_cpu >= 0)
-        json_object_set_new(o, "on_cpu", json_real(p->on_cpu));
+        if (fine && p->count[count_columns[i].event] >= 0)
+            fine = !json_object_set_new(o, count_columns[i].key,
+                                        json_real(p->count[count_columns[i].event]));
+    if (fine && counts_ipc(p->count) >= 0)
+        fine = !json_object_set_new(o, "ipc", json_real(counts_ipc(p->count)));
+    if (fine && p->on_cpu >= 0)
+        fine = !json_object_set_new(o, "on_cpu", json_real(p->on_cpu));
     json_t *samples = json_array();
-    for (size_t i = 0; i < p->nsamples; i++)
-        json_array_append_new(samples, json_real(p->samples[i]));
-    json_object_set_new(o, "samples_ns", samples);
+    for (size_t i = 0; fine && i < p->nsamples; i++)
+        fine = !json_array_append_new(samples, json_real(p->samples[i]));
+    return !json_object_set_new(o, "samples_ns", samples) && fine;
 }
 
-static void kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
+/* Print a row as a JSON object. False: out of memory, and nothing is printed. */
+static bool kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
                                       double times, const char *doubtful)
 {
     json_t *o =
@@ -125,20 +130,23 @@ static void kernels_report_print_json(const struct kernels_report *b, const stru
                   "read_gb_s", p->level->gb_s, "gop_s", p->ops / p->ns, "peak_gop_s",
                   p->peak > 0 ? json_real(p->peak) : json_null(), "times_scalar", times, "level",
                   p->level->name, "doubtful", *doubtful ? json_string(doubtful) : json_null());
-    kernels_report_json_more(o, p);
-    char *text = o ? json_dumps(o, 0) : NULL;
-    printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text ? text : "{}");
-    free(text);
+    char *text = o && kernels_report_json_more(o, p) ? escaped_dump(o, 0) : NULL;
+    if (text)
+        printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text);
     json_decref(o);
+    free(text);
+    return text;
 }
 
-void kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times)
+int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
+                       struct err *err)
 {
     double gb = p->bytes / p->ns, gop = p->ops / p->ns;
     char doubtful[DOUBT_TEXT];
     kernels_report_doubt(doubtful, p);
     if (*b->format == 'j') {
-        kernels_report_print_json(b, p, times, doubtful);
+        if (!kernels_report_print_json(b, p, times, doubtful))
+            return err_set(err, ERR_NOMEM, "bench: out of memory");
     } else if (*b->format == 'c') {
         printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f", p->op, p->isa, p->shape, p->ns, gb,
                p->level->gb_s, gop);
@@ -158,6 +166,7 @@ void kernels_report_row(struct kernels_report *b, const struct bench_point *p, d
     }
     b->rows++;
     b->closed = fflush(stdout) != 0;
+    return OK;
 }
 
 void kernels_report_end(const struct kernels_report *b)

@@ -13,7 +13,7 @@
 #include "tools/bench/read_probe.h"
 #include "tools/plot/chart.h"
 
-enum { SETS = 12, PEAKS = 12, SHAPES = 32, NAME = 24, LINE = 160, LEVEL_STYLE = 6 };
+enum { SETS = 12, PEAKS = 12, SHAPES = 32, NAME = 24, LINE = 160, LEVEL_STYLE = 6, ROOF_TEXT = 24 };
 
 /* Space beside the points, the least range of operations per byte, and how far a roof that no peak
  * ends rises over the points: factors. */
@@ -66,6 +66,16 @@ static double roofline_x(const struct bench_point *p)
 static double roofline_y(const struct bench_point *p)
 {
     return p->ops / p->ns;
+}
+
+/* Write a share of a roof, or that there is none: nothing is faster than its limit, so if a point
+ * is above its roof, the roof was measured too low, as on a machine that was busy at that time. */
+static void roofline_of(char out[ROOF_TEXT], double share)
+{
+    if (share > 1)
+        snprintf(out, ROOF_TEXT, "above its roof");
+    else
+        snprintf(out, ROOF_TEXT, "%.0f %%", 100 * share);
 }
 
 /* Return the number of an instruction set among all that were measured, which is its style. */
@@ -176,8 +186,10 @@ static void roofline_points(struct roofline *r, const char *isa, size_t style, s
         roofline_name(r->names[k], NAME - 1, p->shape);
         if (share > 1)
             strncat(r->names[k], "?", 2);
-        snprintf(r->notes[k], LINE, "%s %s, %s: %.1f GOP/s, data in %s, %.0f %% of its roof", p->op,
-                 p->isa, p->shape, roofline_y(p), p->level->name, 100 * share);
+        char of[ROOF_TEXT];
+        roofline_of(of, share);
+        snprintf(r->notes[k], LINE, "%s %s, %s: %.1f GOP/s, data in %s, %s%s", p->op, p->isa,
+                 p->shape, roofline_y(p), p->level->name, of, share > 1 ? "" : " of its roof");
         r->at[k] = (struct chart_point){
             .x = roofline_x(p), .y = roofline_y(p), .note = r->notes[k], .name = r->names[k]
         };
@@ -201,8 +213,10 @@ static void roofline_keys(struct roofline *r)
                 best = &r->points[k];
         if (known || r->chart.nkey == SHAPES)
             continue;
-        snprintf(r->keys[r->chart.nkey], LINE, "%s: %s, %s %.0f %%", p->shape, p->level->name,
-                 best->isa, 100 * roofline_share(best));
+        char of[ROOF_TEXT];
+        roofline_of(of, roofline_share(best));
+        snprintf(r->keys[r->chart.nkey], LINE, "%s: %s, %s %s", p->shape, p->level->name, best->isa,
+                 of);
         r->key[r->chart.nkey] = r->keys[r->chart.nkey];
         r->chart.nkey++;
     }
@@ -217,13 +231,13 @@ static void roofline_title(struct roofline *r)
         best = roofline_y(&r->points[i]) > roofline_y(best) ? &r->points[i] : best;
     int used = snprintf(r->title, LINE, "%s is fastest with %s on %.60s: %.3g GOP/s", best->op,
                         best->isa, cpu_name(), roofline_y(best));
-    if (best->peak > 0 && used > 0 && used < LINE)
+    double of_peak = best->peak > 0 ? roofline_y(best) / best->peak : 0;
+    if (of_peak > 0 && of_peak <= 1 && used > 0 && used < LINE)
         snprintf(r->title + used, LINE - (size_t)used, ", %.0f %% of its instructions' peak",
-                 100 * roofline_y(best) / best->peak);
-    snprintf(
-        r->note, LINE,
-        "One thread. Solid: how fast each level is read. Dashed: a set's peak. Below: the best "
-        "share of a roof. ?: above it.");
+                 100 * of_peak);
+    snprintf(r->note, LINE,
+             "One thread. Solid: a level's speed. Dashed: a set's peak. Below: the best share. "
+             "?: above its roof, measured too low.");
     r->chart.title = r->title;
     r->chart.note = r->note;
 }

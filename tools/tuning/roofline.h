@@ -6,7 +6,8 @@
 #include "tools/bench/read_probe.h"
 
 /* Write the rooflines of these points as SVG: a chart for each operation, whose points follow each
- * other, with the roofs of all levels and of each set's peak. ERR_IO, ERR_NOMEM; ERR_ARG: no
+ * other, with the roofs of all levels and of each set's peak. A point above its roof is marked and
+ * has no share of it, because the roof was measured too low. ERR_IO, ERR_NOMEM; ERR_ARG: no
  * point. */
 int roofline_plot(const char *path, const struct bench_point *points, size_t n,
                   const struct read_level levels[READ_LEVELS], struct err *err);

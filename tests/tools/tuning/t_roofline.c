@@ -1,5 +1,6 @@
 /* The picture of `bench kernels --plot`, on simulated figures: no two texts overlap, every point
  * has its name, and none is above its roof but those that are marked. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -188,6 +189,20 @@ static size_t check_roofs(void)
     return above;
 }
 
+/* Return the largest share, in percent, that is written anywhere in the picture. */
+static double largest_share(void)
+{
+    double most = 0;
+    for (const char *p = svg; (p = strstr(p, " %")); p++) {
+        const char *from = p;
+        while (from[-1] >= '0' && from[-1] <= '9')
+            from--;
+        double share = strtod(from, NULL);
+        most = share > most ? share : most;
+    }
+    return most;
+}
+
 static void check_names(void)
 {
     char name[24];
@@ -216,6 +231,9 @@ int main(void)
     points[4].ns /= 1.2; /* one that is a fifth faster than it can be */
     draw(points, n);
     CHECK(check_roofs() == 1 && check_texts("down 1?") == 1 && check_texts("down 1") == SETS - 1);
+    CHECK(strstr(svg, ">down 896x4864, 1 token: L3, avxvnni above its roof<"));
+    CHECK(strstr(svg, " data in L3, above its roof<") && largest_share() <= 100 &&
+          largest_share() > 90);
     n = add_points(points, "matmul_q8", 0.2);
     for (size_t i = 0; i < n; i++)
         points[i].bytes /= 4; /* operations per byte beyond those at which L1 meets the peak */
