@@ -1,8 +1,5 @@
 /* known.c - for t_exercises.sh: all exercises by the project's own functions (WRONG is 0), or each
  * with a mistake that is easily made (WRONG is 1). */
-#include <math.h>
-#include <string.h>
-
 #include "kernels/sys/base.h"
 #include "router/decode.h"
 #include "tests/exercises/exercise.h"
@@ -74,6 +71,7 @@ static void matmul_f32_known(float *y, size_t ldy, const struct panels *w, const
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .rmsnorm_f32 = rmsnorm_f32_known,
     .expsum_f32 = expsum_f32_known,
     .rope_f32 = rope_f32_known,

@@ -25,8 +25,9 @@ one() {
     [ "$said" = "$line" ] || fail "$*: not one line: $line"
 }
 one "exercise 1 is not started; type: sh tests/exercises/start.sh 1." make exercise N=1
-for n in 0 13 '' 1x; do
-    one "exercise: expected N=1 to N=12, found N=$n." make exercise N=$n
+for n in 0 13 '' 1x '1 2'; do
+    one "exercise: expected a number from 1 to 12, as in 'make exercise N=1', found '$n'." \
+        make exercise N="$n"
     one "start.sh: expected an exercise from 1 to 12, found '$n'" sh tests/exercises/start.sh "$n"
 done
 for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
@@ -67,7 +68,21 @@ done
 one "exercises/02_expsum_f32.c: not written yet: put your code in place of UNWRITTEN()" \
     make BUILD="$BUILD" exercise N=2
 
-# A right one shows its speed.
-cp exercises/known0.c exercises/01_rmsnorm_f32.c
-make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 || fail "a right exercise fails"
-grep -Eq '^896 +[0-9.]+ us +[0-9.]+ us   [0-9.]+ us \([a-z0-9]+\)$' "$dir/log" || fail "no speed"
+# One whose bits differ fails with the program that repeats it, and shows its speed, as a right one.
+cat >exercises/01_rmsnorm_f32.c <<END
+#include "tests/exercises/exercise.h"
+static void near(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    kernels_scalar.rmsnorm_f32(y, x, w, n, eps * 2);
+}
+const struct kernels kernels_exercise = { .isa = "exercise", .rmsnorm_f32 = near };
+END
+made=$BUILD/exercises/01_rmsnorm_f32
+row='^896 +[0-9.]+ us +[0-9.]+ +[0-9.]+ +[0-9.]+ us   [0-9.]+ us \([a-z0-9]+\)$'
+make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 && fail "a wrong exercise passes"
+again=$(sed -n "s,^FAIL .*; again: \($made.kernels --only rmsnorm_f32 .*\),\1,p" "$dir/log")
+[ "$again" ] && grep -Eq "$row" "$dir/log" || fail "no program or no speed of a wrong one"
+$again 2>&1 | grep -q '^FAIL' || fail "does not repeat it: $again"
+sh tests/exercises/check.sh "$BUILD/exercises/known0.kernels" rmsnorm_f32 "$made.mizzle" \
+    >"$dir/log" 2>&1 || fail "a right exercise fails"
+grep -Eq "$row" "$dir/log" || fail "no speed of a right one"
