@@ -132,7 +132,9 @@ else
 	@echo "the program is $(BUILD)/mizzle"
 endif
 
-test: all $(TESTS)
+# What ONLY leaves out (tests/run.sh) is not built either.
+WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(ONLY)' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
+test: all $(if $(filter test,$(MAKECMDGOALS)),$(WANTED))
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
 
 # Slower than a test: decode 100,000 tokens (TOKENS=) with a cloud that fails.
@@ -174,7 +176,7 @@ $(LIB) $(TOOLS):
 
 $(BUILD)/mizzle: $(BUILD)/tools/main.o $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags,$^) $(LIBS) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(filter-out %/flags %/parts,$^) $(LIBS) -o $@
 
 # The library, static and shared: router/mizzle.c and what it uses. Only its API is marked as
 # visible (MIZZLE_API), so nothing else is exported.
@@ -201,11 +203,11 @@ endif
 
 $(BUILD)/$(SONAME): $(BUILD)/router/mizzle.o $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(SOFLAGS) $(LDFLAGS) $(filter-out %/flags,$^) $(LIB_LIBS) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(SOFLAGS) $(LDFLAGS) $(filter-out %/flags %/parts,$^) $(LIB_LIBS) -o $@
 
 $(BUILD)/libmizzle.a: $(BUILD)/router/mizzle.o $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) -r -nostdlib $(filter-out %/flags,$^) -o $(BUILD)/libmizzle.o
+	$(Q)$(CC) -r -nostdlib $(filter-out %/flags %/parts,$^) -o $(BUILD)/libmizzle.o
 	$(Q)$(LOCALIZE) $(BUILD)/libmizzle.o
 	$(Q)rm -f $@ && $(AR) rcs $@ $(BUILD)/libmizzle.o
 
@@ -219,7 +221,7 @@ $(BUILD)/mizzle.pc: always $(BUILD)/flags
 # Tests may use everything except main().
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(TLIB) $(TOOLS) $(LIB)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(FUZZ_MAIN) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(LIBS) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(FUZZ_MAIN) $(LDFLAGS) $(WRAP) $(filter-out %/flags %/parts,$^) $(LIBS) -o $@
 
 # Test kernels/ alone, without sys/crc (zlib's), which needs no other library: for cross compilers
 # and emulators, e.g.
@@ -230,7 +232,7 @@ KOBJ   := $(patsubst %.c,$(BUILD)/%.o,$(filter-out kernels/sys/crc.c,$(filter ke
 $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	@mkdir -p $(@D)
 	$(call SAY,LINK,$@)
-	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
+	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags %/parts,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
 # make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
 # and shows its speed. Its file gets no -Werror, and instructions for fmaf, which is a call of libm's
@@ -288,14 +290,17 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) -c $< -o $@
 
-# Compiler, flags and sources of the last build. The file changes only if they do, which rebuilds
-# all.
+# What the last build was made with: a file changes only if that does. Flags of the compiler rebuild
+# all; what is linked, and with what, links again and rebuilds the few objects with flags of their
+# own for it. So a build can begin with the objects of one that differs in this alone (.ci/run).
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
-    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/flags
-BUILT_WITH = $(CC) $(CFLAGS_ALL) $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
-$(BUILD)/flags: Makefile always
+    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS) \
+    $(patsubst %,$(BUILD)/kernels/%.o,kernels openblas sys/cpu sys/os): $(BUILD)/parts
+BUILT_WITH.flags = $(CC) $(CFLAGS_ALL)
+BUILT_WITH.parts = $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools) $(foreach f,kernels openblas sys/cpu sys/os,$(flags.kernels/$f))
+$(BUILD)/flags $(BUILD)/parts: Makefile always
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH))' >$@.new
+	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH.$(@F)))' >$@.new
 	@if [ Makefile -nt $@ ] || ! cmp -s $@.new $@; then mv $@.new $@; else rm $@.new; fi
 
 install: all lib $(BUILD)/mizzle.pc

@@ -5,6 +5,7 @@
 
 #include "router/decode.h"
 #include "router/gate.h"
+#include "router/price.h"
 
 struct cloud_port;
 
@@ -13,6 +14,7 @@ struct ahead_token {
     size_t at;                /* length of the prefix before it */
     struct caps_call ways[2]; /* how to request it: as many tokens at once as is set, or one */
     size_t way;               /* index of the way its call uses */
+    struct price_odds odds;   /* with policy price */
     bool routed;
     bool held;             /* gate_holds of the prefix */
     bool own;              /* it is held by the patterns of this text */

@@ -79,7 +79,8 @@ static void decode_score(struct decode *d)
         return;
     for (size_t i = 0; i < n; i++) {
         const float *hidden = batch_hidden(b, router_tap(r), first + rows[i]);
-        step_give_score(d->step, rows[i], router_score(r, hidden, d->scratch));
+        float score = router_score(r, hidden, d->scratch);
+        step_give_score(d->step, rows[i], score, router_differs(r, d->scratch));
     }
 }
 
@@ -139,7 +140,8 @@ int decode_run(struct decode_stats *stats, struct session *s, const struct token
     int rc = step_open(&d.step, &text, o, stats, err);
     if (rc != OK)
         return rc;
-    if (o->policy == POLICY_MLP && !(d.scratch = malloc(router_scratch(router) * sizeof(float))))
+    if (policy_reads_network(o->policy) &&
+        !(d.scratch = malloc(router_scratch(router) * sizeof(float))))
         step_fail(d.step, ERR_NOMEM, &(struct err){ "decode: out of memory" });
     decode_text(&d);
     rc = step_close(d.step, err);

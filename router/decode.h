@@ -18,6 +18,7 @@
 #include "router/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
+#include "router/price.h"
 
 struct err;
 struct router;
@@ -68,6 +69,7 @@ struct decode_event {
 struct decode_options {
     enum policy policy;
     float threshold;
+    struct price price;  /* of policy price */
     size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */

@@ -320,6 +320,7 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
     const struct decode_options o = {
         .policy = r->policy,
         .threshold = r->threshold,
+        .price = r->price,
         .ahead = r->ahead,
         .gate = &m->routing.gate,
         .cloud_required = r->required,

@@ -79,7 +79,8 @@ struct mizzle_options {
                               router.safetensors in the model's folder (in Hugging Face's cache
                               also in models--ORG--NAME), if it exists; for policy "context" with
                               "context" instead of "router" */
-    const char *policy;    /* what scores a token: "mlp" (the router), "context" (a table over the
+    const char *policy;    /* what scores a token: "mlp" (the router), "price" (the router, and what
+                              a call costs; needs worth, see below), "context" (a table over the
                               last two ids), "entropy", "max-prob", "margin", "random"; "always"
                               and "never" need no score; NULL: the router's, if there is one, else
                               "never" */
@@ -170,6 +171,13 @@ struct mizzle_options {
                                   the model's makers chose; NULL: "auto". Unless it is NULL, what
                                   mizzle_note has to say of conversations is said from mizzle_open
                                   on, else after the first one */
+
+    /* Policy "price", which is the default if there are worth and a router: the cloud is asked
+     * where worth times the chance that its answer mends an error exceeds what the call costs. All
+     * are in the currency of cloud_price; without that, a call costs 1. */
+    double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
+    double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
+    double wait_price; /* what a second of waiting costs; 0: nothing */
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

@@ -9,6 +9,7 @@ static const char *const names[] = {
     [POLICY_MLP] = "mlp",       [POLICY_ENTROPY] = "entropy", [POLICY_MAX_PROB] = "max-prob",
     [POLICY_MARGIN] = "margin", [POLICY_RANDOM] = "random",   [POLICY_ALWAYS] = "always",
     [POLICY_NEVER] = "never",   [POLICY_CONTEXT] = "context", [POLICY_ORACLE] = "oracle",
+    [POLICY_PRICE] = "price",
 };
 
 const char *policy_name(enum policy p)
@@ -28,7 +29,12 @@ bool policy_parse(enum policy *out, const char *name)
 
 bool policy_reads_router(enum policy p)
 {
-    return p == POLICY_MLP || p == POLICY_CONTEXT;
+    return policy_reads_network(p) || p == POLICY_CONTEXT;
+}
+
+bool policy_reads_network(enum policy p)
+{
+    return p == POLICY_MLP || p == POLICY_PRICE;
 }
 
 bool policy_reads_logits(enum policy p)

@@ -1,6 +1,7 @@
 /* policy.h - scores the next token from 0 to 1; a score below the threshold goes to the cloud. mlp:
  * the router's sigmoid. context: the last two ids, looked up in a table. max-prob: p1. margin: p1 -
- * p2. entropy: 1 - H / ln V, where V is the number of ids in use. random: u(seed, position), so
+ * p2. entropy: 1 - H / ln V, where V is the number of ids in use. price: what a call costs over
+ * that plus what it is worth (price.h), so that it pays below 1/2. random: u(seed, position), so
  * that a threshold of 0.07 routes 7 %. always and never: no score. oracle: 1 where the cloud agrees
  * with the local model, else p1. It asks the cloud for every token, so it saves nothing: it shows
  * the best that a router could do. */
@@ -19,6 +20,7 @@ enum policy {
     POLICY_ENTROPY,
     POLICY_MAX_PROB,
     POLICY_MARGIN,
+    POLICY_PRICE,
     POLICY_RANDOM,
     POLICY_ALWAYS,
     POLICY_NEVER,
@@ -28,8 +30,10 @@ enum policy {
 const char *policy_name(enum policy p);
 /* Parse a name. False: there is no such policy. */
 bool policy_parse(enum policy *out, const char *name);
-/* True when the score comes from a router: a network for mlp, a table for context. */
+/* True when the score comes from a router: a network for mlp and price, a table for context. */
 bool policy_reads_router(enum policy p);
+/* True when that is a network. */
+bool policy_reads_network(enum policy p);
 /* True when the score comes from the logits, so the head must be read before deciding. */
 bool policy_reads_logits(enum policy p);
 /* Return the score of a logits policy over logits[size], size >= 1; 0 when the largest is not

@@ -10,15 +10,14 @@
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "kernels/sys/pool.h"
-#include "router/learn/import.h"
 #include "router/router.h"
 
 struct router {
     const struct kernels *k;
     struct pool *pool;    /* borrowed, or NULL */
-    struct panels w1, w2; /* [width][dim], [1][width] */
+    struct panels w1, w2; /* [width][dim], [1 or 2][width] */
     float *b1;            /* [width] */
-    float b2;
+    float b2, b2_differs;
     enum tap tap;
     bool has_threshold;
     float threshold;
@@ -71,9 +70,10 @@ static bool router_copy(struct router *r, const struct router_form *f)
         return r->contexts;
     }
     r->b2 = f->b2;
+    r->b2_differs = f->b2_differs;
     r->b1 = malloc(f->width * sizeof(*r->b1));
     if (!r->b1 || !router_pack(&r->w1, f->w1, f->width, f->dim, &r->k->tune) ||
-        !router_pack(&r->w2, f->w2, 1, f->width, &r->k->tune))
+        !router_pack(&r->w2, f->w2, 1 + f->hurdle, f->width, &r->k->tune))
         return false;
     memcpy(r->b1, f->b1, f->width * sizeof(*r->b1));
     return true;
@@ -177,7 +177,7 @@ float router_score(const struct router *r, const float *hidden, float *scratch)
 {
     enum { WORTH = 1 << 17 }; /* multiply-adds that are worth another thread */
     size_t width = r->w1.rows, panels = panels_count(width), room = panels * PANEL;
-    float *z = scratch + room; /* the second matrix is one panel: one row, then padding */
+    float *z = scratch + room; /* the second matrix is one panel: 1 or 2 rows, then padding */
     struct hidden_layer h = { r, hidden, scratch };
     pool_for(r->pool, panels, WORTH / (PANEL * r->w1.cols) + 1, hidden_chunk, &h);
     for (size_t i = 0; i < width; i++) {
@@ -186,7 +186,21 @@ float router_score(const struct router *r, const float *hidden, float *scratch)
     }
     r->k->matmul_f32(z, PANEL, &r->w2, scratch, width, 1, 0, 1);
     float sum = z[0] + r->b2;
-    return isnan(sum) ? 0 : sigmoid_f32(sum);
+    if (isnan(sum))
+        return 0;
+    sum = sigmoid_f32(sum);
+    return router_is_hurdle(r) ? 1 - (1 - sum) * router_differs(r, scratch) : sum;
+}
+
+float router_differs(const struct router *r, const float *scratch)
+{
+    float sum = scratch[panels_count(r->w1.rows) * PANEL + 1] + r->b2_differs;
+    return !router_is_hurdle(r) || isnan(sum) ? 1 : sigmoid_f32(sum);
+}
+
+bool router_is_hurdle(const struct router *r)
+{
+    return r->w2.rows > 1;
 }
 
 size_t router_width(const struct router *r)
@@ -226,16 +240,4 @@ float router_score_ids(const struct router *r, const uint32_t *ids, size_t n)
     if (!c && n)
         c = find_context(r, -1, (float)ids[n - 1]);
     return (c ? c : r->contexts)->score; /* the mean is the first row */
-}
-
-int router_import(const char *pth, const char *out, struct err *err)
-{
-    struct router_form f;
-    int rc = import_pth(&f, pth, err);
-    if (rc == OK)
-        rc = router_form_check(&f, pth, err);
-    if (rc == OK)
-        rc = router_form_save(out, &f, err);
-    router_form_close(&f);
-    return rc;
 }

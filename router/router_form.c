@@ -21,15 +21,16 @@ const char *router_tap_name(enum tap tap)
     return tap_names[tap];
 }
 
-int router_form_open(struct router_form *out, size_t dim, size_t width, struct err *err)
+int router_form_open(struct router_form *out, size_t dim, size_t width, bool hurdle,
+                     struct err *err)
 {
-    *out = (struct router_form){ .dim = dim, .width = width };
+    *out = (struct router_form){ .dim = dim, .width = width, .hurdle = hurdle };
     if (dim < 1 || dim > ROUTER_MAX || width < 1 || width > ROUTER_MAX)
         return err_set(err, ERR_ARG, "router: expected sizes of 1 to %d, found [%zu,%zu]",
                        ROUTER_MAX, width, dim);
     out->w1 = calloc(width * dim, sizeof(*out->w1));
     out->b1 = calloc(width, sizeof(*out->b1));
-    out->w2 = calloc(width, sizeof(*out->w2));
+    out->w2 = calloc(width << hurdle, sizeof(*out->w2));
     if (out->w1 && out->b1 && out->w2)
         return OK;
     router_form_close(out);
@@ -66,12 +67,13 @@ static void router_form_entry(const char **meta, size_t *n, const char *key, con
 
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
-    size_t w = f->width, d = f->dim, size = sizeof(float);
+    size_t w = f->width, d = f->dim, rows = 1 + f->hurdle, size = sizeof(float);
+    const float b2[] = { f->b2, f->b2_differs };
     const struct tensor network[] = {
         { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
-        { "router.w2", W_F32, 2, { 1, w }, f->w2, w * size },
-        { "router.b2", W_F32, 1, { 1 }, &f->b2, size },
+        { "router.w2", W_F32, 2, { rows, w }, f->w2, rows * w * size },
+        { "router.b2", W_F32, 1, { rows }, b2, rows * size },
     };
     const struct tensor table = {
         "context.table",     W_F32,       2,
@@ -204,14 +206,21 @@ static int read_network(struct router_form *f, const struct weights *w, const st
                        "%s: tensor router.w1: expected a matrix of at most [%d,%d], found %u "
                        "dimensions [%zu,%zu]",
                        path, ROUTER_MAX, ROUTER_MAX, t->ndim, t->shape[0], t->shape[1]);
-    rc = router_form_open(f, t->shape[1], t->shape[0], err);
+    const struct tensor *w2 = weights_find(w, "router.w2");
+    bool hurdle = w2 && w2->ndim == 2 && w2->shape[0] == 2;
+    float b2[2] = { 0 };
+    rc = router_form_open(f, t->shape[1], t->shape[0], hurdle, err);
     if (rc == OK)
         rc = read_tensor(f->w1, w, "router.w1", f->width, f->dim, err);
     if (rc == OK)
         rc = read_tensor(f->b1, w, "router.b1", f->width, 0, err);
     if (rc == OK)
-        rc = read_tensor(f->w2, w, "router.w2", 1, f->width, err);
-    return rc == OK ? read_tensor(&f->b2, w, "router.b2", 1, 0, err) : rc;
+        rc = read_tensor(f->w2, w, "router.w2", 1 + hurdle, f->width, err);
+    if (rc == OK)
+        rc = read_tensor(b2, w, "router.b2", 1 + hurdle, 0, err);
+    f->b2 = b2[0];
+    f->b2_differs = b2[1];
+    return rc;
 }
 
 /* Read the tensor of a table. */
@@ -309,6 +318,8 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
     if (rc == OK)
         rc = check_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
-        rc = check_finite(f->w2, f->width, file, "router.w2", err);
-    return rc == OK ? check_finite(&f->b2, 1, file, "router.b2", err) : rc;
+        rc = check_finite(f->w2, f->width << f->hurdle, file, "router.w2", err);
+    return rc == OK
+               ? check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err)
+               : rc;
 }

@@ -110,7 +110,9 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         if (note.msg[0])
             routing_add_note(r, "", note.msg);
         if (!o->policy)
-            r->policy = router_is_table(r->router) ? POLICY_CONTEXT : POLICY_MLP;
+            r->policy = router_is_table(r->router) ? POLICY_CONTEXT
+                        : o->worth > 0             ? POLICY_PRICE
+                                                   : POLICY_MLP;
         else if (router_is_table(r->router) != table)
             return err_set(err, ERR_ARG, "policy %s: %s: expected a %s, found a %s", o->policy,
                            path, table ? "table" : "network", table ? "network" : "table");
@@ -123,26 +125,47 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     return OK;
 }
 
+/* Refuse amounts and times that are none. */
+static int routing_check_worth(const struct mizzle_options *o, struct err *err)
+{
+    const struct {
+        const char *name;
+        double value;
+    } fields[] = { { "worth", o->worth },
+                   { "call_ms", o->call_ms },
+                   { "wait_price", o->wait_price } };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+        if (!(fields[i].value >= 0) || isinf(fields[i].value))
+            return err_set(err, ERR_ARG, "%s: expected 0 or more, found %g", fields[i].name,
+                           fields[i].value);
+    return OK;
+}
+
 /* Choose the policy, open its router, and set the threshold. */
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
     if (o->policy && !policy_parse(&r->policy, o->policy))
         return err_set(err, ERR_ARG,
-                       "policy: expected mlp, context, entropy, max-prob, margin, random, always "
-                       "or never, found %s",
+                       "policy: expected mlp, price, context, entropy, max-prob, margin, random, "
+                       "always or never, found %s",
                        o->policy);
+    if (r->policy == POLICY_PRICE && o->policy && !(o->worth > 0))
+        return err_set(err, ERR_ARG, "worth: expected an amount above 0 with policy price");
     if (o->threshold < 0 || o->threshold > 1)
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
-    int rc = routing_open_router(r, e, o, err);
+    int rc = routing_check_worth(o, err);
+    if (rc == OK)
+        rc = routing_open_router(r, e, o, err);
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
-    if (isnan(r->threshold) && !(r->router && router_threshold(r->router, &r->threshold)))
+    bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
+    if (isnan(r->threshold) && !(own && router_threshold(r->router, &r->threshold)))
         r->threshold = 0.5f;
     return OK;
 }
@@ -382,6 +405,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     r->gate.spans = r->spans;
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
+    price_set(&r->price, o->worth, &r->caps.limits.price, o->call_ms / 1000, o->wait_price);
     if (rc != OK)
         routing_close(r, NULL);
     return rc;

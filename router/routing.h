@@ -12,6 +12,7 @@
 #include "router/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
+#include "router/price.h"
 #include "router/cloud_port.h"
 
 struct answers;
@@ -27,6 +28,7 @@ struct routing {           /* must not move: the parts point to each other */
     struct router *router; /* NULL: the policy uses none */
     enum policy policy;
     float threshold;
+    struct price price;     /* of policy price; worth 0: none was given */
     struct cloud *cloud;    /* NULL: off */
     struct cloud_port port; /* how decode_run asks the cloud */
     struct gate gate;       /* limits and breaker, over all answers */

@@ -71,6 +71,9 @@ static bool step_reads_head(struct step *s, size_t at)
     bool cloud = o->policy == POLICY_ALWAYS;
     if (o->policy == POLICY_MLP)
         cloud = row->scored && row->score < o->threshold;
+    else if (o->policy == POLICY_PRICE)
+        cloud = row->scored && step_price(s, &(struct price_odds){ 1 - row->score, row->differs },
+                                          at) < o->threshold;
     else if (o->policy == POLICY_CONTEXT)
         cloud = router_score_ids(s->text.router, ids, at) < o->threshold;
     else if (o->policy == POLICY_RANDOM)
@@ -111,15 +114,26 @@ bool step_pick(struct step *s, size_t at, struct decode_token *t)
     return true;
 }
 
-bool step_score(struct step *s, size_t at, float *score)
+const struct view_row *step_score(struct step *s, size_t at)
 {
     const struct view_row *row = view_row(&s->view, at);
-    if (!row || !row->scored) {
-        step_want_of(s, at, s->o->policy == POLICY_MLP ? STEP_SCORE : STEP_HEAD);
-        return false;
-    }
-    *score = row->score;
-    return true;
+    if (row && row->scored)
+        return row;
+    step_want_of(s, at, policy_reads_network(s->o->policy) ? STEP_SCORE : STEP_HEAD);
+    return NULL;
+}
+
+bool step_is_last(const struct step *s, uint32_t id)
+{
+    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
+}
+
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
+{
+    const struct tokenizer *tok = s->text.tok;
+    size_t n, at, length;
+    const char *bytes = tokenizer_bytes(tok, id, &n);
+    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
 }
 
 void step_append(struct step *s)
@@ -215,12 +229,13 @@ void step_give_rows(struct step *s, size_t n)
     s->drafted = n - 1 < s->drafted ? n - 1 : s->drafted;
 }
 
-void step_give_score(struct step *s, size_t row, float score)
+void step_give_score(struct step *s, size_t row, float score, float differs)
 {
     struct view_row *r = view_row(&s->view, s->view.pass + row);
     if (r) {
         r->scored = true;
         r->score = score;
+        r->differs = differs;
     }
     s->stats->router_ms += step_lap(&s->since);
 }
@@ -314,7 +329,8 @@ static int step_begin(struct step *s)
     if (policy_reads_router(o->policy) &&
         (!router || router_is_table(router) != (o->policy == POLICY_CONTEXT)))
         return err_set(&s->err, ERR_ARG, "policy %s needs a router that is a %s",
-                       policy_name(o->policy), o->policy == POLICY_MLP ? "network" : "table");
+                       policy_name(o->policy),
+                       policy_reads_network(o->policy) ? "network" : "table");
     int rc = stops_begin(&s->stops, o->stops, &s->err);
     if (rc == OK)
         rc = step_find_prompt(s);

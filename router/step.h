@@ -56,7 +56,8 @@ const size_t *step_rows(const struct step *s, size_t *n);
 
 /* Say that the session has the first n ids, after an evaluation of these alone. */
 void step_give_rows(struct step *s, size_t n);
-void step_give_score(struct step *s, size_t row, float score);
+/* Give router_score and router_differs of a row. */
+void step_give_score(struct step *s, size_t row, float score, float differs);
 /* Give the logits of a row, which are not needed afterwards. */
 void step_give_head(struct step *s, size_t row, const float *logits);
 /* Say that what was wanted cannot be had: the text ends with this error. */

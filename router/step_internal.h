@@ -45,6 +45,7 @@ struct step {
     bool scored;             /* next has its score */
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
+    size_t warm;             /* ids that the cloud has read to write its latest decided token */
     struct stops stops;      /* stop strings found in the decided text */
     struct stops tail;       /* and in all text, tentative tokens included */
     struct err fault;        /* why the cloud did not answer */
@@ -67,10 +68,15 @@ void step_tell(const struct step *s, enum decode_event_kind kind, size_t at, siz
                uint64_t since, enum gate_reason reason);
 /* Find the local model's own token after the prefix of `at` ids. False: it is wanted. */
 bool step_pick(struct step *s, size_t at, struct decode_token *t);
-/* Find the score of the router there. False: it is wanted. */
-bool step_score(struct step *s, size_t at, float *score);
+/* Find what is known of the token there, its score among it. NULL: it is wanted. */
+const struct view_row *step_score(struct step *s, size_t at);
 /* Want the newest token to be evaluated, unless it has been. */
 void step_append(struct step *s);
+
+/* True when the text ends with this token. */
+bool step_is_last(const struct step *s, uint32_t id);
+/* Add the token's bytes; true when the text now ends with a stop string. */
+bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
 
 /* step_write.c */
 
@@ -83,10 +89,13 @@ int step_decide_ready(struct step *s, bool wait);
  * come. */
 int step_score_next(struct step *s, bool wait);
 
-/* True when the text ends with this token. */
-bool step_is_last(const struct step *s, uint32_t id);
-/* Add the token's bytes; true when the text now ends with a stop string. */
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id);
+/* step_price.c */
+
+/* With policy price: return the score of the token after the first `at` ids, if the calls for all
+ * tokens before it are answered. */
+float step_price(const struct step *s, const struct price_odds *odds, size_t at);
+/* Judge the oldest token again as its turn comes. False: the verdict is another one. */
+bool step_stands(const struct step *s, struct ahead_token *e);
 
 /* step_draft.c */
 

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
-#include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
 #include "router/router.h"
 #include "router/step_internal.h"
@@ -16,6 +15,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
 {
     const struct decode_options *o = s->o;
     struct decode_token *t = &e->t;
+    const struct view_row *row = NULL;
     uint64_t clock = os_now_ns();
     if (o->policy == POLICY_NEVER || o->policy == POLICY_ALWAYS) {
         t->score = NAN;
@@ -28,24 +28,17 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = policy_score_random(o->seed, e->at);
     else if (policy_reads_logits(o->policy) && !step_pick(s, e->at, t))
         return false;
-    else if (!step_score(s, e->at, &t->score))
+    else if (!(row = step_score(s, e->at)))
         return false;
+    if (row)
+        t->score = row->score;
+    if (row && o->policy == POLICY_PRICE) {
+        e->odds = (struct price_odds){ 1 - row->score, row->differs };
+        t->score = step_price(s, &e->odds, e->at);
+    }
     s->stats->router_ms += step_lap(&clock);
     e->routed = t->score < o->threshold;
     return true;
-}
-
-bool step_is_last(const struct step *s, uint32_t id)
-{
-    return !s->o->ignore_eos && tokenizer_is_eog(s->text.tok, id);
-}
-
-bool step_stopped(const struct step *s, struct stops *stops, uint32_t id)
-{
-    const struct tokenizer *tok = s->text.tok;
-    size_t n, at, length;
-    const char *bytes = tokenizer_bytes(tok, id, &n);
-    return bytes && !tokenizer_is_control(tok, id) && stops_feed(stops, bytes, n, &at, &length);
 }
 
 /* Append the newest token; generation continues after it. */
@@ -145,6 +138,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
+    s->warm = e->answered ? at : s->warm;
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)
@@ -156,6 +150,12 @@ int step_decide_ready(struct step *s, bool wait)
 {
     while (s->ahead.n && !s->ended) {
         struct ahead_token *e = ahead_at(&s->ahead, 0);
+        if (!step_stands(s, e)) { /* by what is decided now: written anew */
+            step_roll_back(s, e);
+            ahead_cut(&s->ahead, 0);
+            s->tail = s->stops;
+            return OK;
+        }
         bool turn = e->routed && !e->met, comes = turn && step_must_wait(s, e);
         if (comes && !wait)
             return OK;

@@ -18,8 +18,9 @@ enum { VIEW_ROWS = 65 }; /* most rows of a pass that are kept: a token and a dra
 
 struct view_row { /* what has been computed from a row */
     bool picked, scored;
-    uint32_t id; /* the local model's own token; valid if picked */
-    float score; /* the router's, or that of the logits; valid if scored */
+    uint32_t id;   /* the local model's own token; valid if picked */
+    float score;   /* the router's, or that of the logits; valid if scored */
+    float differs; /* router_differs; valid if scored */
 };
 
 struct view {

@@ -1,32 +1,48 @@
 #!/bin/sh
 # Run tests: the programs named as arguments (each $BUILD/tests/FOLDER/NAME) and every
 # tests/*/t_*.sh and tests/*/*/t_*.sh. Print one line for each with its result and seconds, the
-# output of those that fail, and at the end their reports again and the counts. `make test` calls this in the root of the
-# repository.
+# output of those that fail, and at the end their reports again and the counts. `make test` calls
+# this in the root of the repository.
 #
 # $RUN goes in front of each program (QEMU). $ONLY selects tests; its words are folders
-# (tests/router/), beginnings of paths, or patterns of names (t_de*). $JOBS tests run at a time, by
-# default one per processor.
+# (tests/router/), beginnings of paths, or patterns of names (t_de*); a word after "-" leaves out
+# what those before it select. $JOBS tests run at a time, by default two per processor, since many
+# wait for sockets and clocks most of the time. With --list in front of the programs, only print
+# those that $ONLY selects.
 set -u
 BUILD=${BUILD:-build}
 MIZZLE=${MIZZLE:-$BUILD/mizzle}
 MIZZLE_TESTDATA=${MIZZLE_TESTDATA:-../shared/data}
-JOBS=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
+JOBS=${JOBS:-$((2 * $(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)))}
 export MIZZLE MIZZLE_TESTDATA RUN BUILD
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-trap 'exit 130' INT TERM
 
 wanted() ( # tests/FOLDER/NAME: true if $ONLY selects the test
     set -f
+    chosen=1
     for word in ${ONLY:-*}; do
         case $word in
-        */*) case $1 in $word*) exit 0 ;; esac ;;
-        *) case ${1##*/} in $word) exit 0 ;; esac ;;
+        -*) status=1 ;;
+        *) status=0 ;;
+        esac
+        word=${word#-}
+        case $word in
+        */*) case $1 in $word*) chosen=$status ;; esac ;;
+        *) case ${1##*/} in $word) chosen=$status ;; esac ;;
         esac
     done
-    exit 1
+    exit $chosen
 )
+
+if [ "${1:-}" = --list ]; then
+    shift
+    for name; do
+        ! wanted "$name" || echo "$name"
+    done
+    exit
+fi
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 130' INT TERM
 
 # The whole report is printed by one process, so that those of other lanes do not come between.
 report() { # NAME STATUS SECONDS LOG
@@ -59,7 +75,7 @@ one() { # tests/FOLDER/NAME: run a test and report its result, unless another la
 lane() { # NUMBER: take tests until none is left
     for name in $names; do
         case $name in # these call make in the same folder
-        tests/exercises/t_exercises | tests/router/t_embed | tests/tools/t_install) [ "$1" -eq 1 ] || continue ;;
+        */t_exercises | */t_embed | */t_install | */t_new_set) [ "$1" -eq 1 ] || continue ;;
         esac
         one "$name"
     done
@@ -73,7 +89,11 @@ for name in "$@" tests/t_*.sh tests/*/t_*.sh tests/*/*/t_*.sh; do
     name=${name%.sh}
     wanted "$name" || continue
     case $name in
-    */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli) slow="$slow $name" ;;
+    */t_milli | */t_router_collect | */t_eval | */t_run | */t_router_cli | */t_bench | */t_page | \
+        */t_exercises | */t_embed | */t_int8 | */t_types | */t_session_exact | */t_session_file | \
+        */t_kernels | */t_ahead | */t_chat_jinja | */t_explain_page | */t_eval_*)
+        slow="$slow $name"
+        ;;
     *) names="$names $name" ;;
     esac
 done

@@ -6,6 +6,7 @@
 #include "tools/tuning/compare.h"
 #include "tools/bench/subject.h"
 
+enum { REPEAT = 5 }; /* -r if it is not given */
 static bool compare;
 
 static const struct option_group kernels_options = {
@@ -18,28 +19,42 @@ static const struct option_group kernels_options = {
           "Time this operation alone (default: all)" },
         BENCH_ROW_PLOT("the rooflines"),
         { "--compare", NULL, OPTION_FLAG, &compare, NULL,
-          "Measure nothing, but say how the rows of two files of -o json or jsonl differ: the "
-          "first one's against the second one's" },
+          "Measure nothing, but say how the rows of two files of -o json or jsonl differ, from "
+          "the first to the second; FILE:SET takes those of one set, to compare two sets" },
         BENCH_ROW_END,
     },
 };
 
+/* Refuse the options that have no meaning beside --compare. repeat: -r, or 0. */
+static int cmd_bench_kernels_lone(size_t repeat, struct err *err)
+{
+    const struct bench_options *o = &bench_opts;
+    const char *beside = o->only                        ? "--only"
+                         : o->plot                      ? "--plot"
+                         : repeat                       ? "-r"
+                         : engine_options.isa           ? "--isa"
+                         : strcmp(o->format, "md") != 0 ? "-o"
+                                                        : NULL;
+    return beside ? err_set(err, ERR_ARG, "--compare: expected no other option, found %s", beside)
+                  : OK;
+}
+
 static int cmd_bench_kernels_main(int argc, char **argv)
 {
     struct err err = { "" };
-    const struct bench_options *o = &bench_opts;
-    int rc, nargs, status = bench_begin(&cmd_bench_kernels, argc, argv, 2, &nargs, 5);
+    struct bench_options *o = &bench_opts;
+    int nargs, status = bench_begin(&cmd_bench_kernels, argc, argv, 2, &nargs, 0);
     if (status >= 0)
         return status;
-    if (compare && nargs != 2)
+    int rc = compare ? cmd_bench_kernels_lone(o->repeat, &err) : OK;
+    o->repeat = o->repeat ? o->repeat : REPEAT;
+    if (rc == OK && compare && nargs != 2)
         rc = err_set(&err, ERR_ARG, "--compare: expected two files, found %d", nargs);
-    else if (compare && (o->only || o->plot || strcmp(o->format, "md") != 0))
-        rc = err_set(&err, ERR_ARG, "--compare: expected no --only, --plot or -o beside it");
-    else if (compare)
+    else if (rc == OK && compare)
         rc = compare_kernels(argv[1], argv[2], &err);
-    else if (nargs)
+    else if (rc == OK && nargs)
         rc = err_set(&err, ERR_ARG, "expected no other argument, found %s", argv[1]);
-    else
+    else if (rc == OK)
         rc = bench_kernels(o, &err);
     return command_fail("bench kernels", rc, &err);
 }
@@ -47,7 +62,7 @@ static int cmd_bench_kernels_main(int argc, char **argv)
 const struct command cmd_bench_kernels = {
     .name = "bench kernels",
     .summary = "time each operation alone, beside its limits",
-    .args = "[--compare OLD.json NEW.json]",
+    .args = "[--compare OLD NEW]",
     .description =
         "Times every operation of every kernel set at the shapes of Qwen2.5-0.5B, on "
         "one thread, products with 1 to 192 tokens. It holds each against two limits that it "
@@ -81,6 +96,8 @@ const struct command cmd_bench_kernels = {
         "      ./new bench kernels --only matmul_q8 -r 3 -o jsonl >>new.jsonl\n"
         "  done\n"
         "  mizzle bench kernels --compare old.jsonl new.jsonl\n\n"
+        "Is one set faster than another? Each run has the rows of both:\n\n"
+        "  mizzle bench kernels --compare new.jsonl:avx2 new.jsonl:avx512vnni\n\n"
         "The interval is that of the sign test: it assumes nothing about how times are "
         "distributed. Files of one round each are compared by their samples (Mann and Whitney), "
         "which cannot know what changed between the two runs.\n\n"

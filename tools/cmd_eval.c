@@ -13,9 +13,13 @@
 static const char *score = "generate";
 static size_t questions = SIZE_MAX; /* SIZE_MAX: not given */
 static size_t max_tokens = SIZE_MAX;
-static struct eval_options options = {
-    .task = "milli", .form = "citer", .seed = 1, .world = WORLD_SEED, .share = NAN, .target = NAN
-};
+static struct eval_options options = { .task = "milli",
+                                       .form = "citer",
+                                       .seed = 1,
+                                       .world = WORLD_SEED,
+                                       .share = NAN,
+                                       .target = NAN,
+                                       .target_cost = NAN };
 
 static const struct option_group task_opts = {
     "Task",
@@ -67,6 +71,9 @@ static const struct option_group share_opts = {
           "Route this share of the tokens, 0 to 1, under every policy. The threshold is found on "
           "other questions, with edge and cloud running together (default: routers use their "
           "own thresholds)" },
+        { "--target-cost", NULL, OPTION_FLOAT, &options.target_cost, "AMOUNT",
+          "Spend this on the calls of an answer, on average, under every policy, in the currency "
+          "of --cloud-price; found in the same way (default: none)" },
         { "--sweep", NULL, OPTION_STR, &options.sweep, "LOW:HIGH:N",
           "Measure every policy at N such shares from LOW to HIGH (default: no sweep)" },
         { "--share", NULL, OPTION_FLOAT, &options.share, "X",
@@ -143,6 +150,7 @@ static const char *eval_unread(unsigned runs)
         { "--describe", o->describe, DESCRIBE },
         { "--world", o->world != WORLD_SEED, ANSWERS | PPL | DESCRIBE },
         { "--target-routed", !isnan(o->target), ANSWERS | AGREE },
+        { "--target-cost", !isnan(o->target_cost), ANSWERS },
         { "--sweep", o->sweep, ANSWERS | AGREE },
         { "--share", !isnan(o->share), ANSWERS },
         { "--against", o->against, ANSWERS },
@@ -158,6 +166,7 @@ static const char *eval_unread(unsigned runs)
         { "--router", route_options.router, ANSWERS | AGREE },
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
+        { "--worth", route_options.worth > 0, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },

@@ -15,7 +15,7 @@ static struct {
     size_t question, max_tokens, at;
     uint64_t seed;
     bool json;
-} options = { .question = SIZE_MAX, .max_tokens = 16, .at = SIZE_MAX, .seed = 1 };
+} options = { .question = SIZE_MAX, .max_tokens = SIZE_MAX, .at = SIZE_MAX, .seed = 1 };
 
 static const struct option_group text_rows = {
     "Text",
@@ -24,7 +24,7 @@ static const struct option_group text_rows = {
         { "--question", NULL, OPTION_SIZE, &options.question, "N",
           "Ask test question N of the demo world, drawn with --seed (default: none)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
-          "Write at most N tokens (default: 16)" },
+          "Write at most N tokens (default: 16; 256 with --question, whose answer ends before)" },
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for policy random and for --question (default: 1)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
@@ -35,10 +35,11 @@ static const struct option_group show_rows = {
     "What is shown",
     (const struct option[]){
         { "--at", NULL, OPTION_SIZE, &options.at, "POS",
-          "Show the page of this position, counted from 0 (default: the last one of the prompt, "
-          "which writes the first token)" },
+          "Show the page of this position, counted from 0 (default: where the cloud was asked with "
+          "the lowest score; if it was not, where the score was lowest)" },
         { "--layers", NULL, OPTION_STR, &options.layers, "A:B",
-          "Keep the whole attention of layers A to B, counted from 0 (default: the last one)" },
+          "Keep the whole attention of layers A to B, counted from 0 (default: the last one; "
+          "--layers 0:2 keeps all of the demo pair)" },
         { "--heads", NULL, OPTION_STR, &options.heads, "A:B",
           "Keep, in these layers, that of heads A to B, counted from 0 (default: all)" },
         { "--json", NULL, OPTION_FLAG, &options.json, NULL,
@@ -86,8 +87,9 @@ static int cmd_explain_failed(const char *what, int why, struct err *err)
 {
     if (interrupted)
         return err_set(err, ERR_STOP, "interrupted");
-    return err_set(err, ERR_IO, "%s cannot be written: %s", what,
-                   why ? strerror(why) : "out of memory");
+    if (!why || why == ENOMEM)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    return err_set(err, ERR_IO, "%s cannot be written: %s", what, strerror(why));
 }
 
 /* Write the file of --html. */
@@ -113,7 +115,7 @@ static int cmd_explain_show(const struct explain *x, struct err *err)
     errno = 0;
     if (options.json)
         return explain_json(stdout, x) ? OK : cmd_explain_failed("the output", errno, err);
-    explain_page(x, options.at == SIZE_MAX ? x->prompt - 1 : options.at);
+    explain_page(x);
     explain_table(x);
     return fflush(stdout) == 0 ? OK : cmd_explain_failed("the output", errno, err);
 }
@@ -123,12 +125,11 @@ static int cmd_explain_text(struct explain_options *o, struct err *err)
 {
     static struct explain x;
     struct err end;
-    o->max_tokens = options.max_tokens;
+    size_t most = options.question == SIZE_MAX ? 16 : 256;
+    o->max_tokens = options.max_tokens == SIZE_MAX ? most : options.max_tokens;
+    o->at = options.at;
     o->seed = options.seed;
     int rc = explain_open(&x, o, err);
-    if (rc == OK && options.at != SIZE_MAX && options.at >= x.positions)
-        rc = err_set(err, ERR_ARG, "--at: expected 0 to %zu, found %zu", x.positions - 1,
-                     options.at);
     if (rc == OK)
         rc = cmd_explain_show(&x, err);
     int closed = explain_close(&x, &end);

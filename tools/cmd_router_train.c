@@ -37,8 +37,8 @@ static const struct option_group train_opts = {
         { "--output", "-o", OPTION_STR, &out_path, "FILE",
           "Write the router to this file, as safetensors" },
         { "--head", NULL, OPTION_STR, &head_name, "NAME",
-          "Train an mlp, CITER's network (citer), a linear score, or a table over the last two "
-          "ids (context) (default: mlp)" },
+          "Train an mlp, an mlp with a second output for --policy price (hurdle), CITER's network "
+          "(citer), a linear score, or a table over the last two ids (context) (default: mlp)" },
         { "--share", NULL, OPTION_FLOAT, &most, "X",
           "Route at most this share of the tokens (default: 0.05)" },
         { "--cover", NULL, OPTION_FLOAT, &cover, "X",
@@ -86,7 +86,7 @@ static const char *cmd_router_train_check(void)
     if (!(most >= 0 && most <= 1 && cover >= 0 && cover <= 1))
         return "--share, --cover: expected 0 to 1";
     if (head_name && !fit_head_parse(&head, head_name))
-        return "--head: expected mlp, citer, linear or context";
+        return "--head: expected mlp, citer, linear, context or hurdle";
     if (width && (head == FIT_LINEAR || head == FIT_CONTEXT))
         return "--width: expected --head mlp or citer";
     if (!epochs)

@@ -414,7 +414,9 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
-    int rc = setup_options(&o, err);
+    int rc = setup_check_price(err);
+    if (rc == OK)
+        rc = setup_options(&o, err);
     o.max_tokens = options.max_tokens;
     o.context = options.context;
     o.stops = options.stops.n ? options.stops.at : NULL;

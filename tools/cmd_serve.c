@@ -147,7 +147,9 @@ static int cmd_serve_check(int nargs, char **argv, struct err *err)
 static int cmd_serve_load(struct serve *s, struct stand_in **stand_in, struct err *err)
 {
     struct mizzle_options o;
-    int rc = setup_options(&o, err);
+    int rc = setup_check_price(err);
+    if (rc == OK)
+        rc = setup_options(&o, err);
     if (rc == OK)
         rc = setup_stand_in(stand_in, &o, err);
     if (rc != OK)

@@ -114,9 +114,9 @@ int main(int argc, char **argv)
         demo_files_program = argv[0];
     int status = dispatch(argc, argv);
     if ((fflush(stdout) || ferror(stdout)) && status == EXIT_FINE) {
+        status = errno == EPIPE ? EXIT_FAILED : EXIT_BAD_FILE;
         if (errno != EPIPE)
             fprintf(stderr, "mizzle: cannot write to standard output: %s\n", strerror(errno));
-        status = EXIT_FAILED;
     }
     return status;
 }

@@ -11,6 +11,7 @@
 struct calibrate_text {
     float low, high;
     size_t tokens, cloud;
+    double cost;
     bool right, left_out;
     float *scores; /* [scored], without NaN */
     size_t scored;
@@ -89,6 +90,7 @@ static int calibrate_keep(struct calibrate_text *t, const struct calibrate_answe
                                   .high = INFINITY,
                                   .tokens = a->left_out ? 0 : a->tokens,
                                   .cloud = a->left_out ? 0 : a->cloud,
+                                  .cost = a->left_out ? 0 : a->cost,
                                   .right = a->right && !a->left_out,
                                   .left_out = a->left_out };
     size_t n = a->scores ? t->tokens : 0;
@@ -149,11 +151,13 @@ static int calibrate_measure(struct calibrate_state *out, struct calibration *c,
         r.right += t->right;
         r.tokens += t->tokens;
         r.cloud += t->cloud;
+        r.cost += t->cost;
         out->low = t->low > out->low ? t->low : out->low;
         out->high = t->high < out->high ? t->high : out->high;
     }
     r.share = r.tokens ? (double)r.cloud / (double)r.tokens : 0;
     r.accuracy = r.answers ? (double)r.right / (double)r.answers : 0;
+    r.cost = r.answers ? r.cost / (double)r.answers : 0;
     out->r = r;
     return OK;
 }
@@ -215,7 +219,7 @@ static float calibrate_step(float from, float to, uint32_t part)
 
 /* A search: lo misses the target, hi does not. */
 struct calibrate_search {
-    bool by_accuracy; /* else by share */
+    enum { BY_SHARE, BY_COST, BY_ACCURACY } by;
     double target;
     struct calibrate_state lo, hi, best; /* best is the most accurate one so far */
     bool has_lo, has_hi;
@@ -224,19 +228,22 @@ struct calibrate_search {
 static bool calibrate_misses(const struct calibrate_search *s, const struct calibrate_result *r)
 {
     /* A millionth less is not less, as the target may have been a float. */
-    return (s->by_accuracy ? r->accuracy : r->share) < s->target - 1e-6;
+    if (s->by == BY_COST)
+        return r->cost < s->target * (1 - 1e-6);
+    return (s->by == BY_ACCURACY ? r->accuracy : r->share) < s->target - 1e-6;
 }
 
 static bool calibrate_near(const struct calibrate_search *s, const struct calibrate_result *r)
 {
-    return fabs(r->share - s->target) <= CALIBRATE_TOLERANCE;
+    return s->by == BY_COST ? fabs(r->cost - s->target) <= CALIBRATE_COST * s->target
+                            : fabs(r->share - s->target) <= CALIBRATE_TOLERANCE;
 }
 
 static bool calibrate_done(const struct calibrate_search *s)
 {
     if (!s->has_lo || (s->has_hi ? s->hi.low : 1) <= s->lo.high)
         return true; /* no threshold is left between them */
-    if (s->by_accuracy)
+    if (s->by == BY_ACCURACY)
         return s->has_hi && s->hi.r.share - s->lo.r.share <= CALIBRATE_TOLERANCE;
     return calibrate_near(s, &s->lo.r) || (s->has_hi && calibrate_near(s, &s->hi.r));
 }
@@ -244,11 +251,14 @@ static bool calibrate_done(const struct calibrate_search *s)
 /* Return the share to try next. */
 static double calibrate_next_share(const struct calibrate_search *s)
 {
-    if (!s->by_accuracy)
+    if (s->by == BY_SHARE)
         return s->target;
-    double low = s->lo.r.share;
+    const struct calibrate_result *lo = &s->lo.r, *hi = &s->hi.r;
+    double low = lo->share;
+    if (s->has_hi && s->by == BY_COST) /* between them the cost rises about as the share does */
+        return low + (hi->share - low) * (s->target - lo->cost) / (hi->cost - lo->cost);
     if (s->has_hi)
-        return (low + s->hi.r.share) / 2;
+        return (low + hi->share) / 2;
     return low > 1.0 / 128 ? 2 * low : 1.0 / 64;
 }
 
@@ -311,25 +321,40 @@ static struct calibrate_result calibrate_settle(const struct calibrate_state *s,
     return r;
 }
 
-int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
-                    struct err *err)
+/* Find the threshold with this share or cost. */
+static int calibrate_value(struct calibrate_result *out, struct calibration *c,
+                           struct calibrate_search s, struct err *err)
 {
-    struct calibrate_search s = { .target = target };
     int rc = calibrate_search_run(&s, c, err);
     if (rc != OK)
         return rc;
     bool lo = s.has_lo && calibrate_near(&s, &s.lo.r), hi = s.has_hi && calibrate_near(&s, &s.hi.r);
     if (lo && hi) /* take the nearer one */
-        hi = s.hi.r.share - target < target - s.lo.r.share;
+        hi = s.by == BY_COST ? s.hi.r.cost - s.target < s.target - s.lo.r.cost
+                             : s.hi.r.share - s.target < s.target - s.lo.r.share;
     bool below = s.has_lo && !hi;
     *out = calibrate_settle(below ? &s.lo : &s.hi, lo || hi);
     return OK;
 }
 
+int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
+                    struct err *err)
+{
+    return calibrate_value(out, c, (struct calibrate_search){ .by = BY_SHARE, .target = target },
+                           err);
+}
+
+int calibrate_cost(struct calibrate_result *out, struct calibration *c, double target,
+                   struct err *err)
+{
+    return calibrate_value(out, c, (struct calibrate_search){ .by = BY_COST, .target = target },
+                           err);
+}
+
 int calibrate_accuracy(struct calibrate_result *out, struct calibration *c, double target,
                        struct err *err)
 {
-    struct calibrate_search s = { .by_accuracy = true, .target = target };
+    struct calibrate_search s = { .by = BY_ACCURACY, .target = target };
     int rc = calibrate_search_run(&s, c, err);
     if (rc == OK)
         *out = calibrate_settle(s.has_hi ? &s.hi : &s.best, s.has_hi);

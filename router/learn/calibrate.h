@@ -31,6 +31,7 @@ struct calibration; /* one text source and all answers written so far; for one t
 
 /* A share within this distance of the target is near enough. */
 #define CALIBRATE_TOLERANCE 0.0005
+#define CALIBRATE_COST      0.005
 
 /* No search tries more thresholds; a typical one tries five. */
 enum { CALIBRATE_STEPS = 112 };
@@ -40,6 +41,7 @@ struct calibrate_answer {
     const float *scores;  /* [tokens], 0..1, or NaN where the policy has none; valid until the next
                            * call; may be NULL if there are no tokens */
     bool right;
+    double cost;   /* of its calls, at least 0, in any unit */
     bool left_out; /* counts nowhere, such as an item that is longer than the context */
 };
 
@@ -58,6 +60,7 @@ struct calibrate_result {
     bool reached;    /* the target is met; else these are the figures of the nearest attempt */
     size_t answers, right, tokens, cloud;
     double share, accuracy; /* cloud / tokens, right / answers; 0 if there is none */
+    double cost;            /* mean of an answer; 0 if there is none */
     /* By calibrate_risk alone; else 0. */
     size_t cloud_right, lost; /* tested answers that the cloud gets right; the lost ones of these */
     double bound;             /* upper bound on the rate of lost answers */
@@ -86,6 +89,11 @@ int calibrate_at(struct calibrate_result *out, struct calibration *c, float thre
  * routes more, it is that one. */
 int calibrate_share(struct calibrate_result *out, struct calibration *c, double target,
                     struct err *err);
+
+/* The same for the mean cost of an answer, which must be met up to CALIBRATE_COST times the target.
+ */
+int calibrate_cost(struct calibrate_result *out, struct calibration *c, double target,
+                   struct err *err);
 
 /* Find the least share, up to CALIBRATE_TOLERANCE, with at least this accuracy on the answers. It
  * doubles the share until the accuracy is reached, then bisects. reached is false if even threshold

@@ -11,7 +11,8 @@
 enum { SPLIT = 5, MAX_BATCH = 4096 }; /* SPLIT: one subject in five is held out */
 
 static const char *const heads[] = {
-    [FIT_MLP] = "mlp", [FIT_CITER] = "citer", [FIT_LINEAR] = "linear", [FIT_CONTEXT] = "context"
+    [FIT_MLP] = "mlp",         [FIT_CITER] = "citer",   [FIT_LINEAR] = "linear",
+    [FIT_CONTEXT] = "context", [FIT_HURDLE] = "hurdle",
 };
 
 const char *fit_head_name(enum fit_head h)
@@ -59,6 +60,7 @@ static size_t fit_carve(struct fit *t)
     t->xb = fit_take(t, &at, batch * t->dim);
     t->xt = fit_take(t, &at, batch * t->dim);
     t->dz = fit_take(t, &at, batch);
+    t->dz_differs = fit_take(t, &at, batch);
     t->loss = fit_take(t, &at, batch);
     t->now = fit_take(t, &at, t->nparams);
     t->best = fit_take(t, &at, t->nparams);
@@ -91,8 +93,10 @@ static void fit_labels(struct fit *t)
         t->train[i] = i;
     if (t->o->shuffle_labels)
         fit_shuffle(t->train, s->n, rand_u64(t->o->seed, FIT_KEY_LABELS));
-    for (size_t i = 0; i < s->n; i++)
+    for (size_t i = 0; i < s->n; i++) {
         t->label[i] = s->label[t->train[i]];
+        t->differs[i] = s->differs[t->train[i]];
+    }
 }
 
 /* Split the samples; both parts need right and wrong tokens. */
@@ -103,7 +107,8 @@ static int fit_split(struct fit *t, struct fit_report *report, struct err *err)
     t->train = calloc(s->n + 1, sizeof(*t->train));
     t->held = calloc(s->n + 1, sizeof(*t->held));
     t->label = calloc(s->n + 1, 1);
-    if (!t->train || !t->held || !t->label)
+    t->differs = calloc(s->n + 1, 1);
+    if (!t->train || !t->held || !t->label || !t->differs)
         return err_set(err, ERR_NOMEM, "router training: out of memory");
     fit_labels(t);
     for (size_t i = 0; i < s->n; i++) {
@@ -244,7 +249,7 @@ static int fit_network(struct router_form *out, struct fit_report *report, struc
                        t->ops->least, t->ntrain);
     t->arena_bytes = fit_carve(t) * sizeof(float);
     t->arena = os_alloc(t->arena_bytes);
-    int rc = t->arena ? router_form_open(out, t->dim, t->form_width, err)
+    int rc = t->arena ? router_form_open(out, t->dim, t->form_width, t->ops->hurdle, err)
                       : err_set(err, ERR_NOMEM, "router training: out of memory");
     if (rc != OK)
         return rc;
@@ -371,7 +376,8 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     static const struct fit_ops *const ops[] = { [FIT_MLP] = &fit_ops_mlp,
                                                  [FIT_CITER] = &fit_ops_citer,
                                                  [FIT_LINEAR] = &fit_ops_linear,
-                                                 [FIT_CONTEXT] = NULL };
+                                                 [FIT_CONTEXT] = NULL,
+                                                 [FIT_HURDLE] = &fit_ops_hurdle };
     struct fit t = { .s = s, .o = o, .k = k, .pool = pool, .dim = s->dim, .ops = ops[o->head] };
     *out = (struct router_form){ 0 };
     *report = (struct fit_report){ 0 };
@@ -390,5 +396,6 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
     free(t.train);
     free(t.held);
     free(t.label);
+    free(t.differs);
     return rc;
 }

@@ -8,7 +8,9 @@
  * mlp: Linear, ReLU, Linear. Features are standardised once, with the mean and deviation of the
  * training part, which are folded into the first layer at the end. citer: CITER's network, on the
  * features as they are; see fit_citer.h. linear: one Linear, on standardised features. context: a
- * table over the last two ids, counted.
+ * table over the last two ids, counted. hurdle: mlp with a second output (router.h), which learns
+ * from all tokens whether the cloud's differs; the first mostly from those where it does. Both
+ * are unweighted, so that their product is a probability that can be set against a price.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */
@@ -21,7 +23,7 @@
 
 struct pool;
 
-enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT };
+enum fit_head { FIT_MLP, FIT_CITER, FIT_LINEAR, FIT_CONTEXT, FIT_HURDLE };
 
 const char *fit_head_name(enum fit_head h);
 /* Parse a name. False: there is no such head. */

@@ -17,6 +17,7 @@ enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS };
 /* A head that is trained in batches. */
 struct fit_ops {
     bool standardises;
+    bool hurdle;  /* trains a second output */
     size_t least; /* samples in a batch that can be learnt from */
     float rate;   /* unless the options name another */
     /* Set width, room, nparams and form_width. */
@@ -34,7 +35,7 @@ struct fit_ops {
     void (*fold)(struct router_form *f, const struct fit *t, const float *params);
 };
 
-extern const struct fit_ops fit_ops_mlp, fit_ops_linear, fit_ops_citer;
+extern const struct fit_ops fit_ops_mlp, fit_ops_linear, fit_ops_citer, fit_ops_hurdle;
 
 /* What head citer has beyond the other heads. Its parameters are w1 [panels][dim][16], w4' (second
  * layer, transposed) [panels][mid][16], gamma, beta, running mean and variance [room], w6 (last
@@ -58,11 +59,11 @@ struct fit {
     const struct kernels *k;
     struct pool *pool;
     const struct fit_ops *ops;
-    unsigned char *label;       /* [s->n] the samples', or shuffled */
-    size_t dim, width;          /* inputs, units of the first layer */
-    size_t room, npanels;       /* the width rounded up to whole panels */
-    size_t nparams, form_width; /* all parameters; the width of the saved form */
-    size_t *train, *held;       /* indices of the samples of each part */
+    unsigned char *label, *differs; /* [s->n] the samples', or shuffled */
+    size_t dim, width;              /* inputs, units of the first layer */
+    size_t room, npanels;           /* the width rounded up to whole panels */
+    size_t nparams, form_width;     /* all parameters; the width of the saved form */
+    size_t *train, *held;           /* indices of the samples of each part */
     size_t ntrain, nheld;
     float wrong_weight;
     double decay1, decay2; /* beta ^ steps */
@@ -77,6 +78,7 @@ struct fit {
     float *dh;                 /* [panels][batch][16] its gradient, as panels */
     float *g1;                 /* [dim][room] gradient of the first matrix */
     float *dz, *loss;          /* [batch] */
+    float *dz_differs;         /* [batch] of the second output */
     size_t n;                  /* samples in the current batch */
     const size_t *index;       /* [n] their indices */
     bool learns;               /* the current batch is learnt from */
@@ -93,6 +95,9 @@ float *fit_take(struct fit *t, size_t *at, size_t count);
 
 /* Set loss and dz of sample b of the batch from its logit. */
 void fit_judge(struct fit *t, size_t b, float z);
+/* The same for both outputs of a hurdle network: the first hardly counts where the cloud
+ * agrees. */
+void fit_judge_hurdle(struct fit *t, size_t b, float z, float z_differs);
 /* Compute panels [first, last) of the product y[n][room] = x[n][ldx] w, w as panels of cols. */
 void fit_product(const struct fit *t, float *y, const float *w, size_t cols, const float *x,
                  size_t ldx, size_t first, size_t last);

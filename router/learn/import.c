@@ -134,10 +134,22 @@ int import_pth(struct router_form *out, const char *path, struct err *err)
         return rc;
     rc = layers_read(&l, p, path, err);
     if (rc == OK)
-        rc = router_form_open(out, l.dim, l.width, err);
+        rc = router_form_open(out, l.dim, l.width, false, err);
     if (rc == OK)
         import_fold(out, &l);
     layers_close(&l);
     pth_close(p);
+    return rc;
+}
+
+int router_import(const char *pth, const char *out, struct err *err)
+{
+    struct router_form f;
+    int rc = import_pth(&f, pth, err);
+    if (rc == OK)
+        rc = router_form_check(&f, pth, err);
+    if (rc == OK)
+        rc = router_form_save(out, &f, err);
+    router_form_close(&f);
     return rc;
 }

@@ -21,13 +21,15 @@ static bool samples_resize(struct samples *s, size_t room)
     s->x = x ? x : s->x;
     unsigned char *label = realloc(s->label, room);
     s->label = label ? label : s->label;
+    unsigned char *differs = realloc(s->differs, room);
+    s->differs = differs ? differs : s->differs;
     uint32_t *group = realloc(s->group, room * sizeof(*group));
     s->group = group ? group : s->group;
     uint32_t *text = realloc(s->text, room * sizeof(*text));
     s->text = text ? text : s->text;
     uint32_t(*before)[2] = realloc(s->before, room * sizeof(*before));
     s->before = before ? before : s->before;
-    if (!x || !label || !group || !text || !before)
+    if (!x || !label || !differs || !group || !text || !before)
         return false;
     s->room = room;
     return true;
@@ -47,6 +49,7 @@ int samples_add(struct samples *s, const struct sample *one, struct err *err)
         return samples_no_memory(err);
     memcpy(s->x + s->n * s->dim, one->x, s->dim * sizeof(*one->x));
     s->label[s->n] = one->label;
+    s->differs[s->n] = one->differs;
     s->group[s->n] = one->group;
     s->text[s->n] = one->text;
     memcpy(s->before[s->n++], one->before, sizeof(one->before));
@@ -57,6 +60,7 @@ void samples_close(struct samples *s)
 {
     free(s->x);
     free(s->label);
+    free(s->differs);
     free(s->group);
     free(s->text);
     free(s->before);

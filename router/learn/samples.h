@@ -12,19 +12,21 @@ struct router;
 
 struct samples { /* all zero with dim set is an empty one */
     size_t dim, n, room;
-    float *x;              /* [n][dim] hidden states */
-    unsigned char *label;  /* [n] 1: the edge's token may stand; 0: it may not */
-    uint32_t *group;       /* [n] hash of the subject; a subject is never split */
-    uint32_t *text;        /* [n] number of the text */
-    uint32_t (*before)[2]; /* [n] the ids before the token: the one before the last, the last;
-                            * SAMPLES_NONE where the text has no such token */
+    float *x;               /* [n][dim] hidden states */
+    unsigned char *label;   /* [n] 1: the edge's token may stand; 0: it may not */
+    unsigned char *differs; /* [n] 1: the cloud's is another one; 0: not, or the edge's token is
+                             * the reference's, so that nothing can be gained */
+    uint32_t *group;        /* [n] hash of the subject; a subject is never split */
+    uint32_t *text;         /* [n] number of the text */
+    uint32_t (*before)[2];  /* [n] the ids before the token: the one before the last, the last;
+                             * SAMPLES_NONE where the text has no such token */
 };
 
 #define SAMPLES_NONE UINT32_MAX
 
 struct sample { /* one row of the above */
     const float *x;
-    bool label;
+    bool label, differs;
     uint32_t group, text, before[2];
 };
 

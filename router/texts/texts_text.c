@@ -49,7 +49,10 @@ static int texts_check(const struct texts *e, const struct text_wish *w, struct 
         (!router || router_is_table(router) != (w->routing->policy == POLICY_CONTEXT)))
         return err_set(err, ERR_ARG, "policy %s needs a router that is a %s",
                        policy_name(w->routing->policy),
-                       w->routing->policy == POLICY_MLP ? "network" : "table");
+                       policy_reads_network(w->routing->policy) ? "network" : "table");
+    if (w->model == TEXT_ROUTED && w->routing && w->routing->policy == POLICY_PRICE &&
+        !(e->routing->price.worth > 0))
+        return err_set(err, ERR_ARG, "policy price needs worth, which was not given");
     return sample_check(&w->sample, err);
 }
 
@@ -306,6 +309,7 @@ static void texts_set_options(struct text *t)
     uint64_t limit = t->routing.max_cloud_tokens;
     t->options = (struct decode_options){ .policy = t->routing.policy,
                                           .threshold = t->routing.threshold,
+                                          .price = r ? r->price : (struct price){ 0 },
                                           .ahead = t->routing.ahead,
                                           .gate = r ? &e->routing->gate : NULL,
                                           .cloud_required = r && r->required,

@@ -89,9 +89,11 @@ static inline void look_at_scores(void)
     const uint32_t prompt = 65;
     CHECK(sampler_open(&s, &params, tokenizer_size(engine.tokenizer), &engine.kernels, &err) == OK);
     for (int p = POLICY_MLP; p < POLICY_ALWAYS; p++) {
-        const struct decode_options o = {
-            .policy = (enum policy)p, .max_tokens = SCORES, .emit = on_token, .arg = &x
-        };
+        const struct decode_options o = { .policy = (enum policy)p,
+                                          .price = prices,
+                                          .max_tokens = SCORES,
+                                          .emit = on_token,
+                                          .arg = &x };
         x.n = 0;
         CHECK(decode_run(&stats, session, engine.tokenizer, s, p == POLICY_CONTEXT ? table : router,
                          NULL, &prompt, 1, &o, &err) == OK);

@@ -133,6 +133,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
+                                          .price = prices,
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,

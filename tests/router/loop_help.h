@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
+#include "router/price.h"
 #include "router/router.h"
 #include "tests/support/test.h"
 #include "tests/support/tiny.h"
@@ -19,17 +20,25 @@ static inline const char *tiny_engine(struct engine *e)
     return o.model;
 }
 
+/* What a call costs policy price: less for a text that the cloud has begun to read. */
+static const struct price prices = {
+    .worth = 12, .call = 0.5, .up = 1, .cached = 0.25, .down = 0.5, .wait = 2
+};
+
 /* Open a router that looks at one hidden value. */
 static inline struct router *network_open(const struct engine *e)
 {
     struct router_form form;
     struct router *r;
     size_t hidden = model_config(e->model)->hidden;
-    CHECK(router_form_open(&form, hidden, 2, NULL) == OK);
+    CHECK(router_form_open(&form, hidden, 2, true, NULL) == OK);
     form.w1[0] = 4;
     form.w1[hidden] = -4;
     form.w2[0] = 1;
     form.w2[1] = -1;
+    form.w2[2] = -0.5f;
+    form.w2[3] = 1;
+    form.b2_differs = 1;
     CHECK(router_make(&r, &form, "test", &e->kernels, NULL) == OK);
     router_form_close(&form);
     return r;

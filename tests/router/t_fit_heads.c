@@ -31,9 +31,11 @@ static void make(struct samples *s, size_t n, enum rule rule)
         bool wrong = rule == RULE_LINE   ? x[1] + x[2] - x[3] > 0.8f
                      : rule == RULE_BAND ? x[1] * x[1] > 0.5f
                                          : (a == 2 && b == 3) || b == 4;
-        const struct sample one = {
-            .x = x, .label = !wrong, .group = i / PER_TEXT, .before = { a, b }
-        };
+        const struct sample one = { .x = x,
+                                    .label = !wrong,
+                                    .differs = wrong || x[5] > 0.2f,
+                                    .group = i / PER_TEXT,
+                                    .before = { a, b } };
         CHECK(samples_add(s, &one, NULL) == OK);
     }
 }
@@ -80,7 +82,8 @@ static void same_bits(const struct router_form *a, const struct router_form *b)
     CHECK(!memcmp(&a->b2, &b->b2, sizeof(a->b2)));
     CHECK(a->ncontexts || !memcmp(a->w1, b->w1, a->dim * a->width * sizeof(*a->w1)));
     CHECK(a->ncontexts || !memcmp(a->b1, b->b1, a->width * sizeof(*a->b1)));
-    CHECK(a->ncontexts || !memcmp(a->w2, b->w2, a->width * sizeof(*a->w2)));
+    CHECK(a->hurdle == b->hurdle && !memcmp(&a->b2_differs, &b->b2_differs, sizeof(a->b2)));
+    CHECK(a->ncontexts || !memcmp(a->w2, b->w2, (a->width << a->hurdle) * sizeof(*a->w2)));
     CHECK(!a->ncontexts || !memcmp(a->contexts, b->contexts, a->ncontexts * sizeof(*a->contexts)));
 }
 
@@ -91,7 +94,7 @@ static void check_bits(void)
     struct err err = { "" };
     make(&s, 1001, RULE_BAND); /* the last batch is short */
     for (int recipe = 0; recipe < 2; recipe++)
-        for (int h = FIT_MLP; h <= FIT_CONTEXT; h++) {
+        for (int h = FIT_MLP; h <= FIT_HURDLE; h++) {
             struct router_form a, b;
             struct fit_report ra, rb;
             struct fit_options o;
@@ -117,6 +120,42 @@ static void check_bits(void)
     samples_close(&s);
 }
 
+/* A hurdle network learns both: where the cloud differs, and where the token is wrong as well. Its
+ * scores are probabilities. */
+static void check_hurdle(void)
+{
+    struct samples s;
+    struct router_form f;
+    struct router *r;
+    struct fit_report report;
+    struct fit_options o;
+    struct err err = { "" };
+    static float same[6000];
+    static unsigned char label[6000];
+    make(&s, 6000, RULE_BAND);
+    fit_defaults(&o);
+    o.head = FIT_HURDLE;
+    o.batch = 32;
+    CHECK(fit_router(&f, &report, &s, &o, &kernels, pool, &err) == OK && f.hurdle);
+    CHECK(router_make(&r, &f, "trained", &kernels, &err) == OK);
+    float *scratch = calloc(router_scratch(r), sizeof(*scratch));
+    CHECK(scratch);
+    for (size_t i = 0; i < s.n; i++) {
+        samples_score_one(&s, i, r, scratch);
+        same[i] = 1 - router_differs(r, scratch);
+        label[i] = !s.differs[i];
+    }
+    double differs;
+    CHECK(samples_auc(&differs, same, label, s.n, &err) == OK);
+    printf("hurdle: AUC %.4f, of what differs %.4f, ECE %.4f\n", report.measures.auc, differs,
+           report.measures.ece);
+    CHECK(report.measures.auc > 0.97 && differs > 0.99 && report.measures.ece < 0.06);
+    free(scratch);
+    router_close(r);
+    router_form_close(&f);
+    samples_close(&s);
+}
+
 /* With shuffled labels nothing can be learnt. */
 static void check_shuffled(void)
 {
@@ -126,7 +165,7 @@ static void check_shuffled(void)
     fit_defaults(&o);
     o.epochs = 2;
     o.shuffle_labels = true;
-    for (int h = FIT_MLP; h <= FIT_CONTEXT; h++) {
+    for (int h = FIT_MLP; h <= FIT_HURDLE; h++) {
         o.head = (enum fit_head)h;
         double a = auc(&s, &o);
         printf("shuffled labels, %s: AUC %.4f\n", fit_head_name(o.head), a);
@@ -168,9 +207,9 @@ static void check_table(void)
         const float x = 0;
         struct sample one = { .x = &x, .label = i == 8, .group = out };
         if (i < 8)
-            one = (struct sample){
-                &x, rows[i].right, in, 0, { rows[i].before[0], rows[i].before[1] }
-            };
+            one = (struct sample){ &x,    rows[i].right,
+                                   false, in,
+                                   0,     { rows[i].before[0], rows[i].before[1] } };
         CHECK(samples_add(&s, &one, &err) == OK);
     }
     CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);
@@ -204,7 +243,7 @@ static void check_fails(void)
     struct router_form f;
     struct err err = { "" };
     make(&s, 300, RULE_LINE);
-    for (int h = FIT_MLP; h <= FIT_CONTEXT; h++) {
+    for (int h = FIT_MLP; h <= FIT_HURDLE; h++) {
         fit_defaults(&o);
         o.head = (enum fit_head)h;
         o.epochs = 1;
@@ -241,6 +280,7 @@ int main(void)
     CHECK(fit_head_parse(&h, "citer") && h == FIT_CITER && !fit_head_parse(&h, "CITER"));
     check_learns();
     check_bits();
+    check_hurdle();
     check_shuffled();
     check_table();
     check_fails();

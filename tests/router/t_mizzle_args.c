@@ -2,6 +2,7 @@
  * options that make no sense. Each is refused with a code and a message. */
 #include "router/mizzle.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -214,6 +215,10 @@ static void test_refused(void)
     BAD(policy, "maybe", ARG, "maybe");
     BAD(policy, "mlp", ARG, "router");
     BAD(threshold, 2, ARG, "threshold");
+    BAD(policy, "price", ARG, "worth");
+    BAD(worth, -1, ARG, "worth");
+    BAD(call_ms, (double)NAN, ARG, "call_ms");
+    BAD(wait_price, (double)INFINITY, ARG, "wait_price");
     BAD(ahead, 65, ARG, "ahead");
     BAD(draft, "most", ARG, "draft");
     BAD(draft_max, 65, ARG, "draft_max");

@@ -76,7 +76,8 @@ int main(void)
     for (enum policy p = POLICY_MLP; p <= POLICY_NEVER; p++) {
         enum policy back;
         CHECK(policy_parse(&back, policy_name(p)) && back == p);
-        CHECK(policy_reads_router(p) == (p == POLICY_MLP || p == POLICY_CONTEXT));
+        CHECK(policy_reads_network(p) == (p == POLICY_MLP || p == POLICY_PRICE));
+        CHECK(policy_reads_router(p) == (policy_reads_network(p) || p == POLICY_CONTEXT));
         CHECK(policy_reads_logits(p) == (strchr("em", policy_name(p)[0]) && p != POLICY_MLP));
     }
     enum policy none;

@@ -81,7 +81,8 @@ static void give_rows_results(struct text *x, size_t n)
         for (size_t k = 0; x[i].want == STEP_SCORE && k < some; k++) {
             const float *hidden =
                 batch_hidden(engine.batch, router_tap(router), x[i].row + rows[k]);
-            step_give_score(x[i].step, rows[k], router_score(router, hidden, scratch));
+            float score = router_score(router, hidden, scratch);
+            step_give_score(x[i].step, rows[k], score, router_differs(router, scratch));
         }
     }
     CHECK(!nall || batch_logits(engine.batch, all, nall, &err) == OK);
@@ -212,7 +213,9 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
     struct err err = { "" };
     struct caps caps;
     const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
-    const struct decode_options o = { .policy = policy, .threshold = 0.5f, .max_tokens = LENGTH };
+    const struct decode_options o = {
+        .policy = policy, .threshold = 0.5f, .price = prices, .max_tokens = LENGTH
+    };
     cloud_port_cloud(&port, c);
     for (int way = 0; way < 2; way++) {
         struct text *x = way ? together : alone;

@@ -59,8 +59,8 @@ static void draw_routing(struct plan *p)
 {
     static const enum policy policies[] = { POLICY_MLP,    POLICY_ENTROPY, POLICY_MAX_PROB,
                                             POLICY_MARGIN, POLICY_RANDOM,  POLICY_ALWAYS,
-                                            POLICY_NEVER,  POLICY_ORACLE };
-    p->routing = (struct text_routing){ .policy = policies[draw(8)],
+                                            POLICY_NEVER,  POLICY_ORACLE,  POLICY_PRICE };
+    p->routing = (struct text_routing){ .policy = policies[draw(9)],
                                         .threshold = (float)draw(once_in(3) ? 10 : 100) / 100,
                                         .ahead = draw(4),
                                         .max_cloud_tokens = once_in(4) ? draw(5) : UINT64_MAX };
@@ -127,6 +127,7 @@ static void write_alone(struct plan *p, const struct routing *r, struct session 
                                           : w->model == TEXT_EDGE ? POLICY_NEVER
                                                                   : p->routing.policy,
                                 .threshold = p->routing.threshold,
+                                .price = prices,
                                 .ahead = p->routing.ahead,
                                 .gate = &gate,
                                 .edges = w->edges || w->logprobs,
@@ -225,6 +226,7 @@ static void run(void)
     struct err err = { "" };
     size_t n = 1 + draw(TEXTS), context = once_in(2) ? TINY_CONTEXT : 40 + draw(40);
     struct routing r = { .router = network,
+                         .price = prices,
                          .drafts = (enum draft_kind)draw(4),
                          .draft_max = draw(8),
                          .port = script.port };

@@ -31,12 +31,23 @@ MIZZLE_ISA=scalar "$MIZZLE" bench kernels --only add_f32 -r 1 -o csv 2>"$tmp/err
 "$MIZZLE" bench kernels --only add_f32 -r 4 -o json >"$tmp/old.json" 2>"$tmp/err"
 "$MIZZLE" bench kernels --compare "$tmp/old.json" "$tmp/old.json" >"$tmp/out"
 grep -q ', one thread, us a call: ' "$tmp/out" && grep -q 'no difference seen (' "$tmp/out"
-for wrong in "$tmp/old.json" "$tmp/old.json $tmp/roof.svg" "$tmp/old.json $tmp/old.json -o csv" "$tmp/old.json $tmp/none"; do
-    status=0
-    # shellcheck disable=SC2086
-    "$MIZZLE" bench kernels --compare $wrong >"$tmp/out" 2>"$tmp/err" || status=$?
-    [ "$status" -ge 2 ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] || { echo "compare $wrong"; exit 1; }
+compare_refused() { # STATUS FILES AND OPTIONS: one line says why
+    want=$1 status=0
+    shift
+    "$MIZZLE" bench kernels --compare "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
+    [ "$status" -eq "$want" ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] && [ ! -s "$tmp/out" ] || { echo "compare $*"; exit 1; }
+}
+old=$tmp/old.json
+compare_refused 2 "$old"
+compare_refused 2 "$old" "$old:scalar"
+compare_refused 3 "$old" "$tmp/roof.svg"
+compare_refused 3 "$old" "$tmp/none"
+for option in -o=csv --only=add_f32 --isa=scalar --repeat=3 "--plot=$tmp/x.svg"; do
+    compare_refused 2 "$old" "$old" "${option%%=*}" "${option#*=}"
+    grep -q ': --compare: expected no other option, found -' "$tmp/err"
 done
+"$MIZZLE" bench kernels --compare "$old:scalar" "$old:scalar" >"$tmp/out"
+grep -q '^add_f32  *scalar  *scalar$' "$tmp/out"
 # A product has rows for one token, for few and for many; each names the level that its data are in.
 "$MIZZLE" bench kernels --only matmul_q4 -r 1 -o csv >"$tmp/out" 2>"$tmp/err"
 grep -q '^op,isa,shape,ns,gb_s,read_gb_s,gop_s,peak_gop_s,times_scalar,level,doubtful' "$tmp/out"

@@ -94,6 +94,6 @@ else
 fi
 if [ -e /dev/full ]; then
     "$MIZZLE" --help >/dev/full 2>"$dir/err"
-    [ $? -eq 1 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"
+    [ $? -eq 3 ] && grep -q 'cannot write' "$dir/err" || fail "a full device is not reported"
 fi
 exit 0

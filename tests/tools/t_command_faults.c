@@ -1,6 +1,6 @@
-/* t_command_faults.c - convert and imatrix as commands, while the n-th allocation fails and while a
- * file is cut short before the n-th allocation, for every n: one line names what is wrong, nothing
- * is left behind, and nothing leaks. */
+/* t_command_faults.c - convert, imatrix and explain as commands, while the n-th allocation fails
+ * and while a file is cut short before the n-th allocation, for every n: one line names what is
+ * wrong, nothing is left behind, and nothing leaks. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,9 @@ static void check_memory(const struct command *c, char **args)
         torture_begin(n);
         int status = command_status(c, args);
         reached = torture_end();
-        CHECK(torture_live() == 0 && descriptors() == open_files);
+        /* The text of open_memstream is freed, but its allocation by libc is not counted. */
+        CHECK(torture_live() == 0 || (c == &cmd_explain && torture_live() == -1));
+        CHECK(descriptors() == open_files);
         if (reached && status == EXIT_FINE) /* a hint or a name, done without */
             continue;
         CHECK(status == (reached ? EXIT_FAILED : EXIT_FINE));
@@ -177,6 +179,9 @@ int main(void)
     check_cut(&cmd_imatrix, measure, weights);
     check_many(200, "model.gguf.copy: another process cut it short\n");
     check_many(LISTED, "mizzle: a file of a model: another process cut it short\n");
+    char *look[] = { "explain", "-m",      model, "-p",     "to", "-n", "1", "--policy",
+                     "never",   "--cloud", "off", "--html", out,  "-t", "1", NULL };
+    check_memory(&cmd_explain, look);
     unlink(gguf);
     unlink(text);
     unlink(importance);

@@ -69,6 +69,9 @@ case $BUILD in
 *-release) ;;
 *) exit 0 ;; # t_kernels.o of other builds needs their compiler and flags
 esac
+[ -e "$BUILD/tests/kernels/t_kernels.o" ] || # $ONLY may leave it out
+    make -C "$root" BUILD="$BUILD" "$BUILD/tests/kernels/t_kernels.o" "$BUILD/tests/support/guard.o" \
+        "$BUILD/tests/support/torture.o" >"$dir/log" 2>&1 || fail "t_kernels.o does not compile"
 wrap=-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=posix_memalign
 cc $wrap "$BUILD/tests/kernels/t_kernels.o" "$BUILD/tests/support/guard.o" "$BUILD/tests/support/torture.o" \
     build/new/$set.o build/new/kernels/kernels.o "$BUILD/lib.a" -lpthread -lm -ldl -o t_kernels \

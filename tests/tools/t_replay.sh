@@ -52,6 +52,18 @@ expect 0 $ask --replay "$dir/rec" --cloud-url http://127.0.0.1:1 --cloud require
 tokens "$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "a URL changes the replay"
 
+# A price: the same tokens for every W, from the network and from a recording.
+worth="run --question 8 --worth 0.0004 --cloud-price 1,0.1,5 --call-ms 200 --wait-price 0.0001 --json"
+expect 0 $worth --ahead 0 --record "$dir/priced"
+[ "$(field cloud)" -gt 0 ] && [ "$(field cloud)" -lt 20 ] || fail "a price asks for $(field cloud)"
+tokens "$dir/all"
+sed '$d' "$dir/all" >"$dir/first" # the last line counts calls, and W = 4 wastes some
+for how in "0 off" "1 off" "4 off" "0 lookup" "1 lookup" "4 lookup"; do
+    expect 0 $worth --ahead ${how% *} --draft ${how#* } --replay "$dir/priced"
+    tokens "$dir/all"
+    sed '$d' "$dir/all" | cmp -s - "$dir/first" || fail "price: --ahead ${how% *}, drafts ${how#* }"
+done
+
 # A missing file is named, a torn end is cut off, damage is refused.
 expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
 says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'

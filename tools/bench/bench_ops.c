@@ -78,8 +78,10 @@ struct bench_ops_row bench_ops_rows(struct bench_ops_row out[BATCH_OPS], const s
                                      .ns = bench_ops_typical(o, o->ns[i]),
                                      .bytes = s->bytes / units,
                                      .ops = s->ops / units };
-        r->least = op_limits_ns(o->limits, r->bytes, r->ops,
-                                op_arithmetic(o->times.model, (enum batch_op)i), &r->limit);
+        struct op_speed speed =
+            op_speed(o->limits, o->times.model, (enum batch_op)i, r->ns, r->bytes, r->ops);
+        r->least = speed.least;
+        r->limit = speed.limit;
         sum.calls += r->calls;
         sum.ns += r->ns;
         sum.bytes += r->bytes;

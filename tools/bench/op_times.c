@@ -46,7 +46,8 @@ static size_t op_matrices(const struct panels *out[MOST_MATRICES], const struct 
     }
 }
 
-const char *op_arithmetic(const struct model *m, enum batch_op op)
+/* Return what the products of this kind compute in. */
+static const char *op_arithmetic(const struct model *m, enum batch_op op)
 {
     const struct panels *w[MOST_MATRICES];
     size_t n = op_matrices(w, m, op, 0);
@@ -119,12 +120,16 @@ int op_limits_measure(struct op_limits *out, const struct engine *e, struct err 
     return OK;
 }
 
-double op_limits_ns(const struct op_limits *l, double bytes, double ops, const char *arithmetic,
-                    const char **limit)
+struct op_speed op_speed(const struct op_limits *l, const struct model *m, enum batch_op op,
+                         double ns, double bytes, double ops)
 {
+    const char *arithmetic = op_arithmetic(m, op);
     double peak = strcmp(arithmetic, "int8") == 0 ? l->int8 : l->f32;
     double reads = l->level->gb_s > 0 ? bytes / l->level->gb_s : 0;
-    double computes = peak > 0 ? ops / peak : 0;
-    *limit = computes > reads ? arithmetic : l->level->name;
-    return computes > reads ? computes : reads;
+    double computes = peak > 0 ? ops / peak : 0, least = computes > reads ? computes : reads;
+    return (struct op_speed){ .gb_s = bytes / ns,
+                              .gop_s = ops / ns,
+                              .least = least,
+                              .reached = least / ns,
+                              .limit = computes > reads ? arithmetic : l->level->name };
 }

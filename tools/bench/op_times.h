@@ -37,8 +37,6 @@ struct op_times {
 
 /* Return "embed", "norm", "qkv", "attention", "o", "ffn", "down" or "head". */
 const char *op_name(enum batch_op op);
-/* Return what the products of this kind compute in, "int8" or "f32", as limits.h names it. */
-const char *op_arithmetic(const struct model *m, enum batch_op op);
 
 /* Count an operation of passes over one text. Has the type of `op` in struct batch_watch; arg is a
  * struct op_times. */
@@ -54,9 +52,16 @@ struct op_limits {
 /* Measure them; takes about half a second, and for that time the memory of a read_probe: a small
  * one if a cache holds the weights, so that memory is no limit. *out must not move. ERR_NOMEM. */
 int op_limits_measure(struct op_limits *out, const struct engine *e, struct err *err);
-/* Return the ns that so many bytes and operations take at least, and set *limit to the name of what
- * takes that long: a level ("L2", "memory") or arithmetic ("int8", "f32"). */
-double op_limits_ns(const struct op_limits *l, double bytes, double ops, const char *arithmetic,
-                    const char **limit);
+/* How fast an operation was, and how fast it could have been. What is divided by a time of 0 is not
+ * finite. */
+struct op_speed {
+    double gb_s, gop_s;
+    double least;      /* ns that its bytes and operations take at least */
+    double reached;    /* the share of its time that this is: 1 is a perfect kernel */
+    const char *limit; /* what takes that long: a level ("L2", "memory"), "int8" or "f32" */
+};
+/* Return the speed of an operation of m that read `bytes` and computed `ops` in ns. */
+struct op_speed op_speed(const struct op_limits *l, const struct model *m, enum batch_op op,
+                         double ns, double bytes, double ops);
 
 #endif

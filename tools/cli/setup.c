@@ -79,6 +79,9 @@ static void setup_cloud(struct mizzle_options *o)
     o->router = route_options.router;
     o->policy = route_options.policy;
     o->threshold = (double)route_options.threshold;
+    o->worth = (double)route_options.worth;
+    o->call_ms = (double)route_options.call_ms;
+    o->wait_price = (double)route_options.wait_price;
     o->ahead = route_options.ahead;
     o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;
@@ -118,6 +121,16 @@ static int setup_check_model(const struct mizzle_options *o, struct err *err)
     if (o->model)
         return OK;
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
+}
+
+int setup_check_price(struct err *err)
+{
+    const char *policy = route_options.policy;
+    bool price = policy && strstr(policy, "price");
+    if (!policy || price == (route_options.worth > 0))
+        return OK;
+    return err_set(err, ERR_ARG, "--policy %s: expected %s", policy,
+                   price ? "--worth, found none" : "no --worth, which policy price reads");
 }
 
 int setup_options(struct mizzle_options *o, struct err *err)

@@ -58,11 +58,20 @@ const struct option_group route_option_rows = {
           "models--ORG--NAME/router.safetensors; for policy context the same with context instead "
           "of router)" },
         { "--policy", NULL, OPTION_STR, &route_options.policy, "NAME",
-          "Score tokens by mlp, context, entropy, max-prob, margin or random, or route always or "
-          "never (default: mlp if there is a router, else never)" },
+          "Score tokens by mlp, price, context, entropy, max-prob, margin or random, or route "
+          "always or never (default: if there is a router, mlp, or price with --worth; else "
+          "never)" },
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5)" },
+        { "--worth", NULL, OPTION_FLOAT, &route_options.worth, "AMOUNT",
+          "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
+          "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "
+          "(default: none)" },
+        { "--call-ms", NULL, OPTION_FLOAT, &route_options.call_ms, "MS",
+          "Policy price: count on calls of MS milliseconds (default: waiting is not counted)" },
+        { "--wait-price", NULL, OPTION_FLOAT, &route_options.wait_price, "AMOUNT",
+          "Policy price: a second of waiting costs AMOUNT (default: 0)" },
         { NULL, NULL, OPTION_FLAG, NULL, NULL, NULL },
     },
 };

@@ -11,11 +11,11 @@
 
 #include "tools/cli/options.h"
 
-extern const struct option_group engine_option_rows;      /* --model --threads --isa --kv */
-extern const struct option_group chat_option_rows;        /* --chat-template --think */
-extern const struct option_group route_option_rows;       /* --router --policy --threshold */
-extern const struct option_group ahead_option_rows;       /* --ahead --draft ... */
-extern const struct option_group cloud_option_rows;       /* --cloud-url --cloud --cloud-api ... */
+extern const struct option_group engine_option_rows; /* --model --threads --isa --kv */
+extern const struct option_group chat_option_rows;   /* --chat-template --think */
+extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
+extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
+extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
@@ -34,12 +34,13 @@ extern struct chat_options {
 } chat_options;
 
 extern struct route_options {
-    const char *router; /* NULL: the one beside the model */
-    const char *policy; /* NULL: mlp if there is a router, else never */
-    float threshold;    /* NaN: the router's own, else 0.5 */
-    size_t ahead;       /* requests in flight at once; 0: wait for each */
-    size_t max_wasted;  /* wasted calls before --ahead drops to 1; 0: no limit */
-    const char *draft;  /* NULL: lookup, or both with several tokens a call */
+    const char *router;               /* NULL: the one beside the model */
+    const char *policy;               /* NULL: mlp if there is a router, else never */
+    float threshold;                  /* NaN: the router's own, else 0.5 */
+    float worth, call_ms, wait_price; /* of policy price; 0: not given */
+    size_t ahead;                     /* requests in flight at once; 0: wait for each */
+    size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
+    const char *draft;                /* NULL: lookup, or both with several tokens a call */
     size_t draft_max;
 } route_options;
 

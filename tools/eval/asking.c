@@ -241,6 +241,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
     struct decode_stats stats = { 0 };
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
+                                      .price = a->routing.price,
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
@@ -281,6 +282,14 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .scores = a->scores,
                            .text = a->text };
     return a->is_virtual && out->tokens ? asking_set_times(out, a, err) : OK;
+}
+
+double asked_cost(const struct asked_work *w, const struct caps_price *tokens)
+{
+    struct price p;
+    price_set(&p, 1, tokens, 0, 0);
+    return p.call * (double)w->calls + p.up * (double)w->prefilled + p.cached * (double)w->cached +
+           p.down * (double)w->decoded;
 }
 
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,

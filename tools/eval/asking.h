@@ -113,6 +113,9 @@ struct asked {     /* one answer */
     const char *text;
 };
 
+/* Return what that costs at these prices; if they are all zero, a call costs 1. */
+double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
+
 /* Ask item i of t in this way. Returns the errors of task and decode_run; ERR_STOP after an
  * interrupt. */
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,

@@ -240,8 +240,8 @@ static int eval_agree_options(struct eval_list *l, struct eval_plan *p,
     if (!o->data)
         return err_set(err, ERR_ARG, "--task agree: expected --data FILE, found none");
     int rc = eval_list_parse(l, o->policies ? o->policies : usual, err);
-    if (rc == OK && eval_list_find(l, POLICY_ORACLE))
-        rc = err_set(err, ERR_ARG, "--task agree: expected policies other than oracle");
+    if (rc == OK && (eval_list_find(l, POLICY_ORACLE) || eval_list_find(l, POLICY_PRICE)))
+        rc = err_set(err, ERR_ARG, "--task agree: expected policies other than oracle and price");
     return rc ? rc : eval_plan_shares(p, o, NAN, err);
 }
 

@@ -50,7 +50,9 @@ static int answers_open(struct answers_run *m, struct err *err)
                                         .seed = m->o->seed,
                                         .step_ns = m->clock.step_ns,
                                         .clock = m->clock.is_virtual ? &m->clock.clock : NULL };
-    int rc = setup_options(&options, err);
+    int rc = setup_check_price(err);
+    if (rc == OK)
+        rc = setup_options(&options, err);
     if (rc == OK)
         rc = asking_open(&m->asking, &ask, err);
     if (rc != OK)
@@ -105,6 +107,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.shows = !m->o->quiet && isatty(STDERR_FILENO);
     m->run.all = m->n - 2;
     m->about = (struct eval_about){ .task = m->o->task,
+                                    .price = m->asking.routing.caps.limits.price,
                                     .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),
@@ -172,7 +175,7 @@ static int answers_threshold(struct answers_run *m, struct eval_result *r, size_
         return OK;
     if (policy_reads_router(e->policy)) {
         const struct router *router = e->router ? e->router : m->asking.routing.router;
-        if (!router_threshold(router, &r->threshold))
+        if (e->policy == POLICY_PRICE || !router_threshold(router, &r->threshold))
             r->threshold = 0.5f;
         return OK;
     }

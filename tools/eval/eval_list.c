@@ -35,7 +35,7 @@ static int list_parse_entry(struct eval_entry *e, const char *text, size_t n, st
     *e = (struct eval_entry){ 0 };
     if (!fits || !policy_parse(&e->policy, name))
         return err_set(err, ERR_ARG,
-                       "--policy: expected mlp, context, entropy, max-prob, margin, random, "
+                       "--policy: expected mlp, price, context, entropy, max-prob, margin, random, "
                        "oracle, always or never, found \"%.*s\"",
                        n < 64 ? (int)n : 64, text);
     snprintf(e->label, sizeof(e->label), "%s", name);
@@ -133,9 +133,8 @@ const char *eval_list_demanding(const struct eval_list *l)
     enum policy most = POLICY_NEVER;
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        if (e->policy == POLICY_MLP && !e->file)
-            return policy_name(
-                POLICY_MLP); /* --router is its own, wherever it stands in the list */
+        if (policy_reads_network(e->policy) && !e->file)
+            return policy_name(e->policy); /* --router is its own, wherever it stands in the list */
         if (most == POLICY_CONTEXT)
             continue;
         if (policy_reads_router(e->policy) && !e->file)

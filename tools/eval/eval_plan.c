@@ -42,9 +42,15 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
     if (o->table && strcmp(o->table, "paper") != 0)
         return err_set(err, ERR_ARG, "--table: expected paper, found %s", o->table);
     p->paper = o->table && !target && !o->sweep && isnan(threshold);
-    if (target + (o->sweep != NULL) + !isnan(threshold) > 1)
+    p->by_cost = !isnan(o->target_cost);
+    if (target + p->by_cost + (o->sweep != NULL) + !isnan(threshold) > 1)
         return err_set(err, ERR_ARG,
-                       "--target-routed, --sweep and --threshold: expected one of them");
+                       "--target-routed, --target-cost, --sweep and --threshold: expected one of "
+                       "them");
+    if (p->by_cost && !(o->target_cost > 0 && cloud_limit_options.price))
+        return err_set(err, ERR_ARG,
+                       "--target-cost: expected an amount above 0, and "
+                       "--cloud-price");
     if ((target || o->sweep) && !isnan(o->share))
         return err_set(err, ERR_ARG, "--share: expected without %s",
                        target ? "--target-routed" : "--sweep");
@@ -55,10 +61,10 @@ int eval_plan_shares(struct eval_plan *p, const struct eval_options *o, float th
                        (double)o->target);
     if (o->sweep)
         return plan_sweep(p, o->sweep, err);
-    if (target) {
+    if (target || p->by_cost) {
         /* The decimal that was typed, not the nearest float. */
         char text[32];
-        snprintf(text, sizeof(text), "%.7g", (double)o->target);
+        snprintf(text, sizeof(text), "%.7g", (double)(target ? o->target : o->target_cost));
         p->targets[p->ntargets++] = strtod(text, NULL);
     }
     return OK;

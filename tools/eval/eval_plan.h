@@ -26,6 +26,7 @@ struct eval_items {
 struct eval_plan {
     struct eval_items asked, calibration; /* the two may share a task; calibration may be empty */
     double targets[EVAL_TARGETS];         /* [ntargets] shares for every policy; 0: none given */
+    bool by_cost;                         /* they are costs of an answer's calls instead */
     size_t ntargets;
     bool sweeps;
     bool paper; /* the thresholds of paper_table.h for every policy, in place of one */

@@ -108,6 +108,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_count(f, "cached", r->work.cached);
     print_count(f, "decoded", r->work.decoded);
     print_real(f, "work", eval_result_work(r), 6);
+    print_real(f, "cost", asked_cost(&r->work, &about->price) / n, 9);
     print_text(f, "clock", about->clock);
     print_real(f, "ms", r->ms / n, 3);
     print_real(f, "edge_ms", r->edge_ms / n, 3);

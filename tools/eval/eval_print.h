@@ -16,6 +16,7 @@ struct eval_about { /* what all results of a run share */
     const char *clock;  /* "real" or "virtual" */
     const char *router; /* file of --router, or NULL */
     uint64_t seed;
+    struct caps_price price; /* of --cloud-price */
 };
 
 /* Print one result as a line of JSON. */

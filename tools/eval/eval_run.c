@@ -116,7 +116,13 @@ static int run_calibrate_answer(void *arg, size_t i, float threshold, struct cal
     int rc = asking_ask(&one, run->asking, items->task, items->at[i], &run->how, err);
     if (rc != OK)
         return rc;
-    *out = (struct calibrate_answer){ one.tokens, one.cloud, one.scores, one.right, one.left_out };
+    *out = (struct calibrate_answer){ .tokens = one.tokens,
+                                      .cloud = one.cloud,
+                                      .scores = one.scores,
+                                      .right = one.right,
+                                      .cost = asked_cost(&one.work,
+                                                         &run->asking->routing.caps.limits.price),
+                                      .left_out = one.left_out };
     if (run_shows(run, i + 1, items->n))
         run_show_calibration(run, i);
     return OK;
@@ -140,7 +146,7 @@ int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share
     const struct eval_journal_key key = { r->entry->label, r->target, 0 };
     bool known = false;
     r->threshold = (float)share;
-    if (r->entry->policy == POLICY_RANDOM)
+    if (r->entry->policy == POLICY_RANDOM && !run->plan->by_cost)
         return OK;
     int rc = run->journal
                  ? eval_journal_read_threshold(run->journal, &key, &r->threshold, &known, err)
@@ -151,7 +157,8 @@ int eval_run_calibrate(struct eval_run *run, struct eval_result *r, double share
     run->last = SIZE_MAX;
     rc = run_calibration(run, r->entry, err);
     if (rc == OK)
-        rc = calibrate_share(&found, run->calibration, share, err);
+        rc = (run->plan->by_cost ? calibrate_cost : calibrate_share)(&found, run->calibration,
+                                                                     share, err);
     if (run->shows && calibrate_written(run->calibration))
         fprintf(stderr, "\n");
     r->threshold = found.threshold;

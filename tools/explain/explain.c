@@ -117,7 +117,9 @@ static int explain_prepare(struct explain *x, struct err *err)
     int rc = setup_engine(&x->engine, NULL, true, err);
     if (rc != OK)
         return rc;
-    rc = setup_routing(&x->routing, &x->server, &x->engine, err);
+    rc = setup_check_price(err);
+    if (rc == OK)
+        rc = setup_routing(&x->routing, &x->server, &x->engine, err);
     if (rc == OK)
         rc = setup_kv(&x->kv, engine_best_kv(&x->engine), err);
     c = model_config(x->engine.model);
@@ -136,12 +138,24 @@ static int explain_prepare(struct explain *x, struct err *err)
     return rc;
 }
 
+/* Refuse a text of so many positions if it does not reach the one asked for. */
+static int explain_reach(const struct explain *x, size_t positions, struct err *err)
+{
+    if (x->o.at == SIZE_MAX || x->o.at < positions)
+        return OK;
+    return err_set(err, ERR_ARG, "--at: expected 0 to %zu, found %zu", positions - 1, x->o.at);
+}
+
 int explain_open(struct explain *x, const struct explain_options *o, struct err *err)
 {
     *x = (struct explain){ .o = *o };
     int rc = explain_prepare(x, err);
     if (rc == OK)
+        rc = explain_reach(x, x->prompt + (o->max_tokens ? o->max_tokens - 1 : 0), err);
+    if (rc == OK)
         rc = explain_write(x, err);
+    if (rc == OK)
+        rc = explain_reach(x, x->positions, err);
     if (rc == OK)
         rc = explain_look(x, err);
     if (rc != OK)
@@ -187,6 +201,33 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     else
         snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f", policy, score,
                  t->source == EXPLAIN_CLOUD ? "" : "not ", limit);
+}
+
+size_t explain_telling(const struct explain *x, const char **why)
+{
+    size_t best = x->prompt - 1;
+    bool asked = false;
+    float least = 0;
+    if (x->n == x->prompt) {
+        *why = "the last one of the prompt";
+        return best;
+    }
+    for (size_t pos = x->prompt - 1; pos < x->positions; pos++) {
+        const struct explain_position *at = &x->at[pos];
+        float sure = isnan(at->score) ? at->top[0].p : at->score;
+        bool cloud = x->tokens[pos + 1].source != EXPLAIN_EDGE;
+        if (pos + 1 == x->prompt || cloud > asked || (cloud == asked && sure < least)) {
+            best = pos;
+            asked = cloud;
+            least = sure;
+        }
+    }
+    bool scored = !isnan(x->at[best].score);
+    *why = !asked   ? scored ? "where the score was lowest; the cloud was not asked"
+                             : "where the small model was least sure; the cloud was not asked"
+           : scored ? "where the cloud was asked with the lowest score"
+                    : "where the cloud was asked and the small model was least sure";
+    return best;
 }
 
 struct explain_times explain_times(const struct explain *x, bool reading)

@@ -34,6 +34,7 @@ struct explain_range {
 struct explain_options {
     const char *prompt; /* borrowed, as is reference */
     size_t prompt_size, max_tokens;
+    size_t at;                          /* a position that the text must reach; SIZE_MAX: none */
     const char *reference;              /* the right answer to a question, or NULL */
     struct explain_range layers, heads; /* whose attention is kept whole; `to` SIZE_MAX: to the
                                          * last; layers.from SIZE_MAX: the last alone */
@@ -117,7 +118,8 @@ struct explain {
 
 /* Open engine and routing from the shared options (setup.h), write the text, look at it, and
  * measure the machine. x must not move. ERR_ARG: what would be kept takes more than
- * EXPLAIN_MOST_MB, and other errors of setup.h and decode_run. The caller calls explain_close in
+ * EXPLAIN_MOST_MB, or the text does not reach o->at (found out before it is written if no text of
+ * max_tokens can); and other errors of setup.h and decode_run. The caller calls explain_close in
  * any case. */
 int explain_open(struct explain *x, const struct explain_options *o, struct err *err);
 /* Close everything. Return the error of the recording, as setup_routing_end does. */
@@ -134,8 +136,13 @@ const char *explain_source_name(enum explain_source s);
 /* Write why token pos is what it is, as one sentence without a full stop. */
 enum { EXPLAIN_WHY = 256 };
 void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
+/* Return the position that tells most of those before a token written, and set *why to the end of a
+ * sentence that begins with it: of those where the cloud was asked, or else of all, the one with
+ * the lowest score, or where the policy has none, where the small model was least sure. If nothing
+ * was written it is the last of the prompt. */
+size_t explain_telling(const struct explain *x, const char **why);
 
-/* What passes and tokens took: those of the prompt up to the first token written, or those after.
+/* What passes and tokens took: those of the prompt, up to the first token written, or all others.
  */
 struct explain_times {
     const struct op_times *operations;
@@ -149,8 +156,8 @@ struct explain_times explain_times(const struct explain *x, bool reading);
 bool explain_json(FILE *to, const struct explain *x);
 /* Write everything as one HTML file that needs nothing else. False: as explain_json. */
 bool explain_html(FILE *to, const struct explain *x);
-/* Print the page of one evaluated position, and where the time went. */
-void explain_page(const struct explain *x, size_t pos);
+/* Print the page of position o.at, or of the one that tells most, and where the time went. */
+void explain_page(const struct explain *x);
 void explain_table(const struct explain *x);
 
 #endif

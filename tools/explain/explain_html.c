@@ -10,6 +10,8 @@
 #include "kernels/sys/text.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
+#include "net/http/buf.h"
+#include "net/http/gzip.h"
 #include "tools/bench/bench_model.h"
 #include "tools/cli/assets.h"
 #include "tools/explain/explain_internal.h"
@@ -45,22 +47,30 @@ static void html_piece(FILE *to, const struct explain *x, uint32_t id)
         html_text(to, s, n);
 }
 
+static void html_base64(FILE *to, const unsigned char *p, size_t n)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < n; i += 3) {
+        size_t left = n - i;
+        unsigned v = (unsigned)p[i] << 16 | (left > 1 ? (unsigned)p[i + 1] << 8 : 0U) |
+                     (left > 2 ? p[i + 2] : 0U);
+        const char four[] = { digits[v >> 18], digits[v >> 12 & 63],
+                              left > 1 ? digits[v >> 6 & 63] : '=',
+                              left > 2 ? digits[v & 63] : '=' };
+        fwrite(four, 1, sizeof(four), to);
+    }
+}
+
 /* Write the source of a Content-Security-Policy that allows these bytes inline. */
 static void html_hash(FILE *to, const unsigned char *p, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned char hash[SHA256_BYTES + 1] = { 0 };
+    unsigned char hash[SHA256_BYTES];
     struct sha256 s;
     sha256_begin(&s);
     sha256_add(&s, p, n);
     sha256_end(hash, &s);
     fputs("'sha256-", to);
-    for (size_t i = 0; i < SHA256_BYTES; i += 3) {
-        unsigned v = (unsigned)hash[i] << 16 | (unsigned)hash[i + 1] << 8 |
-                     (i + 2 < SHA256_BYTES ? hash[i + 2] : 0U);
-        fprintf(to, "%c%c%c%c", digits[v >> 18], digits[v >> 12 & 63], digits[v >> 6 & 63],
-                i + 2 < SHA256_BYTES ? digits[v & 63] : '=');
-    }
+    html_base64(to, hash, sizeof(hash));
     fputc('\'', to);
 }
 
@@ -104,6 +114,9 @@ static void html_facts(FILE *to, const struct explain *x)
         fputs(" The right answer: ", to);
         html_string(to, x->o.reference);
     }
+    if (x->stats.finish == FINISH_LENGTH && x->n > x->prompt)
+        fprintf(to, " Stopped after %zu tokens, before the text ended: -n N writes more.",
+                x->n - x->prompt);
 }
 
 /* Write the text as a list of tokens; page.css marks their writers. */
@@ -159,19 +172,17 @@ static void html_operation(FILE *to, const struct explain *x, const struct expla
                            enum batch_op op)
 {
     const struct op_sum *s = &t->operations->of[op];
-    const char *limit;
     double ns = (double)s->ns;
-    double least =
-        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     fprintf(to, "<tr><th scope=\"row\">%s</th><td>%zu</td>", op_name(op), s->calls);
     html_cell(to, "%.3f", ns / 1e6);
     html_cell(to, "%.1f", 100 * ns / 1e6 / t->ms);
     html_cell(to, "%.3f", s->bytes / 1e6);
     html_cell(to, "%.3f", s->ops / 1e6);
-    html_cell(to, "%.2f", s->bytes / ns);
-    html_cell(to, "%.2f", s->ops / ns);
-    fprintf(to, "<td>%s</td>", limit);
-    html_cell(to, "%.1f", 100 * least / ns);
+    html_cell(to, "%.2f", speed.gb_s);
+    html_cell(to, "%.2f", speed.gop_s);
+    fprintf(to, "<td>%s</td>", speed.limit);
+    html_cell(to, "%.1f", 100 * speed.reached);
     fputs("</tr>\n", to);
 }
 
@@ -233,6 +244,25 @@ static const struct html_mark *html_mark(const char *s, size_t n)
     return NULL;
 }
 
+/* Write the document: JSON, compressed, in base64, so no text of it can end the script element. */
+static bool html_document(FILE *to, const struct explain *x)
+{
+    char *text = NULL;
+    size_t n = 0;
+    struct buf packed = { 0 };
+    FILE *f = open_memstream(&text, &n);
+    bool complete = f && explain_json_page(f, x);
+    if (f && fclose(f) != 0)
+        complete = false;
+    if (complete && gzip_add(&packed, text, n))
+        html_base64(to, (const unsigned char *)packed.p, packed.n);
+    else
+        complete = false;
+    free(text);
+    buf_free(&packed);
+    return complete;
+}
+
 bool explain_html(FILE *to, const struct explain *x)
 {
     const char *s = (const char *)asset_explain_html, *end = s + asset_explain_html_size;
@@ -244,7 +274,7 @@ bool explain_html(FILE *to, const struct explain *x)
         else if (m->write)
             m->write(to, x);
         else
-            complete = explain_json_page(to, x);
+            complete = html_document(to, x);
         s += m ? strlen(m->name) + 7 : 1;
     }
     return fflush(to) == 0 && !ferror(to) && complete;

@@ -13,8 +13,8 @@ int explain_look(struct explain *x, struct err *err);
  * first layer and head of the choice, how many floats there are. */
 size_t explain_row_at(const struct explain *x, size_t pos, size_t layer, size_t head);
 
-/* Write the document of explain_json as a page holds it: pure ASCII without '<', numbers with five
- * digits, and weights of attention in 1/10000 that add up to 10000. */
+/* Write the document of explain_json as a page holds it: numbers with five digits, and weights of
+ * attention in 1/10000 that add up to 10000, without those of whole rows that are below 10. */
 bool explain_json_page(FILE *to, const struct explain *x);
 
 #endif

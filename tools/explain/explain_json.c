@@ -19,12 +19,12 @@
 #include "tools/cli/setup.h"
 #include "tools/explain/explain_internal.h"
 
-/* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers, and '<'
- * and all that is not ASCII are escaped, so that no text can end the script element around it. */
+/* Digits: the shares of a row still add up to 1 within 1e-6. In a page they are integers. */
 enum {
     DUMP = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(8),
-    DUMP_PAGE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(5),
-    SHARES = 10000 /* a weight of 1 in a page */
+    DUMP_PAGE = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(5),
+    SHARES = 10000,    /* a weight of 1 in a page */
+    SHARES_LEAST = 10, /* weights of whole rows below that are not drawn, and not in the page */
 };
 
 /* The document that is written. */
@@ -67,23 +67,11 @@ static json_t *json_text(const char *s)
     return s ? escaped_json(s, strlen(s)) : json_null();
 }
 
-/* Write a part of a page's document; '<' occurs in strings only. */
-static int write_page_part(const char *part, size_t size, void *to)
-{
-    for (size_t i = 0; i < size; i++)
-        if (part[i] == '<')
-            fputs("\\u003c", to);
-        else
-            fputc(part[i], to);
-    return 0;
-}
-
 /* Write `before`, then the value, which is consumed; NULL: there was no memory for it. */
 static void writer_put(struct writer *w, const char *before, json_t *value)
 {
     fputs(before, w->to);
-    if (!value || (w->page ? json_dump_callback(value, write_page_part, w->to, DUMP_PAGE)
-                           : json_dumpf(value, w->to, DUMP)) != 0)
+    if (!value || json_dumpf(value, w->to, w->page ? DUMP_PAGE : DUMP) != 0)
         w->failed = true;
     json_decref(value);
 }
@@ -101,29 +89,39 @@ static json_t *json_guesses(struct writer *w, const struct explain_guess *g, siz
 
 /* Return a weight of a row whose weights so far add up to *sum. In a page it is an integer: sums
  * are what is rounded, so a whole row adds up to SHARES and no weight is off by more than 1. */
-static json_t *json_share(const struct writer *w, double *sum, float weight)
+static json_t *json_share(const struct writer *w, double *sum, double weight)
 {
     double before = *sum;
-    *sum += (double)weight;
+    *sum += weight;
     if (!w->page || !isfinite(*sum))
-        return json_number((double)weight);
+        return json_number(weight);
     return json_integer(lrint(SHARES * *sum) - lrint(SHARES * before));
 }
 
+/* Return the row of a head. In a page, a whole row is cut where its weights become invisible: the
+ * longer the text, the more of them there are. */
 static json_t *json_head(const struct writer *w, size_t pos, size_t layer, size_t head)
 {
     const struct explain_head *h = explain_head(w->x, pos, layer, head);
-    const float *row = explain_row(w->x, pos, layer, head);
+    const float *row = explain_row(w->x, pos, layer, head), *weight = row ? row : h->weight;
     json_t *o = json_object(), *weights = json_array(), *at = json_array();
-    double sum = 0;
-    for (size_t i = 0; i < h->n; i++)
+    double sum = 0, rest = row ? 0 : (double)h->rest;
+    bool whole = row && !w->page;
+    for (size_t i = 0; i < (row ? pos + 1 : h->n); i++) {
+        if (row && w->page && weight[i] < (float)SHARES_LEAST / SHARES) {
+            rest += (double)weight[i];
+            continue;
+        }
+        json_push(weights, json_share(w, &sum, (double)weight[i]));
+        if (!whole)
+            json_push(at, json_count(row ? i : h->pos[i]));
+    }
+    for (size_t i = 0; whole && i < h->n; i++)
         json_push(at, json_count(h->pos[i]));
-    for (size_t i = 0; i < (row ? pos + 1 : h->n); i++)
-        json_push(weights, json_share(w, &sum, row ? row[i] : h->weight[i]));
-    json_put(o, row ? "most" : "at", at);
+    json_put(o, whole ? "most" : "at", at);
     json_put(o, "weights", weights);
-    if (!row)
-        json_put(o, "rest", json_share(w, &sum, h->rest));
+    if (!whole)
+        json_put(o, "rest", json_share(w, &sum, rest));
     return o;
 }
 
@@ -149,7 +147,7 @@ static void json_units(json_t *list, const struct explain_unit *u, size_t n)
 
 static json_t *json_router(const struct explain *x, const struct explain_position *at)
 {
-    bool network = x->routing.policy == POLICY_MLP;
+    bool network = policy_reads_network(x->routing.policy);
     json_t *units = json_array();
     json_units(units, at->up, at->nup);
     json_units(units, at->down, at->ndown);
@@ -224,7 +222,7 @@ static json_t *json_routing(const struct explain *x)
 {
     const struct routing *r = &x->routing;
     bool scores = r->policy != POLICY_ALWAYS && r->policy != POLICY_NEVER;
-    bool network = r->policy == POLICY_MLP;
+    bool network = policy_reads_network(r->policy);
     return json_pack("{s:s,s:o,s:o,s:o,s:b}", "policy", policy_name(r->policy), "threshold",
                      scores ? json_number((double)r->threshold) : json_null(), "tap",
                      network ? json_text(router_tap_name(router_tap(r->router))) : json_null(),
@@ -235,15 +233,13 @@ static json_t *json_routing(const struct explain *x)
 static json_t *json_operation(const struct explain *x, const struct op_times *t, enum batch_op op)
 {
     const struct op_sum *s = &t->of[op];
-    const char *limit;
     double ns = (double)s->ns;
-    double least =
-        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     return json_pack("{s:s,s:I,s:I,s:f,s:f,s:f,s:o,s:o,s:s,s:f,s:o}", "op", op_name(op), "calls",
                      (json_int_t)s->calls, "rows", (json_int_t)s->rows, "ms", ns / 1e6, "bytes",
-                     s->bytes, "ops", s->ops, "gb_s", json_number(s->bytes / ns), "gop_s",
-                     json_number(s->ops / ns), "limit", limit, "limit_ms", least / 1e6, "of_limit",
-                     json_number(least / ns));
+                     s->bytes, "ops", s->ops, "gb_s", json_number(speed.gb_s), "gop_s",
+                     json_number(speed.gop_s), "limit", speed.limit, "limit_ms", speed.least / 1e6,
+                     "of_limit", json_number(speed.reached));
 }
 
 /* Return what some passes and their tokens took. */
@@ -283,6 +279,14 @@ static void write_pieces(struct writer *w)
     writer_put(w, ",\n\"pieces\":", pieces);
 }
 
+/* Return the position that is shown first. */
+static json_t *json_telling(const struct explain *x)
+{
+    const char *why;
+    size_t pos = explain_telling(x, &why);
+    return json_pack("{s:I,s:s}", "pos", (json_int_t)pos, "why", why);
+}
+
 /* Write the members of the document. */
 static void write_document(struct writer *w)
 {
@@ -294,6 +298,7 @@ static void write_document(struct writer *w)
     writer_put(w, ",\n\"reference\":", json_text(x->o.reference));
     writer_put(w, ",\n\"prompt_tokens\":", json_count(x->prompt));
     writer_put(w, ",\n\"finish\":", json_text(finish_name(x->stats.finish)));
+    writer_put(w, ",\n\"telling\":", json_telling(x));
     writer_put(w, ",\n\"whole\":",
                json_pack("{s:[I,I],s:[I,I]}", "layers", (json_int_t)x->layers.from,
                          (json_int_t)x->layers.to, "heads", (json_int_t)x->heads.from,

@@ -163,6 +163,17 @@ static void look_units(struct looking *l, struct explain_position *at)
     at->others = (float)others;
 }
 
+/* Return the score of policy price for the token after a position: the cloud has read what it
+ * needed for its latest token. */
+static float look_price(const struct explain *x, size_t pos, float score, float differs)
+{
+    const struct price_odds odds = { 1 - score, differs };
+    size_t warm = pos;
+    while (warm > 0 && x->tokens[warm].source != EXPLAIN_CLOUD)
+        warm--;
+    return price_score(&x->routing.price, &odds, pos + 1, warm);
+}
+
 /* Score the token after a position, as the decoding loop does. `last` is the lens of the last
  * layer, which is the logits. */
 static void look_score(struct looking *l, size_t row, const float *last)
@@ -172,9 +183,11 @@ static void look_score(struct looking *l, size_t row, const float *last)
     size_t pos = l->at + row;
     struct explain_position *at = &x->at[pos];
     at->score = NAN;
-    if (r->policy == POLICY_MLP) {
+    if (policy_reads_network(r->policy)) {
         at->score = router_score(
             r->router, batch_hidden(x->engine.batch, router_tap(r->router), row), l->scratch);
+        if (r->policy == POLICY_PRICE)
+            at->score = look_price(x, pos, at->score, router_differs(r->router, l->scratch));
         look_units(l, at);
     } else if (r->policy == POLICY_CONTEXT) {
         at->score = router_score_ids(r->router, x->ids, pos + 1);
@@ -230,7 +243,7 @@ static int look_all(struct looking *l, struct err *err)
 int explain_look(struct explain *x, struct err *err)
 {
     const struct model_config *c = model_config(x->engine.model);
-    const struct router *r = x->routing.policy == POLICY_MLP ? x->routing.router : NULL;
+    const struct router *r = policy_reads_network(x->routing.policy) ? x->routing.router : NULL;
     struct looking l = { .x = x, .c = c };
     l.states = calloc(PIECE * c->layers * c->hidden, sizeof(*l.states));
     l.weights = calloc(pool_threads(x->engine.pool) * x->positions, sizeof(*l.weights));

@@ -94,7 +94,7 @@ static void page_title(const struct explain *x, size_t pos)
 {
     char piece[PIECE_TEXT], why[EXPLAIN_WHY], line[2 * EXPLAIN_WHY];
     static const char *const who[] = { "written by the small model", "written by the cloud",
-                                       "written by the small model for want of the cloud",
+                                       "written by the small model because the cloud failed",
                                        "which is given" };
     page_piece(piece, x, x->ids[pos]);
     printf("\nPosition %zu: %s, id %u, %s\n", pos, piece, (unsigned)x->ids[pos],
@@ -116,8 +116,11 @@ static int page_percent(float p)
 
 static void page_layers(const struct explain *x, size_t pos)
 {
-    puts("\nThe residual stream (norms), and what it would write if this layer were the last\n"
-         "layer      in  +attn =middle   +mlp    =out");
+    puts(
+        "\nThe residual stream of each layer: lengths of the vector that enters, of what attention "
+        "adds, of\nthe sum, of what the MLP adds, and of the sum that leaves (only vectors add up, "
+        "not lengths);\nand the three likeliest tokens if this layer were the last\n"
+        "layer  enters   attn between    MLP  leaves");
     for (size_t l = 0; l < model_config(x->engine.model)->layers; l++) {
         const struct explain_layer *y = explain_layer(x, pos, l);
         printf("%5zu %7.4g %6.3g %7.4g %6.3g %7.4g", l, (double)y->in, (double)y->attention,
@@ -179,16 +182,40 @@ static void page_router(const struct explain *x, size_t pos)
     printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->policy),
            (double)at->score, (double)r->threshold,
            at->routed ? "ask the cloud" : "the small model's token may stand");
-    if (r->policy != POLICY_MLP)
+    if (!policy_reads_network(r->policy))
         return;
     page_units("  for it:    ", at->up, at->nup);
     page_units("  against it:", at->down, at->ndown);
     printf("  all other units %+.3f, bias %+.3f\n", (double)at->others, (double)x->bias);
 }
 
-void explain_page(const struct explain *x, size_t pos)
+/* Say which position is shown, and which options show more. */
+static void page_choice(const struct explain *x, size_t pos, const char *why)
 {
+    char line[2 * EXPLAIN_WHY];
+    size_t last = model_config(x->engine.model)->layers - 1;
+    int n = snprintf(line, sizeof(line), "Shown is position %zu", pos);
+    if (why)
+        n += snprintf(line + n, sizeof(line) - (size_t)n, ", %s; --at N shows another, 0 to %zu",
+                      why, x->positions - 1);
+    if (x->layers.to - x->layers.from < last)
+        n +=
+            snprintf(line + n, sizeof(line) - (size_t)n,
+                     "%s--layers 0:%zu shows the heads of all layers", why ? ", and " : "; ", last);
+    snprintf(line + n, sizeof(line) - (size_t)n, ".");
+    page_wrap(line);
+}
+
+void explain_page(const struct explain *x)
+{
+    const char *why = NULL;
+    size_t pos = x->o.at == SIZE_MAX ? explain_telling(x, &why) : x->o.at;
     page_tokens(x);
+    if (x->stats.finish == FINISH_LENGTH && x->n > x->prompt)
+        printf("Stopped after %zu tokens, before the text ended: -n N writes more\n",
+               x->n - x->prompt);
+    putchar('\n');
+    page_choice(x, pos, why);
     page_title(x, pos);
     page_layers(x, pos);
     for (size_t l = x->layers.from; l <= x->layers.to; l++)

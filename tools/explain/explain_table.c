@@ -25,17 +25,15 @@ static void table_operation(const struct explain *x, const struct op_times *t, e
                             double all_ms)
 {
     const struct op_sum *s = &t->of[op];
-    const char *limit;
     double ns = (double)s->ns;
-    double least =
-        op_limits_ns(&x->limits, s->bytes, s->ops, op_arithmetic(x->engine.model, op), &limit);
+    struct op_speed speed = op_speed(&x->limits, x->engine.model, op, ns, s->bytes, s->ops);
     printf("%-10s %6zu %9.3f %5.1f%%", op_name(op), s->calls, ns / 1e6, 100 * ns / 1e6 / all_ms);
     table_cell(" %*.3f", 8, s->bytes / 1e6);
     table_cell(" %*.3f", 8, s->ops / 1e6);
-    table_cell(" %*.2f", 7, s->bytes / ns);
-    table_cell(" %*.2f", 7, s->ops / ns);
-    printf("  %-6s", limit);
-    table_cell(" %*.1f%%", 5, 100 * least / ns);
+    table_cell(" %*.2f", 7, speed.gb_s);
+    table_cell(" %*.2f", 7, speed.gop_s);
+    printf("  %-6s", speed.limit);
+    table_cell(" %*.1f%%", 5, 100 * speed.reached);
     putchar('\n');
 }
 
@@ -51,7 +49,7 @@ static void table_part(const struct explain *x, bool reading)
                t.tokens ? ", up to the first token written" : "", t.ms);
     else
         printf("\nWhere the time went: tokens after that, %zu of them, %.3f ms\n", t.tokens, t.ms);
-    puts("operation   calls        ms  share       MB      MOP    GB/s   GOP/s  limit   of it");
+    puts("operation   calls        ms  share       MB      MOP    GB/s   GOP/s  limit reached");
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)
             table_operation(x, t.operations, (enum batch_op)op, t.ms);
@@ -70,7 +68,10 @@ void explain_table(const struct explain *x)
     double mb = (double)model_pass_bytes(x->engine.model) / 1e6;
     table_part(x, true);
     table_part(x, false);
-    printf("\n%zu threads. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
+    puts("\nThe limit is what would take longest if the machine did its best; what of that speed "
+         "was "
+         "reached\nstands beside it: 100 % would be perfect.");
+    printf("%zu threads. A pass reads %.2f MB of weights. They lie in %s, which gives %.1f GB/s, "
            "so it takes\n%.3f ms at least",
            pool_threads(x->engine.pool), mb, level->name, level->gb_s, mb / level->gb_s);
     if (level != memory)

@@ -92,6 +92,7 @@ int explain_write(struct explain *x, struct err *err)
     const struct batch_watch watch = { .op = writing_op, .arg = &w };
     const struct decode_options o = { .policy = r->policy,
                                       .threshold = r->threshold,
+                                      .price = r->price,
                                       .gate = &x->routing.gate,
                                       .cloud_required = r->required,
                                       .max_tokens = x->o.max_tokens,

@@ -130,8 +130,9 @@ static json_t *serve_info_policies(const struct serve *s)
     const struct router *router = s->routing.router;
     json_t *list = json_array();
     for (int p = POLICY_MLP; p <= POLICY_NEVER; p++)
-        if (!policy_reads_router((enum policy)p) ||
-            (router && router_is_table(router) == (p == POLICY_CONTEXT)))
+        if ((!policy_reads_router((enum policy)p) ||
+             (router && router_is_table(router) == (p == POLICY_CONTEXT))) &&
+            (p != POLICY_PRICE || s->routing.price.worth > 0))
             json_array_append_new(list, json_string(policy_name((enum policy)p)));
     return list;
 }

@@ -210,7 +210,10 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (policy_reads_router(p) && (!router || router_is_table(router) != (p == POLICY_CONTEXT)))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
-                               p == POLICY_MLP ? "network" : "table");
+                               policy_reads_network(p) ? "network" : "table");
+    if (p == POLICY_PRICE && !(s->routing.price.worth > 0))
+        return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
+                               "mizzle.policy: price needs a server that was started with --worth");
     a->routing.policy = p;
     return true;
 }

@@ -25,6 +25,12 @@ static long compare_outside(const double *chance, size_t n)
     return outside;
 }
 
+/* Return what compare_outside does where the number of those outside is distributed normally. */
+static long compare_normal(double mean, double deviation)
+{
+    return (long)(mean - 1.96 * deviation) - 1;
+}
+
 /* Sort n ratios and set the interval that leaves `outside` of them on each side. */
 static void compare_set(struct compare_ratio *out, double *ratios, size_t n, long outside)
 {
@@ -35,21 +41,28 @@ static void compare_set(struct compare_ratio *out, double *ratios, size_t n, lon
     }
 }
 
+/* Return what compare_outside does for n ratios, each of which is as likely above the median as
+ * below: the heads of n fair coins. */
+static long compare_heads_outside(size_t n)
+{
+    double chance[EXACT + 1];
+    if (n > EXACT)
+        return compare_normal((double)n / 2, sqrt((double)n) / 2);
+    chance[0] = ldexp(1, -(int)n); /* none shows heads */
+    for (size_t u = 1; u <= n; u++)
+        chance[u] = chance[u - 1] * (double)(n - u + 1) / (double)u;
+    return compare_outside(chance, n + 1);
+}
+
 bool compare_rounds(struct compare_ratio *out, const double *before, const double *after, size_t n)
 {
-    double *ratios = malloc(n * sizeof(*ratios)), *chance = malloc((n + 1) * sizeof(*chance));
-    bool fits = ratios && chance;
-    for (size_t i = 0; fits && i < n; i++)
+    double *ratios = malloc(n * sizeof(*ratios));
+    for (size_t i = 0; ratios && i < n; i++)
         ratios[i] = after[i] / before[i];
-    if (fits) {
-        chance[0] = ldexp(1, -(int)n); /* of n fair coins, none shows heads */
-        for (size_t u = 1; u <= n; u++)
-            chance[u] = chance[u - 1] * (double)(n - u + 1) / (double)u;
-        compare_set(out, ratios, n, compare_outside(chance, n + 1));
-    }
+    if (ratios)
+        compare_set(out, ratios, n, compare_heads_outside(n));
     free(ratios);
-    free(chance);
-    return fits;
+    return ratios;
 }
 
 /* Set ways[0..m*n] to the number of orders of m and n samples in which so many pairs are the wrong
@@ -73,7 +86,7 @@ static long compare_pairs_outside(size_t m, size_t n)
     static double ways[EXACT * EXACT + 1];
     double pairs = (double)m * (double)n, all = 0;
     if (m > EXACT || n > EXACT)
-        return (long)(pairs / 2 - 1.96 * sqrt(pairs * ((double)m + (double)n + 1) / 12)) - 1;
+        return compare_normal(pairs / 2, sqrt(pairs * ((double)m + (double)n + 1) / 12));
     compare_orders(ways, m, n);
     for (size_t u = 0; u <= m * n; u++)
         all += ways[u];
@@ -94,14 +107,21 @@ bool compare_samples(struct compare_ratio *out, const double *before, size_t m, 
     return ratios;
 }
 
-/* Some twenty times as many as `bench kernels` has with -r 1. */
-enum { ROWS_MAX = 8192 };
-
-/* One of the two measurements: the rows of a file. */
+/* One of the two measurements. rows: an object with an array for each call that was timed, in the
+ * order in which the file has them; a round is a row each. */
 struct compare_file {
-    const char *path;
+    const char *name; /* as it was given, borrowed */
+    char *path;
+    const char *set; /* whose rows alone count, in path's memory; NULL: all */
+    size_t seen;     /* rows that were read */
     json_t *rows;
+    const char *cpu; /* that all rows come from, borrowed from the first one */
 };
+
+static int compare_no_memory(struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "bench: out of memory");
+}
 
 /* True for a text that can be shown on one line. */
 static bool compare_harmless(const json_t *text)
@@ -113,8 +133,13 @@ static bool compare_harmless(const json_t *text)
     return n && shown && strlen(s) == n;
 }
 
-/* Check that a row has what is compared. */
-static int compare_check(const struct compare_file *f, const json_t *row, struct err *err)
+static const char *compare_text(const json_t *row, const char *key)
+{
+    return json_string_value(json_object_get(row, key));
+}
+
+/* Check that a row has what is compared, and comes from the file's processor. */
+static int compare_check(struct compare_file *f, const json_t *row, struct err *err)
 {
     static const char *const texts[] = { "op", "isa", "shape", "cpu_info" };
     const json_t *samples = json_object_get(row, "samples_ns");
@@ -125,11 +150,34 @@ static int compare_check(const struct compare_file *f, const json_t *row, struct
         double ns = json_number_value(json_array_get(samples, i));
         fine = ns > 0 && ns < 1e18;
     }
-    return fine ? OK
-                : err_set(err, ERR_FORMAT,
-                          "%s: row %zu: expected op, isa, shape, cpu_info and samples_ns as `bench "
-                          "kernels -o json` writes them",
-                          f->path, json_array_size(f->rows) + 1);
+    if (!fine)
+        return err_set(err, ERR_FORMAT,
+                       "%s: row %zu: expected op, isa, shape, cpu_info and samples_ns as `bench "
+                       "kernels -o json` writes them",
+                       f->path, f->seen);
+    const char *cpu = compare_text(row, "cpu_info");
+    if (f->cpu && strcmp(f->cpu, cpu) != 0)
+        return err_set(err, ERR_FORMAT, "%s: expected a measurement on %s, found %s", f->path,
+                       f->cpu, cpu);
+    return OK;
+}
+
+/* Put a row among those of the same operation, shape and, unless the file's set is named, set. */
+static int compare_put(struct compare_file *f, json_t *row, struct err *err)
+{
+    const char *isa = compare_text(row, "isa");
+    if (f->set && strcmp(f->set, isa) != 0)
+        return OK;
+    json_t *name = json_sprintf("%s\n%s\n%s", compare_text(row, "op"), compare_text(row, "shape"),
+                                f->set ? "" : isa);
+    const char *key = json_string_value(name);
+    json_t *rounds = key ? json_object_get(f->rows, key) : NULL;
+    bool kept = key && (rounds || !json_object_set_new(f->rows, key, rounds = json_array())) &&
+                !json_array_append(rounds, row);
+    if (kept && !f->cpu)
+        f->cpu = compare_text(row, "cpu_info");
+    json_decref(name);
+    return kept ? OK : compare_no_memory(err);
 }
 
 /* Add the rows of a JSON value, which is one of them or an array. */
@@ -140,22 +188,15 @@ static int compare_add(struct compare_file *f, json_t *value, struct err *err)
         rc = compare_add(f, json_array_get(value, i), err);
     if (json_is_array(value))
         return rc;
+    f->seen++;
     rc = compare_check(f, value, err);
-    if (rc == OK && json_array_size(f->rows) == ROWS_MAX)
-        rc =
-            err_set(err, ERR_FORMAT, "%s: expected at most %d rows, found more", f->path, ROWS_MAX);
-    if (rc == OK && json_array_append(f->rows, value))
-        rc = err_set(err, ERR_NOMEM, "bench: out of memory");
-    return rc;
+    return rc == OK ? compare_put(f, value, err) : rc;
 }
 
-static int compare_open(struct compare_file *f, const char *path, struct err *err)
+/* Read all JSON values of a file. */
+static int compare_read(struct compare_file *f, FILE *from, struct err *err)
 {
-    FILE *from = fopen(path, "rb");
-    *f = (struct compare_file){ .path = path, .rows = json_array() };
-    if (!from)
-        return err_set(err, ERR_IO, "%s: %s", path, strerror(errno));
-    int rc = f->rows ? OK : err_set(err, ERR_NOMEM, "bench: out of memory"), next;
+    int rc = OK, next;
     while (rc == OK && (next = fgetc(from)) != EOF) {
         json_error_t why;
         if (strchr(" \t\r\n", next))
@@ -163,45 +204,43 @@ static int compare_open(struct compare_file *f, const char *path, struct err *er
         ungetc(next, from);
         json_t *value = json_loadf(from, JSON_DISABLE_EOF_CHECK, &why);
         rc = value ? compare_add(f, value, err)
-                   : err_set(err, ERR_FORMAT, "%s: expected JSON: %s", path, why.text);
+             : json_error_code(&why) == json_error_out_of_memory
+                 ? compare_no_memory(err)
+                 : err_set(err, ERR_FORMAT, "%s: expected JSON: %s", f->path, why.text);
         json_decref(value);
     }
     if (rc == OK && ferror(from))
-        rc = err_set(err, ERR_IO, "%s: cannot be read", path);
-    if (rc == OK && !json_array_size(f->rows))
-        rc = err_set(err, ERR_FORMAT, "%s: expected rows of `bench kernels`, found none", path);
+        rc = err_set(err, ERR_IO, "%s: cannot be read", f->path);
+    if (rc == OK && !json_object_size(f->rows))
+        rc = err_set(err, ERR_FORMAT, "%s: expected rows of `bench kernels`%s%s, found none",
+                     f->path, f->set ? " with the set " : "", f->set ? f->set : "");
+    return rc;
+}
+
+/* Open FILE or FILE:SET; a file that has this whole name goes first. */
+static int compare_open(struct compare_file *f, const char *name, struct err *err)
+{
+    *f = (struct compare_file){ .name = name, .path = strdup(name), .rows = json_object() };
+    if (!f->path || !f->rows)
+        return compare_no_memory(err);
+    FILE *from = fopen(name, "rb");
+    char *colon = strrchr(f->path, ':');
+    if (!from && errno == ENOENT && colon && colon[1] && !strchr(colon, '/')) {
+        *colon = '\0';
+        f->set = colon + 1;
+        from = fopen(f->path, "rb");
+    }
+    if (!from)
+        return err_set(err, ERR_IO, "%s: %s", f->path, strerror(errno));
+    int rc = compare_read(f, from, err);
     fclose(from);
     return rc;
 }
 
-static const char *compare_text(const json_t *row, const char *key)
+static void compare_close(struct compare_file *f)
 {
-    return json_string_value(json_object_get(row, key));
-}
-
-/* True if both rows are of the same operation, set and shape. */
-static bool compare_same(const json_t *a, const json_t *b)
-{
-    return !strcmp(compare_text(a, "op"), compare_text(b, "op")) &&
-           !strcmp(compare_text(a, "isa"), compare_text(b, "isa")) &&
-           !strcmp(compare_text(a, "shape"), compare_text(b, "shape"));
-}
-
-/* Check that all rows come from one kind of processor. */
-static int compare_machine(const struct compare_file *a, const struct compare_file *b,
-                           struct err *err)
-{
-    const char *cpu = compare_text(json_array_get(a->rows, 0), "cpu_info");
-    for (int second = 0; second < 2; second++) {
-        const struct compare_file *f = second ? b : a;
-        for (size_t i = 0; i < json_array_size(f->rows); i++) {
-            const char *other = compare_text(json_array_get(f->rows, i), "cpu_info");
-            if (strcmp(cpu, other) != 0)
-                return err_set(err, ERR_FORMAT, "%s: expected a measurement on %s, found %s",
-                               f->path, cpu, other);
-        }
-    }
-    return OK;
+    json_decref(f->rows);
+    free(f->path);
 }
 
 /* Copy the samples of a row; return their number. */
@@ -214,32 +253,19 @@ static size_t compare_copy(double out[BENCH_REPEAT], const json_t *row)
     return n;
 }
 
-enum { ROUNDS = 256 };
-
-/* The rounds of one row in a file. */
-struct compare_rounds {
-    const json_t *rows[ROUNDS];
-    double ns[ROUNDS]; /* medians */
-    size_t n;
-    bool busy; /* another program ran in one of them */
-};
-
-static void compare_find(struct compare_rounds *out, const struct compare_file *f,
-                         const json_t *like)
+/* Set ns[n] to the medians of the first n rounds; return true if another program ran in one. */
+static bool compare_medians(double *ns, const json_t *rounds, size_t n)
 {
     static double samples[BENCH_REPEAT];
-    out->n = 0;
-    out->busy = false;
-    for (size_t i = 0; i < json_array_size(f->rows) && out->n < ROUNDS; i++) {
-        const json_t *row = json_array_get(f->rows, i), *on_cpu = json_object_get(row, "on_cpu");
-        if (!compare_same(row, like))
-            continue;
+    bool busy = false;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *row = json_array_get(rounds, i), *on_cpu = json_object_get(row, "on_cpu");
         char why[DOUBT_TEXT] = "";
         doubt_busy(why, json_is_number(on_cpu) ? json_number_value(on_cpu) : 1);
-        out->busy = out->busy || *why;
-        out->rows[out->n] = row;
-        out->ns[out->n++] = bench_median(samples, compare_copy(samples, row));
+        busy = busy || *why;
+        ns[i] = bench_median(samples, compare_copy(samples, row));
     }
+    return busy;
 }
 
 /* What is said below the table. */
@@ -252,17 +278,19 @@ struct compare_notes {
 static void compare_time(double ns)
 {
     double us = ns / 1e3;
-    printf(" %9.*f", us < 10 ? 3 : us < 100 ? 2 : us < 1000 ? 1 : 0, us);
+    printf(" %10.*f", us < 10 ? 3 : us < 100 ? 2 : us < 1000 ? 1 : 0, us);
 }
 
-static void compare_print(struct compare_notes *notes, const json_t *row, double before,
+/* Print the row of a call that a and b have, of n rounds with these medians. */
+static void compare_print(struct compare_notes *notes, const struct compare_file *a,
+                          const struct compare_file *b, const json_t *row, double before,
                           double after, const struct compare_ratio *r)
 {
     const char *op = compare_text(row, "op");
     if (!notes->op || strcmp(notes->op, op) != 0)
-        printf("\n%-38s    before     after\n", op);
+        printf("\n%-38s  %10s %10s\n", op, a->set ? a->set : "before", b->set ? b->set : "after");
     notes->op = op;
-    printf("  %-26s %-10s", compare_text(row, "shape"), compare_text(row, "isa"));
+    printf("  %-26s %-10s", compare_text(row, "shape"), a->set ? "" : compare_text(row, "isa"));
     compare_time(before);
     compare_time(after);
     double low = 100 * (r->low - 1), high = 100 * (r->high - 1);
@@ -274,59 +302,44 @@ static void compare_print(struct compare_notes *notes, const json_t *row, double
         printf("  %+.1f %% (%+.1f to %+.1f)\n", 100 * (r->ratio - 1), low, high);
 }
 
-/* Compare one row and print it. */
+/* Compare the rounds x of a with those of b, y, and print a row. */
 static int compare_row(struct compare_notes *notes, const struct compare_file *a,
-                       const struct compare_file *b, const json_t *row, struct err *err)
+                       const struct compare_file *b, const json_t *x, const json_t *y,
+                       struct err *err)
 {
     static double before[BENCH_REPEAT], after[BENCH_REPEAT];
-    static struct compare_rounds x, y;
     struct compare_ratio r;
-    compare_find(&x, a, row);
-    compare_find(&y, b, row);
-    if (!y.n)
-        return OK;
-    size_t n = x.n < y.n ? x.n : y.n;
-    bool fits = n > 1 ? compare_rounds(&r, x.ns, y.ns, n)
-                      : compare_samples(&r, before, compare_copy(before, x.rows[0]), after,
-                                        compare_copy(after, y.rows[0]));
-    if (!fits)
-        return err_set(err, ERR_NOMEM, "bench: out of memory");
-    notes->shown++;
-    notes->busy += x.busy || y.busy;
-    notes->few += !r.known;
-    notes->uneven += x.n != y.n;
-    notes->rounds = n > notes->rounds ? n : notes->rounds;
-    compare_print(notes, row, bench_median(x.ns, n), bench_median(y.ns, n), &r);
-    return OK;
-}
-
-/* Return the number of rows of f that `other` has not, each counted once. */
-static size_t compare_alone(const struct compare_file *f, const struct compare_file *other)
-{
-    size_t alone = 0;
-    for (size_t i = 0; i < json_array_size(f->rows); i++) {
-        const json_t *row = json_array_get(f->rows, i);
-        bool known = false;
-        for (size_t k = 0; !known && k < i; k++)
-            known = compare_same(json_array_get(f->rows, k), row);
-        for (size_t k = 0; !known && k < json_array_size(other->rows); k++)
-            known = compare_same(json_array_get(other->rows, k), row);
-        alone += !known;
+    size_t in_x = json_array_size(x), in_y = json_array_size(y), n = in_x < in_y ? in_x : in_y;
+    double *ns = malloc(2 * n * sizeof(*ns));
+    const json_t *row = json_array_get(x, 0);
+    bool busy = ns && compare_medians(ns, x, n);
+    busy = (ns && compare_medians(ns + n, y, n)) || busy; /* both are filled in */
+    bool fits = ns && (n > 1 ? compare_rounds(&r, ns, ns + n, n)
+                             : compare_samples(&r, before, compare_copy(before, row), after,
+                                               compare_copy(after, json_array_get(y, 0))));
+    if (fits) {
+        notes->shown++;
+        notes->busy += busy;
+        notes->few += !r.known;
+        notes->uneven += in_x != in_y;
+        notes->rounds = n > notes->rounds ? n : notes->rounds;
+        compare_print(notes, a, b, row, bench_median(ns, n), bench_median(ns + n, n), &r);
     }
-    return alone;
+    free(ns);
+    return fits ? OK : compare_no_memory(err);
 }
 
 static void compare_foot(const struct compare_notes *n, const struct compare_file *a,
                          const struct compare_file *b)
 {
-    size_t in_a = compare_alone(a, b), in_b = compare_alone(b, a);
+    size_t in_a = json_object_size(a->rows) - n->shown, in_b = json_object_size(b->rows) - n->shown;
     puts("");
     if (n->rounds > 1)
         printf("Medians of %zu rounds; 95 %% intervals of the ratio by round (sign test).\n",
                n->rounds);
     else
         puts("One round: 95 % intervals of the ratio of its samples (Mann-Whitney), which do not\n"
-             "know how the machine changed between the runs. Six rounds in turn would.");
+             "know how the machine changed in between. Six rounds in turn would.");
     if (n->shown - n->few >= 20)
         puts("One row in 20 shows a difference by chance.");
     if (n->few)
@@ -337,7 +350,7 @@ static void compare_foot(const struct compare_notes *n, const struct compare_fil
         printf("Rows that ran less than 90 %% of the time, so other programs were busy: %zu.\n",
                n->busy);
     if (in_a || in_b)
-        printf("Rows that only %s has: %zu; only %s: %zu.\n", a->path, in_a, b->path, in_b);
+        printf("Rows that only %s has: %zu; only %s: %zu.\n", a->name, in_a, b->name, in_b);
 }
 
 /* Print the table and what is below it. */
@@ -345,36 +358,40 @@ static int compare_report(const struct compare_file *a, const struct compare_fil
                           struct err *err)
 {
     struct compare_notes notes = { .op = NULL };
-    const json_t *first = json_array_get(a->rows, 0);
-    int rc = compare_machine(a, b, err);
-    if (rc == OK && compare_alone(a, b) == compare_alone(a, &(struct compare_file){ .path = "" }))
-        rc = err_set(err, ERR_FORMAT, "%s: expected operations and shapes of %s, found none",
-                     b->path, a->path);
-    if (rc != OK)
-        return rc;
-    printf("%s, one thread, us a call: %s, then %s\n", compare_text(first, "cpu_info"), a->path,
-           b->path);
-    for (size_t i = 0; rc == OK && i < json_array_size(a->rows); i++) {
-        const json_t *row = json_array_get(a->rows, i);
-        bool known = false;
-        for (size_t k = 0; !known && k < i; k++)
-            known = compare_same(json_array_get(a->rows, k), row);
-        rc = known ? OK : compare_row(&notes, a, b, row, err);
+    const char *key;
+    json_t *rounds;
+    int rc = OK;
+    json_object_foreach(a->rows, key, rounds)
+    {
+        const json_t *other = json_object_get(b->rows, key);
+        if (other && !notes.op)
+            printf("%s, one thread, us a call: %s, then %s\n", a->cpu, a->name, b->name);
+        rc = other ? compare_row(&notes, a, b, rounds, other, err) : OK;
+        if (rc != OK)
+            return rc;
     }
-    if (rc == OK)
-        compare_foot(&notes, a, b);
-    return rc;
+    if (!notes.shown)
+        return err_set(err, ERR_FORMAT, "%s: expected operations and shapes of %s, found none",
+                       b->name, a->name);
+    compare_foot(&notes, a, b);
+    return OK;
 }
 
 int compare_kernels(const char *before, const char *after, struct err *err)
 {
-    struct compare_file a = { .rows = NULL }, b = { .rows = NULL };
+    struct compare_file a, b = { .rows = NULL };
     int rc = compare_open(&a, before, err);
     if (rc == OK)
         rc = compare_open(&b, after, err);
+    if (rc == OK && !a.set != !b.set)
+        rc = err_set(err, ERR_ARG, "--compare: expected FILE:SET twice or never, found %s and %s",
+                     before, after);
+    if (rc == OK && strcmp(a.cpu, b.cpu) != 0)
+        rc = err_set(err, ERR_FORMAT, "%s: expected a measurement on %s, found %s", b.path, a.cpu,
+                     b.cpu);
     if (rc == OK)
         rc = compare_report(&a, &b, err);
-    json_decref(a.rows);
-    json_decref(b.rows);
+    compare_close(&a);
+    compare_close(&b);
     return rc;
 }

@@ -26,7 +26,9 @@ bool compare_samples(struct compare_ratio *out, const double *before, size_t m, 
                      size_t n);
 
 /* Print how the rows of two files of `bench kernels -o json` or `-o jsonl` compare, on stdout, as
- * text for a commit. A row that stands several times in a file is a round each time. ERR_IO;
+ * text for a commit. A row that stands several times in a file is a round each time. FILE:SET is
+ * the rows of one set, so that one set can be compared with another, also in the same file. Takes
+ * time and memory in proportion to the files. ERR_IO, ERR_NOMEM; ERR_ARG: only one name has a set;
  * ERR_FORMAT: not such a file, measured on another processor, or no row in both. */
 int compare_kernels(const char *before, const char *after, struct err *err);
 

@@ -113,6 +113,18 @@ is "$(wc -l <"$tmp/out") == 2 && $(field threshold) > 0"
 cp weights/milli/edge-0.5.gguf "$tmp/alone.gguf"
 run 2 -m "$tmp/alone.gguf" --policy context --questions 2
 grep -q 'no router beside' "$tmp/err" || fail "$(cat "$tmp/err")"
+# A price at a given cost: both policies spend the same, the price with more calls.
+run 0 --questions 40 --policy mlp,price --worth 1 --cloud-price 1.25,0.125,10 --target-cost 4e-5 --json -q
+last=$(sed -n 2p "$tmp/out")
+calls=$(field calls)
+is "$(field cost) > 2e-5 && $(field cost) < 6e-5 && $(field threshold) < 0.1"
+last=$(sed -n 1p "$tmp/out")
+is "$(field cost) > 2e-5 && $(field cost) < 6e-5 && $(field calls) < $calls"
+run 2 --policy mlp,price --questions 2
+grep -q -e '--worth, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
+run 2 --policy mlp --worth 3 --questions 2
+run 2 --policy mlp --target-cost 1 # without prices
+run 2 --policy mlp --target-cost 1 --target-routed 0.1 --cloud-price 1,1,1
 run 2 --policy mlp --target-routed 0.1 --threshold 0.5
 run 2 --policy mlp --target-routed 0.1 --calibration "$tmp/none"
 run 2 --policy mlp --sweep 0:0.1

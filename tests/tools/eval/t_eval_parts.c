@@ -58,7 +58,9 @@ static void test_list(void)
 
 static void test_shares(void)
 {
-    struct eval_options o = { .task = "milli", .form = "citer", .target = NAN, .share = NAN };
+    struct eval_options o = {
+        .task = "milli", .form = "citer", .target = NAN, .target_cost = NAN, .share = NAN
+    };
     struct eval_plan p = { 0 };
     o.sweep = "0:0.07:8";
     CHECK(eval_plan_shares(&p, &o, NAN, &err) == OK && p.ntargets == 8 && p.sweeps);
@@ -125,7 +127,7 @@ static void add_answers(struct eval_result *r, const char *rights)
 /* A line of JSON has every figure, and null for those that are not known. */
 static void check_json(const struct eval_result *r, const struct eval_result *edge)
 {
-    const struct eval_about about = { "csqa", "isa", "real", NULL, 3 };
+    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 } };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);

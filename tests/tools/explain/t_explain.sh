@@ -51,7 +51,21 @@ expect 0 explain -p "$(printf 'A \033[31mh\tis')" -n 4 --at 5 --layers 0:2
 grep -q "^Position 5: " "$dir/out" || fail "--at 5: another position"
 LC_ALL=C grep -q '[^ -~]' "$dir/out" && fail "control characters"
 awk 'length($0) > 100 { exit 1 }' "$dir/out" || fail "over 100 columns"
-expect 0 explain --question 1 -n 2
+grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not said that it stopped"
+expect 0 explain --question 1
+grep -q '^Stopped after' "$dir/out" && fail "--question: stopped before the answer ended"
+tr -s '\n ' ' ' <"$dir/out" |
+    grep -q ' where the cloud was asked with the lowest score; --at N .* --layers 0:2 ' ||
+    fail "--question: not the position where the cloud was asked"
+expect 0 run --question 1 --json
+sed -n 's/.*"token".*"id":\([0-9]*\),.*/\1/p' "$dir/out" >"$dir/run"
+expect 0 explain --question 1 --json
+sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
+    sed -n '/prompt/d; s/ .*//p' >"$dir/explain"
+cmp -s "$dir/run" "$dir/explain" || fail "--question: another answer than that of run"
+expect 0 explain --question 1 -n 2 --policy never
+grep -q 'where the small model was least sure' "$dir/out" || fail "--policy never: not the least sure"
+expect 0 explain --question 1 -n 2 --at 40
 for part in 'Position 40: ' 'Then comes ' 'The residual stream' 'Where the heads of layer 2 look' \
     'What the small model would write' 'The score of mlp is ' 'Where the time went: 41 tokens' \
     '^qkv ' '^head ' 'GB/s, so'; do

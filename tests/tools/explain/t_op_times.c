@@ -32,6 +32,22 @@ static void check_products(const struct op_times *t, enum batch_op op, double ce
     CHECK(near(s->ops, 2 * cells * (double)rows));
 }
 
+/* Reading bounds few operations, arithmetic many, and only reading what has no known peak. */
+static void check_speed(const struct model *m, enum batch_op op, size_t quantised)
+{
+    struct op_limits l = { .levels = { [1] = { "L2", 1 << 20, 100 } }, .int8 = 1000, .f32 = 250 };
+    const char *arithmetic = quantised ? "int8" : "f32";
+    l.level = &l.levels[1];
+    struct op_speed few = op_speed(&l, m, op, 100, 5000, 1000);
+    CHECK(near(few.least, 50) && near(few.reached, 0.5) && !strcmp(few.limit, "L2"));
+    CHECK(near(few.gb_s, 50) && near(few.gop_s, 10));
+    struct op_speed many = op_speed(&l, m, op, 900, 5000, 90000);
+    CHECK(near(many.least, quantised ? 90 : 360) && !strcmp(many.limit, arithmetic));
+    l.f32 = l.int8 = 0;
+    struct op_speed unknown = op_speed(&l, m, op, 100, 5000, 90000);
+    CHECK(near(unknown.least, 50) && !strcmp(unknown.limit, "L2"));
+}
+
 static void check_type(enum ptype type, double unit, size_t quantised)
 {
     struct err err;
@@ -63,29 +79,16 @@ static void check_type(enum ptype type, double unit, size_t quantised)
     CHECK(t.of[OP_ATTENTION].calls == calls && t.of[OP_ATTENTION].rows == rows);
     CHECK(near(t.of[OP_ATTENTION].bytes, LAYERS * (5 + 6) * KV_HEADS * HEAD * 2 * 2));
     CHECK(near(t.of[OP_ATTENTION].ops, LAYERS * (1 + 2 + 3 + 4 + 5 + 6) * HEADS * HEAD * 4));
-    CHECK(!strcmp(op_arithmetic(m, OP_HEAD), quantised ? "int8" : "f32"));
-    CHECK(!strcmp(op_arithmetic(m, OP_ATTENTION), "f32"));
+    check_speed(m, OP_HEAD, quantised);
+    check_speed(m, OP_ATTENTION, 0);
     session_close(s);
     batch_close(b);
     model_close(m);
-}
-
-static void check_limits(void)
-{
-    struct op_limits l = { .levels = { [1] = { "L2", 1 << 20, 100 } }, .int8 = 1000, .f32 = 250 };
-    const char *limit;
-    l.level = &l.levels[1];
-    CHECK(near(op_limits_ns(&l, 5000, 1000, "int8", &limit), 50) && !strcmp(limit, "L2"));
-    CHECK(near(op_limits_ns(&l, 5000, 90000, "int8", &limit), 90) && !strcmp(limit, "int8"));
-    CHECK(near(op_limits_ns(&l, 5000, 90000, "f32", &limit), 360) && !strcmp(limit, "f32"));
-    l.f32 = 0; /* not known: only reading counts */
-    CHECK(near(op_limits_ns(&l, 5000, 90000, "f32", &limit), 50) && !strcmp(limit, "L2"));
 }
 
 int main(void)
 {
     check_type(P_F32, 4, 0);
     check_type(P_Q8, 1.0625, 1); /* 32 bytes and a scale of 2, 34 for 32 values */
-    check_limits();
     return 0;
 }

@@ -2,6 +2,7 @@
  * with the document of --json. */
 'use strict';
 const fs = require('fs');
+const zlib = require('zlib');
 const { Bench, texts, LARGE } = require('./browser.js');
 
 const DIR = process.env.DIR;
@@ -24,6 +25,7 @@ async function open(bench, options = {}, file = 'page', hash = '') {
     page.on('dialog', (d) => page.errors.push(`dialog: ${d.message()}`) && d.dismiss());
     page.on('request', (r) => /^file:/.test(r.url()) || page.errors.push(r.url()));
     await page.goto(`file://${DIR}/${file}.html${hash}`);
+    if (options.javaScriptEnabled !== false) await page.waitForSelector('body.on');
     return page;
 }
 
@@ -31,6 +33,10 @@ async function closed(bench, page, what) {
     bench.same(`${what}: no error, no request, no dialog`, page.errors, []);
     await page.context().close();
 }
+
+const DATA = /(<script type="text\/plain" id="data">)([^<]*)/;
+const unpacked = (text) => JSON.parse(zlib.gunzipSync(Buffer.from(text, 'base64')));
+const packed = (data) => zlib.gzipSync(JSON.stringify(data)).toString('base64');
 
 const near = (a, b, most) => Math.abs(a - b) <= most;
 const numbers = (list) => list.map((s) => Number(s.replace(/[^0-9.e-]/g, '')));
@@ -167,8 +173,33 @@ async function timed(bench, page, p) {
     );
 }
 
+/* The document in the page: weights as in --json, of whole rows all that are 0.1 % or more. */
+function heldRows(bench) {
+    const held = unpacked(DATA.exec(fs.readFileSync(`${DIR}/page.html`, 'utf8'))[2]),
+        rows = (doc) => doc.positions.flatMap((at) => at.layers.flatMap((y) => y.heads));
+    const pairs = rows(held).map((h, i) => [h, new Map(entries(rows(json)[i]))]);
+    bench.check(
+        'every row of attention adds up to 10000',
+        pairs.every(([h]) => h.weights.reduce((s, w) => s + w, h.rest) === 10000)
+    );
+    bench.check(
+        'its weights are right within 1/10000',
+        pairs.every(([h, all]) => h.at.every((q, i) => near(h.weights[i], 1e4 * all.get(q), 1)))
+    );
+    bench.check(
+        'and only those below 0.1 % are missing',
+        pairs.every(([h, all]) => [...all].every(([q, w]) => w < 0.001 || h.at.includes(q)))
+    );
+}
+
 async function numbersOf(bench) {
+    heldRows(bench);
     const page = await open(bench);
+    bench.same(
+        'the cloud was asked at the position shown first',
+        json.tokens[Number(/p=(\d+)/.exec(page.url())[1]) + 1].source,
+        'cloud'
+    );
     for (const p of POSITIONS) {
         await page.click(`#text .t >> nth=${p}`);
         await drawn(bench, page, p);
@@ -187,17 +218,6 @@ async function numbersOf(bench) {
     bench.check(
         'the heat map is the lens',
         cells.length === wanted.length && cells.every((v, i) => near(v, wanted[i], 0.51))
-    );
-    const sums = await page.evaluate(() =>
-        JSON.parse(document.querySelector('#data').textContent).positions.flatMap((at) =>
-            at.layers.flatMap((y) =>
-                y.heads.map((h) => h.weights.reduce((s, w) => s + w, h.rest || 0))
-            )
-        )
-    );
-    bench.check(
-        'every row of attention adds up to 10000',
-        sums.every((s) => s === 10000)
     );
     await closed(bench, page, 'numbers');
 }
@@ -261,9 +281,30 @@ async function looks(bench, name, options, media) {
     if (!media) await bench.axe(page, `explain, ${name}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     bench.check(`${name}: nothing is wider than the window`, wide <= 0, wide);
+    const cut = await page.$$eval('#ladder, #looks, .guess', (all) =>
+        all
+            .filter(
+                (e) =>
+                    e.scrollWidth > e.clientWidth + 1 ||
+                    e.getBoundingClientRect().right > innerWidth
+            )
+            .map((e) => e.id || e.className)
+    );
+    bench.same(`${name}: nothing of ladder and heads is out of sight`, cut, []);
+    const stray = await page.$$eval('.numbers thead th:not([colspan])', (heads) =>
+        heads
+            .filter((th) => {
+                const cells = th.closest('table').querySelectorAll('tbody tr:last-child > *');
+                return getComputedStyle(cells[th.cellIndex]).textAlign !==
+                    getComputedStyle(th).textAlign;
+            })
+            .map((th) => th.textContent)
+    );
+    bench.same(`${name}: headings stand as what is below them`, stray, []);
     if (process.env.SHOTS) {
         fs.mkdirSync(process.env.SHOTS, { recursive: true });
         await page.screenshot({ path: `${process.env.SHOTS}/explain-${name}.png`, fullPage: true });
+        if (media) await page.pdf({ path: `${process.env.SHOTS}/explain.pdf`, format: 'A4' });
     }
     await closed(bench, page, name);
 }
@@ -288,16 +329,13 @@ async function withoutScripts(bench) {
 /* Whatever pieces say, they are text. They are put into the document as the program would. */
 async function hostile(bench) {
     const page = fs.readFileSync(`${DIR}/page.html`, 'utf8');
-    const evil = page.replace(
-        /(<script type="application\/json" id="data">)([^]*?)<\/script>/,
-        (_, tag, text) => {
-            const data = JSON.parse(text);
-            data.tokens.forEach((t, i) => (t.piece = EVIL[i % EVIL.length]));
-            Object.keys(data.pieces).forEach((id, i) => (data.pieces[id] = EVIL[i % EVIL.length]));
-            data.tokens.forEach((t) => (t.why = EVIL.join(' ')));
-            return `${tag}${JSON.stringify(data).replace(/</g, '\\u003c')}</script>`;
-        }
-    );
+    const evil = page.replace(DATA, (_, tag, text) => {
+        const data = unpacked(text);
+        data.tokens.forEach((t, i) => (t.piece = EVIL[i % EVIL.length]));
+        Object.keys(data.pieces).forEach((id, i) => (data.pieces[id] = EVIL[i % EVIL.length]));
+        data.tokens.forEach((t) => (t.why = EVIL.join(' ')));
+        return tag + packed(data);
+    });
     fs.writeFileSync(`${DIR}/evil.html`, evil);
     for (const file of ['evil', 'hostile']) {
         const p = await open(bench, {}, file);

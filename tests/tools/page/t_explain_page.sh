@@ -4,14 +4,18 @@
 # screenshots.
 . tests/support/demo_pair.sh
 
-# At most 6.4 kB a position of the demo pair, prompt and the page's own code included.
+# At most 6.4 kB a position of the demo pair, prompt and the page's own code included, however long
+# the text is.
 long='Question: Where could you come across the pofosu? Let us chat. Answer: A merry question.'
-"$MIZZLE" explain -p "$long $long $long" -n 16 --html "$dir/long.html" --json >"$dir/long.json" ||
-    fail "--html"
-positions=$(sed -n '/^"positions"/,/^"pieces"/p' "$dir/long.json" | grep -c '^{"pos"')
-bytes=$(wc -c <"$dir/long.html")
-[ "$positions" -ge 60 ] || fail "a text of $positions positions"
-[ $((bytes / positions)) -le 6400 ] || fail "$bytes bytes for $positions positions"
+for times in 1 3 36; do
+    text=$(awk -v text="$long" -v n=$times 'BEGIN { while (n--) printf "%s ", text }')
+    expect 0 explain -p "$text" -n 0 --html "$dir/long.html" --cloud off
+    positions=$(grep -c '^<li class="t ' "$dir/long.html")
+    bytes=$(wc -c <"$dir/long.html")
+    [ "$positions" -ge $((25 * times)) ] || fail "a text of $positions positions"
+    [ $((bytes / positions)) -le 6400 ] || fail "$bytes bytes for $positions positions"
+    echo "$positions positions: $((bytes / positions)) bytes each"
+done
 
 # What is refused leaves no file, and a file that cannot be written is found out at once.
 expect 2 explain -p "$long" -n 1 --html "$dir/none.html" --layers 9
@@ -34,5 +38,5 @@ LC_ALL=C tr -d '\n' <"$dir/hostile.html" | LC_ALL=C grep -q "$(printf '[\001-\03
 grep -q "$(printf '\342\200\250')" "$dir/hostile.html" && fail "U+2028"
 
 . tests/support/browser.sh
-"$MIZZLE" explain --question 1 --json --html "$dir/page.html" >"$dir/page.json" || fail "--question"
+"$MIZZLE" explain --question 1 -n 16 --json --html "$dir/page.html" >"$dir/page.json" || fail "--question"
 DIR=$dir CHROMIUM=$chromium NODE_PATH=$modules node tests/tools/page/explain_check.js

@@ -173,6 +173,8 @@ static const struct {
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":\"context\"}}", 400, "mizzle.policy",
       "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"policy\":\"price\"}}", 400, "mizzle.policy",
+      "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"threshold\":1.5}}", 400, "mizzle.threshold",
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"ahead\":65}}", 400, "mizzle.ahead", "invalid_value" },

@@ -27,6 +27,14 @@ static void check_rounds(void)
     CHECK(compare_rounds(&r, before, after, 9) && r.known && near(r.ratio, 0.89));
     CHECK(near(r.low, 0.82) && near(r.high, 0.95));
     CHECK(compare_rounds(&r, before, after, 1) && !r.known && near(r.ratio, 0.9));
+    enum { MANY = 2000 }; /* 955 on each side: 1000 - 1.96 * sqrt(2000) / 2, and one more */
+    static double one[MANY], rising[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+        one[i] = 1;
+        rising[i] = (double)(i + 1);
+    }
+    CHECK(compare_rounds(&r, one, rising, MANY) && r.known && near(r.ratio, 1000.5));
+    CHECK(near(r.low, 956) && near(r.high, 1045));
 }
 
 /* With 4 and 4 samples, 1 order in 70 has all of one side first; with 5 and 5, 4 in 252 have at
@@ -71,27 +79,28 @@ static void check_chance(void)
 
 static char paths[2][64];
 
-/* Write one of the two files; rows are printf's of op, isa, shape, cpu and samples. */
+/* Write one of the two files. */
 static void write_file(int which, const char *text)
 {
     FILE *f = fopen(paths[which], "w");
     CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-#define ROW(op, shape, cpu, samples)                                                         \
-    "{\"op\": \"" op "\", \"isa\": \"avx2\", \"shape\": \"" shape "\", \"cpu_info\": \"" cpu \
+#define ROW_OF(isa, op, shape, cpu, samples)                                                    \
+    "{\"op\": \"" op "\", \"isa\": \"" isa "\", \"shape\": \"" shape "\", \"cpu_info\": \"" cpu \
     "\", \"samples_ns\": [" samples "], \"on_cpu\": 0.5}\n"
+#define ROW(op, shape, cpu, samples) ROW_OF("avx2", op, shape, cpu, samples)
 
 static struct err err;
 
-/* Compare the files; return what is printed, in static storage. */
-static const char *printed(int want)
+/* Compare two files; return what is printed, in static storage. */
+static const char *printed_of(const char *before, const char *after, int want)
 {
-    static char text[8192];
+    static char text[16384];
     FILE *f = tmpfile();
     int kept = dup(STDOUT_FILENO);
     CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);
-    int rc = compare_kernels(paths[0], paths[1], &err);
+    int rc = compare_kernels(before, after, &err);
     CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0 && close(kept) == 0);
     rewind(f);
     text[fread(text, 1, sizeof(text) - 1, f)] = 0;
@@ -100,6 +109,12 @@ static const char *printed(int want)
         fprintf(stderr, "%d, expected %d: %s\n%s", rc, want, err.msg, text);
     CHECK(rc == want && (want == OK || (!*text && !strchr(err.msg, '\n'))));
     return text;
+}
+
+/* Compare the two files. */
+static const char *printed(int want)
+{
+    return printed_of(paths[0], paths[1], want);
 }
 
 /* Six rounds of one row, which stand as lines in one file and as arrays in the other. */
@@ -120,7 +135,7 @@ static void check_table(void)
     write_file(1, arrays);
     const char *text = printed(OK);
     CHECK(!strncmp(text, "C1, one thread, us a call: ", 27));
-    CHECK(strstr(text, "\n  gate                       avx2            2000      1000  "
+    CHECK(strstr(text, "\n  gate                       avx2             2000       1000  "
                        "-50.0 % (-50.0 to -50.0)\n"));
     CHECK(strstr(text, "too few to tell\n") && !strstr(text, "head"));
     CHECK(strstr(text, "Medians of 6 rounds; 95 % intervals"));
@@ -132,6 +147,47 @@ static void check_table(void)
     write_file(1, lines);
     text = printed(OK);
     CHECK(strstr(text, "  no difference seen (+0.0 to +0.0 %)\n") && !strstr(text, "that only"));
+}
+
+/* Two sets of one file, in any order; a file whose own name ends in a colon and a word. */
+static void check_sets(void)
+{
+    char text[4096] = "", first[80], second[80];
+    for (int i = 0; i < 6; i++) {
+        snprintf(text + strlen(text), 512, ROW_OF("avx2", "add_f32", "896", "C1", "%d"), 3000 + i);
+        snprintf(text + strlen(text), 512, ROW_OF("mine", "add_f32", "896", "C1", "%d"), 1500 + i);
+    }
+    strcat(text, ROW("matmul_q8", "head", "C1", "5"));
+    write_file(0, text);
+    snprintf(first, sizeof(first), "%s:avx2", paths[0]);
+    snprintf(second, sizeof(second), "%s:mine", paths[0]);
+    const char *out = printed_of(first, second, OK);
+    CHECK(strstr(out, "0.json:avx2, then /") && strstr(out, "0.json:mine\n"));
+    CHECK(strstr(out, "\nadd_f32                                       avx2       mine\n"));
+    CHECK(strstr(out, "  896                                        3.002      1.502  -50.0 % ("));
+    CHECK(strstr(out, "0.json:avx2 has: 1; only /") && strstr(out, "0.json:mine: 0.\n"));
+    CHECK(strstr(printed_of(second, first, OK), "  +99.8 % ("));
+    printed_of(first, paths[0], ERR_ARG);
+    printed_of(paths[0], second, ERR_ARG);
+    strcpy(strrchr(second, ':'), ":none");
+    printed_of(first, second, ERR_FORMAT);
+    CHECK(strstr(err.msg, " with the set none, found none"));
+    CHECK(rename(paths[0], second) == 0);
+    CHECK(strstr(printed_of(second, second, OK), " avx2 ") && remove(second) == 0);
+    printed_of(second, second, ERR_IO);
+}
+
+/* Files of as many rows as a night of rounds leaves; the time must not grow with their square. */
+static void check_many(void)
+{
+    enum { SHAPES = 100, TIMES = 300 };
+    FILE *f = fopen(paths[0], "w");
+    CHECK(f);
+    for (int i = 0; i < SHAPES * TIMES; i++)
+        CHECK(fprintf(f, ROW("matmul_q8", "shape %d", "C1", "1000"), i % SHAPES) > 0);
+    CHECK(fclose(f) == 0);
+    const char *out = printed_of(paths[0], paths[0], OK);
+    CHECK(strstr(out, "  shape 99  ") && strstr(out, "Medians of 300 rounds;"));
 }
 
 static void check_refused(void)
@@ -179,6 +235,8 @@ int main(void)
     check_samples();
     check_chance();
     check_table();
+    check_sets();
+    check_many();
     check_refused();
     CHECK(remove(paths[0]) == 0 && rmdir(dir) == 0);
     return 0;

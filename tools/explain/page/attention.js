@@ -1,5 +1,6 @@
 /* attention.js - where heads look, as arcs, as a matrix and in numbers. Weights are integers in
- * 1/10000 that add up to 10000 with what is left over; of some heads only the largest were kept. */
+ * 1/10000 that add up to 10000 with `rest`. Of the layers and heads in doc.whole, all weights of 10
+ * or more are there; of the others, the three largest. */
 'use strict';
 
 const MATRIX_MOST = 128,
@@ -19,15 +20,20 @@ function svg(name, attributes, ...children) {
 
 const headOf = (p, l = chosen.l, h = chosen.h) => doc.positions[p].layers[l].heads[h];
 
+const isWhole = (l, h) =>
+    [l, h].every((n, i) => {
+        const [from, to] = [doc.whole.layers, doc.whole.heads][i];
+        return n >= from && n <= to;
+    });
+
 /* What is known of a head's weights: [position, weight]. */
-function weights(head) {
-    return head.weights.map((w, i) => [head.at ? head.at[i] : i, w || 0]);
-}
+const weights = (head) => head.weights.map((w, i) => [head.at[i], w || 0]);
 
 /* The three positions that it looks at most. */
-function most(head) {
-    return (head.most || head.at).map((q, i) => [q, head.weights[head.most ? q : i]]);
-}
+const most = (head) =>
+    weights(head)
+        .sort(([, a], [, b]) => b - a)
+        .slice(0, 3);
 
 const short = (text, n) => (text.length > n ? text.slice(0, n - 1) + '…' : text);
 
@@ -175,7 +181,9 @@ function readout(p, q) {
         chip(doc.tokens[q].piece),
         known
             ? `: ${percent(known[1] / 10000, 2)} %`
-            : `: at most ${percent(head.rest / 10000, 2)} %, as only its three largest were kept`
+            : isWhole(chosen.l, chosen.h)
+              ? ': less than 0.1 %'
+              : `: at most ${percent(head.rest / 10000, 2)} %, as only its three largest were kept`
     );
 }
 

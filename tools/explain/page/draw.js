@@ -164,7 +164,7 @@ function drawRouter() {
         '.'
     );
     if (chosen.p < doc.prompt_tokens - 1)
-        says.append(' Nobody asked here, as the next token was given.');
+        says.append(' The router was not asked here, because the next token was given.');
     box.append(scoreMeter(router.score, threshold));
     if (router.bias !== null) box.append(...unitTable(router));
 }
@@ -194,7 +194,6 @@ function drawLadder() {
             '>Length',
             'As a bar',
             'Turns it by',
-            'Would write',
         ]);
     layers.forEach((y, l) => {
         const body = make('tbody'),
@@ -210,12 +209,11 @@ function drawLadder() {
             tr.children[2].className = 'n';
             tr.children[3].className = 'track';
             if (i) tr.firstChild.remove();
-            else tr.firstChild.rowSpan = steps.length;
+            else tr.firstChild.rowSpan = steps.length + 1;
         });
-        const lens = make('td');
-        lens.rowSpan = steps.length;
-        lens.append(...guesses(y.lens));
-        body.firstChild.append(lens);
+        const tr = row(body, ['', 'would write', guesses(y.lens)], 'lenses');
+        tr.firstChild.remove();
+        tr.lastChild.colSpan = 3;
         table.append(body);
     });
     emptied('ladder').append(table);

@@ -3,7 +3,6 @@
 'use strict';
 
 const $ = (id) => document.getElementById(id);
-const doc = JSON.parse($('data').textContent);
 const chosen = { p: 0, l: 0, h: 0 };
 const items = [...document.querySelectorAll('#text > .t')];
 
@@ -14,12 +13,15 @@ const WRITERS = {
     fallback: 'written by the small model, as the cloud failed',
 };
 
-/* The limits of p, l and h. */
-const MOST = {
-    p: doc.tokens.length - 1,
-    l: doc.model.layers - 1,
-    h: doc.model.heads - 1,
-};
+let doc; /* what --json prints, once it is unpacked */
+const MOST = {}; /* the limits of p, l and h */
+
+/* The document as an object: in the page it is compressed and in base64. */
+function unpacked() {
+    const bytes = Uint8Array.from(atob($('data').textContent), (c) => c.charCodeAt(0)),
+        stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
+    return new Response(stream).json();
+}
 
 function sayToken(e, token) {
     e.append(chip(token.piece), ` (position ${token.pos}, id ${token.id})`);
@@ -33,6 +35,7 @@ function drawToken() {
         then = emptied('then');
     sayToken(who, token);
     who.append(`, ${WRITERS[token.source]}.`);
+    if (chosen.p === doc.telling.pos) who.append(` It is shown first: ${doc.telling.why}.`);
     if (chosen.p >= doc.positions.length) {
         then.append('It is the last one, and no pass has read it: there is nothing to see inside.');
     } else if (next) {
@@ -149,7 +152,11 @@ function choices(box, name, count) {
     }
 }
 
-function start() {
+function start(found) {
+    doc = found;
+    MOST.p = doc.tokens.length - 1;
+    MOST.l = doc.model.layers - 1;
+    MOST.h = doc.model.heads - 1;
     document.body.classList.add('on');
     $('chosen').hidden = false;
     const list = $('text');
@@ -166,11 +173,11 @@ function start() {
     choices('heads', 'h', doc.model.heads);
     listen();
     choose({
-        p: doc.prompt_tokens - 1,
+        p: doc.telling.pos,
         l: doc.whole.layers[1],
         h: doc.whole.heads[0],
         ...fromHash(),
     });
 }
 
-start();
+unpacked().then(start);

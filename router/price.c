@@ -1,0 +1,23 @@
+#include "router/price.h"
+
+#include "router/caps.h"
+
+void price_set(struct price *out, double worth, const struct caps_price *tokens, double seconds,
+               double second)
+{
+    const double pico = 1e-12;
+    *out = (struct price){ .worth = worth,
+                           .call = !tokens->up && !tokens->cached && !tokens->down,
+                           .up = (double)tokens->up * pico,
+                           .cached = (double)tokens->cached * pico,
+                           .down = (double)tokens->down * pico,
+                           .wait = seconds * second };
+}
+
+float price_score(const struct price *p, const struct price_odds *odds, size_t n, size_t warm)
+{
+    double sent = (double)warm * p->cached + (double)(n - warm) * p->up;
+    double cost = p->call + sent + p->down + (double)odds->differs * p->wait;
+    double gain = p->worth * (double)odds->wrong;
+    return gain > 0 ? (float)(cost / (cost + gain)) : 1;
+}
