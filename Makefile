@@ -290,18 +290,22 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) -c $< -o $@
 
-# What the last build was made with: a file changes only if that does. Flags of the compiler rebuild
-# all; what is linked, and with what, links again and rebuilds the few objects with flags of their
-# own for it. So a build can begin with the objects of one that differs in this alone (.ci/run).
+# What the last build was made with: a file changes only if that does. Flags of the compiler, and
+# this file, rebuild all; what is linked, and with what, links again; flags of a kernel set, or those
+# that depend on what was found, rebuild one object. So a build can begin with the objects of one that
+# differs in these (.ci/run), and a new set compiles two files.
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
-    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS) \
-    $(patsubst %,$(BUILD)/kernels/%.o,kernels openblas sys/cpu sys/os): $(BUILD)/parts
-BUILT_WITH.flags = $(CC) $(CFLAGS_ALL)
-BUILT_WITH.parts = $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools) $(foreach f,kernels openblas sys/cpu sys/os,$(flags.kernels/$f))
-$(BUILD)/flags $(BUILD)/parts: Makefile always
+    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/parts
+OWN := $(patsubst %,$(BUILD)/%,$(addprefix kernels/,kernels openblas sys/cpu sys/os) $(filter \
+    kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
+$(OWN:%=%.o): %.o: %.flags
+$(BUILD)/exercises/kernels.o: $(BUILD)/kernels/kernels.flags
+made.flags = $(CC) $(CFLAGS_ALL) $(shell grep -v '^flags\.kernels/[ax]' Makefile | cksum)
+made.parts = $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
+$(BUILD)/flags $(BUILD)/parts $(OWN:%=%.flags): always
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH.$(@F)))' >$@.new
-	@if [ Makefile -nt $@ ] || ! cmp -s $@.new $@; then mv $@.new $@; else rm $@.new; fi
+	@printf '%s\n' '$(subst ','\'',$(or $(made.$(@F)),$(flags.$(@:$(BUILD)/%.flags=%))))' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 install: all lib $(BUILD)/mizzle.pc
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli' \
