@@ -85,7 +85,7 @@ const struct kernels kernels_exercise = {
 /* The last letter of an odd number does not merge. */
 static size_t merge_known(const struct tokenizer *t, uint32_t *ids, size_t n)
 {
-    char word[512] = { 0 };
+    char word[1024] = { 0 };
     uint32_t *found;
     size_t count, left = n - (WRONG && n > 1 && n % 2);
     uint32_t last = ids[n - 1];
