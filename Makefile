@@ -133,7 +133,7 @@ else
 endif
 
 # What ONLY leaves out (tests/run.sh) is not built either.
-WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(ONLY)' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
+WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(strip $(ONLY))' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
 test: all $(if $(filter test,$(MAKECMDGOALS)),$(WANTED))
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
 
