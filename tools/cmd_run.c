@@ -28,7 +28,6 @@ static struct {
     bool chat, json, plain, quiet;
     struct sample_params sample;
 } options = { .max_tokens = 256,
-              .context = SIZE_MAX,
               .question = SIZE_MAX,
               .sample = {
                   .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .repeat_penalty = 1, .seed = 1 } };
@@ -415,9 +414,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
 {
     struct mizzle_options o;
     struct mizzle_error e = { .size = sizeof(e) };
-    int rc = setup_context(&options.context, err);
-    if (rc == OK)
-        rc = setup_check_price(err);
+    int rc = setup_check_price(err);
     if (rc == OK)
         rc = setup_options(&o, err);
     if (rc != OK)

@@ -22,7 +22,7 @@
 enum { GRACE_MS = 2000, QUEUE_MAX = 100000, FOLDER = 4096 };
 
 static const char *host = "127.0.0.1", *key_file, *tls_cert, *tls_key, *origin;
-static size_t port = 8080, parallel = 8, queue = 64, context = SIZE_MAX;
+static size_t port = 8080, parallel = 8, queue = 64, context;
 static bool strict, browser;
 static struct option_list hosts;
 
@@ -199,8 +199,6 @@ static int cmd_serve_main(int argc, char **argv)
     if (status >= 0)
         return status;
     int rc = cmd_serve_check(nargs, argv, &err);
-    if (rc == OK)
-        rc = setup_context(&context, &err);
     if (rc == OK)
         rc = cmd_serve_read_key(&key, &err);
     if (rc != OK)

@@ -123,14 +123,6 @@ static int setup_check_model(const struct mizzle_options *o, struct err *err)
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
 }
 
-int setup_context(size_t *context, struct err *err)
-{
-    if (!*context)
-        return err_set(err, ERR_ARG, "context: expected at least 1, found 0");
-    *context = *context == SIZE_MAX ? 0 : *context;
-    return OK;
-}
-
 /* True if policy price is in a list, in which it may have a router: "mlp,price=FILE". */
 static bool setup_has_price(const char *list)
 {

@@ -28,9 +28,6 @@ void setup_catch_interrupts(void);
  * struct mizzle_options. */
 void setup_stop_on_interrupt(void *unused, struct mizzle *m);
 
-/* Turn a --context, SIZE_MAX if it was not given, into that of the library, where 0 is the default.
- * ERR_ARG: 0 was given. */
-int setup_context(size_t *context, struct err *err);
 /* Refuse policy price without --worth, and --worth with other policies; of eval's list, too. */
 int setup_check_price(struct err *err);
 /* Fill *o from all shared options and their environment variables; without -m, the model is the
