@@ -133,7 +133,7 @@ else
 endif
 
 # What ONLY leaves out (tests/run.sh) is not built either.
-WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(ONLY)' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
+WANTED = $(if $(ONLY),$(addprefix $(BUILD)/,$(shell ONLY='$(strip $(ONLY))' sh tests/run.sh --list $(TESTS:$(BUILD)/%=%))),$(TESTS))
 test: all $(if $(filter test,$(MAKECMDGOALS)),$(WANTED))
 	@RUN="$(RUN)" BUILD="$(BUILD)" sh tests/run.sh $(TESTS:$(BUILD)/%=%)
 
@@ -235,14 +235,15 @@ $(KTESTS): $(BUILD)/tests/kernels/alone/%: $(BUILD)/tests/kernels/%.o $(KOBJ)
 	$(Q)$(CC) $(flags.$(MODE)) $(LDFLAGS) $(WRAP) $(filter-out %/flags %/parts,$^) $(filter -lpthread -lm -ldl,$(LIBS)) -o $@
 
 # make exercise N=3 checks exercises/03_*.c (tests/exercises/README.md) through the test of its layer
-# and shows its speed. Its file gets no -Werror. The first eight are operations in a kernel set of
-# their own, which goes into t_kernels and into a copy of the program.
+# and shows its speed. Its file gets no -Werror, and instructions for fmaf, which is a call of libm's
+# without. The first eight are operations in a kernel set of their own, which goes into t_kernels and
+# into a copy of the program.
 EXERCISES := $(patsubst %.c,$(BUILD)/%,$(wildcard exercises/*.c))
 EXERCISE  := $(filter $(BUILD)/exercises/$(N)_% $(BUILD)/exercises/0$(N)_%,$(EXERCISES))
 KERNEL_OP := $(if $(filter 1 2 3 4 5 6 7 8,$(N)),$(patsubst 0$(N)_%,%,$(notdir $(EXERCISE))))
 ifneq ($(filter exercise,$(MAKECMDGOALS)),)
-ifeq ($(filter 1 2 3 4 5 6 7 8 9 10 11 12,$(N)),)
-$(error exercise: expected N=1 to N=12, found N=$(N))
+ifneq ($(words $(N)) $(words $(filter 1 2 3 4 5 6 7 8 9 10 11 12,$(N))),1 1)
+$(error exercise: expected a number from 1 to 12, as in 'make exercise N=1', found '$(N)')
 else ifeq ($(EXERCISE),)
 $(error exercise $(N) is not started; type: sh tests/exercises/start.sh $(N))
 endif
@@ -251,7 +252,7 @@ exercise: $(EXERCISE).$(if $(KERNEL_OP),kernels $(EXERCISE).mizzle,check)
 	@RUN="$(RUN)" sh tests/exercises/check.sh $< $(KERNEL_OP) $(if $(KERNEL_OP),$(EXERCISE).mizzle)
 
 $(foreach c,$(wildcard exercises/*.c),$(eval flags.$(c:.c=) := -Wno-error -Wno-conversion \
-    -Wno-unused-parameter $(if $(filter x86_64/exercises/08_%,$(ARCH)/$(c)),$(flags.kernels/x86/avx2))))
+    -Wno-unused-parameter $(if $(filter x86_64,$(ARCH)),$(flags.kernels/x86/avx2))))
 $(BUILD)/exercises/kernels.o: kernels/kernels.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call SAY,CC,$<)
@@ -289,18 +290,22 @@ $(BUILD)/page_assets.o: $(BUILD)/page_assets.c $(BUILD)/flags
 	$(call SAY,CC,$<)
 	$(Q)$(CC) $(CFLAGS_ALL) $(flags.$(MODE)) -c $< -o $@
 
-# What the last build was made with: a file changes only if that does. Flags of the compiler rebuild
-# all; what is linked, and with what, links again and rebuilds the few objects with flags of their
-# own for it. So a build can begin with the objects of one that differs in this alone (.ci/run).
+# What the last build was made with: a file changes only if that does. Flags of the compiler, and
+# this file, rebuild all; what is linked, and with what, links again; flags of a kernel set, or those
+# that depend on what was found, rebuild one object. So a build can begin with the objects of one that
+# differs in these (.ci/run), and a new set compiles two files.
 $(LIB) $(TOOLS) $(BUILD)/mizzle $(BUILD)/libmizzle.a $(BUILD)/$(SONAME) $(TESTS) $(KTESTS) \
-    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS) \
-    $(patsubst %,$(BUILD)/kernels/%.o,kernels openblas sys/cpu sys/os): $(BUILD)/parts
-BUILT_WITH.flags = $(CC) $(CFLAGS_ALL)
-BUILT_WITH.parts = $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools) $(foreach f,kernels openblas sys/cpu sys/os,$(flags.kernels/$f))
-$(BUILD)/flags $(BUILD)/parts: Makefile always
+    $(BUILD)/tests/router/soak $(BUILD)/tests/tools/serve/soak $(FUZZERS): $(BUILD)/parts
+OWN := $(patsubst %,$(BUILD)/%,$(addprefix kernels/,kernels openblas sys/cpu sys/os) $(filter \
+    kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
+$(OWN:%=%.o): %.o: %.flags
+$(BUILD)/exercises/kernels.o: $(BUILD)/kernels/kernels.flags
+made.flags = $(CC) $(CFLAGS_ALL) $(shell grep -v '^flags\.kernels/[ax]' Makefile | cksum)
+made.parts = $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
+$(BUILD)/flags $(BUILD)/parts $(OWN:%=%.flags): always
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(BUILT_WITH.$(@F)))' >$@.new
-	@if [ Makefile -nt $@ ] || ! cmp -s $@.new $@; then mv $@.new $@; else rm $@.new; fi
+	@printf '%s\n' '$(subst ','\'',$(or $(made.$(@F)),$(flags.$(@:$(BUILD)/%.flags=%))))' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 install: all lib $(BUILD)/mizzle.pc
 	install -d '$(DESTDIR)$(PREFIX)/bin' '$(SHARE)/man/man1' '$(SHARE)/mizzle/milli' \

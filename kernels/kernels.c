@@ -7,6 +7,11 @@
 #include "kernels/kernels.h"
 #include "kernels/openblas.h"
 
+/* The tables of the instruction sets, and a learner's own one (tests/exercises), which only the
+ * programs of `make exercise` have. They stand here, so that a new set compiles nothing else. */
+extern const struct kernels kernels_avx2, kernels_avxvnni, kernels_avx512, kernels_avx512vnni,
+    kernels_avx512bf16, kernels_neon, kernels_i8mm, kernels_blas, kernels_exercise;
+
 const struct kernels *const kernels_sets[] = {
     &kernels_scalar, /* the definition */
 #if defined(__x86_64__)

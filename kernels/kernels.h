@@ -160,19 +160,13 @@ struct kernels {
     X(argmax_f32)     \
     X(expsum_f32)
 
-/* The tables that the instruction-set files export; each architecture compiles some of them. A
- * set's second file exports another one, which is its `rest`. */
-extern const struct kernels kernels_scalar, kernels_avx2, kernels_avxvnni, kernels_avx512,
-    kernels_avx512vnni, kernels_avx512bf16, kernels_neon, kernels_dotprod, kernels_i8mm,
-    kernels_blas;
-extern const struct kernels kernels_avx512vnni_blocks;
+/* The tables that are used by name; each architecture compiles some of them. kernels.c has those of
+ * all other sets. */
+extern const struct kernels kernels_scalar, kernels_dotprod;
 
-/* Their second files. */
+/* What sets export in their second files, their `rest`. */
 extern const struct kernels kernels_avx2_blocks, kernels_avxvnni_blocks, kernels_avx512_blocks,
-    kernels_neon_blocks, kernels_dotprod_blocks, kernels_i8mm_blocks;
-
-/* A learner's own set (tests/exercises), which only the programs of `make exercise` have. */
-extern const struct kernels kernels_exercise;
+    kernels_avx512vnni_blocks, kernels_neon_blocks, kernels_dotprod_blocks, kernels_i8mm_blocks;
 
 /* All sets compiled into this binary, slowest first; [0] is scalar. */
 extern const struct kernels *const kernels_sets[];

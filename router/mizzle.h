@@ -42,7 +42,7 @@
 extern "C" {
 #endif
 
-#define MIZZLE_VERSION "0.1.0"
+#define MIZZLE_VERSION "0.2.0"
 #define MIZZLE_API     __attribute__((visibility("default")))
 
 /* Return values. In brackets, the exit status that the `mizzle` program makes of them. */
@@ -85,7 +85,7 @@ struct mizzle_options {
                               and "never" need no score; NULL: the router's, if there is one, else
                               "never" */
     double threshold;      /* tokens with a lower score, 0 to 1, are requested from the cloud; NaN,
-                              the default: the router's own threshold, else 0.5 */
+                              the default: the router's own threshold, else 0.5; "price": 0.5 */
 
     /* The answer. The sampler picks the small model's tokens; the cloud is always greedy. */
     size_t max_tokens; /* longest answer; default: 256 */
@@ -174,10 +174,10 @@ struct mizzle_options {
 
     /* Policy "price", which is the default if there are worth and a router: the cloud is asked
      * where worth times the chance that its answer mends an error exceeds what the call costs. All
-     * are in the currency of cloud_price; without that, a call costs 1. */
+     * are in the currency of cloud_price; without that, a call costs 1. Needs cloud_tokens 1. */
     double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
     double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
-    double wait_price; /* what a second of waiting costs; 0: nothing */
+    double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

@@ -104,7 +104,8 @@ bool router_threshold(const struct router *r, float *threshold);
 size_t router_scratch(const struct router *r);
 float router_score(const struct router *r, const float *hidden, float *scratch);
 /* After router_score with this scratch: return the probability, 0 to 1, that the cloud's token
- * differs from the local one; 1 without a second output, or if its sum is NaN. */
+ * differs from the local one and that from the reference's, as samples say it (learn/samples.h); 1
+ * without a second output, or if its sum is NaN. */
 float router_differs(const struct router *r, const float *scratch);
 /* True for a network with that second output. */
 bool router_is_hurdle(const struct router *r);

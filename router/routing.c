@@ -138,6 +138,10 @@ static int routing_check_worth(const struct mizzle_options *o, struct err *err)
         if (!(fields[i].value >= 0) || isinf(fields[i].value))
             return err_set(err, ERR_ARG, "%s: expected 0 or more, found %g", fields[i].name,
                            fields[i].value);
+    if ((o->call_ms > 0) != (o->wait_price > 0) || (o->call_ms > 0 && !(o->worth > 0)))
+        return err_set(err, ERR_ARG, "call_ms, wait_price: expected both of them, and worth");
+    if (o->worth > 0 && o->cloud_tokens > 1) /* what the later tokens save is not foreseen */
+        return err_set(err, ERR_ARG, "worth: expected cloud_tokens 1, found %zu", o->cloud_tokens);
     return OK;
 }
 
@@ -159,6 +163,9 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     int rc = routing_check_worth(o, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
+    if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
+        rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
+                     o->model, r->router ? "a table" : "none");
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;

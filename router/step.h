@@ -25,7 +25,7 @@ struct step;
 
 enum step_want {
     STEP_ROWS = 1,
-    STEP_SCORE, /* the router's, of the policy mlp */
+    STEP_SCORE, /* the router's, of the policies mlp and price */
     STEP_HEAD,
     STEP_CLOUD, /* there is nothing to do but to wait: for an answer, or a moment for a draft */
     STEP_DONE   /* the text has ended, or an error has ended it */

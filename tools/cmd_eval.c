@@ -167,6 +167,8 @@ static const char *eval_unread(unsigned runs)
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
         { "--worth", route_options.worth > 0, ANSWERS },
+        { "--call-ms", route_options.call_ms > 0, ANSWERS },
+        { "--wait-price", route_options.wait_price > 0, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },

@@ -417,6 +417,8 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     int rc = setup_check_price(err);
     if (rc == OK)
         rc = setup_options(&o, err);
+    if (rc != OK)
+        return rc;
     o.max_tokens = options.max_tokens;
     o.context = options.context;
     o.stops = options.stops.n ? options.stops.at : NULL;
@@ -429,8 +431,7 @@ static int open_handle(struct run *r, struct stand_in **server, struct err *err)
     o.on_opening = setup_stop_on_interrupt;
     if (options.chat && !o.think)
         o.think = "auto"; /* notes about conversations come before the first one */
-    if (rc == OK)
-        rc = setup_stand_in(server, &o, err);
+    rc = setup_stand_in(server, &o, err);
     if (rc != OK)
         return rc;
     struct progress *progress = progress_begin("loading", o.model);

@@ -34,7 +34,7 @@ edit() {
     awk -v name="$name" -v wing="$wing" -v flags="$flags" "$2" "$1" >"$tmp/$1"
 }
 place() {
-    for f in Makefile kernels/kernels.h kernels/kernels.c; do
+    for f in Makefile kernels/kernels.c; do
         mv "$tmp/$f" $f
     done
 }
@@ -43,7 +43,7 @@ if [ "$remove" ]; then
     wing='' flags=''
     for wing in kernels/x86 kernels/arm none; do # a set of its own line is one that was begun here
         grep -q "^flags\.$wing/$name := " Makefile &&
-            grep -qx "extern const struct kernels kernels_$name;" kernels/kernels.h && break
+            grep -qx "extern const struct kernels kernels_$name;" kernels/kernels.c && break
     done
     [ $wing != none ] || say "no set that this script has begun is called '$name'"
     kept=$wing/$name.c.removed number=1 # what was removed before stays, too
@@ -51,8 +51,8 @@ if [ "$remove" ]; then
         number=$((number + 1)) kept=$wing/$name.c.removed.$number
     done
     edit Makefile 'index($0, "flags." wing "/" name " :=") != 1'
-    edit kernels/kernels.h '$0 != "extern const struct kernels kernels_" name ";"'
-    edit kernels/kernels.c '$0 != "    &kernels_" name ","'
+    edit kernels/kernels.c '$0 != "    &kernels_" name "," &&
+        $0 != "extern const struct kernels kernels_" name ";"'
     place
     [ -e "$wing/$name.c" ] || { echo "removed; there was no $wing/$name.c" && exit 0; }
     mv "$wing/$name.c" "$kept"
@@ -71,18 +71,16 @@ edit Makefile '
     seen == 1 && !/^flags\.kernels\// { print "flags." wing "/" name " := " flags; seen = 2 }
     !seen && /^flags\.kernels\// { seen = 1 }
     { print }'
-edit kernels/kernels.h '
-    { print }
-    /^extern const struct kernels kernels_avx512vnni_blocks;/ {
-        print "extern const struct kernels kernels_" name ";"
-    }'
 edit kernels/kernels.c '
+    /^const struct kernels \*const kernels_sets/ {
+        print "extern const struct kernels kernels_" name ";"
+    }
     /^#if defined.__x86_64__/ { inside = 1 }
     inside && /'"$end"'/ { print "    &kernels_" name ","; inside = 0 }
     { print }'
-for f in Makefile kernels/kernels.h kernels/kernels.c; do
-    [ "$(diff $f "$tmp/$f" | grep -c '^>')" -eq 1 ] || say "$f: no place for a line was found"
-done
+[ "$(diff Makefile "$tmp/Makefile" | grep -c '^>')" -eq 1 ] &&
+    [ "$(diff kernels/kernels.c "$tmp/kernels/kernels.c" | grep -c '^>')" -eq 2 ] ||
+    say "no place for its lines was found in Makefile and kernels/kernels.c"
 {
     echo "/* $name.c - Begun by tools/new_set.sh. What it leaves out comes from the sets before it. */"
     if [ $wing = kernels/x86 ]; then

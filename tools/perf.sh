@@ -15,6 +15,7 @@ fail() {
     echo "perf.sh: $*" >&2
     exit 1
 }
+[ -x "$mizzle" ] || fail "$mizzle: no such program; 'make' builds it"
 command -v perf >/dev/null ||
     fail "perf is not installed; on Debian, 'sh tools/setup.sh dev' brings it"
 mkdir -p build/perf

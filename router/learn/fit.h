@@ -9,8 +9,9 @@
  * training part, which are folded into the first layer at the end. citer: CITER's network, on the
  * features as they are; see fit_citer.h. linear: one Linear, on standardised features. context: a
  * table over the last two ids, counted. hurdle: mlp with a second output (router.h), which learns
- * from all tokens whether the cloud's differs; the first mostly from those where it does. Both
- * are unweighted, so that their product is a probability that can be set against a price.
+ * from all tokens whether the cloud's differs; the first mostly from those where it does. Wrong
+ * tokens are not weighted up, so scores are near probabilities, though cautious ones: tokens where
+ * both models agree draw the first output towards right. Labels match cannot tell the two apart.
  *
  * The same samples, options and seed give the same bits on every machine, with any number of
  * threads and any exact kernel set. */

@@ -6,11 +6,10 @@
  *           so that softmax(x)[i] = e / out[0]. out[1] is the sum of e * d, so that the entropy is
  *           ln(out[0]) - out[1] / out[0]. Both are virtual vectors (the head of kernels.h): out[0]
  *           adds e to lane i % 16, out[1] does so by fmaf(e, d, lane).
- * Measure   The time of a whole vocabulary, and the share of it that exp_f32 takes. What does the
- *           clamp at -88 cost, and what does out[1] become without it?
+ * Measure   The time of a whole vocabulary, and the share of it that exp_f32 takes: what is left
+ *           with d in its place? What does the clamp at -88 cost, and what does out[1] become
+ *           without it?
  * Solution  expsum_f32_scalar in kernels/scalar.c; exp_f32 in kernels/math.c. */
-#include <math.h>
-
 #include "tests/exercises/exercise.h"
 
 static void expsum_f32_exercise(float out[2], const float *x, size_t n, float max)
@@ -20,5 +19,6 @@ static void expsum_f32_exercise(float out[2], const float *x, size_t n, float ma
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .expsum_f32 = expsum_f32_exercise,
 };

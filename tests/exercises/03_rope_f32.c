@@ -7,13 +7,11 @@
  *           fmaf(b, cos[i], a * sin[i]). cos[half] and sin[half] are those of the position; x[2 *
  *           half] is turned in place.
  *
- * Measure   The time of a head of 64. Then turn q by position p and k by position p + 3, and
- *           compare their product for several p: why may a cache keep its keys when a text goes
- *           on?
+ * Measure   The time of a head of 64. Then, in a program of your own (README.md), turn q by
+ *           position p and k by position p + 3, and compare their product for several p: why may a
+ *           cache keep its keys when a text goes on?
  *
  * Solution  rope_f32_scalar in kernels/scalar.c; model/rope.c has the angles. */
-#include <math.h>
-
 #include "tests/exercises/exercise.h"
 
 static void rope_f32_exercise(float *x, const float *cos, const float *sin, size_t half)
@@ -23,5 +21,6 @@ static void rope_f32_exercise(float *x, const float *cos, const float *sin, size
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .rope_f32 = rope_f32_exercise,
 };

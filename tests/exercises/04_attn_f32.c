@@ -21,8 +21,6 @@
  *           that save? Why are keys stored in columns and values in rows?
  *
  * Solution  attn in kernels/scalar.c, then kernels/attn.h, once for all lengths of vectors. */
-#include <math.h>
-
 #include "tests/exercises/exercise.h"
 
 static void attn_f32_exercise(const struct attn_part *y, const float *q, const void *k,
@@ -34,5 +32,6 @@ static void attn_f32_exercise(const struct attn_part *y, const float *q, const v
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .attn_f32 = attn_f32_exercise,
 };

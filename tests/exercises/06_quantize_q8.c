@@ -10,12 +10,11 @@
  *           scale, sum of the first 16 q, sum of the others) writes the rest (struct qact in
  *           kernels.h).
  *
- * Measure   The error of a row: the root of the mean of (q * scale - x)^2, beside that of x. Then
- *           make one number of a group 100 times larger: what becomes of its neighbours?
+ * Measure   In a program of your own (README.md), the error of a row: the root of the mean of (q *
+ *           scale - x)^2, beside that of x^2. Then make one number of a group 100 times larger:
+ *           what becomes of its neighbours?
  *
  * Solution  quantize_q8_scalar in kernels/scalar.c; the bound on logits is in model/README.md. */
-#include <math.h>
-
 #include "kernels/tiles.h"
 #include "tests/exercises/exercise.h"
 
@@ -26,5 +25,6 @@ static void quantize_q8_exercise(const struct qact *y, size_t t, const float *x)
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .quantize_q8 = quantize_q8_exercise,
 };

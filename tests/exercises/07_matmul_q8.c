@@ -16,8 +16,6 @@
  *           limit, and from how many tokens on? (`build/mizzle bench limits`)
  *
  * Solution  matmul_scalar in kernels/scalar.c, then tile_q8 in kernels/x86/avxvnni.c. */
-#include <math.h>
-
 #include "tests/exercises/exercise.h"
 
 static void matmul_q8_exercise(float *y, size_t ldy, const struct panels *w, const struct qact *x,
@@ -28,5 +26,6 @@ static void matmul_q8_exercise(float *y, size_t ldy, const struct panels *w, con
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .matmul_q8 = matmul_q8_exercise,
 };

@@ -16,13 +16,6 @@
  *
  * Solution  matmul_f32_scalar in kernels/scalar.c, then matmul_f32_avx2 in kernels/x86/avx2.c or
  *           matmul_f32_neon in kernels/arm/neon.c. */
-#if defined(__x86_64__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#include "kernels/sys/cpu.h"
 #include "tests/exercises/exercise.h"
 
 static void matmul_f32_exercise(float *y, size_t ldy, const struct panels *w, const float *x,
@@ -33,10 +26,6 @@ static void matmul_f32_exercise(float *y, size_t ldy, const struct panels *w, co
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
-#if defined(__x86_64__)
-    .needs = CPU_AVX2,
-#elif defined(__aarch64__)
-    .needs = CPU_NEON,
-#endif
+    .needs = EXERCISE_NEEDS,
     .matmul_f32 = matmul_f32_exercise,
 };

@@ -8,8 +8,9 @@
  *           weights reach p times the sum of all weights; one is always kept. Then draw:
  *           u = rand_unit(seed, at) times the sum of those that are kept; go through them and take
  *           the first whose weight is above u, else subtract it from u. logits[n] has n <= 4,096.
- * Measure   The time of 4,096 ids, and the share of it that sorting takes. How many ids are kept at
- *           p = 0.9 on the logits of a real text (`mizzle logits`)?
+ * Measure   The time of 4,096 ids, and the share of it that sorting takes: what is left without
+ *           it? How many ids are kept at p = 0.9 after "The hirukudi is a", and after "The
+ *           hirukudi"? (`build/mizzle logits -p TEXT --top 20` has the probabilities.)
  * Solution  sampler_pick, sample_cut_tail and sample_draw in model/sample.c. */
 #include "tests/exercises/exercise.h"
 

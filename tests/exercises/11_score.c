@@ -9,8 +9,6 @@
  *           model --shape qwen2.5-0.5b`): what does it cost to decide, and what does a token that
  *           goes to the cloud save?
  * Solution  router_score in router/router.c. */
-#include <math.h>
-
 #include "tests/exercises/exercise.h"
 
 static float router_mlp(const struct router_form *f, const float *x)

@@ -3,12 +3,18 @@
 #
 # Usage: sh tests/exercises/check.sh PROGRAM [OPERATION MIZZLE]
 #
-# With an operation, PROGRAM is t_kernels with the set `exercise`, and MIZZLE has that set, too.
+# With an operation, PROGRAM is t_kernels with the set `exercise`, and MIZZLE has that set, too. The
+# speed of a set whose bits differ is shown as well: to compare it is what some exercises ask for.
 set -eu
 if [ $# -eq 1 ]; then
     exec ${RUN:-} "$1"
 fi
-${RUN:-} "$1" --isa exercise
+failed=0
+${RUN:-} "$1" --isa exercise >"$1.log" || failed=1
+cat "$1.log"
+if [ $failed -ne 0 ] && { grep -q ': crashed' "$1.log" || ! grep -q '^FAIL' "$1.log"; }; then
+    exit 1
+fi
 # On a terminal, stderr shows how far it is; elsewhere, it is shown if the benchmark fails.
 if [ -t 2 ]; then
     ${RUN:-} "$3" bench kernels --only "$2" -r 2 -o csv >"$3.csv"
@@ -23,19 +29,23 @@ awk -F, '
     !($at["shape"] in mine) { order[++n] = $at["shape"]; mine[$at["shape"]] = "" }
     {
         shape = $at["shape"]; us = $at["ns"] / 1000
-        if ($at["isa"] == "exercise") mine[shape] = us
+        if ($at["isa"] == "exercise") {
+            mine[shape] = us; moved[shape] = $at["gb_s"]; done[shape] = $at["gop_s"] + 0 ? $at["gop_s"] : ""
+        }
         else if ($at["isa"] == "scalar") scalar[shape] = us
         else if (!(shape in best) || us < best[shape]) { best[shape] = us; name[shape] = $at["isa"] }
     }
     function time(us) { return sprintf(us < 100 ? "%.2f us" : "%.0f us", us) }
     END {
-        printf "%-28s %12s %12s   %s\n", "shape", "yours", "scalar", "best set"
+        row = "%-28s %12s %8s %8s %12s   %s\n"
+        printf row, "shape", "yours", "GB/s", "GOP/s", "scalar", "best set"
         for (i = 1; i <= n; i++) {
             shape = order[i]
             if (mine[shape] == "") continue
             text = shape; sub(/;/, ",", text)
-            printf "%-28s %12s %12s   %s\n", text, time(mine[shape]),
+            printf row, text, time(mine[shape]), moved[shape], done[shape],
                 (shape in scalar) ? time(scalar[shape]) : "",
                 (shape in best) ? time(best[shape]) " (" name[shape] ")" : ""
         }
     }' "$3.csv"
+exit $failed

@@ -3,18 +3,35 @@
 #ifndef TESTS_EXERCISES_EXERCISE_H
 #define TESTS_EXERCISES_EXERCISE_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #include "kernels/kernels.h"
 #include "kernels/math.h"
+#include "kernels/sys/cpu.h"
 #include "model/sample.h"
 #include "model/session.h"
 #include "model/text/tokenizer_internal.h"
 #include "router/cloud_port.h"
 #include "router/router.h"
+
+/* The CPU_* bits of what exercises are compiled for. */
+#if defined(__x86_64__)
+enum { EXERCISE_NEEDS = CPU_AVX2 };
+#elif defined(__aarch64__)
+enum { EXERCISE_NEEDS = CPU_NEON };
+#else
+enum { EXERCISE_NEEDS = 0 };
+#endif
 
 /* A text that is to be written ahead of the cloud (exercise 12). */
 struct ahead_text {

@@ -1,8 +1,5 @@
 /* known.c - for t_exercises.sh: all exercises by the project's own functions (WRONG is 0), or each
  * with a mistake that is easily made (WRONG is 1). */
-#include <math.h>
-#include <string.h>
-
 #include "kernels/sys/base.h"
 #include "router/decode.h"
 #include "tests/exercises/exercise.h"
@@ -74,6 +71,7 @@ static void matmul_f32_known(float *y, size_t ldy, const struct panels *w, const
 
 const struct kernels kernels_exercise = {
     .isa = "exercise",
+    .needs = EXERCISE_NEEDS,
     .rmsnorm_f32 = rmsnorm_f32_known,
     .expsum_f32 = expsum_f32_known,
     .rope_f32 = rope_f32_known,
@@ -87,7 +85,7 @@ const struct kernels kernels_exercise = {
 /* The last letter of an odd number does not merge. */
 static size_t merge_known(const struct tokenizer *t, uint32_t *ids, size_t n)
 {
-    char word[512] = { 0 };
+    char word[1024] = { 0 };
     uint32_t *found;
     size_t count, left = n - (WRONG && n > 1 && n % 2);
     uint32_t last = ids[n - 1];

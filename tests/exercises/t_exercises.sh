@@ -25,8 +25,9 @@ one() {
     [ "$said" = "$line" ] || fail "$*: not one line: $line"
 }
 one "exercise 1 is not started; type: sh tests/exercises/start.sh 1." make exercise N=1
-for n in 0 13 '' 1x; do
-    one "exercise: expected N=1 to N=12, found N=$n." make exercise N=$n
+for n in 0 13 '' 1x '1 2'; do
+    one "exercise: expected a number from 1 to 12, as in 'make exercise N=1', found '$n'." \
+        make exercise N="$n"
     one "start.sh: expected an exercise from 1 to 12, found '$n'" sh tests/exercises/start.sh "$n"
 done
 for n in 1 2 3 4 5 6 7 8 9 10 11 12; do
@@ -46,8 +47,15 @@ make BUILD="$BUILD" $all $objects >"$dir/log" 2>&1 || fail "the skeletons do not
 ! grep -v '^make' "$dir/log" | grep -q warning || fail "a skeleton has warnings"
 "$BUILD/exercises/known0.check" >"$dir/log" 2>&1 || fail "what the project does is not right"
 [ "$(grep -c ': right$' "$dir/log")" -eq 4 ] || fail "not four exercises"
-"$BUILD/exercises/known0.kernels" --isa exercise >"$dir/log" 2>&1 || fail "scalar is not right"
+cat >"$dir/bench" <<END
+#!/bin/sh
+printf '%s\n' isa,shape,ns,gb_s,gop_s scalar,'"8, odd"',4000,1,2 exercise,'"8, odd"',2000,3,4 avx2,'"8, odd"',1000,5,6
+END
+chmod +x "$dir/bench"
+sh tests/exercises/check.sh "$BUILD/exercises/known0.kernels" add_f32 "$dir/bench" >"$dir/log" 2>&1 ||
+    fail "scalar is not right"
 grep -q '^exercise  *8 operations, 0 failed$' "$dir/log" || fail "not eight operations"
+grep -Eq '^8, odd +2.00 us +3 +4 +4.00 us   1.00 us \(avx2\)$' "$dir/log" || fail "not its speed"
 for w in check 'kernels --isa exercise'; do
     "$BUILD"/exercises/known1.$w >>"$dir/log" 2>&1 && fail "mistakes pass"
 done
@@ -67,7 +75,18 @@ done
 one "exercises/02_expsum_f32.c: not written yet: put your code in place of UNWRITTEN()" \
     make BUILD="$BUILD" exercise N=2
 
-# A right one shows its speed.
-cp exercises/known0.c exercises/01_rmsnorm_f32.c
-make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 || fail "a right exercise fails"
-grep -Eq '^896 +[0-9.]+ us +[0-9.]+ us   [0-9.]+ us \([a-z0-9]+\)$' "$dir/log" || fail "no speed"
+# One whose bits differ fails with the program that repeats it, and shows its speed all the same.
+cat >exercises/01_rmsnorm_f32.c <<END
+#include "tests/exercises/exercise.h"
+static void near(float *y, const float *x, const float *w, size_t n, float eps)
+{
+    kernels_scalar.rmsnorm_f32(y, x, w, n, eps * 2);
+}
+const struct kernels kernels_exercise = { .isa = "exercise", .rmsnorm_f32 = near };
+END
+made=$BUILD/exercises/01_rmsnorm_f32
+make BUILD="$BUILD" exercise N=1 >"$dir/log" 2>&1 && fail "a wrong exercise passes"
+again=$(sed -n "s,^FAIL .*; again: \($made.kernels --only rmsnorm_f32 .*\),\1,p" "$dir/log")
+[ "$again" ] && grep -Eq '^896 +[0-9.]+ us +[0-9.]+ +[0-9.]+ +[0-9.]+ us   [0-9.]+ us \([a-z0-9]+\)$' "$dir/log" ||
+    fail "no program or no speed of a wrong one"
+$again 2>&1 | grep -q '^FAIL' || fail "does not repeat it: $again"

@@ -25,7 +25,8 @@ enum { ROUNDS = 150 };
 
 static volatile uint64_t round_seed; /* survives siglongjmp, names the failing round */
 static sigjmp_buf crash;
-static float tolerance; /* where the set is not exact */
+static float tolerance;     /* where the set is not exact */
+static const char *program; /* its path */
 
 /* One product to check: panels [p0, p1) of w, n tokens, y rows ldy apart. */
 struct product {
@@ -336,8 +337,8 @@ static bool check(const struct op *op, const struct kernels *k, uint64_t seed, u
     if (!why)
         return true;
     guard_reset();
-    printf("FAIL %s of %s: %s%s; reproduce with --only %s --isa %s --rounds 1 --seed %llu\n",
-           op->name, k->isa, why, differ_text, op->name, k->isa, (unsigned long long)round_seed);
+    printf("FAIL %s of %s: %s%s; again: %s --only %s --isa %s --rounds 1 --seed %llu\n", op->name,
+           k->isa, why, differ_text, program, op->name, k->isa, (unsigned long long)round_seed);
     return false;
 }
 
@@ -389,6 +390,7 @@ int main(int argc, char **argv)
 {
     struct options o = parse(argc, argv);
     int failed = !differ_works(), ran = 0;
+    program = argv[0];
     struct sigaction sa = { .sa_handler = on_crash };
     sigaction(SIGSEGV, &sa, NULL);
     sigaction(SIGBUS, &sa, NULL);

@@ -125,13 +125,14 @@ static void expect_same(struct session *s, size_t stored, size_t n, size_t chang
 }
 
 /* Prompts of all relations to what is stored, with each KV type, thread count and exact set: the
- * file is written by the plainest. */
+ * file is written by the plainest; where that is slow, for one KV type only. */
 static void check_bits(void)
 {
+    const bool slow = SANITIZED || (getenv("RUN") && *getenv("RUN"));
     static const size_t lengths[] = { 1, 15, 16, 17, 64, 91 };
     for (size_t kv = 0; kv < 3; kv++) {
         struct rig plain, fast;
-        rig_open(&plain, "scalar", 1, (enum kvcache)kv);
+        rig_open(&plain, slow && kv ? NULL : "scalar", 1, (enum kvcache)kv);
         rig_open(&fast, NULL, 2, (enum kvcache)kv);
         for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
             size_t n = lengths[i];

@@ -273,7 +273,7 @@ static void test_hedge(void)
     CHECK(next(c, 99, &id, &err) == OK && id == 106 && cloud_ledger(c)->traffic.hedges == 1);
     CHECK(next(c, BAD, &id, &err) == ERR_TEXT && cloud_ledger(c)->traffic.hedges == 1);
     cloud_close(c);
-    c = client(&(struct cloud_options){ .hedge_ms = 20, .timeout_ms = 200 });
+    c = client(&(struct cloud_options){ .hedge_ms = 20, .timeout_ms = 600 });
     start = os_now_ns();
     CHECK(next(c, SILENT, &id, &err) == ERR_NET && strstr(err.msg, "in time"));
     CHECK(seconds_since(start) > 0.15 && cloud_ledger(c)->traffic.hedges == 1);

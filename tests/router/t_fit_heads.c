@@ -207,9 +207,9 @@ static void check_table(void)
         const float x = 0;
         struct sample one = { .x = &x, .label = i == 8, .group = out };
         if (i < 8)
-            one = (struct sample){
-                &x, rows[i].right, false, in, 0, { rows[i].before[0], rows[i].before[1] }
-            };
+            one = (struct sample){ &x,    rows[i].right,
+                                   false, in,
+                                   0,     { rows[i].before[0], rows[i].before[1] } };
         CHECK(samples_add(&s, &one, &err) == OK);
     }
     CHECK(fit_router(&f, &report, &s, &o, &kernels, NULL, &err) == OK);

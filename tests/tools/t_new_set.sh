@@ -60,6 +60,9 @@ x86_64-* | aarch64-*) ;;
 *) exit 0 ;;
 esac
 new_set mine || fail "new_set.sh"
+diff -rq "$root/kernels" kernels >"$dir/log"
+[ "$(wc -l <"$dir/log")" -eq 2 ] && grep -q 'kernels/kernels\.c ' "$dir/log" && grep -q ': mine\.c$' "$dir/log" ||
+    fail "more than kernels.c and the set, so more would be compiled"
 set=$(echo kernels/*/mine.c)
 set=${set%.c}
 make BUILD=build/new build/new/$set.o build/new/kernels/kernels.o >"$dir/log" 2>&1 || fail "$set.c does not compile"

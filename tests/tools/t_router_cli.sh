@@ -70,14 +70,15 @@ else
     skipped="no PyTorch files in $data (set MIZZLE_TESTDATA)"
 fi
 
+questions=${ROUTER_QUESTIONS:-60} # fewer for slow builds
 if [ -f weights/milli/edge-0.5.gguf ]; then
     for threads in 1 2; do
-        ${RUN:-} "$mizzle" router train --questions 60 -t $threads \
+        ${RUN:-} "$mizzle" router train --questions "$questions" -t $threads \
             -o "$tmp/r$threads.safetensors" >"$tmp/table" 2>"$tmp/err" || fail "train: $(cat "$tmp/err")"
     done
     cmp -s "$tmp/r1.safetensors" "$tmp/r2.safetensors" || fail "train: threads change the bits"
     # It is what collect and train do one after the other, so both heads can share one collection.
-    "$mizzle" router collect --labels divergent --questions 60 -o "$tmp/samples" -q >"$tmp/log" 2>&1 ||
+    "$mizzle" router collect --labels divergent --questions "$questions" -o "$tmp/samples" -q >"$tmp/log" 2>&1 ||
         fail "collect: $(cat "$tmp/log")"
     "$mizzle" router train --samples "$tmp/samples" -q -o "$tmp/two.safetensors" >"$tmp/log" 2>&1 ||
         fail "train --samples: $(cat "$tmp/log")"

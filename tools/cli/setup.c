@@ -123,10 +123,22 @@ static int setup_check_model(const struct mizzle_options *o, struct err *err)
     return err_set(err, ERR_IO, "the demo pair is not found (weights/milli); name a model with -m");
 }
 
+/* True if policy price is in a list, in which it may have a router: "mlp,price=FILE". */
+static bool setup_has_price(const char *list)
+{
+    for (const char *p = list; p; p = strchr(p, ',')) {
+        p += *p == ',';
+        size_t n = strcspn(p, ",=");
+        if (n == 5 && !strncmp(p, "price", n))
+            return true;
+    }
+    return false;
+}
+
 int setup_check_price(struct err *err)
 {
     const char *policy = route_options.policy;
-    bool price = policy && strstr(policy, "price");
+    bool price = setup_has_price(policy);
     if (!policy || price == (route_options.worth > 0))
         return OK;
     return err_set(err, ERR_ARG, "--policy %s: expected %s", policy,

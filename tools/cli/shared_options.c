@@ -60,7 +60,7 @@ const struct option_group route_option_rows = {
           "never)" },
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
-          "else 0.5)" },
+          "else 0.5; price: 0.5)" },
         { "--worth", NULL, OPTION_FLOAT, &route_options.worth, "AMOUNT",
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "

@@ -108,6 +108,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->run.all = m->n - 2;
     m->about = (struct eval_about){ .task = m->o->task,
                                     .price = m->asking.routing.caps.limits.price,
+                                    .by_cost = m->plan.by_cost,
                                     .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),

@@ -113,7 +113,9 @@ int eval_list_open(struct eval_list *l, const struct engine *engine, const char 
     int rc = OK;
     for (size_t i = 0; rc == OK && i < l->n; i++) {
         struct eval_entry *e = &l->at[i];
-        if (policy_reads_router(e->policy) && (e->file || e->policy != open))
+        bool same = e->policy == open || /* that of --router, or the one beside the model */
+                    (policy_reads_network(e->policy) && policy_reads_network(open));
+        if (policy_reads_router(e->policy) && (e->file || !same))
             rc = list_open_router(e, engine, model, err);
     }
     return rc;

@@ -79,7 +79,8 @@ int eval_plan_list(const struct eval_plan *p, const struct eval_list *l,
         known = known || policy_reads_router(e->policy);
         if (eval_entry_scores(e) && !known)
             return err_set(err, ERR_ARG,
-                           "policy %s: give --threshold, --share or --target-routed, or a policy "
+                           "policy %s: give --threshold, --share, --target-routed or "
+                           "--target-cost, or a policy "
                            "before it whose share it takes",
                            e->label);
     }
@@ -90,7 +91,7 @@ bool eval_plan_calibrates(const struct eval_plan *p, const struct eval_list *l, 
 {
     for (size_t i = 0; i < l->n; i++) {
         const struct eval_entry *e = &l->at[i];
-        if (!eval_entry_scores(e) || e->policy == POLICY_RANDOM)
+        if (!eval_entry_scores(e) || (e->policy == POLICY_RANDOM && !p->by_cost))
             continue;
         if (p->ntargets || (!policy_reads_router(e->policy) && isnan(threshold) && !p->paper))
             return true;
@@ -214,28 +215,32 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                            const struct eval_list *l, const struct asking *a, const char *model,
                            const struct eval_clock *clock)
 {
-    char edge[24], seed[24], world[24], threshold[32], share[32];
+    char edge[24], seed[24], world[24], threshold[32], share[32], price[160];
     snprintf(edge, sizeof(edge), "%016" PRIx64,
              model_fingerprint(a->engine.model, a->engine.tokenizer));
     snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->world);
     snprintf(threshold, sizeof(threshold), "%.9g", (double)route_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
+    const struct price *c = &a->routing.price;
+    snprintf(price, sizeof(price),
+             "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait %.9g", c->worth, c->call,
+             c->up, c->cached, c->down, c->wait);
     json_t *targets = json_array();
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
-    return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
-                     "s:s, s:s, s:I, s:o, s:s, s:s}",
-                     "task", o->task, "data", task_digest(p->asked.task), "calibration", other,
-                     "prompt", o->form, "questions", (json_int_t)p->asked.n, "max_tokens",
-                     (json_int_t)a->max_tokens, "seed", seed, "world", world, "policies",
-                     plan_policies(l, model), "targets", targets, "threshold",
-                     p->paper ? "paper" : threshold, "share", share, "edge", edge, "weights",
-                     a->engine.weights ? a->engine.weights : "", "kv",
-                     engine_options.kv ? engine_options.kv : "", "cloud",
-                     cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
-                     cloud_option_values.mode, "cloud_tokens",
-                     (json_int_t)cloud_option_values.tokens, "clock", eval_clock_json(clock),
-                     "kind", o->kind ? o->kind : "all", "wording", o->wording ? o->wording : "all");
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
+        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:b}",
+        "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
+        o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
+        "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
+        "threshold", p->paper ? "paper" : threshold, "share", share, "edge", edge, "weights",
+        a->engine.weights ? a->engine.weights : "", "kv",
+        engine_options.kv ? engine_options.kv : "", "cloud",
+        cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
+        cloud_option_values.mode, "cloud_tokens", (json_int_t)cloud_option_values.tokens, "clock",
+        eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
+        o->wording ? o->wording : "all", "price", price, "by_cost", p->by_cost);
 }

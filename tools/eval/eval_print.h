@@ -17,6 +17,7 @@ struct eval_about { /* what all results of a run share */
     const char *router; /* file of --router, or NULL */
     uint64_t seed;
     struct caps_price price; /* of --cloud-price */
+    bool by_cost;            /* targets are costs, not shares */
 };
 
 /* Print one result as a line of JSON. */

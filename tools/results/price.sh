@@ -40,7 +40,7 @@ draws() {
     plot price.svg price.csv --x cost --y accuracy --by policy,seed --where router=mlp \
         --percent accuracy \
         --x-label "cost of an answer's calls, USD" --y-label "answers that are right, %" \
-        --title "For 6 cents a thousand answers, a price gets $(price_mean price 0.000060) % right, a\
- threshold $(price_mean mlp 0.000060) %" \
+        --title "For 6 cents a thousand answers, a price gets $(price_mean price 0.000060000) % right, a\
+ threshold $(price_mean mlp 0.000060000) %" \
         --note "Three seeds with routers and questions of their own. Paired differences are in price.csv."
 }

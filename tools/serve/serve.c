@@ -80,7 +80,8 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
 {
     const struct engine *e = &s->engine;
     unsigned char hash[SHA256_BYTES];
-    char text[400], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
+    const struct price *c = &s->routing.price;
+    char text[600], file[SHA256_HEX] = "", beside[ROUTING_PATH], hex[SHA256_HEX];
     struct sha256 h;
     if (s->routing.router) {
         bool found = mo->router ||
@@ -88,10 +89,11 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
         if (found)
             sha256_file(file, mo->router ? mo->router : beside);
     }
-    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s",
+    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a",
                      model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
                      model_bytes(e->model), kvcache_name(s->kv), file,
-                     policy_name(s->routing.policy), (double)s->routing.threshold, MIZZLE_VERSION);
+                     policy_name(s->routing.policy), (double)s->routing.threshold, MIZZLE_VERSION,
+                     c->worth, c->call, c->up, c->cached, c->down, c->wait);
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);
     sha256_end(hash, &h);

@@ -204,9 +204,11 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (!v)
         return true;
     if (!json_is_string(v) || !policy_parse(&p, json_string_value(v)) || p == POLICY_ORACLE)
-        return serve_field_wrong(e, "mizzle.policy",
-                                 "mlp, context, entropy, max-prob, margin, random, always or never",
-                                 v);
+        return serve_field_wrong(
+            e, "mizzle.policy",
+            "mlp, price, context, entropy, max-prob, margin, random, always or "
+            "never",
+            v);
     if (policy_reads_router(p) && (!router || router_is_table(router) != (p == POLICY_CONTEXT)))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: %s needs a router that is a %s", policy_name(p),
@@ -214,6 +216,11 @@ static bool serve_request_policy(struct serve_ask *a, const struct serve *s, con
     if (p == POLICY_PRICE && !(s->routing.price.worth > 0))
         return serve_error_set(e, 400, "invalid_value", "mizzle.policy",
                                "mizzle.policy: price needs a server that was started with --worth");
+    /* The threshold of a router is for its score, and that of a price for the price. */
+    bool other = policy_reads_network(p) && p != s->routing.policy;
+    if (other && !serve_field_get(m, "threshold") &&
+        (p == POLICY_PRICE || !router_threshold(router, &a->routing.threshold)))
+        a->routing.threshold = 0.5f;
     a->routing.policy = p;
     return true;
 }

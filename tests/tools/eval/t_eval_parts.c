@@ -127,7 +127,7 @@ static void add_answers(struct eval_result *r, const char *rights)
 /* A line of JSON has every figure, and null for those that are not known. */
 static void check_json(const struct eval_result *r, const struct eval_result *edge)
 {
-    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 } };
+    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 }, false };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);

@@ -138,8 +138,9 @@ function unitTable(router) {
         make(
             'p',
             'note',
-            `The sum is ${sum.toFixed(3)}; the score is sigmoid(sum), and the units ` +
-                `are those that speak loudest of ${doc.routing.units}.`
+            `The sum is ${sum.toFixed(3)}, and the router's output, sigmoid(sum), ` +
+                `${(1 / (1 + Math.exp(-sum))).toFixed(4)}. The units are those that speak ` +
+                `loudest of ${doc.routing.units}.`
         ),
     ];
 }
