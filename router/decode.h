@@ -20,6 +20,7 @@
 #include "router/policy.h"
 #include "router/price.h"
 
+struct adapt;
 struct err;
 struct router;
 struct sampler;
@@ -69,13 +70,17 @@ struct decode_event {
 struct decode_options {
     enum policy policy;
     float threshold;
-    struct price price;  /* of policy price */
-    size_t ahead;        /* most requests in flight; 0: in step */
+    struct price price; /* of policy price */
+    size_t ahead;       /* most requests in flight; 0: in step */
+    /* What learns from the answers, with policy mlp or price and the router it teaches; or NULL. It
+     * learns as the text ends without an error. */
+    struct adapt *adapt;
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */
-    bool edges;          /* edge_id is set in all tokens: the head is also read for the cloud's */
+    bool edges; /* edge_id is set in all tokens (with adapt it is, too): the head is also read for
+                   the cloud's */
     size_t max_tokens;
-    uint64_t seed;    /* seed of the random policy */
+    uint64_t seed;    /* seed of the random policy, and of the tokens that adapt draws */
     uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
     /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
      * calls are the same for all of these. */

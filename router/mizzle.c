@@ -13,6 +13,7 @@
 #include "model/text/tokenizer.h"
 #include "router/decode.h"
 #include "router/engine.h"
+#include "router/learn/adapt.h"
 #include "router/mizzle_internal.h"
 #include "router/prompt_cache.h"
 #include "router/routing.h"
@@ -321,6 +322,7 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
         .policy = r->policy,
         .threshold = r->threshold,
         .price = r->price,
+        .adapt = routing_adapt(r),
         .ahead = r->ahead,
         .gate = &m->routing.gate,
         .cloud_required = r->required,
@@ -354,6 +356,8 @@ static int mizzle_write_answer(struct mizzle *m, struct mizzle_call *call,
         stats->total_ms += call->load_ms;
         if (p->cache_file && n)
             prompt_cache_save(&m->cache, m->session, p->cache_file, prompt, n);
+        if (rc == OK && o.adapt)
+            rc = adapt_save(o.adapt, err);
     }
     free(ids);
     return rc;

@@ -178,6 +178,12 @@ struct mizzle_options {
     double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
     double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
     double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
+
+    /* A file in which the router learns from the cloud's answers, or NULL; with policy "mlp" or
+     * "price". It is a router file and opened in place of the router if it exists; it must have
+     * begun from that router. Each answer is written with what was learnt before it, and the file
+     * is replaced after it. */
+    const char *adapt;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */
@@ -306,8 +312,9 @@ MIZZLE_API int mizzle_generate(struct mizzle *m, const struct mizzle_prompt *pro
  * handler, but not during or after mizzle_close. NULL is fine. */
 MIZZLE_API void mizzle_stop(struct mizzle *m);
 
-/* Free m; NULL is fine. Return MIZZLE_OK; MIZZLE_IO if the recording is incomplete (m is freed all
- * the same); or MIZZLE_BUSY if a call is running (m is not freed). */
+/* Free m; NULL is fine. Return MIZZLE_OK; MIZZLE_IO if the recording is incomplete or what the
+ * router has learnt is not saved (m is freed all the same); or MIZZLE_BUSY if a call is running (m
+ * is not freed). */
 MIZZLE_API int mizzle_close(struct mizzle *m);
 
 /* Take the next note for the user, such as why the cloud is off or that the store's disk is full.

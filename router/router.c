@@ -113,6 +113,12 @@ void router_close(struct router *r)
     free(r);
 }
 
+void router_relearn(struct router *r, const float *w2, float b2)
+{
+    panels_pack((void *)(uintptr_t)r->w2.data, P_F32, w2, 1, r->w2.cols, 0);
+    r->b2 = b2;
+}
+
 size_t router_size(size_t dim, size_t width)
 {
     size_t panel, w1 = 0, w2 = 0;

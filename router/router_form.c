@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "router/learn/import.h"
 #include "router/router.h"
@@ -53,7 +54,53 @@ void router_form_close(struct router_form *f)
     free(f->b1);
     free(f->w2);
     free(f->contexts);
+    free(f->learnt);
     *f = (struct router_form){ 0 };
+}
+
+int router_form_learn(struct router_form *f, uint64_t began, struct err *err)
+{
+    f->learnt = calloc(f->width + ROUTER_LEARNT, sizeof(*f->learnt));
+    f->began = began;
+    f->answers = 0;
+    return f->learnt ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
+}
+
+/* Add n floats to a hash. */
+static uint64_t sum_floats(uint64_t h, const float *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, v + i, sizeof(bits));
+        h = rand_u64(h, bits);
+    }
+    return h;
+}
+
+/* Add a text. */
+static uint64_t sum_text(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = rand_u64(h, (unsigned char)*text);
+    return rand_u64(h, 0);
+}
+
+uint64_t router_form_sum(const struct router_form *f)
+{
+    const struct router_about *a = &f->about;
+    const float numbers[] = { f->b2, f->b2_differs, f->has_threshold ? f->threshold : -1,
+                              a->has_share ? a->share : -1 };
+    const uint64_t words[] = { f->width, f->dim,   f->hurdle,    (uint64_t)f->tap, a->has_model,
+                               a->model, f->began, f->ncontexts, f->answers };
+    uint64_t h = sum_floats(0, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        h = rand_u64(h, words[i]);
+    h = sum_text(sum_text(sum_text(h, a->name), a->weights), a->task);
+    if (f->ncontexts)
+        return sum_floats(h, &f->contexts->before, 3 * f->ncontexts);
+    h = sum_floats(h, f->w1, f->width * f->dim);
+    h = sum_floats(sum_floats(h, f->b1, f->width), f->w2, f->width << f->hurdle);
+    return f->learnt ? sum_floats(h, f->learnt, f->width + ROUTER_LEARNT) : h;
 }
 
 /* Add an entry to a list of metadata unless its value is empty. */
@@ -74,20 +121,27 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
         { "router.w2", W_F32, 2, { rows, w }, f->w2, rows * w * size },
         { "router.b2", W_F32, 1, { rows }, b2, rows * size },
+        { "adapt.learnt", W_F32, 1, { w + ROUTER_LEARNT }, f->learnt, (w + ROUTER_LEARNT) * size },
     };
     const struct tensor table = {
         "context.table",     W_F32,       2,
         { f->ncontexts, 3 }, f->contexts, f->ncontexts * sizeof(*f->contexts)
     };
-    char threshold[32] = "", share[32] = "", model[17] = "";
-    const char *meta[15] = { NULL };
-    size_t n = 0;
+    char threshold[32] = "", share[32] = "", model[17] = "", began[17] = "", answers[21] = "",
+         sum[17] = "";
+    const char *meta[21] = { NULL };
+    size_t n = 0, ntensors = sizeof(network) / sizeof(network[0]) - !f->learnt;
     if (f->has_threshold)
         snprintf(threshold, sizeof(threshold), "%.9g", (double)f->threshold);
     if (f->about.has_share)
         snprintf(share, sizeof(share), "%.9g", (double)f->about.share);
     if (f->about.has_model)
         snprintf(model, sizeof(model), "%016" PRIx64, f->about.model);
+    if (f->learnt) {
+        snprintf(began, sizeof(began), "%016" PRIx64, f->began);
+        snprintf(answers, sizeof(answers), "%" PRIu64, f->answers);
+        snprintf(sum, sizeof(sum), "%016" PRIx64, router_form_sum(f));
+    }
     router_form_entry(meta, &n, "tap", f->ncontexts ? "" : tap_names[f->tap]);
     router_form_entry(meta, &n, "threshold", threshold);
     router_form_entry(meta, &n, "share", share);
@@ -95,9 +149,11 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     router_form_entry(meta, &n, "model_name", f->about.name);
     router_form_entry(meta, &n, "weights", f->about.weights);
     router_form_entry(meta, &n, "task", f->about.task);
-    return f->ncontexts
-               ? safetensors_write(path, &table, 1, meta, err)
-               : safetensors_write(path, network, sizeof(network) / sizeof(network[0]), meta, err);
+    router_form_entry(meta, &n, "began", began);
+    router_form_entry(meta, &n, "answers", answers);
+    router_form_entry(meta, &n, "sum", sum);
+    return f->ncontexts ? safetensors_write(path, &table, 1, meta, err)
+                        : safetensors_write(path, network, ntensors, meta, err);
 }
 
 /* Read the tap from the metadata; final is the default. */
@@ -150,21 +206,21 @@ static int read_text(char *out, size_t room, const char *key, const struct weigh
     return OK;
 }
 
-/* Read the model's fingerprint from the metadata, if there is one. */
-static int read_model(struct router_about *a, const struct weights *w, const char *path,
-                      struct err *err)
+/* Read 16 hexadecimal digits from the metadata, if they are there. */
+static int read_hex(bool *has, uint64_t *out, const char *key, const struct weights *w,
+                    const char *path, struct err *err)
 {
     struct str s;
-    if (!weights_str(w, "model", &s))
+    if (!weights_str(w, key, &s))
         return OK;
     char text[17] = "";
     memcpy(text, s.p, s.n == 16 ? 16 : 0);
     if (strspn(text, "0123456789abcdef") != 16)
         return err_set(err, ERR_FORMAT,
-                       "%s: metadata model: expected 16 hexadecimal digits, found \"%.*s\"", path,
+                       "%s: metadata %s: expected 16 hexadecimal digits, found \"%.*s\"", path, key,
                        s.n < 64 ? (int)s.n : 64, s.p);
-    a->model = strtoull(text, NULL, 16);
-    a->has_model = true;
+    *out = strtoull(text, NULL, 16);
+    *has = true;
     return OK;
 }
 
@@ -179,7 +235,7 @@ static int read_about(struct router_form *f, const struct weights *w, const char
     if (rc == OK)
         rc = read_number(&a->has_share, &a->share, "share", w, path, err);
     if (rc == OK)
-        rc = read_model(a, w, path, err);
+        rc = read_hex(&a->has_model, &a->model, "model", w, path, err);
     if (rc == OK)
         rc = read_text(a->name, sizeof(a->name), "model_name", w, path, err);
     if (rc == OK)
@@ -193,6 +249,34 @@ static int read_tensor(float *to, const struct weights *w, const char *name, siz
 {
     const struct tensor *t = weights_want(w, name, rows, cols, err);
     return t ? weights_floats(to, t, 0, cols ? rows * cols : rows, err) : ERR_FORMAT;
+}
+
+/* Read what a network has learnt. Everything of the form but this has been read. */
+static int read_learnt(struct router_form *f, const struct weights *w, const char *path,
+                       struct err *err)
+{
+    bool began = false, summed = false;
+    uint64_t sum = 0, from = 0;
+    char answers[21] = "";
+    int rc = read_hex(&began, &from, "began", w, path, err);
+    if (rc == OK)
+        rc = read_hex(&summed, &sum, "sum", w, path, err);
+    if (rc == OK)
+        rc = read_text(answers, sizeof(answers), "answers", w, path, err);
+    if (rc != OK || (!began && !summed && !answers[0] && !weights_find(w, "adapt.learnt")))
+        return rc;
+    rc = router_form_learn(f, from, err);
+    if (rc == OK)
+        rc = read_tensor(f->learnt, w, "adapt.learnt", f->width + ROUTER_LEARNT, 0, err);
+    if (rc != OK)
+        return rc;
+    f->answers = strtoull(answers, NULL, 10);
+    if (!began || !summed || sum != router_form_sum(f))
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata sum: expected %016" PRIx64
+                       ", of what the file says, found %016" PRIx64 ": it is damaged",
+                       path, router_form_sum(f), sum);
+    return OK;
 }
 
 /* Read the tensors of a network. */
@@ -256,6 +340,8 @@ static int read_safetensors(struct router_form *f, const char *path, struct err 
                      path);
     if (rc == OK)
         rc = read_about(f, w, path, err);
+    if (rc == OK && network)
+        rc = read_learnt(f, w, path, err);
     weights_close(w);
     return rc;
 }
@@ -319,6 +405,8 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
         rc = check_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
         rc = check_finite(f->w2, f->width << f->hurdle, file, "router.w2", err);
+    if (rc == OK && f->learnt)
+        rc = check_finite(f->learnt, f->width + ROUTER_LEARNT, file, "adapt.learnt", err);
     return rc == OK
                ? check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err)
                : rc;

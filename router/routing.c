@@ -14,6 +14,7 @@
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "net/cloud.h"
+#include "router/learn/adapt.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/private.h"
@@ -70,11 +71,13 @@ static int routing_check_router(const struct router *r, const struct engine *e, 
     return OK;
 }
 
-int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
-                   struct err *err)
+/* Make the router of a form, and check that it was made for this engine's model. */
+static int routing_make_router(struct router **out, const struct engine *e,
+                               const struct router_form *f, const char *path, struct err *note,
+                               struct err *err)
 {
     note->msg[0] = '\0';
-    int rc = router_open(out, path, &e->kernels, err);
+    int rc = router_make(out, f, path, &e->kernels, err);
     if (rc == OK)
         rc = routing_check_router(*out, e, path, note, err);
     if (rc != OK) {
@@ -84,6 +87,31 @@ int routing_router(struct router **out, const struct engine *e, const char *path
     }
     router_threads(*out, e->pool);
     return OK;
+}
+
+int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
+                   struct err *err)
+{
+    struct router_form f;
+    *out = NULL;
+    int rc = router_form_read(&f, path, err);
+    if (rc == OK)
+        rc = routing_make_router(out, e, &f, path, note, err);
+    router_form_close(&f);
+    return rc;
+}
+
+/* Open a router that learns, from what it has learnt before if there is any. */
+static int routing_learner(struct routing *r, const struct engine *e, const char *state,
+                           const char *path, struct err *note, struct err *err)
+{
+    int rc = adapt_open(&r->adapt, state, path, err);
+    if (rc == OK)
+        rc = routing_make_router(&r->router, e, adapt_form(r->adapt), path, note, err);
+    if (rc == OK)
+        adapt_teach(r->adapt, r->router);
+    return rc == OK ? adapt_save(r->adapt, err)
+                    : rc; /* a file that cannot be made is refused now */
 }
 
 /* Add a line for routing_note. */
@@ -104,7 +132,8 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     if (!path && routing_find_router(beside, o->model, table))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
-        int rc = routing_router(&r->router, e, path, &note, err);
+        int rc = o->adapt ? routing_learner(r, e, o->adapt, path, &note, err)
+                          : routing_router(&r->router, e, path, &note, err);
         if (rc != OK)
             return rc;
         if (note.msg[0])
@@ -166,6 +195,9 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
         rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
                      o->model, r->router ? "a table" : "none");
+    if (rc == OK && o->adapt && !(r->router && policy_reads_network(r->policy)))
+        rc = err_set(err, ERR_ARG, "adapt: expected policy mlp or price and a router, found %s",
+                     policy_name(r->policy));
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;
@@ -422,11 +454,18 @@ int routing_close(struct routing *r, struct err *err)
 {
     cloud_close(r->cloud);
     int rc = answers_close(r->answers, err);
+    int saved = r->adapt ? adapt_save(r->adapt, rc == OK ? err : NULL) : OK;
+    adapt_close(r->adapt);
     private_close(r->spans);
     caps_end(&r->caps);
     router_close(r->router);
     memset(r, 0, sizeof(*r));
-    return rc;
+    return rc == OK ? saved : rc;
+}
+
+struct adapt *routing_adapt(const struct routing *r)
+{
+    return r->port.ask ? r->adapt : NULL;
 }
 
 const struct cloud_port *routing_port(const struct routing *r)

@@ -15,6 +15,7 @@
 #include "router/price.h"
 #include "router/cloud_port.h"
 
+struct adapt;
 struct answers;
 struct cloud;
 struct cloud_options;
@@ -29,6 +30,7 @@ struct routing {           /* must not move: the parts point to each other */
     enum policy policy;
     float threshold;
     struct price price;     /* of policy price; worth 0: none was given */
+    struct adapt *adapt;    /* teaches router; NULL: it does not learn */
     struct cloud *cloud;    /* NULL: off */
     struct cloud_port port; /* how decode_run asks the cloud */
     struct gate gate;       /* limits and breaker, over all answers */
@@ -50,7 +52,8 @@ struct routing {           /* must not move: the parts point to each other */
  * ERR_FORMAT, ERR_NOMEM, ERR_NET, ERR_REMOTE, ERR_STOP. */
 int routing_open(struct routing *r, const struct engine *e, const struct mizzle_options *o,
                  const _Atomic int *stop, struct err *err);
-/* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete. */
+/* Close all parts; a routing that is all zero is fine. ERR_IO if the recording is incomplete, or if
+ * what was learnt cannot be saved. */
 int routing_close(struct routing *r, struct err *err);
 
 enum { ROUTING_PATH = 4096 }; /* bytes of a path, with the final zero */
@@ -66,6 +69,8 @@ bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table);
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err);
 
+/* Return what learns in decode_run: NULL without a cloud, as there is nobody to learn from. */
+struct adapt *routing_adapt(const struct routing *r);
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);
 /* Take the next note for the user: true and one line, or false. */

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
+#include "router/learn/adapt.h"
 #include "router/cloud_port.h"
 #include "router/router.h"
 #include "router/step_internal.h"
@@ -78,7 +79,7 @@ static bool step_reads_head(struct step *s, size_t at)
         cloud = router_score_ids(s->text.router, ids, at) < o->threshold;
     else if (o->policy == POLICY_RANDOM)
         cloud = policy_score_random(o->seed, at) < o->threshold;
-    if (!cloud || !s->cloud || o->edges)
+    if (!cloud || !s->cloud || s->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
 }
@@ -240,6 +241,13 @@ void step_give_score(struct step *s, size_t row, float score, float differs)
     s->stats->router_ms += step_lap(&s->since);
 }
 
+void step_give_units(struct step *s, size_t row, float score, const float *units)
+{
+    int rc = adapt_keep(s->o->adapt, s->view.pass + row, score, units, &s->err);
+    if (rc != OK)
+        step_end(s, rc);
+}
+
 void step_give_head(struct step *s, size_t row, const float *logits)
 {
     enum policy p = s->o->policy;
@@ -341,6 +349,9 @@ static int step_begin(struct step *s)
                         session_context(s->text.session), &s->err);
     if (rc != OK)
         return rc;
+    s->edges = o->edges || o->adapt;
+    if (o->adapt)
+        adapt_begin(o->adapt);
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;
@@ -392,6 +403,8 @@ int step_close(struct step *s, struct err *err)
         rc = err_set(&s->err, ERR_STOP, "interrupted");
     if (rc != OK)
         stats->finish = FINISH_ERROR;
+    else if (s->o->adapt)
+        adapt_end(s->o->adapt);
     size_t shown = s->text.n + stats->tokens;
     shown = shown < s->view.length ? shown : s->view.length; /* what follows may be a draft */
     session_rewind(s->text.session, rc == OK ? s->end : shown);

@@ -24,6 +24,7 @@ struct step {
     struct traffic moved; /* by the latest call that was answered */
     const struct kernels *kernels;
     size_t size; /* number of ids in use */
+    bool edges;  /* the head is also read for the cloud's tokens */
     struct view view;
     /* What is wanted. 0: nothing. */
     enum step_want want;

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
+#include "router/learn/adapt.h"
 #include "router/cloud_port.h"
 #include "router/router.h"
 #include "router/step_internal.h"
@@ -110,6 +111,12 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
     s->ended = stats->tokens >= o->max_tokens || at == session_context(s->text.session);
 }
 
+/* Let the router learn from a token as it is decided. */
+static void step_learn(const struct step *s, const struct ahead_token *e)
+{
+    adapt_decide(s->o->adapt, e->at, e->answered, e->answered && e->t.edge_id == e->answer);
+}
+
 /* Make the oldest token part of the text; roll back the tokens after it if they follow a different
  * token. */
 static int step_decide(struct step *s, struct ahead_token *e)
@@ -117,7 +124,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
     int rc = OK;
     /* Ahead, a token that took a call shows the guess. One that was known ahead of its turn, and no
      * longer when that came, has none yet. */
-    bool guessed = s->o->edges || (s->o->ahead && e->called);
+    bool guessed = s->edges || (s->o->ahead && e->called);
     if (e->routed && !e->answered)
         rc = step_fall_back(s, e);
     else if (e->routed && guessed)
@@ -128,7 +135,7 @@ static int step_decide(struct step *s, struct ahead_token *e)
     if (e->answered)
         t.source = SOURCE_CLOUD;
     /* A guess made while another call's reply was about to bring the token was made by chance. */
-    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->o->edges)
+    if (e->answered && !e->called && !policy_reads_logits(s->o->policy) && !s->edges)
         t.has_edge = false;
     if (e->routed)
         t.id = e->answered ? e->answer : t.edge_id;
@@ -138,6 +145,8 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
+    if (s->o->adapt)
+        step_learn(s, e);
     s->warm = e->answered ? at : s->warm;
     ahead_pop(&s->ahead);
     step_show(s, &t, at);

@@ -73,6 +73,17 @@ const struct option_group route_option_rows = {
     },
 };
 
+const struct option_group adapt_option_rows = {
+    "Learning",
+    (const struct option[]){
+        { "--adapt", NULL, OPTION_STR, &route_options.adapt, "FILE",
+          "Policies mlp and price: let the router learn from the cloud's answers, and keep it in "
+          "FILE, with which the next run goes on. FILE is a router: --router FILE uses it as it "
+          "is (default: the router stays as it is)" },
+        OPTION_END,
+    },
+};
+
 const struct option_group ahead_option_rows = {
     "Decoding ahead, and drafts",
     (const struct option[]){

@@ -14,6 +14,7 @@
 extern const struct option_group engine_option_rows; /* --model --threads --isa --kv */
 extern const struct option_group chat_option_rows;   /* --chat-template --think */
 extern const struct option_group route_option_rows;  /* --router --policy --threshold --worth ... */
+extern const struct option_group adapt_option_rows;  /* --adapt */
 extern const struct option_group ahead_option_rows;  /* --ahead --draft ... */
 extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cloud-api ... */
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
@@ -56,6 +57,7 @@ extern struct route_options {
     const char *policy; /* NULL: if there is a router, mlp, or price with worth; else never */
     float threshold;    /* NaN: the router's own, else 0.5 */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
+    const char *adapt;                /* file; NULL: the router does not learn */
     size_t ahead;                     /* requests in flight at once; 0: wait for each */
     size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;                /* NULL: lookup, or both with several tokens a call */

@@ -9,8 +9,11 @@
 #include "kernels/sys/text.h"
 #include "model/sample.h"
 #include "net/answers/answers.h"
+#include "router/learn/adapt.h"
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
+
+enum { SAVED_EACH = 16 };
 
 int asking_open(struct asking *a, const struct asking_options *o, struct err *err)
 {
@@ -239,9 +242,12 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                         struct err *err)
 {
     struct decode_stats stats = { 0 };
+    struct adapt *adapt =
+        policy_reads_network(how->policy) && !how->router ? routing_adapt(&a->routing) : NULL;
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
                                       .price = a->routing.price,
+                                      .adapt = adapt,
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
@@ -256,6 +262,8 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .arg = w };
     int rc = decode_run(&stats, a->session, a->engine.tokenizer, a->sampler,
                         how->router ? how->router : a->routing.router, w->port, ids, n, &o, err);
+    if (rc == OK && adapt && ++a->learnt % SAVED_EACH == 0)
+        rc = adapt_save(adapt, err);
     /* A call that is only late by the virtual clock is no error. */
     if (rc == OK && a->is_virtual && a->routing.required && a->cloud.failed)
         rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);

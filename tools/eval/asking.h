@@ -25,6 +25,7 @@ struct stand_in;
 struct asking { /* must not move */
     struct engine engine;
     struct routing routing;
+    size_t learnt;           /* answers that routing.adapt has learnt from */
     struct stand_in *server; /* the one this process started, or NULL */
     struct session *session; /* NULL before asking_prepare */
     struct sampler *sampler; /* greedy */
@@ -116,8 +117,9 @@ struct asked {     /* one answer */
 /* Return what that costs at these prices; if they are all zero, a call costs 1. */
 double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
 
-/* Ask item i of t in this way. Returns the errors of task and decode_run; ERR_STOP after an
- * interrupt. */
+/* Ask item i of t in this way. With --adapt, the router of the options learns from the answer; what
+ * it has learnt is saved after every 16 answers and by asking_close. Returns the errors of task and
+ * decode_run; ERR_STOP after an interrupt. */
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
                const struct asking_how *how, struct err *err);
 

@@ -283,6 +283,23 @@ static int answers_all(struct answers_run *m, struct err *err)
     return rc;
 }
 
+/* Refuse what --adapt cannot be combined with: answers are written once, in order, by one router.
+ */
+static int answers_check_adapt(const struct answers_run *m, struct err *err)
+{
+    size_t learn = !m->list.n; /* without --policy, the router's */
+    for (size_t i = 0; i < m->list.n; i++)
+        learn += policy_reads_network(m->list.at[i].policy) && !m->list.at[i].file;
+    if (m->plan.ntargets || m->plan.paper || m->o->jsonl)
+        return err_set(err, ERR_ARG,
+                       "--adapt: expected without --target-routed, --target-cost, --sweep, "
+                       "--table and --jsonl");
+    if (learn != 1)
+        return err_set(err, ERR_ARG, "--adapt: expected mlp or price once in --policy, found %zu",
+                       learn);
+    return OK;
+}
+
 /* Check the options, before anything is loaded. */
 static int answers_check(struct answers_run *m, struct err *err)
 {
@@ -297,6 +314,8 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = eval_plan_shares(&m->plan, o, route_options.threshold, err);
     if (rc == OK)
         rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
+    if (rc == OK && route_options.adapt)
+        rc = answers_check_adapt(m, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK && o->svg)

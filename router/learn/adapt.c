@@ -1,0 +1,278 @@
+#include "router/learn/adapt.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernels/math.h"
+#include "kernels/sys/base.h"
+#include "router/router.h"
+
+/* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
+static const float RATE = 0.5f, PULL = 0.003f, LEVEL_RATE = 0.3f;
+static const float SHARE_RATE = 0.02f; /* of a logit, for each token */
+enum { MEMORY = 4096 };                /* tokens that the running mean remembers */
+
+/* A token that is scored and not decided yet. */
+struct adapt_slot {
+    size_t at; /* as in adapt_keep; 0: the slot is free */
+    float score;
+};
+
+/* The last layer. */
+struct adapt_layer {
+    float *w2;     /* [width] */
+    float *learnt; /* [width + ROUTER_LEARNT], as in struct router_form */
+    float b2;
+    uint64_t answers;
+};
+
+struct adapt {
+    char *path;
+    struct router_form form; /* as of the end of the latest text */
+    struct router *router;   /* borrowed, or NULL */
+    struct adapt_layer now;  /* as of the latest token */
+    float *first;            /* [width] w2 where learning began */
+    bool unsaved, learns;    /* learns: the text has a decided token */
+    struct adapt_slot *slots;
+    float *units; /* [nslots][width] */
+    size_t nslots;
+};
+
+/* Refuse a router that cannot learn. */
+static int adapt_check(const struct router_form *f, const char *path, struct err *err)
+{
+    if (f->ncontexts || f->hurdle)
+        return err_set(err, ERR_FORMAT,
+                       "%s: expected a network with one output, which can learn, found %s", path,
+                       f->ncontexts ? "a table" : "two outputs");
+    if (!f->has_threshold || !f->about.has_share)
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata %s: expected in a router that learns, found none; `mizzle "
+                       "router calibrate --target-routed` sets it",
+                       path, f->has_threshold ? "share" : "threshold");
+    return OK;
+}
+
+/* Read what was learnt before. `base` is where it must have begun. */
+static int adapt_resume(struct adapt *a, const struct router_form *base, const char *router,
+                        struct err *err)
+{
+    struct router_form *f = &a->form;
+    int rc = router_form_read(f, a->path, err);
+    if (rc != OK)
+        return rc;
+    if (!f->learnt)
+        return err_set(err, ERR_FORMAT,
+                       "%s: expected what a router has learnt, found a router that has not",
+                       a->path);
+    uint64_t sum = router_form_sum(base);
+    if (f->began != sum || f->width != base->width || f->dim != base->dim || f->tap != base->tap)
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata began: expected %016" PRIx64
+                       ", the router %s, found %016" PRIx64,
+                       a->path, sum, router, f->began);
+    return adapt_check(f, a->path, err);
+}
+
+/* Begin with the router `base`, whose numbers are taken over. */
+static int adapt_start(struct adapt *a, struct router_form *base, struct err *err)
+{
+    uint64_t sum = router_form_sum(base);
+    a->form = *base;
+    *base = (struct router_form){ 0 };
+    a->unsaved = true;
+    return router_form_learn(&a->form, sum, err);
+}
+
+/* Make room for the last layer, and find where it began. */
+static int adapt_open_layer(struct adapt *a, const struct router_form *base, struct err *err)
+{
+    size_t n = base->width;
+    a->first = malloc(n * sizeof(*a->first));
+    a->now.w2 = malloc(n * sizeof(*a->now.w2));
+    a->now.learnt = malloc((n + ROUTER_LEARNT) * sizeof(*a->now.learnt));
+    if (!a->first || !a->now.w2 || !a->now.learnt)
+        return err_set(err, ERR_NOMEM, "%s: out of memory", a->path);
+    memcpy(a->first, base->w2, n * sizeof(*a->first));
+    return OK;
+}
+
+int adapt_open(struct adapt **out, const char *path, const char *router, struct err *err)
+{
+    struct router_form base;
+    struct stat st;
+    size_t size = strlen(path) + 1;
+    struct adapt *a = *out = calloc(1, sizeof(*a));
+    if (!a || !(a->path = malloc(size))) {
+        free(a);
+        *out = NULL;
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    }
+    memcpy(a->path, path, size);
+    int rc = router_form_read(&base, router, err);
+    if (rc == OK)
+        rc = adapt_check(&base, router, err);
+    if (rc == OK)
+        rc = adapt_open_layer(a, &base, err);
+    if (rc == OK)
+        rc = stat(path, &st) != 0 && errno == ENOENT ? adapt_start(a, &base, err)
+                                                     : adapt_resume(a, &base, router, err);
+    router_form_close(&base);
+    if (rc != OK) {
+        adapt_close(a);
+        *out = NULL;
+    }
+    return rc;
+}
+
+void adapt_close(struct adapt *a)
+{
+    if (!a)
+        return;
+    router_form_close(&a->form);
+    free(a->path);
+    free(a->first);
+    free(a->now.w2);
+    free(a->now.learnt);
+    free(a->slots);
+    free(a->units);
+    free(a);
+}
+
+const struct router_form *adapt_form(const struct adapt *a)
+{
+    return &a->form;
+}
+
+void adapt_teach(struct adapt *a, struct router *r)
+{
+    a->router = r;
+}
+
+int adapt_save(struct adapt *a, struct err *err)
+{
+    int rc = a->unsaved ? router_form_save(a->path, &a->form, err) : OK;
+    a->unsaved = a->unsaved && rc != OK;
+    return rc;
+}
+
+void adapt_begin(struct adapt *a)
+{
+    const struct router_form *f = &a->form;
+    memcpy(a->now.w2, f->w2, f->width * sizeof(*f->w2));
+    memcpy(a->now.learnt, f->learnt, (f->width + ROUTER_LEARNT) * sizeof(*f->learnt));
+    a->now.b2 = f->b2;
+    a->now.answers = f->answers;
+    a->learns = false;
+    for (size_t i = 0; i < a->nslots; i++)
+        a->slots[i].at = 0;
+}
+
+/* Return the slot of this token, or the number of slots. */
+static size_t adapt_find(const struct adapt *a, size_t at)
+{
+    size_t i = 0;
+    while (i < a->nslots && a->slots[i].at != at)
+        i++;
+    return i;
+}
+
+/* Make more slots. */
+static int adapt_grow(struct adapt *a, struct err *err)
+{
+    size_t n = a->nslots ? 2 * a->nslots : 64, bytes;
+    struct adapt_slot *slots = realloc(a->slots, n * sizeof(*slots));
+    a->slots = slots ? slots : a->slots;
+    bool fits = size_mul(&bytes, n, a->form.width * sizeof(*a->units));
+    float *units = slots && fits ? realloc(a->units, bytes) : NULL;
+    if (!units)
+        return err_set(err, ERR_NOMEM, "adapt: out of memory");
+    a->units = units;
+    for (; a->nslots < n; a->nslots++)
+        a->slots[a->nslots] = (struct adapt_slot){ 0 };
+    return OK;
+}
+
+int adapt_keep(struct adapt *a, size_t at, float score, const float *units, struct err *err)
+{
+    size_t i = adapt_find(a, at), width = a->form.width;
+    if (i == a->nslots)
+        i = adapt_find(a, 0);
+    int rc = i == a->nslots ? adapt_grow(a, err) : OK;
+    if (rc != OK)
+        return rc;
+    a->slots[i] = (struct adapt_slot){ at, score };
+    memcpy(a->units + i * width, units, width * sizeof(*units));
+    return OK;
+}
+
+/* Take one step from a labelled token. */
+static void adapt_step(struct adapt *a, const float *h, bool agrees)
+{
+    size_t n = a->form.width;
+    const float *mean = a->now.learnt;
+    float *w = a->now.w2, *level = &a->now.learnt[n];
+    double z = (double)a->now.b2 + (double)*level, norm = 1;
+    for (size_t j = 0; j < n; j++) {
+        double d = (double)h[j] - (double)mean[j];
+        z += (double)w[j] * (double)h[j];
+        norm += d * d;
+    }
+    float off = sigmoid_f32((float)z) - (agrees ? 1 : 0);
+    float step = (float)((double)(RATE * off) / norm);
+    for (size_t j = 0; j < n; j++)
+        w[j] -= step * (h[j] - mean[j]) + PULL * (w[j] - a->first[j]);
+    *level -= LEVEL_RATE * off;
+    a->now.answers++;
+}
+
+/* Add the hidden units to their means. False: they are no numbers to learn from, because a hidden
+ * state has overflown. */
+static bool adapt_mean(struct adapt *a, const float *h)
+{
+    size_t n = a->form.width;
+    float *mean = a->now.learnt, *seen = &a->now.learnt[n + 1];
+    for (size_t j = 0; j < n; j++)
+        if (!(h[j] < 1e15f)) /* whose square still is a float; none is negative */
+            return false;
+    *seen = *seen < MEMORY ? *seen + 1 : MEMORY;
+    for (size_t j = 0; j < n; j++)
+        mean[j] += (h[j] - mean[j]) / *seen;
+    return true;
+}
+
+void adapt_decide(struct adapt *a, size_t at, bool answered, bool agrees)
+{
+    size_t i = adapt_find(a, at);
+    if (i == a->nslots) /* it was not scored by the router */
+        return;
+    const float *h = a->units + i * a->form.width;
+    if (adapt_mean(a, h)) {
+        if (answered)
+            adapt_step(a, h, agrees);
+        bool below = a->slots[i].score < a->form.threshold;
+        a->now.b2 += SHARE_RATE * ((below ? 1 : 0) - a->form.about.share);
+        a->learns = true;
+    }
+    for (size_t k = 0; k < a->nslots; k++)
+        if (a->slots[k].at <= at)
+            a->slots[k].at = 0;
+}
+
+void adapt_end(struct adapt *a)
+{
+    struct router_form *f = &a->form;
+    if (!a->learns)
+        return;
+    memcpy(f->w2, a->now.w2, f->width * sizeof(*f->w2));
+    memcpy(f->learnt, a->now.learnt, (f->width + ROUTER_LEARNT) * sizeof(*f->learnt));
+    f->b2 = a->now.b2;
+    f->answers = a->now.answers;
+    a->learns = false;
+    a->unsaved = true;
+    if (a->router)
+        router_relearn(a->router, f->w2, f->b2);
+}

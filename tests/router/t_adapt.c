@@ -1,0 +1,362 @@
+/* Tests of a router that learns: against the same arithmetic in double, in one process or several,
+ * with files that are cut, changed, of other routers, written without memory or room, and when the
+ * writer is killed. */
+#include "router/learn/adapt.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kernels/kernels.h"
+#include "kernels/math.h"
+#include "kernels/sys/cpu.h"
+#include "kernels/sys/base.h"
+#include "router/router.h"
+#include "tests/support/files.h"
+#include "tests/support/test.h"
+#include "tests/support/torture.h"
+
+enum { DIM = 3, WIDTH = 5, MOST = 4096 };
+
+static char base[64], state[64], other[64];
+static struct kernels kernels;
+
+/* Write a router that can learn; `shift` makes another one. */
+static void make_base(const char *path, float shift, bool calibrated, bool hurdle)
+{
+    struct router_form f;
+    CHECK(router_form_open(&f, DIM, WIDTH, hurdle, NULL) == OK);
+    for (size_t i = 0; i < WIDTH * DIM; i++)
+        f.w1[i] = (float)rand_unit(1, i) - 0.4f;
+    for (size_t i = 0; i < WIDTH; i++)
+        f.w2[i] = 2 * (float)rand_unit(2, i) - 1;
+    f.b2 = shift;
+    f.has_threshold = true;
+    f.threshold = 0.5f;
+    f.about.has_share = calibrated;
+    f.about.share = 0.25f;
+    strcpy(f.about.name, "some model");
+    CHECK(router_form_save(path, &f, NULL) == OK);
+    router_form_close(&f);
+}
+
+/* The hidden units of token i of a text. */
+static void make_units(float h[WIDTH], uint64_t text, size_t i)
+{
+    for (size_t j = 0; j < WIDTH; j++) {
+        float u = (float)rand_unit(text, i * WIDTH + j) * 3 - 1;
+        h[j] = u < 0 ? 0 : u;
+    }
+}
+
+/* Return the score of these units by the router as it is now. */
+static float score_of(const struct adapt *a, const float *h)
+{
+    const struct router_form *f = adapt_form(a);
+    double z = (double)f->b2;
+    for (size_t j = 0; j < WIDTH; j++)
+        z += (double)f->w2[j] * (double)h[j];
+    return sigmoid_f32((float)z);
+}
+
+static bool agrees_of(uint64_t text, size_t i)
+{
+    return rand_below(text, 9000 + i, 3) > 0;
+}
+
+/* Write a text of n tokens: scored some at a time, decided one by one, some scored again after a
+ * roll-back. Returns how many scored below the threshold. */
+static size_t write_text(struct adapt *a, uint64_t text, size_t n, bool whole)
+{
+    float h[WIDTH], scores[64];
+    size_t below = 0;
+    CHECK(n <= 64);
+    adapt_begin(a);
+    for (size_t i = 0; i < n; i++) {
+        make_units(h, text + 1, i); /* of a draft that is dropped */
+        CHECK(adapt_keep(a, i + 1, 0, h, NULL) == OK);
+    }
+    for (size_t i = 0; i < n; i++) {
+        make_units(h, text, i);
+        scores[i] = score_of(a, h);
+        CHECK(adapt_keep(a, i + 1, scores[i], h, NULL) == OK);
+    }
+    for (size_t i = 0; i < n; i++) {
+        below += scores[i] < 0.5f;
+        adapt_decide(a, i + 1, scores[i] < 0.5f, agrees_of(text, i));
+    }
+    if (whole)
+        adapt_end(a);
+    return below;
+}
+
+struct reference {
+    double w2[WIDTH], first[WIDTH], b2, mean[WIDTH], level;
+    size_t seen, answers;
+};
+
+/* The same in double, from the definition in adapt.h. */
+static void reference_text(struct reference *r, uint64_t text, size_t n)
+{
+    struct reference at = *r; /* scores are those of the beginning of the text */
+    for (size_t i = 0; i < n; i++) {
+        float h[WIDTH];
+        double z = at.b2, now = r->b2 + r->level, norm = 1;
+        make_units(h, text, i);
+        r->seen++;
+        for (size_t j = 0; j < WIDTH; j++) {
+            r->mean[j] += ((double)h[j] - r->mean[j]) / (double)r->seen;
+            z += at.w2[j] * (double)h[j];
+            now += r->w2[j] * (double)h[j];
+            norm += pow((double)h[j] - r->mean[j], 2);
+        }
+        float score = (float)(1 / (1 + exp(-z)));
+        bool answered = score < 0.5f;
+        double label = agrees_of(text, i);
+        double off = 1 / (1 + exp(-now)) - label;
+        for (size_t j = 0; j < WIDTH && answered; j++)
+            r->w2[j] -=
+                0.5 * off / norm * ((double)h[j] - r->mean[j]) + 0.003 * (r->w2[j] - r->first[j]);
+        if (answered) {
+            r->level -= 0.3 * off;
+            r->answers++;
+        }
+        r->b2 += 0.02 * ((score < 0.5f) - 0.25);
+    }
+}
+
+static void near(float a, double b)
+{
+    CHECK(fabs((double)a - b) < 1e-4 * (1 + fabs(b)));
+}
+
+static void test_reference(void)
+{
+    struct adapt *a;
+    struct reference r = { .b2 = 0.25 };
+    unlink(state);
+    CHECK(adapt_open(&a, state, base, NULL) == OK);
+    const struct router_form *f = adapt_form(a);
+    for (size_t j = 0; j < WIDTH; j++)
+        r.w2[j] = r.first[j] = (double)f->w2[j];
+    for (uint64_t text = 0; text < 20; text++) {
+        write_text(a, 10 * text, 30, true);
+        reference_text(&r, 10 * text, 30);
+    }
+    for (size_t j = 0; j < WIDTH; j++) {
+        near(f->w2[j], r.w2[j]);
+        near(f->learnt[j], r.mean[j]);
+    }
+    near(f->b2, r.b2);
+    near(f->learnt[WIDTH], r.level);
+    CHECK(f->answers == r.answers && r.answers > 100 && f->learnt[WIDTH + 1] == 600);
+    adapt_close(a);
+}
+
+/* What one process learns, two learn, and the router in use has it. A text that ends with an error
+ * teaches nothing. */
+static void test_resume(void)
+{
+    struct adapt *one, *two;
+    struct router *r;
+    float parts[WIDTH], scratch[2 * PANEL] = { 0 };
+    unlink(state);
+    CHECK(adapt_open(&one, state, base, NULL) == OK);
+    CHECK(router_make(&r, adapt_form(one), "test", &kernels, NULL) == OK);
+    adapt_teach(one, r);
+    for (uint64_t text = 0; text < 6; text++) {
+        CHECK(access(state, F_OK) == (text ? 0 : -1));
+        CHECK(adapt_open(&two, state, base, NULL) == OK);
+        CHECK(router_form_sum(adapt_form(two)) == router_form_sum(adapt_form(one)));
+        write_text(one, 500 + text, 20, false);
+        write_text(one, text, 20, true);
+        write_text(two, text, 20, true);
+        CHECK(router_form_sum(adapt_form(two)) == router_form_sum(adapt_form(one)));
+        CHECK(adapt_save(two, NULL) == OK);
+        adapt_close(two);
+        for (size_t j = 0; j < WIDTH; j++)
+            scratch[j] = 1;
+        CHECK(router_parts(r, scratch, parts) == adapt_form(one)->b2);
+        CHECK(!memcmp(parts, adapt_form(one)->w2, sizeof(parts)));
+    }
+    router_close(r);
+    adapt_close(one);
+    CHECK(router_open(&r, state, &kernels, NULL) == OK); /* anybody may use it */
+    router_close(r);
+}
+
+/* The share of tokens below the threshold returns to the router's. */
+static void test_share(void)
+{
+    struct adapt *a;
+    size_t below = 0;
+    unlink(state);
+    make_base(other, 3, true, false);
+    CHECK(adapt_open(&a, state, other, NULL) == OK);
+    for (uint64_t text = 0; text < 100; text++)
+        below += write_text(a, 10 * text, 50, true) * (text >= 50);
+    CHECK(below > 500 && below < 750); /* of 2,500 */
+    adapt_close(a);
+}
+
+static void refuse(const char *path, const char *router, const char *says)
+{
+    struct adapt *a;
+    struct err err = { "" };
+    CHECK(adapt_open(&a, path, router, &err) == ERR_FORMAT && !a);
+    CHECK(strstr(err.msg, path) || strstr(err.msg, router));
+    if (!strstr(err.msg, says))
+        fprintf(stderr, "%s\n", err.msg);
+    CHECK(strstr(err.msg, says));
+}
+
+/* A cut and a changed bit, one of seven each, are refused, or says the same. */
+static void test_damage(void)
+{
+    static unsigned char file[MOST];
+    struct adapt *a;
+    struct err err;
+    unlink(state);
+    CHECK(adapt_open(&a, state, base, NULL) == OK);
+    write_text(a, 1, 20, true);
+    CHECK(adapt_save(a, NULL) == OK);
+    uint64_t sum = router_form_sum(adapt_form(a));
+    adapt_close(a);
+    size_t n = slurp(state, file, sizeof(file)), same = 0;
+    CHECK(n < sizeof(file));
+    for (size_t i = 0; i < n; i += 7) {
+        spill(state, file, i);
+        CHECK(adapt_open(&a, state, base, &err) == ERR_FORMAT && !a && strstr(err.msg, state));
+    }
+    for (size_t bit = 0; bit < 8 * n; bit += 7) {
+        file[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        spill(state, file, n);
+        file[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        int rc = adapt_open(&a, state, base, &err);
+        CHECK(rc == ERR_FORMAT ? !a && strstr(err.msg, state) && !strchr(err.msg, '\n')
+                               : rc == OK && router_form_sum(adapt_form(a)) == sum);
+        same += rc == OK;
+        adapt_close(a);
+    }
+    CHECK(same < 16); /* a blank of the header may be another one */
+    spill(state, file, n);
+    make_base(other, 1, true, false);
+    refuse(state, other, "metadata began: expected ");
+    refuse(base, base, "expected what a router has learnt, found a router that has not");
+}
+
+/* Routers that cannot learn. */
+static void test_unfit(void)
+{
+    struct router_form f;
+    unlink(state);
+    make_base(other, 0, false, false);
+    refuse(state, other, "metadata share: expected in a router that learns, found none");
+    make_base(other, 0, true, true);
+    refuse(state, other, "expected a network with one output, which can learn, found two outputs");
+    CHECK(router_form_open_contexts(&f, 1, NULL) == OK);
+    f.contexts[0] = (struct router_context){ -1, -1, 0.5f };
+    CHECK(router_form_save(other, &f, NULL) == OK);
+    router_form_close(&f);
+    refuse(state, other, "which can learn, found a table");
+    CHECK(access(state, F_OK) != 0);
+}
+
+/* Learn one text and save it, with at most `room` bytes in a file. */
+static int save_with(struct adapt *a, rlim_t room)
+{
+    const struct rlimit limit = { room, RLIM_INFINITY };
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int rc = adapt_save(a, NULL);
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
+    return rc;
+}
+
+/* When the disk is full, or the program is killed, the file is the old one or the new one. */
+static void test_room(void)
+{
+    static unsigned char old[MOST], new[MOST], now[MOST];
+    struct adapt *a;
+    unlink(state);
+    CHECK(adapt_open(&a, state, base, NULL) == OK && adapt_save(a, NULL) == OK);
+    size_t n = slurp(state, old, sizeof(old));
+    write_text(a, 1, 20, true);
+    for (size_t room = 0; room < n; room += 193) {
+        pid_t pid = fork();
+        int status;
+        if (pid == 0) { /* SIGXFSZ ends it in the middle of a write */
+            save_with(a, room);
+            _exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+        CHECK(slurp(state, now, sizeof(now)) == n && !memcmp(now, old, n));
+    }
+    signal(SIGXFSZ, SIG_IGN);
+    for (size_t room = 0; room < n; room += 193) {
+        CHECK(save_with(a, room) == ERR_IO);
+        CHECK(slurp(state, now, sizeof(now)) == n && !memcmp(now, old, n));
+    }
+    uint64_t sum = router_form_sum(adapt_form(a));
+    CHECK(adapt_save(a, NULL) == OK); /* a later one succeeds */
+    adapt_close(a);
+    CHECK(slurp(state, new, sizeof(new)) >= n && memcmp(new, old, n) != 0);
+    CHECK(adapt_open(&a, state, base, NULL) == OK);
+    CHECK(router_form_sum(adapt_form(a)) == sum);
+    adapt_close(a);
+}
+
+/* Without memory nothing is left over, and the file stays. */
+static void test_memory(void)
+{
+    static const char *const files[] = { "", "resumed" };
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        int reached;
+        long n = 0;
+        do {
+            struct adapt *a;
+            float h[WIDTH] = { 1 };
+            if (!files[i][0])
+                unlink(state);
+            torture_begin(++n);
+            int rc = adapt_open(&a, state, base, NULL);
+            if (rc == OK)
+                adapt_begin(a);
+            if (rc == OK)
+                rc = adapt_keep(a, 1, 0, h, NULL);
+            if (rc == OK) {
+                adapt_decide(a, 1, true, true);
+                adapt_end(a);
+                rc = adapt_save(a, NULL);
+            }
+            CHECK(rc == OK || rc == ERR_NOMEM);
+            adapt_close(a);
+            reached = torture_end();
+            CHECK(torture_live() == 0 && (reached || rc == OK));
+        } while (reached);
+        CHECK(n > 10);
+    }
+}
+
+int main(void)
+{
+    CHECK(kernels_pick(&kernels, NULL, cpu_detect(), NULL) == OK);
+    snprintf(base, sizeof(base), "/tmp/mizzle-adapt-%ld-base", (long)getpid());
+    snprintf(state, sizeof(state), "/tmp/mizzle-adapt-%ld-state", (long)getpid());
+    snprintf(other, sizeof(other), "/tmp/mizzle-adapt-%ld-other", (long)getpid());
+    make_base(base, 0.25f, true, false);
+    test_reference();
+    test_resume();
+    test_share();
+    test_damage();
+    test_unfit();
+    test_room();
+    test_memory();
+    unlink(base);
+    unlink(state);
+    unlink(other);
+    return 0;
+}
