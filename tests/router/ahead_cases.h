@@ -57,6 +57,7 @@ static inline void make_case(struct setup *c)
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
+    c->adapts = policy_reads_network(c->policy) && pick(2);
     for (size_t i = 0; i < TEXTS; i++) {
         bool brim = pick(10) == 0; /* the context ends the text */
         c->nprompt[i] = brim ? TINY_CONTEXT - pick(12) : 1 + pick(6);

@@ -4,6 +4,7 @@
 #define TESTS_ROUTER_AHEAD_HELP_H
 
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/sys/base.h"
 #include "model/model.h"
@@ -11,6 +12,7 @@
 #include "model/text/tokenizer.h"
 #include "router/decode.h"
 #include "router/engine.h"
+#include "router/learn/adapt.h"
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
@@ -35,6 +37,7 @@ struct setup { /* one case */
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
     bool private, required;
+    bool adapts; /* the router learns */
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
     uint32_t prompt[TEXTS][TINY_CONTEXT];
     const char *stops[3];
@@ -62,9 +65,11 @@ struct result { /* the results of one case and window */
     struct gate gate;
     struct caps caps;
     struct caps_count count;
+    uint64_t learnt, answers; /* router_form_sum after these texts, and from how many answers */
 };
 
 static struct result results[WINDOWS];
+static char learner[64], learnt[64]; /* files: a router that can learn, and what it has learnt */
 
 /* Keep the token. */
 static inline bool on_token(void *arg, const struct decode_token *t)
@@ -98,6 +103,15 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
 }
 
+/* Open a router that learns, from the beginning. */
+static inline void open_learner(struct adapt **a, struct router **r)
+{
+    unlink(learnt);
+    CHECK(adapt_open(a, learnt, learner, NULL) == OK);
+    CHECK(router_make(r, adapt_form(*a), "test", &engine.kernels, NULL) == OK);
+    adapt_teach(*a, *r);
+}
+
 /* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
@@ -106,12 +120,16 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     struct sampler *mine, *its;
     struct private_filter *spans = NULL;
     struct cloud_port port;
+    struct adapt *adapt = NULL;
+    struct router *learns = NULL;
     size_t size = tokenizer_size(engine.tokenizer);
     const struct private_options po = { .from = "Q" };
     memset(r, 0, sizeof(*r));
     CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
+    if (c->adapts)
+        open_learner(&adapt, &learns);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
                 c->limits.tokens == UINT64_MAX && c->limits.upload == UINT64_MAX &&
                 c->limits.budget == UINT64_MAX;
@@ -121,8 +139,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .window = window,
                            .session = session,
                            .drafts = c->drafts || c->guess,
-                           .late_head =
-                               calm && !policy_reads_logits(c->policy) && !c->guess && !c->drafts,
+                           .late_head = calm && !policy_reads_logits(c->policy) && !c->guess &&
+                                        !c->drafts && !c->adapts,
                            .edge = other,
                            .sampler = its,
                            .size = size };
@@ -134,6 +152,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
                                           .price = prices,
+                                          .adapt = adapt,
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
@@ -152,11 +171,17 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         r->sim.stop = &x->stop;
         sim_text(&r->sim);
         x->rc = decode_run(&x->stats, session, engine.tokenizer, mine,
-                           c->policy == POLICY_CONTEXT ? table : router, &port, c->prompt[i],
-                           c->nprompt[i], &o, &x->err);
+                           c->policy == POLICY_CONTEXT ? table
+                           : learns                    ? learns
+                                                       : router,
+                           &port, c->prompt[i], c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
     }
+    r->learnt = adapt ? router_form_sum(adapt_form(adapt)) : 0;
+    r->answers = adapt ? adapt_form(adapt)->answers : 0;
+    adapt_close(adapt);
+    router_close(learns);
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
     private_close(spans);
@@ -202,11 +227,16 @@ static inline void open_all(void)
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     router = network_open(&engine);
+    snprintf(learner, sizeof(learner), "/tmp/mizzle-learner-%ld", (long)getpid());
+    snprintf(learnt, sizeof(learnt), "/tmp/mizzle-learnt-%ld", (long)getpid());
+    learner_make(learner, &engine);
     table = table_open(&engine.kernels);
 }
 
 static inline void close_all(void)
 {
+    unlink(learner);
+    unlink(learnt);
     router_close(router);
     router_close(table);
     session_close(session);

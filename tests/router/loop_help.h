@@ -44,6 +44,23 @@ static inline struct router *network_open(const struct engine *e)
     return r;
 }
 
+/* Write a router that looks at one hidden value, and can learn. */
+static inline void learner_make(const char *path, const struct engine *e)
+{
+    struct router_form form;
+    size_t hidden = model_config(e->model)->hidden;
+    CHECK(router_form_open(&form, hidden, 2, false, NULL) == OK);
+    form.w1[0] = 4;
+    form.w1[hidden] = -4;
+    form.w2[0] = 1;
+    form.w2[1] = -1;
+    form.has_threshold = form.about.has_share = true;
+    form.threshold = 0.5f;
+    form.about.share = 0.25f;
+    CHECK(router_form_save(path, &form, NULL) == OK);
+    router_form_close(&form);
+}
+
 /* Open a router that is a table: every last id has a score, and so has every fourth pair of ids. */
 static inline struct router *table_open(const struct kernels *k)
 {

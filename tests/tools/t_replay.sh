@@ -64,6 +64,37 @@ for how in "0 off" "1 off" "4 off" "0 lookup" "1 lookup" "4 lookup"; do
     sed '$d' "$dir/all" | cmp -s - "$dir/first" || fail "price: --ahead ${how% *}, drafts ${how#* }"
 done
 
+# A router that learns: the same tokens, and the same file after two answers, for every W.
+expect 0 router calibrate -q --target-routed 0.1 --questions 48 -o "$dir/base"
+learn() { # RECORD-OR-REPLAY W DRAFT: what is learnt goes to state, the tokens to all
+    rm -f "$dir/state" "$dir/all"
+    for question in 8 9; do
+        expect 0 run --question $question --router "$dir/base" --adapt "$dir/state" \
+            "$1" "$dir/taught" --ahead "$2" --draft "$3" --json
+        [ "$(field cloud)" -gt 0 ] || fail "adapt: nothing to learn from"
+        sed '$d; s/,"ms".*//' "$dir/out" >>"$dir/all"
+    done
+}
+learn --record 0 off
+cp "$dir/state" "$dir/first_state"
+cp "$dir/all" "$dir/first"
+cmp -s "$dir/base" "$dir/state" && fail "adapt: nothing is learnt"
+for how in "0 lookup" "1 off" "4 lookup"; do
+    learn --replay "${how% *}" "${how#* }"
+    cmp -s "$dir/state" "$dir/first_state" || fail "adapt: --ahead ${how% *}: something else is learnt"
+    cmp -s "$dir/all" "$dir/first" || fail "adapt: --ahead ${how% *}: other tokens"
+done
+expect 0 run --question 8 --router "$dir/state" --replay "$dir/taught" -n 2
+expect 3 run --question 8 --adapt "$dir/state"
+says 'metadata share: expected'
+one_line
+expect 3 run --question 8 --router "$dir/base" --adapt "$dir/base"
+one_line
+expect 2 run --question 8 --policy always --adapt "$dir/state"
+one_line
+expect 2 eval --questions 2 --router "$dir/base" --adapt "$dir/state" --target-routed 0.1
+one_line
+
 # A missing file is named, a torn end is cut off, damage is refused.
 expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
 says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'
