@@ -12,7 +12,7 @@
 
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
 static const float RATE = 0.5f, PULL = 0.003f, LEVEL_RATE = 0.3f;
-static const float SHARE_RATE = 0.02f; /* of a logit, for each token */
+static const float SHARE_RATE = 0.1f; /* of a logit, for each token */
 enum { MEMORY = 4096 };                /* tokens that the running mean remembers */
 
 /* A token that is scored and not decided yet. */

@@ -125,7 +125,7 @@ static void reference_text(struct reference *r, uint64_t text, size_t n)
             r->level -= 0.3 * off;
             r->answers++;
         }
-        r->b2 += 0.02 * ((score < 0.5f) - 0.25);
+        r->b2 += 0.1 * ((score < 0.5f) - 0.25);
     }
 }
 

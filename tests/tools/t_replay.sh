@@ -65,7 +65,8 @@ for how in "0 off" "1 off" "4 off" "0 lookup" "1 lookup" "4 lookup"; do
 done
 
 # A router that learns: the same tokens, and the same file after two answers, for every W.
-expect 0 router calibrate -q --target-routed 0.1 --questions 48 -o "$dir/base"
+expect 0 router calibrate -q --router "${edge%.gguf}.router.safetensors" --target-routed 0.1 \
+    --questions 48 -o "$dir/base"
 learn() { # RECORD-OR-REPLAY W DRAFT: what is learnt goes to state, the tokens to all
     rm -f "$dir/state" "$dir/all"
     for question in 8 9; do
