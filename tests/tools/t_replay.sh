@@ -86,6 +86,11 @@ for how in "0 lookup" "1 off" "4 lookup"; do
     cmp -s "$dir/all" "$dir/first" || fail "adapt: --ahead ${how% *}: other tokens"
 done
 expect 0 run --question 8 --router "$dir/state" --replay "$dir/taught" -n 2
+for ahead in 0 4; do
+    expect 0 eval --questions 20 -q --policy never,mlp --router "$dir/base" \
+        --adapt "$dir/learnt$ahead" --ahead $ahead
+done
+cmp -s "$dir/learnt0" "$dir/learnt4" || fail "adapt: eval: --ahead 4: something else is learnt"
 expect 3 run --question 8 --adapt "$dir/state"
 says 'metadata share: expected'
 one_line
