@@ -11,6 +11,11 @@ enum { PRICE_PLACES = 6, PRICE_LINE = 1024 };
 
 const struct caps_limits caps_none = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
 
+bool caps_limited(const struct caps_limits *l)
+{
+    return l->tokens != UINT64_MAX || l->upload != UINT64_MAX || l->budget != UINT64_MAX;
+}
+
 /* Return a + b * c, or UINT64_MAX when that does not fit. */
 static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
 {

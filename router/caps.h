@@ -30,6 +30,8 @@ struct caps_limits { /* UINT64_MAX: no limit */
 };
 
 extern const struct caps_limits caps_none;
+/* True if anything is limited. */
+bool caps_limited(const struct caps_limits *l);
 
 struct caps_count { /* plain data: decoding ahead works on a copy */
     uint64_t tokens, upload, cost;
