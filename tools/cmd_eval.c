@@ -41,6 +41,7 @@ static const struct option_group task_opts = {
           "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
+        OPTION_ROW_PACE,
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for the questions of milli, which training never sees, and for policy random "
           "(default: 1)" },
@@ -169,6 +170,7 @@ static const char *eval_unread(unsigned runs)
         { "--worth", route_options.worth > 0, ANSWERS },
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
+        { "--pace", route_options.pace, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
