@@ -94,8 +94,10 @@ static const struct bench_route_setting setting = {
 static int report_route(void)
 {
     double samples[] = { 1, 2 };
-    const struct bench_route_row rows[] = { { .share = 0.5, .samples = samples, .hidden = NAN },
-                                            { .share = 0.7, .samples = samples } };
+    const struct bench_route_row rows[] = {
+        { .share = 0.5, .samples = samples, .hidden = (double)NAN },
+        { .share = 0.7, .samples = samples }
+    };
     return route_report(form, &setting, rows, 2, &err);
 }
 
