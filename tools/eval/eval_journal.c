@@ -230,7 +230,7 @@ static bool journal_read_caps(struct eval_journal *j, struct asked *a)
     if (!counts)
         return true;
     if (json_unpack((json_t *)(size_t)counts, "[I, I, I]", &n[0], &n[1], &n[2]) != 0 ||
-        !size_mul(&bytes, ids + 1, sizeof(*j->caps.last)))
+        !json_is_array(last) || !size_mul(&bytes, ids + 1, sizeof(*j->caps.last)))
         return false;
     caps_end(&j->caps);
     j->caps.last = malloc(bytes);
