@@ -266,9 +266,17 @@ async function keys(bench) {
         wanted.filter((w) => !stops.has(w)),
         []
     );
+    await page.click('#text .t >> nth=30');
+    const told = async () => /^Position (\d+) .* looks at (\d+) /.exec(await readout()).slice(1),
+        readout = () => page.innerText('#readout'),
+        [, most] = (await told()).map(Number);
+    bench.check('the largest weight of this row is neither first nor last', most > 0 && most < 30);
     await page.focus('#matrix');
+    await key('ArrowRight');
+    bench.same('keys of the matrix begin where it is said', await told(), ['30', `${most + 1}`]);
+    await key('ArrowLeft');
     await key('ArrowDown');
-    bench.check('the matrix has keys', /Position 1 /.test(await page.innerText('#readout')));
+    bench.same('and keep their column', await told(), ['31', `${most}`]);
     await page.evaluate(() => (location.hash = '#p=99999&l=99'));
     await page.waitForFunction(() => location.hash === `#p=56&l=2&h=5`);
     await closed(bench, page, 'keys');
