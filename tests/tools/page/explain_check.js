@@ -317,6 +317,44 @@ async function looks(bench, name, options, media) {
     await closed(bench, page, name);
 }
 
+/* What policies say that have no score, or weigh it: the page's own document, changed. */
+async function policies(bench) {
+    const page = fs.readFileSync(`${DIR}/page.html`, 'utf8');
+    const said = async (policy, change) => {
+        fs.writeFileSync(
+            `${DIR}/policy.html`,
+            page.replace(DATA, (_, tag, text) => {
+                const data = unpacked(text);
+                data.routing.policy = policy;
+                change(data);
+                return tag + packed(data);
+            })
+        );
+        const p = await open(bench, {}, 'policy'),
+            found = [await p.innerText('#router'), await p.isVisible('#router-say')],
+            kept = await p.innerText('#kept');
+        await closed(bench, p, policy);
+        return [...found, kept];
+    };
+    const [price, shown] = await said('price', () => {});
+    bench.check(
+        'the unit table says for whom, and price what it weighs',
+        shown &&
+            /For the cloud\s+for the small model/.test(price) &&
+            /sigmoid\(sum\), 0\.\d+, which price weighs against/.test(price),
+        price
+    );
+    const none = await said('always', (data) => {
+        data.positions.forEach((at) => (at.router.score = null));
+        data.whole.layers = [2, 2];
+    });
+    bench.same('without a score there is none', none.slice(0, 2), [
+        'No score: the policy is “always”.',
+        false,
+    ]);
+    bench.check('one layer is one layer', / layer 2, heads 0 to \d+;/.test(none[2]), none[2]);
+}
+
 async function withoutScripts(bench) {
     const page = await open(bench, { javaScriptEnabled: false });
     const said = (await texts(page, '#text .t > span')).join('').replace(/↵/g, '\n');
@@ -377,6 +415,7 @@ async function hostile(bench) {
         numbersOf(bench),
         keys(bench)
             .then(() => hostile(bench))
+            .then(() => policies(bench))
             .then(() => withoutScripts(bench)),
         looks(bench, 'light', { colorScheme: 'light' })
             .then(() => looks(bench, 'dark', dark))
