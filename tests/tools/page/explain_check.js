@@ -266,9 +266,17 @@ async function keys(bench) {
         wanted.filter((w) => !stops.has(w)),
         []
     );
+    await page.click('#text .t >> nth=30');
+    const told = async () => /^Position (\d+) .* looks at (\d+) /.exec(await readout()).slice(1),
+        readout = () => page.innerText('#readout'),
+        [, most] = (await told()).map(Number);
+    bench.check('the largest weight of this row is neither first nor last', most > 0 && most < 30);
     await page.focus('#matrix');
+    await key('ArrowRight');
+    bench.same('keys of the matrix begin where it is said', await told(), ['30', `${most + 1}`]);
+    await key('ArrowLeft');
     await key('ArrowDown');
-    bench.check('the matrix has keys', /Position 1 /.test(await page.innerText('#readout')));
+    bench.same('and keep their column', await told(), ['31', `${most}`]);
     await page.evaluate(() => (location.hash = '#p=99999&l=99'));
     await page.waitForFunction(() => location.hash === `#p=56&l=2&h=5`);
     await closed(bench, page, 'keys');
@@ -326,6 +334,44 @@ async function looks(bench) {
     await page.emulateMedia({ media: null, colorScheme: 'light' });
     await look(bench, page, 'narrow', ALL_ELSE);
     await closed(bench, page, 'looks');
+}
+
+/* What policies say that have no score, or weigh it: the page's own document, changed. */
+async function policies(bench) {
+    const page = fs.readFileSync(`${DIR}/page.html`, 'utf8');
+    const said = async (policy, change) => {
+        fs.writeFileSync(
+            `${DIR}/policy.html`,
+            page.replace(DATA, (_, tag, text) => {
+                const data = unpacked(text);
+                data.routing.policy = policy;
+                change(data);
+                return tag + packed(data);
+            })
+        );
+        const p = await open(bench, {}, 'policy'),
+            found = [await p.innerText('#router'), await p.isVisible('#router-say')],
+            kept = await p.innerText('#kept');
+        await closed(bench, p, policy);
+        return [...found, kept];
+    };
+    const [price, shown] = await said('price', () => {});
+    bench.check(
+        'the unit table says for whom, and price what it weighs',
+        shown &&
+            /For the cloud\s+for the small model/.test(price) &&
+            /sigmoid\(sum\), 0\.\d+, which price weighs against/.test(price),
+        price
+    );
+    const none = await said('always', (data) => {
+        data.positions.forEach((at) => (at.router.score = null));
+        data.whole.layers = [2, 2];
+    });
+    bench.same('without a score there is none', none.slice(0, 2), [
+        'No score: the policy is “always”.',
+        false,
+    ]);
+    bench.check('one layer is one layer', / layer 2, heads 0 to \d+;/.test(none[2]), none[2]);
 }
 
 async function withoutScripts(bench) {
@@ -387,6 +433,7 @@ async function hostile(bench) {
         numbersOf(bench),
         keys(bench)
             .then(() => hostile(bench))
+            .then(() => policies(bench))
             .then(() => withoutScripts(bench)),
         looks(bench),
     ]);
