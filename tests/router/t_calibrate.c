@@ -6,6 +6,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "router/learn/binomial.h"
 #include "router/learn/calibrate.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
