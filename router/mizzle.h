@@ -178,6 +178,9 @@ struct mizzle_options {
     double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
     double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
     double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
+    uint64_t pace;     /* spread max_cloud_tokens, max_upload_bytes and cloud_budget over this many
+                          answers of mizzle_generate: their worth falls as far as is necessary; 0:
+                          first come, first served. Needs one of these limits, and worth */
 
     /* Share, 0 to 1, of the tokens of an answer about which the cloud is asked once the answer is
      * there: what it would have written for tokens of the small model, and what it says now for its
