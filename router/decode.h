@@ -73,7 +73,11 @@ struct decode_options {
     size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */
-    bool edges;          /* edge_id is set in all tokens: the head is also read for the cloud's */
+    /* Share, 0 to 1, of the tokens about which the cloud is asked when the text has ended: of those
+     * that are the local model's own, and of those that took a call. Which ones depends on seed and
+     * text alone. An error, an interrupt or emit ends a text without this. */
+    double audit;
+    bool edges; /* edge_id is set in all tokens: the head is also read for the cloud's */
     size_t max_tokens;
     uint64_t seed;    /* seed of the random policy */
     uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
@@ -103,6 +107,17 @@ struct decode_options {
     void *arg;
 };
 
+/* What was asked once the text had ended. Neither memo nor store keeps the answers, and a fault
+ * ends nothing; but limits, breaker and refusals of the server count for all that follows. */
+struct decode_audit {
+    size_t drawn; /* tokens to ask about; kept + routed + failed were, the gate held others */
+    size_t kept, missed; /* local tokens that it knows about; where it would write another one */
+    size_t routed,
+        flipped; /* cloud tokens that it was asked for again; where it said another one */
+    size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
+    uint64_t cost;                /* a part of that of the text */
+};
+
 struct decode_stats {
     size_t tokens, cloud, fallback, prompt_tokens;
     double ttft_ms, total_ms, router_ms, edge_ms;
@@ -114,8 +129,9 @@ struct decode_stats {
     size_t drafted;               /* ids of drafts that were evaluated */
     size_t accepted;              /* those of them that were used, if only until a roll-back */
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
-    struct traffic traffic;       /* of its calls until its end; includes wasted ones */
-    uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
+    struct traffic traffic;       /* of its calls until its end; includes wasted ones and audit */
+    uint64_t cost;                /* of committed and failed calls and audit, as caps.h counts it */
+    struct decode_audit audit;    /* its calls, tokens and time are not in the counts above */
     enum finish finish;
 };
 

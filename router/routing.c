@@ -175,6 +175,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
+    if (!(o->audit >= 0 && o->audit <= 1))
+        return err_set(err, ERR_ARG, "audit: expected 0 to 1, found %g", o->audit);
     int rc = routing_check_worth(o, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
@@ -184,6 +186,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;
+    r->audit = o->audit;
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
     bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
@@ -367,7 +370,10 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
                               struct err *err)
 {
     const char *mode = o->cloud ? o->cloud : "auto";
-    bool off = strcmp(mode, "off") == 0, always = r->policy == POLICY_ALWAYS;
+    bool off = strcmp(mode, "off") == 0;
+    const char *needs = r->policy == POLICY_ALWAYS ? "policy always"
+                        : r->audit > 0             ? "audit"
+                                                   : NULL;
     char *base = NULL;
     int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;
     free(base);
@@ -377,15 +383,15 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     if (!off && !r->required && strcmp(mode, "auto") != 0)
         return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);
     if (off)
-        return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
+        return needs ? err_set(err, ERR_NET, "%s: the cloud is off", needs) : OK;
     if (!o->replay && !(o->cloud_url && *o->cloud_url)) {
-        if (r->required || always)
+        if (r->required || needs)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
         if (r->policy != POLICY_NEVER)
             routing_add_note(r, "cloud off: ", "no cloud_url");
         return OK;
     }
-    if (r->policy == POLICY_NEVER && !r->required) {
+    if (r->policy == POLICY_NEVER && !r->required && !needs) {
         if (!o->policy)
             routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
         return OK;

@@ -35,6 +35,7 @@ struct routing {           /* must not move: the parts point to each other */
     size_t ahead;           /* requests in flight at once; 0: wait for each */
     enum draft_kind drafts; /* as in decode_options, with the next */
     size_t draft_max;
+    double audit;                 /* as in decode_options */
     bool required;                /* a failure of the cloud ends the text */
     struct answers *answers;      /* memo, store, recording */
     struct private_filter *spans; /* NULL: none */

@@ -161,7 +161,7 @@ static void step_end(struct step *s, int rc)
 enum step_want step_next(struct step *s)
 {
     const struct decode_options *o = s->o;
-    if (s->want == STEP_CLOUD)
+    if (s->want == STEP_CLOUD && !s->ended)
         s->stats->cloud_ms += step_lap(&s->since);
     bool stopped = o->stop && *o->stop;
     if (s->want == STEP_ROWS && !s->ended && !stopped)
@@ -180,7 +180,9 @@ enum step_want step_next(struct step *s)
             rc = step_advance(s);
         step_end(s, rc);
     }
-    if (s->ended)
+    if (s->ended && s->rc == OK && !s->abandoned && o->audit > 0)
+        step_end(s, step_audit(s, false));
+    if (s->ended && s->want != STEP_CLOUD)
         s->want = STEP_DONE;
     else if (s->want == STEP_CLOUD)
         s->since = os_now_ns();
@@ -282,9 +284,14 @@ static void step_doze(uint64_t until)
 
 void step_wait(struct step *s)
 {
-    if (s->want != STEP_CLOUD || s->ended)
+    if (s->want != STEP_CLOUD)
         return;
     s->want = 0;
+    if (s->ended) {
+        step_end(s, step_audit(s, true));
+        s->want = 0; /* it will be wanted again */
+        return;
+    }
     if (s->awaited_until)
         step_doze(s->awaited_until);
     else
@@ -364,6 +371,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
     s->begun = s->clock = os_now_ns();
+    step_audit_open(s);
     int rc = step_begin(s);
     if (rc == OK)
         return OK;
@@ -384,8 +392,9 @@ int step_close(struct step *s, struct err *err)
     int rc = s->rc;
     step_draft_end(s);
     draft_close(&s->draft);
-    ahead_drop(&s->ahead, &s->next);
+    step_audit_begin(s);
     ahead_close(&s->ahead);
+    step_audit_close(s);
     gate_end(s->gate, &s->its);
     private_text_end(&s->spans);
     if (rc == OK && !s->ended)
@@ -399,9 +408,7 @@ int step_close(struct step *s, struct err *err)
         s->cloud->end_tally(s->cloud->arg, &s->tally);
         stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
     }
-    stats->wasted = (size_t)s->ahead.wasted;
     stats->cost = s->its.cost;
-    stats->total_ms = step_lap(&s->begun);
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
     free(s);

@@ -12,6 +12,20 @@
 
 struct kernels;
 
+struct step_audited { /* a token to ask about */
+    size_t at;        /* length of the prefix before it */
+    uint32_t id;
+    bool routed; /* it is the cloud's, from a call */
+};
+
+struct step_audit {
+    uint64_t key;            /* of the random numbers that draw them */
+    struct step_audited *at; /* [n], in the order of the text; malloc'ed */
+    size_t n, room, next;    /* those before `next` are or were in the queue */
+    bool begun;              /* the counts of the text itself are complete */
+    uint64_t cost;           /* of the text itself */
+};
+
 struct step {
     struct step_text text;
     const struct decode_options *o;
@@ -52,7 +66,9 @@ struct step {
     uint64_t begun;          /* when the text was opened */
     uint64_t clock;          /* when the previous token was decided */
     bool ended;
-    size_t end; /* length of the prefix before the last token */
+    bool abandoned; /* emit has ended it */
+    size_t end;     /* length of the prefix before the last token */
+    struct step_audit audit;
 };
 
 /* Functions that return int return OK or an error that ends the text. Where they need something
@@ -131,5 +147,17 @@ void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id);
 bool step_expects(const struct step *s, struct ahead_token *e);
 /* True when one more call may be in flight after the oldest one, given that each may be wasted. */
 bool step_has_room(const struct step *s);
+
+/* Begin and end the audit with its text. close needs the queue closed. */
+void step_audit_open(struct step *s);
+void step_audit_close(struct step *s);
+/* Draw whether the cloud will be asked about a token of the text, which follows `at` ids. called:
+ * its own call has brought it. ERR_NOMEM. */
+int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, bool called);
+/* Complete the counts of the text itself, once. */
+void step_audit_begin(struct step *s);
+/* Ask about the tokens drawn, and take the answers that are there; wants the cloud if the next one
+ * is not. wait: wait for that. */
+int step_audit(struct step *s, bool wait);
 
 #endif

@@ -101,6 +101,7 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
         stats->ttft_ms = t->ms;
     stats->cloud += t->source == SOURCE_CLOUD;
     bool goes_on = !o->emit || o->emit(o->arg, t);
+    s->abandoned = !goes_on;
     s->end = at;
     s->ended = true;
     stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
@@ -138,6 +139,9 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
+    rc = step_audit_draw(s, &t, at, e->called);
+    if (rc != OK)
+        return rc;
     s->warm = e->answered ? at : s->warm;
     ahead_pop(&s->ahead);
     step_show(s, &t, at);

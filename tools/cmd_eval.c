@@ -123,6 +123,7 @@ static const struct option_group *const groups[] = { &task_opts,
                                                      &ahead_option_rows,
                                                      &cloud_option_rows,
                                                      &cloud_limit_option_rows,
+                                                     &audit_option_rows,
                                                      NULL };
 
 /* What runs. */
@@ -172,6 +173,7 @@ static const char *eval_unread(unsigned runs)
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
         { "--pace", route_options.pace, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
+        { "--audit", route_options.audit > 0, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
         { "--cloud-url", c->url, ANSWERS },

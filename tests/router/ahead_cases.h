@@ -60,6 +60,8 @@ static inline void make_case(struct setup *c)
     c->private = pick(5) == 0;
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
+    c->audit = pick(2) ? (double)pick(5) / 4 : 0;
+    c->truth.flip = (unsigned)pick(3) * 20;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
     for (size_t i = 0; i < TEXTS; i++) {
         bool brim = pick(10) == 0; /* the context ends the text */

@@ -36,6 +36,7 @@ struct setup { /* one case */
     struct caps_limits limits;
     uint64_t pace; /* over so many answers; 0: none */
     bool private, required;
+    double audit;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
     uint32_t prompt[TEXTS][TINY_CONTEXT];
     const char *stops[3];
@@ -90,10 +91,15 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     for (size_t i = 0; i < x->n; i++)
         sources[x->at[i].source]++;
     CHECK(s->calls == s->committed + s->failed + s->wasted && s->fallback == reasons);
+    const struct decode_audit *d = &s->audit;
+    size_t called = d->kept + d->routed + d->failed;
+    CHECK(d->calls == called + d->wasted && d->drawn >= called);
+    CHECK(d->missed <= d->kept && d->kept <= sources[SOURCE_EDGE]);
+    CHECK(d->flipped <= d->routed && d->routed <= s->committed && d->cost <= s->cost);
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
-    CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
+    CHECK(s->traffic.retries <= r->sim.retries && (s->calls + d->calls || !s->traffic.retries));
     CHECK(r->sim.live == 0); /* no call is left over */
     CHECK(r->caps.count.tokens == r->sim.charged && r->caps.count.tokens <= r->caps.limits.tokens);
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
@@ -141,6 +147,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
+                                          .audit = c->audit,
                                           .max_tokens = c->max_tokens,
                                           .seed = c->seed,
                                           .step_ns = c->step_ns,
@@ -182,6 +189,10 @@ static inline void compare_text(const struct text *a, const struct text *b)
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }
     CHECK(s->committed == t->committed && s->failed == t->failed);
+    const struct decode_audit *c = &s->audit, *d = &t->audit;
+    CHECK(c->drawn == d->drawn && c->kept == d->kept && c->missed == d->missed);
+    CHECK(c->routed == d->routed && c->flipped == d->flipped && c->failed == d->failed);
+    CHECK(c->cost == d->cost && s->cost == t->cost);
     CHECK(s->memo_hits == t->memo_hits);
     CHECK(s->store_hits == t->store_hits);
     CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);

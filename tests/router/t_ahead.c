@@ -9,7 +9,7 @@ enum { CASES = 400 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread, paced;
+    size_t most, required, agreed, comes, unread, paced, missed, flipped, idle, early;
 } met;
 
 /* Compare window w with in step. */
@@ -22,6 +22,7 @@ static void compare(const struct setup *c, size_t w)
             compare_edges(&results[1].text[i], &b->text[i]);
     }
     CHECK(a->sim.ncommitted == b->sim.ncommitted);
+    CHECK(a->sim.naudited == b->sim.naudited && a->sim.audited == b->sim.audited);
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
@@ -49,6 +50,11 @@ static void count(void)
         met.most = r->sim.most > met.most ? r->sim.most : met.most;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct text *x = &r->text[i];
+            const struct decode_audit *d = &x->stats.audit;
+            met.missed += d->missed;
+            met.flipped += d->flipped;
+            met.idle += d->drawn - d->kept - d->routed - d->failed;
+            met.early += d->wasted;
             met.wasted += x->stats.wasted;
             met.memo += x->stats.memo_hits;
             met.store += x->stats.store_hits;
@@ -60,6 +66,27 @@ static void count(void)
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
                               x->at[k].edge_id == x->at[k].id;
         }
+    }
+}
+
+/* The text is the same without its audit; so are the texts after it if no limit is near and no call
+ * fails. */
+static void compare_silent(const struct setup *c)
+{
+    static struct result silent;
+    struct setup without = *c;
+    const struct sim_truth *t = &c->truth;
+    const struct caps_limits *l = &c->limits;
+    bool calm = !t->fault && !t->refused && !t->unfit && l->tokens == UINT64_MAX &&
+                l->upload == UINT64_MAX && l->budget == UINT64_MAX && !t->odd;
+    without.audit = 0;
+    run_window(&silent, &without, 0, 0);
+    for (size_t i = 0; i < (calm ? TEXTS : 1); i++) {
+        struct text *x = &silent.text[i];
+        CHECK(!x->stats.audit.drawn && !x->stats.audit.calls);
+        x->stats.audit = results[0].text[i].stats.audit;
+        x->stats.cost += x->stats.audit.cost;
+        compare_text(&results[0].text[i], x);
     }
 }
 
@@ -76,11 +103,14 @@ static void test_cases(void)
             run_window(&results[w], &c, windows[w], rand_u64(i, w));
             compare(&c, w);
         }
+        if (c.audit > 0)
+            compare_silent(&c);
         count();
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
     CHECK(met.comes > 500 && met.unread > 500 && met.paced > 20);
+    CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

@@ -198,7 +198,8 @@ void script_open(struct script *s)
                                    script_traffic,
                                    script_end_tally,
                                    script_notify,
-                                   script_moved };
+                                   script_moved,
+                                   NULL };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }

@@ -87,6 +87,7 @@ static void setup_cloud(struct mizzle_options *o)
     o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;
     o->draft_max = route_options.draft_max;
+    o->audit = (double)route_options.audit;
     o->cloud_url = setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
     o->cloud = cloud_option_values.mode;
     o->cloud_api = cloud_option_values.api;
@@ -204,8 +205,8 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
                        "--latency, --bandwidth, --loss: expected the stand-in server of this "
                        "process, found the server %s",
                        o->cloud_url);
-    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
-        strcmp(o->cloud, "off") == 0)
+    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay ||
+        (never && !required && !(o->audit > 0)) || strcmp(o->cloud, "off") == 0)
         return OK;
     char path[FIND_PATH];
     struct err why;

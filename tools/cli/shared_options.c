@@ -178,6 +178,19 @@ const struct option_group cloud_limit_option_rows = {
 const struct option_group cloud_store_option_rows = { "Stored answers of the cloud",
                                                       limit_rows + LIMITS };
 
+const struct option_group audit_option_rows = {
+    "Audit",
+    (const struct option[]){
+        { "--audit", NULL, OPTION_FLOAT, &route_options.audit, "SHARE",
+          "Once an answer is written, ask the cloud about this share of its tokens, 0 to 1: "
+          "whether "
+          "it would have written those of the small model, and whether it says the same again for "
+          "its own. Print how many were not so, with exact 95 % intervals. The answer stays as it "
+          "is; limits count the calls (default: 0)" },
+        OPTION_END,
+    },
+};
+
 const struct option_group network_option_rows = {
     "Simulated network",
     (const struct option[]){

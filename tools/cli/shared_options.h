@@ -19,6 +19,7 @@ extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cl
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
+extern const struct option_group audit_option_rows;       /* --audit */
 extern const struct option_group network_option_rows;     /* --latency --bandwidth --loss */
 
 extern struct engine_options {
@@ -69,6 +70,7 @@ extern struct route_options {
     size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;                /* NULL: lookup, or both with several tokens a call */
     size_t draft_max;
+    float audit; /* share of the tokens */
 } route_options;
 
 extern struct cloud_option_values {

@@ -245,6 +245,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
+                                      .audit = how->audit,
                                       .edges = a->is_virtual,
                                       .max_tokens = a->max_tokens,
                                       .seed = rand_u64(a->seed, i),
@@ -278,6 +279,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .ms = stats.total_ms,
                            .ttft_ms = stats.ttft_ms,
                            .edge_ms = stats.edge_ms + stats.router_ms,
+                           .audit = stats.audit,
                            .trace = a->trace,
                            .scores = a->scores,
                            .text = a->text };

@@ -77,6 +77,7 @@ struct asking_how { /* what decides about one token */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: routing.router */
     float threshold;             /* NaN for the policies that have none */
+    double audit;                /* as in decode_options */
 };
 
 struct asked_token { /* one token of an answer */
@@ -106,7 +107,8 @@ struct asked {     /* one answer */
     uint64_t bytes_up, bytes_down; /* over the network, with headers */
     double ms, ttft_ms;            /* for the whole answer; to its first token */
     double edge_ms;                /* of ms, in the small model and the router */
-    char answer[TASK_ANSWER];      /* what was extracted; "": nothing */
+    struct decode_audit audit;
+    char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
     /* What the limits have counted so far, this answer included, and the prefix of the last call;
      * borrowed until the next asking_ask. NULL: there are no limits. */
     const struct caps *caps;

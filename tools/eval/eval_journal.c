@@ -191,6 +191,34 @@ static int journal_expect(struct eval_journal *j, const struct eval_journal_key 
                    key->item);
 }
 
+/* Take what an audit found from the line, if there is anything. */
+static bool journal_read_audit(const json_t *line, struct decode_audit *a)
+{
+    json_int_t n[9];
+    const json_t *list = json_object_get(line, "audit");
+    if (!list)
+        return true;
+    if (json_unpack((json_t *)(size_t)list, "[I, I, I, I, I, I, I, I, I!]", &n[0], &n[1], &n[2],
+                    &n[3], &n[4], &n[5], &n[6], &n[7], &n[8]) != 0)
+        return false;
+    *a = (struct decode_audit){ (size_t)n[0], (size_t)n[1], (size_t)n[2],
+                                (size_t)n[3], (size_t)n[4], (size_t)n[5],
+                                (size_t)n[6], (size_t)n[7], (uint64_t)n[8] };
+    return true;
+}
+
+/* Add it to a line. */
+static bool journal_add_audit(json_t *line, const struct decode_audit *a)
+{
+    if (!a->drawn)
+        return true;
+    json_t *list = json_pack("[I, I, I, I, I, I, I, I, I]", (json_int_t)a->drawn,
+                             (json_int_t)a->kept, (json_int_t)a->missed, (json_int_t)a->routed,
+                             (json_int_t)a->flipped, (json_int_t)a->calls, (json_int_t)a->failed,
+                             (json_int_t)a->wasted, (json_int_t)a->cost);
+    return json_object_set_new(line, "audit", list) == 0;
+}
+
 /* Take the trace of n tokens from the line: `trace` and `us`. */
 static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 {
@@ -272,8 +300,8 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     out->bytes_up = (uint64_t)n[10];
     out->bytes_down = (uint64_t)n[11];
     out->wasted = (size_t)n[12];
-    if (!fine || strlen(answer) >= sizeof(out->answer) || !journal_read_trace(j, out) ||
-        !journal_read_caps(j, out))
+    fine = fine && strlen(answer) < sizeof(out->answer) && journal_read_trace(j, out);
+    if (!fine || !journal_read_caps(j, out) || !journal_read_audit(j->json, &out->audit))
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected the fields of an answer", j->path,
                        j->line);
     memcpy(out->answer, answer, strlen(answer) + 1);
@@ -348,6 +376,7 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
                   (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
                   (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
     if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one) ||
+        !journal_add_audit(line, &one->audit) ||
         (one->caps && !journal_add_caps(line, one->caps))) {
         json_decref(line);
         line = NULL;

@@ -232,7 +232,7 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
     json_t *all = json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
-        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:b}",
+        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:b, s:f}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
         o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
         "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
@@ -242,7 +242,8 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
         cloud_option_values.mode, "cloud_tokens", (json_int_t)cloud_option_values.tokens, "clock",
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
-        o->wording ? o->wording : "all", "price", price, "by_cost", p->by_cost);
+        o->wording ? o->wording : "all", "price", price, "by_cost", p->by_cost, "audit",
+        (double)route_options.audit);
     const struct caps_limits *most = &a->routing.caps.limits;
     if (!all || !caps_limited(most))
         return all;

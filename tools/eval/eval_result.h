@@ -30,6 +30,7 @@ struct eval_result {
     uint64_t bytes_up, bytes_down;
     double ms;      /* over all answers, without startup */
     double edge_ms; /* of these, in the small model and the router */
+    struct decode_audit audit;
     struct signs signs;
     /* Of each question: right or not, tokens, those from the cloud. */
     unsigned char *rights;          /* [questions], 1: right */

@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "router/learn/calibrate.h"
+#include "tools/cli/shared_options.h"
 
 /* True when progress is to be shown after answer number `done` of n: ten times a second at most,
  * and after the last one. */
@@ -53,7 +54,8 @@ static void run_show_calibration(struct eval_run *run, size_t i)
 /* Return how tokens are decided under this result's policy. */
 static struct asking_how run_how(const struct eval_result *r)
 {
-    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold };
+    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold,
+                                (double)route_options.audit };
 }
 
 /* Ask one item, or read its answer from the journal, and add it to *r. */
@@ -139,7 +141,7 @@ static int run_calibration(struct eval_run *run, const struct eval_entry *e, str
         return OK;
     eval_run_end(run);
     run->calibrated = e;
-    run->how = (struct asking_how){ e->policy, e->router, 0 };
+    run->how = (struct asking_how){ .policy = e->policy, .router = e->router };
     return calibrate_open(&run->calibration, &source, err);
 }
 
