@@ -178,6 +178,11 @@ struct mizzle_options {
     double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
     double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
     double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
+
+    /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
+     * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the
+     * cloud's as a whole. Needs cloud_tokens of 2 or more; no effect up to threshold. 0: off */
+    double span;
 };
 
 /* One message of a conversation. Arrays of it are passed, so it never grows. */

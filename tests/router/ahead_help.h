@@ -31,7 +31,7 @@ struct setup { /* one case */
     struct sim_truth truth;
     struct sample_params sample;
     enum policy policy;
-    float threshold;
+    float threshold, span;
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
     bool private, required;
@@ -134,6 +134,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
                                           .price = prices,
+                                          .span = { c->span, c->truth.tokens },
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
@@ -174,6 +175,7 @@ static inline void compare_text(const struct text *a, const struct text *b)
         const struct decode_token *x = &a->at[i], *y = &b->at[i];
         CHECK(x->id == y->id && x->source == y->source && x->eog == y->eog);
         CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
+        CHECK(memcmp(&x->threshold, &y->threshold, sizeof(x->threshold)) == 0);
         CHECK(!x->has_edge || (y->has_edge && x->edge_id == y->edge_id));
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }

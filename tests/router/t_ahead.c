@@ -9,7 +9,7 @@ enum { CASES = 400 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread;
+    size_t most, required, agreed, comes, unread, spanned;
 } met;
 
 /* Compare window w with in step. */
@@ -36,7 +36,7 @@ static void compare(const struct setup *c, size_t w)
 }
 
 /* Note what occurred, so that the test can show that it covers everything. */
-static void count(void)
+static void count(const struct setup *c)
 {
     for (size_t w = 0; w < WINDOWS; w++) {
         const struct result *r = &results[w];
@@ -54,9 +54,11 @@ static void count(void)
             met.required += x->rc == ERR_NET || x->rc == ERR_REMOTE || x->rc == ERR_TEXT;
             for (size_t k = 0; k < GATE_REASONS; k++)
                 met.reason[k] += x->stats.reasons[k];
-            for (size_t k = 0; windows[w] > 1 && k < x->n; k++)
+            for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
+                met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
                               x->at[k].edge_id == x->at[k].id;
+            }
         }
     }
 }
@@ -74,11 +76,11 @@ static void test_cases(void)
             run_window(&results[w], &c, windows[w], rand_u64(i, w));
             compare(&c, w);
         }
-        count();
+        count(&c);
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
-    CHECK(met.comes > 500 && met.unread > 500);
+    CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

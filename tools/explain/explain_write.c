@@ -93,6 +93,7 @@ int explain_write(struct explain *x, struct err *err)
     const struct decode_options o = { .policy = r->policy,
                                       .threshold = r->threshold,
                                       .price = r->price,
+                                      .span = r->span,
                                       .gate = &x->routing.gate,
                                       .cloud_required = r->required,
                                       .max_tokens = x->o.max_tokens,
