@@ -34,6 +34,7 @@ struct sim_truth { /* what the cloud answers; shares are in percent of all prefi
     unsigned odd;   /* of the rest: end-of-text or an invalid id */
     unsigned fault, refused, unfit, store;
     size_t tokens; /* most tokens of one reply */
+    bool alone;    /* replies turn out to hold one token each */
     size_t room;   /* size of the memo, at most SIM_MEMO; the oldest answer is dropped */
 };
 
@@ -70,6 +71,7 @@ struct sim {
     } reaches[SIM_LOG]; /* [nasked]: what each request asked for */
     size_t nasked, ncommitted, ndropped, nstale, retries;
     size_t unread;            /* requests for which late_head was checked */
+    bool arrived;             /* some reply */
     size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
     size_t idle, seen_length; /* checks of a call without any work in between */
     int seen_logits;
