@@ -19,7 +19,6 @@
 #include "router/gate.h"
 #include "router/policy.h"
 #include "router/price.h"
-#include "router/span.h"
 
 struct err;
 struct router;

@@ -13,7 +13,6 @@
 #include "router/gate.h"
 #include "router/policy.h"
 #include "router/price.h"
-#include "router/span.h"
 #include "router/cloud_port.h"
 
 struct answers;

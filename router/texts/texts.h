@@ -115,6 +115,7 @@ struct text_token {
     enum gate_reason reason; /* why it is a fallback; else GATE_OPEN */
     const char *fault;       /* the same as one line, or NULL; owned by the text */
     float score;             /* NaN: nothing was measured */
+    float threshold;         /* that it was compared with, as in decode_token */
     bool has_edge, eog;
     uint32_t edge_id;
     bool memo;           /* the cloud's, without a call of its own */

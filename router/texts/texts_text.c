@@ -257,6 +257,7 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
         .reason = d->reason,
         .fault = texts_keep_fault(t, d->fault),
         .score = d->score,
+        .threshold = d->threshold,
         .has_edge = d->has_edge,
         .eog = d->eog,
         .edge_id = d->edge_id,

@@ -99,7 +99,7 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
 }
 
-/* What routed each token is what span.h says, told from the text alone. */
+/* What routed each token is what policy.h says, told from the text alone. */
 static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
 {
     size_t reach = 0;

@@ -63,6 +63,7 @@ static bool writing_token(void *arg, const struct decode_token *t)
     x->tokens[x->n] = (struct explain_token){
         .id = t->id,
         .source = (enum explain_source)t->source,
+        .threshold = t->threshold,
         .reason = t->fault ? gate_name(t->reason) : NULL,
         .fault = t->fault ? strdup(t->fault) : NULL,
         .ms = t->ms,
