@@ -300,7 +300,7 @@ OWN := $(patsubst %,$(BUILD)/%,$(addprefix kernels/,kernels openblas sys/cpu sys
     kernels/x86/% kernels/arm/% exercises/%,$(patsubst flags.%,%,$(filter flags.%,$(.VARIABLES)))))
 $(OWN:%=%.o): %.o: %.flags
 $(BUILD)/exercises/kernels.o: $(BUILD)/kernels/kernels.flags
-made.flags = $(CC) $(CFLAGS_ALL) $(shell grep -v '^flags\.kernels/[ax]' Makefile | cksum)
+made.flags = $(CC) $(CFLAGS_ALL) $(flags.$(MODE)) $(shell grep -v '^flags\.kernels/[ax]' Makefile | cksum)
 made.parts = $(LDFLAGS) $(LIBS) $(LIB_SRC) $(call sources,tools)
 $(BUILD)/flags $(BUILD)/parts $(OWN:%=%.flags): always
 	@mkdir -p $(@D)

@@ -102,6 +102,12 @@ int cloud_url_check(char **base, const char *url, struct err *err);
  * ASCII), ERR_NOMEM. */
 int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err);
 
+/* Read the key that the clients of a server must send, malloc'ed as above: from the file if given,
+ * else from this variable of the environment, else there is none (*key = NULL). The variables of a
+ * client are not used: theirs is a secret of the same shell, which the server would accept from
+ * anyone. ERR_IO, ERR_ARG, ERR_NOMEM. */
+int api_key_of_server(char **key, const char *file, const char *variable, struct err *err);
+
 /* Copy a key that the caller has; it is checked and noted like one from a file, and also freed with
  * wipe_text. ERR_ARG, ERR_NOMEM. */
 int api_key_copy(char **key, const char *text, const char *url, struct err *note, struct err *err);

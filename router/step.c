@@ -209,7 +209,7 @@ static void step_read(struct step *s, size_t n)
         s->o->reading(s->o->arg, s->view.length, s->text.n);
     if (s->reading)
         return;
-    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
+    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n, s->o->policy == POLICY_PRICE);
     s->its.limit = s->o->cloud_limit;
     s->ended = s->o->max_tokens == 0;
 }

@@ -38,6 +38,7 @@ void step_find_ways(struct step *s, struct ahead_token *e)
 int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 {
     size_t tokens = e->ways[e->way].tokens;
+    e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
     int rc = s->cloud->ask(s->cloud->arg, step_ask_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
@@ -45,7 +46,6 @@ int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     }
     s->stats->calls++;
     ahead_asked(&s->ahead);
-    e->asked_ns = os_now_ns();
     step_tell(s, DECODE_ASKED, e->at, tokens, 0, GATE_OPEN);
     return OK;
 }

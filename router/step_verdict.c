@@ -16,7 +16,9 @@ float step_price(const struct step *s, const struct price_odds *odds, size_t at)
             break;
         }
     }
-    return price_score(&s->o->price, odds, at, warm);
+    struct price price = s->o->price;
+    price.worth /= s->its.factor;
+    return price_score(&price, odds, at, warm);
 }
 
 /* Return where the reach ends after a token of the cloud, which has `tokens` tokens in its reply if

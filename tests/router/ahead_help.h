@@ -35,6 +35,7 @@ struct setup { /* one case */
     float threshold, span;
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
+    uint64_t pace; /* over so many answers; 0: none */
     bool private, required;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
     uint32_t prompt[TEXTS][TINY_CONTEXT];
@@ -152,7 +153,10 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .size = size };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
-    r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
+    r->gate = (struct gate){ .caps = &r->caps,
+                             .spans = spans,
+                             .pace = { .answers = c->pace },
+                             .max_wasted = c->max_wasted };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,

@@ -9,7 +9,7 @@ enum { CASES = 400 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread, spanned;
+    size_t most, required, agreed, comes, unread, spanned, paced;
 } met;
 
 /* Compare window w with in step. */
@@ -25,6 +25,7 @@ static void compare(const struct setup *c, size_t w)
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
+    CHECK(!memcmp(&a->gate.pace, &b->gate.pace, sizeof(a->gate.pace)));
     CHECK(a->gate.refused == b->gate.refused);
     if (windows[w] == 1) { /* the same calls, in the same order */
         CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
@@ -44,6 +45,7 @@ static void count(const struct setup *c)
         met.retries += r->sim.retries;
         met.comes += r->sim.comes;
         met.unread += r->sim.truth.tokens > 1 ? r->sim.unread : 0;
+        met.paced += r->gate.pace.level > 0;
         met.most = r->sim.most > met.most ? r->sim.most : met.most;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct text *x = &r->text[i];
@@ -80,7 +82,7 @@ static void test_cases(void)
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
-    CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500);
+    CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500 && met.paced > 20);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

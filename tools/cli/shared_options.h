@@ -45,6 +45,14 @@ extern struct engine_options {
     {                                                                        \
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
     }
+/* For commands that write several answers, one after the other. */
+#define OPTION_ROW_PACE                                                                         \
+    {                                                                                           \
+        "--pace", NULL, OPTION_COUNT, &route_options.pace, "N",                                 \
+            "Policy price: spread --max-cloud-tokens, --max-upload-bytes and --cloud-budget "   \
+            "over N answers, for which --worth is lowered as far as necessary (default: first " \
+            "come, first served)"                                                               \
+    }
 
 extern struct chat_options {
     const char *template; /* NULL: the model's own */
@@ -57,6 +65,7 @@ extern struct route_options {
     float threshold;    /* NaN: the router's own, else 0.5 */
     float span;         /* 0: none */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
+    size_t pace;                      /* answers that share the caps; 0: first come, first served */
     size_t ahead;                     /* requests in flight at once; 0: wait for each */
     size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;                /* NULL: lookup, or both with several tokens a call */

@@ -299,7 +299,8 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     struct task_item item;
     uint32_t *ids = NULL;
     size_t n = 0;
-    *out = (struct asked){ 0 };
+    const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
+    *out = (struct asked){ .caps = caps };
     int rc = task_item(&item, t, i, err);
     if (rc == OK)
         rc = task_encode(&ids, &n, t, &item, a->engine.tokenizer, a->engine.chat, err);
@@ -319,6 +320,7 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     if (rc == OK)
         rc = asking_write(out, a, &w, i, ids, n, how, err);
     free(ids);
+    out->caps = caps;
     if (rc == OK) /* again, as an item is valid until the next one */
         rc = task_item(&item, t, i, err);
     if (rc != OK)
@@ -327,4 +329,15 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     text_line(out->answer);
     out->right = task_right(t, &item, out->text);
     return OK;
+}
+
+bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how)
+{
+    struct routing *r = &a->routing;
+    if (!one->caps)
+        return !caps_limited(&r->caps.limits);
+    caps_resume(&r->caps, one->caps);
+    if (how->policy == POLICY_PRICE && !one->left_out)
+        price_pace_ended(&r->gate.pace, &r->caps.limits, &r->caps.count);
+    return true;
 }

@@ -107,6 +107,9 @@ struct asked {     /* one answer */
     double ms, ttft_ms;            /* for the whole answer; to its first token */
     double edge_ms;                /* of ms, in the small model and the router */
     char answer[TASK_ANSWER];      /* what was extracted; "": nothing */
+    /* What the limits have counted so far, this answer included, and the prefix of the last call;
+     * borrowed until the next asking_ask. NULL: there are no limits. */
+    const struct caps *caps;
     /* The tokens in order and the text, borrowed until the next asking_ask. */
     const struct asked_token *trace; /* [tokens] */
     const float *scores;             /* [tokens]; NaN: the policy has none */
@@ -120,5 +123,8 @@ double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
  * interrupt. */
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
                const struct asking_how *how, struct err *err);
+/* Let limits and pace be as after this answer, which was asked before in the same way. False: they
+ * are not known. */
+bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how);
 
 #endif

@@ -250,6 +250,16 @@ static void print_against(FILE *to, const struct eval_result *r)
     putc('\n', to);
 }
 
+/* Print what is amiss with a policy at its own threshold. */
+static void print_signs(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+{
+    char line[SIGNS_LINE];
+    for (size_t i = 0; i < n; i++)
+        if (shown[i] && isnan(r[i].target) && r[i].entry->policy != POLICY_RANDOM &&
+            r[i].entry->policy != POLICY_ORACLE && signs_tell(line, &r[i].signs))
+            fprintf(to, "%s: %s\n", r[i].entry->label, line);
+}
+
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
@@ -281,6 +291,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     "token\n");
     if (left_out)
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
+    print_signs(to, r, shown, n);
 }
 
 /* Return the width of the first column. */

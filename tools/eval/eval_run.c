@@ -73,6 +73,9 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t i, struc
         if (rc == OK && run->journal)
             rc = eval_journal_write(run->journal, &key, item.id, &one, err);
     }
+    if (rc == OK && found && !asking_resume(run->asking, &one, &how))
+        rc = err_set(err, ERR_FORMAT,
+                     "--jsonl: item %zu: expected counts of the limits, found none", i);
     run->before += found;
     return rc == OK ? eval_result_add(r, &one, err) : rc;
 }

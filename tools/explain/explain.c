@@ -56,6 +56,8 @@ static int explain_range(struct explain_range *out, struct explain_range r, cons
     out->to = r.to == SIZE_MAX ? n - 1 : r.to;
     if (out->from <= out->to && out->to < n)
         return OK;
+    if (out->from == out->to)
+        return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu", option, n - 1, out->from);
     return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu:%zu", option, n - 1, out->from,
                    out->to);
 }
@@ -229,6 +231,17 @@ size_t explain_telling(const struct explain *x, const char **why)
            : scored ? "where the cloud was asked with the lowest score"
                     : "where the cloud was asked and the small model was least sure";
     return best;
+}
+
+bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x)
+{
+    size_t written = x->n - x->prompt;
+    if (x->stats.finish != FINISH_LENGTH || !written)
+        return false;
+    snprintf(out, EXPLAIN_WHY, "Stopped after %zu token%s, before the text ended: %s", written,
+             written == 1 ? "" : "s",
+             written < x->o.max_tokens ? "the context is full" : "-n N writes more");
+    return true;
 }
 
 struct explain_times explain_times(const struct explain *x, bool reading)

@@ -143,6 +143,8 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
  * the lowest score, or where the policy has none, where the small model was least sure. If nothing
  * was written it is the last of the prompt. */
 size_t explain_telling(const struct explain *x, const char **why);
+/* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
+bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);
 
 /* What passes and tokens took: those of the prompt, up to the first token written, or all others.
  */

@@ -52,6 +52,11 @@ grep -q "^Position 5: " "$dir/out" || fail "--at 5: another position"
 LC_ALL=C grep -q '[^ -~]' "$dir/out" && fail "control characters"
 awk 'length($0) > 100 { exit 1 }' "$dir/out" || fail "over 100 columns"
 grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not said that it stopped"
+full=$(awk 'BEGIN { for (i = 0; i < 1020; i++) printf "is " }')
+expect 0 explain -p "$full" -n 50
+grep -q '^Stopped after 4 tokens, .* the context is full$' "$dir/out" || fail "a full context"
+for range in 0:1000000 3 1:99999999999 : 0: :1 1x; do expect 2 explain -p "$text" --layers "$range"; done
+expect 2 explain -p "$text" --html ""
 expect 0 explain --question 1
 grep -q '^Stopped after' "$dir/out" && fail "--question: stopped before the answer ended"
 tr -s '\n ' ' ' <"$dir/out" |
