@@ -37,7 +37,8 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score; /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    float score;     /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    float threshold; /* that it was compared with: of the options, or in reach that of span */
     /* edge_id is set: for the local model's own tokens, for all tokens with `edges` or a policy
      * that reads the head, and ahead for those that took a call of their own. It does not depend on
      * when an answer came, or on drafts. */
@@ -70,6 +71,7 @@ struct decode_options {
     enum policy policy;
     float threshold;
     struct price price;  /* of policy price */
+    struct span span;    /* threshold 0: one for all tokens */
     size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */

@@ -182,6 +182,11 @@ struct mizzle_options {
                           answers of mizzle_generate: their worth falls as far as is necessary; 0:
                           first come, first served. Needs one of these limits, and worth */
 
+    /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
+     * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the
+     * cloud's as a whole. Needs cloud_tokens of 2 or more; no effect up to threshold. 0: off */
+    double span;
+
     /* Share, 0 to 1, of the tokens of an answer about which the cloud is asked once the answer is
      * there: what it would have written for tokens of the small model, and what it says now for its
      * own that took a call. The answer stays as it is; mizzle_stats counts what was found. The

@@ -160,7 +160,19 @@ static int routing_check_worth(const struct mizzle_options *o, struct err *err)
     return OK;
 }
 
-/* Choose the policy, open its router, and set the threshold. */
+/* Set the threshold of tokens that the latest reply still holds. */
+static int routing_set_span(struct routing *r, const struct mizzle_options *o, struct err *err)
+{
+    if (!(o->span >= 0) || o->span > 1)
+        return err_set(err, ERR_ARG, "span: expected 0 to 1, found %g", o->span);
+    if (o->span > 0 && o->cloud_tokens < 2)
+        return err_set(err, ERR_ARG, "span: expected cloud_tokens of 2 or more, found %zu",
+                       o->cloud_tokens);
+    r->span = (struct span){ (float)o->span, o->cloud_tokens };
+    return OK;
+}
+
+/* Choose the policy, open its router, and set the thresholds. */
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
@@ -178,6 +190,8 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (!(o->audit >= 0 && o->audit <= 1))
         return err_set(err, ERR_ARG, "audit: expected 0 to 1, found %g", o->audit);
     int rc = routing_check_worth(o, err);
+    if (rc == OK)
+        rc = routing_set_span(r, o, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)

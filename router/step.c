@@ -67,17 +67,18 @@ static bool step_reads_head(struct step *s, size_t at)
     const struct decode_options *o = s->o;
     const struct view_row *row = view_row(&s->view, at);
     const uint32_t *ids = session_ids(s->text.session);
+    const float threshold = step_threshold(s, at);
     uint32_t id;
     bool cloud = o->policy == POLICY_ALWAYS;
     if (o->policy == POLICY_MLP)
-        cloud = row->scored && row->score < o->threshold;
+        cloud = row->scored && row->score < threshold;
     else if (o->policy == POLICY_PRICE)
-        cloud = row->scored && step_price(s, &(struct price_odds){ 1 - row->score, row->differs },
-                                          at) < o->threshold;
+        cloud = row->scored &&
+                step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at) < threshold;
     else if (o->policy == POLICY_CONTEXT)
-        cloud = router_score_ids(s->text.router, ids, at) < o->threshold;
+        cloud = router_score_ids(s->text.router, ids, at) < threshold;
     else if (o->policy == POLICY_RANDOM)
-        cloud = policy_score_random(o->seed, at) < o->threshold;
+        cloud = policy_score_random(o->seed, at) < threshold;
     if (!cloud || !s->cloud || o->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
@@ -370,6 +371,7 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->gate = o->gate ? o->gate : &s->own;
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
+    s->reply = o->span.tokens;
     s->begun = s->clock = os_now_ns();
     step_audit_open(s);
     int rc = step_begin(s);

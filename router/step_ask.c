@@ -157,7 +157,7 @@ int step_ask_first(struct step *s, struct ahead_token *e, bool wait)
         return rc;
     if (e->answered && e->answer == e->t.edge_id)
         e->t.score = 1;
-    e->routed = e->t.score < s->o->threshold;
+    e->routed = e->t.score < step_threshold(s, e->at);
     e->answered = e->answered && e->routed;
     return OK;
 }

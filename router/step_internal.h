@@ -60,11 +60,14 @@ struct step {
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
-    struct stops stops;      /* stop strings found in the decided text */
-    struct stops tail;       /* and in all text, tentative tokens included */
-    struct err fault;        /* why the cloud did not answer */
-    uint64_t begun;          /* when the text was opened */
-    uint64_t clock;          /* when the previous token was decided */
+    size_t reply;            /* tokens of a reply, as far as this text's own calls have shown */
+    size_t
+        reach; /* policy.h: length of the prefix at which the decided text's reply ends; 0: none */
+    struct stops stops; /* stop strings found in the decided text */
+    struct stops tail;  /* and in all text, tentative tokens included */
+    struct err fault;   /* why the cloud did not answer */
+    uint64_t begun;     /* when the text was opened */
+    uint64_t clock;     /* when the previous token was decided */
     bool ended;
     bool abandoned; /* emit has ended it */
     size_t end;     /* length of the prefix before the last token */
@@ -105,13 +108,18 @@ int step_decide_ready(struct step *s, bool wait);
  * come. */
 int step_score_next(struct step *s, bool wait);
 
-/* step_price.c */
+/* step_verdict.c */
 
 /* With policy price: return the score of the token after the first `at` ids, if the calls for all
  * tokens before it are answered. */
 float step_price(const struct step *s, const struct price_odds *odds, size_t at);
+/* Return the score below which the token after the first `at` ids goes to the cloud, if the calls
+ * for all tokens before it are answered. */
+float step_threshold(const struct step *s, size_t at);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
 bool step_stands(const struct step *s, struct ahead_token *e);
+/* Move the reach as the oldest token is decided. */
+void step_move_reach(struct step *s, const struct ahead_token *e);
 
 /* step_draft.c */
 

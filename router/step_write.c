@@ -37,7 +37,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = step_price(s, &e->odds, e->at);
     }
     s->stats->router_ms += step_lap(&clock);
-    e->routed = t->score < o->threshold;
+    e->routed = t->score < step_threshold(s, e->at);
     return true;
 }
 
@@ -142,7 +142,9 @@ static int step_decide(struct step *s, struct ahead_token *e)
     rc = step_audit_draw(s, &t, at, e->called);
     if (rc != OK)
         return rc;
+    t.threshold = step_threshold(s, at);
     s->warm = e->answered ? at : s->warm;
+    step_move_reach(s, e);
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)

@@ -168,6 +168,7 @@ static const char *eval_unread(unsigned runs)
         { "--router", route_options.router, ANSWERS | AGREE },
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
+        { "--span", route_options.span != 0, ANSWERS },
         { "--worth", route_options.worth > 0, ANSWERS },
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },

@@ -3,6 +3,7 @@
 #ifndef TESTS_ROUTER_AHEAD_HELP_H
 #define TESTS_ROUTER_AHEAD_HELP_H
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -31,7 +32,7 @@ struct setup { /* one case */
     struct sim_truth truth;
     struct sample_params sample;
     enum policy policy;
-    float threshold;
+    float threshold, span;
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
     uint64_t pace; /* over so many answers; 0: none */
@@ -105,6 +106,30 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
 }
 
+/* What routed each token is what policy.h says, told from the text alone. */
+static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
+{
+    size_t reach = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        const struct decode_token *t = &x->at[i];
+        size_t at = prompt + i;
+        bool inside = at < reach && c->span > c->threshold;
+        float threshold = inside ? c->span : c->threshold;
+        CHECK(t->threshold == threshold);
+        CHECK(isnan(t->score) || (t->score < threshold) == (t->source != SOURCE_EDGE));
+        if (t->source != SOURCE_CLOUD)
+            reach = 0;
+        else if (at >= reach)
+            reach = at + c->truth.tokens;
+    }
+}
+
+/* True when no limit of a case shortens a request. */
+static inline bool unlimited(const struct caps_limits *l)
+{
+    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
+}
+
 /* Write the texts of a case with this window. */
 static inline void run_window(struct result *r, const struct setup *c, size_t window,
                               uint64_t trace)
@@ -120,8 +145,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
-                c->limits.tokens == UINT64_MAX && c->limits.upload == UINT64_MAX &&
-                c->limits.budget == UINT64_MAX;
+                unlimited(&c->limits);
     r->sim = (struct sim){ .truth = c->truth,
                            .trace = trace,
                            .delay = c->delay,
@@ -144,6 +168,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
                                           .price = prices,
+                                          .span = { c->span, c->truth.tokens },
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
@@ -167,6 +192,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
+        if (unlimited(&c->limits) && !c->truth.alone)
+            check_reach(c, x, c->nprompt[i]);
     }
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
@@ -185,6 +212,7 @@ static inline void compare_text(const struct text *a, const struct text *b)
         const struct decode_token *x = &a->at[i], *y = &b->at[i];
         CHECK(x->id == y->id && x->source == y->source && x->eog == y->eog);
         CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
+        CHECK(memcmp(&x->threshold, &y->threshold, sizeof(x->threshold)) == 0);
         CHECK(!x->has_edge || (y->has_edge && x->edge_id == y->edge_id));
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }

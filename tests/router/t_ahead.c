@@ -9,7 +9,7 @@ enum { CASES = 400 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread, paced, missed, flipped, idle, early;
+    size_t most, required, agreed, comes, unread, spanned, paced, missed, flipped, idle, early;
 } met;
 
 /* Compare window w with in step. */
@@ -38,7 +38,7 @@ static void compare(const struct setup *c, size_t w)
 }
 
 /* Note what occurred, so that the test can show that it covers everything. */
-static void count(void)
+static void count(const struct setup *c)
 {
     for (size_t w = 0; w < WINDOWS; w++) {
         const struct result *r = &results[w];
@@ -62,9 +62,11 @@ static void count(void)
             met.required += x->rc == ERR_NET || x->rc == ERR_REMOTE || x->rc == ERR_TEXT;
             for (size_t k = 0; k < GATE_REASONS; k++)
                 met.reason[k] += x->stats.reasons[k];
-            for (size_t k = 0; windows[w] > 1 && k < x->n; k++)
+            for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
+                met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
                               x->at[k].edge_id == x->at[k].id;
+            }
         }
     }
 }
@@ -105,11 +107,11 @@ static void test_cases(void)
         }
         if (c.audit > 0)
             compare_silent(&c);
-        count();
+        count(&c);
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
-    CHECK(met.comes > 500 && met.unread > 500 && met.paced > 20);
+    CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500 && met.paced > 20);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);

@@ -233,9 +233,11 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
     struct err err = { "" };
     struct caps caps;
     const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
-    const struct decode_options o = {
-        .policy = policy, .threshold = 0.5f, .price = prices, .max_tokens = LENGTH
-    };
+    const struct decode_options o = { .policy = policy,
+                                      .threshold = 0.5f,
+                                      .price = prices,
+                                      .span = { 0.8f, memo ? 4 : 1 },
+                                      .max_tokens = LENGTH };
     cloud_port_cloud(&port, c);
     ask_cloud = port.ask;
     port.ask = ask_slowly;

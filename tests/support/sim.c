@@ -118,7 +118,7 @@ static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t 
 static size_t tokens(void *arg)
 {
     const struct sim *s = arg;
-    return s->truth.tokens;
+    return s->truth.alone && s->arrived ? 1 : s->truth.tokens;
 }
 
 static void send(struct sim *s, uint64_t number, uint64_t after)
@@ -245,7 +245,7 @@ static void deliver(struct sim *s)
         while (at < SIM_CALLS && s->calls[at].number != s->packets[i].number)
             at++;
         if (at < SIM_CALLS)
-            s->calls[at].arrived = true;
+            s->calls[at].arrived = s->arrived = true;
         else
             s->nstale++;
         s->packets[i] = s->packets[--s->npackets];
@@ -322,6 +322,7 @@ static void commit(void *call)
     s->last_commit = c->n;
     s->reach = s->longest;
     s->longest = 0;
+    c->tokens = s->truth.alone ? 1 : c->tokens;
     s->committed[s->ncommitted++] = rand_u64(c->key, c->tokens);
     s->charged += c->rc == OK ? c->tokens : 0;
     uint32_t id = c->id;

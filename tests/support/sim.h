@@ -36,6 +36,7 @@ struct sim_truth { /* what the cloud answers; shares are in percent of all prefi
     unsigned fault, refused, unfit, store;
     unsigned flip; /* asked again, it says something else */
     size_t tokens; /* most tokens of one reply */
+    bool alone;    /* replies turn out to hold one token each */
     size_t room;   /* size of the memo, at most SIM_MEMO; the oldest answer is dropped */
 };
 
@@ -74,6 +75,7 @@ struct sim {
     size_t last_audit, naudited; /* prefix of the latest audit of this text; of all texts */
     uint64_t audited;            /* hash of these, in order */
     size_t unread;               /* requests for which late_head was checked */
+    bool arrived;                /* some reply */
     size_t charged, comes;       /* tokens of committed calls; times peek found one on its way */
     size_t idle, seen_length;    /* checks of a call without any work in between */
     int seen_logits;

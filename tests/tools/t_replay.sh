@@ -64,6 +64,24 @@ for how in "0 off" "1 off" "4 off" "0 lookup" "1 lookup" "4 lookup"; do
     sed '$d' "$dir/all" | cmp -s - "$dir/first" || fail "price: --ahead ${how% *}, drafts ${how#* }"
 done
 
+# A span: the same tokens for every W, from the network and from a recording, with fewer calls.
+span="run --question 8 --threshold 0.4 --cloud-tokens 64 --json"
+expect 0 $span --ahead 0
+plain=$(field cloud)
+expect 0 $span --span 1 --ahead 0 --record "$dir/spanned"
+[ "$(field cloud)" -gt $((2 * plain)) ] && [ "$(field calls)" -le "$plain" ] && [ "$plain" -gt 0 ] ||
+    fail "a span takes $(field cloud) tokens of $(field calls) calls"
+tokens "$dir/all"
+sed '$d' "$dir/all" >"$dir/first"
+for how in "0 off" "1 off" "4 off" "0 both" "1 both" "4 both"; do
+    expect 0 $span --span 1 --ahead ${how% *} --draft ${how#* } --replay "$dir/spanned"
+    tokens "$dir/all"
+    sed '$d' "$dir/all" | cmp -s - "$dir/first" || fail "span: --ahead ${how% *}, drafts ${how#* }"
+done
+expect 2 run --question 8 --span 0.9
+one_line
+grep -q -e '--span: expected --cloud-tokens of 2 or more, found 1' "$dir/err" || fail "$(cat "$dir/err")"
+
 # A pace over several answers: the same, and each of them asks.
 start_cloud
 pace="eval --questions 12 --policy price --worth 0.0005 --cloud-price 1.25,0.125,10 --json -q"

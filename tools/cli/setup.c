@@ -79,6 +79,7 @@ static void setup_cloud(struct mizzle_options *o)
     o->router = route_options.router;
     o->policy = route_options.policy;
     o->threshold = (double)route_options.threshold;
+    o->span = (double)route_options.span;
     o->worth = (double)route_options.worth;
     o->call_ms = (double)route_options.call_ms;
     o->wait_price = (double)route_options.wait_price;

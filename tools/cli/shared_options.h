@@ -64,6 +64,7 @@ extern struct route_options {
     const char *router; /* NULL: the one beside the model */
     const char *policy; /* NULL: if there is a router, mlp, or price with worth; else never */
     float threshold;    /* NaN: the router's own, else 0.5 */
+    float span;         /* 0: none */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
     size_t pace;                      /* answers that share the caps; 0: first come, first served */
     size_t ahead;                     /* requests in flight at once; 0: wait for each */

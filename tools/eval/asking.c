@@ -242,6 +242,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
                                       .price = a->routing.price,
+                                      .span = a->routing.span,
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,

@@ -192,7 +192,7 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     const struct explain_token *t = &x->tokens[pos];
     const char *policy = policy_name(x->routing.policy);
-    double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)x->routing.threshold;
+    double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)t->threshold;
     if (t->source == EXPLAIN_PROMPT)
         snprintf(out, EXPLAIN_WHY, "it is part of the prompt");
     else if (t->source == EXPLAIN_FALLBACK)
@@ -201,8 +201,9 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     else if (isnan(score))
         snprintf(out, EXPLAIN_WHY, "the policy is %s", policy);
     else
-        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f", policy, score,
-                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit);
+        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f%s", policy, score,
+                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit,
+                 t->threshold > x->routing.threshold ? ", the threshold of --span" : "");
 }
 
 size_t explain_telling(const struct explain *x, const char **why)

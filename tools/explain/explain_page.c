@@ -191,7 +191,7 @@ static void page_router(const struct explain *x, size_t pos)
         return;
     }
     printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->policy),
-           (double)at->score, (double)r->threshold,
+           (double)at->score, (double)at->threshold,
            at->routed ? "ask the cloud" : "the small model's token may stand");
     if (!policy_reads_network(r->policy))
         return;

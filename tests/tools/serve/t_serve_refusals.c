@@ -177,6 +177,8 @@ static const struct {
       "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"threshold\":1.5}}", 400, "mizzle.threshold",
       "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"span\":1.5}}", 400, "mizzle.span", "invalid_value" },
+    { "POST", RAW, "{" P ",\"mizzle\":{\"span\":0.9}}", 400, "mizzle.span", "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"ahead\":65}}", 400, "mizzle.ahead", "invalid_value" },
     { "POST", RAW, "{" P ",\"mizzle\":{\"cloud\":\"maybe\"}}", 400, "mizzle.cloud",
       "invalid_value" },

@@ -162,7 +162,8 @@ function unitTable(router) {
 
 function drawRouter() {
     const router = doc.positions[chosen.p].router,
-        { policy, threshold } = doc.routing,
+        { policy } = doc.routing,
+        { threshold } = router,
         box = emptied('router'),
         says = make('p');
     box.append(says);
