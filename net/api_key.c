@@ -96,6 +96,12 @@ int api_key_copy(char **key, const char *text, const char *url, struct err *note
     return rc;
 }
 
+int api_key_of_server(char **key, const char *file, const char *variable, struct err *err)
+{
+    *key = NULL;
+    return file ? api_key_from_file(key, file, err) : from_environment(key, variable, err);
+}
+
 int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err)
 {
     bool open_way = api_key_in_the_open(url);

@@ -102,6 +102,12 @@ int cloud_url_check(char **base, const char *url, struct err *err);
  * ASCII), ERR_NOMEM. */
 int api_key_read(char **key, const char *file, const char *url, struct err *note, struct err *err);
 
+/* Read the key that the clients of a server must send, malloc'ed as above: from the file if given,
+ * else from this variable of the environment, else there is none (*key = NULL). The variables of a
+ * client are not used: theirs is a secret of the same shell, which the server would accept from
+ * anyone. ERR_IO, ERR_ARG, ERR_NOMEM. */
+int api_key_of_server(char **key, const char *file, const char *variable, struct err *err);
+
 /* Copy a key that the caller has; it is checked and noted like one from a file, and also freed with
  * wipe_text. ERR_ARG, ERR_NOMEM. */
 int api_key_copy(char **key, const char *text, const char *url, struct err *note, struct err *err);
@@ -151,6 +157,11 @@ size_t cloud_tokens(struct cloud *c);
  * ids are copied. ERR_ARG: n is 0 or an id is not below vocab; ERR_NOMEM; ERR_STOP: interrupted. */
 int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
               struct cloud_call **out, struct err *err);
+/* Ask for the token after ids[n] whatever is known of it, to compare it with what a text has: no
+ * other call is answered by it. Once committed, memo and store do not keep it, and a recording has
+ * it for the audits of a replay alone. Errors of cloud_ask. */
+int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
+                struct err *err);
 /* Count what the call has moved and will move, dropped or not, in *t as well. */
 void cloud_tally(struct cloud_call *call, struct cloud_tally *t);
 /* Return what has been counted in *t so far. */
@@ -168,8 +179,8 @@ bool cloud_done(const struct cloud_call *call);
  * that was truncated). ERR_STOP: interrupted. ERR_NOMEM. An error is never a token: an empty or
  * malformed reply is ERR_NET, and end-of-text is an id like any other. err never holds the key. */
 int cloud_take(struct cloud_call *call, uint32_t *id, struct err *err);
-/* Use the answer: wait for it like cloud_take; a token then enters memo and store. Frees the
- * call. */
+/* Use the answer: wait for it like cloud_take; a token then enters memo and store, unless it
+ * is that of an audit. Frees the call. */
 void cloud_commit(struct cloud_call *call);
 /* Discard the call: it counts as wasted and never enters memo or store. Does not wait. Frees the
  * call. */

@@ -70,7 +70,8 @@ static void cloud_call_from_file(struct cloud *c, struct cloud_call *call)
     w->ask = cloud_call_question(c, w->ask.ids, w->ask.n, call->tokens);
     const struct buf *body = cloud_call_body(c, &w->ask);
     call->bytes = body ? body->n : 0;
-    int rc = answers_call(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
+    int rc =
+        (call->audit ? answers_audit : answers_call)(c->o.answers, w->ask.ids, w->ask.n, &id, &why);
     wire_ledger(c->wire)->tokens += rc == OK;
     wire_ledger(c->wire)->faults += rc != OK;
     w->answer.reply = (struct reply){ .ids = { id }, .n = 1, .ended = true };
@@ -89,8 +90,9 @@ size_t cloud_tokens(struct cloud *c)
     return n;
 }
 
-int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
-              struct cloud_call **out, struct err *err)
+/* cloud_ask and cloud_audit. */
+static int cloud_ask_how(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens, bool audit,
+                         struct cloud_call **out, struct err *err)
 {
     *out = NULL;
     if (wire_forked(c->wire))
@@ -103,6 +105,7 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     wire_lock(c->wire);
     struct cloud_call *call = new_call(c, ids, n, tokens);
     if (call) {
+        call->audit = audit;
         wire_ledger(c->wire)->calls++;
         if (c->replay) {
             cloud_call_from_file(c, call);
@@ -121,6 +124,18 @@ int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
     wire_unlock(c->wire);
     *out = call;
     return call ? OK : cloud_no_memory(err);
+}
+
+int cloud_ask(struct cloud *c, const uint32_t *ids, size_t n, size_t tokens,
+              struct cloud_call **out, struct err *err)
+{
+    return cloud_ask_how(c, ids, n, tokens, false, out, err);
+}
+
+int cloud_audit(struct cloud *c, const uint32_t *ids, size_t n, struct cloud_call **out,
+                struct err *err)
+{
+    return cloud_ask_how(c, ids, n, 1, true, out, err);
 }
 
 /* True when the call waits for a probe that starts only after an older call has ended. If its

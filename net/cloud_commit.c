@@ -51,12 +51,14 @@ void cloud_commit(struct cloud_call *call)
 {
     struct cloud *c = call->cloud;
     struct err why = { "" };
-    uint32_t id;
+    uint32_t id = 0;
     if (wire_forked(c->wire))
         return;
     int rc = cloud_take(call, &id, &why);
     const struct ask *a = &call->wire->ask;
-    if (c->o.answers && rc == OK)
+    if (c->o.answers && call->audit)
+        answers_audited(c->o.answers, a->ids, a->n, rc, id, why.msg);
+    else if (c->o.answers && rc == OK)
         answers_put(c->o.answers, a->ids, a->n, id);
     else if (c->o.answers)
         answers_fault(c->o.answers, a->ids, a->n, rc, why.msg);

@@ -11,6 +11,11 @@ enum { PRICE_PLACES = 6, PRICE_LINE = 1024 };
 
 const struct caps_limits caps_none = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 0, 0, 0 } };
 
+bool caps_limited(const struct caps_limits *l)
+{
+    return l->tokens != UINT64_MAX || l->upload != UINT64_MAX || l->budget != UINT64_MAX;
+}
+
 /* Return a + b * c, or UINT64_MAX when that does not fit. */
 static uint64_t add_product(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -65,22 +70,33 @@ void caps_text(struct caps *c, const uint32_t *prompt, size_t n)
     c->count.warm = shared;
 }
 
-void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered)
+/* Keep the prefix for the next caps_text. */
+static void caps_keep(struct caps *c, const uint32_t *ids, size_t n)
 {
-    size_t n = call->n;
-    caps_add(&c->limits, &c->count, call, answered);
+    c->last_n = 0;
     if (n > c->last_cap) {
         size_t cap = n < SIZE_MAX / 8 ? 2 * n : n, want;
         uint32_t *more = size_mul(&want, cap, sizeof(*more)) ? realloc(c->last, want) : NULL;
-        if (!more) { /* the next text then counts as new to the server, which costs more */
-            c->last_n = 0;
+        if (!more) /* the next text then counts as new to the server, which costs more */
             return;
-        }
         c->last = more;
         c->last_cap = cap;
     }
-    memcpy(c->last, ids, n * sizeof(*ids));
+    if (n)
+        memcpy(c->last, ids, n * sizeof(*ids));
     c->last_n = n;
+}
+
+void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered)
+{
+    caps_add(&c->limits, &c->count, call, answered);
+    caps_keep(c, ids, call->n);
+}
+
+void caps_resume(struct caps *c, const struct caps *from)
+{
+    c->count = from->count;
+    caps_keep(c, from->last, from->last_n);
 }
 
 void caps_end(struct caps *c)

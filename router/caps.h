@@ -30,6 +30,8 @@ struct caps_limits { /* UINT64_MAX: no limit */
 };
 
 extern const struct caps_limits caps_none;
+/* True if anything is limited. */
+bool caps_limited(const struct caps_limits *l);
 
 struct caps_count { /* plain data: decoding ahead works on a copy */
     uint64_t tokens, upload, cost;
@@ -63,6 +65,8 @@ void caps_begin(struct caps *c, const struct caps_limits *limits);
 void caps_text(struct caps *c, const uint32_t *prompt, size_t n);
 /* Do caps_add on c->count, and keep the prefix, ids[call->n], for the next caps_text. */
 void caps_commit(struct caps *c, const uint32_t *ids, const struct caps_call *call, bool answered);
+/* Go on with what another one, such as that of an interrupted run, has counted and kept last. */
+void caps_resume(struct caps *c, const struct caps *from);
 void caps_end(struct caps *c);
 
 /* Read a decimal number times 10^places: with 12 places "1.50" is 1500000000000. At most `places`

@@ -28,6 +28,17 @@ static int cloud_port_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
     return rc;
 }
 
+static int cloud_port_audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally,
+                            void **call, struct err *err)
+{
+    struct cloud_call *c = NULL;
+    int rc = cloud_audit(arg, ids, n, &c, err);
+    if (rc == OK && tally)
+        cloud_tally(c, tally);
+    *call = c;
+    return rc;
+}
+
 static bool cloud_port_done(const void *call)
 {
     return cloud_done(call);
@@ -94,5 +105,6 @@ void cloud_port_cloud(struct cloud_port *out, struct cloud *c)
                                 cloud_port_traffic,
                                 cloud_port_end_tally,
                                 cloud_port_notify,
-                                cloud_port_moved };
+                                cloud_port_moved,
+                                cloud_port_audit };
 }

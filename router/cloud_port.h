@@ -49,6 +49,11 @@ struct cloud_port {
     void (*notify)(void *arg, void (*f)(void *), void *f_arg);
     /* Return what the call has moved so far. May be NULL. */
     struct traffic (*moved)(const void *call);
+    /* Ask for one token after ids[n] as ask does, but only to compare it with what the text has:
+     * whatever is known of it, and once committed nothing else is answered by it.
+     * Only the audit of decode.h needs it; else it may be NULL. */
+    int (*audit)(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally, void **call,
+                 struct err *err);
 };
 
 /* Fill in the port of a real cloud, which is borrowed. */

@@ -38,7 +38,8 @@ struct decode_token {
     size_t pos; /* 0 for the first token of the answer */
     uint32_t id;
     enum source source;
-    float score; /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    float score;     /* raw, 0..1; NaN for the policies always and never, which measure nothing */
+    float threshold; /* that it was compared with: of the options, or in reach that of span */
     /* edge_id is set: for the local model's own tokens, for all tokens with `edges` or a policy
      * that reads the head, and ahead for those that took a call of their own. It does not depend on
      * when an answer came, or on drafts. */
@@ -71,16 +72,21 @@ struct decode_options {
     enum policy policy;
     float threshold;
     struct price price; /* of policy price */
-    size_t ahead;       /* most requests in flight; 0: in step */
+    struct span span;   /* threshold 0: one for all tokens */
     /* What learns from the answers, with policy mlp or price and the router it teaches; or NULL. It
      * learns as the text ends without an error. */
     struct adapt *adapt;
+    size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */
     bool cloud_required; /* a fault ends the run with its error; a limit does not */
-    bool edges; /* edge_id is set in all tokens (with adapt it is, too): the head is also read for
-                   the cloud's */
+    /* Share, 0 to 1, of the tokens about which the cloud is asked when the text has ended: of those
+     * that are the local model's own, and of those that took a call. Which ones depends on seed and
+     * text alone. An error, an interrupt or emit ends a text without this. */
+    double audit;
+    bool edges; /* edge_id is set in all tokens, as it is with adapt: the head is also read for the
+                   cloud's */
     size_t max_tokens;
-    uint64_t seed;    /* seed of the random policy, and of the tokens that adapt draws */
+    uint64_t seed;    /* seed of the random policy */
     uint64_t step_ns; /* least time of an evaluation, to simulate a slower machine; 0: none */
     /* Evaluate tokens that may come next together with the newest one. The text, its scores and its
      * calls are the same for all of these. */
@@ -108,6 +114,17 @@ struct decode_options {
     void *arg;
 };
 
+/* What was asked once the text had ended. Neither memo nor store keeps the answers, and a fault
+ * ends nothing; but limits, breaker and refusals of the server count for all that follows. */
+struct decode_audit {
+    size_t drawn; /* tokens to ask about; kept + routed + failed were, the gate held others */
+    size_t kept, missed; /* local tokens that it knows about; where it would write another one */
+    size_t routed,
+        flipped; /* cloud tokens that it was asked for again; where it said another one */
+    size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
+    uint64_t cost;                /* a part of that of the text */
+};
+
 struct decode_stats {
     size_t tokens, cloud, fallback, prompt_tokens;
     double ttft_ms, total_ms, router_ms, edge_ms;
@@ -119,8 +136,9 @@ struct decode_stats {
     size_t drafted;               /* ids of drafts that were evaluated */
     size_t accepted;              /* those of them that were used, if only until a roll-back */
     size_t reasons[GATE_REASONS]; /* counts of fallback tokens */
-    struct traffic traffic;       /* of its calls until its end; includes wasted ones */
-    uint64_t cost;                /* of committed and failed calls, as caps.h counts it */
+    struct traffic traffic;       /* of its calls until its end; includes wasted ones and audit */
+    uint64_t cost;                /* of committed and failed calls and audit, as caps.h counts it */
+    struct decode_audit audit;    /* its calls, tokens and time are not in the counts above */
     enum finish finish;
 };
 

@@ -178,6 +178,20 @@ struct mizzle_options {
     double worth;      /* of a mended error; 0: none; read with policy NULL and "price" alone */
     double call_ms;    /* how long a call takes, in milliseconds; 0: waiting is not counted */
     double wait_price; /* what a second of waiting costs; with call_ms; 0: waiting is not counted */
+    uint64_t pace;     /* spread max_cloud_tokens, max_upload_bytes and cloud_budget over this many
+                          answers of mizzle_generate: their worth falls as far as is necessary; 0:
+                          first come, first served. Needs one of these limits, and worth */
+
+    /* While the answer follows a reply of the cloud, tokens that this still holds cost no call.
+     * Those with a score below span, 0 to 1, are taken, so that a name of several tokens is the
+     * cloud's as a whole. Needs cloud_tokens of 2 or more; no effect up to threshold. 0: off */
+    double span;
+
+    /* Share, 0 to 1, of the tokens of an answer about which the cloud is asked once the answer is
+     * there: what it would have written for tokens of the small model, and what it says now for its
+     * own that took a call. The answer stays as it is; mizzle_stats counts what was found. The
+     * calls count in all limits. Needs a cloud. 0, the default: none. */
+    double audit;
 
     /* A file in which the router learns from the cloud's answers, or NULL; with policy "mlp" or
      * "price". It is a router file and opened in place of the router if it exists; it must have
@@ -282,6 +296,16 @@ struct mizzle_stats {
     size_t drafted;       /* tokens of drafts that were evaluated */
     size_t accepted;      /* those of them that were used, if only for a while */
     size_t prompt_cached; /* tokens of the prompt that were loaded from cache_file */
+    /* What was asked with `audit` once the answer was there. Its calls, tokens and time are in none
+     * of the counts above, its bytes and its cost are. */
+    struct mizzle_audit {
+        size_t drawn; /* tokens to ask about; more than kept + routed + failed if limits, private
+                         text or faults before held calls back */
+        size_t kept, missed;    /* tokens of the small model; where the cloud writes another one */
+        size_t routed, flipped; /* tokens of the cloud; where it now says another one */
+        size_t calls, failed, wasted; /* calls = kept + routed + failed + wasted */
+        uint64_t cost;                /* in 1e-12 of the currency of cloud_price */
+    } audit;
 };
 
 /* Return MIZZLE_VERSION of the library. */

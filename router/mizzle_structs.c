@@ -141,6 +141,15 @@ void mizzle_write_stats(struct mizzle_stats *out, const struct decode_stats *s, 
         .drafted = s->drafted,
         .accepted = s->accepted,
         .prompt_cached = prompt_cached,
+        .audit = { .drawn = s->audit.drawn,
+                   .kept = s->audit.kept,
+                   .missed = s->audit.missed,
+                   .routed = s->audit.routed,
+                   .flipped = s->audit.flipped,
+                   .calls = s->audit.calls,
+                   .failed = s->audit.failed,
+                   .wasted = s->audit.wasted,
+                   .cost = s->audit.cost },
     };
     mizzle_write(out, out->size, &own, sizeof(own));
 }

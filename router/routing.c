@@ -71,13 +71,11 @@ static int routing_check_router(const struct router *r, const struct engine *e, 
     return OK;
 }
 
-/* Make the router of a form, and check that it was made for this engine's model. */
-static int routing_make_router(struct router **out, const struct engine *e,
-                               const struct router_form *f, const char *path, struct err *note,
-                               struct err *err)
+int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
+                   struct err *err)
 {
     note->msg[0] = '\0';
-    int rc = router_make(out, f, path, &e->kernels, err);
+    int rc = router_open(out, path, &e->kernels, err);
     if (rc == OK)
         rc = routing_check_router(*out, e, path, note, err);
     if (rc != OK) {
@@ -87,31 +85,6 @@ static int routing_make_router(struct router **out, const struct engine *e,
     }
     router_threads(*out, e->pool);
     return OK;
-}
-
-int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
-                   struct err *err)
-{
-    struct router_form f;
-    *out = NULL;
-    int rc = router_form_read(&f, path, err);
-    if (rc == OK)
-        rc = routing_make_router(out, e, &f, path, note, err);
-    router_form_close(&f);
-    return rc;
-}
-
-/* Open a router that learns, from what it has learnt before if there is any. */
-static int routing_learner(struct routing *r, const struct engine *e, const char *state,
-                           const char *path, struct err *note, struct err *err)
-{
-    int rc = adapt_open(&r->adapt, state, path, err);
-    if (rc == OK)
-        rc = routing_make_router(&r->router, e, adapt_form(r->adapt), path, note, err);
-    if (rc == OK)
-        adapt_teach(r->adapt, r->router);
-    return rc == OK ? adapt_save(r->adapt, err)
-                    : rc; /* a file that cannot be made is refused now */
 }
 
 /* Add a line for routing_note. */
@@ -132,8 +105,9 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     if (!path && routing_find_router(beside, o->model, table))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
-        int rc = o->adapt ? routing_learner(r, e, o->adapt, path, &note, err)
-                          : routing_router(&r->router, e, path, &note, err);
+        int rc = routing_router(&r->router, e, path, &note, err);
+        if (rc == OK && o->adapt)
+            rc = adapt_open(&r->adapt, o->adapt, path, r->router, err);
         if (rc != OK)
             return rc;
         if (note.msg[0])
@@ -151,6 +125,21 @@ static int routing_open_router(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "policy %s: no router beside %s, and none was named",
                        o->policy, o->model);
     }
+    return OK;
+}
+
+/* Set up the pace of the answers. The policy and the limits are open. */
+static int routing_open_pace(struct routing *r, uint64_t answers, struct err *err)
+{
+    const struct caps_limits *l = &r->caps.limits;
+    if (answers && r->policy != POLICY_PRICE)
+        return err_set(err, ERR_ARG, "pace: expected policy price, found %s",
+                       policy_name(r->policy));
+    if (answers && !caps_limited(l))
+        return err_set(err, ERR_ARG,
+                       "pace: expected max_cloud_tokens, max_upload_bytes or cloud_budget with "
+                       "it, found none");
+    r->gate.pace = (struct price_pace){ .answers = answers };
     return OK;
 }
 
@@ -174,7 +163,19 @@ static int routing_check_worth(const struct mizzle_options *o, struct err *err)
     return OK;
 }
 
-/* Choose the policy, open its router, and set the threshold. */
+/* Set the threshold of tokens that the latest reply still holds. */
+static int routing_set_span(struct routing *r, const struct mizzle_options *o, struct err *err)
+{
+    if (!(o->span >= 0) || o->span > 1)
+        return err_set(err, ERR_ARG, "span: expected 0 to 1, found %g", o->span);
+    if (o->span > 0 && o->cloud_tokens < 2)
+        return err_set(err, ERR_ARG, "span: expected cloud_tokens of 2 or more, found %zu",
+                       o->cloud_tokens);
+    r->span = (struct span){ (float)o->span, o->cloud_tokens };
+    return OK;
+}
+
+/* Choose the policy, open its router, and set the thresholds. */
 static int routing_open_policy(struct routing *r, const struct engine *e,
                                const struct mizzle_options *o, struct err *err)
 {
@@ -189,18 +190,22 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
         return err_set(err, ERR_ARG, "threshold: expected 0 to 1, found %g", o->threshold);
     if (o->ahead > MAX_AHEAD)
         return err_set(err, ERR_ARG, "ahead: expected 0 to %d, found %zu", MAX_AHEAD, o->ahead);
+    if (!(o->audit >= 0 && o->audit <= 1))
+        return err_set(err, ERR_ARG, "audit: expected 0 to 1, found %g", o->audit);
     int rc = routing_check_worth(o, err);
+    if (rc == OK)
+        rc = routing_set_span(r, o, err);
     if (rc == OK)
         rc = routing_open_router(r, e, o, err);
     if (rc == OK && o->worth > 0 && !o->policy && r->policy != POLICY_PRICE)
         rc = err_set(err, ERR_ARG, "worth: expected a router beside %s that is a network, found %s",
                      o->model, r->router ? "a table" : "none");
-    if (rc == OK && o->adapt && !(r->router && policy_reads_network(r->policy)))
-        rc = err_set(err, ERR_ARG, "adapt: expected policy mlp or price and a router, found %s",
-                     policy_name(r->policy));
+    if (rc == OK && o->adapt && !r->adapt)
+        rc = err_set(err, ERR_ARG, "adapt: expected a router and policy mlp or price");
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;
+    r->audit = o->audit;
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
     bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
@@ -384,7 +389,10 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
                               struct err *err)
 {
     const char *mode = o->cloud ? o->cloud : "auto";
-    bool off = strcmp(mode, "off") == 0, always = r->policy == POLICY_ALWAYS;
+    bool off = strcmp(mode, "off") == 0;
+    const char *needs = r->policy == POLICY_ALWAYS ? "policy always"
+                        : r->audit > 0             ? "audit"
+                                                   : NULL;
     char *base = NULL;
     int rc = o->cloud_url && *o->cloud_url ? cloud_url_check(&base, o->cloud_url, err) : OK;
     free(base);
@@ -394,15 +402,15 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     if (!off && !r->required && strcmp(mode, "auto") != 0)
         return err_set(err, ERR_ARG, "cloud: expected auto, off or required, found %s", mode);
     if (off)
-        return always ? err_set(err, ERR_NET, "policy always: the cloud is off") : OK;
+        return needs ? err_set(err, ERR_NET, "%s: the cloud is off", needs) : OK;
     if (!o->replay && !(o->cloud_url && *o->cloud_url)) {
-        if (r->required || always)
+        if (r->required || needs)
             return err_set(err, ERR_NET, "there is no cloud: name one with cloud_url");
         if (r->policy != POLICY_NEVER)
             routing_add_note(r, "cloud off: ", "no cloud_url");
         return OK;
     }
-    if (r->policy == POLICY_NEVER && !r->required) {
+    if (r->policy == POLICY_NEVER && !r->required && !needs) {
         if (!o->policy)
             routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
         return OK;
@@ -436,6 +444,8 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
         rc = routing_read_drafts(r, o, err);
     if (rc == OK)
         rc = routing_open_limits(r, o, err);
+    if (rc == OK)
+        rc = routing_open_pace(r, o->pace, err);
     if (rc == OK)
         rc = private_open(&r->spans, &p, e->tokenizer, err);
     if (rc == OK)

@@ -31,12 +31,14 @@ struct routing {           /* must not move: the parts point to each other */
     float threshold;
     struct price price;     /* of policy price; worth 0: none was given */
     struct adapt *adapt;    /* teaches router; NULL: it does not learn */
+    struct span span;       /* threshold 0: none was given */
     struct cloud *cloud;    /* NULL: off */
     struct cloud_port port; /* how decode_run asks the cloud */
     struct gate gate;       /* limits and breaker, over all answers */
     size_t ahead;           /* requests in flight at once; 0: wait for each */
     enum draft_kind drafts; /* as in decode_options, with the next */
     size_t draft_max;
+    double audit;                 /* as in decode_options */
     bool required;                /* a failure of the cloud ends the text */
     struct answers *answers;      /* memo, store, recording */
     struct private_filter *spans; /* NULL: none */

@@ -68,17 +68,18 @@ static bool step_reads_head(struct step *s, size_t at)
     const struct decode_options *o = s->o;
     const struct view_row *row = view_row(&s->view, at);
     const uint32_t *ids = session_ids(s->text.session);
+    const float threshold = step_threshold(s, at);
     uint32_t id;
     bool cloud = o->policy == POLICY_ALWAYS;
     if (o->policy == POLICY_MLP)
-        cloud = row->scored && row->score < o->threshold;
+        cloud = row->scored && row->score < threshold;
     else if (o->policy == POLICY_PRICE)
-        cloud = row->scored && step_price(s, &(struct price_odds){ 1 - row->score, row->differs },
-                                          at) < o->threshold;
+        cloud = row->scored &&
+                step_price(s, &(struct price_odds){ 1 - row->score, row->differs }, at) < threshold;
     else if (o->policy == POLICY_CONTEXT)
-        cloud = router_score_ids(s->text.router, ids, at) < o->threshold;
+        cloud = router_score_ids(s->text.router, ids, at) < threshold;
     else if (o->policy == POLICY_RANDOM)
-        cloud = policy_score_random(o->seed, at) < o->threshold;
+        cloud = policy_score_random(o->seed, at) < threshold;
     if (!cloud || !s->cloud || s->edges)
         return true;
     return o->ahead && s->cloud->peek(s->cloud->arg, ids, at, &id) != CLOUD_HERE;
@@ -162,7 +163,7 @@ static void step_end(struct step *s, int rc)
 enum step_want step_next(struct step *s)
 {
     const struct decode_options *o = s->o;
-    if (s->want == STEP_CLOUD)
+    if (s->want == STEP_CLOUD && !s->ended)
         s->stats->cloud_ms += step_lap(&s->since);
     bool stopped = o->stop && *o->stop;
     if (s->want == STEP_ROWS && !s->ended && !stopped)
@@ -181,7 +182,9 @@ enum step_want step_next(struct step *s)
             rc = step_advance(s);
         step_end(s, rc);
     }
-    if (s->ended)
+    if (s->ended && s->rc == OK && !s->abandoned && o->audit > 0)
+        step_end(s, step_audit(s, false));
+    if (s->ended && s->want != STEP_CLOUD)
         s->want = STEP_DONE;
     else if (s->want == STEP_CLOUD)
         s->since = os_now_ns();
@@ -209,7 +212,7 @@ static void step_read(struct step *s, size_t n)
         s->o->reading(s->o->arg, s->view.length, s->text.n);
     if (s->reading)
         return;
-    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n);
+    gate_begin(s->gate, &s->its, s->text.prompt, s->text.n, s->o->policy == POLICY_PRICE);
     s->its.limit = s->o->cloud_limit;
     s->ended = s->o->max_tokens == 0;
 }
@@ -290,9 +293,14 @@ static void step_doze(uint64_t until)
 
 void step_wait(struct step *s)
 {
-    if (s->want != STEP_CLOUD || s->ended)
+    if (s->want != STEP_CLOUD)
         return;
     s->want = 0;
+    if (s->ended) {
+        step_end(s, step_audit(s, true));
+        s->want = 0; /* it will be wanted again */
+        return;
+    }
     if (s->awaited_until)
         step_doze(s->awaited_until);
     else
@@ -374,7 +382,9 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->gate = o->gate ? o->gate : &s->own;
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
+    s->reply = o->span.tokens;
     s->begun = s->clock = os_now_ns();
+    step_audit_open(s);
     int rc = step_begin(s);
     if (rc == OK)
         return OK;
@@ -395,8 +405,9 @@ int step_close(struct step *s, struct err *err)
     int rc = s->rc;
     step_draft_end(s);
     draft_close(&s->draft);
-    ahead_drop(&s->ahead, &s->next);
+    step_audit_begin(s);
     ahead_close(&s->ahead);
+    step_audit_close(s);
     gate_end(s->gate, &s->its);
     private_text_end(&s->spans);
     if (rc == OK && !s->ended)
@@ -412,9 +423,7 @@ int step_close(struct step *s, struct err *err)
         s->cloud->end_tally(s->cloud->arg, &s->tally);
         stats->traffic = s->cloud->traffic(s->cloud->arg, &s->tally);
     }
-    stats->wasted = (size_t)s->ahead.wasted;
     stats->cost = s->its.cost;
-    stats->total_ms = step_lap(&s->begun);
     if (rc != OK)
         err_set(err, rc, "%s", s->err.msg);
     free(s);

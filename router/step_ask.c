@@ -1,5 +1,8 @@
 /* step_ask.c - the loop's dealings with the cloud: what is known, how a token is requested, and
- * what the answer was. */
+ * what the answer was; at the end, the audit: what is asked once the text has ended. */
+#include <stdlib.h>
+
+#include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "router/cloud_port.h"
 #include "router/step_internal.h"
@@ -38,6 +41,7 @@ void step_find_ways(struct step *s, struct ahead_token *e)
 int step_ask(struct step *s, struct ahead_token *e, struct err *err)
 {
     size_t tokens = e->ways[e->way].tokens;
+    e->asked_ns = os_now_ns(); /* the thread of the network may go on with it before this one */
     int rc = s->cloud->ask(s->cloud->arg, step_ask_ids(s), e->at, tokens, &s->tally, &e->call, err);
     if (rc != OK) {
         e->call = NULL;
@@ -45,7 +49,6 @@ int step_ask(struct step *s, struct ahead_token *e, struct err *err)
     }
     s->stats->calls++;
     ahead_asked(&s->ahead);
-    e->asked_ns = os_now_ns();
     step_tell(s, DECODE_ASKED, e->at, tokens, 0, GATE_OPEN);
     return OK;
 }
@@ -97,7 +100,8 @@ int step_begin_turn(struct step *s, struct ahead_token *e)
     return OK;
 }
 
-int step_take_answer(struct step *s, struct ahead_token *e)
+/* Take the answer to a token whose turn it is: tell the gate, and end the call. */
+static int step_hear(struct step *s, struct ahead_token *e)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
     if (s->cloud->moved)
@@ -119,10 +123,18 @@ int step_take_answer(struct step *s, struct ahead_token *e)
     if (rc == OK && way->tokens > most)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
     gate_done(s->gate, &s->its, e->gate, step_ask_ids(s), way, &s->fault);
-    s->stats->committed += rc == OK;
-    s->stats->failed += rc != OK;
     ahead_commit(&s->ahead, e);
-    step_tell(s, DECODE_ANSWERED, e->at, way->tokens, e->asked_ns, e->gate);
+    return OK;
+}
+
+int step_take_answer(struct step *s, struct ahead_token *e)
+{
+    int rc = step_hear(s, e);
+    if (rc != OK)
+        return rc;
+    s->stats->committed += e->answered;
+    s->stats->failed += !e->answered;
+    step_tell(s, DECODE_ANSWERED, e->at, e->ways[e->way].tokens, e->asked_ns, e->gate);
     return OK;
 }
 
@@ -145,7 +157,7 @@ int step_ask_first(struct step *s, struct ahead_token *e, bool wait)
         return rc;
     if (e->answered && e->answer == e->t.edge_id)
         e->t.score = 1;
-    e->routed = e->t.score < s->o->threshold;
+    e->routed = e->t.score < step_threshold(s, e->at);
     e->answered = e->answered && e->routed;
     return OK;
 }
@@ -167,8 +179,10 @@ bool step_has_room(const struct step *s)
     /* Without a call of its own, the oldest token waits for a committed reply, which counts,
      * too. */
     size_t more = first->routed && !first->call;
+    /* Before its turn, its own call may be wasted, too. */
+    size_t risk = first->routed && !(first->call && first->met);
     return s->ahead.out + more < s->o->ahead &&
-           (!g->max_wasted || g->wasted + g->out + more <= g->max_wasted);
+           (!g->max_wasted || g->wasted + g->out + risk <= g->max_wasted);
 }
 
 bool step_expects(const struct step *s, struct ahead_token *e)
@@ -200,4 +214,156 @@ void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id)
     enum cloud_sight sight = c->peek(c->arg, step_ask_ids(s), e->at, id);
     e->known = sight == CLOUD_HERE && *id < s->size;
     e->covered = sight == CLOUD_COMING || step_ask_covered(s, e);
+}
+
+/* The audit. Its calls pass the gate one by one in the order of the text, as those of the text do.
+ */
+
+/* A key of the random numbers, other than those of the sampler and of policy random. */
+static const uint64_t AUDIT_KEY = 0x6175646974;
+
+void step_audit_open(struct step *s)
+{
+    s->audit.key = rand_u64(s->o->seed, AUDIT_KEY);
+    for (size_t i = 0; s->o->audit > 0 && i < s->text.n; i++)
+        s->audit.key = rand_u64(s->audit.key, s->text.prompt[i]);
+}
+
+void step_audit_close(struct step *s)
+{
+    struct decode_audit *a = &s->stats->audit;
+    a->wasted = (size_t)s->ahead.wasted - s->stats->wasted;
+    a->cost = s->its.cost - s->audit.cost;
+    free(s->audit.at);
+}
+
+int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, bool called)
+{
+    struct step_audit *a = &s->audit;
+    bool asks = t->source == SOURCE_EDGE || (t->source == SOURCE_CLOUD && called);
+    if (!asks || !(rand_unit(a->key, at) < s->o->audit))
+        return OK;
+    if (a->n == a->room) {
+        size_t bytes, room = a->room ? 2 * a->room : 16;
+        bool fits = size_mul(&bytes, room, sizeof(*a->at));
+        struct step_audited *more = fits ? realloc(a->at, bytes) : NULL;
+        if (!more)
+            return err_set(&s->err, ERR_NOMEM, "decode: out of memory");
+        a->at = more;
+        a->room = room;
+    }
+    a->at[a->n++] = (struct step_audited){ at, t->id, t->source == SOURCE_CLOUD };
+    return OK;
+}
+
+void step_audit_begin(struct step *s)
+{
+    struct decode_stats *stats = s->stats;
+    if (s->audit.begun)
+        return;
+    s->audit.begun = true;
+    ahead_drop(&s->ahead, &s->next);
+    ahead_cut(&s->ahead, 0);
+    stats->wasted = (size_t)s->ahead.wasted;
+    stats->total_ms = step_lap(&s->begun);
+    s->audit.cost = s->its.cost;
+}
+
+static int step_audit_ask(struct step *s, struct ahead_token *e, struct err *err)
+{
+    const struct cloud_port *c = s->cloud;
+    const uint32_t *ids = step_ask_ids(s);
+    int rc = c->audit(c->arg, ids, e->at, &s->tally, &e->call, err);
+    if (rc != OK) {
+        e->call = NULL;
+        return rc;
+    }
+    s->stats->audit.calls++;
+    ahead_asked(&s->ahead);
+    return OK;
+}
+
+/* Append the next token that was drawn to the queue; one that is not the first is requested early.
+ * False: there is none, or it must wait. */
+static bool step_audit_push(struct step *s)
+{
+    const struct cloud_port *c = s->cloud;
+    struct step_audit *a = &s->audit;
+    bool early = s->ahead.n;
+    if (a->next == a->n || (early && (s->ahead.n == s->ahead.cap || !step_has_room(s))))
+        return false;
+    const struct step_audited *d = &a->at[a->next];
+    const uint32_t *ids = step_ask_ids(s);
+    struct ahead_token e = { .t.id = d->id, .at = d->at, .routed = true };
+    e.own = private_holds(s->o->spans, &s->spans, ids, d->at);
+    e.held = e.own || gate_holds(s->gate, &s->its, ids, d->at);
+    e.ways[0] = (struct caps_call){ .n = d->at, .tokens = 1 };
+    if (gate_counts_bytes(s->gate))
+        e.ways[0].bytes = c->bytes(c->arg, ids, d->at, 1);
+    e.ways[1] = e.ways[0];
+    e.t.source = d->routed ? SOURCE_CLOUD : SOURCE_EDGE;
+    if (early && (!step_expects(s, &e) || step_audit_ask(s, &e, NULL) != OK))
+        return false; /* when its turn comes, an error will be reported */
+    ahead_push(&s->ahead, &e);
+    a->next++;
+    return true;
+}
+
+/* Begin the turn of a token: afterwards it is requested, or the gate has said why not. */
+static int step_audit_turn(struct step *s, struct ahead_token *e)
+{
+    e->met = true;
+    e->gate =
+        e->own ? GATE_PRIVATE : gate_decide(s->gate, &s->its, e->ways, e->held, &e->way, &s->fault);
+    if (e->gate == GATE_OPEN)
+        return e->call ? OK : step_audit_ask(s, e, &s->err);
+    gate_held(s->gate, e->gate);
+    ahead_drop(&s->ahead, e);
+    return OK;
+}
+
+/* Count what an answer or a fault says of its token. */
+static void step_audit_count(struct decode_audit *a, const struct ahead_token *e)
+{
+    bool routed = e->t.source == SOURCE_CLOUD, differs = e->answer != e->t.id;
+    if (!e->answered) {
+        a->failed++;
+        return;
+    }
+    *(routed ? &a->routed : &a->kept) += 1;
+    *(routed ? &a->flipped : &a->missed) += differs;
+}
+
+int step_audit(struct step *s, bool wait)
+{
+    step_audit_begin(s);
+    s->stats->audit.drawn = s->audit.n;
+    while (s->cloud && (s->ahead.n || s->audit.next < s->audit.n)) {
+        if (s->o->stop && *s->o->stop)
+            return err_set(&s->err, ERR_STOP, "interrupted");
+        if (!wait && gate_counts_bytes(s->gate) && !s->cloud->settled(s->cloud->arg)) {
+            s->want = STEP_CLOUD;
+            return OK;
+        }
+        if (!s->ahead.n)
+            step_audit_push(s);
+        struct ahead_token *e = ahead_at(&s->ahead, 0);
+        int rc = e->met ? OK : step_audit_turn(s, e);
+        while (rc == OK && e->call && step_audit_push(s))
+            ;
+        if (rc == OK && e->call && !wait && !s->cloud->done(e->call)) {
+            s->want = STEP_CLOUD;
+            return OK;
+        }
+        wait = wait && !e->call;
+        if (rc == OK && e->call) {
+            rc = step_hear(s, e);
+            if (rc == OK)
+                step_audit_count(&s->stats->audit, e);
+        }
+        if (rc != OK)
+            return rc;
+        ahead_pop(&s->ahead);
+    }
+    return OK;
 }

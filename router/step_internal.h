@@ -12,6 +12,20 @@
 
 struct kernels;
 
+struct step_audited { /* a token to ask about */
+    size_t at;        /* length of the prefix before it */
+    uint32_t id;
+    bool routed; /* it is the cloud's, from a call */
+};
+
+struct step_audit {
+    uint64_t key;            /* of the random numbers that draw them */
+    struct step_audited *at; /* [n], in the order of the text; malloc'ed */
+    size_t n, room, next;    /* those before `next` are or were in the queue */
+    bool begun;              /* the counts of the text itself are complete */
+    uint64_t cost;           /* of the text itself */
+};
+
 struct step {
     struct step_text text;
     const struct decode_options *o;
@@ -47,13 +61,18 @@ struct step {
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
-    struct stops stops;      /* stop strings found in the decided text */
-    struct stops tail;       /* and in all text, tentative tokens included */
-    struct err fault;        /* why the cloud did not answer */
-    uint64_t begun;          /* when the text was opened */
-    uint64_t clock;          /* when the previous token was decided */
+    size_t reply;            /* tokens of a reply, as far as this text's own calls have shown */
+    size_t
+        reach; /* policy.h: length of the prefix at which the decided text's reply ends; 0: none */
+    struct stops stops; /* stop strings found in the decided text */
+    struct stops tail;  /* and in all text, tentative tokens included */
+    struct err fault;   /* why the cloud did not answer */
+    uint64_t begun;     /* when the text was opened */
+    uint64_t clock;     /* when the previous token was decided */
     bool ended;
-    size_t end; /* length of the prefix before the last token */
+    bool abandoned; /* emit has ended it */
+    size_t end;     /* length of the prefix before the last token */
+    struct step_audit audit;
 };
 
 /* Functions that return int return OK or an error that ends the text. Where they need something
@@ -90,13 +109,18 @@ int step_decide_ready(struct step *s, bool wait);
  * come. */
 int step_score_next(struct step *s, bool wait);
 
-/* step_price.c */
+/* step_verdict.c */
 
 /* With policy price: return the score of the token after the first `at` ids, if the calls for all
  * tokens before it are answered. */
 float step_price(const struct step *s, const struct price_odds *odds, size_t at);
+/* Return the score below which the token after the first `at` ids goes to the cloud, if the calls
+ * for all tokens before it are answered. */
+float step_threshold(const struct step *s, size_t at);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
 bool step_stands(const struct step *s, struct ahead_token *e);
+/* Move the reach as the oldest token is decided. */
+void step_move_reach(struct step *s, const struct ahead_token *e);
 
 /* step_draft.c */
 
@@ -132,5 +156,17 @@ void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id);
 bool step_expects(const struct step *s, struct ahead_token *e);
 /* True when one more call may be in flight after the oldest one, given that each may be wasted. */
 bool step_has_room(const struct step *s);
+
+/* Begin and end the audit with its text. close needs the queue closed. */
+void step_audit_open(struct step *s);
+void step_audit_close(struct step *s);
+/* Draw whether the cloud will be asked about a token of the text, which follows `at` ids. called:
+ * its own call has brought it. ERR_NOMEM. */
+int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, bool called);
+/* Complete the counts of the text itself, once. */
+void step_audit_begin(struct step *s);
+/* Ask about the tokens drawn, and take the answers that are there; wants the cloud if the next one
+ * is not. wait: wait for that. */
+int step_audit(struct step *s, bool wait);
 
 #endif

@@ -38,7 +38,7 @@ static bool step_route(struct step *s, struct ahead_token *e)
         t->score = step_price(s, &e->odds, e->at);
     }
     s->stats->router_ms += step_lap(&clock);
-    e->routed = t->score < o->threshold;
+    e->routed = t->score < step_threshold(s, e->at);
     return true;
 }
 
@@ -102,6 +102,7 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
         stats->ttft_ms = t->ms;
     stats->cloud += t->source == SOURCE_CLOUD;
     bool goes_on = !o->emit || o->emit(o->arg, t);
+    s->abandoned = !goes_on;
     s->end = at;
     s->ended = true;
     stats->finish = t->eog ? FINISH_EOS : FINISH_STOP;
@@ -145,9 +146,14 @@ static int step_decide(struct step *s, struct ahead_token *e)
         s->last = t.id;
     }
     size_t at = e->at;
+    rc = step_audit_draw(s, &t, at, e->called);
+    if (rc != OK)
+        return rc;
+    t.threshold = step_threshold(s, at);
     if (s->o->adapt)
         step_learn(s, e);
     s->warm = e->answered ? at : s->warm;
+    step_move_reach(s, e);
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)

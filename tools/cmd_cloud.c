@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -159,26 +158,6 @@ static bool asks_for_faults(void)
     return false;
 }
 
-/* Set *key to the key that clients must send (malloc'ed), or NULL if there is none. MIZZLE_API_KEY
- * is not used: it is the secret of a client in the same shell, and the server would accept it from
- * anyone. */
-static int cmd_cloud_read_key(char **key, struct err *err)
-{
-    const char *env = getenv("MIZZLE_SERVER_KEY");
-    struct err note;
-    *key = NULL;
-    if (key_file)
-        return api_key_read(key, key_file, NULL, &note, err);
-    if (!env || !*env)
-        return OK;
-    size_t n = strlen(env);
-    *key = malloc(n + 1);
-    if (!*key)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    memcpy(*key, env, n + 1);
-    return OK;
-}
-
 static int cmd_cloud_main(int argc, char **argv)
 {
     struct err err = { "" };
@@ -213,7 +192,7 @@ static int cmd_cloud_main(int argc, char **argv)
     if (check_url)
         return cloud_check(check_url);
     char *key;
-    rc = cmd_cloud_read_key(&key, &err);
+    rc = api_key_of_server(&key, key_file, "MIZZLE_SERVER_KEY", &err);
     if (rc)
         return command_fail("cloud", rc, &err);
     o.key = key;

@@ -41,6 +41,7 @@ static const struct option_group task_opts = {
           "generate)" },
         { "--questions", NULL, OPTION_SIZE, &questions, "N",
           "Ask N questions (default: milli: 1000; ppl: 200; agree: 20; files: all)" },
+        OPTION_ROW_PACE,
         { "--seed", "-s", OPTION_U64, &options.seed, "N",
           "Seed for the questions of milli, which training never sees, and for policy random "
           "(default: 1)" },
@@ -111,19 +112,13 @@ static const struct option_group output_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &task_opts,
-                                                     &share_opts,
-                                                     &output_opts,
-                                                     &eval_clock_rows,
-                                                     &network_option_rows,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &adapt_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &task_opts,           &share_opts,
+                                                     &output_opts,         &eval_clock_rows,
+                                                     &network_option_rows, &chat_option_rows,
+                                                     &engine_option_rows,  &route_option_rows,
+                                                     &adapt_option_rows,   &ahead_option_rows,
+                                                     &cloud_option_rows,   &cloud_limit_option_rows,
+                                                     &audit_option_rows,   NULL };
 
 /* What runs. */
 enum { ANSWERS = 1, LOGLIK = 2, PPL = 4, AGREE = 8, DESCRIBE = 16 };
@@ -167,11 +162,14 @@ static const char *eval_unread(unsigned runs)
         { "--router", route_options.router, ANSWERS | AGREE },
         { "--policy", route_options.policy, ANSWERS | LOGLIK | AGREE },
         { "--threshold", !isnan(route_options.threshold), ANSWERS },
+        { "--span", route_options.span != 0, ANSWERS },
         { "--worth", route_options.worth > 0, ANSWERS },
         { "--call-ms", route_options.call_ms > 0, ANSWERS },
         { "--wait-price", route_options.wait_price > 0, ANSWERS },
         { "--adapt", route_options.adapt, ANSWERS },
+        { "--pace", route_options.pace, ANSWERS },
         { "--ahead", route_options.ahead != 1, ANSWERS },
+        { "--audit", route_options.audit > 0, ANSWERS },
         { "--draft", route_options.draft, ANSWERS },
         { "--draft-max", route_options.draft_max != DRAFT_DEFAULT, ANSWERS },
         { "--cloud-url", c->url, ANSWERS },
@@ -258,6 +256,10 @@ const struct command cmd_eval = {
         "PGR, the performance gap recovered, is (routed - small) / (large - small), in accuracy. "
         "It needs never and always; for a stand-in cloud of this process, eval runs them "
         "itself.\n\n"
+        "The last line says where a policy with its own threshold shows a sign of failure: most "
+        "calls brought what the small model had guessed (threshold too high), the cloud wrote over "
+        "30 % of the tokens (small model too weak), or most of the time went by waiting, at less "
+        "than 10 tokens a second (network slow).\n\n"
         "--describe says what the tokens of milli's reference answers are: form, fact, idle (a "
         "fact behind the right one, which does not matter) or free (a choice that nobody can "
         "foresee), how often the small model is wrong there, and where the two differ. Harmful "

@@ -46,7 +46,7 @@ static const struct option_group show_rows = {
           "Print everything about all positions as one JSON object (default: a page)" },
         { "--html", NULL, OPTION_STR, &options.html, "FILE",
           "Write all of it as one HTML file for a browser, which needs no network, and print no "
-          "page (default: none)" },
+          "page; - writes it to stdout (default: none)" },
         OPTION_END,
     },
 };
@@ -59,26 +59,26 @@ static const struct option_group *const groups[] = { &text_rows,
                                                      &cloud_limit_option_rows,
                                                      NULL };
 
+/* Parse a number of 1 to 9 digits at *text, and go on behind it. */
+static bool parse_index(size_t *out, const char **text)
+{
+    size_t digits = strspn(*text, "0123456789");
+    *out = digits && digits < 10 ? strtoul(*text, NULL, 10) : 0;
+    *text += digits;
+    return digits && digits < 10;
+}
+
 /* Parse "A:B", or "A" for one. */
 static int parse_range(struct explain_range *out, const char *option, const char *text,
                        struct err *err)
 {
-    size_t v[2] = { 0, 0 }, n = 0;
-    for (const char *p = text; n < 2; p++) {
-        size_t digits = strspn(p, "0123456789");
-        if (!digits || digits > 6)
-            break;
-        for (; digits; digits--)
-            v[n] = v[n] * 10 + (size_t)(*p++ - '0');
-        n++;
-        if (*p != ':' || n == 2) {
-            n = *p ? 0 : n;
-            break;
-        }
-    }
-    if (!n || (n == 1 && text[strlen(text) - 1] == ':'))
+    const char *p = text;
+    bool fine = parse_index(&out->from, &p);
+    out->to = out->from;
+    if (fine && *p == ':')
+        fine = p++ && parse_index(&out->to, &p);
+    if (!fine || *p)
         return err_set(err, ERR_ARG, "%s: expected A:B or A, found %s", option, text);
-    *out = (struct explain_range){ v[0], n == 2 ? v[1] : v[0] };
     return OK;
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/sys/cpu.h"
 #include "kernels/kernels.h"
 #include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/command.h"
 #include "tools/info/info.h"
 #include "weights/find.h"
@@ -57,29 +58,26 @@ static int machine(struct err *err)
     int code = kernels_pick(&chosen, isa && *isa ? isa : NULL, cpu, err);
     if (code != OK)
         return code;
-    json_t *sets = json_array();
-    for (size_t i = 0; i < kernels_nsets; i++)
-        if (kernels_ready(kernels_sets[i], cpu))
-            json_array_append_new(sets, json_string(kernels_sets[i]->isa));
     if (json) {
+        json_t *sets = json_array();
+        for (size_t i = 0; i < kernels_nsets; i++)
+            if (kernels_ready(kernels_sets[i], cpu))
+                json_report_add(&sets, json_string(kernels_sets[i]->isa));
         json_t *root =
             json_pack("{s:o, s:o, s:s, s:{s:I, s:I, s:I}}", "cpu",
                       escaped_json(cpu_name(), strlen(cpu_name())), "sets", sets, "chosen",
                       chosen.isa, "tune", "panels", (json_int_t)chosen.tune.panels, "run",
                       (json_int_t)chosen.tune.run, "ahead", (json_int_t)chosen.tune.ahead);
-        json_dumpf(root, stdout, JSON_COMPACT);
-        putchar('\n');
-        json_decref(root);
-        return OK;
+        return json_report_print("info", root, JSON_COMPACT, "", "", err);
     }
     fputs("cpu     ", stdout);
     escaped_put(cpu_name(), strlen(cpu_name()));
     fputs("\nsets   ", stdout);
-    for (size_t i = 0; i < json_array_size(sets); i++)
-        printf(" %s", json_string_value(json_array_get(sets, i)));
+    for (size_t i = 0; i < kernels_nsets; i++)
+        if (kernels_ready(kernels_sets[i], cpu))
+            printf(" %s", kernels_sets[i]->isa);
     printf("\nchosen  %s\ntune    panels=%zu run=%zu ahead=%zu\n", chosen.isa, chosen.tune.panels,
            chosen.tune.run, chosen.tune.ahead);
-    json_decref(sets);
     if (ops) {
         puts("\noperations of each set; what is missing comes from the set before");
         for (size_t i = 0; i < kernels_nsets; i++)
@@ -140,7 +138,7 @@ static int cmd_info_file(const char *name, struct err *err)
     if (code == OK && context && !m.is)
         code = cmd_info_no_model(path, err);
     if (code == OK && json)
-        info_print_json(&s, &m, tensors);
+        code = info_print_json(&s, &m, tensors, err);
     else if (code == OK)
         info_print(&s, &m, tensors);
     weights_close(s.w);

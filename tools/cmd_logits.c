@@ -41,6 +41,8 @@ static const struct option_group own = {
 
 static const struct option_group *const groups[] = { &own, &engine_option_rows, NULL };
 
+#define BLANKS " \t\r\n"
+
 /* Parse the ids in text into *out, *n of them, at least one. The caller frees *out. */
 static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *err)
 {
@@ -48,17 +50,20 @@ static int parse_ids(uint32_t **out, size_t *n, const char *text, struct err *er
     *n = 0;
     if (!ids)
         return err_set(err, ERR_NOMEM, "out of memory");
-    while (*(text += strspn(text, ", \t\r\n"))) {
+    text += strspn(text, BLANKS);
+    while (*text) {
         char *end;
         errno = 0;
         unsigned long long id = strtoull(text, &end, 10);
         if (end == text || *text == '-' || *text == '+' || errno || id > UINT32_MAX ||
-            !strchr(", \t\r\n", *end)) {
+            !strchr("," BLANKS, *end)) {
             free(ids);
             return err_set(err, ERR_ARG, "ids: expected numbers, found %.20s", text);
         }
         ids[(*n)++] = (uint32_t)id;
-        text = end;
+        text = end + strspn(end, BLANKS);
+        text += *text == ',';
+        text += strspn(text, BLANKS);
     }
     if (!*n) {
         free(ids);
@@ -148,13 +153,11 @@ static int write_row(const struct outputs *to, struct session *s, uint32_t id, s
 static int cmd_logits_write_all(const struct outputs *to, struct session *s, const uint32_t *ids,
                                 size_t n, struct err *err)
 {
-    for (size_t i = 0; top && i < n; i++)
-        printf("%s%u", i ? "," : "ids: ", (unsigned)ids[i]);
-    if (top)
-        putchar('\n');
     for (size_t at = 0; at < n;) {
         size_t some = n - at < BATCH_ROWS ? n - at : BATCH_ROWS;
         int rc = session_eval(s, ids + at, some, &interrupted, err);
+        for (size_t i = 0; rc == OK && top && !at && i < n; i++) /* none was refused */
+            printf("%s%u%s", i ? "," : "ids: ", (unsigned)ids[i], i + 1 < n ? "" : "\n");
         for (size_t i = 0; rc == OK && i < some; i++)
             rc = write_row(to, s, ids[at + i], some - 1 - i, err);
         if (rc != OK)

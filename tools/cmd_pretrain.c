@@ -158,7 +158,7 @@ static int train_all(struct pretrain_job *job, struct err *err)
     return rc;
 }
 
-/* Check the options and create the output folder. */
+/* Check the options. */
 static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
 {
     if (nargs)
@@ -172,8 +172,6 @@ static int cmd_pretrain_check(int nargs, char **argv, struct err *err)
     if (steps > 1000000 || !save_every)
         return err_set(err, ERR_ARG, "%s",
                        steps ? "--steps: at most 1000000" : "--save-every: expected at least 1");
-    if (mkdir(out, 0777) && errno != EEXIST)
-        return err_set(err, ERR_IO, "%s: %s", out, strerror(errno));
     return OK;
 }
 
@@ -191,6 +189,8 @@ static int cmd_pretrain_main(int argc, char **argv)
         rc = setup_kernels(&kernels, &err);
     if (rc == OK)
         rc = pool_open(&job.pool, engine_options.threads, &err);
+    if (rc == OK && mkdir(out, 0777) && errno != EEXIST) /* only now, when no option is wrong */
+        rc = err_set(&err, ERR_IO, "%s: %s", out, strerror(errno));
     if (rc == OK) {
         job.out = out;
         job.seed = seed;

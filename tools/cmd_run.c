@@ -12,6 +12,7 @@
 #include "model/sample.h"
 #include "router/caps.h"
 #include "router/mizzle.h"
+#include "tools/audit_line.h"
 #include "tools/command.h"
 #include "tools/cli/progress.h"
 #include "tools/run/json_events.h"
@@ -50,6 +51,7 @@ static const struct option_group text_opts = {
           "anything)" },
         { "--n-predict", "-n", OPTION_SIZE, &options.max_tokens, "N",
           "Write at most N tokens per answer (default: 256)" },
+        OPTION_ROW_PACE,
         { "--context", "-c", OPTION_COUNT, &options.context, "N",
           "Keep a context of N tokens for prompt and answer (default: 4096, or the model's maximum "
           "if that is less)" },
@@ -109,6 +111,7 @@ static const struct option_group *const groups[] = { &text_opts,
                                                      &ahead_option_rows,
                                                      &cloud_option_rows,
                                                      &cloud_limit_option_rows,
+                                                     &audit_option_rows,
                                                      NULL };
 
 struct run {
@@ -118,6 +121,7 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
+    struct decode_audit audit;      /* of all answers */
     bool answered;                  /* the first prompt has been answered */
 };
 
@@ -252,9 +256,11 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
         (struct progress_count){ .what = "reading the prompt, tokens", .since = os_now_ns() };
     answer_text_begin(&r->answer, stops);
     int rc = mizzle_generate(r->m, p, cmd_run_on_token, r, &stats, &e);
+    const struct decode_audit audit = json_events_audit(&stats);
+    audit_add(&r->audit, &audit);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, cloud_limit_options.replay != NULL);
+        json_events_done(&stats, cloud_limit_options.replay != NULL, route_options.audit > 0);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
@@ -293,17 +299,6 @@ static int answer_line(struct run *r, struct conversation *c, const char *line, 
     return options.chat ? answer_chat(r, c, line, n, err) : answer_text(r, line, n, err);
 }
 
-/* Report a line of a conversation that looks like a command but is not one; true if it is such. */
-static bool cmd_run_no_command(const char *line, size_t n)
-{
-    bool word = options.chat && line[0] == '/' &&
-                strspn(line + 1, "?abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == n - 1;
-    if (word)
-        fprintf(stderr, "mizzle run: %.40s: expected /clear (starts again) or /quit (ends)\n",
-                line);
-    return word;
-}
-
 /* Answer line by line until the input ends. The library does not evaluate again what a prompt
  * shares with the text before, so a conversation costs only its new messages. */
 static int converse(struct run *r, struct conversation *c, struct err *err)
@@ -321,7 +316,7 @@ static int converse(struct run *r, struct conversation *c, struct err *err)
             break;
         if (strcmp(line, "/clear") == 0)
             conversation_cut(c, first);
-        if (!n || strcmp(line, "/clear") == 0 || cmd_run_no_command(line, n))
+        if (!n || strcmp(line, "/clear") == 0 || (options.chat && prompt_input_no_command(line, n)))
             continue;
         size_t before = c->n;
         rc = answer_line(r, c, line, n, err);
@@ -457,6 +452,8 @@ static int cmd_run_main(int argc, char **argv)
         cmd_run_notes(&r, true);
         rc = answer_all(&r, &err);
         cmd_run_notes(&r, !options.quiet);
+        if (route_options.audit > 0 && !options.quiet && !options.json)
+            audit_line(stderr, "audit", &r.audit);
         setup_stop_on_interrupt(NULL, NULL);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
@@ -489,7 +486,7 @@ const struct command cmd_run = {
         "rest), router_ms, edge_ms and cloud_ms (scoring, the small model, waiting), passes (of "
         "the small model after the prompt), and how many drafted tokens it evaluated (drafted) "
         "and used (accepted). How many come from the cloud in time to be drafted differs from run "
-        "to run; the text does not.\n\n"
+        "to run; the text does not. With --audit it has what the audit found.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

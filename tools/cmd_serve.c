@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -116,18 +115,6 @@ static void cmd_serve_confine(void)
     sandbox_enter(list);
 }
 
-/* Set *key to the key that clients must send (malloc'ed), or NULL if there is none. The keys of
- * clients in the environment are not used. */
-static int cmd_serve_read_key(char **key, struct err *err)
-{
-    const char *env = getenv("MIZZLE_SERVE_KEY");
-    struct err note;
-    *key = NULL;
-    if (key_file)
-        return api_key_read(key, key_file, NULL, &note, err);
-    return env && *env ? api_key_copy(key, env, NULL, &note, err) : OK;
-}
-
 /* Check the ranges of the options. */
 static int cmd_serve_check(int nargs, char **argv, struct err *err)
 {
@@ -200,7 +187,7 @@ static int cmd_serve_main(int argc, char **argv)
         return status;
     int rc = cmd_serve_check(nargs, argv, &err);
     if (rc == OK)
-        rc = cmd_serve_read_key(&key, &err);
+        rc = api_key_of_server(&key, key_file, "MIZZLE_SERVE_KEY", &err);
     if (rc != OK)
         return command_fail("serve", rc, &err);
     const struct serve_options o = { .host = host,
@@ -235,9 +222,9 @@ const struct command cmd_serve = {
         "The routed model has the name of its file. With :edge behind it, the small model writes "
         "alone, and with :cloud the large one. Other names mean the routed model.\n\n"
         "A missing temperature means 0. An object \"mizzle\" in a request may hold policy, "
-        "threshold, ahead, cloud (auto, required or off), max_cloud_tokens, private (patterns, "
-        "which are added to those of --private-file) and trace; the reply has one as well, with "
-        "what the text has cost.\n\n"
+        "threshold, span, ahead, cloud (auto, required or off), max_cloud_tokens, private "
+        "(patterns, which are added to those of --private-file) and trace; the reply has one as "
+        "well, with what the text has cost.\n\n"
         "echo with logprobs scores a prompt, as lm-evaluation-harness does; the small model is "
         "scored, and nothing is sent to the cloud.\n\n"
         "Without -m, the demo pair is served, the large model by a stand-in of this process. The "

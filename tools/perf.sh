@@ -35,7 +35,7 @@ perf record -q -e $event -F 997 -o $data "$mizzle" bench $bench || {
 }
 report() { perf report -i $data --no-children --stdio "$@" 2>/dev/null | grep -Ev '^(#|$)'; }
 if [ -z "$symbol" ]; then
-    report | head -n 25
+    report -F overhead,sample,comm,sym | head -n 25
     echo "kept in $data: perf annotate -i $data SYMBOL"
     exit 0
 fi
@@ -43,7 +43,9 @@ name=$(report -F overhead,sym | awk -v part="$symbol" '!found && index($3, part)
 [ "$name" ] || fail "no symbol with '$symbol' in its name has samples; without SYMBOL they are listed"
 text=build/perf/$name.txt
 perf annotate -i $data --stdio -s "$name" >"$text" 2>/dev/null || fail "perf annotate fails for $name"
-report -F overhead,sym | grep -wF -- "$name" | head -n 1
+report -F overhead,sample,sym | grep -wF -- "$name" | head -n 1 |
+    awk '{ print $1, "of the time,", $2, "samples:", $NF
+           if ($2 < 100) print "the shares are rough with fewer than 100 samples; let a benchmark run longer" }'
 # An instruction begins with its share and its address; the source that it belongs to stands above.
 awk '
     /^ *[0-9]+\.[0-9]+ +: +[0-9a-f]+:/ {

@@ -203,14 +203,16 @@ enum origin answers_get(struct answers *c, const uint32_t *ids, size_t n, uint32
     return answers_find(c, ids, n, id, true);
 }
 
-int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
+/* answers_call and answers_audit. */
+static int answers_replay(struct answers *c, bool audit, const uint32_t *ids, size_t n,
+                          uint32_t *id, struct err *err)
 {
     struct record_answer a;
     int rc = OK;
     if (!c->replay)
         return err_set(err, ERR_ARG, "there is no replay");
     pthread_mutex_lock(&c->mutex);
-    if (!record_get(c->replay, ids, n, &a))
+    if (!(audit ? record_get_audit(c->replay, ids, n, &a) : record_get(c->replay, ids, n, &a)))
         rc = record_miss(c->replay, ids, n, err);
     else if (a.fault)
         rc = err_set(err, a.fault, "replay: %s", a.message);
@@ -221,6 +223,16 @@ int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id,
         *id = a.id;
     pthread_mutex_unlock(&c->mutex);
     return rc;
+}
+
+int answers_call(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
+{
+    return answers_replay(c, false, ids, n, id, err);
+}
+
+int answers_audit(struct answers *c, const uint32_t *ids, size_t n, uint32_t *id, struct err *err)
+{
+    return answers_replay(c, true, ids, n, id, err);
 }
 
 void answers_put(struct answers *c, const uint32_t *ids, size_t n, uint32_t id)
@@ -253,9 +265,31 @@ void answers_forget(struct answers *c)
     pthread_mutex_unlock(&c->mutex);
 }
 
+/* True for the errors of a server, which a replay repeats. */
+static bool answers_of_server(int code)
+{
+    return code == ERR_NET || code == ERR_REMOTE || code == ERR_TEXT;
+}
+
+void answers_audited(struct answers *c, const uint32_t *ids, size_t n, int code, uint32_t id,
+                     const char *why)
+{
+    if (code != OK && !answers_of_server(code))
+        return;
+    const struct record_answer a = {
+        .from = ORIGIN_AUDIT, .fault = code, .id = code ? 0 : id, .message = why
+    };
+    pthread_mutex_lock(&c->mutex);
+    if (c->model)
+        answers_record(c, ids, n, &a);
+    if (c->model && (c->record || c->replay))
+        record_count_audit(c->record ? c->record : c->replay, ids, n);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 void answers_fault(struct answers *c, const uint32_t *ids, size_t n, int code, const char *why)
 {
-    if (code != ERR_NET && code != ERR_REMOTE && code != ERR_TEXT)
+    if (!answers_of_server(code))
         return;
     pthread_mutex_lock(&c->mutex);
     if (c->model)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "kernels/sys/crc.h"
 #include "net/http/json_input.h"
@@ -14,7 +15,7 @@
 
 enum { STRING = 2048 };
 
-const char *const record_origins[4] = { NULL, "call", "memo", "store" };
+const char *const record_origins[5] = { NULL, "call", "memo", "store", "audit" };
 const struct record_fault record_faults[3] = { { "net", ERR_NET },
                                                { "remote", ERR_REMOTE },
                                                { "text", ERR_TEXT } };
@@ -323,22 +324,58 @@ bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_a
     return e != NULL;
 }
 
-/* Write the line of an answer into b, up to its checksum. */
-static bool write_line(struct buf *b, const struct record_entry *e, const uint32_t *ids, size_t n)
+struct prefix_key record_audit_key(const struct prefix_key *k, uint32_t nth)
+{
+    return (struct prefix_key){ k->lo ^ rand_u64(nth, 0), k->hi ^ rand_u64(nth, 1) };
+}
+
+/* Return the entry of the first audit after a prefix, or NULL. */
+static struct record_entry *record_first_audit(const struct record *r, const struct prefix_key *k)
+{
+    struct prefix_key first = record_audit_key(k, 1);
+    return record_find(r, &first);
+}
+
+bool record_get_audit(const struct record *r, const uint32_t *ids, size_t n,
+                      struct record_answer *out)
+{
+    struct prefix_key k = prefix_key_of(&r->print, ids, n);
+    const struct record_entry *first = r->model ? record_first_audit(r, &k) : NULL;
+    if (!first)
+        return false;
+    k = record_audit_key(&k, first->audits + 1);
+    const struct record_entry *e = record_find(r, &k);
+    if (e)
+        *out = (struct record_answer){ (enum origin)e->from, e->fault, e->id, e->message };
+    return e != NULL;
+}
+
+void record_count_audit(struct record *r, const uint32_t *ids, size_t n)
+{
+    struct prefix_key k = prefix_key_of(&r->print, ids, n);
+    struct record_entry *first = r->model ? record_first_audit(r, &k) : NULL;
+    if (first)
+        first->audits++;
+}
+
+/* Write the line of an answer after ids[n], whose key is k, into b, up to its checksum. */
+static bool write_line(struct buf *b, const struct record_entry *e, const struct prefix_key *k,
+                       const uint32_t *ids, size_t n)
 {
     char hash[PREFIX_KEY_TEXT];
     size_t last = n < RECORD_LAST ? n : RECORD_LAST;
-    prefix_key_text(hash, &e->key);
+    prefix_key_text(hash, k);
     b->n = 0;
     bool ok = add_number(b, "{\"n\":", n) && buf_str(b, ",\"hash\":\"") && buf_str(b, hash) &&
               buf_str(b, "\",\"last\":") && buf_ids(b, ids + n - last, last) &&
-              buf_str(b, ",\"from\":\"") && buf_str(b, record_origins[e->from]);
+              buf_str(b, ",\"from\":\"") && buf_str(b, record_origins[e->from]) &&
+              buf_str(b, "\"") && (!e->nth || add_number(b, ",\"nth\":", e->nth));
     if (!ok || e->fault == OK)
-        return ok && add_number(b, "\",\"id\":", e->id);
+        return ok && add_number(b, ",\"id\":", e->id);
     size_t i = 0;
     while (record_faults[i].code != e->fault)
         i++;
-    return buf_str(b, "\",\"fault\":\"") && buf_str(b, record_faults[i].name) &&
+    return buf_str(b, ",\"fault\":\"") && buf_str(b, record_faults[i].name) &&
            buf_str(b, "\",\"message\":") && add_string(b, e->message);
 }
 
@@ -346,12 +383,17 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
                struct err *err)
 {
     char message[RECORD_MESSAGE] = "";
-    struct record_entry e = { .key = prefix_key_of(&r->print, ids, n),
-                              .id = a->id,
-                              .fault = (signed char)a->fault,
-                              .from = (unsigned char)a->from };
+    const struct prefix_key k = prefix_key_of(&r->print, ids, n);
+    struct record_entry e = {
+        .key = k, .id = a->id, .fault = (signed char)a->fault, .from = (unsigned char)a->from
+    };
     if (!r->model || r->fd < 0)
         return err_set(err, ERR_ARG, "%s: nothing can be recorded yet", r->path);
+    if (a->from == ORIGIN_AUDIT) {
+        const struct record_entry *first = record_first_audit(r, &k);
+        e.nth = first ? first->audits + 1 : 1;
+        e.key = record_audit_key(&k, e.nth);
+    }
     const struct record_entry *old = record_find(r, &e.key);
     if (r->broken || (old && (a->fault || (!old->fault && old->id == a->id))))
         return OK;
@@ -361,7 +403,7 @@ int record_put(struct record *r, const uint32_t *ids, size_t n, const struct rec
         e.message = record_copy(message);
     }
     int rc = OK;
-    if ((a->fault && !e.message) || !write_line(&r->line, &e, ids, n))
+    if ((a->fault && !e.message) || !write_line(&r->line, &e, &k, ids, n))
         rc = record_no_memory(r, &r->why);
     if (rc == OK)
         rc = record_append_line(r, &r->why);

@@ -5,10 +5,12 @@
  * Then one per prefix: {"n":41,"hash":"32 hex
  * digits","last":[...],"from":"call","id":17,"crc":"..."} n is the length of the prefix, hash its
  * key (prefix_key.h), last its last ids (at most 8). from says where the answer came from: "call",
- * or "memo" and "store", which made no call. A fault has "fault":"net", "remote" or "text" and
- * "message" instead of id; a replay repeats the faults. A later line for the same prefix replaces
- * an earlier one, but a fault never replaces an answer. "crc" is the last member: the CRC-32 (8 hex
- * digits) of the line's bytes before ,"crc". The API key is never written here.
+ * or "memo" and "store", which made no call. An answer from "audit" was only compared with a text;
+ * "nth" after it is 1 for the first audit of this prefix, 2 for the next one. A fault has
+ * "fault":"net", "remote" or "text" and "message" instead of id; a replay repeats the faults. A
+ * later line for the same prefix (and "nth") replaces an earlier one, but a fault never replaces an
+ * answer. "crc" is the last member: the CRC-32 (8 hex digits) of the line's bytes before ,"crc".
+ * The API key is never written here.
  *
  * Each line is written by one write(2): after a crash at most the last line is torn. The next run
  * that appends cuts it off and reports it. Any other line that does not match its checksum is
@@ -53,12 +55,17 @@ int record_close(struct record *r, struct err *err);
 
 const char *record_model(const struct record *r); /* from the first line; NULL before */
 const char *record_api(const struct record *r);
-size_t record_size(const struct record *r); /* number of different prefixes */
+size_t record_size(const struct record *r); /* number of different prefixes and audits */
 /* Give one line that a person should see (a torn line), once. False: there is none. */
 bool record_note(struct record *r, struct err *note);
 
 /* Find the answer after ids[n]. False: there is none. */
 bool record_get(struct record *r, const uint32_t *ids, size_t n, struct record_answer *out);
+/* Find the answer of the next audit after ids[n]: the first, until record_count_audit. */
+bool record_get_audit(const struct record *r, const uint32_t *ids, size_t n,
+                      struct record_answer *out);
+/* Count an audit after ids[n], once its answer or fault has been recorded or replayed. */
+void record_count_audit(struct record *r, const uint32_t *ids, size_t n);
 /* Append an answer, unless the file already has it, or has any answer when *a is a fault. ERR_IO,
  * ERR_NOMEM: the recording is incomplete, and nothing more is written. */
 int record_put(struct record *r, const uint32_t *ids, size_t n, const struct record_answer *a,

@@ -14,10 +14,12 @@ enum {
 };
 
 struct record_entry {
-    struct prefix_key key;
+    struct prefix_key key; /* of the prefix, or record_audit_key of it */
     uint32_t id;
     signed char fault;  /* OK, ERR_NET, ERR_REMOTE or ERR_TEXT */
     unsigned char from; /* enum origin */
+    uint32_t nth;       /* ORIGIN_AUDIT: 1 for the first one after this prefix, 2 for the next */
+    uint32_t audits;    /* in the first one: how many this run has had */
     char *message;      /* of a fault */
 };
 
@@ -38,7 +40,7 @@ struct record {
     struct buf line;
 };
 
-extern const char *const record_origins[4]; /* by enum origin; NULL for ORIGIN_NONE */
+extern const char *const record_origins[5]; /* by enum origin; NULL for ORIGIN_NONE */
 extern const struct record_fault {
     const char *name;
     int code;
@@ -51,6 +53,8 @@ bool record_keep(struct record *r, const struct record_entry *e);
 /* Set model, api, tokenizer and print. */
 int record_name(struct record *r, const char *model, const char *api, uint64_t tokenizer,
                 struct err *err);
+/* Return the key of the nth audit after the prefix with key k. */
+struct prefix_key record_audit_key(const struct prefix_key *k, uint32_t nth);
 /* Write the CRC-32 of p[n] as 8 hexadecimal digits with an end. */
 void record_crc(char out[9], const char *p, size_t n);
 

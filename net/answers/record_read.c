@@ -85,10 +85,16 @@ static int record_read_read_answer(struct record *r, const json_t *root, size_t 
     if (!json_is_string(hash) ||
         !prefix_key_parse(&e.key, json_string_value(hash), json_string_length(hash)))
         return record_read_bad(r, number, "hash", "32 hexadecimal digits", hash, err);
-    while (e.from <= ORIGIN_STORE && (!name || strcmp(name, record_origins[e.from]) != 0))
+    while (e.from <= ORIGIN_AUDIT && (!name || strcmp(name, record_origins[e.from]) != 0))
         e.from++;
-    if (e.from > ORIGIN_STORE)
-        return record_read_bad(r, number, "from", "call, memo or store", from, err);
+    if (e.from > ORIGIN_AUDIT)
+        return record_read_bad(r, number, "from", "call, memo, store or audit", from, err);
+    if (e.from == ORIGIN_AUDIT) {
+        const json_t *nth = json_object_get(root, "nth");
+        if (!json_input_id(&e.nth, nth, (size_t)UINT32_MAX) || !e.nth)
+            return record_read_bad(r, number, "nth", "a number from 1 on", nth, err);
+        e.key = record_audit_key(&e.key, e.nth);
+    }
     if (json_object_get(root, "fault")) {
         int rc = read_fault(&e, r, root, number, err);
         if (rc != OK)

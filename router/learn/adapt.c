@@ -13,7 +13,7 @@
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
 static const float RATE = 0.5f, PULL = 0.003f, LEVEL_RATE = 0.3f;
 static const float SHARE_RATE = 0.1f; /* of a logit, for each token */
-enum { MEMORY = 4096 };                /* tokens that the running mean remembers */
+enum { MEMORY = 4096 };               /* tokens that the running mean remembers */
 
 /* A token that is scored and not decided yet. */
 struct adapt_slot {
@@ -32,7 +32,7 @@ struct adapt_layer {
 struct adapt {
     char *path;
     struct router_form form; /* as of the end of the latest text */
-    struct router *router;   /* borrowed, or NULL */
+    struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
     float *first;            /* [width] w2 where learning began */
     bool unsaved, learns;    /* learns: the text has a decided token */
@@ -74,7 +74,10 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
                        "%s: metadata began: expected %016" PRIx64
                        ", the router %s, found %016" PRIx64,
                        a->path, sum, router, f->began);
-    return adapt_check(f, a->path, err);
+    f->has_threshold = f->about.has_share = true;
+    f->threshold = base->threshold;
+    f->about.share = base->about.share;
+    return OK;
 }
 
 /* Begin with the router `base`, whose numbers are taken over. */
@@ -100,7 +103,8 @@ static int adapt_open_layer(struct adapt *a, const struct router_form *base, str
     return OK;
 }
 
-int adapt_open(struct adapt **out, const char *path, const char *router, struct err *err)
+int adapt_open(struct adapt **out, const char *path, const char *router, struct router *r,
+               struct err *err)
 {
     struct router_form base;
     struct stat st;
@@ -112,6 +116,7 @@ int adapt_open(struct adapt **out, const char *path, const char *router, struct 
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     }
     memcpy(a->path, path, size);
+    a->router = r;
     int rc = router_form_read(&base, router, err);
     if (rc == OK)
         rc = adapt_check(&base, router, err);
@@ -121,7 +126,11 @@ int adapt_open(struct adapt **out, const char *path, const char *router, struct 
         rc = stat(path, &st) != 0 && errno == ENOENT ? adapt_start(a, &base, err)
                                                      : adapt_resume(a, &base, router, err);
     router_form_close(&base);
-    if (rc != OK) {
+    if (rc == OK)
+        rc = adapt_save(a, err); /* a file that cannot be made is refused before it has cost time */
+    if (rc == OK) {
+        router_relearn(r, a->form.w2, a->form.b2);
+    } else {
         adapt_close(a);
         *out = NULL;
     }
@@ -145,11 +154,6 @@ void adapt_close(struct adapt *a)
 const struct router_form *adapt_form(const struct adapt *a)
 {
     return &a->form;
-}
-
-void adapt_teach(struct adapt *a, struct router *r)
-{
-    a->router = r;
 }
 
 int adapt_save(struct adapt *a, struct err *err)
@@ -273,6 +277,5 @@ void adapt_end(struct adapt *a)
     f->answers = a->now.answers;
     a->learns = false;
     a->unsaved = true;
-    if (a->router)
-        router_relearn(a->router, f->w2, f->b2);
+    router_relearn(a->router, f->w2, f->b2);
 }

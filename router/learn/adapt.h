@@ -34,17 +34,17 @@ struct router;
 struct router_form;
 
 /* Open the file `path` of what was learnt, which is a router file; if there is none, begin with the
- * router of the file `router`; adapt_save makes it. ERR_FORMAT names the file if one of them is
- * damaged, if `path` is another file or began from another router, or if the router is a table, has
- * two outputs or was not calibrated (without a threshold and a share). ERR_IO, ERR_NOMEM. On error
- * *out is NULL. */
-int adapt_open(struct adapt **out, const char *path, const char *router, struct err *err);
+ * router of the file `router`, and make it. r is that router, opened and borrowed: it gets the last
+ * layer that was learnt, now and after each text. Threshold and share are those of `router`.
+ * ERR_FORMAT names the file if one of them is damaged, if `path` is another file or began from
+ * another router, or if the router is a table, has two outputs or was not calibrated (without a
+ * threshold and a share). ERR_IO, ERR_NOMEM. On error *out is NULL. */
+int adapt_open(struct adapt **out, const char *path, const char *router, struct router *r,
+               struct err *err);
 /* Free it; what is not saved is lost. NULL is fine. */
 void adapt_close(struct adapt *a);
-/* Return the router as it is now, which is the caller's to make (router_make), and to name the
- * result with adapt_teach: it is borrowed, and gets the new last layer after each text. */
+/* Return what was learnt by the end of the latest text, as adapt_save writes it. */
 const struct router_form *adapt_form(const struct adapt *a);
-void adapt_teach(struct adapt *a, struct router *r);
 /* Replace the file, if anything was learnt since it was written; when the program is killed, the
  * file is the old or the new one. ERR_IO, ERR_NOMEM: it is the old one, and a later call may still
  * succeed. */

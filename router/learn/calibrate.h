@@ -113,9 +113,4 @@ int calibrate_risk(struct calibrate_result *out, struct calibration *c, const un
  * SIZE_MAX / 2. risk and confidence in (0, 1). */
 size_t calibrate_needed(double risk, double confidence);
 
-/* Return the exact upper confidence bound (one-sided, Clopper-Pearson) of a probability that has
- * shown k times in n: the p at which k or fewer have the probability 1 - confidence. 1 if k >= n or
- * confidence >= 1, 0 if confidence <= 0. The same bits on every machine. */
-double binomial_upper(size_t k, size_t n, double confidence);
-
 #endif

@@ -249,7 +249,7 @@ static int fit_network(struct router_form *out, struct fit_report *report, struc
                        t->ops->least, t->ntrain);
     t->arena_bytes = fit_carve(t) * sizeof(float);
     t->arena = os_alloc(t->arena_bytes);
-    int rc = t->arena ? router_form_open(out, t->dim, t->form_width, t->ops->hurdle, err)
+    int rc = t->arena ? router_form_open(out, t->dim, t->form_width, t->hurdle, err)
                       : err_set(err, ERR_NOMEM, "router training: out of memory");
     if (rc != OK)
         return rc;
@@ -377,8 +377,14 @@ int fit_router(struct router_form *out, struct fit_report *report, const struct 
                                                  [FIT_CITER] = &fit_ops_citer,
                                                  [FIT_LINEAR] = &fit_ops_linear,
                                                  [FIT_CONTEXT] = NULL,
-                                                 [FIT_HURDLE] = &fit_ops_hurdle };
-    struct fit t = { .s = s, .o = o, .k = k, .pool = pool, .dim = s->dim, .ops = ops[o->head] };
+                                                 [FIT_HURDLE] = &fit_ops_mlp };
+    struct fit t = { .s = s,
+                     .o = o,
+                     .k = k,
+                     .pool = pool,
+                     .dim = s->dim,
+                     .ops = ops[o->head],
+                     .hurdle = o->head == FIT_HURDLE };
     *out = (struct router_form){ 0 };
     *report = (struct fit_report){ 0 };
     if (t.ops)

@@ -17,7 +17,6 @@ enum fit_key { FIT_KEY_SPLIT = 1, FIT_KEY_INIT, FIT_KEY_ORDER, FIT_KEY_LABELS };
 /* A head that is trained in batches. */
 struct fit_ops {
     bool standardises;
-    bool hurdle;  /* trains a second output */
     size_t least; /* samples in a batch that can be learnt from */
     float rate;   /* unless the options name another */
     /* Set width, room, nparams and form_width. */
@@ -35,7 +34,7 @@ struct fit_ops {
     void (*fold)(struct router_form *f, const struct fit *t, const float *params);
 };
 
-extern const struct fit_ops fit_ops_mlp, fit_ops_linear, fit_ops_citer, fit_ops_hurdle;
+extern const struct fit_ops fit_ops_mlp, fit_ops_linear, fit_ops_citer;
 
 /* What head citer has beyond the other heads. Its parameters are w1 [panels][dim][16], w4' (second
  * layer, transposed) [panels][mid][16], gamma, beta, running mean and variance [room], w6 (last
@@ -59,6 +58,7 @@ struct fit {
     const struct kernels *k;
     struct pool *pool;
     const struct fit_ops *ops;
+    bool hurdle;                    /* trains a second output */
     unsigned char *label, *differs; /* [s->n] the samples', or shuffled */
     size_t dim, width;              /* inputs, units of the first layer */
     size_t room, npanels;           /* the width rounded up to whole panels */

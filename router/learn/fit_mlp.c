@@ -22,7 +22,7 @@ static size_t mlp_w2(const struct fit *t)
 
 static size_t mlp_b2(const struct fit *t)
 {
-    return mlp_w2(t) + (t->room << t->ops->hurdle);
+    return mlp_w2(t) + (t->room << t->hurdle);
 }
 
 static void mlp_size(struct fit *t)
@@ -51,7 +51,7 @@ static void mlp_init(struct fit *t)
         for (size_t k = 0; k < t->dim; k++)
             t->now[(i / PANEL * t->dim + k) * PANEL + i % PANEL] =
                 (float)(a1 * (2 * rand_unit(key, i * t->dim + k) - 1));
-        for (size_t out = 0; out <= t->ops->hurdle; out++)
+        for (size_t out = 0; out <= t->hurdle; out++)
             w2[out * t->room + i] =
                 (float)(a2 * (2 * rand_unit(key, t->width * (t->dim + out) + i) - 1));
     }
@@ -86,7 +86,7 @@ static void mlp_second(void *arg, size_t thread, size_t first, size_t last)
     for (size_t b = first; b < last; b++) {
         const float *h = t->h + b * t->room;
         float z = mlp_output(t, b2[0], w2, h);
-        if (t->ops->hurdle)
+        if (t->hurdle)
             fit_judge_hurdle(t, b, z, mlp_output(t, b2[1], w2 + t->room, h));
         else
             fit_judge(t, b, z);
@@ -120,13 +120,13 @@ static void mlp_backward_panel(struct fit *t, size_t p)
     float g2[PANEL] = { 0 }, g3[PANEL] = { 0 }, gb[PANEL] = { 0 };
     memset(dh, 0, t->n * PANEL * sizeof(*dh));
     mlp_backward_output(t, p, t->dz, t->now + w2, dh, g2);
-    if (t->ops->hurdle)
+    if (t->hurdle)
         mlp_backward_output(t, p, t->dz_differs, t->now + w2 + t->room, dh, g3);
     for (size_t i = 0; i < t->n * PANEL; i++)
         gb[i % PANEL] += dh[i];
     fit_adam_step(t, b1, gb, t->adam);
     fit_adam_step(t, w2, g2, t->adam);
-    if (t->ops->hurdle)
+    if (t->hurdle)
         fit_adam_step(t, w2 + t->room, g3, t->adam);
     fit_gradient(t, t->g1, dh, t->xt, t->dim, p);
     fit_adam_panel(t, 0, t->g1, t->dim, p, t->adam);
@@ -142,7 +142,7 @@ static void mlp_backward(void *arg, size_t thread, size_t first, size_t last)
 static void mlp_learn(struct fit *t, float sum)
 {
     float gb[PANEL] = { sum };
-    for (size_t b = 0; t->ops->hurdle && b < t->n; b++)
+    for (size_t b = 0; t->hurdle && b < t->n; b++)
         gb[1] += t->dz_differs[b];
     pool_for(t->pool, t->npanels, 1, mlp_backward, t);
     fit_adam_step(t, mlp_b2(t), gb, t->adam);
@@ -162,7 +162,7 @@ static void mlp_fold(struct router_form *f, const struct fit *t, const float *pa
             bias -= w * (double)t->mean[k];
         }
         f->b1[i] = (float)bias;
-        for (size_t out = 0; out <= t->ops->hurdle; out++)
+        for (size_t out = 0; out <= t->hurdle; out++)
             f->w2[out * t->width + i] = w2[out * t->room + i];
     }
     f->b2 = b2[0];
@@ -171,19 +171,6 @@ static void mlp_fold(struct router_form *f, const struct fit *t, const float *pa
 
 const struct fit_ops fit_ops_mlp = {
     .standardises = true,
-    .least = 1,
-    .rate = 1e-3f,
-    .size = mlp_size,
-    .carve = mlp_carve,
-    .init = mlp_init,
-    .forward = mlp_forward,
-    .learn = mlp_learn,
-    .fold = mlp_fold,
-};
-
-const struct fit_ops fit_ops_hurdle = {
-    .standardises = true,
-    .hurdle = true,
     .least = 1,
     .rate = 1e-3f,
     .size = mlp_size,

@@ -59,6 +59,7 @@ enum text_model { TEXT_ROUTED, TEXT_EDGE, TEXT_CLOUD };
 struct text_routing { /* as the fields of struct routing and of decode_options */
     enum policy policy;
     float threshold;
+    float span; /* as that of struct span */
     size_t ahead;
     uint64_t max_cloud_tokens; /* of this text; UINT64_MAX: no limit but those of the gate */
 };
@@ -114,6 +115,7 @@ struct text_token {
     enum gate_reason reason; /* why it is a fallback; else GATE_OPEN */
     const char *fault;       /* the same as one line, or NULL; owned by the text */
     float score;             /* NaN: nothing was measured */
+    float threshold;         /* that it was compared with, as in decode_token */
     bool has_edge, eog;
     uint32_t edge_id;
     bool memo;           /* the cloud's, without a call of its own */

@@ -20,6 +20,7 @@ struct text_routing texts_routing(const struct texts *e)
     if (r) {
         out.policy = r->policy;
         out.threshold = r->threshold;
+        out.span = r->span.threshold;
         out.ahead = r->ahead;
     }
     return out;
@@ -256,6 +257,7 @@ static bool texts_on_token(void *arg, const struct decode_token *d)
         .reason = d->reason,
         .fault = texts_keep_fault(t, d->fault),
         .score = d->score,
+        .threshold = d->threshold,
         .has_edge = d->has_edge,
         .eog = d->eog,
         .edge_id = d->edge_id,
@@ -306,10 +308,12 @@ static void texts_set_options(struct text *t)
     const struct texts *e = t->texts;
     const struct text_wish *w = &t->wish;
     const struct routing *r = e->routing;
+    const struct span span = { t->routing.span, r ? r->span.tokens : 1 };
     uint64_t limit = t->routing.max_cloud_tokens;
     t->options = (struct decode_options){ .policy = t->routing.policy,
                                           .threshold = t->routing.threshold,
                                           .price = r ? r->price : (struct price){ 0 },
+                                          .span = span,
                                           .ahead = t->routing.ahead,
                                           .gate = r ? &e->routing->gate : NULL,
                                           .cloud_required = r && r->required,

@@ -251,6 +251,22 @@ static const char *check_score(void)
     return same ? NULL : "score";
 }
 
+static int (*ask_sim)(void *arg, const uint32_t *ids, size_t n, size_t want,
+                      struct cloud_tally *tally, void **call, struct err *err);
+
+/* Ask the simulated cloud for a token of a text that the session holds. */
+static int ahead_ask(void *arg, const uint32_t *ids, size_t n, size_t want,
+                     struct cloud_tally *tally, void **call, struct err *err)
+{
+    size_t held = session_length(session);
+    if (held < n) {
+        printf("ask: expected a session that holds all %zu ids of the prefix, found %zu\n", n,
+               held);
+        exit(1);
+    }
+    return ask_sim(arg, ids, n, want, tally, call, err);
+}
+
 /* Write the case's first text as the exercise does. The simulated cloud ends the program where it
  * is misused. */
 static void ahead_mine(struct sim *sim, const struct setup *c, size_t window, uint64_t trace,
@@ -271,6 +287,8 @@ static void ahead_mine(struct sim *sim, const struct setup *c, size_t window, ui
                          .sampler = its,
                          .size = size };
     sim_port(&port, sim);
+    ask_sim = port.ask;
+    port.ask = ahead_ask;
     session_rewind(session, 0);
     ids[0] = c->prompt[0][0];
     const struct ahead_text t = { ids,  1,     1 + c->max_tokens, window, session,

@@ -4,11 +4,11 @@
 # Usage: sh tests/exercises/start.sh N
 cd "$(dirname "$0")/../.." || exit 1
 here=tests/exercises
-case ${1:-} in
+case $* in
 [1-9]) skeleton=$(echo $here/0"$1"_*.c) ;;
 1[0-2]) skeleton=$(echo $here/"$1"_*.c) ;;
 *)
-    echo "start.sh: expected an exercise from 1 to 12, found '${1:-}'" >&2
+    echo "start.sh: expected an exercise from 1 to 12, found '$*'" >&2
     exit 2
     ;;
 esac

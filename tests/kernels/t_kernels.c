@@ -381,7 +381,8 @@ static int check_set(const struct kernels *set, const struct options *o, int *ra
         checked++;
         failed += !check(&ops[i], set, o->seed, o->rounds);
     }
-    printf("%-12s %2d operations, %d failed\n", set->isa, checked, failed);
+    printf("%-12s %2d operation%s, %d failed\n", set->isa, checked, checked == 1 ? "" : "s",
+           failed);
     *ran += checked;
     return failed;
 }

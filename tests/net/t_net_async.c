@@ -47,13 +47,18 @@ static bool answer(const struct threaded_server_request *r, unsigned id)
     return threaded_server_json(r, "200 OK", json);
 }
 
+static atomic_bool held; /* the last token of a stream waits */
+
 /* Send four tokens as events. */
 static bool stream(const struct threaded_server_request *r)
 {
-    return threaded_server_text(r, SSE EVENT("201")) && threaded_server_pause(r, 30) &&
-           threaded_server_text(r, EVENT("202")) && threaded_server_pause(r, 30) &&
-           threaded_server_text(r, EVENT("203")) && threaded_server_pause(r, 30) &&
-           threaded_server_text(r, EVENT("204") "data: [DONE]\n\n") && false;
+    bool goes_on = threaded_server_text(r, SSE EVENT("201")) && threaded_server_pause(r, 30) &&
+                   threaded_server_text(r, EVENT("202")) && threaded_server_pause(r, 30) &&
+                   threaded_server_text(r, EVENT("203"));
+    do
+        goes_on = goes_on && threaded_server_pause(r, 10);
+    while (goes_on && held);
+    return goes_on && threaded_server_text(r, EVENT("204") "data: [DONE]\n\n") && false;
 }
 
 /* Behave as the last id of the prompt says. */
@@ -238,9 +243,9 @@ static void test_tally(void)
         CHECK(cloud_take(calls[i], &id, NULL) == OK);
         cloud_commit(calls[i]);
     }
-    CHECK(tally_sum(c, &t[0], 1).retries == 1 && tally_sum(c, &t[0], 1).hedges == 0);
+    CHECK(tally_sum(c, &t[0], 1).retries == 1); /* on a busy machine also hedged, as the third */
     CHECK(tally_sum(c, &t[1], 1).retries == 0 && tally_sum(c, &t[1], 1).hedges == 1);
-    CHECK(tally_sum(c, &t[2], 1).retries == 0 && tally_sum(c, &t[2], 1).hedges == 0);
+    CHECK(tally_sum(c, &t[2], 1).retries == 0);
     CHECK(tally_sum(c, &t[2], 1).bytes_up > 100 && tally_sum(c, &t[2], 1).bytes_down > 50);
     for (bool same = false; !same;) { /* the slower copy is still being given up */
         struct traffic sum = tally_sum(c, t, 3);
@@ -340,15 +345,16 @@ static void test_stream(void)
     CHECK(answers_open(&answers, &(struct answers_options){ .vocab = VOCAB }, &err) == OK);
     struct cloud *c = client(&(struct cloud_options){ .tokens = 4, .answers = answers });
     threaded_server_forget();
+    held = true;
     struct cloud_call *call = ask(c, STREAM);
-    uint64_t start = os_now_ns();
     CHECK(!cloud_known(c, ids, 3, &id));
-    CHECK(cloud_take(call, &id, &err) == OK && id == 201 && seconds_since(start) < 0.08);
+    CHECK(cloud_take(call, &id, &err) == OK && id == 201);
     CHECK(!cloud_known(c, ids, 4, &id)); /* not committed yet, so it may be dropped */
     CHECK(cloud_peek(c, ids, 4, &id) == CLOUD_UNKNOWN);
     cloud_commit(call);
     CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_COMING &&
           cloud_peek(c, ids, 7, &id) == CLOUD_UNKNOWN);
+    held = false;
     CHECK(cloud_known(c, ids, 3, &id) == ORIGIN_MEMO && id == 201);
     CHECK(cloud_known(c, ids, 6, &id) && id == 204); /* waits for the stream */
     CHECK(cloud_peek(c, ids, 6, &id) == CLOUD_HERE && id == 204);

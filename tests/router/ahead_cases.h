@@ -53,11 +53,21 @@ static inline void make_case(struct setup *c)
         c->limits.budget = pick(3000);
         c->limits.price = (struct caps_price){ 3, 1, 10 };
     }
+    if (c->policy == POLICY_PRICE && c->seed % 2) { /* tight: the second text pays for the first */
+        c->pace = 1 + c->seed % 4;
+        c->limits.tokens = 2 + c->seed % 10;
+    }
     c->private = pick(5) == 0;
     c->required = c->truth.fault <= 10 && pick(6) == 0;
     c->max_tokens = pick(6) == 0 ? pick(4) : 10 + pick(MOST - 10);
+    c->audit = pick(2) ? (double)pick(5) / 4 : 0;
+    c->truth.flip = (unsigned)pick(3) * 20;
     c->most = pick(8) == 0 ? 1 + pick(MOST) : 0;
-    c->adapts = policy_reads_network(c->policy) && pick(2);
+    c->adapts = policy_reads_network(c->policy) && pick(3) == 0;
+    if (c->policy < POLICY_ALWAYS && pick(2)) {
+        c->truth.tokens += c->truth.tokens == 1 ? 1 + pick(6) : 0;
+        c->span = c->threshold + (high[c->policy] - c->threshold) * (float)(1 + pick(10)) / 9;
+    }
     for (size_t i = 0; i < TEXTS; i++) {
         bool brim = pick(10) == 0; /* the context ends the text */
         c->nprompt[i] = brim ? TINY_CONTEXT - pick(12) : 1 + pick(6);

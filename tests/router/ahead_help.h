@@ -3,6 +3,7 @@
 #ifndef TESTS_ROUTER_AHEAD_HELP_H
 #define TESTS_ROUTER_AHEAD_HELP_H
 
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,11 +34,13 @@ struct setup { /* one case */
     struct sim_truth truth;
     struct sample_params sample;
     enum policy policy;
-    float threshold;
+    float threshold, span;
     uint64_t seed, delay, max_wasted, step_ns;
     struct caps_limits limits;
+    uint64_t pace; /* over so many answers; 0: none */
     bool private, required;
     bool adapts; /* the router learns */
+    double audit;
     size_t max_tokens, most, interrupt_after, nprompt[TEXTS];
     uint32_t prompt[TEXTS][TINY_CONTEXT];
     const char *stops[3];
@@ -94,10 +97,15 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     for (size_t i = 0; i < x->n; i++)
         sources[x->at[i].source]++;
     CHECK(s->calls == s->committed + s->failed + s->wasted && s->fallback == reasons);
+    const struct decode_audit *d = &s->audit;
+    size_t called = d->kept + d->routed + d->failed;
+    CHECK(d->calls == called + d->wasted && d->drawn >= called);
+    CHECK(d->missed <= d->kept && d->kept <= sources[SOURCE_EDGE]);
+    CHECK(d->flipped <= d->routed && d->routed <= s->committed && d->cost <= s->cost);
     CHECK(s->tokens == x->n && s->cloud == sources[SOURCE_CLOUD]);
     CHECK(s->fallback == sources[SOURCE_FALLBACK]);
     CHECK((x->rc == OK) == (s->finish != FINISH_ERROR));
-    CHECK(s->traffic.retries <= r->sim.retries && (s->calls || !s->traffic.retries));
+    CHECK(s->traffic.retries <= r->sim.retries && (s->calls + d->calls || !s->traffic.retries));
     CHECK(r->sim.live == 0); /* no call is left over */
     CHECK(r->caps.count.tokens == r->sim.charged && r->caps.count.tokens <= r->caps.limits.tokens);
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
@@ -107,9 +115,32 @@ static inline void check_ledger(const struct result *r, const struct text *x)
 static inline void open_learner(struct adapt **a, struct router **r)
 {
     unlink(learnt);
-    CHECK(adapt_open(a, learnt, learner, NULL) == OK);
-    CHECK(router_make(r, adapt_form(*a), "test", &engine.kernels, NULL) == OK);
-    adapt_teach(*a, *r);
+    CHECK(router_open(r, learner, &engine.kernels, NULL) == OK);
+    CHECK(adapt_open(a, learnt, learner, *r, NULL) == OK);
+}
+
+/* What routed each token is what policy.h says, told from the text alone. */
+static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
+{
+    size_t reach = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        const struct decode_token *t = &x->at[i];
+        size_t at = prompt + i;
+        bool inside = at < reach && c->span > c->threshold;
+        float threshold = inside ? c->span : c->threshold;
+        CHECK(t->threshold == threshold);
+        CHECK(isnan(t->score) || (t->score < threshold) == (t->source != SOURCE_EDGE));
+        if (t->source != SOURCE_CLOUD)
+            reach = 0;
+        else if (at >= reach)
+            reach = at + c->truth.tokens;
+    }
+}
+
+/* True when no limit of a case shortens a request. */
+static inline bool unlimited(const struct caps_limits *l)
+{
+    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
 }
 
 /* Write the texts of a case with this window. */
@@ -131,8 +162,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     if (c->adapts)
         open_learner(&adapt, &learns);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
-                c->limits.tokens == UINT64_MAX && c->limits.upload == UINT64_MAX &&
-                c->limits.budget == UINT64_MAX;
+                unlimited(&c->limits);
     r->sim = (struct sim){ .truth = c->truth,
                            .trace = trace,
                            .delay = c->delay,
@@ -146,16 +176,21 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            .size = size };
     sim_port(&port, &r->sim);
     caps_begin(&r->caps, &c->limits);
-    r->gate = (struct gate){ .caps = &r->caps, .spans = spans, .max_wasted = c->max_wasted };
+    r->gate = (struct gate){ .caps = &r->caps,
+                             .spans = spans,
+                             .pace = { .answers = c->pace },
+                             .max_wasted = c->max_wasted };
     for (size_t i = 0; i < TEXTS; i++) {
         struct text *x = &r->text[i];
         const struct decode_options o = { .policy = c->policy,
                                           .threshold = c->threshold,
                                           .price = prices,
                                           .adapt = adapt,
+                                          .span = { c->span, c->truth.tokens },
                                           .ahead = window,
                                           .gate = &r->gate,
                                           .cloud_required = c->required,
+                                          .audit = c->audit,
                                           .max_tokens = c->max_tokens,
                                           .seed = c->seed,
                                           .step_ns = c->step_ns,
@@ -177,6 +212,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            &port, c->prompt[i], c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
+        if (unlimited(&c->limits) && !c->truth.alone)
+            check_reach(c, x, c->nprompt[i]);
     }
     r->learnt = adapt ? router_form_sum(adapt_form(adapt)) : 0;
     r->answers = adapt ? adapt_form(adapt)->answers : 0;
@@ -199,10 +236,15 @@ static inline void compare_text(const struct text *a, const struct text *b)
         const struct decode_token *x = &a->at[i], *y = &b->at[i];
         CHECK(x->id == y->id && x->source == y->source && x->eog == y->eog);
         CHECK(memcmp(&x->score, &y->score, sizeof(x->score)) == 0);
+        CHECK(memcmp(&x->threshold, &y->threshold, sizeof(x->threshold)) == 0);
         CHECK(!x->has_edge || (y->has_edge && x->edge_id == y->edge_id));
         CHECK(!strcmp(a->fault[i], b->fault[i]));
     }
     CHECK(s->committed == t->committed && s->failed == t->failed);
+    const struct decode_audit *c = &s->audit, *d = &t->audit;
+    CHECK(c->drawn == d->drawn && c->kept == d->kept && c->missed == d->missed);
+    CHECK(c->routed == d->routed && c->flipped == d->flipped && c->failed == d->failed);
+    CHECK(c->cost == d->cost && s->cost == t->cost);
     CHECK(s->memo_hits == t->memo_hits);
     CHECK(s->store_hits == t->store_hits);
     CHECK(memcmp(s->reasons, t->reasons, sizeof(s->reasons)) == 0);

@@ -206,8 +206,8 @@ static inline void end_tally(void *arg, struct cloud_tally *tally)
     (void)tally;
 }
 
-static const struct cloud_port port = { NULL,    known,   peek,      tokens, ask,
-                                        done,    take,    commit,    drop,   bytes,
-                                        settled, traffic, end_tally, NULL,   NULL };
+static const struct cloud_port port = { NULL,      known,  peek, tokens, ask,     done,
+                                        take,      commit, drop, bytes,  settled, traffic,
+                                        end_tally, NULL,   NULL, NULL };
 
 #endif

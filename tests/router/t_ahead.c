@@ -9,7 +9,8 @@ enum { CASES = 400 };
 
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
-    size_t most, required, agreed, comes, unread, learnt;
+    size_t most, required, agreed, comes, unread, spanned, paced, missed, flipped, idle, early,
+        learnt;
 } met;
 
 /* Compare window w with in step. */
@@ -22,9 +23,11 @@ static void compare(const struct setup *c, size_t w)
             compare_edges(&results[1].text[i], &b->text[i]);
     }
     CHECK(a->sim.ncommitted == b->sim.ncommitted);
+    CHECK(a->sim.naudited == b->sim.naudited && a->sim.audited == b->sim.audited);
     CHECK(!memcmp(a->sim.committed, b->sim.committed, a->sim.ncommitted * sizeof(uint64_t)));
     CHECK(!memcmp(&a->count, &b->count, sizeof(a->count)));
     CHECK(!memcmp(&a->gate.breaker, &b->gate.breaker, sizeof(a->gate.breaker)));
+    CHECK(!memcmp(&a->gate.pace, &b->gate.pace, sizeof(a->gate.pace)));
     CHECK(a->gate.refused == b->gate.refused && a->learnt == b->learnt);
     if (windows[w] == 1) { /* the same calls, in the same order */
         CHECK(a->sim.nasked == b->sim.nasked && a->sim.ndropped == b->sim.ndropped);
@@ -36,7 +39,7 @@ static void compare(const struct setup *c, size_t w)
 }
 
 /* Note what occurred, so that the test can show that it covers everything. */
-static void count(void)
+static void count(const struct setup *c)
 {
     for (size_t w = 0; w < WINDOWS; w++) {
         const struct result *r = &results[w];
@@ -45,9 +48,15 @@ static void count(void)
         met.comes += r->sim.comes;
         met.learnt += r->answers > 0;
         met.unread += r->sim.truth.tokens > 1 ? r->sim.unread : 0;
+        met.paced += r->gate.pace.level > 0;
         met.most = r->sim.most > met.most ? r->sim.most : met.most;
         for (size_t i = 0; i < TEXTS; i++) {
             const struct text *x = &r->text[i];
+            const struct decode_audit *d = &x->stats.audit;
+            met.missed += d->missed;
+            met.flipped += d->flipped;
+            met.idle += d->drawn - d->kept - d->routed - d->failed;
+            met.early += d->wasted;
             met.wasted += x->stats.wasted;
             met.memo += x->stats.memo_hits;
             met.store += x->stats.store_hits;
@@ -55,10 +64,33 @@ static void count(void)
             met.required += x->rc == ERR_NET || x->rc == ERR_REMOTE || x->rc == ERR_TEXT;
             for (size_t k = 0; k < GATE_REASONS; k++)
                 met.reason[k] += x->stats.reasons[k];
-            for (size_t k = 0; windows[w] > 1 && k < x->n; k++)
+            for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
+                met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
                               x->at[k].edge_id == x->at[k].id;
+            }
         }
+    }
+}
+
+/* The text is the same without its audit; so are the texts after it if no limit is near and no call
+ * fails. */
+static void compare_silent(const struct setup *c)
+{
+    static struct result silent;
+    struct setup without = *c;
+    const struct sim_truth *t = &c->truth;
+    const struct caps_limits *l = &c->limits;
+    bool calm = !t->fault && !t->refused && !t->unfit && l->tokens == UINT64_MAX &&
+                l->upload == UINT64_MAX && l->budget == UINT64_MAX && !t->odd;
+    without.audit = 0;
+    run_window(&silent, &without, 0, 0);
+    for (size_t i = 0; i < (calm ? TEXTS : 1); i++) {
+        struct text *x = &silent.text[i];
+        CHECK(!x->stats.audit.drawn && !x->stats.audit.calls);
+        x->stats.audit = results[0].text[i].stats.audit;
+        x->stats.cost += x->stats.audit.cost;
+        compare_text(&results[0].text[i], x);
     }
 }
 
@@ -75,11 +107,15 @@ static void test_cases(void)
             run_window(&results[w], &c, windows[w], rand_u64(i, w));
             compare(&c, w);
         }
-        count();
+        if (c.audit > 0)
+            compare_silent(&c);
+        count(&c);
     }
     CHECK(met.wasted > 500 && met.memo > 500 && met.store > 500 && met.stale > 200);
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
-    CHECK(met.comes > 500 && met.unread > 500 && met.learnt > 100);
+    CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500 && met.paced > 20);
+    CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
+    CHECK(met.learnt > 100);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)

@@ -6,6 +6,7 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "router/learn/binomial.h"
 #include "router/learn/calibrate.h"
 #include "tests/support/test.h"
 #include "tests/support/torture.h"
@@ -266,6 +267,13 @@ static void check_bound(void)
     CHECK(binomial_upper(10, 10, 0.95) == 1 && binomial_upper(0, 0, 0.95) == 1);
     CHECK(binomial_upper(3, 10, 1) == 1 && binomial_upper(3, 10, (double)NAN) == 1);
     CHECK(binomial_upper(3, 10, 0) == 0);
+    double low, high; /* two-sided, of 22 in 88; of nothing; all of ten */
+    binomial_interval(&low, &high, 22, 88, 0.95);
+    CHECK(fabs(low - 0.16378009388236953) < 1e-12 && fabs(high - 0.3536837117756232) < 1e-12);
+    binomial_interval(&low, &high, 0, 0, 0.95);
+    CHECK(low == 0 && high == 1);
+    binomial_interval(&low, &high, 10, 10, 0.95);
+    CHECK(fabs(low - 0.6915028921812392) < 1e-12 && high == 1);
     double p = binomial_upper(0, 100000000, 0.95), q = binomial_upper(500000, 1000000, 0.95);
     CHECK(p > 2.99e-8 && p < 3.0e-8 && q > 0.5008 && q < 0.5009);
     CHECK(calibrate_needed(0.02, 0.95) == 171); /* 149 of them are tested */

@@ -211,6 +211,25 @@ static void test_prices(void)
     CHECK(caps_price_file(&p, "build/no-such-file", NULL, &err) == ERR_IO);
 }
 
+/* Another one goes on with the counts and with what the server has read. */
+static void test_resume(void)
+{
+    const uint32_t ids[] = { 1, 2, 3 };
+    const struct caps_limits l = { 2, UINT64_MAX, UINT64_MAX, { 1, 1, 1 } };
+    struct caps a, b;
+    caps_begin(&a, &l);
+    caps_begin(&b, &l);
+    caps_resume(&b, &a); /* nothing has been asked yet */
+    commit(&a, ids, 3, 1, true);
+    caps_resume(&b, &a);
+    caps_text(&b, ids, 3);
+    CHECK(b.count.warm == 3 && b.count.tokens == 1 && b.count.cost == 4);
+    commit(&b, ids, 3, 1, true);
+    CHECK(refuse(&b.limits, &b.count, 3, 1) && !refuse(&a.limits, &a.count, 3, 1));
+    caps_end(&a);
+    caps_end(&b);
+}
+
 /* Without memory for the last prefix, the next text counts as new, which costs more and never
  * less. */
 static void test_memory(void)
@@ -230,6 +249,7 @@ int main(void)
 {
     test_decimal();
     test_by_hand();
+    test_resume();
     test_property();
     test_prices();
     test_memory();

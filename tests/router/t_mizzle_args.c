@@ -217,8 +217,12 @@ static void test_refused(void)
     BAD(threshold, 2, ARG, "threshold");
     BAD(policy, "price", ARG, "worth");
     BAD(worth, -1, ARG, "worth");
+    BAD(pace, 1, ARG, "pace: expected policy price");
     BAD(call_ms, (double)NAN, ARG, "call_ms");
     BAD(wait_price, (double)INFINITY, ARG, "wait_price");
+    BAD(span, 2, ARG, "span");
+    BAD(span, (double)NAN, ARG, "span");
+    BAD(span, 0.9, ARG, "cloud_tokens of 2 or more, found 1");
     BAD(ahead, 65, ARG, "ahead");
     BAD(draft, "most", ARG, "draft");
     BAD(draft_max, 65, ARG, "draft_max");

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/sys/base.h"
 #include "model/model.h"
@@ -32,6 +33,7 @@ static float *scratch;
 static struct answers *memo;
 static size_t most_rows; /* texts in one pass */
 static size_t accepted;  /* ids of drafts */
+static size_t audited;
 
 static struct text {
     struct decode_token at[LENGTH];
@@ -48,6 +50,19 @@ static struct text {
     uint64_t latest;
 } alone[TEXTS], together[TEXTS];
 
+static int (*ask_cloud)(void *arg, const uint32_t *ids, size_t n, size_t want,
+                        struct cloud_tally *tally, void **call, struct err *err);
+static uint64_t ask_ns; /* least time of a call */
+
+/* Ask, and go on late, as the program does when the thread of the network takes its processor. */
+static int ask_slowly(void *arg, const uint32_t *ids, size_t n, size_t want,
+                      struct cloud_tally *tally, void **call, struct err *err)
+{
+    int rc = ask_cloud(arg, ids, n, want, tally, call, err);
+    nanosleep(&(struct timespec){ .tv_nsec = (long)ask_ns }, NULL);
+    return rc;
+}
+
 static bool on_token(void *arg, const struct decode_token *t)
 {
     struct text *x = arg;
@@ -61,6 +76,7 @@ static void on_event(void *arg, const struct decode_event *e)
     struct text *x = arg;
     CHECK(e->ns >= x->latest && e->n > 0 && e->took_ns <= e->ns);
     CHECK((e->kind == DECODE_ASKED || e->kind == DECODE_ROLLED_BACK) == !e->took_ns);
+    CHECK(e->kind != DECODE_ANSWERED || e->took_ns >= ask_ns); /* since it was asked */
     x->latest = e->ns;
     x->evaluated += e->kind == DECODE_EVALUATED ? e->n : 0;
     x->asked += e->kind == DECODE_ASKED;
@@ -159,6 +175,7 @@ static void make_texts(struct text *x, const struct decode_options *o,
         x[i].o = *o;
         x[i].o.seed = i;
         x[i].o.ahead = i % 3; /* both ways at the same time */
+        x[i].o.audit = i % 2 ? 0.3 : 0;
         x[i].o.emit = on_token;
         x[i].o.event = on_event;
         x[i].o.arg = &x[i];
@@ -188,6 +205,9 @@ static void compare(const struct text *a, const struct text *b)
     }
     CHECK(s->committed == t->committed && s->failed == t->failed && s->memo_hits == t->memo_hits);
     CHECK(t->calls == t->committed + t->failed + t->wasted);
+    const struct decode_audit *c = &s->audit, *d = &t->audit;
+    CHECK(c->drawn == d->drawn && c->kept == d->kept && c->missed == d->missed);
+    CHECK(c->routed == d->routed && c->flipped == d->flipped && c->failed == d->failed);
     CHECK(b->asked == t->calls && b->answered == t->committed && b->failed == t->failed);
     CHECK(b->evaluated >= PROMPT + LENGTH - 1 && b->back <= b->evaluated - PROMPT);
 }
@@ -213,10 +233,15 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
     struct err err = { "" };
     struct caps caps;
     const struct caps_limits limits = { UINT64_MAX, UINT64_MAX, UINT64_MAX, { 3, 1, 10 } };
-    const struct decode_options o = {
-        .policy = policy, .threshold = 0.5f, .price = prices, .max_tokens = LENGTH
-    };
+    const struct decode_options o = { .policy = policy,
+                                      .threshold = 0.5f,
+                                      .price = prices,
+                                      .span = { 0.8f, memo ? 4 : 1 },
+                                      .max_tokens = LENGTH };
     cloud_port_cloud(&port, c);
+    ask_cloud = port.ask;
+    port.ask = ask_slowly;
+    ask_ns = 200000;
     for (int way = 0; way < 2; way++) {
         struct text *x = way ? together : alone;
         struct gate gate = { .caps = &caps };
@@ -240,13 +265,15 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
         for (size_t i = 0; i < TEXTS; i++) {
             compare(&alone[i], &x[i]);
             traffic_add(sum, &x[i].stats.traffic);
-            calls += x[i].stats.calls;
+            const struct decode_audit *a = &x[i].stats.audit;
+            calls += x[i].stats.calls + a->calls;
             cost += x[i].stats.cost;
-            wasted += x[i].stats.wasted;
+            wasted += x[i].stats.wasted + a->wasted;
+            audited += a->kept + a->routed;
             accepted += x[i].stats.accepted;
             CHECK(x[i].stats.cost == alone[i].stats.cost);
-            CHECK(!(x[i].stats.committed + x[i].stats.failed) == !x[i].stats.cost);
-            CHECK(!x[i].stats.calls == !x[i].stats.traffic.bytes_up);
+            CHECK(!(x[i].stats.committed + x[i].stats.failed + a->calls) == !x[i].stats.cost);
+            CHECK(!(x[i].stats.calls + a->calls) == !x[i].stats.traffic.bytes_up);
         }
         const struct cloud_ledger *l = cloud_ledger(c);
         struct traffic moved = traffic_since(&l->traffic, &before);
@@ -256,6 +283,7 @@ static void run(struct cloud *c, enum policy policy, struct traffic *sum)
         CHECK(wasted || memo || memcmp(sum, &moved, sizeof(moved)) == 0);
         caps_end(&caps);
     }
+    ask_ns = 0;
 }
 
 static void test_policies(const char *url)
@@ -388,7 +416,7 @@ int main(void)
     test_limits(stand_in_url(stand_in), 4);
     test_faults();
     test_ends();
-    CHECK(most_rows == TEXTS && accepted > 50);
+    CHECK(most_rows == TEXTS && accepted > 50 && audited > 50);
 
     free(scratch);
     router_close(table);

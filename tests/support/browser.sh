@@ -13,16 +13,6 @@ for name in chromium-headless-shell chromium chromium-browser google-chrome; do
 done
 [ -n "$chromium" ] || { echo "SKIP: no chromium (sh tools/setup.sh dev)" && exit 77; }
 command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
-playwright=1.65.1 axe=4.14.1
 modules=build/npm-page/node_modules
-has() { # PACKAGE VERSION: true if it is installed
-    grep -q "\"version\": \"$2\"" "$modules/$1/package.json" 2>/dev/null
-}
-install() {
-    has playwright-core $playwright && has axe-core $axe && return
-    npm install --silent --no-audit --no-fund --prefix build/npm-page \
-        playwright-core@$playwright axe-core@$axe >/dev/null 2>&1
-}
-mkdir -p build
-(flock 9 && install) 9>build/npm-page.lock ||
+sh tests/npm.sh npm-page playwright-core@1.65.1 axe-core@4.14.1 ||
     { echo "SKIP: npm cannot install playwright-core and axe-core" && exit 77; }

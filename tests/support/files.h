@@ -39,10 +39,10 @@ static inline size_t descriptors(void)
     return n;
 }
 
-/* Call print and return what it printed on stdout, at most 65,535 bytes, in static storage. */
+/* Call print and return what it printed on stdout, at most a MiB - 1, in static storage. */
 static inline const char *printed(void (*print)(void))
 {
-    static char text[1 << 16];
+    static char text[1 << 20];
     FILE *f = tmpfile();
     int kept = dup(STDOUT_FILENO);
     CHECK(f && kept >= 0 && fflush(stdout) == 0 && dup2(fileno(f), STDOUT_FILENO) >= 0);

@@ -17,7 +17,8 @@ struct script_call {
     size_t looks; /* until it is done */
     int rc;
     uint32_t id;
-    size_t bytes;
+    size_t n, tokens;
+    uint32_t ids[]; /* [n + tokens] */
 };
 
 static uint64_t script_key(const struct script *s, const uint32_t *ids, size_t n)
@@ -53,11 +54,27 @@ static uint32_t script_answer(struct script *s, const uint32_t *ids, size_t n, u
     return (uint32_t)rand_below(key, 2, s->size);
 }
 
+static bool script_knows(const struct script *s, uint64_t key)
+{
+    for (size_t i = 0; i < s->nkept; i++)
+        if (s->kept[i] == key)
+            return true;
+    return script_falls(key, 3, s->store);
+}
+
+/* Keep the answer to a prefix. */
+static void script_keep(struct script *s, uint64_t key)
+{
+    s->kept = realloc(s->kept, (s->nkept + 1) * sizeof(*s->kept));
+    CHECK(s->kept);
+    s->kept[s->nkept++] = key;
+}
+
 static enum cloud_sight script_peek(void *arg, const uint32_t *ids, size_t n, uint32_t *id)
 {
     struct script *s = arg;
     uint64_t key = script_key(s, ids, n);
-    if (!script_falls(key, 3, s->store))
+    if (!script_knows(s, key))
         return CLOUD_UNKNOWN;
     *id = script_answer(s, ids, n, key);
     return CLOUD_HERE;
@@ -70,8 +87,8 @@ static enum origin script_known(void *arg, const uint32_t *ids, size_t n, uint32
 
 static size_t script_tokens(void *arg)
 {
-    (void)arg;
-    return 1;
+    const struct script *s = arg;
+    return s->tokens ? s->tokens : 1;
 }
 
 static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
@@ -80,15 +97,17 @@ static int script_ask(void *arg, const uint32_t *ids, size_t n, size_t tokens,
     struct script *s = arg;
     (void)err;
     uint64_t key = script_key(s, ids, n);
-    struct script_call *c = calloc(1, sizeof(*c));
+    struct script_call *c = calloc(1, sizeof(*c) + (n + tokens) * sizeof(*ids));
     if (!c)
         return err_set(err, ERR_NOMEM, "script: out of memory");
-    CHECK(n && tokens == 1 && tally);
+    CHECK(n && (tokens == 1 || tokens == s->tokens) && tally);
     c->script = s;
     c->looks = (size_t)rand_below(key, 4, s->delay + 1);
     c->rc = script_falls(key, 5, s->unfit) ? ERR_TEXT : OK;
     c->id = script_answer(s, ids, n, key);
-    c->bytes = n;
+    c->n = n;
+    c->tokens = tokens;
+    memcpy(c->ids, ids, n * sizeof(*ids));
     tally->traffic.bytes_up += n;
     s->asked++;
     s->live++;
@@ -120,6 +139,20 @@ static void script_end(void *call)
     struct script_call *c = call;
     c->script->live--;
     free(c);
+}
+
+/* Keep all tokens of the reply, whose ids make the prefixes. */
+static void script_commit(void *call)
+{
+    struct script_call *c = call;
+    struct script *s = c->script;
+    size_t most = s->edge ? session_context(s->edge) : SIZE_MAX;
+    for (size_t i = 0; c->rc == OK && s->tokens > 1 && i < c->tokens && c->n <= most; i++, c->n++) {
+        uint64_t key = script_key(s, c->ids, c->n);
+        c->ids[c->n] = script_answer(s, c->ids, c->n, key);
+        script_keep(s, key);
+    }
+    script_end(call);
 }
 
 static void script_drop(void *call)
@@ -163,7 +196,7 @@ static void script_notify(void *arg, void (*f)(void *), void *f_arg)
 static struct traffic script_moved(const void *call)
 {
     const struct script_call *c = call;
-    return (struct traffic){ .bytes_up = c->bytes };
+    return (struct traffic){ .bytes_up = c->n };
 }
 
 /* Say that something may have come. */
@@ -191,20 +224,29 @@ void script_open(struct script *s)
                                    script_ask,
                                    script_done,
                                    script_take,
-                                   script_end,
+                                   script_commit,
                                    script_drop,
                                    script_bytes,
                                    script_settled,
                                    script_traffic,
                                    script_end_tally,
                                    script_notify,
-                                   script_moved };
+                                   script_moved,
+                                   NULL };
     pthread_mutex_init(&s->lock, NULL);
     CHECK(pthread_create(&s->thread, NULL, script_run, s) == 0);
 }
 
+void script_forget(struct script *s)
+{
+    free(s->kept);
+    s->kept = NULL;
+    s->nkept = 0;
+}
+
 void script_close(struct script *s)
 {
+    script_forget(s);
     pthread_mutex_lock(&s->lock);
     s->closing = true;
     pthread_mutex_unlock(&s->lock);

@@ -21,11 +21,14 @@ struct script {
     unsigned agree;       /* as the small model would, of the greedy kind */
     unsigned unfit;       /* with ERR_TEXT */
     unsigned store;       /* known without a call */
+    size_t tokens;        /* of a reply; 0: 1. Those after the first are known from then on */
     size_t delay;         /* most looks until an answer has come */
     bool dead;            /* no answer ever comes */
     size_t size;          /* ids are below this */
     struct session *edge; /* of another batch: the small model */
     struct sampler *greedy;
+    uint64_t *kept; /* [nkept]: keys of prefixes whose answers are known */
+    size_t nkept;
     /* Counts. */
     size_t asked, taken, dropped;
     size_t live; /* calls that have not ended */
@@ -40,5 +43,7 @@ struct script {
 /* Fill in the port and start the thread; what it answers has been set. */
 void script_open(struct script *s);
 void script_close(struct script *s);
+/* Forget what has become known. */
+void script_forget(struct script *s);
 
 #endif

@@ -118,7 +118,7 @@ static enum cloud_sight peek(void *arg, const uint32_t *ids, size_t n, uint32_t 
 static size_t tokens(void *arg)
 {
     const struct sim *s = arg;
-    return s->truth.tokens;
+    return s->truth.alone && s->arrived ? 1 : s->truth.tokens;
 }
 
 static void send(struct sim *s, uint64_t number, uint64_t after)
@@ -139,13 +139,16 @@ static bool covered(const struct sim *s, const uint32_t *ids, size_t n)
     return false;
 }
 
-/* Check that the request is allowed, then schedule its reply: late, lost and sent again, or
- * twice. */
-static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct cloud_tally *tally,
-               void **call, struct err *err)
+/* Return what the cloud says when it is asked again: usually the same. */
+static uint32_t truth_again(struct sim *s, const uint32_t *ids, size_t n, uint64_t key)
 {
-    struct sim *s = arg;
-    (void)err;
+    uint32_t id = truth(s, ids, n, key);
+    return falls(s, key, 8, s->truth.flip) ? (id + 1) % TINY_IM_END : id;
+}
+
+/* Take a free slot for a request, and check that it is allowed. */
+static struct sim_call *begin(struct sim *s, const uint32_t *ids, size_t n, size_t want)
+{
     size_t at = 0;
     while (at < SIM_CALLS && s->calls[at].number)
         at++;
@@ -154,17 +157,38 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
     s->most = s->live > s->most ? s->live : s->most;
     CHECK(memcmp(ids, session_ids(s->session), n * sizeof(*ids)) == 0);
     CHECK(session_length(s->session) >= n);
+    struct sim_call *c = &s->calls[at];
+    *c = (struct sim_call){
+        .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
+    };
+    memcpy(c->ids, ids, n * sizeof(*ids));
+    s->idle = 0;
+    return c;
+}
+
+/* Schedule the reply: late, lost and sent again, or twice. */
+static void schedule(struct sim *s, const struct sim_call *c, struct cloud_tally *tally)
+{
+    uint64_t after = draw(s, s->delay + 1);
+    for (; draw(s, 4) == 0; s->retries++, tally->traffic.retries++) /* lost, then sent again */
+        after += s->delay + draw(s, s->delay + 1);
+    send(s, c->number, after);
+    if (draw(s, 4) == 0) /* arrives twice */
+        send(s, c->number, after + draw(s, s->delay + 1));
+}
+
+static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct cloud_tally *tally,
+               void **call, struct err *err)
+{
+    struct sim *s = arg;
+    (void)err;
+    struct sim_call *c = begin(s, ids, n, want);
     /* A token that an earlier call was to bring may have been guessed meanwhile. */
     if (s->late_head && session_length(s->session) == n && !covered(s, ids, n)) {
         CHECK(!session_has_logits(s->session));
         s->unread++;
     }
-    struct sim_call *c = &s->calls[at];
-    *c = (struct sim_call){
-        .number = ++s->number, .key = key_of(ids, n), .n = n, .tokens = want, .sim = s
-    };
     CHECK(want == s->truth.tokens || want == 1);
-    memcpy(c->ids, ids, n * sizeof(*ids));
     for (size_t i = 0; i < SIM_CALLS; i++) {
         const struct sim_call *b = &s->calls[i];
         if (!b->number || b == c)
@@ -179,19 +203,32 @@ static int ask(void *arg, const uint32_t *ids, size_t n, size_t want, struct clo
             : falls(s, c->key, 6, s->truth.fault) ? ERR_NET
                                                   : OK;
     c->id = truth(s, ids, n, c->key);
-    uint64_t after = draw(s, s->delay + 1);
-    for (; draw(s, 4) == 0; s->retries++, tally->traffic.retries++) /* lost, then sent again */
-        after += s->delay + draw(s, s->delay + 1);
-    send(s, c->number, after);
-    if (draw(s, 4) == 0) /* arrives twice */
-        send(s, c->number, after + draw(s, s->delay + 1));
+    schedule(s, c, tally);
     s->longest = n > s->longest ? n : s->longest;
     CHECK(s->nasked < SIM_LOG);
     s->reaches[s->nasked].key = c->key;
     s->reaches[s->nasked].n = n;
     s->reaches[s->nasked].tokens = want;
     s->asked[s->nasked++] = rand_u64(c->key, want);
-    s->idle = 0;
+    *call = c;
+    return OK;
+}
+
+static int audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally, void **call,
+                 struct err *err)
+{
+    struct sim *s = arg;
+    (void)err;
+    struct sim_call *c = begin(s, ids, n, 1);
+    for (size_t i = 0; i < SIM_CALLS; i++) /* the text has ended */
+        CHECK(!s->calls[i].number || s->calls[i].audit || &s->calls[i] == c);
+    c->audit = true;
+    c->rc = falls(s, c->key, 9, s->truth.fault)     ? ERR_NET
+            : falls(s, c->key, 7, s->truth.unfit)   ? ERR_TEXT
+            : falls(s, c->key, 5, s->truth.refused) ? ERR_REMOTE
+                                                    : OK;
+    c->id = truth_again(s, ids, n, c->key);
+    schedule(s, c, tally);
     *call = c;
     return OK;
 }
@@ -208,7 +245,7 @@ static void deliver(struct sim *s)
         while (at < SIM_CALLS && s->calls[at].number != s->packets[i].number)
             at++;
         if (at < SIM_CALLS)
-            s->calls[at].arrived = true;
+            s->calls[at].arrived = s->arrived = true;
         else
             s->nstale++;
         s->packets[i] = s->packets[--s->npackets];
@@ -261,15 +298,31 @@ static void end(struct sim_call *c)
     c->sim->live--;
 }
 
+/* Charge an audit, which leaves nothing in the memo. */
+static void commit_audit(struct sim *s, struct sim_call *c)
+{
+    CHECK(c->number && c->heard && c->n > s->last_audit);
+    s->last_audit = c->n;
+    s->naudited++;
+    s->audited = rand_u64(s->audited, c->key);
+    s->charged += c->rc == OK;
+    end(c);
+}
+
 /* Charge the call, and put each token of its reply into the memo. */
 static void commit(void *call)
 {
     struct sim_call *c = call;
     struct sim *s = c->sim;
+    if (c->audit) {
+        commit_audit(s, c);
+        return;
+    }
     CHECK(c->number && c->heard && c->n > s->last_commit && s->ncommitted < SIM_LOG);
     s->last_commit = c->n;
     s->reach = s->longest;
     s->longest = 0;
+    c->tokens = s->truth.alone ? 1 : c->tokens;
     s->committed[s->ncommitted++] = rand_u64(c->key, c->tokens);
     s->charged += c->rc == OK ? c->tokens : 0;
     uint32_t id = c->id;
@@ -325,11 +378,11 @@ static void end_tally(void *arg, struct cloud_tally *tally)
 void sim_port(struct cloud_port *out, struct sim *s)
 {
     *out = (struct cloud_port){ s,    known, peek,    tokens,  ask,       done, take, commit,
-                                drop, bytes, settled, traffic, end_tally, NULL, NULL };
+                                drop, bytes, settled, traffic, end_tally, NULL, NULL, audit };
 }
 
 void sim_text(struct sim *s)
 {
-    s->last_commit = 0;
+    s->last_commit = s->last_audit = 0;
     s->idle = 0;
 }

@@ -22,6 +22,7 @@ struct sim_call {
     uint64_t key;    /* hash of the prefix */
     size_t n, tokens;
     uint32_t ids[TINY_CONTEXT];
+    bool audit;
     bool arrived, told, heard; /* reply has come; done said so; take returned it */
     int rc;
     uint32_t id;
@@ -33,7 +34,9 @@ struct sim_truth { /* what the cloud answers; shares are in percent of all prefi
     unsigned agree; /* the answer is the edge's own */
     unsigned odd;   /* of the rest: end-of-text or an invalid id */
     unsigned fault, refused, unfit, store;
+    unsigned flip; /* asked again, it says something else */
     size_t tokens; /* most tokens of one reply */
+    bool alone;    /* replies turn out to hold one token each */
     size_t room;   /* size of the memo, at most SIM_MEMO; the oldest answer is dropped */
 };
 
@@ -69,9 +72,12 @@ struct sim {
         size_t n, tokens;
     } reaches[SIM_LOG]; /* [nasked]: what each request asked for */
     size_t nasked, ncommitted, ndropped, nstale, retries;
-    size_t unread;            /* requests for which late_head was checked */
-    size_t charged, comes;    /* tokens of committed calls; times peek found one on its way */
-    size_t idle, seen_length; /* checks of a call without any work in between */
+    size_t last_audit, naudited; /* prefix of the latest audit of this text; of all texts */
+    uint64_t audited;            /* hash of these, in order */
+    size_t unread;               /* requests for which late_head was checked */
+    bool arrived;                /* some reply */
+    size_t charged, comes;       /* tokens of committed calls; times peek found one on its way */
+    size_t idle, seen_length;    /* checks of a call without any work in between */
     int seen_logits;
     size_t looked; /* 1 + length of the session at the last peek, without other questions since */
 };

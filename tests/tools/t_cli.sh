@@ -57,6 +57,7 @@ if [ -e "${info#* }" ]; then
         expect 2 $line -t 65
         grep -q -e ' --threads: expected at most 64, found 65$' "$dir/err" || fail "$line -t 65: $(cat "$dir/err")"
     done
+    [ ! -e "$dir/trained" ] || fail "pretrain -t 65: made its folder first"
     for policy in never always; do
         expect 2 run -p x --policy $policy --cloud-url foo
         grep -q -e ': --cloud-url: expected http:// or https://, found foo$' "$dir/err" ||

@@ -127,6 +127,9 @@ stop TERM 0
 MIZZLE_SERVER_KEY=sesame-5678
 export MIZZLE_SERVER_KEY
 start || fail "no start with a key of the environment"
+MIZZLE_SERVER_KEY="sesame 5678"
+one_line 2 "$MIZZLE" cloud --port 0
+grep -q 'MIZZLE_SERVER_KEY: the API key must be one word' "$dir/err1" || fail "$(cat "$dir/err1")"
 unset MIZZLE_SERVER_KEY
 one_line 4 "$MIZZLE" cloud --check "$url"
 grep -q "401.*no API key was sent.*--cloud-key-file" "$dir/err1" || fail "$(cat "$dir/err1")"

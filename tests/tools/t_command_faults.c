@@ -77,11 +77,9 @@ static void check_memory(const struct command *c, char **args)
     printf("%s: %ld allocations\n", c->name, n - 2);
 }
 
-/* The same of an importance matrix shown as JSON, jansson's allocations included: it only writes.
- */
-static void check_shown(void)
+/* The same of what is shown as JSON, jansson's allocations included: it only writes here. */
+static void check_shown(const struct command *c, char **args)
 {
-    char *show[] = { "info", importance, "--json", "--tensors", NULL };
     int reached = 1, kept = dup(STDOUT_FILENO), null = open("/dev/null", O_WRONLY);
     long n = 1;
     json_malloc_t make;
@@ -91,7 +89,7 @@ static void check_shown(void)
     json_set_alloc_funcs(malloc, free);
     for (; reached; n++) {
         torture_begin(n);
-        int status = command_status(&cmd_info, show);
+        int status = command_status(c, args);
         reached = torture_end();
         CHECK(torture_live() == 0 && status == (reached ? EXIT_FAILED : EXIT_FINE));
         CHECK(!reached || (failures() == 1 && strstr(said(), "memory")));
@@ -99,7 +97,7 @@ static void check_shown(void)
     json_set_alloc_funcs(make, end);
     CHECK(fflush(stdout) == 0 && dup2(kept, STDOUT_FILENO) >= 0);
     CHECK(close(kept) == 0 && close(null) == 0);
-    printf("info: %ld allocations\n", n - 2);
+    printf("%s shown: %ld allocations\n", c->name, n - 2);
 }
 
 static void cut(void)
@@ -191,11 +189,18 @@ int main(void)
     };
     check_memory(&cmd_imatrix, measure);
     CHECK(rename(out, importance) == 0);
-    check_shown();
+    char *machine[] = { "info", "--json", NULL };
+    check_shown(&cmd_info, machine);
+    char *show[] = { "info", importance, "--json", "--tensors", NULL };
+    check_shown(&cmd_info, show);
+    char *memory[] = { "memory", "-o", "json", NULL };
+    check_shown(&cmd_bench_memory, memory);
     char *quantise[] = { "convert",  model, out, "--type", "q4_K_M", "--imatrix",
                          importance, "-t",  "1", "-q",     NULL };
     check_memory(&cmd_convert, quantise);
     CHECK(rename(out, gguf) == 0);
+    show[1] = gguf;
+    check_shown(&cmd_info, show);
     quantise[1] = measure[2] = gguf;
     check_cut(&cmd_convert, quantise, gguf);
     check_cut(&cmd_convert, quantise, importance);

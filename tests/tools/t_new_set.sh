@@ -80,4 +80,4 @@ cc $wrap "$BUILD/tests/kernels/t_kernels.o" "$BUILD/tests/support/guard.o" "$BUI
     build/new/$set.o build/new/kernels/kernels.o "$BUILD/lib.a" -lpthread -lm -ldl -o t_kernels \
     >"$dir/log" 2>&1 || fail "t_kernels does not link"
 ./t_kernels --isa mine >"$dir/log" 2>&1 || fail "t_kernels fails"
-grep -q '^mine  *1 operations, 0 failed$' "$dir/log" || fail "t_kernels does not know the set"
+grep -q '^mine  *1 operation, 0 failed$' "$dir/log" || fail "t_kernels does not know the set"

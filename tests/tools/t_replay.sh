@@ -101,6 +101,74 @@ one_line
 expect 2 eval --questions 2 --router "$dir/base" --adapt "$dir/state" --target-routed 0.1
 one_line
 
+# A span: the same tokens for every W, from the network and from a recording, with fewer calls.
+span="run --question 8 --threshold 0.4 --cloud-tokens 64 --json"
+expect 0 $span --ahead 0
+plain=$(field cloud)
+expect 0 $span --span 1 --ahead 0 --record "$dir/spanned"
+[ "$(field cloud)" -gt $((2 * plain)) ] && [ "$(field calls)" -le "$plain" ] && [ "$plain" -gt 0 ] ||
+    fail "a span takes $(field cloud) tokens of $(field calls) calls"
+tokens "$dir/all"
+sed '$d' "$dir/all" >"$dir/first"
+for how in "0 off" "1 off" "4 off" "0 both" "1 both" "4 both"; do
+    expect 0 $span --span 1 --ahead ${how% *} --draft ${how#* } --replay "$dir/spanned"
+    tokens "$dir/all"
+    sed '$d' "$dir/all" | cmp -s - "$dir/first" || fail "span: --ahead ${how% *}, drafts ${how#* }"
+done
+expect 2 run --question 8 --span 0.9
+one_line
+grep -q -e '--span: expected --cloud-tokens of 2 or more, found 1' "$dir/err" || fail "$(cat "$dir/err")"
+
+# A pace over several answers: the same, and each of them asks.
+start_cloud
+pace="eval --questions 12 --policy price --worth 0.0005 --cloud-price 1.25,0.125,10 --json -q"
+pace="$pace --max-cloud-tokens 20 --pace 12"
+for how in "--ahead 0 --cloud-url $url --record $dir/paced" "--ahead 4 --cloud-url $url" \
+    "--ahead 0 --replay $dir/paced" "--ahead 1 --replay $dir/paced --draft off"; do
+    # shellcheck disable=SC2086
+    expect 0 $pace $how
+    sed 's/"wasted":[0-9]*,//; s/"clock.*//' "$dir/out" >"$dir/second"
+    [ -s "$dir/third" ] || cp "$dir/second" "$dir/third"
+    cmp -s "$dir/second" "$dir/third" || fail "pace: $how"
+    [ "$(field calls)" -gt 10 ] && [ "$(field calls)" -le 20 ] || fail "pace: $(field calls) calls"
+done
+stop_cloud
+for args in '--worth 1 --pace 4' '--max-cloud-tokens 4 --pace 4' \
+    '--worth 1 --max-cloud-tokens 4 --pace 0'; do
+    # shellcheck disable=SC2086
+    expect 2 run --question 1 $args
+    one_line
+    says '--pace: expected'
+done
+
+# An audit: the text and its calls are those without it, from the network and from a recording,
+# which keeps its answers apart; a cap ends it, and private text keeps it away.
+rm -f "$dir/audited"
+expect 0 run --question 8 --json --ahead 0
+tokens "$dir/first"
+audit="run --question 8 --audit 0.5 --json"
+expect 0 $audit --ahead 0 --record "$dir/audited"
+tokens "$dir/second"
+cmp -s "$dir/first" "$dir/second" || fail "an audit changes the text or its calls"
+found=$(grep -o '"audit":{.*}' "$dir/out")
+[ "$(grep -c '"from":"audit","nth":1,"id":' "$dir/audited")" -eq "$(field drawn)" ] || fail "audit lines"
+[ "$(field kept)" -gt 5 ] && [ "$(field routed)" -gt 0 ] || fail "audit: $found"
+for how in "0 off" "1 lookup" "4 lookup"; do
+    expect 0 $audit --ahead ${how% *} --draft ${how#* } --replay "$dir/audited"
+    [ "$(grep -o '"audit":{.*}' "$dir/out" | sed 's/"calls":.*//')" = "${found%%\"calls\":*}" ] ||
+        fail "audit: --ahead ${how% *} replays otherwise"
+done
+expect 0 run --question 8 --replay "$dir/audited" --json --ahead 0
+tokens "$dir/second"
+cmp -s "$dir/first" "$dir/second" || fail "a recording with an audit replays otherwise"
+expect 0 run --question 8 --audit 1 --max-cloud-tokens 9
+says '^audit: errors missed: [0-9]* of [0-9]* kept tokens.*; flips: .*[0-9]* of [0-9]* were not asked about$'
+expect 0 $audit --private-from Question
+[ "$(field drawn)" -gt 5 ] && [ "$(field kept)" -eq 0 ] || fail "a private text is audited"
+expect 4 $audit --cloud off
+says '^mizzle run: --audit: the cloud is off$'
+expect 2 $audit --audit 1.5
+
 # A missing file is named, a torn end is cut off, damage is refused.
 expect 0 run --question 2 --policy always -n 4 --replay "$dir/rec"
 says 'no answer for a prefix of [0-9]* tokens, hash [0-9a-f]\{32\}, last ids \[[0-9]*,[0-9]*,'
@@ -151,6 +219,19 @@ expect 0 eval --questions 5 --policy never,mlp,always --json -q --replay "$dir/e
 sed 's/"clock.*//' "$dir/out" >"$dir/second"
 cmp -s "$dir/first" "$dir/second" || fail "eval: the replay differs"
 expect 0 run --question 3 --policy always --json --replay "$dir/eval" -n 3
+
+# eval --audit: an interrupted run goes on, and a replay finds the same; the clock may be virtual.
+audit="eval --questions 6 --policy never,mlp --json -q --audit 0.5"
+expect 0 $audit --record "$dir/evalaudit"
+grep -o '"drawn".*' "$dir/out" >"$dir/first"
+[ "$(field kept)" -gt 20 ] && [ "$(field missed)" -gt 0 ] && [ "$(field again)" -gt 2 ] || fail "eval --audit"
+expect 0 $audit --replay "$dir/evalaudit" --jsonl "$dir/answers"
+grep -o '"drawn".*' "$dir/out" | cmp -s - "$dir/first" || fail "eval --audit: the replay differs"
+sed -i '$d' "$dir/answers"
+expect 0 $audit --replay "$dir/evalaudit" --jsonl "$dir/answers"
+grep -o '"drawn".*' "$dir/out" | cmp -s - "$dir/first" || fail "eval --audit: continued"
+expect 0 $audit --clock virtual --edge-ms 10 --latency 50
+grep -o '"drawn".*' "$dir/out" | cmp -s - "$dir/first" || fail "eval --audit: virtual clock"
 
 # The store: no calls the second time; two processes at once; an unknown file is not touched.
 expect 0 $ask --cloud-store "$dir/store"

@@ -14,6 +14,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/doubt.h"
 #include "tools/bench/read_probe.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
 
 enum { PASSES = 5 };
@@ -135,18 +136,15 @@ static int bench_limits_measure(struct row rows[MOST], size_t *count, struct poo
     return n ? OK : ERR_NOMEM;
 }
 
-static void bench_limits_print_json(const struct row *r, size_t threads, const char *doubtful,
-                                    const char *end)
+static int bench_limits_print_json(const struct row *r, size_t threads, const char *doubtful,
+                                   const char *end, struct err *err)
 {
     json_t *o =
         json_pack("{s:s,s:s,s:s,s:I,s:f,s:f,s:o,s:o}", "cpu", cpu_name(), "limit", r->name, "unit",
                   r->unit, "n_threads", (json_int_t)threads, "one_thread", r->one, "all_threads",
                   r->all, "bytes", r->bytes ? json_integer((json_int_t)r->bytes) : json_null(),
                   "doubtful", *doubtful ? json_string(doubtful) : json_null());
-    char *text = o ? json_dumps(o, 0) : NULL;
-    printf("%s%s\n", text ? text : "{}", end);
-    free(text);
-    json_decref(o);
+    return json_report_print("bench", o, 0, "", end, err);
 }
 
 int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
@@ -174,12 +172,12 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
                threads);
     else if (!lines)
         puts("| limit | unit | 1 thread | doubtful |\n|---|---|---|---|");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && rc == OK; i++) {
         const struct row *r = &rows[i];
         char doubtful[DOUBT_TEXT];
         doubt_text(doubtful, 0, threads, r->one, r->all);
         if (json || lines)
-            bench_limits_print_json(r, threads, doubtful, json && i + 1 < n ? "," : "");
+            rc = bench_limits_print_json(r, threads, doubtful, json && i + 1 < n ? "," : "", err);
         else if (!strcmp(o->format, "csv"))
             printf("\"%s\",%s,%zu,%.1f,%.1f,%zu,%s\n", r->name, r->unit, threads, r->one, r->all,
                    r->bytes, doubtful);
@@ -188,7 +186,7 @@ int bench_limits(const struct bench_options *o, size_t threads, struct err *err)
         else
             printf("| %s | %s | %.1f | %s |\n", r->name, r->unit, r->one, doubtful);
     }
-    if (json)
+    if (json && rc == OK)
         puts("]");
-    return OK;
+    return rc;
 }

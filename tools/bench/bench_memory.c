@@ -2,7 +2,6 @@
  * every machine, also where it would not fit. */
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -10,6 +9,7 @@
 #include "model/session.h"
 #include "router/router.h"
 #include "tools/bench/bench_model.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
 
 enum { COLUMNS = 5 };
@@ -38,16 +38,13 @@ static int memory_compute(struct memory_row *row, const struct model_config *c, 
     return rc;
 }
 
-static void memory_json(const struct memory_row *r, const char *end)
+static int memory_json(const struct memory_row *r, const char *end, struct err *err)
 {
     json_t *o = json_pack("{s:s,s:s,s:s,s:I}", "shape", r->shape, "type", r->type, "kv", r->kv,
                           "context", (json_int_t)r->context);
     for (size_t i = 0; i < COLUMNS; i++)
-        json_object_set_new(o, names[i], json_integer((json_int_t)r->bytes[i]));
-    char *text = json_dumps(o, 0);
-    printf("%s%s\n", text ? text : "{}", end);
-    free(text);
-    json_decref(o);
+        json_report_set(&o, names[i], json_integer((json_int_t)r->bytes[i]));
+    return json_report_print("bench", o, 0, "", end, err);
 }
 
 static void memory_head(const char *format)
@@ -61,13 +58,11 @@ static void memory_head(const char *format)
              "sum MiB |\n|---|---|---|---|---|---|---|---|---|");
 }
 
-static void memory_print(const char *format, const struct memory_row *r, bool last)
+static int memory_print(const char *format, const struct memory_row *r, bool last, struct err *err)
 {
     bool csv = !strcmp(format, "csv");
-    if (!csv && strcmp(format, "md") != 0) {
-        memory_json(r, !strcmp(format, "jsonl") ? "" : last ? "\n]" : ",");
-        return;
-    }
+    if (!csv && strcmp(format, "md") != 0)
+        return memory_json(r, !strcmp(format, "jsonl") ? "" : last ? "\n]" : ",", err);
     printf(csv ? "%s,%s,%s,%zu" : "| %s | %s | %s | %zu", r->shape, r->type, r->kv, r->context);
     for (size_t i = 0; i < COLUMNS; i++)
         if (csv)
@@ -75,6 +70,7 @@ static void memory_print(const char *format, const struct memory_row *r, bool la
         else
             printf(" | %.1f", (double)r->bytes[i] / (1 << 20));
     puts(csv ? "" : " |");
+    return OK;
 }
 
 int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
@@ -101,7 +97,7 @@ int bench_memory(const struct bench_options *o, const struct bench_model_options
     if (rc != OK)
         return rc;
     memory_head(o->format);
-    for (size_t i = 0; i < contexts.n; i++)
-        memory_print(o->format, &rows[i], i + 1 == contexts.n);
-    return OK;
+    for (size_t i = 0; rc == OK && i < contexts.n; i++)
+        rc = memory_print(o->format, &rows[i], i + 1 == contexts.n, err);
+    return rc;
 }

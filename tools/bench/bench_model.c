@@ -324,7 +324,9 @@ static int run_tests(struct bench_run *b, const struct bench_plan *p, struct mod
                 return rc;
             t.one = *one;
             model_figures(&f, &t, model_pass_bytes(b->engine->model));
-            model_report_row(report, &t, &f, b->ops);
+            rc = model_report_row(report, &t, &f, b->ops, err);
+            if (rc)
+                return rc;
             *one = t.threads == 1 ? f.ts : *one;
         }
     return OK;

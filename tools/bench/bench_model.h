@@ -70,9 +70,10 @@ struct model_report {
     bool closed;        /* stdout was closed by its reader */
 };
 void model_report_begin(const struct model_report *b);
-/* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table. */
-void model_report_row(struct model_report *b, const struct bench_test *t,
-                      const struct model_figures *f, const struct bench_ops *ops);
+/* ops: where the time of the test goes, or NULL. In md, a row that has it ends the table.
+ * ERR_NOMEM: a row of CSV or JSON cannot be made. */
+int model_report_row(struct model_report *b, const struct bench_test *t,
+                     const struct model_figures *f, const struct bench_ops *ops, struct err *err);
 void model_report_end(const struct model_report *b);
 
 /* Open the file or shape with kernels and threads. After an error, too, the caller calls
@@ -85,7 +86,8 @@ int bench_model_shape(struct model_config *out, unsigned *type, const char *shap
 
 /* Run `mizzle bench memory`: compute all rows, then print them. Nothing large is allocated.
  * ERR_ARG: a context, shape, type or --kv that does not exist; ERR_FORMAT: type and shape do not
- * fit together; ERR_NOMEM: more bytes than a size_t holds. On error nothing is printed. */
+ * fit together; ERR_NOMEM: more bytes than a size_t holds; on these errors nothing is printed.
+ * ERR_NOMEM, too: a row of JSON cannot be made. */
 int bench_memory(const struct bench_options *o, const struct bench_model_options *m,
                  struct err *err);
 

@@ -343,7 +343,7 @@ static int bench_route_table(struct bench_run *r, struct err *err)
     }
     bench_route_quiet(r);
     if (rc == OK)
-        route_report(r->o->format, &r->setting, rows, n);
+        rc = route_report(r->o->format, &r->setting, rows, n, err);
     if (rc == OK && r->o->plot)
         rc = route_plot(r->o->plot, rows, n, err);
     for (size_t i = 0; i < n; i++)

@@ -57,16 +57,17 @@ struct bench_route_way route_ways_median(struct bench_route_way *samples, size_t
  * which have one habit each, with ways[1]. */
 void route_ways_extra(struct bench_route_way *ways, size_t n);
 
-/* Print the table of the rows to stdout; format as in struct bench_options. */
-void route_report(const char *format, const struct bench_route_setting *s,
-                  const struct bench_route_row *rows, size_t n);
+/* Print the table of the rows to stdout; format as in struct bench_options. ERR_NOMEM: a row of
+ * JSON cannot be made. */
+int route_report(const char *format, const struct bench_route_setting *s,
+                 const struct bench_route_row *rows, size_t n, struct err *err);
 /* Print the table of the ways, in the order of route_ways_extra, and by how much the parts miss the
- * whole. */
-void route_report_ways(const char *format, const struct bench_route_setting *s,
-                       const struct bench_route_way *ways, size_t n);
-/* Print rows[PAPER_ROWS] beside those of the paper's Table 1 (paper_table.h). */
-void route_report_paper(const char *format, const struct bench_route_setting *s,
-                        const struct paper_row *rows);
+ * whole. ERR_NOMEM. */
+int route_report_ways(const char *format, const struct bench_route_setting *s,
+                      const struct bench_route_way *ways, size_t n, struct err *err);
+/* Print rows[PAPER_ROWS] beside those of the paper's Table 1 (paper_table.h). ERR_NOMEM. */
+int route_report_paper(const char *format, const struct bench_route_setting *s,
+                       const struct paper_row *rows, struct err *err);
 
 /* Draw an SVG picture: ms per token over the parameter with most values; for the ways, seconds per
  * answer. ERR_IO. */

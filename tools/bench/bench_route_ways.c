@@ -109,7 +109,7 @@ int bench_route_ways(struct bench_run *r, struct err *err)
     route_ways_extra(w, WAYS);
     bench_route_quiet(r);
     if (rc == OK)
-        route_report_ways(r->o->format, &r->setting, w, WAYS);
+        rc = route_report_ways(r->o->format, &r->setting, w, WAYS, err);
     if (rc == OK && r->o->plot)
         rc = route_plot_ways(r->o->plot, w, WAYS, err);
     return rc;
@@ -135,6 +135,6 @@ int bench_route_paper(struct bench_run *r, struct err *err)
     }
     bench_route_quiet(r);
     if (rc == OK)
-        route_report_paper(r->o->format, &r->setting, rows);
+        rc = route_report_paper(r->o->format, &r->setting, rows, err);
     return rc;
 }

@@ -137,7 +137,7 @@ int bench_serve(const struct bench_options *o, struct err *err)
         rc = bench_serve_measure(s, &t, rows, list.n, o->repeat, err);
     progress_end(progress);
     if (rc == OK)
-        serve_report(o->format, &t, serve_clients_model(s), rows, list.n);
+        rc = serve_report(o->format, &t, serve_clients_model(s), rows, list.n, err);
     for (size_t i = 0; i < list.n; i++)
         bench_serve_free_row(&rows[i]);
     serve_clients_close(s);

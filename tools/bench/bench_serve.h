@@ -58,8 +58,8 @@ const char *serve_clients_model(const struct serve_clients *s);
 int serve_clients_round(struct serve_clients *s, struct serve_row *row, size_t tokens,
                         struct err *err);
 
-/* Print the table. Sorts the series. */
-void serve_report(const char *format, const struct serve_target *t, const char *model,
-                  struct serve_row *rows, size_t n);
+/* Print the table. Sorts the series. ERR_NOMEM: a row of JSON cannot be made. */
+int serve_report(const char *format, const struct serve_target *t, const char *model,
+                 struct serve_row *rows, size_t n, struct err *err);
 
 #endif

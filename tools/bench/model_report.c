@@ -3,15 +3,17 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "kernels/sys/base.h"
 #include "kernels/sys/cpu.h"
 #include "kernels/sys/os.h"
 #include "tools/bench/bench_model.h"
 #include "tools/bench/bench_ops.h"
 #include "tools/bench/counts.h"
+#include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/setup.h"
 
 /* Return the sample standard deviation of v[n]. */
@@ -87,69 +89,70 @@ static json_t *model_report_reals(const double *v, size_t n)
 {
     json_t *a = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(a, json_real(v[i]));
+        json_report_add(&a, json_report_real(v[i]));
     return a;
 }
 
-static void model_report_put(json_t *o, const char *key, json_t *value)
+static void model_report_real(json_t **o, const char *key, double v)
 {
-    json_object_set_new(o, key, value);
+    json_report_set(o, key, json_report_real(v));
 }
 
 /* Add an integer. */
-static void put_size(json_t *o, const char *key, size_t v)
+static void put_size(json_t **o, const char *key, size_t v)
 {
-    model_report_put(o, key, json_integer((json_int_t)v));
+    json_report_set(o, key, json_integer((json_int_t)v));
 }
 
 /* Add a count of events, null if it is negative, which means that there is none. */
-static void put_count(json_t *o, const char *key, double v)
+static void put_count(json_t **o, const char *key, double v)
 {
-    model_report_put(o, key, v >= 0 ? json_real(v) : json_null());
+    json_report_set(o, key, v >= 0 ? json_report_real(v) : json_null());
 }
 
 /* Add the measurements of the router; null if they were not taken, so that every row has the same
  * keys. */
-static void put_router(json_t *o, const struct bench_test *t)
+static void put_router(json_t **o, const struct bench_test *t)
 {
     static const char *const keys[] = { "router_score_ns", "router_share",     "edge_token_ns",
                                         "routed_token_ns", "routed_saves",     "samples_score_ns",
                                         "samples_edge_ns", "samples_routed_ns" };
     for (size_t i = 0; !t->pairs && i < sizeof(keys) / sizeof(keys[0]); i++)
-        model_report_put(o, keys[i], json_null());
+        json_report_set(o, keys[i], json_null());
     if (!t->pairs)
         return;
     double score = model_report_median(t->score, 2 * t->pairs),
            edge = model_report_median(t->edge, t->pairs);
     double routed = model_report_median(t->routed, t->pairs);
-    model_report_put(o, keys[0], json_real(score));
-    model_report_put(o, keys[1], json_real(score / edge));
-    model_report_put(o, keys[2], json_real(edge));
-    model_report_put(o, keys[3], json_real(routed));
-    model_report_put(o, keys[4], json_real(1 - routed / edge));
-    model_report_put(o, keys[5], model_report_reals(t->score, 2 * t->pairs));
-    model_report_put(o, keys[6], model_report_reals(t->edge, t->pairs));
-    model_report_put(o, keys[7], model_report_reals(t->routed, t->pairs));
+    model_report_real(o, keys[0], score);
+    model_report_real(o, keys[1], score / edge);
+    model_report_real(o, keys[2], edge);
+    model_report_real(o, keys[3], routed);
+    model_report_real(o, keys[4], 1 - routed / edge);
+    json_report_set(o, keys[5], model_report_reals(t->score, 2 * t->pairs));
+    json_report_set(o, keys[6], model_report_reals(t->edge, t->pairs));
+    json_report_set(o, keys[7], model_report_reals(t->routed, t->pairs));
 }
 
 /* Add where the time goes: for each kind of operation, by token or by prompt. */
-static void put_ops(json_t *o, const struct bench_ops *ops)
+static void put_ops(json_t **o, const struct bench_ops *ops)
 {
     struct bench_ops_row rows[BATCH_OPS], sum = bench_ops_rows(rows, ops);
     json_t *list = json_array();
     for (size_t i = 0; i < BATCH_OPS; i++) {
         const struct bench_ops_row *r = &rows[i];
-        json_t *row =
-            json_pack("{s:s,s:f,s:f,s:f,s:f,s:f,s:s}", "op", r->op, "calls", r->calls, "ns", r->ns,
-                      "bytes", r->bytes, "ops", r->ops, "least_ns", r->least, "limit", r->limit);
-        for (size_t k = 0; row && k < COUNT_COLUMNS; k++)
-            put_count(row, count_columns[k].key, r->count[count_columns[k].event]);
-        json_array_append_new(list, row);
+        json_t *row = json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:s}", "op", r->op, "calls",
+                                json_report_real(r->calls), "ns", json_report_real(r->ns), "bytes",
+                                json_report_real(r->bytes), "ops", json_report_real(r->ops),
+                                "least_ns", json_report_real(r->least), "limit", r->limit);
+        for (size_t k = 0; k < COUNT_COLUMNS; k++)
+            put_count(&row, count_columns[k].key, r->count[count_columns[k].event]);
+        json_report_add(&list, row);
     }
-    model_report_put(o, "by_op", list);
-    model_report_put(o, "by_op_sum_ns", json_real(sum.ns));
-    model_report_put(o, "by_op_watched_ns", json_real(bench_ops_ns(ops, false)));
-    model_report_put(o, "by_op_plain_ns", json_real(bench_ops_ns(ops, true)));
+    json_report_set(o, "by_op", list);
+    model_report_real(o, "by_op_sum_ns", sum.ns);
+    model_report_real(o, "by_op_watched_ns", bench_ops_ns(ops, false));
+    model_report_real(o, "by_op_plain_ns", bench_ops_ns(ops, true));
 }
 
 /* Return the row as an object with llama-bench's keys. */
@@ -165,50 +168,50 @@ static json_t *model_report_json_row(const struct model_report *b, const struct 
     model_report_speeds(ts, t);
     if (gmtime_r(&now, &tm))
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    model_report_put(o, "cpu_info", json_string(cpu_name()));
-    model_report_put(o, "model_filename", json_string(b->model));
-    model_report_put(o, "model_type", json_string(model_report_type(e)));
-    put_size(o, "model_size", model_bytes(e->model));
-    put_size(o, "model_n_params", model_params(e->model));
-    model_report_put(o, "backends", json_string("CPU"));
-    model_report_put(o, "isa", json_string(e->kernels.isa));
-    put_size(o, "n_threads", t->threads);
-    model_report_put(o, "type_k", json_string(b->kv));
-    model_report_put(o, "type_v", json_string(b->kv));
-    put_size(o, "n_prompt", t->prompt);
-    put_size(o, "n_gen", t->gen);
-    put_size(o, "n_depth", t->depth);
-    put_size(o, "n_texts", t->texts);
-    model_report_put(o, "draft", t->draft ? json_string(t->draft) : json_null());
-    model_report_put(o, "repeats", t->draft ? json_boolean(t->repeats) : json_null());
-    model_report_put(o, "accepted_per_pass",
-                     t->draft ? json_real(model_report_accepted(t)) : json_null());
-    model_report_put(o, "test_time", json_string(when));
-    model_report_put(o, "avg_ns", json_real(f->ns));
-    model_report_put(o, "stddev_ns", json_real(f->deviation_ns));
-    model_report_put(o, "avg_ts", json_real(f->ts));
-    model_report_put(o, "stddev_ts", json_real(f->deviation_ts));
-    model_report_put(o, "text_ts", json_real(f->each));
-    model_report_put(o, "samples_ns", model_report_reals(t->ns, t->samples));
-    model_report_put(o, "samples_ts", model_report_reals(ts, t->samples));
-    model_report_put(o, "read_gb_s", t->gen ? json_real(f->read) : json_null());
-    model_report_put(o, "probe_gb_s", json_real(t->gen ? f->probe : t->before));
-    model_report_put(o, "probe_before_gb_s", json_real(t->before));
-    model_report_put(o, "probe_after_gb_s", t->gen ? json_real(t->after) : json_null());
-    model_report_put(o, "of_probe", t->gen ? json_real(f->share) : json_null());
-    model_report_put(o, "on_cpu", json_real(t->on_cpu));
-    model_report_put(o, "doubtful", *f->doubtful ? json_string(f->doubtful) : json_null());
-    model_report_put(o, "joules_per_token",
-                     isfinite(t->joules) ? json_real(t->joules) : json_null());
+    json_report_set(&o, "cpu_info", escaped_json(cpu_name(), strlen(cpu_name())));
+    json_report_set(&o, "model_filename", escaped_json(b->model, strlen(b->model)));
+    json_report_set(&o, "model_type", json_string(model_report_type(e)));
+    put_size(&o, "model_size", model_bytes(e->model));
+    put_size(&o, "model_n_params", model_params(e->model));
+    json_report_set(&o, "backends", json_string("CPU"));
+    json_report_set(&o, "isa", json_string(e->kernels.isa));
+    put_size(&o, "n_threads", t->threads);
+    json_report_set(&o, "type_k", json_string(b->kv));
+    json_report_set(&o, "type_v", json_string(b->kv));
+    put_size(&o, "n_prompt", t->prompt);
+    put_size(&o, "n_gen", t->gen);
+    put_size(&o, "n_depth", t->depth);
+    put_size(&o, "n_texts", t->texts);
+    json_report_set(&o, "draft", t->draft ? json_string(t->draft) : json_null());
+    json_report_set(&o, "repeats", t->draft ? json_boolean(t->repeats) : json_null());
+    json_report_set(&o, "accepted_per_pass",
+                    t->draft ? json_report_real(model_report_accepted(t)) : json_null());
+    json_report_set(&o, "test_time", json_string(when));
+    model_report_real(&o, "avg_ns", f->ns);
+    model_report_real(&o, "stddev_ns", f->deviation_ns);
+    model_report_real(&o, "avg_ts", f->ts);
+    model_report_real(&o, "stddev_ts", f->deviation_ts);
+    model_report_real(&o, "text_ts", f->each);
+    json_report_set(&o, "samples_ns", model_report_reals(t->ns, t->samples));
+    json_report_set(&o, "samples_ts", model_report_reals(ts, t->samples));
+    json_report_set(&o, "read_gb_s", t->gen ? json_report_real(f->read) : json_null());
+    model_report_real(&o, "probe_gb_s", t->gen ? f->probe : t->before);
+    model_report_real(&o, "probe_before_gb_s", t->before);
+    json_report_set(&o, "probe_after_gb_s", t->gen ? json_report_real(t->after) : json_null());
+    json_report_set(&o, "of_probe", t->gen ? json_report_real(f->share) : json_null());
+    model_report_real(&o, "on_cpu", t->on_cpu);
+    json_report_set(&o, "doubtful", *f->doubtful ? json_string(f->doubtful) : json_null());
+    model_report_real(&o, "joules_per_token", t->joules);
     for (size_t i = 0; i < COUNT_COLUMNS; i++)
-        put_count(o, count_columns[i].key, t->count[count_columns[i].event]);
-    put_count(o, "ipc", counts_ipc(t->count));
-    put_size(o, "peak_bytes", t->peak);
-    put_router(o, t);
+        put_count(&o, count_columns[i].key, t->count[count_columns[i].event]);
+    put_count(&o, "ipc", counts_ipc(t->count));
+    put_size(&o, "peak_bytes", t->peak);
+    put_router(&o, t);
     return o;
 }
 
-/* Print one CSV cell, quoted as in llama-bench; the numbers of a list are separated by blanks. */
+/* Print one CSV cell, quoted as in llama-bench; the numbers of a list are separated by blanks, and
+ * a list of objects has no text. */
 static void print_value(json_t *v)
 {
     putchar('"');
@@ -223,17 +226,19 @@ static void print_value(json_t *v)
         printf("%.6f", json_real_value(v));
     else if (json_is_boolean(v))
         printf(json_is_true(v) ? "true" : "false");
-    for (size_t i = 0; i < json_array_size(v); i++)
+    for (size_t i = 0; json_is_real(json_array_get(v, i)); i++)
         printf("%s%.3f", i ? " " : "", json_real_value(json_array_get(v, i)));
     putchar('"');
 }
 
-/* Print a row as CSV, with the header line before the first. */
-static void print_csv(const struct model_report *b, json_t *o)
+/* Print a row as CSV, with the header line before the first, and release it. */
+static int print_csv(const struct model_report *b, json_t *o, struct err *err)
 {
     const char *key;
     json_t *v;
     bool first = true;
+    if (!o)
+        return err_set(err, ERR_NOMEM, "bench: out of memory");
     if (!b->rows)
         json_object_foreach(o, key, v)
         {
@@ -251,6 +256,8 @@ static void print_csv(const struct model_report *b, json_t *o)
         print_value(v);
     }
     putchar('\n');
+    json_decref(o);
+    return OK;
 }
 
 /* Print the names of the columns. */
@@ -349,9 +356,10 @@ void model_report_begin(const struct model_report *b)
         model_report_head(b);
 }
 
-void model_report_row(struct model_report *b, const struct bench_test *t,
-                      const struct model_figures *f, const struct bench_ops *ops)
+int model_report_row(struct model_report *b, const struct bench_test *t,
+                     const struct model_figures *f, const struct bench_ops *ops, struct err *err)
 {
+    int rc = OK;
     char name[128];
     model_report_name(name, sizeof(name), t);
     if (!strcmp(b->format, "md")) {
@@ -364,19 +372,15 @@ void model_report_row(struct model_report *b, const struct bench_test *t,
     } else {
         json_t *o = model_report_json_row(b, t, f);
         if (ops)
-            put_ops(o, ops);
-        if (*b->format == 'c') {
-            print_csv(b, o);
-        } else {
-            char *text = json_dumps(o, 0);
-            printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text ? text : "{}");
-            free(text);
-        }
-        json_decref(o);
+            put_ops(&o, ops);
+        bool comma = !strcmp(b->format, "json") && b->rows;
+        rc = *b->format == 'c' ? print_csv(b, o, err)
+                               : json_report_print("bench", o, 0, comma ? "," : "", "", err);
     }
     b->rows++;
     b->peak = t->peak;
     b->closed = fflush(stdout) != 0;
+    return rc;
 }
 
 /* Print what a router's score costs and what it saves. */

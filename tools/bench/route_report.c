@@ -3,10 +3,12 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/base.h"
 #include "tools/bench/bench_route.h"
+#include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/paper_table.h"
 
 enum form { FORM_MD, FORM_CSV, FORM_JSON, FORM_JSONL };
@@ -19,81 +21,77 @@ static enum form form_of(const char *format)
                                       : FORM_MD;
 }
 
-/* Add a number; null if it is not finite, which JSON cannot express. */
-static void route_report_put(json_t *o, const char *key, double v)
+static void route_report_put(json_t **o, const char *key, double v)
 {
-    json_object_set_new(o, key, isfinite(v) ? json_real(v) : json_null());
+    json_report_set(o, key, json_report_real(v));
 }
 
-static void route_report_count(json_t *o, const char *key, size_t v)
+static void route_report_count(json_t **o, const char *key, size_t v)
 {
-    json_object_set_new(o, key, json_integer((json_int_t)v));
+    json_report_set(o, key, json_integer((json_int_t)v));
 }
 
-static void route_report_hash(json_t *o, uint64_t text)
+static void route_report_hash(json_t **o, uint64_t text)
 {
     char hex[20];
     snprintf(hex, sizeof(hex), "%016" PRIx64, text);
-    json_object_set_new(o, "text", json_string(hex));
+    json_report_set(o, "text", json_string(hex));
 }
 
 /* Return an object with the settings that all rows share. */
 static json_t *route_report_about(const struct bench_route_setting *s)
 {
     json_t *o = json_object();
-    json_object_set_new(o, "model", json_string(s->model));
-    route_report_count(o, "n_prompt", s->prompt);
-    route_report_count(o, "n_gen", s->tokens);
-    route_report_put(o, "agree", s->agree);
-    route_report_put(o, "agree_next", s->agree_next);
-    route_report_count(o, "cloud_ms", s->cloud_ms);
-    route_report_count(o, "bandwidth", s->bandwidth);
-    route_report_put(o, "loss", s->loss);
-    route_report_count(o, "trips", s->trips);
+    json_report_set(&o, "model", escaped_json(s->model, strlen(s->model)));
+    route_report_count(&o, "n_prompt", s->prompt);
+    route_report_count(&o, "n_gen", s->tokens);
+    route_report_put(&o, "agree", s->agree);
+    route_report_put(&o, "agree_next", s->agree_next);
+    route_report_count(&o, "cloud_ms", s->cloud_ms);
+    route_report_count(&o, "bandwidth", s->bandwidth);
+    route_report_put(&o, "loss", s->loss);
+    route_report_count(&o, "trips", s->trips);
     return o;
 }
 
 /* Print object i of n and release it. */
-static void route_report_emit(enum form form, json_t *o, size_t i, size_t n)
+static int route_report_emit(enum form form, json_t *o, size_t i, size_t n, struct err *err)
 {
-    char *text = json_dumps(o, JSON_REAL_PRECISION(7)); /* options are floats: 0.7 is 0.7 */
-    printf("%s%s%s\n", form == FORM_JSON && !i ? "[\n" : "", text ? text : "{}",
-           form == FORM_JSONL ? ""
-           : i + 1 < n        ? ","
-                              : "\n]");
-    free(text);
-    json_decref(o);
+    const char *after = form == FORM_JSONL ? "" : i + 1 < n ? "," : "\n]";
+    /* Options are floats: 0.7 is 0.7. */
+    return json_report_print("bench", o, JSON_REAL_PRECISION(7),
+                             form == FORM_JSON && !i ? "[\n" : "", after, err);
 }
 
 static json_t *row_json(const struct bench_route_setting *s, const struct bench_route_row *r)
 {
     json_t *o = route_report_about(s), *samples = json_array();
     for (size_t i = 0; i < s->repeat; i++)
-        json_array_append_new(samples, json_real(r->samples[i]));
-    route_report_put(o, "routed", r->share);
-    route_report_put(o, "latency_ms", r->latency);
-    route_report_count(o, "ahead", r->ahead);
-    route_report_count(o, "cloud_tokens", r->cloud_tokens);
-    route_report_put(o, "edge_ms", r->edge_ms);
-    route_report_put(o, "ms", r->ms);
-    json_object_set_new(o, "samples_ms", samples);
-    route_report_put(o, "formula_ms", r->formula);
-    route_report_put(o, "model_ms", r->model);
-    route_report_put(o, "here_ms", r->here);
-    route_report_put(o, "hidden", r->hidden);
-    route_report_count(o, "cloud", r->cloud);
-    route_report_count(o, "agreed", r->agreed);
-    route_report_count(o, "fallback", r->fallback);
-    route_report_count(o, "calls", r->calls);
-    route_report_count(o, "wasted", r->wasted);
-    route_report_count(o, "passes", r->passes);
-    route_report_count(o, "drafted", r->drafted);
-    route_report_count(o, "accepted", r->accepted);
-    route_report_put(o, "up_bytes", r->up);
-    route_report_put(o, "down_bytes", r->down);
-    route_report_put(o, "header_up_bytes", r->header_up);
-    route_report_put(o, "header_down_bytes", r->header_down);
-    route_report_hash(o, r->text);
+        json_report_add(&samples, json_report_real(r->samples[i]));
+    route_report_put(&o, "routed", r->share);
+    route_report_put(&o, "latency_ms", r->latency);
+    route_report_count(&o, "ahead", r->ahead);
+    route_report_count(&o, "cloud_tokens", r->cloud_tokens);
+    route_report_put(&o, "edge_ms", r->edge_ms);
+    route_report_put(&o, "ms", r->ms);
+    json_report_set(&o, "samples_ms", samples);
+    route_report_put(&o, "formula_ms", r->formula);
+    route_report_put(&o, "model_ms", r->model);
+    route_report_put(&o, "here_ms", r->here);
+    route_report_put(&o, "hidden", r->hidden);
+    route_report_count(&o, "cloud", r->cloud);
+    route_report_count(&o, "agreed", r->agreed);
+    route_report_count(&o, "fallback", r->fallback);
+    route_report_count(&o, "calls", r->calls);
+    route_report_count(&o, "wasted", r->wasted);
+    route_report_count(&o, "passes", r->passes);
+    route_report_count(&o, "drafted", r->drafted);
+    route_report_count(&o, "accepted", r->accepted);
+    route_report_put(&o, "up_bytes", r->up);
+    route_report_put(&o, "down_bytes", r->down);
+    route_report_put(&o, "header_up_bytes", r->header_up);
+    route_report_put(&o, "header_down_bytes", r->header_down);
+    route_report_hash(&o, r->text);
     return o;
 }
 
@@ -160,9 +158,10 @@ static void route_report_legend(bool drafts)
     puts("calls, wasted: all calls, and those for another text; up, down: bytes per cloud token.");
 }
 
-void route_report(const char *format, const struct bench_route_setting *s,
-                  const struct bench_route_row *rows, size_t n)
+int route_report(const char *format, const struct bench_route_setting *s,
+                 const struct bench_route_row *rows, size_t n, struct err *err)
 {
+    int rc = OK;
     enum form form = form_of(format);
     bool drafts = false;
     for (size_t i = 0; i < n; i++)
@@ -174,13 +173,13 @@ void route_report(const char *format, const struct bench_route_setting *s,
         printf("| r %% | L | W | N | t | measured | %s | calls | wasted | up | down |\n"
                "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
                drafts ? "model | hidden | passes | accepted" : "formula | model | here | hidden");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && rc == OK; i++) {
         if (form == FORM_CSV)
             row_csv(&rows[i]);
         else if (form == FORM_MD)
             row_md(&rows[i], drafts);
         else
-            route_report_emit(form, row_json(s, &rows[i]), i, n);
+            rc = route_report_emit(form, row_json(s, &rows[i]), i, n, err);
     }
     if (form == FORM_MD) {
         route_report_legend(drafts);
@@ -188,25 +187,26 @@ void route_report(const char *format, const struct bench_route_setting *s,
     }
     if (form == FORM_MD && drafts && s->no_drafts)
         puts("No drafts: a step of --edge-ms would verify them at no cost.");
+    return rc;
 }
 
 static json_t *way_json(const struct bench_route_setting *s, const struct bench_route_way *w,
                         double times, bool last)
 {
     json_t *o = route_report_about(s);
-    json_object_set_new(o, "way", json_string(w->name));
-    route_report_put(o, "s", w->s);
-    route_report_put(o, "edge_s", w->edge_s);
-    route_report_put(o, "cloud_s", w->cloud_s);
-    route_report_put(o, "rest_s", w->s - w->edge_s - w->cloud_s);
-    route_report_put(o, "more_s", w->more_s);
-    route_report_put(o, "parts_s", last ? w->parts_s : (double)NAN);
-    route_report_put(o, "missed_s", last ? w->more_s - w->parts_s : (double)NAN);
-    route_report_put(o, "times", times);
-    route_report_count(o, "calls", w->calls);
-    route_report_put(o, "up_bytes", w->up);
-    route_report_put(o, "down_bytes", w->down);
-    route_report_hash(o, w->text);
+    json_report_set(&o, "way", json_string(w->name));
+    route_report_put(&o, "s", w->s);
+    route_report_put(&o, "edge_s", w->edge_s);
+    route_report_put(&o, "cloud_s", w->cloud_s);
+    route_report_put(&o, "rest_s", w->s - w->edge_s - w->cloud_s);
+    route_report_put(&o, "more_s", w->more_s);
+    route_report_put(&o, "parts_s", last ? w->parts_s : (double)NAN);
+    route_report_put(&o, "missed_s", last ? w->more_s - w->parts_s : (double)NAN);
+    route_report_put(&o, "times", times);
+    route_report_count(&o, "calls", w->calls);
+    route_report_put(&o, "up_bytes", w->up);
+    route_report_put(&o, "down_bytes", w->down);
+    route_report_hash(&o, w->text);
     return o;
 }
 
@@ -222,16 +222,17 @@ static void route_report_parts(const struct bench_route_setting *s,
            100 * missed / all->more_s);
 }
 
-void route_report_ways(const char *format, const struct bench_route_setting *s,
-                       const struct bench_route_way *ways, size_t n)
+int route_report_ways(const char *format, const struct bench_route_setting *s,
+                      const struct bench_route_way *ways, size_t n, struct err *err)
 {
+    int rc = OK;
     enum form form = form_of(format);
     if (form == FORM_CSV)
         puts("way,s,edge_s,cloud_s,more_s,times,calls,up_bytes,down_bytes,text");
     if (form == FORM_MD)
         puts("| way | s | edge | waiting | rest | extra s | times | calls | up | down |\n"
              "|---|---|---|---|---|---|---|---|---|---|");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && rc == OK; i++) {
         const struct bench_route_way *w = &ways[i];
         double times = w->s / ways[0].s;
         if (form == FORM_CSV)
@@ -242,10 +243,11 @@ void route_report_ways(const char *format, const struct bench_route_setting *s,
                    w->name, w->s, w->edge_s, w->cloud_s, w->s - w->edge_s - w->cloud_s, w->more_s,
                    times, w->calls, w->up, w->down);
         else
-            route_report_emit(form, way_json(s, w, times, i + 1 == n), i, n);
+            rc = route_report_emit(form, way_json(s, w, times, i + 1 == n), i, n, err);
     }
     if (form == FORM_MD)
         route_report_parts(s, &ways[n - 1]);
+    return rc;
 }
 
 /* Columns of a row of the paper's Table 1, in its order. */
@@ -260,7 +262,7 @@ static double route_report_column(const struct paper_row *r, size_t i)
 }
 
 /* Add the columns of a row; their keys begin with prefix. */
-static void route_report_columns(json_t *o, const char *prefix, const struct paper_row *r)
+static void route_report_columns(json_t **o, const char *prefix, const struct paper_row *r)
 {
     for (size_t i = 0; i < PAPER_COLUMNS; i++) {
         char key[32];
@@ -287,12 +289,13 @@ static void route_report_paper_head(enum form form)
              "|---|---|---|---|---|---|---|---|---|---|---|---|---|");
 }
 
-void route_report_paper(const char *format, const struct bench_route_setting *s,
-                        const struct paper_row *rows)
+int route_report_paper(const char *format, const struct bench_route_setting *s,
+                       const struct paper_row *rows, struct err *err)
 {
+    int rc = OK;
     enum form form = form_of(format);
     route_report_paper_head(form);
-    for (size_t i = 0; i < PAPER_ROWS; i++) {
+    for (size_t i = 0; i < PAPER_ROWS && rc == OK; i++) {
         const struct paper_row *r = &rows[i], *p = &paper_rows[i];
         if (form == FORM_CSV) {
             printf("%.2f,%g", r->threshold, r->routed);
@@ -308,12 +311,12 @@ void route_report_paper(const char *format, const struct bench_route_setting *s,
             puts(" |");
         } else {
             json_t *o = route_report_about(s);
-            route_report_put(o, "threshold", r->threshold);
-            route_report_put(o, "routed", r->routed);
-            route_report_columns(o, "", r);
-            route_report_put(o, "paper_routed", p->routed);
-            route_report_columns(o, "paper_", p);
-            route_report_emit(form, o, i, PAPER_ROWS);
+            route_report_put(&o, "threshold", r->threshold);
+            route_report_put(&o, "routed", r->routed);
+            route_report_columns(&o, "", r);
+            route_report_put(&o, "paper_routed", p->routed);
+            route_report_columns(&o, "paper_", p);
+            rc = route_report_emit(form, o, i, PAPER_ROWS, err);
         }
     }
     if (form == FORM_MD)
@@ -321,4 +324,5 @@ void route_report_paper(const char *format, const struct bench_route_setting *s,
             "\n%s: %zu tokens after %zu; seconds are for 100 tokens. TBT: SLM s by token of the\n"
             "small model. Printed: She et al., arXiv 2504.07878, Table 1.\n",
             s->model, s->tokens, s->prompt);
+    return rc;
 }

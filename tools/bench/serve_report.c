@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/sys/base.h"
 #include "tools/bench/bench_serve.h"
+#include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 
 /* A column: its value, NaN where there is none. */
 struct serve_cell {
@@ -64,31 +66,30 @@ static void serve_report_line(const struct serve_cell *cells, size_t n, bool md,
 }
 
 /* Print a row as a JSON object. */
-static void serve_report_json(const struct serve_target *t, const char *model,
-                              const struct serve_row *r, const struct serve_cell *cells, size_t n,
-                              const char *end)
+static int serve_report_json(const struct serve_target *t, const char *model,
+                             const struct serve_row *r, const struct serve_cell *cells, size_t n,
+                             const char *end, struct err *err)
 {
-    json_t *o = json_pack("{s:s,s:s,s:I,s:I,s:I}", "url", t->url, "model", model, "n_prompt",
-                          (json_int_t)t->prompt, "n_gen", (json_int_t)t->tokens, "n_long",
-                          (json_int_t)t->long_prompt);
+    json_t *o =
+        json_pack("{s:o,s:o,s:I,s:I,s:I}", "url", escaped_json(t->url, strlen(t->url)), "model",
+                  escaped_json(model, strlen(model)), "n_prompt", (json_int_t)t->prompt, "n_gen",
+                  (json_int_t)t->tokens, "n_long", (json_int_t)t->long_prompt);
     json_t *samples = json_array();
     for (size_t i = 0; i < n; i++)
-        json_object_set_new(o, cells[i].key,
-                            !isfinite(cells[i].value) ? json_null()
-                            : cells[i].decimals       ? json_real(cells[i].value)
-                                                      : json_integer((json_int_t)cells[i].value));
+        json_report_set(&o, cells[i].key,
+                        isfinite(cells[i].value) && !cells[i].decimals
+                            ? json_integer((json_int_t)cells[i].value)
+                            : json_report_real(cells[i].value));
     for (size_t i = 0; i < r->rate.n; i++)
-        json_array_append_new(samples, json_real(r->rate.at[i]));
-    json_object_set_new(o, "samples_tokens_per_s", samples);
-    char *text = json_dumps(o, JSON_REAL_PRECISION(7));
-    printf("%s%s\n", text ? text : "{}", end);
-    free(text);
-    json_decref(o);
+        json_report_add(&samples, json_report_real(r->rate.at[i]));
+    json_report_set(&o, "samples_tokens_per_s", samples);
+    return json_report_print("bench", o, JSON_REAL_PRECISION(7), "", end, err);
 }
 
-void serve_report(const char *format, const struct serve_target *t, const char *model,
-                  struct serve_row *rows, size_t n)
+int serve_report(const char *format, const struct serve_target *t, const char *model,
+                 struct serve_row *rows, size_t n, struct err *err)
 {
+    int rc = OK;
     bool md = !strcmp(format, "md"), csv = !strcmp(format, "csv"), json = !strcmp(format, "json");
     double one = (double)NAN;
     for (size_t i = 0; i < n; i++)
@@ -96,7 +97,7 @@ void serve_report(const char *format, const struct serve_target *t, const char *
             one = series_share(&rows[i].rate, 0.5);
     if (json)
         puts("[");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && rc == OK; i++) {
         struct serve_cell cells[CELLS];
         size_t count = serve_report_cells(cells, &rows[i], one, t->long_prompt > 0);
         if ((md || csv) && !i)
@@ -104,10 +105,12 @@ void serve_report(const char *format, const struct serve_target *t, const char *
         if (md || csv)
             serve_report_line(cells, count, md, false);
         else
-            serve_report_json(t, model, &rows[i], cells, count, json && i + 1 < n ? "," : "");
+            rc = serve_report_json(t, model, &rows[i], cells, count, json && i + 1 < n ? "," : "",
+                                   err);
     }
-    if (json)
+    if (json && rc == OK)
         puts("]");
     if (md)
         printf("\n%s at %s. t/s: all together; gap, TTFT: ms.\n", model, t->url);
+    return rc;
 }

@@ -45,15 +45,3 @@ json_t *escaped_json(const char *s, size_t n)
     free(text);
     return v;
 }
-
-char *escaped_dump(const json_t *root, size_t flags)
-{
-    size_t n = root ? json_dumpb(root, NULL, 0, flags) : 0;
-    char *text = n ? malloc(n + 1) : NULL;
-    if (text && json_dumpb(root, text, n, flags) == n) {
-        text[n] = '\0';
-        return text;
-    }
-    free(text);
-    return NULL;
-}

@@ -12,8 +12,5 @@ char *escaped_text(const char *s, size_t n);
 void escaped_put(const char *s, size_t n);
 /* Return a JSON string; text that is not UTF-8 is escaped first. NULL: out of memory. */
 json_t *escaped_json(const char *s, size_t n);
-/* Return root as JSON text, malloc'ed, with jansson's flags. NULL: root is NULL, or out of memory,
- * where json_dumps may return a text that lacks something. */
-char *escaped_dump(const json_t *root, size_t flags);
 
 #endif

@@ -12,6 +12,8 @@ int output_file_open(struct output_file *o, const char *path, struct err *err)
     *o = (struct output_file){ .path = path };
     if (!path)
         return OK;
+    if (!*path)
+        return err_set(err, ERR_ARG, "expected the name of a file to write, found ''");
     if (strcmp(path, "-") == 0) {
         o->f = stdout;
     } else if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {

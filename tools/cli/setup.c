@@ -79,14 +79,17 @@ static void setup_cloud(struct mizzle_options *o)
     o->router = route_options.router;
     o->policy = route_options.policy;
     o->threshold = (double)route_options.threshold;
+    o->span = (double)route_options.span;
     o->worth = (double)route_options.worth;
     o->call_ms = (double)route_options.call_ms;
     o->wait_price = (double)route_options.wait_price;
     o->adapt = route_options.adapt;
+    o->pace = route_options.pace;
     o->ahead = route_options.ahead;
     o->max_wasted_calls = route_options.max_wasted;
     o->draft = route_options.draft;
     o->draft_max = route_options.draft_max;
+    o->audit = (double)route_options.audit;
     o->cloud_url = setup_variable(cloud_option_values.url, "MIZZLE_CLOUD_URL");
     o->cloud = cloud_option_values.mode;
     o->cloud_api = cloud_option_values.api;
@@ -204,8 +207,8 @@ int setup_stand_in(struct stand_in **out, struct mizzle_options *o, struct err *
                        "--latency, --bandwidth, --loss: expected the stand-in server of this "
                        "process, found the server %s",
                        o->cloud_url);
-    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay || (never && !required) ||
-        strcmp(o->cloud, "off") == 0)
+    if ((!o->cloud_model && !demo) || o->cloud_url || o->replay ||
+        (never && !required && !(o->audit > 0)) || strcmp(o->cloud, "off") == 0)
         return OK;
     char path[FIND_PATH];
     struct err why;

@@ -61,6 +61,10 @@ const struct option_group route_option_rows = {
         { "--threshold", NULL, OPTION_FLOAT, &route_options.threshold, "T",
           "Route tokens with a score below T, 0 to 1, to the cloud (default: the router's own, "
           "else 0.5; price: 0.5)" },
+        { "--span", NULL, OPTION_FLOAT, &route_options.span, "S",
+          "While the text follows a reply of several tokens (see --cloud-tokens), take those that "
+          "score below S, 0 to 1, from it: names of several tokens cost one call (default: 0, "
+          "which is off, as any S up to T is)" },
         { "--worth", NULL, OPTION_FLOAT, &route_options.worth, "AMOUNT",
           "Policy price: ask where AMOUNT times the chance that the answer mends an error exceeds "
           "what the call costs, in the currency of --cloud-price; without that, a call costs 1 "
@@ -188,6 +192,19 @@ const struct option_group cloud_limit_option_rows = {
 };
 const struct option_group cloud_store_option_rows = { "Stored answers of the cloud",
                                                       limit_rows + LIMITS };
+
+const struct option_group audit_option_rows = {
+    "Audit",
+    (const struct option[]){
+        { "--audit", NULL, OPTION_FLOAT, &route_options.audit, "SHARE",
+          "Once an answer is written, ask the cloud about this share of its tokens, 0 to 1: "
+          "whether "
+          "it would have written those of the small model, and whether it says the same again for "
+          "its own. Print how many were not so, with exact 95 % intervals. The answer stays as it "
+          "is; limits count the calls (default: 0)" },
+        OPTION_END,
+    },
+};
 
 const struct option_group network_option_rows = {
     "Simulated network",

@@ -20,6 +20,7 @@ extern const struct option_group cloud_option_rows;  /* --cloud-url --cloud --cl
 extern const struct option_group cloud_check_option_rows; /* without --cloud-url and --cloud */
 extern const struct option_group cloud_limit_option_rows; /* limits, privacy, store, recording */
 extern const struct option_group cloud_store_option_rows; /* store and recording alone */
+extern const struct option_group audit_option_rows;       /* --audit */
 extern const struct option_group network_option_rows;     /* --latency --bandwidth --loss */
 
 extern struct engine_options {
@@ -46,6 +47,14 @@ extern struct engine_options {
     {                                                                        \
         "--quiet", "-q", OPTION_FLAG, to, NULL, "Show no progress on stderr" \
     }
+/* For commands that write several answers, one after the other. */
+#define OPTION_ROW_PACE                                                                         \
+    {                                                                                           \
+        "--pace", NULL, OPTION_COUNT, &route_options.pace, "N",                                 \
+            "Policy price: spread --max-cloud-tokens, --max-upload-bytes and --cloud-budget "   \
+            "over N answers, for which --worth is lowered as far as necessary (default: first " \
+            "come, first served)"                                                               \
+    }
 
 extern struct chat_options {
     const char *template; /* NULL: the model's own */
@@ -56,12 +65,15 @@ extern struct route_options {
     const char *router; /* NULL: the one beside the model */
     const char *policy; /* NULL: if there is a router, mlp, or price with worth; else never */
     float threshold;    /* NaN: the router's own, else 0.5 */
+    float span;         /* 0: none */
     float worth, call_ms, wait_price; /* of policy price; 0: not given */
     const char *adapt;                /* file; NULL: the router does not learn */
+    size_t pace;                      /* answers that share the caps; 0: first come, first served */
     size_t ahead;                     /* requests in flight at once; 0: wait for each */
     size_t max_wasted;                /* wasted calls before --ahead drops to 1; 0: no limit */
     const char *draft;                /* NULL: lookup, or both with several tokens a call */
     size_t draft_max;
+    float audit; /* share of the tokens */
 } route_options;
 
 extern struct cloud_option_values {

@@ -59,11 +59,22 @@ static int virtual_cloud_ask(void *arg, const uint32_t *ids, size_t n, size_t to
 {
     struct virtual_cloud *v = arg;
     virtual_cloud_prefix(v, ids, n, tokens);
+    v->audit = false;
     v->tally = tally;
     v->before = v->real->traffic(v->real->arg, tally);
     *call = v;
     int rc = v->real->ask(v->real->arg, ids, n, tokens, tally, &v->call, err);
     return virtual_cloud_real(v, rc, err);
+}
+
+static int virtual_cloud_audit(void *arg, const uint32_t *ids, size_t n, struct cloud_tally *tally,
+                               void **call, struct err *err)
+{
+    struct virtual_cloud *v = arg;
+    v->audit = true;
+    v->late = false;
+    *call = v;
+    return v->real->audit(v->real->arg, ids, n, tally, &v->call, err);
 }
 
 static bool virtual_cloud_done(const void *call)
@@ -75,6 +86,8 @@ static bool virtual_cloud_done(const void *call)
 static int virtual_cloud_take(void *call, uint32_t *id, struct err *err)
 {
     struct virtual_cloud *v = call;
+    if (v->audit)
+        return v->real->take(v->call, id, err);
     int rc = virtual_cloud_real(v, v->real->take(v->call, id, err), err);
     struct traffic now = v->real->traffic(v->real->arg, v->tally);
     struct traffic took = traffic_since(&now, &v->before);
@@ -148,5 +161,6 @@ void virtual_cloud_begin(struct virtual_cloud *v, const struct cloud_port *real,
                                    virtual_cloud_traffic,
                                    virtual_cloud_end_tally,
                                    NULL,
-                                   NULL };
+                                   NULL,
+                                   virtual_cloud_audit };
 }

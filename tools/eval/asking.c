@@ -248,9 +248,11 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
                                       .price = a->routing.price,
                                       .adapt = adapt,
+                                      .span = a->routing.span,
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
+                                      .audit = how->audit,
                                       .edges = a->is_virtual,
                                       .max_tokens = a->max_tokens,
                                       .seed = rand_u64(a->seed, i),
@@ -286,6 +288,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                            .ms = stats.total_ms,
                            .ttft_ms = stats.ttft_ms,
                            .edge_ms = stats.edge_ms + stats.router_ms,
+                           .audit = stats.audit,
                            .trace = a->trace,
                            .scores = a->scores,
                            .text = a->text };
@@ -306,7 +309,8 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     struct task_item item;
     uint32_t *ids = NULL;
     size_t n = 0;
-    *out = (struct asked){ 0 };
+    const struct caps *caps = caps_limited(&a->routing.caps.limits) ? &a->routing.caps : NULL;
+    *out = (struct asked){ .caps = caps };
     int rc = task_item(&item, t, i, err);
     if (rc == OK)
         rc = task_encode(&ids, &n, t, &item, a->engine.tokenizer, a->engine.chat, err);
@@ -326,6 +330,7 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     if (rc == OK)
         rc = asking_write(out, a, &w, i, ids, n, how, err);
     free(ids);
+    out->caps = caps;
     if (rc == OK) /* again, as an item is valid until the next one */
         rc = task_item(&item, t, i, err);
     if (rc != OK)
@@ -334,4 +339,15 @@ int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
     text_line(out->answer);
     out->right = task_right(t, &item, out->text);
     return OK;
+}
+
+bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how)
+{
+    struct routing *r = &a->routing;
+    if (!one->caps)
+        return !caps_limited(&r->caps.limits);
+    caps_resume(&r->caps, one->caps);
+    if (how->policy == POLICY_PRICE && !one->left_out)
+        price_pace_ended(&r->gate.pace, &r->caps.limits, &r->caps.count);
+    return true;
 }

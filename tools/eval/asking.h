@@ -78,6 +78,7 @@ struct asking_how { /* what decides about one token */
     enum policy policy;
     const struct router *router; /* borrowed; NULL: routing.router */
     float threshold;             /* NaN for the policies that have none */
+    double audit;                /* as in decode_options */
 };
 
 struct asked_token { /* one token of an answer */
@@ -107,7 +108,11 @@ struct asked {     /* one answer */
     uint64_t bytes_up, bytes_down; /* over the network, with headers */
     double ms, ttft_ms;            /* for the whole answer; to its first token */
     double edge_ms;                /* of ms, in the small model and the router */
-    char answer[TASK_ANSWER];      /* what was extracted; "": nothing */
+    struct decode_audit audit;
+    char answer[TASK_ANSWER]; /* what was extracted; "": nothing */
+    /* What the limits have counted so far, this answer included, and the prefix of the last call;
+     * borrowed until the next asking_ask. NULL: there are no limits. */
+    const struct caps *caps;
     /* The tokens in order and the text, borrowed until the next asking_ask. */
     const struct asked_token *trace; /* [tokens] */
     const float *scores;             /* [tokens]; NaN: the policy has none */
@@ -122,5 +127,8 @@ double asked_cost(const struct asked_work *w, const struct caps_price *tokens);
  * decode_run; ERR_STOP after an interrupt. */
 int asking_ask(struct asked *out, struct asking *a, struct task *t, size_t i,
                const struct asking_how *how, struct err *err);
+/* Let limits and pace be as after this answer, which was asked before in the same way. False: they
+ * are not known. */
+bool asking_resume(struct asking *a, const struct asked *one, const struct asking_how *how);
 
 #endif

@@ -109,6 +109,7 @@ static int answers_prepare(struct answers_run *m, struct err *err)
     m->about = (struct eval_about){ .task = m->o->task,
                                     .price = m->asking.routing.caps.limits.price,
                                     .by_cost = m->plan.by_cost,
+                                    .audited = route_options.audit > 0,
                                     .router = route_options.router,
                                     .isa = m->asking.engine.kernels.isa,
                                     .clock = eval_clock_name(&m->clock),
@@ -138,11 +139,12 @@ static int answers_baseline(struct answers_run *m, size_t at, enum policy policy
 }
 
 /* True when the models can be asked alone for comparison at no cost: the cloud is in this process,
- * and nobody waits for a simulated network. */
+ * nobody waits for a simulated network, and no limit would be used up. */
 static bool answers_free(const struct answers_run *m)
 {
     const struct network_options *n = &network_options; /* all 0 if the clock is virtual */
-    return m->asking.server && !m->clock.step_ns && !n->latency && !n->bandwidth && !(n->loss > 0);
+    return m->asking.server && !caps_limited(&m->asking.routing.caps.limits) && !m->clock.step_ns &&
+           !n->latency && !n->bandwidth && !(n->loss > 0);
 }
 
 /* Run the models alone where the list wants it, or where it is free and something is compared. */
@@ -300,6 +302,19 @@ static int answers_check_adapt(const struct answers_run *m, struct err *err)
     return OK;
 }
 
+/* A pace is for one series of answers, which alone uses what the limits allow. */
+static int answers_check_pace(const struct answers_run *m, struct err *err)
+{
+    size_t others = m->plan.ntargets + m->plan.paper;
+    for (size_t i = 0; i < m->list.n; i++)
+        others += m->list.at[i].policy != POLICY_NEVER;
+    others -= eval_list_find(&m->list, POLICY_PRICE) != NULL;
+    if (!route_options.pace || !others)
+        return OK;
+    return err_set(err, ERR_ARG,
+                   "--pace: expected policy price alone or with never, and without a target");
+}
+
 /* Check the options, before anything is loaded. */
 static int answers_check(struct answers_run *m, struct err *err)
 {
@@ -316,6 +331,8 @@ static int answers_check(struct answers_run *m, struct err *err)
         rc = eval_plan_list(&m->plan, &m->list, o, route_options.threshold, err);
     if (rc == OK && route_options.adapt)
         rc = answers_check_adapt(m, err);
+    if (rc == OK)
+        rc = answers_check_pace(m, err);
     if (rc == OK && o->csv)
         rc = output_file_check(o->csv, err);
     if (rc == OK && o->svg)

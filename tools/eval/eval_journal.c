@@ -20,6 +20,7 @@ struct eval_journal {
     json_t *json; /* the line, parsed */
     struct asked_token *trace;
     size_t trace_room;
+    struct caps caps; /* of the answer read last */
 };
 
 /* What a journal begins with. */
@@ -157,6 +158,7 @@ void eval_journal_close(struct eval_journal *j)
     json_decref(j->json);
     free(j->text);
     free(j->trace);
+    caps_end(&j->caps);
     free(j);
 }
 
@@ -189,6 +191,34 @@ static int journal_expect(struct eval_journal *j, const struct eval_journal_key 
                    key->item);
 }
 
+/* Take what an audit found from the line, if there is anything. */
+static bool journal_read_audit(const json_t *line, struct decode_audit *a)
+{
+    json_int_t n[9];
+    const json_t *list = json_object_get(line, "audit");
+    if (!list)
+        return true;
+    if (json_unpack((json_t *)(size_t)list, "[I, I, I, I, I, I, I, I, I!]", &n[0], &n[1], &n[2],
+                    &n[3], &n[4], &n[5], &n[6], &n[7], &n[8]) != 0)
+        return false;
+    *a = (struct decode_audit){ (size_t)n[0], (size_t)n[1], (size_t)n[2],
+                                (size_t)n[3], (size_t)n[4], (size_t)n[5],
+                                (size_t)n[6], (size_t)n[7], (uint64_t)n[8] };
+    return true;
+}
+
+/* Add it to a line. */
+static bool journal_add_audit(json_t *line, const struct decode_audit *a)
+{
+    if (!a->drawn)
+        return true;
+    json_t *list = json_pack("[I, I, I, I, I, I, I, I, I]", (json_int_t)a->drawn,
+                             (json_int_t)a->kept, (json_int_t)a->missed, (json_int_t)a->routed,
+                             (json_int_t)a->flipped, (json_int_t)a->calls, (json_int_t)a->failed,
+                             (json_int_t)a->wasted, (json_int_t)a->cost);
+    return json_object_set_new(line, "audit", list) == 0;
+}
+
 /* Take the trace of n tokens from the line: `trace` and `us`. */
 static bool journal_read_trace(struct eval_journal *j, struct asked *a)
 {
@@ -215,6 +245,29 @@ static bool journal_read_trace(struct eval_journal *j, struct asked *a)
     }
     a->trace = j->trace;
     return true;
+}
+
+/* Take what the limits had counted from the line: `counts` and `last`. False: there is something
+ * else, or no memory. */
+static bool journal_read_caps(struct eval_journal *j, struct asked *a)
+{
+    json_int_t n[3];
+    const json_t *counts = json_object_get(j->json, "counts");
+    const json_t *last = json_object_get(j->json, "last");
+    size_t ids = json_array_size(last), bytes;
+    if (!counts)
+        return true;
+    if (json_unpack((json_t *)(size_t)counts, "[I, I, I]", &n[0], &n[1], &n[2]) != 0 ||
+        !json_is_array(last) || !size_mul(&bytes, ids + 1, sizeof(*j->caps.last)))
+        return false;
+    caps_end(&j->caps);
+    j->caps.last = malloc(bytes);
+    for (size_t i = 0; j->caps.last && i < ids; i++)
+        j->caps.last[i] = (uint32_t)json_integer_value(json_array_get(last, i));
+    j->caps.count = (struct caps_count){ (uint64_t)n[0], (uint64_t)n[1], (uint64_t)n[2], 0 };
+    j->caps.last_n = ids;
+    a->caps = &j->caps;
+    return j->caps.last != NULL;
 }
 
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
@@ -247,7 +300,8 @@ int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key
     out->bytes_up = (uint64_t)n[10];
     out->bytes_down = (uint64_t)n[11];
     out->wasted = (size_t)n[12];
-    if (!fine || strlen(answer) >= sizeof(out->answer) || !journal_read_trace(j, out))
+    fine = fine && strlen(answer) < sizeof(out->answer) && journal_read_trace(j, out);
+    if (!fine || !journal_read_caps(j, out) || !journal_read_audit(j->json, &out->audit))
         return err_set(err, ERR_FORMAT, "%s: line %zu: expected the fields of an answer", j->path,
                        j->line);
     memcpy(out->answer, answer, strlen(answer) + 1);
@@ -272,6 +326,20 @@ static bool journal_add_trace(json_t *line, const struct asked *one)
                 json_array_size(us) == one->tokens;
     fine = json_object_set_new(line, "us", us) == 0 && fine;
     free(t);
+    return fine;
+}
+
+/* Add what the limits have counted to a line. */
+static bool journal_add_caps(json_t *line, const struct caps *c)
+{
+    json_t *last = json_array();
+    for (size_t i = 0; i < c->last_n; i++)
+        json_array_append_new(last, json_integer(c->last[i]));
+    bool fine = json_array_size(last) == c->last_n;
+    json_t *both = json_pack("{s:[I, I, I], s:o}", "counts", (json_int_t)c->count.tokens,
+                             (json_int_t)c->count.upload, (json_int_t)c->count.cost, "last", last);
+    fine = both && json_object_update(line, both) == 0 && fine;
+    json_decref(both);
     return fine;
 }
 
@@ -307,7 +375,9 @@ int eval_journal_write(struct eval_journal *j, const struct eval_journal_key *ke
                   "prefilled", (json_int_t)w->prefilled, "cached", (json_int_t)w->cached, "decoded",
                   (json_int_t)w->decoded, "bytes_up", (json_int_t)one->bytes_up, "bytes_down",
                   (json_int_t)one->bytes_down, "wasted", (json_int_t)one->wasted);
-    if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one)) {
+    if (!line || !rest || json_object_update(line, rest) != 0 || !journal_add_trace(line, one) ||
+        !journal_add_audit(line, &one->audit) ||
+        (one->caps && !journal_add_caps(line, one->caps))) {
         json_decref(line);
         line = NULL;
     }

@@ -30,7 +30,8 @@ int eval_journal_open(struct eval_journal **out, const char *path, const json_t 
 void eval_journal_close(struct eval_journal *j); /* NULL is fine */
 
 /* Read the next answer, if the file has one that was written before: *found. Its trace is valid
- * until the next call; scores and text are not kept. ERR_FORMAT when the line is another one. */
+ * until the next call, and so are the counts of the limits; scores and text are not kept.
+ * ERR_FORMAT when the line is another one. */
 int eval_journal_read(struct eval_journal *j, const struct eval_journal_key *key, struct asked *out,
                       bool *found, struct err *err);
 /* Append an answer. id is the item's. ERR_IO. */

@@ -215,13 +215,14 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
                            const struct eval_list *l, const struct asking *a, const char *model,
                            const struct eval_clock *clock)
 {
-    char edge[24], seed[24], world[24], threshold[32], share[32], price[160];
+    char edge[24], seed[24], world[24], threshold[32], share[32], span[32], price[160], limits[120];
     snprintf(edge, sizeof(edge), "%016" PRIx64,
              model_fingerprint(a->engine.model, a->engine.tokenizer));
     snprintf(seed, sizeof(seed), "%" PRIu64, o->seed);
     snprintf(world, sizeof(world), "%" PRIu64, o->world);
     snprintf(threshold, sizeof(threshold), "%.9g", (double)route_options.threshold);
     snprintf(share, sizeof(share), "%.9g", (double)o->share);
+    snprintf(span, sizeof(span), "%.9g", (double)a->routing.span.threshold);
     const struct price *c = &a->routing.price;
     snprintf(price, sizeof(price),
              "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait %.9g", c->worth, c->call,
@@ -230,9 +231,9 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
-    return json_pack(
+    json_t *all = json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
-        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:b}",
+        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:s, s:b, s:f}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
         o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
         "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
@@ -242,5 +243,16 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         cloud_option_values.model ? cloud_option_values.model : "", "cloud_mode",
         cloud_option_values.mode, "cloud_tokens", (json_int_t)cloud_option_values.tokens, "clock",
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
-        o->wording ? o->wording : "all", "price", price, "by_cost", p->by_cost);
+        o->wording ? o->wording : "all", "span", span, "price", price, "by_cost", p->by_cost,
+        "audit", (double)route_options.audit);
+    const struct caps_limits *most = &a->routing.caps.limits;
+    if (!all || !caps_limited(most))
+        return all;
+    snprintf(limits, sizeof(limits),
+             "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu", most->tokens,
+             most->upload, most->budget, route_options.pace);
+    if (json_object_set_new(all, "limits", json_string(limits)) == 0)
+        return all;
+    json_decref(all);
+    return NULL;
 }

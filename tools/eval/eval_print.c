@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "tools/audit_line.h"
 #include "tools/cli/output_file.h"
 #include "tools/paper_table.h"
 
-enum { FIELDS = 64, VALUE = 160 };
+enum { FIELDS = 80, VALUE = 160 };
 #define UNEQUAL 0.1 /* part by which two shares may differ */
 
 /* One result as names and values, which JSON and CSV share. */
@@ -121,12 +122,37 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_text(f, "isa", about->isa);
 }
 
+/* Print how often one of n tokens, which was not so k times, and that count. */
+static void print_audit_share(struct print_fields *f, const char *const names[5], size_t n,
+                              size_t k)
+{
+    const struct audit_share s = audit_share(k, n);
+    print_count(f, names[0], n);
+    print_count(f, names[1], k);
+    print_real(f, names[2], s.share, 6);
+    print_real(f, names[3], s.low, 6);
+    print_real(f, names[4], s.high, 6);
+}
+
+/* What --audit found. */
+static void print_audit(struct print_fields *f, const struct decode_audit *a)
+{
+    static const char *const kept[] = { "kept", "missed", "miss_rate", "miss_low", "miss_high" };
+    static const char *const again[] = { "again", "flipped", "flip_rate", "flip_low", "flip_high" };
+    print_count(f, "drawn", a->drawn);
+    print_audit_share(f, kept, a->kept, a->missed);
+    print_audit_share(f, again, a->routed, a->flipped);
+    print_count(f, "audit_calls", a->calls);
+}
+
 static void print_fields(struct print_fields *f, const struct eval_about *about,
                          const struct eval_result *r)
 {
     f->n = 0;
     print_quality(f, about, r);
     print_cost(f, about, r);
+    if (about->audited)
+        print_audit(f, &r->audit);
 }
 
 /* Print text as a JSON string. */
@@ -250,6 +276,16 @@ static void print_against(FILE *to, const struct eval_result *r)
     putc('\n', to);
 }
 
+/* Print what is amiss with a policy at its own threshold. */
+static void print_signs(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
+{
+    char line[SIGNS_LINE];
+    for (size_t i = 0; i < n; i++)
+        if (shown[i] && isnan(r[i].target) && r[i].entry->policy != POLICY_RANDOM &&
+            r[i].entry->policy != POLICY_ORACLE && signs_tell(line, &r[i].signs))
+            fprintf(to, "%s: %s\n", r[i].entry->label, line);
+}
+
 /* Print what the columns do not say. */
 static void print_notes(FILE *to, const struct eval_result *r, const bool *shown, size_t n)
 {
@@ -261,6 +297,11 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
         if (shown[i] && r[i].fallback)
             fprintf(to, "%s: the cloud did not give %zu of the tokens that were routed\n",
                     r[i].entry->label, r[i].fallback);
+        if (shown[i] && r[i].audit.drawn) {
+            char label[sizeof(r->entry->label) + 8];
+            snprintf(label, sizeof(label), "%s: audit", r[i].entry->label);
+            audit_line(to, label, &r[i].audit);
+        }
         oracle = oracle || (shown[i] && r[i].entry->policy == POLICY_ORACLE);
         left_out = r[i].left_out > left_out ? r[i].left_out : left_out;
         if (shown[i] && !isnan(r[i].apgr7))
@@ -281,6 +322,7 @@ static void print_notes(FILE *to, const struct eval_result *r, const bool *shown
                     "token\n");
     if (left_out)
         fprintf(to, "left out: %zu items whose prompts are longer than the context\n", left_out);
+    print_signs(to, r, shown, n);
 }
 
 /* Return the width of the first column. */

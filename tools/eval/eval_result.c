@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
+#include "tools/audit_line.h"
 
 void eval_result_begin(struct eval_result *r, const struct eval_entry *e, double target)
 {
@@ -82,6 +83,12 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
     r->bytes_down += one->bytes_down;
     r->ms += one->ms;
     r->edge_ms += one->edge_ms;
+    audit_add(&r->audit, &one->audit);
+    for (size_t i = 0; eval_entry_scores(r->entry) && i < one->tokens; i++)
+        signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
+                    one->trace[i].agrees);
+    r->signs.ms = r->ms;
+    r->signs.waited_ms = r->ms - r->edge_ms;
     return OK;
 }
 

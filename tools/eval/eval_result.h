@@ -8,6 +8,7 @@
 
 #include "tools/eval/asking.h"
 #include "tools/eval/eval_list.h"
+#include "tools/eval/signs.h"
 #include "tools/eval/statistics.h"
 
 struct err;
@@ -29,6 +30,8 @@ struct eval_result {
     uint64_t bytes_up, bytes_down;
     double ms;      /* over all answers, without startup */
     double edge_ms; /* of these, in the small model and the router */
+    struct decode_audit audit;
+    struct signs signs;
     /* Of each question: right or not, tokens, those from the cloud. */
     unsigned char *rights;          /* [questions], 1: right */
     uint32_t *tokens_of, *cloud_of; /* [questions] */

@@ -6,6 +6,7 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
 #include "router/learn/calibrate.h"
+#include "tools/cli/shared_options.h"
 
 /* True when progress is to be shown after answer number `done` of n: ten times a second at most,
  * and after the last one. */
@@ -53,7 +54,8 @@ static void run_show_calibration(struct eval_run *run, size_t i)
 /* Return how tokens are decided under this result's policy. */
 static struct asking_how run_how(const struct eval_result *r)
 {
-    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold };
+    return (struct asking_how){ r->entry->policy, r->entry->router, r->threshold,
+                                (double)route_options.audit };
 }
 
 /* Ask one item, or read its answer from the journal, and add it to *r. */
@@ -73,6 +75,9 @@ static int run_item(struct eval_run *run, struct eval_result *r, size_t i, struc
         if (rc == OK && run->journal)
             rc = eval_journal_write(run->journal, &key, item.id, &one, err);
     }
+    if (rc == OK && found && !asking_resume(run->asking, &one, &how))
+        rc = err_set(err, ERR_FORMAT,
+                     "--jsonl: item %zu: expected counts of the limits, found none", i);
     run->before += found;
     return rc == OK ? eval_result_add(r, &one, err) : rc;
 }
@@ -136,7 +141,7 @@ static int run_calibration(struct eval_run *run, const struct eval_entry *e, str
         return OK;
     eval_run_end(run);
     run->calibrated = e;
-    run->how = (struct asking_how){ e->policy, e->router, 0 };
+    run->how = (struct asking_how){ .policy = e->policy, .router = e->router };
     return calibrate_open(&run->calibration, &source, err);
 }
 

@@ -56,6 +56,8 @@ static int explain_range(struct explain_range *out, struct explain_range r, cons
     out->to = r.to == SIZE_MAX ? n - 1 : r.to;
     if (out->from <= out->to && out->to < n)
         return OK;
+    if (out->from == out->to)
+        return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu", option, n - 1, out->from);
     return err_set(err, ERR_ARG, "%s: expected 0 to %zu, found %zu:%zu", option, n - 1, out->from,
                    out->to);
 }
@@ -190,7 +192,7 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
 {
     const struct explain_token *t = &x->tokens[pos];
     const char *policy = policy_name(x->routing.policy);
-    double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)x->routing.threshold;
+    double score = (double)(pos ? x->at[pos - 1].score : NAN), limit = (double)t->threshold;
     if (t->source == EXPLAIN_PROMPT)
         snprintf(out, EXPLAIN_WHY, "it is part of the prompt");
     else if (t->source == EXPLAIN_FALLBACK)
@@ -199,8 +201,9 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos)
     else if (isnan(score))
         snprintf(out, EXPLAIN_WHY, "the policy is %s", policy);
     else
-        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f", policy, score,
-                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit);
+        snprintf(out, EXPLAIN_WHY, "%s scores %.4f, which is %sbelow %.4f%s", policy, score,
+                 t->source == EXPLAIN_CLOUD ? "" : "not ", limit,
+                 t->threshold > x->routing.threshold ? ", the threshold of --span" : "");
 }
 
 size_t explain_telling(const struct explain *x, const char **why)
@@ -228,6 +231,17 @@ size_t explain_telling(const struct explain *x, const char **why)
            : scored ? "where the cloud was asked with the lowest score"
                     : "where the cloud was asked and the small model was least sure";
     return best;
+}
+
+bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x)
+{
+    size_t written = x->n - x->prompt;
+    if (x->stats.finish != FINISH_LENGTH || !written)
+        return false;
+    snprintf(out, EXPLAIN_WHY, "Stopped after %zu token%s, before the text ended: %s", written,
+             written == 1 ? "" : "s",
+             written < x->o.max_tokens ? "the context is full" : "-n N writes more");
+    return true;
 }
 
 struct explain_times explain_times(const struct explain *x, bool reading)

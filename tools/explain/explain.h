@@ -67,6 +67,7 @@ struct explain_unit {
 struct explain_position {
     struct explain_guess top[EXPLAIN_TOP]; /* of the head: what the small model would write */
     float score;                           /* NaN: the policy has none */
+    float threshold;                       /* that it is compared with */
     bool routed;                           /* the verdict: the next token is the cloud's */
     struct explain_unit up[EXPLAIN_UNITS], down[EXPLAIN_UNITS]; /* largest first; for and against */
     size_t nup, ndown;
@@ -78,6 +79,7 @@ enum explain_source { EXPLAIN_EDGE, EXPLAIN_CLOUD, EXPLAIN_FALLBACK, EXPLAIN_PRO
 struct explain_token {
     uint32_t id;
     enum explain_source source;
+    float threshold;                     /* that its score was compared with */
     const char *reason;                  /* why it is a fallback, as gate_name says it; else NULL */
     char *fault;                         /* the same as one line, owned; else NULL */
     double ms;                           /* since the token before; the first: since the start */
@@ -141,6 +143,8 @@ void explain_why(char out[EXPLAIN_WHY], const struct explain *x, size_t pos);
  * the lowest score, or where the policy has none, where the small model was least sure. If nothing
  * was written it is the last of the prompt. */
 size_t explain_telling(const struct explain *x, const char **why);
+/* Write why the text was cut, as a sentence without its full stop. False: it ended by itself. */
+bool explain_cut(char out[EXPLAIN_WHY], const struct explain *x);
 
 /* What passes and tokens took: those of the prompt, up to the first token written, or all others.
  */

@@ -114,9 +114,9 @@ static void html_facts(FILE *to, const struct explain *x)
         fputs(" The right answer: ", to);
         html_string(to, x->o.reference);
     }
-    if (x->stats.finish == FINISH_LENGTH && x->n > x->prompt)
-        fprintf(to, " Stopped after %zu tokens, before the text ended: -n N writes more.",
-                x->n - x->prompt);
+    char cut[EXPLAIN_WHY];
+    if (explain_cut(cut, x))
+        fprintf(to, " %s.", cut);
 }
 
 /* Write the text as a list of tokens; page.css marks their writers. */
@@ -202,16 +202,17 @@ static void html_part(FILE *to, const struct explain *x, bool reading)
     if (!t.passes && !t.tokens)
         return;
     fprintf(to,
-            "<tbody><tr><th scope=\"rowgroup\" colspan=\"10\">%s: %zu tokens, %.3f ms</th></tr>\n",
+            "<tbody><tr><th scope=\"rowgroup\" colspan=\"10\">%s: %zu token%s, %.3f ms</th></tr>\n",
             reading ? "Reading the prompt, up to the first token written" : "Writing the rest",
-            reading ? x->prompt : t.tokens, t.ms);
+            reading ? x->prompt : t.tokens, (reading ? x->prompt : t.tokens) == 1 ? "" : "s", t.ms);
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)
             html_operation(to, x, &t, (enum batch_op)op);
         rest -= (double)t.operations->of[op].ns / 1e6;
     }
     html_time(to, "router", t.router_ms, t.ms);
-    html_time(to, "cloud, waiting", t.cloud_ms, t.ms);
+    if (t.cloud_ms > 0)
+        html_time(to, "cloud, waiting", t.cloud_ms, t.ms);
     html_time(to, "all else", rest, t.ms);
     fputs("</tbody>\n", to);
 }

@@ -151,10 +151,11 @@ static json_t *json_router(const struct explain *x, const struct explain_positio
     json_t *units = json_array();
     json_units(units, at->up, at->nup);
     json_units(units, at->down, at->ndown);
-    return json_pack("{s:o,s:s,s:o,s:o,s:o}", "score", json_number((double)at->score), "verdict",
-                     at->routed ? "cloud" : "edge", "units", units, "others",
-                     network ? json_number((double)at->others) : json_null(), "bias",
-                     network ? json_number((double)x->bias) : json_null());
+    return json_pack("{s:o,s:s,s:o,s:o,s:o,s:o}", "score", json_number((double)at->score),
+                     "verdict", at->routed ? "cloud" : "edge", "threshold",
+                     json_number(isnan(at->score) ? (double)NAN : (double)at->threshold), "units",
+                     units, "others", network ? json_number((double)at->others) : json_null(),
+                     "bias", network ? json_number((double)x->bias) : json_null());
 }
 
 static json_t *json_position(struct writer *w, size_t pos)

@@ -197,7 +197,9 @@ static void look_score(struct looking *l, size_t row, const float *last)
         at->score = policy_score_logits(r->policy, last, tokenizer_size(x->engine.tokenizer),
                                         &x->engine.kernels);
     }
-    at->routed = r->policy == POLICY_ALWAYS || at->score < r->threshold;
+    bool written = pos + 1 >= x->prompt && pos + 1 < x->n;
+    at->threshold = written ? x->tokens[pos + 1].threshold : r->threshold;
+    at->routed = r->policy == POLICY_ALWAYS || at->score < at->threshold;
 }
 
 /* Look at a row of the latest pass: the lens of all layers, and the score. */

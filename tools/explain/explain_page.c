@@ -171,21 +171,35 @@ static void page_units(const char *what, const struct explain_unit *u, size_t n)
     puts(n ? "" : " none");
 }
 
+/* Return the router's sum under its sigmoid. */
+static double page_sum(const struct explain_position *at, double bias)
+{
+    double sum = bias + (double)at->others;
+    for (size_t i = 0; i < at->nup; i++)
+        sum += (double)at->up[i].adds;
+    for (size_t i = 0; i < at->ndown; i++)
+        sum += (double)at->down[i].adds;
+    return sum;
+}
+
 static void page_router(const struct explain *x, size_t pos)
 {
     const struct explain_position *at = &x->at[pos];
     const struct routing *r = &x->routing;
     if (isnan(at->score)) {
-        printf("\nThe policy %s needs no score\n", policy_name(r->policy));
+        printf("\nNo score: the policy is '%s'\n", policy_name(r->policy));
         return;
     }
     printf("\nThe score of %s is %.4f, the threshold %.4f: %s\n", policy_name(r->policy),
-           (double)at->score, (double)r->threshold,
+           (double)at->score, (double)at->threshold,
            at->routed ? "ask the cloud" : "the small model's token may stand");
     if (!policy_reads_network(r->policy))
         return;
-    page_units("  for it:    ", at->up, at->nup);
-    page_units("  against it:", at->down, at->ndown);
+    if (r->policy == POLICY_PRICE)
+        printf("  price weighs what a call costs against the router's output, %.4f\n",
+               1 / (1 + exp(-page_sum(at, (double)x->bias))));
+    page_units("  for the small model:", at->up, at->nup);
+    page_units("  for the cloud:      ", at->down, at->ndown);
     printf("  all other units %+.3f, bias %+.3f\n", (double)at->others, (double)x->bias);
 }
 
@@ -211,9 +225,9 @@ void explain_page(const struct explain *x)
     const char *why = NULL;
     size_t pos = x->o.at == SIZE_MAX ? explain_telling(x, &why) : x->o.at;
     page_tokens(x);
-    if (x->stats.finish == FINISH_LENGTH && x->n > x->prompt)
-        printf("Stopped after %zu tokens, before the text ended: -n N writes more\n",
-               x->n - x->prompt);
+    char cut[EXPLAIN_WHY];
+    if (explain_cut(cut, x))
+        puts(cut);
     putchar('\n');
     page_choice(x, pos, why);
     page_title(x, pos);

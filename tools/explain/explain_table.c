@@ -45,10 +45,11 @@ static void table_part(const struct explain *x, bool reading)
     if (!t.passes && !t.tokens)
         return;
     if (reading)
-        printf("\nWhere the time went: %zu tokens of the prompt%s, %.3f ms\n", x->prompt,
-               t.tokens ? ", up to the first token written" : "", t.ms);
+        printf("\nWhere the time went: %zu token%s of the prompt%s, %.3f ms\n", x->prompt,
+               x->prompt == 1 ? "" : "s", t.tokens ? ", up to the first token written" : "", t.ms);
     else
-        printf("\nWhere the time went: tokens after that, %zu of them, %.3f ms\n", t.tokens, t.ms);
+        printf("\nWhere the time went: %zu token%s after that, %.3f ms\n", t.tokens,
+               t.tokens == 1 ? "" : "s", t.ms);
     puts("operation   calls        ms  share       MB      MOP    GB/s   GOP/s  limit reached");
     for (size_t op = 0; op < BATCH_OPS; op++) {
         if (t.operations->of[op].calls)

@@ -63,6 +63,7 @@ static bool writing_token(void *arg, const struct decode_token *t)
     x->tokens[x->n] = (struct explain_token){
         .id = t->id,
         .source = (enum explain_source)t->source,
+        .threshold = t->threshold,
         .reason = t->fault ? gate_name(t->reason) : NULL,
         .fault = t->fault ? strdup(t->fault) : NULL,
         .ms = t->ms,
@@ -93,6 +94,7 @@ int explain_write(struct explain *x, struct err *err)
     const struct decode_options o = { .policy = r->policy,
                                       .threshold = r->threshold,
                                       .price = r->price,
+                                      .span = r->span,
                                       .gate = &x->routing.gate,
                                       .cloud_required = r->required,
                                       .max_tokens = x->o.max_tokens,

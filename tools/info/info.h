@@ -89,9 +89,11 @@ int info_model_read(struct info_model *m, const struct info_source *s, size_t co
  * but what can be used of them is GPT-2's byte-level BPE. */
 struct str info_tokenizer(const struct info_source *s, const struct info_model *m);
 
-/* Print the report for people, or as one JSON object; with list, every tensor too. */
+/* Print the report for people, or as one JSON object; with list, every tensor too. As JSON:
+ * ERR_NOMEM, and nothing is printed. */
 void info_print(const struct info_source *s, const struct info_model *m, bool list);
-void info_print_json(const struct info_source *s, const struct info_model *m, bool list);
+int info_print_json(const struct info_source *s, const struct info_model *m, bool list,
+                    struct err *err);
 
 /* True for what may be an importance matrix: a GGUF file of that type, or, if w is NULL because the
  * file cannot be opened as weights, a name in which "imatrix" occurs or that ends in .dat. */

@@ -1,9 +1,9 @@
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/info/info.h"
 #include "weights/imatrix.h"
 
@@ -49,31 +49,22 @@ void info_print_imatrix(const char *path, const struct imatrix *m, bool list)
 static json_t *info_imatrix_texts(const struct imatrix *m)
 {
     json_t *texts = json_array();
-    bool fine = texts;
-    for (size_t i = 0; fine && i < imatrix_texts(m); i++)
-        fine =
-            !json_array_append_new(texts, escaped_json(imatrix_text(m, i).p, imatrix_text(m, i).n));
-    if (fine)
-        return texts;
-    json_decref(texts);
-    return NULL;
+    for (size_t i = 0; i < imatrix_texts(m); i++)
+        json_report_add(&texts, escaped_json(imatrix_text(m, i).p, imatrix_text(m, i).n));
+    return texts;
 }
 
 /* Return the matrices. NULL: out of memory. */
 static json_t *info_imatrix_entries(const struct imatrix *m)
 {
     json_t *entries = json_array();
-    bool fine = entries;
-    for (size_t i = 0; fine && i < imatrix_count(m); i++) {
+    for (size_t i = 0; i < imatrix_count(m); i++) {
         const struct imatrix_entry *e = imatrix_at(m, i);
-        fine = !json_array_append_new(entries, json_pack("{s:o, s:I}", "name",
-                                                         escaped_json(e->name, strlen(e->name)),
-                                                         "inputs", (json_int_t)e->n));
+        json_report_add(&entries,
+                        json_pack("{s:o, s:I}", "name", escaped_json(e->name, strlen(e->name)),
+                                  "inputs", (json_int_t)e->n));
     }
-    if (fine)
-        return entries;
-    json_decref(entries);
-    return NULL;
+    return entries;
 }
 
 int info_print_imatrix_json(const char *path, const struct imatrix *m, bool list, struct err *err)
@@ -83,12 +74,7 @@ int info_print_imatrix_json(const char *path, const struct imatrix *m, bool list
                   "format", "imatrix", "gguf", imatrix_is_gguf(m), "matrices",
                   (json_int_t)imatrix_count(m), "chunks", (json_int_t)imatrix_chunks(m),
                   "chunk_size", (json_int_t)imatrix_chunk_size(m), "texts", info_imatrix_texts(m));
-    bool fine =
-        root && (!list || !json_object_set_new(root, "matrix_list", info_imatrix_entries(m)));
-    char *text = fine ? escaped_dump(root, JSON_COMPACT) : NULL;
-    if (text)
-        puts(text);
-    json_decref(root);
-    free(text);
-    return text ? OK : err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (list)
+        json_report_set(&root, "matrix_list", info_imatrix_entries(m));
+    return json_report_print(path, root, JSON_COMPACT, "", "", err);
 }

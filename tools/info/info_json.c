@@ -6,12 +6,13 @@
 
 #include "kernels/kv.h"
 #include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/info/info.h"
 
 /* Return an integer if a double of this size is exact, else a real. */
 static json_t *json_size(double v)
 {
-    return v < 9e15 ? json_integer((json_int_t)v) : json_real(v);
+    return v < 9e15 ? json_integer((json_int_t)v) : json_report_real(v);
 }
 
 /* Return the list of all tensors. */
@@ -22,11 +23,11 @@ static json_t *json_tensors(const struct info_source *s)
         const struct tensor *t = info_tensor(s, i);
         json_t *shape = json_array();
         for (unsigned k = 0; k < t->ndim; k++)
-            json_array_append_new(shape, json_size((double)t->shape[k]));
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:o}", "name",
-                                              escaped_json(t->name, strlen(t->name)), "type",
-                                              wtype_name(t->type), "shape", shape, "bytes",
-                                              json_size((double)t->bytes)));
+            json_report_add(&shape, json_size((double)t->shape[k]));
+        json_report_add(&list, json_pack("{s:o, s:s, s:o, s:o}", "name",
+                                         escaped_json(t->name, strlen(t->name)), "type",
+                                         wtype_name(t->type), "shape", shape, "bytes",
+                                         json_size((double)t->bytes)));
     }
     return list;
 }
@@ -40,15 +41,15 @@ static json_t *json_shape(const struct info_source *s, struct str arch)
         const char *key = info_shape_key(kv, arch);
         double number;
         bool flag;
-        json_t *v = NULL;
+        bool real = kv->type == KV_F32 || kv->type == KV_F64;
         if (!key)
             continue;
-        if (weights_bool(s->w, kv->key.p, &flag))
-            v = json_boolean(flag);
-        else if (weights_f64(s->w, kv->key.p, &number))
-            v = kv->type == KV_F32 || kv->type == KV_F64 ? json_real(number) : json_size(number);
         char *name = escaped_text(key, strlen(key));
-        json_object_set_new(shape, name ? name : "", v ? v : json_null());
+        json_report_set(&shape, name,
+                        weights_bool(s->w, kv->key.p, &flag)     ? json_boolean(flag)
+                        : !weights_f64(s->w, kv->key.p, &number) ? json_null()
+                        : real                                   ? json_report_real(number)
+                                                                 : json_size(number));
         free(name);
     }
     return shape;
@@ -78,17 +79,17 @@ static json_t *json_router(const struct info_source *s)
         return json_null();
     json_t *root = json_object();
     if (f.contexts) {
-        json_object_set_new(root, "contexts", json_size((double)f.contexts));
+        json_report_set(&root, "contexts", json_size((double)f.contexts));
     } else {
-        json_object_set_new(root, "hidden", json_size((double)f.hidden));
-        json_object_set_new(root, "width", json_size((double)f.width));
-        json_object_set_new(root, "tap", escaped_json(f.tap.p, f.tap.n));
+        json_report_set(&root, "hidden", json_size((double)f.hidden));
+        json_report_set(&root, "width", json_size((double)f.width));
+        json_report_set(&root, "tap", escaped_json(f.tap.p, f.tap.n));
     }
-    json_object_set_new(root, "threshold", json_share(info_text(s, "threshold")));
+    json_report_set(&root, "threshold", json_share(info_text(s, "threshold")));
     for (size_t i = 0; i < INFO_ROUTER_ENTRIES; i++) {
         const char *key = info_router_entries[i][0];
         struct str v = info_text(s, key);
-        json_object_set_new(root, key, strcmp(key, "share") ? json_maybe(v) : json_share(v));
+        json_report_set(&root, key, strcmp(key, "share") ? json_maybe(v) : json_share(v));
     }
     return root;
 }
@@ -98,7 +99,7 @@ static json_t *json_memory(const struct info_model *m)
 {
     json_t *caches = json_object();
     for (int i = 0; i < INFO_CACHES; i++)
-        json_object_set_new(caches, kvcache_name((enum kvcache)i), json_size((double)m->cache[i]));
+        json_report_set(&caches, kvcache_name((enum kvcache)i), json_size((double)m->cache[i]));
     if (!m->runs) {
         json_decref(caches);
         return json_null();
@@ -116,22 +117,22 @@ static json_t *json_line(const struct err *line)
 }
 
 /* Add what the engine would make of a model. */
-static void json_model(json_t *root, const struct info_model *m)
+static void json_model(json_t **root, const struct info_model *m)
 {
     char sign[20];
     snprintf(sign, sizeof(sign), "%016" PRIx64, m->fingerprint);
-    json_object_set_new(root, "type", json_string(m->type));
-    json_object_set_new(root, "template",
-                        m->template ? json_size((double)m->template) : json_null());
-    json_object_set_new(root, "chat", m->chat ? json_string(m->chat) : json_null());
-    json_object_set_new(root, "fingerprint", m->has_sign ? json_string(sign) : json_null());
-    json_object_set_new(root, "memory", json_memory(m));
-    json_object_set_new(root, "refused",
-                        json_pack("{s:o, s:o, s:o}", "model", json_line(&m->no_model), "text",
-                                  json_line(&m->no_text), "chat", json_line(&m->no_chat)));
+    json_report_set(root, "type", json_string(m->type));
+    json_report_set(root, "template", m->template ? json_size((double)m->template) : json_null());
+    json_report_set(root, "chat", m->chat ? json_string(m->chat) : json_null());
+    json_report_set(root, "fingerprint", m->has_sign ? json_string(sign) : json_null());
+    json_report_set(root, "memory", json_memory(m));
+    json_report_set(root, "refused",
+                    json_pack("{s:o, s:o, s:o}", "model", json_line(&m->no_model), "text",
+                              json_line(&m->no_text), "chat", json_line(&m->no_chat)));
 }
 
-void info_print_json(const struct info_source *s, const struct info_model *m, bool list)
+int info_print_json(const struct info_source *s, const struct info_model *m, bool list,
+                    struct err *err)
 {
     struct str arch = info_text(s, "general.architecture"), name = info_text(s, "general.name");
     struct str vocab = info_tokenizer(s, m);
@@ -140,33 +141,31 @@ void info_print_json(const struct info_source *s, const struct info_model *m, bo
     for (int i = 0; i < INFO_TYPES; i++) {
         struct info_sum sum = info_sum_type(s, info_type_at(i));
         if (sum.tensors)
-            json_object_set_new(types, wtype_name(info_type_at(i)),
-                                json_pack("{s:I, s:o}", "tensors", (json_int_t)sum.tensors, "bytes",
-                                          json_size(sum.bytes)));
+            json_report_set(&types, wtype_name(info_type_at(i)),
+                            json_pack("{s:I, s:o}", "tensors", (json_int_t)sum.tensors, "bytes",
+                                      json_size(sum.bytes)));
     }
-    json_object_set_new(root, "file", escaped_json(s->path, strlen(s->path)));
-    json_object_set_new(root, "format", json_string(info_format(s)));
-    json_object_set_new(root, "architecture", json_maybe(arch));
-    json_object_set_new(root, "name", json_maybe(name));
-    json_object_set_new(root, "parameters", json_size(all.values));
-    json_object_set_new(root, "bytes", json_size(all.bytes));
-    json_object_set_new(root, "bits", json_real(info_bits(&all)));
-    json_object_set_new(root, "shards", json_integer(s->w ? (json_int_t)weights_shards(s->w) : 1));
-    json_object_set_new(root, "tensors", json_integer((json_int_t)all.tensors));
-    json_object_set_new(root, "keys",
-                        json_integer(s->w ? (json_int_t)weights_nkv(s->w) : (json_int_t)0));
-    json_object_set_new(root, "types", types);
-    json_object_set_new(root, "shape", json_shape(s, arch));
-    json_object_set_new(root, "router", json_router(s));
-    json_object_set_new(root, "tokenizer", json_maybe(vocab));
-    json_object_set_new(root, "tokens",
-                        json_integer((json_int_t)(info_tokens(s) ? info_tokens(s) : m->ids)));
-    json_object_set_new(root, "has_data", json_boolean(!info_without_data(s)));
+    json_report_set(&root, "file", escaped_json(s->path, strlen(s->path)));
+    json_report_set(&root, "format", json_string(info_format(s)));
+    json_report_set(&root, "architecture", json_maybe(arch));
+    json_report_set(&root, "name", json_maybe(name));
+    json_report_set(&root, "parameters", json_size(all.values));
+    json_report_set(&root, "bytes", json_size(all.bytes));
+    json_report_set(&root, "bits", json_report_real(info_bits(&all)));
+    json_report_set(&root, "shards", json_integer(s->w ? (json_int_t)weights_shards(s->w) : 1));
+    json_report_set(&root, "tensors", json_integer((json_int_t)all.tensors));
+    json_report_set(&root, "keys",
+                    json_integer(s->w ? (json_int_t)weights_nkv(s->w) : (json_int_t)0));
+    json_report_set(&root, "types", types);
+    json_report_set(&root, "shape", json_shape(s, arch));
+    json_report_set(&root, "router", json_router(s));
+    json_report_set(&root, "tokenizer", json_maybe(vocab));
+    json_report_set(&root, "tokens",
+                    json_integer((json_int_t)(info_tokens(s) ? info_tokens(s) : m->ids)));
+    json_report_set(&root, "has_data", json_boolean(!info_without_data(s)));
     if (m->is)
-        json_model(root, m);
+        json_model(&root, m);
     if (list)
-        json_object_set_new(root, "tensor_list", json_tensors(s));
-    json_dumpf(root, stdout, JSON_COMPACT);
-    putchar('\n');
-    json_decref(root);
+        json_report_set(&root, "tensor_list", json_tensors(s));
+    return json_report_print(s->path, root, JSON_COMPACT, "", "", err);
 }

@@ -2,13 +2,13 @@
 
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/pool.h"
 #include "router/learn/sample_files.h"
+#include "tools/cli/json_report.h"
 #include "tools/cli/output_file.h"
 #include "tools/cli/setup.h"
 
@@ -83,21 +83,29 @@ static json_t *training_bins(const size_t *count)
 {
     json_t *list = json_array();
     for (size_t b = 0; b < MEASURES_BINS; b++)
-        json_array_append_new(list, json_integer((json_int_t)count[b]));
+        json_report_add(&list, json_integer((json_int_t)count[b]));
     return list;
 }
 
-/* Return a number, or null for NaN. */
-static json_t *training_number(double v)
-{
-    return isnan(v) ? json_null() : json_real(v);
-}
-
 /* Print the report as one JSON object. */
-static void training_json(const struct fit_report *r, const struct samples *s,
-                          const struct sample_meta *m, const struct fit_options *o)
+static int training_json(const struct fit_report *r, const struct samples *s,
+                         const struct sample_meta *m, const struct fit_options *o, struct err *err)
 {
     const struct measures *q = &r->measures;
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {
+        { "loss", r->loss },
+        { "held_loss", r->held_loss },
+        { "auc", q->auc },
+        { "context_auc", q->context_auc },
+        { "context_pairs", q->context_pairs },
+        { "ece", q->ece },
+        { "threshold", (double)r->cut.threshold },
+        { "routed", r->cut.routed },
+        { "caught", r->cut.caught },
+    };
     char model[17];
     snprintf(model, sizeof(model), "%016" PRIx64, m->model);
     json_t *root =
@@ -108,17 +116,12 @@ static void training_json(const struct fit_report *r, const struct samples *s,
                   "trained", (json_int_t)r->trained, "trained_wrong", (json_int_t)r->trained_wrong,
                   "held", (json_int_t)r->held, "held_wrong", (json_int_t)r->held_wrong, "epochs",
                   (json_int_t)r->epochs, "best", (json_int_t)r->best);
-    json_t *numbers = json_pack(
-        "{s:f, s:f, s:o, s:o, s:f, s:f, s:o, s:o, s:f, s:f, s:f}", "loss", r->loss, "held_loss",
-        r->held_loss, "auc", training_number(q->auc), "context_auc",
-        training_number(q->context_auc), "context_pairs", q->context_pairs, "ece", q->ece,
-        "histogram_wrong", training_bins(q->wrong), "histogram_right", training_bins(q->right),
-        "threshold", (double)r->cut.threshold, "routed", r->cut.routed, "caught", r->cut.caught);
-    json_object_update(root, numbers);
-    json_dumpf(root, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    putchar('\n');
-    json_decref(numbers);
-    json_decref(root);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        json_report_set(&root, numbers[i].key, json_report_real(numbers[i].value));
+    json_report_set(&root, "histogram_wrong", training_bins(q->wrong));
+    json_report_set(&root, "histogram_right", training_bins(q->right));
+    return json_report_print("router train", root, JSON_COMPACT | JSON_REAL_PRECISION(9), "", "",
+                             err);
 }
 
 int training_fit(struct fit_report *report, const struct training_options *o,
@@ -159,8 +162,10 @@ int training_run(const struct training_options *o, struct err *err)
         rc = pool_open(&pool, engine_options.threads, err);
     if (rc == OK)
         rc = training_fit(&report, o, &s, &meta, &k, pool, err);
-    if (rc == OK)
-        (o->json ? training_json : training_print)(&report, &s, &meta, &o->fit);
+    if (rc == OK && o->json)
+        rc = training_json(&report, &s, &meta, &o->fit, err);
+    else if (rc == OK)
+        training_print(&report, &s, &meta, &o->fit);
     pool_close(pool);
     samples_close(&s);
     return rc;

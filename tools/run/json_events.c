@@ -8,6 +8,7 @@
 
 #include "kernels/sys/text.h"
 #include "router/caps.h"
+#include "tools/audit_line.h"
 #include "tools/run/token_view.h"
 
 /* Print one character of a JSON string, whose UTF-8 is bytes[n]. */
@@ -117,7 +118,35 @@ static void json_events_put_reasons(const struct mizzle_stats *s)
         }
 }
 
-void json_events_done(const struct mizzle_stats *s, bool replayed)
+struct decode_audit json_events_audit(const struct mizzle_stats *s)
+{
+    const struct mizzle_audit *a = &s->audit;
+    return (struct decode_audit){ .drawn = a->drawn,
+                                  .kept = a->kept,
+                                  .missed = a->missed,
+                                  .routed = a->routed,
+                                  .flipped = a->flipped,
+                                  .calls = a->calls,
+                                  .failed = a->failed,
+                                  .wasted = a->wasted,
+                                  .cost = a->cost };
+}
+
+/* Print ,"audit":{...}. */
+static void json_events_put_audit(const struct mizzle_audit *a)
+{
+    char cost[CAPS_AMOUNT];
+    const struct audit_share missed = audit_share(a->missed, a->kept);
+    const struct audit_share flipped = audit_share(a->flipped, a->routed);
+    caps_amount(cost, a->cost);
+    printf(",\"audit\":{\"drawn\":%zu,\"kept\":%zu,\"missed\":%zu,\"missed_low\":%.6f,"
+           "\"missed_high\":%.6f,\"routed\":%zu,\"flipped\":%zu,\"flipped_low\":%.6f,"
+           "\"flipped_high\":%.6f,\"calls\":%zu,\"failed\":%zu,\"wasted\":%zu,\"cost\":%s}",
+           a->drawn, a->kept, a->missed, missed.low, missed.high, a->routed, a->flipped,
+           flipped.low, flipped.high, a->calls, a->failed, a->wasted, cost);
+}
+
+void json_events_done(const struct mizzle_stats *s, bool replayed, bool audited)
 {
     char cost[CAPS_AMOUNT];
     caps_amount(cost, s->cost);
@@ -136,6 +165,9 @@ void json_events_done(const struct mizzle_stats *s, bool replayed)
            s->committed, s->failed, s->wasted, s->memo_hits, s->store_hits, s->retries, s->hedges,
            s->header_bytes_up, s->header_bytes_down, cost);
     json_events_put_reasons(s);
-    printf("}},\"reason\":\"%s\"}\n", s->finish);
+    fputs("}}", stdout);
+    if (audited)
+        json_events_put_audit(&s->audit);
+    printf(",\"reason\":\"%s\"}\n", s->finish);
     fflush(stdout);
 }

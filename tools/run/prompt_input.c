@@ -153,3 +153,13 @@ void conversation_cut(struct conversation *c, size_t n)
         c->messages = NULL;
     }
 }
+
+bool prompt_input_no_command(const char *line, size_t n)
+{
+    bool word = line[0] == '/' &&
+                strspn(line + 1, "?abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == n - 1;
+    if (word)
+        fprintf(stderr, "mizzle run: %.40s: expected /clear (starts again) or /quit (ends)\n",
+                line);
+    return word;
+}

@@ -46,4 +46,7 @@ void answer_text_begin(struct answer_text *a, const char *const *stops);
 /* Append the bytes[n] of a token. False if there is no memory. */
 bool answer_text_add(struct answer_text *a, const char *bytes, size_t n);
 
+/* Report a line of a conversation that looks like a command but is not one; true if it is such. */
+bool prompt_input_no_command(const char *line, size_t n);
+
 #endif

@@ -89,11 +89,12 @@ static void serve_set_fingerprint(struct serve *s, const struct mizzle_options *
         if (found)
             sha256_file(file, mo->router ? mo->router : beside);
     }
-    int n = snprintf(text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a",
-                     model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
-                     model_bytes(e->model), kvcache_name(s->kv), file,
-                     policy_name(s->routing.policy), (double)s->routing.threshold, MIZZLE_VERSION,
-                     c->worth, c->call, c->up, c->cached, c->down, c->wait);
+    int n = snprintf(
+        text, sizeof(text), "%016" PRIx64 " %s %zu %s %s %s %a %s %a %a %a %a %a %a %a %zu",
+        model_fingerprint(e->model, e->tokenizer), e->weights ? e->weights : "",
+        model_bytes(e->model), kvcache_name(s->kv), file, policy_name(s->routing.policy),
+        (double)s->routing.threshold, MIZZLE_VERSION, c->worth, c->call, c->up, c->cached, c->down,
+        c->wait, (double)s->routing.span.threshold, s->routing.span.tokens);
     sha256_begin(&h);
     sha256_add(&h, text, (size_t)n);
     sha256_end(hash, &h);

@@ -80,6 +80,35 @@ bool serve_field_object(json_t **out, const json_t *in, const char *name, struct
     return true;
 }
 
+/* True if name is one of the names. */
+static bool serve_field_among(const char *name, const char *names)
+{
+    size_t n = strlen(name);
+    bool one = !strchr(name, ',');
+    for (const char *at = one ? names : NULL; at;
+         at = strstr(at, ", ") ? strstr(at, ", ") + 2 : NULL)
+        if (strncmp(at, name, n) == 0 && (!at[n] || at[n] == ','))
+            return true;
+    return false;
+}
+
+bool serve_field_only(json_t *in, const char *path, const char *names, struct serve_error *e)
+{
+    const char *name;
+    json_t *v;
+    json_object_foreach(in, name, v)
+    {
+        char shown[40], param[SERVE_PARAM];
+        if (serve_field_among(name, names))
+            continue;
+        json_input_line(shown, sizeof(shown), name, strlen(name));
+        snprintf(param, sizeof(param), "%s.%s", path, shown);
+        return serve_error_set(e, 400, "unknown_parameter", param, "%s: expected %s, found %s",
+                               path, names, shown);
+    }
+    return true;
+}
+
 enum { BOTH, CHAT, RAW };
 
 /* What is not served. NaN: no number is neutral. */

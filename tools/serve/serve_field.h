@@ -24,6 +24,10 @@ bool serve_field_number(float *out, const json_t *in, const char *name, double l
 /* An object. */
 bool serve_field_object(json_t **out, const json_t *in, const char *name, struct serve_error *e);
 
+/* Refuse the object at this path if it has another field than these, whose names are separated by
+ * ", ". */
+bool serve_field_only(json_t *in, const char *path, const char *names, struct serve_error *e);
+
 /* Refuse fields that would change the answer and are not served, unless their value is neutral. */
 bool serve_field_refuse(const json_t *in, bool chat, struct serve_error *e);
 

@@ -60,6 +60,8 @@ static json_t *serve_mizzle_token(struct serve_choice *c, size_t pos)
                   source_name(t->source), "ms", (double)(t->at - c->begun) / 1e6);
     serve_mizzle_written(out, c, t);
     json_object_set_new(out, "score", isnan(t->score) ? json_null() : json_real((double)t->score));
+    if (t->threshold > c->ask->routing.threshold) /* in reach of the reply before it */
+        json_object_set_new(out, "threshold", json_real((double)t->threshold));
     json_object_set_new(out, "edge_id", t->has_edge ? json_integer(t->edge_id) : json_null());
     if (t->has_edge)
         json_object_set_new(out, "edge_text", serve_choice_token(c->tokenizer, t->edge_id, true));

@@ -186,6 +186,8 @@ static bool serve_request_trace(struct serve_ask *a, const json_t *m, struct ser
     json_int_t top = 0;
     if (!serve_field_object(&trace, m, "trace", e))
         return serve_request_inside(e, "mizzle");
+    if (!serve_field_only(trace, "mizzle.trace", "top, events", e))
+        return false;
     if (!serve_field_count(&top, trace, "top", 0, TEXTS_TOP, e) ||
         !serve_field_flag(&a->events, trace, "events", e))
         return serve_request_inside(e, "mizzle.trace");
@@ -244,18 +246,28 @@ static bool serve_request_cloud(struct serve_ask *a, const json_t *m, struct ser
     return true;
 }
 
-/* Read the object "mizzle". */
+/* Read the object "mizzle". A name that is not known is refused: someone who writes "privat" must
+ * not find out later that nothing was kept from the cloud. */
 static bool serve_request_mizzle(struct serve_ask *a, const struct serve *s, const json_t *in,
                                  struct serve_error *e)
 {
     json_t *m;
     json_int_t ahead = (json_int_t)a->routing.ahead, most = -1;
-    if (!serve_field_object(&m, in, "mizzle", e))
+    if (!serve_field_object(&m, in, "mizzle", e) ||
+        !serve_field_only(m, "mizzle",
+                          "policy, threshold, span, ahead, max_cloud_tokens, cloud, private, "
+                          "trace",
+                          e))
         return false;
     if (!serve_field_number(&a->routing.threshold, m, "threshold", 0, false, 1, e) ||
+        !serve_field_number(&a->routing.span, m, "span", 0, false, 1, e) ||
         !serve_field_count(&ahead, m, "ahead", 0, AHEAD_MAX, e) ||
         !serve_field_count(&most, m, "max_cloud_tokens", 0, INT64_MAX, e))
         return serve_request_inside(e, "mizzle");
+    if (a->routing.span > 0 && s->routing.span.tokens < 2)
+        return serve_error_set(e, 400, "invalid_value", "mizzle.span",
+                               "mizzle.span: expected a server that was started with "
+                               "--cloud-tokens of 2 or more");
     a->routing.ahead = (size_t)ahead;
     a->routing.max_cloud_tokens = most >= 0 ? (uint64_t)most : UINT64_MAX;
     return serve_request_trace(a, m, e) && serve_request_policy(a, s, m, e) &&

@@ -210,7 +210,7 @@ static int compare_read(struct compare_file *f, FILE *from, struct err *err)
         json_decref(value);
     }
     if (rc == OK && ferror(from))
-        rc = err_set(err, ERR_IO, "%s: cannot be read", f->path);
+        rc = err_set(err, ERR_IO, "%s: %s", f->path, strerror(errno));
     if (rc == OK && !json_object_size(f->rows))
         rc = err_set(err, ERR_FORMAT, "%s: expected rows of `bench kernels`%s%s, found none",
                      f->path, f->set ? " with the set " : "", f->set ? f->set : "");

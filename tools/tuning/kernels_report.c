@@ -1,7 +1,6 @@
 /* kernels_report.c - prints a row for each call of `bench kernels`, in the requested format. */
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/sys/base.h"
@@ -9,7 +8,7 @@
 #include "tools/bench/bench.h"
 #include "tools/bench/counts.h"
 #include "tools/bench/doubt.h"
-#include "tools/cli/escaped.h"
+#include "tools/cli/json_report.h"
 #include "tools/tuning/roofline.h"
 
 static bool has_ipc(const struct kernels_report *b)
@@ -101,28 +100,25 @@ static void kernels_report_doubt(char out[DOUBT_TEXT], const struct bench_point 
         doubt_busy(out, p->on_cpu);
 }
 
-/* Add the counted events, and the samples themselves for `bench kernels --compare`. False: out of
- * memory. */
-static bool kernels_report_json_more(json_t *o, const struct bench_point *p)
+/* Add the counted events, and the samples themselves for `bench kernels --compare`. */
+static void kernels_report_json_more(json_t **o, const struct bench_point *p)
 {
-    bool fine = true;
     for (size_t i = 0; i < COUNT_COLUMNS; i++)
-        if (fine && p->count[count_columns[i].event] >= 0)
-            fine = !json_object_set_new(o, count_columns[i].key,
-                                        json_real(p->count[count_columns[i].event]));
-    if (fine && counts_ipc(p->count) >= 0)
-        fine = !json_object_set_new(o, "ipc", json_real(counts_ipc(p->count)));
-    if (fine && p->on_cpu >= 0)
-        fine = !json_object_set_new(o, "on_cpu", json_real(p->on_cpu));
+        if (p->count[count_columns[i].event] >= 0)
+            json_report_set(o, count_columns[i].key, json_real(p->count[count_columns[i].event]));
+    if (counts_ipc(p->count) >= 0)
+        json_report_set(o, "ipc", json_real(counts_ipc(p->count)));
+    if (p->on_cpu >= 0)
+        json_report_set(o, "on_cpu", json_real(p->on_cpu));
     json_t *samples = json_array();
-    for (size_t i = 0; fine && i < p->nsamples; i++)
-        fine = !json_array_append_new(samples, json_real(p->samples[i]));
-    return !json_object_set_new(o, "samples_ns", samples) && fine;
+    for (size_t i = 0; i < p->nsamples; i++)
+        json_report_add(&samples, json_real(p->samples[i]));
+    json_report_set(o, "samples_ns", samples);
 }
 
-/* Print a row as a JSON object. False: out of memory, and nothing is printed. */
-static bool kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
-                                      double times, const char *doubtful)
+/* Print a row as a JSON object. */
+static int kernels_report_print_json(const struct kernels_report *b, const struct bench_point *p,
+                                     double times, const char *doubtful, struct err *err)
 {
     json_t *o =
         json_pack("{s:s,s:s,s:s,s:s,s:f,s:f,s:f,s:f,s:o,s:f,s:s,s:o}", "cpu_info", cpu_name(), "op",
@@ -130,12 +126,9 @@ static bool kernels_report_print_json(const struct kernels_report *b, const stru
                   "read_gb_s", p->level->gb_s, "gop_s", p->ops / p->ns, "peak_gop_s",
                   p->peak > 0 ? json_real(p->peak) : json_null(), "times_scalar", times, "level",
                   p->level->name, "doubtful", *doubtful ? json_string(doubtful) : json_null());
-    char *text = o && kernels_report_json_more(o, p) ? escaped_dump(o, 0) : NULL;
-    if (text)
-        printf("%s%s\n", !strcmp(b->format, "json") && b->rows ? "," : "", text);
-    json_decref(o);
-    free(text);
-    return text;
+    kernels_report_json_more(&o, p);
+    bool comma = !strcmp(b->format, "json") && b->rows;
+    return json_report_print("bench", o, 0, comma ? "," : "", "", err);
 }
 
 int kernels_report_row(struct kernels_report *b, const struct bench_point *p, double times,
@@ -145,8 +138,9 @@ int kernels_report_row(struct kernels_report *b, const struct bench_point *p, do
     char doubtful[DOUBT_TEXT];
     kernels_report_doubt(doubtful, p);
     if (*b->format == 'j') {
-        if (!kernels_report_print_json(b, p, times, doubtful))
-            return err_set(err, ERR_NOMEM, "bench: out of memory");
+        int rc = kernels_report_print_json(b, p, times, doubtful, err);
+        if (rc != OK)
+            return rc;
     } else if (*b->format == 'c') {
         printf("%s,%s,\"%s\",%.1f,%.2f,%.2f,%.2f", p->op, p->isa, p->shape, p->ns, gb,
                p->level->gb_s, gop);

@@ -221,6 +221,8 @@ static void test_fields(void)
         { good, "{", ",\"from\":\"call\",\"id\":1e999", "line 2" },
         { good, "{", ",\"from\":\"call\",\"fault\":\"bad\",\"message\":\"\"", "fault" },
         { good, "{", ",\"from\":\"call\",\"fault\":\"net\",\"message\":7", "message" },
+        { good, "{", ",\"from\":\"audit\",\"id\":1", "nth" },
+        { good, "{", ",\"from\":\"audit\",\"nth\":0,\"id\":1", "nth" },
         { good, "\"a\"", "", "line 2" },
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -357,6 +359,43 @@ static void test_answers(void)
 }
 
 /* Every allocation fails once. */
+/* The audits of a prefix are kept in their order, apart from what a text is written with, and a
+ * replay gives them in that order, faults too. */
+static void test_audits(void)
+{
+    struct answers *c;
+    uint32_t id;
+    const struct answers_options o = { .store = store, .record = path, .vocab = 1000 };
+    CHECK(answers_open(&c, &o, &err) == OK && answers_server(c, "m", "openai", &err) == OK);
+    answers_audited(c, ids, 3, OK, 31, ""); /* before the text asks for it */
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_NONE);
+    answers_put(c, ids, 3, 30);
+    answers_audited(c, ids, 3, ERR_NET, 0, "gone");
+    answers_audited(c, ids, 3, ERR_STOP, 0, "interrupted"); /* says nothing about the server */
+    answers_audited(c, ids, 3, OK, 30, "");
+    answers_audited(c, ids, 4, OK, 41, "");
+    CHECK(answers_get(c, ids, 3, &id) == ORIGIN_MEMO && id == 30);
+    CHECK(answers_get(c, ids, 4, &id) == ORIGIN_NONE);
+    CHECK(answers_close(c, &err) == OK);
+    unlink(store);
+    const struct answers_options again = { .replay = path, .vocab = 1000 };
+    CHECK(answers_open(&c, &again, &err) == OK);
+    CHECK(answers_call(c, ids, 3, &id, &err) == OK && id == 30);
+    CHECK(answers_call(c, ids, 4, &id, &err) == ERR_NET);
+    for (size_t i = 0; i < 2; i++) /* until it is committed, it is the same one */
+        CHECK(answers_audit(c, ids, 3, &id, &err) == OK && id == 31);
+    answers_audited(c, ids, 3, OK, 31, "");
+    CHECK(answers_audit(c, ids, 3, &id, &err) == ERR_NET && !strcmp(err.msg, "replay: gone"));
+    answers_audited(c, ids, 3, ERR_NET, 0, err.msg);
+    CHECK(answers_audit(c, ids, 3, &id, &err) == OK && id == 30);
+    answers_audited(c, ids, 3, OK, 30, "");
+    CHECK(answers_audit(c, ids, 3, &id, &err) == ERR_NET && strstr(err.msg, "no answer"));
+    CHECK(answers_audit(c, ids, 4, &id, &err) == OK && id == 41);
+    CHECK(answers_audit(c, ids, 5, &id, &err) == ERR_NET);
+    CHECK(answers_close(c, NULL) == OK);
+    unlink(path);
+}
+
 static void test_memory(void)
 {
     long n = 0;
@@ -374,6 +413,8 @@ static void test_memory(void)
             for (size_t i = 1; i <= 12; i++)
                 answers_put(c, ids, i, (uint32_t)i);
             answers_fault(c, ids + 1, 3, ERR_NET, "cut off");
+            answers_audited(c, ids, 3, OK, 4, "");
+            answers_audited(c, ids, 3, ERR_NET, 0, "cut off");
             CHECK(answers_get(c, ids, 12, &id) == ORIGIN_MEMO && id == 12);
         }
         answers_close(c, NULL);
@@ -407,6 +448,7 @@ int main(void)
     test_fields();
     test_full_disk();
     test_answers();
+    test_audits();
     test_memory();
     CHECK(rmdir(folder) == 0);
     return 0;

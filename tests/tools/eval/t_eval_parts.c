@@ -118,6 +118,7 @@ static void add_answers(struct eval_result *r, const char *rights)
                                    .work = { 1, 20, 15, 1 },
                                    .ms = 45,
                                    .ttft_ms = 7,
+                                   .audit = { .drawn = 9, .kept = 8, .missed = 2, .calls = 8 },
                                    .trace = trace };
         CHECK(eval_result_add(r, &one, &err) == OK);
     }
@@ -127,7 +128,7 @@ static void add_answers(struct eval_result *r, const char *rights)
 /* A line of JSON has every figure, and null for those that are not known. */
 static void check_json(const struct eval_result *r, const struct eval_result *edge)
 {
-    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 }, false };
+    const struct eval_about about = { "csqa", "isa", "real", NULL, 3, { 0 }, false, true };
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
@@ -135,12 +136,30 @@ static void check_json(const struct eval_result *r, const struct eval_result *ed
     fclose(f);
     CHECK(text[0] == '{' && n > 3 && !strcmp(text + n - 2, "}\n"));
     static const char *const parts[] = {
-        "\"task\":\"csqa\"",       "\"policy\":\"mlp\"",      "\"router\":\"a\"",
-        "\"threshold\":0.25,",     "\"target\":0.100000",     "\"questions\":11",
-        "\"accuracy\":0.363636",   "\"pgr\":0.500000",        "\"routed\":0.100000",
-        "\"tokens\":110",          "\"prefilled\":220",       "\"cached\":165",
-        "\"ttft_ms\":7.000",       "\"left_out\":1",          "\"decoded\":11",
-        "\"against\":\"context\"", "\"difference\":0.090909", "\"apgr7_ratio\":1.500000",
+        "\"task\":\"csqa\"",
+        "\"policy\":\"mlp\"",
+        "\"router\":\"a\"",
+        "\"threshold\":0.25,",
+        "\"target\":0.100000",
+        "\"questions\":11",
+        "\"accuracy\":0.363636",
+        "\"pgr\":0.500000",
+        "\"routed\":0.100000",
+        "\"tokens\":110",
+        "\"prefilled\":220",
+        "\"cached\":165",
+        "\"ttft_ms\":7.000",
+        "\"left_out\":1",
+        "\"decoded\":11",
+        "\"against\":\"context\"",
+        "\"difference\":0.090909",
+        "\"apgr7_ratio\":1.500000",
+        "\"drawn\":99",
+        "\"miss_rate\":0.250000",
+        "\"miss_low\":0.163780",
+        "\"again\":0",
+        "\"flip_rate\":null",
+        "\"audit_calls\":88",
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         CHECK(strstr(text, parts[i]));

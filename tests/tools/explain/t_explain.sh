@@ -52,17 +52,28 @@ grep -q "^Position 5: " "$dir/out" || fail "--at 5: another position"
 LC_ALL=C grep -q '[^ -~]' "$dir/out" && fail "control characters"
 awk 'length($0) > 100 { exit 1 }' "$dir/out" || fail "over 100 columns"
 grep -q '^Stopped after 4 tokens, .* -n N writes more$' "$dir/out" || fail "not said that it stopped"
+full=$(awk 'BEGIN { for (i = 0; i < 1020; i++) printf "is " }')
+expect 0 explain -p "$full" -n 50
+grep -q '^Stopped after 4 tokens, .* the context is full$' "$dir/out" || fail "a full context"
+for range in 0:1000000 3 1:99999999999 : 0: :1 1x; do expect 2 explain -p "$text" --layers "$range"; done
+expect 2 explain -p "$text" --html ""
 expect 0 explain --question 1
 grep -q '^Stopped after' "$dir/out" && fail "--question: stopped before the answer ended"
 tr -s '\n ' ' ' <"$dir/out" |
     grep -q ' where the cloud was asked with the lowest score; --at N .* --layers 0:2 ' ||
     fail "--question: not the position where the cloud was asked"
-expect 0 run --question 1 --json
-sed -n 's/.*"token".*"id":\([0-9]*\),.*/\1/p' "$dir/out" >"$dir/run"
-expect 0 explain --question 1 --json
-sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
-    sed -n '/prompt/d; s/ .*//p' >"$dir/explain"
-cmp -s "$dir/run" "$dir/explain" || fail "--question: another answer than that of run"
+for line in '' '--cloud-tokens 8 --span 1'; do
+    # shellcheck disable=SC2086
+    expect 0 run --question 1 --json $line
+    sed -n 's/.*"token".*"id":\([0-9]*\),.*/\1/p' "$dir/out" >"$dir/run"
+    # shellcheck disable=SC2086
+    expect 0 explain --question 1 --json $line
+    sed -n 's/^{"pos":.*"id":\([0-9]*\),.*"source":"\([a-z]*\)","why".*/\1 \2/p' "$dir/out" |
+        sed -n '/prompt/d; s/ .*//p' >"$dir/explain"
+    cmp -s "$dir/run" "$dir/explain" || fail "--question $line: another answer than that of run"
+done
+[ "$(count 'is below 1.0000, the threshold of --span"')" -gt 3 ] || fail "--span: not in a why"
+[ "$(count '"verdict":"cloud","threshold":1.0')" -gt 3 ] || fail "--span: not in the positions"
 expect 0 explain --question 1 -n 2 --policy never
 grep -q 'where the small model was least sure' "$dir/out" || fail "--policy never: not the least sure"
 expect 0 explain --question 1 -n 2 --at 40

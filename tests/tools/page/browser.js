@@ -107,25 +107,29 @@ class Bench {
         this.check(what, JSON.stringify(found) === JSON.stringify(expected), found);
     }
 
-    /* Ask axe-core. Its script needs a page with bypassCSP, or that of a debugger. */
-    async axe(page, what) {
+    /* Ask axe-core, with other options than all rules if some are given. Its script needs a page with
+     * bypassCSP, or that of a debugger. */
+    async axe(page, what, options = {}) {
         if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE);
-        const found = await page.evaluate(async () =>
-            (
-                await window.axe.run(document, {
-                    resultTypes: ['violations'],
-                    runOnly: [
-                        'wcag2a',
-                        'wcag2aa',
-                        'wcag21a',
-                        'wcag21aa',
-                        'wcag22aa',
-                        'best-practice',
-                    ],
-                })
-            ).violations.map((v) =>
-                `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`.slice(0, 300)
-            )
+        const found = await page.evaluate(
+            async (options) =>
+                (
+                    await window.axe.run(document, {
+                        resultTypes: ['violations'],
+                        runOnly: [
+                            'wcag2a',
+                            'wcag2aa',
+                            'wcag21a',
+                            'wcag21aa',
+                            'wcag22aa',
+                            'best-practice',
+                        ],
+                        ...options,
+                    })
+                ).violations.map((v) =>
+                    `${v.id}: ${v.nodes.map((n) => n.target).join(', ')}`.slice(0, 300)
+                ),
+            options
         );
         this.same(`axe, ${what}`, found, []);
     }

@@ -7,7 +7,7 @@
 # At most 6.4 kB a position of the demo pair, prompt and the page's own code included, however long
 # the text is.
 long='Question: Where could you come across the pofosu? Let us chat. Answer: A merry question.'
-for times in 1 3 36; do
+for times in 1 36; do
     text=$(awk -v text="$long" -v n=$times 'BEGIN { while (n--) printf "%s ", text }')
     expect 0 explain -p "$text" -n 0 --html "$dir/long.html" --cloud off
     positions=$(grep -c '^<li class="t ' "$dir/long.html")

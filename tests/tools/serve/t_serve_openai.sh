@@ -2,12 +2,9 @@
 # OpenAI's own npm client, pinned, against mizzle serve.
 . tests/support/demo_pair.sh
 command -v node >/dev/null || { echo "SKIP: no node" && exit 77; }
-openai=7.57.0
 modules=build/npm-openai/node_modules
-if ! grep -q "\"version\": \"$openai\"" $modules/openai/package.json 2>/dev/null; then
-    npm install --silent --no-audit --no-fund --prefix build/npm-openai openai@$openai >/dev/null 2>&1 ||
-        { echo "SKIP: npm cannot install openai" && exit 77; }
-fi
+sh tests/npm.sh npm-openai openai@7.57.0 ||
+    { echo "SKIP: npm cannot install openai" && exit 77; }
 unset MIZZLE_SERVE_KEY
 pids=
 trap '[ -z "$pids" ] || kill -9 $pids 2>/dev/null; cleanup' EXIT

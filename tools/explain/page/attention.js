@@ -9,7 +9,7 @@ const MATRIX_MOST = 128,
     ARC_HIGH = 130,
     LABEL_HIGH = 92;
 
-const column = { at: 0 }; /* the one that the keys have chosen in the matrix */
+const told = { p: 0, q: 0 }; /* the cell of the matrix that the readout says, and keys move from */
 
 function svg(name, attributes, ...children) {
     const e = document.createElementNS('http://www.w3.org/2000/svg', name);
@@ -174,6 +174,7 @@ function readout(p, q) {
     const head = headOf(p),
         known = weights(head).find(([at]) => at === q),
         box = emptied('readout');
+    Object.assign(told, { p, q });
     box.append(
         `Position ${p} `,
         chip(doc.tokens[p].piece),
@@ -212,6 +213,10 @@ function drawLooks() {
     emptied('looks').append(table);
 }
 
+/* Which of `name` have whole rows, in words. */
+const kept = (name, [from, to]) =>
+    from === to ? `${name} ${from}` : `${name}s ${from} to ${to}`;
+
 function drawAttention() {
     const head = headOf(chosen.p),
         { layers, heads } = doc.whole;
@@ -221,12 +226,11 @@ function drawAttention() {
     drawArcs(head);
     drawMatrix();
     drawLooks();
-    column.at = Math.min(column.at, chosen.p);
     readout(chosen.p, most(head)[0][0]);
     $('kept').textContent =
-        `Whole rows were kept of layers ${layers[0]} to ${layers[1]}, heads ` +
-        `${heads[0]} to ${heads[1]}; of the others, the three largest weights. ` +
-        '--layers and --heads choose. What is under 0.5 % has no arc.';
+        `Whole rows were kept of ${kept('layer', layers)}, ${kept('head', heads)}; of the ` +
+        'others, the three largest weights. --layers and --heads choose. What is under 0.5 % ' +
+        'has no arc.';
 }
 
 /* The cell of the matrix under the pointer, or null. */
@@ -260,8 +264,9 @@ function listenAttention() {
         }[e.key];
         if (!step) return;
         e.preventDefault();
-        if (step[0]) choose({ p: Math.min(chosen.p + step[0], doc.positions.length - 1) });
-        column.at = Math.min(Math.max(column.at + step[1], 0), chosen.p);
-        readout(chosen.p, column.at);
+        const p = Math.min(told.p + step[0], doc.positions.length - 1),
+            q = told.q + step[1];
+        if (p !== chosen.p) choose({ p });
+        readout(chosen.p, Math.min(Math.max(q, 0), chosen.p));
     });
 }

@@ -113,9 +113,19 @@ function scoreMeter(score, threshold) {
     return meter;
 }
 
-/* What adds to the sum under the sigmoid, drawn to both sides of zero. */
+/* Two cells with the line of zero between them. */
+function signedPair(left, right) {
+    const pair = make('div', 'signed');
+    pair.append(make('div'), make('div'));
+    pair.firstChild.append(left);
+    pair.lastChild.append(right);
+    return pair;
+}
+
+/* What adds to the sum under the sigmoid, drawn to both sides of zero: a negative share speaks for
+ * the cloud, a positive one for the small model's token. */
 function unitTable(router) {
-    const table = tableOf('wide', ['Hidden unit', '>Adds', 'Against (left), for (right)']),
+    const table = tableOf('wide', ['Hidden unit', '>Adds', '']),
         rows = [
             ...router.units.map((u) => [`unit ${u.unit}`, u.adds]),
             ['all others', router.others],
@@ -123,13 +133,15 @@ function unitTable(router) {
         ],
         most = Math.max(...rows.map(([, v]) => Math.abs(v)), 1e-9),
         sum = rows.reduce((s, [, v]) => s + v, 0);
+    table
+        .querySelector('th:last-child')
+        .append(signedPair('For the cloud', 'for the small model'));
     rows.forEach(([name, v]) => {
-        const signed = make('div', 'signed'),
-            [against, speaksFor] = [make('div'), make('div')];
-        if (v < 0) against.append(bar('mlp', -v / most));
-        if (v > 0) speaksFor.append(bar('attention', v / most));
-        signed.append(against, speaksFor);
-        const tr = row(table, [name, (v > 0 ? '+' : '') + v.toFixed(3), signed]);
+        const signed = signedPair(
+                v < 0 ? bar('mlp', -v / most) : '',
+                v > 0 ? bar('attention', v / most) : ''
+            ),
+            tr = row(table, [name, (v > 0 ? '+' : '') + v.toFixed(3), signed]);
         tr.children[1].className = 'n';
         tr.lastChild.className = 'track';
     });
@@ -138,21 +150,26 @@ function unitTable(router) {
         make(
             'p',
             'note',
-            `The sum is ${sum.toFixed(3)}, and the router's output, sigmoid(sum), ` +
-                `${(1 / (1 + Math.exp(-sum))).toFixed(4)}. The units are those that speak ` +
-                `loudest of ${doc.routing.units}.`
+            `The sum is ${sum.toFixed(3)}, and the router’s output, sigmoid(sum), ` +
+                (1 / (1 + Math.exp(-sum))).toFixed(4) +
+                (doc.routing.policy === 'price'
+                    ? ', which price weighs against what the call costs. '
+                    : '. ') +
+                `The units are those that speak loudest of ${doc.routing.units}.`
         ),
     ];
 }
 
 function drawRouter() {
     const router = doc.positions[chosen.p].router,
-        { policy, threshold } = doc.routing,
+        { policy } = doc.routing,
+        { threshold } = router,
         box = emptied('router'),
         says = make('p');
     box.append(says);
+    $('router-say').hidden = router.score === null;
     if (router.score === null) {
-        says.textContent = `The policy is ${policy}, which needs no score.`;
+        says.textContent = `No score: the policy is “${policy}”.`;
         return;
     }
     const verdict =
@@ -341,7 +358,7 @@ function tokenParts(token) {
         ['waiting for the cloud', token.cloud_ms * 1e6, 'f9'],
     ];
     const rest = token.ms * 1e6 - total(parts);
-    return [...parts, ['all else', Math.max(rest, 0), 'f8']];
+    return [...parts, ['all else', Math.max(rest, 0), 'f8']].filter(([, ns]) => ns > 0);
 }
 
 function drawTime() {

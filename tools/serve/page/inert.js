@@ -40,7 +40,7 @@ function pieces(text, state = { marks: 0 }, most = CHARS_SHOWN) {
         left = 0;
     const end = () => {
         if (plain) out.push(['text', plain]);
-        if (marks) out.push(['ctl', `+${marks} marks`]);
+        if (marks) out.push(['ctl', `+${marks} mark${marks === 1 ? '' : 's'}`]);
         plain = '';
         marks = 0;
     };
@@ -60,7 +60,7 @@ function pieces(text, state = { marks: 0 }, most = CHARS_SHOWN) {
         }
     }
     end();
-    if (left) out.push(['ctl', `+${left} characters`]);
+    if (left) out.push(['ctl', `+${left} character${left === 1 ? '' : 's'}`]);
     return out;
 }
 

@@ -1,0 +1,70 @@
+/* step_verdict.c - what a verdict depends on beside the token's own score: what was decided before
+ * it. Ahead of the cloud that is not known yet, so a verdict is tentative until the token's turn.
+ */
+#include <math.h>
+
+#include "router/cloud_port.h"
+#include "router/step_internal.h"
+
+float step_price(const struct step *s, const struct price_odds *odds, size_t at)
+{
+    size_t warm = s->warm;
+    for (size_t i = s->ahead.n; i-- > 0;) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        if (b->routed && b->at < at) { /* the cloud will have answered it */
+            warm = b->at;
+            break;
+        }
+    }
+    struct price price = s->o->price;
+    price.worth /= s->its.factor;
+    return price_score(&price, odds, at, warm);
+}
+
+/* Return where the reach ends after a token of the cloud, which has `tokens` tokens in its reply if
+ * it is the first one of that. */
+static size_t step_reach_after(size_t reach, size_t at, size_t tokens)
+{
+    return at < reach ? reach : at + tokens;
+}
+
+/* Return where the reach ends for the token after the first `at` ids, if the calls for all tokens
+ * before it are answered. */
+static size_t step_reach(const struct step *s, size_t at)
+{
+    size_t reach = s->reach;
+    for (size_t i = 0; i < s->ahead.n; i++) {
+        const struct ahead_token *b = ahead_at(&s->ahead, i);
+        size_t tokens = b->call ? b->ways[b->way].tokens : s->reply;
+        if (b->at < at)
+            reach = b->routed ? step_reach_after(reach, b->at, tokens) : 0;
+    }
+    return reach;
+}
+
+float step_threshold(const struct step *s, size_t at)
+{
+    const struct decode_options *o = s->o;
+    return o->span.threshold > o->threshold && at < step_reach(s, at) ? o->span.threshold
+                                                                      : o->threshold;
+}
+
+bool step_stands(const struct step *s, struct ahead_token *e)
+{
+    if (e->met || isnan(e->t.score))
+        return true;
+    if (s->o->policy == POLICY_PRICE)
+        e->t.score = step_price(s, &e->odds, e->at);
+    return (e->t.score < step_threshold(s, e->at)) == e->routed;
+}
+
+void step_move_reach(struct step *s, const struct ahead_token *e)
+{
+    size_t tokens = s->reply;
+    if (e->called) {
+        size_t most = s->cloud->tokens(s->cloud->arg);
+        s->reply = most < s->reply ? most : s->reply; /* the server has turned out to give less */
+        tokens = e->ways[e->way].tokens;
+    }
+    s->reach = e->answered ? step_reach_after(s->reach, e->at, tokens) : 0;
+}

@@ -1,0 +1,200 @@
+/* t_report_faults.c - the reports of `mizzle bench` and `info` as JSON, while the n-th allocation
+ * fails, for every n, jansson's included: a row is printed whole or not at all, the error says that
+ * memory was lacking, and nothing leaks. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "kernels/sys/base.h"
+#include "kernels/sys/cpu.h"
+#include "model/model.h"
+#include "tests/support/files.h"
+#include "tests/support/tiny.h"
+#include "tests/support/torture.h"
+#include "tools/bench/bench_model.h"
+#include "tools/bench/bench_ops.h"
+#include "tools/bench/bench_route.h"
+#include "tools/bench/bench_serve.h"
+#include "tools/bench/read_probe.h"
+#include "tools/cli/setup.h"
+#include "tools/info/info.h"
+#include "tools/paper_table.h"
+#include "weights/weights.h"
+
+static const char *form;
+static struct engine engine;
+static struct info_source source;
+static struct info_model model;
+static struct err err;
+
+static int report_kernels(void)
+{
+    static const struct read_level l3 = { "L3", 1 << 20, 50 };
+    static const double ns[] = { 99, 100, 101 };
+    struct kernels_report b = { .format = form };
+    struct bench_point p = { .op = "x",
+                             .isa = "y",
+                             .shape = "z",
+                             .level = &l3,
+                             .bytes = 3000,
+                             .ns = 100,
+                             .on_cpu = 1,
+                             .samples = ns,
+                             .nsamples = 3 };
+    return kernels_report_row(&b, &p, 2, &err);
+}
+
+/* A row with the times of the operations and of the router. */
+static int report_model(void)
+{
+    static struct bench_test t;
+    static struct bench_ops ops = { .samples = 1, .plain = { 1e6 }, .watched = { 1e6 } };
+    static struct op_limits limits = { .int8 = 10, .f32 = 10 };
+    struct model_figures f;
+    struct model_report b = { .format = form,
+                              .model = "tiny\xff", /* no UTF-8 */
+                              .kv = "f16",
+                              .no_joules = "no counters",
+                              .no_counts = "none",
+                              .engine = &engine };
+    t = (struct bench_test){ .gen = 10,
+                             .texts = 1,
+                             .threads = 1,
+                             .samples = 1,
+                             .before = 25,
+                             .after = 24,
+                             .on_cpu = 1,
+                             .joules = (double)NAN,
+                             .pairs = 2 };
+    t.ns[0] = 1e9;
+    for (size_t i = 0; i < READ_LEVELS; i++)
+        limits.levels[i] = (struct read_level){ "L1", 1 << 20, 10 };
+    limits.level = limits.levels;
+    ops.limits = &limits;
+    ops.times.model = engine.model;
+    for (size_t i = 0; i < 4; i++)
+        t.score[i] = t.edge[i % 2] = t.routed[i % 2] = 1e6;
+    model_figures(&f, &t, 2000000000);
+    return model_report_row(&b, &t, &f, &ops, &err);
+}
+
+static int report_memory(void)
+{
+    const struct bench_options o = { .format = form };
+    const struct bench_model_options m = { .context = "512,4096", .type = "q8_0" };
+    return bench_memory(&o, &m, &err);
+}
+
+static const struct bench_route_setting setting = {
+    .model = "tiny", .prompt = 4, .tokens = 8, .repeat = 2
+};
+
+static int report_route(void)
+{
+    double samples[] = { 1, 2 };
+    const struct bench_route_row rows[] = {
+        { .share = 0.5, .samples = samples, .hidden = (double)NAN },
+        { .share = 0.7, .samples = samples }
+    };
+    return route_report(form, &setting, rows, 2, &err);
+}
+
+static int report_ways(void)
+{
+    const struct bench_route_way ways[] = { { .name = "default", .s = 1 },
+                                            { .name = "in step", .s = 2 } };
+    return route_report_ways(form, &setting, ways, 2, &err);
+}
+
+static int report_paper(void)
+{
+    return route_report_paper(form, &setting, paper_rows, &err);
+}
+
+static int report_serve(void)
+{
+    double rate[] = { 10, 20 };
+    const struct serve_target t = { .url = "http://127.0.0.1:1", .tokens = 8 };
+    struct serve_row row = { .clients = 1, .rate = { rate, 2, 2 } };
+    return serve_report(form, &t, "tiny", &row, 1, &err);
+}
+
+static int report_info(void)
+{
+    return info_print_json(&source, &model, true, &err);
+}
+
+static int (*report)(void);
+static size_t fails;
+
+/* Let each allocation fail, and at last none. */
+static void print_all(void)
+{
+    int reached = 1;
+    for (long n = 1; reached; n++) {
+        torture_begin(n);
+        int rc = report();
+        reached = torture_end();
+        CHECK(torture_live() == 0 && rc == (reached ? ERR_NOMEM : OK));
+        CHECK(!reached || strstr(err.msg, "memory"));
+        fails = (size_t)n - 1;
+    }
+}
+
+/* Each line that is printed is an object with as many members as the last one, which is whole. */
+static void check_report(const char *name, int (*print)(void))
+{
+    report = print;
+    char *text = strdup(printed(print_all));
+    size_t lines = 0, whole = 0;
+    CHECK(text && *text && text[strlen(text) - 1] == '\n');
+    for (int pass = 0; pass < 2; pass++)
+        for (char *line = text; *line; line = strchr(line, '\n') + 1) {
+            json_t *o = json_loadb(line, strcspn(line, "\n"), 0, NULL);
+            CHECK(json_is_object(o));
+            if (pass)
+                CHECK(json_object_size(o) == whole);
+            whole = json_object_size(o);
+            lines++;
+            json_decref(o);
+        }
+    printf("%s: %zu allocations, %zu rows\n", name, fails, lines / 2);
+    CHECK(fails > 10);
+    free(text);
+}
+
+/* A row of CSV: a name that is no UTF-8 is escaped, and operations have no text. */
+static void print_csv(void)
+{
+    CHECK(report_model() == OK);
+}
+
+int main(void)
+{
+    CHECK(kernels_pick(&engine.kernels, NULL, cpu_detect(), &err) == OK);
+    CHECK(model_random(&engine.model, &tiny_shape, P_F32, &engine.kernels, NULL, 1, &err) == OK);
+    source.path = tiny_make();
+    CHECK(weights_open_header(&source.w, source.path, &err) == OK);
+    CHECK(info_model_read(&model, &source, 0, &err) == OK && model.runs);
+    json_set_alloc_funcs(malloc, free); /* those that can fail */
+    form = "csv";
+    report = report_model;
+    const char *row = printed(print_csv);
+    CHECK(strstr(row, ",\"tiny\\xff\",") && strstr(row, ",\"\",\"0.000000\",\"1000000.000000\""));
+    CHECK(strstr(printed(print_all), ",\"tiny\\xff\",") != NULL);
+    form = "jsonl";
+    check_report("kernels", report_kernels);
+    check_report("model", report_model);
+    check_report("memory", report_memory);
+    check_report("route", report_route);
+    check_report("ways", report_ways);
+    check_report("paper", report_paper);
+    check_report("serve", report_serve);
+    check_report("info", report_info);
+    weights_close(source.w);
+    model_close(engine.model);
+    tiny_remove();
+    return 0;
+}

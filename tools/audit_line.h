@@ -1,0 +1,22 @@
+/* audit_line.h - what an audit has found, in numbers and as a line for a person. */
+#ifndef TOOLS_AUDIT_LINE_H
+#define TOOLS_AUDIT_LINE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "router/decode.h"
+
+struct audit_share {
+    double share;     /* NaN: nothing was asked */
+    double low, high; /* its exact 95 % interval */
+};
+
+/* Return the share k/n. */
+struct audit_share audit_share(size_t k, size_t n);
+/* Add what another answer has shown. */
+void audit_add(struct decode_audit *sum, const struct decode_audit *one);
+/* Print a line that begins with `label`. */
+void audit_line(FILE *to, const char *label, const struct decode_audit *a);
+
+#endif

@@ -1,0 +1,25 @@
+/* json_report.h - builds a JSON report for stdout. Lack of memory is noticed once, at the end: what
+ * cannot be added whole makes the object or list NULL, so does whatever contains it, and a report
+ * that is NULL is not printed. */
+#ifndef TOOLS_CLI_JSON_REPORT_H
+#define TOOLS_CLI_JSON_REPORT_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+struct err;
+
+/* Add a value, which is taken over. If it is NULL, or there is no memory, *object (or *list) is
+ * released and becomes NULL, and stays so. */
+void json_report_set(json_t **object, const char *key, json_t *value);
+void json_report_add(json_t **list, json_t *value);
+
+/* Return a number; null if it is not finite, which JSON cannot express. NULL: out of memory. */
+json_t *json_report_real(double v);
+
+/* Print root, with jansson's flags, between two texts as one line, and release it. ERR_NOMEM, which
+ * names what is reported: root is NULL, or its text cannot be made; then nothing is printed. */
+int json_report_print(const char *what, json_t *root, size_t flags, const char *before,
+                      const char *after, struct err *err);
+
+#endif

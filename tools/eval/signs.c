@@ -1,0 +1,45 @@
+#include "tools/eval/signs.h"
+
+#include <stdio.h>
+
+#include "tools/eval/statistics.h"
+
+enum { MIN_COMPARED = 10, MIN_TOKENS = 50, SLOW_MS = 100 }; /* a fast reader needs 100 ms a token */
+#define MOST_CLOUD 0.3 /* of the tokens; the paper's systems need less than 0.07 */
+
+void signs_token(struct signs *s, bool cloud, bool has_edge, bool agrees)
+{
+    s->tokens++;
+    s->cloud += cloud;
+    s->compared += cloud && has_edge;
+    s->confirmed += cloud && has_edge && agrees;
+}
+
+/* True when a share is above the limit, beyond what chance explains. */
+static bool signs_above(size_t hits, size_t n, double limit)
+{
+    return n && statistics_wilson(hits, n).low > limit;
+}
+
+bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
+{
+    double n = s->tokens ? (double)s->tokens : 1, waited = s->ms > 0 ? s->waited_ms / s->ms : 0;
+    if (s->compared >= MIN_COMPARED && signs_above(s->confirmed, s->compared, 0.5))
+        snprintf(out, SIGNS_LINE,
+                 "threshold too high: %zu of %zu calls brought what the small model had guessed; a "
+                 "lower one would save most of them",
+                 s->confirmed, s->compared);
+    else if (s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
+        snprintf(out, SIGNS_LINE,
+                 "small model too weak: %.0f %% of the tokens came from the cloud; a larger one "
+                 "beside this router would ask less",
+                 100 * (double)s->cloud / n);
+    else if (s->cloud && s->ms / n > SLOW_MS && waited > 0.5)
+        snprintf(out, SIGNS_LINE,
+                 "network slow: %.0f %% of the time went by waiting for the cloud, %.0f ms for "
+                 "each of its tokens",
+                 100 * waited, s->waited_ms / (double)s->cloud);
+    else
+        return false;
+    return true;
+}
