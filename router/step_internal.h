@@ -119,8 +119,8 @@ float step_price(const struct step *s, const struct price_odds *odds, size_t at)
 float step_threshold(const struct step *s, size_t at);
 /* Judge the oldest token again as its turn comes. False: the verdict is another one. */
 bool step_stands(const struct step *s, struct ahead_token *e);
-/* Move the reach as the oldest token is decided. */
-void step_move_reach(struct step *s, const struct ahead_token *e);
+/* As the oldest token is decided, set t->threshold, and what the next verdicts depend on. */
+void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t);
 
 /* step_draft.c */
 

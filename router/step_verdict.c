@@ -58,9 +58,11 @@ bool step_stands(const struct step *s, struct ahead_token *e)
     return (e->t.score < step_threshold(s, e->at)) == e->routed;
 }
 
-void step_move_reach(struct step *s, const struct ahead_token *e)
+void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
     size_t tokens = s->reply;
+    t->threshold = step_threshold(s, e->at);
+    s->warm = e->answered ? e->at : s->warm;
     if (e->called) {
         size_t most = s->cloud->tokens(s->cloud->arg);
         s->reply = most < s->reply ? most : s->reply; /* the server has turned out to give less */

@@ -149,11 +149,9 @@ static int step_decide(struct step *s, struct ahead_token *e)
     rc = step_audit_draw(s, &t, at, e->called);
     if (rc != OK)
         return rc;
-    t.threshold = step_threshold(s, at);
     if (s->o->adapt)
         step_learn(s, e);
-    s->warm = e->answered ? at : s->warm;
-    step_move_reach(s, e);
+    step_judged(s, e, &t);
     ahead_pop(&s->ahead);
     step_show(s, &t, at);
     if (back)

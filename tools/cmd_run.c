@@ -1,7 +1,7 @@
 /* cmd_run.c - `mizzle run`: answers one prompt, or holds a conversation, routed token by token. It
  * uses the library through router/mizzle.h, as any other program would. */
 #include <errno.h>
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,10 @@
 #include "tools/audit_line.h"
 #include "tools/command.h"
 #include "tools/cli/progress.h"
+#include "tools/eval/signs.h"
 #include "tools/run/json_events.h"
 #include "tools/run/prompt_input.h"
+#include "tools/run/summary.h"
 #include "tools/cli/setup.h"
 #include "tools/run/token_view.h"
 #include "tools/stand_in/stand_in.h"
@@ -121,8 +123,9 @@ struct run {
     struct answer_text answer;      /* for the next turn of a conversation */
     struct progress_count progress; /* while the prompt is evaluated */
     struct err fault, note;         /* the first fault of an answer; the latest note */
-    struct decode_audit audit;      /* of all answers */
-    bool answered;                  /* the first prompt has been answered */
+    struct decode_audit audit;      /* of all answers, like signs */
+    struct signs signs;
+    bool answered; /* the first prompt has been answered */
 };
 
 /* Callback of mizzle_generate: show how much of the prompt is evaluated. */
@@ -150,6 +153,8 @@ static bool cmd_run_on_token(void *arg, const struct mizzle_token *t)
     struct run *r = arg;
     if (t->fault && !r->fault.msg[0])
         err_set(&r->fault, OK, "%s", t->fault);
+    if (!isnan(t->score)) /* the policy had a choice */
+        signs_token(&r->signs, t->source == MIZZLE_CLOUD, t->has_edge, t->edge_id == t->id);
     if (options.chat && !answer_text_add(&r->answer, t->piece, t->piece_size))
         return false;
     return options.json ? json_events_token(&r->json, t) : token_view_token(&r->show, t);
@@ -166,75 +171,30 @@ static void cmd_run_notes(struct run *r, bool says)
     }
 }
 
-/* Print "COUNT WHAT" after *sep, unless count is 0; what is next follows a comma. */
-static void cmd_run_part(const char **sep, uint64_t count, const char *what)
-{
-    if (!count)
-        return;
-    fprintf(stderr, "%s%" PRIu64 " %s", *sep, count, what);
-    *sep = ", ";
-}
-
-/* Print the second line of the summary: the calls and what became of them. */
-static void cmd_run_ledger(const struct mizzle_stats *s)
-{
-    bool replays = cloud_limit_options.replay != NULL;
-    char cost[CAPS_AMOUNT];
-    struct json_events_held held;
-    const char *sep = ": ";
-    caps_amount(cost, s->cost);
-    fprintf(stderr, "%s: %" PRIu64 " call%s", replays ? "replay, without a network" : "cloud",
-            s->calls, s->calls == 1 ? "" : "s");
-    cmd_run_part(&sep, s->committed, "answered");
-    cmd_run_part(&sep, s->failed, "failed");
-    cmd_run_part(&sep, s->wasted, "wasted");
-    sep = "; ";
-    cmd_run_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
-    if (s->bytes_up + s->bytes_down && !replays) {
-        fprintf(stderr, "%s%.1f KB up, %.1f KB down", sep, (double)s->bytes_up / 1e3,
-                (double)s->bytes_down / 1e3);
-        sep = ", ";
-    }
-    if (s->cost)
-        fprintf(stderr, "%scost %s", sep, cost);
-    sep = "; known without a call: ";
-    cmd_run_part(&sep, s->memo_hits, "memo");
-    cmd_run_part(&sep, s->store_hits, "store");
-    sep = "; fallback: ";
-    for (size_t i = 0; json_events_held(&held, s, i); i++)
-        cmd_run_part(&sep, held.count, held.words);
-    fprintf(stderr, "\n");
-}
-
-/* Print the summary of an answer to stderr. */
-static void summary(const struct run *r, const struct mizzle_stats *s)
+/* Print the summary of an answer, and add it to the signs. */
+static void cmd_run_summary(struct run *r, const struct mizzle_stats *s)
 {
     if (r->fault.msg[0]) /* which the note on opening the cloud may have said */
         fprintf(stderr, "mizzle: kept %zu token%s of the small model: %s\n", s->fallback,
                 s->fallback == 1 ? "" : "s",
                 strstr(r->note.msg, r->fault.msg) ? "no answer from the cloud" : r->fault.msg);
-    fprintf(stderr, "%zu token%s, %zu from the cloud (%.1f %%)", s->tokens,
-            s->tokens == 1 ? "" : "s", s->cloud,
-            s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
-    if (s->fallback)
-        fprintf(stderr, ", %zu fallback", s->fallback);
-    fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->first_ms < 10,
-            s->first_ms);
-    if (s->prompt_cached)
-        fprintf(stderr, " with %zu of %zu prompt tokens from the cache", s->prompt_cached,
-                s->prompt_tokens);
-    if (s->start_ms >= 1)
-        fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
-    if (s->drafted)
-        fprintf(stderr, ", %zu of %zu drafted tokens accepted, %.2f per pass", s->accepted,
-                s->drafted, (double)s->accepted / (double)s->passes);
-    if (s->cloud)
-        fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
-    else if (s->cloud_ms >= 1)
-        fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
-    fprintf(stderr, "\n");
-    if (s->calls + s->memo_hits + s->store_hits + s->fallback)
-        cmd_run_ledger(s);
+    summary(s, cloud_limit_options.replay != NULL);
+    r->signs.ms += s->total_ms;
+    r->signs.waited_ms += s->cloud_ms;
+}
+
+/* Print what the audit has found, and what is amiss with routing. */
+static void cmd_run_end(struct run *r)
+{
+    char line[SIGNS_LINE];
+    if (options.quiet || options.json)
+        return;
+    if (route_options.audit > 0)
+        audit_line(stderr, "audit", &r->audit);
+    r->signs.kept = r->audit.kept;
+    r->signs.missed = r->audit.missed;
+    if (signs_tell(line, &r->signs))
+        fprintf(stderr, "%s\n", line);
 }
 
 /* Answer one prompt and show the answer. The caller sets one of p's text, ids and messages. */
@@ -264,7 +224,7 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)
-        summary(r, &stats);
+        cmd_run_summary(r, &stats);
     cmd_run_notes(r, !options.quiet);
     if (rc == MIZZLE_OK && interrupted)
         return ERR_STOP;
@@ -452,8 +412,7 @@ static int cmd_run_main(int argc, char **argv)
         cmd_run_notes(&r, true);
         rc = answer_all(&r, &err);
         cmd_run_notes(&r, !options.quiet);
-        if (route_options.audit > 0 && !options.quiet && !options.json)
-            audit_line(stderr, "audit", &r.audit);
+        cmd_run_end(&r);
         setup_stop_on_interrupt(NULL, NULL);
         int end = mizzle_close(r.m);
         if (rc == OK && end != MIZZLE_OK)
@@ -487,6 +446,8 @@ const struct command cmd_run = {
         "the small model after the prompt), and how many drafted tokens it evaluated (drafted) "
         "and used (accepted). How many come from the cloud in time to be drafted differs from run "
         "to run; the text does not. With --audit it has what the audit found.\n\n"
+        "The last line on stderr says where routing shows a sign of failure, as that of "
+        "`mizzle eval` does.\n\n"
         "  mizzle run --question 1\n"
         "  mizzle run -m qwen2.5-0.5b.gguf --cloud-url http://server:8080 --chat\n"
         "  mizzle run -m model.gguf -p \"Once upon a time\" -n 64 --temp 0.8 --json",

@@ -87,6 +87,8 @@ int eval_result_add(struct eval_result *r, const struct asked *one, struct err *
     for (size_t i = 0; eval_entry_scores(r->entry) && i < one->tokens; i++)
         signs_token(&r->signs, one->trace[i].source == SOURCE_CLOUD, one->trace[i].has_edge,
                     one->trace[i].agrees);
+    r->signs.kept = r->audit.kept;
+    r->signs.missed = r->audit.missed;
     r->signs.ms = r->ms;
     r->signs.waited_ms = r->ms - r->edge_ms;
     return OK;

@@ -21,19 +21,41 @@ static bool signs_above(size_t hits, size_t n, double limit)
     return n && statistics_wilson(hits, n).low > limit;
 }
 
+/* Return the share of all tokens that the cloud has changed. */
+static double signs_corrected(const struct signs *s)
+{
+    double of_cloud =
+        s->compared ? 1 - (double)s->confirmed / (double)s->compared : 1; /* not known: all */
+    return s->tokens ? of_cloud * (double)s->cloud / (double)s->tokens : 0;
+}
+
+/* True if the cloud would have changed over twice as many of the kept tokens as it has changed.
+ * Many differ without being wrong, so as many would be no sign. */
+static bool signs_missed(const struct signs *s)
+{
+    double kept = s->tokens ? 1 - (double)s->cloud / (double)s->tokens : 0;
+    return s->tokens >= MIN_TOKENS && kept > 0 &&
+           signs_above(s->missed, s->kept, 2 * signs_corrected(s) / kept);
+}
+
 bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
 {
     double n = s->tokens ? (double)s->tokens : 1, waited = s->ms > 0 ? s->waited_ms / s->ms : 0;
     if (s->compared >= MIN_COMPARED && signs_above(s->confirmed, s->compared, 0.5))
         snprintf(out, SIGNS_LINE,
                  "threshold too high: %zu of %zu calls brought what the small model had guessed; a "
-                 "lower one would save most of them",
+                 "lower one, or a lower worth, would save most of them",
                  s->confirmed, s->compared);
     else if (s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
         snprintf(out, SIGNS_LINE,
                  "small model too weak: %.0f %% of the tokens came from the cloud; a larger one "
                  "beside this router would ask less",
                  100 * (double)s->cloud / n);
+    else if (signs_missed(s))
+        snprintf(out, SIGNS_LINE,
+                 "threshold too low: of the tokens kept, the cloud would have written %zu of %zu "
+                 "otherwise, over twice the share that it has changed",
+                 s->missed, s->kept);
     else if (s->cloud && s->ms / n > SLOW_MS && waited > 0.5)
         snprintf(out, SIGNS_LINE,
                  "network slow: %.0f %% of the time went by waiting for the cloud, %.0f ms for "

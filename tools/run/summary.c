@@ -1,0 +1,73 @@
+#include "tools/run/summary.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "router/caps.h"
+#include "router/mizzle.h"
+#include "tools/run/json_events.h"
+
+/* Print "COUNT WHAT" after *sep, unless count is 0; what is next follows a comma. */
+static void summary_part(const char **sep, uint64_t count, const char *what)
+{
+    if (!count)
+        return;
+    fprintf(stderr, "%s%" PRIu64 " %s", *sep, count, what);
+    *sep = ", ";
+}
+
+/* Print the second line of the summary: the calls and what became of them. */
+static void summary_ledger(const struct mizzle_stats *s, bool replays)
+{
+    char cost[CAPS_AMOUNT];
+    struct json_events_held held;
+    const char *sep = ": ";
+    caps_amount(cost, s->cost);
+    fprintf(stderr, "%s: %" PRIu64 " call%s", replays ? "replay, without a network" : "cloud",
+            s->calls, s->calls == 1 ? "" : "s");
+    summary_part(&sep, s->committed, "answered");
+    summary_part(&sep, s->failed, "failed");
+    summary_part(&sep, s->wasted, "wasted");
+    sep = "; ";
+    summary_part(&sep, s->retries, s->retries == 1 ? "retry" : "retries");
+    if (s->bytes_up + s->bytes_down && !replays) {
+        fprintf(stderr, "%s%.1f KB up, %.1f KB down", sep, (double)s->bytes_up / 1e3,
+                (double)s->bytes_down / 1e3);
+        sep = ", ";
+    }
+    if (s->cost)
+        fprintf(stderr, "%scost %s", sep, cost);
+    sep = "; known without a call: ";
+    summary_part(&sep, s->memo_hits, "memo");
+    summary_part(&sep, s->store_hits, "store");
+    sep = "; fallback: ";
+    for (size_t i = 0; json_events_held(&held, s, i); i++)
+        summary_part(&sep, held.count, held.words);
+    fprintf(stderr, "\n");
+}
+
+void summary(const struct mizzle_stats *s, bool replays)
+{
+    fprintf(stderr, "%zu token%s, %zu from the cloud (%.1f %%)", s->tokens,
+            s->tokens == 1 ? "" : "s", s->cloud,
+            s->tokens ? 100 * (double)s->cloud / (double)s->tokens : 0);
+    if (s->fallback)
+        fprintf(stderr, ", %zu fallback", s->fallback);
+    fprintf(stderr, ", %.1f tokens/s, first after %.*f ms", json_events_speed(s), s->first_ms < 10,
+            s->first_ms);
+    if (s->prompt_cached)
+        fprintf(stderr, " with %zu of %zu prompt tokens from the cache", s->prompt_cached,
+                s->prompt_tokens);
+    if (s->start_ms >= 1)
+        fprintf(stderr, ", and %.0f ms before that to reach the cloud", s->start_ms);
+    if (s->drafted)
+        fprintf(stderr, ", %zu of %zu drafted tokens accepted, %.2f per pass", s->accepted,
+                s->drafted, (double)s->accepted / (double)s->passes);
+    if (s->cloud)
+        fprintf(stderr, ", %.1f ms of waiting per cloud token", s->cloud_ms / (double)s->cloud);
+    else if (s->cloud_ms >= 1)
+        fprintf(stderr, ", %.0f ms of waiting for a cloud that did not answer", s->cloud_ms);
+    fprintf(stderr, "\n");
+    if (s->calls + s->memo_hits + s->store_hits + s->fallback)
+        summary_ledger(s, replays);
+}
