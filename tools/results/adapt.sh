@@ -45,5 +45,7 @@ adapt_rows() { # KIND SEED
 }
 
 jobs() {
-    for seed in 1 2 3; do job adapt_rows which $seed; done
+    for kind in which where; do
+        for seed in 1 2 3; do job adapt_rows $kind $seed; done
+    done
 }
