@@ -113,10 +113,11 @@ void router_close(struct router *r)
     free(r);
 }
 
-void router_relearn(struct router *r, const float *w2, float b2)
+void router_relearn(struct router *r, const struct router_form *f)
 {
-    panels_pack((void *)(uintptr_t)r->w2.data, P_F32, w2, 1, r->w2.cols, 0);
-    r->b2 = b2;
+    panels_pack((void *)(uintptr_t)r->w2.data, P_F32, f->w2, r->w2.rows, r->w2.cols, 0);
+    r->b2 = f->b2;
+    r->b2_differs = f->b2_differs;
 }
 
 size_t router_size(size_t dim, size_t width)

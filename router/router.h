@@ -24,7 +24,6 @@ struct router; /* immutable once open but for router_relearn, so threads may sha
 enum { ROUTER_MAX = 65536 };                 /* the most that dim and width may be */
 enum { ROUTER_MAX_CONTEXTS = 1 << 24 };      /* the most rows of a table */
 enum { ROUTER_NAME = 64, ROUTER_TYPE = 16 }; /* bytes of its strings, with the final zero */
-enum { ROUTER_LEARNT = 2 };                  /* numbers of learnt after the means */
 
 /* What a router was made from; all zero: it does not say. */
 struct router_about {
@@ -56,9 +55,10 @@ struct router_form {
     bool has_threshold;
     float threshold; /* calibrated, 0..1 */
     struct router_about about;
-    /* What a network that learns (adapt.h) keeps besides, or NULL: [width + ROUTER_LEARNT], the
-     * mean of each hidden unit, the level, and how many tokens the means are of. */
-    float *learnt;
+    /* What a network that learns (adapt.h) keeps besides; all zero: it does not. */
+    bool learns;
+    float square;     /* mean square of its hidden units */
+    float seen;       /* of how many tokens */
     uint64_t began;   /* router_form_sum of the router from which it began */
     uint64_t answers; /* of the cloud that it has learnt from */
     /* [ncontexts], ascending by before, then last. before -1: whatever it is; last -1 as well: the
@@ -73,8 +73,6 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, bool hur
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Make a network one that learns and has learnt nothing yet. ERR_NOMEM. */
-int router_form_learn(struct router_form *f, uint64_t began, struct err *err);
 /* Return a 64-bit hash of all that a form says. */
 uint64_t router_form_sum(const struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
@@ -95,8 +93,9 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
 int router_make(struct router **out, const struct router_form *f, const char *name,
                 const struct kernels *k, struct err *err);
 void router_close(struct router *r); /* NULL is fine */
-/* Replace the last layer of a network with one output: w2[width] and b2. Nobody may be using it. */
-void router_relearn(struct router *r, const float *w2, float b2);
+/* Replace the last layer of a network by that of a form with the same sizes. Nobody may be using
+ * it. */
+void router_relearn(struct router *r, const struct router_form *f);
 /* Return the bytes that the numbers of an open network of these sizes (1 to ROUTER_MAX) take. */
 size_t router_size(size_t dim, size_t width);
 

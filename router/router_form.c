@@ -1,3 +1,4 @@
+#include <float.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -54,16 +55,7 @@ void router_form_close(struct router_form *f)
     free(f->b1);
     free(f->w2);
     free(f->contexts);
-    free(f->learnt);
     *f = (struct router_form){ 0 };
-}
-
-int router_form_learn(struct router_form *f, uint64_t began, struct err *err)
-{
-    f->learnt = calloc(f->width + ROUTER_LEARNT, sizeof(*f->learnt));
-    f->began = began;
-    f->answers = 0;
-    return f->learnt ? OK : err_set(err, ERR_NOMEM, "router: out of memory");
 }
 
 /* Add n floats to a hash. */
@@ -88,10 +80,14 @@ static uint64_t sum_text(uint64_t h, const char *text)
 uint64_t router_form_sum(const struct router_form *f)
 {
     const struct router_about *a = &f->about;
-    const float numbers[] = { f->b2, f->b2_differs, f->has_threshold ? f->threshold : -1,
-                              a->has_share ? a->share : -1 };
-    const uint64_t words[] = { f->width, f->dim,   f->hurdle,    (uint64_t)f->tap, a->has_model,
-                               a->model, f->began, f->ncontexts, f->answers };
+    const float numbers[] = { f->b2,
+                              f->b2_differs,
+                              f->has_threshold ? f->threshold : -1,
+                              a->has_share ? a->share : -1,
+                              f->square,
+                              f->seen };
+    const uint64_t words[] = { f->width, f->dim,    f->hurdle, (uint64_t)f->tap, a->has_model,
+                               a->model, f->learns, f->began,  f->ncontexts,     f->answers };
     uint64_t h = sum_floats(0, numbers, sizeof(numbers) / sizeof(numbers[0]));
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         h = rand_u64(h, words[i]);
@@ -99,8 +95,7 @@ uint64_t router_form_sum(const struct router_form *f)
     if (f->ncontexts)
         return sum_floats(h, &f->contexts->before, 3 * f->ncontexts);
     h = sum_floats(h, f->w1, f->width * f->dim);
-    h = sum_floats(sum_floats(h, f->b1, f->width), f->w2, f->width << f->hurdle);
-    return f->learnt ? sum_floats(h, f->learnt, f->width + ROUTER_LEARNT) : h;
+    return sum_floats(sum_floats(h, f->b1, f->width), f->w2, f->width << f->hurdle);
 }
 
 /* Add an entry to a list of metadata unless its value is empty. */
@@ -115,13 +110,13 @@ static void router_form_entry(const char **meta, size_t *n, const char *key, con
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
     size_t w = f->width, d = f->dim, rows = 1 + f->hurdle, size = sizeof(float);
-    const float b2[] = { f->b2, f->b2_differs };
+    const float b2[] = { f->b2, f->b2_differs }, learnt[] = { f->square, f->seen };
     const struct tensor network[] = {
         { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
         { "router.w2", W_F32, 2, { rows, w }, f->w2, rows * w * size },
         { "router.b2", W_F32, 1, { rows }, b2, rows * size },
-        { "adapt.learnt", W_F32, 1, { w + ROUTER_LEARNT }, f->learnt, (w + ROUTER_LEARNT) * size },
+        { "adapt.learnt", W_F32, 1, { 2 }, learnt, sizeof(learnt) },
     };
     const struct tensor table = {
         "context.table",     W_F32,       2,
@@ -130,14 +125,14 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     char threshold[32] = "", share[32] = "", model[17] = "", began[17] = "", answers[21] = "",
          sum[17] = "";
     const char *meta[21] = { NULL };
-    size_t n = 0, ntensors = sizeof(network) / sizeof(network[0]) - !f->learnt;
+    size_t n = 0, ntensors = sizeof(network) / sizeof(network[0]) - !f->learns;
     if (f->has_threshold)
         snprintf(threshold, sizeof(threshold), "%.9g", (double)f->threshold);
     if (f->about.has_share)
         snprintf(share, sizeof(share), "%.9g", (double)f->about.share);
     if (f->about.has_model)
         snprintf(model, sizeof(model), "%016" PRIx64, f->about.model);
-    if (f->learnt) {
+    if (f->learns) {
         snprintf(began, sizeof(began), "%016" PRIx64, f->began);
         snprintf(answers, sizeof(answers), "%" PRIu64, f->answers);
         snprintf(sum, sizeof(sum), "%016" PRIx64, router_form_sum(f));
@@ -258,6 +253,7 @@ static int read_learnt(struct router_form *f, const struct weights *w, const cha
     bool began = false, summed = false;
     uint64_t sum = 0, from = 0;
     char answers[21] = "";
+    float learnt[2];
     int rc = read_hex(&began, &from, "began", w, path, err);
     if (rc == OK)
         rc = read_hex(&summed, &sum, "sum", w, path, err);
@@ -265,11 +261,13 @@ static int read_learnt(struct router_form *f, const struct weights *w, const cha
         rc = read_text(answers, sizeof(answers), "answers", w, path, err);
     if (rc != OK || (!began && !summed && !answers[0] && !weights_find(w, "adapt.learnt")))
         return rc;
-    rc = router_form_learn(f, from, err);
-    if (rc == OK)
-        rc = read_tensor(f->learnt, w, "adapt.learnt", f->width + ROUTER_LEARNT, 0, err);
+    rc = read_tensor(learnt, w, "adapt.learnt", 2, 0, err);
     if (rc != OK)
         return rc;
+    f->learns = true;
+    f->square = learnt[0];
+    f->seen = learnt[1];
+    f->began = from;
     f->answers = strtoull(answers, NULL, 10);
     if (!began || !summed || sum != router_form_sum(f))
         return err_set(err, ERR_FORMAT,
@@ -405,9 +403,11 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
         rc = check_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
         rc = check_finite(f->w2, f->width << f->hurdle, file, "router.w2", err);
-    if (rc == OK && f->learnt)
-        rc = check_finite(f->learnt, f->width + ROUTER_LEARNT, file, "adapt.learnt", err);
-    return rc == OK
-               ? check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err)
-               : rc;
+    if (rc == OK)
+        rc = check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err);
+    if (rc == OK && !(f->square >= 0 && f->square <= FLT_MAX && f->seen >= 0 && f->seen <= FLT_MAX))
+        rc = err_set(err, ERR_FORMAT,
+                     "%s: tensor adapt.learnt: expected finite values from 0, found %g and %g",
+                     file, (double)f->square, (double)f->seen);
+    return rc;
 }

@@ -219,14 +219,19 @@ void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id)
 /* The audit. Its calls pass the gate one by one in the order of the text, as those of the text do.
  */
 
-/* A key of the random numbers, other than those of the sampler and of policy random. */
 static const uint64_t AUDIT_KEY = 0x6175646974;
+
+uint64_t step_key(const struct step *s, uint64_t purpose)
+{
+    uint64_t key = rand_u64(s->o->seed, purpose);
+    for (size_t i = 0; i < s->text.n; i++)
+        key = rand_u64(key, s->text.prompt[i]);
+    return key;
+}
 
 void step_audit_open(struct step *s)
 {
-    s->audit.key = rand_u64(s->o->seed, AUDIT_KEY);
-    for (size_t i = 0; s->o->audit > 0 && i < s->text.n; i++)
-        s->audit.key = rand_u64(s->audit.key, s->text.prompt[i]);
+    s->audit.key = s->o->audit > 0 ? step_key(s, AUDIT_KEY) : 0;
 }
 
 void step_audit_close(struct step *s)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "router/cloud_port.h"
+#include "router/learn/adapt.h"
 #include "router/step_internal.h"
 
 float step_price(const struct step *s, const struct price_odds *odds, size_t at)
@@ -45,6 +46,8 @@ static size_t step_reach(const struct step *s, size_t at)
 float step_threshold(const struct step *s, size_t at)
 {
     const struct decode_options *o = s->o;
+    if (o->adapt && adapt_draws(o->adapt, at))
+        return 2; /* which is above every score */
     return o->span.threshold > o->threshold && at < step_reach(s, at) ? o->span.threshold
                                                                       : o->threshold;
 }
@@ -62,6 +65,8 @@ void step_judged(struct step *s, const struct ahead_token *e, struct decode_toke
 {
     size_t tokens = s->reply;
     t->threshold = step_threshold(s, e->at);
+    if (s->o->adapt)
+        adapt_decide(s->o->adapt, e->at, e->answered, e->answered && e->answer != e->t.edge_id);
     s->warm = e->answered ? e->at : s->warm;
     if (e->called) {
         size_t most = s->cloud->tokens(s->cloud->arg);

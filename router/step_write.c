@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "kernels/sys/os.h"
-#include "router/learn/adapt.h"
 #include "router/cloud_port.h"
 #include "router/router.h"
 #include "router/step_internal.h"
@@ -112,12 +111,6 @@ static void step_show(struct step *s, struct decode_token *t, size_t at)
     s->ended = stats->tokens >= o->max_tokens || at == session_context(s->text.session);
 }
 
-/* Let the router learn from a token as it is decided. */
-static void step_learn(const struct step *s, const struct ahead_token *e)
-{
-    adapt_decide(s->o->adapt, e->at, e->answered, e->answered && e->t.edge_id == e->answer);
-}
-
 /* Make the oldest token part of the text; roll back the tokens after it if they follow a different
  * token. */
 static int step_decide(struct step *s, struct ahead_token *e)
@@ -149,8 +142,6 @@ static int step_decide(struct step *s, struct ahead_token *e)
     rc = step_audit_draw(s, &t, at, e->called);
     if (rc != OK)
         return rc;
-    if (s->o->adapt)
-        step_learn(s, e);
     step_judged(s, e, &t);
     ahead_pop(&s->ahead);
     step_show(s, &t, at);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,9 +12,11 @@
 #include "router/router.h"
 
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
-static const float RATE = 0.5f, PULL = 0.003f, LEVEL_RATE = 0.3f;
-static const float SHARE_RATE = 0.1f; /* of a logit, for each token */
-enum { MEMORY = 4096 };               /* tokens that the running mean remembers */
+static const float RATE = 0.75f;
+static const double DRAWN = 0.01; /* of all tokens */
+static const float DRAWN_WEIGHT = 10;
+static const float SHARE_RATE = 0.05f, SHARE_REACH = 4; /* logits: for each token, and at most */
+enum { MEMORY = 4096 };                                 /* tokens that the mean remembers */
 
 /* A token that is scored and not decided yet. */
 struct adapt_slot {
@@ -21,11 +24,10 @@ struct adapt_slot {
     float score;
 };
 
-/* The last layer. */
+/* What changes; names as in struct router_form. */
 struct adapt_layer {
-    float *w2;     /* [width] */
-    float *learnt; /* [width + ROUTER_LEARNT], as in struct router_form */
-    float b2;
+    float *differs; /* [width], the second row of w2 */
+    float b2, b2_differs, square, seen;
     uint64_t answers;
 };
 
@@ -34,7 +36,8 @@ struct adapt {
     struct router_form form; /* as of the end of the latest text */
     struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
-    float *first;            /* [width] w2 where learning began */
+    float first_b2;          /* where learning began */
+    uint64_t key;            /* of the text's random numbers */
     bool unsaved, learns;    /* learns: the text has a decided token */
     struct adapt_slot *slots;
     float *units; /* [nslots][width] */
@@ -44,10 +47,11 @@ struct adapt {
 /* Refuse a router that cannot learn. */
 static int adapt_check(const struct router_form *f, const char *path, struct err *err)
 {
-    if (f->ncontexts || f->hurdle)
+    if (f->ncontexts || !f->hurdle)
         return err_set(err, ERR_FORMAT,
-                       "%s: expected a network with one output, which can learn, found %s", path,
-                       f->ncontexts ? "a table" : "two outputs");
+                       "%s: expected a network with two outputs, which can learn (`mizzle router "
+                       "train --head hurdle`), found %s",
+                       path, f->ncontexts ? "a table" : "one output");
     if (!f->has_threshold || !f->about.has_share)
         return err_set(err, ERR_FORMAT,
                        "%s: metadata %s: expected in a router that learns, found none; `mizzle "
@@ -64,12 +68,13 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
     int rc = router_form_read(f, a->path, err);
     if (rc != OK)
         return rc;
-    if (!f->learnt)
+    if (!f->learns)
         return err_set(err, ERR_FORMAT,
                        "%s: expected what a router has learnt, found a router that has not",
                        a->path);
     uint64_t sum = router_form_sum(base);
-    if (f->began != sum || f->width != base->width || f->dim != base->dim || f->tap != base->tap)
+    if (f->began != sum || f->hurdle != base->hurdle || f->width != base->width ||
+        f->dim != base->dim || f->tap != base->tap)
         return err_set(err, ERR_FORMAT,
                        "%s: metadata began: expected %016" PRIx64
                        ", the router %s, found %016" PRIx64,
@@ -81,26 +86,13 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
 }
 
 /* Begin with the router `base`, whose numbers are taken over. */
-static int adapt_start(struct adapt *a, struct router_form *base, struct err *err)
+static void adapt_start(struct adapt *a, struct router_form *base)
 {
     uint64_t sum = router_form_sum(base);
     a->form = *base;
     *base = (struct router_form){ 0 };
-    a->unsaved = true;
-    return router_form_learn(&a->form, sum, err);
-}
-
-/* Make room for the last layer, and find where it began. */
-static int adapt_open_layer(struct adapt *a, const struct router_form *base, struct err *err)
-{
-    size_t n = base->width;
-    a->first = malloc(n * sizeof(*a->first));
-    a->now.w2 = malloc(n * sizeof(*a->now.w2));
-    a->now.learnt = malloc((n + ROUTER_LEARNT) * sizeof(*a->now.learnt));
-    if (!a->first || !a->now.w2 || !a->now.learnt)
-        return err_set(err, ERR_NOMEM, "%s: out of memory", a->path);
-    memcpy(a->first, base->w2, n * sizeof(*a->first));
-    return OK;
+    a->form.learns = a->unsaved = true;
+    a->form.began = sum;
 }
 
 int adapt_open(struct adapt **out, const char *path, const char *router, struct router *r,
@@ -120,16 +112,18 @@ int adapt_open(struct adapt **out, const char *path, const char *router, struct 
     int rc = router_form_read(&base, router, err);
     if (rc == OK)
         rc = adapt_check(&base, router, err);
-    if (rc == OK)
-        rc = adapt_open_layer(a, &base, err);
-    if (rc == OK)
-        rc = stat(path, &st) != 0 && errno == ENOENT ? adapt_start(a, &base, err)
-                                                     : adapt_resume(a, &base, router, err);
+    if (rc == OK && !(a->now.differs = malloc(base.width * sizeof(*a->now.differs))))
+        rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    a->first_b2 = base.b2;
+    if (rc == OK && stat(path, &st) != 0 && errno == ENOENT)
+        adapt_start(a, &base);
+    else if (rc == OK)
+        rc = adapt_resume(a, &base, router, err);
     router_form_close(&base);
     if (rc == OK)
         rc = adapt_save(a, err); /* a file that cannot be made is refused before it has cost time */
     if (rc == OK) {
-        router_relearn(r, a->form.w2, a->form.b2);
+        router_relearn(r, &a->form);
     } else {
         adapt_close(a);
         *out = NULL;
@@ -143,9 +137,7 @@ void adapt_close(struct adapt *a)
         return;
     router_form_close(&a->form);
     free(a->path);
-    free(a->first);
-    free(a->now.w2);
-    free(a->now.learnt);
+    free(a->now.differs);
     free(a->slots);
     free(a->units);
     free(a);
@@ -163,16 +155,24 @@ int adapt_save(struct adapt *a, struct err *err)
     return rc;
 }
 
-void adapt_begin(struct adapt *a)
+void adapt_begin(struct adapt *a, uint64_t key)
 {
     const struct router_form *f = &a->form;
-    memcpy(a->now.w2, f->w2, f->width * sizeof(*f->w2));
-    memcpy(a->now.learnt, f->learnt, (f->width + ROUTER_LEARNT) * sizeof(*f->learnt));
+    memcpy(a->now.differs, f->w2 + f->width, f->width * sizeof(*f->w2));
     a->now.b2 = f->b2;
+    a->now.b2_differs = f->b2_differs;
+    a->now.square = f->square;
+    a->now.seen = f->seen;
     a->now.answers = f->answers;
+    a->key = key;
     a->learns = false;
     for (size_t i = 0; i < a->nslots; i++)
         a->slots[i].at = 0;
+}
+
+bool adapt_draws(const struct adapt *a, size_t at)
+{
+    return rand_unit(a->key, at) < DRAWN;
 }
 
 /* Return the slot of this token, or the number of slots. */
@@ -214,51 +214,56 @@ int adapt_keep(struct adapt *a, size_t at, float score, const float *units, stru
 }
 
 /* Take one step from a labelled token. */
-static void adapt_step(struct adapt *a, const float *h, bool agrees)
+static void adapt_step(struct adapt *a, const float *h, bool differs, float weight)
 {
+    struct adapt_layer *now = &a->now;
     size_t n = a->form.width;
-    const float *mean = a->now.learnt;
-    float *w = a->now.w2, *level = &a->now.learnt[n];
-    double z = (double)a->now.b2 + (double)*level, norm = 1;
-    for (size_t j = 0; j < n; j++) {
-        double d = (double)h[j] - (double)mean[j];
-        z += (double)w[j] * (double)h[j];
-        norm += d * d;
-    }
-    float off = sigmoid_f32((float)z) - (agrees ? 1 : 0);
-    float step = (float)((double)(RATE * off) / norm);
+    double z = (double)now->b2_differs;
     for (size_t j = 0; j < n; j++)
-        w[j] -= step * (h[j] - mean[j]) + PULL * (w[j] - a->first[j]);
-    *level -= LEVEL_RATE * off;
-    a->now.answers++;
+        z += (double)now->differs[j] * (double)h[j];
+    float off = sigmoid_f32((float)z) - (differs ? 1 : 0);
+    float step = RATE / (float)(n + 1) * weight * off; /* the bias is one more input */
+    float scaled = step / (now->square + 1e-6f);
+    for (size_t j = 0; j < n; j++)
+        now->differs[j] -= scaled * h[j];
+    now->b2_differs -= step;
+    now->answers++;
 }
 
-/* Add the hidden units to their means. False: they are no numbers to learn from, because a hidden
- * state has overflown. */
-static bool adapt_mean(struct adapt *a, const float *h)
+/* Add the hidden units to their mean square. False: they are no numbers to learn from, because a
+ * hidden state has overflown. */
+static bool adapt_measure(struct adapt_layer *now, const float *h, size_t n)
 {
-    size_t n = a->form.width;
-    float *mean = a->now.learnt, *seen = &a->now.learnt[n + 1];
-    for (size_t j = 0; j < n; j++)
+    double sum = 0;
+    for (size_t j = 0; j < n; j++) {
         if (!(h[j] < 1e15f)) /* whose square still is a float; none is negative */
             return false;
-    *seen = *seen < MEMORY ? *seen + 1 : MEMORY;
-    for (size_t j = 0; j < n; j++)
-        mean[j] += (h[j] - mean[j]) / *seen;
+        sum += (double)h[j] * (double)h[j];
+    }
+    now->seen = now->seen < MEMORY ? now->seen + 1 : MEMORY;
+    now->square += ((float)(sum / (double)n) - now->square) / now->seen;
     return true;
 }
 
-void adapt_decide(struct adapt *a, size_t at, bool answered, bool agrees)
+/* Let the share of tokens below the threshold return to that of the calibration. */
+static void adapt_share(struct adapt *a, bool below)
 {
-    size_t i = adapt_find(a, at);
+    float b2 = a->now.b2 + SHARE_RATE * ((below ? 1 : 0) - a->form.about.share);
+    if (fabsf(b2 - a->first_b2) <= SHARE_REACH)
+        a->now.b2 = b2;
+}
+
+void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs)
+{
+    size_t i = adapt_find(a, at), n = a->form.width;
     if (i == a->nslots) /* it was not scored by the router */
         return;
-    const float *h = a->units + i * a->form.width;
-    if (adapt_mean(a, h)) {
+    const float *h = a->units + i * n;
+    bool below = a->slots[i].score < a->form.threshold;
+    if (adapt_measure(&a->now, h, n)) {
         if (answered)
-            adapt_step(a, h, agrees);
-        bool below = a->slots[i].score < a->form.threshold;
-        a->now.b2 += SHARE_RATE * ((below ? 1 : 0) - a->form.about.share);
+            adapt_step(a, h, differs, !below && adapt_draws(a, at) ? DRAWN_WEIGHT : 1);
+        adapt_share(a, below);
         a->learns = true;
     }
     for (size_t k = 0; k < a->nslots; k++)
@@ -271,11 +276,13 @@ void adapt_end(struct adapt *a)
     struct router_form *f = &a->form;
     if (!a->learns)
         return;
-    memcpy(f->w2, a->now.w2, f->width * sizeof(*f->w2));
-    memcpy(f->learnt, a->now.learnt, (f->width + ROUTER_LEARNT) * sizeof(*f->learnt));
+    memcpy(f->w2 + f->width, a->now.differs, f->width * sizeof(*f->w2));
     f->b2 = a->now.b2;
+    f->b2_differs = a->now.b2_differs;
+    f->square = a->now.square;
+    f->seen = a->now.seen;
     f->answers = a->now.answers;
     a->learns = false;
     a->unsaved = true;
-    router_relearn(a->router, f->w2, f->b2);
+    router_relearn(a->router, f);
 }

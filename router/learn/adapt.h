@@ -1,22 +1,24 @@
-/* adapt.h - a router's last layer learns from the cloud's answers while texts are written.
+/* adapt.h - a router learns from the cloud's answers while texts are written.
  *
  * The label is free: a routed token that the cloud answered says whether the local model's own
- * token was the same. The first layer stays. The last one takes a step of normalised least mean
- * squares (Nagumo and Noda, IEEE Trans. Automatic Control 12, 1967) on the logistic loss: with h
- * the hidden units, m their running mean and d = h - m,
+ * token differs. It does not say whether the local one was wrong. So what learns is the second
+ * output of a hurdle network (router.h), which predicts just that; nobody tells what the first one
+ * would have to learn, and its weights stay. The second row of w2 and its bias take a step of
+ * logistic regression by stochastic gradient: with h the hidden units and p = sigmoid(w . h + b),
  *
- *     w2 -= RATE x (p - label) x d / (1 + |d|^2) + PULL x (w2 - w2 of the beginning)
+ *     w -= step x (p - label) x h / s,    b -= step x (p - label)
  *
- * so one token moves its own logit by at most RATE, whatever the width is, and what is no
- * longer confirmed fades. p = sigmoid(w2 . h + b2 + level). The level is learnt beside, because b2
- * has another task: it keeps the share of tokens that score below the router's threshold at the
- * share of its calibration. Labels say that the tokens differ, not that the local one was wrong,
- * so the level of the scores must not follow them.
+ * s is the mean square of the hidden units, over units and tokens, so the step does not depend on
+ * their scale. It is divided by the width, so that a token moves its own logit equally far in wide
+ * networks and narrow ones.
  *
- * Only routed tokens have labels, and no others are asked for the sake of learning. One in a
- * hundred of those, drawn at random, was tried: where such an answer differs, it nearly always
- * differs harmlessly, at a free choice of words, and a router that learns from these asks at free
- * choices.
+ * The bias of the first output keeps the share of tokens that score below the router's threshold
+ * at the share of its calibration: it moves by a constant x (1 - share) or x -share with each
+ * token, and never far from where it began.
+ *
+ * Where the score is high, nobody would be asked, and the router would never learn that it has
+ * become wrong there. So one token in a hundred is drawn to be asked about, whatever its score is.
+ * With a score that is not below the threshold it weighs ten times as much as others do.
  *
  * Weights change between texts only: while one is written, scores depend on the file and the text
  * alone, so the answer, its calls and what is learnt are the same whatever was decided ahead. All
@@ -37,7 +39,7 @@ struct router_form;
  * router of the file `router`, and make it. r is that router, opened and borrowed: it gets the last
  * layer that was learnt, now and after each text. Threshold and share are those of `router`.
  * ERR_FORMAT names the file if one of them is damaged, if `path` is another file or began from
- * another router, or if the router is a table, has two outputs or was not calibrated (without a
+ * another router, or if the router is a table, has one output or was not calibrated (without a
  * threshold and a share). ERR_IO, ERR_NOMEM. On error *out is NULL. */
 int adapt_open(struct adapt **out, const char *path, const char *router, struct router *r,
                struct err *err);
@@ -50,15 +52,18 @@ const struct router_form *adapt_form(const struct adapt *a);
  * succeed. */
 int adapt_save(struct adapt *a, struct err *err);
 
-/* Begin a text. */
-void adapt_begin(struct adapt *a);
+/* Begin a text. key: of its random numbers. */
+void adapt_begin(struct adapt *a, uint64_t key);
+/* True when the token after the first `at` ids is drawn to be asked about, whatever its score is.
+ */
+bool adapt_draws(const struct adapt *a, size_t at);
 /* Keep the score of the token after the first `at` ids and the hidden units from which it was
  * computed, as router_score leaves them in its scratch, until that token is decided. ERR_NOMEM. */
 int adapt_keep(struct adapt *a, size_t at, float score, const float *units, struct err *err);
 
 /* Tell that a token is decided, in the order of the text. answered: it was routed, and the cloud's
- * answer was used; agrees: that is the local model's own token. */
-void adapt_decide(struct adapt *a, size_t at, bool answered, bool agrees);
+ * answer was used; differs: that is not the local model's own token. */
+void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs);
 /* End the text, so that the next one is scored by what was learnt. */
 void adapt_end(struct adapt *a);
 
