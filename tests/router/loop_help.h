@@ -49,11 +49,13 @@ static inline void learner_make(const char *path, const struct engine *e)
 {
     struct router_form form;
     size_t hidden = model_config(e->model)->hidden;
-    CHECK(router_form_open(&form, hidden, 2, false, NULL) == OK);
+    CHECK(router_form_open(&form, hidden, 2, true, NULL) == OK);
     form.w1[0] = 4;
     form.w1[hidden] = -4;
-    form.w2[0] = 1;
+    form.w2[0] = form.w2[3] = 1;
     form.w2[1] = -1;
+    form.w2[2] = -0.5f;
+    form.b2_differs = 1;
     form.has_threshold = form.about.has_share = true;
     form.threshold = 0.5f;
     form.about.share = 0.25f;

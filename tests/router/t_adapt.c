@@ -21,23 +21,24 @@
 #include "tests/support/torture.h"
 
 enum { DIM = 3, WIDTH = 5, MOST = 4096 };
+#define THRESHOLD 0.75f
 
 static char base[64], state[64], other[64];
 static struct kernels kernels;
 static struct router *some; /* where a test does not look at it */
 
-/* Write a router that can learn; `shift` makes another one. */
+/* Write a router that can learn, with two outputs; `shift` makes another one. */
 static void make_base(const char *path, float shift, bool calibrated, bool hurdle)
 {
     struct router_form f;
     CHECK(router_form_open(&f, DIM, WIDTH, hurdle, NULL) == OK);
     for (size_t i = 0; i < WIDTH * DIM; i++)
         f.w1[i] = (float)rand_unit(1, i) - 0.4f;
-    for (size_t i = 0; i < WIDTH; i++)
+    for (size_t i = 0; i < (size_t)WIDTH << hurdle; i++)
         f.w2[i] = 2 * (float)rand_unit(2, i) - 1;
     f.b2 = shift;
     f.has_threshold = true;
-    f.threshold = 0.5f;
+    f.threshold = THRESHOLD;
     f.about.has_share = calibrated;
     f.about.share = 0.25f;
     strcpy(f.about.name, "some model");
@@ -54,19 +55,35 @@ static void make_units(float h[WIDTH], uint64_t text, size_t i)
     }
 }
 
-/* Return the score of these units by the router as it is now. */
+static double logistic(const float *w, float b, const float *h)
+{
+    double z = (double)b;
+    for (size_t j = 0; j < WIDTH; j++)
+        z += (double)w[j] * (double)h[j];
+    return 1 / (1 + exp(-z));
+}
+
+/* Return the chance that the cloud differs by the router as it is now. */
+static double differs_by(const struct adapt *a, const float *h)
+{
+    const struct router_form *f = adapt_form(a);
+    return logistic(f->w2 + WIDTH, f->b2_differs, h);
+}
+
+/* Return the score. */
 static float score_of(const struct adapt *a, const float *h)
 {
     const struct router_form *f = adapt_form(a);
-    double z = (double)f->b2;
-    for (size_t j = 0; j < WIDTH; j++)
-        z += (double)f->w2[j] * (double)h[j];
-    return sigmoid_f32((float)z);
+    return (float)(1 - (1 - logistic(f->w2, f->b2, h)) * differs_by(a, h));
 }
 
-static bool agrees_of(uint64_t text, size_t i)
+static enum { BY_CHANCE, BY_FIRST, NEVER } truth; /* when the cloud's token differs */
+
+static bool differs_of(uint64_t text, size_t i)
 {
-    return rand_below(text, 9000 + i, 3) > 0;
+    float h[WIDTH];
+    make_units(h, text, i);
+    return truth == BY_CHANCE ? rand_below(text, 9000 + i, 3) == 0 : truth == BY_FIRST && h[0] > 1;
 }
 
 /* Write a text of n tokens: scored some at a time, decided one by one, some scored again after a
@@ -76,7 +93,7 @@ static size_t write_text(struct adapt *a, uint64_t text, size_t n, bool whole)
     float h[WIDTH], scores[64];
     size_t below = 0;
     CHECK(n <= 64);
-    adapt_begin(a);
+    adapt_begin(a, text);
     for (size_t i = 0; i < n; i++) {
         make_units(h, text + 1, i); /* of a draft that is dropped */
         CHECK(adapt_keep(a, i + 1, 0, h, NULL) == OK);
@@ -87,8 +104,9 @@ static size_t write_text(struct adapt *a, uint64_t text, size_t n, bool whole)
         CHECK(adapt_keep(a, i + 1, scores[i], h, NULL) == OK);
     }
     for (size_t i = 0; i < n; i++) {
-        below += scores[i] < 0.5f;
-        adapt_decide(a, i + 1, scores[i] < 0.5f, agrees_of(text, i));
+        bool is_below = scores[i] < THRESHOLD;
+        below += is_below;
+        adapt_decide(a, i + 1, is_below || adapt_draws(a, i + 1), differs_of(text, i));
     }
     if (whole)
         adapt_end(a);
@@ -96,8 +114,8 @@ static size_t write_text(struct adapt *a, uint64_t text, size_t n, bool whole)
 }
 
 struct reference {
-    double w2[WIDTH], first[WIDTH], b2, mean[WIDTH], level;
-    size_t seen, answers;
+    double first[WIDTH], first_b2, w[WIDTH], b2, b, squares;
+    size_t seen, answers, drawn;
 };
 
 /* The same in double, from the definition in adapt.h. */
@@ -106,27 +124,28 @@ static void reference_text(struct reference *r, uint64_t text, size_t n)
     struct reference at = *r; /* scores are those of the beginning of the text */
     for (size_t i = 0; i < n; i++) {
         float h[WIDTH];
-        double z = at.b2, now = r->b2 + r->level, norm = 1;
+        double right = at.b2, differs = at.b, now = r->b;
         make_units(h, text, i);
         r->seen++;
         for (size_t j = 0; j < WIDTH; j++) {
-            r->mean[j] += ((double)h[j] - r->mean[j]) / (double)r->seen;
-            z += at.w2[j] * (double)h[j];
-            now += r->w2[j] * (double)h[j];
-            norm += pow((double)h[j] - r->mean[j], 2);
+            r->squares += pow((double)h[j], 2) / WIDTH;
+            right += r->first[j] * (double)h[j];
+            differs += at.w[j] * (double)h[j];
+            now += r->w[j] * (double)h[j];
         }
-        float score = (float)(1 / (1 + exp(-z)));
-        bool answered = score < 0.5f;
-        double label = agrees_of(text, i);
-        double off = 1 / (1 + exp(-now)) - label;
-        for (size_t j = 0; j < WIDTH && answered; j++)
-            r->w2[j] -=
-                0.5 * off / norm * ((double)h[j] - r->mean[j]) + 0.003 * (r->w2[j] - r->first[j]);
-        if (answered) {
-            r->level -= 0.3 * off;
+        bool below = 1 - 1 / (1 + exp(right)) / (1 + exp(-differs)) < (double)THRESHOLD;
+        bool drawn = !below && rand_unit(text, i + 1) < 0.01;
+        double step = 1 / (1 + exp(-now)) - differs_of(text, i);
+        step *= 0.75 / (WIDTH + 1) * (drawn ? 10 : 1);
+        if (below || drawn) {
+            for (size_t j = 0; j < WIDTH; j++)
+                r->w[j] -= step * (double)h[j] / (r->squares / (double)r->seen + 1e-6);
+            r->b -= step;
             r->answers++;
         }
-        r->b2 += 0.1 * ((score < 0.5f) - 0.25);
+        r->drawn += drawn;
+        double b2 = r->b2 + 0.05 * (below - 0.25);
+        r->b2 = fabs(b2 - r->first_b2) <= 4 ? b2 : r->b2;
     }
 }
 
@@ -138,23 +157,54 @@ static void near(float a, double b)
 static void test_reference(void)
 {
     struct adapt *a;
-    struct reference r = { .b2 = 0.25 };
+    struct reference r = { .first_b2 = 0.25, .b2 = 0.25 };
     unlink(state);
     CHECK(adapt_open(&a, state, base, some, NULL) == OK);
     const struct router_form *f = adapt_form(a);
-    for (size_t j = 0; j < WIDTH; j++)
-        r.w2[j] = r.first[j] = (double)f->w2[j];
+    for (size_t j = 0; j < WIDTH; j++) {
+        r.first[j] = (double)f->w2[j];
+        r.w[j] = (double)f->w2[WIDTH + j];
+    }
     for (uint64_t text = 0; text < 20; text++) {
         write_text(a, 10 * text, 30, true);
         reference_text(&r, 10 * text, 30);
     }
     for (size_t j = 0; j < WIDTH; j++) {
-        near(f->w2[j], r.w2[j]);
-        near(f->learnt[j], r.mean[j]);
+        near(f->w2[j], r.first[j]);
+        near(f->w2[WIDTH + j], r.w[j]);
     }
     near(f->b2, r.b2);
-    near(f->learnt[WIDTH], r.level);
-    CHECK(f->answers == r.answers && r.answers > 100 && f->learnt[WIDTH + 1] == 600);
+    near(f->b2_differs, r.b);
+    near(f->square, r.squares / 600);
+    CHECK(f->answers == r.answers && r.answers > 100 && r.drawn > 2 && f->seen == 600);
+    adapt_close(a);
+}
+
+/* Only tokens drawn at random tell of a change where no score is below the threshold. */
+static void test_drawn(void)
+{
+    struct adapt *a;
+    size_t drawn = 0, below = 0, n[2] = { 0 };
+    double sum[2] = { 0 };
+    unlink(state);
+    make_base(other, 9, true, true); /* the share, too, is slow to return from there */
+    CHECK(adapt_open(&a, state, other, some, NULL) == OK);
+    adapt_begin(a, 1);
+    for (size_t at = 0; at < 100000; at++)
+        drawn += adapt_draws(a, at);
+    CHECK(drawn > 900 && drawn < 1100);
+    truth = BY_FIRST;
+    for (uint64_t text = 0; text < 40; text++)
+        below += write_text(a, 10 * text, 64, true);
+    truth = BY_CHANCE;
+    CHECK(below == 0 && adapt_form(a)->answers > 10);
+    for (size_t i = 0; i < 1000; i++) {
+        float h[WIDTH];
+        make_units(h, 3, i);
+        n[h[0] > 1]++;
+        sum[h[0] > 1] += differs_by(a, h);
+    }
+    CHECK(sum[1] / (double)n[1] > 2 * sum[0] / (double)n[0]);
     adapt_close(a);
 }
 
@@ -163,8 +213,9 @@ static void test_reference(void)
 static void test_resume(void)
 {
     struct adapt *one, *two;
-    struct router *r;
-    float parts[WIDTH], scratch[2 * PANEL] = { 0 };
+    struct router *r, *fresh;
+    const float x[DIM] = { 1, -2, 3 };
+    float scratch[2 * PANEL];
     unlink(state);
     CHECK(router_open(&r, base, &kernels, NULL) == OK);
     CHECK(adapt_open(&one, state, base, r, NULL) == OK);
@@ -177,28 +228,33 @@ static void test_resume(void)
         CHECK(router_form_sum(adapt_form(two)) == router_form_sum(adapt_form(one)));
         CHECK(adapt_save(two, NULL) == OK);
         adapt_close(two);
-        for (size_t j = 0; j < WIDTH; j++)
-            scratch[j] = 1;
-        CHECK(router_parts(r, scratch, parts) == adapt_form(one)->b2);
-        CHECK(!memcmp(parts, adapt_form(one)->w2, sizeof(parts)));
+        CHECK(router_open(&fresh, state, &kernels, NULL) == OK); /* anybody may use it */
+        float score = router_score(fresh, x, scratch), differs = router_differs(fresh, scratch);
+        CHECK(router_score(r, x, scratch) == score && router_differs(r, scratch) == differs);
+        router_close(fresh);
     }
     router_close(r);
     adapt_close(one);
-    CHECK(router_open(&r, state, &kernels, NULL) == OK); /* anybody may use it */
-    router_close(r);
 }
 
-/* The share of tokens below the threshold returns to the router's. */
+/* The share of tokens below the threshold returns to the router's. If it cannot, what keeps it
+ * comes to an end. */
 static void test_share(void)
 {
     struct adapt *a;
     size_t below = 0;
     unlink(state);
-    make_base(other, 3, true, false);
+    make_base(other, 1, true, true);
     CHECK(adapt_open(&a, state, other, some, NULL) == OK);
+    truth = BY_FIRST;
     for (uint64_t text = 0; text < 100; text++)
         below += write_text(a, 10 * text, 50, true) * (text >= 50);
     CHECK(below > 500 && below < 750); /* of 2,500 */
+    truth = NEVER;
+    for (uint64_t text = 0; text < 100; text++)
+        write_text(a, 10 * text, 50, true);
+    truth = BY_CHANCE;
+    CHECK(fabsf(adapt_form(a)->b2 + 3) < 0.05f);
     adapt_close(a);
 }
 
@@ -244,7 +300,7 @@ static void test_damage(void)
     }
     CHECK(same < 16); /* a blank of the header may be another one */
     spill(state, file, n);
-    make_base(other, 1, true, false);
+    make_base(other, 1, true, true);
     refuse(state, other, "metadata began: expected ");
     refuse(base, base, "expected what a router has learnt, found a router that has not");
 }
@@ -254,15 +310,16 @@ static void test_unfit(void)
 {
     struct router_form f;
     unlink(state);
-    make_base(other, 0, false, false);
+    make_base(other, 0, false, true);
     refuse(state, other, "metadata share: expected in a router that learns, found none");
-    make_base(other, 0, true, true);
-    refuse(state, other, "expected a network with one output, which can learn, found two outputs");
+    make_base(other, 0, true, false);
+    refuse(state, other, "expected a network with two outputs, which can learn");
+    refuse(state, other, "found one output");
     CHECK(router_form_open_contexts(&f, 1, NULL) == OK);
     f.contexts[0] = (struct router_context){ -1, -1, 0.5f };
     CHECK(router_form_save(other, &f, NULL) == OK);
     router_form_close(&f);
-    refuse(state, other, "which can learn, found a table");
+    refuse(state, other, "found a table");
     CHECK(access(state, F_OK) != 0);
 }
 
@@ -324,7 +381,7 @@ static void test_memory(void)
             torture_begin(++n);
             int rc = adapt_open(&a, state, base, some, NULL);
             if (rc == OK)
-                adapt_begin(a);
+                adapt_begin(a, 1);
             if (rc == OK)
                 rc = adapt_keep(a, 1, 0, h, NULL);
             if (rc == OK) {
@@ -347,9 +404,10 @@ int main(void)
     snprintf(base, sizeof(base), "/tmp/mizzle-adapt-%ld-base", (long)getpid());
     snprintf(state, sizeof(state), "/tmp/mizzle-adapt-%ld-state", (long)getpid());
     snprintf(other, sizeof(other), "/tmp/mizzle-adapt-%ld-other", (long)getpid());
-    make_base(base, 0.25f, true, false);
+    make_base(base, 0.25f, true, true);
     CHECK(router_open(&some, base, &kernels, NULL) == OK);
     test_reference();
+    test_drawn();
     test_resume();
     test_share();
     test_damage();
