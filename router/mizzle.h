@@ -194,9 +194,11 @@ struct mizzle_options {
     double audit;
 
     /* A file in which the router learns from the cloud's answers, or NULL; with policy "mlp" or
-     * "price". It is a router file and opened in place of the router if it exists; it must have
-     * begun from that router. Each answer is written with what was learnt before it, and the file
-     * is replaced after it; MIZZLE_IO if it cannot be, with the answer complete. */
+     * "price" and a calibrated router with two outputs. One token in a hundred is requested, too,
+     * whatever its score is. The file is a router file and opened in place of the router if it
+     * exists; it must have begun from that router. Each answer is written with what was learnt
+     * before it, and the file is replaced after it; MIZZLE_IO if it cannot be, with the answer
+     * complete. */
     const char *adapt;
 };
 

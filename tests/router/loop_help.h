@@ -25,37 +25,36 @@ static const struct price prices = {
     .worth = 12, .call = 0.5, .up = 1, .cached = 0.25, .down = 0.5, .wait = 2
 };
 
-/* Open a router that looks at one hidden value. */
+/* Make a network that looks at one hidden value. */
+static inline void network_make(struct router_form *form, const struct engine *e)
+{
+    size_t hidden = model_config(e->model)->hidden;
+    CHECK(router_form_open(form, hidden, 2, true, NULL) == OK);
+    form->w1[0] = 4;
+    form->w1[hidden] = -4;
+    form->w2[0] = 1;
+    form->w2[1] = -1;
+    form->w2[2] = -0.5f;
+    form->w2[3] = 1;
+    form->b2_differs = 1;
+}
+
+/* Open it. */
 static inline struct router *network_open(const struct engine *e)
 {
     struct router_form form;
     struct router *r;
-    size_t hidden = model_config(e->model)->hidden;
-    CHECK(router_form_open(&form, hidden, 2, true, NULL) == OK);
-    form.w1[0] = 4;
-    form.w1[hidden] = -4;
-    form.w2[0] = 1;
-    form.w2[1] = -1;
-    form.w2[2] = -0.5f;
-    form.w2[3] = 1;
-    form.b2_differs = 1;
+    network_make(&form, e);
     CHECK(router_make(&r, &form, "test", &e->kernels, NULL) == OK);
     router_form_close(&form);
     return r;
 }
 
-/* Write a router that looks at one hidden value, and can learn. */
+/* Write it to a file, with what it needs to learn. */
 static inline void learner_make(const char *path, const struct engine *e)
 {
     struct router_form form;
-    size_t hidden = model_config(e->model)->hidden;
-    CHECK(router_form_open(&form, hidden, 2, true, NULL) == OK);
-    form.w1[0] = 4;
-    form.w1[hidden] = -4;
-    form.w2[0] = form.w2[3] = 1;
-    form.w2[1] = -1;
-    form.w2[2] = -0.5f;
-    form.b2_differs = 1;
+    network_make(&form, e);
     form.has_threshold = form.about.has_share = true;
     form.threshold = 0.5f;
     form.about.share = 0.25f;

@@ -337,6 +337,7 @@ static int save_with(struct adapt *a, rlim_t room)
 static void test_room(void)
 {
     static unsigned char old[MOST], new[MOST], now[MOST];
+    char part[96];
     struct adapt *a;
     unlink(state);
     CHECK(adapt_open(&a, state, base, some, NULL) == OK && adapt_save(a, NULL) == OK);
@@ -350,6 +351,8 @@ static void test_room(void)
             _exit(0);
         }
         CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+        snprintf(part, sizeof(part), "%s.%ld.0.part", state, (long)pid);
+        CHECK(unlink(part) == 0);
         CHECK(slurp(state, now, sizeof(now)) == n && !memcmp(now, old, n));
     }
     signal(SIGXFSZ, SIG_IGN);

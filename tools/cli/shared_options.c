@@ -82,8 +82,9 @@ const struct option_group adapt_option_rows = {
     (const struct option[]){
         { "--adapt", NULL, OPTION_STR, &route_options.adapt, "FILE",
           "Policies mlp and price: let the router learn from the cloud's answers, and keep it in "
-          "FILE, with which the next run goes on. FILE is a router: --router FILE uses it as it "
-          "is (default: the router stays as it is)" },
+          "FILE, with which the next run goes on. It needs a router with two outputs (router train "
+          "--head hurdle) that was calibrated, and asks about one token in a hundred besides. FILE "
+          "is a router: --router FILE uses it as it is (default: the router stays as it is)" },
         OPTION_END,
     },
 };
