@@ -10,7 +10,7 @@ enum { CASES = 400 };
 static struct { /* what occurred in all cases */
     size_t wasted, memo, store, stale, retries, reason[GATE_REASONS], finish[FINISH_ERROR + 1];
     size_t most, required, agreed, comes, unread, spanned, paced, missed, flipped, idle, early,
-        learnt;
+        learnt, drawn;
 } met;
 
 /* Compare window w with in step. */
@@ -66,6 +66,7 @@ static void count(const struct setup *c)
                 met.reason[k] += x->stats.reasons[k];
             for (size_t k = 0; windows[w] > 1 && k < x->n; k++) {
                 met.spanned += x->at[k].source != SOURCE_EDGE && x->at[k].score >= c->threshold;
+                met.drawn += x->at[k].threshold == 2;
                 met.agreed += x->at[k].source == SOURCE_CLOUD && x->at[k].has_edge &&
                               x->at[k].edge_id == x->at[k].id;
             }
@@ -115,7 +116,7 @@ static void test_cases(void)
     CHECK(met.retries > 500 && met.required > 5 && met.agreed > 500 && met.most == 8);
     CHECK(met.comes > 500 && met.unread > 200 && met.spanned > 500 && met.paced > 20);
     CHECK(met.missed > 500 && met.flipped > 100 && met.idle > 500 && met.early > 5);
-    CHECK(met.learnt > 100);
+    CHECK(met.learnt > 100 && met.drawn > 20);
     for (int k = GATE_REFUSED; k < GATE_REASONS; k++)
         CHECK(met.reason[k] > 50);
     for (int k = FINISH_EOS; k <= FINISH_ERROR; k++)
