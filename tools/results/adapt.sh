@@ -2,48 +2,66 @@
 # adapt - what a router learns from 300 answers about a kind of questions that it was not trained
 # on. Three seeds for training, for the questions that it learns from and for those of the test.
 # `before` was trained on the four other kinds, `after` is that with --adapt, `retrained` has seen
-# all five. All are compared with `before`, question by question, at an equal share of tokens.
+# all five. All have two outputs and are compared with `before`, question by question, at 5 % of the
+# tokens, which is the share that `before` was calibrated to and kept to while it learnt.
 HEADER=learnt,kind,router,seed,questions,accuracy,accuracy_low,accuracy_high,routed
 HEADER=$HEADER,difference,difference_low,difference_high
-CHECKED=2
+CHECKED=1
+adapt_share=0.05
 
-adapt_compare() { # LEARNT KIND SEED SHARE QUESTIONS ROUTER...
+adapt_compare() { # LEARNT KIND SEED QUESTIONS ROUTER...
     adapt_columns=$(echo "$HEADER" | sed "s/^learnt,kind/learnt=$1,kind=$2/")
-    adapt_kind=$2 adapt_seed=$3 adapt_share=$4 adapt_questions=$5
-    shift 5
+    adapt_kind=$2 adapt_seed=$3 adapt_questions=$4
+    shift 4
     adapt_policies=mlp=$here/before
     for router in "$@"; do adapt_policies=$adapt_policies,mlp=$here/$router; done
     evaluate "$adapt_columns" --cloud-url "$url" --kind "$adapt_kind" --seed "$adapt_seed" \
-        --questions "$adapt_questions" --target-routed "$adapt_share" --against mlp=before \
+        --questions "$adapt_questions" --target-routed $adapt_share --against mlp=before \
         --policy "$adapt_policies"
 }
 
-adapt_rows() { # KIND SEED
-    rest=
+adapt_train() { # ROUTER SEED KIND...
+    adapt_router=$1 adapt_seed=$2 adapt_samples=
+    shift 2
+    for kind in "$@"; do adapt_samples="$adapt_samples --samples $here/samples-$kind"; done
+    # shellcheck disable=SC2086
+    mizzle router train -q -t 1 --head hurdle $adapt_samples --seed "$adapt_seed" \
+        -o "$here/$adapt_router" >/dev/null
+}
+
+# Print the rows about the kind itself (own) or about the four others.
+adapt_rows() { # KIND SEED own|others
+    others=
     for kind in where which sums sort notes; do
+        [ $kind = "$1" ] || others="$others $kind"
+    done
+    for kind in $others $([ "$3" = others ] || echo "$1"); do
         # shellcheck disable=SC2086
         mizzle router collect -q -t 1 $patient --labels divergent --kind $kind --questions 200 \
             -o "$here/samples-$kind" >/dev/null
-        [ $kind = "$1" ] || rest="$rest --samples $here/samples-$kind"
     done
     # shellcheck disable=SC2086
-    mizzle router train -q -t 1 $rest --seed "$2" -o "$here/before" >/dev/null
-    # shellcheck disable=SC2086
-    mizzle router train -q -t 1 $rest --samples "$here/samples-$1" --seed "$2" \
-        -o "$here/retrained" >/dev/null
+    adapt_train before "$2" $others
     serve
     # shellcheck disable=SC2086
     mizzle router calibrate -q -t 1 $patient --cloud-url "$url" --router "$here/before" \
-        --questions 500 --target-routed 0.05 >/dev/null
+        --questions 300 --target-routed $adapt_share >/dev/null
     # shellcheck disable=SC2086
     mizzle eval -q -t 1 $patient --cloud-url "$url" --policy mlp --router "$here/before" \
         --adapt "$here/after" --kind "$1" --questions 300 --seed $((100 + $2)) >/dev/null
-    adapt_compare "$1" "$1" "$2" 0.04 "${QUESTIONS:-600}" after retrained
-    for kind in where which sums sort notes; do
-        [ $kind = "$1" ] || adapt_compare "$1" $kind "$2" 0.05 "${QUESTIONS:-300}" after
-    done
+    if [ "$3" = own ]; then
+        # shellcheck disable=SC2086
+        adapt_train retrained "$2" $others "$1"
+        adapt_compare "$1" "$1" "$2" "${QUESTIONS:-600}" after retrained
+    else
+        for kind in $others; do adapt_compare "$1" "$kind" "$2" "${QUESTIONS:-300}" after; done
+    fi
 }
 
 jobs() {
-    for seed in 1 2 3; do job adapt_rows which $seed; done
+    for learnt in which where; do
+        for tested in own others; do
+            for seed in 1 2 3; do job adapt_rows $learnt $seed $tested; done
+        done
+    done
 }
