@@ -8,21 +8,23 @@
  *
  *     w -= step x (p - label) x h / s,    b -= step x (p - label)
  *
- * s is the mean square of the hidden units, over units and tokens, so the step does not depend on
- * their scale. It is divided by the width, so that a token moves its own logit equally far in wide
- * networks and narrow ones.
+ * s is the mean square of the hidden units, over units and tokens, so that their scale does not
+ * matter, and the step is a constant over the width, so that a token moves its own logit equally
+ * far in wide networks and in narrow ones.
  *
  * The bias of the first output keeps the share of tokens that score below the router's threshold
- * at the share of its calibration: it moves by a constant x (1 - share) or x -share with each
- * token, and never far from where it began.
+ * at the share of its calibration. With each token below the threshold it rises by a constant x (1
+ * - share), with each other one it falls by the same constant x share, and it never gets far from
+ * where it began.
  *
  * Where the score is high, nobody would be asked, and the router would never learn that it has
  * become wrong there. So one token in a hundred is drawn to be asked about, whatever its score is.
  * With a score that is not below the threshold it weighs ten times as much as others do.
  *
  * Weights change between texts only: while one is written, scores depend on the file and the text
- * alone, so the answer, its calls and what is learnt are the same whatever was decided ahead. All
- * arithmetic is plain C in the order of the text. A learner serves one text at a time. */
+ * alone, and draws on seed, prompt and position, so the answer, its calls and what is learnt are
+ * the same whatever was decided ahead. All arithmetic is plain C in the order of the text. A
+ * learner serves one text at a time. */
 #ifndef ROUTER_LEARN_ADAPT_H
 #define ROUTER_LEARN_ADAPT_H
 
