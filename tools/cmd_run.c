@@ -103,18 +103,12 @@ static const struct option_group output_opts = {
     },
 };
 
-static const struct option_group *const groups[] = { &text_opts,
-                                                     &sample_opts,
-                                                     &output_opts,
-                                                     &chat_option_rows,
-                                                     &engine_option_rows,
-                                                     &route_option_rows,
-                                                     &adapt_option_rows,
-                                                     &ahead_option_rows,
-                                                     &cloud_option_rows,
-                                                     &cloud_limit_option_rows,
-                                                     &audit_option_rows,
-                                                     NULL };
+static const struct option_group *const groups[] = { &text_opts,          &sample_opts,
+                                                     &output_opts,        &chat_option_rows,
+                                                     &engine_option_rows, &route_option_rows,
+                                                     &adapt_option_rows,  &ahead_option_rows,
+                                                     &cloud_option_rows,  &cloud_limit_option_rows,
+                                                     &audit_option_rows,  NULL };
 
 struct run {
     struct mizzle *m;
