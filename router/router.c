@@ -115,17 +115,10 @@ void router_close(struct router *r)
 
 void router_relearn(struct router *r, const struct router_form *f)
 {
+    /* Its rows are one panel. */
     panels_pack((void *)(uintptr_t)r->w2.data, P_F32, f->w2, r->w2.rows, r->w2.cols, 0);
     r->b2 = f->b2;
     r->b2_differs = f->b2_differs;
-}
-
-size_t router_size(size_t dim, size_t width)
-{
-    size_t panel, w1 = 0, w2 = 0;
-    panels_bytes(&panel, &w1, P_F32, width, dim);
-    panels_bytes(&panel, &w2, P_F32, 1, width);
-    return w1 + w2 + width * sizeof(float);
 }
 
 bool router_is_table(const struct router *r)

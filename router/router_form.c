@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "router/learn/import.h"
@@ -56,6 +57,14 @@ void router_form_close(struct router_form *f)
     free(f->w2);
     free(f->contexts);
     *f = (struct router_form){ 0 };
+}
+
+size_t router_size(size_t dim, size_t width)
+{
+    size_t panel, w1 = 0, w2 = 0;
+    panels_bytes(&panel, &w1, P_F32, width, dim);
+    panels_bytes(&panel, &w2, P_F32, 1, width);
+    return w1 + w2 + width * sizeof(float);
 }
 
 /* Add n floats to a hash. */
