@@ -6,7 +6,7 @@
 # tokens, which is the share that `before` was calibrated to and kept to while it learnt.
 HEADER=learnt,kind,router,seed,questions,accuracy,accuracy_low,accuracy_high,routed
 HEADER=$HEADER,difference,difference_low,difference_high
-CHECKED=1
+CHECKED=7
 adapt_share=0.05
 
 adapt_compare() { # LEARNT KIND SEED QUESTIONS ROUTER...
@@ -29,39 +29,38 @@ adapt_train() { # ROUTER SEED KIND...
         -o "$here/$adapt_router" >/dev/null
 }
 
-# Print the rows about the kind itself (own) or about the four others.
-adapt_rows() { # KIND SEED own|others
+adapt_rows() { # LEARNT KIND SEED
     others=
     for kind in where which sums sort notes; do
         [ $kind = "$1" ] || others="$others $kind"
     done
-    for kind in $others $([ "$3" = others ] || echo "$1"); do
+    for kind in $others $([ "$1" != "$2" ] || echo "$1"); do
         # shellcheck disable=SC2086
         mizzle router collect -q -t 1 $patient --labels divergent --kind $kind --questions 200 \
             -o "$here/samples-$kind" >/dev/null
     done
     # shellcheck disable=SC2086
-    adapt_train before "$2" $others
+    adapt_train before "$3" $others
     serve
     # shellcheck disable=SC2086
     mizzle router calibrate -q -t 1 $patient --cloud-url "$url" --router "$here/before" \
         --questions 300 --target-routed $adapt_share >/dev/null
     # shellcheck disable=SC2086
     mizzle eval -q -t 1 $patient --cloud-url "$url" --policy mlp --router "$here/before" \
-        --adapt "$here/after" --kind "$1" --questions 300 --seed $((100 + $2)) >/dev/null
-    if [ "$3" = own ]; then
+        --adapt "$here/after" --kind "$1" --questions 300 --seed $((100 + $3)) >/dev/null
+    if [ "$1" = "$2" ]; then
         # shellcheck disable=SC2086
-        adapt_train retrained "$2" $others "$1"
-        adapt_compare "$1" "$1" "$2" "${QUESTIONS:-600}" after retrained
+        adapt_train retrained "$3" $others "$1"
+        adapt_compare "$1" "$2" "$3" "${QUESTIONS:-600}" after retrained
     else
-        for kind in $others; do adapt_compare "$1" "$kind" "$2" "${QUESTIONS:-300}" after; done
+        adapt_compare "$1" "$2" "$3" "${QUESTIONS:-300}" after
     fi
 }
 
 jobs() {
     for learnt in which where; do
-        for tested in own others; do
-            for seed in 1 2 3; do job adapt_rows $learnt $seed $tested; done
+        for tested in where which sums sort notes; do
+            for seed in 1 2 3; do job adapt_rows $learnt $tested $seed; done
         done
     done
 }
