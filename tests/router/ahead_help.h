@@ -106,6 +106,12 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
 }
 
+/* True when no limit of a case is set. */
+static inline bool unlimited(const struct caps_limits *l)
+{
+    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
+}
+
 /* What routed each token is what policy.h says, told from the text alone. */
 static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
 {
@@ -122,12 +128,6 @@ static inline void check_reach(const struct setup *c, const struct text *x, size
         else if (at >= reach)
             reach = at + c->truth.tokens;
     }
-}
-
-/* True when no limit of a case shortens a request. */
-static inline bool unlimited(const struct caps_limits *l)
-{
-    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
 }
 
 /* Write the texts of a case with this window. */
@@ -192,8 +192,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
-        if (unlimited(&c->limits) && !c->truth.alone)
-            check_reach(c, x, c->nprompt[i]);
+        check_reach(c, x, c->nprompt[i]);
     }
     r->count = r->caps.count; /* caps_end clears it */
     caps_end(&r->caps);
