@@ -48,9 +48,10 @@ float policy_score_random(uint64_t seed, size_t position);
  * threshold decides. The reach ends with the reply and with the first token that is not the
  * cloud's, if only because its call has failed.
  *
- * An answer from memo or store counts as the first one of a reply of N tokens, unless it is in
- * reach. So the reach depends on the text alone, and not on what other texts have asked. Where such
- * an answer came alone, or the server gave fewer tokens, a token in reach may take a call. */
+ * Each token of the cloud outside of any reach counts as the first one of a reply of N tokens,
+ * wherever it came from. So the reach depends on the text alone, and not on what other texts have
+ * asked. Where an answer came alone from the store, or a limit or the server has made a reply
+ * shorter, a token in reach takes a call. */
 struct span {
     float threshold; /* in reach, tokens with a score below it are taken; no effect up to the first
                         threshold */

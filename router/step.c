@@ -383,7 +383,6 @@ int step_open(struct step **out, const struct step_text *t, const struct decode_
     s->gate = o->gate ? o->gate : &s->own;
     s->kernels = model_kernels(session_model(t->session));
     s->size = tokenizer_size(t->tok);
-    s->reply = o->span.tokens;
     s->begun = s->clock = os_now_ns();
     step_audit_open(s);
     int rc = step_begin(s);

@@ -100,7 +100,7 @@ int step_begin_turn(struct step *s, struct ahead_token *e)
     return OK;
 }
 
-/* Take the answer to a token whose turn it is: tell the gate, and end the call. */
+/* Take the answer to a token whose turn it is. */
 static int step_hear(struct step *s, struct ahead_token *e)
 {
     int rc = s->cloud->take(e->call, &e->answer, &s->fault);
@@ -122,8 +122,6 @@ static int step_hear(struct step *s, struct ahead_token *e)
     size_t most = s->cloud->tokens(s->cloud->arg);
     if (rc == OK && way->tokens > most)
         way->tokens = most; /* the server, unknown when it was asked, gives no more */
-    gate_done(s->gate, &s->its, e->gate, step_ask_ids(s), way, &s->fault);
-    ahead_commit(&s->ahead, e);
     return OK;
 }
 
@@ -132,6 +130,8 @@ int step_take_answer(struct step *s, struct ahead_token *e)
     int rc = step_hear(s, e);
     if (rc != OK)
         return rc;
+    gate_done(s->gate, &s->its, e->gate, step_ask_ids(s), &e->ways[e->way], &s->fault);
+    ahead_commit(&s->ahead, e);
     s->stats->committed += e->answered;
     s->stats->failed += !e->answered;
     step_tell(s, DECODE_ANSWERED, e->at, e->ways[e->way].tokens, e->asked_ns, e->gate);
@@ -288,11 +288,19 @@ static int step_audit_ask(struct step *s, struct ahead_token *e, struct err *err
     return OK;
 }
 
+/* Measure the body of a request, if a limit counts it and the server is known. */
+static void step_audit_measure(const struct step *s, struct ahead_token *e)
+{
+    const struct cloud_port *c = s->cloud;
+    if (gate_counts_bytes(s->gate))
+        e->ways[0].bytes = c->bytes(c->arg, step_ask_ids(s), e->at, 1);
+    e->ways[1] = e->ways[0];
+}
+
 /* Append the next token that was drawn to the queue; one that is not the first is requested early.
  * False: there is none, or it must wait. */
 static bool step_audit_push(struct step *s)
 {
-    const struct cloud_port *c = s->cloud;
     struct step_audit *a = &s->audit;
     bool early = s->ahead.n;
     if (a->next == a->n || (early && (s->ahead.n == s->ahead.cap || !step_has_room(s))))
@@ -303,11 +311,10 @@ static bool step_audit_push(struct step *s)
     e.own = private_holds(s->o->spans, &s->spans, ids, d->at);
     e.held = e.own || gate_holds(s->gate, &s->its, ids, d->at);
     e.ways[0] = (struct caps_call){ .n = d->at, .tokens = 1 };
-    if (gate_counts_bytes(s->gate))
-        e.ways[0].bytes = c->bytes(c->arg, ids, d->at, 1);
-    e.ways[1] = e.ways[0];
+    step_audit_measure(s, &e);
     e.t.source = d->routed ? SOURCE_CLOUD : SOURCE_EDGE;
-    if (early && (!step_expects(s, &e) || step_audit_ask(s, &e, NULL) != OK))
+    if (early &&
+        (!gate_audits(s->gate) || !step_expects(s, &e) || step_audit_ask(s, &e, NULL) != OK))
         return false; /* when its turn comes, an error will be reported */
     ahead_push(&s->ahead, &e);
     a->next++;
@@ -318,25 +325,29 @@ static bool step_audit_push(struct step *s)
 static int step_audit_turn(struct step *s, struct ahead_token *e)
 {
     e->met = true;
+    step_audit_measure(s, e); /* again: the server may have been unknown before */
     e->gate =
-        e->own ? GATE_PRIVATE : gate_decide(s->gate, &s->its, e->ways, e->held, &e->way, &s->fault);
+        e->own ? GATE_PRIVATE : gate_decide_audit(s->gate, &s->its, e->ways, e->held, &s->fault);
     if (e->gate == GATE_OPEN)
         return e->call ? OK : step_audit_ask(s, e, &s->err);
-    gate_held(s->gate, e->gate);
     ahead_drop(&s->ahead, e);
     return OK;
 }
 
-/* Count what an answer or a fault says of its token. */
-static void step_audit_count(struct decode_audit *a, const struct ahead_token *e)
+/* Take an answer or a fault, and count what it says of its token. */
+static int step_audit_hear(struct step *s, struct ahead_token *e)
 {
-    bool routed = e->t.source == SOURCE_CLOUD, differs = e->answer != e->t.id;
-    if (!e->answered) {
-        a->failed++;
-        return;
-    }
-    *(routed ? &a->routed : &a->kept) += 1;
-    *(routed ? &a->flipped : &a->missed) += differs;
+    struct decode_audit *a = &s->stats->audit;
+    bool routed = e->t.source == SOURCE_CLOUD;
+    int rc = step_hear(s, e);
+    if (rc != OK)
+        return rc;
+    gate_audited(s->gate, &s->its, e->gate, step_ask_ids(s), &e->ways[e->way]);
+    ahead_commit(&s->ahead, e);
+    a->failed += !e->answered;
+    *(routed ? &a->routed : &a->kept) += e->answered;
+    *(routed ? &a->flipped : &a->missed) += e->answered && e->answer != e->t.id;
+    return OK;
 }
 
 int step_audit(struct step *s, bool wait)
@@ -361,11 +372,8 @@ int step_audit(struct step *s, bool wait)
             return OK;
         }
         wait = wait && !e->call;
-        if (rc == OK && e->call) {
-            rc = step_hear(s, e);
-            if (rc == OK)
-                step_audit_count(&s->stats->audit, e);
-        }
+        if (rc == OK && e->call)
+            rc = step_audit_hear(s, e);
         if (rc != OK)
             return rc;
         ahead_pop(&s->ahead);

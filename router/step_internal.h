@@ -61,7 +61,6 @@ struct step {
     bool halted;             /* the written text ends with end-of-text or a stop string */
     uint32_t last;           /* the newest token written */
     size_t warm;             /* ids that the cloud has read to write its latest decided token */
-    size_t reply;            /* tokens of a reply, as far as this text's own calls have shown */
     size_t
         reach; /* policy.h: length of the prefix at which the decided text's reply ends; 0: none */
     struct stops stops; /* stop strings found in the decided text */

@@ -3,7 +3,6 @@
  */
 #include <math.h>
 
-#include "router/cloud_port.h"
 #include "router/learn/adapt.h"
 #include "router/step_internal.h"
 
@@ -22,11 +21,10 @@ float step_price(const struct step *s, const struct price_odds *odds, size_t at)
     return price_score(&price, odds, at, warm);
 }
 
-/* Return where the reach ends after a token of the cloud, which has `tokens` tokens in its reply if
- * it is the first one of that. */
-static size_t step_reach_after(size_t reach, size_t at, size_t tokens)
+/* Return where the reach ends after a token of the cloud. */
+static size_t step_reach_after(const struct step *s, size_t reach, size_t at)
 {
-    return at < reach ? reach : at + tokens;
+    return at < reach ? reach : at + s->o->span.tokens;
 }
 
 /* Return where the reach ends for the token after the first `at` ids, if the calls for all tokens
@@ -36,9 +34,8 @@ static size_t step_reach(const struct step *s, size_t at)
     size_t reach = s->reach;
     for (size_t i = 0; i < s->ahead.n; i++) {
         const struct ahead_token *b = ahead_at(&s->ahead, i);
-        size_t tokens = b->call ? b->ways[b->way].tokens : s->reply;
         if (b->at < at)
-            reach = b->routed ? step_reach_after(reach, b->at, tokens) : 0;
+            reach = b->routed ? step_reach_after(s, reach, b->at) : 0;
     }
     return reach;
 }
@@ -63,15 +60,9 @@ bool step_stands(const struct step *s, struct ahead_token *e)
 
 void step_judged(struct step *s, const struct ahead_token *e, struct decode_token *t)
 {
-    size_t tokens = s->reply;
     t->threshold = step_threshold(s, e->at);
     if (s->o->adapt)
         adapt_decide(s->o->adapt, e->at, e->answered, e->answered && e->answer != e->t.edge_id);
     s->warm = e->answered ? e->at : s->warm;
-    if (e->called) {
-        size_t most = s->cloud->tokens(s->cloud->arg);
-        s->reply = most < s->reply ? most : s->reply; /* the server has turned out to give less */
-        tokens = e->ways[e->way].tokens;
-    }
-    s->reach = e->answered ? step_reach_after(s->reach, e->at, tokens) : 0;
+    s->reach = e->answered ? step_reach_after(s, s->reach, e->at) : 0;
 }

@@ -183,10 +183,11 @@ static void cmd_run_end(struct run *r)
     char line[SIGNS_LINE];
     if (options.quiet || options.json)
         return;
-    if (route_options.audit > 0)
+    if (r->audit.drawn)
         audit_line(stderr, "audit", &r->audit);
     r->signs.kept = r->audit.kept;
     r->signs.missed = r->audit.missed;
+    r->signs.spans = route_options.span > 0;
     if (signs_tell(line, &r->signs))
         fprintf(stderr, "%s\n", line);
 }

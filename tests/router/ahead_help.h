@@ -111,6 +111,12 @@ static inline void check_ledger(const struct result *r, const struct text *x)
     CHECK(r->caps.count.cost <= r->caps.limits.budget);
 }
 
+/* True when no limit of a case is set. */
+static inline bool unlimited(const struct caps_limits *l)
+{
+    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
+}
+
 /* Open a router that learns, from the beginning. */
 static inline void open_learner(struct adapt **a, struct router **r)
 {
@@ -136,12 +142,6 @@ static inline void check_reach(const struct setup *c, const struct text *x, size
         else if (at >= reach)
             reach = at + c->truth.tokens;
     }
-}
-
-/* True when no limit of a case shortens a request. */
-static inline bool unlimited(const struct caps_limits *l)
-{
-    return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
 }
 
 /* Write the texts of a case with this window. */
@@ -213,8 +213,7 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
                            &port, c->prompt[i], c->nprompt[i], &o, &x->err);
         x->reach = r->sim.reach;
         check_ledger(r, x);
-        if (unlimited(&c->limits) && !c->truth.alone)
-            check_reach(c, x, c->nprompt[i]);
+        check_reach(c, x, c->nprompt[i]);
     }
     r->learnt = adapt ? router_form_sum(adapt_form(adapt)) : 0;
     r->answers = adapt ? adapt_form(adapt)->answers : 0;

@@ -199,10 +199,9 @@ const struct option_group audit_option_rows = {
     (const struct option[]){
         { "--audit", NULL, OPTION_FLOAT, &route_options.audit, "SHARE",
           "Once an answer is written, ask the cloud about this share of its tokens, 0 to 1: "
-          "whether "
-          "it would have written those of the small model, and whether it says the same again for "
-          "its own. Print how many were not so, with exact 95 % intervals. The answer stays as it "
-          "is; limits count the calls (default: 0)" },
+          "would it have written those of the small model, and does it say the same again for "
+          "those that it was asked for? Print how many differ, with exact 95 % intervals. The "
+          "answer stays as it is; limits count the calls (default: 0)" },
         OPTION_END,
     },
 };

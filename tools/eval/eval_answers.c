@@ -309,10 +309,13 @@ static int answers_check_pace(const struct answers_run *m, struct err *err)
     for (size_t i = 0; i < m->list.n; i++)
         others += m->list.at[i].policy != POLICY_NEVER;
     others -= eval_list_find(&m->list, POLICY_PRICE) != NULL;
+    others +=
+        route_options.audit > 0 && m->list.n > 1; /* the audit of never uses the limits, too */
     if (!route_options.pace || !others)
         return OK;
-    return err_set(err, ERR_ARG,
-                   "--pace: expected policy price alone or with never, and without a target");
+    return err_set(
+        err, ERR_ARG,
+        "--pace: expected policy price alone, or without --audit with never, and no target");
 }
 
 /* Check the options, before anything is loaded. */

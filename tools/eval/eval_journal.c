@@ -10,6 +10,8 @@
 #include "kernels/sys/base.h"
 #include "kernels/sys/text.h"
 
+#define JOURNAL_FORM (JSON_COMPACT | JSON_REAL_PRECISION(9))
+
 struct eval_journal {
     const char *path; /* borrowed */
     FILE *f;
@@ -88,8 +90,7 @@ static int journal_append(struct eval_journal *j, json_t *object, struct err *er
         return err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
     errno = 0;
     off_t before = ftello(j->f);
-    bool fine = before >= 0 &&
-                json_dumpf(object, j->f, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 &&
+    bool fine = before >= 0 && json_dumpf(object, j->f, JOURNAL_FORM) == 0 &&
                 putc('\n', j->f) != EOF && fflush(j->f) == 0;
     json_decref(object);
     if (fine)
@@ -100,18 +101,27 @@ static int journal_append(struct eval_journal *j, json_t *object, struct err *er
     return rc;
 }
 
+/* Return a value as it is read after it was written: reals lose digits. NULL: no memory. */
+static json_t *journal_as_written(const json_t *value)
+{
+    char *text = json_dumps(value, JOURNAL_FORM);
+    json_t *same = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return same;
+}
+
 /* Compare the settings of the file with those of this run. */
-static int journal_check_settings(struct eval_journal *j, const json_t *settings, struct err *err)
+static int journal_compare_settings(const struct eval_journal *j, json_t *settings, struct err *err)
 {
     const json_t *have = json_object_get(j->json, "settings");
     const char *key;
-    const json_t *want;
+    json_t *want;
     if (!json_is_object(have))
         return err_set(err, ERR_FORMAT,
                        "%s: line 1: field settings: expected an object, as in the answers of "
                        "`mizzle eval`, found %s",
                        j->path, have ? "another value" : "none");
-    json_object_foreach((json_t *)(size_t)settings, key, want)
+    json_object_foreach(settings, key, want)
     {
         const json_t *found = json_object_get(have, key);
         if (json_equal(found, want))
@@ -125,6 +135,16 @@ static int journal_check_settings(struct eval_journal *j, const json_t *settings
         return rc;
     }
     return OK;
+}
+
+static int journal_check_settings(const struct eval_journal *j, const json_t *settings,
+                                  struct err *err)
+{
+    json_t *want = journal_as_written(settings);
+    int rc = want ? journal_compare_settings(j, want, err)
+                  : err_set(err, ERR_NOMEM, "%s: out of memory", j->path);
+    json_decref(want);
+    return rc;
 }
 
 int eval_journal_open(struct eval_journal **out, const char *path, const json_t *settings,
@@ -257,7 +277,7 @@ static bool journal_read_caps(struct eval_journal *j, struct asked *a)
     size_t ids = json_array_size(last), bytes;
     if (!counts)
         return true;
-    if (json_unpack((json_t *)(size_t)counts, "[I, I, I]", &n[0], &n[1], &n[2]) != 0 ||
+    if (json_unpack((json_t *)(size_t)counts, "[I, I, I!]", &n[0], &n[1], &n[2]) != 0 ||
         !json_is_array(last) || !size_mul(&bytes, ids + 1, sizeof(*j->caps.last)))
         return false;
     caps_end(&j->caps);

@@ -211,6 +211,8 @@ static json_t *plan_policies(const struct eval_list *l, const char *model)
     return list;
 }
 
+#define LIMITS "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu"
+
 json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options *o,
                            const struct eval_list *l, const struct asking *a, const char *model,
                            const struct eval_clock *clock)
@@ -227,13 +229,16 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
     snprintf(price, sizeof(price),
              "worth %.9g, call %.9g, up %.9g, cached %.9g, down %.9g, wait %.9g", c->worth, c->call,
              c->up, c->cached, c->down, c->wait);
+    const struct caps_limits *most = &a->routing.caps.limits;
+    snprintf(limits, sizeof(limits), caps_limited(most) ? LIMITS : "none", most->tokens,
+             most->upload, most->budget, route_options.pace);
     json_t *targets = json_array();
     for (size_t i = 0; i < p->ntargets; i++)
         json_array_append_new(targets, json_real(p->targets[i]));
     const char *other = p->calibration.task ? task_digest(p->calibration.task) : "";
     json_t *all = json_pack(
         "{s:s, s:s, s:s, s:s, s:I, s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:s, "
-        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:s, s:b, s:f}",
+        "s:s, s:s, s:I, s:o, s:s, s:s, s:s, s:s, s:b, s:f, s:s}",
         "task", o->task, "data", task_digest(p->asked.task), "calibration", other, "prompt",
         o->form, "questions", (json_int_t)p->asked.n, "max_tokens", (json_int_t)a->max_tokens,
         "seed", seed, "world", world, "policies", plan_policies(l, model), "targets", targets,
@@ -244,15 +249,6 @@ json_t *eval_plan_settings(const struct eval_plan *p, const struct eval_options 
         cloud_option_values.mode, "cloud_tokens", (json_int_t)cloud_option_values.tokens, "clock",
         eval_clock_json(clock), "kind", o->kind ? o->kind : "all", "wording",
         o->wording ? o->wording : "all", "span", span, "price", price, "by_cost", p->by_cost,
-        "audit", (double)route_options.audit);
-    const struct caps_limits *most = &a->routing.caps.limits;
-    if (!all || !caps_limited(most))
-        return all;
-    snprintf(limits, sizeof(limits),
-             "tokens %" PRIu64 ", bytes %" PRIu64 ", money %" PRIu64 ", pace %zu", most->tokens,
-             most->upload, most->budget, route_options.pace);
-    if (json_object_set_new(all, "limits", json_string(limits)) == 0)
-        return all;
-    json_decref(all);
-    return NULL;
+        "audit", (double)route_options.audit, "limits", limits);
+    return all;
 }

@@ -122,7 +122,7 @@ static void print_cost(struct print_fields *f, const struct eval_about *about,
     print_text(f, "isa", about->isa);
 }
 
-/* Print how often one of n tokens, which was not so k times, and that count. */
+/* Print n tokens, the k of them that differ, and that share with its interval. */
 static void print_audit_share(struct print_fields *f, const char *const names[5], size_t n,
                               size_t k)
 {

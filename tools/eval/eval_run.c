@@ -89,6 +89,7 @@ int eval_run_policy(struct eval_run *run, struct eval_result *r, struct err *err
     run->number++;
     run->since = os_now_ns();
     run->before = 0;
+    r->signs.spans = run->asking->routing.span.threshold > 0;
     asking_begin(run->asking);
     for (size_t i = 0; rc == OK && i < items->n; i++) {
         rc = run_item(run, r, items->at[i], err);

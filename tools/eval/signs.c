@@ -34,7 +34,7 @@ static double signs_corrected(const struct signs *s)
 static bool signs_missed(const struct signs *s)
 {
     double kept = s->tokens ? 1 - (double)s->cloud / (double)s->tokens : 0;
-    return s->tokens >= MIN_TOKENS && kept > 0 &&
+    return !s->spans && s->tokens >= MIN_TOKENS && kept > 0 &&
            signs_above(s->missed, s->kept, 2 * signs_corrected(s) / kept);
 }
 
@@ -42,14 +42,15 @@ bool signs_tell(char out[SIGNS_LINE], const struct signs *s)
 {
     double n = s->tokens ? (double)s->tokens : 1, waited = s->ms > 0 ? s->waited_ms / s->ms : 0;
     if (s->compared >= MIN_COMPARED && signs_above(s->confirmed, s->compared, 0.5))
+        snprintf(
+            out, SIGNS_LINE,
+            "threshold too high: the small model had guessed %zu of %zu tokens of the cloud; a "
+            "lower one, or a lower worth, would save most of their calls",
+            s->confirmed, s->compared);
+    else if (!s->spans && s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
         snprintf(out, SIGNS_LINE,
-                 "threshold too high: %zu of %zu calls brought what the small model had guessed; a "
-                 "lower one, or a lower worth, would save most of them",
-                 s->confirmed, s->compared);
-    else if (s->tokens >= MIN_TOKENS && signs_above(s->cloud, s->tokens, MOST_CLOUD))
-        snprintf(out, SIGNS_LINE,
-                 "small model too weak: %.0f %% of the tokens came from the cloud; a larger one "
-                 "beside this router would ask less",
+                 "small model too weak: %.0f %% of the tokens came from the cloud; a larger one, "
+                 "with a router of its own, would ask for fewer",
                  100 * (double)s->cloud / n);
     else if (signs_missed(s))
         snprintf(out, SIGNS_LINE,

@@ -16,6 +16,7 @@ struct signs {
     size_t kept, missed;        /* of an audit: the small model's tokens; those the cloud would
                                    have written otherwise */
     double ms, waited_ms;       /* over all; of these, waiting for the cloud */
+    bool spans;                 /* tokens in reach of a reply cost no call: no sign */
 };
 
 /* Add one token. has_edge: the small model's own token is known; agrees: it is the same. */

@@ -146,12 +146,23 @@ without "$tmp/paced" >"$tmp/whole"
 without "$tmp/paced2" | cmp -s - "$tmp/whole" || fail "a paced run goes on in another way"
 run 2 $paced --pace 41 --jsonl "$tmp/paced2"
 grep -q 'other settings: limits' "$tmp/err" || fail "$(cat "$tmp/err")"
+run 2 $(echo "$paced" | sed 's/--max-cloud-tokens 40//') --jsonl "$tmp/paced2"
+grep -q 'settings: limits: expected "none", found "tokens 40' "$tmp/err" || fail "$(cat "$tmp/err")"
+# A share is read as it was written.
+for share in 0.01 0.07; do
+    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$tmp/share$share"
+    head -n 3 "$tmp/share$share" >"$tmp/share"
+    run 0 --questions 4 --policy mlp -q --audit $share --jsonl "$tmp/share"
+    without "$tmp/share$share" >"$tmp/whole"
+    without "$tmp/share" | cmp -s - "$tmp/whole" || fail "--audit $share goes on in another way"
+done
 sed 's/,"counts".*/}/' "$tmp/paced2" >"$tmp/paced"
 run 3 $paced --pace 40 --jsonl "$tmp/paced"
 grep -q 'counts of the limits, found none' "$tmp/err" || fail "$(cat "$tmp/err")"
 sed 's/"counts":\[[0-9]*/"counts":[0.5/' "$tmp/paced2" >"$tmp/paced"
 run 3 $paced --pace 40 --jsonl "$tmp/paced"
-for with in '--policy price,mlp' '--policy price,price' '--target-routed 0.1'; do
+for with in '--policy price,mlp' '--policy price,price' '--target-routed 0.1' \
+    '--policy never,price --audit 0.1'; do
     run 2 $paced --pace 40 $with
     grep -q -e '--pace: expected policy price alone' "$tmp/err" || fail "$(cat "$tmp/err")"
 done
