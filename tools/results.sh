@@ -9,7 +9,7 @@
 #   jobs       a function that calls `job COMMAND ARGS...` once for each group of rows, in the order
 #              of the table. COMMAND prints its rows and needs no other job.
 #   CHECKED    the numbers of the jobs that --check makes again (default: 1, 11, 21, ...)
-#   draws      a function that draws NAME.svg and NAME-*.svg from tables; optional
+#   draws      a function that draws drawn/NAME.svg and NAME-*.svg from tables; optional
 #   MEASURED, measures, draws_measured
 #              the same for NAME.measured.csv, whose rows hold times of this machine, with date and
 #              processor. Its jobs run alone, one after another, and are never compared. Optional.
@@ -216,9 +216,9 @@ compare() { # check that jobs were run, and the header and pictures of the exper
     mkdir "$plots"
     pictures
     for file in "$plots"/*; do
-        [ ! -e "$file" ] || cmp "$file" "$results/${file##*/}"
+        [ ! -e "$file" ] || cmp "$file" "$results/drawn/${file##*/}"
     done
-    for file in "$results/$name.svg" "$results/$name"-*.svg; do
+    for file in "$results/drawn/$name.svg" "$results/drawn/$name"-*.svg; do
         [ ! -e "$file" ] || [ -e "$plots/${file##*/}" ] || { echo "$file: not drawn" && exit 1; }
     done
 }
@@ -231,9 +231,9 @@ finish() { # PHASE: run it for all experiments, and count those in which it fail
     done
 }
 
-mkdir -p "$results"
+mkdir -p "$results/drawn"
 [ -e "$results/constants.csv" ] || cp router/results/constants.csv "$results"
-plots=$results
+plots=$results/drawn
 begun=$(date +%s)
 left=${JOBS:-2}
 while [ "$left" -gt 0 ]; do

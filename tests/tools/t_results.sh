@@ -70,9 +70,9 @@ says '15 jobs done, 0 failed, 0 skipped'
     for i in 7 8 9 10 11; do echo "two words,$i,$((i * i))"; done
 } >"$tmp/want.csv"
 cmp "$tmp/want.csv" "$tmp/results/squares.csv" || fail "another table"
-grep -q '11 times 11 is 121' "$tmp/results/squares.svg" || fail "no picture"
+grep -q '11 times 11 is 121' "$tmp/results/drawn/squares.svg" || fail "no picture"
 grep -q '^1,20[0-9-]*,[^,]' "$tmp/results/timed.measured.csv" || fail "no measured row"
-[ -e "$tmp/results/timed.measured.svg" ] || fail "no picture of measured rows"
+[ -e "$tmp/results/drawn/timed.measured.svg" ] || fail "no picture of measured rows"
 
 # Checked: jobs 1 and 11 of the first, and nothing that was measured.
 echo changed >>"$tmp/results/timed.measured.csv"
@@ -134,7 +134,7 @@ says 'others before'
 cp "$tmp/want.csv" "$tmp/results/squares.csv"
 
 # One byte of a row, the header or a picture is enough.
-cp "$tmp/results/squares.csv" "$tmp/results/squares.svg" "$tmp"
+cp "$tmp/results/squares.csv" "$tmp/results/drawn/squares.svg" "$tmp"
 sed 's/^plain,1,1$/plain,1,2/' "$tmp/squares.csv" >"$tmp/results/squares.csv"
 run 1 --check squares
 says "not in $tmp/results/squares.csv: plain,1,1"
@@ -142,22 +142,22 @@ sed 's/kind,x,y/kind,x,z/' "$tmp/squares.csv" >"$tmp/results/squares.csv"
 run 1 --check squares
 says 'has not the header kind,x,y'
 cp "$tmp/squares.csv" "$tmp/results"
-sed 's/121/122/' "$tmp/squares.svg" >"$tmp/results/squares.svg"
+sed 's/121/122/' "$tmp/squares.svg" >"$tmp/results/drawn/squares.svg"
 run 1 --check squares
 says 'squares: compare FAILED'
-rm "$tmp/results/squares.svg"
+rm "$tmp/results/drawn/squares.svg"
 run 1 --check squares
-cp "$tmp/squares.svg" "$tmp/results"
+cp "$tmp/squares.svg" "$tmp/results/drawn"
 run 0 --check squares
 
 # Each picture of the experiment must be drawn again, and each that is drawn be there.
-cp "$tmp/squares.svg" "$tmp/results/squaresome.svg"
-cp "$tmp/squares.svg" "$tmp/results/squares.measured.svg"
+cp "$tmp/squares.svg" "$tmp/results/drawn/squaresome.svg"
+cp "$tmp/squares.svg" "$tmp/results/drawn/squares.measured.svg"
 run 0 --check squares
-cp "$tmp/squares.svg" "$tmp/results/squares-old.svg"
+cp "$tmp/squares.svg" "$tmp/results/drawn/squares-old.svg"
 run 1 --check squares
 says 'squares-old.svg: not drawn'
-rm "$tmp/results/squares-old.svg"
+rm "$tmp/results/drawn/squares-old.svg"
 cat >"$tmp/experiments/drawn.sh" <<'END'
 HEADER=x,y
 jobs() { job echo 1,2; }
@@ -273,7 +273,7 @@ machines() { # ROW...
 }
 machines a,1,m,1,100,f0,e0,1,1000 b,1,m,1,100,f0,e0,1,1000 c,1,m,1,24,e0,e0,1,1000
 drawn() { # TITLE
-    sed -n 's/.*\([0-9] kernel sets give [a-z ]* answers\).*/\1/p' "$tmp/results/machines.svg" |
+    sed -n 's/.*\([0-9] kernel sets give [a-z ]* answers\).*/\1/p' "$tmp/results/drawn/machines.svg" |
         grep -Fxq "$1" || fail "machines: not drawn: $1"
 }
 drawn '3 kernel sets give the same answers'
@@ -307,7 +307,7 @@ END
 real reach 'jobs() { job cat "$TMP_DATA"; }'
 run 1 reach
 says 'labels.csv, too'
-[ ! -e "$tmp/results/goals.csv" ] || fail "goals without labels.csv"
+[ ! -e "$tmp/results/drawn/goals.csv" ] || fail "goals without labels.csv"
 {
     echo job,router,difference,difference_low,difference_high
     for row in labels,divergent labels,citer rounds,second heads,citer control,shuffled; do
@@ -328,7 +328,7 @@ head citer over head mlp,0.010,0.000,0.020,reported,yes
 shuffled labels over random,0.010,0.000,0.020,interval not above 0,no
 risk bound 2 % at 95 %: broken in 1 seeds,0,,,at most 3 of the 0 promised,no
 END
-cmp "$tmp/want.csv" "$tmp/results/goals.csv" || fail "$(cat "$tmp/results/goals.csv")"
+cmp "$tmp/want.csv" "$tmp/results/drawn/goals.csv" || fail "$(cat "$tmp/results/drawn/goals.csv")"
 
 # A span against its base: right 1 of 4 and 2 of 4, in 8 calls and 6.
 (
