@@ -39,8 +39,7 @@ struct decode_token {
     uint32_t id;
     enum source source;
     float score;     /* raw, 0..1; NaN for the policies always and never, which measure nothing */
-    float threshold; /* that it was compared with: of the options, or in reach that of span; 2 if
-                        `adapt` has drawn the token */
+    float threshold; /* that it was compared with: of the options, or in reach that of span */
     /* edge_id is set: for the local model's own tokens, for all tokens with `edges` or a policy
      * that reads the head, and ahead for those that took a call of their own. It does not depend on
      * when an answer came, or on drafts. */
@@ -74,9 +73,8 @@ struct decode_options {
     float threshold;
     struct price price; /* of policy price */
     struct span span;   /* threshold 0: one for all tokens */
-    /* What learns from the answers, with policy mlp or price and the router it teaches; or NULL. It
-     * draws tokens that are routed whatever their score is, and learns as the text ends without an
-     * error. */
+    /* What learns from the answers and the audit, with policy mlp or price and the router it
+     * teaches; or NULL. It learns as the text ends without an error. */
     struct adapt *adapt;
     size_t ahead;        /* most requests in flight; 0: in step */
     struct gate *gate;   /* limits and breaker of all texts; NULL: no limits */

@@ -205,7 +205,7 @@ static int routing_open_policy(struct routing *r, const struct engine *e,
     if (rc != OK)
         return rc;
     r->ahead = o->ahead;
-    r->audit = o->audit;
+    r->audit = o->adapt && !(o->audit > 0) ? ADAPT_AUDIT : o->audit;
     r->gate.max_wasted = o->max_wasted_calls;
     r->threshold = (float)o->threshold;
     bool own = r->router && r->policy != POLICY_PRICE; /* its threshold is not for that score */
@@ -391,6 +391,7 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
     const char *mode = o->cloud ? o->cloud : "auto";
     bool off = strcmp(mode, "off") == 0;
     const char *needs = r->policy == POLICY_ALWAYS ? "policy always"
+                        : r->adapt                 ? "adapt"
                         : r->audit > 0             ? "audit"
                                                    : NULL;
     char *base = NULL;

@@ -12,7 +12,6 @@
 #include "router/step_internal.h"
 
 enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */
-static const uint64_t LEARN_KEY = 0x6c6561726e;
 
 double step_lap(uint64_t *since)
 {
@@ -360,7 +359,7 @@ static int step_begin(struct step *s)
         return rc;
     s->edges = o->edges || o->adapt;
     if (o->adapt)
-        adapt_begin(o->adapt, step_key(s, LEARN_KEY));
+        adapt_begin(o->adapt);
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;

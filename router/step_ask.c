@@ -5,6 +5,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
 #include "router/cloud_port.h"
+#include "router/learn/adapt.h"
 #include "router/step_internal.h"
 
 /* Return the ids of the text, and those of a draft after them. */
@@ -219,19 +220,14 @@ void step_look_up(const struct step *s, struct ahead_token *e, uint32_t *id)
 /* The audit. Its calls pass the gate one by one in the order of the text, as those of the text do.
  */
 
+/* A key of the random numbers, other than those of the sampler and of policy random. */
 static const uint64_t AUDIT_KEY = 0x6175646974;
-
-uint64_t step_key(const struct step *s, uint64_t purpose)
-{
-    uint64_t key = rand_u64(s->o->seed, purpose);
-    for (size_t i = 0; i < s->text.n; i++)
-        key = rand_u64(key, s->text.prompt[i]);
-    return key;
-}
 
 void step_audit_open(struct step *s)
 {
-    s->audit.key = s->o->audit > 0 ? step_key(s, AUDIT_KEY) : 0;
+    s->audit.key = rand_u64(s->o->seed, AUDIT_KEY);
+    for (size_t i = 0; s->o->audit > 0 && i < s->text.n; i++)
+        s->audit.key = rand_u64(s->audit.key, s->text.prompt[i]);
 }
 
 void step_audit_close(struct step *s)
@@ -258,6 +254,8 @@ int step_audit_draw(struct step *s, const struct decode_token *t, size_t at, boo
         a->room = room;
     }
     a->at[a->n++] = (struct step_audited){ at, t->id, t->source == SOURCE_CLOUD };
+    if (s->o->adapt && t->source == SOURCE_EDGE)
+        adapt_hold(s->o->adapt, at);
     return OK;
 }
 
@@ -347,6 +345,8 @@ static int step_audit_hear(struct step *s, struct ahead_token *e)
     a->failed += !e->answered;
     *(routed ? &a->routed : &a->kept) += e->answered;
     *(routed ? &a->flipped : &a->missed) += e->answered && e->answer != e->t.id;
+    if (s->o->adapt && e->answered && !routed)
+        adapt_audited(s->o->adapt, e->at, s->o->audit, e->answer != e->t.id);
     return OK;
 }
 

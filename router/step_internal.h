@@ -156,8 +156,6 @@ bool step_expects(const struct step *s, struct ahead_token *e);
 /* True when one more call may be in flight after the oldest one, given that each may be wasted. */
 bool step_has_room(const struct step *s);
 
-/* Return a key of the random numbers of this text for one purpose, from seed and prompt. */
-uint64_t step_key(const struct step *s, uint64_t purpose);
 /* Begin and end the audit with its text. close needs the queue closed. */
 void step_audit_open(struct step *s);
 void step_audit_close(struct step *s);

@@ -43,8 +43,6 @@ static size_t step_reach(const struct step *s, size_t at)
 float step_threshold(const struct step *s, size_t at)
 {
     const struct decode_options *o = s->o;
-    if (o->adapt && adapt_draws(o->adapt, at))
-        return 2; /* which is above every score */
     return o->span.threshold > o->threshold && at < step_reach(s, at) ? o->span.threshold
                                                                       : o->threshold;
 }

@@ -215,7 +215,8 @@ static int cmd_run_answer(struct run *r, struct mizzle_prompt *p, struct err *er
     audit_add(&r->audit, &audit);
     progress_wipe(&r->progress);
     if (options.json)
-        json_events_done(&stats, cloud_limit_options.replay != NULL, route_options.audit > 0);
+        json_events_done(&stats, cloud_limit_options.replay != NULL,
+                         route_options.audit > 0 || route_options.adapt);
     else
         token_view_end(&r->show);
     if (!options.quiet && !options.json && stats.tokens)

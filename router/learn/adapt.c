@@ -13,15 +13,15 @@
 
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
 static const float RATE = 0.75f;
-static const double DRAWN = 0.01; /* of all tokens */
-static const float DRAWN_WEIGHT = 10;
+static const double AUDIT_WEIGHT = 0.1; /* over the share of the tokens that is drawn */
 static const float SHARE_RATE = 0.05f, SHARE_REACH = 4; /* logits: for each token, and at most */
 enum { MEMORY = 4096 };                                 /* tokens that the mean remembers */
 
-/* A token that is scored and not decided yet. */
+/* A token that is scored and not decided yet, or that is held for the audit. */
 struct adapt_slot {
     size_t at; /* as in adapt_keep; 0: the slot is free */
     float score;
+    bool held;
 };
 
 /* What changes; names as in struct router_form. */
@@ -37,7 +37,6 @@ struct adapt {
     struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
     float first_b2;          /* where learning began */
-    uint64_t key;            /* of the text's random numbers */
     bool unsaved, learns;    /* learns: the text has a decided token */
     struct adapt_slot *slots;
     float *units; /* [nslots][width] */
@@ -155,7 +154,7 @@ int adapt_save(struct adapt *a, struct err *err)
     return rc;
 }
 
-void adapt_begin(struct adapt *a, uint64_t key)
+void adapt_begin(struct adapt *a)
 {
     const struct router_form *f = &a->form;
     memcpy(a->now.differs, f->w2 + f->width, f->width * sizeof(*f->w2));
@@ -164,15 +163,9 @@ void adapt_begin(struct adapt *a, uint64_t key)
     a->now.square = f->square;
     a->now.seen = f->seen;
     a->now.answers = f->answers;
-    a->key = key;
     a->learns = false;
     for (size_t i = 0; i < a->nslots; i++)
         a->slots[i].at = 0;
-}
-
-bool adapt_draws(const struct adapt *a, size_t at)
-{
-    return rand_unit(a->key, at) < DRAWN;
 }
 
 /* Return the slot of this token, or the number of slots. */
@@ -208,7 +201,7 @@ int adapt_keep(struct adapt *a, size_t at, float score, const float *units, stru
     int rc = i == a->nslots ? adapt_grow(a, err) : OK;
     if (rc != OK)
         return rc;
-    a->slots[i] = (struct adapt_slot){ at, score };
+    a->slots[i] = (struct adapt_slot){ at, score, false };
     memcpy(a->units + i * width, units, width * sizeof(*units));
     return OK;
 }
@@ -253,22 +246,37 @@ static void adapt_share(struct adapt *a, bool below)
         a->now.b2 = b2;
 }
 
+void adapt_hold(struct adapt *a, size_t at)
+{
+    size_t i = adapt_find(a, at);
+    if (i < a->nslots)
+        a->slots[i].held = true;
+}
+
 void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs)
 {
     size_t i = adapt_find(a, at), n = a->form.width;
     if (i == a->nslots) /* it was not scored by the router */
         return;
     const float *h = a->units + i * n;
-    bool below = a->slots[i].score < a->form.threshold;
     if (adapt_measure(&a->now, h, n)) {
         if (answered)
-            adapt_step(a, h, differs, !below && adapt_draws(a, at) ? DRAWN_WEIGHT : 1);
-        adapt_share(a, below);
+            adapt_step(a, h, differs, 1);
+        adapt_share(a, a->slots[i].score < a->form.threshold);
         a->learns = true;
+    } else {
+        a->slots[i].held = false;
     }
     for (size_t k = 0; k < a->nslots; k++)
-        if (a->slots[k].at <= at)
+        if (a->slots[k].at <= at && !a->slots[k].held)
             a->slots[k].at = 0;
+}
+
+void adapt_audited(struct adapt *a, size_t at, double share, bool differs)
+{
+    size_t i = adapt_find(a, at);
+    if (i < a->nslots)
+        adapt_step(a, a->units + i * a->form.width, differs, (float)(AUDIT_WEIGHT / share));
 }
 
 void adapt_end(struct adapt *a)

@@ -17,20 +17,24 @@
  * - share), with each other one it falls by the same constant x share, and it never gets far from
  * where it began.
  *
- * Where the score is high, nobody would be asked, and the router would never learn that it has
- * become wrong there. So one token in a hundred is drawn to be asked about, whatever its score is.
- * With a score that is not below the threshold it weighs ten times as much as others do.
+ * Where the score is high, nobody is asked, and the router would never learn that it has become
+ * wrong there. So the audit (decode.h) asks about a share of these tokens once the text is written.
+ * An answer of the audit weighs a tenth over this share: together, the tokens that were kept weigh
+ * a tenth of what they would if all had been asked about.
  *
  * Weights change between texts only: while one is written, scores depend on the file and the text
- * alone, and draws on seed, prompt and position, so the answer, its calls and what is learnt are
- * the same whatever was decided ahead. All arithmetic is plain C in the order of the text. A
- * learner serves one text at a time. */
+ * alone, so the answer, its calls and what is learnt are the same whatever was decided ahead. All
+ * arithmetic is plain C in the order of the text, and then in that of the audit. A learner serves
+ * one text at a time. */
 #ifndef ROUTER_LEARN_ADAPT_H
 #define ROUTER_LEARN_ADAPT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The share that an audit draws when nobody says another. */
+#define ADAPT_AUDIT 0.01
 
 struct adapt;
 struct err;
@@ -54,18 +58,20 @@ const struct router_form *adapt_form(const struct adapt *a);
  * succeed. */
 int adapt_save(struct adapt *a, struct err *err);
 
-/* Begin a text. key: of its random numbers. */
-void adapt_begin(struct adapt *a, uint64_t key);
-/* True when the token after the first `at` ids is drawn to be asked about, whatever its score is.
- */
-bool adapt_draws(const struct adapt *a, size_t at);
+/* Begin a text. */
+void adapt_begin(struct adapt *a);
 /* Keep the score of the token after the first `at` ids and the hidden units from which it was
  * computed, as router_score leaves them in its scratch, until that token is decided. ERR_NOMEM. */
 int adapt_keep(struct adapt *a, size_t at, float score, const float *units, struct err *err);
+/* Keep them until the end of the text: the audit has drawn this token. */
+void adapt_hold(struct adapt *a, size_t at);
 
 /* Tell that a token is decided, in the order of the text. answered: it was routed, and the cloud's
  * answer was used; differs: that is not the local model's own token. */
 void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs);
+/* Tell what the audit, which draws this share, has found of a decided token that was the local
+ * model's own. */
+void adapt_audited(struct adapt *a, size_t at, double share, bool differs);
 /* End the text, so that the next one is scored by what was learnt. */
 void adapt_end(struct adapt *a);
 

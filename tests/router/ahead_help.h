@@ -125,8 +125,7 @@ static inline void open_learner(struct adapt **a, struct router **r)
     CHECK(adapt_open(a, learnt, learner, *r, NULL) == OK);
 }
 
-/* What routed each token is what policy.h says, told from the text alone, or, if the router learns,
- * it was drawn. */
+/* What routed each token is what policy.h says, told from the text alone. */
 static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
 {
     size_t reach = 0;
@@ -134,7 +133,7 @@ static inline void check_reach(const struct setup *c, const struct text *x, size
         const struct decode_token *t = &x->at[i];
         size_t at = prompt + i;
         bool inside = at < reach && c->span > c->threshold;
-        float threshold = c->adapts && t->threshold == 2 ? 2 : inside ? c->span : c->threshold;
+        float threshold = inside ? c->span : c->threshold;
         CHECK(t->threshold == threshold);
         CHECK(isnan(t->score) || (t->score < threshold) == (t->source != SOURCE_EDGE));
         if (t->source != SOURCE_CLOUD)

@@ -81,10 +81,11 @@ const struct option_group adapt_option_rows = {
     "Learning",
     (const struct option[]){
         { "--adapt", NULL, OPTION_STR, &route_options.adapt, "FILE",
-          "Policies mlp and price: let the router learn from the cloud's answers, and keep it in "
-          "FILE, with which the next run goes on. It needs a router with two outputs (router train "
-          "--head hurdle) that was calibrated, and asks about one token in a hundred besides. FILE "
-          "is a router: --router FILE uses it as it is (default: the router stays as it is)" },
+          "Policies mlp and price: let the router learn from the cloud's answers and from an "
+          "audit, "
+          "--audit 0.01 unless it is given, and keep it in FILE, with which the next run goes on. "
+          "It needs a router with two outputs (router train --head hurdle) that was calibrated. "
+          "FILE is a router: --router FILE uses it as it is (default: the router stays as it is)" },
         OPTION_END,
     },
 };

@@ -252,7 +252,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
                                       .ahead = a->is_virtual ? 0 : a->routing.ahead,
                                       .gate = &a->routing.gate,
                                       .cloud_required = a->routing.required && !a->is_virtual,
-                                      .audit = how->audit,
+                                      .audit = adapt ? a->routing.audit : how->audit,
                                       .edges = a->is_virtual,
                                       .max_tokens = a->max_tokens,
                                       .seed = rand_u64(a->seed, i),
