@@ -464,8 +464,7 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
 int routing_close(struct routing *r, struct err *err)
 {
     cloud_close(r->cloud);
-    int rc = answers_close(r->answers, err);
-    int saved = r->adapt ? adapt_save(r->adapt, rc == OK ? err : NULL) : OK;
+    int rc = answers_close(r->answers, err), saved = adapt_save(r->adapt, rc == OK ? err : NULL);
     adapt_close(r->adapt);
     private_close(r->spans);
     caps_end(&r->caps);

@@ -149,8 +149,9 @@ const struct router_form *adapt_form(const struct adapt *a)
 
 int adapt_save(struct adapt *a, struct err *err)
 {
-    int rc = a->unsaved ? router_form_save(a->path, &a->form, err) : OK;
-    a->unsaved = a->unsaved && rc != OK;
+    int rc = a && a->unsaved ? router_form_save(a->path, &a->form, err) : OK;
+    if (rc == OK && a)
+        a->unsaved = false;
     return rc;
 }
 

@@ -55,7 +55,7 @@ void adapt_close(struct adapt *a);
 const struct router_form *adapt_form(const struct adapt *a);
 /* Replace the file, if anything was learnt since it was written; when the program is killed, the
  * file is the old or the new one. ERR_IO, ERR_NOMEM: it is the old one, and a later call may still
- * succeed. */
+ * succeed. NULL is fine. */
 int adapt_save(struct adapt *a, struct err *err);
 
 /* Begin a text. */
