@@ -59,7 +59,7 @@ struct router_form {
     bool learns;
     float square;     /* mean square of its hidden units */
     float seen;       /* of how many tokens */
-    uint64_t began;   /* router_form_sum of the router from which it began */
+    uint64_t began;   /* router_form_origin of the router from which it began */
     uint64_t answers; /* of the cloud that it has learnt from */
     /* [ncontexts], ascending by before, then last. before -1: whatever it is; last -1 as well: the
      * mean, which every table has. */
@@ -73,7 +73,9 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, bool hur
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Return a 64-bit hash of all that a form says. */
+/* Return 64-bit hashes of a network: of what it computes, and for which model; and of all that its
+ * form says. */
+uint64_t router_form_origin(const struct router_form *f);
 uint64_t router_form_sum(const struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */
 int router_form_save(const char *path, const struct router_form *f, struct err *err);

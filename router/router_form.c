@@ -78,6 +78,14 @@ static uint64_t sum_floats(uint64_t h, const float *v, size_t n)
     return h;
 }
 
+/* Add n words. */
+static uint64_t sum_words(uint64_t h, const uint64_t *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = rand_u64(h, v[i]);
+    return h;
+}
+
 /* Add a text. */
 static uint64_t sum_text(uint64_t h, const char *text)
 {
@@ -86,25 +94,27 @@ static uint64_t sum_text(uint64_t h, const char *text)
     return rand_u64(h, 0);
 }
 
+uint64_t router_form_origin(const struct router_form *f)
+{
+    const struct router_about *a = &f->about;
+    const float b2[] = { f->b2, f->b2_differs };
+    const uint64_t words[] = {
+        f->width, f->dim, f->hurdle, (uint64_t)f->tap, a->has_model, a->model
+    };
+    uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
+    h = sum_floats(sum_floats(h, f->w1, f->width * f->dim), f->b1, f->width);
+    return sum_floats(sum_floats(h, f->w2, f->width << f->hurdle), b2, 2);
+}
+
 uint64_t router_form_sum(const struct router_form *f)
 {
     const struct router_about *a = &f->about;
-    const float numbers[] = { f->b2,
-                              f->b2_differs,
-                              f->has_threshold ? f->threshold : -1,
-                              a->has_share ? a->share : -1,
-                              f->square,
-                              f->seen };
-    const uint64_t words[] = { f->width, f->dim,    f->hurdle, (uint64_t)f->tap, a->has_model,
-                               a->model, f->learns, f->began,  f->ncontexts,     f->answers };
-    uint64_t h = sum_floats(0, numbers, sizeof(numbers) / sizeof(numbers[0]));
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        h = rand_u64(h, words[i]);
-    h = sum_text(sum_text(sum_text(h, a->name), a->weights), a->task);
-    if (f->ncontexts)
-        return sum_floats(h, &f->contexts->before, 3 * f->ncontexts);
-    h = sum_floats(h, f->w1, f->width * f->dim);
-    return sum_floats(sum_floats(h, f->b1, f->width), f->w2, f->width << f->hurdle);
+    const float numbers[] = { f->has_threshold ? f->threshold : -1, a->has_share ? a->share : -1,
+                              f->square, f->seen };
+    const uint64_t words[] = { router_form_origin(f), f->began, f->answers };
+    uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
+    h = sum_floats(h, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    return sum_text(sum_text(sum_text(h, a->name), a->weights), a->task);
 }
 
 /* Add an entry to a list of metadata unless its value is empty. */
@@ -261,7 +271,7 @@ static int read_learnt(struct router_form *f, const struct weights *w, const cha
 {
     bool began = false, summed = false;
     uint64_t sum = 0, from = 0;
-    char answers[21] = "";
+    char answers[21] = "", *end;
     float learnt[2];
     int rc = read_hex(&began, &from, "began", w, path, err);
     if (rc == OK)
@@ -277,11 +287,19 @@ static int read_learnt(struct router_form *f, const struct weights *w, const cha
     f->square = learnt[0];
     f->seen = learnt[1];
     f->began = from;
-    f->answers = strtoull(answers, NULL, 10);
-    if (!began || !summed || sum != router_form_sum(f))
+    f->answers = strtoull(answers, &end, 10);
+    if (!began || !summed || *end || answers[0] < '0' || answers[0] > '9')
         return err_set(err, ERR_FORMAT,
-                       "%s: metadata sum: expected %016" PRIx64
-                       ", of what the file says, found %016" PRIx64 ": it is damaged",
+                       "%s: metadata began, answers, sum: expected in what a router has learnt, "
+                       "found no %s",
+                       path,
+                       !began    ? "began"
+                       : !summed ? "sum"
+                                 : "number of answers");
+    if (sum != router_form_sum(f))
+        return err_set(err, ERR_FORMAT,
+                       "%s: metadata sum: expected %016" PRIx64 ", found %016" PRIx64
+                       ": the file is damaged",
                        path, router_form_sum(f), sum);
     return OK;
 }

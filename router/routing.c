@@ -14,8 +14,8 @@
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "net/cloud.h"
-#include "router/learn/adapt.h"
 #include "router/engine.h"
+#include "router/learn/adapt.h"
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
@@ -49,10 +49,11 @@ bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table)
             routing_beside(out, repository, strlen(repository), '/', what));
 }
 
-/* Check that a router was made for this model. */
-static int routing_check_router(const struct router *r, const struct engine *e, const char *path,
-                                struct err *note, struct err *err)
+/* Check that a router was made for this model, and give it the engine's threads. */
+static int routing_fit_router(struct router *r, const struct engine *e, const char *path,
+                              struct err *note, struct err *err)
 {
+    note->msg[0] = '\0';
     const struct router_about *a = router_about(r);
     size_t hidden = model_config(e->model)->hidden;
     uint64_t model = a->has_model ? model_fingerprint(e->model, e->tokenizer) : 0;
@@ -68,23 +69,21 @@ static int routing_check_router(const struct router *r, const struct engine *e, 
     if (a->weights[0] && e->weights && strcmp(a->weights, e->weights) != 0)
         err_set(note, OK, "%s was calibrated with weights of type %s, and the model has %s", path,
                 a->weights, e->weights);
+    router_threads(r, e->pool);
     return OK;
 }
 
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err)
 {
-    note->msg[0] = '\0';
     int rc = router_open(out, path, &e->kernels, err);
     if (rc == OK)
-        rc = routing_check_router(*out, e, path, note, err);
+        rc = routing_fit_router(*out, e, path, note, err);
     if (rc != OK) {
         router_close(*out);
         *out = NULL;
-        return rc;
     }
-    router_threads(*out, e->pool);
-    return OK;
+    return rc;
 }
 
 /* Add a line for routing_note. */
@@ -105,9 +104,10 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     if (!path && routing_find_router(beside, o->model, table))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
-        int rc = routing_router(&r->router, e, path, &note, err);
-        if (rc == OK && o->adapt)
-            rc = adapt_open(&r->adapt, o->adapt, path, r->router, err);
+        int rc = o->adapt ? adapt_open(&r->adapt, &r->router, o->adapt, path, &e->kernels, err)
+                          : router_open(&r->router, path, &e->kernels, err);
+        if (rc == OK)
+            rc = routing_fit_router(r->router, e, path, &note, err);
         if (rc != OK)
             return rc;
         if (note.msg[0])
@@ -411,12 +411,11 @@ static int routing_open_cloud(struct routing *r, const struct engine *e,
             routing_add_note(r, "cloud off: ", "no cloud_url");
         return OK;
     }
-    if (r->policy == POLICY_NEVER && !r->required && !needs) {
-        if (!o->policy)
-            routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
-        return OK;
-    }
-    return routing_connect_cloud(r, e, o, stop, err);
+    if (r->policy != POLICY_NEVER || r->required || needs)
+        return routing_connect_cloud(r, e, o, stop, err);
+    if (!o->policy)
+        routing_add_note(r, "cloud off: ", "no router beside the model, and no policy");
+    return OK;
 }
 
 /* Read where drafts come from and how long they may be. */
@@ -455,6 +454,12 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     r->gate.spans = r->spans;
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
+    if (!r->port.ask) { /* there is nobody to learn from */
+        adapt_close(r->adapt);
+        r->adapt = NULL;
+    }
+    if (rc == OK && r->adapt) /* a file that cannot be written is refused before it costs a call */
+        rc = adapt_write(r->adapt, err);
     price_set(&r->price, o->worth, &r->caps.limits.price, o->call_ms / 1000, o->wait_price);
     if (rc != OK)
         routing_close(r, NULL);
@@ -471,11 +476,6 @@ int routing_close(struct routing *r, struct err *err)
     router_close(r->router);
     memset(r, 0, sizeof(*r));
     return rc == OK ? saved : rc;
-}
-
-struct adapt *routing_adapt(const struct routing *r)
-{
-    return r->port.ask ? r->adapt : NULL;
 }
 
 const struct cloud_port *routing_port(const struct routing *r)

@@ -30,7 +30,7 @@ struct routing {           /* must not move: the parts point to each other */
     enum policy policy;
     float threshold;
     struct price price;     /* of policy price; worth 0: none was given */
-    struct adapt *adapt;    /* teaches router; NULL: it does not learn */
+    struct adapt *adapt;    /* teaches router; NULL: it does not learn, or there is no cloud */
     struct span span;       /* threshold 0: none was given */
     struct cloud *cloud;    /* NULL: off */
     struct cloud_port port; /* how decode_run asks the cloud */
@@ -71,8 +71,6 @@ bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table);
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err);
 
-/* Return what learns in decode_run: NULL without a cloud, as there is nobody to learn from. */
-struct adapt *routing_adapt(const struct routing *r);
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);
 /* Take the next note for the user: true and one line, or false. */

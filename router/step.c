@@ -1,4 +1,5 @@
 /* step.c - the loop, step_next; what it wants and is given; the beginning and the end of a text. */
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -6,8 +7,8 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "router/learn/adapt.h"
 #include "router/cloud_port.h"
+#include "router/learn/adapt.h"
 #include "router/router.h"
 #include "router/step_internal.h"
 
@@ -359,7 +360,7 @@ static int step_begin(struct step *s)
         return rc;
     s->edges = o->edges || o->adapt;
     if (o->adapt)
-        adapt_begin(o->adapt);
+        adapt_begin(o->adapt, o->policy == POLICY_PRICE ? NAN : o->threshold);
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;

@@ -15,6 +15,7 @@
 static const float RATE = 0.75f;
 static const double AUDIT_WEIGHT = 0.1; /* over the share of the tokens that is drawn */
 static const float SHARE_RATE = 0.05f, SHARE_REACH = 4; /* logits: for each token, and at most */
+static const float LARGEST = 1e6f;                      /* unit */
 enum { MEMORY = 4096 };                                 /* tokens that the mean remembers */
 
 /* A token that is scored and not decided yet, or that is held for the audit. */
@@ -37,7 +38,8 @@ struct adapt {
     struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
     float first_b2;          /* where learning began */
-    bool unsaved, learns;    /* learns: the text has a decided token */
+    bool unsaved;            /* the form is not what the file says */
+    bool learns, shares;     /* the text: has a decided token; keeps the share */
     struct adapt_slot *slots;
     float *units; /* [nslots][width] */
     size_t nslots;
@@ -64,6 +66,7 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
                         struct err *err)
 {
     struct router_form *f = &a->form;
+    uint64_t origin = router_form_origin(base);
     int rc = router_form_read(f, a->path, err);
     if (rc != OK)
         return rc;
@@ -71,59 +74,56 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
         return err_set(err, ERR_FORMAT,
                        "%s: expected what a router has learnt, found a router that has not",
                        a->path);
-    uint64_t sum = router_form_sum(base);
-    if (f->began != sum || f->hurdle != base->hurdle || f->width != base->width ||
-        f->dim != base->dim || f->tap != base->tap)
+    if (f->began != origin)
         return err_set(err, ERR_FORMAT,
                        "%s: metadata began: expected %016" PRIx64
-                       ", the router %s, found %016" PRIx64,
-                       a->path, sum, router, f->began);
-    f->has_threshold = f->about.has_share = true;
-    f->threshold = base->threshold;
-    f->about.share = base->about.share;
-    return OK;
+                       ", the router %s as it is now, found %016" PRIx64 ", another one",
+                       a->path, origin, router, f->began);
+    return adapt_check(f, a->path, err);
 }
 
 /* Begin with the router `base`, whose numbers are taken over. */
-static void adapt_start(struct adapt *a, struct router_form *base)
+static int adapt_start(struct adapt *a, struct router_form *base, const char *router,
+                       struct err *err)
 {
-    uint64_t sum = router_form_sum(base);
+    int rc = adapt_check(base, router, err);
+    if (rc != OK)
+        return rc;
+    uint64_t origin = router_form_origin(base);
     a->form = *base;
     *base = (struct router_form){ 0 };
-    a->form.learns = a->unsaved = true;
-    a->form.began = sum;
+    a->form.learns = true;
+    a->form.began = origin;
+    return OK;
 }
 
-int adapt_open(struct adapt **out, const char *path, const char *router, struct router *r,
-               struct err *err)
+int adapt_open(struct adapt **out, struct router **r, const char *path, const char *router,
+               const struct kernels *k, struct err *err)
 {
     struct router_form base;
     struct stat st;
     size_t size = strlen(path) + 1;
     struct adapt *a = *out = calloc(1, sizeof(*a));
+    *r = NULL;
     if (!a || !(a->path = malloc(size))) {
         free(a);
         *out = NULL;
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     }
     memcpy(a->path, path, size);
-    a->router = r;
     int rc = router_form_read(&base, router, err);
-    if (rc == OK)
-        rc = adapt_check(&base, router, err);
-    if (rc == OK && !(a->now.differs = malloc(base.width * sizeof(*a->now.differs))))
-        rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
     a->first_b2 = base.b2;
     if (rc == OK && stat(path, &st) != 0 && errno == ENOENT)
-        adapt_start(a, &base);
+        rc = adapt_start(a, &base, router, err);
     else if (rc == OK)
         rc = adapt_resume(a, &base, router, err);
     router_form_close(&base);
+    if (rc == OK && !(a->now.differs = malloc(a->form.width * sizeof(*a->now.differs))))
+        rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (rc == OK)
-        rc = adapt_save(a, err); /* a file that cannot be made is refused before it has cost time */
-    if (rc == OK) {
-        router_relearn(r, &a->form);
-    } else {
+        rc = router_make(r, &a->form, path, k, err);
+    a->router = *r;
+    if (rc != OK) {
         adapt_close(a);
         *out = NULL;
     }
@@ -147,15 +147,19 @@ const struct router_form *adapt_form(const struct adapt *a)
     return &a->form;
 }
 
-int adapt_save(struct adapt *a, struct err *err)
+int adapt_write(struct adapt *a, struct err *err)
 {
-    int rc = a && a->unsaved ? router_form_save(a->path, &a->form, err) : OK;
-    if (rc == OK && a)
-        a->unsaved = false;
+    int rc = router_form_save(a->path, &a->form, err);
+    a->unsaved = a->unsaved && rc != OK;
     return rc;
 }
 
-void adapt_begin(struct adapt *a)
+int adapt_save(struct adapt *a, struct err *err)
+{
+    return a && a->unsaved ? adapt_write(a, err) : OK;
+}
+
+void adapt_begin(struct adapt *a, float threshold)
 {
     const struct router_form *f = &a->form;
     memcpy(a->now.differs, f->w2 + f->width, f->width * sizeof(*f->w2));
@@ -165,6 +169,7 @@ void adapt_begin(struct adapt *a)
     a->now.seen = f->seen;
     a->now.answers = f->answers;
     a->learns = false;
+    a->shares = threshold == f->threshold;
     for (size_t i = 0; i < a->nslots; i++)
         a->slots[i].at = 0;
 }
@@ -230,7 +235,7 @@ static bool adapt_measure(struct adapt_layer *now, const float *h, size_t n)
 {
     double sum = 0;
     for (size_t j = 0; j < n; j++) {
-        if (!(h[j] < 1e15f)) /* whose square still is a float; none is negative */
+        if (!(h[j] < LARGEST)) /* none is negative */
             return false;
         sum += (double)h[j] * (double)h[j];
     }
@@ -263,7 +268,8 @@ void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs)
     if (adapt_measure(&a->now, h, n)) {
         if (answered)
             adapt_step(a, h, differs, 1);
-        adapt_share(a, a->slots[i].score < a->form.threshold);
+        if (a->shares)
+            adapt_share(a, a->slots[i].score < a->form.threshold);
         a->learns = true;
     } else {
         a->slots[i].held = false;

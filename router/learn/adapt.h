@@ -14,8 +14,8 @@
  *
  * The bias of the first output keeps the share of tokens that score below the router's threshold
  * at the share of its calibration. With each token below the threshold it rises by a constant x (1
- * - share), with each other one it falls by the same constant x share, and it never gets far from
- * where it began.
+ * - share), with each other one it falls by the same constant x share; it stays within 4 of where
+ * it began. With another threshold, and with a price, which does not aim at a share, it stays.
  *
  * Where the score is high, nobody is asked, and the router would never learn that it has become
  * wrong there. So the audit (decode.h) asks about a share of these tokens once the text is written.
@@ -38,28 +38,31 @@
 
 struct adapt;
 struct err;
+struct kernels;
 struct router;
 struct router_form;
 
 /* Open the file `path` of what was learnt, which is a router file; if there is none, begin with the
- * router of the file `router`, and make it. r is that router, opened and borrowed: it gets the last
- * layer that was learnt, now and after each text. Threshold and share are those of `router`.
- * ERR_FORMAT names the file if one of them is damaged, if `path` is another file or began from
+ * router of the file `router`. *r is that router at work, as router_open opens it; it gets the last
+ * layer that is learnt after each text, and the caller closes it after the learner. k must outlive
+ * it. ERR_FORMAT names the file if one of them is damaged, if `path` is another file or began from
  * another router, or if the router is a table, has one output or was not calibrated (without a
- * threshold and a share). ERR_IO, ERR_NOMEM. On error *out is NULL. */
-int adapt_open(struct adapt **out, const char *path, const char *router, struct router *r,
-               struct err *err);
+ * threshold and a share). ERR_IO, ERR_NOMEM. On error both are NULL. */
+int adapt_open(struct adapt **out, struct router **r, const char *path, const char *router,
+               const struct kernels *k, struct err *err);
 /* Free it; what is not saved is lost. NULL is fine. */
 void adapt_close(struct adapt *a);
 /* Return what was learnt by the end of the latest text, as adapt_save writes it. */
 const struct router_form *adapt_form(const struct adapt *a);
-/* Replace the file, if anything was learnt since it was written; when the program is killed, the
- * file is the old or the new one. ERR_IO, ERR_NOMEM: it is the old one, and a later call may still
- * succeed. NULL is fine. */
+/* Replace the file, or make it; when the program is killed, the file is the old or the new one.
+ * ERR_IO, ERR_NOMEM: it is the old one, and a later call may still succeed. */
+int adapt_write(struct adapt *a, struct err *err);
+/* Do so if anything was learnt since it was written. NULL is fine. */
 int adapt_save(struct adapt *a, struct err *err);
 
-/* Begin a text. */
-void adapt_begin(struct adapt *a);
+/* Begin a text that is routed at this threshold; NaN: at a price. Another one than the router's own
+ * has another share, so the first bias stays then. */
+void adapt_begin(struct adapt *a, float threshold);
 /* Keep the score of the token after the first `at` ids and the hidden units from which it was
  * computed, as router_score leaves them in its scratch, until that token is decided. ERR_NOMEM. */
 int adapt_keep(struct adapt *a, size_t at, float score, const float *units, struct err *err);

@@ -13,7 +13,6 @@
 #include "model/text/tokenizer.h"
 #include "router/decode.h"
 #include "router/engine.h"
-#include "router/learn/adapt.h"
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
@@ -72,7 +71,7 @@ struct result { /* the results of one case and window */
 };
 
 static struct result results[WINDOWS];
-static char learner[64], learnt[64]; /* files: a router that can learn, and what it has learnt */
+static const char *learner; /* path of a router that can learn */
 
 /* Keep the token. */
 static inline bool on_token(void *arg, const struct decode_token *t)
@@ -117,14 +116,6 @@ static inline bool unlimited(const struct caps_limits *l)
     return l->tokens == UINT64_MAX && l->upload == UINT64_MAX && l->budget == UINT64_MAX;
 }
 
-/* Open a router that learns, from the beginning. */
-static inline void open_learner(struct adapt **a, struct router **r)
-{
-    unlink(learnt);
-    CHECK(router_open(r, learner, &engine.kernels, NULL) == OK);
-    CHECK(adapt_open(a, learnt, learner, *r, NULL) == OK);
-}
-
 /* What routed each token is what policy.h says, told from the text alone. */
 static inline void check_reach(const struct setup *c, const struct text *x, size_t prompt)
 {
@@ -159,8 +150,8 @@ static inline void run_window(struct result *r, const struct setup *c, size_t wi
     CHECK(sampler_open(&mine, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(sampler_open(&its, &c->sample, size, &engine.kernels, &err) == OK);
     CHECK(!c->private || private_open(&spans, &po, engine.tokenizer, &err) == OK);
-    if (c->adapts)
-        open_learner(&adapt, &learns);
+    CHECK(!c->adapts ||
+          adapt_open(&adapt, &learns, "tests/none", learner, &engine.kernels, NULL) == OK);
     bool calm = !c->truth.fault && !c->truth.refused && !c->truth.unfit && !c->truth.odd &&
                 unlimited(&c->limits);
     r->sim = (struct sim){ .truth = c->truth,
@@ -268,16 +259,13 @@ static inline void open_all(void)
     CHECK(batch_open(&others, engine.model, NULL, &err) == OK);
     CHECK(session_open(&other, others, TINY_CONTEXT, KVCACHE_F32, &err) == OK);
     router = network_open(&engine);
-    snprintf(learner, sizeof(learner), "/tmp/mizzle-learner-%ld", (long)getpid());
-    snprintf(learnt, sizeof(learnt), "/tmp/mizzle-learnt-%ld", (long)getpid());
-    learner_make(learner, &engine);
+    learner = learner_make(&engine);
     table = table_open(&engine.kernels);
 }
 
 static inline void close_all(void)
 {
     unlink(learner);
-    unlink(learnt);
     router_close(router);
     router_close(table);
     session_close(session);

@@ -2,10 +2,14 @@
 #ifndef TESTS_ROUTER_LOOP_HELP_H
 #define TESTS_ROUTER_LOOP_HELP_H
 
+#include <stdio.h>
+#include <unistd.h>
+
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "model/model.h"
 #include "router/engine.h"
+#include "router/learn/adapt.h"
 #include "router/mizzle.h"
 #include "router/price.h"
 #include "router/router.h"
@@ -50,16 +54,19 @@ static inline struct router *network_open(const struct engine *e)
     return r;
 }
 
-/* Write it to a file, with what it needs to learn. */
-static inline void learner_make(const char *path, const struct engine *e)
+/* Write it to a file, with what it needs to learn. Returns the path. */
+static inline const char *learner_make(const struct engine *e)
 {
+    static char path[64];
     struct router_form form;
     network_make(&form, e);
     form.has_threshold = form.about.has_share = true;
     form.threshold = 0.5f;
     form.about.share = 0.25f;
+    snprintf(path, sizeof(path), "/tmp/mizzle-learner-%ld", (long)getpid());
     CHECK(router_form_save(path, &form, NULL) == OK);
     router_form_close(&form);
+    return path;
 }
 
 /* Open a router that is a table: every last id has a score, and so has every fourth pair of ids. */

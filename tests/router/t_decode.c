@@ -440,21 +440,25 @@ static void test_stops(void)
     CHECK(stops_begin(&s, NULL, &err) == OK && !stops_feed(&s, "abab", 4, &at, &length));
 }
 
-static void test_no_memory(const struct router *router)
+static void test_no_memory(void)
 {
-    struct decode_options o = { .policy = POLICY_MLP, .max_tokens = 4, .ahead = 2 };
-    o.drafts = DRAFT_LOOKUP;
-    o.draft_max = 4;
+    struct decode_options o = { POLICY_MLP, .max_tokens = 4, .ahead = 2, .drafts = DRAFT_LOOKUP };
+    struct router *router; /* which learns */
+    const char *path = learner_make(&engine);
     struct err err;
     int rc = ERR_NOMEM;
+    o.draft_max = 4;
     for (long n = 1; rc == ERR_NOMEM; n++) {
-        CHECK(n < 100);
+        CHECK(n < 200);
         torture_begin(n);
-        rc = run_prompt(&o, router, NULL, prompt, PROMPT, &err);
+        rc = adapt_open(&o.adapt, &router, "tests/none", path, &engine.kernels, &err);
+        rc = rc == OK ? run_prompt(&o, router, NULL, prompt, PROMPT, &err) : rc;
+        adapt_close(o.adapt);
+        router_close(router);
         torture_end();
         CHECK(torture_live() == 0);
     }
-    CHECK(rc == OK);
+    CHECK(rc == OK && unlink(path) == 0);
 }
 
 int main(void)
@@ -481,7 +485,7 @@ int main(void)
     test_faults();
     test_cloud_tokens();
     test_ends();
-    test_no_memory(router);
+    test_no_memory();
     CHECK(!strcmp(source_name(SOURCE_FALLBACK), "fallback") &&
           !strcmp(finish_name(FINISH_EOS), "eos"));
 

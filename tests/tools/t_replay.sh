@@ -95,7 +95,7 @@ for ahead in 0 4; do
         --adapt "$dir/learnt$ahead" --ahead $ahead
 done
 cmp -s "$dir/learnt0" "$dir/learnt4" || fail "adapt: eval: --ahead 4: something else is learnt"
-expect 3 run --question 8 --adapt "$dir/state"
+expect 3 run --question 8 --adapt "$dir/none"
 says 'found one output'
 one_line
 expect 3 run --question 8 --router "$dir/base" --adapt "$dir/base"
@@ -104,6 +104,21 @@ expect 2 run --question 8 --policy always --adapt "$dir/state"
 one_line
 expect 2 eval --questions 2 --router "$dir/base" --adapt "$dir/state" --target-routed 0.1
 one_line
+expect 2 run --question 8 --router "$dir/base" --adapt "$dir/none" --draft foo
+expect 4 run --question 8 --router "$dir/base" --adapt "$dir/none" --cloud off
+says 'adapt: the cloud is off'
+one_line
+[ ! -e "$dir/none" ] || fail "adapt: a refused command made a file"
+
+# An evaluation that is killed has kept what it had learnt some answers ago.
+"${MIZZLE:?}" eval --questions 40 --latency 20 -q --policy mlp --router "$dir/base" --adapt "$dir/killed" \
+    >/dev/null 2>&1 &
+until grep -qa '"answers":"[1-9]' "$dir/killed" 2>/dev/null; do
+    kill -0 $! || fail "adapt: nothing was saved before the end"
+    sleep 0.02
+done
+kill -9 $!
+expect 0 run --question 8 --router "$dir/killed" -n 2
 
 # A span: the same tokens for every W, from the network and from a recording, with fewer calls.
 span="run --question 8 --threshold 0.4 --cloud-tokens 64 --json"

@@ -243,7 +243,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
 {
     struct decode_stats stats = { 0 };
     struct adapt *adapt =
-        policy_reads_network(how->policy) && !how->router ? routing_adapt(&a->routing) : NULL;
+        policy_reads_network(how->policy) && !how->router ? a->routing.adapt : NULL;
     const struct decode_options o = { .policy = how->policy,
                                       .threshold = isnan(how->threshold) ? 0.5f : how->threshold,
                                       .price = a->routing.price,
@@ -265,7 +265,7 @@ static int asking_write(struct asked *out, struct asking *a, struct asking_writi
     int rc = decode_run(&stats, a->session, a->engine.tokenizer, a->sampler,
                         how->router ? how->router : a->routing.router, w->port, ids, n, &o, err);
     if (rc == OK && adapt && ++a->learnt % SAVED_EACH == 0)
-        rc = adapt_save(adapt, err);
+        adapt_save(adapt, NULL); /* asking_close tries again, and reports */
     /* A call that is only late by the virtual clock is no error. */
     if (rc == OK && a->is_virtual && a->routing.required && a->cloud.failed)
         rc = err_set(err, a->cloud.failed, "%s", a->cloud.why.msg);
