@@ -198,7 +198,7 @@ struct mizzle_options {
      * means 0.01 then. The file is a router file and opened in place of the router if it exists; it
      * must have begun from that router. Each answer is written with what was learnt before it, and
      * the file is replaced after it; MIZZLE_IO if it cannot be, with the answer complete. Needs a
-     * cloud. */
+     * cloud, and evaluates the small model's head for the cloud's tokens, too. */
     const char *adapt;
 };
 
@@ -260,8 +260,8 @@ struct mizzle_token {
     const char *fault;  /* fallback: one line that says why; else NULL */
     const char *reason; /* fallback: the same as a word, one of those of mizzle_held; else NULL */
     int end;            /* 1: the model ends the answer with this token */
-    int has_edge; /* 1: edge_id is known. For the cloud's tokens it is if the policy needs it, or
-                     if ahead is not 0 and the token took a call of its own */
+    int has_edge; /* 1: edge_id is known. For the cloud's tokens it is if the policy or `adapt`
+                     needs it, or if ahead is not 0 and the token took a call of its own */
     uint32_t edge_id; /* the small model's choice for this token */
 };
 

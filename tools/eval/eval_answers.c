@@ -297,7 +297,8 @@ static int answers_check_adapt(const struct answers_run *m, struct err *err)
                        "--adapt: expected without --target-routed, --target-cost, --sweep, "
                        "--table and --jsonl");
     if (learn != 1)
-        return err_set(err, ERR_ARG, "--adapt: expected mlp or price once in --policy, found %zu",
+        return err_set(err, ERR_ARG,
+                       "--adapt: expected mlp or price without =FILE once in --policy, found %zu",
                        learn);
     return OK;
 }
