@@ -260,8 +260,8 @@ struct mizzle_token {
     const char *fault;  /* fallback: one line that says why; else NULL */
     const char *reason; /* fallback: the same as a word, one of those of mizzle_held; else NULL */
     int end;            /* 1: the model ends the answer with this token */
-    int has_edge; /* 1: edge_id is known. For the cloud's tokens it is if the policy or `adapt`
-                     needs it, or if ahead is not 0 and the token took a call of its own */
+    int has_edge;     /* 1: edge_id is known. For the cloud's tokens it is if the policy or `adapt`
+                         needs it, or if ahead is not 0 and the token took a call of its own */
     uint32_t edge_id; /* the small model's choice for this token */
 };
 
