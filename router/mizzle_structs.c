@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/sys/base.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/mizzle_internal.h"
 
 /* The largest size that is accepted; beyond, the field was probably never set. */

@@ -1,11 +1,9 @@
 #include "router/routing.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/sys/os.h"
@@ -19,72 +17,8 @@
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
-#include "weights/find.h"
 
 enum { MAX_AHEAD = 64, DAY_MS = 86400000, MAX_SLOT = 1 << 20, MAX_STORE = 65536 };
-
-/* Write dir/WHAT.safetensors or FILE.WHAT.safetensors; false if there is no such file. */
-static bool routing_beside(char out[ROUTING_PATH], const char *path, size_t n, char between,
-                           const char *what)
-{
-    int len = snprintf(out, ROUTING_PATH, "%.*s%c%s.safetensors", (int)n, path, between, what);
-    return len > 0 && len < ROUTING_PATH && access(out, F_OK) == 0;
-}
-
-bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table)
-{
-    char path[FIND_PATH], repository[FIND_PATH];
-    struct stat st;
-    unsigned number, count;
-    const char *what = table ? "context" : "router";
-    if (find_model(path, model, NULL) != OK)
-        return false;
-    size_t n = strlen(path);
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    if (!folder && !find_shard(path, &n, &number, &count) && n > 5 &&
-        strcmp(path + n - 5, ".gguf") == 0)
-        n -= 5;
-    return routing_beside(out, path, n, folder ? '/' : '.', what) ||
-           (find_repository(repository, path) &&
-            routing_beside(out, repository, strlen(repository), '/', what));
-}
-
-/* Check that a router was made for this model, and give it the engine's threads. */
-static int routing_fit_router(struct router *r, const struct engine *e, const char *path,
-                              struct err *note, struct err *err)
-{
-    note->msg[0] = '\0';
-    const struct router_about *a = router_about(r);
-    size_t hidden = model_config(e->model)->hidden;
-    uint64_t model = a->has_model ? model_fingerprint(e->model, e->tokenizer) : 0;
-    if (a->has_model && a->model != model)
-        return err_set(err, ERR_FORMAT,
-                       "%s: model: expected %s (%016" PRIx64 "), which runs here, found %s "
-                       "(%016" PRIx64 ")",
-                       path, e->name, model, a->name, a->model);
-    if (!router_is_table(r) && router_dim(r) != hidden)
-        return err_set(err, ERR_FORMAT,
-                       "%s: hidden size: expected %zu, as the model has, found %zu", path, hidden,
-                       router_dim(r));
-    if (a->weights[0] && e->weights && strcmp(a->weights, e->weights) != 0)
-        err_set(note, OK, "%s was calibrated with weights of type %s, and the model has %s", path,
-                a->weights, e->weights);
-    router_threads(r, e->pool);
-    return OK;
-}
-
-int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
-                   struct err *err)
-{
-    int rc = router_open(out, path, &e->kernels, err);
-    if (rc == OK)
-        rc = routing_fit_router(*out, e, path, note, err);
-    if (rc != OK) {
-        router_close(*out);
-        *out = NULL;
-    }
-    return rc;
-}
 
 /* Add a line for routing_note. */
 static void routing_add_note(struct routing *r, const char *what, const char *why)

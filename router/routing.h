@@ -9,7 +9,7 @@
 
 #include "kernels/sys/base.h"
 #include "router/caps.h"
-#include "router/draft.h"
+#include "router/decode/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
 #include "router/price.h"
@@ -70,6 +70,11 @@ bool routing_find_router(char out[ROUTING_PATH], const char *model, bool table);
  * is ERR_FORMAT, which names both; one that names no model is accepted. */
 int routing_router(struct router **out, const struct engine *e, const char *path, struct err *note,
                    struct err *err);
+
+/* Do what routing_router does with a router that is open: check it, and give it the engine's
+ * threads. */
+int routing_fit_router(struct router *r, const struct engine *e, const char *path, struct err *note,
+                       struct err *err);
 
 /* Return what decode_run asks, or NULL if the cloud is off. */
 const struct cloud_port *routing_port(const struct routing *r);

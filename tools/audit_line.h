@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 struct audit_share {
     double share;     /* NaN: nothing was asked */

@@ -7,7 +7,7 @@
 #include "kernels/sys/base.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 /* Return how many rollouts all texts up to this one may have had. */
 static uint64_t collect_budget(const struct collect_options *o, size_t number)

@@ -22,7 +22,7 @@
 #include "kernels/kv.h"
 #include "kernels/sys/base.h"
 #include "model/sample.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 struct engine;
 struct routing;

@@ -13,7 +13,7 @@
 #include "kernels/sys/base.h"
 #include "model/batch.h"
 #include "model/session.h"
-#include "router/step.h"
+#include "router/decode/step.h"
 #include "router/texts/texts.h"
 
 struct private_filter;

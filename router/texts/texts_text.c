@@ -6,11 +6,11 @@
 #include "kernels/sys/os.h"
 #include "model/model.h"
 #include "model/text/tokenizer.h"
+#include "router/decode/stops.h"
 #include "router/engine.h"
 #include "router/private.h"
 #include "router/router.h"
 #include "router/routing.h"
-#include "router/stops.h"
 #include "router/texts/texts_internal.h"
 
 struct text_routing texts_routing(const struct texts *e)

@@ -1,7 +1,7 @@
 /* known.c - for t_exercises.sh: all exercises by the project's own functions (WRONG is 0), or each
  * with a mistake that is easily made (WRONG is 1). */
 #include "kernels/sys/base.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "tests/exercises/exercise.h"
 #include "tests/support/test.h"
 

@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/private.h"

@@ -11,7 +11,7 @@
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "net/cloud.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/gate.h"
 #include "router/mizzle.h"

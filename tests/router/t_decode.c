@@ -1,7 +1,7 @@
 /* Tests the decoding loop: who writes what, that the head is read only when needed, and every way
  * in which an answer ends. The cloud is the stand-in with the same model, so that routed and local
  * greedy answers are one text; or a rude server. */
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "router/engine.h"
 #include "router/mizzle.h"
 #include "router/router.h"
-#include "router/stops.h"
+#include "router/decode/stops.h"
 #include "router/cloud_port.h"
 #include "tests/router/loop_help.h"
 #include "tests/support/rude.h"

@@ -1,6 +1,6 @@
 /* t_draft_wait.c - tests that the rest of a reply is awaited as a draft: that this happens, that
  * each wait ends, and that there are no more after three that brought nothing in time. */
-#include "router/step.h"
+#include "router/decode/step.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Tests the stepper: several texts in turn, whose rows are lost whenever another text has its pass,
  * with one gate and one cloud, write what each writes alone; calls, traffic and cost are counted
  * for the text that caused them; and the hook tells what the stats say. */
-#include "router/step.h"
+#include "router/decode/step.h"
 
 #include <stdlib.h>
 #include <string.h>

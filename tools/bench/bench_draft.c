@@ -8,8 +8,8 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
+#include "router/decode/step.h"
 #include "router/engine.h"
-#include "router/step.h"
 #include "tools/bench/synthetic_vocab.h"
 #include "tools/cli/setup.h"
 

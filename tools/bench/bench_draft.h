@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 struct bench_draft;
 struct engine;

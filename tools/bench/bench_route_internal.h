@@ -3,7 +3,7 @@
 #ifndef TOOLS_BENCH_BENCH_ROUTE_INTERNAL_H
 #define TOOLS_BENCH_BENCH_ROUTE_INTERNAL_H
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "tools/bench/bench_route.h"
 #include "tools/bench/scripted_cloud.h"
 

@@ -8,7 +8,7 @@
 #include "kernels/math.h"
 #include "model/sample.h"
 #include "model/session.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/policy.h"
 #include "router/cloud_port.h"
 #include "tools/clock/ahead_model.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "net/answers/store.h"
-#include "router/draft.h"
+#include "router/decode/draft.h"
 
 struct engine_options engine_options;
 struct chat_options chat_options;

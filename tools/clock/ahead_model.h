@@ -18,10 +18,10 @@ double ahead_model_formula(double t, double routed, double agree, double latency
  * first token to that on the last; n >= 2, ahead <= AHEAD_MODEL_MOST. *wasted, unless NULL, becomes
  * the number of wasted calls.
  *
- * The model follows router/decode.c. A routed token is requested as soon as all tokens before it
- * are written. With fewer than `ahead` requests in flight, the text continues after the guess, one
- * step at a time. After each step the oldest answer is checked, and awaited if no request may be
- * added. An answer other than the guess drops everything after it. */
+ * The model follows router/decode/decode.c. A routed token is requested as soon as all tokens
+ * before it are written. With fewer than `ahead` requests in flight, the text continues after the
+ * guess, one step at a time. After each step the oldest answer is checked, and awaited if no
+ * request may be added. An answer other than the guess drops everything after it. */
 double ahead_model_text(const unsigned char *marks, size_t n, double t, double latency,
                         size_t ahead, size_t *wasted);
 

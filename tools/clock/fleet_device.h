@@ -5,10 +5,10 @@
  * `routed`, independently of the others. Idle times are exponential.
  *
  * In step (ahead 0) the device waits for each call. With one call in flight (ahead 1) it continues
- * after its own guess, as router/decode.c does. The cloud agrees with the guess with probability
- * `agree`; otherwise the text after the guess is dropped when the step in progress ends. Waiting
- * begins where the next routed token or the end of the answer is reached. The time is that of
- * ahead_model.h, which a test compares.
+ * after its own guess, as router/decode/decode.c does. The cloud agrees with the guess with
+ * probability `agree`; otherwise the text after the guess is dropped when the step in progress
+ * ends. Waiting begins where the next routed token or the end of the answer is reached. The time is
+ * that of ahead_model.h, which a test compares.
  *
  * With routed = 1 the cloud writes each answer alone, in one call without an edge.
  *

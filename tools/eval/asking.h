@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/policy.h"
 #include "router/routing.h"

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "kernels/sys/base.h"
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/engine.h"
 #include "router/routing.h"
 #include "tools/bench/op_times.h"

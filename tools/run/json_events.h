@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/mizzle.h"
 
 /* The state of one answer; zero at its beginning. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "router/decode/stops.h"
 #include "router/mizzle.h"
-#include "router/stops.h"
 
 struct err;
 

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "router/decode/stops.h"
 #include "router/mizzle.h"
-#include "router/stops.h"
 
 enum token_view_style {
     TOKEN_VIEW_PLAIN,

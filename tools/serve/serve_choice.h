@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "net/http/buf.h"
-#include "router/stops.h"
+#include "router/decode/stops.h"
 #include "router/texts/texts.h"
 #include "tools/serve/serve_request.h"
 

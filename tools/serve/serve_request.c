@@ -7,8 +7,8 @@
 
 #include "net/http/buf.h"
 #include "net/http/json_input.h"
+#include "router/decode/stops.h"
 #include "router/router.h"
-#include "router/stops.h"
 #include "tools/serve/serve_field.h"
 #include "tools/serve/serve_internal.h"
 

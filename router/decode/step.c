@@ -8,9 +8,9 @@
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
 #include "router/cloud_port.h"
+#include "router/decode/step_internal.h"
 #include "router/learn/adapt.h"
 #include "router/router.h"
-#include "router/step_internal.h"
 
 enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */
 

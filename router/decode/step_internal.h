@@ -4,11 +4,11 @@
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"
-#include "router/ahead.h"
-#include "router/draft.h"
-#include "router/step.h"
-#include "router/stops.h"
-#include "router/view.h"
+#include "router/decode/ahead.h"
+#include "router/decode/draft.h"
+#include "router/decode/step.h"
+#include "router/decode/stops.h"
+#include "router/decode/view.h"
 
 struct kernels;
 

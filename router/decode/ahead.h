@@ -3,7 +3,7 @@
 #ifndef ROUTER_AHEAD_H
 #define ROUTER_AHEAD_H
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 #include "router/gate.h"
 #include "router/price.h"
 

@@ -3,7 +3,7 @@
 
 #include "kernels/sys/os.h"
 #include "model/text/tokenizer.h"
-#include "router/step_internal.h"
+#include "router/decode/step_internal.h"
 
 /* The rest of a reply often comes right behind its first token, and a draft made of it saves
  * passes. So it is awaited for an eighth of a pass, until that was three times in a row too

@@ -1,4 +1,4 @@
-#include "router/view.h"
+#include "router/decode/view.h"
 
 void view_passed(struct view *v, size_t n)
 {

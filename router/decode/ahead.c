@@ -1,4 +1,4 @@
-#include "router/ahead.h"
+#include "router/decode/ahead.h"
 
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 struct step;
 

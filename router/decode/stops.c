@@ -1,4 +1,4 @@
-#include "router/stops.h"
+#include "router/decode/stops.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
-#include "router/decode.h"
+#include "router/decode/decode.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "kernels/sys/base.h"
 #include "kernels/sys/os.h"
+#include "router/decode/step.h"
 #include "router/router.h"
-#include "router/step.h"
 
 const char *source_name(enum source s)
 {

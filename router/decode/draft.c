@@ -1,4 +1,4 @@
-#include "router/draft.h"
+#include "router/decode/draft.h"
 
 #include <stdlib.h>
 #include <string.h>

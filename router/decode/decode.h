@@ -15,7 +15,7 @@
 
 #include "model/session.h"
 #include "net/http/traffic.h"
-#include "router/draft.h"
+#include "router/decode/draft.h"
 #include "router/gate.h"
 #include "router/policy.h"
 #include "router/price.h"
