@@ -82,7 +82,7 @@ static void decode_score(struct decode *d)
         float score = router_score(r, hidden, d->scratch);
         step_give_score(d->step, rows[i], score, router_differs(r, d->scratch));
         if (d->o->adapt)
-            step_give_units(d->step, rows[i], score, d->scratch);
+            step_give_units(d->step, rows[i], d->scratch);
     }
 }
 

@@ -1,5 +1,4 @@
 /* step.c - the loop, step_next; what it wants and is given; the beginning and the end of a text. */
-#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -245,9 +244,9 @@ void step_give_score(struct step *s, size_t row, float score, float differs)
     s->stats->router_ms += step_lap(&s->since);
 }
 
-void step_give_units(struct step *s, size_t row, float score, const float *units)
+void step_give_units(struct step *s, size_t row, const float *units)
 {
-    int rc = adapt_keep(s->o->adapt, s->view.pass + row, score, units, &s->err);
+    int rc = adapt_keep(s->o->adapt, s->view.pass + row, units, &s->err);
     if (rc != OK)
         step_end(s, rc);
 }
@@ -360,7 +359,7 @@ static int step_begin(struct step *s)
         return rc;
     s->edges = o->edges || o->adapt;
     if (o->adapt)
-        adapt_begin(o->adapt, o->policy == POLICY_PRICE ? NAN : o->threshold);
+        adapt_begin(o->adapt);
     s->tail = s->stops;
     s->reading = true;
     s->ended = false;

@@ -14,21 +14,19 @@
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
 static const float RATE = 0.75f;
 static const double AUDIT_WEIGHT = 0.1; /* over the share of the tokens that is drawn */
-static const float SHARE_RATE = 0.05f, SHARE_REACH = 4; /* logits: for each token, and at most */
-static const float LARGEST = 1e6f;                      /* unit */
-enum { MEMORY = 4096 };                                 /* tokens that the mean remembers */
+static const float LARGEST = 1e6f;      /* unit */
+enum { MEMORY = 4096 };                 /* tokens that the mean remembers */
 
 /* A token that is scored and not decided yet, or that is held for the audit. */
 struct adapt_slot {
     size_t at; /* as in adapt_keep; 0: the slot is free */
-    float score;
     bool held;
 };
 
 /* What changes; names as in struct router_form. */
 struct adapt_layer {
     float *differs; /* [width], the second row of w2 */
-    float b2, b2_differs, square, seen;
+    float b2_differs, square, seen;
     uint64_t answers;
 };
 
@@ -37,9 +35,8 @@ struct adapt {
     struct router_form form; /* as of the end of the latest text */
     struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
-    float first_b2;          /* where learning began */
     bool unsaved;            /* the form is not what the file says */
-    bool learns, shares;     /* the text: has a decided token; keeps the share */
+    bool learns;             /* the text has a decided token */
     struct adapt_slot *slots;
     float *units; /* [nslots][width] */
     size_t nslots;
@@ -53,11 +50,6 @@ static int adapt_check(const struct router_form *f, const char *path, struct err
                        "%s: expected a network with two outputs, which can learn (`mizzle router "
                        "train --head hurdle`), found %s",
                        path, f->ncontexts ? "a table" : "one output");
-    if (!f->has_threshold || !f->about.has_share)
-        return err_set(err, ERR_FORMAT,
-                       "%s: metadata %s: expected in a router that learns, found none; `mizzle "
-                       "router calibrate --target-routed` sets it",
-                       path, f->has_threshold ? "share" : "threshold");
     return OK;
 }
 
@@ -112,7 +104,6 @@ int adapt_open(struct adapt **out, struct router **r, const char *path, const ch
     }
     memcpy(a->path, path, size);
     int rc = router_form_read(&base, router, err);
-    a->first_b2 = base.b2;
     if (rc == OK && stat(path, &st) != 0 && errno == ENOENT)
         rc = adapt_start(a, &base, router, err);
     else if (rc == OK)
@@ -159,17 +150,15 @@ int adapt_save(struct adapt *a, struct err *err)
     return a && a->unsaved ? adapt_write(a, err) : OK;
 }
 
-void adapt_begin(struct adapt *a, float threshold)
+void adapt_begin(struct adapt *a)
 {
     const struct router_form *f = &a->form;
     memcpy(a->now.differs, f->w2 + f->width, f->width * sizeof(*f->w2));
-    a->now.b2 = f->b2;
     a->now.b2_differs = f->b2_differs;
     a->now.square = f->square;
     a->now.seen = f->seen;
     a->now.answers = f->answers;
     a->learns = false;
-    a->shares = threshold == f->threshold;
     for (size_t i = 0; i < a->nslots; i++)
         a->slots[i].at = 0;
 }
@@ -199,7 +188,7 @@ static int adapt_grow(struct adapt *a, struct err *err)
     return OK;
 }
 
-int adapt_keep(struct adapt *a, size_t at, float score, const float *units, struct err *err)
+int adapt_keep(struct adapt *a, size_t at, const float *units, struct err *err)
 {
     size_t i = adapt_find(a, at), width = a->form.width;
     if (i == a->nslots)
@@ -207,7 +196,7 @@ int adapt_keep(struct adapt *a, size_t at, float score, const float *units, stru
     int rc = i == a->nslots ? adapt_grow(a, err) : OK;
     if (rc != OK)
         return rc;
-    a->slots[i] = (struct adapt_slot){ at, score, false };
+    a->slots[i] = (struct adapt_slot){ at, false };
     memcpy(a->units + i * width, units, width * sizeof(*units));
     return OK;
 }
@@ -244,14 +233,6 @@ static bool adapt_measure(struct adapt_layer *now, const float *h, size_t n)
     return true;
 }
 
-/* Let the share of tokens below the threshold return to that of the calibration. */
-static void adapt_share(struct adapt *a, bool below)
-{
-    float b2 = a->now.b2 + SHARE_RATE * ((below ? 1 : 0) - a->form.about.share);
-    if (fabsf(b2 - a->first_b2) <= SHARE_REACH)
-        a->now.b2 = b2;
-}
-
 void adapt_hold(struct adapt *a, size_t at)
 {
     size_t i = adapt_find(a, at);
@@ -268,8 +249,6 @@ void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs)
     if (adapt_measure(&a->now, h, n)) {
         if (answered)
             adapt_step(a, h, differs, 1);
-        if (a->shares)
-            adapt_share(a, a->slots[i].score < a->form.threshold);
         a->learns = true;
     } else {
         a->slots[i].held = false;
@@ -292,7 +271,6 @@ void adapt_end(struct adapt *a)
     if (!a->learns)
         return;
     memcpy(f->w2 + f->width, a->now.differs, f->width * sizeof(*f->w2));
-    f->b2 = a->now.b2;
     f->b2_differs = a->now.b2_differs;
     f->square = a->now.square;
     f->seen = a->now.seen;

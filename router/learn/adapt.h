@@ -12,10 +12,8 @@
  * matter, and the step is a constant over the width, so that a token moves its own logit equally
  * far in wide networks and in narrow ones.
  *
- * The bias of the first output keeps the share of tokens that score below the router's threshold
- * at the share of its calibration. With each token below the threshold it rises by a constant x (1
- * - share), with each other one it falls by the same constant x share; it stays within 4 of where
- * it began. With another threshold, and with a price, which does not aim at a share, it stays.
+ * The threshold stays. Where the cloud differs more often, more tokens score below it; limits and a
+ * pace say what may be spent.
  *
  * Where the score is high, nobody is asked, and the router would never learn that it has become
  * wrong there. So the audit (decode.h) asks about a share of these tokens once the text is written.
@@ -60,12 +58,11 @@ int adapt_write(struct adapt *a, struct err *err);
 /* Do so if anything was learnt since it was written. NULL is fine. */
 int adapt_save(struct adapt *a, struct err *err);
 
-/* Begin a text that is routed at this threshold; NaN: at a price. Another one than the router's own
- * has another share, so the first bias stays then. */
-void adapt_begin(struct adapt *a, float threshold);
+/* Begin a text. */
+void adapt_begin(struct adapt *a);
 /* Keep the score of the token after the first `at` ids and the hidden units from which it was
  * computed, as router_score leaves them in its scratch, until that token is decided. ERR_NOMEM. */
-int adapt_keep(struct adapt *a, size_t at, float score, const float *units, struct err *err);
+int adapt_keep(struct adapt *a, size_t at, const float *units, struct err *err);
 /* Keep them until the end of the text: the audit has drawn this token. */
 void adapt_hold(struct adapt *a, size_t at);
 
