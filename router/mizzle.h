@@ -194,7 +194,7 @@ struct mizzle_options {
     double audit;
 
     /* A file in which the router learns from the cloud's answers, or NULL; with policy "mlp" or
-     * "price" and a calibrated router with two outputs. It learns from an audit, too: `audit` 0
+     * "price" and a router with two outputs. It learns from an audit, too: `audit` 0
      * means 0.01 then. The file is a router file and opened in place of the router if it exists; it
      * must have begun from that router. Each answer is written with what was learnt before it, and
      * the file is replaced after it; MIZZLE_IO if it cannot be, with the answer complete. Needs a

@@ -57,8 +57,6 @@ struct router_form {
     struct router_about about;
     /* What a network that learns (adapt.h) keeps besides; all zero: it does not. */
     bool learns;
-    float square;     /* mean square of its hidden units */
-    float seen;       /* of how many tokens */
     uint64_t began;   /* router_form_origin of the router from which it began */
     uint64_t answers; /* of the cloud that it has learnt from */
     /* [ncontexts], ascending by before, then last. before -1: whatever it is; last -1 as well: the

@@ -1,4 +1,3 @@
-#include <float.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -109,8 +108,7 @@ uint64_t router_form_origin(const struct router_form *f)
 uint64_t router_form_sum(const struct router_form *f)
 {
     const struct router_about *a = &f->about;
-    const float numbers[] = { f->has_threshold ? f->threshold : -1, a->has_share ? a->share : -1,
-                              f->square, f->seen };
+    const float numbers[] = { f->has_threshold ? f->threshold : -1, a->has_share ? a->share : -1 };
     const uint64_t words[] = { router_form_origin(f), f->began, f->answers };
     uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
     h = sum_floats(h, numbers, sizeof(numbers) / sizeof(numbers[0]));
@@ -129,13 +127,12 @@ static void router_form_entry(const char **meta, size_t *n, const char *key, con
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
 {
     size_t w = f->width, d = f->dim, rows = 1 + f->hurdle, size = sizeof(float);
-    const float b2[] = { f->b2, f->b2_differs }, learnt[] = { f->square, f->seen };
+    const float b2[] = { f->b2, f->b2_differs };
     const struct tensor network[] = {
         { "router.w1", W_F32, 2, { w, d }, f->w1, w * d * size },
         { "router.b1", W_F32, 1, { w }, f->b1, w * size },
         { "router.w2", W_F32, 2, { rows, w }, f->w2, rows * w * size },
         { "router.b2", W_F32, 1, { rows }, b2, rows * size },
-        { "adapt.learnt", W_F32, 1, { 2 }, learnt, sizeof(learnt) },
     };
     const struct tensor table = {
         "context.table",     W_F32,       2,
@@ -144,7 +141,7 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     char threshold[32] = "", share[32] = "", model[17] = "", began[17] = "", answers[21] = "",
          sum[17] = "";
     const char *meta[21] = { NULL };
-    size_t n = 0, ntensors = sizeof(network) / sizeof(network[0]) - !f->learns;
+    size_t n = 0;
     if (f->has_threshold)
         snprintf(threshold, sizeof(threshold), "%.9g", (double)f->threshold);
     if (f->about.has_share)
@@ -166,8 +163,9 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
     router_form_entry(meta, &n, "began", began);
     router_form_entry(meta, &n, "answers", answers);
     router_form_entry(meta, &n, "sum", sum);
-    return f->ncontexts ? safetensors_write(path, &table, 1, meta, err)
-                        : safetensors_write(path, network, ntensors, meta, err);
+    return f->ncontexts
+               ? safetensors_write(path, &table, 1, meta, err)
+               : safetensors_write(path, network, sizeof(network) / sizeof(network[0]), meta, err);
 }
 
 /* Read the tap from the metadata; final is the default. */
@@ -272,20 +270,14 @@ static int read_learnt(struct router_form *f, const struct weights *w, const cha
     bool began = false, summed = false;
     uint64_t sum = 0, from = 0;
     char answers[21] = "", *end;
-    float learnt[2];
     int rc = read_hex(&began, &from, "began", w, path, err);
     if (rc == OK)
         rc = read_hex(&summed, &sum, "sum", w, path, err);
     if (rc == OK)
         rc = read_text(answers, sizeof(answers), "answers", w, path, err);
-    if (rc != OK || (!began && !summed && !answers[0] && !weights_find(w, "adapt.learnt")))
-        return rc;
-    rc = read_tensor(learnt, w, "adapt.learnt", 2, 0, err);
-    if (rc != OK)
+    if (rc != OK || (!began && !summed && !answers[0]))
         return rc;
     f->learns = true;
-    f->square = learnt[0];
-    f->seen = learnt[1];
     f->began = from;
     f->answers = strtoull(answers, &end, 10);
     if (!began || !summed || *end || answers[0] < '0' || answers[0] > '9')
@@ -430,11 +422,7 @@ int router_form_check(const struct router_form *f, const char *file, struct err 
         rc = check_finite(f->b1, f->width, file, "router.b1", err);
     if (rc == OK)
         rc = check_finite(f->w2, f->width << f->hurdle, file, "router.w2", err);
-    if (rc == OK)
-        rc = check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err);
-    if (rc == OK && !(f->square >= 0 && f->square <= FLT_MAX && f->seen >= 0 && f->seen <= FLT_MAX))
-        rc = err_set(err, ERR_FORMAT,
-                     "%s: tensor adapt.learnt: expected finite values from 0, found %g and %g",
-                     file, (double)f->square, (double)f->seen);
-    return rc;
+    return rc == OK
+               ? check_finite((const float[]){ f->b2, f->b2_differs }, 2, file, "router.b2", err)
+               : rc;
 }

@@ -12,10 +12,8 @@
 #include "router/router.h"
 
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
-static const float RATE = 0.75f;
-static const double AUDIT_WEIGHT = 0.1; /* over the share of the tokens that is drawn */
-static const float LARGEST = 1e6f;      /* unit */
-enum { MEMORY = 4096 };                 /* tokens that the mean remembers */
+static const double RATE = 0.75;
+static const double AUDIT_WEIGHT = 0.1, MOST_WEIGHT = 10;
 
 /* A token that is scored and not decided yet, or that is held for the audit. */
 struct adapt_slot {
@@ -26,7 +24,7 @@ struct adapt_slot {
 /* What changes; names as in struct router_form. */
 struct adapt_layer {
     float *differs; /* [width], the second row of w2 */
-    float b2_differs, square, seen;
+    float b2_differs;
     uint64_t answers;
 };
 
@@ -36,7 +34,7 @@ struct adapt {
     struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
     bool unsaved;            /* the form is not what the file says */
-    bool learns;             /* the text has a decided token */
+    bool learns;             /* the text has taught something */
     struct adapt_slot *slots;
     float *units; /* [nslots][width] */
     size_t nslots;
@@ -155,8 +153,6 @@ void adapt_begin(struct adapt *a)
     const struct router_form *f = &a->form;
     memcpy(a->now.differs, f->w2 + f->width, f->width * sizeof(*f->w2));
     a->now.b2_differs = f->b2_differs;
-    a->now.square = f->square;
-    a->now.seen = f->seen;
     a->now.answers = f->answers;
     a->learns = false;
     for (size_t i = 0; i < a->nslots; i++)
@@ -201,36 +197,27 @@ int adapt_keep(struct adapt *a, size_t at, const float *units, struct err *err)
     return OK;
 }
 
-/* Take one step from a labelled token. */
-static void adapt_step(struct adapt *a, const float *h, bool differs, float weight)
+/* Take a step from the token in a slot. Hidden units that are not finite teach nothing. */
+static void adapt_step(struct adapt *a, size_t slot, bool differs, double weight)
 {
     struct adapt_layer *now = &a->now;
     size_t n = a->form.width;
-    double z = (double)now->b2_differs;
-    for (size_t j = 0; j < n; j++)
-        z += (double)now->differs[j] * (double)h[j];
-    float off = sigmoid_f32((float)z) - (differs ? 1 : 0);
-    float step = RATE / (float)(n + 1) * weight * off; /* the bias is one more input */
-    float scaled = step / (now->square + 1e-6f);
-    for (size_t j = 0; j < n; j++)
-        now->differs[j] -= scaled * h[j];
-    now->b2_differs -= step;
-    now->answers++;
-}
-
-/* Add the hidden units to their mean square. False: they are no numbers to learn from, because a
- * hidden state has overflown. */
-static bool adapt_measure(struct adapt_layer *now, const float *h, size_t n)
-{
-    double sum = 0;
+    const float *h = a->units + slot * n;
+    double z = (double)now->b2_differs, square = 0;
     for (size_t j = 0; j < n; j++) {
-        if (!(h[j] < LARGEST)) /* none is negative */
-            return false;
-        sum += (double)h[j] * (double)h[j];
+        z += (double)now->differs[j] * (double)h[j];
+        square += (double)h[j] * (double)h[j];
     }
-    now->seen = now->seen < MEMORY ? now->seen + 1 : MEMORY;
-    now->square += ((float)(sum / (double)n) - now->square) / now->seen;
-    return true;
+    if (!isfinite(square))
+        return;
+    double off = (double)sigmoid_f32((float)z) - (differs ? 1 : 0);
+    double step = RATE / (double)(n + 1) * weight * off; /* the bias is one more input */
+    double scaled = step / (square / (double)n + 1e-6);
+    for (size_t j = 0; j < n; j++)
+        now->differs[j] -= (float)(scaled * (double)h[j]);
+    now->b2_differs -= (float)step;
+    now->answers++;
+    a->learns = true;
 }
 
 void adapt_hold(struct adapt *a, size_t at)
@@ -242,27 +229,20 @@ void adapt_hold(struct adapt *a, size_t at)
 
 void adapt_decide(struct adapt *a, size_t at, bool answered, bool differs)
 {
-    size_t i = adapt_find(a, at), n = a->form.width;
-    if (i == a->nslots) /* it was not scored by the router */
-        return;
-    const float *h = a->units + i * n;
-    if (adapt_measure(&a->now, h, n)) {
-        if (answered)
-            adapt_step(a, h, differs, 1);
-        a->learns = true;
-    } else {
-        a->slots[i].held = false;
-    }
-    for (size_t k = 0; k < a->nslots; k++)
-        if (a->slots[k].at <= at && !a->slots[k].held)
-            a->slots[k].at = 0;
+    size_t i = adapt_find(a, at);
+    if (answered && i < a->nslots)
+        adapt_step(a, i, differs, 1);
+    for (i = 0; i < a->nslots; i++)
+        if (a->slots[i].at <= at && !a->slots[i].held)
+            a->slots[i].at = 0;
 }
 
 void adapt_audited(struct adapt *a, size_t at, double share, bool differs)
 {
     size_t i = adapt_find(a, at);
+    double weight = AUDIT_WEIGHT / share;
     if (i < a->nslots)
-        adapt_step(a, a->units + i * a->form.width, differs, (float)(AUDIT_WEIGHT / share));
+        adapt_step(a, i, differs, weight < MOST_WEIGHT ? weight : MOST_WEIGHT);
 }
 
 void adapt_end(struct adapt *a)
@@ -272,8 +252,6 @@ void adapt_end(struct adapt *a)
         return;
     memcpy(f->w2 + f->width, a->now.differs, f->width * sizeof(*f->w2));
     f->b2_differs = a->now.b2_differs;
-    f->square = a->now.square;
-    f->seen = a->now.seen;
     f->answers = a->now.answers;
     a->learns = false;
     a->unsaved = true;

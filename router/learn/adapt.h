@@ -8,17 +8,16 @@
  *
  *     w -= step x (p - label) x h / s,    b -= step x (p - label)
  *
- * s is the mean square of the hidden units, over units and tokens, so that their scale does not
- * matter, and the step is a constant over the width, so that a token moves its own logit equally
- * far in wide networks and in narrow ones.
+ * s is the mean square of h, and the step is a constant over the width, so a token moves its own
+ * logit by the constant x (p - label), however large and many its units are.
  *
  * The threshold stays. Where the cloud differs more often, more tokens score below it; limits and a
  * pace say what may be spent.
  *
  * Where the score is high, nobody is asked, and the router would never learn that it has become
  * wrong there. So the audit (decode.h) asks about a share of these tokens once the text is written.
- * An answer of the audit weighs a tenth over this share: together, the tokens that were kept weigh
- * a tenth of what they would if all had been asked about.
+ * An answer of the audit weighs a tenth over this share, and at most 10: together, the tokens that
+ * were kept weigh a tenth of what they would if all had been asked about.
  *
  * Weights change between texts only: while one is written, scores depend on the file and the text
  * alone, so the answer, its calls and what is learnt are the same whatever was decided ahead. All
@@ -44,8 +43,8 @@ struct router_form;
  * router of the file `router`. *r is that router at work, as router_open opens it; it gets the last
  * layer that is learnt after each text, and the caller closes it after the learner. k must outlive
  * it. ERR_FORMAT names the file if one of them is damaged, if `path` is another file or began from
- * another router, or if the router is a table, has one output or was not calibrated (without a
- * threshold and a share). ERR_IO, ERR_NOMEM. On error both are NULL. */
+ * another router, or if the router is a table or has one output. ERR_IO, ERR_NOMEM. On error both
+ * are NULL. */
 int adapt_open(struct adapt **out, struct router **r, const char *path, const char *router,
                const struct kernels *k, struct err *err);
 /* Free it; what is not saved is lost. NULL is fine. */
@@ -60,8 +59,8 @@ int adapt_save(struct adapt *a, struct err *err);
 
 /* Begin a text. */
 void adapt_begin(struct adapt *a);
-/* Keep the score of the token after the first `at` ids and the hidden units from which it was
- * computed, as router_score leaves them in its scratch, until that token is decided. ERR_NOMEM. */
+/* Keep the hidden units of the token after the first `at` ids, as router_score leaves them in its
+ * scratch, until that token is decided. ERR_NOMEM. */
 int adapt_keep(struct adapt *a, size_t at, const float *units, struct err *err);
 /* Keep them until the end of the text: the audit has drawn this token. */
 void adapt_hold(struct adapt *a, size_t at);

@@ -54,15 +54,12 @@ static inline struct router *network_open(const struct engine *e)
     return r;
 }
 
-/* Write it to a file, with what it needs to learn. Returns the path. */
+/* Write it to a file. Returns the path. */
 static inline const char *learner_make(const struct engine *e)
 {
     static char path[64];
     struct router_form form;
     network_make(&form, e);
-    form.has_threshold = form.about.has_share = true;
-    form.threshold = 0.5f;
-    form.about.share = 0.25f;
     snprintf(path, sizeof(path), "/tmp/mizzle-learner-%ld", (long)getpid());
     CHECK(router_form_save(path, &form, NULL) == OK);
     router_form_close(&form);

@@ -84,7 +84,7 @@ const struct option_group adapt_option_rows = {
           "Policies mlp and price: let the router learn from the cloud's answers and from an "
           "audit, "
           "--audit 0.01 unless it is given, and keep it in FILE, with which the next run goes on. "
-          "It needs a router with two outputs (router train --head hurdle) that was calibrated. "
+          "It needs a router with two outputs (router train --head hurdle). "
           "FILE is a router: --router FILE uses it as it is (default: the router stays as it is)" },
         OPTION_END,
     },
