@@ -2,22 +2,28 @@
 # adapt - what a router learns from 300 answers about a kind of questions that it was not trained
 # on. Three seeds for training, for the questions that it learns from and for those of the test.
 # `before` was trained on the four other kinds, `after` is that with --adapt, `retrained` has seen
-# all five. All have two outputs and are compared with `before`, question by question, at 5 % of the
-# tokens, which is the share that `before` was calibrated to and kept to while it learnt.
-HEADER=learnt,kind,router,seed,questions,accuracy,accuracy_low,accuracy_high,routed
+# all five. All have two outputs and are compared with `before`, question by question: at 5 % of the
+# tokens (column `at`: share), and each at its own threshold (own), which calibration had set to 5 %
+# of all questions of `before`.
+HEADER=learnt,kind,at,router,seed,questions,accuracy,accuracy_low,accuracy_high,routed
 HEADER=$HEADER,difference,difference_low,difference_high
 CHECKED=7
 adapt_share=0.05
 
 adapt_compare() { # LEARNT KIND SEED QUESTIONS ROUTER...
-    adapt_columns=$(echo "$HEADER" | sed "s/^learnt,kind/learnt=$1,kind=$2/")
-    adapt_kind=$2 adapt_seed=$3 adapt_questions=$4
+    adapt_columns=learnt=$1,kind=$2
+    adapt_options="--kind $2 --seed $3 --questions $4"
     shift 4
     adapt_policies=mlp=$here/before
     for router in "$@"; do adapt_policies=$adapt_policies,mlp=$here/$router; done
-    evaluate "$adapt_columns" --cloud-url "$url" --kind "$adapt_kind" --seed "$adapt_seed" \
-        --questions "$adapt_questions" --target-routed $adapt_share --against mlp=before \
-        --policy "$adapt_policies"
+    for at in share own; do
+        adapt_target="--target-routed $adapt_share"
+        [ $at = share ] || adapt_target=
+        # shellcheck disable=SC2086
+        evaluate "$(echo "$HEADER" | sed "s/^learnt,kind,at/$adapt_columns,at=$at/")" \
+            --cloud-url "$url" $adapt_options $adapt_target --against mlp=before \
+            --policy "$adapt_policies"
+    done
 }
 
 adapt_train() { # ROUTER SEED KIND...
