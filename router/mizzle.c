@@ -11,13 +11,13 @@
 #include "model/sample.h"
 #include "model/session.h"
 #include "model/text/tokenizer.h"
+#include "router/adapt.h"
 #include "router/decode/decode.h"
+#include "router/decode/stops.h"
 #include "router/engine.h"
-#include "router/learn/adapt.h"
 #include "router/mizzle_internal.h"
 #include "router/prompt_cache.h"
 #include "router/routing.h"
-#include "router/decode/stops.h"
 
 enum { CONTEXT = 4096, ERR_BUSY = -MIZZLE_BUSY };
 

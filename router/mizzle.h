@@ -22,8 +22,9 @@
  * The library prints nothing, never exits, installs no signal handlers, does not depend on the
  * locale, and reads environment variables only if an option says so. libcurl is initialized once,
  * when the first cloud is opened. Two signals are up to the program. SIGXFSZ: ignore it if there is
- * a limit on file sizes and a store or a recording is used; the write then fails with an error.
- * SIGBUS: it is raised if another process truncates the file of a model while mizzle_open reads it.
+ * a limit on file sizes and a store, a recording or `adapt` is used; the write then fails with an
+ * error. SIGBUS: it is raised if another process truncates the file of a model while mizzle_open
+ * reads it.
  *
  * Versions: every struct begins with its size, which the caller sets to sizeof, so that a newer
  * library can serve a program that was built with an older header. A struct from a newer header is
@@ -194,11 +195,12 @@ struct mizzle_options {
     double audit;
 
     /* A file in which the router learns from the cloud's answers, or NULL; with policy "mlp" or
-     * "price" and a router with two outputs. It learns from an audit, too: `audit` 0
-     * means 0.01 then. The file is a router file and opened in place of the router if it exists; it
-     * must have begun from that router. Each answer is written with what was learnt before it, and
-     * the file is replaced after it; MIZZLE_IO if it cannot be, with the answer complete. Needs a
-     * cloud, and evaluates the small model's head for the cloud's tokens, too. */
+     * "price" and a router with two outputs. It learns from an audit, too: with `audit` 0, of 0.01.
+     * The file is a router file. If it exists, it must have begun from that router, and is opened
+     * in its place, with its own threshold; else it is made once something is learnt. Each answer
+     * is written with what was learnt before it, and the file is replaced after it; MIZZLE_IO if it
+     * cannot be, with the answer complete. An answer that ends with an error teaches nothing. Needs
+     * a cloud, and evaluates the small model's head for the cloud's tokens, too. */
     const char *adapt;
 };
 
@@ -318,8 +320,9 @@ MIZZLE_API const char *mizzle_version(void);
 MIZZLE_API void mizzle_options_init(struct mizzle_options *o, size_t size);
 
 /* Open a model, its router and its cloud. On error *out is NULL. A cloud that cannot be reached is
- * an error only if it is required; otherwise mizzle_note reports it. Policy "always" without any
- * cloud is MIZZLE_NET. err may be NULL, here and below; it is also set on success. */
+ * an error only if it is required; otherwise mizzle_note reports it. Policy "always", `audit`
+ * and `adapt` without any cloud are MIZZLE_NET. err may be NULL, here and below; it is also set on
+ * success. */
 MIZZLE_API int mizzle_open(struct mizzle **out, const struct mizzle_options *o,
                            struct mizzle_error *err);
 

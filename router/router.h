@@ -71,8 +71,7 @@ int router_form_open(struct router_form *out, size_t dim, size_t width, bool hur
 /* The same for a table of n rows (1 to ROUTER_MAX_CONTEXTS). */
 int router_form_open_contexts(struct router_form *out, size_t n, struct err *err);
 void router_form_close(struct router_form *f);
-/* Return 64-bit hashes of a network: of what it computes, and for which model; and of all that its
- * form says. */
+/* Return 64-bit hashes of a network: of what it computes, and of all that its form says. */
 uint64_t router_form_origin(const struct router_form *f);
 uint64_t router_form_sum(const struct router_form *f);
 /* Write a form as the safetensors file that router_form_read reads; all values must be finite. */

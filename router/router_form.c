@@ -95,11 +95,8 @@ static uint64_t sum_text(uint64_t h, const char *text)
 
 uint64_t router_form_origin(const struct router_form *f)
 {
-    const struct router_about *a = &f->about;
     const float b2[] = { f->b2, f->b2_differs };
-    const uint64_t words[] = {
-        f->width, f->dim, f->hurdle, (uint64_t)f->tap, a->has_model, a->model
-    };
+    const uint64_t words[] = { f->width, f->dim, f->hurdle, (uint64_t)f->tap };
     uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
     h = sum_floats(sum_floats(h, f->w1, f->width * f->dim), f->b1, f->width);
     return sum_floats(sum_floats(h, f->w2, f->width << f->hurdle), b2, 2);
@@ -109,7 +106,8 @@ uint64_t router_form_sum(const struct router_form *f)
 {
     const struct router_about *a = &f->about;
     const float numbers[] = { f->has_threshold ? f->threshold : -1, a->has_share ? a->share : -1 };
-    const uint64_t words[] = { router_form_origin(f), f->began, f->answers };
+    const uint64_t words[] = { router_form_origin(f), a->has_model, a->model, f->began,
+                               f->answers };
     uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
     h = sum_floats(h, numbers, sizeof(numbers) / sizeof(numbers[0]));
     return sum_text(sum_text(sum_text(h, a->name), a->weights), a->task);
@@ -122,6 +120,20 @@ static void router_form_entry(const char **meta, size_t *n, const char *key, con
         return;
     meta[(*n)++] = key;
     meta[(*n)++] = value;
+}
+
+enum { NUMBER = 32 }; /* bytes of a number as text */
+
+/* Write a number as read_number reads it; not with printf, which may write a comma. False: out of
+ * memory. */
+static bool write_number(char out[NUMBER], float v)
+{
+    json_t *number = json_real((double)v);
+    size_t n =
+        number ? json_dumpb(number, out, NUMBER - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9)) : 0;
+    json_decref(number);
+    out[n < NUMBER ? n : 0] = '\0';
+    return n && n < NUMBER;
 }
 
 int router_form_save(const char *path, const struct router_form *f, struct err *err)
@@ -138,14 +150,13 @@ int router_form_save(const char *path, const struct router_form *f, struct err *
         "context.table",     W_F32,       2,
         { f->ncontexts, 3 }, f->contexts, f->ncontexts * sizeof(*f->contexts)
     };
-    char threshold[32] = "", share[32] = "", model[17] = "", began[17] = "", answers[21] = "",
-         sum[17] = "";
+    char threshold[NUMBER] = "", share[NUMBER] = "", model[17] = "", began[17] = "",
+         answers[21] = "", sum[17] = "";
     const char *meta[21] = { NULL };
     size_t n = 0;
-    if (f->has_threshold)
-        snprintf(threshold, sizeof(threshold), "%.9g", (double)f->threshold);
-    if (f->about.has_share)
-        snprintf(share, sizeof(share), "%.9g", (double)f->about.share);
+    if ((f->has_threshold && !write_number(threshold, f->threshold)) ||
+        (f->about.has_share && !write_number(share, f->about.share)))
+        return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     if (f->about.has_model)
         snprintf(model, sizeof(model), "%016" PRIx64, f->about.model);
     if (f->learns) {

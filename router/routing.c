@@ -1,19 +1,17 @@
 #include "router/routing.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "kernels/sys/os.h"
 #include "kernels/sys/wipe.h"
-#include "model/model.h"
 #include "model/text/tokenizer.h"
 #include "net/answers/answers.h"
 #include "net/cloud.h"
+#include "router/adapt.h"
 #include "router/engine.h"
-#include "router/learn/adapt.h"
 #include "router/mizzle.h"
 #include "router/private.h"
 #include "router/router.h"
@@ -38,10 +36,11 @@ static int routing_open_router(struct routing *r, const struct engine *e,
     if (!path && routing_find_router(beside, o->model, table))
         path = beside;
     if (path && (!o->policy || policy_reads_router(r->policy))) {
+        bool learnt = o->adapt && access(o->adapt, F_OK) == 0;
         int rc = o->adapt ? adapt_open(&r->adapt, &r->router, o->adapt, path, &e->kernels, err)
                           : router_open(&r->router, path, &e->kernels, err);
         if (rc == OK)
-            rc = routing_fit_router(r->router, e, path, &note, err);
+            rc = routing_fit_router(r->router, e, learnt ? o->adapt : path, &note, err);
         if (rc != OK)
             return rc;
         if (note.msg[0])
@@ -388,12 +387,6 @@ int routing_open(struct routing *r, const struct engine *e, const struct mizzle_
     r->gate.spans = r->spans;
     if (rc == OK)
         rc = routing_open_cloud(r, e, o, stop, err);
-    if (!r->port.ask) { /* there is nobody to learn from */
-        adapt_close(r->adapt);
-        r->adapt = NULL;
-    }
-    if (rc == OK && r->adapt) /* a file that cannot be written is refused before it costs a call */
-        rc = adapt_write(r->adapt, err);
     price_set(&r->price, o->worth, &r->caps.limits.price, o->call_ms / 1000, o->wait_price);
     if (rc != OK)
         routing_close(r, NULL);

@@ -30,7 +30,7 @@ struct routing {           /* must not move: the parts point to each other */
     enum policy policy;
     float threshold;
     struct price price;     /* of policy price; worth 0: none was given */
-    struct adapt *adapt;    /* teaches router; NULL: it does not learn, or there is no cloud */
+    struct adapt *adapt;    /* teaches router; NULL: it does not learn */
     struct span span;       /* threshold 0: none was given */
     struct cloud *cloud;    /* NULL: off */
     struct cloud_port port; /* how decode_run asks the cloud */

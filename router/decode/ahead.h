@@ -1,7 +1,7 @@
 /* ahead.h - a queue of tokens that are written but not decided. The first one waits for the cloud;
  * those after it assume that the cloud will agree with the local model. */
-#ifndef ROUTER_AHEAD_H
-#define ROUTER_AHEAD_H
+#ifndef ROUTER_DECODE_AHEAD_H
+#define ROUTER_DECODE_AHEAD_H
 
 #include "router/decode/decode.h"
 #include "router/gate.h"

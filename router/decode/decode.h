@@ -6,8 +6,8 @@
  * shown. Both ways write the same text, token for token, if the cloud's answer depends on the
  * prefix alone. Scores and local tokens depend on the prefix alone, bit for bit, and tokens are
  * shown, counted against limits and fed to the breaker in the order of the text. */
-#ifndef ROUTER_DECODE_H
-#define ROUTER_DECODE_H
+#ifndef ROUTER_DECODE_DECODE_H
+#define ROUTER_DECODE_DECODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * the last ids of the text occurred before, and takes what followed there; cloud takes what the
  * cloud has sent beyond the token that it was asked for. How long a draft is depends on what became
  * of the ones before it: a row that is not needed costs a part of a pass. */
-#ifndef ROUTER_DRAFT_H
-#define ROUTER_DRAFT_H
+#ifndef ROUTER_DECODE_DRAFT_H
+#define ROUTER_DECODE_DRAFT_H
 
 #include <stdbool.h>
 #include <stddef.h>

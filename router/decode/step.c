@@ -6,9 +6,9 @@
 #include "model/model.h"
 #include "model/sample.h"
 #include "model/text/tokenizer.h"
+#include "router/adapt.h"
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
-#include "router/learn/adapt.h"
 #include "router/router.h"
 
 enum { POLL_NS = 50000 }; /* between looks for a draft that is awaited */

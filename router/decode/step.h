@@ -13,8 +13,8 @@
  * are wanted. When they can no longer be read, because the pass of another text has followed, say
  * so with step_lose_rows; if one is still needed, its token is evaluated again. A score or a head
  * may be given for a part of what is wanted; the first row must be among it. */
-#ifndef ROUTER_STEP_H
-#define ROUTER_STEP_H
+#ifndef ROUTER_DECODE_STEP_H
+#define ROUTER_DECODE_STEP_H
 
 #include <stddef.h>
 #include <stdint.h>

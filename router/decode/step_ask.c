@@ -4,9 +4,9 @@
 
 #include "kernels/math.h"
 #include "kernels/sys/os.h"
+#include "router/adapt.h"
 #include "router/cloud_port.h"
 #include "router/decode/step_internal.h"
-#include "router/learn/adapt.h"
 
 /* Return the ids of the text, and those of a draft after them. */
 static const uint32_t *step_ask_ids(const struct step *s)

@@ -1,6 +1,6 @@
 /* step_internal.h - state of the decoding loop, for step*.c alone. */
-#ifndef ROUTER_STEP_INTERNAL_H
-#define ROUTER_STEP_INTERNAL_H
+#ifndef ROUTER_DECODE_STEP_INTERNAL_H
+#define ROUTER_DECODE_STEP_INTERNAL_H
 
 #include "kernels/sys/base.h"
 #include "net/cloud.h"

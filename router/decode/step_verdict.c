@@ -3,8 +3,8 @@
  */
 #include <math.h>
 
+#include "router/adapt.h"
 #include "router/decode/step_internal.h"
-#include "router/learn/adapt.h"
 
 float step_price(const struct step *s, const struct price_odds *odds, size_t at)
 {

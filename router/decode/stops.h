@@ -1,6 +1,6 @@
 /* stops.h - finds stop strings across the borders of tokens. */
-#ifndef ROUTER_STOPS_H
-#define ROUTER_STOPS_H
+#ifndef ROUTER_DECODE_STOPS_H
+#define ROUTER_DECODE_STOPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * it is computed. Rows belong to prefixes of the session's ids, of which the text may be a part:
  * the rest is a draft, which was evaluated because the text may come to say the same. Then no
  * evaluation is needed for it, and else the session is rewound. */
-#ifndef ROUTER_VIEW_H
-#define ROUTER_VIEW_H
+#ifndef ROUTER_DECODE_VIEW_H
+#define ROUTER_DECODE_VIEW_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Tests of a router that learns: against the same arithmetic in double, in one process or several,
  * with files that are cut, changed, of other routers, written without memory or room, and when the
  * writer is killed. */
-#include "router/learn/adapt.h"
+#include "router/adapt.h"
 
 #include <math.h>
 #include <signal.h>
@@ -265,6 +265,32 @@ static void test_resume(void)
     router_close(r);
 }
 
+/* However small the share of an audit, its answer weighs 10. What was kept in one text is not there
+ * in the next. */
+static void test_weight(void)
+{
+    struct adapt *a;
+    float h[WIDTH];
+    unlink(state);
+    CHECK(open_learner(&a, state, base, NULL) == OK);
+    make_units(h, 7, 7);
+    double before = differs_by(a, h), z = log(before / (1 - before));
+    adapt_begin(a);
+    CHECK(adapt_keep(a, 1, h, NULL) == OK && adapt_keep(a, 2, h, NULL) == OK);
+    adapt_hold(a, 1);
+    adapt_decide(a, 1, false, false);
+    adapt_audited(a, 1, 1e-9, false);
+    adapt_end(a);
+    double after = differs_by(a, h);
+    CHECK(fabs(log(after / (1 - after)) - (z - 7.5 * before)) < 1e-3);
+    adapt_begin(a);
+    adapt_decide(a, 2, true, true);
+    adapt_audited(a, 1, 1, true);
+    adapt_end(a);
+    CHECK(adapt_form(a)->answers == 1);
+    close_learner(a);
+}
+
 /* Whatever the hidden units are, what is learnt stays finite, and its file is read again. */
 static void test_extremes(void)
 {
@@ -304,7 +330,7 @@ static void refuse(const char *path, const char *router, const char *says)
     CHECK(strstr(err.msg, says));
 }
 
-/* A cut and a changed bit, one of seven each, are refused, or says the same. */
+/* Cut or with a changed bit (one of seven each), the file is refused or says the same. */
 static void test_damage(void)
 {
     static unsigned char file[MOST];
@@ -339,7 +365,8 @@ static void test_damage(void)
     make_base(other, 0.25f, false, true); /* but calibrated otherwise */
     CHECK(open_learner(&a, state, other, &err) == OK && router_form_sum(adapt_form(a)) == sum);
     close_learner(a);
-    refuse(base, base, "expected what a router has learnt, found a router that has not");
+    refuse(base, base, "has learnt, found a router that has not learnt");
+    refuse(state, state, "has learnt, found that router");
 }
 
 /* Routers that cannot learn. */
@@ -375,7 +402,9 @@ static void test_room(void)
     char part[96];
     struct adapt *a;
     unlink(state);
-    CHECK(open_learner(&a, state, base, NULL) == OK && adapt_write(a, NULL) == OK);
+    CHECK(open_learner(&a, state, base, NULL) == OK && access(state, F_OK) != 0);
+    write_text(a, 2, 20, true);
+    CHECK(adapt_save(a, NULL) == OK);
     size_t n = slurp(state, old, sizeof(old));
     write_text(a, 1, 20, true);
     for (size_t room = 0; room < n; room += 193) {
@@ -446,6 +475,7 @@ int main(void)
     test_reference();
     test_audit();
     test_resume();
+    test_weight();
     test_extremes();
     test_damage();
     test_unfit();

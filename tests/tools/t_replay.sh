@@ -91,7 +91,14 @@ for ahead in 0 4; do
     expect 0 eval --questions 20 -q --policy never,mlp --router "$dir/base" \
         --adapt "$dir/learnt$ahead" --ahead $ahead
 done
+grep -q '^mlp: audit: ' "$dir/out" "$dir/err" || fail "adapt: no audit"
+grep -q '^never: audit: ' "$dir/out" "$dir/err" && fail "adapt: an audit of never"
 cmp -s "$dir/learnt0" "$dir/learnt4" || fail "adapt: eval: --ahead 4: something else is learnt"
+expect 0 eval --questions 20 -q --router "$dir/base" --adapt "$dir/beside" \
+    --policy mlp,mlp=weights/milli/edge-0.5.router.safetensors
+cmp -s "$dir/learnt0" "$dir/beside" || fail "adapt: eval: another router has taught"
+expect 2 eval --questions 2 -q --router "$dir/base" --adapt "$dir/none" --policy never,entropy
+one_line
 expect 3 run --question 8 --adapt "$dir/none"
 says 'found one output'
 one_line
@@ -101,6 +108,7 @@ expect 2 run --question 8 --policy always --adapt "$dir/state"
 one_line
 expect 2 eval --questions 2 --router "$dir/base" --adapt "$dir/state" --target-routed 0.1
 one_line
+expect 2 run --question 8 --router "$dir/base" --adapt "$dir/none" -c 100000
 expect 2 run --question 8 --router "$dir/base" --adapt "$dir/none" --draft foo
 expect 4 run --question 8 --router "$dir/base" --adapt "$dir/none" --cloud off
 says 'adapt: the cloud is off'

@@ -9,7 +9,7 @@
 #include "kernels/sys/text.h"
 #include "model/sample.h"
 #include "net/answers/answers.h"
-#include "router/learn/adapt.h"
+#include "router/adapt.h"
 #include "tools/cli/setup.h"
 #include "tools/stand_in/stand_in.h"
 

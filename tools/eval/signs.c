@@ -18,7 +18,7 @@ void signs_token(struct signs *s, bool cloud, bool has_edge, bool agrees)
 /* True when a share is above the limit, beyond what chance explains. */
 static bool signs_above(size_t hits, size_t n, double limit)
 {
-    return n && statistics_wilson(hits, n).low > limit;
+    return hits && statistics_wilson(hits, n).low > limit; /* of 0 hits, low may be above 0 */
 }
 
 /* Return the share of all tokens that the cloud has changed. */

@@ -29,6 +29,9 @@ static void test_none(void)
     CHECK(!signs_tell(line, &s));
     s = counts(40, 40, 0, 0);
     CHECK(!signs_tell(line, &s));
+    s = counts(1000, 0, 0, 0); /* an audit that has found nothing */
+    s.kept = 3;
+    CHECK(!signs_tell(line, &s));
 }
 
 static void test_threshold(void)

@@ -1,4 +1,4 @@
-#include "router/learn/adapt.h"
+#include "router/adapt.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
 #include "router/router.h"
+#include "weights/atomic_file.h"
 
 /* Chosen on samples of the demo world (router/results/README.md, "Adapting"). */
 static const double RATE = 0.75;
@@ -51,6 +52,13 @@ static int adapt_check(const struct router_form *f, const char *path, struct err
     return OK;
 }
 
+/* True when two paths name one file. */
+static bool adapt_same(const char *a, const char *b)
+{
+    struct stat s, t;
+    return stat(a, &s) == 0 && stat(b, &t) == 0 && s.st_dev == t.st_dev && s.st_ino == t.st_ino;
+}
+
 /* Read what was learnt before. `base` is where it must have begun. */
 static int adapt_resume(struct adapt *a, const struct router_form *base, const char *router,
                         struct err *err)
@@ -60,10 +68,9 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
     int rc = router_form_read(f, a->path, err);
     if (rc != OK)
         return rc;
-    if (!f->learns)
-        return err_set(err, ERR_FORMAT,
-                       "%s: expected what a router has learnt, found a router that has not",
-                       a->path);
+    if (!f->learns || adapt_same(a->path, router))
+        return err_set(err, ERR_FORMAT, "%s: expected what the router %s has learnt, found %s",
+                       a->path, router, f->learns ? "that router" : "a router that has not learnt");
     if (f->began != origin)
         return err_set(err, ERR_FORMAT,
                        "%s: metadata began: expected %016" PRIx64
@@ -73,18 +80,22 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
 }
 
 /* Begin with the router `base`, whose numbers are taken over. */
-static int adapt_start(struct adapt *a, struct router_form *base, const char *router,
-                       struct err *err)
+static void adapt_start(struct adapt *a, struct router_form *base)
 {
-    int rc = adapt_check(base, router, err);
-    if (rc != OK)
-        return rc;
     uint64_t origin = router_form_origin(base);
     a->form = *base;
     *base = (struct router_form){ 0 };
     a->form.learns = true;
     a->form.began = origin;
-    return OK;
+}
+
+/* Find out whether the file can be written before that has cost anything. It stays as it is, since
+ * somebody else may be learning. */
+static int adapt_try(const struct adapt *a, struct err *err)
+{
+    struct atomic_file part;
+    int rc = atomic_file_open(&part, a->path, err);
+    return rc == OK ? atomic_file_close(&part, false, err) : rc;
 }
 
 int adapt_open(struct adapt **out, struct router **r, const char *path, const char *router,
@@ -101,14 +112,19 @@ int adapt_open(struct adapt **out, struct router **r, const char *path, const ch
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     }
     memcpy(a->path, path, size);
+    bool exists = stat(path, &st) == 0 || errno != ENOENT;
     int rc = router_form_read(&base, router, err);
-    if (rc == OK && stat(path, &st) != 0 && errno == ENOENT)
-        rc = adapt_start(a, &base, router, err);
-    else if (rc == OK)
+    if (rc == OK)
+        rc = adapt_check(&base, router, err);
+    if (rc == OK && exists)
         rc = adapt_resume(a, &base, router, err);
+    else if (rc == OK)
+        adapt_start(a, &base);
     router_form_close(&base);
     if (rc == OK && !(a->now.differs = malloc(a->form.width * sizeof(*a->now.differs))))
         rc = err_set(err, ERR_NOMEM, "%s: out of memory", path);
+    if (rc == OK)
+        rc = adapt_try(a, err);
     if (rc == OK)
         rc = router_make(r, &a->form, path, k, err);
     a->router = *r;
@@ -136,16 +152,12 @@ const struct router_form *adapt_form(const struct adapt *a)
     return &a->form;
 }
 
-int adapt_write(struct adapt *a, struct err *err)
-{
-    int rc = router_form_save(a->path, &a->form, err);
-    a->unsaved = a->unsaved && rc != OK;
-    return rc;
-}
-
 int adapt_save(struct adapt *a, struct err *err)
 {
-    return a && a->unsaved ? adapt_write(a, err) : OK;
+    int rc = a && a->unsaved ? router_form_save(a->path, &a->form, err) : OK;
+    if (a && rc == OK)
+        a->unsaved = false;
+    return rc;
 }
 
 void adapt_begin(struct adapt *a)
