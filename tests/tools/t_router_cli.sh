@@ -83,7 +83,7 @@ if [ -f weights/milli/edge-0.5.gguf ]; then
     "$mizzle" router train --samples "$tmp/samples" -q -o "$tmp/two.safetensors" >"$tmp/log" 2>&1 ||
         fail "train --samples: $(cat "$tmp/log")"
     cmp -s "$tmp/r1.safetensors" "$tmp/two.safetensors" || fail "collect and train give other bits"
-    for word in threshold routed "held-out AUC" "errors caught"; do
+    for word in threshold routed "held-out AUC" "errors caught" "written to"; do
         grep -q "^$word" "$tmp/table" || fail "train: no line '$word'"
     done
     awk '/^routed/ { ok = $2 <= 5.5 } END { exit !ok }' "$tmp/table" || fail "train: routes too much"

@@ -51,8 +51,9 @@ static void training_sign(struct router_form *f, const struct fit_report *r,
 
 /* Print the report for people. */
 static void training_print(const struct fit_report *r, const struct samples *s,
-                           const struct sample_meta *m, const struct fit_options *o)
+                           const struct sample_meta *m, const struct training_options *how)
 {
+    const struct fit_options *o = &how->fit;
     const struct measures *q = &r->measures;
     printf("samples         %zu tokens of %s, labels %s, tap %s, from %s (%s)\n", s->n, m->task,
            m->labels, router_tap_name(m->tap), m->edge, m->weights);
@@ -76,6 +77,7 @@ static void training_print(const struct fit_report *r, const struct samples *s,
            (double)r->cut.threshold);
     printf("routed          %.2f %% of the held-out tokens\n", 100 * r->cut.routed);
     printf("errors caught   %.2f %%\n", 100 * r->cut.caught);
+    printf("written to      %s\n", how->out);
 }
 
 /* Return the counts of a histogram. */
@@ -165,7 +167,7 @@ int training_run(const struct training_options *o, struct err *err)
     if (rc == OK && o->json)
         rc = training_json(&report, &s, &meta, &o->fit, err);
     else if (rc == OK)
-        training_print(&report, &s, &meta, &o->fit);
+        training_print(&report, &s, &meta, o);
     pool_close(pool);
     samples_close(&s);
     return rc;
