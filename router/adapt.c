@@ -68,13 +68,22 @@ static int adapt_resume(struct adapt *a, const struct router_form *base, const c
     int rc = router_form_read(f, a->path, err);
     if (rc != OK)
         return rc;
-    if (!f->learns || adapt_same(a->path, router))
-        return err_set(err, ERR_FORMAT, "%s: expected what the router %s has learnt, found %s",
-                       a->path, router, f->learns ? "that router" : "a router that has not learnt");
+    if (adapt_same(a->path, router))
+        return err_set(
+            err, ERR_FORMAT,
+            "%s: expected another file than the router; what was learnt goes on with the "
+            "router from which it began",
+            a->path);
+    if (!f->learns)
+        return err_set(err, ERR_FORMAT,
+                       "%s: expected what a router has learnt, or no file yet, found a router that "
+                       "has not learnt",
+                       a->path);
     if (f->began != origin)
         return err_set(err, ERR_FORMAT,
                        "%s: metadata began: expected %016" PRIx64
-                       ", the router %s as it is now, found %016" PRIx64 ", another one",
+                       ", the router %s, found %016" PRIx64
+                       ", another one, or the same before it was trained again",
                        a->path, origin, router, f->began);
     return adapt_check(f, a->path, err);
 }
@@ -104,8 +113,10 @@ int adapt_open(struct adapt **out, struct router **r, const char *path, const ch
     struct router_form base;
     struct stat st;
     size_t size = strlen(path) + 1;
-    struct adapt *a = *out = calloc(1, sizeof(*a));
+    struct adapt *a = *out = *path ? calloc(1, sizeof(*a)) : NULL;
     *r = NULL;
+    if (!*path)
+        return err_set(err, ERR_ARG, "adapt: expected a file, found an empty name");
     if (!a || !(a->path = malloc(size))) {
         free(a);
         *out = NULL;

@@ -46,7 +46,7 @@ struct router_form;
  * work, as router_open opens it; it gets the last layer that is learnt after each text, and the
  * caller closes it after the learner. k must outlive it. ERR_FORMAT names the file if one of them
  * is damaged, if `path` is another file or began from another router, or if the router is a table
- * or has one output. ERR_IO, ERR_NOMEM. On error both are NULL. */
+ * or has one output. ERR_ARG if `path` is empty, ERR_IO, ERR_NOMEM. On error both are NULL. */
 int adapt_open(struct adapt **out, struct router **r, const char *path, const char *router,
                const struct kernels *k, struct err *err);
 /* Free it; what is not saved is lost. NULL is fine. */

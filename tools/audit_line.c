@@ -44,7 +44,7 @@ void audit_line(FILE *to, const char *label, const struct decode_audit *a)
     fputs("; flips: ", to);
     audit_line_share(to, a->flipped, a->routed, "routed");
     if (a->failed)
-        fprintf(to, "; %zu calls failed", a->failed);
+        fprintf(to, "; %zu call%s failed", a->failed, a->failed == 1 ? "" : "s");
     if (a->drawn > asked)
         fprintf(to, "; %zu of %zu were not asked about", a->drawn - asked, a->drawn);
     caps_amount(cost, a->cost);

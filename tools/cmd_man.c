@@ -141,7 +141,7 @@ static int cmd_man_main(int argc, char **argv)
          ".SH EXIT STATUS\n.TP\n0\nSuccess.\n.TP\n1\nFailure.\n.TP\n2\nWrong usage.\n.TP\n3\n"
          "A file cannot be read or written, or its contents are invalid.\n.TP\n4\n"
          "The cloud is required and not available.\n.TP\n130\nInterrupted. "
-         "serve and cloud end with 0 when they are stopped.");
+         "After SIGTERM, serve and cloud end with 0.");
     return EXIT_FINE;
 }
 

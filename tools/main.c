@@ -53,8 +53,8 @@ static void overview(FILE *to)
             "To start, try: mizzle run --question 1\n"
             "Without -m, mizzle uses a small demo pair of models.\n\n"
             "Exit status: 0 success, 1 failure, 2 wrong usage, 3 a file that is bad, or cannot\n"
-            "be read or written, 4 cloud required but not available, 130 interrupted; serve\n"
-            "and cloud end with 0 when they are stopped.\n");
+            "be read or written, 4 cloud required but not available, 130 interrupted (serve\n"
+            "and cloud: 0 after SIGTERM).\n");
 }
 
 /* Report an unknown subcommand and suggest the nearest name, if one is at most two letters off. */

@@ -365,8 +365,11 @@ static void test_damage(void)
     make_base(other, 0.25f, false, true); /* but calibrated otherwise */
     CHECK(open_learner(&a, state, other, &err) == OK && router_form_sum(adapt_form(a)) == sum);
     close_learner(a);
-    refuse(base, base, "has learnt, found a router that has not learnt");
-    refuse(state, state, "has learnt, found that router");
+    refuse(base, base, "expected another file than the router");
+    make_base(other, 0.25f, true, true);
+    refuse(other, base, "found a router that has not learnt");
+    refuse(state, state, "expected another file than the router");
+    CHECK(open_learner(&a, "", base, &err) == ERR_ARG && !a);
 }
 
 /* Routers that cannot learn. */

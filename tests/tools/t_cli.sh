@@ -34,7 +34,7 @@ grep -q 'did you mean router collect' "$dir/err" || fail "no nearest name: $(cat
 expect 2 help router nope
 
 expect 0 --help
-grep -q 'serve$' "$dir/out" && grep -q '^and cloud end with 0' "$dir/out" || fail "--help: status of serve"
+grep -q '(serve$' "$dir/out" && grep -q '^and cloud: 0 after SIGTERM)' "$dir/out" || fail "--help: status of serve"
 
 # What info and run would ignore is refused.
 info="info weights/milli/edge-0.5.gguf"

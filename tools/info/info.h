@@ -56,7 +56,7 @@ struct info_router {
     struct str tap;
 };
 
-enum { INFO_ROUTER_ENTRIES = 6 };
+enum { INFO_ROUTER_ENTRIES = 7 };
 /* More that a router's metadata may say: the key, and the label for people. */
 extern const char *const info_router_entries[INFO_ROUTER_ENTRIES][2];
 

@@ -81,6 +81,7 @@ size_t info_tokens(const struct info_source *s)
 const char *const info_router_entries[INFO_ROUTER_ENTRIES][2] = {
     { "model_name", "  model" }, { "model", "  fingerprint" }, { "weights", "  weights" },
     { "task", "  task" },        { "share", "  share" },       { "answers", "  learnt from" },
+    { "began", "  began from" },
 };
 
 bool info_is_router(struct info_router *f, const struct info_source *s)
