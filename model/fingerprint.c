@@ -10,8 +10,7 @@
 #include "model/text/tokenizer.h"
 #include "weights/weights.h"
 
-/* Add n floats to a fingerprint. */
-static uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n)
+uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits;

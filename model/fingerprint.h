@@ -3,6 +3,7 @@
 #ifndef MODEL_FINGERPRINT_H
 #define MODEL_FINGERPRINT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct model;
@@ -31,5 +32,8 @@ void model_file_name(char out[MODEL_NAME], const struct weights *w);
  * general.file_type says, or else the type of most of their bytes. "" if there are none. Source of
  * the numbers: enum llama_ftype of llama.cpp. */
 const char *model_file_type(const struct weights *w);
+
+/* Add the bits of n floats to a hash, which begins with 0. */
+uint64_t fingerprint_floats(uint64_t h, const float *v, size_t n);
 
 #endif

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "kernels/math.h"
 #include "kernels/sys/base.h"
+#include "model/fingerprint.h"
 #include "router/learn/import.h"
 #include "router/router.h"
 #include "weights/pth.h"
@@ -66,18 +67,7 @@ size_t router_size(size_t dim, size_t width)
     return w1 + w2 + width * sizeof(float);
 }
 
-/* Add n floats to a hash. */
-static uint64_t sum_floats(uint64_t h, const float *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, v + i, sizeof(bits));
-        h = rand_u64(h, bits);
-    }
-    return h;
-}
-
-/* Add n words. */
+/* Add n words to a hash. */
 static uint64_t sum_words(uint64_t h, const uint64_t *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -98,8 +88,8 @@ uint64_t router_form_origin(const struct router_form *f)
     const float b2[] = { f->b2, f->b2_differs };
     const uint64_t words[] = { f->width, f->dim, f->hurdle, (uint64_t)f->tap };
     uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
-    h = sum_floats(sum_floats(h, f->w1, f->width * f->dim), f->b1, f->width);
-    return sum_floats(sum_floats(h, f->w2, f->width << f->hurdle), b2, 2);
+    h = fingerprint_floats(fingerprint_floats(h, f->w1, f->width * f->dim), f->b1, f->width);
+    return fingerprint_floats(fingerprint_floats(h, f->w2, f->width << f->hurdle), b2, 2);
 }
 
 uint64_t router_form_sum(const struct router_form *f)
@@ -109,7 +99,7 @@ uint64_t router_form_sum(const struct router_form *f)
     const uint64_t words[] = { router_form_origin(f), a->has_model, a->model, f->began,
                                f->answers };
     uint64_t h = sum_words(0, words, sizeof(words) / sizeof(words[0]));
-    h = sum_floats(h, numbers, sizeof(numbers) / sizeof(numbers[0]));
+    h = fingerprint_floats(h, numbers, sizeof(numbers) / sizeof(numbers[0]));
     return sum_text(sum_text(sum_text(h, a->name), a->weights), a->task);
 }
 
