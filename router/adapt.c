@@ -35,7 +35,6 @@ struct adapt {
     struct router *router;   /* borrowed */
     struct adapt_layer now;  /* as of the latest token */
     bool unsaved;            /* the form is not what the file says */
-    bool learns;             /* the text has taught something */
     struct adapt_slot *slots;
     float *units; /* [nslots][width] */
     size_t nslots;
@@ -113,13 +112,13 @@ int adapt_open(struct adapt **out, struct router **r, const char *path, const ch
     struct router_form base;
     struct stat st;
     size_t size = strlen(path) + 1;
-    struct adapt *a = *out = *path ? calloc(1, sizeof(*a)) : NULL;
+    *out = NULL;
     *r = NULL;
     if (!*path)
         return err_set(err, ERR_ARG, "adapt: expected a file, found an empty name");
+    struct adapt *a = calloc(1, sizeof(*a));
     if (!a || !(a->path = malloc(size))) {
         free(a);
-        *out = NULL;
         return err_set(err, ERR_NOMEM, "%s: out of memory", path);
     }
     memcpy(a->path, path, size);
@@ -139,10 +138,10 @@ int adapt_open(struct adapt **out, struct router **r, const char *path, const ch
     if (rc == OK)
         rc = router_make(r, &a->form, path, k, err);
     a->router = *r;
-    if (rc != OK) {
+    if (rc == OK)
+        *out = a;
+    else
         adapt_close(a);
-        *out = NULL;
-    }
     return rc;
 }
 
@@ -177,7 +176,6 @@ void adapt_begin(struct adapt *a)
     memcpy(a->now.differs, f->w2 + f->width, f->width * sizeof(*f->w2));
     a->now.b2_differs = f->b2_differs;
     a->now.answers = f->answers;
-    a->learns = false;
     for (size_t i = 0; i < a->nslots; i++)
         a->slots[i].at = 0;
 }
@@ -240,7 +238,6 @@ static void adapt_step(struct adapt *a, size_t slot, bool differs, double weight
         now->differs[j] -= (float)(scaled * (double)h[j]);
     now->b2_differs -= (float)step;
     now->answers++;
-    a->learns = true;
 }
 
 void adapt_hold(struct adapt *a, size_t at)
@@ -271,12 +268,11 @@ void adapt_audited(struct adapt *a, size_t at, double share, bool differs)
 void adapt_end(struct adapt *a)
 {
     struct router_form *f = &a->form;
-    if (!a->learns)
+    if (a->now.answers == f->answers) /* nothing was learnt */
         return;
     memcpy(f->w2 + f->width, a->now.differs, f->width * sizeof(*f->w2));
     f->b2_differs = a->now.b2_differs;
     f->answers = a->now.answers;
-    a->learns = false;
     a->unsaved = true;
     router_relearn(a->router, f);
 }

@@ -16,10 +16,9 @@
  *
  * Where the score is high, nobody is asked, and the router would never learn that it has become
  * wrong there. So the audit (decode.h) asks about a share of these tokens once the text is written.
- * The weight of such an answer is a tenth over this share, and at most 10; that of a routed token
- * is
- * 1. So, down to a share of 1 %, the tokens that were kept weigh together a tenth of what they
- * would if all had been asked about.
+ * The weight of such an answer is a tenth over this share, and at most 10, where that of a routed
+ * token is 1. So, down to a share of 1 %, the tokens that were kept weigh together a tenth of what
+ * they would if all had been asked about.
  *
  * Weights change between texts only: while one is written, scores depend on the file and the text
  * alone, so the answer, its calls and what is learnt are the same whatever was decided ahead. All
